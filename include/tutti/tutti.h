@@ -1,0 +1,251 @@
+/* tutti: collective communication for every memory, every wire and every machine.
+ *
+ * C99; needs no other header. Shape, names, argument order and result numbers follow NCCL's interface.
+ *
+ * Rules for all calls:
+ * - Every function returns a tuttiResult_t. A bad argument is refused at the call and changes nothing.
+ * - A failure on the way (a lost peer, a mismatch between ranks) becomes the communicator's first error: every later
+ * call returns it, tuttiGetLastError says in words which peer and why. Receive buffers of the failed call are
+ * undefined.
+ * - Counts are elements; zero is legal, more than 2^31 is legal, any alignment is legal.
+ * - A communicator is used by one thread at a time, except tuttiCommAbort, tuttiCommGetAsyncError and
+ * tuttiGetLastError: any thread, any time. Different communicators may be used in parallel. Several ranks of one
+ * process driven by one thread: wrap their calls in tuttiGroupStart / tuttiGroupEnd.
+ * - stream NULL: the call returns when it is complete on this rank, after those queued before on the same communicator.
+ *   A tuttiStream_t: the call is queued, and runs in the background in order.
+ * - In place means send == recv, or, where one buffer is larger, the rank's own block of it (documented at each call).
+ * Any other overlap of the two is an invalid argument.
+ * - Every rank gets the same bits for a reduction. Sum and product propagate NaN, and so do min and max; min and max
+ *   take -0 as less than +0. 16- and 8-bit floats accumulate in float32 within one pass.
+ */
+#ifndef TUTTI_H
+#define TUTTI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TUTTI_MAJOR 0
+#define TUTTI_MINOR 1
+#define TUTTI_PATCH 0
+#define TUTTI_VERSION (TUTTI_MAJOR * 10000 + TUTTI_MINOR * 100 + TUTTI_PATCH)
+
+#if defined(__GNUC__)
+#define TUTTI_API __attribute__((visibility("default")))
+#else
+#define TUTTI_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tuttiComm* tuttiComm_t;
+typedef struct tuttiStream* tuttiStream_t;
+
+typedef enum {
+  tuttiSuccess = 0,
+  tuttiUnhandledCudaError = 1, /* a CUDA call failed */
+  tuttiSystemError = 2,        /* the system refused: memory, descriptors, sockets */
+  tuttiInternalError = 3,      /* a mistake in tutti itself */
+  tuttiInvalidArgument = 4,    /* an argument is wrong: see tuttiGetLastError */
+  tuttiInvalidUsage = 5,       /* calls that do not fit together: mismatch between ranks, wrong order of calls */
+  tuttiRemoteError = 6,        /* a peer failed, left or was killed */
+  tuttiInProgress = 7,         /* not an error: the operation is still under way */
+  tuttiTimeout = 8,            /* a limit passed: see the TUTTI_*_TIMEOUT_MS settings */
+  tuttiNumResults = 9
+} tuttiResult_t;
+
+typedef enum {
+  tuttiInt8 = 0,
+  tuttiChar = 0,
+  tuttiUint8 = 1,
+  tuttiInt32 = 2,
+  tuttiInt = 2,
+  tuttiUint32 = 3,
+  tuttiInt64 = 4,
+  tuttiUint64 = 5,
+  tuttiFloat16 = 6,
+  tuttiHalf = 6,
+  tuttiFloat32 = 7,
+  tuttiFloat = 7,
+  tuttiFloat64 = 8,
+  tuttiDouble = 8,
+  tuttiBfloat16 = 9,
+  tuttiFloat8e4m3 = 10,
+  tuttiFloat8e5m2 = 11,
+  tuttiNumTypes = 12
+} tuttiDataType_t;
+
+/* Values from tuttiNumOps on are made by tuttiRedOpCreatePreMulSum. */
+typedef enum {
+  tuttiSum = 0,
+  tuttiProd = 1,
+  tuttiMax = 2,
+  tuttiMin = 3,
+  tuttiAvg = 4, /* sum, then one division by the number of ranks; integers truncate */
+  tuttiNumOps = 5,
+  tuttiMaxRedOp = 0x7fffffff
+} tuttiRedOp_t;
+
+typedef enum { tuttiScalarDevice = 0, tuttiScalarHostImmediate = 1 } tuttiScalarResidence_t;
+
+/* ---- Identity ---------------------------------------------------------------------------------------------------- */
+
+#define TUTTI_UNIQUE_ID_BYTES 128
+/* Names a communicator to be and carries the secret that lets ranks into it: pass it on by a channel you trust. */
+typedef struct {
+  char internal[TUTTI_UNIQUE_ID_BYTES];
+} tuttiUniqueId;
+
+/* TUTTI_VERSION of the library at run time. */
+TUTTI_API tuttiResult_t tuttiGetVersion(int* version);
+
+/* Makes an id and starts listening for its ranks in this process, which must live until all ranks are initialised. */
+TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
+
+/* A short static text for a code; never NULL. */
+TUTTI_API const char* tuttiGetErrorString(tuttiResult_t result);
+
+/* What went wrong last on `comm` (NULL: in this thread, outside any communicator), in a sentence; "" if nothing did.
+ * Valid until the next tutti call of this thread. */
+TUTTI_API const char* tuttiGetLastError(tuttiComm_t comm);
+
+/* ---- Communicators ----------------------------------------------------------------------------------------------- */
+
+/* Fields are only ever appended. Fields beyond `size` are not read; TUTTI_CONFIG_UNDEF_INT and NULL mean unset. */
+typedef struct {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int blocking;      /* reserved: calls block; unset or 1 */
+  int deterministic; /* 1: only algorithms of one reduction order: the bits do not depend on size or transport */
+  int timeoutMs;     /* init limit for this communicator, in place of TUTTI_INIT_TIMEOUT_MS */
+  const char* name;  /* for log lines and errors; copied */
+} tuttiConfig_t;
+
+#define TUTTI_CONFIG_UNDEF_INT (-2147483647 - 1)
+#define TUTTI_CONFIG_MAGIC 0x74757474u
+#define TUTTI_CONFIG_INITIALIZER                                                                              \
+  {                                                                                                           \
+    sizeof(tuttiConfig_t), TUTTI_CONFIG_MAGIC, TUTTI_VERSION, TUTTI_CONFIG_UNDEF_INT, TUTTI_CONFIG_UNDEF_INT, \
+        TUTTI_CONFIG_UNDEF_INT, NULL                                                                          \
+  }
+
+/* Joins the communicator of `id` as `rank` of `nranks`. Blocks until all ranks are in, unless inside a group: then the
+ * handle is set at tuttiGroupEnd. Errors: timeout (naming the missing ranks), invalidUsage (duplicate rank, ranks that
+ * disagree on nranks, version or settings), remoteError, systemError. */
+TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank);
+TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank,
+                                                const tuttiConfig_t* config);
+
+/* ndev ranks in this process and thread: comms[i] is rank i. devlist may be NULL; host ranks ignore it. */
+TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ndev, const int* devlist);
+
+/* Rank, size and address from the environment: TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_ID; torchrun's RANK, WORLD_SIZE,
+ * MASTER_ADDR and MASTER_PORT (+1 is used); Open MPI's OMPI_COMM_WORLD_RANK and _SIZE. The secret comes from
+ * TUTTI_COMM_SECRET or TUTTI_COMM_SECRET_FILE, else from an abstract unix socket on this host whose uid is checked. */
+TUTTI_API tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* config);
+
+#define TUTTI_SPLIT_NOCOLOR (-1)
+/* Collective over comm: ranks of one color form a communicator, ordered by (key, rank). NOCOLOR gets NULL. */
+TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* newcomm,
+                                       const tuttiConfig_t* config);
+
+/* Called by the listed ranks of comm only; new rank i is ranks[i]. */
+TUTTI_API tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nranks, tuttiComm_t* newcomm,
+                                             const tuttiConfig_t* config);
+
+/* Waits until everything queued on comm has completed. Then only tuttiCommDestroy is useful. */
+TUTTI_API tuttiResult_t tuttiCommFinalize(tuttiComm_t comm);
+/* Finishes what is queued, then frees; within a second when a peer is gone. */
+TUTTI_API tuttiResult_t tuttiCommDestroy(tuttiComm_t comm);
+/* Ends whatever is under way, on this rank and by an error on all others, and frees. Any thread; within a second. */
+TUTTI_API tuttiResult_t tuttiCommAbort(tuttiComm_t comm);
+
+/* The communicator's first error, or tuttiSuccess. Any thread. */
+TUTTI_API tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* asyncError);
+TUTTI_API tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count);
+TUTTI_API tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank);
+/* -1: host memory. */
+TUTTI_API tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device);
+
+/* ---- Collectives ------------------------------------------------------------------------------------------------- */
+
+/* recvbuff[i] = op over all ranks of sendbuff[i]; both of count elements. In place: sendbuff == recvbuff. */
+TUTTI_API tuttiResult_t tuttiAllReduce(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type,
+                                       tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream);
+/* The same, result on root alone; recvbuff is ignored elsewhere. In place on root: sendbuff == recvbuff. */
+TUTTI_API tuttiResult_t tuttiReduce(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type,
+                                    tuttiRedOp_t op, int root, tuttiComm_t comm, tuttiStream_t stream);
+/* root's sendbuff to every rank's recvbuff; sendbuff is ignored elsewhere. In place on root: sendbuff == recvbuff. */
+TUTTI_API tuttiResult_t tuttiBroadcast(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type,
+                                       int root, tuttiComm_t comm, tuttiStream_t stream);
+/* recvbuff (nranks*sendcount) = the sendbuffs of ranks 0, 1, ... In place: sendbuff == recvbuff + rank*sendcount. */
+TUTTI_API tuttiResult_t tuttiAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, tuttiDataType_t type,
+                                       tuttiComm_t comm, tuttiStream_t stream);
+/* Block `rank` (recvcount elements) of the reduction over all sendbuffs (nranks*recvcount).
+ * In place: recvbuff == sendbuff + rank*recvcount. */
+TUTTI_API tuttiResult_t tuttiReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, tuttiDataType_t type,
+                                           tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream);
+/* Block r of recvbuff = block `rank` of rank r's sendbuff; both nranks*count. In place: sendbuff == recvbuff (costs a
+ * copy of the buffer). */
+TUTTI_API tuttiResult_t tuttiAllToAll(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type,
+                                      tuttiComm_t comm, tuttiStream_t stream);
+/* root's recvbuff (nranks*sendcount) = all sendbuffs. In place on root: sendbuff == recvbuff + root*sendcount. */
+TUTTI_API tuttiResult_t tuttiGather(const void* sendbuff, void* recvbuff, size_t sendcount, tuttiDataType_t type,
+                                    int root, tuttiComm_t comm, tuttiStream_t stream);
+/* recvbuff = block `rank` of root's sendbuff (nranks*recvcount). In place on root: recvbuff == sendbuff +
+ * root*recvcount. */
+TUTTI_API tuttiResult_t tuttiScatter(const void* sendbuff, void* recvbuff, size_t recvcount, tuttiDataType_t type,
+                                     int root, tuttiComm_t comm, tuttiStream_t stream);
+/* No rank returns (or completes, on a stream) before all have entered. */
+TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
+
+/* ---- Point to point ---------------------------------------------------------------------------------------------- */
+
+/* The k-th send from a to b meets the k-th receive on b from a; counts and types must agree. */
+TUTTI_API tuttiResult_t tuttiSend(const void* sendbuff, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
+                                  tuttiStream_t stream);
+TUTTI_API tuttiResult_t tuttiRecv(void* recvbuff, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
+                                  tuttiStream_t stream);
+
+/* Calls between the two are submitted together at the end, so any mix of sends and receives cannot deadlock. May nest.
+ */
+TUTTI_API tuttiResult_t tuttiGroupStart(void);
+TUTTI_API tuttiResult_t tuttiGroupEnd(void);
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
+
+/* Host memory that peers can map: the fast path. Page aligned (2 MiB when large), zeroed, on the caller's NUMA node. */
+TUTTI_API tuttiResult_t tuttiMemAlloc(void** ptr, size_t bytes);
+TUTTI_API tuttiResult_t tuttiMemFree(void* ptr);
+/* Announces ordinary memory that will be used often. A hint; peers may still have to copy. */
+TUTTI_API tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buff, size_t bytes, void** handle);
+TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
+
+/* ---- Host streams ------------------------------------------------------------------------------------------------ */
+
+/* An ordered queue with a thread of its own. */
+TUTTI_API tuttiResult_t tuttiStreamCreate(tuttiStream_t* stream);
+/* Waits for all that is queued; returns the first error any of it met since the last synchronisation. */
+TUTTI_API tuttiResult_t tuttiStreamSynchronize(tuttiStream_t stream);
+/* tuttiSuccess when idle, tuttiInProgress while working, or the error as above. */
+TUTTI_API tuttiResult_t tuttiStreamQuery(tuttiStream_t stream);
+TUTTI_API tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream);
+
+/* ---- Reduction --------------------------------------------------------------------------------------------------- */
+
+/* A sum whose inputs are multiplied by this rank's *scalar (of `type`, rounded to it) first. Host scalars only. */
+TUTTI_API tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDataType_t type,
+                                                  tuttiScalarResidence_t residence, tuttiComm_t comm);
+TUTTI_API tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm);
+
+/* ---- Insight ----------------------------------------------------------------------------------------------------- */
+
+/* What the last completed collective on comm used, e.g. "two_shot over window". Valid until the next call on comm. */
+TUTTI_API tuttiResult_t tuttiCommLastAlgorithm(tuttiComm_t comm, const char** algorithm, const char** transport);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,79 @@
+/* What the machine itself can do, in the memory that tutti hands out: all ranks copy as much as a call is large, with
+ * libc's memcpy (copy) and with stores past the cache (copy_nt); and every rank tells every other one word (exchange).
+ */
+#include "protocol.h" /* first: it asks for GNU's declarations */
+
+#include <tutti/tutti.h>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+__attribute__((target("avx512f"))) static void stream_512(char* to, const char* from, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += 128) {
+    const __m512i a = _mm512_loadu_si512(from + i), b = _mm512_loadu_si512(from + i + 64);
+    _mm512_stream_si512((void*)(to + i), a);
+    _mm512_stream_si512((void*)(to + i + 64), b);
+  }
+  _mm_sfence();
+}
+__attribute__((target("avx2"))) static void stream_256(char* to, const char* from, size_t bytes) {
+  for (size_t i = 0; i < bytes; i += 64) {
+    const __m256i a = _mm256_loadu_si256((const __m256i*)(from + i));
+    const __m256i b = _mm256_loadu_si256((const __m256i*)(from + i + 32));
+    _mm256_stream_si256((__m256i*)(to + i), a);
+    _mm256_stream_si256((__m256i*)(to + i + 32), b);
+  }
+  _mm_sfence();
+}
+static int can_stream(void) {
+  return __builtin_cpu_supports("avx512f") || __builtin_cpu_supports("avx2");
+}
+static void copy_streaming(char* to, const char* from, size_t bytes) {
+  const size_t whole = bytes / 128 * 128; /* buffers begin on a page */
+  if (__builtin_cpu_supports("avx512f"))
+    stream_512(to, from, whole);
+  else
+    stream_256(to, from, whole);
+  memcpy(to + whole, from + whole, bytes - whole);
+}
+#else
+static int can_stream(void) {
+  return 0;
+}
+static void copy_streaming(char* to, const char* from, size_t bytes) {
+  memcpy(to, from, bytes);
+}
+#endif
+
+static int supports(Kind kind, size_t bytes) {
+  (void)bytes;
+  return kind == COPY || kind == EXCHANGE || (kind == COPY_NT && can_stream());
+}
+
+static void exchange(void) {
+  const uint64_t mine = board->flags[my_rank][0] + 1;
+  __atomic_store_n(&board->flags[my_rank][0], mine, __ATOMIC_RELEASE);
+  for (int rank = 0; rank < rank_count; ++rank)
+    while (__atomic_load_n(&board->flags[rank][0], __ATOMIC_ACQUIRE) < mine)
+      if (rank_crowded) sched_yield();
+}
+
+static void call(Kind kind, size_t bytes) {
+  if (kind == EXCHANGE) exchange();
+  if (kind == COPY) memcpy(recv_buffer, send_buffer, bytes);
+  if (kind == COPY_NT) copy_streaming((char*)recv_buffer, (const char*)send_buffer, bytes);
+  __asm__ volatile("" ::: "memory"); /* the copy is wanted */
+}
+
+static void* allocate(size_t bytes) {
+  void* at = NULL;
+  if (tuttiMemAlloc(&at, bytes) != tuttiSuccess) die(tuttiGetLastError(NULL));
+  return at;
+}
+
+int main(void) {
+  const Library library = {supports, allocate, NULL, call, align_ranks, 0};
+  join_board(atoi(setting("COMPARE_RANK", "-1")), atoi(setting("COMPARE_RANKS", "-1")));
+  run(&library);
+  return 0;
+}

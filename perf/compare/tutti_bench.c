@@ -1,0 +1,65 @@
+/* tutti under the protocol. COMPARE_MALLOC=1: with memory that peers cannot map. */
+#include "protocol.h" /* first: it asks for GNU's declarations */
+
+#include <tutti/tutti.h>
+
+static tuttiComm_t comm;
+
+static void must(tuttiResult_t result, const char* call) {
+  if (result == tuttiSuccess) return;
+  fprintf(stderr, "compare, rank %d: %s: %s: %s\n", my_rank, call, tuttiGetErrorString(result),
+          tuttiGetLastError(comm));
+  exit(1);
+}
+
+static int supports(Kind kind, size_t bytes) {
+  (void)bytes;
+  return kind <= BARRIER;
+}
+
+static void call(Kind kind, size_t bytes) {
+  const size_t count = bytes / sizeof(float), block = count / (size_t)rank_count;
+  switch (kind) {
+    case ALL_REDUCE:
+      must(tuttiAllReduce(send_buffer, recv_buffer, count, tuttiFloat32, tuttiSum, comm, NULL), "all-reduce");
+      break;
+    case REDUCE_SCATTER:
+      must(tuttiReduceScatter(send_buffer, recv_buffer, block, tuttiFloat32, tuttiSum, comm, NULL), "reduce-scatter");
+      break;
+    case ALL_GATHER:
+      must(tuttiAllGather(send_buffer, recv_buffer, block, tuttiFloat32, comm, NULL), "all-gather");
+      break;
+    case BROADCAST: /* root in place, as the others */
+      must(tuttiBroadcast(send_buffer, my_rank == 0 ? send_buffer : recv_buffer, count, tuttiFloat32, 0, comm, NULL),
+           "broadcast");
+      break;
+    case ALLTOALL: must(tuttiAllToAll(send_buffer, recv_buffer, block, tuttiFloat32, comm, NULL), "all-to-all"); break;
+    default: must(tuttiBarrier(comm, NULL), "barrier");
+  }
+}
+static void barrier(void) {
+  must(tuttiBarrier(comm, NULL), "barrier");
+}
+
+static void* allocate(size_t bytes) {
+  void* at = NULL;
+  must(tuttiMemAlloc(&at, bytes), "allocation");
+  return at;
+}
+
+int main(void) {
+  const int mapped = atoi(setting("COMPARE_MALLOC", "0")) == 0;
+  const Library library = {supports, mapped ? allocate : NULL, NULL, call, barrier, 1};
+  tuttiUniqueId id;
+  join_board(atoi(setting("COMPARE_RANK", "-1")), atoi(setting("COMPARE_RANKS", "-1")));
+  if (my_rank == 0) {
+    must(tuttiGetUniqueId(&id), "id");
+    memcpy(board->blob, &id, sizeof id);
+  }
+  align_ranks();
+  memcpy(&id, board->blob, sizeof id);
+  must(tuttiCommInitRank(&comm, rank_count, id, my_rank), "initialisation");
+  run(&library);
+  must(tuttiCommDestroy(comm), "destroy");
+  return 0;
+}

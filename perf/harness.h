@@ -1,0 +1,75 @@
+// What a perf program is: the description of one collective. All else, from options to table, is the harness.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "perf/pattern.h"
+
+namespace perf {
+
+/// One call as a rank makes it.
+struct Call {
+  const void* send;
+  void* recv;
+  std::size_t count;  ///< as the collective counts: elements of one block
+  tuttiDataType_t type;
+  tuttiRedOp_t op;
+  int root;
+  int rank;
+  int ranks;
+  tuttiComm_t comm;
+  tuttiStream_t stream;
+};
+
+/// Elements [first, first + count) of what `rank` sends, or of the reduction, lie at element `at` of a receive buffer.
+struct Piece {
+  std::size_t at;
+  std::size_t count;
+  int rank;
+  std::size_t first;
+};
+
+/// What a rank must hold in its receive buffer after the call; of Call, send and recv are not set.
+using Expected = std::vector<Piece> (*)(const Call& call);
+
+std::vector<Piece> reduction(const Call& call);  ///< every rank: all of it
+std::vector<Piece> reduction_at_root(const Call& call);
+std::vector<Piece> block_of_reduction(const Call& call);  ///< rank r: block r
+std::vector<Piece> all_inputs(const Call& call);          ///< one after the other
+std::vector<Piece> all_inputs_at_root(const Call& call);
+std::vector<Piece> input_of_root(const Call& call);
+std::vector<Piece> block_of_root(const Call& call);      ///< rank r: block r of root's input
+std::vector<Piece> block_of_everyone(const Call& call);  ///< rank r: block r of every input
+std::vector<Piece> input_of_previous(const Call& call);  ///< rank r: the input of rank r - 1
+
+/// How large a buffer is: one block of `count` elements, or one per rank.
+enum class Blocks { one, per_rank };
+
+/// What in place means for a collective.
+enum class InPlace { same_buffer, send_is_own_block, recv_is_own_block, never };
+
+struct Description {
+  std::string_view name;  ///< "all_reduce"
+  tuttiResult_t (*launch)(const Call& call);
+  Expected expected;
+  double (*bus_factor)(double ranks);  ///< bus bandwidth = factor × bytes ÷ time: see docs/performance.md
+  Blocks send = Blocks::one;
+  Blocks recv = Blocks::one;
+  InPlace in_place = InPlace::same_buffer;
+  bool reduces = false;
+  bool has_root = false;
+};
+
+inline double bus_factor_one(double) {
+  return 1;
+}
+inline double bus_factor_others(double ranks) {
+  return (ranks - 1) / ranks;
+}
+
+/// The whole program. Returns its exit code.
+int run(int argc, char** argv, const Description& description);
+
+}  // namespace perf

@@ -1,0 +1,60 @@
+// What the user sees: nccl-tests' table on standard output, the CSV file, and progress on a terminal.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "perf/harness.h"
+#include "perf/launch.h"
+
+namespace perf {
+
+/// One measured direction of a row.
+struct Measured {
+  double seconds = 0;
+  std::optional<std::size_t> wrong;  ///< nothing: not checked
+};
+
+struct Row {
+  std::size_t bytes;
+  std::size_t count;
+  std::string_view type, op;
+  int root;  ///< -1: none
+  Measured out_of_place;
+  std::optional<Measured> in_place;
+  std::string algorithm, transport;
+};
+
+class Table {
+ public:
+  /// Prints the header block. `pids` by rank. Ends the program when the CSV file cannot be written.
+  Table(const Description& description, const Options& options, const Rank& rank, const std::vector<int>& pids);
+
+  void add(const Row& row);
+  /// What is being measured now, on a terminal only.
+  void show_progress(std::size_t bytes, std::string_view type, std::string_view what) const;
+  /// Prints the summary. Returns the exit code.
+  int finish();
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  void clear_progress() const;
+  std::string cells(const Row& row, const Measured& measured);
+  void write_csv(const Row& row);
+
+  const Description& description_;
+  int ranks_;
+  bool checked_;
+  bool terminal_;
+  std::unique_ptr<std::FILE, Close> csv_;
+  std::size_t wrong_ = 0;
+  double bandwidth_sum_ = 0;
+  int bandwidths_ = 0;
+};
+
+}  // namespace perf

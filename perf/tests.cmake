@@ -1,0 +1,41 @@
+# The perf programs as tests: right results through every path of the harness, and wrong ones noticed.
+
+# perf_test(NAME PROGRAM ARGUMENTS...): must end with exit status 0.
+function(perf_test NAME PROGRAM)
+  add_test(NAME perf_${NAME} COMMAND ${PROGRAM}_perf ${ARGN})
+  set_tests_properties(perf_${NAME} PROPERTIES LABELS multiprocess TIMEOUT 120)
+endfunction()
+
+# Everything each collective can do, small: sizes from nothing to past the small-call limits.
+set(quick -n 2 -w 1 -c 1 -T 100)
+foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduce gather scatter sendrecv)
+  perf_test(${collective} ${collective} --procs 2 -b 8 -e 1M -f 8 ${quick})
+  perf_test(${collective}_types ${collective} --procs 3 -b 40 -e 40K -d all -o all -r all -f 32 ${quick} --verify)
+endforeach()
+perf_test(threads all_reduce -t 3 -b 8 -e 64K -f 8 ${quick})
+perf_test(threads_and_processes all_gather --procs 2 -t 2 -p 1 -b 8 -e 64K -f 8 ${quick})
+perf_test(stream all_reduce --procs 2 -z 0 -m 3 -b 8 -e 64K -f 8 ${quick})
+perf_test(malloc all_reduce --procs 2 --buffers malloc -b 8 -e 1M -f 8 ${quick})
+perf_test(mixed_memory alltoall --procs 2 --buffers mixed -b 8 -e 1M -f 8 ${quick})
+perf_test(one_rank all_reduce --procs 1 -b 8 -e 64K -f 8 ${quick})
+perf_test(seven_ranks reduce_scatter --procs 7 -b 8 -e 64K -f 8 ${quick} --no-pin)
+perf_test(gradients gradients --procs 2 --dtype all -n 1 -w 0)
+perf_test(help all_reduce --help)
+
+# A wrong element must show in the table and in the exit status, and so must a wrong command line.
+set(damaged "Out of bounds values : [1-9]")
+perf_test(plant all_reduce --procs 2 -b 1K -e 1K -n 1 --plant 1)
+perf_test(plant_in_place reduce --procs 2 -r 1 -b 1K -e 1K -n 1 --plant 3)
+set_tests_properties(perf_plant perf_plant_in_place PROPERTIES PASS_REGULAR_EXPRESSION ${damaged})
+perf_test(plant_exit all_reduce --procs 2 -b 1K -e 1K -n 1 --plant 1)
+perf_test(bad_option all_reduce --no-such-option)
+perf_test(bad_size all_reduce -b 12parsecs)
+set_tests_properties(perf_plant_exit perf_bad_option perf_bad_size PROPERTIES WILL_FAIL ON)
+
+# The comparison with other libraries, without them: it builds, runs and reads what it measured.
+find_package(Python3 3.9 COMPONENTS Interpreter)
+if(Python3_FOUND AND NOT TUTTI_SANITIZE)
+  add_test(NAME perf_compare COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/compare/compare --tutti $<TARGET_FILE:tutti>
+                                     --libraries tutti,tutti-malloc,limits --rounds 2 --ms 2 --sizes 8,32K)
+  set_tests_properties(perf_compare PROPERTIES LABELS multiprocess TIMEOUT 120)
+endif()

@@ -1,0 +1,105 @@
+// Logarithmic rounds at optimal volume, for any number of ranks.
+#include <algorithm>
+#include <ranges>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape) {
+  return shape.ranks > 1 && (shape.collective == Collective::all_reduce || shape.collective == Collective::all_gather ||
+                             shape.collective == Collective::reduce_scatter);
+}
+
+/// One round: blocks [skip, end) of a rank's window meet blocks [0, end - skip) of the rank `skip` further.
+struct Round {
+  int skip;
+  int end;
+};
+
+/// n is halved, rounded up, until one block is left.
+std::vector<Round> rounds_of(int n) {
+  std::vector<Round> rounds;
+  for (int end = n; end > 1; end = (end + 1) / 2) rounds.push_back({.skip = (end + 1) / 2, .end = end});
+  return rounds;
+}
+
+Schedule all_reduce(const Shape& shape) {
+  const int n = shape.ranks;
+  const std::vector<Round> rounds = rounds_of(n);
+  Schedule schedule(shape, /*parts=*/n);
+  for (const auto [skip, end] : rounds) {
+    for (Rank rank = 0; rank < n; ++rank)
+      for (int i = skip; i < end; ++i) schedule.reduce(rank, (rank + skip) % n, (rank + i) % n);
+    schedule.next_step();
+  }
+  for (const auto [skip, end] : std::views::reverse(rounds)) {
+    for (Rank rank = 0; rank < n; ++rank)
+      for (int i = 0; i < end - skip; ++i) schedule.copy(rank, (rank - skip + n) % n, (rank + i) % n);
+    schedule.next_step();
+  }
+  return schedule;
+}
+
+/// Block 0 of the window is the rank's own and gathers in its output; sums of the others wait in scratch.
+Schedule reduce_scatter(const Shape& shape) {
+  const int n = shape.ranks;
+  const auto sum = [](int i) { return i == 0 ? Ref{Buffer::output, 0} : Ref{Buffer::scratch, i - 1}; };
+  int summed = 0;  // blocks [0, summed) have been added to before
+  Schedule schedule(shape, /*parts=*/1);
+  for (const auto [skip, end] : rounds_of(n)) {
+    const auto held = [&](Rank rank, int i) { return i < summed ? sum(i) : Ref{Buffer::input, (rank + i) % n}; };
+    for (Rank rank = 0; rank < n; ++rank)
+      for (int i = skip; i < end; ++i) {
+        const Rank to = (rank + skip) % n;
+        schedule.reduce(to, held(to, i - skip), to, sum(i - skip), to);
+        schedule.reduce(rank, held(rank, i), to, sum(i - skip), rank);
+      }
+    summed = std::max(summed, end - skip);
+    schedule.next_step();
+  }
+  return schedule;
+}
+
+Schedule all_gather(const Shape& shape) {
+  const int n = shape.ranks;
+  Schedule schedule(shape, /*parts=*/1);
+  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for (const auto [skip, end] : std::views::reverse(rounds_of(n))) {
+    for (Rank rank = 0; rank < n; ++rank)
+      for (int i = 0; i < end - skip; ++i) {
+        const int group = (rank + i) % n;
+        schedule.copy(rank, i == 0 ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, (rank - skip + n) % n,
+                      {Buffer::output, group});
+      }
+    schedule.next_step();
+  }
+  return schedule;
+}
+
+/// Circulant graph: a rank's window is the blocks from its own on, around. A round sends the upper part of the window
+/// `skip` ranks ahead, where it is added to the lower part; all-gather plays the rounds backwards.
+///
+///   reduce-scatter, all-gather   steps ceil(log2 n)     sent per rank bytes·(n-1)/n
+///   all-reduce                   steps 2·ceil(log2 n)   sent per rank 2·bytes·(n-1)/n   any n ≥ 2
+///   order of sums: by rank in each addition
+///
+/// Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024.
+Schedule build(const Shape& shape) {
+  if (shape.collective == Collective::all_reduce) return all_reduce(shape);
+  return shape.collective == Collective::all_gather ? all_gather(shape) : reduce_scatter(shape);
+}
+
+/// A reduce-scatter's sums are in scratch when others want them.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective != Collective::reduce_scatter;
+}
+
+}  // namespace
+
+const Algorithm algorithm::circulant{
+    .name = "circulant", .supports = supports, .build = build, .carried_by = carried_by};
+
+}  // namespace tutti

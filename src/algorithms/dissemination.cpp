@@ -1,0 +1,42 @@
+// A barrier in logarithmic steps.
+#include <algorithm>
+
+#include "algorithms/algorithm.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape) {
+  return shape.ranks > 1 && shape.collective == Collective::barrier;
+}
+
+/// Dissemination: in step k every rank tells the one 2^k ahead of all ranks it knows to have entered, those up to 2^k
+/// behind itself.
+///
+///   steps ceil(log2 n)   one empty message per rank and step   any n ≥ 2
+///
+/// Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", 1988.
+Schedule build(const Shape& shape) {
+  const int n = shape.ranks;
+  Schedule schedule(shape, /*parts=*/1);
+  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for (int known = 1; known < n; known *= 2, schedule.next_step())
+    for (Rank rank = 0; rank < n; ++rank)
+      for (int behind = 0; behind < std::min(known, n - known); ++behind) {
+        const int token = (rank - behind + n) % n;
+        schedule.copy(rank, behind == 0 ? Ref{Buffer::input, 0} : Ref{Buffer::output, token}, (rank + known) % n,
+                      {Buffer::output, token});
+      }
+  return schedule;
+}
+
+bool carried_by(Collective, Reach reach) {
+  return reach != Reach::line;
+}
+
+}  // namespace
+
+const Algorithm algorithm::dissemination{
+    .name = "dissemination", .supports = supports, .build = build, .carried_by = carried_by};
+
+}  // namespace tutti

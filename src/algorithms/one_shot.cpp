@@ -1,0 +1,58 @@
+// Everyone sends what others need, at once.
+#include "algorithms/algorithm.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape) {
+  return shape.ranks > 1;
+}
+
+/// All ranks' block `block` in rank order, so that whoever reduces it gets the same bits.
+void reduce_all(Schedule& schedule, int block, Rank to) {
+  for (Rank from = 0; from < schedule.ranks(); ++from)
+    schedule.reduce(from, {Buffer::input, block}, to, {Buffer::output, 0}, from);
+}
+
+/// One-shot: every rank gets what it needs straight from the inputs, in a single step.
+///
+///   steps 1   sent per rank (n-1)·input   any n   order of sums: rank order, in one pass
+///
+/// The fewest waits there are. An all-reduce sends every input n-1 times, so it is for small calls.
+Schedule build(const Shape& shape) {
+  Schedule schedule(shape, /*parts=*/1);
+  const auto copy = [&schedule](Rank from, int input, Rank to, int output) {
+    schedule.copy(from, {Buffer::input, input}, to, {Buffer::output, output});
+  };
+  for (Rank to = 0; to < shape.ranks; ++to) {
+    switch (shape.collective) {
+      case Collective::all_reduce: reduce_all(schedule, 0, to); continue;
+      case Collective::reduce_scatter: reduce_all(schedule, to, to); continue;
+      case Collective::reduce:
+        if (to == shape.root) reduce_all(schedule, 0, to);
+        continue;
+      case Collective::broadcast: copy(shape.root, 0, to, 0); continue;
+      case Collective::scatter: copy(shape.root, to, to, 0); continue;
+      case Collective::gather:
+        if (to != shape.root) continue;
+        break;
+      case Collective::all_gather:
+      case Collective::all_to_all:
+      case Collective::barrier: break;
+    }
+    for (Rank from = 0; from < shape.ranks; ++from)
+      copy(from, shape.collective == Collective::all_to_all ? to : 0, to, from);
+  }
+  return schedule;
+}
+
+/// In place, the inputs of an all-reduce would be overwritten while others read them.
+bool carried_by(Collective collective, Reach reach) {
+  return reach == Reach::line || collective != Collective::all_reduce;
+}
+
+}  // namespace
+
+const Algorithm algorithm::one_shot{.name = "one_shot", .supports = supports, .build = build, .carried_by = carried_by};
+
+}  // namespace tutti

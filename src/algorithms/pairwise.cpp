@@ -1,0 +1,39 @@
+// One partner at a time.
+#include <bit>
+
+#include "algorithms/algorithm.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape) {
+  return shape.ranks > 1 && shape.collective == Collective::all_to_all;
+}
+
+/// Pairwise exchange: in step s every rank sends to one partner and receives from one.
+///
+///   steps n-1   sent per rank bytes·(n-1)/n   any n ≥ 2
+///
+/// Powers of two exchange with rank xor s, so both directions of a link are in use; others send s ahead, around.
+Schedule build(const Shape& shape) {
+  const int n = shape.ranks;
+  const bool power_of_two = std::has_single_bit(static_cast<unsigned>(n));
+  Schedule schedule(shape, /*parts=*/1);
+  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, rank}, rank, {Buffer::output, rank});
+  for (int step = 1; step < n; ++step, schedule.next_step())
+    for (Rank rank = 0; rank < n; ++rank) {
+      const Rank to = power_of_two ? rank ^ step : (rank + step) % n;
+      schedule.copy(rank, {Buffer::input, to}, to, {Buffer::output, rank});
+    }
+  return schedule;
+}
+
+bool carried_by(Collective, Reach reach) {
+  return reach != Reach::line;
+}
+
+}  // namespace
+
+const Algorithm algorithm::pairwise{.name = "pairwise", .supports = supports, .build = build, .carried_by = carried_by};
+
+}  // namespace tutti

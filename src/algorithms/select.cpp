@@ -1,0 +1,72 @@
+// Which algorithm a call uses: a short table of what is fastest where, and what the user wishes.
+#include "algorithms/select.h"
+
+#include <cassert>
+
+#include "algorithms/setting.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kib = 1024;
+constexpr int pairs_max = 32;  // ranks up to which every rank keeps slots to every other
+
+/// Through slots: few steps for small calls, few bytes and passes for large ones.
+const Algorithm& for_fifo(const Shape& shape, std::size_t bytes) {
+  const bool all_pairs = shape.ranks <= pairs_max;
+  switch (shape.collective) {
+    case Collective::all_reduce:
+      if (bytes <= 8 * kib) return algorithm::recursive_doubling;
+      if (all_pairs) return algorithm::two_shot;
+      return bytes <= 1024 * kib ? algorithm::circulant : algorithm::ring;
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+      if (all_pairs && bytes > 32 * kib) return algorithm::one_shot;
+      return bytes <= 1024 * kib ? algorithm::circulant : algorithm::ring;
+    case Collective::broadcast:
+    case Collective::reduce:
+      return all_pairs && shape.ranks > 2 && bytes > 32 * kib ? algorithm::two_shot : algorithm::binomial;
+    case Collective::gather:
+    case Collective::scatter: return all_pairs && bytes > 32 * kib ? algorithm::one_shot : algorithm::binomial;
+    case Collective::all_to_all: return all_pairs && bytes <= 32 * kib ? algorithm::one_shot : algorithm::pairwise;
+    case Collective::barrier: return algorithm::dissemination;
+  }
+  return algorithm::one_shot;
+}
+
+/// Peers' memory at hand: everything in one pass of every rank, without a copy in between.
+const Algorithm& for_windows(const Shape& shape, Reach reach) {
+  switch (shape.collective) {
+    case Collective::all_reduce:
+    case Collective::broadcast: return algorithm::two_shot;
+    case Collective::reduce: return reach == Reach::window ? algorithm::two_shot : algorithm::one_shot;
+    default: return algorithm::one_shot;
+  }
+}
+
+const Algorithm& fastest(const Shape& shape, Reach reach, std::size_t bytes) {
+  if (shape.ranks == 1) return algorithm::local;
+  switch (reach) {
+    case Reach::line: return algorithm::one_shot;
+    case Reach::window:
+    case Reach::pull: return for_windows(shape, reach);
+    case Reach::fifo: return for_fifo(shape, bytes);
+  }
+  return algorithm::one_shot;
+}
+
+}  // namespace
+
+const Algorithm* select(const Shape& shape, Reach reach, std::size_t bytes, std::string_view forced) {
+  const Algorithm& best = fastest(shape, reach, bytes);
+  assert(serves(best, shape, reach));
+  if (forced.empty()) return &best;
+
+  const Wish wish(forced, shape.collective);
+  if (wish.allows(best.name)) return &best;
+  for (const Algorithm* other : algorithms())
+    if (serves(*other, shape, reach) && wish.allows(other->name)) return other;
+  return &best;
+}
+
+}  // namespace tutti

@@ -1,0 +1,51 @@
+// Every rank does its share of the work on all the data, then hands it to those who want it.
+#include "algorithms/algorithm.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape) {
+  return shape.ranks > 1 && (shape.collective == Collective::all_reduce || shape.collective == Collective::reduce ||
+                             shape.collective == Collective::broadcast);
+}
+
+/// Two-shot: part c is rank c's. It gets that part of every input (of the root's), then stores the result everywhere
+/// (at the root).
+///
+///   steps 2   sent per rank 2·bytes·(n-1)/n (all-reduce)   any n   order of sums: rank order, in one pass
+///
+/// Over windows the two steps fuse into one pass over memory: n sources, n destinations. A broadcast this way is van de
+/// Geijn's scatter and all-gather; rank c stores to the root too, so that all ranks move equally much.
+Schedule build(const Shape& shape) {
+  Schedule schedule(shape, /*parts=*/shape.ranks);
+  const auto owned = [&](Rank rank) {  // where a rank keeps the result of its part
+    const bool has_output = shape.collective != Collective::reduce || rank == shape.root;
+    return Ref{has_output ? Buffer::output : Buffer::scratch, rank};
+  };
+  for (Rank owner = 0; owner < shape.ranks; ++owner) {
+    const Ref part{Buffer::input, owner};
+    if (shape.collective == Collective::broadcast) {
+      schedule.copy(shape.root, part, owner, owned(owner));
+    } else {
+      for (Rank from = 0; from < shape.ranks; ++from) schedule.reduce(from, part, owner, owned(owner), from);
+    }
+  }
+  schedule.next_step();
+  for (Rank owner = 0; owner < shape.ranks; ++owner)
+    for (Rank to = 0; to < shape.ranks; ++to) {
+      const bool wants = shape.collective != Collective::reduce || to == shape.root;
+      if (to != owner && wants) schedule.copy(owner, owned(owner), to, {Buffer::output, owner});
+    }
+  return schedule;
+}
+
+/// A reduction leaves parts in scratch, which must be pushed.
+bool carried_by(Collective collective, Reach reach) {
+  return reach == Reach::window || (reach == Reach::pull && collective != Collective::reduce);
+}
+
+}  // namespace
+
+const Algorithm algorithm::two_shot{.name = "two_shot", .supports = supports, .build = build, .carried_by = carried_by};
+
+}  // namespace tutti

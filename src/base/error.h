@@ -1,0 +1,115 @@
+// Failure as a value with an address: what failed, at which peer, channel and step.
+#pragma once
+
+#include <cassert>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace tutti {
+
+/// Numbers are those of the C API (and of NCCL), so that no table translates them.
+enum class Code : int {
+  success = 0,
+  cuda = 1,
+  system = 2,
+  internal = 3,
+  invalid_argument = 4,
+  invalid_usage = 5,
+  remote = 6,
+  in_progress = 7,
+  timeout = 8,
+};
+
+std::string_view name(Code code);
+
+/// Each layer adds only what it knows; unset fields are -1 (0 for sys_errno).
+struct Error {
+  Code code = Code::internal;
+  std::string what;
+  int sys_errno = 0;
+  int peer = -1;
+  int channel = -1;
+  int step = -1;
+
+  Error&& at_peer(int rank) && {
+    if (peer < 0) peer = rank;
+    return std::move(*this);
+  }
+  Error&& at_step(int on_channel, int at) && {
+    if (channel < 0) channel = on_channel;
+    if (step < 0) step = at;
+    return std::move(*this);
+  }
+  /// Prefixes what the caller was doing: "map segment 3: no such file".
+  Error&& during(std::string_view doing) &&;
+
+  /// "timeout: no slot freed for 30 s [peer 5] [channel 1, step 12]"
+  std::string text() const;
+};
+
+/// A value or the reason why there is none. Costs one pointer on success.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}
+  Result(Error error) : error_(std::make_unique<Error>(std::move(error))) {}
+
+  explicit operator bool() const { return !error_; }
+  T& operator*() & {
+    assert(value_);
+    return *value_;
+  }
+  const T& operator*() const& {
+    assert(value_);
+    return *value_;
+  }
+  T&& operator*() && {
+    assert(value_);
+    return *std::move(value_);
+  }
+  T* operator->() {
+    assert(value_);
+    return &*value_;
+  }
+  const T* operator->() const {
+    assert(value_);
+    return &*value_;
+  }
+  const Error& error() const& {
+    assert(error_);
+    return *error_;
+  }
+  Error&& error() && {
+    assert(error_);
+    return std::move(*error_);
+  }
+
+ private:
+  std::optional<T> value_;
+  std::unique_ptr<Error> error_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Error error) : error_(std::make_unique<Error>(std::move(error))) {}
+
+  explicit operator bool() const { return !error_; }
+  const Error& error() const& {
+    assert(error_);
+    return *error_;
+  }
+  Error&& error() && {
+    assert(error_);
+    return std::move(*error_);
+  }
+
+ private:
+  std::unique_ptr<Error> error_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,51 @@
+#include "base/mapping.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t huge_page_bytes = 2 << 20;
+
+}  // namespace
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) ::munmap(data_, bytes_);
+}
+
+Result<Mapping> Mapping::shared(int fd, std::size_t bytes) {
+  // The kernel maps huge pages only where address and offset agree, so a large map is cut out of a larger reservation.
+  const std::size_t slack = bytes >= huge_page_bytes ? huge_page_bytes : 0;
+  const auto failed = [bytes](int why) {
+    return Error{.code = Code::system,
+                 .what = fmt::format("map {} bytes of shared memory (limits: ulimit -v, vm.max_map_count)", bytes),
+                 .sys_errno = why};
+  };
+  if (bytes + slack < bytes) return failed(ENOMEM);
+  void* at = nullptr;
+  if (slack > 0) {
+    void* const reserved =
+        ::mmap(nullptr, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved == MAP_FAILED) return failed(errno);
+    const std::size_t lead = -reinterpret_cast<std::uintptr_t>(reserved) % huge_page_bytes;
+    at = static_cast<std::byte*>(reserved) + lead;
+    if (lead > 0) ::munmap(reserved, lead);
+    const std::size_t whole = (bytes + page_bytes - 1) / page_bytes * page_bytes;
+    if (slack - lead > whole - bytes) ::munmap(static_cast<std::byte*>(at) + whole, slack - lead - (whole - bytes));
+  }
+  void* const mapped = ::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at != nullptr ? MAP_FIXED : 0), fd, 0);
+  if (mapped == MAP_FAILED) {
+    const int why = errno;
+    if (at != nullptr) ::munmap(at, bytes);
+    return failed(why);
+  }
+  return Mapping(static_cast<std::byte*>(mapped), bytes);
+}
+
+}  // namespace tutti

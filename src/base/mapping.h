@@ -1,0 +1,37 @@
+// A memory map with one owner.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "base/error.h"
+
+namespace tutti {
+
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(Mapping&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Mapping();
+
+  /// Maps the first `bytes` of `fd`, shared, readable and writable; 2 MiB aligned when that large. Errors: system.
+  static Result<Mapping> shared(int fd, std::size_t bytes);
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+  explicit operator bool() const { return data_ != nullptr; }
+
+ private:
+  Mapping(std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,232 @@
+#include "base/system.h"
+
+#include <arpa/inet.h>
+#include <linux/futex.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "base/unique_fd.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t ns_per_s = 1'000'000'000;
+
+timespec to_timespec(std::int64_t ns) {
+  return {.tv_sec = static_cast<time_t>(ns / ns_per_s), .tv_nsec = static_cast<long>(ns % ns_per_s)};
+}
+
+std::int64_t monotonic_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * ns_per_s + now.tv_nsec;
+}
+
+/// A limit of years instead of one that overflows.
+std::int64_t ns_from_now(std::int64_t timeout_ns) {
+  return monotonic_ns() + std::clamp(timeout_ns, std::int64_t{0}, std::int64_t{1} << 60);
+}
+
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* until) {
+  static_assert(sizeof(word) == sizeof(std::uint32_t));
+  return ::syscall(SYS_futex, &word, operation, value, until, nullptr, FUTEX_BITSET_MATCH_ANY);
+}
+
+Error failed(std::string what) {
+  return Error{.code = Code::system, .what = std::move(what), .sys_errno = errno};
+}
+
+std::string text(const SocketAddress& at) {
+  return at.host.find(':') == std::string::npos ? fmt::format("{}:{}", at.host, at.port)
+                                                : fmt::format("[{}]:{}", at.host, at.port);
+}
+
+struct RawAddress {
+  sockaddr_storage storage{};
+  socklen_t bytes = sizeof(sockaddr_storage);
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+};
+
+Result<RawAddress> to_raw(const SocketAddress& address) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found) != 0)
+    return Error{.code = Code::invalid_argument, .what = fmt::format("\"{}\" is not an IP address", address.host)};
+  RawAddress raw;
+  std::memcpy(&raw.storage, found->ai_addr, found->ai_addrlen);
+  raw.bytes = found->ai_addrlen;
+  ::freeaddrinfo(found);
+  return raw;
+}
+
+Result<SocketAddress> from_raw(RawAddress& raw) {
+  char host[NI_MAXHOST];
+  if (::getnameinfo(raw.get(), raw.bytes, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0)
+    return Error{.code = Code::system, .what = "socket address of an unknown kind"};
+  const auto* v4 = reinterpret_cast<const sockaddr_in*>(&raw.storage);
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&raw.storage);
+  const auto port = ntohs(raw.storage.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
+  return SocketAddress{.host = host, .port = port};
+}
+
+Result<UniqueFd> open_socket(int family) {
+  UniqueFd fd{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP)};
+  if (!fd) return failed("open a socket");
+  return fd;
+}
+
+/// Small frames leave at once, and a host that vanished without a word is noticed within a few seconds. No
+/// TCP_USER_TIMEOUT: it also ends a connection whose reader is merely slow.
+void tune(int fd) {
+  const auto set = [fd](int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof(value)); };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+bool would_block() {
+  return errno == EAGAIN || errno == EWOULDBLOCK;
+}
+
+class RealSystem final : public System {
+ public:
+  std::int64_t now_ns() override { return monotonic_ns(); }
+
+  void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t timeout_ns) override {
+    // Shared, not private: peers in other processes wake us. An absolute limit lets a signal not prolong it.
+    const timespec until = to_timespec(ns_from_now(timeout_ns));
+    while (futex(word, FUTEX_WAIT_BITSET, expected, timeout_ns < 0 ? nullptr : &until) != 0 && errno == EINTR) {
+    }
+  }
+
+  void wake(std::atomic<std::uint32_t>& word) override { futex(word, FUTEX_WAKE, INT_MAX, nullptr); }
+
+  void yield() override { ::sched_yield(); }
+
+  void poll(std::span<PollItem> items, std::int64_t timeout_ns) override;
+  Result<Socket> listen(const SocketAddress& at) override;
+  Result<SocketAddress> address(const Socket& socket) override;
+  Result<SocketAddress> peer_address(const Socket& socket) override;
+  Result<Socket> accept(Socket& listener) override;
+  Result<Socket> connect(const SocketAddress& to) override;
+  Result<Moved> send(Socket& socket, std::span<const std::byte> bytes) override;
+  Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) override;
+  void close(int handle) override { ::close(handle); }
+};
+
+void RealSystem::poll(std::span<PollItem> items, std::int64_t timeout_ns) {
+  std::vector<pollfd> polled(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const int events = (items[i].want_read ? POLLIN : 0) | (items[i].want_write ? POLLOUT : 0);
+    polled[i] = {.fd = items[i].handle, .events = static_cast<short>(events), .revents = 0};
+  }
+  const std::int64_t until = ns_from_now(timeout_ns);
+  int ready = 0;
+  do {
+    const timespec left = to_timespec(std::max<std::int64_t>(until - monotonic_ns(), 0));
+    ready = ::ppoll(polled.data(), polled.size(), timeout_ns < 0 ? nullptr : &left, nullptr);
+  } while (ready < 0 && errno == EINTR);
+  for (std::size_t i = 0; i < items.size(); ++i) items[i].ready = ready > 0 && polled[i].revents != 0;
+}
+
+Result<Socket> RealSystem::listen(const SocketAddress& at) {
+  auto raw = to_raw(at);
+  if (!raw) return std::move(raw).error();
+  auto fd = open_socket(raw->storage.ss_family);
+  if (!fd) return std::move(fd).error();
+  const int on = 1;
+  ::setsockopt(fd->get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (::bind(fd->get(), raw->get(), raw->bytes) != 0 || ::listen(fd->get(), SOMAXCONN) != 0)
+    return failed(fmt::format("listen on {}", text(at)));
+  return Socket(*this, fd->release());
+}
+
+Result<SocketAddress> RealSystem::address(const Socket& socket) {
+  RawAddress raw;
+  if (::getsockname(socket.handle(), raw.get(), &raw.bytes) != 0) return failed("ask a socket for its address");
+  return from_raw(raw);
+}
+
+Result<SocketAddress> RealSystem::peer_address(const Socket& socket) {
+  RawAddress raw;
+  if (::getpeername(socket.handle(), raw.get(), &raw.bytes) != 0) return failed("ask a socket for its peer");
+  return from_raw(raw);
+}
+
+Result<Socket> RealSystem::accept(Socket& listener) {
+  while (true) {
+    UniqueFd fd{::accept4(listener.handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+    if (fd) {
+      tune(fd.get());
+      return Socket(*this, fd.release());
+    }
+    if (would_block()) return Socket();
+    // Whoever called has hung up already (or met an error of his own, which Linux reports here): next one, please.
+    const bool callers_trouble = errno == ECONNABORTED || errno == EPROTO || errno == EPERM || errno == ENETDOWN ||
+                                 errno == EHOSTDOWN || errno == EHOSTUNREACH || errno == ENETUNREACH;
+    if (errno != EINTR && !callers_trouble) return failed("accept a connection");
+  }
+}
+
+Result<Socket> RealSystem::connect(const SocketAddress& to) {
+  auto raw = to_raw(to);
+  if (!raw) return std::move(raw).error();
+  auto fd = open_socket(raw->storage.ss_family);
+  if (!fd) return std::move(fd).error();
+  tune(fd->get());
+  if (::connect(fd->get(), raw->get(), raw->bytes) != 0 && errno != EINPROGRESS && errno != EINTR)
+    return failed(fmt::format("connect to {}", text(to)));
+  return Socket(*this, fd->release());
+}
+
+Result<Moved> RealSystem::send(Socket& socket, std::span<const std::byte> bytes) {
+  while (true) {
+    const ssize_t sent = ::send(socket.handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0) return Moved{.bytes = static_cast<std::size_t>(sent)};
+    if (would_block()) return Moved{};
+    if (errno == EPIPE) return Moved{.closed = true};
+    if (errno != EINTR) return failed("send");
+  }
+}
+
+Result<Moved> RealSystem::receive(Socket& socket, std::span<std::byte> bytes) {
+  while (true) {
+    const ssize_t got = ::recv(socket.handle(), bytes.data(), bytes.size(), 0);
+    if (got >= 0) return Moved{.bytes = static_cast<std::size_t>(got), .closed = got == 0 && !bytes.empty()};
+    if (would_block()) return Moved{};
+    if (errno != EINTR) return failed("receive");
+  }
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (handle_ >= 0) system_->close(handle_);
+}
+
+System& real_system() {
+  // Never destroyed: the service thread may still use it while the process exits.
+  static auto& system = *new RealSystem;
+  return system;
+}
+
+}  // namespace tutti

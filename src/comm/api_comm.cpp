@@ -1,0 +1,321 @@
+// The C functions about communicators: identity, making, splitting, ending, asking.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "comm/api_support.h"
+#include "comm/drive.h"
+#include "comm/join.h"
+#include "comm/launch_env.h"
+#include "comm/open_root.h"
+#include "comm/regroup.h"
+
+namespace tutti::api {
+namespace {
+
+constexpr std::int64_t leave_limit_ns = 1'000'000'000;
+
+/// Only fields within the caller's `size` are read; a larger struct of a later version must have an unset tail.
+Result<void> read_config(const tuttiConfig_t* config, JoinOptions& options) {
+  if (config == nullptr) return {};
+  const auto refused = [](std::string what) { return Error{.code = Code::invalid_argument, .what = std::move(what)}; };
+  if (config->magic != TUTTI_CONFIG_MAGIC) return refused("config was not made with TUTTI_CONFIG_INITIALIZER");
+  constexpr std::size_t known = sizeof(tuttiConfig_t);
+  const std::size_t size = config->size;
+  if (size > 4096) return refused(fmt::format("config has a size of {} bytes", size));
+  const auto* tail = reinterpret_cast<const unsigned char*>(config);
+  for (std::size_t i = known; i < size; ++i)
+    if (tail[i] != 0) return refused("config sets a field that this version does not know");
+  const auto has = [size](std::size_t offset, std::size_t bytes) { return offset + bytes <= size; };
+  if (has(offsetof(tuttiConfig_t, blocking), sizeof(int)) && config->blocking != TUTTI_CONFIG_UNDEF_INT &&
+      config->blocking != 1)
+    return refused("config.blocking must be 1 or unset");
+  if (has(offsetof(tuttiConfig_t, deterministic), sizeof(int)) && config->deterministic != TUTTI_CONFIG_UNDEF_INT)
+    options.deterministic = config->deterministic != 0;
+  if (has(offsetof(tuttiConfig_t, timeoutMs), sizeof(int)) && config->timeoutMs != TUTTI_CONFIG_UNDEF_INT) {
+    if (config->timeoutMs < 1) return refused("config.timeoutMs must be positive");
+    options.init_limit_ms = config->timeoutMs;
+  }
+  if (has(offsetof(tuttiConfig_t, name), sizeof(char*)) && config->name != nullptr) options.name = config->name;
+  return {};
+}
+
+/// In a group: at its end. Else: now.
+template <class Op>
+Result<void> bring_up(Process& process, std::unique_ptr<Op> operation, tuttiComm_t* to) {
+  Op* const made = operation.get();
+  auto published = std::make_shared<Result<void>>();
+  auto finish = [made, to, published] {
+    *to = nullptr;
+    auto communicator = made->take();
+    if (!communicator) return;  // outside of every new group
+    auto handle = publish(std::move(communicator));
+    if (handle) *to = *handle;
+    if (!handle) *published = std::move(handle).error();
+  };
+  if (Group::current().open()) {
+    Group::current().add(std::move(operation), finish);
+    return {};
+  }
+  Submission submission;
+  operation->enqueue();
+  submission.operations.push_back(std::move(operation));
+  submission.finishers.push_back(finish);
+  if (auto ran = run_now(process, submission); !ran) return ran;
+  return std::move(*published);
+}
+
+Result<void> init_rank(tuttiComm_t* comm, int nranks, const UniqueId& id, int rank, const tuttiConfig_t* config) {
+  auto process = Process::get();
+  if (!process) return std::move(process).error();
+  if (nranks < 1 || nranks > limits::ranks_max)
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("nranks {} is not in 1 to {}", nranks, limits::ranks_max)};
+  if (rank < 0 || rank >= nranks)
+    return Error{.code = Code::invalid_argument, .what = fmt::format("rank {} is not in 0 to {}", rank, nranks - 1)};
+  JoinOptions options{.rank = rank, .ranks = nranks, .id = id, .name = {}};
+  if (auto read = read_config(config, options); !read) return read;
+  return bring_up(**process, std::make_unique<Join>(**process, std::move(options)), comm);
+}
+
+/// Takes the communicator from the service thread and from its users; frees it when the last one lets go.
+Result<void> end(Process& process, tuttiComm_t comm) {
+  auto entry = comms().close(process.system, comm, leave_limit_ns);
+  if (!entry)
+    return Error{.code = Code::invalid_argument, .what = "comm is not a communicator, or was destroyed already"};
+  auto& communicator = entry->communicator;
+  if (communicator->watch) {
+    process.service.remove(communicator->watch.get());
+    communicator->watch.reset();
+  }
+  const std::int64_t deadline = process.system.now_ns() + leave_limit_ns;
+  while (!communicator->idle() && process.system.now_ns() < deadline) process.system.yield();
+  return {};
+}
+
+/// Everything queued so far has ended; a failure ends it too.
+void settle(Communicator& communicator) {
+  Waiter waiter(communicator.process(), {});
+  while (!communicator.idle() && !communicator.failed()) (void)waiter.pause();
+}
+
+template <class Value>
+tuttiResult_t ask(tuttiComm_t comm, Value* value, const char* name, auto&& get) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(value, name); !given) return given;
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    *value = get(*(*entry)->communicator);
+    return {};
+  });
+}
+
+}  // namespace
+}  // namespace tutti::api
+
+using namespace tutti;       // NOLINT: the definitions below are the C functions of tutti.h
+using namespace tutti::api;  // NOLINT
+
+tuttiResult_t tuttiGetVersion(int* version) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(version, "version"); !given) return given;
+    *version = TUTTI_VERSION;
+    return {};
+  });
+}
+
+tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(id, "id"); !given) return given;
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    auto made = open_root(**process);
+    if (!made) return std::move(made).error();
+    const auto encoded = made->encode();
+    std::memcpy(id->internal, encoded.data(), encoded.size());
+    return {};
+  });
+}
+
+const char* tuttiGetErrorString(tuttiResult_t result) {
+  switch (result) {
+    case tuttiSuccess: return "success";
+    case tuttiUnhandledCudaError: return "CUDA error";
+    case tuttiSystemError: return "system error: see tuttiGetLastError";
+    case tuttiInternalError: return "internal error: a mistake in tutti, please report it";
+    case tuttiInvalidArgument: return "invalid argument: see tuttiGetLastError";
+    case tuttiInvalidUsage: return "invalid usage: see tuttiGetLastError";
+    case tuttiRemoteError: return "remote error: a peer failed, left or was killed";
+    case tuttiInProgress: return "in progress";
+    case tuttiTimeout: return "timeout";
+    case tuttiNumResults: break;
+  }
+  return "unknown result";
+}
+
+const char* tuttiGetLastError(tuttiComm_t comm) {
+  if (comm == nullptr) return last_words().c_str();
+  try {
+    const auto entry = comms().use(comm);
+    if (entry && entry->communicator->failed()) last_words() = entry->communicator->failure().text();
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  }
+  return last_words().c_str();
+}
+
+tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank,
+                                      const tuttiConfig_t* config) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(comm, "comm"); !given) return given;
+    auto decoded = UniqueId::decode(id.internal);
+    if (!decoded) return std::move(decoded).error();
+    return init_rank(comm, nranks, *decoded, rank, config);
+  });
+}
+
+tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank) {
+  return tuttiCommInitRankConfig(comm, nranks, id, rank, nullptr);
+}
+
+tuttiResult_t tuttiCommInitAll(tuttiComm_t* made, int ndev, const int* /*devlist*/) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(made, "comms"); !given) return given;
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    if (ndev < 1) return Error{.code = Code::invalid_argument, .what = fmt::format("ndev {} is not positive", ndev)};
+    auto id = open_root(**process);
+    if (!id) return std::move(id).error();
+    Group::current().start();
+    for (int rank = 0; rank < ndev; ++rank)
+      if (auto begun = init_rank(&made[rank], ndev, *id, rank, nullptr); !begun) Group::current().refuse(begun.error());
+    return Group::current().end(**process);
+  });
+}
+
+tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(comm, "comm"); !given) return given;
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    auto launch = read_launch([](const char* name) -> std::optional<std::string> {
+      const char* const value = std::getenv(name);
+      return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+    });
+    if (!launch) return std::move(launch).error();
+    auto id = agree_on_id(**process, *launch, (*process)->launched.fetch_add(1));
+    if (!id) return std::move(id).error();
+    return init_rank(comm, launch->ranks, *id, launch->rank, config);
+  });
+}
+
+tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* newcomm, const tuttiConfig_t* config) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(newcomm, "newcomm"); !given) return given;
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
+      return Error{.code = Code::invalid_argument,
+                   .what = fmt::format("color {} is negative and not TUTTI_SPLIT_NOCOLOR", color)};
+    JoinOptions options;
+    if (auto read = read_config(config, options); !read) return read;
+    auto& parent = (*entry)->communicator;
+    return bring_up(parent->process(), std::make_unique<SplitByColor>(parent, color, key, std::move(options)), newcomm);
+  });
+}
+
+tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nranks, tuttiComm_t* newcomm,
+                                   const tuttiConfig_t* config) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(newcomm, "newcomm"); !given) return given;
+    if (auto given = not_null(ranks, "ranks"); !given) return given;
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    auto& parent = (*entry)->communicator;
+    if (nranks < 1 || nranks > parent->ranks())
+      return Error{.code = Code::invalid_argument,
+                   .what = fmt::format("nranks {} is not in 1 to {}", nranks, parent->ranks())};
+    std::vector<Rank> members(ranks, ranks + nranks);
+    std::vector<Rank> sorted = members;
+    std::ranges::sort(sorted);
+    if (sorted.front() < 0 || sorted.back() >= parent->ranks() || std::ranges::adjacent_find(sorted) != sorted.end())
+      return Error{.code = Code::invalid_argument, .what = "ranks must be distinct ranks of comm"};
+    if (!std::ranges::binary_search(sorted, parent->rank()))
+      return Error{.code = Code::invalid_argument,
+                   .what = fmt::format("rank {} calls, but is not in ranks", parent->rank())};
+    JoinOptions options;
+    if (auto read = read_config(config, options); !read) return read;
+    return bring_up(parent->process(), std::make_unique<CreateGroup>(parent, std::move(members), std::move(options)),
+                    newcomm);
+  });
+}
+
+tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
+  return guarded([&]() -> Result<void> {
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    auto& communicator = *(*entry)->communicator;
+    settle(communicator);
+    if (communicator.failed()) return communicator.failure();
+    return {};
+  });
+}
+
+tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
+  return guarded([&]() -> Result<void> {
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    {
+      auto entry = use(comm);
+      if (!entry) return std::move(entry).error();
+      settle(*(*entry)->communicator);
+    }
+    return end(**process, comm);
+  });
+}
+
+tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
+  return guarded([&]() -> Result<void> {
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    {
+      auto entry = use(comm);
+      if (!entry) return std::move(entry).error();
+      (*entry)->communicator->abort();
+    }
+    return end(**process, comm);
+  });
+}
+
+tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* asyncError) {
+  return ask(comm, asyncError, "asyncError", [](const Communicator& c) {
+    return c.failed() ? static_cast<tuttiResult_t>(c.failure().code) : tuttiSuccess;
+  });
+}
+
+tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count) {
+  return ask(comm, count, "count", [](const Communicator& c) { return c.ranks(); });
+}
+
+tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank) {
+  return ask(comm, rank, "rank", [](const Communicator& c) { return c.rank(); });
+}
+
+tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
+  return ask(comm, device, "device", [](const Communicator&) { return -1; });
+}
+
+tuttiResult_t tuttiCommLastAlgorithm(tuttiComm_t comm, const char** algorithm, const char** transport) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(algorithm, "algorithm"); !given) return given;
+    if (auto given = not_null(transport, "transport"); !given) return given;
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    *algorithm = (*entry)->communicator->used.algorithm;
+    *transport = (*entry)->communicator->used.transport;
+    return {};
+  });
+}

@@ -1,0 +1,42 @@
+// What one submission asks of one communicator: collectives one after another, sends and receives beside them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/collective_call.h"
+#include "comm/operation.h"
+#include "comm/point_to_point.h"
+
+namespace tutti {
+
+class Batch final : public Operation {
+ public:
+  explicit Batch(std::shared_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
+  ~Batch() override;
+
+  void add(const Request& request) { collectives_.push_back(request); }
+  void add(const PeerRequest& request) { peers_.push_back(request); }
+
+  void enqueue() override;
+  Result<Progress> advance() override;
+  Communicator* communicator() override { return communicator_.get(); }
+  Result<void> look_around() override;
+  std::string where() const override;
+
+ private:
+  Result<Progress> work();
+  void leave();
+
+  std::shared_ptr<Communicator> communicator_;
+  std::uint64_t ticket_ = 0;  // 0: not enqueued, or left
+  std::vector<Request> collectives_;
+  std::size_t next_ = 0;
+  std::optional<CollectiveCall> call_;
+  std::vector<PeerRequest> peers_;
+  std::optional<PointToPoint> transfers_;
+  bool transferred_ = false;
+};
+
+}  // namespace tutti

@@ -1,0 +1,87 @@
+// How ranks find each other: rank 0's listener, and exchange(): one blob per rank, all to all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/system.h"
+#include "comm/unique_id.h"
+
+namespace tutti {
+
+using Blob = std::vector<std::byte>;
+
+struct BootstrapLimits {
+  std::int64_t handshake_ms = 10'000;       ///< one connection: greeting to proof (the listener's side: 2 s)
+  std::int64_t init_ms = 120'000;           ///< one exchange, from the first rank that takes part
+  std::int64_t missing_report_ms = 10'000;  ///< a warning names the ranks waited for; 0: none
+  std::size_t blob_bytes_max = 64 * 1024;
+};
+
+/// The listening side, a Task of the service thread in the process that made the id. It keeps no state for a connection
+/// before its handshake is through, holds at most 64 pending ones, and ends once all ranks are done or the limit
+/// passed; the clock starts with the first rank. It tells each rank in words why init failed: duplicate rank, ranks
+/// that disagree on nranks, version or settings, a rank that was lost, missing ranks by number and last seen address.
+/// The limit of the most impatient rank counts, so that it hears the names too; init_ms is for ranks that say none.
+class BootstrapRoot final : public Task {
+ public:
+  /// Takes a line for the log. Called from `advance`.
+  using Warn = std::function<void(const std::string&)>;
+
+  /// Listens on `at` (port 0: any).
+  static Result<std::unique_ptr<BootstrapRoot>> open(System& system, const SocketAddress& at, const Secret& secret,
+                                                     const BootstrapLimits& limits, Warn warn = {});
+  ~BootstrapRoot() override;
+  SocketAddress address() const;
+
+  bool advance() override;
+  std::int64_t interests(std::vector<PollItem>& items) override;
+
+ private:
+  struct State;
+  explicit BootstrapRoot(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// One rank's side: connect, prove the secret both ways (HMAC-SHA256 over nonces), then any number of exchanges.
+/// A state machine: one thread can drive several. The destructor says goodbye to the root.
+class Bootstrap {
+ public:
+  struct Who {
+    int rank = 0;
+    int ranks = 1;
+    std::uint64_t settings = 0;      ///< hash of the settings that must agree
+    std::string settings_text = {};  ///< "TUTTI_X=1 …", to name the difference (shortened to 1 KiB)
+    int version = 0;                 ///< of the library, must agree
+    std::string process = {};        ///< who this is, for messages; empty: "pid 12 on node-b"
+    std::int64_t limit_ms = 0;       ///< how long it waits for others; set by Bootstrap, from its limits
+  };
+  Bootstrap(System& system, const UniqueId& id, Who who, const BootstrapLimits& limits);
+  ~Bootstrap();
+
+  /// Begins the next exchange with this rank's contribution. Requires that none is under way, and at most
+  /// blob_bytes_max.
+  void exchange(Blob mine);
+
+  /// True when the exchange under way is complete (or there is none). Retries refused connections until the init limit
+  /// (rank 0 may be late). Errors: timeout, remote, invalid_usage, system; the root's words where it gave any. After an
+  /// error there is nothing but the same error.
+  Result<bool> advance();
+
+  /// By rank, after advance() said true.
+  const std::vector<Blob>& gathered() const;
+
+  /// What to wait for before the next advance; returns the time at which to come back anyway.
+  std::int64_t interests(std::vector<PollItem>& items) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tutti

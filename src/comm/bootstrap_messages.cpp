@@ -1,0 +1,112 @@
+#include "comm/bootstrap_messages.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace tutti::bootstrap {
+namespace {
+
+Error malformed(const char* what) {
+  return Error{.code = Code::remote, .what = std::string("malformed ") + what + " message"};
+}
+
+/// What a peer says ends up in logs and terminals: no control characters.
+std::string printable(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7f; }, '?');
+  return text;
+}
+
+}  // namespace
+
+std::size_t contribution_bytes_max(std::size_t blob_bytes_max) {
+  return 8 + blob_bytes_max;
+}
+
+std::size_t gathered_bytes_max(int ranks, std::size_t blob_bytes_max) {
+  return 4 + static_cast<std::size_t>(ranks) * (4 + blob_bytes_max);
+}
+
+Bytes write_join(const Bootstrap::Who& who) {
+  ByteWriter writer;
+  writer.number(static_cast<std::int32_t>(who.rank));
+  writer.number(static_cast<std::int32_t>(who.ranks));
+  writer.number(static_cast<std::int32_t>(who.version));
+  writer.number(who.settings);
+  writer.number(who.limit_ms);
+  writer.text(std::string_view(who.settings_text).substr(0, settings_text_bytes_max));
+  writer.text(std::string_view(who.process).substr(0, process_text_bytes_max));
+  return std::move(writer).take();
+}
+
+Result<Bootstrap::Who> read_join(const Bytes& body) {
+  ByteReader reader(body);
+  Bootstrap::Who who;
+  who.rank = reader.number<std::int32_t>();
+  who.ranks = reader.number<std::int32_t>();
+  who.version = reader.number<std::int32_t>();
+  who.settings = reader.number<std::uint64_t>();
+  who.limit_ms = reader.number<std::int64_t>();
+  who.settings_text = printable(reader.text(settings_text_bytes_max));
+  who.process = printable(reader.text(process_text_bytes_max));
+  if (!reader.done() || who.limit_ms < 0 || who.limit_ms > limit_ms_max) return malformed("join");
+  return who;
+}
+
+Bytes write_contribution(std::uint32_t round, const Blob& blob) {
+  ByteWriter writer;
+  writer.number(round);
+  writer.sized(blob);
+  return std::move(writer).take();
+}
+
+Result<Contribution> read_contribution(const Bytes& body, std::size_t blob_bytes_max) {
+  ByteReader reader(body);
+  Contribution contribution;
+  contribution.round = reader.number<std::uint32_t>();
+  const auto blob = reader.sized(blob_bytes_max);
+  if (!reader.done()) return malformed("contribution");
+  contribution.blob.assign(blob.begin(), blob.end());
+  return contribution;
+}
+
+Bytes write_gathered(std::uint32_t round, const std::vector<Blob>& blobs) {
+  ByteWriter writer;
+  writer.number(round);
+  for (const Blob& blob : blobs) writer.sized(blob);
+  return std::move(writer).take();
+}
+
+Result<std::vector<Blob>> read_gathered(const Bytes& body, std::uint32_t round, int ranks, std::size_t blob_bytes_max) {
+  ByteReader reader(body);
+  const auto their_round = reader.number<std::uint32_t>();
+  std::vector<Blob> blobs;
+  for (int rank = 0; rank < ranks && reader.ok(); ++rank) {
+    const auto blob = reader.sized(blob_bytes_max);
+    blobs.emplace_back(blob.begin(), blob.end());
+  }
+  if (!reader.done() || their_round != round) return malformed("gathered");
+  return blobs;
+}
+
+Bytes write_failure(const Error& error) {
+  ByteWriter writer;
+  writer.number(static_cast<std::int32_t>(error.code));
+  writer.number(static_cast<std::int32_t>(error.peer));
+  writer.text(std::string_view(error.what).substr(0, words_bytes_max));
+  return std::move(writer).take();
+}
+
+Error read_failure(const Bytes& body) {
+  ByteReader reader(body);
+  const auto code = reader.number<std::int32_t>();
+  const auto peer = reader.number<std::int32_t>();
+  std::string words = printable(reader.text(words_bytes_max));
+  const bool known = code > static_cast<int>(Code::success) && code <= static_cast<int>(Code::timeout) &&
+                     code != static_cast<int>(Code::in_progress);
+  if (!reader.done() || !known || peer < -1) return malformed("failure");
+  return Error{.code = static_cast<Code>(code), .what = std::move(words), .peer = peer};
+}
+
+}  // namespace tutti::bootstrap

@@ -1,0 +1,296 @@
+#include "comm/collective_call.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "comm/mismatch.h"
+#include "comm/peer_failure.h"
+#include "exec/reduce.h"
+
+namespace tutti {
+namespace {
+
+/// Below this, copying through slots beats a system call per piece.
+constexpr std::size_t pull_bytes_min = 64 * 1024;
+
+int groups_in(const Request& request, int ranks, Rank rank) {
+  return input_groups(request.collective, ranks, rank, request.root);
+}
+
+int groups_out(const Request& request, int ranks, Rank rank) {
+  return output_groups(request.collective, ranks, rank, request.root);
+}
+
+}  // namespace
+
+Result<Progress> CollectiveCall::advance() {
+  auto progress = step();
+  if (progress) return progress;
+  return abandon(std::move(progress).error());
+}
+
+Result<Progress> CollectiveCall::step() {
+  switch (stage_) {
+    case Stage::enter: return enter();
+    case Stage::gather: return gather();
+    case Stage::run: return run();
+    case Stage::done: break;
+  }
+  return Progress::done;
+}
+
+/// The largest input any rank has: all ranks must choose alike, those without input too.
+std::size_t CollectiveCall::input_bytes_max() const {
+  const int ranks = communicator_.ranks();
+  return groups_in(request_, ranks, rooted(request_.collective) ? request_.root : 0) * request_.group_bytes();
+}
+
+bool CollectiveCall::small() const {
+  const auto& forced = communicator_.process().config.text("TUTTI_TRANSPORT");
+  if (request_.collective == Collective::barrier || request_.count == 0) return true;
+  return forced == "auto" && input_bytes_max() <= communicator_.lines().payload_bytes();
+}
+
+/// Whether a small call would write block by block as lines come: then it waits for all of them, so that a mismatch
+/// leaves the output as it was. Others write in one pass at the end, or need the line of the root alone.
+bool CollectiveCall::compares_first() const {
+  switch (request_.collective) {
+    case Collective::all_gather:
+    case Collective::all_to_all: return true;
+    case Collective::gather: return communicator_.rank() == request_.root;
+    case Collective::all_reduce:
+    case Collective::reduce:
+    case Collective::reduce_scatter: return shape_.ranks > limits::sources_max;
+    default: return false;
+  }
+}
+
+Result<Progress> CollectiveCall::enter() {
+  if (sequence_ == 0) {
+    sequence_ = communicator_.next_sequence();
+    shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
+    if (auto staged = stage_input(); !staged) return std::move(staged).error();
+  }
+  auto may = communicator_.lines().may_enter(sequence_);
+  if (!may) return std::move(may).error();
+  if (!*may) return Progress::blocked;
+
+  const std::size_t mine = groups_in(request_, shape_.ranks, communicator_.rank()) * request_.group_bytes();
+  CallLine& line = communicator_.lines().begin(sequence_);
+  write_line(line, small() ? mine : 0);
+  communicator_.lines().publish(line, sequence_);
+  communicator_.ring_all();
+  if (!small() || compares_first()) {
+    lines_.resize(shape_.ranks);
+    stage_ = Stage::gather;
+    return Progress::moved;
+  }
+  if (auto ready = prepare(Reach::line); !ready) return std::move(ready).error();
+  stage_ = Stage::run;
+  return run();
+}
+
+void CollectiveCall::write_line(CallLine& line, std::size_t payload_bytes) {
+  line.signature = request_.signature();
+  line.scalar = request_.scalar;
+  if (payload_bytes > 0) write_payload(communicator_.lines().payload(line, payload_bytes), payload_bytes);
+  if (small()) return;
+
+  const auto& segments = communicator_.process().segments;
+  const auto locate = [&](const std::byte* at, int groups) -> BufferLine {
+    BufferLine buffer{.address = reinterpret_cast<std::uint64_t>(at)};
+    if (groups == 0) return buffer;
+    if (const auto spot = segments.find(at, groups * request_.group_bytes())) {
+      buffer.segment = spot->name.id;
+      buffer.generation = spot->name.generation;
+      buffer.offset = spot->offset;
+    }
+    return buffer;
+  };
+  line.input = locate(input_, groups_in(request_, shape_.ranks, communicator_.rank()));
+  line.output = locate(request_.output, groups_out(request_, shape_.ranks, communicator_.rank()));
+  line.retired = segments.retired();
+}
+
+/// What peers read must be scaled already: they do not know which of their sources is a raw contribution.
+void CollectiveCall::write_payload(std::byte* to, std::size_t bytes) const {
+  if (request_.op != ReduceOp::pre_mul_sum || !reduces(request_.collective)) {
+    std::memcpy(to, input_, bytes);
+    return;
+  }
+  const Source source{.at = input_, .scaled = true, .scalar = request_.scalar};
+  reduce_pass({.sources = {&source, 1},
+               .destinations = {&to, 1},
+               .count = bytes / size_of(request_.type),
+               .type = request_.type,
+               .op = request_.op});
+}
+
+/// An all-to-all in place reads from a copy: no order of exchanges works on one buffer for every plan.
+Result<void> CollectiveCall::stage_input() {
+  input_ = request_.input;
+  if (request_.collective != Collective::all_to_all || request_.input != request_.output || request_.count == 0)
+    return {};
+  const std::size_t bytes = shape_.ranks * request_.group_bytes();
+  auto copy = communicator_.staging(bytes);
+  if (!copy) return std::move(copy).error();
+  std::memcpy(*copy, request_.input, bytes);
+  input_ = *copy;
+  return {};
+}
+
+Result<Progress> CollectiveCall::gather() {
+  for (; gathered_ < shape_.ranks; ++gathered_) {
+    const Rank rank = gathered_;
+    auto line = communicator_.lines().open(rank, sequence_);
+    if (!line) return std::move(line).error();
+    if (*line == nullptr) return Progress::blocked;
+    lines_[rank] = *line;
+    if (small()) continue;
+    communicator_.drop_if_retired(rank, (*line)->retired);
+    if (groups_in(request_, shape_.ranks, rank) > 0 && (*line)->input.segment == 0) all_input_mapped_ = false;
+    if (groups_out(request_, shape_.ranks, rank) > 0 && (*line)->output.segment == 0) all_output_mapped_ = false;
+  }
+  if (auto ready = prepare(small() ? Reach::line : choose_reach()); !ready) return std::move(ready).error();
+  stage_ = Stage::run;
+  return run();
+}
+
+/// From the call lines and what was agreed at the start alone, hence alike on all ranks.
+Reach CollectiveCall::choose_reach() const {
+  const auto& forced = communicator_.process().config.text("TUTTI_TRANSPORT");
+  const auto& peers = communicator_.members().peers;
+  const bool one_process = std::ranges::all_of(peers, [&](const Peer& p) { return p.token == peers[0].token; });
+  const bool mapped = one_process || (all_input_mapped_ && all_output_mapped_);
+  if (forced == "fifo") return Reach::fifo;
+  if (mapped && forced != "pull") return Reach::window;
+  const bool can_pull = communicator_.members().pulls;
+  if (can_pull && (forced == "pull" || input_bytes_max() >= pull_bytes_min)) return Reach::pull;
+  return Reach::fifo;
+}
+
+Result<void> CollectiveCall::map_windows() {
+  peers_.resize(shape_.ranks);
+  for (Rank rank = 0; rank < shape_.ranks; ++rank) {
+    if (rank == communicator_.rank()) {
+      peers_[rank] = {.input = const_cast<std::byte*>(input_), .output = request_.output};
+      continue;
+    }
+    const std::size_t in = groups_in(request_, shape_.ranks, rank) * request_.group_bytes();
+    const std::size_t out = groups_out(request_, shape_.ranks, rank) * request_.group_bytes();
+    const bool pulled = reach_ == Reach::pull && !communicator_.members().peers[rank].same_process;
+    if (pulled) {
+      peers_[rank] = {.input = reinterpret_cast<std::byte*>(lines_[rank]->input.address),
+                      .output = reinterpret_cast<std::byte*>(lines_[rank]->output.address),
+                      .pid = communicator_.members().peers[rank].pid};
+      continue;
+    }
+    if (in > 0) {
+      auto window = communicator_.window(rank, lines_[rank]->input, in);
+      if (!window) return std::move(window).error();
+      peers_[rank].input = *window;
+    }
+    if (out > 0) {
+      auto window = communicator_.window(rank, lines_[rank]->output, out);
+      if (!window) return std::move(window).error();
+      peers_[rank].output = *window;
+    }
+  }
+  return {};
+}
+
+Result<void> CollectiveCall::prepare(Reach reach) {
+  reach_ = reach;
+  if (reach == Reach::window || reach == Reach::pull) {
+    auto touch = Touch::begin(communicator_);
+    if (!touch) return std::move(touch).error();
+    touch_.emplace(*std::move(touch));
+    if (auto mapped = map_windows(); !mapped) return mapped;
+  }
+  if (request_.op == ReduceOp::pre_mul_sum) {
+    scalars_.assign(shape_.ranks, request_.scalar);
+    for (Rank rank = 0; rank < static_cast<Rank>(lines_.size()); ++rank) scalars_[rank] = lines_[rank]->scalar;
+  }
+  const std::size_t bytes = std::max(input_bytes_max(), request_.group_bytes());
+  const Plan& plan = communicator_.plan(shape_, reach, bytes);
+  binding_.input = input_;
+  binding_.output = request_.output;
+  binding_.type = request_.type;
+  binding_.op = request_.op;
+  binding_.peers = peers_;
+  binding_.scalars = scalars_;
+  binding_.sequence = sequence_;
+  binding_.split = Split(request_.count, size_of(request_.type), plan.parts);
+  const auto& area = communicator_.members().area->area.shape();
+  if (reach == Reach::fifo) binding_.split.tile(area.slot_bytes, plan.items_max);
+  if (plan.scratch_groups > 0) {
+    auto scratch = communicator_.scratch(plan.scratch_groups * request_.group_bytes());
+    if (!scratch) return std::move(scratch).error();
+    binding_.scratch = *scratch;
+  }
+  run_.emplace(plan, binding_, communicator_.links());
+  return {};
+}
+
+Result<Progress> CollectiveCall::run() {
+  auto progress = run_->advance();
+  if (!progress) return progress;
+  if (*progress != Progress::done) return progress;
+  // A peer that failed meanwhile may have changed what was read here, without waiting for anybody.
+  if (touch_)
+    if (auto failure = failure_of_any(communicator_)) return *std::move(failure);
+  touch_.reset();
+  stage_ = Stage::done;
+  return Progress::done;
+}
+
+Result<void> CollectiveCall::look_around() {
+  if (sequence_ == 0) return {};
+  auto looked = communicator_.lines().look();
+  if (!looked) return mismatch(std::move(looked).error());
+  for (Rank rank = 0; rank < shape_.ranks; ++rank) {
+    const auto& header = communicator_.members().peers[rank].area.header();
+    if (rank == communicator_.rank() || header.state.load(std::memory_order_acquire) != RankState::closed) continue;
+    auto line = communicator_.lines().open(rank, sequence_);
+    if (!line) return mismatch(std::move(line).error());
+    if (*line == nullptr && stage_ != Stage::done)
+      return Error{.code = Code::remote,
+                   .what = fmt::format("{} left the communicator before {}", communicator_.describe(rank), where()),
+                   .peer = rank};
+  }
+  return {};
+}
+
+Error CollectiveCall::mismatch(Error error) {
+  const std::uint64_t at = communicator_.lines().differing();
+  if (error.code != Code::invalid_usage || at == 0) return error;
+  return mismatch_report(communicator_.lines().calls(at), at, std::move(error));
+}
+
+/// Late peers may still store into the output: it moves to fresh pages before the caller hears of the failure. They
+/// know where it is from the call line on, and may begin without this rank.
+Error CollectiveCall::abandon(Error reason) {
+  communicator_.fail(mismatch(std::move(reason)));
+  touch_.reset();
+  const bool begun = stage_ == Stage::run && reach_ == Reach::window;
+  if (!small() && (stage_ == Stage::gather || begun)) {
+    auto moved = communicator_.process().segments.move_aside(request_.output);
+    if (!moved) communicator_.process().log.warn(communicator_.who(), "{}", moved.error().text());
+  }
+  return communicator_.failure();
+}
+
+std::string CollectiveCall::where() const {
+  std::string text = fmt::format("{} #{}", call_text(request_.signature()), sequence_);
+  if (stage_ == Stage::gather) text += fmt::format(", waiting for the call of rank {}", gathered_);
+  if (stage_ == Stage::run && run_) {
+    const auto spot = run_->waiting_for();
+    text += fmt::format(", channel {} step {}", spot.lane, spot.step);
+    if (spot.peer >= 0) text += fmt::format(", waiting for rank {}", spot.peer);
+  }
+  return text;
+}
+
+}  // namespace tutti

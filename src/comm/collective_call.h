@@ -1,0 +1,68 @@
+// One collective under way on one rank: call line, choice of reach and plan, run.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/operation.h"
+#include "comm/request.h"
+#include "comm/touch.h"
+
+namespace tutti {
+
+class CollectiveCall final : public Operation {
+ public:
+  /// Both must outlive the call; the request's turn must have come.
+  CollectiveCall(Communicator& communicator, const Request& request) : communicator_(communicator), request_(request) {}
+
+  Result<Progress> advance() override;
+  Communicator* communicator() override { return &communicator_; }
+
+  /// Errors: invalid_usage (a mismatch), remote (a rank left).
+  Result<void> look_around() override;
+
+  /// "AllReduce count=8 float32 sum #12, channel 0 step 3, waiting for rank 1"
+  std::string where() const override;
+
+  /// Ends it in mid-way for `reason`, after which no other process can write to the caller's buffers any more; returns
+  /// the failure. For threads of this one, see await_no_touch.
+  Error abandon(Error reason);
+
+ private:
+  enum class Stage { enter, gather, run, done };
+
+  Result<Progress> step();
+  Result<Progress> enter();
+  Result<Progress> gather();
+  Result<Progress> run();
+  std::size_t input_bytes_max() const;
+  bool small() const;
+  bool compares_first() const;
+  void write_line(CallLine& line, std::size_t payload_bytes);
+  void write_payload(std::byte* to, std::size_t bytes) const;
+  Result<void> stage_input();
+  Reach choose_reach() const;
+  Result<void> map_windows();
+  Result<void> prepare(Reach reach);
+  Error mismatch(Error error);
+
+  Communicator& communicator_;
+  const Request& request_;
+  Stage stage_ = Stage::enter;
+  Reach reach_ = Reach::fifo;
+  std::uint64_t sequence_ = 0;
+  Rank gathered_ = 0;  // lines of ranks below this one are here
+  bool all_input_mapped_ = true;
+  bool all_output_mapped_ = true;
+  const std::byte* input_ = nullptr;
+  Shape shape_;
+  Binding binding_;
+  std::vector<const CallLine*> lines_;
+  std::vector<PeerMemory> peers_;
+  std::vector<std::uint64_t> scalars_;
+  std::optional<Run> run_;
+  std::optional<Touch> touch_;  // while reach_ goes to peers' memory by address
+};
+
+}  // namespace tutti

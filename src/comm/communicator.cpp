@@ -1,0 +1,219 @@
+#include "comm/communicator.h"
+
+#include <bit>
+#include <cassert>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "algorithms/select.h"
+#include "comm/hello.h"
+#include "comm/peer_failure.h"
+#include "plan/fuse.h"
+#include "plan/lower.h"
+#include "transport/shm.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t plans_max = 256;
+
+/// Calls from this size on store past the caches, where TUTTI_NT_THRESHOLD does not say otherwise: measured, see
+/// docs/performance.md.
+constexpr std::size_t stream_bytes_auto = 4 << 20;
+
+std::vector<std::byte*> rings_of(const std::vector<Peer>& peers) {
+  std::vector<std::byte*> rings;
+  rings.reserve(peers.size());
+  for (const auto& peer : peers) rings.push_back(peer.area.call_lines());
+  return rings;
+}
+
+/// The one that reduces every element in the order of ranks, whatever the size and however ranks reach each other.
+const Algorithm* in_rank_order(const Shape& shape, Reach reach) {
+  for (const std::string_view name : {"two_shot", "one_shot", "local"}) {
+    const Algorithm* const algorithm = find_algorithm(name, shape);
+    if (algorithm != nullptr && serves(*algorithm, shape, reach)) return algorithm;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::size_t Communicator::PlanKeyHash::operator()(const PlanKey& key) const {
+  const auto small = (static_cast<std::size_t>(key.root) << 8) | (static_cast<std::size_t>(key.collective) << 4) |
+                     static_cast<std::size_t>(key.reach);
+  return std::hash<const void*>{}(key.algorithm) ^ (small * 0x9e3779b97f4a7c15u);
+}
+
+Communicator::Communicator(Process& process, Membership members)
+    : process_(process),
+      members_(std::move(members)),
+      who_(fmt::format("{} rank {}", members_.name, members_.rank)),
+      forced_algorithms_(process.config.text("TUTTI_ALGO")),
+      stream_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
+      lines_(rings_of(members_.peers), members_.rank, members_.area->area.shape().payload_bytes),
+      plans_(plans_max),
+      mapped_(members_.peers.size()),
+      mapped_next_(members_.peers.size()),
+      retired_seen_(members_.peers.size()) {
+  if (stream_bytes_ == 0) stream_bytes_ = stream_bytes_auto;
+  open_lanes();
+  members_.area->area.header().state.store(RankState::open, std::memory_order_release);
+}
+
+Communicator::~Communicator() {
+  auto& state = members_.area->area.header().state;
+  if (auto open = RankState::open; state.compare_exchange_strong(open, RankState::closed)) ring_all();
+  if (staging_ != nullptr) (void)process_.segments.free(staging_);
+}
+
+void Communicator::open_lanes() {
+  const auto& mine = members_.area->area;
+  const int lanes = mine.shape().lanes;
+  for (const auto& peer : members_.peers) doorbells_.push_back(&peer.area.header().doorbell);
+  const auto open = [&](int index) {
+    Lane lane;
+    lane.reserve(ranks());
+    for (Rank peer = 0; peer < ranks(); ++peer) {
+      const auto& theirs = members_.peers[peer].area;
+      if (peer == rank()) continue;
+      lane.senders[peer] =
+          std::make_unique<ShmSender>(process_.system, mine, rank(), theirs, peer, index, members_.fenced);
+      lane.receivers[peer] =
+          std::make_unique<ShmReceiver>(process_.system, mine, rank(), theirs, peer, index, members_.fenced);
+      lane.signals[peer] = Signal(theirs.signal(index, rank()), mine.signal(index, peer));
+    }
+    return lane;
+  };
+  for (int index = 0; index + 1 < lanes; ++index) lanes_.push_back(open(index));
+  point_to_point_ = open(lanes - 1);
+}
+
+void Communicator::fail(Error error) {
+  auto& header = members_.area->area.header();
+  {
+    const std::lock_guard lock(failure_mutex_);
+    if (failure_) return;
+    // Copying from a process that is gone is how some calls learn of its death; it may have said why before it went.
+    if (error.sys_errno == ESRCH && error.peer >= 0) error = failure_of(*this, error.peer).value_or(lost(error.peer));
+    failure_ = std::make_unique<Error>(std::move(error));
+    // Under the lock: on return from a second failure too, peers can see that there is one.
+    header.failure.store(static_cast<std::uint32_t>(failure_->code), std::memory_order_relaxed);
+    header.culprit.store(failure_->peer, std::memory_order_relaxed);
+    put_text(header.words, failure_->what);
+    auto open = RankState::open;
+    header.state.compare_exchange_strong(open, RankState::failed, std::memory_order_seq_cst);
+  }
+  failed_.store(true, std::memory_order_release);
+  process_.log.warn(who_, "{}", failure_->text());
+  header.doorbell.ring(process_.system, /*fenced=*/true);
+  ring_all();
+}
+
+void Communicator::abort() {
+  auto& header = members_.area->area.header();
+  auto open = RankState::open;
+  header.state.compare_exchange_strong(open, RankState::aborted);
+  fail(Error{.code = Code::invalid_usage, .what = "the communicator was aborted by tuttiCommAbort"});
+}
+
+Error Communicator::failure() const {
+  const std::lock_guard lock(failure_mutex_);
+  return *failure_;
+}
+
+void Communicator::ring_all() {
+  for (Rank peer = 0; peer < ranks(); ++peer)
+    if (peer != rank()) doorbells_[peer]->ring(process_.system, members_.fenced);
+}
+
+Links Communicator::links() {
+  return {.lanes = lanes_,
+          .lines = &lines_,
+          .doorbells = doorbells_,
+          .system = &process_.system,
+          .fenced = members_.fenced,
+          .stream_bytes = stream_bytes_};
+}
+
+const Algorithm& Communicator::algorithm(const Shape& shape, Reach reach, std::size_t bytes) {
+  auto& known = chosen_[static_cast<int>(shape.collective)][static_cast<int>(reach)][std::bit_width(bytes)];
+  if (known == nullptr && members_.deterministic && reduces(shape.collective)) known = in_rank_order(shape, reach);
+  // All sizes of one power of two are served alike, by what suits the smallest of them.
+  if (known == nullptr) known = select(shape, reach, std::bit_floor(bytes), forced_algorithms_);
+  assert(known != nullptr);
+  return *known;
+}
+
+const Plan& Communicator::plan(const Shape& shape, Reach reach, std::size_t bytes) {
+  const Algorithm& chosen = algorithm(shape, reach, bytes);
+  used = {.algorithm = chosen.name.data(), .transport = name(reach).data()};
+  const PlanKey key{&chosen, shape.collective, reach, shape.root};
+  if (const Plan* known = plans_.find(key)) return *known;
+  process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), chosen.name, name(reach));
+  return plans_.insert(key, fuse(lower(chosen.build(shape), rank(), reach), members_.area->area.shape().slots));
+}
+
+Result<std::byte*> Communicator::scratch(std::size_t bytes) {
+  if (scratch_.size() < bytes) scratch_.resize(bytes);
+  return scratch_.data();
+}
+
+Result<std::byte*> Communicator::staging(std::size_t bytes) {
+  if (staging_bytes_ >= bytes) return staging_;
+  if (staging_ != nullptr) (void)process_.segments.free(std::exchange(staging_, nullptr));
+  staging_bytes_ = 0;
+  auto memory = process_.segments.allocate(bytes, /*touch=*/true);
+  if (!memory) return std::move(memory).error().during("make room for an all-to-all in place");
+  staging_ = *memory;
+  staging_bytes_ = bytes;
+  return staging_;
+}
+
+Result<std::byte*> Communicator::window(Rank peer, BufferLine line, std::size_t bytes) {
+  const Peer& from = members_.peers[peer];
+  if (from.same_process) return reinterpret_cast<std::byte*>(line.address);
+  if (line.segment == 0) return static_cast<std::byte*>(nullptr);
+
+  const SegmentName name{.id = line.segment, .generation = line.generation};
+  const std::uint64_t end = line.offset + bytes;
+  if (end < bytes)
+    return Error{.code = Code::remote, .what = "a call line names memory beyond the end of the address space"}.at_peer(
+        peer);
+  for (const auto& known : mapped_[peer])
+    if (known.mapping && known.name == name && known.mapping->bytes() >= end)
+      return known.mapping->data() + line.offset;
+
+  const auto fetch = [this, &from](std::uint64_t, SegmentName wanted) -> Result<SegmentTable::Export> {
+    constexpr std::int64_t limit_ns = 10'000'000'000;
+    auto fetched = fetch_segment(from.fd_server, from.key, wanted, limit_ns, [this] { return failed(); });
+    if (!fetched) return std::move(fetched).error();
+    return std::move(fetched->segment);
+  };
+  auto mapping = process_.cache.map(from.token, name, end, fetch);
+  if (!mapping) return std::move(mapping).error().during("map the buffer of a peer").at_peer(peer);
+  std::byte* const base = (*mapping)->data();
+  mapped_[peer][mapped_next_[peer]++ % mapped_[peer].size()] = {.name = name, .mapping = *std::move(mapping)};
+  return base + line.offset;
+}
+
+void Communicator::drop_if_retired(Rank peer, std::uint32_t retired) {
+  if (retired_seen_[peer] == retired) return;
+  retired_seen_[peer] = retired;
+  mapped_[peer] = {};
+}
+
+Error Communicator::lost(Rank rank) const {
+  return {
+      .code = Code::remote,
+      .what = fmt::format("{} lost: its process was killed or exited without leaving the communicator", describe(rank)),
+      .peer = rank};
+}
+
+std::string Communicator::describe(Rank rank) const {
+  const Peer& peer = members_.peers[rank];
+  return fmt::format("rank {}/{} (process {} on {})", rank, ranks(), peer.pid, peer.host);
+}
+
+}  // namespace tutti

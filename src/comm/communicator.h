@@ -1,0 +1,167 @@
+// A group of ranks that work together: what one rank has of it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "comm/process.h"
+#include "comm/request.h"
+#include "exec/run.h"
+#include "plan/cache.h"
+
+namespace tutti {
+
+/// A rank as seen from here.
+struct Peer {
+  std::uint64_t token = 0;  ///< of its process
+  int pid = 0;
+  std::string host;
+  std::string fd_server;
+  ProcessKey key{};
+  SegmentName area_name;
+  std::shared_ptr<OwnedArea> thread_area;  ///< what keeps its area there: of a rank of this process,
+  SharedMapping mapped_area;               ///<   or of another one
+  RankArea area;
+  bool same_process = false;
+};
+
+/// What a communicator is made of; Join fills it in.
+struct Membership {
+  Rank rank = 0;
+  int ranks = 1;
+  std::string name;  ///< for messages: "comm 1f3a"
+  bool deterministic = false;
+  std::int64_t init_limit_ms = 0;
+  std::shared_ptr<OwnedArea> area;
+  std::vector<Peer> peers;  ///< by rank, self included
+  bool pulls = false;       ///< every rank may copy from every process
+  bool fenced = false;      ///< more ranks than cores
+};
+
+class Communicator {
+ public:
+  Communicator(Process& process, Membership members);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  Process& process() const { return process_; }
+  Rank rank() const { return members_.rank; }
+  int ranks() const { return members_.ranks; }
+  const Membership& members() const { return members_; }
+  const std::string& who() const { return who_; }  ///< "comm 1f3a rank 2"
+
+  // ---- Errors: any thread ----
+
+  /// The first failure wins; wakes whoever waits here and tells peers through the area's state.
+  void fail(Error error);
+  /// As fail, but peers are told that this rank left on purpose.
+  void abort();
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  /// The first failure. Requires failed().
+  Error failure() const;
+
+  // ---- Order: calls run one after another, in the order of their tickets ----
+
+  std::uint64_t take_ticket() { return issued_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  bool turn_of(std::uint64_t ticket) const { return completed_.load(std::memory_order_acquire) + 1 >= ticket; }
+  void complete() { completed_.fetch_add(1, std::memory_order_acq_rel); }
+  bool idle() const { return completed_.load(std::memory_order_acquire) == issued_.load(std::memory_order_acquire); }
+
+  // ---- For the call whose turn it is ----
+
+  std::uint64_t next_sequence() { return ++sequence_; }
+  CallLines& lines() { return lines_; }
+  std::span<Lane> lanes() { return lanes_; }
+  Lane& point_to_point_lane() { return point_to_point_; }
+  Doorbell& doorbell() { return members_.area->area.header().doorbell; }
+  void ring_all();
+  Links links();
+
+  /// The plan for a call of `bytes` at most per buffer, made on first use.
+  const Plan& plan(const Shape& shape, Reach reach, std::size_t bytes);
+  const Algorithm& algorithm(const Shape& shape, Reach reach, std::size_t bytes);
+
+  /// At least `bytes` of private memory for plans that want it; one call at a time.
+  Result<std::byte*> scratch(std::size_t bytes);
+  /// The same in memory that peers can map: inputs of all-to-alls in place.
+  Result<std::byte*> staging(std::size_t bytes);
+
+  /// `bytes` of `peer`'s memory as its call line names it: mapped, or nullptr where it can only be copied from.
+  /// The line is taken by value: the peer can still write to its own, and what was checked must be what is used.
+  Result<std::byte*> window(Rank peer, BufferLine line, std::size_t bytes);
+
+  /// Forgets the mappings of `peer`'s process when it has freed segments since (`retired`: its count, from a call
+  /// line).
+  void drop_if_retired(Rank peer, std::uint32_t retired);
+
+  /// What the last collective used.
+  struct Used {
+    const char* algorithm = "";
+    const char* transport = "";
+  };
+  Used used;
+
+  /// Set by Join; whoever ends the communicator takes it from the service thread.
+  std::shared_ptr<Task> watch;
+
+  /// "rank 2/8 lost: process 48211 on node-b …": what Peer says of a rank, for messages.
+  std::string describe(Rank rank) const;
+  /// The error that says that a rank's process is gone.
+  Error lost(Rank rank) const;
+
+ private:
+  void open_lanes();
+
+  Process& process_;
+  Membership members_;
+  std::string who_;
+  std::string forced_algorithms_;
+  std::size_t stream_bytes_;
+  CallLines lines_;
+  std::vector<Lane> lanes_;
+  Lane point_to_point_;
+  std::vector<Doorbell*> doorbells_;
+
+  std::atomic<bool> failed_ = false;
+  mutable std::mutex failure_mutex_;
+  std::unique_ptr<Error> failure_;
+
+  alignas(64) std::atomic<std::uint64_t> issued_ = 0;
+  std::atomic<std::uint64_t> completed_ = 0;
+  std::uint64_t sequence_ = 0;
+
+  struct PlanKey {
+    const Algorithm* algorithm;
+    Collective collective;
+    Reach reach;
+    Rank root;
+    bool operator==(const PlanKey&) const = default;
+  };
+  struct PlanKeyHash {
+    std::size_t operator()(const PlanKey& key) const;
+  };
+  LruCache<PlanKey, Plan, PlanKeyHash> plans_;
+  /// By collective, reach and the size's power of two: what select said.
+  std::array<std::array<std::array<const Algorithm*, 65>, 4>, collective_count> chosen_{};
+
+  std::vector<std::byte> scratch_;
+  std::byte* staging_ = nullptr;
+  std::size_t staging_bytes_ = 0;
+
+  struct Mapped {
+    SegmentName name;
+    SharedMapping mapping;
+  };
+  std::vector<std::array<Mapped, 4>> mapped_;  // by peer: the segments its calls named last
+  std::vector<unsigned> mapped_next_;
+  std::vector<std::uint32_t> retired_seen_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,24 @@
+// Hashes and message authentication, by OpenSSL.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "base/error.h"
+
+namespace tutti {
+
+using Digest = std::array<std::byte, 32>;
+
+/// Errors: system (OpenSSL has no memory or no such algorithm).
+Result<Digest> sha256(std::span<const std::byte> bytes);
+Result<Digest> hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> bytes);
+
+/// Takes the same time wherever the first difference is.
+bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b);
+
+/// Overwrites a secret; not optimised away.
+void wipe(std::span<std::byte> bytes);
+
+}  // namespace tutti

@@ -1,0 +1,35 @@
+#include "comm/hello.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+template <class T>
+Result<T> read(const Blob& blob, const char* what) {
+  if (blob.size() != sizeof(T))
+    return Error{.code = Code::remote,
+                 .what = fmt::format("{} of {} bytes where {} were expected", what, blob.size(), sizeof(T))};
+  T value;
+  std::memcpy(&value, blob.data(), sizeof value);
+  return value;
+}
+
+}  // namespace
+
+Result<Hello> read_hello(const Blob& blob) {
+  auto hello = read<Hello>(blob, "a greeting");
+  if (hello && hello->version != Hello::version_value)
+    return Error{
+        .code = Code::remote,
+        .what = fmt::format("a greeting of version {}, this is version {}", hello->version, Hello::version_value)};
+  return hello;
+}
+
+Result<Verdict> read_verdict(const Blob& blob) {
+  return read<Verdict>(blob, "a verdict");
+}
+
+}  // namespace tutti

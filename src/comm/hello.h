@@ -1,0 +1,61 @@
+// What ranks tell each other at the start: fixed layouts, checked before use.
+#pragma once
+
+#include <sched.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "comm/bootstrap.h"
+#include "comm/process.h"
+
+namespace tutti {
+
+/// First exchange: who and where a rank is.
+struct Hello {
+  static constexpr std::uint32_t version_value = 1;
+  std::uint32_t version = version_value;
+  std::int32_t pid = 0;
+  std::uint64_t token = 0;
+  std::uint64_t area_bytes = 0;
+  std::uint64_t area_address = 0;
+  SegmentName area;
+  ProcessKey key{};
+  std::array<char, 64> host{};
+  std::array<char, 64> boot_id{};
+  std::array<char, 108> fd_server{};
+  cpu_set_t cpus{};
+};
+
+/// Second exchange: whether a rank reached all others.
+struct Verdict {
+  std::uint32_t code = 0;   ///< Code of its failure, 0 when all is well
+  std::uint32_t pulls = 0;  ///< it may copy from every process's memory
+  std::array<char, 240> what{};
+};
+
+/// Errors: remote (a blob of another size or version).
+Result<Hello> read_hello(const Blob& blob);
+Result<Verdict> read_verdict(const Blob& blob);
+
+template <class T>
+Blob to_blob(const T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+  return {bytes, bytes + sizeof value};
+}
+
+template <std::size_t n>
+void put_text(std::array<char, n>& to, std::string_view text) {
+  to.fill('\0');
+  text.copy(to.data(), n - 1);
+}
+
+template <std::size_t n>
+std::string get_text(const std::array<char, n>& from) {
+  return {from.data(), ::strnlen(from.data(), n)};
+}
+
+}  // namespace tutti

@@ -1,0 +1,52 @@
+// How a rank becomes part of a communicator: a state machine, so that one thread can bring up several ranks.
+#pragma once
+
+#include <memory>
+
+#include "comm/bootstrap.h"
+#include "comm/communicator.h"
+#include "comm/hello.h"
+#include "comm/operation.h"
+
+namespace tutti {
+
+struct JoinOptions {
+  Rank rank = 0;
+  int ranks = 1;
+  UniqueId id;
+  std::string name;  ///< from the config; else made from the id
+  bool deterministic = false;
+  std::int64_t init_limit_ms = 0;  ///< 0: TUTTI_INIT_TIMEOUT_MS
+};
+
+class Join final : public Operation {
+ public:
+  Join(Process& process, JoinOptions options);
+
+  Result<Progress> advance() override;
+  Communicator* communicator() override { return nullptr; }
+
+  std::int64_t interests(std::vector<PollItem>& items) const override { return bootstrap_.interests(items); }
+
+  /// After done.
+  std::shared_ptr<Communicator> take() { return std::move(made_); }
+
+ private:
+  enum class Stage { begin, greet, agree, made };
+  Result<void> begin();
+  Result<void> connect();
+  Result<void> connect_to(const Hello& hello);
+  Result<void> agreed();
+  Result<void> finish();
+  AreaShape area_shape() const;
+
+  Process& process_;
+  JoinOptions options_;
+  Stage stage_ = Stage::begin;
+  Bootstrap bootstrap_;
+  Membership members_;
+  bool pulls_ = true;
+  std::shared_ptr<Communicator> made_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,24 @@
+#include "comm/open_root.h"
+
+#include "comm/bootstrap.h"
+
+namespace tutti {
+
+Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secret& secret) {
+  BootstrapLimits limits;
+  limits.init_ms = process.config.integer("TUTTI_INIT_TIMEOUT_MS");
+  auto root = BootstrapRoot::open(process.system, at, secret, limits,
+                                  [&process](const std::string& line) { process.log.warn("init", "{}", line); });
+  if (!root) return std::move(root).error().during("open the meeting point of a communicator");
+  UniqueId id{.root = (*root)->address(), .secret = secret};
+  if (auto served = process.service.add(*std::move(root)); !served) return std::move(served).error();
+  return id;
+}
+
+Result<UniqueId> open_root(Process& process) {
+  auto secret = fresh_secret();
+  if (!secret) return std::move(secret).error();
+  return open_root(process, {.host = "127.0.0.1", .port = 0}, *secret);
+}
+
+}  // namespace tutti

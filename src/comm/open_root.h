@@ -1,0 +1,16 @@
+// Makes this process the meeting point of a communicator to be.
+#pragma once
+
+#include "comm/process.h"
+#include "comm/unique_id.h"
+
+namespace tutti {
+
+/// Listens on `at` (port 0: any free one) for ranks that know `secret`; served by the service thread until all ranks
+/// are done or TUTTI_INIT_TIMEOUT_MS passed. Errors: system (address in use, no descriptor).
+Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secret& secret);
+
+/// The same on any port of the loopback interface with a fresh secret.
+Result<UniqueId> open_root(Process& process);
+
+}  // namespace tutti

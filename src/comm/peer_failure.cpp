@@ -1,0 +1,50 @@
+#include "comm/peer_failure.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "comm/hello.h"
+
+namespace tutti {
+namespace {
+
+/// The words of the rank that found the failure, whoever passes them on.
+std::string told(const std::string& words, const std::string& by) {
+  constexpr std::string_view mark = "  Told by ";
+  if (words.find(mark) != std::string::npos) return words;
+  return fmt::format("{}\n{}{}.", words, mark, by);
+}
+
+}  // namespace
+
+std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
+  const AreaHeader& header = communicator.members().peers[rank].area.header();
+  switch (header.state.load(std::memory_order_acquire)) {
+    case RankState::aborted:
+      return Error{.code = Code::remote,
+                   .what = fmt::format("{} aborted the communicator", communicator.describe(rank)),
+                   .peer = rank};
+    case RankState::failed: {
+      const auto code = static_cast<Code>(std::min(header.failure.load(std::memory_order_relaxed), 8u));
+      const int culprit = header.culprit.load(std::memory_order_relaxed);
+      return Error{.code = code == Code::invalid_usage ? code : Code::remote,
+                   .what = told(get_text(header.words), communicator.describe(rank)),
+                   .peer = culprit >= 0 && culprit < communicator.ranks() ? culprit : rank};
+    }
+    case RankState::starting:
+    case RankState::open:
+    case RankState::closed: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> failure_of_any(const Communicator& communicator) {
+  for (Rank rank = 0; rank < communicator.ranks(); ++rank)
+    if (rank != communicator.rank())
+      if (auto failure = failure_of(communicator, rank)) return failure;
+  return std::nullopt;
+}
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+// Watches the other ranks of a communicator: dead processes, and ranks that failed, aborted or left.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/system.h"
+#include "base/unique_fd.h"
+#include "comm/communicator.h"
+
+namespace tutti {
+
+/// A Task of the service thread. A dead process is noticed at once (pidfd), a failed rank within a tenth of a second;
+/// both become the communicator's failure. Ends with the communicator.
+class PeerWatch final : public Task {
+ public:
+  explicit PeerWatch(const std::shared_ptr<Communicator>& communicator);
+
+  bool advance() override;
+  std::int64_t interests(std::vector<PollItem>& items) override;
+
+ private:
+  struct Watched {
+    UniqueFd pidfd;
+    int pid = 0;
+    std::vector<Rank> ranks;
+  };
+  void look_at_process(Communicator& communicator, Watched& watched);
+  void look_at_states(Communicator& communicator);
+
+  std::weak_ptr<Communicator> communicator_;
+  System& system_;
+  std::vector<Watched> processes_;
+};
+
+}  // namespace tutti

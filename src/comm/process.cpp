@@ -1,0 +1,119 @@
+#include "comm/process.h"
+
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include "algorithms/select.h"
+
+namespace tutti {
+namespace {
+
+LogLevel level_of(const std::string& text) {
+  if (text == "VERSION") return LogLevel::version;
+  if (text == "WARN") return LogLevel::warn;
+  if (text == "INFO") return LogLevel::info;
+  if (text == "TRACE") return LogLevel::trace;
+  return LogLevel::none;
+}
+
+unsigned topics_of(const std::string& text) {
+  static constexpr std::pair<std::string_view, LogTopic> known[] = {
+      {"INIT", LogTopic::init}, {"TOPO", LogTopic::topo}, {"NET", LogTopic::net},    {"COLL", LogTopic::coll},
+      {"TUNE", LogTopic::tune}, {"ENV", LogTopic::env},   {"ALLOC", LogTopic::alloc}};
+  unsigned topics = 0;
+  for (const auto& [word, topic] : known)
+    if (text.find(word) != std::string::npos) topics |= static_cast<unsigned>(topic);
+  return topics == 0 ? static_cast<unsigned>(LogTopic::all) : topics;
+}
+
+/// A page that a fork wipes: the child sees zero where the parent wrote one. Costs one load per look, no system call.
+const volatile unsigned char* fork_mark() {
+  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const at = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  if (::madvise(at, page, MADV_WIPEONFORK) != 0) return nullptr;
+  *static_cast<unsigned char*>(at) = 1;
+  return static_cast<unsigned char*>(at);
+}
+
+struct Made {
+  Process* process = nullptr;
+  std::optional<Error> failure;
+  const volatile unsigned char* mark = nullptr;
+};
+
+Made make() {
+  auto config = Config::from_process();
+  if (!config) return {.failure = std::move(config).error()};
+  if (auto known = check_algo_setting(config->text("TUTTI_ALGO")); !known) return {.failure = std::move(known).error()};
+  // Never destroyed: the service thread may still run while the process exits.
+  return {.process = new Process(real_system(), *std::move(config), Service::Mode::threaded), .mark = fork_mark()};
+}
+
+}  // namespace
+
+Result<Process*> Process::get() {
+  static const Made made = make();
+  if (made.failure) return *made.failure;
+  if (made.mark != nullptr && *made.mark == 0)
+    return Error{.code = Code::invalid_usage,
+                 .what = "tutti was initialised before this process was forked; a forked child must not call it"};
+  return made.process;
+}
+
+Process::Process(System& system_in, Config config_in, Service::Mode mode)
+    : system(system_in),
+      config(std::move(config_in)),
+      log(level_of(config.text("TUTTI_DEBUG")), topics_of(config.text("TUTTI_DEBUG_SUBSYS")),
+          config.text("TUTTI_DEBUG_FILE")),
+      service(system_in, mode) {
+  char name[256] = "localhost";
+  ::gethostname(name, sizeof name - 1);
+  host = name;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
+  for (const auto& warning : config.warnings()) log.warn("settings", "{}", warning);
+}
+
+Result<void> Process::identify() {
+  if (token != 0) return {};
+  if (::getrandom(&token, sizeof token, 0) != sizeof token || ::getrandom(key.data(), key.size(), 0) != 32)
+    return Error{.code = Code::system, .what = "read random bytes", .sys_errno = errno};
+  token |= 1;
+  return {};
+}
+
+Result<void> Process::serve() {
+  const std::lock_guard lock(mutex_);
+  if (auto identified = identify(); !identified) return identified;
+  if (fd_server_) return {};
+  auto server = FdServer::open(segments, key);
+  if (!server) return std::move(server).error().during("open the descriptor server");
+  std::shared_ptr<FdServer> shared = *std::move(server);
+  if (auto added = service.add(shared); !added) return added;
+  fd_server_ = std::move(shared);
+  return {};
+}
+
+Result<std::shared_ptr<OwnedArea>> Process::make_area(const AreaShape& shape) {
+  const std::size_t bytes = RankArea::bytes(shape);
+  auto base = segments.allocate(bytes, /*touch=*/false);
+  if (!base) return std::move(base).error().during("make a rank's shared area");
+  auto area = std::make_shared<OwnedArea>(segments, *base, *segments.find(*base, bytes), shape);
+  area->area.format();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(areas_, [](const auto& entry) { return entry.second.expired(); });
+  areas_[area->name.id] = area;
+  return area;
+}
+
+std::shared_ptr<OwnedArea> Process::find_area(std::uint32_t segment_id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = areas_.find(segment_id);
+  return found == areas_.end() ? nullptr : found->second.lock();
+}
+
+}  // namespace tutti

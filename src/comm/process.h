@@ -1,0 +1,73 @@
+// What a process has once: settings, log, segments, service thread.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/system.h"
+#include "comm/service.h"
+#include "transport/fd_server.h"
+#include "transport/rank_area.h"
+#include "transport/segment.h"
+
+namespace tutti {
+
+/// The shared area of one of this process's ranks. Thread ranks of one process hold each other's.
+class OwnedArea {
+ public:
+  OwnedArea(SegmentTable& segments, std::byte* at, SegmentSpot spot, const AreaShape& shape)
+      : area(at, shape), base(at), name(spot.name), segments_(segments) {}
+  ~OwnedArea() { (void)segments_.free(base); }
+  OwnedArea(const OwnedArea&) = delete;
+  OwnedArea& operator=(const OwnedArea&) = delete;
+
+  RankArea area;
+  std::byte* const base;
+  const SegmentName name;
+
+ private:
+  SegmentTable& segments_;
+};
+
+class Process {
+ public:
+  /// This process's, made on first use. Errors: a setting that does not parse; invalid_usage in a forked child.
+  static Result<Process*> get();
+
+  Process(System& system, Config config, Service::Mode mode);
+
+  /// Starts the descriptor server if it is not running yet.
+  Result<void> serve();
+
+  /// A fresh formatted area, found by thread ranks under its segment id. Errors: system.
+  Result<std::shared_ptr<OwnedArea>> make_area(const AreaShape& shape);
+  std::shared_ptr<OwnedArea> find_area(std::uint32_t segment_id);
+
+  System& system;
+  Config config;
+  Log log;
+  std::uint64_t token = 0;  ///< random: tells processes apart, whatever pid namespaces they live in
+  std::string host;         ///< for messages
+  std::string boot_id;      ///< equal on one running kernel
+  ProcessKey key{};
+  SegmentTable segments;
+  SegmentCache cache;
+  Service service;
+  std::atomic<int> launched = 0;  ///< communicators made from the environment so far
+
+  const std::string& fd_server_name() const { return fd_server_->name(); }
+
+ private:
+  Result<void> identify();
+
+  std::mutex mutex_;
+  std::shared_ptr<FdServer> fd_server_;
+  std::map<std::uint32_t, std::weak_ptr<OwnedArea>> areas_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,186 @@
+#include "comm/roster.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+
+namespace tutti::bootstrap {
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+constexpr std::size_t claims_max = 64;
+constexpr int named_max = 16;  // missing ranks spelled out; with more, nobody reads on
+
+Error misuse(std::string what) {
+  return Error{.code = Code::invalid_usage, .what = std::move(what)};
+}
+Error remote(std::string what, int peer) {
+  return Error{.code = Code::remote, .what = std::move(what), .peer = peer};
+}
+
+std::string dotted(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+std::map<std::string, std::string> parse_settings(std::string_view text) {
+  std::map<std::string, std::string> values;
+  while (!text.empty()) {
+    const auto entry = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(entry.size() + 1, text.size()));
+    const auto equals = entry.find('=');
+    if (equals != std::string_view::npos) values.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return values;
+}
+
+std::string has(int rank, const std::string& name, const std::map<std::string, std::string>& values) {
+  const auto at = values.find(name);
+  return at == values.end() ? fmt::format("rank {} has none", rank)
+                            : fmt::format("rank {} has {}={}", rank, name, at->second);
+}
+
+}  // namespace
+
+void Refusals::add(const std::string& host) {
+  ++count_;
+  last_host_ = host;
+}
+
+void Refusals::add_claim(int rank, const std::string& host) {
+  if (claims_.contains(rank) || claims_.size() < claims_max) claims_[rank] = host;
+}
+
+std::string Refusals::words_for(int rank) const {
+  const auto at = claims_.find(rank);
+  return at == claims_.end() ? "never seen" : at->second + ": wrong id";
+}
+
+std::string Refusals::words() const {
+  if (count_ == 0) return {};
+  return fmt::format("Refused so far: {} connection{} without a valid greeting, the last from {}.", count_,
+                     count_ == 1 ? "" : "s", last_host_);
+}
+
+std::string settings_difference(const Bootstrap::Who& a, const Bootstrap::Who& b) {
+  const auto values_a = parse_settings(a.settings_text);
+  const auto values_b = parse_settings(b.settings_text);
+  auto names = values_a;
+  names.insert(values_b.begin(), values_b.end());
+  std::string text;
+  for (const auto& [name, unused] : names) {
+    const auto in_a = values_a.find(name);
+    const auto in_b = values_b.find(name);
+    if (in_a != values_a.end() && in_b != values_b.end() && in_a->second == in_b->second) continue;
+    // The one that has it comes first, so that the setting is named before somebody "has none".
+    const bool a_first = in_a != values_a.end();
+    text += text.empty() ? "" : "; ";
+    text += a_first ? has(a.rank, name, values_a) + ", " + has(b.rank, name, values_b)
+                    : has(b.rank, name, values_b) + ", " + has(a.rank, name, values_a);
+  }
+  return text.empty() ? fmt::format("shared settings of rank {} and rank {} differ", a.rank, b.rank) : text;
+}
+
+Result<void> Roster::check_agrees(const Bootstrap::Who& who) const {
+  const Bootstrap::Who& first = *entries_[index(first_rank_)].who;
+  if (who.ranks != first.ranks)
+    return misuse(fmt::format("rank {} ({}) was told of {} ranks, rank {} ({}) of {}", who.rank, who.process, who.ranks,
+                              first.rank, first.process, first.ranks));
+  if (who.rank >= ranks() || who.rank < 0)
+    return misuse(fmt::format("{} says to be rank {} of {}", who.process, who.rank, who.ranks));
+  if (who.version != first.version)
+    return misuse(fmt::format("rank {} ({}) has tutti {}, rank {} ({}) has tutti {}", who.rank, who.process,
+                              dotted(who.version), first.rank, first.process, dotted(first.version)));
+  if (const auto& taken = entries_[index(who.rank)].who)
+    return misuse(fmt::format("rank {} is claimed by two processes: {} and {}", who.rank, taken->process, who.process));
+  if (who.settings != first.settings) return misuse(settings_difference(who, first));
+  return {};
+}
+
+Result<void> Roster::admit(const Bootstrap::Who& who, std::int64_t now_ns) {
+  if (entries_.empty()) {
+    if (who.ranks < 1 || who.ranks > limits::ranks_max || who.rank < 0 || who.rank >= who.ranks)
+      return misuse(fmt::format("{} says to be rank {} of {}", who.process, who.rank, who.ranks));
+    entries_.resize(index(who.ranks));
+    first_rank_ = who.rank;
+    waiting_since_ns_ = now_ns;
+  } else if (auto agrees = check_agrees(who); !agrees) {
+    return agrees;
+  }
+  entries_[index(who.rank)].who = who;
+  ++here_;
+  if (who.limit_ms > 0) {
+    limit_ms_ = limit_ms_ == 0 ? who.limit_ms : std::min(limit_ms_, who.limit_ms);
+    const std::int64_t gives_up_ns = now_ns + who.limit_ms * ms;
+    give_up_ns_ = give_up_ns_ ? std::min(*give_up_ns_, gives_up_ns) : gives_up_ns;
+  }
+  return {};
+}
+
+std::string Roster::words_for(int rank) const {
+  assert(admitted(rank));
+  return fmt::format("rank {} ({})", rank, entries_[index(rank)].who->process);
+}
+
+Result<void> Roster::contribute(int rank, Contribution contribution, std::int64_t now_ns) {
+  assert(admitted(rank));
+  Entry& entry = entries_[index(rank)];
+  if (entry.blob || contribution.round != round_ || contribution.blob.size() > blob_bytes_max_)
+    return remote(fmt::format("{} spoke out of turn at the start", words_for(rank)), rank);
+  const auto gone = std::ranges::find_if(entries_, [](const Entry& other) { return !other.gone.empty(); });
+  if (gone != entries_.end()) {
+    const int lost = static_cast<int>(gone - entries_.begin());
+    return remote(fmt::format("{} is not there any more: {}", words_for(lost), gone->gone), lost);
+  }
+  if (contributed_ == 0 && round_ > 0) {
+    waiting_since_ns_ = now_ns;
+    if (limit_ms_ > 0) give_up_ns_ = now_ns + limit_ms_ * ms;
+  }
+  entry.blob = std::move(contribution.blob);
+  ++contributed_;
+  return {};
+}
+
+Result<void> Roster::leave(int rank, const std::string& reason) {
+  assert(admitted(rank));
+  entries_[index(rank)].gone = reason;
+  if (!waiting()) return {};
+  return remote(fmt::format("{} was lost at the start: {}", words_for(rank), reason), rank);
+}
+
+Error Roster::missing(const Refusals& refusals, std::int64_t now_ns) const {
+  std::string names;
+  int count = 0;
+  int last = -1;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const Entry& entry = entries_[index(rank)];
+    if (entry.blob) continue;
+    last = rank;
+    if (++count > named_max) continue;
+    const std::string what = !entry.who ? refusals.words_for(rank)
+                                        : entry.who->process + ": " + (entry.gone.empty() ? "silent" : entry.gone);
+    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", rank, what);
+  }
+  if (count > named_max) names += fmt::format(" and {} more", count - named_max);
+  const double seconds = static_cast<double>(now_ns - waiting_since_ns_) * 1e-9;
+  const std::string step = round_ == 0 ? "init" : fmt::format("init, exchange {}", round_ + 1);
+  std::string what =
+      fmt::format("{}: {} of {} ranks after {:.3g} s; missing {}", step, ranks() - count, ranks(), seconds, names);
+  return Error{.code = Code::timeout, .what = std::move(what), .peer = count == 1 ? last : -1};
+}
+
+Bytes Roster::take_gathered() {
+  assert(round_complete());
+  std::vector<Blob> blobs;
+  blobs.reserve(entries_.size());
+  for (Entry& entry : entries_) {
+    blobs.push_back(std::move(*entry.blob));
+    entry.blob.reset();
+  }
+  contributed_ = 0;
+  return write_gathered(round_++, blobs);
+}
+
+}  // namespace tutti::bootstrap

@@ -1,0 +1,115 @@
+#include "comm/service.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t nap_ns_max = 1'000'000'000;
+
+}  // namespace
+
+// The thread lives as long as the process: Process is never destroyed in Mode::threaded.
+Service::~Service() = default;
+
+Result<void> Service::add(std::shared_ptr<Task> task) {
+  const std::lock_guard lock(mutex_);
+  if (mode_ == Mode::threaded && !started_) {
+    if (auto running = start(); !running) return running;
+  }
+  tasks_.push_back(std::move(task));
+  wake();
+  return {};
+}
+
+void Service::remove(const Task* task) {
+  std::unique_lock lock(mutex_);
+  std::erase_if(tasks_, [task](const auto& t) { return t.get() == task; });
+  idle_.wait(lock, [this, task] { return running_.get() != task; });
+}
+
+bool Service::turn() {
+  advance_all();
+  const std::lock_guard lock(mutex_);
+  return !tasks_.empty();
+}
+
+Result<void> Service::start() {
+  wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_) return Error{.code = Code::system, .what = "make an eventfd for the service thread", .sys_errno = errno};
+
+  // Signals are the application's: its threads take them, not ours.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  const int failed = ::pthread_create(
+      &thread, nullptr,
+      [](void* self) -> void* {
+        static_cast<Service*>(self)->loop();
+        return nullptr;
+      },
+      this);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failed != 0) return Error{.code = Code::system, .what = "start the service thread", .sys_errno = failed};
+  ::pthread_setname_np(thread, "tutti-service");
+  ::pthread_detach(thread);
+  started_ = true;
+  return {};
+}
+
+void Service::wake() {
+  if (!wake_) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void Service::advance_all() {
+  std::vector<std::shared_ptr<Task>> tasks;
+  {
+    const std::lock_guard lock(mutex_);
+    tasks = tasks_;
+  }
+  for (auto& task : tasks) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::ranges::find(tasks_, task) == tasks_.end()) continue;
+      running_ = task;
+    }
+    bool more = false;
+    try {
+      more = task->advance();
+    } catch (const std::bad_alloc&) {  // the task is dropped; whoever waits for it meets its own limit
+    }
+    const std::lock_guard lock(mutex_);
+    running_ = nullptr;
+    if (!more) std::erase(tasks_, task);
+    idle_.notify_all();
+  }
+}
+
+void Service::loop() {
+  std::vector<PollItem> items;
+  for (;;) {
+    items.assign(1, PollItem{.handle = wake_.get(), .want_read = true});
+    std::int64_t next = system_.now_ns() + nap_ns_max;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& task : tasks_) next = std::min(next, task->interests(items));
+    }
+    system_.poll(items, std::max<std::int64_t>(0, next - system_.now_ns()));
+    std::uint64_t drained;
+    while (::read(wake_.get(), &drained, sizeof drained) > 0) {
+    }
+    advance_all();
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,51 @@
+// The one thread per process that serves control connections and watches peers. It never touches data.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/system.h"
+#include "base/unique_fd.h"
+
+namespace tutti {
+
+/// Drives a list of Tasks. Thread-safe.
+class Service {
+ public:
+  enum class Mode {
+    threaded,  ///< a thread of its own, started with the first task
+    manual,    ///< whoever owns it calls turn(): simulations
+  };
+  Service(System& system, Mode mode) : system_(system), mode_(mode) {}
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  /// Errors: system (no thread, no descriptor).
+  Result<void> add(std::shared_ptr<Task> task);
+
+  /// On return the task is not running and will not be called again. Not to be called from a task.
+  void remove(const Task* task);
+
+  /// Advances every task once; false when there is none. For Mode::manual.
+  bool turn();
+
+ private:
+  Result<void> start();
+  void loop();
+  void wake();
+  void advance_all();
+
+  System& system_;
+  Mode mode_;
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  std::vector<std::shared_ptr<Task>> tasks_;
+  std::shared_ptr<Task> running_;
+  UniqueFd wake_;
+  bool started_ = false;
+};
+
+}  // namespace tutti

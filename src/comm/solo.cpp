@@ -1,0 +1,51 @@
+#include "comm/solo.h"
+
+#include "comm/drive.h"
+#include "comm/touch.h"
+
+namespace tutti {
+namespace {
+
+/// A place in the communicator's order, given up at the end whatever happens.
+class Turn {
+ public:
+  explicit Turn(Communicator& communicator) : communicator_(communicator), ticket_(communicator.take_ticket()) {}
+  ~Turn() { communicator_.complete(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  bool come() const { return communicator_.turn_of(ticket_); }
+
+ private:
+  Communicator& communicator_;
+  std::uint64_t ticket_;
+};
+
+Result<void> run(Communicator& communicator, const Request& request) {
+  const Turn turn(communicator);
+  CollectiveCall call(communicator, request);
+  Operation* const operation = &call;
+  Waiter waiter(communicator.process(), {&operation, 1});
+  while (!communicator.failed()) {
+    if (turn.come()) {
+      auto progress = call.advance();
+      if (!progress) return std::move(progress).error();
+      if (*progress == Progress::done) return {};
+      if (*progress == Progress::moved) {
+        waiter.reset();
+        continue;
+      }
+    }
+    if (auto paused = waiter.pause(); !paused) return call.abandon(std::move(paused).error());
+  }
+  return call.abandon(communicator.failure());
+}
+
+}  // namespace
+
+Result<void> run_alone(Communicator& communicator, const Request& request) {
+  auto ran = run(communicator, request);
+  if (!ran) await_no_touch(communicator);
+  return ran;
+}
+
+}  // namespace tutti

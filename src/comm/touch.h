@@ -1,0 +1,30 @@
+// When the memory of ranks that are threads of this process may be touched. Pages can be moved away from under another
+// process, however late it wakes, but not from under a thread: one has to wait until it has let go.
+#pragma once
+
+#include <utility>
+
+#include "comm/communicator.h"
+
+namespace tutti {
+
+/// Held by a call as long as it may read or write buffers that peers gave it by address.
+class Touch {
+ public:
+  /// Errors: the failure of a peer; its buffers are its caller's again.
+  static Result<Touch> begin(Communicator& communicator);
+
+  Touch(Touch&& other) noexcept : communicator_(std::exchange(other.communicator_, nullptr)) {}
+  Touch& operator=(Touch&&) = delete;
+  ~Touch();
+
+ private:
+  explicit Touch(Communicator* communicator) : communicator_(communicator) {}
+  Communicator* communicator_;
+};
+
+/// After a failure of `communicator`, before its user hears of it: returns once no thread of this process touches this
+/// rank's buffers, and none will. All of them hear of the failure soon; waits for them at most a second.
+void await_no_touch(Communicator& communicator);
+
+}  // namespace tutti

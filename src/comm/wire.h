@@ -1,0 +1,60 @@
+// One connection of the bootstrap: bytes queued out, frames taken in. Never blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/system.h"
+
+namespace tutti {
+
+enum class FrameKind : std::uint32_t { join = 1, welcome = 2, contribute = 3, gathered = 4, failure = 5, bye = 6 };
+
+struct Frame {
+  FrameKind kind{};
+  Bytes body;
+};
+
+/// Header and body, ready to be queued; can be shared by many wires.
+std::shared_ptr<const Bytes> frame(FrameKind kind, const Bytes& body);
+
+/// Keeps no more memory than what has arrived of the one frame it is reading, and never more than the stated bound.
+/// Every error means that the connection is of no use any more: remote (closed, or a frame out of bounds), system.
+class Wire {
+ public:
+  Wire(System& system, Socket socket) : system_(&system), socket_(std::move(socket)) {}
+
+  void queue(std::shared_ptr<const Bytes> bytes) { out_.push_back(std::move(bytes)); }
+  void queue(Bytes bytes) { queue(std::make_shared<const Bytes>(std::move(bytes))); }
+
+  /// Sends what is queued as far as that goes. True: nothing is left.
+  Result<bool> flush();
+
+  /// Exactly so many raw bytes, once they are there.
+  Result<std::optional<Bytes>> take(std::size_t bytes);
+  /// The next frame, once it is there.
+  Result<std::optional<Frame>> take_frame(std::size_t body_bytes_max);
+
+  /// Throws away what arrives. False: the other end has closed.
+  bool drain();
+
+  const Socket& socket() const { return socket_; }
+  PollItem interest() const { return {.handle = socket_.handle(), .want_read = true, .want_write = !out_.empty()}; }
+
+ private:
+  Result<bool> fill(std::size_t bytes);
+
+  System* system_;
+  Socket socket_;
+  std::deque<std::shared_ptr<const Bytes>> out_;
+  std::size_t sent_ = 0;  ///< of the first in out_
+  Bytes in_;
+  std::optional<FrameKind> kind_;  ///< of the frame whose body is being read
+  std::uint64_t body_bytes_ = 0;
+};
+
+}  // namespace tutti

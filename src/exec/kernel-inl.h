@@ -1,0 +1,196 @@
+// The loops of a reduction pass, for one target: sources combined in registers, the result stored to every destination.
+#if defined(TUTTI_KERNEL_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TUTTI_KERNEL_INL_H
+#undef TUTTI_KERNEL_INL_H
+#else
+#define TUTTI_KERNEL_INL_H
+#endif
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/limits.h"
+#include "exec/codec-inl.h"
+#include "exec/kernel.h"
+#include "kernels/ops.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tutti {
+namespace HWY_NAMESPACE {
+
+/// What a kernel does, apart from the number of its operands.
+template <class Type, class Operator, bool Divides, bool Scales>
+struct Work {
+  using T = Type;
+  using Op = Operator;
+  static constexpr bool divides = Divides;
+  static constexpr bool scales = Scales;
+};
+
+#if HWY_TARGET == HWY_SCALAR
+
+/// The definition itself.
+template <class W>
+void kernel(const KernelArgs& args) {
+  using T = typename W::T;
+  for (std::size_t at = 0; at < args.count * sizeof(T); at += sizeof(T)) {
+    const auto load = [&args, at](int i) {
+      const Source& source = args.sources[i];
+      T value, factor;
+      std::memcpy(&value, source.at + at, sizeof value);
+      std::memcpy(&factor, &source.scalar, sizeof factor);
+      return W::scales && source.scaled ? scale(value, factor) : value;
+    };
+    const T result = reduce_scalar<typename W::Op>(load, static_cast<int>(args.sources_count), args.divisor);
+    for (std::size_t t = 0; t < args.destinations_count; ++t)
+      std::memcpy(args.destinations[t] + at, &result, sizeof result);
+  }
+}
+
+#else
+
+/// Data from memory is taken from several pages at once: a core's prefetchers work page by page, so more is under way.
+/// Not from more pages than the first-level cache has ways: lines of equal place in their pages share a set.
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t pages_at_once = 12;
+
+/// How far ahead destinations are asked for. Never past their end: a neighbour may be writing there.
+constexpr std::size_t prefetch_bytes = 512;
+
+/// The functor `Op` of kernels/ops.h on vectors of accumulate types.
+template <class Op, class D, class V>
+HWY_INLINE V combine(D d, V a, V b) {
+  using A = hn::TFromD<D>;
+  if constexpr (std::is_same_v<Op, Sum>) {
+    return hn::Add(a, b);
+  } else if constexpr (std::is_same_v<Op, Prod>) {
+    if constexpr (sizeof(A) > 1) {
+      return hn::Mul(a, b);
+    } else {  // the low byte of a 16-bit product depends on the low bytes alone
+      const hn::Repartition<std::uint16_t, D> wide;
+      const auto even = hn::Mul(hn::BitCast(wide, a), hn::BitCast(wide, b));
+      const auto odd = hn::Mul(hn::ShiftRight<8>(hn::BitCast(wide, a)), hn::ShiftRight<8>(hn::BitCast(wide, b)));
+      return hn::BitCast(d, hn::Or(hn::And(even, hn::Set(wide, 0xff)), hn::ShiftLeft<8>(odd)));
+    }
+  } else if constexpr (std::is_integral_v<A>) {
+    return std::is_same_v<Op, Max> ? hn::Max(a, b) : hn::Min(a, b);
+  } else {
+    // Equal values differ in the sign of zero at most. What is not ordered holds a NaN.
+    const auto picked = hn::IfThenElse(std::is_same_v<Op, Max> ? hn::Lt(a, b) : hn::Lt(b, a), b, a);
+    const auto equal = std::is_same_v<Op, Max> ? hn::And(a, b) : hn::Or(a, b);
+    const auto ordered = hn::IfThenElse(hn::Eq(a, b), equal, picked);
+    return hn::IfThenElse(hn::IsNaN(b), b, ordered);
+  }
+}
+
+/// divide() of kernels/ops.h.
+template <class D, class V>
+HWY_INLINE V divide_lanes(D d, V v, int divisor) {
+  using A = hn::TFromD<D>;
+  if constexpr (std::is_floating_point_v<A>) {
+    return hn::Div(v, hn::Set(d, static_cast<A>(divisor)));
+  } else {
+    HWY_ALIGN A lanes[hn::MaxLanes(D())];
+    hn::Store(v, d, lanes);
+    for (A& lane : lanes) lane = divide(lane, divisor);
+    return hn::Load(d, lanes);
+  }
+}
+
+/// `Vectors` vectors from byte `at` of every operand on; or, if Partial, the first `some` elements of one.
+template <class W, int Vectors, bool Partial>
+HWY_INLINE void step(const KernelArgs& args, std::size_t at, std::size_t some) {
+  using C = Codec<typename W::T>;
+  using Lane = hn::TFromD<typename C::Packed>;
+  const typename C::D d;
+  const typename C::Packed packed;
+  const auto load = [=](const Source& source, int i) HWY_ATTR {
+    const Lane* from = reinterpret_cast<const Lane*>(source.at + at) + static_cast<std::size_t>(i) * hn::Lanes(packed);
+    auto value = C::decode(Partial ? load_some(packed, from, some) : hn::LoadU(packed, from));
+    if (W::scales && source.scaled) {
+      Lane factor;
+      std::memcpy(&factor, &source.scalar, sizeof factor);
+      value = C::decode(C::encode(combine<Prod>(d, value, C::decode(hn::Set(packed, factor)))));
+    }
+    return value;
+  };
+
+  typename C::V result[Vectors];
+#pragma GCC unroll 4
+  for (int i = 0; i < Vectors; ++i) result[i] = load(args.sources[0], i);
+  for (std::size_t s = 1; s < args.sources_count; ++s) {
+#pragma GCC unroll 4
+    for (int i = 0; i < Vectors; ++i) result[i] = combine<typename W::Op>(d, result[i], load(args.sources[s], i));
+  }
+  hn::Vec<typename C::Packed> out[Vectors];
+#pragma GCC unroll 4
+  for (int i = 0; i < Vectors; ++i)
+    out[i] = C::encode(W::divides ? divide_lanes(d, result[i], args.divisor) : result[i]);
+  std::size_t t = 0;
+  if constexpr (!Partial &&
+                hn::MaxLanes(typename C::Packed()) * sizeof(Lane) >= 16) {  // narrower vectors have no such store
+    for (; t < args.streamed_count; ++t) {
+      Lane* to = reinterpret_cast<Lane*>(args.destinations[t] + at);
+#pragma GCC unroll 4
+      for (int i = 0; i < Vectors; ++i)
+        hn::Stream(out[i], packed, to + static_cast<std::size_t>(i) * hn::Lanes(packed));
+    }
+  }
+  for (; t < args.destinations_count; ++t) {
+    Lane* to = reinterpret_cast<Lane*>(args.destinations[t] + at);
+#pragma GCC unroll 4
+    for (int i = 0; i < Vectors; ++i) {
+      if (Partial)
+        store_some(out[i], packed, to, some);
+      else
+        hn::StoreU(out[i], packed, to + static_cast<std::size_t>(i) * hn::Lanes(packed));
+    }
+  }
+}
+
+/// Asks for a line that will be written. Another core often has it: without this, one store after the other waits.
+HWY_INLINE void prefetch_to_write(const std::byte* at) {
+#if HWY_ARCH_X86
+  asm volatile("prefetchw %0" : : "m"(*at));
+#else
+  __builtin_prefetch(at, 1);
+#endif
+}
+
+template <class W>
+void kernel(const KernelArgs& args) {
+  constexpr int unroll = 4;
+  const std::size_t vector = hn::Lanes(typename Codec<typename W::T>::Packed()) * sizeof(typename W::T);
+  const std::size_t block = unroll * vector;
+  const std::size_t bytes = args.count * sizeof(typename W::T);
+  std::size_t at = 0;
+  if (args.from_memory) {
+    const std::size_t pages = std::max<std::size_t>(1, pages_at_once / (args.sources_count + args.destinations_count));
+    for (; at + pages * page_bytes <= bytes; at += pages * page_bytes)
+      for (std::size_t line = 0; line < page_bytes; line += block)
+        for (std::size_t page = 0; page < pages; ++page) step<W, unroll, false>(args, at + page * page_bytes + line, 0);
+  }
+  for (; args.prefetch && at + block + prefetch_bytes <= bytes; at += block) {
+    for (std::size_t t = args.streamed_count; t < args.destinations_count; ++t)
+      for (std::size_t line = 0; line < block; line += limits::line_bytes)
+        prefetch_to_write(args.destinations[t] + at + prefetch_bytes + line);
+    step<W, unroll, false>(args, at, 0);
+  }
+  for (; at + block <= bytes; at += block) step<W, unroll, false>(args, at, 0);
+  for (; at + vector <= bytes; at += vector) step<W, 1, false>(args, at, 0);
+  if (at < bytes) step<W, 1, true>(args, at, (bytes - at) / sizeof(typename W::T));
+}
+
+#endif
+
+/// Kernels of one type, in the order of ReduceOp.
+template <class T>
+inline constexpr std::array<Kernel, reduce_op_count> kernels_of = {
+    &kernel<Work<T, Sum, false, false>>, &kernel<Work<T, Prod, false, false>>, &kernel<Work<T, Max, false, false>>,
+    &kernel<Work<T, Min, false, false>>, &kernel<Work<T, Sum, true, false>>,   &kernel<Work<T, Sum, false, true>>};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tutti
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,30 @@
+// Kernels of float32 and float64.
+#include "exec/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "exec/kernel_float.cpp"
+#include "hwy/foreach_target.h"  // includes this file again for each target
+
+#include "exec/kernel-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tutti {
+namespace HWY_NAMESPACE {
+
+constexpr Kernel find_float(DataType type, ReduceOp op) {
+  const auto i = static_cast<std::size_t>(op);
+  return type == DataType::float32 ? kernels_of<float>[i] : kernels_of<double>[i];
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tutti
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "exec/dispatch.h"
+namespace tutti {
+Kernel float_kernel(Target target, DataType type, ReduceOp op) {
+  return TUTTI_ON_TARGET(target, find_float(type, op));
+}
+}  // namespace tutti
+#endif

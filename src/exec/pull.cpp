@@ -1,0 +1,27 @@
+#include "exec/pull.h"
+
+#include <sys/uio.h>
+
+#include <cerrno>
+
+#include <fmt/format.h>
+
+namespace tutti {
+
+Result<void> pull(int pid, const std::byte* from, std::span<std::byte> into) {
+  for (std::size_t done = 0; done < into.size();) {
+    iovec local{into.data() + done, into.size() - done};
+    iovec remote{const_cast<std::byte*>(from) + done, into.size() - done};
+    const ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    if (got > 0) {
+      done += static_cast<std::size_t>(got);
+      continue;
+    }
+    return Error{.code = Code::remote,
+                 .what = fmt::format("reading {} bytes from process {}", into.size() - done, pid),
+                 .sys_errno = got < 0 ? errno : EFAULT};
+  }
+  return {};
+}
+
+}  // namespace tutti

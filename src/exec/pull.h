@@ -1,0 +1,15 @@
+// How memory of another process that is not mapped here is read.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/error.h"
+
+namespace tutti {
+
+/// Copies from address `from` of process `pid`. Errors: remote (the process is gone, forbids it, or has no such
+/// memory).
+Result<void> pull(int pid, const std::byte* from, std::span<std::byte> into);
+
+}  // namespace tutti

@@ -1,0 +1,170 @@
+#include "exec/run.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include <fmt/format.h>
+
+#include "plan/schedule.h"
+
+namespace tutti {
+namespace {
+
+/// Bytes read and written by one advance: a pass of two sources and two destinations over a megabyte.
+constexpr std::size_t budget_bytes = 4 * limits::pass_bytes;
+
+}  // namespace
+
+void Lane::reserve(int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  senders.resize(n);
+  receivers.resize(n);
+  signals.resize(n);
+  open.resize(n);
+}
+
+Run::Run(const Plan& plan, const Binding& binding, const Links& links)
+    : plan_(&plan), binding_(&binding), links_(links) {
+  const std::size_t tiles = binding.split.tiles();
+  assert(!links.lanes.empty() && (plan.reach == Reach::fifo || tiles == 1));
+  lanes_ = static_cast<int>(std::min({links.lanes.size(), tiles, state_.size()}));
+  for (std::size_t i = static_cast<std::size_t>(lanes_); i-- > 0;) {
+    state_[i].tile = i;  // field by field: g++ clears a whole array of structs by string instructions, a call's worth
+    state_[i].action = 0;
+    state_[i].finished = false;
+    state_[i].pass_done = 0;
+  }
+
+  average_ = binding.op == ReduceOp::avg && reduces(plan.collective);
+  scales_ = binding.op == ReduceOp::pre_mul_sum && reduces(plan.collective);
+  if (links.stream_bytes == 0) return;
+  const int groups = std::max(input_groups(plan.collective, plan.ranks, plan.rank, plan.root),
+                              output_groups(plan.collective, plan.ranks, plan.rank, plan.root));
+  streams_ = binding.split.group_bytes() * static_cast<std::size_t>(groups) >= links.stream_bytes;
+}
+
+Result<Progress> Run::advance() {
+  std::size_t budget = budget_bytes;
+  bool moved = false;
+  bool finished = true;
+  for (int i = 0; i < lanes_; ++i) {
+    const int lane = first_lane_ + i < lanes_ ? first_lane_ + i : first_lane_ + i - lanes_;
+    if (state_[static_cast<std::size_t>(lane)].finished) continue;
+    auto went = advance_lane(lane, budget);
+    if (!went) return std::move(went).error();
+    moved = moved || *went;
+    finished = finished && state_[static_cast<std::size_t>(lane)].finished;
+  }
+  first_lane_ = first_lane_ + 1 < lanes_ ? first_lane_ + 1 : 0;
+  if (finished) return Progress::done;
+  return moved ? Progress::moved : Progress::blocked;
+}
+
+/// As far as it goes; true if that was anything.
+Result<bool> Run::advance_lane(int index, std::size_t& budget) {
+  Lane& lane = links_.lanes[static_cast<std::size_t>(index)];
+  LaneState& state = state_[static_cast<std::size_t>(index)];
+  bool moved = false;
+  while (budget > 0) {
+    if (state.action == plan_->actions.size()) {
+      state.action = 0;
+      state.tile += static_cast<std::size_t>(lanes_);
+      if (state.tile < binding_->split.tiles()) continue;
+      state.finished = true;
+      return true;
+    }
+    const Action& action = plan_->actions[state.action];
+    const std::size_t before = state.pass_done;
+    auto went = act(lane, state, action, budget);
+    if (!went) return std::move(went).error().at_step(index, static_cast<int>(action.step));
+    if (!*went) return moved || state.pass_done != before;
+    moved = true;
+    ++state.action;
+  }
+  return moved;
+}
+
+/// False: it cannot be finished now.
+Result<bool> Run::act(Lane& lane, LaneState& state, const Action& action, std::size_t& budget) {
+  const std::size_t peer = action.peer;
+  switch (action.verb) {
+    case Verb::copy:
+    case Verb::reduce: return pass(lane, state, action, budget);
+    case Verb::acquire: return acquire(lane, action);
+    case Verb::peek: return peek(lane, action);
+    case Verb::wait_line: return wait_line(lane, action);
+    case Verb::wait: return lane.signals[peer].take();
+    case Verb::signal:
+      lane.signals[peer].raise();
+      links_.doorbells[peer]->ring(*links_.system, links_.fenced);
+      return true;
+    case Verb::commit: {
+      auto sent = lane.senders[peer]->commit(lane.open[peer].filling.size());
+      lane.open[peer].filling = {};
+      if (!sent) return std::move(sent).error().at_peer(action.peer);
+      return true;
+    }
+    case Verb::release: {
+      lane.open[peer].reading = {};
+      if (auto freed = lane.receivers[peer]->release(); !freed) return std::move(freed).error().at_peer(action.peer);
+      return true;
+    }
+    case Verb::settle: {
+      if (lane.senders[peer]->buffers()) return true;
+      auto settled = lane.senders[peer]->settled();
+      if (!settled) return std::move(settled).error().at_peer(action.peer);
+      return settled;
+    }
+  }
+  return Error{.code = Code::internal, .what = "a verb that is none"};
+}
+
+Result<bool> Run::acquire(Lane& lane, const Action& action) {
+  auto slot = lane.senders[action.peer]->acquire();
+  if (!slot) return std::move(slot).error().at_peer(action.peer);
+  if (slot->data() == nullptr) return false;
+  const std::size_t bytes = action.items * binding_->split.stride();
+  if (bytes > slot->size())
+    return Error{.code = Code::internal,
+                 .what = fmt::format("message of {} bytes for a slot of {}", bytes, slot->size()),
+                 .peer = action.peer};
+  lane.open[action.peer].filling = slot->first(bytes);
+  return true;
+}
+
+Result<bool> Run::peek(Lane& lane, const Action& action) {
+  auto message = lane.receivers[action.peer]->peek();
+  if (!message) return std::move(message).error().at_peer(action.peer);
+  if (message->data() == nullptr) return false;
+  const std::size_t bytes = action.items * binding_->split.stride();
+  if (bytes != message->size())
+    return Error{.code = Code::remote,
+                 .what = fmt::format("message of {} bytes where {} were expected", message->size(), bytes),
+                 .peer = action.peer};
+  lane.open[action.peer].reading = *message;
+  return true;
+}
+
+Result<bool> Run::wait_line(Lane& lane, const Action& action) {
+  auto line = links_.lines->open(action.peer, binding_->sequence);
+  if (!line) return std::move(line).error().at_peer(action.peer);
+  if (*line == nullptr) return false;
+  const int groups = input_groups(plan_->collective, plan_->ranks, action.peer, plan_->root);
+  const std::size_t bytes = static_cast<std::size_t>(groups) * binding_->split.group_bytes();
+  assert(bytes <= links_.lines->payload_bytes());
+  lane.open[action.peer].line = links_.lines->payload(**line, bytes);
+  return true;
+}
+
+Run::Spot Run::waiting_for() const {
+  for (int lane = 0; lane < lanes_; ++lane) {
+    const LaneState& state = state_[static_cast<std::size_t>(lane)];
+    if (state.finished || state.action >= plan_->actions.size()) continue;
+    const Action& action = plan_->actions[state.action];
+    const bool passes = action.verb == Verb::copy || action.verb == Verb::reduce;
+    return {passes ? -1 : static_cast<int>(action.peer), lane, static_cast<int>(action.step), action.verb};
+  }
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,112 @@
+// A Plan bound to one call and under way. Advancing it never waits.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "exec/reduce.h"
+#include "plan/plan.h"
+#include "transport/call_line.h"
+#include "transport/fifo.h"
+#include "transport/flag.h"
+
+namespace tutti {
+
+/// What one lane has to reach its peers, by rank; entries of absent connections are null.
+struct Lane {
+  std::vector<std::unique_ptr<Sender>> senders;
+  std::vector<std::unique_ptr<Receiver>> receivers;
+  std::vector<Signal> signals;
+
+  /// What the run on this lane has open towards a peer. Here, not in the run, so that a call allocates nothing.
+  struct Open {
+    std::span<std::byte> filling;        ///< acquired, not yet committed: the message's bytes
+    std::span<const std::byte> reading;  ///< peeked, not yet released
+    const std::byte* line = nullptr;     ///< payload of the peer's call line
+  };
+  std::vector<Open> open;
+  std::vector<std::byte> bounce;  ///< where pulled data waits for its reduction; empty until needed
+
+  /// Room for `ranks` peers, none connected.
+  void reserve(int ranks);
+};
+
+/// All that a run borrows from its communicator.
+struct Links {
+  std::span<Lane> lanes;
+  CallLines* lines = nullptr;            ///< Reach::line only
+  std::span<Doorbell* const> doorbells;  ///< by rank: rung after a signal
+  System* system = nullptr;
+  bool fenced = false;           ///< see Doorbell
+  std::size_t stream_bytes = 0;  ///< calls whose bytes reach this use non-temporal stores; 0: none does
+};
+
+enum class Progress { blocked, moved, done };
+
+class Run {
+ public:
+  /// All of it must outlive the run. The number of lanes used is min(lanes, tiles); plans without slots use one.
+  Run(const Plan& plan, const Binding& binding, const Links& links);
+
+  /// Does what can be done without waiting, at most about a megabyte of it. Errors carry peer, channel and step.
+  Result<Progress> advance();
+
+  /// Where it stands, for stall reports: the peer that the first blocked lane waits for, and the step.
+  struct Spot {
+    int peer = -1;
+    int lane = 0;
+    int step = 0;
+    Verb verb = Verb::copy;
+  };
+  Spot waiting_for() const;
+
+ private:
+  struct LaneState {
+    std::size_t tile;  // current tile; lanes_ apart
+    std::uint32_t action;
+    bool finished;
+    std::size_t pass_done;  // elements of the current pass already moved
+  };
+  /// A piece of a pass: elements [at, at + count) of the group, the first `skipped` of the blocks' before it.
+  struct Piece {
+    std::size_t at = 0;
+    std::size_t skipped = 0;
+    std::size_t count = 0;
+  };
+
+  Result<bool> advance_lane(int index, std::size_t& budget);
+  Result<bool> act(Lane& lane, LaneState& state, const Action& action, std::size_t& budget);
+  Result<bool> acquire(Lane& lane, const Action& action);
+  Result<bool> peek(Lane& lane, const Action& action);
+  Result<bool> wait_line(Lane& lane, const Action& action);
+
+  Result<bool> pass(Lane& lane, LaneState& state, const Action& action, std::size_t& budget);
+  Result<void> move(Lane& lane, const Action& action, const Piece& piece);
+  Result<void> move_pulled_copy(Lane& lane, const Action& action, const Piece& piece);
+  Result<void> pull_sources(Lane& lane, const Action& action, const Piece& piece, std::span<Source> sources);
+  Range range_of(const Action& action, std::size_t tile) const;
+  std::size_t piece_elements(const Action& action, std::size_t budget) const;
+  const std::byte* source_of(const Lane& lane, const Place& place, const Piece& piece) const;
+  std::byte* destination_of(const Lane& lane, const Place& place, const Piece& piece) const;
+  std::byte* in_buffer(std::byte* base, std::uint32_t block, const Piece& piece) const;
+  void set_source(Source& source, const Lane& lane, const Place& place, const Piece& piece) const;
+  int pid_of(const Place& place) const;
+  bool scales(const Place& place) const { return scales_ && place.leaf != 0; }
+  bool streams(const Action& action) const;
+
+  const Plan* plan_;
+  const Binding* binding_;
+  Links links_;
+  int lanes_ = 1;
+  int first_lane_ = 0;  // where the next advance begins, so that no lane takes all of its megabyte
+  bool average_ = false;
+  bool scales_ = false;
+  bool streams_ = false;
+  std::array<LaneState, limits::channels_max> state_;  // of the lanes used; the others cost nothing
+};
+
+}  // namespace tutti

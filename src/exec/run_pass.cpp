@@ -1,0 +1,172 @@
+// The passes of a Run: from places to addresses, and what is special about memory that can only be copied from.
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "exec/pull.h"
+#include "exec/run.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t cut_bytes = 4096;  // where a pass is cut, so that its pieces stay aligned as the whole is
+constexpr std::size_t bounce_bytes = 128 * 1024;  // pulled data stays in the second-level cache until it is read again
+constexpr std::size_t destinations_max = 64;      // of one call to reduce_pass; more are copied from the first
+
+}  // namespace
+
+Result<bool> Run::pass(Lane& lane, LaneState& state, const Action& action, std::size_t& budget) {
+  const Range range = range_of(action, state.tile);
+  const std::size_t operands = action.sources + action.destinations;
+  const std::size_t size = binding_->split.element_bytes();
+  while (state.pass_done < range.count) {
+    if (budget == 0) return false;
+    Piece piece{.at = range.begin + state.pass_done, .skipped = state.pass_done};
+    const std::size_t left = range.count - state.pass_done;
+    const bool small = left * size <= cut_bytes;
+    piece.count = small ? left : std::min(left, piece_elements(action, budget));
+    if (auto moved = move(lane, action, piece); !moved) return std::move(moved).error();
+    state.pass_done += piece.count;
+    budget -= std::min(budget, operands * piece.count * size);
+  }
+  state.pass_done = 0;
+  return true;
+}
+
+/// Cutting takes divisions, which the smallest calls would feel.
+Range Run::range_of(const Action& action, std::size_t tile) const {
+  const Split& split = binding_->split;
+  if (plan_->parts == 1 && split.tiles() == 1) return {.begin = 0, .count = split.count()};
+  return split.tile_of(static_cast<int>(action.part), tile);
+}
+
+/// How much of a pass may be moved at once.
+std::size_t Run::piece_elements(const Action& action, std::size_t budget) const {
+  const std::size_t operands = action.sources + action.destinations;
+  std::size_t bytes = std::max(budget / operands / cut_bytes, std::size_t{1}) * cut_bytes;
+  if (plan_->reach == Reach::pull) bytes = std::min(bytes, bounce_bytes / action.sources / cut_bytes * cut_bytes);
+  return bytes / binding_->split.element_bytes();
+}
+
+Result<void> Run::move(Lane& lane, const Action& action, const Piece& piece) {
+  const auto from = plan_->sources(action);
+  const auto to = plan_->destinations(action);
+  if (from.size() == 1 && action.verb == Verb::copy && pid_of(from[0]) != 0 && !scales(from[0]))
+    return move_pulled_copy(lane, action, piece);
+
+  Source sources[limits::sources_max];
+  assert(from.size() <= limits::sources_max);
+  for (std::size_t i = 0; i < from.size(); ++i) set_source(sources[i], lane, from[i], piece);
+  const std::span<Source> used(sources, from.size());
+  if (plan_->reach == Reach::pull)
+    if (auto pulled = pull_sources(lane, action, piece, used); !pulled) return pulled;
+
+  std::byte* destinations[destinations_max];
+  const std::size_t first = std::min(to.size(), destinations_max);
+  for (std::size_t i = 0; i < first; ++i) destinations[i] = destination_of(lane, to[i], piece);
+  const bool stream = streams_ && streams(action);
+  reduce_pass({.sources = used,
+               .destinations = {destinations, first},
+               .count = piece.count,
+               .type = binding_->type,
+               .op = binding_->op,
+               .divisor = average_ && action.last != 0 ? plan_->ranks : 1,
+               .stream = stream});
+  for (std::size_t i = first; i < to.size(); ++i) {
+    std::byte* const destination = destination_of(lane, to[i], piece);
+    copy_pass(destinations[0], {&destination, 1}, piece.count * size_of(binding_->type), stream);
+  }
+  return {};
+}
+
+/// Straight into the first destination, and from there to the others.
+Result<void> Run::move_pulled_copy(Lane& lane, const Action& action, const Piece& piece) {
+  const Place& from = plan_->sources(action)[0];
+  const auto to = plan_->destinations(action);
+  const std::span into(destination_of(lane, to[0], piece), piece.count * size_of(binding_->type));
+  auto pulled = pull(pid_of(from), source_of(lane, from, piece), into);
+  if (!pulled) return std::move(pulled).error().at_peer(from.peer);
+  for (const Place& place : to.subspan(1)) {
+    std::byte* const destination = destination_of(lane, place, piece);
+    copy_pass(into.data(), {&destination, 1}, into.size(), false);
+  }
+  return {};
+}
+
+/// Brings sources in other processes into this lane's bounce buffer.
+Result<void> Run::pull_sources(Lane& lane, const Action& action, const Piece& piece, std::span<Source> sources) {
+  const auto from = plan_->sources(action);
+  const std::size_t bytes = piece.count * size_of(binding_->type);
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (pid_of(from[i]) == 0) continue;
+    if (lane.bounce.empty()) lane.bounce.resize(bounce_bytes);
+    const auto into = std::span(lane.bounce).subspan(used, bytes);
+    auto pulled = pull(pid_of(from[i]), sources[i].at, into);
+    if (!pulled) return std::move(pulled).error().at_peer(from[i].peer);
+    sources[i].at = into.data();
+    used += bytes;
+  }
+  return {};
+}
+
+int Run::pid_of(const Place& place) const {
+  const bool peers = place.where == Where::peer_input || place.where == Where::peer_output;
+  return peers ? binding_->peers[place.peer].pid : 0;
+}
+
+/// Field by field: a copy of a struct just written waits until all of it is stored.
+void Run::set_source(Source& source, const Lane& lane, const Place& place, const Piece& piece) const {
+  source.at = source_of(lane, place, piece);
+  source.scaled = scales(place);
+  if (!source.scaled) return;
+  const auto owner = place.where == Where::peer_input ? static_cast<Rank>(place.peer) : plan_->rank;
+  source.scalar = binding_->scalars[static_cast<std::size_t>(owner)];
+}
+
+std::byte* Run::in_buffer(std::byte* base, std::uint32_t block, const Piece& piece) const {
+  const std::size_t group = block / static_cast<std::uint32_t>(plan_->parts);
+  return base + (group * binding_->split.count() + piece.at) * binding_->split.element_bytes();
+}
+
+const std::byte* Run::source_of(const Lane& lane, const Place& place, const Piece& piece) const {
+  const auto readable = [](const std::byte* base) { return const_cast<std::byte*>(base); };
+  switch (place.where) {
+    case Where::input: return in_buffer(readable(binding_->input), place.block, piece);
+    case Where::peer_input: return in_buffer(binding_->peers[place.peer].input, place.block, piece);
+    case Where::peer_line: return in_buffer(readable(lane.open[place.peer].line), place.block, piece);
+    case Where::slot: {
+      const auto message = lane.open[place.peer].reading;
+      const std::size_t at = place.block * binding_->split.stride() + piece.skipped * binding_->split.element_bytes();
+      assert(at + piece.count * binding_->split.element_bytes() <= message.size());
+      return message.data() + at;
+    }
+    default: return destination_of(lane, place, piece);
+  }
+}
+
+std::byte* Run::destination_of(const Lane& lane, const Place& place, const Piece& piece) const {
+  switch (place.where) {
+    case Where::output: return in_buffer(binding_->output, place.block, piece);
+    case Where::scratch: return in_buffer(binding_->scratch, place.block, piece);
+    case Where::peer_output: return in_buffer(binding_->peers[place.peer].output, place.block, piece);
+    case Where::slot: {
+      const auto message = lane.open[place.peer].filling;
+      const std::size_t at = place.block * binding_->split.stride() + piece.skipped * binding_->split.element_bytes();
+      assert(at + piece.count * binding_->split.element_bytes() <= message.size());
+      return message.data() + at;
+    }
+    default: break;
+  }
+  assert(false && "a place that is only read");
+  return nullptr;
+}
+
+/// Results in the caller's buffers are left alone until the call ends; slots, scratch and partial sums are read again.
+bool Run::streams(const Action& action) const {
+  const auto final_place = [](const Place& p) { return p.where == Where::output || p.where == Where::peer_output; };
+  return (action.verb == Verb::copy || action.last != 0) &&
+         std::ranges::all_of(plan_->destinations(action), final_place);
+}
+
+}  // namespace tutti

@@ -1,0 +1,44 @@
+// A bounded map that forgets what was used least recently.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <unordered_map>
+#include <utility>
+
+namespace tutti {
+
+/// Pointers to values stay valid until `capacity` other keys have been used.
+template <class Key, class Value, class Hash>
+class LruCache {
+ public:
+  explicit LruCache(std::size_t capacity) : capacity_(capacity) {}
+
+  /// nullptr if unknown; else it is now the most recently used.
+  Value* find(const Key& key) {
+    if (!entries_.empty() && entries_.front().first == key) return &entries_.front().second;
+    const auto found = index_.find(key);
+    if (found == index_.end()) return nullptr;
+    entries_.splice(entries_.begin(), entries_, found->second);
+    return &entries_.front().second;
+  }
+
+  Value& insert(const Key& key, Value value) {
+    entries_.emplace_front(key, std::move(value));
+    index_[key] = entries_.begin();
+    if (entries_.size() > capacity_) {
+      index_.erase(entries_.back().first);
+      entries_.pop_back();
+    }
+    return entries_.front().second;
+  }
+
+  std::size_t size() const { return entries_.size(); }
+
+ private:
+  std::size_t capacity_;
+  std::list<std::pair<Key, Value>> entries_;
+  std::unordered_map<Key, typename std::list<std::pair<Key, Value>>::iterator, Hash> index_;
+};
+
+}  // namespace tutti

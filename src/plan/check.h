@@ -1,0 +1,41 @@
+// Proves the programs of all ranks together, after lower and again after fuse.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "plan/schedule.h"
+
+namespace tutti {
+
+/// One way to run the plans. Tiles, lanes and slots concern Reach::fifo; the others have one tile on one lane.
+struct CheckCase {
+  /// Per connection and lane. With slots, acquire waits for a free one and settle does nothing. 0: a message lies in
+  /// the sender's memory until it is taken. Then acquire and settle wait until the one before was released, commit
+  /// never waits, and a rank must have settled all its messages when its call ends.
+  int slots = 2;
+  int lanes = 2;
+  int tiles = 3;  ///< dealt to lanes in turn
+  int calls = 2;  ///< the plan so often in a row, on the same slots, flags and lines, buffers given anew
+  std::vector<bool> in_place = {};  ///< by rank: its output is its input, as the collective defines it; empty: none
+};
+
+/// Executes all plans symbolically with vector clocks. Refuses:
+/// - a wrong or missing contribution, an order of reduction that differs from the schedule's;
+/// - Action::last or Place::leaf missing or too often on the way of a contribution into a result;
+/// - two accesses of one block without an order, where the user too accesses all of a rank's input and output between
+/// two
+///   of its calls; the entry of a call orders nothing but what its reach waits for;
+/// - a deadlock, a message whose two ends disagree, a message or signal that is never taken;
+/// - an operand out of range or of a kind that the reach does not have;
+/// - a barrier that a rank can leave before another has entered.
+/// Errors: internal, with peer = rank, channel = lane and step set.
+Result<void> check(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how);
+
+/// Enough to believe a plan: {none, all, some ranks in place} × slots {0, 1, 2} as far as `reach` has slots.
+std::vector<CheckCase> check_cases(Collective collective, int ranks, Reach reach);
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+// What joins the ranks: slots, flags and call lines, each with the clocks it carries from one rank to another.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/check_clock.h"
+
+namespace tutti::proof {
+
+/// Flags between all ranks of one lane: each raise is taken once, in order.
+class Flags {
+ public:
+  explicit Flags(int ranks) : ranks_(static_cast<std::size_t>(ranks)), queues_(ranks_ * ranks_) {}
+
+  void raise(Rank from, Rank to, Clocks& clocks, Clocks::Row now);
+  /// False: not raised yet.
+  bool take(Rank from, Rank to, Clocks& clocks, Clocks::Row now);
+  bool pending(Rank from, Rank to) const { return queues_[index(from, to)].head != Clocks::none; }
+
+ private:
+  struct Queue {
+    Clocks::Row head = Clocks::none;
+    Clocks::Row tail = Clocks::none;
+  };
+  std::size_t index(Rank from, Rank to) const {
+    return static_cast<std::size_t>(from) * ranks_ + static_cast<std::size_t>(to);
+  }
+  std::size_t ranks_;
+  std::vector<Queue> queues_;
+};
+
+/// One message in a slot.
+struct Message {
+  int call = 0;
+  int tile = 0;
+  std::uint32_t items = 0;
+  Clocks::Row filled = Clocks::none;
+  Clocks::Row freed = Clocks::none;
+};
+
+/// The slots of one lane, from every rank to every other. With 0 slots there is one, in the sender's memory.
+class Slots {
+ public:
+  Slots(int ranks, int slots, int items_max);
+
+  /// One direction of messages; counts are of messages.
+  struct Link {
+    std::uint32_t acquired = 0;  ///< one more than committed while a message is open to be filled
+    std::uint32_t committed = 0;
+    std::uint32_t peeked = 0;  ///< one more than released while a message is open to be read
+    std::uint32_t released = 0;
+    std::uint32_t known_released = 0;    ///< to the sender
+    std::uint32_t first = Clocks::none;  // of its messages; none until used
+    bool filling() const { return acquired != committed; }
+    bool reading() const { return peeked != released; }
+  };
+  struct Item {
+    Cell cell;
+    std::uint32_t part = 0;
+  };
+
+  Link& link(Rank from, Rank to) {
+    return links_[static_cast<std::size_t>(from) * ranks_ + static_cast<std::size_t>(to)];
+  }
+  bool has_free_slot(const Link& link) const { return link.committed - link.released < slots_; }
+  /// The message with that number, which must be one of the last `slots`.
+  Message& message(Link& link, std::uint32_t number);
+  Item& item(Link& link, std::uint32_t number, std::uint32_t item);
+  std::uint32_t slots() const { return slots_; }
+
+ private:
+  void carve(Link& link);
+
+  std::size_t ranks_;
+  std::uint32_t slots_;
+  std::uint32_t items_max_;
+  std::vector<Link> links_;
+  std::vector<Message> messages_;  // a link's slots follow each other,
+  std::vector<Item> items_;        // items_max of each
+};
+
+}  // namespace tutti::proof

@@ -1,0 +1,247 @@
+// Executes the plans of all ranks symbolically: lanes, calls, and how they end.
+#include "plan/check_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/check_operands.h"
+
+namespace tutti::proof {
+namespace {
+
+/// Only slots are cut into tiles and lanes.
+int tiles_of(Reach reach, const CheckCase& how) {
+  return reach == Reach::fifo ? std::max(how.tiles, 1) : 1;
+}
+
+}  // namespace
+
+Machine::Machine(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how, Terms& terms,
+                 const std::vector<std::vector<Terms::Id>>& outputs)
+    : schedule_(schedule),
+      plans_(plans),
+      terms_(terms),
+      outputs_(outputs),
+      reach_(plans[0].reach),
+      ranks_(schedule.ranks()),
+      calls_(std::max(how.calls, 1)),
+      tiles_(tiles_of(reach_, how)),
+      lanes_per_rank_(std::clamp(how.lanes, 1, tiles_)),
+      rendezvous_(how.slots == 0),
+      clocks_(ranks_),
+      memory_(schedule, tiles_, how.in_place),
+      lines_(static_cast<std::size_t>(calls_ * ranks_), Clocks::none),
+      published_(static_cast<std::size_t>(calls_)),
+      entered_(static_cast<std::size_t>(calls_ * ranks_ * lanes_per_rank_)),
+      running_(static_cast<std::size_t>(ranks_)) {
+  for (int lane = 0; lane < lanes_per_rank_; ++lane) {
+    if (reach_ == Reach::fifo)
+      slots_.emplace_back(ranks_, how.slots, plans[0].items_max);
+    else
+      flags_.emplace_back(ranks_);
+  }
+  if (reach_ == Reach::line) opened_.resize(static_cast<std::size_t>(ranks_ * ranks_));
+  for (Rank rank = 0; rank < ranks_; ++rank)
+    for (int lane = 0; lane < lanes_per_rank_; ++lane) {
+      lanes_.push_back({.rank = rank, .lane = lane, .now = clocks_.take()});
+      clocks_.clear(lanes_.back().now);
+      publish(lanes_.back());
+    }
+}
+
+Result<void> Machine::run() {
+  for (Rank rank = 0; rank < ranks_; ++rank) begin_call(rank, 0);
+  while (!ready_.empty()) {
+    Lane& l = lanes_[ready_.back()];
+    ready_.pop_back();
+    l.waiting = true;
+    if (auto advanced = advance(l); !advanced) return advanced;
+  }
+  if (auto done = all_done(); !done) return done;
+  return nothing_left();
+}
+
+void Machine::wake(Rank rank, int lane) {
+  const auto index = static_cast<std::size_t>(rank * lanes_per_rank_ + lane);
+  if (!lanes_[index].waiting || lanes_[index].done) return;
+  lanes_[index].waiting = false;
+  ready_.push_back(static_cast<std::uint32_t>(index));
+}
+
+/// The user hands over new buffers, and the rank publishes its line.
+void Machine::begin_call(Rank rank, int call) {
+  memory_.fill(rank, terms_);
+  running_[static_cast<std::size_t>(rank)] = lanes_per_rank_;
+  for (int i = 0; i < lanes_per_rank_; ++i) entered(call, lane(rank, i)) = clocks_.at(lane(rank, i).now)[rank];
+  if (reach_ != Reach::fifo) {
+    Lane& only = lane(rank, 0);
+    Clocks::Row& line = lines_[static_cast<std::size_t>(call * ranks_ + rank)];
+    line = clocks_.take();
+    clocks_.copy(line, only.now);
+    publish(only);
+    ++published_[static_cast<std::size_t>(call)];
+    for (Rank peer = 0; peer < ranks_; ++peer) wake(peer, 0);
+  }
+  for (int lane_index = 0; lane_index < lanes_per_rank_; ++lane_index) {
+    Lane& l = lane(rank, lane_index);
+    l.call = call;
+    l.tile = lane_index;
+    l.action = 0;
+    l.entered = reach_ == Reach::fifo || reach_ == Reach::line;
+    wake(rank, lane_index);
+  }
+}
+
+/// All lines of the call are the entry barrier where peers' memory is touched.
+bool Machine::enter(Lane& l) {
+  if (l.entered) return true;
+  if (published_[static_cast<std::size_t>(l.call)] < ranks_) return false;
+  for (Rank peer = 0; peer < ranks_; ++peer)
+    clocks_.join(l.now, lines_[static_cast<std::size_t>(l.call * ranks_ + peer)]);
+  return l.entered = true;
+}
+
+Result<void> Machine::advance(Lane& l) {
+  if (l.tile >= tiles_ || !enter(l)) return {};
+  const std::vector<Action>& actions = plan(l).actions;
+  for (;;) {
+    for (; l.action < actions.size(); ++l.action) {
+      auto moved = step(l, actions[l.action]);
+      if (!moved) return std::move(moved).error();
+      if (!*moved) return {};
+    }
+    if (l.open != 0) return wrong(l, "a message is left open at the end");
+    l.tile += lanes_per_rank_;
+    if (l.tile >= tiles_) break;
+    l.action = 0;
+  }
+  if (--running_[static_cast<std::size_t>(l.rank)] > 0) return {};
+  return end_call(l.rank, l.call);
+}
+
+/// From here on the buffers are the user's, who looks at the outputs and overwrites everything at once.
+Result<void> Machine::end_call(Rank rank, int call) {
+  if (auto right = take_outputs(rank, call); !right) return right;
+  const BlockCounts& n = memory_.counts(rank);
+  if (auto back = take_back(rank, Buffer::input, n.input); !back) return back;
+  if (auto back = take_back(rank, Buffer::output, n.output); !back) return back;
+  if (rendezvous_ && reach_ == Reach::fifo)
+    if (auto back = take_back_staging(rank); !back) return back;
+  if (call + 1 < calls_) {
+    begin_call(rank, call + 1);
+  } else {
+    for (int i = 0; i < lanes_per_rank_; ++i) lane(rank, i).done = true;
+  }
+  return {};
+}
+
+Result<void> Machine::take_outputs(Rank rank, int call) {
+  const std::vector<Terms::Id>& wanted = outputs_[static_cast<std::size_t>(rank)];
+  for (int tile = 0; tile < tiles_; ++tile) {
+    Lane& l = lane(rank, tile % lanes_per_rank_);
+    for (int block = 0; block < static_cast<int>(wanted.size()); ++block) {
+      const Terms::Id want = wanted[static_cast<std::size_t>(block)];
+      Cell& cell = memory_.at(rank, Buffer::output, block, tile);
+      const Place place{.where = Where::output, .block = static_cast<std::uint32_t>(block)};
+      if (auto with = note_read(cell, clocks_, rank, l.now); with.found) return race(l, place, false, with);
+      const bool must_finish = reduces(schedule_.collective()) && ranks_ > 1;
+      const bool right = (cell.term == want && !must_finish) ||
+                         (reduces(schedule_.collective()) && cell.term == terms_.finished(want));
+      if (!right)
+        return wrong(l, fmt::format("output block {} ends as {}, the schedule makes {}{}", block,
+                                    terms_.text(cell.term), must_finish ? "finished " : "", terms_.text(want)));
+    }
+    if (schedule_.collective() == Collective::barrier)
+      if (auto entered = all_entered(l, call); !entered) return entered;
+  }
+  return {};
+}
+
+Result<void> Machine::all_entered(const Lane& l, int call) {
+  for (Rank peer = 0; peer < ranks_; ++peer)
+    if (clocks_.at(l.now)[peer] < entered(call, lane(peer, l.lane)))
+      return wrong(l, fmt::format("leaves the barrier before rank {} is known to have entered", peer));
+  return {};
+}
+
+Result<void> Machine::take_back(Rank rank, Buffer buffer, int blocks) {
+  const Where where = buffer == Buffer::input ? Where::input : Where::output;
+  for (int tile = 0; tile < tiles_; ++tile) {
+    Lane& l = lane(rank, tile % lanes_per_rank_);
+    for (int block = 0; block < blocks; ++block) {
+      const Place place{.where = where, .block = static_cast<std::uint32_t>(block)};
+      const auto with = note_write(memory_.at(rank, buffer, block, tile), clocks_, rank, l.now);
+      if (with.found) return race(l, place, true, with);
+    }
+  }
+  return {};
+}
+
+/// With 0 slots messages lie in the sender's memory, which is free for other use when its call is over.
+Result<void> Machine::take_back_staging(Rank rank) {
+  for (int lane_index = 0; lane_index < lanes_per_rank_; ++lane_index) {
+    Lane& l = lane(rank, lane_index);
+    for (Rank peer = 0; peer < ranks_; ++peer) {
+      const Slots::Link& link = slots_[static_cast<std::size_t>(lane_index)].link(rank, peer);
+      if (link.committed > link.known_released)
+        return wrong(l, fmt::format("leaves the call while rank {} may still take its message", peer));
+    }
+  }
+  return {};
+}
+
+/// Names the lane nearest to the cause: one that awaits a rank which has finished, else one inside a call.
+Result<void> Machine::all_done() {
+  const Lane* found = nullptr;
+  for (const Lane& l : lanes_) {
+    const bool waits_for_other_lanes = l.tile >= tiles_;
+    if (l.done || waits_for_other_lanes) continue;
+    if (awaits_finished_rank(l)) return stuck(l);
+    if (!found || (l.entered && !found->entered)) found = &l;
+  }
+  if (found) return stuck(*found);
+  return {};
+}
+
+bool Machine::awaits_finished_rank(const Lane& l) const {
+  return l.entered && lane(plan(l).actions[l.action].peer, l.lane).done;
+}
+
+Error Machine::stuck(const Lane& l) const {
+  assert(l.entered);  // if nobody were stuck inside a call, all would have entered the next
+  const Action& a = plan(l).actions[l.action];
+  return wrong(l, fmt::format("deadlock: {} with rank {} never ends", verb_name(a.verb), a.peer));
+}
+
+Result<void> Machine::nothing_left() {
+  for (Lane& l : lanes_)
+    for (Rank peer = 0; peer < ranks_; ++peer) {
+      const auto index = static_cast<std::size_t>(l.lane);
+      if (reach_ == Reach::fifo) {
+        const Slots::Link& link = slots_[index].link(l.rank, peer);
+        if (link.committed != link.released) return wrong(l, fmt::format("rank {} never takes its message", peer));
+      } else if (flags_[index].pending(l.rank, peer)) {
+        return wrong(l, fmt::format("rank {} never waits for its signal", peer));
+      }
+    }
+  return {};
+}
+
+Error Machine::wrong(const Lane& l, std::string what) const {
+  const std::vector<Action>& actions = plan(l).actions;
+  const int at =
+      actions.empty() ? 0 : static_cast<int>(actions[std::min<std::size_t>(l.action, actions.size() - 1)].step);
+  return Error{.code = Code::internal,
+               .what = fmt::format("{} (action {}, tile {}, call {})", what, l.action, l.tile, l.call),
+               .peer = l.rank,
+               .channel = l.lane,
+               .step = at};
+}
+
+Error Machine::race(const Lane& l, const Place& p, bool written, const Conflict& with) const {
+  return wrong(l, fmt::format("race: {} {} while rank {} {} it", written ? "writes" : "reads", describe(p, written),
+                              with.other, with.other_wrote ? "writes" : "reads"));
+}
+
+}  // namespace tutti::proof

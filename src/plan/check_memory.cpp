@@ -1,0 +1,53 @@
+// The buffers of all ranks as cells.
+#include "plan/check_memory.h"
+
+namespace tutti::proof {
+
+BlockCounts block_counts(const Schedule& schedule, Rank rank) {
+  const int parts = schedule.parts();
+  return {.input = input_groups(schedule.collective(), schedule.ranks(), rank, schedule.root()) * parts,
+          .output = output_groups(schedule.collective(), schedule.ranks(), rank, schedule.root()) * parts,
+          .scratch = schedule.scratch_groups() * parts};
+}
+
+Memory::Memory(const Schedule& schedule, int tiles, const std::vector<bool>& in_place)
+    : tiles_(static_cast<std::size_t>(tiles)) {
+  std::size_t blocks = 0;
+  for (Rank rank = 0; rank < schedule.ranks(); ++rank) {
+    Blocks r{.counts = block_counts(schedule, rank)};
+    r.input = blocks;
+    r.output = r.input + static_cast<std::size_t>(r.counts.input);
+    r.scratch = r.output + static_cast<std::size_t>(r.counts.output);
+    blocks = r.scratch + static_cast<std::size_t>(r.counts.scratch);
+
+    const bool both = r.counts.input > 0 && r.counts.output > 0;
+    if (both && static_cast<std::size_t>(rank) < in_place.size() && in_place[static_cast<std::size_t>(rank)]) {
+      const auto own_group = static_cast<std::size_t>(rank * schedule.parts());
+      switch (schedule.collective()) {
+        case Collective::all_reduce:
+        case Collective::reduce:
+        case Collective::broadcast: r.output = r.input; break;
+        case Collective::all_gather:
+        case Collective::gather: r.input = r.output + own_group; break;
+        case Collective::reduce_scatter:
+        case Collective::scatter: r.output = r.input + own_group; break;
+        case Collective::all_to_all:
+        case Collective::barrier: break;
+      }
+    }
+    ranks_.push_back(r);
+  }
+  cells_.resize(blocks * tiles_);
+}
+
+void Memory::fill(Rank rank, const Terms& terms) {
+  const BlockCounts& n = counts(rank);
+  const int tiles = static_cast<int>(tiles_);
+  for (int tile = 0; tile < tiles; ++tile) {
+    for (int block = 0; block < n.output; ++block) at(rank, Buffer::output, block, tile).term = Terms::undefined;
+    for (int block = 0; block < n.scratch; ++block) at(rank, Buffer::scratch, block, tile).term = Terms::undefined;
+    for (int block = 0; block < n.input; ++block) at(rank, Buffer::input, block, tile).term = terms.raw(rank, block);
+  }
+}
+
+}  // namespace tutti::proof

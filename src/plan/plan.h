@@ -1,0 +1,103 @@
+// One rank's program, valid for every size of call, and what binds it to one call.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "plan/action.h"
+#include "plan/types.h"
+
+namespace tutti {
+
+/// How ranks reach each other's data in one call; decided from the call lines, so alike on all ranks.
+enum class Reach : std::uint8_t {
+  line,    ///< inputs travel inside the call lines (small calls; schedules of one step that read only inputs)
+  window,  ///< peers' buffers are mapped: load and store
+  pull,    ///< peers' buffers can only be copied from (process_vm_readv)
+  fifo,    ///< through slots; what always works
+};
+std::string_view name(Reach reach);
+
+/// A lane runs all actions once for each of its tiles. Lanes have fifos and flags of their own and share nothing.
+struct Plan {
+  Collective collective = Collective::all_reduce;
+  Reach reach = Reach::fifo;
+  int ranks = 1;
+  Rank rank = 0;
+  Rank root = 0;
+  int parts = 1;
+  int scratch_groups = 0;
+  int items_max = 0;  ///< blocks in the largest message, of any rank: the tile must be so small that they fit one slot
+  std::vector<Action> actions;
+  std::vector<Place> places;
+
+  std::span<const Place> sources(const Action& a) const { return {places.data() + a.first, a.sources}; }
+  std::span<const Place> destinations(const Action& a) const {
+    return {places.data() + a.first + a.sources, a.destinations};
+  }
+};
+
+/// Element range of one part inside a group, or of one tile inside a part.
+struct Range {
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
+
+/// How `count` elements of a group are cut into parts, and each part into tiles. All ranks compute the same.
+/// Parts: equal up to one unit; the unit is one element, or a cache line's worth where parts are large (4 KiB and
+/// more).
+class Split {
+ public:
+  Split() = default;
+  Split(std::size_t count, std::size_t element_bytes, int parts);
+
+  /// Cuts parts into tiles so that `items` blocks of one tile fit `slot_bytes`. Without this call there is one tile.
+  void tile(std::size_t slot_bytes, int items);
+
+  std::size_t tiles() const { return tiles_; }
+  std::size_t count() const { return count_; }
+  std::size_t element_bytes() const { return element_bytes_; }
+
+  /// Range inside the group, in elements.
+  Range part(int part) const;
+  /// Range inside the group of `part`'s share of tile `tile`; may be empty.
+  Range tile_of(int part, std::size_t tile) const;
+
+  /// Bytes from one item of a message to the next; item i of a slot begins at i · stride().
+  std::size_t stride() const { return stride_; }
+
+  /// Bytes of one scratch group; parts lie in it as in the other buffers.
+  std::size_t group_bytes() const { return count_ * element_bytes_; }
+
+ private:
+  std::size_t count_ = 0;
+  std::size_t element_bytes_ = 1;
+  std::size_t parts_ = 1;
+  std::size_t unit_ = 1;           // elements
+  std::size_t tile_elements_ = 0;  // 0: one tile
+  std::size_t tiles_ = 1;
+  std::size_t stride_ = 0;
+};
+
+/// A peer's memory as seen here: mapped (pid 0), or an address inside process `pid` that can only be copied from.
+struct PeerMemory {
+  std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  int pid = 0;
+};
+
+/// Addresses and sizes of one call. `input` of group g begins at input + g · count · element bytes.
+struct Binding {
+  const std::byte* input = nullptr;
+  std::byte* output = nullptr;
+  std::byte* scratch = nullptr;
+  DataType type = DataType::uint8;
+  ReduceOp op = ReduceOp::sum;
+  Split split;
+  std::span<const PeerMemory> peers;       ///< by rank; windows and pulls only
+  std::span<const std::uint64_t> scalars;  ///< by rank, bits of the type, pre-multiplied sums only; own one always set
+  std::uint64_t sequence = 0;              ///< number of the call in its communicator, from 1
+};
+
+}  // namespace tutti

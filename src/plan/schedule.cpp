@@ -1,0 +1,130 @@
+// What must happen, seen from above: how transfers are collected, and which buffers a collective has.
+#include "plan/schedule.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "base/limits.h"
+
+namespace tutti {
+
+int input_groups(Collective collective, int ranks, Rank rank, Rank root) {
+  switch (collective) {
+    case Collective::all_reduce:
+    case Collective::reduce:
+    case Collective::all_gather:
+    case Collective::gather:
+    case Collective::barrier: return 1;
+    case Collective::reduce_scatter:
+    case Collective::all_to_all: return ranks;
+    case Collective::broadcast: return rank == root ? 1 : 0;
+    case Collective::scatter: return rank == root ? ranks : 0;
+  }
+  return 0;
+}
+
+int output_groups(Collective collective, int ranks, Rank rank, Rank root) {
+  switch (collective) {
+    case Collective::all_reduce:
+    case Collective::broadcast:
+    case Collective::reduce_scatter:
+    case Collective::scatter: return 1;
+    case Collective::all_gather:
+    case Collective::all_to_all:
+    case Collective::barrier: return ranks;
+    case Collective::reduce: return rank == root ? 1 : 0;
+    case Collective::gather: return rank == root ? ranks : 0;
+  }
+  return 0;
+}
+
+int in_place_block(Collective collective, int ranks, int parts, Rank rank, Rank root, int input_block) {
+  if (output_groups(collective, ranks, rank, root) == 0) return -1;
+  const int own_group = rank * parts;
+  switch (collective) {
+    case Collective::all_reduce:
+    case Collective::reduce:
+    case Collective::broadcast: return input_block;
+    case Collective::all_gather:
+    case Collective::gather: return own_group + input_block;
+    case Collective::reduce_scatter:
+    case Collective::scatter: return input_block / parts == rank ? input_block - own_group : -1;
+    case Collective::all_to_all:  // the caller copies its input first
+    case Collective::barrier: return -1;
+  }
+  return -1;
+}
+
+Schedule::Schedule(const Shape& shape, int parts)
+    : collective_(shape.collective),
+      ranks_(shape.ranks),
+      root_(shape.root),
+      parts_(parts),
+      place_(static_cast<std::size_t>(shape.ranks) * static_cast<std::size_t>(parts)) {
+  assert(ranks_ >= 1 && ranks_ <= limits::ranks_max && root_ >= 0 && root_ < ranks_ && parts_ >= 1);
+}
+
+void Schedule::next_step() {
+  for (const std::size_t value : moving_) place_[value] = moved;
+  moving_.clear();
+  operands_.clear();
+  step_ = steps_;
+}
+
+void Schedule::copy(Rank from, Ref src, Rank to, Ref dst) {
+  add({.step = step_, .from = from, .src = src, .to = to, .dst = dst, .kind = Kind::copy, .order = 0});
+}
+
+void Schedule::reduce(Rank from, Ref src, Rank to, Ref dst, int order) {
+  add({.step = step_, .from = from, .src = src, .to = to, .dst = dst, .kind = Kind::reduce, .order = order});
+  const std::size_t place = (static_cast<std::size_t>(to) << 34) + (static_cast<std::size_t>(dst.buffer) << 32) +
+                            static_cast<std::size_t>(dst.block);
+  if (++operands_[place] > limits::sources_max) chained_ = true;
+}
+
+void Schedule::reduce(Rank from, Rank to, int chunk) {
+  const Ref dst = landing(to, chunk);
+  if (start_moving(to, chunk)) reduce(to, held(to, chunk), to, dst, to);
+  reduce(from, held(from, chunk), to, dst, from);
+}
+
+void Schedule::copy(Rank from, Rank to, int chunk) {
+  start_moving(to, chunk);
+  copy(from, held(from, chunk), to, landing(to, chunk));
+}
+
+Ref Schedule::held(Rank rank, int chunk) const {
+  const bool has_input = input_groups(collective_, ranks_, rank, root_) > 0;
+  if (has_input && !(place_[index(rank, chunk)] & moved)) return {Buffer::input, chunk};
+  return landing(rank, chunk);
+}
+
+void Schedule::add(Transfer transfer) {
+  assert(transfer.from >= 0 && transfer.from < ranks_ && transfer.to >= 0 && transfer.to < ranks_);
+  for (const Ref& ref : {transfer.src, transfer.dst})
+    if (ref.buffer == Buffer::scratch) scratch_groups_ = std::max(scratch_groups_, ref.block / parts_ + 1);
+  transfers_.push_back(transfer);
+  steps_ = step_ + 1;
+}
+
+std::size_t Schedule::index(Rank rank, int chunk) const {
+  assert(chunk >= 0 && chunk < parts_);
+  return static_cast<std::size_t>(rank) * static_cast<std::size_t>(parts_) + static_cast<std::size_t>(chunk);
+}
+
+/// Where a value goes when it is written.
+Ref Schedule::landing(Rank rank, int chunk) const {
+  const bool has_output = output_groups(collective_, ranks_, rank, root_) > 0;
+  return {has_output ? Buffer::output : Buffer::scratch, chunk};
+}
+
+/// True for the first write of this step.
+bool Schedule::start_moving(Rank rank, int chunk) {
+  char& place = place_[index(rank, chunk)];
+  if (place & moving) return false;
+  place = static_cast<char>(place | moving);
+  moving_.push_back(index(rank, chunk));
+  return true;
+}
+
+}  // namespace tutti

@@ -1,0 +1,97 @@
+#include "transport/call_line.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t line_align = 128;    // two cache lines: what a core's prefetcher takes at once
+constexpr std::size_t alias_bytes = 4096;  // a load waits for an earlier store whose address is equal modulo this
+
+std::size_t line_stride(std::size_t payload_bytes) {
+  const std::size_t bytes = (sizeof(CallLine) + payload_bytes + line_align - 1) / line_align * line_align;
+  return bytes % alias_bytes == 0 ? bytes + line_align : bytes;
+}
+
+/// Rings begin at the same place in all areas; without this all ranks' lines of one call would alias each other.
+std::size_t stagger(int rank) {
+  return static_cast<std::size_t>(rank) % (alias_bytes / line_align) * line_align;
+}
+
+std::string text(const Signature& call) {
+  return fmt::format("collective {} type {} op {} root {} count {}", call.collective, call.type, call.op, call.root,
+                     call.count);
+}
+
+}  // namespace
+
+CallLines::CallLines(std::vector<std::byte*> rings, int rank, std::size_t payload_bytes)
+    : rings_(std::move(rings)),
+      rank_(rank),
+      payload_bytes_(payload_bytes),
+      line_bytes_(line_stride(payload_bytes)),
+      seen_(rings_.size()) {
+  for (int r = 0; r < static_cast<int>(rings_.size()); ++r) rings_[r] += stagger(r);
+}
+
+std::size_t CallLines::ring_bytes(std::size_t payload_bytes) {
+  return limits::call_lines * line_stride(payload_bytes) + alias_bytes;
+}
+
+Result<bool> CallLines::catch_up(std::uint64_t sequence) {
+  if (auto looked = look(); !looked) return std::move(looked).error();
+  seen_by_all_ = *std::ranges::min_element(seen_);
+  return sequence <= seen_by_all_ + ahead_max;
+}
+
+/// Calls before that needed nothing of this peer: what it called in their place is compared now, so that a mismatch
+/// shows at the next call that does.
+Result<const CallLine*> CallLines::pass_over(int peer, std::uint64_t sequence) {
+  while (seen_[peer] + 1 < sequence) {
+    const std::uint64_t next = seen_[peer] + 1;
+    auto line = open(peer, next);
+    if (!line) return line;
+    if (*line == nullptr) return jumped(peer, next, sequence);
+  }
+  return open(peer, sequence);
+}
+
+Result<void> CallLines::look() {
+  for (int peer = 0; peer < static_cast<int>(rings_.size()); ++peer) {
+    while (seen_[peer] < published_) {
+      auto line = open(peer, seen_[peer] + 1);
+      if (!line) return std::move(line).error();
+      if (*line == nullptr) break;
+    }
+  }
+  return {};
+}
+
+std::vector<std::optional<Signature>> CallLines::calls(std::uint64_t sequence) const {
+  assert(sequence + ahead_max > published_);
+  std::vector<std::optional<Signature>> calls(rings_.size());
+  for (int rank = 0; rank < static_cast<int>(rings_.size()); ++rank) {
+    const CallLine& line = at(rank, sequence);
+    if (line.sequence.load(std::memory_order_acquire) == sequence) calls[rank] = line.signature;
+  }
+  return calls;
+}
+
+Error CallLines::differs(int peer, std::uint64_t sequence) {
+  if (differing_ == 0) differing_ = sequence;
+  return Error{.code = Code::invalid_usage,
+               .what = fmt::format("call #{} of rank {} is {}, of this rank {}", sequence, peer,
+                                   text(at(peer, sequence).signature), text(mine_[sequence % limits::call_lines])),
+               .peer = peer};
+}
+
+Error CallLines::jumped(int peer, std::uint64_t sequence, std::uint64_t found) {
+  return Error{.code = Code::remote,
+               .what = fmt::format("rank {} shows call #{} where #{} belongs: its shared memory is damaged", peer,
+                                   found, sequence),
+               .peer = peer};
+}
+
+}  // namespace tutti

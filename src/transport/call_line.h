@@ -1,0 +1,155 @@
+// What a rank tells the other ranks of its host on entering a call; for small calls the data itself.
+//
+// One ring of lines per rank, in its shared area, written by it alone and read by all (docs/decisions/0001).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "base/limits.h"
+
+namespace tutti {
+
+/// Who calls what. Equal on all ranks of a correct program.
+struct Signature {
+  std::uint8_t collective = 0;
+  std::uint8_t type = 0;
+  std::uint8_t op = 0;
+  std::uint8_t reserved = 0;
+  std::uint32_t root = 0;
+  std::uint64_t count = 0;
+  /// As two words: this is compared on the way of every call.
+  bool operator==(const Signature& other) const {
+    using Words = std::array<std::uint64_t, 2>;
+    return std::bit_cast<Words>(*this) == std::bit_cast<Words>(other);
+  }
+};
+
+/// Where one of the caller's buffers lies. segment 0: not in a segment, `address` is all there is.
+struct BufferLine {
+  std::uint32_t segment = 0;
+  std::uint32_t generation = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t address = 0;
+};
+
+/// The first 64 bytes suffice for the smallest calls.
+struct alignas(64) CallLine {
+  std::atomic<std::uint64_t> sequence;  ///< of the call, from 1; written last
+  Signature signature;
+  std::uint64_t scalar = 0;  ///< pre-multiplied sum: this rank's factor
+  std::byte small[32];       ///< payload, if no more than this
+  BufferLine input;          ///< second line on: large calls only
+  BufferLine output;
+  std::uint32_t retired = 0;  ///< the process's count of freed segments: changed → look which
+  std::uint32_t flags = 0;    ///< reserved
+};
+static_assert(sizeof(CallLine) == 128 && offsetof(CallLine, input) == 64);
+
+/// All lines of a communicator's host, as one rank sees them. Driven by one thread at a time.
+///
+/// Flow: a rank writes line k only when every peer's line k − call_lines/2 has been seen here; so nobody overwrites a
+/// line that is still to be read, without a counter more (docs/decisions/0001).
+///
+/// What a peer may show in the place of line k is line k − call_lines or line k: anything else is an error (remote).
+class CallLines {
+ public:
+  /// `rings[r]` is the start of rank r's ring in its area, as mapped here; `payload_bytes` of each line follow it.
+  CallLines(std::vector<std::byte*> rings, int rank, std::size_t payload_bytes);
+
+  std::size_t payload_bytes() const { return payload_bytes_; }
+
+  /// False: a peer is too far behind, ask again. Compares signatures of lines it passes. Errors: invalid_usage, remote.
+  Result<bool> may_enter(std::uint64_t sequence) {
+    if (sequence <= seen_by_all_ + ahead_max) return true;
+    return catch_up(sequence);
+  }
+
+  /// The line of call `sequence`, the one after the last published, once it may be entered; and room for its payload
+  /// (`bytes` ≤ payload_bytes()). The line holds what it held call_lines calls ago: fill in what peers will read.
+  CallLine& begin(std::uint64_t sequence) {
+    assert(sequence == published_ + 1 && sequence <= seen_by_all_ + ahead_max);
+    return at(rank_, sequence);
+  }
+  std::byte* payload(CallLine& line, std::size_t bytes) {
+    assert(bytes <= payload_bytes_);
+    return bytes <= sizeof line.small ? line.small : reinterpret_cast<std::byte*>(&line + 1);
+  }
+  /// Publishes it. The caller rings the peers' doorbells.
+  void publish(CallLine& line, std::uint64_t sequence) {
+    mine_[sequence % limits::call_lines] = line.signature;
+    seen_[rank_] = published_ = sequence;
+    line.sequence.store(sequence, std::memory_order_release);
+  }
+
+  /// The peer's line of call `sequence`; nullptr until it is there. Stays as it is until this rank has entered
+  /// call_lines/2 more calls. Errors: invalid_usage (its signature differs from that of our own line of the same call,
+  /// or of one before that was passed over; peer set); remote. Of a call this rank has not entered yet, the line is
+  /// given uncompared.
+  Result<const CallLine*> open(int peer, std::uint64_t sequence) {
+    const CallLine& line = at(peer, sequence);
+    const std::uint64_t found = line.sequence.load(std::memory_order_acquire);
+    if (found != sequence) {
+      if (found == before(sequence)) return nullptr;
+      return jumped(peer, sequence, found);
+    }
+    if (sequence <= published_) {
+      if (!(line.signature == mine_[sequence % limits::call_lines])) return differs(peer, sequence);
+      if (seen_[peer] + 1 < sequence) return pass_over(peer, sequence);
+      seen_[peer] = std::max(seen_[peer], sequence);
+    }
+    return &line;
+  }
+  const std::byte* payload(const CallLine& line, std::size_t bytes) const {
+    assert(bytes <= payload_bytes_);
+    return bytes <= sizeof line.small ? line.small : reinterpret_cast<const std::byte*>(&line + 1);
+  }
+
+  /// Compares what has come of all peers since, up to the last call this rank has entered. For whoever waits in a call.
+  /// Errors: invalid_usage, remote.
+  Result<void> look();
+
+  /// What each rank calls at `sequence`, where it is known: for a report of a mismatch. Only of the last call_lines/2
+  /// calls.
+  std::vector<std::optional<Signature>> calls(std::uint64_t sequence) const;
+  /// The call at which a mismatch was found; 0 while there is none. It can lie before the last one entered.
+  std::uint64_t differing() const { return differing_; }
+
+  /// Bytes of one rank's ring.
+  static std::size_t ring_bytes(std::size_t payload_bytes);
+
+ private:
+  static constexpr std::uint64_t ahead_max = limits::call_lines / 2;
+
+  CallLine& at(int rank, std::uint64_t sequence) const {
+    return *reinterpret_cast<CallLine*>(rings_[rank] + sequence % limits::call_lines * line_bytes_);
+  }
+  /// The call whose line lay there before.
+  static std::uint64_t before(std::uint64_t sequence) {
+    return sequence > limits::call_lines ? sequence - limits::call_lines : 0;
+  }
+  Result<bool> catch_up(std::uint64_t sequence);
+  Result<const CallLine*> pass_over(int peer, std::uint64_t sequence);
+  Error differs(int peer, std::uint64_t sequence);
+  static Error jumped(int peer, std::uint64_t sequence, std::uint64_t found);
+
+  std::vector<std::byte*> rings_;
+  int rank_;
+  std::size_t payload_bytes_;
+  std::size_t line_bytes_;
+  std::vector<std::uint64_t> seen_;  // by rank: all its lines up to this one were read and compared
+  std::uint64_t seen_by_all_ = 0;
+  std::uint64_t published_ = 0;
+  std::uint64_t differing_ = 0;
+  std::array<Signature, limits::call_lines> mine_{};  // of the last calls; nobody else can write here
+};
+
+}  // namespace tutti

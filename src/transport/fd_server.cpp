@@ -1,0 +1,128 @@
+#include "transport/fd_server.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "base/random.h"
+#include "transport/fd_wire.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t pending_max = 64;
+constexpr int backlog = 128;
+constexpr std::int64_t pending_ns_max = 2'000'000'000;
+constexpr std::int64_t deaf_ns = 100'000'000;
+
+/// Takes equally long wherever the keys differ.
+bool same_key(const ProcessKey& a, const ProcessKey& b) {
+  volatile unsigned differs = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) differs = differs | static_cast<unsigned>(a[i] ^ b[i]);
+  return differs == 0;
+}
+
+void send_reply(int to, const FdReply& reply, int fd) {
+  iovec bytes{.iov_base = const_cast<FdReply*>(&reply), .iov_len = sizeof reply};
+  alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof fd);
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  // A client that does not take it has gone or asks again.
+  [[maybe_unused]] const auto sent = ::sendmsg(to, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, const ProcessKey& key) {
+  std::array<std::byte, 16> random;
+  if (auto filled = fill_random(random); !filled) return std::move(filled).error();
+  std::string name = "tutti-";
+  for (const std::byte b : random) name += fmt::format("{:02x}", static_cast<unsigned>(b));
+
+  UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const FdAddress address(name);
+  if (!listener || ::bind(listener.get(), address.get(), address.bytes()) != 0 ||
+      ::listen(listener.get(), backlog) != 0)
+    return Error{.code = Code::system, .what = "open a unix socket (EMFILE: raise ulimit -n)", .sys_errno = errno};
+  return std::unique_ptr<FdServer>(new FdServer(segments, key, std::move(listener), std::move(name)));
+}
+
+FdServer::FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueFd listener, std::string name)
+    : segments_(segments), key_(key), listener_(std::move(listener)), name_(std::move(name)) {}
+
+bool FdServer::advance() {
+  const std::int64_t now_ns = real_system().now_ns();
+  accept_all(now_ns);
+  std::erase_if(pending_, [&](const Pending& pending) { return answer(pending) || now_ns >= pending.deadline_ns; });
+  return true;
+}
+
+std::int64_t FdServer::interests(std::vector<PollItem>& items) {
+  std::int64_t next_ns = std::numeric_limits<std::int64_t>::max();
+  if (deaf_until_ns_ == 0)
+    items.push_back({.handle = listener_.get(), .want_read = true});
+  else
+    next_ns = deaf_until_ns_;
+  for (const auto& pending : pending_) {
+    items.push_back({.handle = pending.fd.get(), .want_read = true});
+    next_ns = std::min(next_ns, pending.deadline_ns);
+  }
+  return next_ns;
+}
+
+void FdServer::accept_all(std::int64_t now_ns) {
+  if (now_ns < deaf_until_ns_) return;
+  deaf_until_ns_ = 0;
+  // Not for ever: other tasks of the thread want their turn too.
+  for (std::size_t accepted = 0; accepted < pending_max; ++accepted) {
+    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno != EAGAIN) deaf_until_ns_ = now_ns + deaf_ns;
+      return;
+    }
+    if (!is_same_user(fd.get())) {
+      send_reply(fd.get(), {.status = FdStatus::refused}, -1);
+      continue;
+    }
+    if (pending_.size() == pending_max) pending_.erase(pending_.begin());
+    pending_.push_back({.fd = std::move(fd), .deadline_ns = now_ns + pending_ns_max});
+  }
+}
+
+/// False: its request has not come yet. Else it is answered, or not worth an answer.
+bool FdServer::answer(const Pending& pending) {
+  FdRequest request;
+  const ssize_t got = ::recv(pending.fd.get(), &request, sizeof request, MSG_DONTWAIT | MSG_TRUNC);
+  if (got < 0) return errno != EAGAIN && errno != EINTR;
+  if (got != sizeof request || request.magic != FdRequest::magic_value) return true;
+
+  if (!same_key(request.key, key_)) {
+    send_reply(pending.fd.get(), {.status = FdStatus::refused}, -1);
+    return true;
+  }
+  auto segment = segments_.share({.id = request.id, .generation = request.generation});
+  if (segment)
+    send_reply(pending.fd.get(), {.status = FdStatus::granted, .bytes = segment->bytes}, segment->fd.get());
+  else
+    send_reply(pending.fd.get(),
+               {.status = segment.error().code == Code::system ? FdStatus::no_descriptor : FdStatus::unknown}, -1);
+  return true;
+}
+
+}  // namespace tutti

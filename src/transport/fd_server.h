@@ -1,0 +1,59 @@
+// Hands descriptors of this process's segments to its peers, over a unix socket without a name on disk.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/system.h"
+#include "transport/segment.h"
+
+namespace tutti {
+
+/// Whoever shows this may have our segments; told to members of a communicator during the authenticated start.
+using ProcessKey = std::array<std::byte, 32>;
+
+/// A Task for the service thread. Peers with another uid, a wrong key or a malformed request are refused; at most 64
+/// connections pend, each for at most 2 s; the oldest makes room for a new one.
+class FdServer final : public Task {
+ public:
+  static Result<std::unique_ptr<FdServer>> open(const SegmentTable& segments, const ProcessKey& key);
+
+  /// Abstract socket name, to be told to peers.
+  const std::string& name() const { return name_; }
+
+  bool advance() override;
+  std::int64_t interests(std::vector<PollItem>& items) override;
+
+ private:
+  struct Pending {
+    UniqueFd fd;
+    std::int64_t deadline_ns = 0;
+  };
+  FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueFd listener, std::string name);
+  void accept_all(std::int64_t now_ns);
+  bool answer(const Pending& pending);
+
+  const SegmentTable& segments_;
+  ProcessKey key_;
+  UniqueFd listener_;
+  std::string name_;
+  std::vector<Pending> pending_;    // oldest first
+  std::int64_t deaf_until_ns_ = 0;  // no descriptor was left to accept with: look away for a while
+};
+
+/// What a fetch brings besides the descriptor: the peer's pid as the kernel tells it (0 where it cannot).
+struct Fetched {
+  SegmentTable::Export segment;
+  int pid = 0;
+};
+
+/// Asks the server called `name`. Waits at most `timeout_ns`, and ends early when `give_up` says so, which it is asked
+/// every 50 ms. The key is shown only to a server of this user. Errors: remote (refused, gone, given up), timeout,
+/// system.
+Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, SegmentName segment,
+                              std::int64_t timeout_ns, const std::function<bool()>& give_up);
+
+}  // namespace tutti

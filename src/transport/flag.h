@@ -1,0 +1,75 @@
+// Counters in shared memory: the only place of the data plane with memory orders.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "base/limits.h"
+#include "base/system.h"
+
+namespace tutti {
+
+/// A monotone counter with a cache line of its own. One writer; zero-filled memory is a valid flag.
+struct alignas(limits::line_bytes) Flag {
+  std::atomic<std::uint64_t> value;
+
+  std::uint64_t load() const { return value.load(std::memory_order_acquire); }
+  void store(std::uint64_t to) { value.store(to, std::memory_order_release); }
+};
+
+/// Where a rank sleeps: one word per rank, in its shared area, on a line of its own. Zero-filled memory is valid.
+///
+/// The sleeper says so, looks once more, then sleeps at most 10 ms. The signaller looks at the word after its store,
+/// without a fence: a wake-up can be lost and costs those 10 ms. Where ranks outnumber cores (`fenced`) it is never
+/// lost.
+struct alignas(limits::line_bytes) Doorbell {
+  std::atomic<std::uint32_t> asleep;
+
+  /// To be called after the store that somebody may wait for.
+  void ring(System& system, bool fenced) {
+    if (fenced) {
+      if (asleep.exchange(0, std::memory_order_seq_cst) == 0) return;
+    } else {
+      if (asleep.load(std::memory_order_relaxed) == 0) return;
+      asleep.store(0, std::memory_order_relaxed);
+    }
+    system.wake(asleep);
+  }
+};
+
+/// The other half of Doorbell::ring: says that this rank sleeps, asks `ready` once more, sleeps until the bell rings,
+/// at most `timeout_ns` and never longer than 10 ms. Returns without saying why: the caller looks for itself.
+///
+/// Exchanges on both sides order them: either the signaller finds the sleeper, or the sleeper's exchange follows the
+/// signaller's and `ready` sees the store before it.
+template <class Ready>
+void doorbell_sleep(System& system, Doorbell& bell, Ready&& ready, std::int64_t timeout_ns) {
+  constexpr std::int64_t nap_ns_max = 10'000'000;
+  bell.asleep.exchange(1, std::memory_order_seq_cst);
+  if (!ready() && timeout_ns > 0) system.wait(bell.asleep, 1, std::min(timeout_ns, nap_ns_max));
+  bell.asleep.exchange(0, std::memory_order_seq_cst);
+}
+
+/// One lane's flag pair between two ranks: raise mine at the peer, wait for the peer's here. Counts for ever.
+class Signal {
+ public:
+  Signal() = default;
+  Signal(Flag& there, const Flag& here) : there_(&there), here_(&here) {}
+
+  void raise() { there_->store(++raised_); }
+  /// True once the peer has raised its flag once more than was taken so far; takes it.
+  bool take() {
+    if (here_->load() <= taken_) return false;
+    ++taken_;
+    return true;
+  }
+
+ private:
+  Flag* there_ = nullptr;
+  const Flag* here_ = nullptr;
+  std::uint64_t raised_ = 0;
+  std::uint64_t taken_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,108 @@
+#include "transport/memory_room.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+namespace tutti {
+namespace {
+
+using ReadFile = std::function<std::optional<std::string>(const std::string& path)>;
+
+std::optional<std::size_t> number(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;  // "max": no limit
+  return value;
+}
+
+/// The number after `key` at the beginning of a line.
+std::optional<std::size_t> number_after(const std::string& text, std::string_view key) {
+  for (std::size_t at = 0; at < text.size();) {
+    if (text.compare(at, key.size(), key) == 0) return number(std::string_view(text).substr(at + key.size()));
+    const std::size_t end = text.find('\n', at);
+    if (end == std::string::npos) break;
+    at = end + 1;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> number_in(const ReadFile& read_file, const std::string& path) {
+  const auto text = read_file(path);
+  return text ? number(*text) : std::nullopt;
+}
+
+void lower_to(std::optional<MemoryRoom>& room, std::size_t bytes, std::string limit) {
+  if (!room || bytes < room->bytes) room = MemoryRoom{.bytes = bytes, .limit = std::move(limit)};
+}
+
+void consider_host(std::optional<MemoryRoom>& room, const ReadFile& read_file) {
+  const auto text = read_file("/proc/meminfo");
+  if (!text) return;
+  const auto available = number_after(*text, "MemAvailable:");
+  if (!available) return;
+  const std::size_t swap = number_after(*text, "SwapFree:").value_or(0);
+  lower_to(room, (*available + swap) * 1024, "/proc/meminfo MemAvailable and SwapFree");
+}
+
+struct Names {
+  const char* limit;
+  const char* usage;
+  const char* cache;  // in memory.stat: what the kernel drops before it refuses
+};
+
+/// A group and all groups above it: each may set a limit.
+void consider_groups(std::optional<MemoryRoom>& room, const ReadFile& read_file, const std::string& root,
+                     std::string group, const Names& names) {
+  for (;;) {
+    while (!group.empty() && group.back() == '/') group.pop_back();
+    const std::string at = root + group + "/";
+    const auto limit = number_in(read_file, at + names.limit);
+    const auto usage = number_in(read_file, at + names.usage);
+    if (limit && usage) {
+      const auto stat = read_file(at + "memory.stat");
+      const std::size_t cache = stat ? number_after(*stat, names.cache).value_or(0) : 0;
+      const std::size_t used = *usage > cache ? *usage - cache : 0;
+      lower_to(room, *limit > used ? *limit - used : 0, at + names.limit);
+    }
+    if (group.empty()) return;
+    group.erase(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));
+  }
+}
+
+}  // namespace
+
+std::optional<MemoryRoom> memory_room(const ReadFile& read_file) {
+  std::optional<MemoryRoom> room;
+  consider_host(room, read_file);
+  const std::string groups = read_file("/proc/self/cgroup").value_or("");
+  for (std::size_t at = 0; at < groups.size();) {
+    const std::size_t end = std::min(groups.find('\n', at), groups.size());
+    const std::string line = groups.substr(at, end - at);  // "4:memory:/job" or, version 2, "0::/job"
+    at = end + 1;
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first == std::string::npos ? first : first + 1);
+    if (second == std::string::npos) continue;
+    const std::string kinds = line.substr(first + 1, second - first - 1);
+    const std::string group = line.substr(second + 1);
+    if (kinds.empty())
+      consider_groups(room, read_file, "/sys/fs/cgroup", group, {"memory.max", "memory.current", "inactive_file "});
+    if (kinds == "memory")
+      consider_groups(room, read_file, "/sys/fs/cgroup/memory", group,
+                      {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "});
+  }
+  return room;
+}
+
+std::optional<MemoryRoom> memory_room() {
+  return memory_room([](const std::string& path) -> std::optional<std::string> {
+    std::ifstream file(path);
+    if (!file) return std::nullopt;
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  });
+}
+
+}  // namespace tutti

@@ -1,0 +1,102 @@
+#include "transport/rank_area.h"
+
+#include <cassert>
+#include <limits>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t beyond = std::numeric_limits<std::size_t>::max();
+
+// Arithmetic that sticks at `beyond`: an absurd shape ends in an allocation that is refused, not in a small one.
+std::size_t plus(std::size_t a, std::size_t b) {
+  std::size_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? beyond : sum;
+}
+
+std::size_t times(std::size_t a, std::size_t b) {
+  std::size_t product;
+  return __builtin_mul_overflow(a, b, &product) ? beyond : product;
+}
+
+std::size_t round_up(std::size_t bytes, std::size_t to) {
+  const std::size_t rest = bytes % to;
+  return rest == 0 || bytes == beyond ? bytes : plus(bytes, to - rest);
+}
+
+constexpr std::size_t ring_offset =
+    (sizeof(AreaHeader) + alignof(PeerFlags) - 1) / alignof(PeerFlags) * alignof(PeerFlags);
+
+}  // namespace
+
+RankArea::Layout::Layout(const AreaShape& shape) {
+  assert(shape.ranks >= 1 && shape.lanes >= 1 && shape.slots >= 1);
+  assert(shape.slot_bytes >= 1 && shape.slot_bytes <= std::numeric_limits<std::uint32_t>::max());
+  const std::size_t pairs = times(shape.lanes, shape.ranks);
+  flags = round_up(plus(ring_offset, CallLines::ring_bytes(shape.payload_bytes)), alignof(PeerFlags));
+  flags_stride = round_up(plus(sizeof(PeerFlags), times(shape.slots, sizeof(std::uint32_t))), alignof(PeerFlags));
+  slots = round_up(plus(flags, times(pairs, flags_stride)), page_bytes);
+  slot_stride = round_up(shape.slot_bytes, page_bytes);
+  bytes = plus(slots, times(times(pairs, shape.slots), slot_stride));
+}
+
+RankArea::RankArea(std::byte* base, const AreaShape& shape) : base_(base), shape_(shape) {
+  assert(reinterpret_cast<std::uintptr_t>(base) % page_bytes == 0);
+}
+
+std::size_t RankArea::bytes(const AreaShape& shape) {
+  return Layout(shape).bytes;
+}
+
+void RankArea::format() {
+  AreaHeader& head = header();
+  head.magic = AreaHeader::magic_value;
+  head.bytes = layout_.bytes;
+  head.state.store(RankState::starting, std::memory_order_relaxed);
+  head.failure.store(0, std::memory_order_relaxed);
+  head.culprit.store(-1, std::memory_order_relaxed);
+}
+
+bool RankArea::valid() const {
+  return header().magic == AreaHeader::magic_value && header().bytes == layout_.bytes;
+}
+
+AreaHeader& RankArea::header() const {
+  return *reinterpret_cast<AreaHeader*>(base_);
+}
+
+std::byte* RankArea::call_lines() const {
+  return base_ + ring_offset;
+}
+
+std::size_t RankArea::pair(int lane, int peer) const {
+  assert(lane >= 0 && lane < shape_.lanes && peer >= 0 && peer < shape_.ranks);
+  return static_cast<std::size_t>(lane) * shape_.ranks + peer;
+}
+
+PeerFlags& RankArea::flags(int lane, int peer) const {
+  return *reinterpret_cast<PeerFlags*>(base_ + layout_.flags + pair(lane, peer) * layout_.flags_stride);
+}
+
+Flag& RankArea::signal(int lane, int peer) const {
+  return flags(lane, peer).signal;
+}
+Flag& RankArea::filled(int lane, int peer) const {
+  return flags(lane, peer).filled;
+}
+Flag& RankArea::freed(int lane, int peer) const {
+  return flags(lane, peer).freed;
+}
+
+std::byte* RankArea::slot(int lane, int peer, std::uint64_t message) const {
+  const std::size_t index = pair(lane, peer) * shape_.slots + message % shape_.slots;
+  return base_ + layout_.slots + index * layout_.slot_stride;
+}
+
+std::uint32_t& RankArea::slot_length(int lane, int peer, std::uint64_t message) const {
+  auto* const lengths = reinterpret_cast<std::uint32_t*>(&flags(lane, peer) + 1);
+  return lengths[message % shape_.slots];
+}
+
+}  // namespace tutti

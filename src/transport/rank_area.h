@@ -1,0 +1,83 @@
+// Where everything lies in a rank's shared area: header, call lines, flags, counters and slots.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "transport/call_line.h"
+#include "transport/flag.h"
+
+namespace tutti {
+
+/// Equal on all ranks of a communicator. The area is sparse: pages exist once touched.
+struct AreaShape {
+  int ranks = 1;
+  int lanes = 1;  ///< those of collectives and one more for point to point
+  int slots = 4;  ///< per lane and peer
+  std::size_t slot_bytes = 64 * 1024;
+  std::size_t payload_bytes = 4096;  ///< of one call line
+};
+
+enum class RankState : std::uint32_t { starting = 0, open = 1, failed = 2, aborted = 3, closed = 4 };
+
+struct AreaHeader {
+  static constexpr std::uint64_t magic_value = 0x3165'7261'6974'7574;  // "tutiare1"
+  std::uint64_t magic;
+  std::uint64_t bytes;
+  std::atomic<RankState> state;
+  std::atomic<std::uint32_t> failure;   ///< Code of the first error, once state is failed
+  std::atomic<std::int32_t> culprit;    ///< rank the error names, or −1
+  std::atomic<std::uint32_t> touching;  ///< calls of this rank that may touch memory of ranks of its own process
+  Doorbell doorbell;
+  std::array<char, 2048> words;  ///< what the error says; written before state
+};
+
+/// All that one peer writes here on one lane; the lengths of its messages follow, one per slot.
+struct alignas(2 * limits::line_bytes) PeerFlags {
+  Flag signal;
+  Flag filled;
+  Flag freed;
+};
+
+/// One rank's area as mapped in this process. Offsets are computed, never read from the area.
+/// Areas are zero-filled at creation; only `format` writes before peers come.
+class RankArea {
+ public:
+  RankArea() = default;
+  RankArea(std::byte* base, const AreaShape& shape);
+
+  /// SIZE_MAX when the shape is beyond what a process can address.
+  static std::size_t bytes(const AreaShape& shape);
+  void format();
+  /// False when the memory was not written by `format` for this shape.
+  bool valid() const;
+
+  const AreaShape& shape() const { return shape_; }
+  AreaHeader& header() const;
+  std::byte* call_lines() const;
+  Flag& signal(int lane, int peer) const;  ///< raised by `peer`
+  Flag& filled(int lane, int peer) const;  ///< messages from `peer` so far, written by it
+  Flag& freed(int lane, int peer) const;   ///< messages to `peer` it has released, written by it
+  std::byte* slot(int lane, int peer, std::uint64_t message) const;  ///< in the receiver's area
+  std::uint32_t& slot_length(int lane, int peer, std::uint64_t message) const;
+
+ private:
+  struct Layout {
+    explicit Layout(const AreaShape& shape);
+    std::size_t flags = 0;  // one PeerFlags and its lengths per lane and peer
+    std::size_t flags_stride = 0;
+    std::size_t slots = 0;
+    std::size_t slot_stride = 0;
+    std::size_t bytes = 0;
+  };
+  PeerFlags& flags(int lane, int peer) const;
+  std::size_t pair(int lane, int peer) const;
+
+  std::byte* base_ = nullptr;
+  AreaShape shape_;
+  Layout layout_{shape_};
+};
+
+}  // namespace tutti

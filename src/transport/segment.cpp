@@ -1,0 +1,255 @@
+#include "transport/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "transport/memory_room.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t huge_page_bytes = 2 << 20;
+constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+Error failed(std::string what, int why) {
+  return Error{.code = Code::system, .what = std::move(what), .sys_errno = why};
+}
+
+Result<void> check_room(std::size_t bytes) {
+  const auto room = memory_room();
+  if (!room || bytes <= room->bytes) return {};
+  return failed(fmt::format("{} bytes of memory are needed, {} are left ({}): ask for less, or raise the limit", bytes,
+                            room->bytes, room->limit),
+                ENOMEM);
+}
+
+/// A memfd that nobody can shorten any more: whoever maps it need not fear SIGBUS.
+Result<UniqueFd> sealed_memory(std::size_t bytes) {
+  rlimit limit{};
+  // Beyond this limit ftruncate does not just fail, it sends SIGXFSZ.
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur)
+    return failed(
+        fmt::format("{} bytes of shared memory are needed, files may have {}: raise ulimit -f", bytes, limit.rlim_cur),
+        EFBIG);
+  constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  UniqueFd fd(::memfd_create("tutti", flags | MFD_NOEXEC_SEAL));
+  if (!fd && errno == EINVAL) fd = UniqueFd(::memfd_create("tutti", flags));  // Linux before 6.3
+  if (!fd) return failed("make shared memory (EMFILE: raise ulimit -n; ENFILE: raise fs.file-max)", errno);
+  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0)
+    return failed(fmt::format("size shared memory to {} bytes", bytes), errno);
+  if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) return failed("seal the size of shared memory", errno);
+  return fd;
+}
+
+/// Gives [at, at + bytes) its pages now, on the calling thread's NUMA node: as an error, not a signal, where there are
+/// none.
+Result<void> populate(int fd, const Mapping& mapping, std::size_t offset, std::size_t bytes) {
+  std::byte* const at = mapping.data() + offset;
+  const auto no_memory = [bytes](int why) { return failed(fmt::format("get {} bytes of memory", bytes), why); };
+  while (::madvise(at, bytes, MADV_POPULATE_WRITE) != 0) {
+    if (errno == EAGAIN || errno == EINTR) continue;
+    if (errno != EINVAL) return no_memory(errno == EFAULT ? ENOMEM : errno);
+    // Linux before 5.14: reserve, which tells, then touch.
+    if (::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) return no_memory(errno);
+    for (std::size_t done = 0; done < bytes; done += page_bytes) const_cast<volatile std::byte&>(at[done]) = at[done];
+    break;
+  }
+  return {};
+}
+
+// Only memory of users is worth huge pages; sparse areas would swell.
+void ask_for_huge_pages(const Mapping& mapping) {
+  if (mapping.bytes() >= huge_page_bytes) ::madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE);
+}
+
+struct Range {
+  std::size_t offset;
+  std::size_t bytes;
+};
+
+/// Where a sparse file has pages.
+std::vector<Range> data_ranges(int fd, std::size_t bytes) {
+  std::vector<Range> ranges;
+  for (std::size_t at = 0; at < bytes;) {
+    const off_t begin = ::lseek(fd, static_cast<off_t>(at), SEEK_DATA);
+    if (begin < 0) break;  // ENXIO: holes to the end
+    const off_t end = ::lseek(fd, begin, SEEK_HOLE);
+    if (end <= begin) break;
+    ranges.push_back({.offset = static_cast<std::size_t>(begin), .bytes = static_cast<std::size_t>(end - begin)});
+    at = static_cast<std::size_t>(end);
+  }
+  return ranges;
+}
+
+}  // namespace
+
+Result<std::byte*> SegmentTable::allocate(std::size_t bytes, bool touch) {
+  const std::size_t unit = bytes >= huge_page_bytes ? huge_page_bytes : page_bytes;
+  if (bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max()) - unit)
+    return failed(fmt::format("{} bytes of shared memory are more than any process can have", bytes), ENOMEM);
+  const std::size_t whole = std::max((bytes + unit - 1) / unit, std::size_t{1}) * unit;
+  if (touch)
+    if (auto room = check_room(whole); !room) return std::move(room).error();
+
+  auto fd = sealed_memory(whole);
+  if (!fd) return std::move(fd).error();
+  auto mapping = Mapping::shared(fd->get(), whole);
+  if (!mapping) return std::move(mapping).error();
+  if (touch) {
+    ask_for_huge_pages(*mapping);
+    if (auto populated = populate(fd->get(), *mapping, 0, whole); !populated) return std::move(populated).error();
+  }
+
+  // A forked child inherits the mapping; it never calls us, and what it stores there is its own affair.
+  std::byte* const at = mapping->data();
+  const std::unique_lock lock(mutex_);
+  if (next_id_ == 0) next_id_ = 1;
+  segments_.emplace(
+      reinterpret_cast<std::uintptr_t>(at),
+      Owned{.name = {.id = next_id_++}, .fd = *std::move(fd), .mapping = *std::move(mapping), .touched = touch});
+  return at;
+}
+
+Result<void> SegmentTable::free(std::byte* at) {
+  decltype(segments_)::node_type freed;  // unmapped after the lock: that can take long
+  const std::unique_lock lock(mutex_);
+  freed = segments_.extract(reinterpret_cast<std::uintptr_t>(at));
+  if (freed.empty())
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("{} is not the start of memory from tuttiMemAlloc", fmt::ptr(at))};
+  retired_.fetch_add(1, std::memory_order_release);
+  return {};
+}
+
+std::optional<SegmentSpot> SegmentTable::find(const void* at, std::size_t bytes) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  const std::shared_lock lock(mutex_);
+  auto above = segments_.upper_bound(address);
+  if (above == segments_.begin()) return std::nullopt;
+  const auto& [start, owned] = *--above;
+  const std::size_t offset = address - start;
+  if (offset >= owned.mapping.bytes() || bytes > owned.mapping.bytes() - offset) return std::nullopt;
+  return SegmentSpot{.name = owned.name, .offset = offset};
+}
+
+const SegmentTable::Owned* SegmentTable::named(SegmentName name) const {
+  for (const auto& [start, owned] : segments_)
+    if (owned.name == name) return &owned;
+  return nullptr;
+}
+
+Result<SegmentTable::Export> SegmentTable::share(SegmentName name) const {
+  const std::shared_lock lock(mutex_);
+  const Owned* const owned = named(name);
+  if (owned == nullptr)
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("segment {}.{} does not exist (any more)", name.id, name.generation)};
+  UniqueFd fd(::fcntl(owned->fd.get(), F_DUPFD_CLOEXEC, 0));
+  if (!fd) return failed("hand out a segment (EMFILE: raise ulimit -n)", errno);
+  return Export{.fd = std::move(fd), .bytes = owned->mapping.bytes()};
+}
+
+std::uint32_t SegmentTable::retired() const {
+  return retired_.load(std::memory_order_acquire);
+}
+
+bool SegmentTable::alive(SegmentName name) const {
+  const std::shared_lock lock(mutex_);
+  return named(name) != nullptr;
+}
+
+Result<void> SegmentTable::move_aside(const void* at) {
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  const std::unique_lock lock(mutex_);
+  auto above = segments_.upper_bound(address);
+  if (above == segments_.begin()) return {};
+  Owned& owned = (--above)->second;
+  const std::size_t bytes = owned.mapping.bytes();
+  if (address - above->first >= bytes) return {};
+
+  const auto ranges = data_ranges(owned.fd.get(), bytes);
+  std::size_t used = 0;
+  for (const auto& range : ranges) used += range.bytes;
+  if (auto room = check_room(used); !room) return std::move(room).error().during("move a segment aside");
+  auto fd = sealed_memory(bytes);
+  if (!fd) return std::move(fd).error().during("move a segment aside");
+  {
+    auto fresh = Mapping::shared(fd->get(), bytes);
+    if (!fresh) return std::move(fresh).error().during("move a segment aside");
+    if (owned.touched) ask_for_huge_pages(*fresh);
+    for (const auto& range : ranges) {
+      if (auto populated = populate(fd->get(), *fresh, range.offset, range.bytes); !populated)
+        return std::move(populated).error().during("move a segment aside");
+      std::memcpy(fresh->data() + range.offset, owned.mapping.data() + range.offset, range.bytes);
+    }
+  }
+  constexpr int over = MAP_SHARED | MAP_FIXED;
+  if (::mmap(owned.mapping.data(), bytes, PROT_READ | PROT_WRITE, over, fd->get(), 0) == MAP_FAILED)
+    return failed("map a segment's fresh pages over its old ones", errno);
+  if (owned.touched) ask_for_huge_pages(owned.mapping);
+  owned.fd = *std::move(fd);
+  ++owned.name.generation;
+  retired_.fetch_add(1, std::memory_order_release);
+  return {};
+}
+
+Result<SharedMapping> SegmentCache::map(std::uint64_t process, SegmentName name, std::size_t bytes_needed,
+                                        const Fetch& fetch) {
+  const std::pair key(process, name);
+  const auto too_short = [&](std::size_t bytes) {
+    return Error{.code = Code::remote,
+                 .what = fmt::format("segment {}.{} has {} bytes, {} are needed", name.id, name.generation, bytes,
+                                     bytes_needed)};
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = mappings_.find(key); known != mappings_.end()) {
+      if (auto mapping = known->second.lock()) {
+        if (mapping->bytes() < bytes_needed) return too_short(mapping->bytes());
+        return mapping;
+      }
+    }
+  }
+
+  auto fetched = fetch(process, name);
+  if (!fetched) return std::move(fetched).error();
+  const int has = ::fcntl(fetched->fd.get(), F_GET_SEALS);
+  if (has < 0 || (has & F_SEAL_SHRINK) == 0)
+    return Error{
+        .code = Code::remote,
+        .what = fmt::format("segment {}.{} is not sealed: its owner could shorten it", name.id, name.generation)};
+  struct stat status {};
+  if (::fstat(fetched->fd.get(), &status) != 0) return failed("look at a peer's segment", errno);
+  const auto bytes = static_cast<std::size_t>(status.st_size);  // the kernel's word, not the peer's
+  if (bytes == 0 || bytes < bytes_needed) return too_short(bytes);
+  auto mapped = Mapping::shared(fetched->fd.get(), bytes);
+  if (!mapped) return std::move(mapped).error();
+  SharedMapping mapping = std::make_shared<const Mapping>(*std::move(mapped));
+
+  const std::lock_guard lock(mutex_);
+  // Another thread may have been first: a second mapping of the same memory would hide races from those who look for
+  // them.
+  if (auto first = mappings_[key].lock(); first && first->bytes() >= bytes_needed) return first;
+  std::erase_if(mappings_, [](const auto& entry) { return entry.second.expired(); });
+  mappings_[key] = mapping;
+  return mapping;
+}
+
+}  // namespace tutti

@@ -1,0 +1,94 @@
+// Memory that other processes can map: memfds with an id and a generation, owned by the process. No names anywhere.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+
+#include "base/error.h"
+#include "base/mapping.h"
+#include "base/unique_fd.h"
+
+namespace tutti {
+
+/// Which segment, at which of its lives: moving a segment onto fresh pages begins a new one.
+struct SegmentName {
+  std::uint32_t id = 0;  ///< from 1
+  std::uint32_t generation = 0;
+  auto operator<=>(const SegmentName&) const = default;
+};
+
+struct SegmentSpot {
+  SegmentName name;
+  std::uint64_t offset = 0;
+};
+
+/// The segments this process owns. Thread-safe.
+class SegmentTable {
+ public:
+  /// Fresh zero-filled memory of at least `bytes`, 2 MiB aligned when large, huge pages asked for, touched by the
+  /// calling thread (so on its NUMA node) when `touch`; sparse otherwise. Errors: system (no memory, no descriptor:
+  /// what is needed and how to raise it).
+  Result<std::byte*> allocate(std::size_t bytes, bool touch);
+
+  /// Errors: invalid_argument (not the start of a segment).
+  Result<void> free(std::byte* at);
+
+  /// The segment that holds all of [at, at + bytes), if one does.
+  std::optional<SegmentSpot> find(const void* at, std::size_t bytes) const;
+
+  /// A descriptor of the segment for a peer, and its length. Errors: invalid_argument (no such segment or life).
+  struct Export {
+    UniqueFd fd;
+    std::size_t bytes = 0;
+  };
+  Result<Export> share(SegmentName name) const;
+
+  /// Counts frees and moves; a peer that sees it change looks for mappings to drop.
+  std::uint32_t retired() const;
+  bool alive(SegmentName name) const;
+
+  /// Moves the segment that holds `at` onto fresh pages with the same content and address, so that no peer, however
+  /// late it wakes, can write there. Memory outside segments is left alone. Errors: system.
+  Result<void> move_aside(const void* at);
+
+ private:
+  struct Owned {
+    SegmentName name;
+    UniqueFd fd;
+    Mapping mapping;
+    bool touched = false;
+  };
+  const Owned* named(SegmentName name) const;
+
+  mutable std::shared_mutex mutex_;
+  std::map<std::uintptr_t, Owned> segments_;  // by address
+  std::uint32_t next_id_ = 1;
+  std::atomic<std::uint32_t> retired_ = 0;
+};
+
+/// A peer's segment as mapped here; unmapped when its last holder lets go.
+using SharedMapping = std::shared_ptr<const Mapping>;
+
+/// Mappings of other processes' segments: one per segment and process, shared by all communicators. Thread-safe.
+class SegmentCache {
+ public:
+  /// Gets the descriptor from the owner; called without a lock held.
+  using Fetch = std::function<Result<SegmentTable::Export>(std::uint64_t process, SegmentName name)>;
+
+  /// The segment of `process` (its number in this cache's world), mapped here; fetched at first sight.
+  /// Errors: what fetch says; remote (the segment is shorter than `bytes_needed`, or could be shortened by its owner).
+  Result<SharedMapping> map(std::uint64_t process, SegmentName name, std::size_t bytes_needed, const Fetch& fetch);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::uint64_t, SegmentName>, std::weak_ptr<const Mapping>> mappings_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,23 @@
+# The second proof: what it refuses, and what it proves, the plans of every algorithm.
+tutti_test(check_test SOURCES unit/check_test.cpp LIBS tutti_plan LABELS unit)
+
+set(reference support/mutants.cpp support/reference_executor.cpp support/reference_calls.cpp support/reference_values.cpp)
+tutti_test(mutant_test SOURCES contract/mutant_test.cpp ${reference} LIBS tutti_algorithms LABELS proof TIMEOUT 600)
+tutti_test(proof_test SOURCES contract/proof_test.cpp LIBS tutti_algorithms LABELS proof TIMEOUT 600)
+
+# In parts, for as many cores. Sanitizers see the same code with few ranks as with many.
+set(parts 4)
+set(ranks 64)
+if(TUTTI_SANITIZE)
+  set(ranks 12)
+endif()
+math(EXPR last "${parts} - 1")
+foreach(part RANGE ${last})
+  set(name proof_test)
+  if(part GREATER 0)
+    set(name proof_test_${part})
+    add_test(NAME ${name} COMMAND proof_test)
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS proof TIMEOUT 600 ENVIRONMENT
+    "GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${part};TUTTI_TEST_RANKS=${ranks}")
+endforeach()

@@ -1,0 +1,244 @@
+// What every fifo must satisfy, whatever carries it: order, content, no waiting inside, slots that come back.
+#include "transport/fifo.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/shared_areas.h"
+#include "transport/shm.h"
+
+namespace tutti {
+namespace {
+
+/// Two ends, and whatever they need to live.
+struct Fifo {
+  std::shared_ptr<void> holder;
+  std::unique_ptr<Sender> sender;
+  std::unique_ptr<Receiver> receiver;
+  int slots = 0;
+};
+
+struct Kind {
+  std::string name;
+  std::function<Fifo()> make;
+};
+
+constexpr std::size_t slot_bytes = 3000;  // no power of two, less than a page
+
+Fifo shm(int slots, bool twice_mapped, bool fenced) {
+  const AreaShape shape{.ranks = 3, .lanes = 2, .slots = slots, .slot_bytes = slot_bytes};
+  auto areas = std::make_shared<testing::SharedAreas>(shape);
+  const auto seen = [&](int rank) { return twice_mapped ? areas->mapped_again(rank) : areas->area(rank); };
+  Fifo fifo;
+  fifo.sender = std::make_unique<ShmSender>(real_system(), areas->area(0), 0, seen(2), 2, 1, fenced);
+  fifo.receiver = std::make_unique<ShmReceiver>(real_system(), areas->area(2), 2, seen(0), 0, 1, fenced);
+  fifo.slots = slots;
+  fifo.holder = std::move(areas);
+  return fifo;
+}
+
+std::vector<Kind> kinds() {
+  std::vector<Kind> all;
+  for (const int slots : {1, 2, 3, 4}) {
+    const std::string count = std::to_string(slots);
+    all.push_back({"shm_one_mapping_" + count, [slots] { return shm(slots, false, slots % 2 == 0); }});
+    all.push_back({"shm_two_mappings_" + count, [slots] { return shm(slots, true, slots % 2 == 1); }});
+  }
+  return all;
+}
+
+class EveryFifo : public ::testing::TestWithParam<Kind> {
+ protected:
+  EveryFifo() : fifo_(GetParam().make()), sender_(*fifo_.sender), receiver_(*fifo_.receiver) {}
+
+  std::span<std::byte> acquire() {
+    auto slot = sender_.acquire();
+    EXPECT_TRUE(slot) << slot.error().text();
+    return slot ? *slot : std::span<std::byte>();
+  }
+  std::span<const std::byte> peek() {
+    auto message = receiver_.peek();
+    EXPECT_TRUE(message) << message.error().text();
+    return message ? *message : std::span<const std::byte>();
+  }
+  bool settled() {
+    auto all = sender_.settled();
+    EXPECT_TRUE(all);
+    return all && *all;
+  }
+
+  Fifo fifo_;
+  Sender& sender_;
+  Receiver& receiver_;
+};
+
+TEST_P(EveryFifo, HasNothingAtFirst) {
+  EXPECT_EQ(peek().data(), nullptr);
+  EXPECT_TRUE(settled());
+  EXPECT_EQ(sender_.slot_bytes(), slot_bytes);
+  EXPECT_EQ(acquire().size(), slot_bytes);
+}
+
+TEST_P(EveryFifo, GivesTheSameAgainUntilItIsUsed) {
+  const auto slot = acquire();
+  EXPECT_EQ(acquire().data(), slot.data());
+  slot[0] = std::byte{7};
+  EXPECT_EQ(peek().data(), nullptr) << "not committed yet";
+  ASSERT_TRUE(sender_.commit(1));
+  const auto message = peek();
+  ASSERT_EQ(message.size(), 1u);
+  EXPECT_EQ(message[0], std::byte{7});
+  EXPECT_EQ(peek().data(), message.data());
+  EXPECT_FALSE(settled());
+  ASSERT_TRUE(receiver_.release());
+  EXPECT_EQ(peek().data(), nullptr);
+  EXPECT_TRUE(settled());
+}
+
+TEST_P(EveryFifo, CarriesEmptyAndFullMessages) {
+  for (const std::size_t bytes : {std::size_t{0}, slot_bytes, std::size_t{0}, std::size_t{1}}) {
+    ASSERT_FALSE(acquire().empty());
+    ASSERT_TRUE(sender_.commit(bytes));
+    const auto message = peek();
+    ASSERT_NE(message.data(), nullptr) << "an empty message is a message";
+    EXPECT_EQ(message.size(), bytes);
+    ASSERT_TRUE(receiver_.release());
+  }
+}
+
+TEST_P(EveryFifo, NeverWaitsButSaysThatItIsFull) {
+  for (int slot = 0; slot < fifo_.slots; ++slot) {
+    ASSERT_FALSE(acquire().empty());
+    ASSERT_TRUE(sender_.commit(slot));
+  }
+  EXPECT_TRUE(acquire().empty());
+  EXPECT_TRUE(acquire().empty());
+  EXPECT_FALSE(settled());
+  ASSERT_NE(peek().data(), nullptr);
+  EXPECT_TRUE(acquire().empty()) << "peeked is not released";
+  ASSERT_TRUE(receiver_.release());
+  EXPECT_FALSE(acquire().empty());
+  for (int slot = 1; slot < fifo_.slots; ++slot) {
+    EXPECT_EQ(peek().size(), static_cast<std::size_t>(slot));
+    ASSERT_TRUE(receiver_.release());
+  }
+  EXPECT_TRUE(settled());
+}
+
+struct Message {
+  std::size_t bytes;
+  unsigned seed;
+  std::byte at(std::size_t i) const { return static_cast<std::byte>(seed + i * 13 + (i >> 8)); }
+};
+
+std::vector<Message> random_messages(unsigned seed, int count) {
+  std::mt19937 random(seed);
+  std::vector<Message> messages;
+  for (int i = 0; i < count; ++i) {
+    const std::size_t bytes = random() % 4 == 0 ? random() % 16 : random() % (slot_bytes + 1);
+    messages.push_back({bytes, static_cast<unsigned>(random())});
+  }
+  return messages;
+}
+
+TEST_P(EveryFifo, KeepsOrderAndContentBetweenThreads) {
+  const auto messages = random_messages(11, 1500);
+  std::thread other([&] {
+    for (const Message& expected : messages) {
+      std::span<const std::byte> message;
+      while ((message = peek()).data() == nullptr) std::this_thread::yield();
+      ASSERT_EQ(message.size(), expected.bytes);
+      for (std::size_t i = 0; i < message.size(); ++i) ASSERT_EQ(message[i], expected.at(i));
+      ASSERT_TRUE(receiver_.release());
+    }
+  });
+  for (const Message& message : messages) {
+    std::span<std::byte> slot;
+    while ((slot = acquire()).empty()) std::this_thread::yield();
+    for (std::size_t i = 0; i < message.bytes; ++i) slot[i] = message.at(i);
+    ASSERT_TRUE(sender_.commit(message.bytes));
+  }
+  other.join();
+  EXPECT_TRUE(settled());
+}
+
+TEST_P(EveryFifo, KeepsOrderUnderAnyInterleaving) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    const auto messages = random_messages(seed, 40);
+    for (std::size_t sent = 0, taken = 0; taken < messages.size();) {
+      if (sent < messages.size() && random() % 2 == 0) {
+        const auto slot = acquire();
+        ASSERT_EQ(slot.empty(), sent - taken == static_cast<std::size_t>(fifo_.slots));
+        if (slot.empty()) continue;
+        for (std::size_t i = 0; i < messages[sent].bytes; ++i) slot[i] = messages[sent].at(i);
+        ASSERT_TRUE(sender_.commit(messages[sent++].bytes));
+      } else {
+        const auto message = peek();
+        ASSERT_EQ(message.data() == nullptr, sent == taken);
+        if (message.data() == nullptr) continue;
+        ASSERT_EQ(message.size(), messages[taken].bytes) << "seed " << seed;
+        for (std::size_t i = 0; i < message.size(); ++i) ASSERT_EQ(message[i], messages[taken].at(i));
+        ASSERT_TRUE(receiver_.release());
+        ++taken;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fifo, EveryFifo, ::testing::ValuesIn(kinds()),
+                         [](const auto& tested) { return tested.param.name; });
+
+// ---- Shared memory: what a broken or hostile peer writes ends in an error, never beyond a slot ----
+
+class BrokenPeer : public ::testing::Test {
+ protected:
+  testing::SharedAreas areas_{{.ranks = 2, .lanes = 1, .slots = 2, .slot_bytes = slot_bytes}};
+  ShmSender sender_{real_system(), areas_.area(0), 0, areas_.area(1), 1, 0, false};
+  ShmReceiver receiver_{real_system(), areas_.area(1), 1, areas_.area(0), 0, 0, false};
+};
+
+TEST_F(BrokenPeer, MessagesLongerThanASlotAreRefused) {
+  ASSERT_TRUE(sender_.acquire());
+  ASSERT_TRUE(sender_.commit(5));
+  for (const std::uint32_t bytes : {static_cast<std::uint32_t>(slot_bytes) + 1, ~0u}) {
+    areas_.area(1).slot_length(0, 0, 0) = bytes;
+    const auto message = receiver_.peek();
+    ASSERT_FALSE(message);
+    EXPECT_EQ(message.error().code, Code::remote);
+    EXPECT_EQ(message.error().peer, 0);
+  }
+}
+
+TEST_F(BrokenPeer, MoreMessagesThanSlotsAreRefused) {
+  for (const std::uint64_t filled : {std::uint64_t{3}, ~std::uint64_t{0}}) {
+    areas_.area(1).filled(0, 0).store(filled);
+    const auto message = receiver_.peek();
+    ASSERT_FALSE(message);
+    EXPECT_EQ(message.error().code, Code::remote);
+  }
+}
+
+TEST_F(BrokenPeer, ReleasingWhatWasNotSentIsRefused) {
+  for (int slot = 0; slot < 2; ++slot) {
+    ASSERT_TRUE(sender_.acquire());
+    ASSERT_TRUE(sender_.commit(1));
+  }
+  for (const std::uint64_t freed : {std::uint64_t{3}, ~std::uint64_t{0}}) {
+    areas_.area(0).freed(0, 1).store(freed);
+    const auto slot = sender_.acquire();
+    ASSERT_FALSE(slot);
+    EXPECT_EQ(slot.error().code, Code::remote);
+    EXPECT_EQ(slot.error().peer, 1);
+    EXPECT_FALSE(sender_.settled());
+  }
+}
+
+}  // namespace
+}  // namespace tutti

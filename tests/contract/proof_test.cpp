@@ -1,0 +1,115 @@
+// Every algorithm, for every number of ranks, root and reach: is its schedule right, and are its plans?
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include "algorithms/algorithm.h"
+#include "plan/check.h"
+#include "plan/fuse.h"
+#include "plan/lower.h"
+#include "plan/verify.h"
+#include "support/random.h"
+
+namespace tutti {
+namespace {
+
+using testing::Random;
+using testing::test_seed;
+
+/// TUTTI_TEST_RANKS, for builds that are slow.
+int ranks_max() {
+  const char* text = std::getenv("TUTTI_TEST_RANKS");
+  return text ? std::atoi(text) : 64;
+}
+constexpr int ranks_in_full = 16;  // from here on samples: of roots, and of the cases of check
+
+std::vector<Rank> roots(Collective collective, int ranks) {
+  if (!rooted(collective)) return {0};
+  std::vector<Rank> all{0, 1 % ranks, ranks / 2, ranks - 1};
+  if (ranks <= ranks_in_full)
+    for (Rank root = 1; root < ranks; ++root) all.push_back(root);
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+/// All plans of a schedule, as lowered or fused for connections with at least so many slots.
+std::vector<Plan> plans(const Schedule& schedule, Reach reach, int fused_for_slots) {
+  std::vector<Plan> all = lower_all(schedule, reach);
+  if (fused_for_slots > 0)
+    for (Plan& plan : all) plan = fuse(std::move(plan), fused_for_slots);
+  return all;
+}
+
+/// What one test proves; made of the schedules of one number of ranks.
+class Prover {
+ public:
+  explicit Prover(int ranks) : ranks_(ranks), random_(test_seed() + static_cast<std::uint64_t>(ranks)) {}
+
+  void prove(const Algorithm& algorithm, const Shape& shape) {
+    const Schedule schedule = algorithm.build(shape);
+    where_ = std::string(algorithm.name) + " " + std::string(name(shape.collective)) + ", " +
+             std::to_string(shape.ranks) + " ranks, root " + std::to_string(shape.root);
+    const auto meaning = verify(schedule);
+    if (!meaning) {
+      ADD_FAILURE() << where_ << ": " << meaning.error().text();
+      return;
+    }
+    for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo})
+      if (lowers_to(schedule, reach)) prove(schedule, reach);
+  }
+  int checks() const { return checks_; }
+
+ private:
+  void prove(const Schedule& schedule, Reach reach) {
+    prove(schedule, reach, 0);
+    prove(schedule, reach, 1);
+    if (reach == Reach::fifo) prove(schedule, reach, 2);
+  }
+
+  void prove(const Schedule& schedule, Reach reach, int fused_for_slots) {
+    const std::vector<Plan> all = plans(schedule, reach, fused_for_slots);
+    std::vector<CheckCase> cases = check_cases(schedule.collective(), schedule.ranks(), reach);
+    std::erase_if(cases, [&](const CheckCase& how) { return fused_for_slots > 1 && how.slots < fused_for_slots; });
+    if (ranks_ > ranks_in_full) {
+      const CheckCase one = cases[static_cast<std::size_t>(random_.below(static_cast<int>(cases.size())))];
+      cases = {one};
+    }
+    for (const CheckCase& how : cases) {
+      ++checks_;
+      const auto proven = check(schedule, all, how);
+      EXPECT_TRUE(proven) << where_ << ", " << name(reach) << ", fused for " << fused_for_slots << " slots, run with "
+                          << how.slots << ", in place " << std::ranges::count(how.in_place, true) << ": "
+                          << proven.error().text();
+    }
+  }
+
+  int ranks_;
+  Random random_;
+  std::string where_;
+  int checks_ = 0;
+};
+
+class EveryAlgorithm : public ::testing::TestWithParam<int> {};
+
+TEST_P(EveryAlgorithm, IsProven) {
+  SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(test_seed()));
+  const int ranks = GetParam();
+  Prover prover(ranks);
+  for (const Algorithm* algorithm : algorithms())
+    for (int c = 0; c < collective_count; ++c) {
+      const auto collective = static_cast<Collective>(c);
+      for (const Rank root : roots(collective, ranks)) {
+        const Shape shape{.collective = collective, .ranks = ranks, .root = root};
+        if (algorithm->supports(shape)) prover.prove(*algorithm, shape);
+      }
+    }
+  std::cout << prover.checks() << " checks\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm, ::testing::Range(1, ranks_max() + 1));
+
+}  // namespace
+}  // namespace tutti

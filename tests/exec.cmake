@@ -1,0 +1,3 @@
+tutti_test(ops_test SOURCES unit/ops_test.cpp LIBS tutti_exec LABELS unit)
+tutti_test(reduce_test SOURCES unit/reduce_test.cpp LIBS tutti_exec LABELS unit)
+tutti_test(run_test SOURCES unit/run_test.cpp LIBS tutti_exec LABELS unit)

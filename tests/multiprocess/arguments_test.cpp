@@ -1,0 +1,289 @@
+// What is wrong with a call is said at the call: the documented code, a sentence that says what, and nothing has
+// happened.
+#include <cstring>
+#include <limits>
+
+#include "support/call.h"
+#include "support/launch_ranks.h"
+
+namespace tutti::testing {
+namespace {
+
+constexpr auto bad = tuttiInvalidArgument;
+
+/// Body on a communicator of two; afterwards it must still work.
+void with_comm(const std::function<void(tuttiComm_t, Seat&)>& body) {
+  launch_ranks({.ranks = 2}, [&](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    body(comm, seat);
+    tuttiResult_t first = tuttiInternalError;
+    EXPECT_TRUE(ok(tuttiCommGetAsyncError(comm, &first)));
+    EXPECT_EQ(first, tuttiSuccess);
+    EXPECT_EQ(run_call({.count = 100, .seed = 3}, seat.here(), seat.ranks(), {comm}), "");
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+TEST(Arguments, OfEveryCollectiveAreChecked) {
+  with_comm([](tuttiComm_t comm, Seat&) {
+    std::vector<int> a(64);
+    std::vector<int> b(64);
+    int* const s = a.data();
+    int* const r = b.data();
+    const auto type = tuttiInt32;
+    const auto wrong_type = static_cast<tuttiDataType_t>(tuttiNumTypes);
+    const auto wrong_op = static_cast<tuttiRedOp_t>(tuttiNumOps);
+    EXPECT_TRUE(fails(tuttiAllReduce(nullptr, r, 4, type, tuttiSum, comm, nullptr), bad, "sendbuff"));
+    EXPECT_TRUE(fails(tuttiAllReduce(s, nullptr, 4, type, tuttiSum, comm, nullptr), bad, "recvbuff"));
+    EXPECT_TRUE(fails(tuttiAllReduce(s, r, 4, wrong_type, tuttiSum, comm, nullptr), bad, "type 12"));
+    EXPECT_TRUE(
+        fails(tuttiAllReduce(s, r, 4, static_cast<tuttiDataType_t>(-1), tuttiSum, comm, nullptr), bad, "type -1"));
+    EXPECT_TRUE(fails(tuttiAllReduce(s, r, 4, type, wrong_op, comm, nullptr), bad, "op 5"));
+    EXPECT_TRUE(fails(tuttiAllReduce(s, r, 4, type, static_cast<tuttiRedOp_t>(-1), comm, nullptr), bad, "op -1"));
+    EXPECT_TRUE(fails(tuttiAllReduce(s, r, 4, type, tuttiSum, nullptr, nullptr), bad, "comm is NULL"));
+    for (const int root : {-1, 2, 1000}) {
+      const auto words = "root " + std::to_string(root);
+      EXPECT_TRUE(fails(tuttiReduce(s, r, 4, type, tuttiSum, root, comm, nullptr), bad, words));
+      EXPECT_TRUE(fails(tuttiBroadcast(s, r, 4, type, root, comm, nullptr), bad, words));
+      EXPECT_TRUE(fails(tuttiGather(s, r, 4, type, root, comm, nullptr), bad, words));
+      EXPECT_TRUE(fails(tuttiScatter(s, r, 4, type, root, comm, nullptr), bad, words));
+    }
+    for (const int peer : {-1, 2}) {
+      const auto words = "peer " + std::to_string(peer);
+      EXPECT_TRUE(fails(tuttiSend(s, 4, type, peer, comm, nullptr), bad, words));
+      EXPECT_TRUE(fails(tuttiRecv(r, 4, type, peer, comm, nullptr), bad, words));
+    }
+    EXPECT_TRUE(fails(tuttiSend(nullptr, 4, type, 0, comm, nullptr), bad, "sendbuff"));
+    EXPECT_TRUE(fails(tuttiRecv(nullptr, 4, type, 0, comm, nullptr), bad, "recvbuff"));
+    EXPECT_TRUE(fails(tuttiAllGather(nullptr, r, 4, type, comm, nullptr), bad, "sendbuff"));
+    EXPECT_TRUE(fails(tuttiReduceScatter(s, nullptr, 4, type, tuttiMax, comm, nullptr), bad, "recvbuff"));
+    EXPECT_TRUE(fails(tuttiAllToAll(nullptr, r, 4, type, comm, nullptr), bad, "sendbuff"));
+  });
+}
+
+TEST(Arguments, CountsThatDoNotFitAreRefused) {
+  with_comm([](tuttiComm_t comm, Seat&) {
+    std::vector<std::uint64_t> x(8);
+    auto* const s = x.data();
+    auto* const r = x.data() + 4;
+    const std::size_t most = std::numeric_limits<std::size_t>::max();
+    const auto type = tuttiUint64;
+    EXPECT_TRUE(fails(tuttiAllReduce(s, r, most / 4, type, tuttiSum, comm, nullptr), bad, "count"));
+    EXPECT_TRUE(fails(tuttiAllReduce(s, r, most / 8 + 1, type, tuttiSum, comm, nullptr), bad, "count"));
+    EXPECT_TRUE(fails(tuttiAllGather(s, r, most / 8, type, comm, nullptr), bad, "count"));
+    EXPECT_TRUE(fails(tuttiReduceScatter(s, r, most / 8, type, tuttiSum, comm, nullptr), bad, "count"));
+    EXPECT_TRUE(fails(tuttiAllToAll(s, r, most / 12, type, comm, nullptr), bad, "count"));
+    EXPECT_TRUE(fails(tuttiSend(s, most / 4, type, 0, comm, nullptr), bad, "count"));
+    // Fits size_t, but not behind the pointer.
+    EXPECT_TRUE(fails(tuttiAllReduce(s, r, most / 8, type, tuttiSum, comm, nullptr), bad, ""));
+  });
+}
+
+TEST(Arguments, NullIsFineWhereNothingIsReadOrWritten) {
+  with_comm([](tuttiComm_t comm, Seat& seat) {
+    const auto type = tuttiFloat32;
+    EXPECT_TRUE(ok(tuttiAllReduce(nullptr, nullptr, 0, type, tuttiSum, comm, nullptr)));
+    EXPECT_TRUE(ok(tuttiAllToAll(nullptr, nullptr, 0, type, comm, nullptr)));
+    float x = 3;
+    float y = 0;
+    const bool root = seat.rank() == 1;
+    EXPECT_TRUE(ok(tuttiReduce(&x, root ? &y : nullptr, 1, type, tuttiSum, 1, comm, nullptr)));
+    EXPECT_EQ(y, root ? 6 : 0);
+    EXPECT_TRUE(ok(tuttiBroadcast(root ? &x : nullptr, &y, 1, type, 1, comm, nullptr)));
+    EXPECT_EQ(y, 3);
+  });
+}
+
+/// The blocks of a buffer of four, by index: any overlap but the documented ones is refused.
+TEST(Arguments, OverlapIsRefusedUnlessInPlace) {
+  with_comm([](tuttiComm_t comm, Seat& seat) {
+    std::vector<int> x(64);
+    const std::size_t n = 8;
+    const auto type = tuttiInt32;
+    int* const base = x.data();
+    const auto mine = static_cast<std::size_t>(seat.rank()) * n;
+    const auto other = n - mine;
+    const auto words = "overlap";
+    EXPECT_TRUE(fails(tuttiAllReduce(base, base + 1, n, type, tuttiSum, comm, nullptr), bad, words));
+    EXPECT_TRUE(fails(tuttiAllReduce(base + n - 1, base, n, type, tuttiSum, comm, nullptr), bad, words));
+    EXPECT_TRUE(fails(tuttiAllGather(base + other, base, n, type, comm, nullptr), bad, words));
+    EXPECT_TRUE(fails(tuttiAllGather(base + mine + 1, base, n, type, comm, nullptr), bad, words));
+    EXPECT_TRUE(fails(tuttiReduceScatter(base, base + other, n, type, tuttiSum, comm, nullptr), bad, words));
+    EXPECT_TRUE(fails(tuttiAllToAll(base, base + n, n, type, comm, nullptr), bad, words));
+    EXPECT_TRUE(ok(tuttiAllReduce(base, base + n, n, type, tuttiSum, comm, nullptr)));
+    EXPECT_TRUE(ok(tuttiAllGather(base + mine, base, n, type, comm, nullptr)));
+    EXPECT_TRUE(ok(tuttiReduceScatter(base, base + mine, n, type, tuttiSum, comm, nullptr)));
+    // What a rank does not use cannot be in the way.
+    EXPECT_TRUE(ok(tuttiBroadcast(seat.rank() == 0 ? base : base + 1, seat.rank() == 0 ? base : base + 2, n, type, 0,
+                                  comm, nullptr)));
+  });
+}
+
+TEST(Arguments, HandlesThatAreNoneAreRefused) {
+  with_comm([](tuttiComm_t comm, Seat& seat) {
+    const auto gone = seat.init_one();
+    ASSERT_NE(gone, nullptr);
+    EXPECT_TRUE(ok(tuttiCommDestroy(gone)));
+    int word = 0;
+    for (const auto handle : {gone, reinterpret_cast<tuttiComm_t>(&word), static_cast<tuttiComm_t>(nullptr)}) {
+      int value = 0;
+      tuttiResult_t result = tuttiSuccess;
+      EXPECT_TRUE(fails(tuttiCommDestroy(handle), bad, "comm"));
+      EXPECT_TRUE(fails(tuttiCommAbort(handle), bad, "comm"));
+      EXPECT_TRUE(fails(tuttiCommFinalize(handle), bad, "comm"));
+      EXPECT_TRUE(fails(tuttiBarrier(handle, nullptr), bad, "comm"));
+      EXPECT_TRUE(fails(tuttiCommCount(handle, &value), bad, "comm"));
+      EXPECT_TRUE(fails(tuttiCommUserRank(handle, &value), bad, "comm"));
+      EXPECT_TRUE(fails(tuttiCommGetAsyncError(handle, &result), bad, "comm"));
+    }
+    EXPECT_TRUE(fails(tuttiCommCount(comm, nullptr), bad, "NULL"));
+    EXPECT_TRUE(fails(tuttiGetVersion(nullptr), bad, "NULL"));
+    EXPECT_TRUE(fails(tuttiGetUniqueId(nullptr), bad, "NULL"));
+  });
+}
+
+TEST(Arguments, OperatorsBelongToTheirCommunicatorAndType) {
+  with_comm([](tuttiComm_t comm, Seat&) {
+    tuttiRedOp_t op = tuttiSum;
+    float half = 0.5;
+    EXPECT_TRUE(
+        fails(tuttiRedOpCreatePreMulSum(nullptr, &half, tuttiFloat32, tuttiScalarHostImmediate, comm), bad, "op"));
+    EXPECT_TRUE(
+        fails(tuttiRedOpCreatePreMulSum(&op, nullptr, tuttiFloat32, tuttiScalarHostImmediate, comm), bad, "scalar"));
+    ASSERT_TRUE(ok(tuttiRedOpCreatePreMulSum(&op, &half, tuttiFloat32, tuttiScalarHostImmediate, comm)));
+    double x = 4;
+    EXPECT_TRUE(fails(tuttiAllReduce(&x, &x, 1, tuttiFloat64, op, comm, nullptr), bad, "float32"));
+    float y = 4;
+    EXPECT_TRUE(ok(tuttiAllReduce(&y, &y, 1, tuttiFloat32, op, comm, nullptr)));
+    EXPECT_EQ(y, 4);
+    EXPECT_TRUE(ok(tuttiRedOpDestroy(op, comm)));
+    EXPECT_TRUE(fails(tuttiAllReduce(&y, &y, 1, tuttiFloat32, op, comm, nullptr), bad, "op"));
+    EXPECT_TRUE(fails(tuttiRedOpDestroy(op, comm), bad, "op"));
+    EXPECT_TRUE(fails(tuttiRedOpDestroy(tuttiSum, comm), bad, "op"));
+  });
+}
+
+TEST(Arguments, MemoryIsFreedOnce) {
+  launch_ranks({.ranks = 1}, [](Seat&) {
+    void* memory = nullptr;
+    EXPECT_TRUE(fails(tuttiMemAlloc(nullptr, 8), bad, "ptr"));
+    ASSERT_TRUE(ok(tuttiMemAlloc(&memory, 1 << 20)));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 4096, 0u);
+    std::vector<char> zeros(1 << 20);
+    EXPECT_EQ(std::memcmp(memory, zeros.data(), zeros.size()), 0);
+    EXPECT_TRUE(fails(tuttiMemFree(static_cast<char*>(memory) + 64), bad, ""));
+    EXPECT_TRUE(ok(tuttiMemFree(memory)));
+    EXPECT_TRUE(fails(tuttiMemFree(memory), bad, ""));
+    EXPECT_TRUE(fails(tuttiMemFree(&zeros), bad, ""));
+    EXPECT_TRUE(ok(tuttiMemFree(nullptr)));
+    EXPECT_NE(tuttiMemAlloc(&memory, std::size_t{1} << 60), tuttiSuccess);
+    EXPECT_STRNE(tuttiGetLastError(nullptr), "");
+  });
+}
+
+TEST(Arguments, OfTheStartAreChecked) {
+  launch_ranks({.ranks = 1}, [](Seat&) {
+    tuttiUniqueId id;
+    ASSERT_TRUE(ok(tuttiGetUniqueId(&id)));
+    tuttiComm_t comm = nullptr;
+    EXPECT_TRUE(fails(tuttiCommInitRank(nullptr, 1, id, 0), bad, "comm"));
+    EXPECT_TRUE(fails(tuttiCommInitRank(&comm, 0, id, 0), bad, "nranks 0"));
+    EXPECT_TRUE(fails(tuttiCommInitRank(&comm, -3, id, 0), bad, "nranks -3"));
+    EXPECT_TRUE(fails(tuttiCommInitRank(&comm, 2, id, 2), bad, "rank 2"));
+    EXPECT_TRUE(fails(tuttiCommInitRank(&comm, 2, id, -1), bad, "rank -1"));
+    EXPECT_TRUE(fails(tuttiCommInitAll(&comm, 0, nullptr), bad, "ndev 0"));
+    tuttiUniqueId zeros{};
+    EXPECT_TRUE(fails(tuttiCommInitRank(&comm, 1, zeros, 0), bad, "id"));
+    for (const std::size_t byte : {0, 5, 40, 90, 127}) {
+      tuttiUniqueId bent = id;
+      bent.internal[byte] ^= 1;
+      EXPECT_TRUE(fails(tuttiCommInitRank(&comm, 1, bent, 0), bad, "id")) << "byte " << byte;
+    }
+    tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+    config.magic = 1;
+    EXPECT_TRUE(fails(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), bad, "TUTTI_CONFIG_INITIALIZER"));
+    config = TUTTI_CONFIG_INITIALIZER;
+    config.timeoutMs = 0;
+    EXPECT_TRUE(fails(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), bad, "timeoutMs"));
+    config = TUTTI_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    EXPECT_TRUE(fails(tuttiCommInitRankConfig(&comm, 1, id, 0, &config), bad, "blocking"));
+    config = TUTTI_CONFIG_INITIALIZER;
+    config.name = "nightshift";
+    ASSERT_TRUE(ok(tuttiCommInitRankConfig(&comm, 1, id, 0, &config)));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+/// A caller that was compiled with a later header sets nothing that this library does not know.
+TEST(Arguments, ConfigsOfOtherVersions) {
+  launch_ranks({.ranks = 1}, [](Seat&) {
+    struct Later {
+      tuttiConfig_t known = TUTTI_CONFIG_INITIALIZER;
+      int fresh = 0;
+      int more = 0;
+    } later;
+    later.known.size = sizeof later;
+    tuttiUniqueId id;
+    tuttiComm_t comm = nullptr;
+    ASSERT_TRUE(ok(tuttiGetUniqueId(&id)));
+    later.fresh = 7;
+    EXPECT_TRUE(fails(tuttiCommInitRankConfig(&comm, 1, id, 0, &later.known), bad, "does not know"));
+    later.fresh = 0;
+    ASSERT_TRUE(ok(tuttiCommInitRankConfig(&comm, 1, id, 0, &later.known)));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+
+    tuttiConfig_t earlier = TUTTI_CONFIG_INITIALIZER;  // one that ended after `blocking`
+    earlier.size = offsetof(tuttiConfig_t, deterministic);
+    earlier.timeoutMs = 0;
+    ASSERT_TRUE(ok(tuttiGetUniqueId(&id)));
+    ASSERT_TRUE(ok(tuttiCommInitRankConfig(&comm, 1, id, 0, &earlier)));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+TEST(Answers, AreRight) {
+  launch_ranks({.ranks = 3, .layout = Layout::pairs}, [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    int value = -5;
+    EXPECT_TRUE(ok(tuttiGetVersion(&value)));
+    EXPECT_EQ(value, TUTTI_VERSION);
+    EXPECT_TRUE(ok(tuttiCommCount(comm, &value)));
+    EXPECT_EQ(value, 3);
+    EXPECT_TRUE(ok(tuttiCommUserRank(comm, &value)));
+    EXPECT_EQ(value, seat.rank());
+    EXPECT_TRUE(ok(tuttiCommDevice(comm, &value)));
+    EXPECT_EQ(value, -1);
+    EXPECT_STREQ(tuttiGetLastError(comm), "");
+    for (int code = -1; code <= tuttiNumResults; ++code)
+      EXPECT_NE(tuttiGetErrorString(static_cast<tuttiResult_t>(code)), nullptr);
+    float x = 1;
+    ASSERT_TRUE(ok(tuttiAllReduce(&x, &x, 1, tuttiFloat32, tuttiSum, comm, nullptr)));
+    const char* algorithm = nullptr;
+    const char* transport = nullptr;
+    EXPECT_TRUE(ok(tuttiCommLastAlgorithm(comm, &algorithm, &transport)));
+    EXPECT_STRNE(algorithm, "");
+    EXPECT_STREQ(transport, "line");
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+/// All ranks in one thread without a group: only where nobody has to wait for another.
+TEST(Answers, InitAllGivesEveryRank) {
+  launch_ranks({.ranks = 1}, [](Seat&) {
+    std::array<tuttiComm_t, 5> comms{};
+    ASSERT_TRUE(ok(tuttiCommInitAll(comms.data(), 5, nullptr)));
+    for (int i = 0; i < 5; ++i) {
+      int rank = -1;
+      EXPECT_TRUE(ok(tuttiCommUserRank(comms[i], &rank)));
+      EXPECT_EQ(rank, i);
+    }
+    EXPECT_EQ(run_call({.count = 1000, .seed = 2}, {0, 1, 2, 3, 4}, 5, {comms.begin(), comms.end()}), "");
+    for (const auto comm : comms) EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+}  // namespace
+}  // namespace tutti::testing

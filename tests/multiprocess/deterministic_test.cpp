@@ -1,0 +1,127 @@
+// With `deterministic` in the config the bits of a reduction depend on the number of ranks alone.
+#include <algorithm>
+
+#include "support/call.h"
+#include "support/launch_ranks.h"
+#include "support/reference_reduce.h"
+
+namespace tutti::testing {
+namespace {
+
+constexpr std::size_t count = 60'000;  // of float32: 240 KB, many slots
+
+struct Way {
+  const char* name;
+  Layout layout;
+  std::vector<std::string> environment;
+  Memory memory;
+  bool in_place;
+  std::size_t piece;  ///< elements per call
+};
+
+std::vector<Way> ways() {
+  return {
+      {"AsItComes", Layout::processes, {}, Memory::mapped, false, count},
+      {"InPlace", Layout::processes, {}, Memory::mapped, true, count},
+      {"Fifo", Layout::processes, {"TUTTI_TRANSPORT=fifo"}, Memory::heap, false, count},
+      {"FifoInPlace", Layout::processes, {"TUTTI_TRANSPORT=fifo"}, Memory::heap, true, count},
+      {"Window", Layout::processes, {"TUTTI_TRANSPORT=window"}, Memory::mapped, false, count},
+      {"Pull", Layout::processes, {"TUTTI_TRANSPORT=pull"}, Memory::heap, false, count},
+      {"Threads", Layout::threads, {}, Memory::heap, false, count},
+      {"OneThread", Layout::one_thread, {}, Memory::heap, true, count},
+      {"Pairs", Layout::pairs, {}, Memory::heap, false, count},
+      {"SmallSlots", Layout::processes, {"TUTTI_TRANSPORT=fifo", "TUTTI_BUFFSIZE=4096"}, Memory::heap, false, count},
+      {"OneChannel", Layout::processes, {"TUTTI_TRANSPORT=fifo", "TUTTI_NCHANNELS=1"}, Memory::heap, true, count},
+      {"ForcedAlgorithm", Layout::threads, {"TUTTI_ALGO=one_shot"}, Memory::heap, false, count},
+      {"Halves", Layout::processes, {}, Memory::mapped, false, count / 2},
+      {"Thousands", Layout::processes, {}, Memory::mapped, false, 1'000},
+      {"TinyCalls", Layout::threads, {}, Memory::heap, true, 97}};
+}
+
+enum class Result { all_reduce, reduce, reduce_scatter };
+constexpr std::array result_names = {"all_reduce", "reduce", "reduce_scatter"};
+
+/// One rank's whole result, made by calls on pieces. Reduce-scatter gives this rank's block of it.
+tuttiResult_t submit(Result what, const Way& way, std::size_t at, Buffer& in, Buffer& out, int rank, int ranks,
+                     tuttiComm_t comm) {
+  const std::size_t n = std::min(way.piece, count - at);
+  std::byte* const from = in.data() + at * sizeof(float);
+  std::byte* const to = way.in_place ? from : out.data() + at * sizeof(float);
+  switch (what) {
+    case Result::all_reduce: return tuttiAllReduce(from, to, n, tuttiFloat32, tuttiSum, comm, nullptr);
+    case Result::reduce: return tuttiReduce(from, to, n, tuttiFloat32, tuttiSum, 1, comm, nullptr);
+    default: break;
+  }
+  const std::size_t block = n / static_cast<std::size_t>(ranks);
+  return tuttiReduceScatter(from, to + static_cast<std::size_t>(rank) * block * sizeof(float), block, tuttiFloat32,
+                            tuttiSum, comm, nullptr);
+}
+
+std::uint64_t hash_of(const Buffer& buffer, std::size_t from, std::size_t elements) {
+  std::uint64_t hash = 1;
+  for (std::size_t i = 0; i < elements; ++i) hash = mix(hash, load<std::uint32_t>(buffer.data(), from + i));
+  return hash;
+}
+
+/// Word rank of the board: a hash of what the rank has.
+void run_rank(Seat& seat, Result what, const Way& way) {
+  tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+  config.deterministic = 1;
+  const auto comms = seat.init(&config);
+  ASSERT_FALSE(comms.empty());
+  const Inputs inputs{.type = tuttiFloat32, .values = Values::random, .ranks = seat.ranks(), .seed = 8};
+  std::vector<std::unique_ptr<Buffer>> in;
+  std::vector<std::unique_ptr<Buffer>> out;
+  for (const int rank : seat.here()) {
+    in.push_back(std::make_unique<Buffer>(way.memory, count * sizeof(float)));
+    out.push_back(std::make_unique<Buffer>(way.memory, count * sizeof(float)));
+    write_inputs(inputs, rank, in.back()->data(), 0, count);
+  }
+  for (std::size_t at = 0; at < count; at += way.piece) {
+    ASSERT_TRUE(ok(tuttiGroupStart()));
+    for (std::size_t i = 0; i < comms.size(); ++i)
+      ASSERT_TRUE(ok(submit(what, way, at, *in[i], *out[i], seat.here()[i], seat.ranks(), comms[i])));
+    ASSERT_TRUE(ok(tuttiGroupEnd()));
+  }
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    const int rank = seat.here()[i];
+    const Buffer& result = way.in_place ? *in[i] : *out[i];
+    const std::size_t block = count / static_cast<std::size_t>(seat.ranks());
+    const bool whole = what != Result::reduce_scatter;
+    const std::size_t first = whole ? 0 : static_cast<std::size_t>(rank) * block;
+    const std::size_t elements = whole ? count : block;
+    if (what != Result::reduce || rank == 1) {
+      EXPECT_EQ(check_reduced(inputs, result.data() + first * sizeof(float), first, elements), "") << way.name;
+      seat.board().word(static_cast<std::size_t>(rank)).store(hash_of(result, first, elements));
+    }
+    EXPECT_TRUE(ok(tuttiCommDestroy(comms[i])));
+  }
+}
+
+class Deterministic : public ::testing::TestWithParam<Result> {};
+INSTANTIATE_TEST_SUITE_P(Results, Deterministic,
+                         ::testing::Values(Result::all_reduce, Result::reduce, Result::reduce_scatter),
+                         [](const auto& test) { return result_names[static_cast<std::size_t>(test.param)]; });
+
+TEST_P(Deterministic, BitsDoNotDependOnTheWay) {
+  for (const int ranks : {2, 3, 5}) {
+    std::vector<std::uint64_t> expected;
+    for (const auto& way : ways()) {
+      // Pieces of a reduce-scatter are other blocks: no way to cut it gives the same call.
+      if (GetParam() == Result::reduce_scatter && way.piece != count) continue;
+      auto environment = way.environment;
+      environment.emplace_back("TUTTI_DEBUG=WARN");
+      Crew crew({.ranks = ranks, .layout = way.layout, .environment = environment},
+                [&](Seat& seat) { run_rank(seat, GetParam(), way); });
+      ASSERT_TRUE(crew.finish()) << way.name;
+      std::vector<std::uint64_t> hashes;
+      for (int rank = 0; rank < ranks; ++rank) hashes.push_back(crew.board().word(static_cast<std::size_t>(rank)));
+      if (expected.empty()) expected = hashes;
+      EXPECT_EQ(hashes, expected) << way.name << ", " << ranks << " ranks";
+    }
+    EXPECT_NE(expected[GetParam() == Result::reduce ? 1 : 0], 0u);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::testing

@@ -1,0 +1,210 @@
+// Ranks started by a launcher find each other by what is in their environment, or say what is missing.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Environment = std::vector<std::string>;
+
+struct Ended {
+  int status;
+  std::string said;
+};
+
+/// One env_rank under way.
+class Started {
+ public:
+  Started(const Environment& environment, int rank, int ranks) {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    said_ = ends[0];
+    std::string rank_text = std::to_string(rank);
+    std::string ranks_text = std::to_string(ranks);
+    std::vector<char*> arguments = {program_.data(), rank_text.data(), ranks_text.data(), nullptr};
+    std::vector<char*> variables;
+    for (const auto& entry : environment) variables.push_back(const_cast<char*>(entry.c_str()));
+    variables.push_back(nullptr);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(ends[1], STDOUT_FILENO);
+      ::execve(program_.c_str(), arguments.data(), variables.data());
+      ::_exit(127);
+    }
+    ::close(ends[1]);
+  }
+  ~Started() { ::close(said_); }
+  Started(const Started&) = delete;
+  Started& operator=(const Started&) = delete;
+
+  Ended wait() {
+    Ended ended{.status = -1, .said = {}};
+    char buffer[4096];
+    for (ssize_t n = 0; (n = ::read(said_, buffer, sizeof buffer)) > 0;)
+      ended.said.append(buffer, static_cast<std::size_t>(n));
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return ended;
+  }
+
+ private:
+  std::string program_ = TUTTI_TEST_ENV_RANK;
+  pid_t pid_ = -1;
+  int said_ = -1;
+};
+
+/// Runs one env_rank per environment. Every one gives up by itself, after 20 s at most.
+std::vector<Ended> run(const std::vector<Environment>& environments) {
+  const int ranks = static_cast<int>(environments.size());
+  std::vector<std::unique_ptr<Started>> started;
+  for (int rank = 0; rank < ranks; ++rank) {
+    Environment environment = environments[static_cast<std::size_t>(rank)];
+    environment.insert(environment.begin(), {"TUTTI_INIT_TIMEOUT_MS=20000", "TUTTI_DEBUG=NONE"});
+    for (const char* kept : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"})
+      if (const char* const value = std::getenv(kept)) environment.push_back(std::string(kept) + "=" + value);
+    started.push_back(std::make_unique<Started>(environment, rank, ranks));
+  }
+  std::vector<Ended> ended;
+  for (auto& one : started) ended.push_back(one->wait());
+  return ended;
+}
+
+void expect_works(const std::vector<Environment>& environments) {
+  const auto ended = run(environments);
+  for (std::size_t rank = 0; rank < ended.size(); ++rank)
+    EXPECT_EQ(ended[rank].status, 0) << "rank " << rank << " said: " << ended[rank].said;
+}
+
+/// What rank 0 of one says.
+void expect_refused(const Environment& environment, const std::string& words) {
+  const auto ended = run({environment});
+  EXPECT_EQ(ended[0].status, 1);
+  EXPECT_NE(ended[0].said.find(words), std::string::npos) << ended[0].said;
+}
+
+/// Two ports in a row that nobody has at this moment; the first is returned.
+int free_ports() {
+  for (int tries = 0; tries < 100; ++tries) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int first = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int second = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t length = sizeof address;
+    bool free = ::bind(first, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+                ::getsockname(first, reinterpret_cast<sockaddr*>(&address), &length) == 0;
+    const int port = ntohs(address.sin_port);
+    address.sin_port = htons(static_cast<std::uint16_t>(port + 1));
+    free = free && port < 65'000 && ::bind(second, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    ::close(first);
+    ::close(second);
+    if (free) return port;
+  }
+  ADD_FAILURE() << "no two free ports";
+  return 0;
+}
+
+std::string number(int value) {
+  return std::to_string(value);
+}
+
+/// Nobody else's job has this name.
+std::string job_name() {
+  return "test-" + number(::getpid()) + "-" + number(free_ports());
+}
+
+TEST(Environment, OwnVariablesWithAddressAndSecret) {
+  const std::string at = "TUTTI_COMM_ID=127.0.0.1:" + number(free_ports());
+  std::vector<Environment> all;
+  for (int rank = 0; rank < 3; ++rank)
+    all.push_back({"TUTTI_RANK=" + number(rank), "TUTTI_NRANKS=3", at, "TUTTI_COMM_SECRET=correct horse battery"});
+  expect_works(all);
+}
+
+TEST(Environment, OwnVariablesWithAddressAlone) {
+  const std::string at = "TUTTI_COMM_ID=localhost:" + number(free_ports());
+  expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=2", at}, {"TUTTI_RANK=1", "TUTTI_NRANKS=2", at}});
+}
+
+TEST(Environment, SecretFromAFile) {
+  const std::string path = testing::TempDir() + "tutti-secret-" + number(::getpid());
+  std::ofstream(path) << "a secret that nobody guesses\n";
+  const std::string at = "TUTTI_COMM_ID=127.0.0.1:" + number(free_ports());
+  expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=2", at, "TUTTI_COMM_SECRET_FILE=" + path},
+                {"TUTTI_RANK=1", "TUTTI_NRANKS=2", at, "TUTTI_COMM_SECRET=a secret that nobody guesses"}});
+  ::unlink(path.c_str());
+}
+
+TEST(Environment, Torchrun) {
+  const std::string port = "MASTER_PORT=" + number(free_ports());
+  std::vector<Environment> all;
+  for (int rank = 0; rank < 4; ++rank)
+    all.push_back({"RANK=" + number(rank), "WORLD_SIZE=4", "LOCAL_RANK=" + number(rank), "MASTER_ADDR=127.0.0.1", port,
+                   "TORCHELASTIC_RUN_ID=none"});
+  expect_works(all);
+}
+
+TEST(Environment, OpenMpi) {
+  const std::string job = "PMIX_NAMESPACE=" + job_name();
+  std::vector<Environment> all;
+  for (int rank = 0; rank < 3; ++rank)
+    all.push_back({"OMPI_COMM_WORLD_RANK=" + number(rank), "OMPI_COMM_WORLD_SIZE=3", job});
+  expect_works(all);
+}
+
+TEST(Environment, OwnVariablesComeBeforeALaunchers) {
+  const std::string job = "PMIX_NAMESPACE=" + job_name();
+  expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=2", "OMPI_COMM_WORLD_RANK=7", "OMPI_COMM_WORLD_SIZE=9", job},
+                {"TUTTI_RANK=1", "TUTTI_NRANKS=2", "RANK=0", "WORLD_SIZE=5", job}});
+}
+
+TEST(Environment, OneRankNeedsNobody) {
+  expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=1", "PMIX_NAMESPACE=" + job_name()}});
+}
+
+TEST(Environment, MistakesAreNamed) {
+  expect_refused({}, "TUTTI_RANK");
+  expect_refused({"TUTTI_RANK=0"}, "TUTTI_NRANKS");
+  expect_refused({"RANK=zero", "WORLD_SIZE=2"}, "RANK=\"zero\"");
+  expect_refused({"RANK=5", "WORLD_SIZE=2"}, "RANK=5 and WORLD_SIZE=2");
+  expect_refused({"TUTTI_RANK=two", "TUTTI_NRANKS=2"}, "TUTTI_RANK=two");
+  expect_refused({"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_COMM_ID=here"}, "TUTTI_COMM_ID=\"here\"");
+  expect_refused({"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_COMM_ID=127.0.0.1:99999"}, "99999");
+  expect_refused({"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=x"}, "MASTER_PORT");
+  expect_refused({"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_COMM_SECRET_FILE=/nonexistent"}, "/nonexistent");
+  expect_refused({"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_COMM_SECRET=something long enough"}, "TUTTI_COMM_ID");
+  expect_refused({"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_COMM_ID=127.0.0.1:9", "TUTTI_COMM_SECRET=short"},
+                 "TUTTI_COMM_SECRET: the secret has 5");
+}
+
+TEST(Environment, AnotherSecretIsKeptOut) {
+  const std::string at = "TUTTI_COMM_ID=127.0.0.1:" + number(free_ports());
+  const auto ended = run(
+      {{"TUTTI_RANK=0", "TUTTI_NRANKS=2", at, "TUTTI_COMM_SECRET=correct horse battery", "TUTTI_INIT_TIMEOUT_MS=1500"},
+       {"TUTTI_RANK=1", "TUTTI_NRANKS=2", at, "TUTTI_COMM_SECRET=incorrect horse battery",
+        "TUTTI_INIT_TIMEOUT_MS=1500"}});
+  EXPECT_EQ(ended[0].status, 1);
+  EXPECT_NE(ended[0].said.find("wrong id"), std::string::npos) << ended[0].said;
+  EXPECT_EQ(ended[1].status, 1);
+  EXPECT_NE(ended[1].said, "");
+}
+
+TEST(Environment, Rank0NeverComes) {
+  const auto ended =
+      run({{}, {"TUTTI_RANK=1", "TUTTI_NRANKS=2", "PMIX_NAMESPACE=" + job_name(), "TUTTI_INIT_TIMEOUT_MS=500"}});
+  EXPECT_EQ(ended[1].status, 1);
+  EXPECT_NE(ended[1].said.find("rank 0"), std::string::npos) << ended[1].said;
+}
+
+}  // namespace

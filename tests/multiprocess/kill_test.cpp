@@ -1,0 +1,202 @@
+// Ranks that are killed in the middle of whatever they do: every survivor hears of it, soon and by name.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <tutti/tutti.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <new>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/launch_ranks.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double told_limit_s = 2;  // what reliability promises, on cores that are free
+constexpr double leave_limit_s = 1;
+constexpr double case_limit_s = 120;
+constexpr int ranks = 3;
+
+double seconds() {
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
+/// What one kind of case does between start and kill.
+struct Work {
+  const char* name;
+  std::size_t count;
+  bool mapped;
+  const char* transport;
+};
+
+/// Shared by the processes of one case.
+struct Board {
+  std::atomic<bool> id_ready;
+  char id[TUTTI_UNIQUE_ID_BYTES];
+  std::atomic<int> calls[ranks];
+  struct Outcome {
+    std::atomic<bool> there;
+    int code;
+    double told_s;
+    double left_s;
+    char words[512];
+  } outcomes[ranks];
+};
+
+float* memory(const Work& work) {
+  void* at = nullptr;
+  const std::size_t bytes = work.count * sizeof(float);
+  if (work.mapped) {
+    if (tuttiMemAlloc(&at, bytes) != tuttiSuccess) return nullptr;
+  } else {
+    at = std::calloc(work.count, sizeof(float));
+  }
+  return static_cast<float*>(at);
+}
+
+/// Calls until a call fails; every third call is one that not all ranks wait in.
+[[noreturn]] void live(Board& board, const Work& work, int rank) {
+  setenv("TUTTI_TRANSPORT", work.transport, 1);
+  setenv("TUTTI_DEBUG", "NONE", 1);
+  tuttiUniqueId id;
+  if (rank == 0) {
+    if (tuttiGetUniqueId(&id) != tuttiSuccess) _exit(2);
+    std::memcpy(board.id, id.internal, sizeof board.id);
+    board.id_ready = true;
+  }
+  while (!board.id_ready) std::this_thread::yield();
+  std::memcpy(id.internal, board.id, sizeof board.id);
+  tuttiComm_t comm = nullptr;
+  if (tuttiCommInitRank(&comm, ranks, id, rank) != tuttiSuccess) _exit(3);
+  float* const in = memory(work);
+  float* const out = memory(work);
+  if (in == nullptr || out == nullptr) _exit(4);
+
+  tuttiResult_t result = tuttiSuccess;
+  for (int call = 0; result == tuttiSuccess; ++call) {
+    if (call % 3 == 2) {
+      result = tuttiBroadcast(in, out, work.count, tuttiFloat, call % ranks, comm, nullptr);
+    } else {
+      result = tuttiAllReduce(in, out, work.count, tuttiFloat, tuttiSum, comm, nullptr);
+    }
+    board.calls[rank].fetch_add(1);
+  }
+  auto& outcome = board.outcomes[rank];
+  outcome.told_s = seconds();
+  outcome.code = result;
+  std::strncpy(outcome.words, tuttiGetLastError(comm), sizeof outcome.words - 1);
+  const double leaving = seconds();
+  if (tuttiCommDestroy(comm) != tuttiSuccess) _exit(5);
+  outcome.left_s = seconds() - leaving;
+  outcome.there = true;
+  _exit(0);
+}
+
+class Case {
+ public:
+  explicit Case(const Work& work)
+      : board_(new (::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))
+                   Board()) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const pid_t pid = ::fork();
+      if (pid == 0) live(*board_, work, rank);
+      pids_.push_back(pid);
+    }
+  }
+  ~Case() {
+    for (const pid_t pid : pids_) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, 0);
+    }
+    ::munmap(board_, sizeof(Board));
+  }
+  Case(const Case&) = delete;
+  Case& operator=(const Case&) = delete;
+
+  Board& board() { return *board_; }
+
+  /// Once every rank has made `calls` calls.
+  bool wait_for_calls(int calls) const {
+    const double deadline = seconds() + case_limit_s;
+    for (int rank = 0; rank < ranks; ++rank)
+      while (board_->calls[rank] < calls) {
+        if (seconds() > deadline) return false;
+        std::this_thread::yield();
+      }
+    return true;
+  }
+
+  double kill_one(int victim) {
+    ::kill(pids_[static_cast<std::size_t>(victim)], SIGKILL);
+    return seconds();
+  }
+
+  /// False when it hangs, or ends without a word.
+  bool wait_for_outcome(int rank) const {
+    const double deadline = seconds() + case_limit_s;
+    while (!board_->outcomes[rank].there) {
+      siginfo_t ended{};
+      ::waitid(P_PID, static_cast<id_t>(pids_[static_cast<std::size_t>(rank)]), &ended, WEXITED | WNOHANG | WNOWAIT);
+      if (ended.si_pid != 0 && !board_->outcomes[rank].there) return false;
+      if (seconds() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+ private:
+  Board* board_;
+  std::vector<pid_t> pids_;
+};
+
+std::set<std::string> shm_names() {
+  std::set<std::string> names;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", failed)) names.insert(entry.path());
+  return names;
+}
+
+class Kill : public ::testing::TestWithParam<Work> {};
+
+TEST_P(Kill, EverySurvivorIsToldWho) {
+  const char* const given = std::getenv("TUTTI_TEST_SEED");
+  std::mt19937 random(given == nullptr ? 1 : static_cast<unsigned>(std::strtoul(given, nullptr, 10)));
+  const auto names = shm_names();
+  for (int kill = 0; kill < 40; ++kill) {
+    SCOPED_TRACE(testing::Message() << GetParam().name << ", kill " << kill);
+    Case running(GetParam());
+    ASSERT_TRUE(running.wait_for_calls(1 + static_cast<int>(random() % 40)));
+    const int victim = static_cast<int>(random() % ranks);
+    const double killed_s = running.kill_one(victim);
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (rank == victim) continue;
+      ASSERT_TRUE(running.wait_for_outcome(rank)) << "rank " << rank << " hangs, or ended without a word";
+      const auto& outcome = running.board().outcomes[rank];
+      EXPECT_EQ(outcome.code, tuttiRemoteError) << outcome.words;
+      EXPECT_NE(std::string(outcome.words).find("rank " + std::to_string(victim)), std::string::npos) << outcome.words;
+      EXPECT_LT(outcome.told_s - killed_s, told_limit_s * tutti::testing::patience());
+      EXPECT_LT(outcome.left_s, leave_limit_s * tutti::testing::patience());
+    }
+  }
+  EXPECT_EQ(shm_names(), names) << "something was left behind";
+}
+
+INSTANTIATE_TEST_SUITE_P(Works, Kill,
+                         ::testing::Values(Work{"small", 2, true, "auto"}, Work{"window", 1 << 18, true, "auto"},
+                                           Work{"fifo", 40'000, false, "fifo"}, Work{"pull", 1 << 18, false, "auto"},
+                                           Work{"large_fifo", 1 << 20, false, "fifo"}),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+}  // namespace

@@ -1,0 +1,175 @@
+// Communicators that cannot come about: every rank that waits hears why, in words, within its limit.
+#include <chrono>
+
+#include "support/call.h"
+#include "support/launch_ranks.h"
+
+namespace tutti::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+tuttiConfig_t limited(int ms) {
+  tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+  config.timeoutMs = ms;
+  return config;
+}
+
+/// What one rank that must fail gets: code and words.
+void expect_no_start(const tuttiUniqueId& id, int ranks, int rank, const tuttiConfig_t& config, tuttiResult_t code,
+                     const std::string& words) {
+  auto* comm = reinterpret_cast<tuttiComm_t>(0x10);
+  EXPECT_TRUE(fails(tuttiCommInitRankConfig(&comm, ranks, id, rank, &config), code, words));
+}
+
+/// The process is as good as before.
+void expect_next_start_works(Seat& seat) {
+  ASSERT_TRUE(seat.meet());
+  const auto comm = seat.init_one();
+  ASSERT_NE(comm, nullptr);
+  EXPECT_EQ(run_call({.count = 10, .seed = 4}, seat.here(), seat.ranks(), {comm}), "");
+  EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+}
+
+class Start : public ::testing::TestWithParam<Layout> {};
+INSTANTIATE_TEST_SUITE_P(Layouts, Start, ::testing::Values(Layout::threads, Layout::processes),
+                         [](const auto& test) { return name(test.param); });
+
+TEST_P(Start, MissingRanksAreNamedAtTheLimit) {
+  launch_ranks({.ranks = 3, .layout = GetParam(), .environment = {"TUTTI_INIT_TIMEOUT_MS=700", "TUTTI_DEBUG=NONE"}},
+               [](Seat& seat) {
+                 const auto id = seat.next_id();
+                 if (seat.rank() != 1)
+                   expect_no_start(id, 5, seat.rank(), limited(700), tuttiTimeout, "1 (never seen)");
+                 expect_next_start_works(seat);
+               });
+}
+
+TEST_P(Start, LimitOfTheCallWins) {
+  launch_ranks({.ranks = 2, .layout = GetParam(), .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    const auto id = seat.next_id();
+    const auto start = Clock::now();
+    expect_no_start(id, 3, seat.rank(), limited(300), tuttiTimeout, "");
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(30));  // the default is two minutes
+    expect_next_start_works(seat);
+  });
+}
+
+TEST_P(Start, ARankTwice) {
+  launch_ranks({.ranks = 2, .layout = GetParam(), .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    const auto id = seat.next_id();
+    expect_no_start(id, 2, 0, limited(20'000), tuttiInvalidUsage, "rank 0 is claimed by two processes");
+    expect_next_start_works(seat);
+  });
+}
+
+TEST_P(Start, RanksToldOfDifferentSizes) {
+  launch_ranks({.ranks = 2, .layout = GetParam(), .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    const auto id = seat.next_id();
+    expect_no_start(id, 2 + seat.rank(), seat.rank(), limited(20'000), tuttiInvalidUsage, "was told of");
+    expect_next_start_works(seat);
+  });
+}
+
+TEST_P(Start, OneWantsItDeterministic) {
+  launch_ranks({.ranks = 2, .layout = GetParam(), .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    const auto id = seat.next_id();
+    tuttiConfig_t config = limited(20'000);
+    config.deterministic = seat.rank();
+    expect_no_start(id, 2, seat.rank(), config, tuttiInvalidUsage, "deterministic");
+    expect_next_start_works(seat);
+  });
+}
+
+TEST(Starts, SettingsThatMustAgree) {
+  for (const char* setting : {"TUTTI_TRANSPORT=fifo", "TUTTI_NCHANNELS=3", "TUTTI_BUFFSIZE=16K", "TUTTI_ALGO=one_shot"})
+    launch_ranks({.ranks = 2, .environment = {"TUTTI_DEBUG=NONE"}}, [setting](Seat& seat) {
+      const std::string text = setting;
+      const std::string name = text.substr(0, text.find('='));
+      if (seat.rank() == 1) ::setenv(name.c_str(), text.substr(name.size() + 1).c_str(), 1);
+      const auto id = seat.next_id();
+      expect_no_start(id, 2, seat.rank(), limited(20'000), tuttiInvalidUsage, "rank 1 has " + text);
+      ASSERT_TRUE(seat.meet());
+    });
+}
+
+TEST(Starts, SettingThatDoesNotParseIsNamed) {
+  launch_ranks({.ranks = 1, .environment = {"TUTTI_NCHANNELS=many"}}, [](Seat&) {
+    tuttiUniqueId id;
+    EXPECT_TRUE(fails(tuttiGetUniqueId(&id), tuttiInvalidArgument, "TUTTI_NCHANNELS=many"));
+  });
+}
+
+/// An id works once; and the one whose listener has gone is refused, not waited for.
+TEST(Starts, IdOfAnotherTime) {
+  launch_ranks({.ranks = 2, .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    const auto id = seat.next_id();
+    tuttiComm_t comm = nullptr;
+    ASSERT_TRUE(ok(tuttiCommInitRank(&comm, 2, id, seat.rank())));
+    ASSERT_TRUE(seat.meet());
+    tuttiComm_t again = nullptr;
+    const auto config = limited(500);
+    EXPECT_NE(tuttiCommInitRankConfig(&again, 2, id, seat.rank(), &config), tuttiSuccess);
+    EXPECT_STRNE(tuttiGetLastError(nullptr), "");
+    EXPECT_EQ(run_call({.count = 10, .seed = 4}, seat.here(), seat.ranks(), {comm}), "");
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+TEST(Starts, ARankThatDiesWhileOthersWait) {
+  Crew crew({.ranks = 3, .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    const auto id = seat.next_id();
+    if (seat.rank() == 2) {
+      seat.board().wait_for(0, 1);  // killed here
+      return;
+    }
+    seat.board().raise(1 + static_cast<std::size_t>(seat.rank()), 1);
+    // It has never said that it exists, so this is known at the limit alone.
+    expect_no_start(id, 3, seat.rank(), limited(1'000), tuttiTimeout, "2 (never seen)");
+  });
+  ASSERT_TRUE(crew.board().wait_for(1, 1));
+  ASSERT_TRUE(crew.board().wait_for(2, 1));
+  crew.kill(2);
+  crew.finish();
+}
+
+/// The process that made the id is gone before the others come.
+TEST(Starts, TheOneThatMadeTheIdDies) {
+  Crew crew({.ranks = 3, .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    const auto id = seat.next_id();
+    seat.board().raise(static_cast<std::size_t>(seat.rank()), 1);
+    if (seat.rank() == 0) {
+      seat.board().wait_for(10, 1);  // killed here
+      return;
+    }
+    if (!seat.board().wait_for(10, 1)) return;
+    const auto config = limited(1'000);
+    tuttiComm_t comm = nullptr;
+    EXPECT_NE(tuttiCommInitRankConfig(&comm, 3, id, seat.rank(), &config), tuttiSuccess);
+    EXPECT_STRNE(tuttiGetLastError(nullptr), "");
+  });
+  for (const std::size_t rank : {0, 1, 2}) ASSERT_TRUE(crew.board().wait_for(rank, 1));
+  crew.kill(0);
+  crew.board().raise(10, 1);
+  crew.finish();
+}
+
+/// Order and pace of the start do not matter.
+TEST_P(Start, RanksThatComeOneAfterTheOther) {
+  launch_ranks({.ranks = 5, .layout = GetParam()}, [](Seat& seat) {
+    for (int round = 0; round < 5; ++round) {
+      const auto id = seat.next_id();
+      // The last one first; nobody waits for the start of those before: only for their turn.
+      const int place = (4 - seat.rank() + round) % 5;
+      ASSERT_TRUE(seat.board().wait_for(10, static_cast<std::uint64_t>(round * 5 + place)));
+      seat.board().raise(10, static_cast<std::uint64_t>(round * 5 + place + 1));
+      tuttiComm_t comm = nullptr;
+      ASSERT_TRUE(ok(tuttiCommInitRank(&comm, 5, id, seat.rank())));
+      EXPECT_EQ(run_call({.count = 10, .seed = 4}, seat.here(), 5, {comm}), "");
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace tutti::testing

@@ -1,0 +1,375 @@
+// Whatever the network and the ranks do: all complete, or each rank that lives is told why, within its limit.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "comm/bootstrap_messages.h"
+#include "comm/handshake.h"
+#include "comm/wire.h"
+#include "simulated/bootstrap_world.h"
+#include "support/seeds.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t s = BootstrapWorld::s;
+constexpr std::uint64_t seed_count = 100;
+/// init_ms to be let in, once more to hear of the others, the root's words being a little quicker than that.
+constexpr std::int64_t outcome_limit_ns = 2 * 30 * s + 5 * s;
+
+/// One world per seed, and what the seed says about it.
+class SimulatedBootstrap : public testing::Test {
+ protected:
+  template <class Scenario>
+  void for_each_seed(const SimOptions& options, Scenario scenario) {
+    for (const std::uint64_t seed : seeds(seed_count)) {
+      SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
+      SimOptions seeded = options;
+      seeded.seed = seed;
+      std::mt19937_64 random(seed);
+      ranks = 2 + static_cast<int>(random() % 7);
+      rounds = rounds_min + static_cast<int>(random() % 3);
+      odd = static_cast<int>(random() % static_cast<std::uint64_t>(ranks));
+      BootstrapWorld world(seeded, ranks, rounds);
+      scenario(world);
+      EXPECT_TRUE(world.all_settled());
+      EXPECT_TRUE(options.garble > 0 || world.wrong_blob.empty()) << world.wrong_blob;
+      for (const Outcome& outcome : world.outcomes) EXPECT_LE(outcome.at_ns, outcome_limit_ns);
+      // A root whom no rank ever reached waits on.
+      const bool ended = world.root_ends_after_all_left(100 * s);
+      EXPECT_TRUE(ended || options.garble > 0);
+      EXPECT_EQ(world.system.open_sockets(), 0u);
+      if (HasFailure()) return;
+    }
+  }
+  void expect_all_complete(const BootstrapWorld& world) const {
+    for (const Outcome& outcome : world.outcomes) {
+      EXPECT_FALSE(outcome.error) << outcome.error->text();
+      EXPECT_EQ(outcome.rounds, rounds);
+    }
+  }
+  static void expect_error(const Outcome& outcome, Code code, const std::string& words) {
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->code, code) << outcome.error->text();
+    EXPECT_NE(outcome.error->what.find(words), std::string::npos) << outcome.error->text();
+  }
+
+  int ranks = 0;
+  int rounds_min = 1;
+  int rounds = 0;
+  int odd = 0;  ///< the rank that something is wrong with
+};
+
+TEST_F(SimulatedBootstrap, CompletesInAnyOrder) {
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    world.open_root();
+    world.add_all();
+    world.run_until_settled();
+    expect_all_complete(world);
+    EXPECT_TRUE(world.warnings.empty());
+
+    Socket late = *world.system.connect(world.at);
+    world.system.poll({}, 1 * s);
+    const auto refused = world.system.send(late, Bytes(1));
+    EXPECT_FALSE(refused) << "nobody listens when all are inside";
+  });
+}
+
+TEST_F(SimulatedBootstrap, CompletesSoonWhenTheRootIsLate) {
+  for_each_seed({.to_itself = 0.3}, [this](BootstrapWorld& world) {
+    world.add_all();
+    const std::int64_t opens = world.system.pick(0, 20 * s);
+    while (world.elapsed_ns() < opens) world.turn();
+    world.open_root();
+    world.run_until_settled();
+    expect_all_complete(world);
+    for (const Outcome& outcome : world.outcomes) EXPECT_LE(outcome.at_ns, opens + s / 2);
+  });
+}
+
+TEST_F(SimulatedBootstrap, CompletesThoughConnectsAreRefusedOrSwallowed) {
+  for_each_seed({.refuse = 0.4, .silence = 0.2}, [this](BootstrapWorld& world) {
+    world.open_root();
+    world.add_all();
+    world.run_until_settled();
+    expect_all_complete(world);
+  });
+}
+
+TEST_F(SimulatedBootstrap, CompletesAmongStrangers) {
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    world.open_root();
+    std::size_t most = 0;
+    const auto turn = [&] {
+      world.turn();
+      most = std::max(most, world.system.accepted_sockets());
+    };
+    for (int i = 0; i < 100; ++i) {
+      Bytes noise(static_cast<std::size_t>(world.system.pick(0, 200)));
+      for (std::byte& byte : noise) byte = static_cast<std::byte>(world.system.pick(0, 255));
+      if (world.system.chance(0.5)) noise.resize(std::min<std::size_t>(noise.size(), 47));  // waits for its end
+      world.add_stranger(noise);
+      if (world.system.chance(0.3)) turn();
+    }
+    for (int rank = 1; rank < ranks; ++rank) world.add(world.who(rank));
+    // Slow callers have two seconds, then they are not there any more.
+    while (world.elapsed_ns() < 3 * s) turn();
+    EXPECT_LE(most, 64u + static_cast<std::size_t>(ranks));
+    EXPECT_EQ(world.system.accepted_sockets(), static_cast<std::size_t>(ranks) - 1);
+    world.add(world.who(0));
+    world.run_until_settled();
+    expect_all_complete(world);
+  });
+}
+
+/// Somebody who knows the frames, but not the secret.
+TEST_F(SimulatedBootstrap, AForgedJoinIsNotBelieved) {
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    world.open_root();
+    Bytes words = handshake::RankSide::begin(odd)->hello();
+    ByteWriter proof;
+    proof.number(std::uint64_t{0x666f'6f72'7069'7474});
+    proof.raw(Digest{});
+    words.insert(words.end(), proof.bytes().begin(), proof.bytes().end());
+    const auto join = frame(FrameKind::join, bootstrap::write_join(world.who(odd)));
+    words.insert(words.end(), join->begin(), join->end());
+    world.add_stranger(words);
+    while (world.elapsed_ns() < s) world.turn();
+    world.add_all();
+    world.run_until_settled();
+    expect_all_complete(world);
+  });
+}
+
+TEST_F(SimulatedBootstrap, EveryRankEndsWhenConnectionsBreak) {
+  for_each_seed({.reset = 0.03}, [this](BootstrapWorld& world) {
+    world.open_root();
+    world.add_all();
+    world.run_until_settled();
+    for (const Outcome& outcome : world.outcomes)
+      if (outcome.error) {
+        EXPECT_EQ(outcome.error->code, Code::remote) << outcome.error->text();
+      }
+    world.system.options().reset = 0;
+  });
+}
+
+/// Every frame of a conversation, with mistakes in it: nothing is believed that would hurt.
+TEST_F(SimulatedBootstrap, EveryRankEndsWhenFramesAreGarbled) {
+  for (const double garble : {0.01, 0.05, 0.3})
+    for_each_seed({.garble = garble}, [](BootstrapWorld& world) {
+      world.open_root();
+      world.add_all();
+      world.run_until_settled();
+      world.system.options().garble = 0;
+    });
+}
+
+TEST_F(SimulatedBootstrap, ARootWithoutDescriptorsSaysSo) {
+  for_each_seed({.accepted_max = 1}, [](BootstrapWorld& world) {
+    world.open_root();
+    world.add_all();
+    world.run_until_settled();
+    for (const Outcome& outcome : world.outcomes) {
+      expect_error(outcome, Code::system, "and no more (see ulimit -n): accept");
+      EXPECT_LE(outcome.at_ns, 5 * s);
+    }
+  });
+}
+
+TEST_F(SimulatedBootstrap, CompletesWhenDescriptorsComeBack) {
+  for_each_seed({.accepted_max = 1}, [this](BootstrapWorld& world) {
+    const auto turn_until = [&world](std::int64_t then) {
+      while (world.elapsed_ns() < then) world.turn();
+    };
+    world.open_root();
+    for (int rank = 1; rank < ranks; ++rank) world.add(world.who(rank));
+    turn_until(1 * s);
+    world.system.options().accepted_max = 100;
+    turn_until(5 * s);
+    // Short again, for a short time again.
+    world.system.options().accepted_max = 0;
+    world.add(world.who(0));
+    turn_until(6 * s);
+    world.system.options().accepted_max = 100;
+    world.run_until_settled();
+    expect_all_complete(world);
+  });
+}
+
+TEST_F(SimulatedBootstrap, MissingRankIsNamed) {
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    world.open_root();
+    for (int rank = 0; rank < ranks; ++rank)
+      if (rank != odd) world.add(world.who(rank));
+    world.run_until_settled();
+    const std::string words = "missing " + std::to_string(odd) + " (never seen)";
+    for (const Outcome& outcome : world.outcomes) {
+      expect_error(outcome, Code::timeout, words);
+      EXPECT_EQ(outcome.error->peer, odd);
+      EXPECT_LE(outcome.at_ns, 32 * s);
+    }
+    ASSERT_EQ(world.warnings.size(), 1u);
+    EXPECT_NE(world.warnings[0].find(words), std::string::npos) << world.warnings[0];
+    EXPECT_NE(world.warnings[0].find("Giving up at 30 s"), std::string::npos) << world.warnings[0];
+  });
+}
+
+TEST_F(SimulatedBootstrap, RankWithAnotherSecretIsToldAndNamed) {
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    Secret other = world.secret;
+    other[5] ^= std::byte{1};
+    world.open_root();
+    for (int rank = 0; rank < ranks; ++rank) world.add(world.who(rank), rank == odd ? other : world.secret);
+    world.run_until_settled();
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Outcome& outcome = world.outcomes[static_cast<std::size_t>(rank)];
+      if (rank == odd) {
+        expect_error(outcome, Code::invalid_usage, "another unique id");
+        EXPECT_LE(outcome.at_ns, 1 * s);
+      } else {
+        expect_error(outcome, Code::timeout, std::to_string(odd) + " (10.0.0.1: wrong id)");
+      }
+    }
+  });
+}
+
+TEST_F(SimulatedBootstrap, TwoOfOneRankAreNamedToAll) {
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    world.open_root();
+    for (int rank = 0; rank < ranks; ++rank) {
+      auto who = world.who(rank);
+      if (rank == odd) who.rank = (rank + 1) % ranks;
+      world.add(who);
+    }
+    world.run_until_settled();
+    const std::string words = "rank " + std::to_string((odd + 1) % ranks) + " is claimed by two processes: pid ";
+    for (const Outcome& outcome : world.outcomes) {
+      expect_error(outcome, Code::invalid_usage, words);
+      EXPECT_LE(outcome.at_ns, 1 * s);
+    }
+  });
+}
+
+TEST_F(SimulatedBootstrap, OneTooManyHarmsNobodyWhoHasMet) {
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    world.open_root();
+    world.add_all();
+    while (!world.all_settled() && world.system.chance(0.9)) world.turn();
+    const std::size_t extra = world.add(world.who(odd));
+    world.run_until_settled();
+    // Whoever came first is the one; the other is told, or finds the door closed.
+    const bool met = !world.outcomes[static_cast<std::size_t>((odd + 1) % ranks)].error;
+    const auto original = static_cast<std::size_t>(odd);
+    if (met) {
+      EXPECT_NE(world.outcomes[extra].error.has_value(), world.outcomes[original].error.has_value());
+    }
+    for (std::size_t i = 0; i <= extra; ++i) {
+      if (!met) {
+        expect_error(world.outcomes[i], Code::invalid_usage, "is claimed by two processes");
+      } else if (i != extra && i != original) {
+        EXPECT_FALSE(world.outcomes[i].error) << world.outcomes[i].error->text();
+      }
+    }
+  });
+}
+
+/// It was let in before the doors closed, and shows who it is only when all others have met.
+TEST_F(SimulatedBootstrap, OneTooManyWhoIsSlowIsToldAlone) {
+  rounds_min = 2;
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    world.open_root();
+    for (int rank = 0; rank < ranks; ++rank) world.add(world.who(rank));
+    const auto last = static_cast<std::size_t>(odd);
+    world.hold(last);
+    while (world.elapsed_ns() < s) world.turn();
+    const std::size_t extra = world.add(world.who(odd));
+    while (world.system.accepted_sockets() < static_cast<std::size_t>(ranks)) world.turn();
+    world.hold(extra);
+    world.release(last);
+    while (world.outcomes[last].rounds == 0) world.turn();
+    world.hold(last);
+    world.release(extra);
+    while (!world.settled(extra)) world.turn();
+    expect_error(world.outcomes[extra], Code::invalid_usage, "is claimed by two processes");
+    world.release(last);
+    world.run_until_settled();
+    for (std::size_t i = 0; i < extra; ++i) EXPECT_EQ(world.outcomes[i].rounds, rounds);
+  });
+}
+
+TEST_F(SimulatedBootstrap, DifferencesAreNamedToAll) {
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    const int kind = static_cast<int>(world.system.pick(0, 3));
+    world.open_root();
+    for (int rank = 0; rank < ranks; ++rank) {
+      auto who = world.who(rank);
+      if (rank == odd && kind == 0) who.ranks = ranks + 1;
+      if (rank == odd && kind == 1) who.version = 300;
+      if (rank == odd && kind == 2) who.settings = 1, who.settings_text = "TUTTI_ALGO=ring";
+      if (rank == odd && kind == 3) who.rank = ranks;
+      world.add(who);
+    }
+    world.run_until_settled();
+    const char* const words[] = {"was told of", "has tutti 0.3.0", "has TUTTI_ALGO=ring, rank", "says to be rank"};
+    for (const Outcome& outcome : world.outcomes) {
+      expect_error(outcome, Code::invalid_usage, kind == 1 ? "tutti 0.3.0" : words[kind]);
+      EXPECT_LE(outcome.at_ns, 1 * s);
+    }
+  });
+}
+
+/// Somebody goes at any time: whoever still waits for it hears so, nobody hears anything else.
+TEST_F(SimulatedBootstrap, LostRankIsNamedToThoseWhoWait) {
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    const bool politely = world.system.chance(0.5);
+    world.open_root();
+    world.add_all();
+    while (!world.all_settled() && world.system.chance(0.95)) world.turn();
+    const auto gone = static_cast<std::size_t>(odd);
+    politely ? world.quit(gone) : world.kill(gone);
+    const std::int64_t gone_ns = world.elapsed_ns();
+    world.run_until_settled();
+    for (std::size_t i = 0; i < world.outcomes.size(); ++i) {
+      EXPECT_GE(world.outcomes[i].rounds, world.outcomes[gone].rounds) << "what was complete for one is so for all";
+      if (i == gone || !world.outcomes[i].error) continue;
+      const Error& error = *world.outcomes[i].error;
+      // Gone before it was let in, it is missing; gone later, it is lost.
+      EXPECT_EQ(error.peer, odd) << error.text();
+      EXPECT_TRUE(error.code == Code::remote || error.code == Code::timeout) << error.text();
+      if (error.code == Code::remote) {
+        EXPECT_LE(world.outcomes[i].at_ns, gone_ns + 1 * s);
+      }
+    }
+  });
+}
+
+TEST_F(SimulatedBootstrap, WithoutARootTheLimitEndsIt) {
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    world.add_all();
+    world.run_until_settled();
+    for (const Outcome& outcome : world.outcomes) {
+      expect_error(outcome, Code::timeout, "Connection refused");
+      EXPECT_LE(outcome.at_ns, 33 * s);
+    }
+    world.root_ended = true;
+  });
+}
+
+TEST_F(SimulatedBootstrap, TheRootIsLost) {
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    world.open_root();
+    world.add_all();
+    while (!world.all_settled() && world.system.chance(0.95)) world.turn();
+    world.root.reset();
+    world.root_ended = true;
+    world.run_until_settled();
+    for (const Outcome& outcome : world.outcomes)
+      if (outcome.error) {
+        EXPECT_TRUE(outcome.error->code == Code::remote || outcome.error->code == Code::timeout);
+      }
+  });
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,179 @@
+// Whole communicators on a seeded clock and network: all ranks in one thread, advanced in random order.
+#include "comm/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "comm/batch.h"
+#include "comm/join.h"
+#include "comm/open_root.h"
+#include "support/sim_system.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t second_ns = 1'000'000'000;
+
+std::uint64_t base_seed() {
+  const char* const given = std::getenv("TUTTI_TEST_SEED");
+  return given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
+}
+
+Config plain_config() {
+  auto config = Config::load({}, [](const std::string&) { return std::nullopt; });
+  EXPECT_TRUE(config);
+  return *std::move(config);
+}
+
+/// One process that is all ranks, and the order in which they get to run.
+class World {
+ public:
+  World(std::uint64_t seed, int ranks_of_world)
+      : system({.seed = seed}),
+        process(system, plain_config(), Service::Mode::manual),
+        random(seed),
+        ranks(ranks_of_world) {}
+
+  /// Advances operations in random order until all have ended or `limit_ns` of virtual time passed. By operation: done,
+  /// or the error it met; nothing if it never ended.
+  std::vector<std::optional<Result<void>>> run(const std::vector<Operation*>& operations, std::int64_t limit_ns) {
+    std::vector<std::optional<Result<void>>> ended(operations.size());
+    const std::int64_t deadline = system.now_ns() + limit_ns;
+    std::size_t left = operations.size();
+    while (left > 0 && system.now_ns() < deadline) {
+      const std::size_t i = std::uniform_int_distribution<std::size_t>(0, operations.size())(random);
+      if (i == operations.size()) {
+        process.service.turn();
+        system.yield();
+        continue;
+      }
+      if (ended[i]) continue;
+      auto progress = operations[i]->advance();
+      if (progress && *progress != Progress::done) {
+        if (auto looked = operations[i]->look_around(); !looked) process.log.warn("sim", "{}", looked.error().text());
+        continue;
+      }
+      ended[i] = progress ? Result<void>() : Result<void>(std::move(progress).error());
+      --left;
+    }
+    return ended;
+  }
+
+  std::vector<std::shared_ptr<Communicator>> start() {
+    auto id = open_root(process);
+    EXPECT_TRUE(id);
+    std::vector<std::unique_ptr<Join>> joins;
+    std::vector<Operation*> operations;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      joins.push_back(
+          std::make_unique<Join>(process, JoinOptions{.rank = rank, .ranks = ranks, .id = *id, .name = {}}));
+      operations.push_back(joins.back().get());
+    }
+    std::vector<std::shared_ptr<Communicator>> made;
+    for (const auto& ended : run(operations, 120 * second_ns)) {
+      EXPECT_TRUE(ended && *ended) << (ended ? ended->error().text() : "never ended");
+      if (!ended || !*ended) return {};
+    }
+    for (auto& join : joins) made.push_back(join->take());
+    return made;
+  }
+
+  void stop(std::vector<std::shared_ptr<Communicator>>& made) {
+    std::ranges::shuffle(made, random);
+    for (auto& communicator : made) {
+      process.service.remove(communicator->watch.get());
+      communicator->watch.reset();
+      communicator.reset();
+      process.service.turn();
+    }
+  }
+
+  SimSystem system;
+  Process process;
+  std::mt19937_64 random;
+  int ranks;
+};
+
+/// Sums of small integers in every element, so that any order gives one result.
+void all_reduce_in_any_order(World& world, const std::vector<std::shared_ptr<Communicator>>& made, std::size_t count) {
+  std::vector<std::vector<std::int64_t>> in(world.ranks);
+  std::vector<std::vector<std::int64_t>> out(world.ranks, std::vector<std::int64_t>(count, -1));
+  std::vector<std::int64_t> expected(count);
+  for (auto& values : in) {
+    values.resize(count);
+    for (auto& value : values) value = static_cast<std::int64_t>(world.random() % 1000);
+    for (std::size_t i = 0; i < count; ++i) expected[i] += values[i];
+  }
+  std::vector<std::unique_ptr<Batch>> batches;
+  std::vector<Operation*> operations;
+  for (Rank rank = 0; rank < world.ranks; ++rank) {
+    batches.push_back(std::make_unique<Batch>(made[rank]));
+    batches.back()->add(Request{.collective = Collective::all_reduce,
+                                .input = reinterpret_cast<const std::byte*>(in[rank].data()),
+                                .output = reinterpret_cast<std::byte*>(out[rank].data()),
+                                .count = count,
+                                .type = DataType::int64});
+    batches.back()->enqueue();
+    operations.push_back(batches.back().get());
+  }
+  for (const auto& ended : world.run(operations, 10 * second_ns))
+    ASSERT_TRUE(ended && *ended) << (ended ? ended->error().text() : "never ended");
+  for (const auto& values : out) ASSERT_EQ(values, expected);
+}
+
+TEST(SimulatedCommunicator, WorksInEveryOrderOfEvents) {
+  for (std::uint64_t seed = base_seed(); seed < base_seed() + 30; ++seed) {
+    SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
+    World world(seed, 1 + static_cast<int>(seed % 6));
+    auto made = world.start();
+    ASSERT_EQ(made.size(), static_cast<std::size_t>(world.ranks));
+    for (const std::size_t count : {1, 0, 17, 5000, 3, 40000}) {
+      all_reduce_in_any_order(world, made, count);
+      if (HasFatalFailure()) return;
+    }
+    world.stop(made);
+  }
+}
+
+TEST(SimulatedCommunicator, AnAbortEndsAllRanksWithinASecond) {
+  for (std::uint64_t seed = base_seed(); seed < base_seed() + 30; ++seed) {
+    SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
+    World world(seed, 2 + static_cast<int>(seed % 5));
+    auto made = world.start();
+    ASSERT_EQ(made.size(), static_cast<std::size_t>(world.ranks));
+    const Rank aborting = static_cast<Rank>(world.random() % world.ranks);
+    const std::size_t count = seed % 2 == 0 ? 4 : 30000;
+    std::vector<std::int64_t> in(count, 1);
+    std::vector<std::vector<std::int64_t>> out(world.ranks, std::vector<std::int64_t>(count));
+    std::vector<std::unique_ptr<Batch>> batches;
+    std::vector<Operation*> operations;
+    for (Rank rank = 0; rank < world.ranks; ++rank) {
+      if (rank == aborting) continue;  // never calls
+      batches.push_back(std::make_unique<Batch>(made[rank]));
+      batches.back()->add(Request{.collective = Collective::all_reduce,
+                                  .input = reinterpret_cast<const std::byte*>(in.data()),
+                                  .output = reinterpret_cast<std::byte*>(out[rank].data()),
+                                  .count = count,
+                                  .type = DataType::int64});
+      batches.back()->enqueue();
+      operations.push_back(batches.back().get());
+    }
+    for (const auto& ended : world.run(operations, second_ns / 100)) ASSERT_FALSE(ended) << "without the last rank?";
+    made[aborting]->abort();
+    for (const auto& ended : world.run(operations, second_ns)) {
+      ASSERT_TRUE(ended) << "still waiting a second after the abort";
+      ASSERT_FALSE(*ended);
+      EXPECT_EQ(ended->error().code, Code::remote);
+      EXPECT_EQ(ended->error().peer, aborting);
+    }
+    batches.clear();
+    world.stop(made);
+  }
+}
+
+}  // namespace
+}  // namespace tutti

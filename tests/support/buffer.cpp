@@ -1,0 +1,49 @@
+#include "support/buffer.h"
+
+#include <cstdlib>
+
+#include "support/launch_ranks.h"
+
+namespace tutti::testing {
+
+Buffer::Buffer(Memory memory, std::size_t bytes, std::size_t misaligned)
+    : memory_(memory), bytes_(bytes), misaligned_(misaligned) {
+  void* base = nullptr;
+  if (memory == Memory::mapped)
+    EXPECT_TRUE(ok(tuttiMemAlloc(&base, total())));
+  else
+    base = std::malloc(total());
+  base_ = static_cast<std::byte*>(base);
+  EXPECT_NE(base_, nullptr);
+  if (base_ == nullptr) std::abort();
+  poison();
+}
+
+Buffer::~Buffer() {
+  if (memory_ == Memory::mapped)
+    EXPECT_TRUE(ok(tuttiMemFree(base_)));
+  else
+    std::free(base_);
+}
+
+void Buffer::poison() {
+  for (std::size_t i = 0; i < total(); ++i) base_[i] = poison_at(i);
+}
+
+bool Buffer::holds_poison(std::size_t from, std::size_t to) const {
+  for (std::size_t i = from; i < to; ++i)
+    if (base_[i] != poison_at(i)) return false;
+  return true;
+}
+
+bool Buffer::poisoned(std::size_t from, std::size_t bytes) const {
+  const std::size_t begin = guard_bytes + misaligned_ + from;
+  return holds_poison(begin, begin + bytes);
+}
+
+bool Buffer::guards_intact() const {
+  const std::size_t begin = guard_bytes + misaligned_;
+  return holds_poison(0, begin) && holds_poison(begin + bytes_, total());
+}
+
+}  // namespace tutti::testing

@@ -1,0 +1,106 @@
+// The element types and operators of the public interface, as tests need them: names, sizes, values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "kernels/ops.h"
+#include "tutti/tutti.h"
+
+namespace tutti::testing {
+
+/// A pre-multiplied sum has no number of its own in the public interface: each rank makes one.
+enum class Op { sum, prod, max, min, avg, pre_mul_sum };
+inline constexpr int op_count = 6;
+const char* name(Op op);
+
+const char* name(tuttiDataType_t type);
+std::size_t size_of(tuttiDataType_t type);
+
+/// Calls `f` with a null pointer to the storage type.
+template <class F>
+decltype(auto) with_type(tuttiDataType_t type, F&& f) {
+  switch (type) {
+    case tuttiInt8: return f(static_cast<std::int8_t*>(nullptr));
+    case tuttiUint8: return f(static_cast<std::uint8_t*>(nullptr));
+    case tuttiInt32: return f(static_cast<std::int32_t*>(nullptr));
+    case tuttiUint32: return f(static_cast<std::uint32_t*>(nullptr));
+    case tuttiInt64: return f(static_cast<std::int64_t*>(nullptr));
+    case tuttiUint64: return f(static_cast<std::uint64_t*>(nullptr));
+    case tuttiFloat16: return f(static_cast<Float16*>(nullptr));
+    case tuttiFloat32: return f(static_cast<float*>(nullptr));
+    case tuttiFloat64: return f(static_cast<double*>(nullptr));
+    case tuttiBfloat16: return f(static_cast<Bfloat16*>(nullptr));
+    case tuttiFloat8e4m3: return f(static_cast<Float8E4m3*>(nullptr));
+    default: return f(static_cast<Float8E5m2*>(nullptr));
+  }
+}
+
+/// What a type can say exactly.
+template <class T>
+struct Precision {
+  static constexpr bool floating = !std::is_integral_v<T>;
+  static constexpr int digits = [] {  // significant bits
+    if constexpr (is_small_float<T>)
+      return T::Format::mantissa_bits + 1;
+    else
+      return std::numeric_limits<T>::digits;
+  }();
+  static constexpr int exponent_max = [] {  // 2^exponent_max is well below the largest value, its inverse normal
+    if constexpr (is_small_float<T>)
+      return T::Format::bias - 1;
+    else if constexpr (std::is_floating_point_v<T>)
+      return std::numeric_limits<T>::max_exponent - 2;
+    else
+      return 0;
+  }();
+};
+
+/// The type's value nearest to a number.
+template <class T>
+T from_double(double value) {
+  if constexpr (is_small_float<T>)
+    return narrow<T>(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
+}
+
+template <class T>
+long double to_long_double(T value) {
+  return static_cast<long double>(widen(value));
+}
+
+template <class T>
+bool is_nan(T value) {
+  if constexpr (is_small_float<T> || std::is_floating_point_v<T>) {
+    const auto wide = widen(value);
+    return wide != wide;
+  } else {
+    return false;
+  }
+}
+
+/// Any alignment.
+template <class T>
+T load(const std::byte* at, std::size_t index) {
+  T value;
+  std::memcpy(&value, at + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <class T>
+void store(std::byte* at, std::size_t index, T value) {
+  std::memcpy(at + index * sizeof(T), &value, sizeof(T));
+}
+
+/// A good mix of all bits; different for every combination of arguments.
+inline std::uint64_t mix(std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0) {
+  std::uint64_t x = a * 0x9e3779b97f4a7c15u + b * 0xc2b2ae3d27d4eb4fu + c * 0x165667b19e3779f9u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace tutti::testing

@@ -1,0 +1,251 @@
+#include "support/launch_ranks.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include <fmt/format.h>
+
+namespace tutti::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What is left of a team gets this long once one of it has failed.
+constexpr std::chrono::seconds grace{3};
+
+/// Process → thread → ranks.
+std::vector<std::vector<std::vector<int>>> places(const Team& team) {
+  std::vector<std::vector<std::vector<int>>> processes;
+  for (int rank = 0; rank < team.ranks; ++rank) {
+    const bool opens = team.layout == Layout::processes || (team.layout == Layout::pairs && rank % 2 == 0) || rank == 0;
+    if (opens) processes.emplace_back();
+    if (team.layout != Layout::one_thread || rank == 0) processes.back().emplace_back();
+    processes.back().back().push_back(rank);
+  }
+  return processes;
+}
+
+}  // namespace
+
+const char* name(Layout layout) {
+  switch (layout) {
+    case Layout::threads: return "threads";
+    case Layout::processes: return "processes";
+    case Layout::pairs: return "pairs";
+    case Layout::one_thread: return "one_thread";
+  }
+  return "?";
+}
+
+int Seat::rank() const {
+  assert(here_.size() == 1);
+  return here_.front();
+}
+
+bool Seat::meet() {
+  return board_.meet(team_.layout == Layout::one_thread ? 1 : team_.ranks);
+}
+
+tuttiUniqueId Seat::next_id() {
+  return board_.share_id(ids_++, here_.front() == 0);
+}
+
+std::vector<tuttiComm_t> Seat::init(const tuttiConfig_t* config) {
+  const tuttiUniqueId id = next_id();
+  std::vector<tuttiComm_t> comms(here_.size());
+  if (here_.size() == 1) {
+    const auto made = ok(tuttiCommInitRankConfig(comms.data(), ranks(), id, here_.front(), config));
+    EXPECT_TRUE(made) << "rank " << here_.front();
+    if (!made) comms.clear();
+    return comms;
+  }
+  EXPECT_TRUE(ok(tuttiGroupStart()));
+  for (std::size_t i = 0; i < here_.size(); ++i)
+    EXPECT_TRUE(ok(tuttiCommInitRankConfig(&comms[i], ranks(), id, here_[i], config)));
+  const auto made = ok(tuttiGroupEnd());
+  EXPECT_TRUE(made);
+  if (!made) comms.clear();
+  return comms;
+}
+
+tuttiComm_t Seat::init_one(const tuttiConfig_t* config) {
+  assert(here_.size() == 1);
+  const auto comms = init(config);
+  return comms.empty() ? nullptr : comms.front();
+}
+
+void Seat::doing(const std::string& what) {
+  for (const int rank : here_) board_.doing(rank, what);
+}
+
+Crew::Crew(Team team, const std::function<void(Seat&)>& body)
+    : team_(std::move(team)), board_(Board::make(team_.words)) {
+  assert(team_.ranks <= Board::ranks_max);
+  for (auto& seats : places(team_)) children_.push_back({.seats = std::move(seats)});
+  std::fflush(nullptr);
+  for (auto& child : children_) fork_one(child, body);
+}
+
+void Crew::fork_one(Child& child, const std::function<void(Seat&)>& body) {
+  const pid_t parent = ::getpid();
+  child.pid = ::fork();
+  assert(child.pid >= 0);
+  if (child.pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) std::_Exit(1);
+    run_child(child, body);
+  }
+  child.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0));
+}
+
+void Crew::run_child(const Child& child, const std::function<void(Seat&)>& body) {
+  for (const auto& setting : team_.environment) {
+    const auto equals = setting.find('=');
+    ::setenv(setting.substr(0, equals).c_str(), setting.substr(equals + 1).c_str(), 1);
+  }
+  const auto sit = [&](const std::vector<int>& here) {
+    SCOPED_TRACE(::testing::Message() << "rank " << here.front() << " of " << team_.ranks << ", " << name(team_.layout)
+                                      << ", " << ::testing::PrintToString(team_.environment));
+    Seat seat(team_, *board_, here);
+    body(seat);
+    if (::testing::Test::HasFailure()) board_->end();
+  };
+  if (child.seats.size() == 1) {
+    sit(child.seats.front());
+  } else {
+    std::vector<std::thread> threads;
+    for (const auto& here : child.seats) threads.emplace_back([&sit, &here] { sit(here); });
+    for (auto& thread : threads) thread.join();
+  }
+  std::fflush(nullptr);
+  std::exit(::testing::Test::HasFailure() ? 1 : 0);
+}
+
+Crew::~Crew() {
+  if (!finished_) {
+    for (auto& child : children_)
+      if (!child.ended) ::kill(child.pid, SIGKILL);
+    wait_until(Clock::now() + std::chrono::hours(1));
+  }
+  for (const auto& child : children_)
+    if (child.pidfd >= 0) ::close(child.pidfd);
+  Board::free(board_);
+}
+
+pid_t Crew::pid_of(int rank) const {
+  for (const auto& child : children_)
+    for (const auto& seat : child.seats)
+      if (std::ranges::find(seat, rank) != seat.end()) return child.pid;
+  return -1;
+}
+
+void Crew::kill(int rank) {
+  for (auto& child : children_)
+    if (child.pid == pid_of(rank)) child.killed = true;
+  ::kill(pid_of(rank), SIGKILL);
+}
+
+bool Crew::all_ended() const {
+  return std::ranges::all_of(children_, &Child::ended);
+}
+
+std::string Crew::who(const Child& child) const {
+  std::string text = "rank";
+  for (const auto& seat : child.seats)
+    for (const int rank : seat) text += fmt::format(" {} ({})", rank, board_->doing(rank));
+  return text;
+}
+
+void Crew::reap(Child& child) {
+  int status = 0;
+  if (::waitpid(child.pid, &status, WNOHANG) != child.pid) return;
+  child.ended = true;
+  const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (well || child.killed) return;
+  failed_ = true;
+  board_->end();
+  if (WIFSIGNALED(status))
+    ADD_FAILURE() << who(child) << " died: " << ::strsignal(WTERMSIG(status));
+  else
+    ADD_FAILURE() << who(child) << " failed: exit status " << WEXITSTATUS(status);
+}
+
+/// Until all have ended; sooner once one has failed, after the grace.
+void Crew::wait_until(Clock::time_point deadline) {
+  bool hurried = false;
+  for (;;) {
+    for (auto& child : children_)
+      if (!child.ended) reap(child);
+    if (all_ended()) return;
+    if (board_->over() && !std::exchange(hurried, true)) deadline = std::min(deadline, Clock::now() + grace);
+    if (Clock::now() >= deadline) return;
+    std::vector<pollfd> items;
+    for (const auto& child : children_)
+      if (!child.ended) items.push_back({.fd = child.pidfd, .events = POLLIN, .revents = 0});
+    ::poll(items.data(), items.size(), 50);
+  }
+}
+
+bool Crew::finish() {
+  wait_until(Clock::now() + team_.limit);
+  finished_ = true;
+  if (!all_ended()) {
+    const bool late = !board_->over();
+    for (auto& child : children_) {
+      if (child.ended) continue;
+      failed_ = true;
+      ADD_FAILURE() << who(child)
+                    << (late ? fmt::format(" did not end in {} s: killed", team_.limit.count())
+                             : " did not end after another rank had failed: killed");
+      child.killed = true;
+      ::kill(child.pid, SIGKILL);
+    }
+    wait_until(Clock::now() + std::chrono::hours(1));
+  }
+  return !failed_;
+}
+
+bool launch_ranks(const Team& team, const std::function<void(Seat&)>& body) {
+  Crew crew(team, body);
+  return crew.finish();
+}
+
+::testing::AssertionResult ok(tuttiResult_t result) {
+  if (result == tuttiSuccess) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << tuttiGetErrorString(result) << ": " << tuttiGetLastError(nullptr);
+}
+
+::testing::AssertionResult fails(tuttiResult_t result, tuttiResult_t expected, const std::string& part,
+                                 tuttiComm_t comm) {
+  const std::string words = tuttiGetLastError(comm);
+  if (result == expected && words.find(part) != std::string::npos && !words.empty())
+    return ::testing::AssertionSuccess() << words;
+  return ::testing::AssertionFailure() << "got " << result << " (" << tuttiGetErrorString(result) << ") \"" << words
+                                       << "\"; expected " << expected << " (" << tuttiGetErrorString(expected)
+                                       << ") with \"" << part << "\"";
+}
+
+double patience() {
+  double load = 0;
+  std::ifstream("/proc/loadavg") >> load;
+  const double crowd = std::max(1.0, load / std::max(1u, std::thread::hardware_concurrency()));
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return 5 * crowd;
+#else
+  return crowd;
+#endif
+}
+
+}  // namespace tutti::testing

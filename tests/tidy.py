@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""What a compiler does not check: who may include whom, lengths, unlisted files, words that do not belong, stale links.
+
+Usage: tests/tidy.py [TREE]     exit status 1 and one line per finding, file:line: what is wrong
+The tables below are the house rules of docs/architecture.md; change both in one commit.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
+
+# Directory → what its #include "..." may begin with. The longest directory that fits counts.
+MAY_INCLUDE = {
+    "src/base": ["base/"],
+    "src/plan": ["plan/", "base/"],
+    "src/algorithms": ["algorithms/", "plan/", "base/"],
+    "src/transport": ["transport/", "base/"],
+    "src/kernels": ["kernels/", "plan/types.h", "plan/action.h"],
+    "kernels": ["kernels/", "plan/types.h", "plan/action.h"],
+    "src/exec": ["exec/", "plan/", "transport/", "kernels/", "base/"],
+    "src/comm": ["comm/", "exec/", "algorithms/", "plan/", "transport/", "kernels/", "base/"],
+    "include": [],
+    "examples": ["tutti/tutti.h", "examples/"],
+    "perf": ["tutti/tutti.h", "perf/"],
+}
+OURS = {"base", "plan", "algorithms", "transport", "kernels", "exec", "comm", "tutti", "perf", "tests", "examples", "src"}
+PUBLIC_HEADER_USERS = "src/comm/api"  # api.cpp and its parts are the C boundary: nothing else in src knows the public header
+
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 70
+CODE = {".h", ".cpp", ".c", ".cu", ".cuh", ".inc"}
+
+# Patterns are split so that this file does not find itself.
+WORDS = {
+    r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b": "unfinished work: finish it, or leave it out",
+    r"(?<![\w.~})])/(?:wo" + r"rk|ro" + r"ot)/|\.lib" + r"rary\b": "a path of one machine",
+    r"(?i:\b(?:se" + r"ssions?|(?:sub)?ag" + r"ents?|LL" + r"Ms?)\b)": "the repository speaks of tutti alone",
+}
+SLEEP = re.compile(r"\b(?:sleep_for|this_thread::sleep_until|usleep|nanosleep|sleep(?=\s*\(\s*\d))\s*\(")
+
+found = []
+
+
+def report(path, line, what):
+    found.append(f"{path.relative_to(ROOT)}:{line}: {what}")
+
+
+def files():
+    """Tracked files and new ones that git does not ignore; outside a git checkout, all but build trees."""
+    git = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(git, capture_output=True, check=False)
+    if listed.returncode == 0 and listed.stdout:
+        paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    else:
+        paths = [path for path in ROOT.rglob("*") if "build" not in path.relative_to(ROOT).parts[:1]]
+    return sorted(path for path in paths if path.is_file())
+
+
+def text_of(path):
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None  # not text
+
+
+def bare(code):
+    """Code of the same lines, without comments, literals and preprocessor lines."""
+    token = re.compile(
+        r'R"(?P<tag>[^()\s\\]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/',
+        re.S)
+    lines = lambda match: "\n" * match.group().count("\n")
+    code = token.sub(lambda match: (" " if match.group()[0] == "/" else '""') + lines(match), code)
+    return re.sub(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", lines, code, flags=re.M)
+
+
+def scopes(code):
+    """Yields (kind, head, first line, last line, depth of functions around it) of every brace pair; kind is one of
+    function, type, namespace, other. `head` is the text before the brace since the last ; { or }."""
+    stack, head_start, line, head_line = [], 0, 1, 1
+    for at, char in enumerate(code):
+        if char == "\n":
+            line += 1
+        elif char == ";" or char == "}":
+            if char == "}" and stack:
+                kind, head, first, functions = stack.pop()
+                yield kind, head, first, line, functions
+            head_start, head_line = at + 1, line
+        elif char == "{":
+            head = code[head_start:at]
+            lead = len(head) - len(head.lstrip())
+            first = head_line + head[:lead].count("\n")
+            functions = sum(1 for scope in stack if scope[0] == "function")
+            stack.append((kind_of(head, stack), " ".join(head.split()), first, functions))
+            head_start, head_line = at + 1, line
+
+
+def kind_of(head, stack):
+    if re.search(r"\bnamespace\b[^()]*$", head) or re.search(r'\bextern\s*""\s*$', head):
+        return "namespace"
+    if re.search(r"\b(class|struct|union|enum)\b[^()=]*$", head):
+        return "type"
+    outside = all(scope[0] in ("namespace", "type") for scope in stack)
+    return "function" if outside and "(" in head and not re.search(r"=\s*$|^\s*=", head) else "other"
+
+
+def check_lengths(path, text):
+    lines = text.count("\n")
+    if lines > FILE_LINES_MAX:
+        report(path, lines, f"{lines} lines; a file has at most {FILE_LINES_MAX}")
+    if path.suffix not in CODE:
+        return
+    for kind, head, first, last, _ in scopes(bare(text)):
+        if kind == "function" and last - first + 1 > FUNCTION_LINES_MAX:
+            name = (re.findall(r"([\w:~]+)\s*\(", head) or ["?"])[0]
+            report(path, first, f"{name} has {last - first + 1} lines; a function has at most {FUNCTION_LINES_MAX}")
+
+
+def check_includes(path, text):
+    name = str(path.relative_to(ROOT))
+    homes = [home for home in MAY_INCLUDE if name.startswith(home + "/")]
+    if not homes or name.startswith(("perf/micro/", "perf/compare/")):
+        return
+    home = max(homes, key=len)
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*["<]([^">]+)[">]', line)
+        target = match.group(1) if match else ""
+        neighbour = '"' in line and (path.parent / target).exists()
+        if not target or (target.split("/")[0] not in OURS and not neighbour):
+            continue  # nothing of ours
+        if target == "tutti/tutti.h" and name.startswith(PUBLIC_HEADER_USERS):
+            continue
+        if neighbour and "/" not in target and not home.startswith(("src", "kernels")):
+            continue
+        if not any(target.startswith(prefix) for prefix in MAY_INCLUDE[home]):
+            allowed = ", ".join(MAY_INCLUDE[home]) or "nothing of ours"
+            report(path, number, f'{home} must not include "{target}" (allowed: {allowed})')
+
+
+def check_first_line(path, text):
+    pair = re.match(r'#include "(?:[^"]*/)?(\w+)\.h"', text)  # that header has said it
+    if not (pair and path.stem in (pair.group(1), pair.group(1) + "_test")) and not text.startswith(("//", "/*")):
+        report(path, 1, "the first line says in a comment what question the file answers")
+
+
+def check_waiting(path, text):
+    for number, line in enumerate(bare(text).splitlines(), 1):
+        if SLEEP.search(line):
+            report(path, number, "wait for a condition with a limit, not for a time")
+
+
+def check_words(path, text):
+    for pattern, why in WORDS.items():
+        for match in re.finditer(pattern, text):
+            report(path, text.count("\n", 0, match.start()) + 1, f'"{match.group()}": {why}')
+
+
+def check_links(path, text):
+    for match in re.finditer(r"\]\(([^)#\s]+)[^)\s]*\)", text):
+        target = match.group(1)
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        if not (path.parent / target).exists():
+            report(path, text.count("\n", 0, match.start()) + 1, f"link to {target}, which does not exist")
+
+
+def listed_sources(paths):
+    """Patterns of all sources named in build files, relative to the root."""
+    patterns = set()
+    for path in paths:
+        if path.name != "CMakeLists.txt" and path.suffix != ".cmake":
+            continue
+        text = re.sub(r"#[^\n]*", "", text_of(path))
+        text = re.sub(r"\$\{(PROJECT_SOURCE_DIR|tutti_SOURCE_DIR)\}/", "//", text)
+        text = re.sub(r"\$\{CMAKE_CURRENT_(SOURCE|LIST)_DIR\}/", "", text)
+        for name in re.findall(r"[\w./${}+-]+\.(?:cpp|c|cc)\b", text):
+            base = ROOT if name.startswith("//") else path.parent
+            full = (base / name.lstrip("/")).resolve()
+            # ${...} stands for any word of a foreach.
+            patterns.add(re.sub(r"\\\$\\\{\w+\\\}", r"[^/]+", re.escape(str(full))))
+    return re.compile("|".join(sorted(patterns)) or "(?!)")
+
+
+def check_listed(paths):
+    listed = listed_sources(paths)
+    for path in paths:
+        top = path.relative_to(ROOT).parts[0]
+        if top in ("src", "tests", "perf", "examples", "kernels") and path.suffix in (".cpp", ".c", ".cc"):
+            if "compare" not in path.parts and not listed.fullmatch(str(path)):
+                report(path, 1, "is in no CMakeLists.txt: nobody builds it")
+
+
+def check_readme():
+    """The README's first program is the one that is built and run, and its settings are those of the docs."""
+    readme, first = ROOT / "README.md", ROOT / "examples/first.c"
+    if not readme.exists() or not first.exists():
+        report(readme, 1, "README.md and examples/first.c are a pair; one is missing")
+        return
+    blocks = re.findall(r"```c\n(.*?)```", text_of(readme), re.S)
+    if blocks[:1] != [text_of(first)]:
+        report(readme, 1, "its first ```c block is not the text of examples/first.c")
+    settings = ROOT / "docs/settings.md"
+    known = text_of(settings).splitlines() if settings.exists() else []
+    for number, line in enumerate(text_of(readme).splitlines(), 1):
+        if line.startswith("| `TUTTI_") and line not in known:
+            report(readme, number, "this row is not one of docs/settings.md")
+
+
+def main():
+    paths = files()
+    for path in paths:
+        text = text_of(path)
+        if text is None:
+            continue
+        relative = path.relative_to(ROOT)
+        if path.suffix in CODE | {".py", ".cmake"}:
+            check_lengths(path, text)
+        if path.suffix in CODE:
+            check_includes(path, text)
+            check_first_line(path, text)
+            if relative.parts[0] in ("src", "tests", "perf"):
+                check_waiting(path, text)
+        if path.suffix == ".md":
+            check_links(path, text)
+        check_words(path, text)
+    check_listed(paths)
+    check_readme()
+    print("\n".join(found) if found else f"{len(paths)} files, nothing to tidy up")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

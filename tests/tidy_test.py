@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Does tests/tidy.py find what it is for? Each rule is broken once in a small tree, and nothing else is said."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TIDY = pathlib.Path(__file__).with_name("tidy.py")
+PROGRAM = "/* The first program. */\nint main(void) { return 0; }\n"
+CLEAN = {
+    "README.md": f"```c\n{PROGRAM}```\n[docs](docs/a.md)\n",
+    "docs/a.md": "Words.\n",
+    "examples/first.c": PROGRAM,
+    "examples/CMakeLists.txt": "add_executable(first first.c)\n",
+    "src/CMakeLists.txt": "add_library(a plan/a.cpp)\nforeach(x b)\n  add_library(${x} plan/${x}_of.cpp)\nendforeach()\n",
+    "src/base/e.h": "// Errors.\n#include <vector>\n",
+    "src/plan/a.h": '// A.\n#include "base/e.h"\n',
+    "src/plan/a.cpp": '#include "plan/a.h"\n',
+    "src/plan/b_of.cpp": "// B.\nnamespace t {\nint f() { return '{' + 1'000 /* } */; }\n}\n",
+}
+LONG = "  ++x;\n" * 75
+
+
+def tidy(changes):
+    """The lines that tidy.py prints for the clean tree with `changes` applied."""
+    with tempfile.TemporaryDirectory() as tree:
+        for name, text in {**CLEAN, **changes}.items():
+            path = pathlib.Path(tree, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        run = subprocess.run([sys.executable, str(TIDY), tree], capture_output=True, text=True, check=False)
+        lines = run.stdout.splitlines() if run.returncode else []
+        return lines + run.stderr.splitlines()
+
+
+class Tidy(unittest.TestCase):
+    def one(self, name, text, expected):
+        lines = tidy({name: text})
+        self.assertEqual(len(lines), 1, lines)
+        self.assertTrue(lines[0].startswith(f"{name}:"), lines)
+        self.assertIn(expected, lines[0])
+
+    def test_says_nothing_about_a_clean_tree(self):
+        self.assertEqual(tidy({}), [])
+
+    def test_refuses_an_arrow_upwards(self):
+        self.one("src/base/e.h", '// E.\n#include "plan/a.h"\n', ':2: src/base must not include "plan/a.h"')
+
+    def test_keeps_the_public_header_at_the_boundary(self):
+        self.one("src/plan/a.h", "// A.\n#include <tutti/tutti.h>\n", "must not include")
+
+    def test_keeps_examples_outside(self):
+        lines = tidy({"examples/b.h": '// B.\n#include "base/e.h"\n'})
+        self.assertEqual(len(lines), 1, lines)
+
+    def test_counts_the_lines_of_a_file(self):
+        self.one("src/base/e.h", "// E.\n" * 501, "501 lines")
+
+    def test_counts_the_lines_of_a_function(self):
+        body = "// B.\nnamespace t {\nstruct S {\n  int g(int x) const {\n" + LONG + "    return x;\n  }\n};\n}\n"
+        self.one("src/plan/b_of.cpp", body, ":4: g has 78 lines")
+
+    def test_does_not_take_a_type_or_a_table_for_a_function(self):
+        self.assertEqual(tidy({"src/plan/b_of.cpp": "// B.\nstruct S {\n" + "  int f();\n" * 75 + "};\n"}), [])
+        self.assertEqual(tidy({"src/plan/b_of.cpp": "// B.\nconst int t[] = {\n" + "  f(1),\n" * 75 + "};\n"}), [])
+
+    def test_asks_what_a_file_is_for(self):
+        self.one("src/base/e.h", "#pragma once\n", ":1: the first line")
+
+    def test_finds_sources_that_nobody_builds(self):
+        self.one("src/plan/c.cpp", "// C.\n", "nobody builds it")
+
+    def test_finds_waiting_for_a_time(self):
+        self.one("src/plan/b_of.cpp", "// B.\nvoid f() { std::this_thread::sleep" + "_for(1s); }\n", ":2: wait for")
+        self.assertEqual(tidy({"src/plan/b_of.cpp": "// B. No sleep" + "(1).\n"}), [])
+
+    def test_finds_words_that_do_not_belong(self):
+        self.one("src/base/e.h", "// E.\n// TO" + "DO later\n", ":2: ")
+        self.one("docs/a.md", "See /wo" + "rk/x.\n", "one machine")
+
+    def test_finds_links_to_nowhere(self):
+        self.one("docs/a.md", "[b](b.md)\n", "b.md")
+
+    def test_compares_the_settings_of_the_readme(self):
+        settings = {"docs/settings.md": "| `TUTTI_A` | 1 |\n"}
+        self.assertEqual(tidy({**settings, "README.md": CLEAN["README.md"] + "| `TUTTI_A` | 1 |\n"}), [])
+        lines = tidy({**settings, "README.md": CLEAN["README.md"] + "| `TUTTI_A` | 2 |\n"})
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("not one of docs/settings.md", lines[0])
+
+    def test_compares_the_readme_with_the_first_program(self):
+        self.one("README.md", "```c\nint x;\n```\n", "not the text of examples/first.c")
+
+
+if __name__ == "__main__":
+    unittest.main()

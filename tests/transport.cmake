@@ -1,0 +1,6 @@
+# How bytes move: flags, call lines, areas, segments, descriptors, fifos; within one process and between several.
+foreach(part flag call_line rank_area segment memory_room fd_server)
+  tutti_test(${part}_test SOURCES unit/${part}_test.cpp LIBS tutti_transport LABELS unit)
+endforeach()
+tutti_test(fifo_test SOURCES contract/fifo_test.cpp LIBS tutti_transport LABELS contract)
+tutti_test(transport_test SOURCES multiprocess/transport_test.cpp LIBS tutti_transport LABELS multiprocess)

@@ -1,0 +1,190 @@
+// Every algorithm, proven for every number of ranks, and what each promises about steps and bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "plan/lower.h"
+#include "plan/verify.h"
+#include "support/shapes.h"
+
+namespace tutti {
+namespace {
+
+using testing::for_every_algorithm;
+using testing::text;
+
+int log2_up(int n) {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1)));
+}
+
+Schedule built(std::string_view name, Collective collective, int ranks, Rank root = 0) {
+  const Shape shape{.collective = collective, .ranks = ranks, .root = root};
+  const Algorithm* algorithm = find_algorithm(name, shape);
+  EXPECT_NE(algorithm, nullptr) << name << ", " << text(shape);
+  return algorithm->build(shape);
+}
+
+/// Blocks the busiest rank sends.
+int blocks_sent(const Schedule& schedule) {
+  std::vector<int> sent(static_cast<std::size_t>(schedule.ranks()));
+  for (const Transfer& t : schedule.transfers())
+    if (t.from != t.to) ++sent[static_cast<std::size_t>(t.from)];
+  return std::ranges::max(sent);
+}
+
+/// Messages the busiest rank sends in one step.
+int messages_per_step(const Schedule& schedule) {
+  std::map<std::pair<int, Rank>, std::set<Rank>> peers;
+  for (const Transfer& t : schedule.transfers())
+    if (t.from != t.to) peers[{t.step, t.from}].insert(t.to);
+  std::size_t most = 0;
+  for (const auto& [key, to] : peers) most = std::max(most, to.size());
+  return static_cast<int>(most);
+}
+
+class EveryAlgorithm : public ::testing::TestWithParam<int> {};
+
+TEST_P(EveryAlgorithm, IsRight) {
+  for_every_algorithm(GetParam(), [](const Algorithm& algorithm, const Shape& shape) {
+    const auto meaning = verify(algorithm.build(shape));
+    ASSERT_TRUE(meaning) << text(algorithm, shape) << ": " << meaning.error().text();
+    EXPECT_TRUE(meaning->same_bits) << text(algorithm, shape);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm, ::testing::Range(1, 65));
+INSTANTIATE_TEST_SUITE_P(MoreRanks, EveryAlgorithm, ::testing::Values(97, 128));
+
+TEST(Algorithms, SayTruthfullyWhatCarriesThem) {
+  for (const int ranks : {1, 2, 3, 4, 5, 8, 9, 16, 17, 33})
+    for_every_algorithm(ranks, [](const Algorithm& algorithm, const Shape& shape) {
+      const Schedule schedule = algorithm.build(shape);
+      for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo})
+        // Few ranks have so little to do that more would be possible by chance.
+        EXPECT_TRUE(serves(algorithm, shape, reach) == lowers_to(schedule, reach) ||
+                    (shape.ranks < 8 && lowers_to(schedule, reach)))
+            << text(algorithm, shape) << " by " << name(reach);
+    });
+}
+
+TEST(Algorithms, HaveNamesOfTheirOwn) {
+  std::set<std::string_view> names;
+  for (const Algorithm* algorithm : algorithms()) {
+    EXPECT_TRUE(names.insert(algorithm->name).second) << algorithm->name;
+    EXPECT_NE(algorithm->build, nullptr);
+  }
+  EXPECT_EQ(find_algorithm("ring", {.collective = Collective::all_reduce, .ranks = 3}), &algorithm::ring);
+  EXPECT_EQ(find_algorithm("ring", {.collective = Collective::scatter, .ranks = 3}), nullptr);
+  EXPECT_EQ(find_algorithm("rings", {.collective = Collective::all_reduce, .ranks = 3}), nullptr);
+}
+
+TEST(Ring, TakesItsStepsAtOptimalVolume) {
+  for (int n = 2; n <= 64; ++n) {
+    const Schedule reduced = built("ring", Collective::all_reduce, n);
+    EXPECT_EQ(reduced.steps(), 2 * (n - 1));
+    EXPECT_EQ(reduced.parts(), n);
+    EXPECT_EQ(blocks_sent(reduced), 2 * (n - 1)) << "of n-th parts";
+    EXPECT_EQ(messages_per_step(reduced), 1);
+    for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
+      const Schedule half = built("ring", collective, n);
+      EXPECT_EQ(half.steps(), n - 1);
+      EXPECT_EQ(blocks_sent(half), n - 1);
+    }
+  }
+}
+
+TEST(Circulant, TakesLogarithmicStepsAtOptimalVolume) {
+  for (int n = 2; n <= 64; ++n) {
+    const Schedule reduced = built("circulant", Collective::all_reduce, n);
+    EXPECT_EQ(reduced.steps(), 2 * log2_up(n));
+    EXPECT_EQ(blocks_sent(reduced), 2 * (n - 1)) << "of n-th parts";
+    EXPECT_EQ(messages_per_step(reduced), 1);
+    for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
+      const Schedule half = built("circulant", collective, n);
+      EXPECT_EQ(half.steps(), log2_up(n));
+      EXPECT_EQ(blocks_sent(half), n - 1);
+      EXPECT_LE(half.scratch_groups(), n / 2);
+    }
+  }
+}
+
+TEST(RecursiveDoubling, TakesLogarithmicSteps) {
+  for (int n = 2; n <= 64; ++n) {
+    const bool power = std::has_single_bit(static_cast<unsigned>(n));
+    EXPECT_EQ(built("recursive_doubling", Collective::all_reduce, n).steps(), power ? log2_up(n) : log2_up(n) - 1 + 2);
+    if (!power) continue;
+    const Schedule gather = built("recursive_doubling", Collective::all_gather, n);
+    EXPECT_EQ(gather.steps(), log2_up(n));
+    EXPECT_EQ(blocks_sent(gather), n - 1);
+  }
+}
+
+TEST(Binomial, TakesLogarithmicSteps) {
+  for (int n = 2; n <= 64; ++n)
+    for (const Collective collective :
+         {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter}) {
+      const Schedule tree = built("binomial", collective, n, n / 3);
+      EXPECT_EQ(tree.steps(), log2_up(n)) << name(collective) << n;
+      EXPECT_EQ(messages_per_step(tree), 1);
+    }
+}
+
+TEST(Binomial, SendsNoMoreThanItMust) {
+  for (int n = 2; n <= 64; ++n) {
+    EXPECT_EQ(blocks_sent(built("binomial", Collective::reduce, n, n / 3)), 1);
+    EXPECT_EQ(blocks_sent(built("binomial", Collective::scatter, n, n / 3)), n - 1);
+    EXPECT_LE(blocks_sent(built("binomial", Collective::gather, n, n / 3)), n / 2);
+  }
+}
+
+TEST(Dissemination, TakesLogarithmicStepsWithOneMessageEach) {
+  for (int n = 2; n <= 64; ++n) {
+    const Schedule barrier = built("dissemination", Collective::barrier, n);
+    EXPECT_EQ(barrier.steps(), log2_up(n));
+    EXPECT_EQ(messages_per_step(barrier), 1);
+  }
+}
+
+TEST(Pairwise, MeetsOnePartnerAtATime) {
+  for (int n = 2; n <= 64; ++n) {
+    const Schedule exchange = built("pairwise", Collective::all_to_all, n);
+    EXPECT_EQ(exchange.steps(), n - 1);
+    EXPECT_EQ(blocks_sent(exchange), n - 1);
+    EXPECT_EQ(messages_per_step(exchange), 1);
+  }
+}
+
+TEST(OneAndTwoShot, TakeOneAndTwoSteps) {
+  for (int n = 2; n <= 64; ++n) {
+    for (int i = 0; i < collective_count; ++i) EXPECT_EQ(built("one_shot", static_cast<Collective>(i), n).steps(), 1);
+    const Schedule reduced = built("two_shot", Collective::all_reduce, n);
+    EXPECT_EQ(reduced.steps(), 2);
+    EXPECT_EQ(blocks_sent(reduced), 2 * (n - 1)) << "of n-th parts";
+    EXPECT_EQ(built("two_shot", Collective::broadcast, n, n - 1).steps(), 2);
+    EXPECT_EQ(built("two_shot", Collective::reduce, n, n - 1).steps(), 2);
+  }
+}
+
+// So a call gives the same bits whether it is small, large, one in a group, or repeated through another reach.
+TEST(OneAndTwoShot, ReduceInOneOrder) {
+  for (const int n : {2, 3, 8, 17, 40}) {
+    const auto small = verify(built("one_shot", Collective::all_reduce, n));
+    const auto large = verify(built("two_shot", Collective::all_reduce, n));
+    ASSERT_TRUE(small && large);
+    EXPECT_EQ(small->order[0], large->order[0]) << n;
+  }
+}
+
+TEST(Ring, ReducesInAnotherOrderThanTwoShot) {
+  const auto one_pass = verify(built("two_shot", Collective::all_reduce, 4));
+  const auto in_pairs = verify(built("ring", Collective::all_reduce, 4));
+  ASSERT_TRUE(one_pass && in_pairs);
+  EXPECT_NE(one_pass->order[0], in_pairs->order[0]);
+}
+
+}  // namespace
+}  // namespace tutti

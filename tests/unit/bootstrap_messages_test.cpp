@@ -1,0 +1,134 @@
+// Messages survive the wire; cut, prolonged or changed ones are refused or harmless.
+#include "comm/bootstrap_messages.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "support/seeds.h"
+
+namespace tutti::bootstrap {
+namespace {
+
+constexpr std::size_t blob_max = 64;
+
+Bootstrap::Who who() {
+  return {.rank = 5,
+          .ranks = 8,
+          .settings = 0xfedc'ba98'7654'3210,
+          .settings_text = "TUTTI_ALGO=ring",
+          .version = 100,
+          .process = "pid 12 on node-b"};
+}
+
+Blob blob(int seed) {
+  return Blob(static_cast<std::size_t>(seed), static_cast<std::byte>(seed));
+}
+
+TEST(Messages, JoinSurvives) {
+  const auto read = read_join(write_join(who()));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->rank, 5);
+  EXPECT_EQ(read->ranks, 8);
+  EXPECT_EQ(read->settings, who().settings);
+  EXPECT_EQ(read->settings_text, who().settings_text);
+  EXPECT_EQ(read->version, 100);
+  EXPECT_EQ(read->process, who().process);
+}
+
+TEST(Messages, LongTextsAreCutAndFitTheBound) {
+  auto long_winded = who();
+  long_winded.settings_text.assign(100'000, 'x');
+  long_winded.process.assign(100'000, 'y');
+  const Bytes bytes = write_join(long_winded);
+  EXPECT_LE(bytes.size(), join_bytes_max);
+  EXPECT_EQ(read_join(bytes)->settings_text.size(), settings_text_bytes_max);
+  const Bytes failure = write_failure({.code = Code::remote, .what = std::string(100'000, 'z')});
+  EXPECT_LE(failure.size(), failure_bytes_max);
+  EXPECT_EQ(read_failure(failure).what.size(), words_bytes_max);
+}
+
+TEST(Messages, TextsOfPeersCannotSteerATerminal) {
+  auto evil = who();
+  evil.process = "pid 1\x1b[2J\x07\x7f\r";
+  EXPECT_EQ(read_join(write_join(evil))->process, "pid 1?[2J???");
+  EXPECT_EQ(read_failure(write_failure({.code = Code::remote, .what = "two\nlines × \x1b"})).what, "two\nlines × ?");
+}
+
+TEST(Messages, GatheredSurvives) {
+  const std::vector<Blob> blobs{blob(3), blob(0), blob(64)};
+  const Bytes bytes = write_gathered(7, blobs);
+  EXPECT_LE(bytes.size(), gathered_bytes_max(3, blob_max));
+  EXPECT_EQ(*read_gathered(bytes, 7, 3, blob_max), blobs);
+  EXPECT_FALSE(read_gathered(bytes, 6, 3, blob_max)) << "another round";
+  EXPECT_FALSE(read_gathered(bytes, 7, 2, blob_max)) << "fewer ranks";
+  EXPECT_FALSE(read_gathered(bytes, 7, 4, blob_max)) << "more ranks";
+  EXPECT_FALSE(read_gathered(bytes, 7, 3, 63)) << "a longer blob than allowed";
+}
+
+TEST(Messages, ContributionSurvives) {
+  const Bytes bytes = write_contribution(9, blob(64));
+  EXPECT_LE(bytes.size(), contribution_bytes_max(blob_max));
+  EXPECT_EQ(read_contribution(bytes, blob_max)->round, 9u);
+  EXPECT_EQ(read_contribution(bytes, blob_max)->blob, blob(64));
+  EXPECT_FALSE(read_contribution(bytes, 63));
+}
+
+TEST(Messages, FailureSurvives) {
+  const Error read = read_failure(write_failure({.code = Code::timeout, .what = "why", .peer = 3}));
+  EXPECT_EQ(read.code, Code::timeout);
+  EXPECT_EQ(read.what, "why");
+  EXPECT_EQ(read.peer, 3);
+  EXPECT_EQ(read_failure(write_failure({.code = Code::success, .what = ""})).what, "malformed failure message");
+  EXPECT_EQ(read_failure(write_failure({.code = static_cast<Code>(77), .what = ""})).code, Code::remote);
+}
+
+std::vector<Bytes> one_of_each() {
+  return {write_join(who()), write_contribution(1, blob(9)), write_gathered(1, {blob(1), blob(2)}),
+          write_failure({.code = Code::remote, .what = "words"})};
+}
+
+/// True when some message can be read from these bytes.
+bool readable(std::size_t kind, const Bytes& bytes) {
+  if (kind == 0) return static_cast<bool>(read_join(bytes));
+  if (kind == 1) return static_cast<bool>(read_contribution(bytes, blob_max));
+  if (kind == 2) return static_cast<bool>(read_gathered(bytes, 1, 2, blob_max));
+  return read_failure(bytes).what != "malformed failure message";
+}
+
+TEST(Messages, EveryCutAndEveryAdditionIsSeen) {
+  const auto all = one_of_each();
+  for (std::size_t kind = 0; kind < all.size(); ++kind) {
+    EXPECT_TRUE(readable(kind, all[kind]));
+    for (std::size_t length = 0; length < all[kind].size(); ++length)
+      EXPECT_FALSE(readable(kind, Bytes(all[kind].begin(), all[kind].begin() + static_cast<std::ptrdiff_t>(length))));
+    Bytes longer = all[kind];
+    longer.push_back(std::byte{0});
+    EXPECT_FALSE(readable(kind, longer));
+  }
+}
+
+/// What a sanitizer would object to is the failure here.
+TEST(Messages, RandomChangesAreHarmless) {
+  const auto all = one_of_each();
+  for (const std::uint64_t seed : seeds(20'000)) {
+    std::mt19937_64 random(seed);
+    const std::size_t kind = random() % all.size();
+    Bytes bytes = all[kind];
+    for (std::uint64_t changes = 1 + random() % 8; changes > 0 && !bytes.empty(); --changes) {
+      const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(random() % bytes.size());
+      switch (random() % 3) {
+        case 0: *at = static_cast<std::byte>(random()); break;
+        case 1: bytes.erase(at); break;
+        case 2: bytes.insert(at, static_cast<std::byte>(random())); break;
+      }
+    }
+    if (const auto join = read_join(bytes)) {
+      EXPECT_LE(join->settings_text.size(), settings_text_bytes_max);
+    }
+    (void)readable(kind, bytes);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::bootstrap

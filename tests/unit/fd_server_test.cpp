@@ -1,0 +1,314 @@
+// Who shows the key gets the segment; nobody else gets anything, and nobody else's noise does harm.
+#include "transport/fd_server.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/raw_client.h"
+
+namespace tutti {
+namespace {
+
+using testing::raw_connect;
+using testing::raw_listen;
+using testing::raw_send;
+
+constexpr std::int64_t ms = 1'000'000;
+constexpr std::int64_t patient_ns = 60'000 * ms;
+const std::function<bool()> never = [] { return false; };
+
+ProcessKey key_of(unsigned seed) {
+  ProcessKey key;
+  for (std::size_t i = 0; i < key.size(); ++i) key[i] = static_cast<std::byte>(seed + i);
+  return key;
+}
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+}
+
+/// A server and the thread that drives it as the service thread would.
+class Serving {
+ public:
+  Serving() {
+    auto at = table_.allocate(8192, true);
+    EXPECT_TRUE(at);
+    memory_ = *at;
+    name_ = table_.find(memory_, 1)->name;
+    auto server = FdServer::open(table_, key_of(1));
+    EXPECT_TRUE(server) << server.error().text();
+    server_ = *std::move(server);
+    thread_ = std::thread([this] { drive(); });
+  }
+  ~Serving() {
+    stop_ = true;
+    thread_.join();
+  }
+
+  const std::string& name() const { return server_->name(); }
+  SegmentName segment() const { return name_; }
+  std::byte* memory() const { return memory_; }
+  SegmentTable& table() { return table_; }
+  std::size_t handles_max() const { return handles_max_; }
+  Result<Fetched> fetch(const ProcessKey& key, SegmentName segment) const {
+    return fetch_segment(name(), key, segment, patient_ns, never);
+  }
+
+ private:
+  void drive() {
+    System& system = real_system();
+    std::vector<PollItem> items;
+    while (!stop_) {
+      items.clear();
+      const std::int64_t next_ns = server_->interests(items);
+      handles_max_ = std::max(handles_max_.load(), items.size());
+      system.poll(items, std::clamp<std::int64_t>(next_ns - system.now_ns(), 0, 20 * ms));
+      EXPECT_TRUE(server_->advance());
+    }
+  }
+
+  SegmentTable table_;
+  std::byte* memory_ = nullptr;
+  SegmentName name_;
+  std::unique_ptr<FdServer> server_;
+  std::atomic<bool> stop_ = false;
+  std::atomic<std::size_t> handles_max_ = 0;
+  std::thread thread_;
+};
+
+TEST(FdServer, GivesTheSegmentToWhoeverShowsTheKey) {
+  Serving serving;
+  auto fetched = serving.fetch(key_of(1), serving.segment());
+  ASSERT_TRUE(fetched) << fetched.error().text();
+  EXPECT_EQ(fetched->segment.bytes, 8192u);
+  EXPECT_EQ(fetched->pid, ::getpid());
+  auto mapping = Mapping::shared(fetched->segment.fd.get(), fetched->segment.bytes);
+  ASSERT_TRUE(mapping);
+  mapping->data()[17] = std::byte{0x5a};
+  EXPECT_EQ(serving.memory()[17], std::byte{0x5a});
+}
+
+TEST(FdServer, RefusesEveryWrongKey) {
+  Serving serving;
+  for (std::size_t wrong = 0; wrong < sizeof(ProcessKey); ++wrong) {
+    ProcessKey key = key_of(1);
+    key[wrong] ^= std::byte{0x10};
+    const auto fetched = serving.fetch(key, serving.segment());
+    ASSERT_FALSE(fetched);
+    EXPECT_EQ(fetched.error().code, Code::remote);
+    EXPECT_NE(fetched.error().what.find("refused"), std::string::npos);
+  }
+}
+
+TEST(FdServer, KnowsOnlySegmentsThatLive) {
+  Serving serving;
+  const SegmentName name = serving.segment();
+  for (const SegmentName other : {SegmentName{}, SegmentName{name.id, 1}, SegmentName{name.id + 1, 0}}) {
+    const auto fetched = serving.fetch(key_of(1), other);
+    ASSERT_FALSE(fetched);
+    EXPECT_EQ(fetched.error().code, Code::remote);
+  }
+  ASSERT_TRUE(serving.table().move_aside(serving.memory()));
+  EXPECT_FALSE(serving.fetch(key_of(1), name));
+  EXPECT_TRUE(serving.fetch(key_of(1), {name.id, 1}));
+}
+
+TEST(FdServer, HasANameThatNobodyGuessesAndNoFile) {
+  SegmentTable table;
+  auto one = FdServer::open(table, key_of(1));
+  auto two = FdServer::open(table, key_of(1));
+  ASSERT_TRUE(one && two);
+  EXPECT_NE((*one)->name(), (*two)->name());
+  EXPECT_GE((*one)->name().size(), 32u);
+  EXPECT_FALSE(std::filesystem::exists((*one)->name()));
+}
+
+TEST(FdServer, ServesManyAtOnce) {
+  Serving serving;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 25; ++i) {
+        const auto fetched = serving.fetch(key_of(1), serving.segment());
+        ASSERT_TRUE(fetched) << fetched.error().text();
+      }
+    });
+  for (auto& thread : threads) thread.join();
+}
+
+std::string garbage(std::mt19937& random) {
+  std::string bytes(1 + random() % 200, '\0');
+  for (char& c : bytes) c = static_cast<char>(random());
+  return bytes;
+}
+
+TEST(FdServer, IsUnharmedByGarbage) {
+  Serving serving;
+  const auto before = open_descriptors();
+  std::atomic<bool> stop = false;
+  std::thread attacker([&] {
+    std::mt19937 random(3);
+    while (!stop) {
+      const UniqueFd fd = raw_connect(serving.name());
+      if (!fd) continue;
+      if (random() % 8 == 0) continue;  // hangs up at once
+      (void)raw_send(fd, garbage(random));
+      FdRequest request{.magic = random() % 2 == 0 ? FdRequest::magic_value : random(), .key = key_of(random())};
+      (void)raw_send(fd, {reinterpret_cast<const char*>(&request), sizeof request});
+    }
+  });
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(serving.fetch(key_of(1), serving.segment()));
+  stop = true;
+  attacker.join();
+  while (open_descriptors() > before) std::this_thread::yield();  // the server drops what the attacker left
+}
+
+TEST(FdServer, HoldsFewSilentClientsAndNotForLong) {
+  Serving serving;
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 200; ++i) {
+    silent.push_back(raw_connect(serving.name()));
+    ASSERT_TRUE(silent.back());
+  }
+  EXPECT_TRUE(serving.fetch(key_of(1), serving.segment()));
+  EXPECT_LE(serving.handles_max(), 65u);  // the listener and 64
+  for (const auto& fd : silent) {
+    char byte;
+    EXPECT_EQ(::recv(fd.get(), &byte, 1, 0), 0) << "each is dropped, without an answer";
+  }
+}
+
+TEST(FdServer, DropsDescriptorsThatClientsSend) {
+  Serving serving;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  {
+    const UniqueFd fd = raw_connect(serving.name());
+    FdRequest request{.key = key_of(2)};
+    iovec bytes{&request, sizeof request};
+    alignas(cmsghdr) std::byte control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int sent = writing.get();
+    std::memcpy(CMSG_DATA(header), &sent, sizeof sent);
+    ASSERT_EQ(::sendmsg(fd.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof request));
+    FdReply reply;
+    ASSERT_EQ(::recv(fd.get(), &reply, sizeof reply, 0), static_cast<ssize_t>(sizeof reply));
+    EXPECT_EQ(reply.status, FdStatus::refused);
+  }
+  writing.reset();
+  char byte;
+  EXPECT_EQ(::read(reading.get(), &byte, 1), 0) << "somebody still holds the other end";
+}
+
+// ---- The asking side ----
+
+TEST(FetchSegment, SaysThatNobodyServes) {
+  const auto fetched = fetch_segment("tutti-nobody-has-this-name", key_of(1), {.id = 1}, patient_ns, never);
+  ASSERT_FALSE(fetched);
+  EXPECT_EQ(fetched.error().code, Code::remote);
+}
+
+TEST(FetchSegment, RefusesNamesThatCannotBe) {
+  for (const std::string& name : {std::string(), std::string(108, 'x'), std::string(100'000, 'x')})
+    EXPECT_EQ(fetch_segment(name, key_of(1), {.id = 1}, patient_ns, never).error().code, Code::remote);
+}
+
+TEST(FetchSegment, WaitsOnlyAsLongAsItMay) {
+  const UniqueFd mute = raw_listen("tutti-test-mute-" + std::to_string(::getpid()));
+  const auto fetched =
+      fetch_segment("tutti-test-mute-" + std::to_string(::getpid()), key_of(1), {.id = 1}, 60 * ms, never);
+  ASSERT_FALSE(fetched);
+  EXPECT_EQ(fetched.error().code, Code::timeout);
+}
+
+TEST(FetchSegment, EndsWhenItIsGivenUp) {
+  const std::string name = "tutti-test-given-up-" + std::to_string(::getpid());
+  const UniqueFd mute = raw_listen(name);
+  int asked = 0;
+  const auto fetched = fetch_segment(name, key_of(1), {.id = 1}, INT64_MAX, [&asked] { return ++asked == 3; });
+  ASSERT_FALSE(fetched);
+  EXPECT_EQ(fetched.error().code, Code::remote);
+  EXPECT_EQ(asked, 3);
+}
+
+/// Answers one request with whatever `bytes` and as many descriptors as asked for.
+void answer_once(const UniqueFd& listener, std::string_view bytes, int descriptors) {
+  const UniqueFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  FdRequest request;
+  EXPECT_EQ(::recv(client.get(), &request, sizeof request, 0), static_cast<ssize_t>(sizeof request));
+  iovec data{const_cast<char*>(bytes.data()), bytes.size()};
+  const UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC));
+  const std::vector<int> fds(descriptors, fd.get());
+  alignas(cmsghdr) std::byte control[CMSG_SPACE(16 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  if (descriptors > 0) {
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
+  }
+  EXPECT_EQ(::sendmsg(client.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+}
+
+TEST(FetchSegment, BelievesNoHostileServerAndKeepsNothingOfIt) {
+  const std::string name = "tutti-test-hostile-" + std::to_string(::getpid());
+  const auto before = open_descriptors();
+  {
+    const UniqueFd listener = raw_listen(name);
+    const FdReply granted{.status = FdStatus::granted, .bytes = 4096};
+    const FdReply odd{.status = static_cast<FdStatus>(99), .bytes = 4096};
+    const std::string_view good(reinterpret_cast<const char*>(&granted), sizeof granted);
+    const std::string_view strange(reinterpret_cast<const char*>(&odd), sizeof odd);
+    for (const auto& [bytes, descriptors] :
+         {std::pair(good, 0), std::pair(good, 2), std::pair(good, 16), std::pair(strange, 1)}) {
+      std::thread server([&] { answer_once(listener, bytes, descriptors); });
+      const auto fetched = fetch_segment(name, key_of(1), {.id = 1}, patient_ns, never);
+      server.join();
+      ASSERT_FALSE(fetched);
+      EXPECT_EQ(fetched.error().code, Code::remote);
+    }
+    // What is no reply at all is as good as none: it asks again.
+    const std::string longer = std::string(good) + "x";
+    const std::string other(sizeof granted, 'x');
+    for (const std::string& bytes : {std::string("short"), longer, other}) {
+      std::thread server([&] {
+        answer_once(listener, bytes, 3);
+        answer_once(listener, good, 1);
+      });
+      const auto fetched = fetch_segment(name, key_of(1), {.id = 1}, patient_ns, never);
+      server.join();
+      EXPECT_TRUE(fetched) << fetched.error().text();
+    }
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,97 @@
+// Which algorithm a call uses, whatever its shape and whatever the user wishes.
+#include "algorithms/select.h"
+
+#include <gtest/gtest.h>
+
+#include "plan/lower.h"
+#include "support/shapes.h"
+
+namespace tutti {
+namespace {
+
+using testing::shapes;
+using testing::text;
+
+constexpr Reach reaches[] = {Reach::line, Reach::window, Reach::pull, Reach::fifo};
+constexpr std::size_t sizes[] = {0, 8, 4096, 1 << 14, 1 << 16, 1 << 20, std::size_t{1} << 30};
+
+std::string_view chosen(Collective collective, int ranks, Reach reach, std::size_t bytes, std::string_view forced) {
+  return select({.collective = collective, .ranks = ranks}, reach, bytes, forced)->name;
+}
+
+TEST(Select, AlwaysGivesWhatLowers) {
+  for (const int ranks : {1, 2, 3, 4, 7, 16, 17, 40})
+    for (const Shape& shape : shapes(ranks))
+      for (const Reach reach : reaches)
+        for (const std::string_view forced :
+             {"", "ring", "one_shot", "two_shot", "circulant", "binomial", "^one_shot", "^one_shot,two_shot"}) {
+          const Algorithm* before = nullptr;
+          for (const std::size_t bytes : sizes) {
+            const Algorithm* algorithm = select(shape, reach, bytes, forced);
+            ASSERT_NE(algorithm, nullptr);
+            ASSERT_TRUE(algorithm->supports(shape)) << text(*algorithm, shape);
+            ASSERT_TRUE(algorithm == before || lowers_to(algorithm->build(shape), reach))
+                << text(*algorithm, shape) << " by " << name(reach) << ", forced " << forced;
+            before = algorithm;
+          }
+        }
+}
+
+TEST(Select, FollowsTheWish) {
+  constexpr auto all_reduce = Collective::all_reduce;
+  const std::string_view free = chosen(all_reduce, 6, Reach::fifo, 8, "");
+  EXPECT_NE(free, "ring");
+  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "ring"), "ring");
+  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "Ring"), "ring");
+  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "allreduce:ring"), "ring");
+  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "all_reduce:ring"), "ring");
+  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "AllReduce: ring ; broadcast:^tree"), "ring");
+  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "allgather:ring"), free);
+  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "allreduce:circulant;ring"), "circulant") << "the special one wins";
+  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "ring;allreduce:circulant"), "circulant");
+  EXPECT_EQ(chosen(Collective::all_gather, 6, Reach::fifo, 8, "allreduce:circulant;ring"), "ring");
+}
+
+TEST(Select, LeavesOutWhatIsUnwanted) {
+  const std::string_view tree = chosen(Collective::broadcast, 6, Reach::fifo, 8, "");
+  EXPECT_EQ(tree, "binomial");
+  EXPECT_NE(chosen(Collective::broadcast, 6, Reach::fifo, 8, "^binomial"), tree);
+  EXPECT_NE(chosen(Collective::broadcast, 6, Reach::fifo, 8, "broadcast:^tree"), tree);
+  EXPECT_EQ(chosen(Collective::broadcast, 6, Reach::fifo, 8, "^one_shot,binomial"), "two_shot");
+}
+
+TEST(Select, PassesOverWhatCannotServe) {
+  for (const std::string_view forced : {"ring", "barrier:ring", "^dissemination,one_shot", "no such thing"})
+    EXPECT_EQ(chosen(Collective::barrier, 6, Reach::fifo, 0, forced), "dissemination") << forced;
+  EXPECT_EQ(chosen(Collective::all_reduce, 6, Reach::line, 8, "ring"), "one_shot");
+  EXPECT_EQ(chosen(Collective::all_reduce, 1, Reach::window, 8, "ring"), "local");
+}
+
+TEST(AlgoSetting, AcceptsWhatItDocuments) {
+  for (const std::string_view good :
+       {"", "ring", "Ring,tree", "allreduce:ring;broadcast:^tree", "all_reduce : two_shot", "^one_shot", "ring;",
+        "reduce_scatter:circulant;ReduceScatter:ring", "OneShot"})
+    EXPECT_TRUE(check_algo_setting(good)) << good << ": " << check_algo_setting(good).error().text();
+}
+
+TEST(AlgoSetting, NamesTheWordItDoesNotKnowAndTheNearest) {
+  const auto error_of = [](std::string_view bad) {
+    const auto checked = check_algo_setting(bad);
+    EXPECT_FALSE(checked) << bad;
+    if (checked) return Error{.what = ""};
+    EXPECT_EQ(checked.error().code, Code::invalid_argument);
+    return checked.error();
+  };
+  EXPECT_EQ(error_of("rnig").what, "TUTTI_ALGO: unknown algorithm \"rnig\", did you mean \"ring\"?");
+  EXPECT_EQ(error_of("ring;alreduce:ring").what,
+            "TUTTI_ALGO: unknown collective \"alreduce\", did you mean \"all_reduce\"?");
+  EXPECT_EQ(error_of("broadcast:^binominal").what,
+            "TUTTI_ALGO: unknown algorithm \"binominal\", did you mean \"binomial\"?");
+  EXPECT_EQ(error_of("broadcast:").what, "TUTTI_ALGO: \"broadcast:\" names no algorithm");
+  EXPECT_EQ(error_of("broadcast:^").what, "TUTTI_ALGO: \"broadcast:^\" names no algorithm");
+  error_of(",");
+  error_of("a:b:c");
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,216 @@
+// The proof refuses wrong schedules, and says where.
+#include "plan/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "base/limits.h"
+
+namespace tutti {
+namespace {
+
+constexpr Ref in(int block) {
+  return {Buffer::input, block};
+}
+constexpr Ref out(int block) {
+  return {Buffer::output, block};
+}
+constexpr Ref tmp(int block) {
+  return {Buffer::scratch, block};
+}
+
+Shape pair_of(Collective collective) {
+  return {.collective = collective, .ranks = 2};
+}
+
+void expect_refused(const Schedule& schedule, Rank peer, std::string_view part_of_text) {
+  const auto meaning = verify(schedule);
+  ASSERT_FALSE(meaning) << "should be refused: " << part_of_text;
+  EXPECT_EQ(meaning.error().code, Code::internal);
+  EXPECT_EQ(meaning.error().peer, peer) << meaning.error().text();
+  EXPECT_NE(meaning.error().what.find(part_of_text), std::string::npos) << meaning.error().what;
+}
+
+/// Both ranks' inputs into the output of `to`.
+void add_both(Schedule& schedule, Rank to) {
+  schedule.reduce(0, in(0), to, out(0), 0);
+  schedule.reduce(1, in(0), to, out(0), 1);
+}
+
+TEST(Verify, AcceptsWhatIsRight) {
+  Schedule schedule(pair_of(Collective::all_reduce), 1);
+  add_both(schedule, 0);
+  add_both(schedule, 1);
+  const auto meaning = verify(schedule);
+  ASSERT_TRUE(meaning) << meaning.error().text();
+  EXPECT_TRUE(meaning->same_bits);
+  EXPECT_EQ(meaning->order.size(), 1u);
+}
+
+TEST(Verify, RefusesAMissingContribution) {
+  Schedule schedule(pair_of(Collective::all_reduce), 1);
+  add_both(schedule, 0);
+  schedule.reduce(0, in(0), 1, out(0), 0);
+  expect_refused(schedule, 1, "output block 0 ends wrong");
+}
+
+TEST(Verify, RefusesAnOutputThatIsNeverWritten) {
+  Schedule schedule(pair_of(Collective::all_gather), 1);
+  schedule.copy(0, in(0), 0, out(0));
+  schedule.copy(1, in(0), 0, out(1));
+  schedule.copy(1, in(0), 1, out(1));
+  expect_refused(schedule, 1, "output block 0 ends wrong");
+}
+
+TEST(Verify, RefusesAContributionThatCountsTwice) {
+  Schedule schedule(pair_of(Collective::all_reduce), 1);
+  add_both(schedule, 0);
+  add_both(schedule, 1);
+  schedule.next_step();
+  schedule.reduce(0, out(0), 1, out(0), 0);
+  schedule.reduce(1, out(0), 1, out(0), 1);
+  expect_refused(schedule, 1, "counts a contribution twice");
+}
+
+TEST(Verify, RefusesAMixtureOfBlocks) {
+  Schedule schedule(pair_of(Collective::reduce_scatter), 1);
+  schedule.reduce(0, in(0), 0, out(0), 0);
+  schedule.reduce(1, in(1), 0, out(0), 1);
+  expect_refused(schedule, 0, "mixes blocks");
+}
+
+TEST(Verify, RefusesBlocksInTheWrongPlace) {
+  Schedule schedule(pair_of(Collective::all_to_all), 1);
+  for (const Rank from : {0, 1})
+    for (const Rank to : {0, 1}) schedule.copy(from, in(to), to, out(1 - from));
+  expect_refused(schedule, 0, "output block 0 ends wrong");
+}
+
+TEST(Verify, RefusesToReadWhatIsNotWritten) {
+  Schedule schedule(pair_of(Collective::all_gather), 1);
+  schedule.copy(0, in(0), 0, tmp(0));
+  schedule.copy(0, tmp(0), 1, out(0));
+  expect_refused(schedule, 0, "scratch block 0 is read before");
+}
+
+TEST(Verify, ReadsWhatTheStepBeganWith) {
+  Schedule schedule(pair_of(Collective::all_reduce), 1);
+  add_both(schedule, 0);
+  schedule.copy(0, out(0), 1, out(0));
+  expect_refused(schedule, 0, "output block 0 is read before");
+}
+
+TEST(Verify, RefusesTwoWritesOfOneBlock) {
+  Schedule copies(pair_of(Collective::broadcast), 1);
+  copies.copy(0, in(0), 0, out(0));
+  copies.copy(0, in(0), 1, out(0));
+  copies.copy(0, in(0), 1, out(0));
+  expect_refused(copies, 1, "is written twice in one step");
+
+  Schedule mixed(pair_of(Collective::all_reduce), 1);
+  add_both(mixed, 0);
+  mixed.copy(1, in(0), 0, out(0));
+  expect_refused(mixed, 0, "is written twice in one step");
+}
+
+TEST(Verify, RefusesAnUndecidedOrder) {
+  Schedule schedule(pair_of(Collective::all_reduce), 1);
+  schedule.reduce(0, in(0), 0, out(0), 5);
+  schedule.reduce(1, in(0), 0, out(0), 5);
+  expect_refused(schedule, 0, "have order 5");
+}
+
+TEST(Verify, RefusesRefsOutsideTheirBuffers) {
+  const auto refused = [](Collective collective, Ref src, Ref dst, int parts, Rank peer, std::string_view what) {
+    Schedule schedule({.collective = collective, .ranks = 2, .root = 0}, parts);
+    schedule.copy(0, src, 1, dst);
+    expect_refused(schedule, peer, what);
+  };
+  refused(Collective::all_gather, in(1), out(0), 1, 1, "rank 0 has no input block 1");
+  refused(Collective::all_gather, in(-1), out(0), 1, 1, "rank 0 has no input block -1");
+  refused(Collective::all_gather, in(0), out(2), 1, 1, "rank 1 has no output block 2");
+  refused(Collective::gather, in(0), out(0), 1, 1, "rank 1 has no output block 0");
+  refused(Collective::all_gather, in(0), in(0), 1, 1, "input block 0 is written");
+  refused(Collective::all_gather, in(0), out(1), 2, 1, "blocks of two parts");
+}
+
+TEST(Verify, RefusesAReductionWhereNothingIsReduced) {
+  Schedule schedule(pair_of(Collective::broadcast), 1);
+  schedule.reduce(0, in(0), 1, out(0), 0);
+  expect_refused(schedule, 1, "broadcast reduces");
+}
+
+TEST(Verify, RefusesToReadAnInputThatIsOverwrittenInPlace) {
+  Schedule schedule(pair_of(Collective::all_reduce), 1);
+  add_both(schedule, 0);
+  schedule.next_step();
+  schedule.reduce(0, in(0), 1, out(0), 0);
+  schedule.reduce(1, in(0), 1, out(0), 1);
+  expect_refused(schedule, 0, "input block 0 is read after its place was written");
+}
+
+TEST(Verify, LetsAGatheredBlockBeReadFromItsInputToo) {
+  Schedule schedule(pair_of(Collective::all_gather), 1);
+  for (const Rank rank : {0, 1}) schedule.copy(rank, in(0), rank, out(rank));
+  schedule.next_step();
+  for (const Rank rank : {0, 1}) schedule.copy(rank, in(0), 1 - rank, out(rank));
+  EXPECT_TRUE(verify(schedule));
+}
+
+std::uint64_t order_of(int ranks, const std::function<void(Schedule&)>& write) {
+  Schedule schedule({.collective = Collective::reduce, .ranks = ranks}, 1);
+  write(schedule);
+  const auto meaning = verify(schedule);
+  EXPECT_TRUE(meaning) << meaning.error().text();
+  return meaning ? meaning->order[0] : 0;
+}
+
+/// Rank 0 reduces all inputs, in one step or in steps of `at_once` further ones.
+std::uint64_t order_in_passes(int ranks, int first_pass, int at_once) {
+  return order_of(ranks, [&](Schedule& schedule) {
+    for (int next = 0; next < ranks; schedule.next_step()) {
+      const int end = std::min(ranks, next + (next == 0 ? first_pass : at_once));
+      if (next > 0) schedule.reduce(0, out(0), 0, out(0), -1);
+      for (; next < end; ++next) schedule.reduce(next, in(0), 0, out(0), next);
+    }
+  });
+}
+
+TEST(Order, TellsGroupingsApart) {
+  EXPECT_EQ(order_in_passes(4, 4, 1), order_in_passes(4, 4, 2));
+  EXPECT_NE(order_in_passes(4, 4, 1), order_in_passes(4, 2, 1)) << "in one pass, and in three";
+  EXPECT_NE(order_in_passes(4, 2, 2), order_in_passes(4, 2, 1));
+}
+
+TEST(Order, TellsOperandsApart) {
+  const auto in_order = [](int first, int second) {
+    return order_of(2, [&](Schedule& schedule) {
+      schedule.reduce(0, in(0), 0, out(0), first);
+      schedule.reduce(1, in(0), 0, out(0), second);
+    });
+  };
+  EXPECT_EQ(in_order(0, 1), in_order(-7, 20));
+  EXPECT_NE(in_order(0, 1), in_order(1, 0));
+}
+
+TEST(Order, OfALongReductionIsThatOfAChainOfPasses) {
+  constexpr int most = limits::sources_max;
+  EXPECT_EQ(order_in_passes(40, 40, 0), order_in_passes(40, most, most - 1));
+  EXPECT_NE(order_in_passes(40, 40, 0), order_in_passes(40, most, most - 2));
+  EXPECT_EQ(order_in_passes(most, most, 0), order_in_passes(most, most, 1));
+}
+
+TEST(Order, SaysWhenRanksComputeDifferentBits) {
+  Schedule schedule(pair_of(Collective::all_reduce), 1);
+  add_both(schedule, 0);
+  schedule.reduce(0, in(0), 1, out(0), 1);
+  schedule.reduce(1, in(0), 1, out(0), 0);
+  const auto meaning = verify(schedule);
+  ASSERT_TRUE(meaning);
+  EXPECT_FALSE(meaning->same_bits);
+}
+
+}  // namespace
+}  // namespace tutti
