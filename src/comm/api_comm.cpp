@@ -116,6 +116,8 @@ tuttiResult_t ask(tuttiComm_t comm, Value* value, const char* name, auto&& get) 
 }  // namespace
 }  // namespace tutti::api
 
+static_assert(tutti::library_version == TUTTI_VERSION);
+
 using namespace tutti;       // NOLINT: the definitions below are the C functions of tutti.h
 using namespace tutti::api;  // NOLINT
 

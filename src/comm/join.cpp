@@ -25,7 +25,8 @@ Bootstrap::Who who_of(const Process& process, const JoinOptions& options) {
   return {.rank = options.rank,
           .ranks = options.ranks,
           .settings = process.config.shared_hash() + deterministic,
-          .settings_text = process.config.shared_text() + (deterministic ? " deterministic=1" : "")};
+          .settings_text = process.config.shared_text() + (deterministic ? " deterministic=1" : ""),
+          .version = library_version};
 }
 
 /// Whether `pid`'s memory can be read: tried on a word whose value is known. Never changes who may trace whom.

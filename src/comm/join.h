@@ -10,6 +10,9 @@
 
 namespace tutti {
 
+/// TUTTI_VERSION, which the layers below the C API do not see: ranks of different ones do not join.
+inline constexpr int library_version = 100;
+
 struct JoinOptions {
   Rank rank = 0;
   int ranks = 1;

@@ -1,5 +1,6 @@
 // How ranks started by a launcher come to share one id: a secret of the user's, or a socket that the kernel vouches
 // for.
+#include <netdb.h>
 #include <openssl/evp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -145,6 +146,24 @@ Result<std::string> secret_text(const Process& process) {
   return text;
 }
 
+/// Launchers name hosts, sockets know numbers. Every rank asks the resolver for itself: hosts need not agree on names.
+Result<SocketAddress> resolved(const SocketAddress& named) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int status = ::getaddrinfo(named.host.c_str(), nullptr, &hints, &found);
+  char numeric[NI_MAXHOST];
+  if (status == 0) {
+    const int named_back =
+        ::getnameinfo(found->ai_addr, found->ai_addrlen, numeric, sizeof numeric, nullptr, 0, NI_NUMERICHOST);
+    ::freeaddrinfo(found);
+    if (named_back == 0) return SocketAddress{.host = numeric, .port = named.port};
+  }
+  return Error{
+      .code = Code::invalid_argument,
+      .what = fmt::format("the host \"{}\" of rank 0 is unknown here: {}", named.host, ::gai_strerror(status))};
+}
+
 }  // namespace
 
 Result<UniqueId> agree_on_id(Process& process, const LaunchInfo& launch, int nth) {
@@ -162,7 +181,9 @@ Result<UniqueId> agree_on_id(Process& process, const LaunchInfo& launch, int nth
     return std::move(long_enough).error().during("TUTTI_COMM_SECRET");
   auto secret = secret_from_text(fmt::format("tutti secret {} {}", nth, *text));
   if (!secret) return std::move(secret).error();
-  const UniqueId id{.root = *launch.root, .secret = *secret};
+  auto root = resolved(*launch.root);
+  if (!root) return std::move(root).error();
+  const UniqueId id{.root = *std::move(root), .secret = *secret};
   if (launch.rank != 0) return id;
   return open_root(process, id.root, id.secret);
 }

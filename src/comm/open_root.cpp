@@ -7,6 +7,7 @@ namespace tutti {
 Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secret& secret) {
   BootstrapLimits limits;
   limits.init_ms = process.config.integer("TUTTI_INIT_TIMEOUT_MS");
+  limits.missing_report_ms = process.config.integer("TUTTI_STALL_REPORT_MS");
   auto root = BootstrapRoot::open(process.system, at, secret, limits,
                                   [&process](const std::string& line) { process.log.warn("init", "{}", line); });
   if (!root) return std::move(root).error().during("open the meeting point of a communicator");

@@ -12,24 +12,6 @@
 namespace tutti {
 namespace {
 
-LogLevel level_of(const std::string& text) {
-  if (text == "VERSION") return LogLevel::version;
-  if (text == "WARN") return LogLevel::warn;
-  if (text == "INFO") return LogLevel::info;
-  if (text == "TRACE") return LogLevel::trace;
-  return LogLevel::none;
-}
-
-unsigned topics_of(const std::string& text) {
-  static constexpr std::pair<std::string_view, LogTopic> known[] = {
-      {"INIT", LogTopic::init}, {"TOPO", LogTopic::topo}, {"NET", LogTopic::net},    {"COLL", LogTopic::coll},
-      {"TUNE", LogTopic::tune}, {"ENV", LogTopic::env},   {"ALLOC", LogTopic::alloc}};
-  unsigned topics = 0;
-  for (const auto& [word, topic] : known)
-    if (text.find(word) != std::string::npos) topics |= static_cast<unsigned>(topic);
-  return topics == 0 ? static_cast<unsigned>(LogTopic::all) : topics;
-}
-
 /// A page that a fork wipes: the child sees zero where the parent wrote one. Costs one load per look, no system call.
 const volatile unsigned char* fork_mark() {
   const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -66,16 +48,13 @@ Result<Process*> Process::get() {
 }
 
 Process::Process(System& system_in, Config config_in, Service::Mode mode)
-    : system(system_in),
-      config(std::move(config_in)),
-      log(level_of(config.text("TUTTI_DEBUG")), topics_of(config.text("TUTTI_DEBUG_SUBSYS")),
-          config.text("TUTTI_DEBUG_FILE")),
-      service(system_in, mode) {
+    : system(system_in), config(std::move(config_in)), log(config), service(system_in, mode) {
   char name[256] = "localhost";
   ::gethostname(name, sizeof name - 1);
   host = name;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
   for (const auto& warning : config.warnings()) log.warn("settings", "{}", warning);
+  for (const auto& setting : config.set_by_user()) log.info(LogTopic::env, "settings", "{}", setting);
 }
 
 Result<void> Process::identify() {

@@ -132,6 +132,13 @@ TEST(Environment, OwnVariablesWithAddressAndSecret) {
   expect_works(all);
 }
 
+/// Any name that the resolver knows will do; this one it knows everywhere.
+TEST(Environment, HostsMayBeNames) {
+  const std::string at = "TUTTI_COMM_ID=127.1:" + number(free_ports());
+  const std::string secret = "TUTTI_COMM_SECRET=correct horse battery";
+  expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=2", at, secret}, {"TUTTI_RANK=1", "TUTTI_NRANKS=2", at, secret}});
+}
+
 TEST(Environment, OwnVariablesWithAddressAlone) {
   const std::string at = "TUTTI_COMM_ID=localhost:" + number(free_ports());
   expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=2", at}, {"TUTTI_RANK=1", "TUTTI_NRANKS=2", at}});
@@ -186,6 +193,9 @@ TEST(Environment, MistakesAreNamed) {
   expect_refused({"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_COMM_SECRET=something long enough"}, "TUTTI_COMM_ID");
   expect_refused({"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_COMM_ID=127.0.0.1:9", "TUTTI_COMM_SECRET=short"},
                  "TUTTI_COMM_SECRET: the secret has 5");
+  expect_refused(
+      {"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_COMM_ID=no..such..host:9", "TUTTI_COMM_SECRET=something long enough"},
+      "no..such..host");
 }
 
 TEST(Environment, AnotherSecretIsKeptOut) {
