@@ -12,6 +12,22 @@ foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduc
   perf_test(${collective} ${collective} --procs 2 -b 8 -e 1M -f 8 ${quick})
   perf_test(${collective}_types ${collective} --procs 3 -b 40 -e 40K -d all -o all -r all -f 32 ${quick} --verify)
 endforeach()
+
+# Every type, operator and root over many numbers of ranks, and the sizes people measure.
+set(sweep -n 1 -w 0 -c 1 -T 1500)
+foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduce gather scatter sendrecv)
+  set(added)
+  foreach(ranks 1 2 3 5 7 8)
+    perf_test(${collective}_sweep_${ranks} ${collective} --procs ${ranks} -d all -o all -r all -b 8 -e 16M -f 16 ${sweep})
+    list(APPEND added perf_${collective}_sweep_${ranks})
+  endforeach()
+  perf_test(${collective}_sweep_threads ${collective} -t 4 -d all -o all -r all -b 8 -e 16M -f 16 ${sweep})
+  perf_test(${collective}_sweep_large ${collective} --procs 2 -b 8 -e 256M -f 4 ${sweep})
+  perf_test(${collective}_sweep_large_threads ${collective} -t 4 -b 8 -e 256M -f 4 ${sweep})
+  list(APPEND added perf_${collective}_sweep_threads perf_${collective}_sweep_large perf_${collective}_sweep_large_threads)
+  set_tests_properties(${added} PROPERTIES LABELS slow TIMEOUT 1800)
+endforeach()
+
 perf_test(threads all_reduce -t 3 -b 8 -e 64K -f 8 ${quick})
 perf_test(threads_and_processes all_gather --procs 2 -t 2 -p 1 -b 8 -e 64K -f 8 ${quick})
 perf_test(stream all_reduce --procs 2 -z 0 -m 3 -b 8 -e 64K -f 8 ${quick})
