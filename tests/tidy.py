@@ -6,6 +6,7 @@ The tables below are the house rules of docs/architecture.md; change both in one
 """
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -48,13 +49,15 @@ def report(path, line, what):
 
 
 def files():
-    """Tracked files and new ones that git does not ignore; outside a git checkout, all but build trees."""
-    git = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(git, capture_output=True, check=False)
-    if listed.returncode == 0 and listed.stdout:
-        paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    """Tracked files and new ones that git does not ignore; without git or a checkout, all but build trees and .git."""
+    listed = b""
+    if shutil.which("git"):
+        git = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(git, capture_output=True, check=False).stdout
+    if listed:
+        paths = [ROOT / name for name in listed.decode().split("\0") if name]
     else:
-        paths = [path for path in ROOT.rglob("*") if "build" not in path.relative_to(ROOT).parts[:1]]
+        paths = [path for path in ROOT.rglob("*") if path.relative_to(ROOT).parts[0] not in ("build", ".git")]
     return sorted(path for path in paths if path.is_file())
 
 
