@@ -47,10 +47,9 @@ std::size_t CollectiveCall::input_bytes_max() const {
   return groups_in(request_, ranks, rooted(request_.collective) ? request_.root : 0) * request_.group_bytes();
 }
 
-bool CollectiveCall::small() const {
-  const auto& forced = communicator_.process().config.text("TUTTI_TRANSPORT");
+bool CollectiveCall::fits_lines() const {
   if (request_.collective == Collective::barrier || request_.count == 0) return true;
-  return forced == "auto" && input_bytes_max() <= communicator_.lines().payload_bytes();
+  return !communicator_.forced_reach() && input_bytes_max_ <= communicator_.lines().payload_bytes();
 }
 
 /// Whether a small call would write block by block as lines come: then it waits for all of them, so that a mismatch
@@ -71,6 +70,9 @@ Result<Progress> CollectiveCall::enter() {
   if (sequence_ == 0) {
     sequence_ = communicator_.next_sequence();
     shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
+    input_bytes_max_ = input_bytes_max();
+    small_ = fits_lines();
+    gathers_ = !small_ || compares_first();
     if (auto staged = stage_input(); !staged) return std::move(staged).error();
   }
   auto may = communicator_.lines().may_enter(sequence_);
@@ -79,11 +81,10 @@ Result<Progress> CollectiveCall::enter() {
 
   const std::size_t mine = groups_in(request_, shape_.ranks, communicator_.rank()) * request_.group_bytes();
   CallLine& line = communicator_.lines().begin(sequence_);
-  write_line(line, small() ? mine : 0);
+  write_line(line, small_ ? mine : 0);
   communicator_.lines().publish(line, sequence_);
   communicator_.ring_all();
-  if (!small() || compares_first()) {
-    lines_.resize(shape_.ranks);
+  if (gathers_) {
     stage_ = Stage::gather;
     return Progress::moved;
   }
@@ -96,7 +97,7 @@ void CollectiveCall::write_line(CallLine& line, std::size_t payload_bytes) {
   line.signature = request_.signature();
   line.scalar = request_.scalar;
   if (payload_bytes > 0) write_payload(communicator_.lines().payload(line, payload_bytes), payload_bytes);
-  if (small()) return;
+  if (small_) return;
 
   const auto& segments = communicator_.process().segments;
   const auto locate = [&](const std::byte* at, int groups) -> BufferLine {
@@ -147,55 +148,57 @@ Result<Progress> CollectiveCall::gather() {
     auto line = communicator_.lines().open(rank, sequence_);
     if (!line) return std::move(line).error();
     if (*line == nullptr) return Progress::blocked;
-    lines_[rank] = *line;
-    if (small()) continue;
+    communicator_.notes().lines[rank] = *line;
+    if (small_) continue;
     communicator_.drop_if_retired(rank, (*line)->retired);
     if (groups_in(request_, shape_.ranks, rank) > 0 && (*line)->input.segment == 0) all_input_mapped_ = false;
     if (groups_out(request_, shape_.ranks, rank) > 0 && (*line)->output.segment == 0) all_output_mapped_ = false;
   }
-  if (auto ready = prepare(small() ? Reach::line : choose_reach()); !ready) return std::move(ready).error();
+  if (auto ready = prepare(small_ ? Reach::line : choose_reach()); !ready) return std::move(ready).error();
   stage_ = Stage::run;
   return run();
 }
 
 /// From the call lines and what was agreed at the start alone, hence alike on all ranks.
 Reach CollectiveCall::choose_reach() const {
-  const auto& forced = communicator_.process().config.text("TUTTI_TRANSPORT");
+  const auto forced = communicator_.forced_reach();
   const auto& peers = communicator_.members().peers;
   const bool one_process = std::ranges::all_of(peers, [&](const Peer& p) { return p.token == peers[0].token; });
   const bool mapped = one_process || (all_input_mapped_ && all_output_mapped_);
-  if (forced == "fifo") return Reach::fifo;
-  if (mapped && forced != "pull") return Reach::window;
+  if (forced == Reach::fifo) return Reach::fifo;
+  if (mapped && forced != Reach::pull) return Reach::window;
   const bool can_pull = communicator_.members().pulls;
-  if (can_pull && (forced == "pull" || input_bytes_max() >= pull_bytes_min)) return Reach::pull;
+  if (can_pull && (forced == Reach::pull || input_bytes_max_ >= pull_bytes_min)) return Reach::pull;
   return Reach::fifo;
 }
 
 Result<void> CollectiveCall::map_windows() {
-  peers_.resize(shape_.ranks);
+  const auto& lines = communicator_.notes().lines;
+  auto& memory = communicator_.notes().memory;
   for (Rank rank = 0; rank < shape_.ranks; ++rank) {
     if (rank == communicator_.rank()) {
-      peers_[rank] = {.input = const_cast<std::byte*>(input_), .output = request_.output};
+      memory[rank] = {.input = const_cast<std::byte*>(input_), .output = request_.output};
       continue;
     }
+    memory[rank] = {};
     const std::size_t in = groups_in(request_, shape_.ranks, rank) * request_.group_bytes();
     const std::size_t out = groups_out(request_, shape_.ranks, rank) * request_.group_bytes();
     const bool pulled = reach_ == Reach::pull && !communicator_.members().peers[rank].same_process;
     if (pulled) {
-      peers_[rank] = {.input = reinterpret_cast<std::byte*>(lines_[rank]->input.address),
-                      .output = reinterpret_cast<std::byte*>(lines_[rank]->output.address),
+      memory[rank] = {.input = reinterpret_cast<std::byte*>(lines[rank]->input.address),
+                      .output = reinterpret_cast<std::byte*>(lines[rank]->output.address),
                       .pid = communicator_.members().peers[rank].pid};
       continue;
     }
     if (in > 0) {
-      auto window = communicator_.window(rank, lines_[rank]->input, in);
+      auto window = communicator_.window(rank, lines[rank]->input, in);
       if (!window) return std::move(window).error();
-      peers_[rank].input = *window;
+      memory[rank].input = *window;
     }
     if (out > 0) {
-      auto window = communicator_.window(rank, lines_[rank]->output, out);
+      auto window = communicator_.window(rank, lines[rank]->output, out);
       if (!window) return std::move(window).error();
-      peers_[rank].output = *window;
+      memory[rank].output = *window;
     }
   }
   return {};
@@ -210,17 +213,18 @@ Result<void> CollectiveCall::prepare(Reach reach) {
     if (auto mapped = map_windows(); !mapped) return mapped;
   }
   if (request_.op == ReduceOp::pre_mul_sum) {
-    scalars_.assign(shape_.ranks, request_.scalar);
-    for (Rank rank = 0; rank < static_cast<Rank>(lines_.size()); ++rank) scalars_[rank] = lines_[rank]->scalar;
+    auto& scalars = communicator_.notes().scalars;
+    for (Rank rank = 0; rank < shape_.ranks; ++rank)
+      scalars[rank] = gathers_ ? communicator_.notes().lines[rank]->scalar : request_.scalar;
   }
-  const std::size_t bytes = std::max(input_bytes_max(), request_.group_bytes());
+  const std::size_t bytes = std::max(input_bytes_max_, request_.group_bytes());
   const Plan& plan = communicator_.plan(shape_, reach, bytes);
   binding_.input = input_;
   binding_.output = request_.output;
   binding_.type = request_.type;
   binding_.op = request_.op;
-  binding_.peers = peers_;
-  binding_.scalars = scalars_;
+  binding_.peers = communicator_.notes().memory;
+  binding_.scalars = communicator_.notes().scalars;
   binding_.sequence = sequence_;
   binding_.split = Split(request_.count, size_of(request_.type), plan.parts);
   const auto& area = communicator_.members().area->area.shape();
@@ -275,7 +279,7 @@ Error CollectiveCall::abandon(Error reason) {
   communicator_.fail(mismatch(std::move(reason)));
   touch_.reset();
   const bool begun = stage_ == Stage::run && reach_ == Reach::window;
-  if (!small() && (stage_ == Stage::gather || begun)) {
+  if (!small_ && (stage_ == Stage::gather || begun)) {
     auto moved = communicator_.process().segments.move_aside(request_.output);
     if (!moved) communicator_.process().log.warn(communicator_.who(), "{}", moved.error().text());
   }

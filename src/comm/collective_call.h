@@ -37,7 +37,7 @@ class CollectiveCall final : public Operation {
   Result<Progress> gather();
   Result<Progress> run();
   std::size_t input_bytes_max() const;
-  bool small() const;
+  bool fits_lines() const;
   bool compares_first() const;
   void write_line(CallLine& line, std::size_t payload_bytes);
   void write_payload(std::byte* to, std::size_t bytes) const;
@@ -52,15 +52,15 @@ class CollectiveCall final : public Operation {
   Stage stage_ = Stage::enter;
   Reach reach_ = Reach::fifo;
   std::uint64_t sequence_ = 0;
-  Rank gathered_ = 0;  // lines of ranks below this one are here
+  std::size_t input_bytes_max_ = 0;
+  bool small_ = false;    // inputs travel in call lines
+  bool gathers_ = false;  // all lines are read before anything else
+  Rank gathered_ = 0;     // lines of ranks below this one are here
   bool all_input_mapped_ = true;
   bool all_output_mapped_ = true;
   const std::byte* input_ = nullptr;
   Shape shape_;
   Binding binding_;
-  std::vector<const CallLine*> lines_;
-  std::vector<PeerMemory> peers_;
-  std::vector<std::uint64_t> scalars_;
   std::optional<Run> run_;
   std::optional<Touch> touch_;  // while reach_ goes to peers' memory by address
 };

@@ -29,6 +29,13 @@ std::vector<std::byte*> rings_of(const std::vector<Peer>& peers) {
   return rings;
 }
 
+std::optional<Reach> forced_reach(const Config& config) {
+  const std::string& forced = config.text("TUTTI_TRANSPORT");
+  for (const Reach reach : {Reach::window, Reach::pull, Reach::fifo})
+    if (forced == name(reach)) return reach;
+  return std::nullopt;
+}
+
 /// The one that reduces every element in the order of ranks, whatever the size and however ranks reach each other.
 const Algorithm* in_rank_order(const Shape& shape, Reach reach) {
   for (const std::string_view name : {"two_shot", "one_shot", "local"}) {
@@ -51,9 +58,13 @@ Communicator::Communicator(Process& process, Membership members)
       members_(std::move(members)),
       who_(fmt::format("{} rank {}", members_.name, members_.rank)),
       forced_algorithms_(process.config.text("TUTTI_ALGO")),
+      forced_reach_(tutti::forced_reach(process.config)),
       stream_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
       lines_(rings_of(members_.peers), members_.rank, members_.area->area.shape().payload_bytes),
       plans_(plans_max),
+      notes_{.lines = std::vector<const CallLine*>(members_.peers.size()),
+             .memory = std::vector<PeerMemory>(members_.peers.size()),
+             .scalars = std::vector<std::uint64_t>(members_.peers.size())},
       mapped_(members_.peers.size()),
       mapped_next_(members_.peers.size()),
       retired_seen_(members_.peers.size()) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -101,6 +102,17 @@ class Communicator {
   /// line).
   void drop_if_retired(Rank peer, std::uint32_t retired);
 
+  /// What TUTTI_TRANSPORT says: nothing for "auto".
+  std::optional<Reach> forced_reach() const { return forced_reach_; }
+
+  /// Where a call keeps what it knows of its peers: here, so that a call allocates nothing. By rank.
+  struct Notes {
+    std::vector<const CallLine*> lines;
+    std::vector<PeerMemory> memory;
+    std::vector<std::uint64_t> scalars;
+  };
+  Notes& notes() { return notes_; }
+
   /// What the last collective used.
   struct Used {
     const char* algorithm = "";
@@ -123,6 +135,7 @@ class Communicator {
   Membership members_;
   std::string who_;
   std::string forced_algorithms_;
+  std::optional<Reach> forced_reach_;
   std::size_t stream_bytes_;
   CallLines lines_;
   std::vector<Lane> lanes_;
@@ -151,6 +164,7 @@ class Communicator {
   /// By collective, reach and the size's power of two: what select said.
   std::array<std::array<std::array<const Algorithm*, 65>, 4>, collective_count> chosen_{};
 
+  Notes notes_;
   std::vector<std::byte> scratch_;
   std::byte* staging_ = nullptr;
   std::size_t staging_bytes_ = 0;

@@ -27,9 +27,11 @@ struct AreaHeader {
   std::uint64_t magic;
   std::uint64_t bytes;
   std::atomic<RankState> state;
-  std::atomic<std::uint32_t> failure;   ///< Code of the first error, once state is failed
-  std::atomic<std::int32_t> culprit;    ///< rank the error names, or −1
-  std::atomic<std::uint32_t> touching;  ///< calls of this rank that may touch memory of ranks of its own process
+  std::atomic<std::uint32_t> failure;  ///< Code of the first error, once state is failed
+  std::atomic<std::int32_t> culprit;   ///< rank the error names, or −1
+  /// Calls of this rank that may touch memory of ranks of its own process; on a line of its own, since every large call
+  /// counts here and reads the peers' states.
+  alignas(limits::line_bytes) std::atomic<std::uint32_t> touching;
   Doorbell doorbell;
   std::array<char, 2048> words;  ///< what the error says; written before state
 };
