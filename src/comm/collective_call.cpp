@@ -1,6 +1,7 @@
 #include "comm/collective_call.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -12,8 +13,17 @@
 namespace tutti {
 namespace {
 
+// Measured with two ranks on one machine, see docs/performance.md.
+
+/// Calls of no larger buffers, or with inputs of a cache line, travel in call lines; above, using buffers in place is
+/// faster where they are mapped.
+constexpr std::size_t small_bytes_max = 2 * 1024;
+
+/// Bytes of all ranks' inputs up to which call lines beat slots where buffers are not mapped.
+constexpr std::size_t carried_bytes_max = 32 * 1024;
+
 /// Below this, copying through slots beats a system call per piece.
-constexpr std::size_t pull_bytes_min = 64 * 1024;
+constexpr std::size_t pull_bytes_min = 16 * 1024;
 
 int groups_in(const Request& request, int ranks, Rank rank) {
   return input_groups(request.collective, ranks, rank, request.root);
@@ -47,9 +57,28 @@ std::size_t CollectiveCall::input_bytes_max() const {
   return groups_in(request_, ranks, rooted(request_.collective) ? request_.root : 0) * request_.group_bytes();
 }
 
+/// The largest buffer of any rank.
+std::size_t CollectiveCall::bytes_max() const {
+  const Rank root = rooted(request_.collective) ? request_.root : 0;
+  return std::max(input_bytes_max_, groups_out(request_, communicator_.ranks(), root) * request_.group_bytes());
+}
+
 bool CollectiveCall::fits_lines() const {
   if (request_.collective == Collective::barrier || request_.count == 0) return true;
-  return !communicator_.forced_reach() && input_bytes_max_ <= communicator_.lines().payload_bytes();
+  return !communicator_.forced_reach() && (bytes_max() <= small_bytes_max || input_bytes_max_ <= limits::line_bytes);
+}
+
+/// Whether ranks whose buffers are not mapped put their input into their line all the same. Alike on all ranks. Inputs
+/// that would lie where the line names buffers do not travel so.
+bool CollectiveCall::may_carry() const {
+  return !communicator_.forced_reach() && !one_process() && input_bytes_max_ > limits::line_bytes &&
+         input_bytes_max_ <= communicator_.lines().payload_bytes() &&
+         input_bytes_max_ * shape_.ranks <= carried_bytes_max;
+}
+
+bool CollectiveCall::one_process() const {
+  const auto& peers = communicator_.members().peers;
+  return std::ranges::all_of(peers, [&](const Peer& p) { return p.token == peers[0].token; });
 }
 
 /// Whether a small call would write block by block as lines come: then it waits for all of them, so that a mismatch
@@ -79,9 +108,8 @@ Result<Progress> CollectiveCall::enter() {
   if (!may) return std::move(may).error();
   if (!*may) return Progress::blocked;
 
-  const std::size_t mine = groups_in(request_, shape_.ranks, communicator_.rank()) * request_.group_bytes();
   CallLine& line = communicator_.lines().begin(sequence_);
-  write_line(line, small_ ? mine : 0);
+  write_line(line);
   communicator_.lines().publish(line, sequence_);
   communicator_.ring_all();
   if (gathers_) {
@@ -93,11 +121,14 @@ Result<Progress> CollectiveCall::enter() {
   return run();
 }
 
-void CollectiveCall::write_line(CallLine& line, std::size_t payload_bytes) {
+void CollectiveCall::write_line(CallLine& line) {
+  const int in = groups_in(request_, shape_.ranks, communicator_.rank());
+  const int out = groups_out(request_, shape_.ranks, communicator_.rank());
+  const std::size_t in_bytes = in * request_.group_bytes();
   line.signature = request_.signature();
   line.scalar = request_.scalar;
-  if (payload_bytes > 0) write_payload(communicator_.lines().payload(line, payload_bytes), payload_bytes);
-  if (small_) return;
+  const auto carry = [&] { write_payload(communicator_.lines().payload(line, in_bytes), in_bytes); };
+  if (small_) return in_bytes > 0 ? carry() : void();
 
   const auto& segments = communicator_.process().segments;
   const auto locate = [&](const std::byte* at, int groups) -> BufferLine {
@@ -110,9 +141,14 @@ void CollectiveCall::write_line(CallLine& line, std::size_t payload_bytes) {
     }
     return buffer;
   };
-  line.input = locate(input_, groups_in(request_, shape_.ranks, communicator_.rank()));
-  line.output = locate(request_.output, groups_out(request_, shape_.ranks, communicator_.rank()));
+  line.input = locate(input_, in);
+  line.output = locate(request_.output, out);
   line.retired = segments.retired();
+  const bool mapped = (in == 0 || line.input.segment != 0) && (out == 0 || line.output.segment != 0);
+  line.carries = !mapped && may_carry() ? 1 : 0;
+  if (line.carries == 0 || in_bytes == 0) return;
+  carry();
+  assert(communicator_.lines().payload(line, in_bytes) == reinterpret_cast<std::byte*>(&line + 1));
 }
 
 /// What peers read must be scaled already: they do not know which of their sources is a raw contribution.
@@ -151,6 +187,7 @@ Result<Progress> CollectiveCall::gather() {
     communicator_.notes().lines[rank] = *line;
     if (small_) continue;
     communicator_.drop_if_retired(rank, (*line)->retired);
+    all_carry_ = all_carry_ && (*line)->carries != 0;
     if (groups_in(request_, shape_.ranks, rank) > 0 && (*line)->input.segment == 0) all_input_mapped_ = false;
     if (groups_out(request_, shape_.ranks, rank) > 0 && (*line)->output.segment == 0) all_output_mapped_ = false;
   }
@@ -162,11 +199,10 @@ Result<Progress> CollectiveCall::gather() {
 /// From the call lines and what was agreed at the start alone, hence alike on all ranks.
 Reach CollectiveCall::choose_reach() const {
   const auto forced = communicator_.forced_reach();
-  const auto& peers = communicator_.members().peers;
-  const bool one_process = std::ranges::all_of(peers, [&](const Peer& p) { return p.token == peers[0].token; });
-  const bool mapped = one_process || (all_input_mapped_ && all_output_mapped_);
+  const bool mapped = one_process() || (all_input_mapped_ && all_output_mapped_);
   if (forced == Reach::fifo) return Reach::fifo;
   if (mapped && forced != Reach::pull) return Reach::window;
+  if (all_carry_ && may_carry()) return Reach::line;
   const bool can_pull = communicator_.members().pulls;
   if (can_pull && (forced == Reach::pull || input_bytes_max_ >= pull_bytes_min)) return Reach::pull;
   return Reach::fifo;

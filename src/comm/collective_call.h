@@ -37,9 +37,12 @@ class CollectiveCall final : public Operation {
   Result<Progress> gather();
   Result<Progress> run();
   std::size_t input_bytes_max() const;
+  std::size_t bytes_max() const;
   bool fits_lines() const;
+  bool may_carry() const;
+  bool one_process() const;
   bool compares_first() const;
-  void write_line(CallLine& line, std::size_t payload_bytes);
+  void write_line(CallLine& line);
   void write_payload(std::byte* to, std::size_t bytes) const;
   Result<void> stage_input();
   Reach choose_reach() const;
@@ -53,11 +56,12 @@ class CollectiveCall final : public Operation {
   Reach reach_ = Reach::fifo;
   std::uint64_t sequence_ = 0;
   std::size_t input_bytes_max_ = 0;
-  bool small_ = false;    // inputs travel in call lines
+  bool small_ = false;    // inputs travel in call lines whoever the peers are
   bool gathers_ = false;  // all lines are read before anything else
   Rank gathered_ = 0;     // lines of ranks below this one are here
   bool all_input_mapped_ = true;
   bool all_output_mapped_ = true;
+  bool all_carry_ = true;
   const std::byte* input_ = nullptr;
   Shape shape_;
   Binding binding_;

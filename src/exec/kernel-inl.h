@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/limits.h"
+#include "base/prefetch.h"
 #include "exec/codec-inl.h"
 #include "exec/kernel.h"
 #include "kernels/ops.h"
@@ -147,15 +148,6 @@ HWY_INLINE void step(const KernelArgs& args, std::size_t at, std::size_t some) {
         hn::StoreU(out[i], packed, to + static_cast<std::size_t>(i) * hn::Lanes(packed));
     }
   }
-}
-
-/// Asks for a line that will be written. Another core often has it: without this, one store after the other waits.
-HWY_INLINE void prefetch_to_write(const std::byte* at) {
-#if HWY_ARCH_X86
-  asm volatile("prefetchw %0" : : "m"(*at));
-#else
-  __builtin_prefetch(at, 1);
-#endif
 }
 
 template <class W>

@@ -11,10 +11,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/prefetch.h"
 
 namespace tutti {
 
@@ -41,16 +43,16 @@ struct BufferLine {
   std::uint64_t address = 0;
 };
 
-/// The first 64 bytes suffice for the smallest calls.
+/// The first cache line suffices for the smallest calls; the second one carries payload where a call needs no more.
 struct alignas(64) CallLine {
   std::atomic<std::uint64_t> sequence;  ///< of the call, from 1; written last
   Signature signature;
   std::uint64_t scalar = 0;  ///< pre-multiplied sum: this rank's factor
   std::byte small[32];       ///< payload, if no more than this
-  BufferLine input;          ///< second line on: large calls only
+  BufferLine input;          ///< second line on: calls whose payload does not lie here
   BufferLine output;
   std::uint32_t retired = 0;  ///< the process's count of freed segments: changed → look which
-  std::uint32_t flags = 0;    ///< reserved
+  std::uint32_t carries = 0;  ///< 1: a payload follows, although the call is not small
 };
 static_assert(sizeof(CallLine) == 128 && offsetof(CallLine, input) == 64);
 
@@ -80,14 +82,15 @@ class CallLines {
     return at(rank_, sequence);
   }
   std::byte* payload(CallLine& line, std::size_t bytes) {
-    assert(bytes <= payload_bytes_);
-    return bytes <= sizeof line.small ? line.small : reinterpret_cast<std::byte*>(&line + 1);
+    payload_last_ = bytes;
+    return const_cast<std::byte*>(std::as_const(*this).payload(line, bytes));
   }
   /// Publishes it. The caller rings the peers' doorbells.
   void publish(CallLine& line, std::uint64_t sequence) {
     mine_[sequence % limits::call_lines] = line.signature;
     seen_[rank_] = published_ = sequence;
     line.sequence.store(sequence, std::memory_order_release);
+    claim(sequence + 1);
   }
 
   /// The peer's line of call `sequence`; nullptr until it is there. Stays as it is until this rank has entered
@@ -96,6 +99,7 @@ class CallLines {
   /// given uncompared.
   Result<const CallLine*> open(int peer, std::uint64_t sequence) {
     const CallLine& line = at(peer, sequence);
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(&line) + limits::line_bytes);  // both travel at once
     const std::uint64_t found = line.sequence.load(std::memory_order_acquire);
     if (found != sequence) {
       if (found == before(sequence)) return nullptr;
@@ -110,7 +114,9 @@ class CallLines {
   }
   const std::byte* payload(const CallLine& line, std::size_t bytes) const {
     assert(bytes <= payload_bytes_);
-    return bytes <= sizeof line.small ? line.small : reinterpret_cast<const std::byte*>(&line + 1);
+    if (bytes <= sizeof line.small) return line.small;
+    const auto* const begin = reinterpret_cast<const std::byte*>(&line);
+    return begin + (bytes <= limits::line_bytes ? limits::line_bytes : sizeof line);
   }
 
   /// Compares what has come of all peers since, up to the last call this rank has entered. For whoever waits in a call.
@@ -128,6 +134,7 @@ class CallLines {
 
  private:
   static constexpr std::uint64_t ahead_max = limits::call_lines / 2;
+  static constexpr std::size_t claim_bytes_max = 2048;  // of payload: what a core can ask for while it waits
 
   CallLine& at(int rank, std::uint64_t sequence) const {
     return *reinterpret_cast<CallLine*>(rings_[rank] + sequence % limits::call_lines * line_bytes_);
@@ -135,6 +142,14 @@ class CallLines {
   /// The call whose line lay there before.
   static std::uint64_t before(std::uint64_t sequence) {
     return sequence > limits::call_lines ? sequence - limits::call_lines : 0;
+  }
+  /// Asks for this rank's line of call `sequence`, and for as much of its payload as the last one had, to be written:
+  /// peers have them in their caches since they read them, and to get them back takes as long as they take to answer.
+  void claim(std::uint64_t sequence) {
+    const auto* const begin = reinterpret_cast<const std::byte*>(&at(rank_, sequence));
+    const std::size_t payload = std::min(payload_last_, claim_bytes_max);
+    const std::size_t bytes = payload <= sizeof(CallLine::small) ? limits::line_bytes : sizeof(CallLine) + payload;
+    for (std::size_t at = 0; at < bytes; at += limits::line_bytes) prefetch_to_write(begin + at);
   }
   Result<bool> catch_up(std::uint64_t sequence);
   Result<const CallLine*> pass_over(int peer, std::uint64_t sequence);
@@ -145,6 +160,7 @@ class CallLines {
   int rank_;
   std::size_t payload_bytes_;
   std::size_t line_bytes_;
+  std::size_t payload_last_ = 0;
   std::vector<std::uint64_t> seen_;  // by rank: all its lines up to this one were read and compared
   std::uint64_t seen_by_all_ = 0;
   std::uint64_t published_ = 0;

@@ -17,7 +17,7 @@ struct AreaShape {
   int lanes = 1;  ///< those of collectives and one more for point to point
   int slots = 4;  ///< per lane and peer
   std::size_t slot_bytes = 64 * 1024;
-  std::size_t payload_bytes = 4096;  ///< of one call line
+  std::size_t payload_bytes = 16 * 1024;  ///< of one call line
 };
 
 enum class RankState : std::uint32_t { starting = 0, open = 1, failed = 2, aborted = 3, closed = 4 };

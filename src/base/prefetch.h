@@ -1,0 +1,17 @@
+// Asking for a cache line before it is written.
+#pragma once
+
+#include <cstddef>
+
+namespace tutti {
+
+/// Another core often has the line that will be written: without this, one store after the other waits for it.
+inline void prefetch_to_write(const std::byte* at) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*at));
+#else
+  __builtin_prefetch(at, 1);
+#endif
+}
+
+}  // namespace tutti
