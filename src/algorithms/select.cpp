@@ -37,8 +37,8 @@ const Algorithm& for_fifo(const Shape& shape, std::size_t bytes) {
 /// Peers' memory at hand: everything in one pass of every rank, without a copy in between.
 const Algorithm& for_windows(const Shape& shape, Reach reach) {
   switch (shape.collective) {
-    case Collective::all_reduce:
-    case Collective::broadcast: return algorithm::two_shot;
+    case Collective::all_reduce: return algorithm::two_shot;
+    case Collective::broadcast:
     case Collective::reduce: return reach == Reach::window ? algorithm::two_shot : algorithm::one_shot;
     default: return algorithm::one_shot;
   }
