@@ -3,6 +3,7 @@ option(TUTTI_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(TUTTI_BUILD_PERF "Build the perf tests" ${PROJECT_IS_TOP_LEVEL})
 option(TUTTI_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(TUTTI_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+option(TUTTI_LTO "Optimize the library across its modules, in release builds" ON)
 set(TUTTI_SANITIZE "" CACHE STRING "address;undefined or thread")
 
 set(CMAKE_CXX_STANDARD 20)
