@@ -1,11 +1,13 @@
 // What must have arrived where: one function per kind of result.
 #include "perf/harness.h"
 
+#include <utility>
+
 namespace perf {
 namespace {
 
 std::vector<Piece> only_at_root(const Call& call, std::vector<Piece> pieces) {
-  return call.rank == call.root ? pieces : std::vector<Piece>{};
+  return call.rank == call.root ? std::move(pieces) : std::vector<Piece>{};
 }
 
 std::size_t own_block(const Call& call) {

@@ -253,7 +253,7 @@ class Sweep {
     const auto known = std::ranges::find_if(patterns_, [&](const Kept& k) { return k.seed == seed && k.data == data; });
     if (known != patterns_.end()) return *known->pattern;
     if (patterns_.size() == kMaxPatterns) patterns_.erase(patterns_.begin());
-    const auto mixed = static_cast<std::uint64_t>(seed * 2 + (data == Data::random ? 1 : 0));
+    const auto mixed = static_cast<std::uint64_t>(seed) * 2 + (data == Data::random ? 1 : 0);
     patterns_.push_back({seed, data, std::make_unique<Pattern>(type, op, rank_.ranks, mixed, data)});
     return *patterns_.back().pattern;
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <numeric>
+#include <ranges>
 #include <vector>
 
 namespace perf {
@@ -99,9 +100,9 @@ constexpr std::vector<Bucket> buckets_of(const Shapes& shapes, std::size_t eleme
                                          std::size_t limit) {
   std::vector<Bucket> buckets;
   Bucket open;
-  for (auto shape = shapes.rbegin(); shape != shapes.rend(); ++shape) {
+  for (const auto& shape : std::views::reverse(shapes)) {
     ++open.tensors;
-    open.elements += shape->elements();
+    open.elements += shape.elements();
     if (open.elements * element_bytes < (buckets.empty() ? first_limit : limit)) continue;
     buckets.push_back(open);
     open = {};

@@ -36,8 +36,8 @@ bool advance_all(std::span<Operation*> operations, std::optional<Error>& first) 
     auto progress = operation->advance();
     if (progress && *progress == Progress::blocked) continue;
     moved = true;
-    if (!progress && !first) first = std::move(progress).error();
     if (!progress || *progress == Progress::done) operation = nullptr;
+    if (!progress && !first) first = std::move(progress).error();
   }
   return moved;
 }
