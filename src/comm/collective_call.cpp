@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-// Measured with two ranks on one machine, see docs/performance.md.
+// Measured with two, four and eight ranks on two cores, see docs/performance.md.
 
 /// Calls of no larger buffers, or with inputs of a cache line, travel in call lines; above, using buffers in place is
 /// faster where they are mapped.
@@ -22,8 +22,9 @@ constexpr std::size_t small_bytes_max = 2 * 1024;
 /// Bytes of all ranks' inputs up to which call lines beat slots where buffers are not mapped.
 constexpr std::size_t carried_bytes_max = 32 * 1024;
 
-/// Below this, copying through slots beats a system call per piece.
-constexpr std::size_t pull_bytes_min = 16 * 1024;
+/// Where a rank reads less of each other rank than this, copying through slots beats a system call per rank.
+constexpr std::size_t pull_bytes_min_pair = 16 * 1024;
+constexpr std::size_t pull_bytes_min_many = 32 * 1024;
 
 int groups_in(const Request& request, int ranks, Rank rank) {
   return input_groups(request.collective, ranks, rank, request.root);
@@ -204,7 +205,10 @@ Reach CollectiveCall::choose_reach() const {
   if (mapped && forced != Reach::pull) return Reach::window;
   if (all_carry_ && may_carry()) return Reach::line;
   const bool can_pull = communicator_.members().pulls;
-  if (can_pull && (forced == Reach::pull || input_bytes_max_ >= pull_bytes_min)) return Reach::pull;
+  const std::size_t pulled =
+      request_.group_bytes() / (request_.collective == Collective::all_reduce ? shape_.ranks : 1);
+  const bool pays = pulled >= (shape_.ranks == 2 ? pull_bytes_min_pair : pull_bytes_min_many);
+  if (can_pull && (forced == Reach::pull || pays)) return Reach::pull;
   return Reach::fifo;
 }
 
