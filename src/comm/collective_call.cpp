@@ -212,53 +212,57 @@ Reach CollectiveCall::choose_reach() const {
   return Reach::fifo;
 }
 
-Result<void> CollectiveCall::map_windows() {
-  const auto& lines = communicator_.notes().lines;
+/// Only what the plan touches: a rank waits for those who touch its buffers, so others may come when it has freed them.
+Result<void> CollectiveCall::map_windows(const Plan& plan) {
   auto& memory = communicator_.notes().memory;
-  for (Rank rank = 0; rank < shape_.ranks; ++rank) {
-    if (rank == communicator_.rank()) {
-      memory[rank] = {.input = const_cast<std::byte*>(input_), .output = request_.output};
-      continue;
-    }
-    memory[rank] = {};
-    const std::size_t in = groups_in(request_, shape_.ranks, rank) * request_.group_bytes();
-    const std::size_t out = groups_out(request_, shape_.ranks, rank) * request_.group_bytes();
-    const bool pulled = reach_ == Reach::pull && !communicator_.members().peers[rank].same_process;
-    if (pulled) {
-      memory[rank] = {.input = reinterpret_cast<std::byte*>(lines[rank]->input.address),
-                      .output = reinterpret_cast<std::byte*>(lines[rank]->output.address),
-                      .pid = communicator_.members().peers[rank].pid};
-      continue;
-    }
-    if (in > 0) {
-      auto window = communicator_.window(rank, lines[rank]->input, in);
-      if (!window) return std::move(window).error();
-      memory[rank].input = *window;
-    }
-    if (out > 0) {
-      auto window = communicator_.window(rank, lines[rank]->output, out);
-      if (!window) return std::move(window).error();
-      memory[rank].output = *window;
-    }
+  std::ranges::fill(memory, PeerMemory{});
+  memory[communicator_.rank()] = {.input = const_cast<std::byte*>(input_), .output = request_.output};
+  for (const Action& action : plan.actions) {
+    if (action.verb != Verb::copy && action.verb != Verb::reduce) continue;
+    for (const auto& places : {plan.sources(action), plan.destinations(action)})
+      for (const Place& place : places)
+        if (auto mapped = map_window(place); !mapped) return mapped;
   }
+  return {};
+}
+
+Result<void> CollectiveCall::map_window(Place place) {
+  if (place.where != Where::peer_input && place.where != Where::peer_output) return {};
+  const bool input = place.where == Where::peer_input;
+  const Rank rank = place.peer;
+  PeerMemory& memory = communicator_.notes().memory[rank];
+  std::byte*& at = input ? memory.input : memory.output;
+  if (at != nullptr) return {};
+  const CallLine& call = *communicator_.notes().lines[rank];
+  const BufferLine& line = input ? call.input : call.output;
+  const Peer& peer = communicator_.members().peers[rank];
+  if (reach_ == Reach::pull && !peer.same_process) {
+    at = reinterpret_cast<std::byte*>(line.address);
+    memory.pid = peer.pid;
+    return {};
+  }
+  const int groups = input ? groups_in(request_, shape_.ranks, rank) : groups_out(request_, shape_.ranks, rank);
+  auto window = communicator_.window(rank, line, groups * request_.group_bytes());
+  if (!window) return std::move(window).error();
+  at = *window;
   return {};
 }
 
 Result<void> CollectiveCall::prepare(Reach reach) {
   reach_ = reach;
+  const std::size_t bytes = std::max(input_bytes_max_, request_.group_bytes());
+  const Plan& plan = communicator_.plan(shape_, reach, bytes);
   if (reach == Reach::window || reach == Reach::pull) {
     auto touch = Touch::begin(communicator_);
     if (!touch) return std::move(touch).error();
     touch_.emplace(*std::move(touch));
-    if (auto mapped = map_windows(); !mapped) return mapped;
+    if (auto mapped = map_windows(plan); !mapped) return mapped;
   }
   if (request_.op == ReduceOp::pre_mul_sum) {
     auto& scalars = communicator_.notes().scalars;
     for (Rank rank = 0; rank < shape_.ranks; ++rank)
       scalars[rank] = gathers_ ? communicator_.notes().lines[rank]->scalar : request_.scalar;
   }
-  const std::size_t bytes = std::max(input_bytes_max_, request_.group_bytes());
-  const Plan& plan = communicator_.plan(shape_, reach, bytes);
   binding_.input = input_;
   binding_.output = request_.output;
   binding_.type = request_.type;

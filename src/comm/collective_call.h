@@ -46,7 +46,8 @@ class CollectiveCall final : public Operation {
   void write_payload(std::byte* to, std::size_t bytes) const;
   Result<void> stage_input();
   Reach choose_reach() const;
-  Result<void> map_windows();
+  Result<void> map_windows(const Plan& plan);
+  Result<void> map_window(Place place);
   Result<void> prepare(Reach reach);
   Error mismatch(Error error);
 

@@ -153,6 +153,25 @@ TEST_P(Lifecycle, StreamsAndMemoryLeaveNothing) {
   });
 }
 
+/// A rank that needs nothing of the others has its result early and frees its buffers: no late one may want to map
+/// them.
+TEST(Memory, IsTheCallersAgainWhenItsCallReturns) {
+  launch_ranks({.ranks = 5, .environment = {"TUTTI_TRANSPORT=window"}}, [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    for (int round = 0; round < 50; ++round)
+      for (int kind = 0; kind < kind_count; ++kind) {
+        const Call call{.kind = static_cast<Kind>(kind),
+                        .count = 3'000,
+                        .root = round % 5,
+                        .seed = static_cast<std::uint64_t>(round)};
+        seat.doing(call.text());
+        ASSERT_EQ(run_call(call, seat.here(), seat.ranks(), {comm}), "") << call.text();
+      }
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
 TEST(Leftovers, NothingNamedIsMade) {
   const int before = entries("/dev/shm");
   launch_ranks({.ranks = 3, .layout = Layout::processes}, [](Seat& seat) {
