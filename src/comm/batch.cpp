@@ -13,6 +13,7 @@ void Batch::enqueue() {
 void Batch::leave() {
   if (ticket_ == 0) return;
   ticket_ = 0;
+  if (call_) lent_ = call_->lent();
   call_.reset();
   transfers_.reset();
   communicator_->complete();

@@ -24,6 +24,7 @@ class Batch final : public Operation {
   Communicator* communicator() override { return communicator_.get(); }
   Result<void> look_around() override;
   std::string where() const override;
+  const void* lent() const override { return lent_; }
 
  private:
   Result<Progress> work();
@@ -37,6 +38,7 @@ class Batch final : public Operation {
   std::vector<PeerRequest> peers_;
   std::optional<PointToPoint> transfers_;
   bool transferred_ = false;
+  const void* lent_ = nullptr;  // of the call that was under way at the end
 };
 
 }  // namespace tutti

@@ -317,16 +317,13 @@ Error CollectiveCall::mismatch(Error error) {
   return mismatch_report(communicator_.lines().calls(at), at, std::move(error));
 }
 
-/// Late peers may still store into the output: it moves to fresh pages before the caller hears of the failure. They
-/// know where it is from the call line on, and may begin without this rank.
+/// Late peers may still store into the output: it is taken back before the caller hears of the failure. They know where
+/// it is from the call line on, and may begin without this rank.
 Error CollectiveCall::abandon(Error reason) {
   communicator_.fail(mismatch(std::move(reason)));
   touch_.reset();
   const bool begun = stage_ == Stage::run && reach_ == Reach::window;
-  if (!small_ && (stage_ == Stage::gather || begun)) {
-    auto moved = communicator_.process().segments.move_aside(request_.output);
-    if (!moved) communicator_.process().log.warn(communicator_.who(), "{}", moved.error().text());
-  }
+  if (!small_ && (stage_ == Stage::gather || begun)) lent_ = request_.output;
   return communicator_.failure();
 }
 

@@ -25,9 +25,10 @@ class CollectiveCall final : public Operation {
   /// "AllReduce count=8 float32 sum #12, channel 0 step 3, waiting for rank 1"
   std::string where() const override;
 
-  /// Ends it in mid-way for `reason`, after which no other process can write to the caller's buffers any more; returns
-  /// the failure. For threads of this one, see await_no_touch.
+  /// Ends it in mid-way for `reason`; returns the failure. The caller's buffers are its own again after
+  /// take_back_buffers.
   Error abandon(Error reason);
+  const void* lent() const override { return lent_; }
 
  private:
   enum class Stage { enter, gather, run, done };
@@ -64,6 +65,7 @@ class CollectiveCall final : public Operation {
   bool all_output_mapped_ = true;
   bool all_carry_ = true;
   const std::byte* input_ = nullptr;
+  const void* lent_ = nullptr;
   Shape shape_;
   Binding binding_;
   std::optional<Run> run_;

@@ -59,7 +59,7 @@ Result<void> drive(Process& process, std::span<Operation* const> operations) {
   if (!first) return {};
   for (auto* operation : operations)
     if (auto* communicator = operation->communicator(); communicator != nullptr && communicator->failed())
-      await_no_touch(*communicator);
+      take_back_buffers(*communicator, operation->lent());
   return *std::move(first);
 }
 

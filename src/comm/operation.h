@@ -29,6 +29,9 @@ class Operation {
   /// this rank, and finds ranks that left or call something else.
   virtual Result<void> look_around() { return {}; }
 
+  /// After an error: a buffer of the caller that peers may still write to, or nullptr.
+  virtual const void* lent() const { return nullptr; }
+
   /// What it is doing and whom it waits for, for stall reports and timeouts.
   virtual std::string where() const { return {}; }
 

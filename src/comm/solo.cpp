@@ -20,9 +20,8 @@ class Turn {
   std::uint64_t ticket_;
 };
 
-Result<void> run(Communicator& communicator, const Request& request) {
+Result<void> run(Communicator& communicator, CollectiveCall& call) {
   const Turn turn(communicator);
-  CollectiveCall call(communicator, request);
   Operation* const operation = &call;
   Waiter waiter(communicator.process(), {&operation, 1});
   while (!communicator.failed()) {
@@ -43,8 +42,9 @@ Result<void> run(Communicator& communicator, const Request& request) {
 }  // namespace
 
 Result<void> run_alone(Communicator& communicator, const Request& request) {
-  auto ran = run(communicator, request);
-  if (!ran) await_no_touch(communicator);
+  CollectiveCall call(communicator, request);
+  auto ran = run(communicator, call);
+  if (!ran) take_back_buffers(communicator, call.lent());
   return ran;
 }
 

@@ -1,5 +1,7 @@
 #include "comm/touch.h"
 
+#include <algorithm>
+
 #include "comm/peer_failure.h"
 
 namespace tutti {
@@ -25,6 +27,8 @@ Touch::~Touch() {
     touching(communicator_->members().peers[communicator_->rank()]).fetch_sub(1, std::memory_order_release);
 }
 
+namespace {
+
 void await_no_touch(Communicator& communicator) {
   constexpr std::int64_t limit_ns = 1'000'000'000;
   System& system = communicator.process().system;
@@ -41,6 +45,16 @@ void await_no_touch(Communicator& communicator) {
       system.yield();
     }
   }
+}
+
+}  // namespace
+
+void take_back_buffers(Communicator& communicator, const void* lent) {
+  await_no_touch(communicator);
+  const auto& peers = communicator.members().peers;
+  if (lent == nullptr || std::ranges::all_of(peers, &Peer::same_process)) return;
+  auto moved = communicator.process().segments.move_aside(lent);
+  if (!moved) communicator.process().log.warn(communicator.who(), "{}", moved.error().text());
 }
 
 }  // namespace tutti

@@ -23,8 +23,10 @@ class Touch {
   Communicator* communicator_;
 };
 
-/// After a failure of `communicator`, before its user hears of it: returns once no thread of this process touches this
-/// rank's buffers, and none will. All of them hear of the failure soon; waits for them at most a second.
-void await_no_touch(Communicator& communicator);
+/// After a failure of `communicator`, before its user hears of it: returns once nobody touches this rank's buffers any
+/// more. Threads of this process hear of the failure soon, and are waited for, at most a second. Only then the pages of
+/// `lent` (or nullptr: none; see Operation) are moved away from under other processes: nobody here must write to them
+/// meanwhile. Not while this thread itself has a Touch: a peer may be waiting for it in the same way.
+void take_back_buffers(Communicator& communicator, const void* lent);
 
 }  // namespace tutti
