@@ -37,7 +37,7 @@ bool numeric_address(const std::string& host) {
          ::inet_pton(AF_INET6, without_scope.c_str(), parsed.data()) == 1;
 }
 
-Error not_an_id(std::string why) {
+Error not_an_id(const std::string& why) {
   return Error{.code = Code::invalid_argument, .what = "unique id: " + why};
 }
 

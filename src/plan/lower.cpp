@@ -168,7 +168,7 @@ void Lowering::make(const Job& job) {
   const Place so_far = own({Buffer::scratch, (schedule_.scratch_groups() - 1) * schedule_.parts() + part}, false);
   std::span<const Place> left = sources;
   std::vector<Place> now;
-  while (left.size() > 0) {
+  while (!left.empty()) {
     const std::size_t taken = std::min<std::size_t>(left.size(), limits::sources_max - now.size());
     now.insert(now.end(), left.begin(), left.begin() + static_cast<std::ptrdiff_t>(taken));
     left = left.subspan(taken);
