@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape) {
+bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_to_all;
 }
 
@@ -15,7 +15,7 @@ bool supports(const Shape& shape) {
 ///   steps n-1   sent per rank bytes·(n-1)/n   any n ≥ 2
 ///
 /// Powers of two exchange with rank xor s, so both directions of a link are in use; others send s ahead, around.
-Schedule build(const Shape& shape) {
+Schedule build(const Shape& shape, int) {
   const int n = shape.ranks;
   const bool power_of_two = std::has_single_bit(static_cast<unsigned>(n));
   Schedule schedule(shape, /*parts=*/1);
@@ -34,6 +34,6 @@ bool carried_by(Collective, Reach reach) {
 
 }  // namespace
 
-const Algorithm algorithm::pairwise{.name = "pairwise", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::pairwise{.name = "pairwise", .supports = supports, .build = build, .carried_by = carried_by};
 
 }  // namespace tutti

@@ -4,7 +4,7 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape) {
+bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && (shape.collective == Collective::all_reduce || shape.collective == Collective::all_gather ||
                              shape.collective == Collective::reduce_scatter);
 }
@@ -61,7 +61,7 @@ Schedule all_gather(const Shape& shape) {
 ///   all-gather      steps n-1      sent per rank bytes·(n-1)/n     any n ≥ 2   order of sums: ring order
 ///
 /// Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009.
-Schedule build(const Shape& shape) {
+Schedule build(const Shape& shape, int) {
   if (shape.collective == Collective::all_reduce) return all_reduce(shape);
   return shape.collective == Collective::all_gather ? all_gather(shape) : reduce_scatter(shape);
 }
@@ -73,6 +73,6 @@ bool carried_by(Collective collective, Reach reach) {
 
 }  // namespace
 
-const Algorithm algorithm::ring{.name = "ring", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::ring{.name = "ring", .supports = supports, .build = build, .carried_by = carried_by};
 
 }  // namespace tutti

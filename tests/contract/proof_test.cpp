@@ -98,12 +98,12 @@ TEST_P(EveryAlgorithm, IsProven) {
   SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(test_seed()));
   const int ranks = GetParam();
   Prover prover(ranks);
-  for (const Algorithm* algorithm : algorithms())
+  for (const Algorithm& algorithm : algorithms())
     for (int c = 0; c < collective_count; ++c) {
       const auto collective = static_cast<Collective>(c);
       for (const Rank root : roots(collective, ranks)) {
         const Shape shape{.collective = collective, .ranks = ranks, .root = root};
-        if (algorithm->supports(shape)) prover.prove(*algorithm, shape);
+        if (algorithm.supports(shape)) prover.prove(algorithm, shape);
       }
     }
   std::cout << prover.checks() << " checks\n";
