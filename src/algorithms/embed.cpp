@@ -22,19 +22,15 @@ void place(Schedule& outer, const Embedding& embedding, const Transfer& t) {
 
 }  // namespace
 
-void embed(Schedule& outer, std::span<const Embedding> embeddings, int begin, int end) {
+void embed(Schedule& outer, std::span<const Embedding> embeddings) {
+  int steps = 0;
+  for (const Embedding& embedding : embeddings) steps = std::max(steps, embedding.inner->steps());
   outer.next_step();
-  for (int step = begin; step < end; ++step, outer.next_step())
+  for (int step = 0; step < steps; ++step, outer.next_step())
     for (const Embedding& embedding : embeddings) {
       const auto in_step = std::ranges::equal_range(embedding.inner->transfers(), step, {}, &Transfer::step);
       for (const Transfer& t : in_step) place(outer, embedding, t);
     }
-}
-
-void embed(Schedule& outer, std::span<const Embedding> embeddings) {
-  int steps = 0;
-  for (const Embedding& embedding : embeddings) steps = std::max(steps, embedding.inner->steps());
-  embed(outer, embeddings, 0, steps);
 }
 
 }  // namespace tutti

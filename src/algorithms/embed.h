@@ -18,12 +18,9 @@ struct Embedding {
   std::function<std::vector<Ref>(Rank inner_rank, Ref inner)> blocks;
 };
 
-/// Adds steps [begin, end) of all of them to `outer`, all at the same time; then `outer` is at its next step. Operands
-/// of a reduction keep their order. Copies of a block to itself are left out: an input may be where the output is,
-/// since schedules are right in place.
-void embed(Schedule& outer, std::span<const Embedding> embeddings, int begin, int end);
-
-/// The same for all of their steps.
+/// Adds all of them to `outer`, all at the same time, from a new step on; then `outer` is at its next step. Operands of
+/// a reduction keep their order. Copies of a block to itself are left out: an input may be where the output is, since
+/// schedules are right in place.
 void embed(Schedule& outer, std::span<const Embedding> embeddings);
 
 }  // namespace tutti

@@ -10,13 +10,13 @@
 namespace tutti {
 namespace {
 
-/// Groups of equal size; the j-th members of all groups work together across.
+/// The j-th members of all groups work together across, for each j below the size of the smallest group.
 class Groups {
  public:
   explicit Groups(std::vector<std::vector<Rank>> members) : members_(std::move(members)) {}
 
   int count() const { return static_cast<int>(members_.size()); }
-  int size() const { return static_cast<int>(members_[0].size()); }
+  int size() const { return static_cast<int>(std::ranges::min(members_, {}, &std::vector<Rank>::size).size()); }
   const std::vector<Rank>& inside(int k) const { return members_[static_cast<std::size_t>(k)]; }
   Rank rank(int k, int j) const { return inside(k)[static_cast<std::size_t>(j)]; }
 
@@ -37,31 +37,32 @@ class Groups {
   std::vector<std::vector<Rank>> members_;
 };
 
-/// None where groups differ in size, or where it would be all in one or each by itself.
-std::vector<std::vector<Rank>> members_of(const Level& level) {
+/// None where it would be all in one group or each by itself, or groups differ in size and may not.
+std::vector<std::vector<Rank>> members_of(const Level& level, bool any_size) {
   std::vector<std::vector<Rank>> members(level.empty() ? 0 : static_cast<std::size_t>(std::ranges::max(level)) + 1);
   for (Rank rank = 0; rank < static_cast<Rank>(level.size()); ++rank)
     members[static_cast<std::size_t>(level[static_cast<std::size_t>(rank)])].push_back(rank);
   std::erase_if(members, [](const std::vector<Rank>& group) { return group.empty(); });
   const auto differs = [&](const std::vector<Rank>& group) { return group.size() != members[0].size(); };
-  if (members.size() < 2 || members[0].size() < 2 || std::ranges::any_of(members, differs)) return {};
+  if (members.size() < 2 || members.size() == level.size()) return {};
+  if (!any_size && std::ranges::any_of(members, differs)) return {};
   return members;
 }
 
-/// By the innermost level that groups ranks alike, of the levels [0, levels) that are still left.
+/// By the innermost level that says something, of the levels [0, levels) that are still left.
 std::vector<std::vector<Rank>> innermost(const Shape& shape, std::size_t& levels) {
   while (levels > 0)
-    if (auto members = members_of(shape.levels[--levels]); !members.empty()) return members;
+    if (auto members = members_of(shape.levels[--levels], shape.collective == Collective::all_reduce); !members.empty())
+      return members;
   return {};
 }
 
 std::vector<std::vector<Rank>> members_of(const Shape& shape, int group_size) {
   std::size_t levels = shape.levels.size();
   if (group_size == 0) return innermost(shape, levels);
-  if (shape.ranks % group_size != 0) return {};
   Level level;
   for (Rank rank = 0; rank < shape.ranks; ++rank) level.push_back(rank / group_size);
-  return members_of(level);
+  return members_of(level, /*any_size=*/false);
 }
 
 bool supports(const Shape& shape, int group_size) {
@@ -86,28 +87,30 @@ Schedule schedule_across(const Shape& shape, const Groups& groups, int group_siz
   return supports(across, 0) ? build(across, 0) : member(algorithm::circulant).build(across);
 }
 
-/// Reduce-scatter inside, all-reduce across, all-gather inside: part j of the vector is the j-th members'.
+/// Reduce-scatter inside, all-reduce across, all-gather inside: part j of the vector is the j-th members'. Members
+/// beyond the size of the smallest group have no part of their own.
 Schedule all_reduce(const Shape& shape, const Groups& groups, const Schedule& across) {
-  const Schedule inside =
-      member(algorithm::two_shot).build({.collective = Collective::all_reduce, .ranks = groups.size()});
   const int width = across.parts(), parts = groups.size() * width;
   Schedule schedule(shape, parts);
-
-  std::vector<Embedding> insides, acrosses;
   for (int k = 0; k < groups.count(); ++k)
-    insides.push_back({&inside, groups.inside(k), [width](Rank, Ref ref) {
-                         std::vector<Ref> blocks;
-                         for (int i = 0; i < width; ++i) blocks.push_back({ref.buffer, ref.block * width + i});
-                         return blocks;
-                       }});
+    for (int chunk = 0; chunk < parts; ++chunk)
+      for (const Rank from : groups.inside(k))
+        schedule.reduce(from, {Buffer::input, chunk}, groups.rank(k, chunk / width), {Buffer::output, chunk}, from);
+  schedule.next_step();
+
+  std::vector<Embedding> acrosses;
   for (int j = 0; j < groups.size(); ++j)
     acrosses.push_back({&across, groups.across(j), [=](Rank, Ref ref) {
                           const Buffer buffer = ref.buffer == Buffer::scratch ? Buffer::scratch : Buffer::output;
                           return std::vector<Ref>{{buffer, ref.block / width * parts + j * width + ref.block % width}};
                         }});
-  embed(schedule, insides, 0, 1);
   embed(schedule, acrosses);
-  embed(schedule, insides, 1, 2);
+
+  for (int k = 0; k < groups.count(); ++k)
+    for (int chunk = 0; chunk < parts; ++chunk)
+      for (const Rank to : groups.inside(k))
+        if (const Rank owner = groups.rank(k, chunk / width); to != owner)
+          schedule.copy(owner, {Buffer::output, chunk}, to, {Buffer::output, chunk});
   return schedule;
 }
 
@@ -160,10 +163,10 @@ Schedule reduce_scatter(const Shape& shape, const Groups& groups, const Schedule
 ///   all-reduce                    steps 2 + 2·ceil(log2 N)   sent per rank 2·bytes·(g-1)/g inside,
 ///                                                            2·bytes/g·(N-1)/N across
 ///   reduce-scatter, all-gather    steps 1 + ceil(log2 N)     bytes·(g-1)/g inside, bytes/g·(N-1)/N across
-///   groups of one size, at least two of at least two   order of sums: rank order inside, then by group
-///   scratch (reduce-scatter) N + N/2 blocks
+///   order of sums: rank order inside, then by group   scratch (reduce-scatter) N + N/2 blocks
 ///
-/// Groups are those of the machine (group size 0), or the runs of so many ranks.
+/// At least two groups; all of one size, but for an all-reduce by the machine's levels: then g is that of the smallest.
+/// Groups are those of the machine (group size 0), or runs of so many ranks.
 /// Cho et al., "BlueConnect: decomposing all-reduce for deep learning on heterogeneous network hierarchy", MLSys 2019.
 Schedule build(const Shape& shape, int group_size) {
   const Groups groups(members_of(shape, group_size));

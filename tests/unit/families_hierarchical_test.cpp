@@ -73,16 +73,15 @@ TEST(Hierarchical, SendsAGroupSizethOfTheDataAcross) {
 }
 
 TEST(Hierarchical, TakesItsGroupsFromTheMachine) {
-  const Shape flat{.collective = Collective::all_reduce, .ranks = 12};
-  const auto with = [&](std::vector<Level> levels) {
-    Shape shape = flat;
-    shape.levels = std::move(levels);
+  const auto with = [](std::vector<Level> levels, Collective collective = Collective::all_gather) {
+    const Shape shape{.collective = collective, .ranks = 12, .levels = std::move(levels)};
     return find_algorithm("hierarchical/0", shape) != nullptr;
   };
   EXPECT_FALSE(with({}));
   EXPECT_FALSE(with({Level(12, 0)})) << "all in one group";
   EXPECT_FALSE(with({runs(12, 1)})) << "each by itself";
   EXPECT_FALSE(with({runs(12, 5)})) << "groups of different sizes";
+  EXPECT_TRUE(with({runs(12, 5)}, Collective::all_reduce));
   EXPECT_TRUE(with({runs(12, 4)}));
   EXPECT_TRUE(with({in_turn(12, 4)}));
   EXPECT_TRUE(with({runs(12, 4), runs(12, 1)})) << "the level that says nothing is passed over";
@@ -102,15 +101,21 @@ std::vector<Machine> machines() {
           {"three levels", 32, {runs(32, 16), runs(32, 8), runs(32, 2)}},
           {"outer level of different sizes", 12, {{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1}, runs(12, 2)}},
           {"levels across each other", 12, {in_turn(12, 2), runs(12, 6)}},
-          {"large groups", 40, {runs(40, 20)}}};
+          {"large groups", 40, {runs(40, 20)}},
+          {"groups of different sizes", 11, {runs(11, 4)}},
+          {"one by itself", 9, {runs(9, 4)}},
+          {"different sizes at every level", 17, {runs(17, 9), runs(17, 2)}}};
 }
 
 TEST(Hierarchical, IsRightOnMachines) {
+  int seen = 0;
   for (const Machine& machine : machines())
     for (const Collective collective : collectives) {
       const Shape shape{.collective = collective, .ranks = machine.ranks, .levels = machine.levels};
       const Algorithm* algorithm = find_algorithm("hierarchical", shape);
+      if (collective != Collective::all_reduce && algorithm == nullptr) continue;
       ASSERT_NE(algorithm, nullptr) << machine.name;
+      ++seen;
       EXPECT_EQ(algorithm->name, "hierarchical/0");
       const Schedule schedule = algorithm->build(shape);
       const auto meaning = verify(schedule);
@@ -130,6 +135,7 @@ TEST(Hierarchical, IsRightOnMachines) {
         }
       }
     }
+  EXPECT_EQ(seen, 3 * 8 + 3) << "three of the machines have groups that only an all-reduce can use";
 }
 
 TEST(Hierarchical, GoesUpLevelByLevel) {
