@@ -2,7 +2,7 @@
 tutti_test(check_test SOURCES unit/check_test.cpp LIBS tutti_plan LABELS unit)
 
 # Steps and bytes, a file for each group of families.
-foreach(group exchange hierarchical ring_tree rooted all_to_all)
+foreach(group all_to_all exchange hierarchical ring_tree rooted)
   tutti_test(families_${group}_test SOURCES unit/families_${group}_test.cpp LIBS tutti_algorithms LABELS unit)
 endforeach()
 

@@ -1,6 +1,7 @@
 // What algorithms promise about steps and bytes whose ranks exchange with one partner, or a few, after the other.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -83,6 +84,7 @@ TEST(Swing, HasAHalfOfItsOwnForReduceScatterAndAllGather) {
       EXPECT_EQ(half.steps(), log2_up(n));
       EXPECT_EQ(blocks_sent(half), n - 1);
       EXPECT_EQ(messages_per_step(half), 1);
+      EXPECT_EQ(half.scratch_groups(), collective == reduce_scatter ? n / 2 - 1 : 0);
     }
 }
 
@@ -93,6 +95,25 @@ TEST(SwingLatency, TakesHalfTheSteps) {
     EXPECT_LE(blocks_sent(schedule), schedule.steps());
     EXPECT_EQ(schedule.parts(), 1);
   }
+}
+
+TEST(RecursiveDoubling, SendsEverythingInEachStep) {
+  for (int n = 2; n <= 64; ++n) {
+    const Schedule schedule = built("recursive_doubling", all_reduce, n);
+    EXPECT_EQ(schedule.parts(), 1);
+    EXPECT_LE(blocks_sent(schedule), schedule.steps());
+    EXPECT_EQ(messages_per_step(schedule), 1);
+  }
+}
+
+TEST(OneShot, SendsEverythingToEveryone) {
+  for (int n = 2; n <= 64; ++n)
+    for (const Collective collective : {all_reduce, all_gather, reduce_scatter}) {
+      const Schedule schedule = built("one_shot", collective, n);
+      EXPECT_EQ(blocks_sent(schedule), n - 1);
+      EXPECT_EQ(messages_per_step(schedule), n - 1);
+      EXPECT_EQ(schedule.scratch_groups(), reduces(collective) && n > 16 ? 1 : 0);
+    }
 }
 
 TEST(RecursiveHalving, TakesLogarithmicStepsAtOptimalVolume) {
@@ -129,6 +150,23 @@ TEST(RecursiveMultiplying, TakesOneStepForEachDigit) {
       EXPECT_EQ(gathered.steps(), steps);
       EXPECT_EQ(blocks_sent(gathered), n - 1);
       EXPECT_EQ(messages_per_step(gathered), radix - 1);
+    }
+}
+
+TEST(KHalvingDoubling, TakesTwoStepsForEachDigitAtOptimalVolume) {
+  for (const int radix : {3, 4, 8})
+    for (int n = 2; n <= 64; ++n) {
+      const Schedule schedule = built("k_halving_doubling/" + std::to_string(radix), all_reduce, n);
+      const int k = std::min(radix, n);
+      int active = 1, digits = 0;
+      for (; active * k <= n; active *= k) ++digits;
+      EXPECT_EQ(schedule.parts(), active);
+      EXPECT_EQ(schedule.steps(), 2 * digits + (n == active ? 0 : 2)) << radix << ", " << n;
+      EXPECT_EQ(messages_per_step(schedule), n == active ? k - 1 : std::max(k - 1, (n + active - 1) / active - 1));
+      EXPECT_LE(blocks_sent(schedule), 2 * (active - 1) + (n == active ? 0 : (k - 1) * active));
+      if (n == active) {
+        EXPECT_EQ(blocks_sent(schedule), 2 * (n - 1)) << radix << ", " << n;
+      }
     }
 }
 

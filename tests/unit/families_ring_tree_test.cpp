@@ -35,6 +35,7 @@ TEST(BidirectionalRing, FillsBothDirectionsOfEveryLinkAlike) {
       const int rounds = collective == all_reduce ? 2 : 1;
       EXPECT_EQ(ring.steps(), rounds * (n - 1));
       EXPECT_EQ(ring.parts(), collective == all_reduce ? 2 * n : 2);
+      EXPECT_LE(ring.scratch_groups(), collective == Collective::reduce_scatter ? 2 : 0);
       const auto links = loads(ring);
       EXPECT_EQ(links.size(), 2u * static_cast<unsigned>(n));
       for (const auto& [link, blocks] : links) {
@@ -60,6 +61,7 @@ TEST(MultiRing, SharesTheDataBetweenLinksOfItsOwn) {
         EXPECT_EQ(ring.steps(), rounds * (n - 1));
         EXPECT_EQ(ring.parts(), collective == all_reduce ? rings * n : rings);
         EXPECT_EQ(messages_per_step(ring), rings);
+        EXPECT_LE(ring.scratch_groups(), collective == Collective::reduce_scatter ? 2 : 0);
         const auto links = loads(ring);
         EXPECT_EQ(static_cast<int>(links.size()), rings * n);
         for (const auto& [link, blocks] : links) {
@@ -102,6 +104,7 @@ TEST(ReduceBroadcast, SendsTheFewestMessagesThereAre) {
       for (const auto& [link, blocks] : loads(tree)) sent += blocks;
       EXPECT_EQ(sent, 2 * (n - 1));
       EXPECT_LE(messages_per_step(tree), radix - 1);
+      EXPECT_LE(blocks_sent(tree), (radix - 1) * log_up(n, radix));
     }
 }
 
