@@ -11,7 +11,7 @@ bool supports(const Shape& shape, int) {
 
 /// Reduce-scatter and gather: each rank adds up one n-th part, then the root gathers them up a binomial tree.
 ///
-///   steps 2·ceil(log2 n)   sent per rank at most 2·bytes·(n-1)/n   any n ≥ 2, any root
+///   steps 2·ceil(log2 n)   sent per rank bytes, received at most 2·bytes·(n-1)/n, by the root   any n ≥ 2, any root
 ///   order of sums: by rank in each addition
 ///
 /// Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; here on the circulant graph, for any n.
