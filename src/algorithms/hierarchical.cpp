@@ -1,132 +1,100 @@
 // Inside groups of ranks that are near each other, and across them.
 #include <algorithm>
-#include <array>
-#include <utility>
+#include <cstddef>
 #include <vector>
 
 #include "algorithms/algorithm.h"
 #include "algorithms/embed.h"
+#include "algorithms/groups.h"
 
 namespace tutti {
 namespace {
 
-/// The j-th members of all groups work together across, for each j below the size of the smallest group.
-class Groups {
- public:
-  explicit Groups(std::vector<std::vector<Rank>> members) : members_(std::move(members)) {}
-
-  int count() const { return static_cast<int>(members_.size()); }
-  int size() const { return static_cast<int>(std::ranges::min(members_, {}, &std::vector<Rank>::size).size()); }
-  const std::vector<Rank>& inside(int k) const { return members_[static_cast<std::size_t>(k)]; }
-  Rank rank(int k, int j) const { return inside(k)[static_cast<std::size_t>(j)]; }
-
-  std::vector<Rank> across(int j) const {
-    std::vector<Rank> ranks;
-    for (int k = 0; k < count(); ++k) ranks.push_back(rank(k, j));
-    return ranks;
-  }
-
-  /// Blocks of all j-th members, one for each group.
-  std::vector<Ref> blocks(Buffer buffer, int j) const {
-    std::vector<Ref> all;
-    for (const Rank rank : across(j)) all.push_back({buffer, rank});
-    return all;
-  }
-
- private:
-  std::vector<std::vector<Rank>> members_;
-};
-
-/// None where it would be all in one group or each by itself, or groups differ in size and may not.
-std::vector<std::vector<Rank>> members_of(const Level& level, bool any_size) {
-  std::vector<std::vector<Rank>> members(level.empty() ? 0 : static_cast<std::size_t>(std::ranges::max(level)) + 1);
-  for (Rank rank = 0; rank < static_cast<Rank>(level.size()); ++rank)
-    members[static_cast<std::size_t>(level[static_cast<std::size_t>(rank)])].push_back(rank);
-  std::erase_if(members, [](const std::vector<Rank>& group) { return group.empty(); });
-  const auto differs = [&](const std::vector<Rank>& group) { return group.size() != members[0].size(); };
-  if (members.size() < 2 || members.size() == level.size()) return {};
-  if (!any_size && std::ranges::any_of(members, differs)) return {};
-  return members;
+/// What is done across groups is done by their j-th members, for each j below the size of the smallest one.
+int width_of(const Groups& groups) {
+  return static_cast<int>(std::ranges::min(groups, {}, &std::vector<Rank>::size).size());
 }
 
-/// By the innermost level that says something, of the levels [0, levels) that are still left.
-std::vector<std::vector<Rank>> innermost(const Shape& shape, std::size_t& levels) {
-  while (levels > 0)
-    if (auto members = members_of(shape.levels[--levels], shape.collective == Collective::all_reduce); !members.empty())
-      return members;
-  return {};
+std::vector<Rank> across(const Groups& groups, int j) {
+  std::vector<Rank> ranks;
+  for (const std::vector<Rank>& group : groups) ranks.push_back(group[static_cast<std::size_t>(j)]);
+  return ranks;
 }
 
-std::vector<std::vector<Rank>> members_of(const Shape& shape, int group_size) {
-  std::size_t levels = shape.levels.size();
-  if (group_size == 0) return innermost(shape, levels);
-  Level level;
-  for (Rank rank = 0; rank < shape.ranks; ++rank) level.push_back(rank / group_size);
-  return members_of(level, /*any_size=*/false);
+/// Blocks of all j-th members, one for each group.
+std::vector<Ref> blocks_across(const Groups& groups, Buffer buffer, int j) {
+  std::vector<Ref> all;
+  for (const Rank rank : across(groups, j)) all.push_back({buffer, rank});
+  return all;
 }
 
 bool supports(const Shape& shape, int group_size) {
-  return (shape.collective == Collective::all_reduce || shape.collective == Collective::all_gather ||
-          shape.collective == Collective::reduce_scatter) &&
-         !members_of(shape, group_size).empty();
+  if (shape.collective != Collective::all_reduce && shape.collective != Collective::all_gather &&
+      shape.collective != Collective::reduce_scatter)
+    return false;
+  const Groups groups = near_groups(shape, group_size);
+  const auto differs = [&](const std::vector<Rank>& group) { return group.size() != groups[0].size(); };
+  return !groups.empty() && (shape.collective == Collective::all_reduce || std::ranges::none_of(groups, differs));
 }
 
 Schedule build(const Shape& shape, int group_size);
 
-/// What the j-th members do: by the levels further out, where these do not part the members of a group.
+/// What the j-th members do: by the levels further out, of which the innermost that still says something is the next.
 Schedule schedule_across(const Shape& shape, const Groups& groups, int group_size) {
-  Shape across{.collective = shape.collective, .ranks = groups.count()};
-  std::size_t left = shape.levels.size();
-  if (group_size == 0) innermost(shape, left);
-  for (std::size_t i = 0; group_size == 0 && i < left; ++i) {
-    Level level;
-    for (int k = 0; k < groups.count(); ++k)
-      level.push_back(shape.levels[i][static_cast<std::size_t>(groups.rank(k, 0))]);
-    across.levels.push_back(std::move(level));
-  }
-  return supports(across, 0) ? build(across, 0) : member(algorithm::circulant).build(across);
+  Shape next{.collective = shape.collective, .ranks = static_cast<int>(groups.size())};
+  if (group_size == 0)
+    for (const Level& level : shape.levels) {
+      next.levels.emplace_back();
+      for (const Rank first : across(groups, 0)) next.levels.back().push_back(level[static_cast<std::size_t>(first)]);
+    }
+  return supports(next, 0) ? build(next, 0) : member(algorithm::circulant).build(next);
 }
 
 /// Reduce-scatter inside, all-reduce across, all-gather inside: part j of the vector is the j-th members'. Members
 /// beyond the size of the smallest group have no part of their own.
-Schedule all_reduce(const Shape& shape, const Groups& groups, const Schedule& across) {
-  const int width = across.parts(), parts = groups.size() * width;
+Schedule all_reduce(const Shape& shape, const Groups& groups, const Schedule& outer) {
+  const int width = outer.parts(), parts = width_of(groups) * width;
+  const auto owner = [&](const std::vector<Rank>& group, int chunk) {
+    return group[static_cast<std::size_t>(chunk / width)];
+  };
   Schedule schedule(shape, parts);
-  for (int k = 0; k < groups.count(); ++k)
+  for (const std::vector<Rank>& group : groups)
     for (int chunk = 0; chunk < parts; ++chunk)
-      for (const Rank from : groups.inside(k))
-        schedule.reduce(from, {Buffer::input, chunk}, groups.rank(k, chunk / width), {Buffer::output, chunk}, from);
+      for (const Rank from : group)
+        schedule.reduce(from, {Buffer::input, chunk}, owner(group, chunk), {Buffer::output, chunk}, from);
   schedule.next_step();
 
-  std::vector<Embedding> acrosses;
-  for (int j = 0; j < groups.size(); ++j)
-    acrosses.push_back({&across, groups.across(j), [=](Rank, Ref ref) {
-                          const Buffer buffer = ref.buffer == Buffer::scratch ? Buffer::scratch : Buffer::output;
-                          return std::vector<Ref>{{buffer, ref.block / width * parts + j * width + ref.block % width}};
-                        }});
-  embed(schedule, acrosses);
+  std::vector<Embedding> embeddings;
+  for (int j = 0; j < width_of(groups); ++j)
+    embeddings.push_back(
+        {&outer, across(groups, j), [=](Rank, Ref ref) {
+           const Buffer buffer = ref.buffer == Buffer::scratch ? Buffer::scratch : Buffer::output;
+           return std::vector<Ref>{{buffer, ref.block / width * parts + j * width + ref.block % width}};
+         }});
+  embed(schedule, embeddings);
 
-  for (int k = 0; k < groups.count(); ++k)
+  for (const std::vector<Rank>& group : groups)
     for (int chunk = 0; chunk < parts; ++chunk)
-      for (const Rank to : groups.inside(k))
-        if (const Rank owner = groups.rank(k, chunk / width); to != owner)
-          schedule.copy(owner, {Buffer::output, chunk}, to, {Buffer::output, chunk});
+      for (const Rank to : group)
+        if (to != owner(group, chunk))
+          schedule.copy(owner(group, chunk), {Buffer::output, chunk}, to, {Buffer::output, chunk});
   return schedule;
 }
 
 /// All-gather across, then inside: each member hands on what it got for all.
-Schedule all_gather(const Shape& shape, const Groups& groups, const Schedule& across) {
-  const Schedule inside = member(algorithm::one_shot).build({.collective = shape.collective, .ranks = groups.size()});
+Schedule all_gather(const Shape& shape, const Groups& groups, const Schedule& outer) {
+  const int size = width_of(groups);
+  const Schedule inner = member(algorithm::one_shot).build({.collective = shape.collective, .ranks = size});
   Schedule schedule(shape, /*parts=*/1);
-  std::vector<Embedding> insides, acrosses;
-  for (int j = 0; j < groups.size(); ++j)
-    acrosses.push_back({&across, groups.across(j), [&groups, j](Rank, Ref ref) {
-                          if (ref.buffer == Buffer::output) ref.block = groups.rank(ref.block, j);
+  std::vector<Embedding> acrosses, insides;
+  for (int j = 0; j < size; ++j)
+    acrosses.push_back({&outer, across(groups, j), [ranks = across(groups, j)](Rank, Ref ref) {
+                          if (ref.buffer == Buffer::output) ref.block = ranks[static_cast<std::size_t>(ref.block)];
                           return std::vector<Ref>{ref};
                         }});
-  for (int k = 0; k < groups.count(); ++k)
-    insides.push_back({&inside, groups.inside(k), [&groups](Rank j, Ref ref) {
-                         return groups.blocks(Buffer::output, ref.buffer == Buffer::input ? j : ref.block);
+  for (const std::vector<Rank>& group : groups)
+    insides.push_back({&inner, group, [&groups](Rank j, Ref ref) {
+                         return blocks_across(groups, Buffer::output, ref.buffer == Buffer::input ? j : ref.block);
                        }});
   embed(schedule, acrosses);
   embed(schedule, insides);
@@ -134,20 +102,21 @@ Schedule all_gather(const Shape& shape, const Groups& groups, const Schedule& ac
 }
 
 /// Reduce-scatter inside: the j-th member sums up the blocks of all j-th members, in scratch. Then across.
-Schedule reduce_scatter(const Shape& shape, const Groups& groups, const Schedule& across) {
-  const Schedule inside = member(algorithm::one_shot).build({.collective = shape.collective, .ranks = groups.size()});
+Schedule reduce_scatter(const Shape& shape, const Groups& groups, const Schedule& outer) {
+  const int size = width_of(groups), count = static_cast<int>(groups.size());
+  const Schedule inner = member(algorithm::one_shot).build({.collective = shape.collective, .ranks = size});
   Schedule schedule(shape, /*parts=*/1);
   std::vector<Embedding> insides, acrosses;
-  for (int k = 0; k < groups.count(); ++k)
-    insides.push_back({&inside, groups.inside(k), [&groups](Rank, Ref ref) {
-                         if (ref.buffer == Buffer::input) return groups.blocks(Buffer::input, ref.block);
+  for (const std::vector<Rank>& group : groups)
+    insides.push_back({&inner, group, [&groups, count](Rank, Ref ref) {
+                         if (ref.buffer == Buffer::input) return blocks_across(groups, Buffer::input, ref.block);
                          std::vector<Ref> sums;
-                         for (int i = 0; i < groups.count(); ++i) sums.push_back({Buffer::scratch, i});
+                         for (int k = 0; k < count; ++k) sums.push_back({Buffer::scratch, k});
                          return sums;
                        }});
-  for (int j = 0; j < groups.size(); ++j)
-    acrosses.push_back({&across, groups.across(j), [&groups](Rank, Ref ref) {
-                          if (ref.buffer == Buffer::scratch) ref.block += groups.count();
+  for (int j = 0; j < size; ++j)
+    acrosses.push_back({&outer, across(groups, j), [count](Rank, Ref ref) {
+                          if (ref.buffer == Buffer::scratch) ref.block += count;
                           if (ref.buffer == Buffer::input) ref.buffer = Buffer::scratch;
                           return std::vector<Ref>{ref};
                         }});
@@ -169,12 +138,12 @@ Schedule reduce_scatter(const Shape& shape, const Groups& groups, const Schedule
 /// Groups are those of the machine (group size 0), or runs of so many ranks.
 /// Cho et al., "BlueConnect: decomposing all-reduce for deep learning on heterogeneous network hierarchy", MLSys 2019.
 Schedule build(const Shape& shape, int group_size) {
-  const Groups groups(members_of(shape, group_size));
-  const Schedule across = schedule_across(shape, groups, group_size);
+  const Groups groups = near_groups(shape, group_size);
+  const Schedule outer = schedule_across(shape, groups, group_size);
   switch (shape.collective) {
-    case Collective::all_reduce: return all_reduce(shape, groups, across);
-    case Collective::all_gather: return all_gather(shape, groups, across);
-    default: return reduce_scatter(shape, groups, across);
+    case Collective::all_reduce: return all_reduce(shape, groups, outer);
+    case Collective::all_gather: return all_gather(shape, groups, outer);
+    default: return reduce_scatter(shape, groups, outer);
   }
 }
 
