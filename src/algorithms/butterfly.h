@@ -44,9 +44,9 @@ class Butterfly {
   std::vector<std::vector<int>> ahead_;
 };
 
-/// All-reduce: partners exchange all they have. The last step's partners are the first, so that at any time who has
-/// sums of the same ranks has the same bits: those of ahead(i, step), which are each rank's or no one's. (Met in the
-/// order of the steps, ranks may overlap.) In an addition, the sum with the lowest rank comes first.
+/// All-reduce: partners exchange all they have, those of the last step first. Then any two ranks hold sums of the same
+/// ranks or of none in common, and all end with the same bits; in the order of the steps sums could overlap. In an
+/// addition, the sum with the lowest rank comes first.
 ///
 ///   steps log2 n, floor(log2 n) + 2 where n is no power of two   sent per rank bytes·steps
 Schedule exchange_all(const Shape& shape, const Butterfly& butterfly);

@@ -10,11 +10,12 @@ bool supports(const Shape& shape, int) {
 }
 
 /// Recursive halving and doubling: a reduce-scatter that halves the vector and doubles the distance in each step, then
-/// an all-gather backwards. Most bytes go to the nearest ranks.
+/// an all-gather backwards. Most bytes go to the nearest ranks. Where n is no power of two, some odd ranks take in an
+/// even one's vector first (fold).
 ///
 ///   steps 2·log2 n         sent per rank 2·bytes·(n-1)/n   n a power of two
-///   2·floor(log2 n) + 2    and bytes more                  other n: odd ranks first take in an even one's vector
-///   (fold) order of sums: by rank in each addition
+///   2·floor(log2 n) + 2    and bytes more                  other n
+///   order of sums: by rank in each addition
 ///
 /// Rabenseifner, "Optimization of collective reduction operations", ICCS 2004.
 Schedule build(const Shape& shape, int) {

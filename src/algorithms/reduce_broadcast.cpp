@@ -13,8 +13,8 @@ bool supports(const Shape& shape, int) {
 /// Reduce and broadcast: both along the k-nomial tree of rank 0, in which who has the data hands it to k-1 others in
 /// each step.
 ///
-///   steps 2·ceil(log_k n)   sent per rank at most (k-1)·bytes·ceil(log_k n), n-1 times bytes in all each way   any n ≥
-///   2 order of sums: by rank, k operands in one pass
+///   steps 2·ceil(log_k n)   sent per rank at most (k-1)·bytes·ceil(log_k n), by all together (n-1)·bytes each way
+///   any n ≥ 2   order of sums: by rank, k operands in one pass
 ///
 /// The fewest messages there are, and not two ways to add anything: for tiny calls of many ranks, or as a yardstick.
 /// Wilkins et al., "Generalized collective algorithms for the exascale era", CLUSTER 2023.
