@@ -98,6 +98,21 @@ TEST(BinaryTree, TakesLogarithmicStepsAndOneForEachChunk) {
   });
 }
 
+TEST(SplitBinaryTree, SendsHalfDownEachSideAndAcross) {
+  for_each_member(algorithm::split_binary_tree, [](const std::string& name, int n, Rank root, int chunks) {
+    const Schedule down = built(name, broadcast, n, root), up = built(name, reduce, n, root);
+    for (const Schedule& tree : {down, up}) {
+      EXPECT_EQ(tree.steps(), log2_down(n) + chunks / 2) << name << n;
+      EXPECT_EQ(tree.parts(), chunks);
+      EXPECT_EQ(blocks_moved(tree), chunks * (n - 1));
+    }
+    EXPECT_LE(blocks_sent(down), chunks * 3 / 2) << name << n;
+    EXPECT_EQ(blocks_sent(up), chunks);
+    EXPECT_LE(messages_per_step(down), 2);
+    EXPECT_EQ(messages_per_step(up), 1);
+  });
+}
+
 TEST(DoubleTree, HasALeafWhereTheOtherHasAnInnerNode) {
   for (int n = 1; n <= 200; ++n) {
     const auto trees = double_tree(n);
