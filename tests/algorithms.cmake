@@ -1,6 +1,11 @@
 # The second proof: what it refuses, and what it proves, the plans of every algorithm.
 tutti_test(check_test SOURCES unit/check_test.cpp LIBS tutti_plan LABELS unit)
 
+# Steps and bytes, a file for each group of families.
+foreach(group all_to_all exchange hierarchical ring_tree rooted)
+  tutti_test(families_${group}_test SOURCES unit/families_${group}_test.cpp LIBS tutti_algorithms LABELS unit)
+endforeach()
+
 set(reference support/mutants.cpp support/reference_executor.cpp support/reference_calls.cpp support/reference_values.cpp)
 tutti_test(mutant_test SOURCES contract/mutant_test.cpp ${reference} LIBS tutti_algorithms LABELS proof TIMEOUT 600)
 tutti_test(proof_test SOURCES contract/proof_test.cpp LIBS tutti_algorithms LABELS proof TIMEOUT 600)

@@ -172,6 +172,9 @@ def listed_sources(paths):
     """Patterns of all sources named in build files, relative to the root."""
     patterns = set()
     for path in paths:
+        if path.name == "list.inc":  # each ALGORITHM(x) is x.cpp beside it
+            names = re.findall(r"(?m)^[A-Z]+\((\w+)\)", text_of(path))
+            patterns.update(re.escape(str(path.parent / f"{name}.cpp")) for name in names)
         if path.name != "CMakeLists.txt" and path.suffix != ".cmake":
             continue
         text = re.sub(r"#[^\n]*", "", text_of(path))

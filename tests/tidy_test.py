@@ -17,6 +17,8 @@ CLEAN = {
     "src/base/e.h": "// Errors.\n#include <vector>\n",
     "src/plan/a.h": '// A.\n#include "base/e.h"\n',
     "src/plan/a.cpp": '#include "plan/a.h"\n',
+    "src/plan/list.inc": "// The list.\nPLAN(d)\n",
+    "src/plan/d.cpp": "// D.\n",
     "src/plan/b_of.cpp": "// B.\nnamespace t {\nint f() { return '{' + 1'000 /* } */; }\n}\n",
 }
 LONG = "  ++x;\n" * 75

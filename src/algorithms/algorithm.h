@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "plan/plan.h"
@@ -9,24 +10,44 @@
 
 namespace tutti {
 
-struct Algorithm {
-  std::string_view name;                 ///< as in TUTTI_ALGO: "ring"
-  bool (*supports)(const Shape& shape);  ///< false: build must not be called
-  Schedule (*build)(const Shape& shape);
+/// What one file describes: an algorithm, or several that differ by one number (a radix, a number of chunks).
+struct Family {
+  std::string_view name;                                ///< as in TUTTI_ALGO: "ring"
+  bool (*supports)(const Shape& shape, int parameter);  ///< false: build must not be called
+  Schedule (*build)(const Shape& shape, int parameter);
   /// Besides fifos, which carry everything: what lowers_to says of all its schedules, without building them.
   bool (*carried_by)(Collective collective, Reach reach) = nullptr;
+  std::string_view parameter = "";   ///< what the number means: "radix"; empty: there is none, and it is 0
+  std::span<const int> values = {};  ///< members, the one to take without further thought first
+};
+
+/// A member of a family.
+struct Algorithm {
+  const Family* family;
+  int parameter;
+  std::string name;  ///< "ring"; of a family with a parameter "k_nomial/4"
+
+  bool supports(const Shape& shape) const { return family->supports(shape, parameter); }
+  Schedule build(const Shape& shape) const { return family->build(shape, parameter); }
 };
 
 namespace algorithm {
-#define ALGORITHM(x) extern const Algorithm x;
+#define ALGORITHM(x) extern const Family x;
 #include "algorithms/list.inc"
 #undef ALGORITHM
 }  // namespace algorithm
 
-/// All of them, in the order of list.inc.
-std::span<const Algorithm* const> algorithms();
+/// All families, in the order of list.inc.
+std::span<const Family* const> families();
 
-/// By name, for a collective it supports at this shape; nullptr if there is none.
+/// All members of all families, in the same order.
+std::span<const Algorithm> algorithms();
+
+/// The first member.
+const Algorithm& member(const Family& family);
+
+/// By name, for a collective it supports at this shape; nullptr if there is none. A family's name alone means its first
+/// member that does.
 const Algorithm* find_algorithm(std::string_view name, const Shape& shape);
 
 /// True if `algorithm` may serve calls of that shape and reach.

@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape) {
+bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && rooted(shape.collective);
 }
 
@@ -77,7 +77,7 @@ Schedule scatter(const Shape& shape, const Tree& tree) {
 ///
 ///   steps ceil(log2 n)   sent per rank at most bytes·ceil(log2 n) (broadcast), bytes (reduce), bytes·(n-1)/n (scatter)
 ///   any n ≥ 2, any root   order of sums: by rank in each addition
-Schedule build(const Shape& shape) {
+Schedule build(const Shape& shape, int) {
   const Tree tree(shape);
   switch (shape.collective) {
     case Collective::broadcast: return broadcast(shape, tree);
@@ -94,6 +94,6 @@ bool carried_by(Collective collective, Reach reach) {
 
 }  // namespace
 
-const Algorithm algorithm::binomial{.name = "binomial", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::binomial{.name = "binomial", .supports = supports, .build = build, .carried_by = carried_by};
 
 }  // namespace tutti

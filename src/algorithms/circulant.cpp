@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape) {
+bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && (shape.collective == Collective::all_reduce || shape.collective == Collective::all_gather ||
                              shape.collective == Collective::reduce_scatter);
 }
@@ -87,7 +87,7 @@ Schedule all_gather(const Shape& shape) {
 ///   order of sums: by rank in each addition
 ///
 /// Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024.
-Schedule build(const Shape& shape) {
+Schedule build(const Shape& shape, int) {
   if (shape.collective == Collective::all_reduce) return all_reduce(shape);
   return shape.collective == Collective::all_gather ? all_gather(shape) : reduce_scatter(shape);
 }
@@ -99,7 +99,6 @@ bool carried_by(Collective collective, Reach reach) {
 
 }  // namespace
 
-const Algorithm algorithm::circulant{
-    .name = "circulant", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::circulant{.name = "circulant", .supports = supports, .build = build, .carried_by = carried_by};
 
 }  // namespace tutti

@@ -6,7 +6,7 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape) {
+bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::barrier;
 }
 
@@ -16,7 +16,7 @@ bool supports(const Shape& shape) {
 ///   steps ceil(log2 n)   one empty message per rank and step   any n ≥ 2
 ///
 /// Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", 1988.
-Schedule build(const Shape& shape) {
+Schedule build(const Shape& shape, int) {
   const int n = shape.ranks;
   Schedule schedule(shape, /*parts=*/1);
   for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
@@ -36,7 +36,7 @@ bool carried_by(Collective, Reach reach) {
 
 }  // namespace
 
-const Algorithm algorithm::dissemination{
+const Family algorithm::dissemination{
     .name = "dissemination", .supports = supports, .build = build, .carried_by = carried_by};
 
 }  // namespace tutti

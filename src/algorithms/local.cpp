@@ -4,11 +4,11 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape) {
+bool supports(const Shape& shape, int) {
   return shape.ranks == 1;
 }
 
-Schedule build(const Shape& shape) {
+Schedule build(const Shape& shape, int) {
   Schedule schedule(shape, /*parts=*/1);
   schedule.copy(0, {Buffer::input, 0}, 0, {Buffer::output, 0});
   return schedule;
@@ -20,6 +20,6 @@ bool carried_by(Collective, Reach) {
 
 }  // namespace
 
-const Algorithm algorithm::local{.name = "local", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::local{.name = "local", .supports = supports, .build = build, .carried_by = carried_by};
 
 }  // namespace tutti

@@ -4,7 +4,7 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape) {
+bool supports(const Shape& shape, int) {
   return shape.ranks > 1;
 }
 
@@ -19,7 +19,7 @@ void reduce_all(Schedule& schedule, int block, Rank to) {
 ///   steps 1   sent per rank (n-1)·input   any n   order of sums: rank order, in one pass
 ///
 /// The fewest waits there are. An all-reduce sends every input n-1 times, so it is for small calls.
-Schedule build(const Shape& shape) {
+Schedule build(const Shape& shape, int) {
   Schedule schedule(shape, /*parts=*/1);
   const auto copy = [&schedule](Rank from, int input, Rank to, int output) {
     schedule.copy(from, {Buffer::input, input}, to, {Buffer::output, output});
@@ -53,6 +53,6 @@ bool carried_by(Collective collective, Reach reach) {
 
 }  // namespace
 
-const Algorithm algorithm::one_shot{.name = "one_shot", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::one_shot{.name = "one_shot", .supports = supports, .build = build, .carried_by = carried_by};
 
 }  // namespace tutti

@@ -6,24 +6,34 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape) {
-  return shape.ranks > 1 && shape.collective == Collective::all_to_all;
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 &&
+         (shape.collective == Collective::all_to_all || shape.collective == Collective::reduce_scatter);
 }
 
-/// Pairwise exchange: in step s every rank sends to one partner and receives from one.
+/// Pairwise exchange: in step s every rank sends to one partner what is meant for it, and receives from one.
 ///
-///   steps n-1   sent per rank bytes·(n-1)/n   any n ≥ 2
+///   steps n-1   sent per rank bytes·(n-1)/n   any n ≥ 2   order of sums: as they come, by rank in each addition
 ///
 /// Powers of two exchange with rank xor s, so both directions of a link are in use; others send s ahead, around.
-Schedule build(const Shape& shape) {
+/// Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005.
+Schedule build(const Shape& shape, int) {
   const int n = shape.ranks;
+  const bool adds = shape.collective == Collective::reduce_scatter;
   const bool power_of_two = std::has_single_bit(static_cast<unsigned>(n));
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, rank}, rank, {Buffer::output, rank});
+  for (Rank rank = 0; rank < n && !adds; ++rank)
+    schedule.copy(rank, {Buffer::input, rank}, rank, {Buffer::output, rank});
   for (int step = 1; step < n; ++step, schedule.next_step())
     for (Rank rank = 0; rank < n; ++rank) {
       const Rank to = power_of_two ? rank ^ step : (rank + step) % n;
-      schedule.copy(rank, {Buffer::input, to}, to, {Buffer::output, rank});
+      if (!adds) {
+        schedule.copy(rank, {Buffer::input, to}, to, {Buffer::output, rank});
+        continue;
+      }
+      const Ref sum{Buffer::output, 0};
+      schedule.reduce(to, step == 1 ? Ref{Buffer::input, to} : sum, to, sum, to);
+      schedule.reduce(rank, {Buffer::input, to}, to, sum, rank);
     }
   return schedule;
 }
@@ -34,6 +44,6 @@ bool carried_by(Collective, Reach reach) {
 
 }  // namespace
 
-const Algorithm algorithm::pairwise{.name = "pairwise", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::pairwise{.name = "pairwise", .supports = supports, .build = build, .carried_by = carried_by};
 
 }  // namespace tutti

@@ -10,7 +10,7 @@ bool is_power_of_two(int n) {
   return std::has_single_bit(static_cast<unsigned>(n));
 }
 
-bool supports(const Shape& shape) {
+bool supports(const Shape& shape, int) {
   if (shape.ranks < 2) return false;
   return shape.collective == Collective::all_reduce ||
          (shape.collective == Collective::all_gather && is_power_of_two(shape.ranks));
@@ -52,7 +52,7 @@ Schedule all_gather(const Shape& shape) {
 ///
 /// Both sides of an exchange add the lower rank's value first, so all ranks get the same bits.
 /// Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005.
-Schedule build(const Shape& shape) {
+Schedule build(const Shape& shape, int) {
   return shape.collective == Collective::all_reduce ? all_reduce(shape) : all_gather(shape);
 }
 
@@ -63,7 +63,7 @@ bool carried_by(Collective collective, Reach reach) {
 
 }  // namespace
 
-const Algorithm algorithm::recursive_doubling{
+const Family algorithm::recursive_doubling{
     .name = "recursive_doubling", .supports = supports, .build = build, .carried_by = carried_by};
 
 }  // namespace tutti

@@ -12,7 +12,7 @@ constexpr std::size_t kib = 1024;
 constexpr int pairs_max = 32;  // ranks up to which every rank keeps slots to every other
 
 /// Through slots: few steps for small calls, few bytes and passes for large ones.
-const Algorithm& for_fifo(const Shape& shape, std::size_t bytes) {
+const Family& for_fifo(const Shape& shape, std::size_t bytes) {
   const bool all_pairs = shape.ranks <= pairs_max;
   switch (shape.collective) {
     case Collective::all_reduce:
@@ -35,7 +35,7 @@ const Algorithm& for_fifo(const Shape& shape, std::size_t bytes) {
 }
 
 /// Peers' memory at hand: everything in one pass of every rank, without a copy in between.
-const Algorithm& for_windows(const Shape& shape, Reach reach) {
+const Family& for_windows(const Shape& shape, Reach reach) {
   switch (shape.collective) {
     case Collective::all_reduce: return algorithm::two_shot;
     case Collective::broadcast:
@@ -44,7 +44,7 @@ const Algorithm& for_windows(const Shape& shape, Reach reach) {
   }
 }
 
-const Algorithm& fastest(const Shape& shape, Reach reach, std::size_t bytes) {
+const Family& fastest(const Shape& shape, Reach reach, std::size_t bytes) {
   if (shape.ranks == 1) return algorithm::local;
   switch (reach) {
     case Reach::line: return algorithm::one_shot;
@@ -58,14 +58,14 @@ const Algorithm& fastest(const Shape& shape, Reach reach, std::size_t bytes) {
 }  // namespace
 
 const Algorithm* select(const Shape& shape, Reach reach, std::size_t bytes, std::string_view forced) {
-  const Algorithm& best = fastest(shape, reach, bytes);
+  const Algorithm& best = member(fastest(shape, reach, bytes));
   assert(serves(best, shape, reach));
   if (forced.empty()) return &best;
 
   const Wish wish(forced, shape.collective);
-  if (wish.allows(best.name)) return &best;
-  for (const Algorithm* other : algorithms())
-    if (serves(*other, shape, reach) && wish.allows(other->name)) return other;
+  if (wish.allows(best)) return &best;
+  for (const Algorithm& other : algorithms())
+    if (serves(other, shape, reach) && wish.allows(other)) return &other;
   return &best;
 }
 

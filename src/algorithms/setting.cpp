@@ -56,8 +56,9 @@ Entry parsed(std::string_view text) {
   return entry;
 }
 
-bool names(std::string_view word, std::string_view algorithm) {
-  return same(word, algorithm) || (algorithm == algorithm::binomial.name && same(word, "tree"));
+bool names(std::string_view word, const Algorithm& algorithm) {
+  return same(word, algorithm.name) || same(word, algorithm.family->name) ||
+         (algorithm.family == &algorithm::binomial && same(word, "tree"));
 }
 
 /// Letters to add, drop or change.
@@ -97,7 +98,7 @@ Wish::Wish(std::string_view forced, Collective collective) {
   }
 }
 
-bool Wish::allows(std::string_view algorithm) const {
+bool Wish::allows(const Algorithm& algorithm) const {
   if (names_.empty()) return true;
   bool listed = false;
   for (std::string_view left = names_; !left.empty();) listed = names(next(left, ','), algorithm) || listed;
@@ -107,7 +108,8 @@ bool Wish::allows(std::string_view algorithm) const {
 Result<void> check_algo_setting(std::string_view forced) {
   std::vector<std::string_view> collectives, known = {"tree"};
   for (int i = 0; i < collective_count; ++i) collectives.push_back(name(static_cast<Collective>(i)));
-  for (const Algorithm* algorithm : algorithms()) known.push_back(algorithm->name);
+  for (const Family* family : families()) known.push_back(family->name);
+  for (const Algorithm& algorithm : algorithms()) known.push_back(algorithm.name);
 
   while (!forced.empty()) {
     const std::string_view text = trimmed(next(forced, ';'));

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "plan/types.h"
+#include "algorithms/algorithm.h"
 
 namespace tutti {
 
@@ -11,7 +11,7 @@ namespace tutti {
 class Wish {
  public:
   Wish(std::string_view forced, Collective collective);
-  bool allows(std::string_view algorithm) const;
+  bool allows(const Algorithm& algorithm) const;
 
  private:
   std::string_view names_;  // separated by commas; empty: anything goes

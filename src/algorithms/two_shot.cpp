@@ -4,7 +4,7 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape) {
+bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && (shape.collective == Collective::all_reduce || shape.collective == Collective::reduce ||
                              shape.collective == Collective::broadcast);
 }
@@ -16,7 +16,7 @@ bool supports(const Shape& shape) {
 ///
 /// Over windows the two steps fuse into one pass over memory: n sources, n destinations. A broadcast this way is van de
 /// Geijn's scatter and all-gather; rank c stores to the root too, so that all ranks move equally much.
-Schedule build(const Shape& shape) {
+Schedule build(const Shape& shape, int) {
   Schedule schedule(shape, /*parts=*/shape.ranks);
   const auto owned = [&](Rank rank) {  // where a rank keeps the result of its part
     const bool has_output = shape.collective != Collective::reduce || rank == shape.root;
@@ -46,6 +46,6 @@ bool carried_by(Collective collective, Reach reach) {
 
 }  // namespace
 
-const Algorithm algorithm::two_shot{.name = "two_shot", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::two_shot{.name = "two_shot", .supports = supports, .build = build, .carried_by = carried_by};
 
 }  // namespace tutti

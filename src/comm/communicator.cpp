@@ -159,8 +159,8 @@ const Algorithm& Communicator::algorithm(const Shape& shape, Reach reach, std::s
 
 const Plan& Communicator::plan(const Shape& shape, Reach reach, std::size_t bytes) {
   const Algorithm& chosen = algorithm(shape, reach, bytes);
-  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): both are literals
-  used = {.algorithm = chosen.name.data(), .transport = name(reach).data()};
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
+  used = {.algorithm = chosen.name.c_str(), .transport = name(reach).data()};
   const PlanKey key{&chosen, shape.collective, reach, shape.root};
   if (const Plan* known = plans_.find(key)) return *known;
   process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), chosen.name, name(reach));

@@ -38,7 +38,7 @@ struct Original {
 Original random_original(Random& random) {
   for (;;) {
     const auto all = algorithms();
-    const Algorithm& algorithm = *all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
+    const Algorithm& algorithm = all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
     Shape shape{.collective = static_cast<Collective>(random.below(collective_count)), .ranks = random.between(2, 9)};
     if (rooted(shape.collective)) shape.root = random.below(shape.ranks);
     const auto reach = static_cast<Reach>(random.below(4));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <iterator>
 
 #include "algorithms/algorithm.h"
 #include "plan/check.h"
@@ -24,6 +25,14 @@ int ranks_max() {
   return text ? std::atoi(text) : 64;
 }
 constexpr int ranks_in_full = 16;  // from here on samples: of roots, and of the cases of check
+
+/// Members of a family differ by a number alone: the first is proven everywhere, the others for few ranks and for some
+/// numbers of them that are special to a radix or a size of groups.
+bool is_sample(const Algorithm& algorithm, int ranks) {
+  if (&algorithm == &member(*algorithm.family) || ranks <= ranks_in_full + 1) return true;
+  constexpr int special[] = {24, 27, 32, 33, 48, 63, 64};
+  return std::ranges::find(special, ranks) != std::end(special);
+}
 
 std::vector<Rank> roots(Collective collective, int ranks) {
   if (!rooted(collective)) return {0};
@@ -98,12 +107,12 @@ TEST_P(EveryAlgorithm, IsProven) {
   SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(test_seed()));
   const int ranks = GetParam();
   Prover prover(ranks);
-  for (const Algorithm* algorithm : algorithms())
+  for (const Algorithm& algorithm : algorithms())
     for (int c = 0; c < collective_count; ++c) {
       const auto collective = static_cast<Collective>(c);
       for (const Rank root : roots(collective, ranks)) {
         const Shape shape{.collective = collective, .ranks = ranks, .root = root};
-        if (algorithm->supports(shape)) prover.prove(*algorithm, shape);
+        if (is_sample(algorithm, ranks) && algorithm.supports(shape)) prover.prove(algorithm, shape);
       }
     }
   std::cout << prover.checks() << " checks\n";

@@ -32,8 +32,8 @@ inline std::string text(const Algorithm& algorithm, const Shape& shape) {
 template <class Use>
 void for_every_algorithm(int ranks, Use use) {
   for (const Shape& shape : shapes(ranks))
-    for (const Algorithm* algorithm : algorithms())
-      if (algorithm->supports(shape)) use(*algorithm, shape);
+    for (const Algorithm& algorithm : algorithms())
+      if (algorithm.supports(shape)) use(algorithm, shape);
 }
 
 }  // namespace tutti::testing

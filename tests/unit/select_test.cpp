@@ -61,7 +61,8 @@ TEST(Select, LeavesOutWhatIsUnwanted) {
 }
 
 TEST(Select, PassesOverWhatCannotServe) {
-  for (const std::string_view forced : {"ring", "barrier:ring", "^dissemination,one_shot", "no such thing"})
+  for (const std::string_view forced :
+       {"ring", "barrier:ring", "^dissemination,k_dissemination,one_shot", "no such thing"})
     EXPECT_EQ(chosen(Collective::barrier, 6, Reach::fifo, 0, forced), "dissemination") << forced;
   EXPECT_EQ(chosen(Collective::all_reduce, 6, Reach::line, 8, "ring"), "one_shot");
   EXPECT_EQ(chosen(Collective::all_reduce, 1, Reach::window, 8, "ring"), "local");

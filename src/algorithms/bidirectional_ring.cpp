@@ -1,0 +1,36 @@
+// Two rings over the same links, one each way.
+#include "algorithms/algorithm.h"
+#include "algorithms/rings.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 2 && (shape.collective == Collective::all_reduce || shape.collective == Collective::all_gather ||
+                             shape.collective == Collective::reduce_scatter);
+}
+
+/// Bidirectional ring: half of the data goes around one way, half the other, so a link is full in both directions.
+///
+///   all-reduce      steps 2(n-1)   sent per rank and direction bytes·(n-1)/n
+///   reduce-scatter,
+///   all-gather      steps n-1      sent per rank and direction bytes/2·(n-1)/n   any n ≥ 3   order of sums: ring order
+///
+/// Two ranks have one link, which a plain ring fills both ways already.
+/// Jain and Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", ICS 2010.
+Schedule build(const Shape& shape, int) {
+  const RingOrder ways[] = {ring_order(shape.ranks, 1), ring_order(shape.ranks, shape.ranks - 1)};
+  return along_rings(shape, ways);
+}
+
+/// A reduce-scatter's sums are in scratch when the neighbour wants them.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective != Collective::reduce_scatter;
+}
+
+}  // namespace
+
+const Family algorithm::bidirectional_ring{
+    .name = "bidirectional_ring", .supports = supports, .build = build, .carried_by = carried_by};
+
+}  // namespace tutti

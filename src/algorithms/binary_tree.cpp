@@ -1,0 +1,45 @@
+// Two children each, chunk behind chunk.
+#include <utility>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/spread.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
+}
+
+/// Binary tree: the root's children are 1 and 2 ranks behind it, and so on; each hands a chunk to both children at
+/// once.
+///
+///   steps floor(log2 n) + chunks-1   sent per rank at most 2·bytes, to two others in a step (reduce: bytes, to one)
+///   any n ≥ 2, any root   order of sums: by rank in each addition
+Schedule build(const Shape& shape, int chunks) {
+  std::vector<int> parents{Tree::none};
+  for (int v = 1; v < shape.ranks; ++v) parents.push_back((v - 1) / 2);
+  const Tree tree(std::move(parents));
+  Spread spread(shape.ranks, chunks);
+  for (int step = 0; step < tree.height() + chunks - 1; ++step, spread.next_step()) spread.pipeline(tree, step);
+  return spread.schedule(shape);
+}
+
+/// A reduce's sums are in scratch when the parent wants them.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective == Collective::broadcast;
+}
+
+constexpr int chunks[] = {4, 16, 1};
+
+}  // namespace
+
+const Family algorithm::binary_tree{.name = "binary_tree",
+                                    .supports = supports,
+                                    .build = build,
+                                    .carried_by = carried_by,
+                                    .parameter = "chunks",
+                                    .values = chunks};
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+// A butterfly of negabinary numbers, with blocks in an order of its own.
+#include "algorithms/algorithm.h"
+#include "algorithms/butterfly.h"
+#include "algorithms/swing.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::all_reduce;
+}
+
+/// Bine (binomial negabinary): halving with doubling distance, then doubling with halving distance. Written to base -2,
+/// partners differ by a row of ones, which makes them those of swing; new is that blocks are numbered so that all a
+/// rank sends in a step is one piece of memory. Where n is no power of two, some odd ranks take in an even one's vector
+/// first (fold).
+///
+///   steps 2·log2 n         sent per rank 2·bytes·(n-1)/n   n a power of two
+///   2·floor(log2 n) + 2    and bytes more                  other n
+///   order of sums: by rank in each addition
+///
+/// De Sensi et al., "Bine trees: enhancing collective operations by optimizing communication locality", SC 2025.
+Schedule build(const Shape& shape, int) {
+  const Butterfly butterfly(shape.ranks, swing_partner);
+  return halve_and_double(shape, butterfly, butterfly.contiguous());
+}
+
+bool carried_by(Collective, Reach reach) {
+  return reach != Reach::line;
+}
+
+}  // namespace
+
+const Family algorithm::bine{.name = "bine", .supports = supports, .build = build, .carried_by = carried_by};
+
+}  // namespace tutti

@@ -1,0 +1,50 @@
+// What a rank has grows by a factor of k in each step, whatever the number of ranks.
+#include <algorithm>
+
+#include "algorithms/algorithm.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::all_gather;
+}
+
+/// Bruck: a rank that has its own block and the `have` - 1 after it, around, sends them `have`, 2·`have`, … ranks back.
+///
+///   steps ceil(log_k n), k-1 messages in each   sent per rank bytes·(n-1)/n   any n ≥ 2
+///
+/// Blocks go where they belong at once, so nothing is rotated at the end.
+/// Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport
+/// message-passing systems", IEEE TPDS 1997.
+Schedule build(const Shape& shape, int radix) {
+  const int n = shape.ranks;
+  Schedule schedule(shape, /*parts=*/1);
+  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for (int have = 1; have < n; have = std::min(have * radix, n), schedule.next_step())
+    for (Rank rank = 0; rank < n; ++rank)
+      for (int back = have; back < std::min(have * radix, n); back += have)
+        for (int i = 0; i < std::min(have, n - back); ++i) {
+          const int group = (rank + i) % n;
+          schedule.copy(rank, i == 0 ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, (rank - back + n) % n,
+                        {Buffer::output, group});
+        }
+  return schedule;
+}
+
+bool carried_by(Collective, Reach reach) {
+  return reach != Reach::line;
+}
+
+constexpr int radixes[] = {2, 4, 8};
+
+}  // namespace
+
+const Family algorithm::bruck{.name = "bruck",
+                              .supports = supports,
+                              .build = build,
+                              .carried_by = carried_by,
+                              .parameter = "radix",
+                              .values = radixes};
+
+}  // namespace tutti

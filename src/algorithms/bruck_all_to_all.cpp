@@ -1,0 +1,39 @@
+// Logarithmic steps, for blocks so short that sending some again and again costs less than many messages.
+#include "algorithms/algorithm.h"
+#include "algorithms/relay.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::all_to_all;
+}
+
+/// Bruck: a block goes one digit of its distance, written in the radix, in each step.
+///
+///   steps ceil(log_r n)   messages per rank and step at most r-1
+///   sent per rank: as many blocks as 1 … n-1 have digits other than 0, with radix 2 about half of n in each step
+///   any n ≥ 2   scratch below n blocks
+///
+/// Blocks wait where they arrive, so nothing is rotated before or after.
+/// Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport
+/// message-passing systems", IEEE TPDS 1997.
+Schedule build(const Shape& shape, int radix) {
+  const int n = shape.ranks;
+  std::vector<std::vector<Leg>> legs(static_cast<std::size_t>(n));
+  for (int distance = 1; distance < n; ++distance)
+    for (int step = 0, digit = 1; digit < n; ++step, digit *= radix)
+      if (const int value = distance / digit % radix; value > 0)
+        legs[static_cast<std::size_t>(distance)].push_back({.step = step, .distance = value * digit});
+  return relay(shape, legs);
+}
+
+constexpr int radices[] = {2, 4, 3};
+
+}  // namespace
+
+/// Blocks of others wait in scratch.
+const Family algorithm::bruck_all_to_all{
+    .name = "bruck_all_to_all", .supports = supports, .build = build, .parameter = "radix", .values = radices};
+
+}  // namespace tutti

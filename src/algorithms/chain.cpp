@@ -1,0 +1,46 @@
+// From neighbour to neighbour, chunk behind chunk.
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/spread.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
+}
+
+/// Chain: each rank hands on to its neighbour what it got, as soon as it has got a chunk of it.
+///
+///   steps n-2 + chunks   sent per rank bytes   any n ≥ 2, any root   order of sums: along the chain, far end first
+///
+/// With one chunk it is the plain chain; with many all links are busy at once.
+Schedule build(const Shape& shape, int chunks) {
+  std::vector<int> parents(static_cast<std::size_t>(shape.ranks));
+  std::iota(parents.begin(), parents.end(), Tree::none);
+  const Tree chain(std::move(parents));
+  Spread spread(shape.ranks, chunks);
+  for (int step = 0; step < chain.height() + chunks - 1; ++step, spread.next_step()) spread.pipeline(chain, step);
+  return spread.schedule(shape);
+}
+
+/// A reduce's sums are in scratch when the neighbour wants them.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective == Collective::broadcast;
+}
+
+constexpr int chunks[] = {4, 16, 1};
+
+}  // namespace
+
+const Family algorithm::chain{.name = "chain",
+                              .supports = supports,
+                              .build = build,
+                              .carried_by = carried_by,
+                              .parameter = "chunks",
+                              .values = chunks};
+
+}  // namespace tutti

@@ -1,0 +1,117 @@
+// Blocks of one rank to all others in as few rounds as there can be.
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/skips.h"
+#include "algorithms/spread.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
+}
+
+/// What v hears in each round of a phase of ceil(log2 n), in round k from v - skip[k]. In the first phase, b ≥ 0 is the
+/// one block it gets, b < 0 stands for none; each phase further adds ceil(log2 n).
+///
+/// In each round it is the last hop, skip[b], of a way from the root that ends no later than the sender, but later than
+/// the sender of the round after; no two rounds have the same b.
+class Heard {
+ public:
+  Heard(int n, int v) : skips_(circulant_skips(n)), sought_(n + v), end_(2 * n) {
+    std::ranges::reverse(skips_);
+    blocks_.resize(skips_.size() - 1);
+    taken_.resize(skips_.size());
+    const int own = last_hop(v);
+    taken_[static_cast<std::size_t>(own)] = true;
+    search(0, rounds());
+    assert(round_ == rounds());
+    for (int& block : blocks_) block = block == rounds() ? own : block - rounds();
+  }
+
+  const std::vector<int>& blocks() const { return blocks_; }
+
+ private:
+  int rounds() const { return static_cast<int>(blocks_.size()); }
+  int skip(int k) const { return skips_[static_cast<std::size_t>(k)]; }
+  /// The ends of ways that `round` looks for are in (after(round), up_to(round)].
+  int up_to(int round) const { return sought_ - skip(round); }
+  int after(int round) const { return sought_ - skip(round + 1); }
+
+  /// Of the way that takes the longest skip that fits each time; rounds() for the root, where none does.
+  int last_hop(int v) const {
+    int last = rounds();
+    for (int k = rounds() - 1; k >= 0; --k)
+      if (skip(k) <= v) v -= skip(k), last = k;
+    return last;
+  }
+
+  /// Depth first: ways on from `at` by hops of at most skip(longest), found ends in falling order.
+  void search(int at, int longest) {
+    for (int hop = longest; hop >= 0 && round_ < rounds(); --hop) {
+      const int next = at + skip(hop);
+      if (taken_[static_cast<std::size_t>(hop)] || next > up_to(round_) || next >= end_) continue;
+      if (next <= after(round_)) search(next, hop);
+      if (round_ == rounds() || at > after(round_)) return;
+      taken_[static_cast<std::size_t>(hop)] = true;
+      end_ = next;
+      blocks_[static_cast<std::size_t>(round_++)] = hop;
+    }
+  }
+
+  std::vector<int> skips_;  // 1, 2, …, n
+  int sought_;
+  int end_;  // of the last way found
+  int round_ = 0;
+  std::vector<int> blocks_;
+  std::vector<bool> taken_;
+};
+
+/// Circulant broadcast: in each round every rank sends a block that it has `skip` ahead and gets a new one from as far
+/// behind. A reduce is the same backwards.
+///
+///   rounds ceil(log2 n) + blocks - 1, the fewest possible with one port   sent per rank at most bytes·rounds/blocks
+///   any n ≥ 2, any root   order of sums: by rank in each addition
+///
+/// Träff, "Optimal broadcast schedules in logarithmic time with applications to broadcast, all-broadcast, reduction and
+/// all-reduction", 2024.
+Schedule build(const Shape& shape, int blocks) {
+  const int n = shape.ranks;
+  const std::vector<int> skips = circulant_skips(n);
+  const int phase = static_cast<int>(skips.size()) - 1, rounds = phase + blocks - 1;
+  const int idle = (phase - rounds % phase) % phase;  // left out at the start, so that the last phase is whole
+  std::vector<std::vector<int>> heard;
+  for (int v = 0; v < n; ++v) heard.push_back(Heard(n, v).blocks());
+
+  Spread spread(n, blocks);
+  for (int round = idle; round < idle + rounds; ++round, spread.next_step()) {
+    const int k = round % phase, skip = skips[static_cast<std::size_t>(phase - k)];
+    for (int v = 1; v < n; ++v) {
+      const int block = heard[static_cast<std::size_t>(v)][static_cast<std::size_t>(k)] + round - k - idle;
+      if (block >= 0) spread.hop((v - skip + n) % n, v, std::min(block, blocks - 1));
+    }
+  }
+  return spread.schedule(shape);
+}
+
+/// A reduce's sums are in scratch when others want them.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective == Collective::broadcast;
+}
+
+constexpr int blocks[] = {8, 1, 16};
+
+}  // namespace
+
+const Family algorithm::circulant_broadcast{.name = "circulant_broadcast",
+                                            .supports = supports,
+                                            .build = build,
+                                            .carried_by = carried_by,
+                                            .parameter = "blocks",
+                                            .values = blocks};
+
+}  // namespace tutti

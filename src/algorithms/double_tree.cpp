@@ -1,0 +1,105 @@
+// Two binary trees over the same ranks that share the work of inner nodes.
+#include "algorithms/double_tree.h"
+
+#include <utility>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+
+namespace tutti {
+namespace {
+
+/// In-order over [begin, end), begin even: even ones are the leaves, odd ones the inner nodes.
+void grow(std::vector<int>& parents, int begin, int end, int parent) {
+  if (begin >= end) return;
+  const int inner = (end - begin) / 2;
+  const int top = inner == 0 ? begin : begin + 2 * (inner / 2) + 1;
+  parents[static_cast<std::size_t>(top)] = parent;
+  if (inner == 0) return;
+  grow(parents, begin, top, top);
+  grow(parents, top + 1, end, top);
+}
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && (shape.collective == Collective::all_reduce || shape.collective == Collective::broadcast ||
+                             shape.collective == Collective::reduce);
+}
+
+/// The tree over all ranks but the root, and the root above it.
+Tree fed_by_root(const Tree& tree) {
+  std::vector<int> parents{Tree::none};
+  for (int v = 0; v < tree.size(); ++v) parents.push_back(tree.parent(v) == Tree::none ? 0 : tree.parent(v) + 1);
+  return Tree(std::move(parents));
+}
+
+/// Sums of even chunks go up one tree, of odd ones the other, and come down again while later ones are on their way up.
+Schedule all_reduce(const Shape& shape, int chunks) {
+  const std::array trees = double_tree(shape.ranks);
+  const int height = trees[0].height(), count = chunks / 2;
+  Schedule schedule(shape, chunks);
+  for (int step = 0; step < 2 * height + count - 1; ++step, schedule.next_step())
+    for (int i = 0; i < 2; ++i)
+      for (int v = 0; v < shape.ranks; ++v) {
+        const Tree& tree = trees[static_cast<std::size_t>(i)];
+        const int parent = tree.parent(v);
+        const int up = step - (height - tree.depth(v)), down = step - (height + tree.depth(v) - 1);
+        if (parent == Tree::none) continue;
+        if (up >= 0 && up < count) schedule.reduce(v, parent, 2 * up + i);
+        if (down >= 0 && down < count) schedule.copy(parent, v, 2 * down + i);
+      }
+  return schedule;
+}
+
+/// Double tree: the root feeds even chunks to the top of one tree over all others, odd ones to the top of another where
+/// the leaves of the first are inner nodes.
+///
+///   steps floor(log2(n-1)) + chunks/2   sent per rank at most bytes, to two others in a step (reduce: to one or two)
+///   any n ≥ 2, any root   order of sums: by rank in each addition
+///
+/// Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing
+/// 2009. They color the edges, so that a rank with one port talks to one other at a time, in twice the steps.
+///
+/// All-reduce: up and down the same two trees, over all ranks.
+///
+///   steps 2·floor(log2 n) + chunks/2 - 1   sent per rank at most 2·bytes, in at most four messages in a step
+///   any n ≥ 2   order of sums: by rank, with both children in one pass
+Schedule build(const Shape& shape, int chunks) {
+  if (shape.collective == Collective::all_reduce) return all_reduce(shape, chunks);
+  const auto [even, odd] = double_tree(shape.ranks - 1);
+  const std::array trees{fed_by_root(even), fed_by_root(odd)};
+  Spread spread(shape.ranks, chunks);
+  for (int step = 0; step < trees[0].height() + chunks / 2 - 1; ++step, spread.next_step())
+    for (int i = 0; i < 2; ++i) spread.pipeline(trees[static_cast<std::size_t>(i)], step, i, 2);
+  return spread.schedule(shape);
+}
+
+/// A reduce's sums are in scratch when the parent wants them.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective != Collective::reduce;
+}
+
+constexpr int chunks[] = {8, 2, 16};
+
+}  // namespace
+
+std::array<Tree, 2> double_tree(int n) {
+  std::vector<int> first(static_cast<std::size_t>(n));
+  grow(first, 0, n, Tree::none);
+  // Mirrored, an even number of nodes trades leaves for inner ones; an odd number does so moved by one, around.
+  std::vector<int> second(first.size());
+  const auto moved = [n](int v) { return n % 2 == 0 ? n - 1 - v : (v + 1) % n; };
+  for (int v = 0; v < n; ++v) {
+    const int parent = first[static_cast<std::size_t>(v)];
+    second[static_cast<std::size_t>(moved(v))] = parent == Tree::none ? Tree::none : moved(parent);
+  }
+  return {Tree(std::move(first)), Tree(std::move(second))};
+}
+
+const Family algorithm::double_tree{.name = "double_tree",
+                                    .supports = supports,
+                                    .build = build,
+                                    .carried_by = carried_by,
+                                    .parameter = "chunks",
+                                    .values = chunks};
+
+}  // namespace tutti

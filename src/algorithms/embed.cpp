@@ -1,0 +1,36 @@
+// Composition: schedules among some of the ranks, as part of a schedule among all.
+#include "algorithms/embed.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace tutti {
+namespace {
+
+void place(Schedule& outer, const Embedding& embedding, const Transfer& t) {
+  const Rank from = embedding.ranks[static_cast<std::size_t>(t.from)];
+  const Rank to = embedding.ranks[static_cast<std::size_t>(t.to)];
+  const std::vector<Ref> sources = embedding.blocks(t.from, t.src), destinations = embedding.blocks(t.to, t.dst);
+  assert(sources.size() == destinations.size());
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (t.kind == Kind::reduce)
+      outer.reduce(from, sources[i], to, destinations[i], t.order);
+    else if (from != to || sources[i] != destinations[i])
+      outer.copy(from, sources[i], to, destinations[i]);
+  }
+}
+
+}  // namespace
+
+void embed(Schedule& outer, std::span<const Embedding> embeddings) {
+  int steps = 0;
+  for (const Embedding& embedding : embeddings) steps = std::max(steps, embedding.inner->steps());
+  outer.next_step();
+  for (int step = 0; step < steps; ++step, outer.next_step())
+    for (const Embedding& embedding : embeddings) {
+      const auto in_step = std::ranges::equal_range(embedding.inner->transfers(), step, {}, &Transfer::step);
+      for (const Transfer& t : in_step) place(outer, embedding, t);
+    }
+}
+
+}  // namespace tutti

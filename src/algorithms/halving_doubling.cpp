@@ -1,0 +1,35 @@
+// Partners at distance 1, 2, 4, … exchange halves, then back again what they got.
+#include "algorithms/algorithm.h"
+#include "algorithms/butterfly.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::all_reduce;
+}
+
+/// Recursive halving and doubling: a reduce-scatter that halves the vector and doubles the distance in each step, then
+/// an all-gather backwards. Most bytes go to the nearest ranks. Where n is no power of two, some odd ranks take in an
+/// even one's vector first (fold).
+///
+///   steps 2·log2 n         sent per rank 2·bytes·(n-1)/n   n a power of two
+///   2·floor(log2 n) + 2    and bytes more                  other n
+///   order of sums: by rank in each addition
+///
+/// Rabenseifner, "Optimization of collective reduction operations", ICCS 2004.
+Schedule build(const Shape& shape, int) {
+  const Butterfly butterfly(shape.ranks, [](int i, int step, int) { return i ^ (1 << step); });
+  return halve_and_double(shape, butterfly, butterfly.contiguous());
+}
+
+bool carried_by(Collective, Reach reach) {
+  return reach != Reach::line;
+}
+
+}  // namespace
+
+const Family algorithm::halving_doubling{
+    .name = "halving_doubling", .supports = supports, .build = build, .carried_by = carried_by};
+
+}  // namespace tutti

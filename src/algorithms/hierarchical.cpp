@@ -1,0 +1,166 @@
+// Inside groups of ranks that are near each other, and across them.
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/embed.h"
+#include "algorithms/groups.h"
+
+namespace tutti {
+namespace {
+
+/// What is done across groups is done by their j-th members, for each j below the size of the smallest one.
+int width_of(const Groups& groups) {
+  return static_cast<int>(std::ranges::min(groups, {}, &std::vector<Rank>::size).size());
+}
+
+std::vector<Rank> across(const Groups& groups, int j) {
+  std::vector<Rank> ranks;
+  for (const std::vector<Rank>& group : groups) ranks.push_back(group[static_cast<std::size_t>(j)]);
+  return ranks;
+}
+
+/// Blocks of all j-th members, one for each group.
+std::vector<Ref> blocks_across(const Groups& groups, Buffer buffer, int j) {
+  std::vector<Ref> all;
+  for (const Rank rank : across(groups, j)) all.push_back({buffer, rank});
+  return all;
+}
+
+bool supports(const Shape& shape, int group_size) {
+  if (shape.collective != Collective::all_reduce && shape.collective != Collective::all_gather &&
+      shape.collective != Collective::reduce_scatter)
+    return false;
+  const Groups groups = near_groups(shape, group_size);
+  const auto differs = [&](const std::vector<Rank>& group) { return group.size() != groups[0].size(); };
+  return !groups.empty() && (shape.collective == Collective::all_reduce || std::ranges::none_of(groups, differs));
+}
+
+Schedule build(const Shape& shape, int group_size);
+
+/// What the j-th members do: by the levels further out, of which the innermost that still says something is the next.
+Schedule schedule_across(const Shape& shape, const Groups& groups, int group_size) {
+  Shape next{.collective = shape.collective, .ranks = static_cast<int>(groups.size())};
+  if (group_size == 0)
+    for (const Level& level : shape.levels) {
+      next.levels.emplace_back();
+      for (const Rank first : across(groups, 0)) next.levels.back().push_back(level[static_cast<std::size_t>(first)]);
+    }
+  return supports(next, 0) ? build(next, 0) : member(algorithm::circulant).build(next);
+}
+
+/// Reduce-scatter inside, all-reduce across, all-gather inside: part j of the vector is the j-th members'. Members
+/// beyond the size of the smallest group have no part of their own.
+Schedule all_reduce(const Shape& shape, const Groups& groups, const Schedule& outer) {
+  const int width = outer.parts(), parts = width_of(groups) * width;
+  const auto owner = [&](const std::vector<Rank>& group, int chunk) {
+    return group[static_cast<std::size_t>(chunk / width)];
+  };
+  Schedule schedule(shape, parts);
+  for (const std::vector<Rank>& group : groups)
+    for (int chunk = 0; chunk < parts; ++chunk)
+      for (const Rank from : group)
+        schedule.reduce(from, {Buffer::input, chunk}, owner(group, chunk), {Buffer::output, chunk}, from);
+  schedule.next_step();
+
+  std::vector<Embedding> embeddings;
+  for (int j = 0; j < width_of(groups); ++j)
+    embeddings.push_back(
+        {&outer, across(groups, j), [=](Rank, Ref ref) {
+           const Buffer buffer = ref.buffer == Buffer::scratch ? Buffer::scratch : Buffer::output;
+           return std::vector<Ref>{{buffer, ref.block / width * parts + j * width + ref.block % width}};
+         }});
+  embed(schedule, embeddings);
+
+  for (const std::vector<Rank>& group : groups)
+    for (int chunk = 0; chunk < parts; ++chunk)
+      for (const Rank to : group)
+        if (to != owner(group, chunk))
+          schedule.copy(owner(group, chunk), {Buffer::output, chunk}, to, {Buffer::output, chunk});
+  return schedule;
+}
+
+/// All-gather across, then inside: each member hands on what it got for all.
+Schedule all_gather(const Shape& shape, const Groups& groups, const Schedule& outer) {
+  const int size = width_of(groups);
+  const Schedule inner = member(algorithm::one_shot).build({.collective = shape.collective, .ranks = size});
+  Schedule schedule(shape, /*parts=*/1);
+  std::vector<Embedding> acrosses, insides;
+  for (int j = 0; j < size; ++j)
+    acrosses.push_back({&outer, across(groups, j), [ranks = across(groups, j)](Rank, Ref ref) {
+                          if (ref.buffer == Buffer::output) ref.block = ranks[static_cast<std::size_t>(ref.block)];
+                          return std::vector<Ref>{ref};
+                        }});
+  for (const std::vector<Rank>& group : groups)
+    insides.push_back({&inner, group, [&groups](Rank j, Ref ref) {
+                         return blocks_across(groups, Buffer::output, ref.buffer == Buffer::input ? j : ref.block);
+                       }});
+  embed(schedule, acrosses);
+  embed(schedule, insides);
+  return schedule;
+}
+
+/// Reduce-scatter inside: the j-th member sums up the blocks of all j-th members, in scratch. Then across.
+Schedule reduce_scatter(const Shape& shape, const Groups& groups, const Schedule& outer) {
+  const int size = width_of(groups), count = static_cast<int>(groups.size());
+  const Schedule inner = member(algorithm::one_shot).build({.collective = shape.collective, .ranks = size});
+  Schedule schedule(shape, /*parts=*/1);
+  std::vector<Embedding> insides, acrosses;
+  for (const std::vector<Rank>& group : groups)
+    insides.push_back({&inner, group, [&groups, count](Rank, Ref ref) {
+                         if (ref.buffer == Buffer::input) return blocks_across(groups, Buffer::input, ref.block);
+                         std::vector<Ref> sums;
+                         for (int k = 0; k < count; ++k) sums.push_back({Buffer::scratch, k});
+                         return sums;
+                       }});
+  for (int j = 0; j < size; ++j)
+    acrosses.push_back({&outer, across(groups, j), [count](Rank, Ref ref) {
+                          if (ref.buffer == Buffer::scratch) ref.block += count;
+                          if (ref.buffer == Buffer::input) ref.buffer = Buffer::scratch;
+                          return std::vector<Ref>{ref};
+                        }});
+  embed(schedule, insides);
+  embed(schedule, acrosses);
+  return schedule;
+}
+
+/// Hierarchical: N groups of g ranks. Inside a group everyone reaches everyone in one step; across, the j-th members of
+/// all groups work on a g-th of the data, by circulant, or by the next level in the same way. So slow links between
+/// groups carry a g-th of what a flat algorithm may send over them.
+///
+///   all-reduce                    steps 2 + 2·ceil(log2 N)   sent per rank 2·bytes·(g-1)/g inside,
+///                                                            2·bytes/g·(N-1)/N across
+///   reduce-scatter, all-gather    steps 1 + ceil(log2 N)     bytes·(g-1)/g inside, bytes/g·(N-1)/N across
+///   order of sums: rank order inside, then by group   scratch (reduce-scatter) N + N/2 blocks
+///
+/// At least two groups; all of one size, but for an all-reduce by the machine's levels: then g is that of the smallest.
+/// Groups are those of the machine (group size 0), or runs of so many ranks.
+/// Cho et al., "BlueConnect: decomposing all-reduce for deep learning on heterogeneous network hierarchy", MLSys 2019.
+Schedule build(const Shape& shape, int group_size) {
+  const Groups groups = near_groups(shape, group_size);
+  const Schedule outer = schedule_across(shape, groups, group_size);
+  switch (shape.collective) {
+    case Collective::all_reduce: return all_reduce(shape, groups, outer);
+    case Collective::all_gather: return all_gather(shape, groups, outer);
+    default: return reduce_scatter(shape, groups, outer);
+  }
+}
+
+/// A reduce-scatter's sums are in scratch when others want them.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective != Collective::reduce_scatter;
+}
+
+constexpr int group_sizes[] = {0, 8, 4, 2};
+
+}  // namespace
+
+const Family algorithm::hierarchical{.name = "hierarchical",
+                                     .supports = supports,
+                                     .build = build,
+                                     .carried_by = carried_by,
+                                     .parameter = "group size",
+                                     .values = group_sizes};
+
+}  // namespace tutti

@@ -1,0 +1,76 @@
+// Fewer and longer messages between groups of near ranks.
+#include <algorithm>
+#include <cstddef>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/groups.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int group_size) {
+  if (shape.collective != Collective::all_to_all) return false;
+  const Groups groups = near_groups(shape, group_size);
+  return !groups.empty() &&
+         std::ranges::all_of(groups, [&](const auto& group) { return group.size() == groups[0].size(); });
+}
+
+/// Hierarchical all-to-all: inside its group, each rank hands the j-th member all that is meant for j-th members; then
+/// the j-th members of all groups exchange, one partner at a time, what their groups have for each other.
+///
+///   steps groups   between groups: groups-1 messages per rank, each of as many blocks as a group has ranks
+///   sent per rank: inside bytes·(size-1)/size, across bytes·(groups-1)/groups
+///   groups of equal size   scratch (size-1)·(groups-1) blocks
+///
+/// Träff and Rougier, "MPI collectives and datatypes for hierarchical all-to-all communication", EuroMPI/ASIA 2014.
+Schedule build(const Shape& shape, int group_size) {
+  const Groups groups = near_groups(shape, group_size);
+  const int count = static_cast<int>(groups.size()), size = static_cast<int>(groups[0].size());
+  const auto rank = [&](int k, int j) { return groups[static_cast<std::size_t>(k)][static_cast<std::size_t>(j)]; };
+  // At member `to` of group k: what member `from` of it sends to member `to` of group h.
+  const auto held = [&](int from, int to, int k, int h) {
+    if (from == to) return Ref{Buffer::input, rank(h, to)};
+    const int member = (from - to + size) % size - 1, group = (h - k + count) % count - 1;
+    return Ref{Buffer::scratch, member * (count - 1) + group};
+  };
+
+  Schedule schedule(shape, /*parts=*/1);
+  for (int k = 0; k < count; ++k)
+    for (int from = 0; from < size; ++from)
+      for (int to = 0; to < size; ++to)
+        for (int h = 0; h < count; ++h) {
+          const Ref src{Buffer::input, rank(h, to)};
+          if (h == k)
+            schedule.copy(rank(k, from), src, rank(k, to), {Buffer::output, rank(k, from)});
+          else if (from != to)
+            schedule.copy(rank(k, from), src, rank(k, to), held(from, to, k, h));
+        }
+  schedule.next_step();
+  for (int step = 1; step < count; ++step, schedule.next_step())
+    for (int k = 0; k < count; ++k)
+      for (int to = 0; to < size; ++to) {
+        const int h = (k + step) % count;
+        for (int from = 0; from < size; ++from)
+          schedule.copy(rank(k, to), held(from, to, k, h), rank(h, to), {Buffer::output, rank(k, from)});
+      }
+  return schedule;
+}
+
+/// A window can be stored to; what waits in scratch could not be pulled from there.
+bool carried_by(Collective, Reach reach) {
+  return reach == Reach::window;
+}
+
+constexpr int group_sizes[] = {0, 4, 2, 8};
+
+}  // namespace
+
+/// Group size 0: as the levels of the shape say.
+const Family algorithm::hierarchical_all_to_all{.name = "hierarchical_all_to_all",
+                                                .supports = supports,
+                                                .build = build,
+                                                .carried_by = carried_by,
+                                                .parameter = "group_size",
+                                                .values = group_sizes};
+
+}  // namespace tutti

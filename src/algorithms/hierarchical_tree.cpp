@@ -1,0 +1,83 @@
+// Across groups of near ranks once, then inside them.
+#include <algorithm>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/groups.h"
+#include "algorithms/spread.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int group_size) {
+  return (shape.collective == Collective::broadcast || shape.collective == Collective::reduce) &&
+         !near_groups(shape, group_size).empty();
+}
+
+/// The root's group first, and in each group the one who stands for it across: the root, and who has its place
+/// elsewhere.
+Groups from_root(Groups groups, Rank root) {
+  const auto first = std::ranges::find_if(groups, [&](const auto& g) { return std::ranges::find(g, root) != g.end(); });
+  const auto place = std::ranges::find(*first, root) - first->begin();
+  std::ranges::rotate(groups, first);
+  for (auto& group : groups) std::ranges::rotate(group, group.begin() + place % std::ssize(group));
+  return groups;
+}
+
+/// Those of `tree` that have it, from its first on, pass it to as many others.
+void double_up(Spread& spread, const std::vector<int>& tree, int have) {
+  const int n = static_cast<int>(tree.size());
+  for (int i = 0; i < have && i + have < n; ++i)
+    spread.hop(tree[static_cast<std::size_t>(i)], tree[static_cast<std::size_t>(i + have)], 0);
+}
+
+/// Hierarchical broadcast: down a binomial tree over one rank of each group, then, in all groups at once, down one over
+/// its ranks. A reduce is the same backwards.
+///
+///   steps ceil(log2 groups) + ceil(log2 of the largest group)   each group is sent the data once
+///   any groups, any root   order of sums: by rank in each addition
+///
+/// Karonis, de Supinski, Foster, Gropp, Lusk and Bresnahan, "Exploiting hierarchy in parallel computer networks to
+/// optimize collective operation performance", IPDPS 2000.
+Schedule build(const Shape& shape, int group_size) {
+  const Groups groups = from_root(near_groups(shape, group_size), shape.root);
+  std::vector<Rank> ranks;
+  std::vector<int> leaders;
+  std::vector<std::vector<int>> insides;
+  std::size_t largest = 0;
+  for (const auto& group : groups) {
+    leaders.push_back(static_cast<int>(ranks.size()));
+    insides.emplace_back();
+    for (const Rank rank : group) {
+      insides.back().push_back(static_cast<int>(ranks.size()));
+      ranks.push_back(rank);
+    }
+    largest = std::max(largest, group.size());
+  }
+
+  Spread spread(shape.ranks, /*chunks=*/1);
+  for (int have = 1; have < static_cast<int>(groups.size()); have *= 2, spread.next_step())
+    double_up(spread, leaders, have);
+  for (int have = 1; have < static_cast<int>(largest); have *= 2, spread.next_step())
+    for (const auto& inside : insides) double_up(spread, inside, have);
+  return spread.schedule(shape, ranks);
+}
+
+/// A reduce's sums are in scratch when others want them.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective == Collective::broadcast;
+}
+
+constexpr int group_sizes[] = {0, 4, 2, 8};
+
+}  // namespace
+
+/// Group size 0: as the levels of the shape say.
+const Family algorithm::hierarchical_tree{.name = "hierarchical_tree",
+                                          .supports = supports,
+                                          .build = build,
+                                          .carried_by = carried_by,
+                                          .parameter = "group_size",
+                                          .values = group_sizes};
+
+}  // namespace tutti

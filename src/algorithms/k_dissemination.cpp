@@ -1,0 +1,49 @@
+// A barrier in fewer steps, with more messages in each.
+#include <algorithm>
+
+#include "algorithms/algorithm.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::barrier;
+}
+
+/// k-dissemination: in step i every rank tells those k^i, 2·k^i, …, (k-1)·k^i ahead of all ranks it knows to have
+/// entered, those up to k^i behind itself.
+///
+///   steps ceil(log_k n)   at most k-1 empty messages per rank and step   any n ≥ 2
+///
+/// Hoefler, Mehlan, Mietke and Rehm, "Fast barrier synchronization for InfiniBand", IPDPS 2006.
+Schedule build(const Shape& shape, int radix) {
+  const int n = shape.ranks;
+  Schedule schedule(shape, /*parts=*/1);
+  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for (int known = 1; known < n; known *= radix, schedule.next_step())
+    for (Rank rank = 0; rank < n; ++rank)
+      for (int ahead = known; ahead < std::min(n, radix * known); ahead += known)
+        for (int behind = 0; behind < std::min(known, n - ahead); ++behind) {
+          const int token = (rank - behind + n) % n;
+          schedule.copy(rank, behind == 0 ? Ref{Buffer::input, 0} : Ref{Buffer::output, token}, (rank + ahead) % n,
+                        {Buffer::output, token});
+        }
+  return schedule;
+}
+
+bool carried_by(Collective, Reach reach) {
+  return reach != Reach::line;
+}
+
+constexpr int radices[] = {4, 3, 8};
+
+}  // namespace
+
+const Family algorithm::k_dissemination{.name = "k_dissemination",
+                                        .supports = supports,
+                                        .build = build,
+                                        .carried_by = carried_by,
+                                        .parameter = "radix",
+                                        .values = radices};
+
+}  // namespace tutti

@@ -1,0 +1,90 @@
+// Groups of k ranks at distance 1, k, k², … exchange k-th parts, then back again what they got.
+#include "algorithms/algorithm.h"
+#include "algorithms/digits.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::all_reduce;
+}
+
+/// The chunks that `i` still adds up when it has met those nearer than `distance`: so many from the first on.
+struct Window {
+  int first;
+  int size;
+};
+
+Window window(const Digits& digits, int i, int distance) {
+  Window kept{.first = 0, .size = digits.active()};
+  for (int d = 1; d < distance; d *= digits.radix()) {
+    kept.size /= digits.radix();
+    kept.first += digits.digit(i, d) * kept.size;
+  }
+  return kept;
+}
+
+void fold_in(Schedule& schedule, const Digits& digits) {
+  for (int i = 0; i < digits.active(); ++i)
+    for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank)
+      for (int chunk = 0; chunk < digits.active(); ++chunk) schedule.reduce(rank, digits.rank(i), chunk);
+  schedule.next_step();
+}
+
+void fold_out(Schedule& schedule, const Digits& digits) {
+  for (int i = 0; i < digits.active(); ++i)
+    for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank)
+      for (int chunk = 0; chunk < digits.active(); ++chunk) schedule.copy(digits.rank(i), rank, chunk);
+}
+
+/// Halving and doubling of radix k: in each step the vector is cut into k parts, one for each of a group of k ranks;
+/// then backwards. In between recursive multiplying and two-shot, which it is for k = n.
+///
+///   steps 2·log_k n, k-1 messages in each   sent per rank 2·bytes·(n-1)/n   n a power of k
+///   2·floor(log_k n) + 2                    and up to (k-1)·bytes more      other n: runs of up to k ranks fold
+///   order of sums: by rank, k operands in one pass
+///
+/// Rabenseifner's algorithm as MPICH, UCC and Gloo (there bcube) have generalized it, in code rather than on paper.
+Schedule build(const Shape& shape, int radix) {
+  const Digits digits(shape.ranks, radix);
+  Schedule schedule(shape, /*parts=*/digits.active());
+  fold_in(schedule, digits);
+  int distance = 1;
+  for (; distance < digits.active(); distance *= digits.radix(), schedule.next_step())
+    for (int i = 0; i < digits.active(); ++i)
+      for (int digit = 0; digit < digits.radix(); ++digit) {
+        const int to = digits.with(i, distance, digit);
+        const auto [first, size] = window(digits, to, distance * digits.radix());
+        for (int chunk = first; to != i && chunk < first + size; ++chunk)
+          schedule.reduce(digits.rank(i), digits.rank(to), chunk);
+      }
+  while ((distance /= digits.radix()) >= 1) {
+    for (int i = 0; i < digits.active(); ++i)
+      for (int digit = 0; digit < digits.radix(); ++digit) {
+        const int to = digits.with(i, distance, digit);
+        const auto [first, size] = window(digits, i, distance * digits.radix());
+        for (int chunk = first; to != i && chunk < first + size; ++chunk)
+          schedule.copy(digits.rank(i), digits.rank(to), chunk);
+      }
+    schedule.next_step();
+  }
+  fold_out(schedule, digits);
+  return schedule;
+}
+
+bool carried_by(Collective, Reach reach) {
+  return reach != Reach::line;
+}
+
+constexpr int radixes[] = {4, 8, 3};
+
+}  // namespace
+
+const Family algorithm::k_halving_doubling{.name = "k_halving_doubling",
+                                           .supports = supports,
+                                           .build = build,
+                                           .carried_by = carried_by,
+                                           .parameter = "radix",
+                                           .values = radixes};
+
+}  // namespace tutti

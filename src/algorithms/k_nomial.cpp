@@ -1,0 +1,101 @@
+// A tree whose nodes have k-1 children per level.
+#include <algorithm>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/spread.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && rooted(shape.collective);
+}
+
+Schedule spread(const Shape& shape, int radix) {
+  const int n = shape.ranks;
+  Spread spread(n, /*chunks=*/1);
+  for (int have = 1; have < n; have *= radix, spread.next_step())
+    for (int v = 0; v < have; ++v)
+      for (int to = v + have; to < std::min(n, radix * have); to += have) spread.hop(v, to, 0);
+  return spread.schedule(shape);
+}
+
+/// Ranks are counted from the root, around: v = 0 is the root. In a level of subtrees of `span` ranks, `top` has its
+/// own and hangs the others of up to radix · span ranks below itself: use(top, below, end of below's subtree).
+template <class Use>
+void for_each_branch(int n, int radix, int span, Use use) {
+  for (int top = 0; top < n; top += radix * span)
+    for (int below = top + span; below < std::min(n, top + radix * span); below += span)
+      use(top, below, std::min(n, below + span));
+}
+
+/// Where `v` keeps what is on its way from or to `u` in its subtree; the own block of a rank never waits there.
+Ref waiting(int v, int u) {
+  return {Buffer::scratch, u - v - 1};
+}
+
+Schedule gather(const Shape& shape, int radix) {
+  const int n = shape.ranks;
+  const auto rank = [&](int v) { return (v + shape.root) % n; };
+  const auto held = [&](int v, int u) {
+    if (v == 0) return Ref{Buffer::output, rank(u)};
+    return u == v ? Ref{Buffer::input, 0} : waiting(v, u);
+  };
+  Schedule schedule(shape, /*parts=*/1);
+  schedule.copy(shape.root, {Buffer::input, 0}, shape.root, held(0, 0));
+  for (int span = 1; span < n; span *= radix, schedule.next_step())
+    for_each_branch(n, radix, span, [&](int top, int below, int end) {
+      for (int u = below; u < end; ++u) schedule.copy(rank(below), held(below, u), rank(top), held(top, u));
+    });
+  return schedule;
+}
+
+Schedule scatter(const Shape& shape, int radix) {
+  const int n = shape.ranks;
+  const auto rank = [&](int v) { return (v + shape.root) % n; };
+  const auto held = [&](int v, int u) { return v == 0 ? Ref{Buffer::input, rank(u)} : waiting(v, u); };
+  int span = 1;
+  while (span < n) span *= radix;
+  Schedule schedule(shape, /*parts=*/1);
+  schedule.copy(shape.root, held(0, 0), shape.root, {Buffer::output, 0});
+  for (span /= radix; span >= 1; span /= radix, schedule.next_step())
+    for_each_branch(n, radix, span, [&](int top, int below, int end) {
+      for (int u = below; u < end; ++u)
+        schedule.copy(rank(top), held(top, u), rank(below), u == below ? Ref{Buffer::output, 0} : held(below, u));
+    });
+  return schedule;
+}
+
+/// k-nomial tree: each step multiplies by k the ranks that have the data (broadcast, scatter), or divides by it those
+/// that still hold some (reduce, gather). With k = 2 it is the binomial tree.
+///
+///   steps ceil(log_k n)   messages per rank and step at most k-1
+///   sent per rank at most bytes·(k-1)·ceil(log_k n) (broadcast), bytes (reduce), bytes·(n-1)/n (scatter)
+///   any n ≥ 2, any root   order of sums: by rank in each addition
+///
+/// Wilkins et al., "Generalized collective algorithms for the exascale era", CLUSTER 2023.
+Schedule build(const Shape& shape, int radix) {
+  switch (shape.collective) {
+    case Collective::gather: return gather(shape, radix);
+    case Collective::scatter: return scatter(shape, radix);
+    default: return spread(shape, radix);
+  }
+}
+
+/// All but a broadcast keep data of others in scratch.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective == Collective::broadcast;
+}
+
+constexpr int radices[] = {4, 3, 6};
+
+}  // namespace
+
+const Family algorithm::k_nomial{.name = "k_nomial",
+                                 .supports = supports,
+                                 .build = build,
+                                 .carried_by = carried_by,
+                                 .parameter = "radix",
+                                 .values = radices};
+
+}  // namespace tutti

@@ -1,0 +1,47 @@
+// The root and one other at a time.
+#include "algorithms/algorithm.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && rooted(shape.collective);
+}
+
+/// Linear: the root meets one rank in each step; all bytes cross its link, none is forwarded.
+///
+///   steps n-1   the root sends (reduce, gather: receives) bytes·(n-1) (broadcast, reduce), bytes·(n-1)/n (scatter,
+///   gather); the others send bytes, bytes/n or nothing   any n ≥ 2, any root
+///   order of sums: as they come, by rank in each addition
+Schedule build(const Shape& shape, int) {
+  const int n = shape.ranks;
+  const Rank root = shape.root;
+  Schedule schedule(shape, /*parts=*/1);
+  switch (shape.collective) {
+    case Collective::broadcast: schedule.copy(root, root, 0); break;
+    case Collective::gather: schedule.copy(root, {Buffer::input, 0}, root, {Buffer::output, root}); break;
+    case Collective::scatter: schedule.copy(root, {Buffer::input, root}, root, {Buffer::output, 0}); break;
+    default: break;
+  }
+  for (int step = 1; step < n; ++step, schedule.next_step()) {
+    const Rank other = (root + step) % n;
+    switch (shape.collective) {
+      case Collective::broadcast: schedule.copy(root, other, 0); break;
+      case Collective::reduce: schedule.reduce(other, root, 0); break;
+      case Collective::gather: schedule.copy(other, {Buffer::input, 0}, root, {Buffer::output, other}); break;
+      default: schedule.copy(root, {Buffer::input, other}, other, {Buffer::output, 0});
+    }
+  }
+  return schedule;
+}
+
+/// Nobody keeps data of others in scratch.
+bool carried_by(Collective, Reach reach) {
+  return reach != Reach::line;
+}
+
+}  // namespace
+
+const Family algorithm::linear{.name = "linear", .supports = supports, .build = build, .carried_by = carried_by};
+
+}  // namespace tutti

@@ -1,0 +1,129 @@
+// One tree for each rank's block, all alike; a message takes the blocks of so many trees as fit.
+#include <bit>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 &&
+         (shape.collective == Collective::all_gather || shape.collective == Collective::reduce_scatter);
+}
+
+int lowest_bit(int x) {
+  return x & -x;
+}
+
+/// A block reaches the rank `offset` ahead of its owner by the hops that are the bits of `offset`, the lowest last. So
+/// `offset` names both a node of every tree and, seen from a rank, whose block it holds there.
+class Trees {
+ public:
+  Trees(int ranks, int aggregation) : n_(ranks) {
+    while ((n_ + stride_ - 1) / stride_ > aggregation) stride_ *= 2;
+  }
+
+  /// The offsets that are reached in each step of an all-gather, each by a hop of its lowest bit. First the multiples
+  /// of the stride, from far to near, more and more of them; then, for each offset between them, the multiples moved
+  /// so.
+  std::vector<std::vector<int>> steps() const {
+    std::vector<std::vector<int>> steps;
+    for (int distance = static_cast<int>(std::bit_floor(static_cast<unsigned>(n_ - 1))); distance >= stride_;
+         distance /= 2)
+      steps.push_back(offsets(distance, 2 * distance));
+    for (int low = 1; low < stride_; ++low) steps.push_back(offsets(low, stride_));
+    return steps;
+  }
+
+  /// Where the sum of the block of `offset` waits in scratch, offset > 0. Of the nodes between two multiples of the
+  /// stride, only those above the one at work are in use, so one place for each depth will do.
+  int scratch(int offset) const {
+    const int multiple = offset / stride_, low = offset % stride_;
+    const int multiples = (n_ + stride_ - 1) / stride_;
+    return std::popcount(static_cast<unsigned>(low)) * multiples + multiple - 1;
+  }
+
+ private:
+  std::vector<int> offsets(int first, int step) const {
+    std::vector<int> all;
+    for (int offset = first; offset < n_; offset += step) all.push_back(offset);
+    return all;
+  }
+
+  int n_;
+  int stride_ = 1;
+};
+
+Schedule all_gather(const Shape& shape, const Trees& trees) {
+  const int n = shape.ranks;
+  Schedule schedule(shape, /*parts=*/1);
+  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for (const std::vector<int>& offsets : trees.steps()) {
+    for (Rank to = 0; to < n; ++to)
+      for (const int offset : offsets) {
+        const int hop = lowest_bit(offset), group = (to - offset + n) % n;
+        schedule.copy((to - hop + n) % n, hop == offset ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, to,
+                      {Buffer::output, group});
+      }
+    schedule.next_step();
+  }
+  return schedule;
+}
+
+/// The same trees backwards, from the leaves to the owner.
+Schedule reduce_scatter(const Shape& shape, const Trees& trees) {
+  const int n = shape.ranks;
+  const std::vector<std::vector<int>> steps = trees.steps();
+  Schedule schedule(shape, /*parts=*/1);
+  std::vector<bool> has_sum(static_cast<std::size_t>(n));  // by offset
+  const auto sum = [&](int offset) {
+    return offset == 0 ? Ref{Buffer::output, 0} : Ref{Buffer::scratch, trees.scratch(offset)};
+  };
+  const auto held = [&](int offset, Rank block) {
+    return has_sum[static_cast<std::size_t>(offset)] ? sum(offset) : Ref{Buffer::input, block};
+  };
+  for (auto offsets = steps.rbegin(); offsets != steps.rend(); ++offsets, schedule.next_step()) {
+    for (Rank from = 0; from < n; ++from)
+      for (const int offset : *offsets) {
+        const int above = offset - lowest_bit(offset);
+        const Rank to = (from - lowest_bit(offset) + n) % n, block = (from - offset + n) % n;
+        schedule.reduce(to, held(above, block), to, sum(above), to);
+        schedule.reduce(from, held(offset, block), to, sum(above), from);
+      }
+    for (const int offset : *offsets) has_sum[static_cast<std::size_t>(offset - lowest_bit(offset))] = true;
+  }
+  return schedule;
+}
+
+/// PAT (parallel aggregated trees): every block has a binomial tree that starts at its owner and whose long hops come
+/// first, so that few blocks go far. With a = aggregation, the number of blocks a message may have: first a logarithmic
+/// phase among a ranks at the distance s, the least power of two ≥ n/a; then, one after the other, the s - 1 nodes that
+/// each of them has between it and the next, a blocks at a time.
+///
+///   steps ceil(log2(n/s)) + s - 1: ceil(log2 n) where n ≤ a   sent per rank bytes·(n-1)/n   any n ≥ 2
+///   scratch (reduce-scatter) at most a·(1 + log2 s) blocks   order of sums: by rank in each addition
+///
+/// Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale", 2025.
+Schedule build(const Shape& shape, int aggregation) {
+  const Trees trees(shape.ranks, aggregation);
+  return shape.collective == Collective::all_gather ? all_gather(shape, trees) : reduce_scatter(shape, trees);
+}
+
+/// A reduce-scatter's sums are in scratch when others want them.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective == Collective::all_gather;
+}
+
+constexpr int aggregations[] = {8, 2, 32};
+
+}  // namespace
+
+const Family algorithm::pat{.name = "pat",
+                            .supports = supports,
+                            .build = build,
+                            .carried_by = carried_by,
+                            .parameter = "aggregation",
+                            .values = aggregations};
+
+}  // namespace tutti

@@ -1,0 +1,28 @@
+// Partners at distance n/2, n/4, … exchange halves of what they still have to sum up.
+#include "algorithms/algorithm.h"
+#include "algorithms/butterfly.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::reduce_scatter;
+}
+
+/// Recursive halving: of the blocks it still has, a rank sends those of its partner's half and adds up those of its
+/// own. Where n is no power of two, some odd ranks take in an even one's input first (fold).
+///
+///   steps log2 n          sent per rank bytes·(n-1)/n   scratch n/2 - 1 blocks   n a power of two
+///   floor(log2 n) + 2     at most bytes                 n - 1 blocks             other n
+///   order of sums: by rank in each addition
+///
+/// Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005.
+Schedule build(const Shape& shape, int) {
+  return halve(shape, Butterfly(shape.ranks, [](int i, int step, int size) { return i ^ (size >> (step + 1)); }));
+}
+
+}  // namespace
+
+const Family algorithm::recursive_halving{.name = "recursive_halving", .supports = supports, .build = build};
+
+}  // namespace tutti

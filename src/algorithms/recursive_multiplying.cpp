@@ -1,0 +1,77 @@
+// Groups of k ranks at distance 1, k, k², … share all they have.
+#include "algorithms/algorithm.h"
+#include "algorithms/digits.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int radix) {
+  if (shape.ranks < 2) return false;
+  return shape.collective == Collective::all_reduce ||
+         (shape.collective == Collective::all_gather && shape.ranks >= radix &&
+          Digits(shape.ranks, radix).active() == shape.ranks);
+}
+
+Schedule all_reduce(const Shape& shape, const Digits& digits) {
+  const int active = digits.active();
+  Schedule schedule(shape, /*parts=*/1);
+  for (int i = 0; i < active; ++i)
+    for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank) schedule.reduce(rank, digits.rank(i), 0);
+  schedule.next_step();
+  for (int distance = 1; distance < active; distance *= digits.radix(), schedule.next_step())
+    for (int i = 0; i < active; ++i)
+      for (int digit = 0; digit < digits.radix(); ++digit)
+        if (const int to = digits.with(i, distance, digit); to != i)
+          schedule.reduce(digits.rank(i), digits.rank(to), 0);
+  for (int i = 0; i < active; ++i)
+    for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank) schedule.copy(digits.rank(i), rank, 0);
+  return schedule;
+}
+
+Schedule all_gather(const Shape& shape, const Digits& digits) {
+  const int n = shape.ranks;
+  Schedule schedule(shape, /*parts=*/1);
+  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for (int distance = 1; distance < n; distance *= digits.radix(), schedule.next_step())
+    for (Rank rank = 0; rank < n; ++rank)
+      for (int digit = 0; digit < digits.radix(); ++digit) {
+        const Rank to = digits.with(rank, distance, digit);
+        const int begin = rank / distance * distance;
+        for (int group = begin; to != rank && group < begin + distance; ++group)
+          schedule.copy(rank, group == rank ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, to,
+                        {Buffer::output, group});
+      }
+  return schedule;
+}
+
+/// Recursive multiplying: recursive doubling with groups of k = radix (of n, where that is less) instead of pairs;
+/// fewer steps for ranks that can send k-1 messages at a time.
+///
+///   all-reduce   steps log_k n, floor(log_k n) + 2 where n is no power of k   sent per rank (k-1)·bytes·steps
+///   all-gather   steps log_k n   sent per rank bytes·(n-1)/n   n a power of k
+///   order of sums: by rank in each addition, k operands in one pass
+///
+/// Ruefenacht, Bull and Booth, "Generalisation of recursive doubling for AllReduce: Now with simulation", Parallel
+/// Computing 2017.
+Schedule build(const Shape& shape, int radix) {
+  const Digits digits(shape.ranks, radix);
+  return shape.collective == Collective::all_reduce ? all_reduce(shape, digits) : all_gather(shape, digits);
+}
+
+/// An exchanged sum would be overwritten while others read it; gathered blocks are never rewritten.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective == Collective::all_gather;
+}
+
+constexpr int radixes[] = {4, 8, 3};
+
+}  // namespace
+
+const Family algorithm::recursive_multiplying{.name = "recursive_multiplying",
+                                              .supports = supports,
+                                              .build = build,
+                                              .carried_by = carried_by,
+                                              .parameter = "radix",
+                                              .values = radixes};
+
+}  // namespace tutti

@@ -1,0 +1,53 @@
+// Up a tree, and down again.
+#include <vector>
+
+#include "algorithms/algorithm.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::all_reduce;
+}
+
+/// Reduce and broadcast: both along the k-nomial tree of rank 0, in which who has the data hands it to k-1 others in
+/// each step.
+///
+///   steps 2·ceil(log_k n)   sent per rank at most (k-1)·bytes·ceil(log_k n), by all together (n-1)·bytes each way
+///   any n ≥ 2   order of sums: by rank, k operands in one pass
+///
+/// The fewest messages there are, and not two ways to add anything: for tiny calls of many ranks, or as a yardstick.
+/// Wilkins et al., "Generalized collective algorithms for the exascale era", CLUSTER 2023.
+Schedule build(const Shape& shape, int radix) {
+  const int n = shape.ranks;
+  std::vector<int> sizes;  // of subtrees, smallest first
+  for (int size = 1; size < n; size *= radix) sizes.push_back(size);
+
+  Schedule schedule(shape, /*parts=*/1);
+  for (auto size = sizes.begin(); size != sizes.end(); ++size, schedule.next_step())
+    for (Rank parent = 0; parent < n; parent += *size * radix)
+      for (Rank child = parent + *size; child < n && child < parent + *size * radix; child += *size)
+        schedule.reduce(child, parent, 0);
+  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size, schedule.next_step())
+    for (Rank parent = 0; parent < n; parent += *size * radix)
+      for (Rank child = parent + *size; child < n && child < parent + *size * radix; child += *size)
+        schedule.copy(parent, child, 0);
+  return schedule;
+}
+
+bool carried_by(Collective, Reach reach) {
+  return reach != Reach::line;
+}
+
+constexpr int radixes[] = {2, 4, 8};
+
+}  // namespace
+
+const Family algorithm::reduce_broadcast{.name = "reduce_broadcast",
+                                         .supports = supports,
+                                         .build = build,
+                                         .carried_by = carried_by,
+                                         .parameter = "radix",
+                                         .values = radixes};
+
+}  // namespace tutti

@@ -1,0 +1,26 @@
+// A reduce in two halves of logarithmic steps.
+#include "algorithms/algorithm.h"
+#include "algorithms/scatter_spread.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::reduce;
+}
+
+/// Reduce-scatter and gather: each rank adds up one n-th part, then the root gathers them up a binomial tree.
+///
+///   steps 2·ceil(log2 n)   sent per rank bytes, received at most 2·bytes·(n-1)/n, by the root   any n ≥ 2, any root
+///   order of sums: by rank in each addition
+///
+/// Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; here on the circulant graph, for any n.
+Schedule build(const Shape& shape, int) {
+  return scatter_then_circulant(shape);
+}
+
+}  // namespace
+
+const Family algorithm::reduce_scatter_gather{.name = "reduce_scatter_gather", .supports = supports, .build = build};
+
+}  // namespace tutti

@@ -1,0 +1,51 @@
+// All-to-all where a block's way depends only on how far it has to go.
+#include "algorithms/relay.h"
+
+#include <cassert>
+#include <cstddef>
+
+namespace tutti {
+namespace {
+
+/// A leg of the blocks that go `distance` in all.
+struct Hop {
+  int distance;
+  int before;  // legs up to here
+  int after;   // and with this one
+  int scratch;
+};
+
+}  // namespace
+
+Schedule relay(const Shape& shape, const std::vector<std::vector<Leg>>& legs) {
+  const int n = shape.ranks;
+  std::vector<std::vector<Hop>> steps;
+  int scratch = 0;
+  for (int distance = 1; distance < n; ++distance) {
+    int gone = 0;
+    for (const Leg& leg : legs[static_cast<std::size_t>(distance)]) {
+      if (static_cast<int>(steps.size()) <= leg.step) steps.resize(static_cast<std::size_t>(leg.step) + 1);
+      steps[static_cast<std::size_t>(leg.step)].push_back(
+          {.distance = distance, .before = gone, .after = gone + leg.distance, .scratch = scratch});
+      gone += leg.distance;
+    }
+    assert(gone == distance);
+    if (legs[static_cast<std::size_t>(distance)].size() > 1) ++scratch;
+  }
+
+  Schedule schedule(shape, /*parts=*/1);
+  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, rank}, rank, {Buffer::output, rank});
+  for (const std::vector<Hop>& hops : steps) {
+    for (Rank source = 0; source < n; ++source)
+      for (const Hop& hop : hops) {
+        const Ref from =
+            hop.before == 0 ? Ref{Buffer::input, (source + hop.distance) % n} : Ref{Buffer::scratch, hop.scratch};
+        const Ref to = hop.after == hop.distance ? Ref{Buffer::output, source} : Ref{Buffer::scratch, hop.scratch};
+        schedule.copy((source + hop.before) % n, from, (source + hop.after) % n, to);
+      }
+    schedule.next_step();
+  }
+  return schedule;
+}
+
+}  // namespace tutti

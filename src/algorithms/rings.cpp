@@ -1,0 +1,82 @@
+// What all rings share: data travels from neighbour to neighbour, in one or several orders of the ranks at once.
+#include "algorithms/rings.h"
+
+#include <cassert>
+#include <numeric>
+
+namespace tutti {
+namespace {
+
+/// One of several rings. Positions are counted along it, around.
+class Ring {
+ public:
+  Ring(const RingOrder& order, int index, int rings) : order_(order), index_(index), rings_(rings) {}
+
+  int size() const { return static_cast<int>(order_.size()); }
+  int wrap(int i) const { return (i % size() + size()) % size(); }
+  Rank rank(int position) const { return order_[static_cast<std::size_t>(wrap(position))]; }
+  /// The ring's share of a vector that is cut into n chunks for each ring.
+  int chunk(int i) const { return index_ * size() + wrap(i); }
+  /// The ring's share of a group.
+  Ref part(Buffer buffer, int group) const { return {buffer, group * rings_ + index_}; }
+
+ private:
+  const RingOrder& order_;
+  int index_;
+  int rings_;
+};
+
+/// Each chunk travels the ring once to gather the sum, once more to spread it.
+void all_reduce(Schedule& schedule, const Ring& ring, int step) {
+  const int n = ring.size();
+  for (int i = 0; i < n; ++i) {
+    if (step < n - 1)
+      schedule.reduce(ring.rank(i), ring.rank(i + 1), ring.chunk(i - step));
+    else
+      schedule.copy(ring.rank(i), ring.rank(i + 1), ring.chunk(i + 1 - (step - (n - 1))));
+  }
+}
+
+/// The sum of a rank's block starts behind it and arrives there. On its way it lies in scratch.
+void reduce_scatter(Schedule& schedule, const Ring& ring, int step) {
+  for (int i = 0; i < ring.size(); ++i) {
+    const Rank rank = ring.rank(i), next = ring.rank(i + 1), block = ring.rank(i - 1 - step);
+    const Ref sum = next == block ? ring.part(Buffer::output, 0) : ring.part(Buffer::scratch, step % 2);
+    schedule.reduce(rank, step == 0 ? ring.part(Buffer::input, block) : ring.part(Buffer::scratch, (step - 1) % 2),
+                    next, sum, 0);
+    schedule.reduce(next, ring.part(Buffer::input, block), next, sum, 1);
+  }
+}
+
+void all_gather(Schedule& schedule, const Ring& ring, int step) {
+  for (int i = 0; i < ring.size(); ++i) {
+    const Rank rank = ring.rank(i), group = ring.rank(i - step);
+    if (step == 0) schedule.copy(rank, ring.part(Buffer::input, 0), rank, ring.part(Buffer::output, rank));
+    schedule.copy(rank, step == 0 ? ring.part(Buffer::input, 0) : ring.part(Buffer::output, group), ring.rank(i + 1),
+                  ring.part(Buffer::output, group));
+  }
+}
+
+}  // namespace
+
+RingOrder ring_order(int ranks, int stride) {
+  assert(std::gcd(ranks, stride) == 1);
+  RingOrder order;
+  for (int i = 0; i < ranks; ++i) order.push_back(static_cast<Rank>(static_cast<long long>(i) * stride % ranks));
+  return order;
+}
+
+Schedule along_rings(const Shape& shape, std::span<const RingOrder> rings) {
+  const int n = shape.ranks;
+  const int count = static_cast<int>(rings.size());
+  const bool reduces_all = shape.collective == Collective::all_reduce;
+  const auto travel = reduces_all                                      ? all_reduce
+                      : shape.collective == Collective::reduce_scatter ? reduce_scatter
+                                                                       : all_gather;
+  Schedule schedule(shape, reduces_all ? n * count : count);
+  for (int step = 0; step < (reduces_all ? 2 : 1) * (n - 1); ++step, schedule.next_step())
+    for (int i = 0; i < count; ++i) travel(schedule, Ring(rings[static_cast<std::size_t>(i)], i, count), step);
+  return schedule;
+}
+
+}  // namespace tutti

@@ -1,0 +1,33 @@
+// A broadcast in two halves of logarithmic steps.
+#include "algorithms/algorithm.h"
+#include "algorithms/scatter_spread.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::broadcast;
+}
+
+/// Scatter and all-gather: the root deals out n-th parts down a binomial tree, then all gather all.
+///
+///   steps 2·ceil(log2 n)   sent per rank at most 2·bytes·(n-1)/n   any n ≥ 2, any root
+///
+/// The all-gather is that of the circulant graph, which for powers of two has the steps and bytes of recursive
+/// doubling. Barnett, Gupta, Payne, Shuler, van de Geijn and Watts, "Interprocessor collective communication library
+/// (InterCom)", 1994; Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
+/// IJHPCA 2005.
+Schedule build(const Shape& shape, int) {
+  return scatter_then_circulant(shape);
+}
+
+bool carried_by(Collective, Reach reach) {
+  return reach != Reach::line;
+}
+
+}  // namespace
+
+const Family algorithm::scatter_all_gather{
+    .name = "scatter_all_gather", .supports = supports, .build = build, .carried_by = carried_by};
+
+}  // namespace tutti

@@ -1,0 +1,45 @@
+// Blocks take their longest hop first, so that few of them go far.
+#include <bit>
+
+#include "algorithms/algorithm.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::all_gather;
+}
+
+/// Sparbit: Bruck's steps from the farthest to the nearest. Distances are powers of two from the largest below n down
+/// to 1; the rank `distance` back passes on every block that it has by then. A block that comes from `offset` ranks
+/// back has made the hops that are the bits of `offset`, the lowest last.
+///
+///   steps ceil(log2 n)   sent per rank bytes·(n-1)/n, half of it to the next rank   any n ≥ 2
+///
+/// Loch and Koslovski, "Sparbit: a new logarithmic-cost and data locality-aware MPI Allgather algorithm", SBAC-PAD
+/// 2021.
+Schedule build(const Shape& shape, int) {
+  const int n = shape.ranks;
+  Schedule schedule(shape, /*parts=*/1);
+  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for (int distance = static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1))); distance >= 1; distance /= 2) {
+    for (Rank to = 0; to < n; ++to)
+      for (int offset = distance; offset < n; offset += 2 * distance) {
+        const int group = (to - offset + n) % n;
+        schedule.copy((to - distance + n) % n, offset == distance ? Ref{Buffer::input, 0} : Ref{Buffer::output, group},
+                      to, {Buffer::output, group});
+      }
+    schedule.next_step();
+  }
+  return schedule;
+}
+
+bool carried_by(Collective, Reach reach) {
+  return reach != Reach::line;
+}
+
+}  // namespace
+
+const Family algorithm::sparbit{.name = "sparbit", .supports = supports, .build = build, .carried_by = carried_by};
+
+}  // namespace tutti

@@ -1,0 +1,56 @@
+// Half of the data down each side of a binary tree, then across.
+#include <bit>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/spread.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
+}
+
+/// Split binary tree: even chunks go down one side of the tree, odd ones down the other, then each rank swaps halves
+/// with one of the other side. Who finds none there gets that half from the root.
+///
+///   steps floor(log2 n) + chunks/2   sent per rank at most 3/2·bytes, to two others in a step (reduce: bytes, to one)
+///   any n ≥ 2, any root   order of sums: by rank in each addition
+///
+/// Counted from the root, odd ranks are one side and even ones the other, the i-th of a side above 2i+1 and 2i+2 of it.
+/// Pješivac-Grbović et al., "Performance analysis of MPI collective operations", Cluster Computing 2007.
+Schedule build(const Shape& shape, int chunks) {
+  const int n = shape.ranks;
+  const auto levels = [](int nodes) { return static_cast<int>(std::bit_width(static_cast<unsigned>(nodes))); };
+  Spread spread(n, chunks);
+  for (int step = 0; step < levels(n / 2) + chunks / 2 - 1; ++step, spread.next_step())
+    for (int v = 1; v < n; ++v) {
+      const int side = (v - 1) % 2, i = (v - 1) / 2;
+      const int above = i == 0 ? 0 : 1 + 2 * ((i - 1) / 2) + side;
+      const int chunk = side + 2 * (step + 1 - levels(i + 1));
+      if (chunk >= side && chunk < chunks) spread.hop(above, v, chunk);
+    }
+  for (int v = 1; v < n; ++v) {
+    const int side = (v - 1) % 2, other = side == 0 ? v + 1 : v - 1;
+    for (int chunk = 1 - side; chunk < chunks; chunk += 2) spread.hop(other < n ? other : 0, v, chunk);
+  }
+  return spread.schedule(shape);
+}
+
+/// A reduce's sums are in scratch when others want them.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective == Collective::broadcast;
+}
+
+constexpr int chunks[] = {8, 2, 16};
+
+}  // namespace
+
+const Family algorithm::split_binary_tree{.name = "split_binary_tree",
+                                          .supports = supports,
+                                          .build = build,
+                                          .carried_by = carried_by,
+                                          .parameter = "chunks",
+                                          .values = chunks};
+
+}  // namespace tutti

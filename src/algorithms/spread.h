@@ -1,0 +1,66 @@
+// What broadcasts and reduces share: how the chunks of one rank reach all others.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "plan/schedule.h"
+
+namespace tutti {
+
+/// A tree over 0 … n-1, given by its parents.
+class Tree {
+ public:
+  static constexpr int none = -1;
+
+  /// `parents`: none for the root, of which there is one.
+  explicit Tree(std::vector<int> parents);
+
+  int size() const { return static_cast<int>(parents_.size()); }
+  int root() const { return root_; }
+  int parent(int v) const { return parents_[static_cast<std::size_t>(v)]; }
+  int depth(int v) const { return depths_[static_cast<std::size_t>(v)]; }  ///< edges between v and the root
+  int height() const;                                                      ///< the greatest depth
+  std::vector<int> children(int v) const;
+
+ private:
+  std::vector<int> parents_;
+  std::vector<int> depths_;
+  int root_;
+};
+
+/// Hops of chunks, step by step. Ranks are counted from the root, around: v = 0 has all chunks from the start. Played
+/// forwards they are a broadcast; backwards, a sum where that had a copy, they are a reduce of as many steps and bytes.
+class Spread {
+ public:
+  Spread(int ranks, int chunks);
+
+  /// `from`, who got it in an earlier step, hands `chunk` to `to`. Nothing happens where that has it already.
+  void hop(int from, int to, int chunk);
+  void next_step() { ++step_; }
+
+  /// One step of a pipeline, counted from 0: each rank passes on what it got the step before, to all its children.
+  /// Chunks go down in the order first, first + stride, …
+  void pipeline(const Tree& tree, int step, int first = 0, int stride = 1);
+
+  /// For broadcast and reduce. `rank_of`: where v is; empty: `v` ranks behind the root.
+  Schedule schedule(const Shape& shape, std::span<const Rank> rank_of = {}) const;
+
+ private:
+  struct Hop {
+    int step;
+    int from;
+    int to;
+    int chunk;
+  };
+  int& arrival(int v, int chunk);
+
+  int ranks_;
+  int chunks_;
+  int step_ = 0;
+  std::vector<Hop> hops_;
+  std::vector<int> arrivals_;  // [v * chunks + chunk]: the step that brings it, `never`, or -1 for the root's
+};
+
+}  // namespace tutti

@@ -1,0 +1,40 @@
+// A few partners at a time.
+#include "algorithms/algorithm.h"
+#include "algorithms/relay.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::all_to_all;
+}
+
+/// Spread out: in each step every rank sends to the next few ranks ahead, all at once, so that no rank is sent to by
+/// all others at the same time.
+///
+///   steps ceil((n-1)/batch)   messages per rank and step at most batch   sent per rank bytes·(n-1)/n   any n ≥ 2
+///
+/// MPICH has it as "scattered".
+Schedule build(const Shape& shape, int batch) {
+  std::vector<std::vector<Leg>> legs(static_cast<std::size_t>(shape.ranks));
+  for (int distance = 1; distance < shape.ranks; ++distance)
+    legs[static_cast<std::size_t>(distance)] = {{.step = (distance - 1) / batch, .distance = distance}};
+  return relay(shape, legs);
+}
+
+bool carried_by(Collective, Reach reach) {
+  return reach != Reach::line;
+}
+
+constexpr int batches[] = {4, 2, 8};
+
+}  // namespace
+
+const Family algorithm::spread_out{.name = "spread_out",
+                                   .supports = supports,
+                                   .build = build,
+                                   .carried_by = carried_by,
+                                   .parameter = "batch",
+                                   .values = batches};
+
+}  // namespace tutti

@@ -1,0 +1,54 @@
+// Partners that swing from side to side exchange halves.
+#include "algorithms/swing.h"
+
+#include <bit>
+#include <numeric>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "algorithms/butterfly.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  if (shape.ranks < 2) return false;
+  return shape.collective == Collective::all_reduce ||
+         ((shape.collective == Collective::reduce_scatter || shape.collective == Collective::all_gather) &&
+          std::has_single_bit(static_cast<unsigned>(shape.ranks)));
+}
+
+/// Swing, the variant for bandwidth: recursive halving and doubling, but the partner of step s is (1 - (-2)^(s+1)) / 3
+/// away: 1, -1, 3, -5, … On a ring or torus that is a third nearer than 2^s in the end, so fewer messages share a link.
+/// The sums of block r end at rank r.
+///
+///   all-reduce                    steps 2·log2 n   sent per rank 2·bytes·(n-1)/n   other n: fold, as halving_doubling
+///   reduce-scatter, all-gather    steps log2 n     sent per rank bytes·(n-1)/n     n a power of two
+///   order of sums: by rank in each addition
+///
+/// De Sensi, Bonato, Saam and Hoefler, "Swing: short-cutting rings for higher bandwidth allreduce", NSDI 2024.
+Schedule build(const Shape& shape, int) {
+  const Butterfly butterfly(shape.ranks, swing_partner);
+  if (shape.collective == Collective::reduce_scatter) return halve(shape, butterfly);
+  if (shape.collective == Collective::all_gather) return double_up(shape, butterfly);
+  std::vector<int> own(static_cast<std::size_t>(butterfly.size()));
+  std::iota(own.begin(), own.end(), 0);
+  return halve_and_double(shape, butterfly, own);
+}
+
+/// A reduce-scatter's sums are in scratch when others want them.
+bool carried_by(Collective collective, Reach reach) {
+  return reach != Reach::line && collective != Collective::reduce_scatter;
+}
+
+}  // namespace
+
+int swing_partner(int i, int step, int size) {
+  int distance = 1;
+  for (int power = -2, k = 0; k < step; ++k, power *= -2) distance += power;
+  return ((i % 2 == 0 ? i + distance : i - distance) % size + size) % size;
+}
+
+const Family algorithm::swing{.name = "swing", .supports = supports, .build = build, .carried_by = carried_by};
+
+}  // namespace tutti

@@ -1,0 +1,28 @@
+// Partners that swing from side to side exchange all they have.
+#include "algorithms/algorithm.h"
+#include "algorithms/butterfly.h"
+#include "algorithms/swing.h"
+
+namespace tutti {
+namespace {
+
+bool supports(const Shape& shape, int) {
+  return shape.ranks > 1 && shape.collective == Collective::all_reduce;
+}
+
+/// Swing, the variant for latency: recursive doubling with the partners of swing, the farthest first (in the paper they
+/// are the last), because only so do all ranks add up in one order.
+///
+///   steps log2 n, floor(log2 n) + 2 where n is no power of two (fold)   sent per rank bytes·steps
+///   order of sums: by the lowest rank in each
+///
+/// De Sensi, Bonato, Saam and Hoefler, "Swing: short-cutting rings for higher bandwidth allreduce", NSDI 2024.
+Schedule build(const Shape& shape, int) {
+  return exchange_all(shape, Butterfly(shape.ranks, swing_partner));
+}
+
+}  // namespace
+
+const Family algorithm::swing_latency{.name = "swing_latency", .supports = supports, .build = build};
+
+}  // namespace tutti
