@@ -1,9 +1,9 @@
 # Through the public C API: threads, processes, faults.
 add_library(tutti_test_support STATIC
   support/board.cpp support/buffer.cpp support/call.cpp support/covering_array.cpp support/elements.cpp
-  support/launch_ranks.cpp support/reference_reduce.cpp)
+  support/launch_ranks.cpp support/property_space.cpp support/reference_reduce.cpp)
 target_include_directories(tutti_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
-target_link_libraries(tutti_test_support PUBLIC tutti_flags tutti fmt::fmt GTest::gtest)
+target_link_libraries(tutti_test_support PUBLIC tutti_flags tutti tutti_algorithms fmt::fmt GTest::gtest)
 
 # multiprocess/NAME_test.cpp becomes api_NAME_test: modules have tests of their own for some of these words.
 function(tutti_api_test NAME)
@@ -23,7 +23,31 @@ target_compile_definitions(api_environment_test PRIVATE TUTTI_TEST_ENV_RANK="$<T
 add_dependencies(api_environment_test env_rank)
 
 # What ThreadSanitizer looks at: ranks as threads, and all ranks in one thread.
-foreach(test group stream point_to_point)
-  add_test(NAME api_${test}_threads COMMAND api_${test}_test --gtest_filter=*threads*:*one_thread*)
+# Of the properties, those where the library chooses: algorithms differ in their plans, not in how threads meet.
+set(filter *threads*:*one_thread*)
+set(filter_properties *threads*_any*:*threads*_one_shot*:*threads*_two_shot*:*threads*_ring*:*one_thread*_any*:*one_thread*_shot*)
+foreach(test abort group lifecycle mismatch point_to_point properties split start stream)
+  if(DEFINED filter_${test})
+    set(filter ${filter_${test}})
+  endif()
+  add_test(NAME api_${test}_threads COMMAND api_${test}_test --gtest_filter=${filter})
   set_tests_properties(api_${test}_threads PROPERTIES LABELS threads TIMEOUT 600)
+  set(filter *threads*:*one_thread*)
 endforeach()
+
+# Minutes to hours; the slow label runs a fraction of the full product in four entries, see docs/testing.md.
+add_executable(api_full_product_test multiprocess/full_product_test.cpp)
+target_link_libraries(api_full_product_test PRIVATE tutti_test_support GTest::gtest_main)
+foreach(shard 0 1 2 3)
+  add_test(NAME api_full_product_${shard} COMMAND api_full_product_test)
+  set_tests_properties(api_full_product_${shard} PROPERTIES LABELS slow TIMEOUT 7200
+                       ENVIRONMENT "GTEST_TOTAL_SHARDS=4;GTEST_SHARD_INDEX=${shard}")
+endforeach()
+
+add_executable(api_huge_test multiprocess/huge_test.cpp)
+target_link_libraries(api_huge_test PRIVATE tutti_test_support GTest::gtest_main)
+add_test(NAME api_huge COMMAND api_huge_test)
+set_tests_properties(api_huge PROPERTIES LABELS slow TIMEOUT 7200)
+
+add_test(NAME api_lifecycle_thousand COMMAND api_lifecycle_test --gtest_filter=*LeavesNothing*:*LeaveNothing*)
+set_tests_properties(api_lifecycle_thousand PROPERTIES LABELS slow TIMEOUT 3600 ENVIRONMENT TUTTI_TEST_CYCLES=1000)

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/host.h"
 #include "comm/bootstrap.h"
 #include "comm/bootstrap_messages.h"
 #include "comm/digest.h"
@@ -40,6 +41,7 @@ struct Member {
   Wire wire;
   int rank;  ///< as claimed; believed once joined
   bool joined = false;
+  bool here = false;             ///< in this process
   bool told = false;             ///< the failure is on its way; only its end is awaited
   std::int64_t deadline_ns = 0;  ///< of the farewell
 };
@@ -208,6 +210,7 @@ void BootstrapRoot::State::join(Member& member, const Bytes& body) {
     return fail(std::move(admitted).error());
   }
   member.joined = true;
+  member.here = who->process == this_process();
   member.wire.queue(frame(FrameKind::welcome, {}));
   (void)member.wire.flush();
 }
@@ -230,8 +233,10 @@ void BootstrapRoot::State::fail(Error error) {
   const std::int64_t now = system.now_ns();
   const std::int64_t since = roster.ranks() > 0 ? roster.waiting_since_ns() : now;
   end_ns = std::max(since + limits.init_ms * ms, now) + farewell_limit_ns;
-  for (Member& member : members)
-    if (member.wire.socket()) tell(member, *failure);
+  // A rank of this very process comes last: it may end the process, and then the others would not hear why.
+  for (const bool here : {false, true})
+    for (Member& member : members)
+      if (member.wire.socket() && member.here == here) tell(member, *failure);
   end_soon_if_all_told();
 }
 

@@ -194,7 +194,7 @@ TEST_P(GivenBack, BuffersAreNotWrittenByThoseInTheMidst) {
   const auto [layout, memory, kind] = GetParam();
   launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory = memory, kind = kind](Seat& seat) {
     std::mt19937_64 random(static_cast<std::uint64_t>(kind) * 7);
-    for (int round = 0; round < 8; ++round) {
+    for (int round = 0; round < 8 * rounds_per_mille / 1000; ++round) {
       seat.doing("round " + std::to_string(round));
       const auto delay = random() % 3'000'000;
       const auto comm = seat.init_one();
@@ -235,7 +235,7 @@ TEST_P(GivenBack, NobodySucceedsWithWhatWasNotMeant) {
   const auto [layout, memory, kind] = GetParam();
   launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory = memory, kind = kind](Seat& seat) {
     std::mt19937_64 random(static_cast<std::uint64_t>(kind) * 11);
-    for (std::uint64_t round = 0; round < 10; ++round) {
+    for (std::uint64_t round = 0; round < 10 * rounds_per_mille / 1000; ++round) {
       const auto delay = random() % 2'000'000;
       const auto comm = seat.init_one();
       ASSERT_NE(comm, nullptr);

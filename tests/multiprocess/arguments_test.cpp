@@ -1,5 +1,6 @@
 // What is wrong with a call is said at the call: the documented code, a sentence that says what, and nothing has
 // happened.
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -11,58 +12,118 @@ namespace {
 
 constexpr auto bad = tuttiInvalidArgument;
 
-/// Body on a communicator of two; afterwards it must still work.
-void with_comm(const std::function<void(tuttiComm_t, Seat&)>& body) {
-  launch_ranks({.ranks = 2}, [&](Seat& seat) {
-    const auto comm = seat.init_one();
-    ASSERT_NE(comm, nullptr);
-    body(comm, seat);
-    tuttiResult_t first = tuttiInternalError;
-    EXPECT_TRUE(ok(tuttiCommGetAsyncError(comm, &first)));
-    EXPECT_EQ(first, tuttiSuccess);
-    EXPECT_EQ(run_call({.count = 100, .seed = 3}, seat.here(), seat.ranks(), {comm}), "");
-    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
-  });
-}
+class Arguments : public ::testing::TestWithParam<Layout> {
+ protected:
+  /// Body on a communicator of two; afterwards it must still work.
+  static void with_comm(const std::function<void(tuttiComm_t, Seat&)>& body) {
+    launch_ranks({.ranks = 2, .layout = GetParam()}, [&](Seat& seat) {
+      const auto comm = seat.init_one();
+      ASSERT_NE(comm, nullptr);
+      body(comm, seat);
+      tuttiResult_t first = tuttiInternalError;
+      EXPECT_TRUE(ok(tuttiCommGetAsyncError(comm, &first)));
+      EXPECT_EQ(first, tuttiSuccess);
+      EXPECT_EQ(run_call({.count = 100, .seed = 3}, seat.here(), seat.ranks(), {comm}), "");
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    });
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Layouts, Arguments, ::testing::Values(Layout::processes, Layout::threads),
+                         [](const auto& test) { return name(test.param); });
 
-TEST(Arguments, OfEveryCollectiveAreChecked) {
-  with_comm([](tuttiComm_t comm, Seat&) {
+/// What is passed: right for every call, but for what a test changes.
+struct Passed {
+  tuttiComm_t comm;
+  const void* send;
+  void* recv;
+  int root;  ///< or peer
+  tuttiDataType_t type = tuttiInt32;
+  tuttiRedOp_t op = tuttiSum;
+};
+
+struct Function {
+  const char* name;
+  tuttiResult_t (*call)(const Passed& p);
+  bool sends = true;
+  bool receives = true;
+  bool has_op = false;
+  const char* root_name = nullptr;
+};
+
+constexpr std::size_t four = 4;
+constexpr std::array functions = {
+    Function{
+        .name = "AllReduce",
+        .call = [](const Passed& p) { return tuttiAllReduce(p.send, p.recv, four, p.type, p.op, p.comm, nullptr); },
+        .has_op = true},
+    Function{
+        .name = "Reduce",
+        .call =
+            [](const Passed& p) { return tuttiReduce(p.send, p.recv, four, p.type, p.op, p.root, p.comm, nullptr); },
+        .has_op = true,
+        .root_name = "root"},
+    Function{
+        .name = "Broadcast",
+        .call = [](const Passed& p) { return tuttiBroadcast(p.send, p.recv, four, p.type, p.root, p.comm, nullptr); },
+        .root_name = "root"},
+    Function{.name = "AllGather",
+             .call = [](const Passed& p) { return tuttiAllGather(p.send, p.recv, four, p.type, p.comm, nullptr); }},
+    Function{
+        .name = "ReduceScatter",
+        .call = [](const Passed& p) { return tuttiReduceScatter(p.send, p.recv, four, p.type, p.op, p.comm, nullptr); },
+        .has_op = true},
+    Function{.name = "AllToAll",
+             .call = [](const Passed& p) { return tuttiAllToAll(p.send, p.recv, four, p.type, p.comm, nullptr); }},
+    Function{.name = "Gather",
+             .call = [](const Passed& p) { return tuttiGather(p.send, p.recv, four, p.type, p.root, p.comm, nullptr); },
+             .root_name = "root"},
+    Function{
+        .name = "Scatter",
+        .call = [](const Passed& p) { return tuttiScatter(p.send, p.recv, four, p.type, p.root, p.comm, nullptr); },
+        .root_name = "root"},
+    Function{.name = "Send",
+             .call = [](const Passed& p) { return tuttiSend(p.send, four, p.type, p.root, p.comm, nullptr); },
+             .receives = false,
+             .root_name = "peer"},
+    Function{.name = "Recv",
+             .call = [](const Passed& p) { return tuttiRecv(p.recv, four, p.type, p.root, p.comm, nullptr); },
+             .sends = false,
+             .root_name = "peer"},
+};
+
+TEST_P(Arguments, OfEveryCallAreChecked) {
+  with_comm([](tuttiComm_t comm, Seat& seat) {
     std::vector<int> a(64);
     std::vector<int> b(64);
-    int* const s = a.data();
-    int* const r = b.data();
-    const auto type = tuttiInt32;
-    const auto wrong_type = static_cast<tuttiDataType_t>(tuttiNumTypes);
-    const auto wrong_op = static_cast<tuttiRedOp_t>(tuttiNumOps);
-    EXPECT_TRUE(fails(tuttiAllReduce(nullptr, r, 4, type, tuttiSum, comm, nullptr), bad, "sendbuff"));
-    EXPECT_TRUE(fails(tuttiAllReduce(s, nullptr, 4, type, tuttiSum, comm, nullptr), bad, "recvbuff"));
-    EXPECT_TRUE(fails(tuttiAllReduce(s, r, 4, wrong_type, tuttiSum, comm, nullptr), bad, "type 12"));
-    EXPECT_TRUE(
-        fails(tuttiAllReduce(s, r, 4, static_cast<tuttiDataType_t>(-1), tuttiSum, comm, nullptr), bad, "type -1"));
-    EXPECT_TRUE(fails(tuttiAllReduce(s, r, 4, type, wrong_op, comm, nullptr), bad, "op 5"));
-    EXPECT_TRUE(fails(tuttiAllReduce(s, r, 4, type, static_cast<tuttiRedOp_t>(-1), comm, nullptr), bad, "op -1"));
-    EXPECT_TRUE(fails(tuttiAllReduce(s, r, 4, type, tuttiSum, nullptr, nullptr), bad, "comm is NULL"));
-    for (const int root : {-1, 2, 1000}) {
-      const auto words = "root " + std::to_string(root);
-      EXPECT_TRUE(fails(tuttiReduce(s, r, 4, type, tuttiSum, root, comm, nullptr), bad, words));
-      EXPECT_TRUE(fails(tuttiBroadcast(s, r, 4, type, root, comm, nullptr), bad, words));
-      EXPECT_TRUE(fails(tuttiGather(s, r, 4, type, root, comm, nullptr), bad, words));
-      EXPECT_TRUE(fails(tuttiScatter(s, r, 4, type, root, comm, nullptr), bad, words));
+    const auto gone = seat.init_one();
+    ASSERT_NE(gone, nullptr);
+    EXPECT_TRUE(ok(tuttiCommDestroy(gone)));
+    for (const auto& function : functions) {
+      SCOPED_TRACE(function.name);
+      // At its own root a rank needs both buffers.
+      const Passed good{.comm = comm, .send = a.data(), .recv = b.data(), .root = seat.rank()};
+      const auto refused = [&](const std::string& words, const std::function<void(Passed&)>& change) {
+        Passed passed = good;
+        change(passed);
+        EXPECT_TRUE(fails(function.call(passed), bad, words));
+      };
+      if (function.sends) refused("sendbuff", [](Passed& p) { p.send = nullptr; });
+      if (function.receives) refused("recvbuff", [](Passed& p) { p.recv = nullptr; });
+      for (const int type : {-1, static_cast<int>(tuttiNumTypes), 1000})
+        refused("type " + std::to_string(type), [&](Passed& p) { p.type = static_cast<tuttiDataType_t>(type); });
+      for (const int op : {-1, static_cast<int>(tuttiNumOps), static_cast<int>(tuttiMaxRedOp)})
+        if (function.has_op)
+          refused("op " + std::to_string(op), [&](Passed& p) { p.op = static_cast<tuttiRedOp_t>(op); });
+      for (const int root : {-1, 2, 1000})
+        if (function.root_name != nullptr)
+          refused(function.root_name + (" " + std::to_string(root)), [&](Passed& p) { p.root = root; });
+      refused("comm is NULL", [](Passed& p) { p.comm = nullptr; });
+      refused("comm", [&](Passed& p) { p.comm = gone; });
     }
-    for (const int peer : {-1, 2}) {
-      const auto words = "peer " + std::to_string(peer);
-      EXPECT_TRUE(fails(tuttiSend(s, 4, type, peer, comm, nullptr), bad, words));
-      EXPECT_TRUE(fails(tuttiRecv(r, 4, type, peer, comm, nullptr), bad, words));
-    }
-    EXPECT_TRUE(fails(tuttiSend(nullptr, 4, type, 0, comm, nullptr), bad, "sendbuff"));
-    EXPECT_TRUE(fails(tuttiRecv(nullptr, 4, type, 0, comm, nullptr), bad, "recvbuff"));
-    EXPECT_TRUE(fails(tuttiAllGather(nullptr, r, 4, type, comm, nullptr), bad, "sendbuff"));
-    EXPECT_TRUE(fails(tuttiReduceScatter(s, nullptr, 4, type, tuttiMax, comm, nullptr), bad, "recvbuff"));
-    EXPECT_TRUE(fails(tuttiAllToAll(nullptr, r, 4, type, comm, nullptr), bad, "sendbuff"));
   });
 }
 
-TEST(Arguments, CountsThatDoNotFitAreRefused) {
+TEST_P(Arguments, CountsThatDoNotFitAreRefused) {
   with_comm([](tuttiComm_t comm, Seat&) {
     std::vector<std::uint64_t> x(8);
     auto* const s = x.data();
@@ -80,7 +141,7 @@ TEST(Arguments, CountsThatDoNotFitAreRefused) {
   });
 }
 
-TEST(Arguments, NullIsFineWhereNothingIsReadOrWritten) {
+TEST_P(Arguments, NullIsFineWhereNothingIsReadOrWritten) {
   with_comm([](tuttiComm_t comm, Seat& seat) {
     const auto type = tuttiFloat32;
     EXPECT_TRUE(ok(tuttiAllReduce(nullptr, nullptr, 0, type, tuttiSum, comm, nullptr)));
@@ -96,7 +157,7 @@ TEST(Arguments, NullIsFineWhereNothingIsReadOrWritten) {
 }
 
 /// The blocks of a buffer of four, by index: any overlap but the documented ones is refused.
-TEST(Arguments, OverlapIsRefusedUnlessInPlace) {
+TEST_P(Arguments, OverlapIsRefusedUnlessInPlace) {
   with_comm([](tuttiComm_t comm, Seat& seat) {
     std::vector<int> x(64);
     const std::size_t n = 8;
@@ -111,6 +172,11 @@ TEST(Arguments, OverlapIsRefusedUnlessInPlace) {
     EXPECT_TRUE(fails(tuttiAllGather(base + mine + 1, base, n, type, comm, nullptr), bad, words));
     EXPECT_TRUE(fails(tuttiReduceScatter(base, base + other, n, type, tuttiSum, comm, nullptr), bad, words));
     EXPECT_TRUE(fails(tuttiAllToAll(base, base + n, n, type, comm, nullptr), bad, words));
+    const int me = seat.rank();
+    EXPECT_TRUE(fails(tuttiReduce(base, base + 1, n, type, tuttiSum, me, comm, nullptr), bad, words));
+    EXPECT_TRUE(fails(tuttiBroadcast(base + 1, base, n, type, me, comm, nullptr), bad, words));
+    EXPECT_TRUE(fails(tuttiGather(base + other, base, n, type, me, comm, nullptr), bad, words));
+    EXPECT_TRUE(fails(tuttiScatter(base, base + other, n, type, me, comm, nullptr), bad, words));
     EXPECT_TRUE(ok(tuttiAllReduce(base, base + n, n, type, tuttiSum, comm, nullptr)));
     EXPECT_TRUE(ok(tuttiAllGather(base + mine, base, n, type, comm, nullptr)));
     EXPECT_TRUE(ok(tuttiReduceScatter(base, base + mine, n, type, tuttiSum, comm, nullptr)));
@@ -120,7 +186,7 @@ TEST(Arguments, OverlapIsRefusedUnlessInPlace) {
   });
 }
 
-TEST(Arguments, HandlesThatAreNoneAreRefused) {
+TEST_P(Arguments, HandlesThatAreNoneAreRefused) {
   with_comm([](tuttiComm_t comm, Seat& seat) {
     const auto gone = seat.init_one();
     ASSERT_NE(gone, nullptr);
@@ -143,7 +209,7 @@ TEST(Arguments, HandlesThatAreNoneAreRefused) {
   });
 }
 
-TEST(Arguments, OperatorsBelongToTheirCommunicatorAndType) {
+TEST_P(Arguments, OperatorsBelongToTheirCommunicatorAndType) {
   with_comm([](tuttiComm_t comm, Seat&) {
     tuttiRedOp_t op = tuttiSum;
     float half = 0.5;
@@ -164,7 +230,7 @@ TEST(Arguments, OperatorsBelongToTheirCommunicatorAndType) {
   });
 }
 
-TEST(Arguments, MemoryIsFreedOnce) {
+TEST(ArgumentsAlone, MemoryIsFreedOnce) {
   launch_ranks({.ranks = 1}, [](Seat&) {
     void* memory = nullptr;
     EXPECT_TRUE(fails(tuttiMemAlloc(nullptr, 8), bad, "ptr"));
@@ -182,7 +248,7 @@ TEST(Arguments, MemoryIsFreedOnce) {
   });
 }
 
-TEST(Arguments, OfTheStartAreChecked) {
+TEST(ArgumentsAlone, OfTheStartAreChecked) {
   launch_ranks({.ranks = 1}, [](Seat&) {
     tuttiUniqueId id;
     ASSERT_TRUE(ok(tuttiGetUniqueId(&id)));
@@ -217,7 +283,7 @@ TEST(Arguments, OfTheStartAreChecked) {
 }
 
 /// A caller that was compiled with a later header sets nothing that this library does not know.
-TEST(Arguments, ConfigsOfOtherVersions) {
+TEST(ArgumentsAlone, ConfigsOfOtherVersions) {
   launch_ranks({.ranks = 1}, [](Seat&) {
     struct Later {
       tuttiConfig_t known = TUTTI_CONFIG_INITIALIZER;

@@ -98,28 +98,38 @@ void run_rank(Seat& seat, Result what, const Way& way) {
   }
 }
 
-class Deterministic : public ::testing::TestWithParam<Result> {};
+enum class Ways { all, in_one_process };
+
+class Deterministic : public ::testing::TestWithParam<std::tuple<Result, Ways>> {};
 INSTANTIATE_TEST_SUITE_P(Results, Deterministic,
-                         ::testing::Values(Result::all_reduce, Result::reduce, Result::reduce_scatter),
-                         [](const auto& test) { return result_names[static_cast<std::size_t>(test.param)]; });
+                         ::testing::Combine(::testing::Values(Result::all_reduce, Result::reduce,
+                                                              Result::reduce_scatter),
+                                            ::testing::Values(Ways::all, Ways::in_one_process)),
+                         [](const auto& test) {
+                           return std::string(result_names[static_cast<std::size_t>(std::get<0>(test.param))]) +
+                                  (std::get<1>(test.param) == Ways::all ? "" : "_threads");
+                         });
 
 TEST_P(Deterministic, BitsDoNotDependOnTheWay) {
+  const auto [what, which] = GetParam();
   for (const int ranks : {2, 3, 5}) {
     std::vector<std::uint64_t> expected;
     for (const auto& way : ways()) {
       // Pieces of a reduce-scatter are other blocks: no way to cut it gives the same call.
-      if (GetParam() == Result::reduce_scatter && way.piece != count) continue;
+      if (what == Result::reduce_scatter && way.piece != count) continue;
+      const bool one_process = way.layout == Layout::threads || way.layout == Layout::one_thread;
+      if (which == Ways::in_one_process && !one_process) continue;
       auto environment = way.environment;
       environment.emplace_back("TUTTI_DEBUG=WARN");
       Crew crew({.ranks = ranks, .layout = way.layout, .environment = environment},
-                [&](Seat& seat) { run_rank(seat, GetParam(), way); });
+                [&, what = what](Seat& seat) { run_rank(seat, what, way); });
       ASSERT_TRUE(crew.finish()) << way.name;
       std::vector<std::uint64_t> hashes;
       for (int rank = 0; rank < ranks; ++rank) hashes.push_back(crew.board().word(static_cast<std::size_t>(rank)));
       if (expected.empty()) expected = hashes;
       EXPECT_EQ(hashes, expected) << way.name << ", " << ranks << " ranks";
     }
-    EXPECT_NE(expected[GetParam() == Result::reduce ? 1 : 0], 0u);
+    EXPECT_NE(expected[what == Result::reduce ? 1 : 0], 0u);
   }
 }
 

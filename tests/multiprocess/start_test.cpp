@@ -1,4 +1,5 @@
 // Communicators that cannot come about: every rank that waits hears why, in words, within its limit.
+#include <array>
 #include <chrono>
 
 #include "support/call.h"
@@ -36,13 +37,22 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Start, ::testing::Values(Layout::threads, Layo
                          [](const auto& test) { return name(test.param); });
 
 TEST_P(Start, MissingRanksAreNamedAtTheLimit) {
-  launch_ranks({.ranks = 3, .layout = GetParam(), .environment = {"TUTTI_INIT_TIMEOUT_MS=700", "TUTTI_DEBUG=NONE"}},
-               [](Seat& seat) {
-                 const auto id = seat.next_id();
-                 if (seat.rank() != 1)
-                   expect_no_start(id, 5, seat.rank(), limited(700), tuttiTimeout, "1 (never seen)");
-                 expect_next_start_works(seat);
-               });
+  launch_ranks({.ranks = 3, .layout = GetParam(), .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    const auto id = seat.next_id();
+    if (seat.rank() != 1) expect_no_start(id, 5, seat.rank(), limited(700), tuttiTimeout, "1 (never seen)");
+    expect_next_start_works(seat);
+  });
+}
+
+/// Each waits for the other where it never comes.
+TEST_P(Start, RanksWithDifferentIds) {
+  launch_ranks({.ranks = 2, .layout = GetParam(), .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    const std::array ids = {seat.next_id(), seat.next_id()};
+    const int rank = seat.rank();
+    const std::string other = rank == 0 ? "1 (never seen)" : "0 (never seen)";
+    expect_no_start(ids[static_cast<std::size_t>(rank)], 2, rank, limited(1'000), tuttiTimeout, other);
+    expect_next_start_works(seat);
+  });
 }
 
 TEST_P(Start, LimitOfTheCallWins) {
@@ -109,8 +119,8 @@ TEST(Starts, IdOfAnotherTime) {
     ASSERT_TRUE(seat.meet());
     tuttiComm_t again = nullptr;
     const auto config = limited(500);
-    EXPECT_NE(tuttiCommInitRankConfig(&again, 2, id, seat.rank(), &config), tuttiSuccess);
-    EXPECT_STRNE(tuttiGetLastError(nullptr), "");
+    EXPECT_TRUE(fails(tuttiCommInitRankConfig(&again, 2, id, seat.rank(), &config), tuttiTimeout,
+                      "or have all its ranks already"));
     EXPECT_EQ(run_call({.count = 10, .seed = 4}, seat.here(), seat.ranks(), {comm}), "");
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
@@ -152,6 +162,15 @@ TEST(Starts, TheOneThatMadeTheIdDies) {
   crew.kill(0);
   crew.board().raise(10, 1);
   crew.finish();
+}
+
+/// Who made the id may end as soon as it has heard that the start failed.
+TEST(Starts, TheReasonArrivesAlthoughTheOneThatMadeTheIdEnds) {
+  launch_ranks({.ranks = 3, .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    const auto id = seat.next_id();
+    const int limit_ms = seat.rank() == 0 ? 700 : 60'000;
+    expect_no_start(id, 4, seat.rank(), limited(limit_ms), tuttiTimeout, "3 (never seen)");
+  });
 }
 
 /// Order and pace of the start do not matter.

@@ -15,7 +15,7 @@ namespace tutti::testing {
 /// Lives in memory that is shared before the first fork; trivially constructible from zeros.
 class Board {
  public:
-  static constexpr int ranks_max = 16;
+  static constexpr int ranks_max = 256;
   static constexpr int ids_max = 256;
 
   static Board* make(std::size_t words);

@@ -199,7 +199,15 @@ void Crew::wait_until(Clock::time_point deadline) {
 }
 
 bool Crew::finish() {
-  wait_until(Clock::now() + team_.limit);
+  // A load that comes up meanwhile moves the limit.
+  constexpr double patience_max = 8;  // or nobody would hear who hangs before the program's own limit
+  const auto start = Clock::now();
+  while (!all_ended() && !board_->over()) {
+    const auto limit = team_.limit * std::min(patience(), patience_max);
+    const auto deadline = start + std::chrono::duration_cast<Clock::duration>(limit);
+    if (Clock::now() >= deadline) break;
+    wait_until(deadline);
+  }
   finished_ = true;
   if (!all_ended()) {
     const bool late = !board_->over();
@@ -207,7 +215,7 @@ bool Crew::finish() {
       if (child.ended) continue;
       failed_ = true;
       ADD_FAILURE() << who(child)
-                    << (late ? fmt::format(" did not end in {} s: killed", team_.limit.count())
+                    << (late ? fmt::format(" did not end in {} s, stretched by the load: killed", team_.limit.count())
                              : " did not end after another rank had failed: killed");
       child.killed = true;
       ::kill(child.pid, SIGKILL);

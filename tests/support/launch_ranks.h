@@ -25,7 +25,7 @@ struct Team {
   int ranks = 2;
   Layout layout = Layout::processes;
   std::vector<std::string> environment = {};  ///< "TUTTI_TRANSPORT=fifo": of the children
-  std::chrono::seconds limit{60};             ///< then all are killed and the test has failed
+  std::chrono::seconds limit{60};             ///< stretched by patience(); then all are killed and the test has failed
   std::size_t words = 64;                     ///< of the board
 };
 
@@ -104,5 +104,12 @@ bool launch_ranks(const Team& team, const std::function<void(Seat&)>& body);
 
 /// By how much limits of time are to be stretched: how many runnable threads each core has, and what sanitizers cost.
 double patience();
+
+/// Under ThreadSanitizer every byte that a test looks at costs tens of nanoseconds: fewer rounds have to do.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr int rounds_per_mille = 250;
+#else
+inline constexpr int rounds_per_mille = 1000;
+#endif
 
 }  // namespace tutti::testing
