@@ -12,7 +12,8 @@ bool supports(const Shape& shape, int) {
 /// Ring reduce-scatter and gather: each rank's n-th part is added up around a ring, then the root gathers them up a
 /// binomial tree.
 ///
-///   steps n-1 + ceil(log2 n)   sent per rank bytes, received at most 2·bytes·(n-1)/n, by the root   any n ≥ 2, any root
+///   steps n-1 + ceil(log2 n)   sent per rank bytes, received at most 2·bytes·(n-1)/n, by the root
+///   any n ≥ 2, any root
 ///   order of sums: ring order
 Schedule build(const Shape& shape, int) {
   return scatter_then_ring(shape);
