@@ -2,6 +2,8 @@
 option(TUTTI_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(TUTTI_BUILD_PERF "Build the perf tests" ${PROJECT_IS_TOP_LEVEL})
 option(TUTTI_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(TUTTI_BUILD_TOOLS "Build tutti-plan, where what it needs is there" ${PROJECT_IS_TOP_LEVEL})
+option(TUTTI_BUILD_FUZZERS "Build the fuzz targets as libFuzzer programs (clang)" OFF)
 option(TUTTI_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 option(TUTTI_LTO "Optimize the library across its modules, in release builds" ON)
 set(TUTTI_SANITIZE "" CACHE STRING "address;undefined or thread")

@@ -13,6 +13,9 @@ if(NOT TUTTI_SANITIZE)
   foreach(module base plan algorithms transport exec bootstrap comm)
     list(APPEND archives $<TARGET_FILE:tutti_${module}>)
   endforeach()
+  if(TARGET tutti_formats)
+    list(APPEND archives $<TARGET_FILE:tutti_formats>)
+  endif()
   add_test(NAME exports COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols.py exports
                                 $<TARGET_FILE:tutti> ${PROJECT_SOURCE_DIR}/include/tutti/tutti.h)
   add_test(NAME state COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols.py state

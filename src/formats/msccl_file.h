@@ -1,0 +1,63 @@
+// An MSCCL XML file as a structure: checked number by number, not yet understood.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "plan/schedule.h"
+
+namespace tutti::formats {
+
+enum class MscclType : std::uint8_t { s, r, rcs, rrs, rrc, rrcs, cpy, re, nop };
+constexpr bool sends(MscclType t) {
+  return t == MscclType::s || t == MscclType::rcs || t == MscclType::rrs || t == MscclType::rrcs;
+}
+constexpr bool receives(MscclType t) {
+  return t == MscclType::r || t == MscclType::rcs || t == MscclType::rrs || t == MscclType::rrc || t == MscclType::rrcs;
+}
+/// Whether the step names chunks to read, and to write, in its own rank's memory.
+constexpr bool reads_own(MscclType t) {
+  return t != MscclType::r && t != MscclType::rcs && t != MscclType::nop;
+}
+constexpr bool writes_own(MscclType t) {
+  return t != MscclType::s && t != MscclType::rrs && t != MscclType::nop;
+}
+
+struct MscclStep {
+  int line = 0;
+  MscclType type = MscclType::nop;
+  Ref src, dst;  // block: the first chunk
+  int count = 0;
+  int wait_block = -1;  // depid
+  int wait_step = -1;   // deps
+  bool waited_for = false;
+};
+
+struct MscclBlock {
+  int line = 0;
+  Rank send = -1;
+  Rank recv = -1;
+  int channel = 0;
+  std::vector<MscclStep> steps = {};
+};
+
+struct MscclGpu {
+  int scratch_chunks = 0;
+  std::vector<MscclBlock> blocks = {};  // by id
+};
+
+struct MscclFile {
+  std::string name;
+  Shape shape;
+  int parts = 1;
+  bool in_place = false;
+  std::vector<MscclGpu> gpus = {};  // by id
+};
+
+/// Every number is inside its range and refers to something that is there; chunks are not looked at.
+Result<MscclFile> parse_msccl(std::string_view text, Rank root);
+
+}  // namespace tutti::formats

@@ -1,0 +1,246 @@
+// From an MSCCL XML file to a schedule.
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "formats/msccl.h"
+#include "formats/msccl_file.h"
+#include "formats/source.h"
+
+namespace tutti::formats {
+namespace {
+
+std::string where(const Place& place) {
+  return fmt::format("line {}, gpu {}, tb {}, step {}", place.line, place.rank, place.lane, place.step);
+}
+
+std::size_t index(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+class Import {
+ public:
+  Import(const MscclFile& file, Memory memory) : file_(file) {
+    program_ = {.buffers = buffers(file), .memory = std::move(memory), .where = where};
+  }
+  static Buffers buffers(const MscclFile& file) {
+    Buffers buffers{.shape = file.shape, .parts = file.parts, .in_place = file.in_place};
+    for (const MscclGpu& gpu : file.gpus) buffers.scratch_chunks.push_back(gpu.scratch_chunks);
+    return buffers;
+  }
+
+  Result<void> run();
+  LaneProgram program() && { return std::move(program_); }
+
+ private:
+  using Connection = std::tuple<Rank, Rank, int>;  // from, to, channel
+
+  Result<void> check_chunks();
+  Result<void> match();
+  void connect();
+  void emit(Rank rank, int id);
+  bool joins(const MscclStep& step, const MscclStep* before) const;
+  std::vector<Move> moves(const MscclStep& step, Rank rank, int number);
+  void move(std::vector<Move>& moves, std::vector<Cell> sources, Cell destination) const {
+    moves.push_back({.sources = std::move(sources), .destination = destination});
+  }
+  Cell cell(Rank rank, Ref ref, int chunk) const { return program_.memory.cell(rank, ref.buffer, ref.block + chunk); }
+  Place place(const MscclStep& step, Rank rank, int lane, int number) const {
+    return {.line = step.line, .rank = rank, .lane = lane, .step = number};
+  }
+
+  const MscclFile& file_;
+  LaneProgram program_;
+  std::vector<std::vector<int>> first_;    // by rank and tb: number of its first step
+  std::vector<Cell> outgoing_, incoming_;  // by step, over all ranks: first cell
+  std::vector<int> partner_;               // by step: of a receive, the step that sends
+  std::vector<int> instruction_;           // by step
+};
+
+Result<void> Import::run() {
+  if (auto good = check_chunks(); !good) return good;
+  int steps = 0;
+  for (const MscclGpu& gpu : file_.gpus) {
+    first_.emplace_back();
+    for (const MscclBlock& block : gpu.blocks) {
+      first_.back().push_back(steps);
+      steps += static_cast<int>(block.steps.size());
+    }
+  }
+  outgoing_.assign(index(steps), Memory::none);
+  incoming_ = outgoing_;
+  partner_.assign(index(steps), -1);
+  instruction_ = partner_;
+  if (auto good = match(); !good) return good;
+  for (Rank rank = 0; rank < file_.shape.ranks; ++rank) {
+    for (std::size_t id = 0; id < file_.gpus[index(rank)].blocks.size(); ++id) emit(rank, static_cast<int>(id));
+    program_.lanes += static_cast<int>(file_.gpus[index(rank)].blocks.size());
+  }
+  connect();
+  return {};
+}
+
+/// Steps wait for steps that may come later in the file, so their instructions are known only at the end.
+void Import::connect() {
+  for (Rank rank = 0; rank < file_.shape.ranks; ++rank)
+    for (std::size_t id = 0; id < file_.gpus[index(rank)].blocks.size(); ++id) {
+      const std::vector<MscclStep>& own = file_.gpus[index(rank)].blocks[id].steps;
+      for (std::size_t number = 0; number < own.size(); ++number) {
+        const int at = first_[index(rank)][id] + static_cast<int>(number);
+        std::vector<int>& after = program_.instructions[index(instruction_[index(at)])].after;
+        if (partner_[index(at)] >= 0) after.push_back(instruction_[index(partner_[index(at)])]);
+        if (own[number].wait_block < 0) continue;
+        const std::vector<MscclStep>& others = file_.gpus[index(rank)].blocks[index(own[number].wait_block)].steps;
+        int raised = own[number].wait_step;
+        while (!others[index(raised)].waited_for) ++raised;
+        after.push_back(instruction_[index(first_[index(rank)][index(own[number].wait_block)] + raised)]);
+      }
+    }
+}
+
+/// Chunks are inside their buffers, and altogether not too many.
+Result<void> Import::check_chunks() {
+  long moved = 0;
+  for (Rank rank = 0; rank < file_.shape.ranks; ++rank)
+    for (std::size_t id = 0; id < file_.gpus[index(rank)].blocks.size(); ++id) {
+      const std::vector<MscclStep>& steps = file_.gpus[index(rank)].blocks[id].steps;
+      for (std::size_t number = 0; number < steps.size(); ++number) {
+        const MscclStep& step = steps[number];
+        const auto outside = [&](const char* which, Ref ref) -> std::string {
+          static constexpr std::string_view names[] = {"input", "output", "scratch"};
+          const int chunks = program_.memory.chunks(rank, ref.buffer);
+          if (ref.block <= chunks - step.count) return {};
+          return fmt::format("{} {} with cnt {} is outside the {} of {} chunks", which, ref.block, step.count,
+                             names[static_cast<int>(ref.buffer)], chunks);
+        };
+        std::string why;
+        if (reads_own(step.type)) why = outside("srcoff", step.src);
+        if (why.empty() && writes_own(step.type)) why = outside("dstoff", step.dst);
+        if (why.empty() && reads_own(step.type) && writes_own(step.type) && step.src.buffer == step.dst.buffer &&
+            step.src != step.dst && std::abs(step.src.block - step.dst.block) < step.count)
+          why = "reads and writes chunks that overlap";
+        moved += step.count;
+        if (why.empty() && moved > moves_max) why = fmt::format("more than {} chunks are moved", moves_max);
+        if (!why.empty()) return refused(where(place(step, rank, static_cast<int>(id), static_cast<int>(number))), why);
+      }
+    }
+  return {};
+}
+
+/// The k-th send on a connection meets the k-th receive.
+Result<void> Import::match() {
+  struct Sender {
+    int step;  // over all ranks
+    Place place;
+    int count;
+  };
+  std::map<Connection, std::vector<Sender>> senders, receivers;
+  for (Rank rank = 0; rank < file_.shape.ranks; ++rank)
+    for (std::size_t id = 0; id < file_.gpus[index(rank)].blocks.size(); ++id) {
+      const MscclBlock& block = file_.gpus[index(rank)].blocks[id];
+      for (std::size_t number = 0; number < block.steps.size(); ++number) {
+        const MscclStep& step = block.steps[number];
+        const Sender end{first_[index(rank)][id] + static_cast<int>(number),
+                         place(step, rank, static_cast<int>(id), static_cast<int>(number)), step.count};
+        if (sends(step.type)) senders[{rank, block.send, block.channel}].push_back(end);
+        if (receives(step.type)) receivers[{block.recv, rank, block.channel}].push_back(end);
+      }
+    }
+  for (const auto& [connection, ends] : receivers)
+    if (const std::size_t sent = senders[connection].size(); sent < ends.size())
+      return refused(
+          where(ends[sent].place),
+          fmt::format("receives from gpu {}, which sends nothing that would meet it", std::get<0>(connection)));
+  for (const auto& [connection, ends] : senders) {
+    const std::vector<Sender>& takers = receivers[connection];
+    if (takers.size() < ends.size())
+      return refused(where(ends[takers.size()].place),
+                     fmt::format("sends to gpu {}, which never receives it", std::get<1>(connection)));
+    for (std::size_t k = 0; k < ends.size(); ++k) {
+      if (ends[k].count != takers[k].count)
+        return refused(where(takers[k].place), fmt::format("receives {} chunks, and ({}) sends {}", takers[k].count,
+                                                           where(ends[k].place), ends[k].count));
+      const Cell first = program_.memory.add(std::get<1>(connection), ends[k].count);
+      program_.in_flight.resize(index(program_.memory.size()));
+      for (int chunk = 0; chunk < ends[k].count; ++chunk) program_.in_flight[index(first + chunk)] = 1;
+      outgoing_[index(ends[k].step)] = incoming_[index(takers[k].step)] = first;
+      partner_[index(takers[k].step)] = ends[k].step;
+    }
+  }
+  return {};
+}
+
+/// The runtime makes one reduction of a run of `re` into one chunk from one buffer.
+bool Import::joins(const MscclStep& step, const MscclStep* before) const {
+  return before != nullptr && before->type == MscclType::re && step.type == MscclType::re && step.wait_block < 0 &&
+         step.dst == before->dst && step.src.buffer == before->src.buffer && step.count == before->count;
+}
+
+void Import::emit(Rank rank, int id) {
+  const std::vector<MscclStep>& steps = file_.gpus[index(rank)].blocks[index(id)].steps;
+  const MscclStep* before = nullptr;
+  for (int number = 0; number < static_cast<int>(steps.size()); ++number) {
+    const MscclStep& step = steps[index(number)];
+    const int at = first_[index(rank)][index(id)] + number;
+    if (joins(step, before)) {
+      for (int chunk = 0; chunk < step.count; ++chunk)
+        program_.instructions.back().moves[index(chunk)].sources.push_back(cell(rank, step.src, chunk));
+    } else {
+      std::vector<Move> made = moves(step, rank, at);
+      program_.instructions.push_back(
+          {.lane = program_.lanes + id, .place = place(step, rank, id, number), .moves = std::move(made)});
+    }
+    instruction_[index(at)] = static_cast<int>(program_.instructions.size()) - 1;
+    before = &step;
+  }
+}
+
+std::vector<Move> Import::moves(const MscclStep& step, Rank rank, int number) {
+  std::vector<Move> made;
+  const Cell in = incoming_[index(number)], out = outgoing_[index(number)];
+  // A sum that is only passed on lies somewhere all the same.
+  const Cell passing = step.type == MscclType::rrs ? program_.memory.add(rank, step.count) : Memory::none;
+  for (int i = 0; i < step.count; ++i) {
+    const Cell src = reads_own(step.type) ? cell(rank, step.src, i) : Memory::none;
+    const Cell dst = writes_own(step.type) ? cell(rank, step.dst, i) : Memory::none;
+    switch (step.type) {
+      case MscclType::s: move(made, {src}, out + i); break;
+      case MscclType::r: move(made, {in + i}, dst); break;
+      case MscclType::rcs:
+        move(made, {in + i}, dst);
+        move(made, {dst}, out + i);
+        break;
+      case MscclType::rrs:
+        move(made, {src, in + i}, passing + i);
+        move(made, {passing + i}, out + i);
+        break;
+      case MscclType::rrc: move(made, {src, in + i}, dst); break;
+      case MscclType::rrcs:
+        move(made, {src, in + i}, dst);
+        move(made, {dst}, out + i);
+        break;
+      case MscclType::cpy: move(made, {src}, dst); break;
+      case MscclType::re: move(made, {dst, src}, dst); break;
+      case MscclType::nop: break;
+    }
+  }
+  return made;
+}
+
+}  // namespace
+
+Result<Imported> import_msccl(std::string_view text, Rank root) {
+  auto file = parse_msccl(text, root);
+  if (!file) return std::move(file).error();
+  auto memory = Memory::of(Import::buffers(*file));
+  if (!memory) return std::move(memory).error();
+  Import import(*file, *std::move(memory));
+  if (auto good = import.run(); !good) return std::move(good).error();
+  return to_schedule(std::move(import).program(), std::move(file->name));
+}
+
+}  // namespace tutti::formats

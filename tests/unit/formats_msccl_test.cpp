@@ -1,0 +1,81 @@
+// MSCCL XML: what goes out comes back with the same meaning, and files of others mean what they say.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "formats/msccl.h"
+#include "plan/check.h"
+#include "plan/fuse.h"
+#include "plan/lower.h"
+#include "support/results.h"
+#include "support/shapes.h"
+
+namespace tutti::formats {
+namespace {
+
+using tutti::testing::for_every_algorithm;
+using tutti::testing::results;
+using tutti::testing::text;
+
+bool has_a_name(Collective collective) {
+  return collective != Collective::gather && collective != Collective::scatter && collective != Collective::barrier;
+}
+
+std::size_t messages(const Schedule& schedule) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(schedule.transfers(), [](const Transfer& t) { return t.from != t.to; }));
+}
+
+class EveryAlgorithm : public ::testing::TestWithParam<int> {};
+
+TEST_P(EveryAlgorithm, ComesBackAsItWasSent) {
+  int done = 0;
+  for_every_algorithm(GetParam(), [&](const Algorithm& algorithm, const Shape& shape) {
+    SCOPED_TRACE(text(algorithm, shape));
+    const Schedule schedule = algorithm.build(shape);
+    const auto file = export_msccl(schedule, algorithm.name);
+    if (!has_a_name(shape.collective)) {
+      EXPECT_FALSE(file);
+      return;
+    }
+    ASSERT_TRUE(file) << file.error().text();
+    const auto back = import_msccl(*file);
+    ASSERT_TRUE(back) << back.error().text() << "\n" << *file;
+    const auto meaning = verify(*back);
+    ASSERT_TRUE(meaning) << meaning.error().text();
+    EXPECT_EQ(meaning->same_bits, tutti::verify(schedule)->same_bits);
+    EXPECT_EQ(results(back->schedule), results(schedule));
+    EXPECT_EQ(messages(back->schedule), messages(schedule));
+    EXPECT_EQ(back->name, algorithm.name);
+    EXPECT_EQ(back->schedule.parts(), schedule.parts());
+    EXPECT_EQ(back->schedule.root(), rooted(shape.collective) ? shape.root : 0);
+    ++done;
+  });
+  EXPECT_GE(done, 6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm, ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 16));
+
+TEST(MscclImport, RunsOnFifosToo) {
+  int done = 0;
+  for (const int ranks : {2, 4, 5})
+    for_every_algorithm(ranks, [&](const Algorithm& algorithm, const Shape& shape) {
+      if (!has_a_name(shape.collective)) return;
+      SCOPED_TRACE(text(algorithm, shape));
+      const auto back = import_msccl(*export_msccl(algorithm.build(shape), "x"));
+      ASSERT_TRUE(back) << back.error().text();
+      ASSERT_TRUE(lowers_to(back->schedule, Reach::fifo));
+      std::vector<Plan> plans = lower_all(back->schedule, Reach::fifo);
+      for (Plan& plan : plans) plan = fuse(std::move(plan));
+      const auto proven = check(back->schedule, plans, {.slots = 1});
+      EXPECT_TRUE(proven) << proven.error().text();
+      ++done;
+    });
+  EXPECT_GE(done, 6);
+}
+
+}  // namespace
+}  // namespace tutti::formats

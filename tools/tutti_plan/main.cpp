@@ -1,0 +1,20 @@
+// tutti-plan: prints, draws, proves and translates schedules of collectives. See docs/plans.md.
+#include "tools/tutti_plan/command.h"
+
+int main(int argc, char** argv) {
+  using namespace tutti::tool;
+  CLI::App app("Prints, draws, proves and translates schedules of collectives.", "tutti-plan");
+  app.require_subcommand(1);
+  app.footer("Exit status: 0 done, 1 refused or failed (why is on standard error), 2 wrong usage.");
+  int status = Exit::ok;
+  add_list(app, status);
+  add_show(app, status);
+  add_verify(app, status);
+  add_translate(app, status);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    return app.exit(problem) == 0 ? Exit::ok : Exit::bad_usage;
+  }
+  return status;
+}

@@ -1,0 +1,46 @@
+// Which schedule a command is about: one of ours, or one in a file.
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "formats/imported.h"
+#include "plan/schedule.h"
+
+namespace tutti::tool {
+
+/// What the user named.
+struct Source {
+  std::string name;  ///< a collective, or a file
+  std::string algo;
+  int ranks = 4;
+  int root = 0;
+};
+
+void add_source(CLI::App& command, Source& source);
+
+/// A schedule that is proven.
+struct Found {
+  std::string title;
+  Schedule schedule;
+  Meaning meaning;
+};
+
+/// Builds it, or reads, and verifies it. Errors: invalid_argument, system, internal.
+Result<Found> find(const Source& source);
+
+/// XML or JSON by its first character. Errors: as of import_msccl and import_mscclpp, with the file's name.
+Result<formats::Imported> import_file(const std::string& path, Rank root);
+
+/// "allreduce", "all_reduce", "All-Reduce". Errors: invalid_argument.
+Result<Collective> collective_of(std::string_view name);
+
+/// Says what is wrong on standard error. Returns Exit::refused.
+int fail(const Error& error);
+
+/// To a file, or to standard output where `path` is "-". Returns an Exit.
+int put(const std::string& path, std::string_view text);
+
+}  // namespace tutti::tool
