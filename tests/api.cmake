@@ -23,16 +23,9 @@ target_compile_definitions(api_environment_test PRIVATE TUTTI_TEST_ENV_RANK="$<T
 add_dependencies(api_environment_test env_rank)
 
 # What ThreadSanitizer looks at: ranks as threads, and all ranks in one thread.
-# Of the properties, those where the library chooses: algorithms differ in their plans, not in how threads meet.
-set(filter *threads*:*one_thread*)
-set(filter_properties *threads*_any*:*threads*_one_shot*:*threads*_two_shot*:*threads*_ring*:*one_thread*_any*:*one_thread*_shot*)
-foreach(test abort group lifecycle mismatch point_to_point properties split start stream)
-  if(DEFINED filter_${test})
-    set(filter ${filter_${test}})
-  endif()
-  add_test(NAME api_${test}_threads COMMAND api_${test}_test --gtest_filter=${filter})
+foreach(test abort group lifecycle point_to_point split start stream)
+  add_test(NAME api_${test}_threads COMMAND api_${test}_test --gtest_filter=*threads*:*one_thread*)
   set_tests_properties(api_${test}_threads PROPERTIES LABELS threads TIMEOUT 600)
-  set(filter *threads*:*one_thread*)
 endforeach()
 
 # Minutes to hours; the slow label runs a fraction of the full product in four entries, see docs/testing.md.

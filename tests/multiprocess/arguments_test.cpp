@@ -109,9 +109,9 @@ TEST_P(Arguments, OfEveryCallAreChecked) {
       };
       if (function.sends) refused("sendbuff", [](Passed& p) { p.send = nullptr; });
       if (function.receives) refused("recvbuff", [](Passed& p) { p.recv = nullptr; });
-      for (const int type : {-1, static_cast<int>(tuttiNumTypes), 1000})
+      for (const int type : {static_cast<int>(tuttiNumTypes), 15})  // what the bits of the enumeration hold
         refused("type " + std::to_string(type), [&](Passed& p) { p.type = static_cast<tuttiDataType_t>(type); });
-      for (const int op : {-1, static_cast<int>(tuttiNumOps), static_cast<int>(tuttiMaxRedOp)})
+      for (const int op : {static_cast<int>(tuttiNumOps), static_cast<int>(tuttiMaxRedOp)})
         if (function.has_op)
           refused("op " + std::to_string(op), [&](Passed& p) { p.op = static_cast<tuttiRedOp_t>(op); });
       for (const int root : {-1, 2, 1000})
@@ -136,6 +136,9 @@ TEST_P(Arguments, CountsThatDoNotFitAreRefused) {
     EXPECT_TRUE(fails(tuttiReduceScatter(s, r, most / 8, type, tuttiSum, comm, nullptr), bad, "count"));
     EXPECT_TRUE(fails(tuttiAllToAll(s, r, most / 12, type, comm, nullptr), bad, "count"));
     EXPECT_TRUE(fails(tuttiSend(s, most / 4, type, 0, comm, nullptr), bad, "count"));
+    EXPECT_TRUE(
+        fails(tuttiAllReduce(s, r, 4, static_cast<tuttiDataType_t>(-1), tuttiSum, comm, nullptr), bad, "type -1"));
+    EXPECT_TRUE(fails(tuttiAllReduce(s, r, 4, type, static_cast<tuttiRedOp_t>(-1), comm, nullptr), bad, "op -1"));
     // Fits size_t, but not behind the pointer.
     EXPECT_TRUE(fails(tuttiAllReduce(s, r, most / 8, type, tuttiSum, comm, nullptr), bad, ""));
   });
