@@ -42,6 +42,9 @@ target_compile_options(tutti_flags INTERFACE -Wall -Wextra $<$<BOOL:${TUTTI_WERR
                                              # inlined copies in g++ 12.
                                              -Wno-missing-field-initializers -Wno-stringop-overflow)
 target_include_directories(tutti_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+if(TUTTI_BUILD_FUZZERS)
+  target_compile_options(tutti_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 if(TUTTI_SANITIZE)
   list(JOIN TUTTI_SANITIZE "," sanitizers)
   target_compile_options(tutti_flags INTERFACE -fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
