@@ -12,6 +12,7 @@ endfunction()
 
 tutti_api_test(properties TIMEOUT 600)
 tutti_api_test(kill TIMEOUT 600)
+tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
 foreach(test abort arguments deterministic environment group lifecycle mismatch point_to_point split start stop stream)
   tutti_api_test(${test})
 endforeach()
@@ -44,3 +45,6 @@ set_tests_properties(api_huge PROPERTIES LABELS slow TIMEOUT 7200)
 
 add_test(NAME api_lifecycle_thousand COMMAND api_lifecycle_test --gtest_filter=*LeavesNothing*:*LeaveNothing*)
 set_tests_properties(api_lifecycle_thousand PROPERTIES LABELS slow TIMEOUT 3600 ENVIRONMENT TUTTI_TEST_CYCLES=1000)
+
+add_test(NAME api_footprint_large COMMAND api_footprint_test --gtest_filter=*_64:*_256)
+set_tests_properties(api_footprint_large PROPERTIES LABELS slow TIMEOUT 3600)

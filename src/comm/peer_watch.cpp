@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -31,7 +30,7 @@ PeerWatch::PeerWatch(const std::shared_ptr<Communicator>& communicator)
     if (peer.same_process) continue;
     auto known = std::ranges::find(processes_, peer.pid, &Watched::pid);
     if (known == processes_.end()) {
-      UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+      auto pidfd = communicator->process().watch(peer.token, peer.pid);
       processes_.push_back({.pidfd = std::move(pidfd), .pid = peer.pid, .ranks = {}});
       known = processes_.end() - 1;
     }
@@ -50,12 +49,12 @@ bool PeerWatch::advance() {
 
 std::int64_t PeerWatch::interests(std::vector<PollItem>& items) {
   for (const auto& watched : processes_)
-    if (watched.pidfd && !watched.ranks.empty()) items.push_back({.handle = watched.pidfd.get(), .want_read = true});
+    if (*watched.pidfd && !watched.ranks.empty()) items.push_back({.handle = watched.pidfd->get(), .want_read = true});
   return system_.now_ns() + look_every_ns;
 }
 
 void PeerWatch::look_at_process(Communicator& communicator, Watched& watched) {
-  if (!gone(watched.pidfd.get(), watched.pid)) return;
+  if (!gone(watched.pidfd->get(), watched.pid)) return;
   for (const Rank rank : watched.ranks) {
     const auto& header = communicator.members().peers[rank].area.header();
     if (header.state.load(std::memory_order_acquire) == RankState::closed) continue;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/system.h"
-#include "base/unique_fd.h"
 #include "comm/communicator.h"
 
 namespace tutti {
@@ -21,7 +20,7 @@ class PeerWatch final : public Task {
 
  private:
   struct Watched {
-    UniqueFd pidfd;
+    std::shared_ptr<const UniqueFd> pidfd;
     int pid = 0;
     std::vector<Rank> ranks;
   };

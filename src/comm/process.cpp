@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -93,6 +94,16 @@ std::shared_ptr<OwnedArea> Process::find_area(std::uint32_t segment_id) {
   const std::lock_guard lock(mutex_);
   const auto found = areas_.find(segment_id);
   return found == areas_.end() ? nullptr : found->second.lock();
+}
+
+std::shared_ptr<const UniqueFd> Process::watch(std::uint64_t peer_token, int pid) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = watched_.find(peer_token); known != watched_.end())
+    if (auto pidfd = known->second.lock()) return pidfd;
+  std::erase_if(watched_, [](const auto& entry) { return entry.second.expired(); });
+  auto pidfd = std::make_shared<const UniqueFd>(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (*pidfd) watched_[peer_token] = pidfd;
+  return pidfd;
 }
 
 }  // namespace tutti

@@ -10,6 +10,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/system.h"
+#include "base/unique_fd.h"
 #include "comm/service.h"
 #include "transport/fd_server.h"
 #include "transport/rank_area.h"
@@ -48,6 +49,10 @@ class Process {
   Result<std::shared_ptr<OwnedArea>> make_area(const AreaShape& shape);
   std::shared_ptr<OwnedArea> find_area(std::uint32_t segment_id);
 
+  /// A pidfd of another process, one for all communicators: readable once it has ended. Tokens tell processes apart
+  /// where a pid is used again. Invalid where the system has none to give.
+  std::shared_ptr<const UniqueFd> watch(std::uint64_t peer_token, int pid);
+
   System& system;
   Config config;
   Log log;
@@ -68,6 +73,7 @@ class Process {
   std::mutex mutex_;
   std::shared_ptr<FdServer> fd_server_;
   std::map<std::uint32_t, std::weak_ptr<OwnedArea>> areas_;
+  std::map<std::uint64_t, std::weak_ptr<const UniqueFd>> watched_;
 };
 
 }  // namespace tutti
