@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ranges>
+#include <set>
 
 #include "support/property_space.h"
 #include "support/reference_reduce.h"
@@ -24,11 +25,26 @@ void PrintTo(const Plan& plan, std::ostream* out) {
   *out << name_of(plan.set);
 }
 
-/// Rows of calls must be of a set of processes there is: every pair of what sets are made of, and then every pair of
-/// all dimensions.
+/// Every pair of ranks, layout and transport, and each algorithm with some of them: there are too many of those to
+/// start processes for each with every number of ranks, and their plans are proved for all of these.
+std::vector<Row> sets() {
+  const auto levels = space_levels();
+  constexpr std::size_t algorithm = set_dimensions - 1;
+  const auto algorithms = static_cast<std::size_t>(levels[algorithm]);
+  const auto places = covering_array({levels.begin(), levels.begin() + algorithm}, seed());
+  std::set<Row> all;
+  for (std::size_t i = 0; i < std::max(places.size(), 2 * algorithms); ++i) {
+    Row row = places[i % places.size()];
+    row.push_back(static_cast<int>(i % algorithms));
+    all.insert(std::move(row));
+  }
+  return {all.begin(), all.end()};
+}
+
+/// Every pair of all dimensions that these sets of processes have.
 std::vector<Plan> plans() {
   const auto levels = space_levels();
-  const auto sets = covering_array({levels.begin(), levels.begin() + set_dimensions}, seed());
+  const auto sets = testing::sets();
   const auto fits = [&sets](const Row& row) {
     return std::ranges::any_of(sets, [&](const Row& set) {
       return std::ranges::equal(set, row | std::views::take(set_dimensions),
@@ -49,7 +65,7 @@ std::vector<Plan> plans() {
 class Properties : public ::testing::TestWithParam<Plan> {};
 
 TEST_P(Properties, EveryCallGivesWhatItShould) {
-  run_calls(GetParam().set, GetParam().calls, std::chrono::seconds(60), 3);
+  run_calls(GetParam().set, GetParam().calls, std::chrono::seconds(60), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Pairwise, Properties, ::testing::ValuesIn(plans()),
