@@ -121,7 +121,7 @@ class Program {
 };
 
 void Program::make(const Job& job) {
-  const std::vector<Operand>& sources = job.sources;
+  const std::span<const Operand> sources = job.sources;
   if (sources.size() == 1) return bring(sources[0], job.dst);
   if (sources.size() > 2) return chain(job);
   // A sum of two is the same bits in either order.

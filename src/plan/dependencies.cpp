@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
 #include <span>
 #include <utility>
 
@@ -20,12 +19,21 @@ struct Access {
   std::size_t cell = 0;
   Spot by;
   bool write = false;
+  int before = -1;  // the access to the same cell that was found before, in this step
 };
 
 /// Since a block was last written.
 struct History {
   Spot writer;
   std::vector<Spot> readers;
+  int access = -1;  // the last one of this step
+};
+
+/// A flag from or to `peer`: before which position to wait, after which to raise.
+struct Edge {
+  Rank peer = 0;
+  int wait = 0;
+  int raise = 0;
 };
 
 class Dependencies {
@@ -36,10 +44,9 @@ class Dependencies {
   Flags flags(Rank rank);
 
  private:
-  using Edges = std::vector<std::pair<int, int>>;  // position before which to wait, position after which to raise
-
   void walk(const Cells& cells);
-  void collect(const Job& job, int position, const Cells& cells, std::vector<Access>& accesses);
+  void collect(const Job& job, int position, const Cells& cells);
+  void note(const Access& access);
   void meet(std::span<const Access> accesses, History& history);
   void add(Spot first, Spot then);
   void leave(Spot last, Rank owner) { add(last, {owner, static_cast<int>(jobs_.of(owner).size())}); }
@@ -47,9 +54,11 @@ class Dependencies {
   const Jobs& jobs_;
   int ranks_;
   bool raced_ = false;
-  std::vector<char> kept_;                      // by rank
-  std::vector<std::map<Rank, Edges>> raised_;   // by rank and the peer that waits for it
-  std::vector<std::map<Rank, Edges>> awaited_;  // by rank and the peer it waits for
+  std::vector<char> kept_;                  // by rank
+  std::vector<std::vector<Edge>> raised_;   // by rank, for peers that wait for it
+  std::vector<std::vector<Edge>> awaited_;  // by rank, of peers it waits for
+  std::vector<History> histories_;          // by cell
+  std::vector<Access> accesses_;            // of this step
 };
 
 Dependencies::Dependencies(const Schedule& schedule, const Jobs& jobs, std::span<const Rank> ranks)
@@ -64,41 +73,50 @@ Dependencies::Dependencies(const Schedule& schedule, const Jobs& jobs, std::span
 }
 
 void Dependencies::walk(const Cells& cells) {
-  std::vector<History> histories(cells.size());
+  histories_.assign(cells.size(), {});
   std::vector<int> done(static_cast<std::size_t>(ranks_));  // jobs of each rank in earlier steps
-  std::vector<Access> accesses;
+  std::vector<Access> meeting;
   for (int step = 0, left = 1; left > 0; ++step) {
     left = 0;
-    accesses.clear();
+    accesses_.clear();
     for (Rank rank = 0; rank < ranks_; ++rank) {
       const std::vector<int>& own = jobs_.of(rank);
       int& position = done[static_cast<std::size_t>(rank)];
       for (; position < static_cast<int>(own.size()); ++position) {
         const Job& job = jobs_.job(own[static_cast<std::size_t>(position)]);
         if (job.step > step) break;
-        collect(job, position, cells, accesses);
+        collect(job, position, cells);
       }
       left += static_cast<int>(own.size()) - position;
     }
-    std::ranges::stable_sort(accesses, {}, &Access::cell);
-    for (auto begin = accesses.begin(); begin != accesses.end();) {
-      const auto end = std::ranges::find_if(begin, accesses.end(), [&](auto& a) { return a.cell != begin->cell; });
-      meet({begin, end}, histories[begin->cell]);
-      begin = end;
+    for (const Access& access : accesses_) {
+      History& history = histories_[access.cell];
+      if (history.access < 0) continue;  // has met with another
+      meeting.clear();
+      for (int i = std::exchange(history.access, -1); i >= 0; i = meeting.back().before)
+        meeting.push_back(accesses_[static_cast<std::size_t>(i)]);
+      std::ranges::reverse(meeting);
+      meet(meeting, history);
     }
   }
 }
 
-void Dependencies::collect(const Job& job, int position, const Cells& cells, std::vector<Access>& accesses) {
+void Dependencies::collect(const Job& job, int position, const Cells& cells) {
   const Spot by{job.maker, position};
   for (const Operand& source : job.sources) {
     if (!jobs_.touches(job, source)) continue;
-    accesses.push_back({.cell = cells.at(source.rank, source.ref), .by = by, .write = false});
+    note({.cell = cells.at(source.rank, source.ref), .by = by, .write = false});
     leave(by, source.rank);
   }
   if (jobs_.idle(job, cells)) return;
-  accesses.push_back({.cell = cells.at(job.to, job.dst), .by = by, .write = true});
+  note({.cell = cells.at(job.to, job.dst), .by = by, .write = true});
   leave(by, job.to);
+}
+
+void Dependencies::note(const Access& access) {
+  const int before = std::exchange(histories_[access.cell].access, static_cast<int>(accesses_.size()));
+  accesses_.push_back(access);
+  accesses_.back().before = before;
 }
 
 /// All accesses of one step to one block.
@@ -123,32 +141,41 @@ void Dependencies::meet(std::span<const Access> accesses, History& history) {
 void Dependencies::add(Spot first, Spot then) {
   if (first.rank < 0 || first.rank == then.rank) return;
   const auto from = static_cast<std::size_t>(first.rank), to = static_cast<std::size_t>(then.rank);
-  if (kept_[from]) raised_[from][then.rank].push_back({then.position, first.position});
-  if (kept_[to]) awaited_[to][first.rank].push_back({then.position, first.position});
+  const auto keep = [&](std::vector<Edge>& edges, Rank peer) {
+    if (!edges.empty() && edges.back().peer == peer && edges.back().wait == then.position)
+      edges.back().raise = std::max(edges.back().raise, first.position);
+    else
+      edges.push_back({.peer = peer, .wait = then.position, .raise = first.position});
+  };
+  if (kept_[from]) keep(raised_[from], then.rank);
+  if (kept_[to]) keep(awaited_[to], first.rank);
 }
 
-/// Leaves out what an earlier wait has seen already.
-void keep_needed(std::vector<std::pair<int, int>>& edges) {
-  std::ranges::sort(
-      edges, [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second > b.second; });
+/// By peer and position, without those that an earlier wait has seen already.
+void keep_needed(std::vector<Edge>& edges) {
+  std::ranges::sort(edges, [](const Edge& a, const Edge& b) {
+    if (a.peer != b.peer) return a.peer < b.peer;
+    return a.wait != b.wait ? a.wait < b.wait : a.raise > b.raise;
+  });
+  Rank peer = -1;
   int seen = -1;
-  std::erase_if(edges, [&](const auto& edge) {
-    if (edge.second <= seen) return true;
-    seen = edge.second;
+  std::erase_if(edges, [&](const Edge& edge) {
+    if (edge.peer != peer) seen = -1;
+    peer = edge.peer;
+    if (edge.raise <= seen) return true;
+    seen = edge.raise;
     return false;
   });
 }
 
 Flags Dependencies::flags(Rank rank) {
   Flags result;
-  for (auto& [peer, edges] : raised_[static_cast<std::size_t>(rank)]) {
-    keep_needed(edges);
-    for (const auto& [before, after] : edges) result.signals.push_back({after, peer});
-  }
-  for (auto& [peer, edges] : awaited_[static_cast<std::size_t>(rank)]) {
-    keep_needed(edges);
-    for (const auto& [before, after] : edges) result.waits.push_back({before, peer});
-  }
+  std::vector<Edge>& raised = raised_[static_cast<std::size_t>(rank)];
+  keep_needed(raised);
+  for (const Edge& edge : raised) result.signals.push_back({edge.raise, edge.peer});
+  std::vector<Edge>& awaited = awaited_[static_cast<std::size_t>(rank)];
+  keep_needed(awaited);
+  for (const Edge& edge : awaited) result.waits.push_back({edge.wait, edge.peer});
   // Nearest peers first: not all ranks at one flag.
   const auto by_position = [this, rank](const FlagAt& a, const FlagAt& b) {
     const auto distance = [this, rank](Rank peer) { return (peer - rank + ranks_) % ranks_; };

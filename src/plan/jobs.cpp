@@ -3,11 +3,16 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
-#include <set>
-#include <tuple>
+#include <functional>
+#include <limits>
+#include <queue>
 
 namespace tutti {
+namespace {
+
+constexpr std::uint32_t no_job = std::numeric_limits<std::uint32_t>::max();
+
+}  // namespace
 
 Cells::Cells(const Schedule& schedule, bool in_place) {
   const Collective collective = schedule.collective();
@@ -33,6 +38,8 @@ Jobs::Jobs(const Schedule& schedule, Reach reach)
       apart_(schedule, false),
       in_place_(schedule, true),
       of_(static_cast<std::size_t>(schedule.ranks())),
+      sent_(of_.size()),
+      items_(of_.size() * of_.size()),
       writer_(apart_.size(), -1) {
   collect();
   find_complete();
@@ -45,25 +52,60 @@ void Jobs::collect() {
   std::vector<const Transfer*> in_order;
   in_order.reserve(schedule_.transfers().size());
   for (const Transfer& t : schedule_.transfers()) in_order.push_back(&t);
-  std::ranges::stable_sort(in_order, {}, &Transfer::step);
+  if (!std::ranges::is_sorted(in_order, {}, &Transfer::step)) std::ranges::stable_sort(in_order, {}, &Transfer::step);
 
-  std::map<std::pair<Rank, Rank>, int> items;  // of this step's messages so far
-  std::map<std::size_t, std::size_t> job_of;   // by destination, of this step
-  for (std::size_t i = 0; i < in_order.size(); ++i) {
-    const Transfer& t = *in_order[i];
-    if (i > 0 && t.step != in_order[i - 1]->step) {
-      items.clear();
-      job_of.clear();
+  operands_.resize(in_order.size());
+  std::vector<std::uint32_t> job_of(apart_.size(), no_job);  // by destination, of this step
+  for (auto begin = in_order.begin(); begin != in_order.end();) {
+    const auto end = std::find_if(begin, in_order.end(), [&](auto* t) { return t->step != (*begin)->step; });
+    collect_step({begin, end}, job_of);
+    begin = end;
+  }
+}
+
+/// Transfers into one block become one job, whose operands follow each other.
+void Jobs::collect_step(std::span<const Transfer* const> transfers, std::vector<std::uint32_t>& job_of) {
+  const std::size_t first = jobs_.size();
+  std::vector<std::size_t> counts;
+  for (const Transfer* t : transfers) {
+    std::uint32_t& job = job_of[apart_.at(t->to, t->dst)];
+    if (job == no_job) {
+      job = static_cast<std::uint32_t>(jobs_.size());
+      jobs_.push_back({.step = t->step, .to = t->to, .dst = t->dst, .maker = t->to});
+      counts.push_back(0);
     }
-    const auto [at, is_new] = job_of.try_emplace(apart_.at(t.to, t.dst), jobs_.size());
-    if (is_new) jobs_.push_back({.step = t.step, .to = t.to, .dst = t.dst, .maker = t.to});
-    const int item = t.from == t.to ? 0 : items[{t.from, t.to}]++;
-    jobs_[at->second].sources.push_back({.rank = t.from, .ref = t.src, .order = t.order, .item = item});
+    ++counts[job - first];
   }
-  for (Job& job : jobs_) {
-    std::ranges::stable_sort(job.sources, {}, &Operand::order);
-    job.reduce = job.sources.size() > 1;
+  const Operand* end =
+      first == 0 ? operands_.data() : jobs_[first - 1].sources.data() + jobs_[first - 1].sources.size();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    jobs_[first + i].sources = {end, counts[i]};
+    jobs_[first + i].reduce = counts[i] > 1;
+    end += counts[i];
   }
+  std::vector<Operand*> next;
+  for (std::size_t i = first; i < jobs_.size(); ++i)
+    next.push_back(operands_.data() + (jobs_[i].sources.data() - operands_.data()));
+  for (const Transfer* t : transfers)
+    *next[job_of[apart_.at(t->to, t->dst)] - first]++ = {
+        .rank = t->from, .ref = t->src, .order = t->order, .item = next_item(*t)};
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const std::span<Operand> sources(next[i] - counts[i], counts[i]);
+    if (!std::ranges::is_sorted(sources, {}, &Operand::order)) std::ranges::stable_sort(sources, {}, &Operand::order);
+  }
+  for (const Transfer* t : transfers) {
+    job_of[apart_.at(t->to, t->dst)] = no_job;
+    items_[static_cast<std::size_t>(t->from) * of_.size() + static_cast<std::size_t>(t->to)] = 0;
+  }
+}
+
+/// The place of `t`'s block in its message.
+int Jobs::next_item(const Transfer& t) {
+  if (t.from == t.to) return 0;
+  sent_[static_cast<std::size_t>(t.from)].push_back({.step = t.step, .to = t.to, .ref = t.src});
+  const int item = items_[static_cast<std::size_t>(t.from) * of_.size() + static_cast<std::size_t>(t.to)]++;
+  items_max_ = std::max(items_max_, item + 1);
+  return item;
 }
 
 /// Counts contributions; in a proven schedule none is counted twice.
@@ -93,25 +135,31 @@ void Jobs::find_complete() {
 void Jobs::choose_makers() {
   if (reach_ == Reach::pull) return;
   for (std::size_t begin = 0, end = 0; begin < jobs_.size(); begin = end) {
-    std::map<Rank, int> sent, received;
-    std::map<std::size_t, int> copies;
-    for (; end < jobs_.size() && jobs_[end].step == jobs_[begin].step; ++end)
-      for (const Operand& source : jobs_[end].sources) {
-        if (source.rank == jobs_[end].to) continue;
-        ++sent[source.rank];
-        ++received[jobs_[end].to];
-        ++copies[apart_.at(source.rank, source.ref)];
-      }
-    for (std::size_t i = begin; i < end; ++i) {
-      Job& job = jobs_[i];
-      const Operand& source = job.sources[0];
-      if (job.reduce || source.rank == job.to) continue;
-      const bool made = source.ref.buffer != Buffer::input || copies[apart_.at(source.rank, source.ref)] > 1;
-      const int difference = sent[source.rank] - received[job.to];
-      if (job.dst.buffer != Buffer::scratch &&
-          (difference < 0 || (difference == 0 && made) || source.ref.buffer == Buffer::scratch))
-        job.maker = source.rank;
+    while (end < jobs_.size() && jobs_[end].step == jobs_[begin].step) ++end;
+    choose_makers(std::span(jobs_).subspan(begin, end - begin));
+  }
+}
+
+void Jobs::choose_makers(std::span<Job> step) {
+  std::vector<int> sent(of_.size()), received(of_.size());
+  std::vector<std::size_t> copied;  // cells, each as often as it is sent
+  for (const Job& job : step)
+    for (const Operand& source : job.sources) {
+      if (source.rank == job.to) continue;
+      ++sent[static_cast<std::size_t>(source.rank)];
+      ++received[static_cast<std::size_t>(job.to)];
+      copied.push_back(apart_.at(source.rank, source.ref));
     }
+  std::ranges::sort(copied);
+  for (Job& job : step) {
+    const Operand& source = job.sources[0];
+    if (job.reduce || source.rank == job.to) continue;
+    const auto copies = std::ranges::equal_range(copied, apart_.at(source.rank, source.ref)).size();
+    const bool made = source.ref.buffer != Buffer::input || copies > 1;
+    const int difference = sent[static_cast<std::size_t>(source.rank)] - received[static_cast<std::size_t>(job.to)];
+    if (job.dst.buffer != Buffer::scratch &&
+        (difference < 0 || (difference == 0 && made) || source.ref.buffer == Buffer::scratch))
+      job.maker = source.rank;
   }
 }
 
@@ -152,39 +200,47 @@ void Jobs::order() {
 /// A job that reads a block comes before the one that writes it. Otherwise own data first, then from near to far, so
 /// that not all ranks turn to the same peer. False if there is a cycle.
 bool Jobs::order_step(std::vector<int>& jobs) {
+  if (jobs.size() == 1) return true;
   std::ranges::stable_sort(jobs, {}, [this](int index) { return distance(job(index)); });
-  const int n = static_cast<int>(jobs.size());
-  std::vector<std::vector<int>> before(jobs.size());  // who must come later
+  const std::vector<Edge> edges = constraints(jobs);
+  if (edges.empty()) return true;
+
   std::vector<int> blockers(jobs.size());
+  for (const Edge& edge : edges) ++blockers[static_cast<std::size_t>(edge.later)];
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (int i = 0; i < static_cast<int>(jobs.size()); ++i)
+    if (blockers[static_cast<std::size_t>(i)] == 0) ready.push(i);
+  std::vector<int> ordered;
+  while (!ready.empty()) {
+    const int next = ready.top();
+    ready.pop();
+    ordered.push_back(jobs[static_cast<std::size_t>(next)]);
+    for (const Edge& edge : std::ranges::equal_range(edges, next, {}, &Edge::earlier))
+      if (--blockers[static_cast<std::size_t>(edge.later)] == 0) ready.push(edge.later);
+  }
+  const bool all = ordered.size() == jobs.size();
+  if (all) jobs = std::move(ordered);
+  return all;
+}
+
+/// Which of a rank's jobs of one step must come before which others, by position.
+std::vector<Jobs::Edge> Jobs::constraints(std::span<const int> jobs) {
+  std::vector<Edge> edges;
+  const int n = static_cast<int>(jobs.size());
+  const auto job_at = [&](int i) -> const Job& { return job(jobs[static_cast<std::size_t>(i)]); };
   for (const Cells* cells : {&apart_, &in_place_}) {
-    const auto job_at = [&](int i) -> const Job& { return job(jobs[static_cast<std::size_t>(i)]); };
     for (int i = 0; i < n; ++i)
       if (!idle(job_at(i), *cells)) writer_[cells->at(job_at(i).to, job_at(i).dst)] = i;
     for (int i = 0; i < n; ++i)
       for (const Operand& source : job_at(i).sources) {
         if (!touches(job_at(i), source)) continue;
         const int writer = writer_[cells->at(source.rank, source.ref)];
-        if (writer < 0 || writer == i) continue;
-        before[static_cast<std::size_t>(i)].push_back(writer);
-        ++blockers[static_cast<std::size_t>(writer)];
+        if (writer >= 0 && writer != i) edges.push_back({.earlier = i, .later = writer});
       }
     for (int i = 0; i < n; ++i) writer_[cells->at(job_at(i).to, job_at(i).dst)] = -1;
   }
-
-  std::set<int> ready;
-  for (int i = 0; i < n; ++i)
-    if (blockers[static_cast<std::size_t>(i)] == 0) ready.insert(i);
-  std::vector<int> ordered;
-  while (!ready.empty()) {
-    const int next = *ready.begin();
-    ready.erase(ready.begin());
-    ordered.push_back(jobs[static_cast<std::size_t>(next)]);
-    for (const int later : before[static_cast<std::size_t>(next)])
-      if (--blockers[static_cast<std::size_t>(later)] == 0) ready.insert(later);
-  }
-  const bool all = ordered.size() == jobs.size();
-  if (all) jobs = std::move(ordered);
-  return all;
+  std::ranges::sort(edges, {}, &Edge::earlier);
+  return edges;
 }
 
 /// How far the job reaches: 0 for own memory alone.

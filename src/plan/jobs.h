@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plan/plan.h"
@@ -23,10 +25,10 @@ struct Job {
   int step = 0;
   Rank to = 0;
   Ref dst;
-  Rank maker = 0;                     ///< the rank that makes the passes
-  bool reduce = false;                ///< several sources
-  bool complete = false;              ///< reduces, and the result holds all contributions
-  std::vector<Operand> sources = {};  ///< in the order of evaluation
+  Rank maker = 0;                         ///< the rank that makes the passes
+  bool reduce = false;                    ///< several sources
+  bool complete = false;                  ///< reduces, and the result holds all contributions
+  std::span<const Operand> sources = {};  ///< in the order of evaluation
 };
 
 /// Numbers every block of every rank. In place, an input block has the number of the output block it shares memory
@@ -45,10 +47,19 @@ class Cells {
   std::vector<std::size_t> numbers_;
 };
 
+/// A block sent to another rank; those of one step and peer, in this order, are one message.
+struct Sent {
+  int step = 0;
+  Rank to = 0;
+  Ref ref;
+};
+
 /// All jobs of a schedule at one reach.
 class Jobs {
  public:
   Jobs(const Schedule& schedule, Reach reach);
+  Jobs(const Jobs&) = delete;
+  Jobs& operator=(const Jobs&) = delete;
 
   /// False where no order of some rank's passes lets all of them read what the step began with, or where a job would
   /// need memory that this reach does not offer.
@@ -56,6 +67,11 @@ class Jobs {
   const Job& job(int index) const { return jobs_[static_cast<std::size_t>(index)]; }
   /// What `rank` makes, in the order it makes it.
   const std::vector<int>& of(Rank rank) const { return of_[static_cast<std::size_t>(rank)]; }
+
+  /// What `rank` sends, by steps.
+  const std::vector<Sent>& sent_by(Rank rank) const { return sent_[static_cast<std::size_t>(rank)]; }
+  /// Blocks of the largest message of any rank.
+  int items_max() const { return items_max_; }
 
   /// Own or mapped memory that `job` reads (call with each of its sources): not what arrives in messages or lines.
   bool touches(const Job& job, const Operand& source) const;
@@ -66,11 +82,19 @@ class Jobs {
 
  private:
   void collect();
+  void collect_step(std::span<const Transfer* const> transfers, std::vector<std::uint32_t>& job_of);
+  int next_item(const Transfer& t);
   void find_complete();
   void choose_makers();
+  void choose_makers(std::span<Job> step);
   bool reaches(const Job& job) const;
   void order();
   bool order_step(std::vector<int>& jobs);
+  struct Edge {
+    int earlier = 0;
+    int later = 0;
+  };
+  std::vector<Edge> constraints(std::span<const int> jobs);
   int distance(const Job& job) const;
 
   const Schedule& schedule_;
@@ -78,9 +102,13 @@ class Jobs {
   Cells apart_;
   Cells in_place_;
   bool possible_ = true;
+  int items_max_ = 0;
   std::vector<Job> jobs_;  // in order of steps
+  std::vector<Operand> operands_;
   std::vector<std::vector<int>> of_;
-  std::vector<int> writer_;  // by cell, of one rank's step; -1 in between
+  std::vector<std::vector<Sent>> sent_;  // by rank
+  std::vector<int> items_;               // of messages of one step, by from · ranks + to; 0 in between
+  std::vector<int> writer_;              // by cell, of one rank's step; -1 in between
 };
 
 }  // namespace tutti

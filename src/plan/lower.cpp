@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -15,12 +14,6 @@
 namespace tutti {
 namespace {
 
-/// A block sent in a message, in the order of the message.
-struct Item {
-  Ref ref;
-  int part;
-};
-
 class Lowering {
  public:
   Lowering(const Schedule& schedule, const Jobs& jobs, Rank rank, Reach reach);
@@ -28,13 +21,13 @@ class Lowering {
 
  private:
   void fifo();
-  void fifo_step(int step, std::span<const int> jobs);
+  void fifo_step(int step, std::span<const Sent> sent, std::span<const int> jobs);
   void lines();
   void windows(const Flags& flags);
 
   void make(const Job& job);
   void pass(const Job& job, std::span<const Place> sources, Place destination, bool last);
-  void copy_item(const Item& item, Rank peer, int index, int step);
+  void copy_item(const Sent& item, int index);
   void verb(Verb verb, Rank peer, int step, int items = 0);
   Place source(const Job& job, const Operand& operand) const;
   Place own(Ref ref, bool read) const;
@@ -44,12 +37,16 @@ class Lowering {
   Rank rank_;
   const Jobs& jobs_;
   Plan plan_;
-  std::vector<std::map<Rank, std::vector<Item>>> sent_;  // by step
-  std::vector<std::map<Rank, int>> received_;            // by step: items from each peer
+  struct Received {
+    int items = 0;
+    int read = 0;  // or being read
+    int done = 0;
+  };
+  std::vector<Received> message_from_;  // by peer, in this step
 };
 
 Lowering::Lowering(const Schedule& schedule, const Jobs& jobs, Rank rank, Reach reach)
-    : schedule_(schedule), rank_(rank), jobs_(jobs) {
+    : schedule_(schedule), rank_(rank), jobs_(jobs), message_from_(static_cast<std::size_t>(schedule.ranks())) {
   plan_.collective = schedule.collective();
   plan_.reach = reach;
   plan_.ranks = schedule.ranks();
@@ -70,57 +67,55 @@ Plan Lowering::plan(const Flags& flags) {
 }
 
 void Lowering::fifo() {
-  std::map<std::pair<Rank, Rank>, int> items;  // of the messages of one step
-  int step = -1;
-  for (const Transfer& t : schedule_.transfers()) {
-    assert(t.step >= step && "steps are in order");
-    if (t.step != step) items.clear();
-    step = t.step;
-    sent_.resize(static_cast<std::size_t>(step) + 1);
-    received_.resize(static_cast<std::size_t>(step) + 1);
-    if (t.from == t.to) continue;
-    plan_.items_max = std::max(plan_.items_max, ++items[{t.from, t.to}]);
-    if (t.from == rank_) sent_.back()[t.to].push_back({t.src, t.src.block % schedule_.parts()});
-    if (t.to == rank_) ++received_.back()[t.from];
-  }
-
-  std::span<const int> left = jobs_.of(rank_);
-  for (step = 0; step < static_cast<int>(sent_.size()); ++step) {
-    std::size_t now = 0;
-    while (now < left.size() && jobs_.job(left[now]).step == step) ++now;
-    fifo_step(step, left.first(now));
-    left = left.subspan(now);
+  plan_.items_max = jobs_.items_max();
+  std::span<const Sent> sent = jobs_.sent_by(rank_);
+  std::span<const int> made = jobs_.of(rank_);
+  for (int step = 0; step < schedule_.steps(); ++step) {
+    const auto of_step = [step](int at) { return at == step; };
+    const auto sends = std::ranges::find_if_not(sent, of_step, &Sent::step) - sent.begin();
+    const auto passes =
+        std::ranges::find_if_not(made, of_step, [this](int index) { return jobs_.job(index).step; }) - made.begin();
+    fifo_step(step, sent.first(static_cast<std::size_t>(sends)), made.first(static_cast<std::size_t>(passes)));
+    sent = sent.subspan(static_cast<std::size_t>(sends));
+    made = made.subspan(static_cast<std::size_t>(passes));
   }
 }
 
 /// Sends, then passes as their messages come, then waits until the sent ones are taken.
-void Lowering::fifo_step(int step, std::span<const int> jobs) {
-  const auto& messages = sent_[static_cast<std::size_t>(step)];
-  std::vector<Rank> peers;
-  for (const auto& [peer, items] : messages) peers.push_back(peer);
-  std::ranges::sort(peers, {}, [this](Rank peer) { return distance(peer); });
-  for (const Rank peer : peers) {
-    const std::vector<Item>& items = messages.at(peer);
-    verb(Verb::acquire, peer, step, static_cast<int>(items.size()));
-    for (int i = 0; i < static_cast<int>(items.size()); ++i)
-      copy_item(items[static_cast<std::size_t>(i)], peer, i, step);
-    verb(Verb::commit, peer, step);
+void Lowering::fifo_step(int step, std::span<const Sent> sent, std::span<const int> jobs) {
+  std::vector<Sent> messages(sent.begin(), sent.end());
+  std::ranges::stable_sort(messages, {}, [this](const Sent& item) { return distance(item.to); });
+  for (auto begin = messages.begin(); begin != messages.end();) {
+    const auto end = std::find_if(begin, messages.end(), [&](const Sent& item) { return item.to != begin->to; });
+    verb(Verb::acquire, begin->to, step, static_cast<int>(end - begin));
+    for (auto item = begin; item != end; ++item) copy_item(*item, static_cast<int>(item - begin));
+    verb(Verb::commit, begin->to, step);
+    begin = end;
   }
 
-  const std::map<Rank, int>& sizes = received_[static_cast<std::size_t>(step)];
-  std::map<Rank, int> unread;
+  for (const int index : jobs)
+    for (const Operand& operand : jobs_.job(index).sources) {
+      if (operand.rank == rank_) continue;
+      ++message_from_[static_cast<std::size_t>(operand.rank)].items;
+    }
   for (const int index : jobs) {
     const Job& job = jobs_.job(index);
     for (const Operand& operand : job.sources) {
       if (operand.rank == rank_) continue;
-      const auto [at, is_new] = unread.try_emplace(operand.rank, sizes.at(operand.rank));
-      if (is_new) verb(Verb::peek, operand.rank, step, at->second);
+      Received& message = message_from_[static_cast<std::size_t>(operand.rank)];
+      if (message.read++ == 0) verb(Verb::peek, operand.rank, step, message.items);
     }
     make(job);
-    for (const Operand& operand : job.sources)
-      if (operand.rank != rank_ && --unread.at(operand.rank) == 0) verb(Verb::release, operand.rank, step);
+    for (const Operand& operand : job.sources) {
+      if (operand.rank == rank_) continue;
+      Received& message = message_from_[static_cast<std::size_t>(operand.rank)];
+      if (++message.done < message.items) continue;
+      verb(Verb::release, operand.rank, step);
+      message = {};
+    }
   }
-  for (const Rank peer : peers) verb(Verb::settle, peer, step);
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    if (i == 0 || messages[i].to != messages[i - 1].to) verb(Verb::settle, messages[i].to, step);
 }
 
 void Lowering::lines() {
@@ -190,16 +185,16 @@ void Lowering::pass(const Job& job, std::span<const Place> sources, Place destin
   plan_.places.push_back(destination);
 }
 
-void Lowering::copy_item(const Item& item, Rank peer, int index, int step) {
+void Lowering::copy_item(const Sent& item, int index) {
   plan_.actions.push_back({.verb = Verb::copy,
                            .sources = 1,
                            .destinations = 1,
                            .first = static_cast<std::uint32_t>(plan_.places.size()),
-                           .part = static_cast<std::uint32_t>(item.part),
-                           .step = static_cast<std::uint32_t>(step)});
+                           .part = static_cast<std::uint32_t>(item.ref.block % schedule_.parts()),
+                           .step = static_cast<std::uint32_t>(item.step)});
   plan_.places.push_back(own(item.ref, true));
   plan_.places.push_back(
-      {.where = Where::slot, .peer = static_cast<std::uint16_t>(peer), .block = static_cast<std::uint32_t>(index)});
+      {.where = Where::slot, .peer = static_cast<std::uint16_t>(item.to), .block = static_cast<std::uint32_t>(index)});
 }
 
 void Lowering::verb(Verb verb, Rank peer, int step, int items) {

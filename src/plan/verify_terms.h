@@ -1,0 +1,67 @@
+// What blocks hold while a schedule is verified: whose contributions, reduced in which tree of passes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/schedule.h"
+
+namespace tutti {
+
+/// Hash-consed: equal trees have equal ids. Input blocks are ids of their own, without a node; the others say exactly
+/// whose contributions they hold.
+class ContributionTrees {
+ public:
+  using Id = std::uint32_t;
+  static constexpr Id nothing = ~Id{0};
+
+  explicit ContributionTrees(const Schedule& schedule);
+
+  Id leaf(Rank rank, int block) const { return first_leaf_[static_cast<std::size_t>(rank)] + static_cast<Id>(block); }
+
+  /// One reduction, as the chain of passes it is carried out in; `nothing` if it mixes input blocks or counts a rank
+  /// twice. For collectives that reduce.
+  Id reduced(std::span<const Id> operands);
+
+  /// All ranks' contributions to `block`, each once.
+  bool is_total(Id id, int block) const { return block_of(id) == block && contributions(id) == ranks_; }
+
+  /// Of the tree of passes with ranks at its leaves, whichever block it is of.
+  std::uint64_t hash(Id id) const;
+
+ private:
+  struct Node {
+    std::uint64_t hash = 0;
+    std::size_t first = 0;  // of its operands
+    int count = 0;
+    int block = 0;
+    int contributions = 0;
+  };
+
+  bool is_leaf(Id id) const { return id < leaves_; }
+  // Every rank has as many input blocks where a collective reduces.
+  int block_of(Id id) const { return is_leaf(id) ? static_cast<int>(id % blocks_) : node(id).block; }
+  Id rank_of(Id leaf) const { return leaf / blocks_; }
+  int contributions(Id id) const { return is_leaf(id) ? 1 : node(id).contributions; }
+  const Node& node(Id id) const { return nodes_[id - leaves_]; }
+
+  Id of_pass(std::span<const Id> operands);
+  Id insert(std::span<const Id> operands);
+  bool add_ranks(std::uint64_t* set, Id id) const;
+  std::size_t slot_of(std::span<const Id> operands) const;
+  void grow();
+
+  int ranks_;
+  std::size_t words_;  // of a set of ranks
+  std::vector<Id> first_leaf_;
+  Id leaves_ = 0;
+  Id blocks_ = 1;
+  std::vector<Node> nodes_;
+  std::vector<Id> operands_;
+  std::vector<std::uint64_t> ranks_of_;  // a set for each node
+  std::vector<Id> table_;                // open addressing over nodes
+};
+
+}  // namespace tutti
