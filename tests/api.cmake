@@ -1,6 +1,6 @@
 # Through the public C API: threads, processes, faults.
 add_library(tutti_test_support STATIC
-  support/board.cpp support/buffer.cpp support/call.cpp support/covering_array.cpp support/elements.cpp
+  support/board.cpp support/buffer.cpp support/call.cpp support/counts_call.cpp support/covering_array.cpp support/elements.cpp
   support/launch_ranks.cpp support/property_space.cpp support/reference_reduce.cpp)
 target_include_directories(tutti_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(tutti_test_support PUBLIC tutti_flags tutti tutti_algorithms fmt::fmt GTest::gtest)
@@ -14,7 +14,7 @@ endfunction()
 tutti_api_test(properties TIMEOUT 600)
 tutti_api_test(kill TIMEOUT 600)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
-foreach(test abort arguments deterministic environment group lifecycle mismatch point_to_point split start stop stream)
+foreach(test abort arguments counts counts_errors deterministic environment group lifecycle mismatch point_to_point split start stop stream)
   tutti_api_test(${test})
 endforeach()
 
@@ -25,7 +25,7 @@ target_compile_definitions(api_environment_test PRIVATE TUTTI_TEST_ENV_RANK="$<T
 add_dependencies(api_environment_test env_rank)
 
 # What ThreadSanitizer looks at: ranks as threads, and all ranks in one thread.
-foreach(test abort group lifecycle point_to_point split start stream)
+foreach(test abort counts group lifecycle point_to_point split start stream)
   add_test(NAME api_${test}_threads COMMAND api_${test}_test --gtest_filter=*threads*:*one_thread*)
 endforeach()
 add_test(NAME api_mismatch_threads COMMAND api_mismatch_test --gtest_filter=*/threads3*)
