@@ -15,7 +15,8 @@ template <class T>
 class EventQueue {
  public:
   bool empty() const { return heap_.empty(); }
-  double next() const { return heap_.front().time; }  ///< requires !empty()
+  double next() const { return heap_.front().time; }  ///< requires !empty(), as do top and pop
+  const T& top() const { return heap_.front().value; }
 
   void push(double time, T value) {
     const Event event{time, pushed_++, std::move(value)};

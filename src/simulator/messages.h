@@ -7,7 +7,7 @@
 
 namespace tutti::simulator {
 
-/// All that one endpoint sends another in one step. Endpoints are ranks and, behind them, switches that add up.
+/// What one endpoint sends another in one step. Endpoints are ranks and, behind them, switches that add up.
 struct Message {
   Rank from = 0;
   Rank to = 0;
@@ -23,8 +23,8 @@ class MessageSource {
   virtual ~MessageSource() = default;
   virtual int endpoints() const = 0;
   virtual int steps() const = 0;
-  /// Called once for each step, in order. Fills `messages` with those of `step`: a pair has one at most, from != to; a
-  /// sender's are in the order in which it hands them over. What the vector held is overwritten.
+  /// Called once for each step, in order. Overwrites `messages` with those of `step`, from != to; a sender's are in the
+  /// order in which it hands them over.
   virtual void messages_of(int step, std::vector<Message>& messages) = 0;
 };
 
