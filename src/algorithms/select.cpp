@@ -69,4 +69,12 @@ const Algorithm* select(const Shape& shape, Reach reach, std::size_t bytes, std:
   return &best;
 }
 
+std::vector<const Algorithm*> candidates(const Shape& shape, Reach reach, std::string_view forced) {
+  std::vector<const Algorithm*> all;
+  const Wish wish(forced, shape.collective);
+  for (const Algorithm& algorithm : algorithms())
+    if (serves(algorithm, shape, reach) && wish.allows(algorithm)) all.push_back(&algorithm);
+  return all;
+}
+
 }  // namespace tutti

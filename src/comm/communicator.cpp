@@ -1,12 +1,10 @@
 #include "comm/communicator.h"
 
-#include <bit>
 #include <cassert>
 #include <cerrno>
 
 #include <fmt/format.h>
 
-#include "algorithms/select.h"
 #include "comm/hello.h"
 #include "comm/peer_failure.h"
 #include "plan/fuse.h"
@@ -148,13 +146,24 @@ Links Communicator::links() {
           .stream_bytes = stream_bytes_};
 }
 
+Conditions Communicator::conditions() const {
+  const AreaShape& area = members_.area->area.shape();
+  // Not what TUTTI_NT_THRESHOLD says, which ranks need not agree on.
+  return {.cores = members_.cores,
+          .lanes = area.lanes - 1,
+          .slots = area.slots,
+          .slot_bytes = area.slot_bytes,
+          .stream_bytes = stream_bytes_auto};
+}
+
 const Algorithm& Communicator::algorithm(const Shape& shape, Reach reach, std::size_t bytes) {
-  auto& known = chosen_[static_cast<int>(shape.collective)][static_cast<int>(reach)][std::bit_width(bytes)];
-  if (known == nullptr && members_.deterministic && reduces(shape.collective)) known = in_rank_order(shape, reach);
-  // All sizes of one power of two are served alike, by what suits the smallest of them.
-  if (known == nullptr) known = select(shape, reach, std::bit_floor(bytes), forced_algorithms_);
-  assert(known != nullptr);
-  return *known;
+  auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(reach)];
+  if (envelope == nullptr) {
+    const Algorithm* only = members_.deterministic && reduces(shape.collective) ? in_rank_order(shape, reach) : nullptr;
+    envelope = process_.envelopes.of(shape, reach, only == nullptr ? forced_algorithms_ : only->name, members_.machine,
+                                     conditions());
+  }
+  return envelope->at(bytes);
 }
 
 const Plan& Communicator::plan(const Shape& shape, Reach reach, std::size_t bytes) {
