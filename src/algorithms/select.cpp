@@ -98,4 +98,12 @@ const Algorithm* select_for_counts(const Shape& shape, Reach reach, std::size_t 
                 [&](const Algorithm& other) { return serves_counts(other, shape, reach); });
 }
 
+std::vector<const Algorithm*> candidates(const Shape& shape, Reach reach, std::string_view forced) {
+  std::vector<const Algorithm*> all;
+  const Wish wish(forced, shape.collective);
+  for (const Algorithm& algorithm : algorithms())
+    if (serves(algorithm, shape, reach) && wish.allows(algorithm)) all.push_back(&algorithm);
+  return all;
+}
+
 }  // namespace tutti

@@ -1,6 +1,5 @@
 #include "comm/communicator.h"
 
-#include <bit>
 #include <cassert>
 #include <cerrno>
 
@@ -148,17 +147,34 @@ Links Communicator::links() {
           .stream_bytes = stream_bytes_};
 }
 
+Conditions Communicator::conditions() const {
+  const AreaShape& area = members_.area->area.shape();
+  // Not what TUTTI_NT_THRESHOLD says, which ranks need not agree on.
+  return {.cores = members_.cores,
+          .lanes = area.lanes - 1,
+          .slots = area.slots,
+          .slot_bytes = area.slot_bytes,
+          .stream_bytes = stream_bytes_auto};
+}
+
 const Algorithm& Communicator::algorithm(const Shape& shape, Reach reach, std::size_t bytes, bool counts) {
-  if (counts && !chosen_for_counts_) chosen_for_counts_ = std::make_unique<Chosen>();
-  auto& known = (counts ? *chosen_for_counts_
-                        : chosen_)[static_cast<int>(shape.collective)][static_cast<int>(reach)][std::bit_width(bytes)];
+  if (counts) return algorithm_for_counts(shape, reach, bytes);
+  auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(reach)];
+  if (envelope == nullptr) {
+    const Algorithm* only = members_.deterministic && reduces(shape.collective) ? in_rank_order(shape, reach) : nullptr;
+    envelope = process_.envelopes.of(shape, reach, only == nullptr ? forced_algorithms_ : only->name, members_.machine,
+                                     conditions());
+  }
+  return envelope->at(bytes);
+}
+
+const Algorithm& Communicator::algorithm_for_counts(const Shape& shape, Reach reach, std::size_t bytes) {
+  if (!chosen_for_counts_) chosen_for_counts_ = std::make_unique<Chosen>();
+  auto& known = (*chosen_for_counts_)[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(reach)]
+                                     [static_cast<std::size_t>(std::bit_width(bytes))];
   if (known == nullptr && members_.deterministic && reduces(shape.collective)) known = in_rank_order(shape, reach);
   // All sizes of one power of two are served alike, by what suits the smallest of them.
-  if (known == nullptr) {
-    const auto choose = counts ? select_for_counts : select;
-    known = choose(shape, reach, std::bit_floor(bytes), forced_algorithms_);
-  }
-  assert(known != nullptr);
+  if (known == nullptr) known = select_for_counts(shape, reach, std::bit_floor(bytes), forced_algorithms_);
   return *known;
 }
 

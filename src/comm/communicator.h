@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "algorithms/algorithm.h"
+#include "algorithms/choice.h"
 #include "comm/process.h"
 #include "comm/request.h"
 #include "exec/run.h"
@@ -43,6 +43,8 @@ struct Membership {
   std::vector<Peer> peers;  ///< by rank, self included
   bool pulls = false;       ///< every rank may copy from every process
   bool fenced = false;      ///< more ranks than cores
+  int cores = 1;            ///< that the ranks may run on, all together
+  Machine machine;          ///< rank 0's: all ranks choose by the same numbers
 };
 
 class Communicator {
@@ -89,6 +91,8 @@ class Communicator {
   /// largest has so many bytes.
   const Plan& plan(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
   const Algorithm& algorithm(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
+  /// What the choice goes by besides the shape: alike on all ranks.
+  Conditions conditions() const;
 
   /// At least `bytes` of private memory for plans that want it; one call at a time.
   Result<std::byte*> scratch(std::size_t bytes);
@@ -131,6 +135,7 @@ class Communicator {
 
  private:
   void open_lanes();
+  const Algorithm& algorithm_for_counts(const Shape& shape, Reach reach, std::size_t bytes);
 
   Process& process_;
   Membership members_;
@@ -162,10 +167,11 @@ class Communicator {
     std::size_t operator()(const PlanKey& key) const;
   };
   LruCache<PlanKey, Plan, PlanKeyHash> plans_;
-  /// By collective, reach and the size's power of two: what select said.
+  /// By collective and reach, made on first use.
+  std::array<std::array<std::shared_ptr<const Envelope>, 4>, collective_count> envelopes_;
+  /// For calls whose groups differ in size, once there was one: what select said, by the largest group's power of two.
   using Chosen = std::array<std::array<std::array<const Algorithm*, 65>, 4>, collective_count>;
-  Chosen chosen_{};
-  std::unique_ptr<Chosen> chosen_for_counts_;  // once there was such a call
+  std::unique_ptr<Chosen> chosen_for_counts_;
 
   Notes notes_;
   std::vector<std::byte> scratch_;

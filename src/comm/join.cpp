@@ -115,7 +115,8 @@ Result<void> Join::connect() {
     if (auto connected = connect_to(*hello); !connected)
       return std::move(connected).error().during("reach a rank at the start").at_peer(rank);
   }
-  members_.fenced = options_.ranks > CPU_COUNT(&cpus);
+  members_.cores = CPU_COUNT(&cpus);
+  members_.fenced = options_.ranks > members_.cores;
   return {};
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "algorithms/choice.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/system.h"
@@ -62,6 +63,7 @@ class Process {
   ProcessKey key{};
   SegmentTable segments;
   SegmentCache cache;
+  Envelopes envelopes;  ///< which algorithm at which size
   Service service;
   std::atomic<int> launched = 0;  ///< communicators made from the environment so far
 

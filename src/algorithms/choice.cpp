@@ -1,0 +1,139 @@
+#include "algorithms/choice.h"
+
+#include <algorithm>
+#include <cassert>
+#include <optional>
+
+#include "algorithms/select.h"
+#include "plan/fuse.h"
+#include "plan/lower.h"
+
+namespace tutti {
+namespace {
+
+constexpr int width_first = 5, width_last = 31;  // 16 bytes to 1 GiB
+constexpr double clearly = 0.99;                 // a later candidate must take less than this of an earlier one's time
+constexpr std::size_t envelopes_max = 1024;
+
+/// A candidate, built for all ranks.
+class Built {
+ public:
+  Built(const Algorithm& algorithm, const Shape& shape, Reach reach, const Machine& machine,
+        const Conditions& conditions)
+      : algorithm_(algorithm) {
+    const Schedule schedule = algorithm.build(shape);
+    steps_ = schedule.steps();
+    plans_ = lower_all(schedule, reach);
+    for (Plan& plan : plans_) plan = fuse(std::move(plan), conditions.slots);
+    cost_.emplace(plans_, machine, conditions);
+  }
+  Built(const Built&) = delete;
+  Built& operator=(const Built&) = delete;
+
+  Prediction predict(std::size_t group_bytes) {
+    return {.algorithm = &algorithm_,
+            .us = cost_->us(group_bytes),
+            .steps = steps_,
+            .bytes = cost_->bytes_moved(group_bytes)};
+  }
+  Cost& cost() { return *cost_; }
+  const Algorithm& algorithm() const { return algorithm_; }
+
+ private:
+  const Algorithm& algorithm_;
+  int steps_ = 0;
+  std::vector<Plan> plans_;
+  std::optional<Cost> cost_;
+};
+
+using AllBuilt = std::vector<std::unique_ptr<Built>>;
+
+std::size_t group_bytes(const Shape& shape, std::size_t bytes) {
+  return bytes /
+         static_cast<std::size_t>(std::max(
+             input_groups(shape.collective, shape.ranks, rooted(shape.collective) ? shape.root : 0, shape.root), 1));
+}
+
+template <class Chosen>
+Built* fastest(const AllBuilt& all, std::size_t size, Chosen&& among) {
+  Built* best = nullptr;
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& built : all) {
+    if (!among(*built)) continue;
+    const double bound = best == nullptr ? least : clearly * least;
+    const double us = built->cost().us(size, bound);
+    if (best != nullptr && us >= bound) continue;
+    best = built.get();
+    least = us;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<Prediction> predictions(const Shape& shape, Reach reach, std::size_t bytes,
+                                    std::span<const Algorithm* const> candidates, const Machine& machine,
+                                    const Conditions& conditions) {
+  std::vector<Prediction> all;
+  for (const Algorithm* const algorithm : candidates)
+    all.push_back(Built(*algorithm, shape, reach, machine, conditions).predict(group_bytes(shape, bytes)));
+  std::ranges::stable_sort(all, {}, &Prediction::us);
+  return all;
+}
+
+Envelope::Envelope(const Shape& shape, Reach reach, std::string_view forced) {
+  for (std::size_t width = 0; width < by_width_.size(); ++width)
+    by_width_[width] = select(shape, reach, width == 0 ? 0 : std::size_t{1} << (width - 1), forced);
+}
+
+Envelope::Envelope(const Shape& shape, Reach reach, std::span<const Algorithm* const> candidates,
+                   const Machine& machine, const Conditions& conditions) {
+  assert(!candidates.empty());
+  by_width_.fill(candidates[0]);
+  if (candidates.size() == 1) return;
+  AllBuilt all;
+  for (const Algorithm* const algorithm : candidates)
+    all.push_back(std::make_unique<Built>(*algorithm, shape, reach, machine, conditions));
+
+  const auto size_of_width = [&](int width) { return group_bytes(shape, std::size_t{1} << (width - 1)); };
+  std::array<Built*, 65> best{};
+  for (int width = width_first; width <= width_last; width += 2)
+    best[static_cast<std::size_t>(width)] = fastest(all, size_of_width(width), [](const Built&) { return true; });
+  for (std::size_t width = width_first + 1; width < width_last; width += 2) {
+    Built* const below = best[width - 1];
+    Built* const above = best[width + 1];
+    best[width] = below == above ? below
+                                 : fastest(all, size_of_width(static_cast<int>(width)),
+                                           [&](const Built& built) { return &built == below || &built == above; });
+  }
+  for (std::size_t width = 0; width < by_width_.size(); ++width) {
+    const auto nearest = std::clamp<std::size_t>(width, width_first, width_last);
+    by_width_[width] = &best[nearest]->algorithm();
+  }
+}
+
+bool is_modelled(const Shape& shape, Reach reach) {
+  return shape.ranks > 1 && shape.ranks <= modelled_ranks_max && reach != Reach::line &&
+         shape.collective != Collective::barrier;
+}
+
+std::shared_ptr<const Envelope> Envelopes::of(const Shape& shape, Reach reach, std::string_view forced,
+                                              const Machine& machine, const Conditions& conditions) {
+  Key key{shape.collective,       shape.ranks,       reach,
+          std::string(forced),    machine.numbers(), conditions.cores,
+          conditions.lanes,       conditions.slots,  conditions.slot_bytes,
+          conditions.stream_bytes};
+  const std::lock_guard lock(mutex_);
+  if (const auto known = made_.find(key); known != made_.end()) return known->second;
+  if (made_.size() == envelopes_max) made_.clear();
+  Shape any_root = shape;
+  any_root.root = 0;
+  std::vector<const Algorithm*> all;
+  if (is_modelled(any_root, reach)) all = candidates(any_root, reach, forced);
+  auto envelope = all.empty() ? std::make_shared<const Envelope>(any_root, reach, forced)
+                              : std::make_shared<const Envelope>(any_root, reach, all, machine, conditions);
+  made_.emplace(std::move(key), envelope);
+  return envelope;
+}
+
+}  // namespace tutti

@@ -1,0 +1,293 @@
+#include "algorithms/cost.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "plan/schedule.h"
+
+namespace tutti {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+/// Tiles of each lane that are walked through: from the second half of them follows the pace of all later ones.
+constexpr std::size_t tiles_of_lane = 4;
+
+constexpr double bounce_bytes = 128 * 1024;  // what one process_vm_readv brings at most
+
+bool is_pass(const Action& action) {
+  return action.verb == Verb::copy || action.verb == Verb::reduce;
+}
+
+bool is_far(const Place& place) {
+  return place.where >= Where::slot;
+}
+
+int groups_of(const Plan& plan) {
+  return input_groups(plan.collective, plan.ranks, plan.rank, plan.root) +
+         output_groups(plan.collective, plan.ranks, plan.rank, plan.root) + plan.scratch_groups;
+}
+
+}  // namespace
+
+Cost::Cost(std::span<const Plan> plans, const Machine& machine, const Conditions& conditions)
+    : plans_(plans), machine_(machine), conditions_(conditions), ranks_(plans.size()) {
+  assert(!plans.empty() && static_cast<std::size_t>(plans[0].ranks) == ranks_);
+  cores_.resize(std::min(ranks_, static_cast<std::size_t>(std::max(conditions.cores, 1))));
+  prices_.resize(ranks_);
+  for (const Plan& plan : plans) {
+    int peers = 0, moved = 0;
+    for (const Action& action : plan.actions) {
+      if (action.verb == Verb::acquire || action.verb == Verb::peek) {
+        items_max_ = std::max(items_max_, static_cast<int>(action.items));
+        ++peers;
+      }
+      if (!is_pass(action)) continue;
+      const auto far = [&](auto places) { return static_cast<int>(std::ranges::count_if(places, is_far)); };
+      moved += far(plan.sources(action)) + far(plan.destinations(action));
+    }
+    own_groups_ = std::max(own_groups_, static_cast<double>(groups_of(plan)));
+    moved_groups_ = std::max(moved_groups_, static_cast<double>(moved) / plan.parts);
+    fifo_peers_ = std::max(fifo_peers_, std::min(static_cast<double>(peers), 2.0 * static_cast<double>(ranks_ - 1)));
+  }
+}
+
+std::size_t Cost::bytes_moved(std::size_t group_bytes) const {
+  return static_cast<std::size_t>(moved_groups_ * static_cast<double>(group_bytes));
+}
+
+double Cost::us(std::size_t group_bytes, double bound_us) {
+  price(group_bytes);
+  enter();
+  return walk(bound_us);
+}
+
+/// What each pass of one tile costs in a call of this size.
+void Cost::price(std::size_t group_bytes) {
+  const Plan& first = plans_[0];
+  Split split(group_bytes, 1, first.parts);
+  if (first.reach == Reach::fifo) split.tile(conditions_.slot_bytes, std::max(items_max_, 1));
+  tiles_ = split.tiles();
+  walked_ = std::min(tiles_, tiles_of_lane * static_cast<std::size_t>(conditions_.lanes));
+  const auto bytes = static_cast<double>(group_bytes);
+  block_bytes_ = bytes / first.parts / static_cast<double>(tiles_);
+
+  // What a core's ranks go over: their own buffers, and what others show them.
+  const double crowd = std::ceil(static_cast<double>(ranks_) / static_cast<double>(cores_.size()));
+  const double own = own_groups_ * bytes;
+  double far = own + moved_groups_ * bytes;
+  if (first.reach == Reach::fifo)
+    far = fifo_peers_ * conditions_.lanes * conditions_.slots * block_bytes_ * std::max(items_max_, 1);
+  read_ = machine_.read.us_per_byte(crowd * own);
+  write_ = machine_.write.us_per_byte(crowd * own);
+  far_read_ = machine_.far_read.us_per_byte(crowd * far);
+  far_write_ = machine_.far_write.us_per_byte(crowd * far);
+  int groups = 0;
+  for (const Plan& plan : plans_)
+    groups = std::max({groups, input_groups(plan.collective, plan.ranks, plan.rank, plan.root),
+                       output_groups(plan.collective, plan.ranks, plan.rank, plan.root)});
+  streams_ = static_cast<std::size_t>(groups) * group_bytes >= conditions_.stream_bytes;
+
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    prices_[rank].clear();
+    for (const Action& action : plans_[rank].actions)
+      prices_[rank].push_back(is_pass(action) ? pass_us(plans_[rank], action) : 0);
+  }
+}
+
+double Cost::pass_us(const Plan& plan, const Action& action) const {
+  const auto from = plan.sources(action);
+  const auto to = plan.destinations(action);
+  const auto last = [](const Place& p) { return p.where == Where::output || p.where == Where::peer_output; };
+  const bool streams = streams_ && (action.verb == Verb::copy || action.last != 0) && std::ranges::all_of(to, last);
+  double us = machine_.pass_us;
+  for (const Place& place : from) us += operand_us(plan, place, true, false);
+  // What is pulled lands where it belongs, if it is not to be combined first.
+  const bool lands = plan.reach == Reach::pull && from.size() == 1 && is_far(from[0]);
+  for (std::size_t i = lands ? 1 : 0; i < to.size(); ++i) us += operand_us(plan, to[i], false, streams);
+  if (plan.reach == Reach::pull) {
+    const double calls = std::ceil(block_bytes_ * static_cast<double>(from.size()) / bounce_bytes);
+    us += calls * machine_.pull_us * static_cast<double>(std::ranges::count_if(from, is_far));
+  }
+  return us;
+}
+
+/// What it adds to a pass.
+double Cost::operand_us(const Plan& plan, const Place& place, bool read, bool streams) const {
+  if (streams) return block_bytes_ * 1e-3 / machine_.stream_gbps;
+  if (plan.reach == Reach::pull && is_far(place))
+    return block_bytes_ * (1e-3 / machine_.pull_gbps + machine_.read.us_per_byte(0));
+  if (is_far(place)) return block_bytes_ * (read ? far_read_ : far_write_);
+  return block_bytes_ * (read ? read_ : write_);
+}
+
+/// All ranks enter: publish their lines, and where they reach for each other's buffers wait for those of all.
+void Cost::enter() {
+  const std::size_t lanes =
+      plans_[0].reach == Reach::fifo ? std::min(static_cast<std::size_t>(conditions_.lanes), tiles_) : std::size_t{1};
+  std::ranges::fill(cores_, Core{});
+  lines_at_.assign(ranks_, 0);
+  published_ = 0;
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    Core& core = core_of(static_cast<Rank>(rank));
+    core.now += machine_.enter_us + (core.rank >= 0 ? machine_.switch_us : 0);
+    core.rank = static_cast<Rank>(rank);
+    lines_at_[rank] = core.now;
+    published_ = std::max(published_, core.now);
+  }
+  lanes_.clear();
+  const bool waits = plans_[0].reach != Reach::line && ranks_ > 1;
+  for (std::size_t rank = 0; rank < ranks_; ++rank)
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      lanes_.push_back({.rank = static_cast<Rank>(rank),
+                        .index = static_cast<int>(lane),
+                        .tile = lane,
+                        .ready = waits ? published_ + machine_.hop_us : 0});
+  const auto slots = static_cast<std::size_t>(conditions_.slots);
+  fifos_.assign(lanes * ranks_ * ranks_, {});
+  committed_at_.resize(fifos_.size() * slots);
+  released_at_.resize(fifos_.size() * slots);
+  signals_.resize(ranks_ * ranks_);
+  for (auto& raised : signals_) raised.clear();
+  taken_.assign(ranks_ * ranks_, 0);
+  tile_done_.assign(walked_, 0);
+  if (!waits) return;
+  for (Core& core : cores_) core.now = std::max(core.now, published_ + machine_.hop_us);
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    Core& core = core_of(static_cast<Rank>(rank));
+    core.now += machine_.line_us * static_cast<double>(ranks_ - 1);
+  }
+}
+
+double Cost::walk(double bound_us) {
+  while (Lane* const lane = next()) {
+    run(*lane);
+    if (core_of(lane->rank).now > bound_us) return never;
+  }
+  double end = 0;
+  for (const Core& core : cores_) end = std::max(end, core.now);
+  if (walked_ == tiles_) return end;
+  const std::size_t half = walked_ / 2;
+  const auto done = [this](std::size_t tiles) {
+    return *std::max_element(tile_done_.begin(), tile_done_.begin() + static_cast<std::ptrdiff_t>(tiles));
+  };
+  const double pace = (done(walked_) - done(half)) / static_cast<double>(walked_ - half);
+  return end + pace * static_cast<double>(tiles_ - walked_);
+}
+
+/// The lane that can go on first; none when all are done.
+Cost::Lane* Cost::next() {
+  Lane* first = nullptr;
+  double earliest = never;
+  for (Lane& lane : lanes_) {
+    if (lane.done) continue;
+    if (lane.ready == never) lane.ready = ready_at(lane);
+    const Core& core = core_of(lane.rank);
+    const double start = std::max(core.now + (core.rank == lane.rank ? 0 : machine_.switch_us), lane.ready);
+    if (start >= earliest) continue;
+    earliest = start;
+    first = &lane;
+  }
+  if (first == nullptr) {
+    assert(std::ranges::all_of(lanes_, &Lane::done) && "a plan that was proven does not stop");
+    return nullptr;
+  }
+  Core& core = core_of(first->rank);
+  core.now = earliest;
+  core.rank = first->rank;
+  return first;
+}
+
+/// Until it must wait for something that has not come.
+void Cost::run(Lane& lane) {
+  const Plan& plan = plans_[static_cast<std::size_t>(lane.rank)];
+  double& now = core_of(lane.rank).now;
+  while (!lane.done) {
+    if (lane.action == plan.actions.size()) {
+      finish_tile(lane, now);
+      continue;
+    }
+    lane.ready = ready_at(lane);
+    if (lane.ready > now) return;
+    const Action& action = plan.actions[lane.action];
+    act(lane, action, now);
+    ++lane.action;
+  }
+}
+
+void Cost::finish_tile(Lane& lane, double now) {
+  if (lane.tile < walked_) tile_done_[lane.tile] = std::max(tile_done_[lane.tile], now);
+  lane.action = 0;
+  lane.tile += static_cast<std::size_t>(std::min(conditions_.lanes, static_cast<int>(tiles_)));
+  lane.done = lane.tile >= walked_;
+}
+
+/// When what the lane's next action waits for is there.
+double Cost::ready_at(const Lane& lane) const {
+  const Plan& plan = plans_[static_cast<std::size_t>(lane.rank)];
+  if (lane.action >= plan.actions.size()) return 0;
+  const Action& action = plan.actions[lane.action];
+  const Rank peer = action.peer;
+  const auto slots = static_cast<std::size_t>(conditions_.slots);
+  const double hop = cores_.size() > 1 ? machine_.hop_us : 0;
+  switch (action.verb) {
+    case Verb::acquire: {
+      const std::size_t at = index(lane, lane.rank, peer);
+      const Fifo& fifo = fifos_[at];
+      if (fifo.acquired < slots) return 0;
+      if (fifo.released + slots <= fifo.acquired) return never;
+      return released_at_[at * slots + fifo.acquired % slots] + hop;
+    }
+    case Verb::peek: {
+      const std::size_t at = index(lane, peer, lane.rank);
+      const Fifo& fifo = fifos_[at];
+      return fifo.committed > fifo.peeked ? committed_at_[at * slots + fifo.peeked % slots] + hop : never;
+    }
+    case Verb::wait: {
+      const std::size_t at = static_cast<std::size_t>(peer) * ranks_ + static_cast<std::size_t>(lane.rank);
+      return signals_[at].size() > taken_[at] ? signals_[at][taken_[at]] + hop : never;
+    }
+    case Verb::wait_line: return lines_at_[static_cast<std::size_t>(peer)] + hop;
+    default: return 0;
+  }
+}
+
+/// Does it, and adds to `now` what it takes.
+void Cost::act(Lane& lane, const Action& action, double& now) {
+  const auto slots = static_cast<std::size_t>(conditions_.slots);
+  const auto rank = static_cast<std::size_t>(lane.rank), peer = static_cast<std::size_t>(action.peer);
+  switch (action.verb) {
+    case Verb::copy:
+    case Verb::reduce: now += prices_[rank][lane.action]; break;
+    case Verb::acquire: ++fifos_[index(lane, lane.rank, action.peer)].acquired; break;
+    case Verb::commit: {
+      now += machine_.message_us;
+      const std::size_t at = index(lane, lane.rank, action.peer);
+      committed_at_[at * slots + fifos_[at].committed++ % slots] = now;
+      break;
+    }
+    case Verb::peek:
+      now += machine_.message_us;
+      ++fifos_[index(lane, action.peer, lane.rank)].peeked;
+      break;
+    case Verb::release: {
+      now += machine_.message_us;
+      const std::size_t at = index(lane, action.peer, lane.rank);
+      released_at_[at * slots + fifos_[at].released++ % slots] = now;
+      break;
+    }
+    case Verb::settle: break;  // slots buffer
+    case Verb::signal:
+      now += machine_.message_us;
+      signals_[rank * ranks_ + peer].push_back(now);
+      break;
+    case Verb::wait:
+      now += machine_.message_us;
+      ++taken_[peer * ranks_ + rank];
+      break;
+    case Verb::wait_line: now += machine_.line_us; break;
+  }
+}
+
+}  // namespace tutti

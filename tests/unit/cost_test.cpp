@@ -1,0 +1,172 @@
+// Predicted times: what follows from the steps and bytes of an algorithm, on machines where one thing alone takes time.
+#include "algorithms/cost.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "algorithms/choice.h"
+#include "algorithms/select.h"
+#include "plan/fuse.h"
+#include "plan/lower.h"
+#include "support/schedule_counts.h"
+#include "support/shapes.h"
+
+namespace tutti {
+namespace {
+
+using testing::log2_up;
+
+constexpr double nothing = 1e-4, endless = 1e5;
+
+/// A machine on which nothing takes time.
+Machine idle() {
+  Machine m;
+  m.hop_us = m.switch_us = m.enter_us = m.line_us = m.pass_us = m.message_us = m.pull_us = nothing;
+  m.pull_gbps = m.stream_gbps = endless;
+  for (Rates* rates : {&m.read, &m.write, &m.far_read, &m.far_write}) rates->gbps.fill(endless);
+  return m;
+}
+
+double us(std::string_view algorithm, const Shape& shape, Reach reach, std::size_t group_bytes, const Machine& machine,
+          Conditions conditions = {.cores = 64}) {
+  const Algorithm* const found = find_algorithm(algorithm, shape);
+  std::vector<Plan> plans = lower_all(found->build(shape), reach);
+  for (Plan& plan : plans) plan = fuse(std::move(plan), conditions.slots);
+  return Cost(plans, machine, conditions).us(group_bytes);
+}
+
+TEST(Cost, OfHopsAloneIsTheStepsAndOneToEnter) {
+  Machine hops = idle();
+  hops.hop_us = 1;
+  const auto of = [&](const char* name, Collective collective, int ranks) {
+    return us(name, {.collective = collective, .ranks = ranks}, Reach::fifo, 64, hops);
+  };
+  for (const int ranks : {2, 3, 5, 8, 13}) {
+    EXPECT_NEAR(of("ring", Collective::all_reduce, ranks), 1 + 2 * (ranks - 1), 0.1) << ranks;
+    EXPECT_NEAR(of("one_shot", Collective::all_reduce, ranks), 2, 0.1) << ranks;
+    EXPECT_NEAR(of("two_shot", Collective::all_reduce, ranks), 3, 0.1) << ranks;
+    EXPECT_NEAR(of("circulant", Collective::all_gather, ranks), 1 + log2_up(ranks), 0.1) << ranks;
+    // A root that has sent to one sends to the next without waiting: the depth counts, not the steps.
+    if (std::has_single_bit(static_cast<unsigned>(ranks))) {
+      EXPECT_NEAR(of("binomial", Collective::broadcast, ranks), 1 + log2_up(ranks), 0.1) << ranks;
+    }
+  }
+  EXPECT_NEAR(us("one_shot", {.ranks = 5}, Reach::line, 64, hops), 1, 0.1) << "the line is the entry";
+  EXPECT_NEAR(us("two_shot", {.ranks = 5}, Reach::window, 64, hops), 2, 0.1)
+      << "fused to one pass, then the last flags";
+}
+
+TEST(Cost, OfBytesAloneIsWhatARankMoves) {
+  Machine bytes = idle();
+  bytes.far_write.gbps.fill(1e-3);  // a byte in a µs
+  constexpr double group = 16 * 9 * 5 * 4 * 64;
+  for (const int ranks : {2, 3, 4, 5, 8}) {
+    const Shape shape{.ranks = ranks};
+    const double share = group * (ranks - 1) / ranks;
+    EXPECT_NEAR(us("ring", shape, Reach::fifo, group, bytes), 2 * share, 0.01 * share) << ranks;
+    EXPECT_NEAR(us("two_shot", shape, Reach::fifo, group, bytes), 2 * share, 0.01 * share) << ranks;
+    EXPECT_NEAR(us("one_shot", shape, Reach::fifo, group, bytes), group * (ranks - 1), 0.01 * group) << ranks;
+  }
+}
+
+// Twice as many tiles take twice as long once the pipeline is full, walked through or not.
+TEST(Cost, OfManyTilesGrowsWithThem) {
+  for (const char* const name : {"ring", "two_shot", "double_tree/8", "recursive_doubling"}) {
+    const double once = us(name, {.ranks = 6}, Reach::fifo, 256 << 20, Machine{});
+    const double twice = us(name, {.ranks = 6}, Reach::fifo, 512 << 20, Machine{});
+    EXPECT_NEAR(twice / once, 2, 0.05) << name;
+  }
+}
+
+TEST(Cost, OfRanksOnOneCoreIsAllTheirWork) {
+  Machine bytes = idle();
+  bytes.far_write.gbps.fill(1e-3);
+  const double apart = us("ring", {.ranks = 4}, Reach::fifo, 1 << 16, bytes, {.cores = 4});
+  EXPECT_NEAR(us("ring", {.ranks = 4}, Reach::fifo, 1 << 16, bytes, {.cores = 2}), 2 * apart, 0.05 * apart);
+  EXPECT_NEAR(us("ring", {.ranks = 4}, Reach::fifo, 1 << 16, bytes, {.cores = 1}), 4 * apart, 0.05 * apart);
+}
+
+TEST(Cost, IsFiniteForEveryAlgorithmAndGrowsWithTheCall) {
+  for (const int ranks : {2, 5, 8})
+    testing::for_every_algorithm(ranks, [](const Algorithm& algorithm, const Shape& shape) {
+      if (shape.root != 0) return;
+      for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo}) {
+        if (!serves(algorithm, shape, reach)) continue;
+        const double small = us(algorithm.name, shape, reach, 64, Machine{}, {.cores = 4});
+        const double large = us(algorithm.name, shape, reach, 1 << 20, Machine{}, {.cores = 4});
+        EXPECT_GT(small, 0) << testing::text(algorithm, shape);
+        EXPECT_TRUE(std::isfinite(large)) << testing::text(algorithm, shape);
+        if (shape.collective != Collective::barrier) {
+          EXPECT_GT(large, 2 * small) << testing::text(algorithm, shape);
+        }
+      }
+    });
+}
+
+TEST(Machine, TravelsAsNumbersAndIsCheckedOnArrival) {
+  Machine machine;
+  machine.hop_us = 0.25;
+  machine.far_write.gbps[4] = 3;
+  const auto numbers = machine.numbers();
+  const auto back = Machine::of(numbers);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(*back, machine);
+  for (const double bad : {0.0, -1.0, 1e9, std::nan(""), std::numeric_limits<double>::infinity()})
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      auto damaged = numbers;
+      damaged[i] = bad;
+      EXPECT_FALSE(Machine::of(damaged)) << i << ": " << bad;
+    }
+  EXPECT_FALSE(Machine::of(std::span(numbers).first(numbers.size() - 1)));
+}
+
+TEST(Envelope, HoldsTheFastestAtEverySizeItWasMadeFor) {
+  for (const int ranks : {2, 3, 4})
+    for (const Collective collective : {Collective::all_reduce, Collective::broadcast, Collective::all_to_all})
+      for (const Reach reach : {Reach::window, Reach::pull, Reach::fifo}) {
+        const Shape shape{.collective = collective, .ranks = ranks};
+        const auto all = candidates(shape, reach, "");
+        ASSERT_FALSE(all.empty());
+        const Envelope envelope(shape, reach, all, Machine{}, {.cores = 8});
+        for (std::size_t bytes = 16; bytes <= 1 << 26; bytes <<= 2) {
+          const auto predicted = predictions(shape, reach, bytes, all, Machine{}, {.cores = 8});
+          const auto mine = std::ranges::find(predicted, &envelope.at(bytes), &Prediction::algorithm);
+          ASSERT_NE(mine, predicted.end());
+          // Each later one in a chain of near ties may be a hundredth faster than the one before.
+          EXPECT_LE(mine->us, 1.02 * predicted[0].us)
+              << name(collective) << " of " << ranks << " ranks over " << name(reach) << ", " << bytes << " bytes";
+          EXPECT_EQ(&envelope.at(bytes + bytes / 2), &envelope.at(bytes));
+        }
+      }
+}
+
+TEST(Envelopes, AlwaysGiveWhatServes) {
+  Envelopes envelopes;
+  for (const int ranks : {1, 2, 5, 17, 40})
+    for (const Shape& shape : testing::shapes(ranks))
+      for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo})
+        for (const std::string_view forced : {"", "ring", "^one_shot,two_shot", "no such thing"}) {
+          const auto envelope = envelopes.of(shape, reach, forced, Machine{}, {.cores = 2});
+          for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{1} << 16, SIZE_MAX})
+            ASSERT_TRUE(serves(envelope->at(bytes), shape, reach)) << testing::text(envelope->at(bytes), shape);
+          EXPECT_EQ(envelope, envelopes.of(shape, reach, forced, Machine{}, {.cores = 2})) << "made once";
+        }
+}
+
+TEST(Envelopes, FollowTheWish) {
+  Envelopes envelopes;
+  const Shape shape{.ranks = 6};
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{1} << 20}) {
+    EXPECT_EQ(envelopes.of(shape, Reach::fifo, "ring", Machine{}, {})->at(bytes).name, "ring");
+    const std::string& left = envelopes.of(shape, Reach::fifo, "ring,circulant", Machine{}, {})->at(bytes).name;
+    EXPECT_TRUE(left == "ring" || left == "circulant") << left;
+    EXPECT_EQ(left, predictions(shape, Reach::fifo, bytes, candidates(shape, Reach::fifo, "ring,circulant"), {}, {})
+                        .front()
+                        .algorithm->name);
+  }
+}
+
+}  // namespace
+}  // namespace tutti
