@@ -1,18 +1,22 @@
 #include "plan/counts.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
+#include <vector>
 
 namespace tutti {
 
 bool direct(const Schedule& schedule) {
   if (schedule.parts() != 1) return false;
-  std::set<std::pair<Rank, Rank>> pairs;
-  return std::ranges::all_of(schedule.transfers(), [&pairs](const Transfer& t) {
+  std::vector<std::pair<Rank, Rank>> pairs;
+  for (const Transfer& t : schedule.transfers()) {
     if (t.src.buffer == Buffer::scratch || t.dst.buffer != Buffer::output) return false;
-    return t.from == t.to || (t.src.buffer == Buffer::input && pairs.emplace(t.from, t.to).second);
-  });
+    if (t.from == t.to) continue;
+    if (t.src.buffer != Buffer::input) return false;
+    pairs.emplace_back(t.from, t.to);
+  }
+  std::ranges::sort(pairs);
+  return std::ranges::adjacent_find(pairs) == pairs.end();
 }
 
 bool keeps_groups(const Schedule& schedule) {

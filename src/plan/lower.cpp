@@ -55,7 +55,6 @@ Lowering::Lowering(const Schedule& schedule, const Jobs& jobs, Rank rank, Reach 
   plan_.root = schedule.root();
   plan_.parts = schedule.parts();
   plan_.scratch_groups = schedule.scratch_groups();
-  plan_.direct = direct(schedule);
 }
 
 Plan Lowering::plan(const Flags& flags) {
@@ -242,9 +241,12 @@ std::vector<Plan> lower(const Schedule& schedule, std::span<const Rank> ranks, R
   assert(jobs.possible());
   std::vector<Flags> of_ranks(ranks.size());
   if (by_flags(reach)) of_ranks = flags(schedule, jobs, ranks);
+  const bool is_direct = direct(schedule);
   std::vector<Plan> plans;
-  for (std::size_t i = 0; i < ranks.size(); ++i)
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
     plans.push_back(Lowering(schedule, jobs, ranks[i], reach).plan(of_ranks[i]));
+    plans.back().direct = is_direct;
+  }
   return plans;
 }
 
