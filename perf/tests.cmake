@@ -13,6 +13,10 @@ foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduc
   perf_test(${collective}_types ${collective} --procs 3 -b 40 -e 40K -d all -o all -r all -f 32 ${quick} --verify)
 endforeach()
 
+foreach(collective all_gather_v reduce_scatter_v all_to_all_v)
+  perf_test(${collective} ${collective} --procs 3 -b 40 -e 1M -f 64 ${quick} --verify)
+endforeach()
+
 # Every type, operator and root over many numbers of ranks, and the sizes people measure.
 set(sweep -n 1 -w 0 -c 1 -T 1500)
 foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduce gather scatter sendrecv)

@@ -2,17 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "comm/arguments.h"
-#include "comm/solo.h"
-
 namespace tutti::api {
-namespace {
 
-Result<void> set_op(Request& request, int op, const CommEntry& entry) {
-  if (op >= 0 && op < tuttiNumOps) {
-    request.op = static_cast<ReduceOp>(op);
-    return {};
-  }
+Result<void> set_user_op(Request& request, int op, const CommEntry& entry) {
   const auto made = entry.user_ops.find(op);
   if (made == entry.user_ops.end())
     return Error{.code = Code::invalid_argument,
@@ -26,19 +18,8 @@ Result<void> set_op(Request& request, int op, const CommEntry& entry) {
   return {};
 }
 
-}  // namespace
-
-Result<void> set_type_and_op(Request& request, int type, std::optional<int> op, const CommEntry& entry) {
-  auto known = data_type(type);
-  if (!known) return std::move(known).error();
-  request.type = *known;
-  return op ? set_op(request, *op, entry) : Result<void>();
-}
-
-Result<void> start(CommEntry& entry, tuttiStream_t stream_handle, const Request& request) {
+Result<void> queue(CommEntry& entry, tuttiStream_t stream_handle, const Request& request) {
   auto& communicator = entry.communicator;
-  if (communicator->failed()) return communicator->failure();
-  if (stream_handle == nullptr && !Group::current().open()) return run_alone(*communicator, request);
   auto stream = use(stream_handle);
   if (!stream) return std::move(stream).error();
   if (Group::current().open()) return Group::current().add(communicator, *stream, request);

@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "comm/api_support.h"
+#include "comm/arguments.h"
+#include "comm/solo.h"
 
 namespace tutti::api {
 
@@ -15,11 +17,30 @@ inline std::byte* bytes(void* pointer) {
   return static_cast<std::byte*>(pointer);
 }
 
-/// Gives the request its type and operator. Errors: invalid_argument.
-Result<void> set_type_and_op(Request& request, int type, std::optional<int> op, const CommEntry& entry);
+/// An operator that was made by a user. Errors: invalid_argument.
+Result<void> set_user_op(Request& request, int op, const CommEntry& entry);
 
-/// Runs the request, queues it, or adds it to the open group. The arguments were checked.
-Result<void> start(CommEntry& entry, tuttiStream_t stream, const Request& request);
+/// Gives the request its type and operator. Errors: invalid_argument.
+inline Result<void> set_type_and_op(Request& request, int type, std::optional<int> op, const CommEntry& entry) {
+  auto known = data_type(type);
+  if (!known) return std::move(known).error();
+  request.type = *known;
+  if (!op) return {};
+  if (*op < 0 || *op >= tuttiNumOps) return set_user_op(request, *op, entry);
+  request.op = static_cast<ReduceOp>(*op);
+  return {};
+}
+
+/// Queues the request on a stream, or adds it to the open group.
+Result<void> queue(CommEntry& entry, tuttiStream_t stream, const Request& request);
+
+/// Runs the request, whose arguments were checked, or queues it.
+inline Result<void> start(CommEntry& entry, tuttiStream_t stream, const Request& request) {
+  auto& communicator = entry.communicator;
+  if (communicator->failed()) return communicator->failure();
+  if (stream == nullptr && !Group::current().open()) return run_alone(*communicator, request);
+  return queue(entry, stream, request);
+}
 
 /// A refusal inside a group holds back the whole group.
 Result<void> or_refuse(Result<void> result);

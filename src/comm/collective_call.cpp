@@ -67,7 +67,8 @@ std::size_t CollectiveCall::bytes_max() const {
 }
 
 std::size_t CollectiveCall::input_bytes() const {
-  if (request_.layout) return request_.layout->input_elements * size_of(request_.type);
+  if (request_.layout) [[unlikely]]
+    return request_.layout->input_elements * size_of(request_.type);
   return groups_in(request_, shape_.ranks, communicator_.rank()) * request_.group_bytes();
 }
 
@@ -341,6 +342,7 @@ Result<void> CollectiveCall::prepare(Reach reach) {
   binding_.sequence = sequence_;
   binding_.split = Split(count_, size_of(request_.type), plan.parts);
   if (layout != nullptr) {
+    binding_.groups_differ = true;
     binding_.input_groups = layout->input;
     binding_.output_groups = layout->output;
   }

@@ -35,8 +35,8 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
     state_[i].pass_done = 0;
   }
 
-  groups_differ_ = !binding.input_groups.empty() || !binding.output_groups.empty();
-  skips_empty_ = groups_differ_ && plan.direct && plan.reach == Reach::fifo;
+  groups_differ_ = binding.groups_differ;
+  skips_empty_ = groups_differ_ && plan.direct;
   average_ = binding.op == ReduceOp::avg && reduces(plan.collective);
   scales_ = binding.op == ReduceOp::pre_mul_sum && reduces(plan.collective);
   if (links.stream_bytes == 0) return;
@@ -99,12 +99,11 @@ Result<bool> Run::advance_lane(int index, std::size_t& budget) {
 /// False: it cannot be finished now.
 Result<bool> Run::act(Lane& lane, LaneState& state, const Action& action, std::size_t& budget) {
   const std::size_t peer = action.peer;
-  if (skips_empty_ && is_empty_message(state, action)) return true;
   switch (action.verb) {
     case Verb::copy:
     case Verb::reduce: return pass(lane, state, action, budget);
-    case Verb::acquire: return acquire(lane, action);
-    case Verb::peek: return peek(lane, action);
+    case Verb::acquire: return acquire(lane, state, action);
+    case Verb::peek: return peek(lane, state, action);
     case Verb::wait_line: return wait_line(lane, action);
     case Verb::wait: return lane.signals[peer].take();
     case Verb::signal:
@@ -112,12 +111,14 @@ Result<bool> Run::act(Lane& lane, LaneState& state, const Action& action, std::s
       links_.doorbells[peer]->ring(*links_.system, links_.fenced);
       return true;
     case Verb::commit: {
+      if (lane.open[peer].filling.data() == nullptr) return true;  // acquire found it empty
       auto sent = lane.senders[peer]->commit(lane.open[peer].filling.size());
       lane.open[peer].filling = {};
       if (!sent) return std::move(sent).error().at_peer(action.peer);
       return true;
     }
     case Verb::release: {
+      if (lane.open[peer].reading.data() == nullptr) return true;
       lane.open[peer].reading = {};
       if (auto freed = lane.receivers[peer]->release(); !freed) return std::move(freed).error().at_peer(action.peer);
       return true;
@@ -132,7 +133,8 @@ Result<bool> Run::act(Lane& lane, LaneState& state, const Action& action, std::s
   return Error{.code = Code::internal, .what = "a verb that is none"};
 }
 
-Result<bool> Run::acquire(Lane& lane, const Action& action) {
+Result<bool> Run::acquire(Lane& lane, const LaneState& state, const Action& action) {
+  if (skips_empty_ && is_empty_message(state, action)) return true;
   auto slot = lane.senders[action.peer]->acquire();
   if (!slot) return std::move(slot).error().at_peer(action.peer);
   if (slot->data() == nullptr) return false;
@@ -145,7 +147,8 @@ Result<bool> Run::acquire(Lane& lane, const Action& action) {
   return true;
 }
 
-Result<bool> Run::peek(Lane& lane, const Action& action) {
+Result<bool> Run::peek(Lane& lane, const LaneState& state, const Action& action) {
+  if (skips_empty_ && is_empty_message(state, action)) return true;
   auto message = lane.receivers[action.peer]->peek();
   if (!message) return std::move(message).error().at_peer(action.peer);
   if (message->data() == nullptr) return false;

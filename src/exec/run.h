@@ -80,8 +80,8 @@ class Run {
 
   Result<bool> advance_lane(int index, std::size_t& budget);
   Result<bool> act(Lane& lane, LaneState& state, const Action& action, std::size_t& budget);
-  Result<bool> acquire(Lane& lane, const Action& action);
-  Result<bool> peek(Lane& lane, const Action& action);
+  Result<bool> acquire(Lane& lane, const LaneState& state, const Action& action);
+  Result<bool> peek(Lane& lane, const LaneState& state, const Action& action);
   Result<bool> wait_line(Lane& lane, const Action& action);
 
   Result<bool> pass(Lane& lane, LaneState& state, const Action& action, std::size_t& budget);

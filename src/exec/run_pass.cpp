@@ -36,7 +36,8 @@ Result<bool> Run::pass(Lane& lane, LaneState& state, const Action& action, std::
 /// Cutting takes divisions, which the smallest calls would feel.
 Range Run::range_of(const Action& action, std::size_t tile) const {
   const Split& split = binding_->split;
-  if (groups_differ_) return split.tile_of_group(elements_of(action), tile);
+  if (groups_differ_) [[unlikely]]
+    return split.tile_of_group(elements_of(action), tile);
   if (plan_->parts == 1 && split.tiles() == 1) return {.begin = 0, .count = split.count()};
   return split.tile_of(static_cast<int>(action.part), tile);
 }
@@ -54,20 +55,10 @@ std::size_t Run::elements_of(const Action& action) const {
   return 0;
 }
 
-/// Of a direct plan: a message holds one block, whose size both ends know.
+/// Acquire or peek, of a direct plan: a message holds one block, whose size both ends know.
 bool Run::is_empty_message(const LaneState& state, const Action& action) const {
-  const auto group = [&action](std::span<const Range> groups) {
-    return groups[groups.size() == 1 ? 0 : std::size_t{action.peer}].count;
-  };
-  std::size_t count = 0;
-  switch (action.verb) {
-    case Verb::acquire:
-    case Verb::commit:
-    case Verb::settle: count = group(binding_->input_groups); break;
-    case Verb::peek:
-    case Verb::release: count = group(binding_->output_groups); break;
-    default: return false;
-  }
+  const auto groups = action.verb == Verb::acquire ? binding_->input_groups : binding_->output_groups;
+  const std::size_t count = groups[groups.size() == 1 ? 0 : std::size_t{action.peer}].count;
   return binding_->split.tile_of_group(count, state.tile).count == 0;
 }
 
@@ -157,7 +148,9 @@ void Run::set_source(Source& source, const Lane& lane, const Place& place, const
 
 std::byte* Run::in_buffer(const Place& place, std::byte* base, const Piece& piece) const {
   const std::size_t group = place.block / static_cast<std::uint32_t>(plan_->parts);
-  const std::size_t begin = groups_differ_ ? begin_of(place) : group * binding_->split.count();
+  std::size_t begin = group * binding_->split.count();
+  if (groups_differ_) [[unlikely]]
+    begin = begin_of(place);
   return base + (begin + piece.at) * binding_->split.element_bytes();
 }
 

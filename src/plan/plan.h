@@ -101,8 +101,9 @@ struct Binding {
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
   Split split;
-  std::span<const Range> input_groups;     ///< a count per rank: own groups, in elements, none larger than the split's
-  std::span<const Range> output_groups;    ///<   count; both empty: all groups have that count
+  bool groups_differ = false;           ///< a count per rank: own groups are these, in elements, none larger than
+  std::span<const Range> input_groups;  ///<   the count of the split; else all groups have that count
+  std::span<const Range> output_groups;
   std::span<const PeerMemory> peers;       ///< by rank; windows and pulls only
   std::span<const std::uint64_t> scalars;  ///< by rank, bits of the type, pre-multiplied sums only; own one always set
   std::uint64_t sequence = 0;              ///< number of the call in its communicator, from 1

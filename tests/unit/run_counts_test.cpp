@@ -129,6 +129,7 @@ struct CountsWorld {
                         .scratch = reinterpret_cast<std::byte*>(scratches.back().data()),
                         .type = DataType::int32,
                         .split = Split(largest, sizeof(std::int32_t), 1),
+                        .groups_differ = true,
                         .input_groups = requests[r].layout->input,
                         .output_groups = requests[r].layout->output,
                         .peers = memory,
