@@ -2,7 +2,7 @@
 if(NOT TARGET tutti_simulator)
   return()
 endif()
-foreach(name models networks patterns)
+foreach(name machines models networks patterns published)
   tutti_test(simulator_${name}_test SOURCES unit/simulator_${name}_test.cpp LIBS tutti_simulator LABELS unit)
 endforeach()
 set_tests_properties(simulator_networks_test PROPERTIES ENVIRONMENT GTEST_FILTER=-*Nightly*)

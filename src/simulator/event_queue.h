@@ -10,16 +10,25 @@
 namespace tutti::simulator {
 
 /// Events of equal times come out in the order in which they went in, so that a simulation is the same every time.
-/// A heap of four children a node: half the levels of a binary one, and children are in one or two cache lines.
+///
+/// Ranks that do alike make events in the order of their times: those wait in line, which costs nothing. What comes in
+/// before the last in line goes to a heap, of four children a node: half the levels of a binary one, and children are
+/// next to each other.
 template <class T>
 class EventQueue {
  public:
-  bool empty() const { return heap_.empty(); }
-  double next() const { return heap_.front().time; }  ///< requires !empty(), as do top and pop
-  const T& top() const { return heap_.front().value; }
+  bool empty() const { return first_ == line_.size() && heap_.empty(); }
+  // These require !empty().
+  double next() const { return from_line() ? line_[first_].time : heap_.front().time; }
+  const T& top() const { return from_line() ? line_[first_].value : heap_.front().value; }
 
   void push(double time, T value) {
     const Event event{time, pushed_++, std::move(value)};
+    if (first_ == line_.size() || line_.back().time <= time) {
+      make_room();
+      line_.push_back(event);
+      return;
+    }
     std::size_t at = heap_.size();
     heap_.push_back(event);
     for (; at > 0 && before(event, heap_[parent(at)]); at = parent(at)) heap_[at] = heap_[parent(at)];
@@ -27,8 +36,9 @@ class EventQueue {
   }
 
   T pop() {
-    T value = std::move(heap_.front().value);
-    const Event last = std::move(heap_.back());
+    if (from_line()) return line_[first_++].value;
+    T value = heap_.front().value;
+    const Event last = heap_.back();
     heap_.pop_back();
     if (!heap_.empty()) sink(last);
     return value;
@@ -44,6 +54,14 @@ class EventQueue {
   static bool before(const Event& a, const Event& b) {
     return a.time < b.time || (a.time == b.time && a.number < b.number);
   }
+  bool from_line() const { return first_ < line_.size() && (heap_.empty() || before(line_[first_], heap_.front())); }
+
+  /// Forgets those that have left once they are half of the line.
+  void make_room() {
+    if (first_ < 1024 || 2 * first_ < line_.size()) return;
+    line_.erase(line_.begin(), line_.begin() + static_cast<std::ptrdiff_t>(first_));
+    first_ = 0;
+  }
 
   void sink(const Event& event) {
     std::size_t at = 0;
@@ -58,6 +76,8 @@ class EventQueue {
     heap_[at] = event;
   }
 
+  std::vector<Event> line_;  // [first_, end): in the order of their times
+  std::size_t first_ = 0;
   std::vector<Event> heap_;
   std::uint64_t pushed_ = 0;
 };

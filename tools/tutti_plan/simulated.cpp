@@ -19,7 +19,10 @@ namespace {
 using namespace simulator;
 
 constexpr int ranks_usual = 4;
-constexpr int chunks_in_switch = 64;
+/// Of an all-reduce by switches: of a mebibyte or more.
+int chunks_in_switch(double bytes) {
+  return static_cast<int>(std::clamp(bytes / (1 << 20), 1.0, 256.0));
+}
 
 Error invalid(std::string what) {
   return {.code = Code::invalid_argument, .what = std::move(what)};
@@ -79,7 +82,7 @@ std::function<std::unique_ptr<MessageSource>(double)> of_machine(const std::stri
     };
   if (name == "in_switch" || name == "nvls")
     return [machine = *network.machine, by_owner = name == "nvls"](double bytes) {
-      const InSwitch how{.chunks = chunks_in_switch, .by_owner = by_owner, .wire_bytes = machine.in_switch};
+      const InSwitch how{.chunks = chunks_in_switch(bytes), .by_owner = by_owner, .wire_bytes = machine.in_switch};
       return in_switch_pattern(*machine.tree, how, bytes);
     };
   return {};
