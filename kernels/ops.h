@@ -151,13 +151,20 @@ TUTTI_HOST_DEVICE bool is_negative(double value) {
   return bits >> 63 != 0;
 }
 
+TUTTI_HOST_DEVICE bool is_nan(float value) {
+  return value != value;  // NOLINT(misc-redundant-expression)
+}
+TUTTI_HOST_DEVICE bool is_nan(double value) {
+  return value != value;  // NOLINT(misc-redundant-expression)
+}
+
 /// NaN wins; −0 < +0.
 struct Max {
   template <class A>
   TUTTI_HOST_DEVICE A operator()(A a, A b) const {
     if constexpr (std::is_floating_point_v<A>) {
-      if (a != a) return a;
-      if (b != b) return b;
+      if (is_nan(a)) return a;
+      if (is_nan(b)) return b;
       if (a == b) return is_negative(a) ? b : a;
     }
     return a < b ? b : a;
@@ -168,8 +175,8 @@ struct Min {
   template <class A>
   TUTTI_HOST_DEVICE A operator()(A a, A b) const {
     if constexpr (std::is_floating_point_v<A>) {
-      if (a != a) return a;
-      if (b != b) return b;
+      if (is_nan(a)) return a;
+      if (is_nan(b)) return b;
       if (a == b) return is_negative(a) ? a : b;
     }
     return b < a ? b : a;

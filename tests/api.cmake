@@ -1,9 +1,10 @@
 # Through the public C API: threads, processes, faults.
 add_library(tutti_test_support STATIC
-  support/board.cpp support/buffer.cpp support/call.cpp support/covering_array.cpp support/elements.cpp
+  support/board.cpp support/buffer.cpp support/call.cpp support/counts_call.cpp support/covering_array.cpp support/elements.cpp
   support/launch_ranks.cpp support/property_space.cpp support/reference_reduce.cpp)
 target_include_directories(tutti_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(tutti_test_support PUBLIC tutti_flags tutti tutti_algorithms fmt::fmt GTest::gtest)
+set_target_properties(tutti_test_support PROPERTIES IS_TEST ON)
 
 # multiprocess/NAME_test.cpp becomes api_NAME_test: modules have tests of their own for some of these words.
 function(tutti_api_test NAME)
@@ -13,7 +14,7 @@ endfunction()
 tutti_api_test(properties TIMEOUT 600)
 tutti_api_test(kill TIMEOUT 600)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
-foreach(test abort arguments deterministic environment group lifecycle mismatch point_to_point split start stop stream)
+foreach(test abort arguments counts counts_errors deterministic environment group lifecycle mismatch point_to_point split start stop stream)
   tutti_api_test(${test})
 endforeach()
 
@@ -24,14 +25,23 @@ target_compile_definitions(api_environment_test PRIVATE TUTTI_TEST_ENV_RANK="$<T
 add_dependencies(api_environment_test env_rank)
 
 # What ThreadSanitizer looks at: ranks as threads, and all ranks in one thread.
-foreach(test abort group lifecycle point_to_point split start stream)
+foreach(test abort counts group lifecycle point_to_point split start stream)
   add_test(NAME api_${test}_threads COMMAND api_${test}_test --gtest_filter=*threads*:*one_thread*)
-  set_tests_properties(api_${test}_threads PROPERTIES LABELS threads TIMEOUT 600)
 endforeach()
+add_test(NAME api_mismatch_threads COMMAND api_mismatch_test --gtest_filter=*/threads3*)
+add_test(NAME api_properties_threads COMMAND api_properties_test --gtest_filter=*/threads_2_*:*/threads_3_*:*/threads_4_*)
+foreach(test abort group lifecycle mismatch point_to_point properties split start stream)
+  set_tests_properties(api_${test}_threads PROPERTIES LABELS threads TIMEOUT 900 ENVIRONMENT TUTTI_TEST_CYCLES=20)
+endforeach()
+
+if(TUTTI_SANITIZE)
+  return()
+endif()
 
 # Minutes to hours; the slow label runs a fraction of the full product in four entries, see docs/testing.md.
 add_executable(api_full_product_test multiprocess/full_product_test.cpp)
 target_link_libraries(api_full_product_test PRIVATE tutti_test_support GTest::gtest_main)
+tutti_precompiled(api_full_product_test)
 foreach(shard 0 1 2 3)
   add_test(NAME api_full_product_${shard} COMMAND api_full_product_test)
   set_tests_properties(api_full_product_${shard} PROPERTIES LABELS slow TIMEOUT 7200
@@ -40,6 +50,7 @@ endforeach()
 
 add_executable(api_huge_test multiprocess/huge_test.cpp)
 target_link_libraries(api_huge_test PRIVATE tutti_test_support GTest::gtest_main)
+tutti_precompiled(api_huge_test)
 add_test(NAME api_huge COMMAND api_huge_test)
 set_tests_properties(api_huge PROPERTIES LABELS slow TIMEOUT 7200)
 

@@ -1,5 +1,8 @@
 tutti_test(handles_test SOURCES unit/handles_test.cpp LIBS tutti_comm LABELS unit)
 tutti_test(launch_env_test SOURCES unit/launch_env_test.cpp LIBS tutti_comm LABELS unit)
 tutti_test(arguments_test SOURCES unit/arguments_test.cpp LIBS tutti_comm LABELS unit)
+tutti_test(layout_test SOURCES unit/layout_test.cpp LIBS tutti_comm LABELS unit)
+tutti_test(scatter_gather_test SOURCES unit/scatter_gather_test.cpp LIBS tutti_comm LABELS unit)
+tutti_test(run_counts_test SOURCES unit/run_counts_test.cpp LIBS tutti_comm LABELS unit)
 tutti_test(mismatch_test SOURCES unit/mismatch_test.cpp LIBS tutti_comm LABELS unit)
 tutti_test(sim_communicator_test SOURCES simulated/communicator_test.cpp support/sim_system.cpp LIBS tutti_comm LABELS simulated)

@@ -198,6 +198,68 @@ TUTTI_API tuttiResult_t tuttiGather(const void* sendbuff, void* recvbuff, size_t
  * root*recvcount. */
 TUTTI_API tuttiResult_t tuttiScatter(const void* sendbuff, void* recvbuff, size_t recvcount, tuttiDataType_t type,
                                      int root, tuttiComm_t comm, tuttiStream_t stream);
+/* ---- Collectives with a count per rank ----
+ *
+ * Counts and displacements are arrays of one size_t per rank, in elements; displacements are from the start of the
+ * buffer, and NULL means that the blocks lie one after another in the order of ranks. The arrays are read before the
+ * call returns, also on a stream. A block of no elements has no place: its displacement is ignored, and a buffer
+ * without elements may be NULL. Blocks of a receive buffer must not overlap; blocks that are only read may. Nothing
+ * between the blocks is read or written.
+ *
+ * The two ends of each exchange must name the same number of elements. If any do not, all ranks get invalidUsage, which
+ * names who sends and who wants how many, and nothing is written. Displacements are each rank's own affair.
+ * Errors: invalidArgument for all else. */
+
+/* Block r of every recvbuff, recvcounts[r] elements at rdispls[r], = the sendbuff of rank r. On all ranks sendcount ==
+ * recvcounts[rank], and all pass the same recvcounts. In place: sendbuff == recvbuff + rdispls[rank]. */
+TUTTI_API tuttiResult_t tuttiAllGatherV(const void* sendbuff, size_t sendcount, void* recvbuff,
+                                        const size_t* recvcounts, const size_t* rdispls, tuttiDataType_t type,
+                                        tuttiComm_t comm, tuttiStream_t stream);
+/* recvbuff = the reduction over all ranks of block `rank`, sendcounts[rank] elements at sdispls[rank] of sendbuff. On
+ * all ranks recvcount == sendcounts[rank], and all pass the same sendcounts. In place: recvbuff == sendbuff +
+ * sdispls[rank]; the other blocks are kept. */
+TUTTI_API tuttiResult_t tuttiReduceScatterV(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
+                                            void* recvbuff, size_t recvcount, tuttiDataType_t type, tuttiRedOp_t op,
+                                            tuttiComm_t comm, tuttiStream_t stream);
+/* Block r of recvbuff, recvcounts[r] elements at rdispls[r], = block `rank` of rank r's sendbuff, of sendcounts[rank]
+ * there. In place: sendbuff == recvbuff, with the same counts and displacements for both (costs a copy of the buffer).
+ */
+TUTTI_API tuttiResult_t tuttiAllToAllV(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
+                                       void* recvbuff, const size_t* recvcounts, const size_t* rdispls,
+                                       tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream);
+/* Block r of root's recvbuff, recvcounts[r] elements at rdispls[r], = the sendbuff of rank r, of sendcount there.
+ * recvbuff, recvcounts and rdispls are ignored on other ranks. In place on root: sendbuff == recvbuff + rdispls[root].
+ */
+TUTTI_API tuttiResult_t tuttiGatherV(const void* sendbuff, size_t sendcount, void* recvbuff, const size_t* recvcounts,
+                                     const size_t* rdispls, tuttiDataType_t type, int root, tuttiComm_t comm,
+                                     tuttiStream_t stream);
+/* recvbuff, recvcount elements, = block `rank` of root's sendbuff, of sendcounts[rank] at sdispls[rank] there.
+ * sendbuff, sendcounts and sdispls are ignored on other ranks. In place on root: recvbuff == sendbuff + sdispls[root].
+ */
+TUTTI_API tuttiResult_t tuttiScatterV(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
+                                      void* recvbuff, size_t recvcount, tuttiDataType_t type, int root,
+                                      tuttiComm_t comm, tuttiStream_t stream);
+
+/* The collective that broadcast, scatter, gather, all-gather and all-to-all are cases of. Every rank of comm calls it
+ * with the same lists of distinct ranks. Each source has totalcount elements in its sendbuff. Destination j of the list
+ * receives from every source the unitcount elements from (j * unitcount) mod totalcount on, and puts those of source k
+ * of the list at k * unitcount of its recvbuff (nsources*unitcount). Buffers of ranks that are not in a list are
+ * ignored. unitcount must divide totalcount.
+ *
+ *   one source, unitcount == totalcount                   a broadcast to the destinations
+ *   one source, unitcount * ndestinations == totalcount   a scatter
+ *   one destination                                       a gather
+ *   unitcount == totalcount                               an all-gather
+ *   unitcount * ndestinations == totalcount               an all-to-all
+ *
+ * Lists of all ranks in order, or of all ranks and one root, run as that collective, and may be in place as it may;
+ * otherwise the buffers must not overlap. Errors: invalidArgument (a list that is empty, NULL or names a rank twice or
+ * one that is none; unitcount); invalidUsage (ranks disagree). */
+TUTTI_API tuttiResult_t tuttiScatterGather(const void* sendbuff, void* recvbuff, const int* sources, int nsources,
+                                           const int* destinations, int ndestinations, size_t unitcount,
+                                           size_t totalcount, tuttiDataType_t type, tuttiComm_t comm,
+                                           tuttiStream_t stream);
+
 /* No rank returns (or completes, on a stream) before all have entered. */
 TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
 

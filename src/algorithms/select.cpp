@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "algorithms/setting.h"
+#include "plan/counts.h"
 
 namespace tutti {
 namespace {
@@ -55,18 +56,46 @@ const Family& fastest(const Shape& shape, Reach reach, std::size_t bytes) {
   return algorithm::one_shot;
 }
 
+bool serves_counts(const Algorithm& algorithm, const Shape& shape, Reach reach) {
+  if (!serves(algorithm, shape, reach)) return false;
+  const Schedule schedule = algorithm.build(shape);
+  return direct(schedule) || (reach == Reach::fifo && keeps_groups(schedule));
+}
+
+/// Without a message for who gets nothing; but slots to all others are too much for many ranks.
+const Family& fastest_for_counts(const Shape& shape, Reach reach, std::size_t bytes) {
+  if (shape.ranks == 1) return algorithm::local;
+  const bool all_pairs = shape.ranks <= pairs_max;
+  if (reach == Reach::fifo && shape.collective == Collective::all_gather && !all_pairs) return algorithm::ring;
+  if (reach == Reach::fifo && shape.collective == Collective::all_to_all && !(all_pairs && bytes <= 32 * kib))
+    return algorithm::pairwise;
+  return algorithm::one_shot;
+}
+
+/// The best one, or the first that serves where it is not wanted.
+template <class Serves>
+const Algorithm* wanted(const Algorithm& best, Collective collective, std::string_view forced, const Serves& serves) {
+  if (forced.empty()) return &best;
+  const Wish wish(forced, collective);
+  if (wish.allows(best)) return &best;
+  for (const Algorithm& other : algorithms())
+    if (wish.allows(other) && serves(other)) return &other;
+  return &best;
+}
+
 }  // namespace
 
 const Algorithm* select(const Shape& shape, Reach reach, std::size_t bytes, std::string_view forced) {
   const Algorithm& best = member(fastest(shape, reach, bytes));
   assert(serves(best, shape, reach));
-  if (forced.empty()) return &best;
+  return wanted(best, shape.collective, forced, [&](const Algorithm& other) { return serves(other, shape, reach); });
+}
 
-  const Wish wish(forced, shape.collective);
-  if (wish.allows(best)) return &best;
-  for (const Algorithm& other : algorithms())
-    if (serves(other, shape, reach) && wish.allows(other)) return &other;
-  return &best;
+const Algorithm* select_for_counts(const Shape& shape, Reach reach, std::size_t bytes, std::string_view forced) {
+  const Algorithm& best = member(fastest_for_counts(shape, reach, bytes));
+  assert(serves(best, shape, reach));
+  return wanted(best, shape.collective, forced,
+                [&](const Algorithm& other) { return serves_counts(other, shape, reach); });
 }
 
 }  // namespace tutti

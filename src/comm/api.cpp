@@ -1,65 +1,15 @@
 // The C functions that move data: check, convert, call, translate the error.
-#include <fmt/format.h>
-
-#include "comm/api_support.h"
+#include "comm/api_submit.h"
 #include "comm/arguments.h"
-#include "comm/solo.h"
 
 namespace tutti::api {
 namespace {
 
-const std::byte* bytes(const void* pointer) {
-  return static_cast<const std::byte*>(pointer);
-}
-std::byte* bytes(void* pointer) {
-  return static_cast<std::byte*>(pointer);
-}
-
-Result<void> set_op(Request& request, int op, const CommEntry& entry) {
-  if (op >= 0 && op < tuttiNumOps) {
-    request.op = static_cast<ReduceOp>(op);
-    return {};
-  }
-  const auto made = entry.user_ops.find(op);
-  if (made == entry.user_ops.end())
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("op {} is not a tuttiRedOp_t of this communicator", op)};
-  if (made->second.type != request.type)
-    return Error{
-        .code = Code::invalid_argument,
-        .what = fmt::format("op {} was made for {}, the call is {}", op, name(made->second.type), name(request.type))};
-  request.op = ReduceOp::pre_mul_sum;
-  request.scalar = made->second.scalar;
-  return {};
-}
-
-Result<void> submit(CommEntry& entry, tuttiStream_t stream_handle, Request& request, int type, std::optional<int> op) {
-  auto known = data_type(type);
-  if (!known) return std::move(known).error();
-  request.type = *known;
-  if (op)
-    if (auto set = set_op(request, *op, entry); !set) return set;
-  auto& communicator = entry.communicator;
-  if (auto checked = check_arguments(request, communicator->rank(), communicator->ranks()); !checked) return checked;
-  if (communicator->failed()) return communicator->failure();
-
-  if (stream_handle == nullptr && !Group::current().open()) return run_alone(*communicator, request);
-  auto stream = use(stream_handle);
-  if (!stream) return std::move(stream).error();
-  if (Group::current().open()) return Group::current().add(communicator, *stream, request);
-  auto batch = std::make_unique<Batch>(communicator);
-  batch->add(request);
-  batch->enqueue();
-  Submission submission;
-  submission.operations.push_back(std::move(batch));
-  (*stream)->push(std::move(submission));
-  return {};
-}
-
-/// A refusal inside a group holds back the whole group.
-Result<void> or_refuse(Result<void> result) {
-  if (!result && Group::current().open()) Group::current().refuse(result.error());
-  return result;
+Result<void> submit(CommEntry& entry, tuttiStream_t stream, Request& request, int type, std::optional<int> op) {
+  if (auto set = set_type_and_op(request, type, op, entry); !set) return set;
+  const auto& communicator = *entry.communicator;
+  if (auto checked = check_arguments(request, communicator.rank(), communicator.ranks()); !checked) return checked;
+  return start(entry, stream, request);
 }
 
 tuttiResult_t collective(tuttiComm_t comm, tuttiStream_t stream, Request request, int type,

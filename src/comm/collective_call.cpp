@@ -15,6 +15,8 @@ namespace {
 
 // Measured with two, four and eight ranks on two cores, see docs/performance.md.
 
+static_assert(sizeof(Share) == RankArea::share_bytes);
+
 /// Calls of no larger buffers, or with inputs of a cache line, travel in call lines; above, using buffers in place is
 /// faster where they are mapped.
 constexpr std::size_t small_bytes_max = 2 * 1024;
@@ -64,7 +66,18 @@ std::size_t CollectiveCall::bytes_max() const {
   return std::max(input_bytes_max_, groups_out(request_, communicator_.ranks(), root) * request_.group_bytes());
 }
 
+std::size_t CollectiveCall::input_bytes() const {
+  if (request_.layout) return request_.layout->input_elements * size_of(request_.type);
+  return groups_in(request_, shape_.ranks, communicator_.rank()) * request_.group_bytes();
+}
+
+std::size_t CollectiveCall::output_bytes() const {
+  if (request_.layout) return request_.layout->output_elements * size_of(request_.type);
+  return groups_out(request_, shape_.ranks, communicator_.rank()) * request_.group_bytes();
+}
+
 bool CollectiveCall::fits_lines() const {
+  if (request_.layout) return false;
   if (request_.collective == Collective::barrier || request_.count == 0) return true;
   return !communicator_.forced_reach() && (bytes_max() <= small_bytes_max || input_bytes_max_ <= limits::line_bytes);
 }
@@ -100,7 +113,8 @@ Result<Progress> CollectiveCall::enter() {
   if (sequence_ == 0) {
     sequence_ = communicator_.next_sequence();
     shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
-    input_bytes_max_ = input_bytes_max();
+    count_ = request_.count;
+    input_bytes_max_ = request_.layout ? 0 : input_bytes_max();
     small_ = fits_lines();
     gathers_ = !small_ || compares_first();
     if (auto staged = stage_input(); !staged) return std::move(staged).error();
@@ -123,33 +137,41 @@ Result<Progress> CollectiveCall::enter() {
 }
 
 void CollectiveCall::write_line(CallLine& line) {
-  const int in = groups_in(request_, shape_.ranks, communicator_.rank());
-  const int out = groups_out(request_, shape_.ranks, communicator_.rank());
-  const std::size_t in_bytes = in * request_.group_bytes();
+  const std::size_t in_bytes = input_bytes();
   line.signature = request_.signature();
   line.scalar = request_.scalar;
   const auto carry = [&] { write_payload(communicator_.lines().payload(line, in_bytes), in_bytes); };
   if (small_) return in_bytes > 0 ? carry() : void();
+  if (request_.layout) write_counts(line);
 
   const auto& segments = communicator_.process().segments;
-  const auto locate = [&](const std::byte* at, int groups) -> BufferLine {
+  const auto locate = [&](const std::byte* at, std::size_t bytes) -> BufferLine {
     BufferLine buffer{.address = reinterpret_cast<std::uint64_t>(at)};
-    if (groups == 0) return buffer;
-    if (const auto spot = segments.find(at, groups * request_.group_bytes())) {
+    if (bytes == 0) {
+      buffer.segment = BufferLine::nothing;
+    } else if (const auto spot = segments.find(at, bytes)) {
       buffer.segment = spot->name.id;
       buffer.generation = spot->name.generation;
       buffer.offset = spot->offset;
     }
     return buffer;
   };
-  line.input = locate(input_, in);
-  line.output = locate(request_.output, out);
+  line.input = locate(input_, in_bytes);
+  line.output = locate(request_.output, output_bytes());
   line.retired = segments.retired();
-  const bool mapped = (in == 0 || line.input.segment != 0) && (out == 0 || line.output.segment != 0);
+  const bool mapped = line.input.segment != 0 && line.output.segment != 0;
   line.carries = !mapped && may_carry() ? 1 : 0;
   if (line.carries == 0 || in_bytes == 0) return;
   carry();
   assert(communicator_.lines().payload(line, in_bytes) == reinterpret_cast<std::byte*>(&line + 1));
+}
+
+/// Each rank's share by itself, so that a reader needs no more than its own.
+void CollectiveCall::write_counts(CallLine& line) {
+  std::memcpy(line.small, &request_.layout->line, sizeof(CountsLine));
+  const Rank rank = communicator_.rank();
+  auto* const shares = reinterpret_cast<Share*>(communicator_.members().area->area.shares(sequence_));
+  for (Rank peer = 0; peer < shape_.ranks; ++peer) shares[peer] = share_with(request_, *request_.layout, rank, peer);
 }
 
 /// What peers read must be scaled already: they do not know which of their sources is a raw contribution.
@@ -169,9 +191,9 @@ void CollectiveCall::write_payload(std::byte* to, std::size_t bytes) const {
 /// An all-to-all in place reads from a copy: no order of exchanges works on one buffer for every plan.
 Result<void> CollectiveCall::stage_input() {
   input_ = request_.input;
-  if (request_.collective != Collective::all_to_all || request_.input != request_.output || request_.count == 0)
+  if (request_.collective != Collective::all_to_all || request_.input != request_.output || input_bytes() == 0)
     return {};
-  const std::size_t bytes = shape_.ranks * request_.group_bytes();
+  const std::size_t bytes = input_bytes();
   auto copy = communicator_.staging(bytes);
   if (!copy) return std::move(copy).error();
   std::memcpy(*copy, request_.input, bytes);
@@ -189,12 +211,32 @@ Result<Progress> CollectiveCall::gather() {
     if (small_) continue;
     communicator_.drop_if_retired(rank, (*line)->retired);
     all_carry_ = all_carry_ && (*line)->carries != 0;
-    if (groups_in(request_, shape_.ranks, rank) > 0 && (*line)->input.segment == 0) all_input_mapped_ = false;
-    if (groups_out(request_, shape_.ranks, rank) > 0 && (*line)->output.segment == 0) all_output_mapped_ = false;
+    if ((*line)->input.segment == 0) all_input_mapped_ = false;
+    if ((*line)->output.segment == 0) all_output_mapped_ = false;
+    if (request_.layout) {
+      CountsLine counts;
+      std::memcpy(&counts, (*line)->small, sizeof counts);
+      tally_.add(counts);
+    }
   }
+  if (request_.layout)
+    if (auto agree = compare_counts(); !agree) return std::move(agree).error();
   if (auto ready = prepare(small_ ? Reach::line : choose_reach()); !ready) return std::move(ready).error();
   stage_ = Stage::run;
   return run();
+}
+
+/// From the call lines alone: a mismatch shows on all ranks, before any of them writes.
+Result<void> CollectiveCall::compare_counts() {
+  count_ = tally_.largest();
+  if (!tally_.balanced()) {
+    std::vector<std::span<const Share>> shares_of;
+    for (const Peer& peer : communicator_.members().peers)
+      shares_of.emplace_back(reinterpret_cast<const Share*>(peer.area.shares(sequence_)), shape_.ranks);
+    return counts_mismatch(shares_of, request_);
+  }
+  if (count_ <= PTRDIFF_MAX / size_of(request_.type)) return {};
+  return Error{.code = Code::remote, .what = "a call line names more elements than there is memory"};
 }
 
 /// From the call lines and what was agreed at the start alone, hence alike on all ranks.
@@ -206,7 +248,7 @@ Reach CollectiveCall::choose_reach() const {
   if (all_carry_ && may_carry()) return Reach::line;
   const bool can_pull = communicator_.members().pulls;
   const std::size_t pulled =
-      request_.group_bytes() / (request_.collective == Collective::all_reduce ? shape_.ranks : 1);
+      count_ * size_of(request_.type) / (request_.collective == Collective::all_reduce ? shape_.ranks : 1);
   const bool pays = pulled >= (shape_.ranks == 2 ? pull_bytes_min_pair : pull_bytes_min_many);
   if (can_pull && (forced == Reach::pull || pays)) return Reach::pull;
   return Reach::fifo;
@@ -234,24 +276,51 @@ Result<void> CollectiveCall::map_window(Place place) {
   std::byte*& at = input ? memory.input : memory.output;
   if (at != nullptr) return {};
   const CallLine& call = *communicator_.notes().lines[rank];
-  const BufferLine& line = input ? call.input : call.output;
+  BufferLine line = input ? call.input : call.output;
+  std::size_t bytes = 0;
+  if (request_.layout) {
+    auto block = block_of(rank, line, input, bytes);
+    if (!block) return std::move(block).error();
+    if (bytes == 0) return {};
+    line = *block;
+  } else {
+    const int groups = input ? groups_in(request_, shape_.ranks, rank) : groups_out(request_, shape_.ranks, rank);
+    bytes = groups * request_.group_bytes();
+  }
   const Peer& peer = communicator_.members().peers[rank];
   if (reach_ == Reach::pull && !peer.same_process) {
     at = reinterpret_cast<std::byte*>(line.address);
     memory.pid = peer.pid;
     return {};
   }
-  const int groups = input ? groups_in(request_, shape_.ranks, rank) : groups_out(request_, shape_.ranks, rank);
-  auto window = communicator_.window(rank, line, groups * request_.group_bytes());
+  auto window = communicator_.window(rank, line, bytes);
   if (!window) return std::move(window).error();
   at = *window;
   return {};
 }
 
+/// The one block that this rank touches in a peer's buffer where groups differ, as the peer published it; `bytes` by
+/// this rank's own counts.
+Result<BufferLine> CollectiveCall::block_of(Rank rank, BufferLine line, bool input, std::size_t& bytes) const {
+  const Share own = share_with(request_, *request_.layout, communicator_.rank(), rank);
+  Share theirs;
+  const std::byte* const shares = communicator_.members().peers[rank].area.shares(sequence_);
+  std::memcpy(&theirs, shares + communicator_.rank() * sizeof(Share), sizeof theirs);
+  const Range& block = input ? theirs.sent : theirs.received;
+  const std::size_t count = input ? own.received.count : own.sent.count, element = size_of(request_.type);
+  if (block.count != count || block.begin > PTRDIFF_MAX / element)
+    return Error{.code = Code::remote, .what = "the counts that a rank published make no sense", .peer = rank};
+  bytes = count * element;
+  line.offset += block.begin * element;
+  line.address += block.begin * element;
+  return line;
+}
+
 Result<void> CollectiveCall::prepare(Reach reach) {
   reach_ = reach;
-  const std::size_t bytes = std::max(input_bytes_max_, request_.group_bytes());
-  const Plan& plan = communicator_.plan(shape_, reach, bytes);
+  const std::size_t group_bytes = count_ * size_of(request_.type);
+  const Layout* const layout = request_.layout.get();
+  const Plan& plan = communicator_.plan(shape_, reach, std::max(input_bytes_max_, group_bytes), layout != nullptr);
   if (reach == Reach::window || reach == Reach::pull) {
     auto touch = Touch::begin(communicator_);
     if (!touch) return std::move(touch).error();
@@ -270,11 +339,15 @@ Result<void> CollectiveCall::prepare(Reach reach) {
   binding_.peers = communicator_.notes().memory;
   binding_.scalars = communicator_.notes().scalars;
   binding_.sequence = sequence_;
-  binding_.split = Split(request_.count, size_of(request_.type), plan.parts);
+  binding_.split = Split(count_, size_of(request_.type), plan.parts);
+  if (layout != nullptr) {
+    binding_.input_groups = layout->input;
+    binding_.output_groups = layout->output;
+  }
   const auto& area = communicator_.members().area->area.shape();
   if (reach == Reach::fifo) binding_.split.tile(area.slot_bytes, plan.items_max);
   if (plan.scratch_groups > 0) {
-    auto scratch = communicator_.scratch(plan.scratch_groups * request_.group_bytes());
+    auto scratch = communicator_.scratch(plan.scratch_groups * group_bytes);
     if (!scratch) return std::move(scratch).error();
     binding_.scratch = *scratch;
   }

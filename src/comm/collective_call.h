@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/layout.h"
 #include "comm/operation.h"
 #include "comm/request.h"
 #include "comm/touch.h"
@@ -39,16 +40,21 @@ class CollectiveCall final : public Operation {
   Result<Progress> run();
   std::size_t input_bytes_max() const;
   std::size_t bytes_max() const;
+  std::size_t input_bytes() const;
+  std::size_t output_bytes() const;
   bool fits_lines() const;
   bool may_carry() const;
   bool one_process() const;
   bool compares_first() const;
   void write_line(CallLine& line);
   void write_payload(std::byte* to, std::size_t bytes) const;
+  void write_counts(CallLine& line);
   Result<void> stage_input();
+  Result<void> compare_counts();
   Reach choose_reach() const;
   Result<void> map_windows(const Plan& plan);
   Result<void> map_window(Place place);
+  Result<BufferLine> block_of(Rank rank, BufferLine line, bool input, std::size_t& bytes) const;
   Result<void> prepare(Reach reach);
   Error mismatch(Error error);
 
@@ -58,9 +64,11 @@ class CollectiveCall final : public Operation {
   Reach reach_ = Reach::fifo;
   std::uint64_t sequence_ = 0;
   std::size_t input_bytes_max_ = 0;
-  bool small_ = false;    // inputs travel in call lines whoever the peers are
-  bool gathers_ = false;  // all lines are read before anything else
-  Rank gathered_ = 0;     // lines of ranks below this one are here
+  bool small_ = false;     // inputs travel in call lines whoever the peers are
+  bool gathers_ = false;   // all lines are read before anything else
+  Rank gathered_ = 0;      // lines of ranks below this one are here
+  CountsTally tally_;      // with a count per rank: of those lines
+  std::size_t count_ = 0;  // elements of a group, or of the largest one once all lines are here
   bool all_input_mapped_ = true;
   bool all_output_mapped_ = true;
   bool all_carry_ = true;

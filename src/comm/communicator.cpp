@@ -148,17 +148,22 @@ Links Communicator::links() {
           .stream_bytes = stream_bytes_};
 }
 
-const Algorithm& Communicator::algorithm(const Shape& shape, Reach reach, std::size_t bytes) {
-  auto& known = chosen_[static_cast<int>(shape.collective)][static_cast<int>(reach)][std::bit_width(bytes)];
+const Algorithm& Communicator::algorithm(const Shape& shape, Reach reach, std::size_t bytes, bool counts) {
+  if (counts && !chosen_for_counts_) chosen_for_counts_ = std::make_unique<Chosen>();
+  auto& known = (counts ? *chosen_for_counts_
+                        : chosen_)[static_cast<int>(shape.collective)][static_cast<int>(reach)][std::bit_width(bytes)];
   if (known == nullptr && members_.deterministic && reduces(shape.collective)) known = in_rank_order(shape, reach);
   // All sizes of one power of two are served alike, by what suits the smallest of them.
-  if (known == nullptr) known = select(shape, reach, std::bit_floor(bytes), forced_algorithms_);
+  if (known == nullptr) {
+    const auto choose = counts ? select_for_counts : select;
+    known = choose(shape, reach, std::bit_floor(bytes), forced_algorithms_);
+  }
   assert(known != nullptr);
   return *known;
 }
 
-const Plan& Communicator::plan(const Shape& shape, Reach reach, std::size_t bytes) {
-  const Algorithm& chosen = algorithm(shape, reach, bytes);
+const Plan& Communicator::plan(const Shape& shape, Reach reach, std::size_t bytes, bool counts) {
+  const Algorithm& chosen = algorithm(shape, reach, bytes, counts);
   // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
   used = {.algorithm = chosen.name.c_str(), .transport = name(reach).data()};
   const PlanKey key{&chosen, shape.collective, reach, shape.root};

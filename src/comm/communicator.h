@@ -85,9 +85,10 @@ class Communicator {
   void ring_all();
   Links links();
 
-  /// The plan for a call of `bytes` at most per buffer, made on first use.
-  const Plan& plan(const Shape& shape, Reach reach, std::size_t bytes);
-  const Algorithm& algorithm(const Shape& shape, Reach reach, std::size_t bytes);
+  /// The plan for a call of `bytes` at most per buffer, made on first use. `counts`: its groups differ in size, and the
+  /// largest has so many bytes.
+  const Plan& plan(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
+  const Algorithm& algorithm(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
 
   /// At least `bytes` of private memory for plans that want it; one call at a time.
   Result<std::byte*> scratch(std::size_t bytes);
@@ -162,7 +163,9 @@ class Communicator {
   };
   LruCache<PlanKey, Plan, PlanKeyHash> plans_;
   /// By collective, reach and the size's power of two: what select said.
-  std::array<std::array<std::array<const Algorithm*, 65>, 4>, collective_count> chosen_{};
+  using Chosen = std::array<std::array<std::array<const Algorithm*, 65>, 4>, collective_count>;
+  Chosen chosen_{};
+  std::unique_ptr<Chosen> chosen_for_counts_;  // once there was such a call
 
   Notes notes_;
   std::vector<std::byte> scratch_;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "comm/request.h"
 #include "plan/types.h"
 
 namespace tutti {
@@ -31,9 +32,13 @@ std::string call_text(const Signature& call) {
   if (call.collective >= collective_count || call.type >= data_type_count || call.op >= reduce_op_count)
     return fmt::format("call {} count={} type {} op {}", call.collective, call.count, call.type, call.op);
   const auto collective = static_cast<Collective>(call.collective);
+  const auto type = name(static_cast<DataType>(call.type));
+  const auto form = static_cast<Form>(call.form);
+  if (form == Form::scatter_gather)
+    return fmt::format("ScatterGather unitcount={} {} lists {:08x}", call.count, type, call.root);
   if (collective == Collective::barrier) return "Barrier";
-  std::string text =
-      fmt::format("{} count={} {}", words(name(collective)), call.count, name(static_cast<DataType>(call.type)));
+  std::string text = form == Form::counts ? fmt::format("{}V {}", words(name(collective)), type)
+                                          : fmt::format("{} count={} {}", words(name(collective)), call.count, type);
   if (reduces(collective)) text += fmt::format(" {}", name(static_cast<ReduceOp>(call.op)));
   if (rooted(collective)) text += fmt::format(" root={}", call.root);
   return text;

@@ -3,11 +3,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "plan/types.h"
 #include "transport/call_line.h"
 
 namespace tutti {
+
+struct Layout;
+
+/// How a collective was asked for.
+enum class Form : std::uint8_t {
+  plain,           ///< one count
+  counts,          ///< a count per rank
+  scatter_gather,  ///< tuttiScatterGather, where it is none of the others
+};
 
 struct Request {
   Collective collective = Collective::barrier;
@@ -18,13 +28,17 @@ struct Request {
   ReduceOp op = ReduceOp::sum;
   std::uint64_t scalar = 0;  ///< pre-multiplied sum: bits of the type
   Rank root = 0;
+  std::shared_ptr<const Layout> layout = {};  ///< of all forms but the plain one; then count is only compared
+  Form form = Form::plain;
+  std::uint32_t lists = 0;  ///< scatter_gather: fingerprint of the lists of ranks
 
   std::size_t group_bytes() const { return count * size_of(type); }
   Signature signature() const {
     return {.collective = static_cast<std::uint8_t>(collective),
             .type = static_cast<std::uint8_t>(type),
             .op = static_cast<std::uint8_t>(op),
-            .root = static_cast<std::uint32_t>(root),
+            .form = static_cast<std::uint8_t>(form),
+            .root = form == Form::scatter_gather ? lists : static_cast<std::uint32_t>(root),
             .count = count};
   }
 };

@@ -35,9 +35,21 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
     state_[i].pass_done = 0;
   }
 
+  groups_differ_ = !binding.input_groups.empty() || !binding.output_groups.empty();
+  skips_empty_ = groups_differ_ && plan.direct && plan.reach == Reach::fifo;
   average_ = binding.op == ReduceOp::avg && reduces(plan.collective);
   scales_ = binding.op == ReduceOp::pre_mul_sum && reduces(plan.collective);
   if (links.stream_bytes == 0) return;
+  if (groups_differ_) {
+    const auto elements = [](std::span<const Range> groups) {
+      std::size_t sum = 0;
+      for (const Range& group : groups) sum += group.count;
+      return sum;
+    };
+    const std::size_t most = std::max(elements(binding.input_groups), elements(binding.output_groups));
+    streams_ = most * binding.split.element_bytes() >= links.stream_bytes;
+    return;
+  }
   const int groups = std::max(input_groups(plan.collective, plan.ranks, plan.rank, plan.root),
                               output_groups(plan.collective, plan.ranks, plan.rank, plan.root));
   streams_ = binding.split.group_bytes() * static_cast<std::size_t>(groups) >= links.stream_bytes;
@@ -87,6 +99,7 @@ Result<bool> Run::advance_lane(int index, std::size_t& budget) {
 /// False: it cannot be finished now.
 Result<bool> Run::act(Lane& lane, LaneState& state, const Action& action, std::size_t& budget) {
   const std::size_t peer = action.peer;
+  if (skips_empty_ && is_empty_message(state, action)) return true;
   switch (action.verb) {
     case Verb::copy:
     case Verb::reduce: return pass(lane, state, action, budget);

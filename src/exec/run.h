@@ -89,10 +89,13 @@ class Run {
   Result<void> move_pulled_copy(Lane& lane, const Action& action, const Piece& piece);
   Result<void> pull_sources(Lane& lane, const Action& action, const Piece& piece, std::span<Source> sources);
   Range range_of(const Action& action, std::size_t tile) const;
+  std::size_t elements_of(const Action& action) const;
+  bool is_empty_message(const LaneState& state, const Action& action) const;
   std::size_t piece_elements(const Action& action, std::size_t budget) const;
   const std::byte* source_of(const Lane& lane, const Place& place, const Piece& piece) const;
   std::byte* destination_of(const Lane& lane, const Place& place, const Piece& piece) const;
-  std::byte* in_buffer(std::byte* base, std::uint32_t block, const Piece& piece) const;
+  std::byte* in_buffer(const Place& place, std::byte* base, const Piece& piece) const;
+  std::size_t begin_of(const Place& place) const;
   void set_source(Source& source, const Lane& lane, const Place& place, const Piece& piece) const;
   int pid_of(const Place& place) const;
   bool scales(const Place& place) const { return scales_ && place.leaf != 0; }
@@ -102,7 +105,9 @@ class Run {
   const Binding* binding_;
   Links links_;
   int lanes_ = 1;
-  int first_lane_ = 0;  // where the next advance begins, so that no lane takes all of its megabyte
+  int first_lane_ = 0;          // where the next advance begins, so that no lane takes all of its megabyte
+  bool groups_differ_ = false;  // a count per rank
+  bool skips_empty_ = false;    // and messages that are known to be empty at both ends
   bool average_ = false;
   bool scales_ = false;
   bool streams_ = false;

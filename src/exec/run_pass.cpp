@@ -36,8 +36,39 @@ Result<bool> Run::pass(Lane& lane, LaneState& state, const Action& action, std::
 /// Cutting takes divisions, which the smallest calls would feel.
 Range Run::range_of(const Action& action, std::size_t tile) const {
   const Split& split = binding_->split;
+  if (groups_differ_) return split.tile_of_group(elements_of(action), tile);
   if (plan_->parts == 1 && split.tiles() == 1) return {.begin = 0, .count = split.count()};
   return split.tile_of(static_cast<int>(action.part), tile);
+}
+
+/// The size of the group that a pass belongs to, where groups differ. Each pass of a plan that serves such calls has a
+/// place in an own buffer, or is part of a sum that becomes this rank's one output group.
+std::size_t Run::elements_of(const Action& action) const {
+  for (const auto& places : {plan_->destinations(action), plan_->sources(action)})
+    for (const Place& place : places) {
+      if (place.where == Where::input) return binding_->input_groups[place.block].count;
+      if (place.where == Where::output) return binding_->output_groups[place.block].count;
+      if (place.where == Where::scratch) return binding_->output_groups[0].count;
+    }
+  assert(false && "a plan that does not serve groups of different sizes");
+  return 0;
+}
+
+/// Of a direct plan: a message holds one block, whose size both ends know.
+bool Run::is_empty_message(const LaneState& state, const Action& action) const {
+  const auto group = [&action](std::span<const Range> groups) {
+    return groups[groups.size() == 1 ? 0 : std::size_t{action.peer}].count;
+  };
+  std::size_t count = 0;
+  switch (action.verb) {
+    case Verb::acquire:
+    case Verb::commit:
+    case Verb::settle: count = group(binding_->input_groups); break;
+    case Verb::peek:
+    case Verb::release: count = group(binding_->output_groups); break;
+    default: return false;
+  }
+  return binding_->split.tile_of_group(count, state.tile).count == 0;
 }
 
 /// How much of a pass may be moved at once.
@@ -124,17 +155,28 @@ void Run::set_source(Source& source, const Lane& lane, const Place& place, const
   source.scalar = binding_->scalars[static_cast<std::size_t>(owner)];
 }
 
-std::byte* Run::in_buffer(std::byte* base, std::uint32_t block, const Piece& piece) const {
-  const std::size_t group = block / static_cast<std::uint32_t>(plan_->parts);
-  return base + (group * binding_->split.count() + piece.at) * binding_->split.element_bytes();
+std::byte* Run::in_buffer(const Place& place, std::byte* base, const Piece& piece) const {
+  const std::size_t group = place.block / static_cast<std::uint32_t>(plan_->parts);
+  const std::size_t begin = groups_differ_ ? begin_of(place) : group * binding_->split.count();
+  return base + (begin + piece.at) * binding_->split.element_bytes();
+}
+
+/// Where a group begins, in elements, where groups differ: in a peer's memory there is but one.
+std::size_t Run::begin_of(const Place& place) const {
+  switch (place.where) {
+    case Where::input: return binding_->input_groups[place.block].begin;
+    case Where::output: return binding_->output_groups[place.block].begin;
+    case Where::scratch: return place.block * binding_->split.count();
+    default: return 0;
+  }
 }
 
 const std::byte* Run::source_of(const Lane& lane, const Place& place, const Piece& piece) const {
   const auto readable = [](const std::byte* base) { return const_cast<std::byte*>(base); };
   switch (place.where) {
-    case Where::input: return in_buffer(readable(binding_->input), place.block, piece);
-    case Where::peer_input: return in_buffer(binding_->peers[place.peer].input, place.block, piece);
-    case Where::peer_line: return in_buffer(readable(lane.open[place.peer].line), place.block, piece);
+    case Where::input: return in_buffer(place, readable(binding_->input), piece);
+    case Where::peer_input: return in_buffer(place, binding_->peers[place.peer].input, piece);
+    case Where::peer_line: return in_buffer(place, readable(lane.open[place.peer].line), piece);
     case Where::slot: {
       const auto message = lane.open[place.peer].reading;
       const std::size_t at = place.block * binding_->split.stride() + piece.skipped * binding_->split.element_bytes();
@@ -147,9 +189,9 @@ const std::byte* Run::source_of(const Lane& lane, const Place& place, const Piec
 
 std::byte* Run::destination_of(const Lane& lane, const Place& place, const Piece& piece) const {
   switch (place.where) {
-    case Where::output: return in_buffer(binding_->output, place.block, piece);
-    case Where::scratch: return in_buffer(binding_->scratch, place.block, piece);
-    case Where::peer_output: return in_buffer(binding_->peers[place.peer].output, place.block, piece);
+    case Where::output: return in_buffer(place, binding_->output, piece);
+    case Where::scratch: return in_buffer(place, binding_->scratch, piece);
+    case Where::peer_output: return in_buffer(place, binding_->peers[place.peer].output, piece);
     case Where::slot: {
       const auto message = lane.open[place.peer].filling;
       const std::size_t at = place.block * binding_->split.stride() + piece.skipped * binding_->split.element_bytes();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "plan/counts.h"
 #include "plan/dependencies.h"
 #include "plan/jobs.h"
 
@@ -54,6 +55,7 @@ Lowering::Lowering(const Schedule& schedule, const Jobs& jobs, Rank rank, Reach 
   plan_.root = schedule.root();
   plan_.parts = schedule.parts();
   plan_.scratch_groups = schedule.scratch_groups();
+  plan_.direct = direct(schedule);
 }
 
 Plan Lowering::plan(const Flags& flags) {

@@ -68,4 +68,11 @@ Range Split::tile_of(int part, std::size_t tile) const {
   return {.begin = whole.begin + skipped, .count = std::min(tile_elements_, whole.count - skipped)};
 }
 
+Range Split::tile_of_group(std::size_t count, std::size_t tile) const {
+  assert(parts_ == 1 && count <= count_);
+  if (tile_elements_ == 0) return {.begin = 0, .count = count};
+  const std::size_t skipped = std::min(count, tile * tile_elements_);
+  return {.begin = skipped, .count = std::min(tile_elements_, count - skipped)};
+}
+
 }  // namespace tutti

@@ -29,6 +29,7 @@ struct Plan {
   int parts = 1;
   int scratch_groups = 0;
   int items_max = 0;  ///< blocks in the largest message, of any rank: the tile must be so small that they fit one slot
+  bool direct = false;  ///< see direct() in counts.h
   std::vector<Action> actions;
   std::vector<Place> places;
 
@@ -63,6 +64,9 @@ class Split {
   Range part(int part) const;
   /// Range inside the group of `part`'s share of tile `tile`; may be empty.
   Range tile_of(int part, std::size_t tile) const;
+  /// The same for a group of another size, at most count(), of one part: where groups differ in size, a call is cut as
+  /// its largest one.
+  Range tile_of_group(std::size_t count, std::size_t tile) const;
 
   /// Bytes from one item of a message to the next; item i of a slot begins at i · stride().
   std::size_t stride() const { return stride_; }
@@ -87,7 +91,9 @@ struct PeerMemory {
   int pid = 0;
 };
 
-/// Addresses and sizes of one call. `input` of group g begins at input + g · count · element bytes.
+/// Addresses and sizes of one call. `input` of group g begins at input + g · count · element bytes, or where a call
+/// with a count per rank says. Such a call has plans of one part alone; in a peer's memory it touches one block at
+/// most, which is what `peers` then point to.
 struct Binding {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -95,6 +101,8 @@ struct Binding {
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
   Split split;
+  std::span<const Range> input_groups;     ///< a count per rank: own groups, in elements, none larger than the split's
+  std::span<const Range> output_groups;    ///<   count; both empty: all groups have that count
   std::span<const PeerMemory> peers;       ///< by rank; windows and pulls only
   std::span<const std::uint64_t> scalars;  ///< by rank, bits of the type, pre-multiplied sums only; own one always set
   std::uint64_t sequence = 0;              ///< number of the call in its communicator, from 1

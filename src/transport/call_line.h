@@ -25,7 +25,7 @@ struct Signature {
   std::uint8_t collective = 0;
   std::uint8_t type = 0;
   std::uint8_t op = 0;
-  std::uint8_t reserved = 0;
+  std::uint8_t form = 0;  ///< of the collective: see Form
   std::uint32_t root = 0;
   std::uint64_t count = 0;
   /// As two words: this is compared on the way of every call.
@@ -37,10 +37,19 @@ struct Signature {
 
 /// Where one of the caller's buffers lies. segment 0: not in a segment, `address` is all there is.
 struct BufferLine {
+  static constexpr std::uint32_t nothing = 0xffff'ffff;  ///< in the place of a segment: a buffer without bytes
   std::uint32_t segment = 0;
   std::uint32_t generation = 0;
   std::uint64_t offset = 0;
   std::uint64_t address = 0;
+};
+
+/// What a call with a count per rank says of its counts; in the place of a payload.
+struct CountsLine {
+  std::uint64_t sent =
+      0;  ///< sum of hashes of what this rank sends, each with sender, receiver and number of elements;
+  std::uint64_t received = 0;  ///<   and of what it receives: over all ranks, both sums are the same
+  std::uint64_t largest = 0;   ///< number of elements that it exchanges with one rank
 };
 
 /// The first cache line suffices for the smallest calls; the second one carries payload where a call needs no more.
@@ -48,13 +57,14 @@ struct alignas(64) CallLine {
   std::atomic<std::uint64_t> sequence;  ///< of the call, from 1; written last
   Signature signature;
   std::uint64_t scalar = 0;  ///< pre-multiplied sum: this rank's factor
-  std::byte small[32];       ///< payload, if no more than this
+  std::byte small[32];       ///< payload, if no more than this; or a CountsLine
   BufferLine input;          ///< second line on: calls whose payload does not lie here
   BufferLine output;
   std::uint32_t retired = 0;  ///< the process's count of freed segments: changed → look which
   std::uint32_t carries = 0;  ///< 1: a payload follows, although the call is not small
 };
 static_assert(sizeof(CallLine) == 128 && offsetof(CallLine, input) == 64);
+static_assert(sizeof(CountsLine) <= sizeof(CallLine::small));
 
 /// All lines of a communicator's host, as one rank sees them. Driven by one thread at a time.
 ///

@@ -38,7 +38,9 @@ RankArea::Layout::Layout(const AreaShape& shape) {
   flags_stride = round_up(plus(sizeof(PeerFlags), times(shape.slots, sizeof(std::uint32_t))), alignof(PeerFlags));
   slots = round_up(plus(flags, times(pairs, flags_stride)), page_bytes);
   slot_stride = round_up(shape.slot_bytes, page_bytes);
-  bytes = plus(slots, times(times(pairs, shape.slots), slot_stride));
+  shares = plus(slots, times(times(pairs, shape.slots), slot_stride));
+  shares_stride = round_up(times(shape.ranks, share_bytes), limits::line_bytes);
+  bytes = plus(shares, round_up(times(limits::call_lines, shares_stride), page_bytes));
 }
 
 RankArea::RankArea(std::byte* base, const AreaShape& shape) : base_(base), shape_(shape) {
@@ -92,6 +94,10 @@ Flag& RankArea::freed(int lane, int peer) const {
 std::byte* RankArea::slot(int lane, int peer, std::uint64_t message) const {
   const std::size_t index = pair(lane, peer) * shape_.slots + message % shape_.slots;
   return base_ + layout_.slots + index * layout_.slot_stride;
+}
+
+std::byte* RankArea::shares(std::uint64_t sequence) const {
+  return base_ + layout_.shares + sequence % limits::call_lines * layout_.shares_stride;
 }
 
 std::uint32_t& RankArea::slot_length(int lane, int peer, std::uint64_t message) const {

@@ -64,6 +64,10 @@ class RankArea {
   Flag& freed(int lane, int peer) const;   ///< messages to `peer` it has released, written by it
   std::byte* slot(int lane, int peer, std::uint64_t message) const;  ///< in the receiver's area
   std::uint32_t& slot_length(int lane, int peer, std::uint64_t message) const;
+  /// Room for what the call `sequence` tells each rank of its counts, share_bytes for each; it is written and read by
+  /// the rules of the call's line.
+  std::byte* shares(std::uint64_t sequence) const;
+  static constexpr std::size_t share_bytes = 32;
 
  private:
   struct Layout {
@@ -72,6 +76,8 @@ class RankArea {
     std::size_t flags_stride = 0;
     std::size_t slots = 0;
     std::size_t slot_stride = 0;
+    std::size_t shares = 0;  // one table per line of the ring; behind all else, as few programs touch it
+    std::size_t shares_stride = 0;
     std::size_t bytes = 0;
   };
   PeerFlags& flags(int lane, int peer) const;

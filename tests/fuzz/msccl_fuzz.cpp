@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 std::vector<std::string> fuzz_examples() {
   using namespace tutti;
-  std::vector<std::string> examples{testing::msccl_sample};
+  std::vector<std::string> examples{tutti::testing::msccl_sample};
   for (const char* name : {"ring", "two_shot", "circulant"}) {
     const Shape shape{.collective = Collective::all_reduce, .ranks = 3};
     const Algorithm* algorithm = find_algorithm(name, shape);

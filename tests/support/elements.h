@@ -1,6 +1,9 @@
 // The element types and operators of the public interface, as tests need them: names, sizes, values.
 #pragma once
 
+#include <array>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -76,10 +79,16 @@ template <class T>
 bool is_nan(T value) {
   if constexpr (is_small_float<T> || std::is_floating_point_v<T>) {
     const auto wide = widen(value);
-    return wide != wide;
+    return std::isnan(wide);
   } else {
     return false;
   }
+}
+
+template <class T>
+bool same_bits(T a, T b) {
+  using Bits = std::array<std::byte, sizeof(T)>;
+  return std::bit_cast<Bits>(a) == std::bit_cast<Bits>(b);
 }
 
 /// Any alignment.

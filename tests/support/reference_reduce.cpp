@@ -65,7 +65,7 @@ std::string words(std::size_t index, T got, long double expected) {
 
 template <class T>
 bool same(T a, T b) {
-  return std::memcmp(&a, &b, sizeof a) == 0 || (is_nan(a) && is_nan(b));
+  return same_bits(a, b) || (is_nan(a) && is_nan(b));
 }
 
 template <class T>

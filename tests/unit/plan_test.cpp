@@ -96,6 +96,22 @@ TEST(Tiles, AreAsFewAsFitAndEqual) {
   EXPECT_GT(uneven.tile_of(0, 61).count, uneven.tile_of(0, 0).count * 9 / 10);
 }
 
+TEST(Tiles, OfASmallerGroupAreThoseOfTheLargestCutShort) {
+  Split split(10'000, 8, 1);
+  split.tile(4096, 1);
+  for (const std::size_t count : {0u, 1u, 511u, 512u, 513u, 9'999u, 10'000u}) {
+    std::size_t at = 0;
+    for (std::size_t tile = 0; tile < split.tiles(); ++tile) {
+      const Range range = split.tile_of_group(count, tile);
+      const Range whole = split.tile_of(0, tile);
+      EXPECT_TRUE(range.count == 0 || range.begin == whole.begin);
+      EXPECT_LE(range.count, whole.count);
+      at += range.count;
+    }
+    EXPECT_EQ(at, count);
+  }
+}
+
 TEST(Split, HoldsOneElementOfEachItemInTheSmallestSlot) {
   Split split(1000, 8, 4);
   split.tile(64, 4);

@@ -39,6 +39,8 @@ std::vector<Region> regions(const RankArea& area) {
         add(area.slot(lane, peer, slot), shape.slot_bytes, "slot" + where);
       }
     }
+  for (int call = 0; call < limits::call_lines; ++call)
+    add(area.shares(call), static_cast<std::size_t>(shape.ranks) * RankArea::share_bytes, "shares");
   return all;
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/counts.h"
 #include "plan/lower.h"
 #include "support/shapes.h"
 
@@ -35,6 +36,26 @@ TEST(Select, AlwaysGivesWhatLowers) {
             before = algorithm;
           }
         }
+}
+
+TEST(Select, GivesCountsWhatServesThem) {
+  constexpr Collective with_counts[] = {Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all,
+                                        Collective::gather, Collective::scatter};
+  for (const int ranks : {1, 2, 7, 40})
+    for (const Collective collective : with_counts)
+      for (const Reach reach : {Reach::window, Reach::pull, Reach::fifo})
+        for (const std::string_view forced : {"", "ring", "circulant", "binomial", "pairwise", "^one_shot"})
+          for (const std::size_t bytes : {0u, 1u << 20}) {
+            const Shape shape{.collective = collective, .ranks = ranks};
+            const Algorithm* algorithm = select_for_counts(shape, reach, bytes, forced);
+            ASSERT_NE(algorithm, nullptr);
+            ASSERT_TRUE(serves(*algorithm, shape, reach));
+            const Schedule schedule = algorithm->build(shape);
+            EXPECT_TRUE(direct(schedule) || (reach == Reach::fifo && keeps_groups(schedule)))
+                << text(*algorithm, shape) << " by " << name(reach) << ", forced " << forced;
+          }
+  const Shape gather{.collective = Collective::all_gather, .ranks = 6};
+  EXPECT_EQ(select_for_counts(gather, Reach::fifo, 8, "circulant")->name, "circulant");
 }
 
 TEST(Select, FollowsTheWish) {

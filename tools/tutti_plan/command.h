@@ -12,5 +12,6 @@ void add_list(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);  // and svg
 void add_verify(CLI::App& app, int& status);
 void add_translate(CLI::App& app, int& status);  // import and export
+void add_simulate(CLI::App& app, int& status);
 
 }  // namespace tutti::tool

@@ -1,9 +1,9 @@
-// tutti-plan: prints, draws, proves and translates schedules of collectives. See docs/plans.md.
+// tutti-plan: prints, draws, proves, translates and plays schedules of collectives. See docs/plans.md.
 #include "tools/tutti_plan/command.h"
 
 int main(int argc, char** argv) {
   using namespace tutti::tool;
-  CLI::App app("Prints, draws, proves and translates schedules of collectives.", "tutti-plan");
+  CLI::App app("Prints, draws, proves, translates and plays schedules of collectives.", "tutti-plan");
   app.require_subcommand(1);
   app.footer("Exit status: 0 done, 1 refused or failed (why is on standard error), 2 wrong usage.");
   int status = Exit::ok;
@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   add_show(app, status);
   add_verify(app, status);
   add_translate(app, status);
+  add_simulate(app, status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

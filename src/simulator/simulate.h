@@ -1,0 +1,31 @@
+// Plays the messages of a collective over a model of a network.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/messages.h"
+#include "simulator/wire.h"
+
+namespace tutti::simulator {
+
+struct StepOutcome {
+  double begin_ns = 0;  ///< when the first endpoint entered it
+  double end_ns = 0;    ///< when the last was done with it
+  std::uint64_t messages = 0;
+  double bytes = 0;
+};
+
+struct Outcome {
+  double time_ns = 0;               ///< when the last endpoint is done
+  std::vector<double> finished_ns;  ///< by endpoint
+  std::vector<StepOutcome> steps;
+  std::uint64_t messages = 0;
+  double bytes = 0;
+};
+
+/// `reduce_ns_per_byte`: of `Message::reduced`, after the last message of a step has come; endpoints from `switches` on
+/// add in no time. Messages are asked for when the first endpoint needs them and forgotten when the last one is done.
+Outcome simulate(MessageSource& source, Wire& wire, double reduce_ns_per_byte, Rank switches);
+
+}  // namespace tutti::simulator

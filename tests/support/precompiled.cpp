@@ -1,0 +1,4 @@
+// Keeps the precompiled header of the tests.
+int main() {
+  return 0;
+}

@@ -1,0 +1,67 @@
+// What tutti-plan simulate plays, and on what.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+#include "plan/schedule.h"
+#include "simulator/loggops.h"
+#include "simulator/machine.h"
+#include "simulator/network.h"
+#include "simulator/simulate.h"
+#include "simulator/uniform.h"
+
+namespace tutti::tool {
+
+struct NetworkOptions {
+  std::string topology;
+  std::string model;
+  std::string alpha = "1us";
+  std::string rate = "100GB/s";
+  std::string sums;
+  std::string loggops;
+  int ports = 1;
+};
+
+void add_network(CLI::App& command, NetworkOptions& options);
+
+/// A model of a network, with all its figures.
+struct Network {
+  std::optional<simulator::Machine> machine;  ///< unless it is uniform or LogGOPS
+  simulator::Sharing sharing = simulator::Sharing::fair;
+  std::optional<simulator::LogGops> loggops;
+  simulator::Uniform uniform;
+  double reduce_ns_per_byte = 0;
+  std::string text;
+
+  int ranks(int otherwise) const;  ///< of the machine, if there is one
+  std::vector<simulator::Cut> cuts(int ranks) const;
+  std::unique_ptr<simulator::Wire> wire(int endpoints) const;
+};
+
+/// `ranks`: how many there must be; 0: any. Errors: invalid_argument.
+Result<Network> make_network(const NetworkOptions& options, int ranks);
+
+/// The messages of one algorithm, for any size.
+struct Traffic {
+  std::string name;
+  Collective collective = Collective::all_reduce;
+  int ranks = 0;
+  std::function<std::unique_ptr<simulator::MessageSource>(double bytes)> messages;
+};
+
+/// A pattern where there is one, a schedule elsewhere; without a name what a call of 1 MiB over fifos would use. The
+/// schedule is not proven here: the tests have done that for all algorithms. Errors: invalid_argument.
+Result<Traffic> traffic_of_algorithm(const std::string& name, const Shape& shape, const Network& network);
+Traffic traffic_of_schedule(std::string name, Schedule schedule);
+
+/// Those that are made for this machine.
+std::vector<std::string> machine_algorithms(const Network& network, Collective collective);
+
+}  // namespace tutti::tool
