@@ -36,15 +36,6 @@ std::optional<Reach> forced_reach(const Config& config) {
   return std::nullopt;
 }
 
-/// The one that reduces every element in the order of ranks, whatever the size and however ranks reach each other.
-const Algorithm* in_rank_order(const Shape& shape, Reach reach) {
-  for (const std::string_view name : {"two_shot", "one_shot", "local"}) {
-    const Algorithm* const algorithm = find_algorithm(name, shape);
-    if (algorithm != nullptr && serves(*algorithm, shape, reach)) return algorithm;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 std::size_t Communicator::PlanKeyHash::operator()(const PlanKey& key) const {
@@ -59,6 +50,7 @@ Communicator::Communicator(Process& process, Membership members)
       who_(fmt::format("{} rank {}", members_.name, members_.rank)),
       forced_algorithms_(process.config.text("TUTTI_ALGO")),
       forced_reach_(tutti::forced_reach(process.config)),
+      rank_order_(members_.ranks),
       stream_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
       lines_(rings_of(members_.peers), members_.rank, members_.area->area.shape().payload_bytes),
       plans_(plans_max),
@@ -148,15 +140,25 @@ Links Communicator::links() {
           .stream_bytes = stream_bytes_};
 }
 
+/// What TUTTI_ALGO says; of a deterministic communicator, those of the one order of reduction.
+std::string Communicator::wish(Collective collective, Reach reach) {
+  if (!members_.deterministic || !reduces(collective)) return forced_algorithms_;
+  return rank_order_.wish(collective, reach, forced_algorithms_);
+}
+
+Result<void> Communicator::check_algorithms() {
+  if (!members_.deterministic) return {};
+  return rank_order_.check(forced_algorithms_);
+}
+
 const Algorithm& Communicator::algorithm(const Shape& shape, Reach reach, std::size_t bytes, bool counts) {
   if (counts && !chosen_for_counts_) chosen_for_counts_ = std::make_unique<Chosen>();
   auto& known = (counts ? *chosen_for_counts_
                         : chosen_)[static_cast<int>(shape.collective)][static_cast<int>(reach)][std::bit_width(bytes)];
-  if (known == nullptr && members_.deterministic && reduces(shape.collective)) known = in_rank_order(shape, reach);
   // All sizes of one power of two are served alike, by what suits the smallest of them.
   if (known == nullptr) {
     const auto choose = counts ? select_for_counts : select;
-    known = choose(shape, reach, std::bit_floor(bytes), forced_algorithms_);
+    known = choose(shape, reach, std::bit_floor(bytes), wish(shape.collective, reach));
   }
   assert(known != nullptr);
   return *known;

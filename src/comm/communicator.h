@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/rank_order.h"
 #include "comm/process.h"
 #include "comm/request.h"
 #include "exec/run.h"
@@ -90,6 +91,9 @@ class Communicator {
   const Plan& plan(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
   const Algorithm& algorithm(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
 
+  /// Whether what TUTTI_ALGO asks for is what a deterministic communicator may use. Errors: invalid_usage.
+  Result<void> check_algorithms();
+
   /// At least `bytes` of private memory for plans that want it; one call at a time.
   Result<std::byte*> scratch(std::size_t bytes);
   /// The same in memory that peers can map: inputs of all-to-alls in place.
@@ -131,12 +135,14 @@ class Communicator {
 
  private:
   void open_lanes();
+  std::string wish(Collective collective, Reach reach);
 
   Process& process_;
   Membership members_;
   std::string who_;
   std::string forced_algorithms_;
   std::optional<Reach> forced_reach_;
+  RankOrder rank_order_;
   std::size_t stream_bytes_;
   CallLines lines_;
   std::vector<Lane> lanes_;
