@@ -1,9 +1,9 @@
 # The second proof: what it refuses, and what it proves, the plans of every algorithm.
-tutti_test(check_test SOURCES unit/check_test.cpp LIBS tutti_plan LABELS unit)
+tutti_test(check_test SOURCES unit/check_test.cpp LIBS tutti_plan LABELS unit proof)
 
 # Steps and bytes, a file for each group of families.
 foreach(group all_to_all exchange hierarchical ring_tree rooted)
-  tutti_test(families_${group}_test SOURCES unit/families_${group}_test.cpp LIBS tutti_algorithms LABELS unit)
+  tutti_test(families_${group}_test SOURCES unit/families_${group}_test.cpp LIBS tutti_algorithms LABELS unit proof)
 endforeach()
 
 set(reference support/mutants.cpp support/reference_executor.cpp support/reference_calls.cpp support/reference_values.cpp)
@@ -12,10 +12,11 @@ tutti_test(proof_test SOURCES contract/proof_test.cpp LIBS tutti_algorithms LABE
 
 # In parts, for as many cores. Sanitizers see the same code with few ranks as with many.
 set(parts 4)
-set(ranks 64)
+set(amount)
 if(TUTTI_SANITIZE)
-  set(ranks 12)
+  set(amount TUTTI_TEST_RANKS=17 TUTTI_TEST_FULL=4 TUTTI_TEST_MUTANTS=150 TUTTI_TEST_SEEDS=120)
 endif()
+set_tests_properties(algorithms_test random_schedules_test mutant_test PROPERTIES ENVIRONMENT "${amount}")
 math(EXPR last "${parts} - 1")
 foreach(part RANGE ${last})
   set(name proof_test)
@@ -24,5 +25,5 @@ foreach(part RANGE ${last})
     add_test(NAME ${name} COMMAND proof_test)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS proof TIMEOUT 600 ENVIRONMENT
-    "GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${part};TUTTI_TEST_RANKS=${ranks}")
+    "GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${part};${amount}")
 endforeach()

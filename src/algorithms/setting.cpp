@@ -56,11 +56,6 @@ Entry parsed(std::string_view text) {
   return entry;
 }
 
-bool names(std::string_view word, const Algorithm& algorithm) {
-  return same(word, algorithm.name) || same(word, algorithm.family->name) ||
-         (algorithm.family == &algorithm::binomial && same(word, "tree"));
-}
-
 /// Letters to add, drop or change.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -86,6 +81,11 @@ Error unknown(std::string_view kind, std::string_view word, const std::vector<st
 
 }  // namespace
 
+bool names(std::string_view word, const Algorithm& algorithm) {
+  return same(word, algorithm.name) || same(word, algorithm.family->name) ||
+         (algorithm.family == &algorithm::binomial && same(word, "tree"));
+}
+
 Wish::Wish(std::string_view forced, Collective collective) {
   bool own = false;
   while (!forced.empty()) {
@@ -103,6 +103,13 @@ bool Wish::allows(const Algorithm& algorithm) const {
   bool listed = false;
   for (std::string_view left = names_; !left.empty();) listed = names(next(left, ','), algorithm) || listed;
   return listed != exclude_;
+}
+
+std::vector<std::string_view> Wish::wanted() const {
+  std::vector<std::string_view> words;
+  if (exclude_) return words;
+  for (std::string_view left = names_; !left.empty();) words.push_back(trimmed(next(left, ',')));
+  return words;
 }
 
 Result<void> check_algo_setting(std::string_view forced) {

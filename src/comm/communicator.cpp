@@ -35,15 +35,6 @@ std::optional<Reach> forced_reach(const Config& config) {
   return std::nullopt;
 }
 
-/// The one that reduces every element in the order of ranks, whatever the size and however ranks reach each other.
-const Algorithm* in_rank_order(const Shape& shape, Reach reach) {
-  for (const std::string_view name : {"two_shot", "one_shot", "local"}) {
-    const Algorithm* const algorithm = find_algorithm(name, shape);
-    if (algorithm != nullptr && serves(*algorithm, shape, reach)) return algorithm;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 std::size_t Communicator::PlanKeyHash::operator()(const PlanKey& key) const {
@@ -58,6 +49,7 @@ Communicator::Communicator(Process& process, Membership members)
       who_(fmt::format("{} rank {}", members_.name, members_.rank)),
       forced_algorithms_(process.config.text("TUTTI_ALGO")),
       forced_reach_(tutti::forced_reach(process.config)),
+      rank_order_(members_.ranks),
       stream_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
       lines_(rings_of(members_.peers), members_.rank, members_.area->area.shape().payload_bytes),
       plans_(plans_max),
@@ -147,6 +139,17 @@ Links Communicator::links() {
           .stream_bytes = stream_bytes_};
 }
 
+/// What TUTTI_ALGO says; of a deterministic communicator, those of the one order of reduction.
+std::string Communicator::wish(Collective collective, Reach reach) {
+  if (!members_.deterministic || !reduces(collective)) return forced_algorithms_;
+  return rank_order_.wish(collective, reach, forced_algorithms_);
+}
+
+Result<void> Communicator::check_algorithms() {
+  if (!members_.deterministic) return {};
+  return rank_order_.check(forced_algorithms_);
+}
+
 Conditions Communicator::conditions() const {
   const AreaShape& area = members_.area->area.shape();
   // Not what TUTTI_NT_THRESHOLD says, which ranks need not agree on.
@@ -160,11 +163,8 @@ Conditions Communicator::conditions() const {
 const Algorithm& Communicator::algorithm(const Shape& shape, Reach reach, std::size_t bytes, bool counts) {
   if (counts) return algorithm_for_counts(shape, reach, bytes);
   auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(reach)];
-  if (envelope == nullptr) {
-    const Algorithm* only = members_.deterministic && reduces(shape.collective) ? in_rank_order(shape, reach) : nullptr;
-    envelope = process_.envelopes.of(shape, reach, only == nullptr ? forced_algorithms_ : only->name, members_.machine,
-                                     conditions());
-  }
+  if (envelope == nullptr)
+    envelope = process_.envelopes.of(shape, reach, wish(shape.collective, reach), members_.machine, conditions());
   return envelope->at(bytes);
 }
 
@@ -172,9 +172,8 @@ const Algorithm& Communicator::algorithm_for_counts(const Shape& shape, Reach re
   if (!chosen_for_counts_) chosen_for_counts_ = std::make_unique<Chosen>();
   auto& known = (*chosen_for_counts_)[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(reach)]
                                      [static_cast<std::size_t>(std::bit_width(bytes))];
-  if (known == nullptr && members_.deterministic && reduces(shape.collective)) known = in_rank_order(shape, reach);
   // All sizes of one power of two are served alike, by what suits the smallest of them.
-  if (known == nullptr) known = select_for_counts(shape, reach, std::bit_floor(bytes), forced_algorithms_);
+  if (known == nullptr) known = select_for_counts(shape, reach, std::bit_floor(bytes), wish(shape.collective, reach));
   return *known;
 }
 

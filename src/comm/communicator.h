@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/choice.h"
+#include "algorithms/rank_order.h"
 #include "comm/process.h"
 #include "comm/request.h"
 #include "exec/run.h"
@@ -94,6 +95,9 @@ class Communicator {
   /// What the choice goes by besides the shape: alike on all ranks.
   Conditions conditions() const;
 
+  /// Whether what TUTTI_ALGO asks for is what a deterministic communicator may use. Errors: invalid_usage.
+  Result<void> check_algorithms();
+
   /// At least `bytes` of private memory for plans that want it; one call at a time.
   Result<std::byte*> scratch(std::size_t bytes);
   /// The same in memory that peers can map: inputs of all-to-alls in place.
@@ -136,12 +140,14 @@ class Communicator {
  private:
   void open_lanes();
   const Algorithm& algorithm_for_counts(const Shape& shape, Reach reach, std::size_t bytes);
+  std::string wish(Collective collective, Reach reach);
 
   Process& process_;
   Membership members_;
   std::string who_;
   std::string forced_algorithms_;
   std::optional<Reach> forced_reach_;
+  RankOrder rank_order_;
   std::size_t stream_bytes_;
   CallLines lines_;
   std::vector<Lane> lanes_;

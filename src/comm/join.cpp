@@ -180,6 +180,8 @@ Result<void> Join::agreed() {
 
 Result<void> Join::finish() {
   made_ = std::make_shared<Communicator>(process_, std::move(members_));
+  // All ranks have the same settings by now, and refuse alike.
+  if (auto good = made_->check_algorithms(); !good) return good;
   made_->watch = std::make_shared<PeerWatch>(made_);
   if (auto watching = process_.service.add(made_->watch); !watching) return watching;
   const auto& m = made_->members();

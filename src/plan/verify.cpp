@@ -53,6 +53,7 @@ class Proof {
   Result<void> land(std::size_t cell);
   bool is_right(Id term, Rank rank, int block) const;
   bool alike_everywhere() const;
+  bool in_rank_order();
 
   const Schedule& schedule_;
   ContributionTrees trees_;
@@ -203,7 +204,7 @@ Result<Meaning> Proof::meaning() {
       if (!is_right(terms_[cell(rank, {Buffer::output, block})], rank, block))
         return wrong(rank, -1, fmt::format("output block {} ends wrong", block));
 
-  Meaning result{.order = {}, .same_bits = alike_everywhere()};
+  Meaning result{.order = {}, .same_bits = alike_everywhere(), .rank_order = in_rank_order()};
   const Rank shown = blocks(0, Buffer::output) > 0 ? 0 : schedule_.root();
   for (int block = 0; block < blocks(shown, Buffer::output); ++block)
     result.order.push_back(trees_.hash(terms_[cell(shown, {Buffer::output, block})]));
@@ -216,6 +217,18 @@ bool Proof::alike_everywhere() const {
   for (Rank rank = 1; rank < schedule_.ranks(); ++rank)
     for (int block = 0; block < schedule_.parts(); ++block)
       if (terms_[cell(rank, {Buffer::output, block})] != terms_[cell(0, {Buffer::output, block})]) return false;
+  return true;
+}
+
+/// The same tree everywhere: that of the inputs of one block, whichever it is.
+bool Proof::in_rank_order() {
+  if (!reduces(schedule_.collective())) return true;
+  operands_.clear();
+  for (Rank rank = 0; rank < schedule_.ranks(); ++rank) operands_.push_back(trees_.leaf(rank, 0));
+  const std::uint64_t expected = trees_.hash(trees_.reduced(operands_));
+  for (Rank rank = 0; rank < schedule_.ranks(); ++rank)
+    for (int block = 0; block < blocks(rank, Buffer::output); ++block)
+      if (trees_.hash(terms_[cell(rank, {Buffer::output, block})]) != expected) return false;
   return true;
 }
 

@@ -16,6 +16,9 @@ struct Meaning {
   std::vector<std::uint64_t> order;
   /// True when every rank that holds an output block holds the same tree for it.
   bool same_bits = true;
+  /// True when every reduced output block of every rank is one reduction of all inputs in the order of ranks: schedules
+  /// that are, of one collective and number of ranks, give the same bits, however they cut the call.
+  bool rank_order = true;
 };
 
 /// Every output block of every rank ends as exactly the right contributions, each counted once; no transfer reads an

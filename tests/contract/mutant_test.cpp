@@ -11,6 +11,7 @@
 #include "plan/fuse.h"
 #include "plan/lower.h"
 #include "plan/verify.h"
+#include "support/environment.h"
 #include "support/mutants.h"
 #include "support/reference_executor.h"
 
@@ -20,7 +21,6 @@ namespace {
 using namespace tutti::testing;
 
 constexpr int batches = 12;
-constexpr int mutants_of_batch = 1200;
 constexpr int mutants_of_original = 8;
 constexpr int trials_max = 100;
 
@@ -163,6 +163,7 @@ TEST_P(Mutants, AreRefused) {
   SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(test_seed()));
   Random random(test_seed() * batches + static_cast<std::uint64_t>(GetParam()));
   Tally tally;
+  const int mutants_of_batch = environment("TUTTI_TEST_MUTANTS", 1200);
   while (tally.mutants < mutants_of_batch) {
     const Original original = random_original(random);
     const auto checked = check_all(original.schedule, original.plans, original.cases);

@@ -2,53 +2,50 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <iterator>
+#include <numeric>
 
 #include "algorithms/algorithm.h"
 #include "plan/check.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
 #include "plan/verify.h"
+#include "support/environment.h"
 #include "support/random.h"
 
 namespace tutti {
 namespace {
 
+using testing::environment;
 using testing::Random;
 using testing::test_seed;
 
-/// TUTTI_TEST_RANKS, for builds that are slow.
-int ranks_max() {
-  const char* text = std::getenv("TUTTI_TEST_RANKS");
-  return text ? std::atoi(text) : 64;
+/// From so many ranks on samples do: of roots, of ways to fuse, and of the cases of check.
+int ranks_in_full() {
+  return environment("TUTTI_TEST_FULL", 16);
 }
-constexpr int ranks_in_full = 16;  // from here on samples: of roots, and of the cases of check
 
 /// Members of a family differ by a number alone: the first is proven everywhere, the others for few ranks and for some
 /// numbers of them that are special to a radix or a size of groups.
 bool is_sample(const Algorithm& algorithm, int ranks) {
-  if (&algorithm == &member(*algorithm.family) || ranks <= ranks_in_full + 1) return true;
+  if (&algorithm == &member(*algorithm.family) || ranks <= ranks_in_full() + 1) return true;
   constexpr int special[] = {24, 27, 32, 33, 48, 63, 64};
   return std::ranges::find(special, ranks) != std::end(special);
 }
 
-std::vector<Rank> roots(Collective collective, int ranks) {
+std::vector<Rank> roots(Collective collective, int ranks, Random& random) {
   if (!rooted(collective)) return {0};
-  std::vector<Rank> all{0, 1 % ranks, ranks / 2, ranks - 1};
-  if (ranks <= ranks_in_full)
-    for (Rank root = 1; root < ranks; ++root) all.push_back(root);
-  std::ranges::sort(all);
-  all.erase(std::unique(all.begin(), all.end()), all.end());
+  std::vector<Rank> all{0, random.between(1 % ranks, ranks - 1)};
+  if (ranks <= ranks_in_full()) {
+    all.resize(static_cast<std::size_t>(ranks));
+    std::iota(all.begin(), all.end(), 0);
+  }
   return all;
 }
 
-/// All plans of a schedule, as lowered or fused for connections with at least so many slots.
-std::vector<Plan> plans(const Schedule& schedule, Reach reach, int fused_for_slots) {
-  std::vector<Plan> all = lower_all(schedule, reach);
-  if (fused_for_slots > 0)
-    for (Plan& plan : all) plan = fuse(std::move(plan), fused_for_slots);
+std::vector<Plan> fused(std::vector<Plan> all, int slots) {
+  for (Plan& plan : all) plan = fuse(std::move(plan), slots);
   return all;
 }
 
@@ -70,19 +67,21 @@ class Prover {
       if (lowers_to(schedule, reach)) prove(schedule, reach);
   }
   int checks() const { return checks_; }
+  Random& random() { return random_; }
 
  private:
   void prove(const Schedule& schedule, Reach reach) {
-    prove(schedule, reach, 0);
-    prove(schedule, reach, 1);
-    if (reach == Reach::fifo) prove(schedule, reach, 2);
+    std::vector<int> ways{0, 1};
+    if (reach == Reach::fifo) ways.push_back(2);
+    if (ranks_ > ranks_in_full()) ways = {random_.below(static_cast<int>(ways.size()))};
+    const std::vector<Plan> plain = lower_all(schedule, reach);
+    for (const int slots : ways) prove(schedule, slots == 0 ? plain : fused(plain, slots), reach, slots);
   }
 
-  void prove(const Schedule& schedule, Reach reach, int fused_for_slots) {
-    const std::vector<Plan> all = plans(schedule, reach, fused_for_slots);
+  void prove(const Schedule& schedule, const std::vector<Plan>& all, Reach reach, int fused_for_slots) {
     std::vector<CheckCase> cases = check_cases(schedule.collective(), schedule.ranks(), reach);
     std::erase_if(cases, [&](const CheckCase& how) { return fused_for_slots > 1 && how.slots < fused_for_slots; });
-    if (ranks_ > ranks_in_full) {
+    if (ranks_ > ranks_in_full()) {
       const CheckCase one = cases[static_cast<std::size_t>(random_.below(static_cast<int>(cases.size())))];
       cases = {one};
     }
@@ -110,7 +109,7 @@ TEST_P(EveryAlgorithm, IsProven) {
   for (const Algorithm& algorithm : algorithms())
     for (int c = 0; c < collective_count; ++c) {
       const auto collective = static_cast<Collective>(c);
-      for (const Rank root : roots(collective, ranks)) {
+      for (const Rank root : roots(collective, ranks, prover.random())) {
         const Shape shape{.collective = collective, .ranks = ranks, .root = root};
         if (is_sample(algorithm, ranks) && algorithm.supports(shape)) prover.prove(algorithm, shape);
       }
@@ -118,7 +117,7 @@ TEST_P(EveryAlgorithm, IsProven) {
   std::cout << prover.checks() << " checks\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm, ::testing::Range(1, ranks_max() + 1));
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm, ::testing::Range(1, environment("TUTTI_TEST_RANKS", 64) + 1));
 
 }  // namespace
 }  // namespace tutti

@@ -1,6 +1,9 @@
-// With `deterministic` in the config the bits of a reduction depend on the number of ranks alone.
+// With `deterministic` in the config the bits of a reduction depend on the number of ranks alone; without it they are
+// the same on all ranks at least.
 #include <algorithm>
+#include <set>
 
+#include "algorithms/algorithm.h"
 #include "support/call.h"
 #include "support/launch_ranks.h"
 #include "support/reference_reduce.h"
@@ -33,6 +36,12 @@ std::vector<Way> ways() {
       {"SmallSlots", Layout::processes, {"TUTTI_TRANSPORT=fifo", "TUTTI_BUFFSIZE=4096"}, Memory::heap, false, count},
       {"OneChannel", Layout::processes, {"TUTTI_TRANSPORT=fifo", "TUTTI_NCHANNELS=1"}, Memory::heap, true, count},
       {"ForcedAlgorithm", Layout::threads, {"TUTTI_ALGO=one_shot"}, Memory::heap, false, count},
+      {"UnwantedAlgorithm",
+       Layout::processes,
+       {"TUTTI_ALGO=^two_shot", "TUTTI_TRANSPORT=fifo"},
+       Memory::heap,
+       true,
+       count},
       {"Halves", Layout::processes, {}, Memory::mapped, false, count / 2},
       {"Thousands", Layout::processes, {}, Memory::mapped, false, 1'000},
       {"TinyCalls", Layout::threads, {}, Memory::heap, true, 97}};
@@ -98,6 +107,11 @@ void run_rank(Seat& seat, Result what, const Way& way) {
   }
 }
 
+/// Of two ranks every algorithm sums up in their order.
+Way ring_of_two() {
+  return {"RingOfTwo", Layout::processes, {"TUTTI_ALGO=ring", "TUTTI_TRANSPORT=fifo"}, Memory::heap, false, count};
+}
+
 enum class Ways { all, in_one_process };
 
 class Deterministic : public ::testing::TestWithParam<std::tuple<Result, Ways>> {};
@@ -114,7 +128,9 @@ TEST_P(Deterministic, BitsDoNotDependOnTheWay) {
   const auto [what, which] = GetParam();
   for (const int ranks : {2, 3, 5}) {
     std::vector<std::uint64_t> expected;
-    for (const auto& way : ways()) {
+    auto all = ways();
+    if (ranks == 2) all.push_back(ring_of_two());
+    for (const auto& way : all) {
       // Pieces of a reduce-scatter are other blocks: no way to cut it gives the same call.
       if (what == Result::reduce_scatter && way.piece != count) continue;
       const bool one_process = way.layout == Layout::threads || way.layout == Layout::one_thread;
@@ -131,6 +147,56 @@ TEST_P(Deterministic, BitsDoNotDependOnTheWay) {
     }
     EXPECT_NE(expected[what == Result::reduce ? 1 : 0], 0u);
   }
+}
+
+/// One all-reduce; word rank of the board is a hash of what the rank has.
+void reduce_once(Seat& seat, std::size_t elements) {
+  const tuttiComm_t comm = seat.init_one();
+  ASSERT_NE(comm, nullptr);
+  const int rank = seat.here().front();
+  const Inputs inputs{.type = tuttiFloat32, .values = Values::random, .ranks = seat.ranks(), .seed = 9};
+  Buffer in(Memory::heap, elements * sizeof(float)), out(Memory::heap, elements * sizeof(float));
+  write_inputs(inputs, rank, in.data(), 0, elements);
+  EXPECT_TRUE(ok(tuttiAllReduce(in.data(), out.data(), elements, tuttiFloat32, tuttiSum, comm, nullptr)));
+  EXPECT_EQ(check_reduced(inputs, out.data(), 0, elements), "");
+  seat.board().word(static_cast<std::size_t>(rank)).store(hash_of(out, 0, elements));
+  EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+}
+
+TEST(AnyAlgorithm, threads_GivesAllRanksTheSameBits) {
+  constexpr int ranks = 6;
+  std::set<std::uint64_t> results;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!algorithm.supports({.collective = Collective::all_reduce, .ranks = ranks})) continue;
+    Crew crew({.ranks = ranks,
+               .layout = Layout::threads,
+               .environment = {"TUTTI_ALGO=" + algorithm.name, "TUTTI_TRANSPORT=fifo", "TUTTI_DEBUG=WARN"}},
+              [](Seat& seat) { reduce_once(seat, 5'003); });
+    ASSERT_TRUE(crew.finish()) << algorithm.name;
+    const std::uint64_t first = crew.board().word(0);
+    for (int rank = 1; rank < ranks; ++rank)
+      EXPECT_EQ(crew.board().word(static_cast<std::size_t>(rank)), first) << algorithm.name << ", rank " << rank;
+    results.insert(first);
+  }
+  EXPECT_GT(results.size(), 3u) << "the values hide in which order they are summed up";
+}
+
+TEST(Refusal, threads_NamesAlgorithmCollectiveAndThoseThatBelong) {
+  for (const Layout layout : {Layout::processes, Layout::threads})
+    EXPECT_TRUE(
+        launch_ranks({.ranks = 3, .layout = layout, .environment = {"TUTTI_ALGO=allreduce:ring"}}, [](Seat& seat) {
+          tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+          config.deterministic = 1;
+          tuttiComm_t comm = nullptr;
+          const tuttiUniqueId id = seat.next_id();
+          EXPECT_TRUE(fails(tuttiCommInitRankConfig(&comm, seat.ranks(), id, seat.here().front(), &config),
+                            tuttiInvalidUsage,
+                            "TUTTI_ALGO asks for ring, which does not sum up in the order of ranks in "
+                            "all_reduce of 3 ranks"));
+          EXPECT_TRUE(fails(tuttiCommInitRankConfig(&comm, seat.ranks(), seat.next_id(), seat.here().front(), &config),
+                            tuttiInvalidUsage, "those that do: one_shot, two_shot"));
+          EXPECT_EQ(comm, nullptr);
+        }));
 }
 
 }  // namespace

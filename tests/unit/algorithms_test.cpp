@@ -3,11 +3,13 @@
 
 #include <bit>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
 #include "plan/lower.h"
 #include "plan/verify.h"
+#include "support/environment.h"
 #include "support/schedule_counts.h"
 #include "support/shapes.h"
 
@@ -16,6 +18,7 @@ namespace {
 
 using testing::blocks_sent;
 using testing::built;
+using testing::environment;
 using testing::for_every_algorithm;
 using testing::log2_up;
 using testing::messages_per_step;
@@ -31,8 +34,20 @@ TEST_P(EveryAlgorithm, IsRight) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm, ::testing::Range(1, 65));
-INSTANTIATE_TEST_SUITE_P(MoreRanks, EveryAlgorithm, ::testing::Values(97, 128));
+/// TUTTI_TEST_RANKS at most, for builds that are slow.
+std::vector<int> up_to_limit(std::vector<int> ranks) {
+  std::erase_if(ranks, [limit = environment("TUTTI_TEST_RANKS", 128)](int n) { return n > limit; });
+  return ranks;
+}
+
+std::vector<int> many_ranks() {
+  std::vector<int> ranks(64);
+  std::iota(ranks.begin(), ranks.end(), 1);
+  ranks.insert(ranks.end(), {97, 128});
+  return up_to_limit(ranks);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm, ::testing::ValuesIn(many_ranks()), ::testing::PrintToStringParamName());
 
 // Few ranks have so little to do that more is possible by chance; so what is not claimed must fail for some number of
 // ranks that are not few.

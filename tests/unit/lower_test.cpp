@@ -194,7 +194,8 @@ TEST_P(EveryPlan, IsProven) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, EveryPlan, ::testing::Values(1, 2, 3, 4, 5, 6, 8, 17));
+// The proofs of more ranks are in contract/proof_test.cpp.
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryPlan, ::testing::Values(1, 2, 3, 5));
 
 }  // namespace
 }  // namespace tutti

@@ -212,5 +212,21 @@ TEST(Order, SaysWhenRanksComputeDifferentBits) {
   EXPECT_FALSE(meaning->same_bits);
 }
 
+TEST(Order, SaysWhetherItIsThatOfRanks) {
+  const auto is_that_of_ranks = [](Collective collective, std::initializer_list<int> orders) {
+    Schedule schedule({.collective = collective, .ranks = 3}, 2);
+    for (const Rank to : {0, 1, 2})
+      for (const int part : {0, 1})
+        for (Rank from = 0; to == 0 && from < 3; ++from)
+          schedule.reduce(from, in(part), to, out(part), part == 1 ? orders.begin()[from] : from);
+    const auto meaning = verify(schedule);
+    EXPECT_TRUE(meaning) << meaning.error().text();
+    return meaning && meaning->rank_order;
+  };
+  EXPECT_TRUE(is_that_of_ranks(Collective::reduce, {0, 1, 2}));
+  EXPECT_FALSE(is_that_of_ranks(Collective::reduce, {0, 2, 1})) << "its second block alone is not";
+  EXPECT_NE(order_in_passes(20, 16, 15), order_in_passes(20, 10, 10));
+}
+
 }  // namespace
 }  // namespace tutti

@@ -1,0 +1,76 @@
+// Which algorithms reduce in the order of ranks, as their schedules say.
+#include "algorithms/rank_order.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "algorithms/setting.h"
+#include "plan/verify.h"
+
+namespace tutti {
+namespace {
+
+constexpr int ranks_in_full = 32;
+
+bool is_ordered(const Algorithm& algorithm, const Shape& shape) {
+  const auto meaning = verify(algorithm.build(shape));
+  return meaning && meaning->rank_order;
+}
+
+/// Of many ranks some roots stand for all, and whoever has another order with fewer ranks is not even built.
+bool is_member(const Algorithm& algorithm, Collective collective, int ranks) {
+  Shape shape{.collective = collective, .ranks = ranks};
+  if (!algorithm.supports(shape)) return false;
+  const bool all_roots = ranks <= ranks_in_full;
+  if (!all_roots && !is_member(algorithm, collective, ranks_in_full)) return false;
+  const int step = !rooted(collective) ? ranks : all_roots ? 1 : std::max(ranks - 1, 1);
+  for (shape.root = 0; shape.root < ranks; shape.root += step)
+    if (!is_ordered(algorithm, shape)) return false;
+  return true;
+}
+
+}  // namespace
+
+std::span<const Algorithm* const> RankOrder::members(Collective collective) {
+  auto& known = members_[static_cast<std::size_t>(collective)];
+  if (!known) {
+    known.emplace();
+    for (const Algorithm& algorithm : algorithms())
+      if (is_member(algorithm, collective, ranks_)) known->push_back(&algorithm);
+  }
+  return *known;
+}
+
+std::string RankOrder::wish(Collective collective, Reach reach, std::string_view forced) {
+  const Wish wanted(forced, collective);
+  std::string all, allowed;
+  for (const Algorithm* member : members(collective)) {
+    if (!serves(*member, {.collective = collective, .ranks = ranks_}, reach)) continue;
+    for (std::string* names : {&all, wanted.allows(*member) ? &allowed : nullptr})
+      if (names != nullptr) *names += (names->empty() ? "" : ",") + member->name;
+  }
+  return allowed.empty() ? all : allowed;
+}
+
+Result<void> RankOrder::check(std::string_view forced) {
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter})
+    for (const std::string_view word : Wish(forced, collective).wanted()) {
+      const auto named = [word](const Algorithm& algorithm) { return names(word, algorithm); };
+      const bool can = std::ranges::any_of(algorithms(), [&](const Algorithm& algorithm) {
+        return named(algorithm) && algorithm.supports({.collective = collective, .ranks = ranks_});
+      });
+      const auto ordered = members(collective);
+      if (!can || std::ranges::any_of(ordered, [&](const Algorithm* member) { return named(*member); })) continue;
+      std::string others;
+      for (const Algorithm* member : ordered) others += (others.empty() ? "" : ", ") + member->name;
+      return Error{
+          .code = Code::invalid_usage,
+          .what = fmt::format("TUTTI_ALGO asks for {}, which does not sum up in the order of ranks in {} of {} "
+                              "ranks, as a deterministic communicator does; those that do: {}",
+                              word, name(collective), ranks_, others)};
+    }
+  return {};
+}
+
+}  // namespace tutti

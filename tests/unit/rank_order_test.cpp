@@ -1,0 +1,100 @@
+// What a deterministic communicator chooses from, for any number of ranks.
+#include "algorithms/rank_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "algorithms/select.h"
+#include "plan/verify.h"
+
+namespace tutti {
+namespace {
+
+constexpr Collective reductions[] = {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter};
+constexpr Reach reaches[] = {Reach::line, Reach::window, Reach::pull, Reach::fifo};
+
+bool has(std::span<const Algorithm* const> members, std::string_view name) {
+  return std::ranges::any_of(members, [name](const Algorithm* member) { return member->name == name; });
+}
+
+std::uint64_t order_of(std::string_view algorithm, const Shape& shape, std::size_t block) {
+  const auto meaning = verify(find_algorithm(algorithm, shape)->build(shape));
+  EXPECT_TRUE(meaning);
+  return meaning->order.at(block);
+}
+
+TEST(RankOrder, IsThatOfOneShotForEveryMemberAndNobodyElse) {
+  for (const int ranks : {2, 3, 4, 5, 8, 17, 21}) {
+    RankOrder order(ranks);
+    const Shape shape{.collective = Collective::all_reduce, .ranks = ranks};
+    const std::uint64_t wanted = order_of("one_shot", shape, 0);
+    const auto members = order.members(shape.collective);
+    for (const Algorithm& algorithm : algorithms()) {
+      if (!algorithm.supports(shape)) continue;
+      const auto meaning = verify(algorithm.build(shape));
+      ASSERT_TRUE(meaning);
+      const bool same = std::ranges::all_of(meaning->order, [wanted](std::uint64_t hash) { return hash == wanted; });
+      EXPECT_EQ(same, has(members, algorithm.name)) << algorithm.name << ", " << ranks << " ranks";
+    }
+    EXPECT_TRUE(has(members, "two_shot"));
+    EXPECT_EQ(has(members, "ring"), ranks == 2);
+  }
+}
+
+TEST(RankOrder, TakesManyRanksWithoutBuildingWhatCannotBelong) {
+  RankOrder order(200);
+  EXPECT_TRUE(has(order.members(Collective::all_reduce), "one_shot"));
+  EXPECT_TRUE(has(order.members(Collective::all_reduce), "two_shot"));
+  EXPECT_FALSE(has(order.members(Collective::all_reduce), "ring"));
+  EXPECT_TRUE(has(order.members(Collective::reduce), "two_shot"));
+}
+
+TEST(RankOrder, IsAllThatIsSelected) {
+  for (const int ranks : {1, 2, 3, 5, 8, 17, 33}) {
+    RankOrder order(ranks);
+    for (const Collective collective : reductions)
+      for (const Reach reach : reaches)
+        for (const std::string_view forced : {"", "one_shot", "two_shot", "^two_shot", "^one_shot,two_shot,local"}) {
+          const std::string wish = order.wish(collective, reach, forced);
+          ASSERT_NE(wish, "") << name(collective) << " by " << name(reach) << ", " << ranks << " ranks";
+          for (const std::size_t bytes : {8ul, 1ul << 14, 1ul << 20, 1ul << 28}) {
+            const Algorithm* chosen = select({.collective = collective, .ranks = ranks}, reach, bytes, wish);
+            EXPECT_TRUE(has(order.members(collective), chosen->name))
+                << chosen->name << " for " << name(collective) << " by " << name(reach) << ", " << ranks << " ranks";
+          }
+        }
+  }
+}
+
+TEST(RankOrder, FollowsTheWishWhereItCan) {
+  RankOrder order(5);
+  EXPECT_EQ(order.wish(Collective::all_reduce, Reach::fifo, "two_shot"), "two_shot");
+  EXPECT_EQ(order.wish(Collective::all_reduce, Reach::line, "two_shot"),
+            order.wish(Collective::all_reduce, Reach::line, ""));
+  EXPECT_EQ(order.wish(Collective::all_reduce, Reach::fifo, "^one_shot").find("one_shot"), std::string::npos);
+}
+
+TEST(RankOrder, RefusesWhatHasAnotherOrder) {
+  const auto refusal = [](int ranks, std::string_view forced) {
+    const auto checked = RankOrder(ranks).check(forced);
+    if (checked) return std::string();
+    EXPECT_EQ(checked.error().code, Code::invalid_usage);
+    return checked.error().what;
+  };
+  const std::string sentence = refusal(4, "allreduce:ring");
+  EXPECT_TRUE(
+      sentence.starts_with("TUTTI_ALGO asks for ring, which does not sum up in the order of ranks in all_reduce "
+                           "of 4 ranks, as a deterministic communicator does; those that do: one_shot, two_shot"))
+      << sentence;
+  EXPECT_NE(refusal(4, "one_shot,circulant").find("asks for circulant"), std::string::npos);
+  EXPECT_NE(refusal(4, "reduce:tree").find("in reduce of 4 ranks"), std::string::npos);
+  for (const std::string_view good :
+       {"", "one_shot", "^ring", "allgather:ring", "broadcast:tree", "allreduce:two_shot"})
+    EXPECT_EQ(refusal(4, good), "") << good;
+  EXPECT_EQ(refusal(2, "ring"), "") << "two operands have one order";
+  EXPECT_EQ(refusal(1, "ring"), "") << "serves nobody alone";
+}
+
+}  // namespace
+}  // namespace tutti
