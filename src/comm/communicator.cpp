@@ -1,5 +1,6 @@
 #include "comm/communicator.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cerrno>
 
@@ -144,6 +145,14 @@ Links Communicator::links() {
           .system = &process_.system,
           .fenced = members_.fenced,
           .stream_bytes = stream_bytes_};
+}
+
+ReachFacts Communicator::reach_facts() const {
+  const auto here = [this](const Peer& peer) { return peer.token == members_.peers[0].token; };
+  return {.forced = forced_reach_,
+          .one_process = std::ranges::all_of(members_.peers, here),
+          .pulls = members_.pulls,
+          .payload_bytes = lines_.payload_bytes()};
 }
 
 Conditions Communicator::conditions() const {
