@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "perf/buffers.h"
+#include "perf/sweep.h"
 #include "perf/table.h"
 
 namespace perf {
@@ -59,16 +60,18 @@ std::uint64_t hash_of(const void* data, std::size_t bytes) {
 /// All sizes, types, operators and roots of one run, as one rank goes through them. Every rank takes the same steps.
 class Sweep {
  public:
-  Sweep(const Description& description, const Options& options, Rank& rank)
+  /// Rows go to `notebook` where there is one, else to the table.
+  Sweep(const Description& description, const Options& options, Rank& rank, Notebook* notebook)
       : description_(description),
         options_(options),
+        notebook_(notebook),
         rank_(rank),
         buffers_(description, rank, options.sizes().back(), options.buffers) {
     if (!options.blocking) must(tuttiStreamCreate(&stream_), "tuttiStreamCreate");
     std::vector<int> pids;
     for (const std::uint64_t pid : rank.exchange.gather(static_cast<std::uint64_t>(::getpid())))
       pids.push_back(static_cast<int>(pid));
-    if (rank.is_first()) table_.emplace(description, options, rank, pids);
+    if (rank.is_first() && notebook == nullptr) table_.emplace(description, options, rank, pids);
   }
   ~Sweep() {
     if (stream_ != nullptr) must(tuttiStreamDestroy(stream_), "tuttiStreamDestroy");
@@ -126,6 +129,7 @@ class Sweep {
     row.transport = transport_;
     if (options_.in_place && description_.in_place != InPlace::never) row.in_place = measure(call, type, op, true);
     if (table_) table_->add(row);
+    if (notebook_ != nullptr && rank_.is_first()) notebook_->add(row);
   }
 
   Measured measure(Call& call, const Type& type, Op op, bool in_place) {
@@ -267,6 +271,7 @@ class Sweep {
 
   const Description& description_;
   const Options& options_;
+  Notebook* notebook_;
   Rank& rank_;
   CallBuffers buffers_;
   std::optional<Table> table_;
@@ -281,8 +286,13 @@ class Sweep {
 int run(int argc, char** argv, const Description& description) {
   Options options;
   if (const auto code = parse(argc, argv, std::string(description.name), options)) return *code;
-  return launch(options.launch, std::string(description.name) + "_perf",
-                [&](Rank& rank) { return Sweep(description, options, rank).run(); });
+  const std::string program = std::string(description.name) + "_perf";
+  const auto once = [&](Notebook* notebook) {
+    return launch(options.launch, program,
+                  [&](Rank& rank) { return Sweep(description, options, rank, notebook).run(); });
+  };
+  if (options.algorithms.empty()) return once(nullptr);
+  return run_algorithms(description, options, [&](Notebook& notebook) { return once(&notebook); });
 }
 
 }  // namespace perf

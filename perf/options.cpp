@@ -78,6 +78,9 @@ void add_measurement(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"tutti", "malloc", "mixed"}))
       ->group(group);
   app.add_flag("--inplace,!--no-inplace", o.in_place, "Measure in place too [yes]")->group(group);
+  app.add_option("--algo", o.algorithms,
+                 "Measure by each of these algorithms (names with commas, or all), beside what is predicted")
+      ->group(group);
   app.add_option("--csv", o.csv, "Write the out-of-place rows to this file too")->group(group);
 }
 

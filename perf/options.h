@@ -45,6 +45,7 @@ struct Options {
   std::vector<tuttiDataType_t> types{tuttiFloat32};
   int root = 0;  ///< -1: all
   std::string csv;
+  std::string algorithms;  ///< "all", or names with commas; empty: what tutti chooses
   Buffers buffers = Buffers::tutti;
   bool in_place = true;
   bool verify = false;

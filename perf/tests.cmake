@@ -3,7 +3,7 @@
 # perf_test(NAME PROGRAM ARGUMENTS...): must end with exit status 0.
 function(perf_test NAME PROGRAM)
   add_test(NAME perf_${NAME} COMMAND ${PROGRAM}_perf ${ARGN})
-  set_tests_properties(perf_${NAME} PROPERTIES LABELS multiprocess TIMEOUT 120)
+  set_tests_properties(perf_${NAME} PROPERTIES LABELS multiprocess TIMEOUT 120 ENVIRONMENT TUTTI_TUNE=off)
 endfunction()
 
 # Everything each collective can do, small: sizes from nothing to past the small-call limits.
@@ -32,6 +32,10 @@ foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduc
   set_tests_properties(${added} PROPERTIES LABELS slow TIMEOUT 1800)
 endforeach()
 
+perf_test(algorithms all_reduce --procs 3 -b 8 -e 64K -f 64 ${quick} --algo ring,double_tree)
+set_tests_properties(perf_algorithms PROPERTIES PASS_REGULAR_EXPRESSION "ring .* us +[0-9.]+ us +[0-9.]+ us +0  window")
+perf_test(algorithms_unknown all_reduce --procs 2 -b 8 -e 64K -f 64 ${quick} --algo no_such)
+set_tests_properties(perf_algorithms_unknown PROPERTIES WILL_FAIL ON)
 perf_test(threads all_reduce -t 3 -b 8 -e 64K -f 8 ${quick})
 perf_test(threads_and_processes all_gather --procs 2 -t 2 -p 1 -b 8 -e 64K -f 8 ${quick})
 perf_test(stream all_reduce --procs 2 -z 0 -m 3 -b 8 -e 64K -f 8 ${quick})

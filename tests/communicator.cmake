@@ -1,3 +1,4 @@
+tutti_test(tune_test SOURCES unit/tune_test.cpp LIBS tutti_tune LABELS unit)
 tutti_test(handles_test SOURCES unit/handles_test.cpp LIBS tutti_comm LABELS unit)
 tutti_test(launch_env_test SOURCES unit/launch_env_test.cpp LIBS tutti_comm LABELS unit)
 tutti_test(arguments_test SOURCES unit/arguments_test.cpp LIBS tutti_comm LABELS unit)

@@ -307,6 +307,15 @@ TUTTI_API tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm);
 /* What the last completed collective on comm used, e.g. "two_shot over window". Valid until the next call on comm. */
 TUTTI_API tuttiResult_t tuttiCommLastAlgorithm(tuttiComm_t comm, const char** algorithm, const char** transport);
 
+/* Says what a call would use and why: for each way in which ranks may reach each other in it, the algorithms there are
+ * with their predicted times (of float32 sums), steps and bytes, the fastest first, a star before the one used.
+ * `collective`: "all_reduce", "allreduce", "AllReduce", ...; `count` and `type` as in that call; root 0. Like snprintf:
+ * writes at most `capacity` bytes to `text`, the last of them 0, and sets *length (unless NULL) to the length of the
+ * whole text; text may be NULL where capacity is 0. Moves nothing and needs no other rank, but takes milliseconds: use
+ * it to understand, not on the way of calls. Errors: invalidArgument. */
+TUTTI_API tuttiResult_t tuttiCommExplain(tuttiComm_t comm, const char* collective, size_t count, tuttiDataType_t type,
+                                         char* text, size_t capacity, size_t* length);
+
 #ifdef __cplusplus
 }
 #endif

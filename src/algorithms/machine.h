@@ -12,7 +12,7 @@ namespace tutti {
 /// Bytes per second of one core while the other cores do the same, by how much memory a rank goes over and over.
 /// GB/s = 1,000 bytes/µs. Between two footprints the time per byte is interpolated; outside, the nearest counts.
 struct Rates {
-  static constexpr std::array<std::size_t, 5> footprints = {16 << 10, 128 << 10, 1 << 20, 8 << 20, 64 << 20};
+  static constexpr std::array<std::size_t, 5> footprints = {16 << 10, 128 << 10, 1 << 20, 8 << 20, 32 << 20};
   std::array<double, footprints.size()> gbps{};
 
   /// µs for one byte of a pass over `footprint` bytes in all.

@@ -309,15 +309,3 @@ tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank) {
 tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
   return ask(comm, device, "device", [](const Communicator&) { return -1; });
 }
-
-tuttiResult_t tuttiCommLastAlgorithm(tuttiComm_t comm, const char** algorithm, const char** transport) {
-  return guarded([&]() -> Result<void> {
-    if (auto given = not_null(algorithm, "algorithm"); !given) return given;
-    if (auto given = not_null(transport, "transport"); !given) return given;
-    auto entry = use(comm);
-    if (!entry) return std::move(entry).error();
-    *algorithm = (*entry)->communicator->used.algorithm;
-    *transport = (*entry)->communicator->used.transport;
-    return {};
-  });
-}

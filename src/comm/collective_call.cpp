@@ -13,20 +13,7 @@
 namespace tutti {
 namespace {
 
-// Measured with two, four and eight ranks on two cores, see docs/performance.md.
-
 static_assert(sizeof(Share) == RankArea::share_bytes);
-
-/// Calls of no larger buffers, or with inputs of a cache line, travel in call lines; above, using buffers in place is
-/// faster where they are mapped.
-constexpr std::size_t small_bytes_max = 2 * 1024;
-
-/// Bytes of all ranks' inputs up to which call lines beat slots where buffers are not mapped.
-constexpr std::size_t carried_bytes_max = 32 * 1024;
-
-/// Where a rank reads less of each other rank than this, copying through slots beats a system call per rank.
-constexpr std::size_t pull_bytes_min_pair = 16 * 1024;
-constexpr std::size_t pull_bytes_min_many = 32 * 1024;
 
 int groups_in(const Request& request, int ranks, Rank rank) {
   return input_groups(request.collective, ranks, rank, request.root);
@@ -54,18 +41,6 @@ Result<Progress> CollectiveCall::step() {
   return Progress::done;
 }
 
-/// The largest input any rank has: all ranks must choose alike, those without input too.
-std::size_t CollectiveCall::input_bytes_max() const {
-  const int ranks = communicator_.ranks();
-  return groups_in(request_, ranks, rooted(request_.collective) ? request_.root : 0) * request_.group_bytes();
-}
-
-/// The largest buffer of any rank.
-std::size_t CollectiveCall::bytes_max() const {
-  const Rank root = rooted(request_.collective) ? request_.root : 0;
-  return std::max(input_bytes_max_, groups_out(request_, communicator_.ranks(), root) * request_.group_bytes());
-}
-
 std::size_t CollectiveCall::input_bytes() const {
   if (request_.layout) [[unlikely]]
     return request_.layout->input_elements * size_of(request_.type);
@@ -75,25 +50,6 @@ std::size_t CollectiveCall::input_bytes() const {
 std::size_t CollectiveCall::output_bytes() const {
   if (request_.layout) return request_.layout->output_elements * size_of(request_.type);
   return groups_out(request_, shape_.ranks, communicator_.rank()) * request_.group_bytes();
-}
-
-bool CollectiveCall::fits_lines() const {
-  if (request_.layout) return false;
-  if (request_.collective == Collective::barrier || request_.count == 0) return true;
-  return !communicator_.forced_reach() && (bytes_max() <= small_bytes_max || input_bytes_max_ <= limits::line_bytes);
-}
-
-/// Whether ranks whose buffers are not mapped put their input into their line all the same. Alike on all ranks. Inputs
-/// that would lie where the line names buffers do not travel so.
-bool CollectiveCall::may_carry() const {
-  return !communicator_.forced_reach() && !one_process() && input_bytes_max_ > limits::line_bytes &&
-         input_bytes_max_ <= communicator_.lines().payload_bytes() &&
-         input_bytes_max_ * shape_.ranks <= carried_bytes_max;
-}
-
-bool CollectiveCall::one_process() const {
-  const auto& peers = communicator_.members().peers;
-  return std::ranges::all_of(peers, [&](const Peer& p) { return p.token == peers[0].token; });
 }
 
 /// Whether a small call would write block by block as lines come: then it waits for all of them, so that a mismatch
@@ -115,8 +71,8 @@ Result<Progress> CollectiveCall::enter() {
     sequence_ = communicator_.next_sequence();
     shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
     count_ = request_.count;
-    input_bytes_max_ = request_.layout ? 0 : input_bytes_max();
-    small_ = fits_lines();
+    size_ = CallSize(request_.collective, shape_.ranks, shape_.root, request_.layout ? 0 : request_.group_bytes());
+    small_ = !request_.layout && fits_lines(size_, shape_.root, communicator_.forced_reach());
     gathers_ = !small_ || compares_first();
     if (auto staged = stage_input(); !staged) return std::move(staged).error();
   }
@@ -160,8 +116,8 @@ void CollectiveCall::write_line(CallLine& line) {
   line.input = locate(input_, in_bytes);
   line.output = locate(request_.output, output_bytes());
   line.retired = segments.retired();
-  const bool mapped = line.input.segment != 0 && line.output.segment != 0;
-  line.carries = !mapped && may_carry() ? 1 : 0;
+  const bool mapped = (in_bytes == 0 || line.input.segment != 0) && (output_bytes() == 0 || line.output.segment != 0);
+  line.carries = !mapped && may_carry(size_, communicator_.reach_facts()) ? 1 : 0;
   if (line.carries == 0 || in_bytes == 0) return;
   carry();
   assert(communicator_.lines().payload(line, in_bytes) == reinterpret_cast<std::byte*>(&line + 1));
@@ -236,23 +192,15 @@ Result<void> CollectiveCall::compare_counts() {
       shares_of.emplace_back(reinterpret_cast<const Share*>(peer.area.shares(sequence_)), shape_.ranks);
     return counts_mismatch(shares_of, request_);
   }
-  if (count_ <= PTRDIFF_MAX / size_of(request_.type)) return {};
-  return Error{.code = Code::remote, .what = "a call line names more elements than there is memory"};
+  if (count_ > PTRDIFF_MAX / size_of(request_.type))
+    return Error{.code = Code::remote, .what = "a call line names more elements than there is memory"};
+  size_.group_bytes = count_ * size_of(request_.type);
+  return {};
 }
 
 /// From the call lines and what was agreed at the start alone, hence alike on all ranks.
 Reach CollectiveCall::choose_reach() const {
-  const auto forced = communicator_.forced_reach();
-  const bool mapped = one_process() || (all_input_mapped_ && all_output_mapped_);
-  if (forced == Reach::fifo) return Reach::fifo;
-  if (mapped && forced != Reach::pull) return Reach::window;
-  if (all_carry_ && may_carry()) return Reach::line;
-  const bool can_pull = communicator_.members().pulls;
-  const std::size_t pulled =
-      count_ * size_of(request_.type) / (request_.collective == Collective::all_reduce ? shape_.ranks : 1);
-  const bool pays = pulled >= (shape_.ranks == 2 ? pull_bytes_min_pair : pull_bytes_min_many);
-  if (can_pull && (forced == Reach::pull || pays)) return Reach::pull;
-  return Reach::fifo;
+  return large_reach(size_, communicator_.reach_facts(), all_input_mapped_ && all_output_mapped_, all_carry_);
 }
 
 /// Only what the plan touches: a rank waits for those who touch its buffers, so others may come when it has freed them.
@@ -319,9 +267,8 @@ Result<BufferLine> CollectiveCall::block_of(Rank rank, BufferLine line, bool inp
 
 Result<void> CollectiveCall::prepare(Reach reach) {
   reach_ = reach;
-  const std::size_t group_bytes = count_ * size_of(request_.type);
   const Layout* const layout = request_.layout.get();
-  const Plan& plan = communicator_.plan(shape_, reach, std::max(input_bytes_max_, group_bytes), layout != nullptr);
+  const Plan& plan = communicator_.plan(shape_, reach, size_.choice_bytes(), layout != nullptr);
   if (reach == Reach::window || reach == Reach::pull) {
     auto touch = Touch::begin(communicator_);
     if (!touch) return std::move(touch).error();
@@ -349,7 +296,7 @@ Result<void> CollectiveCall::prepare(Reach reach) {
   const auto& area = communicator_.members().area->area.shape();
   if (reach == Reach::fifo) binding_.split.tile(area.slot_bytes, plan.items_max);
   if (plan.scratch_groups > 0) {
-    auto scratch = communicator_.scratch(plan.scratch_groups * group_bytes);
+    auto scratch = communicator_.scratch(plan.scratch_groups * size_.group_bytes);
     if (!scratch) return std::move(scratch).error();
     binding_.scratch = *scratch;
   }

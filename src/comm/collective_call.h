@@ -38,13 +38,8 @@ class CollectiveCall final : public Operation {
   Result<Progress> enter();
   Result<Progress> gather();
   Result<Progress> run();
-  std::size_t input_bytes_max() const;
-  std::size_t bytes_max() const;
   std::size_t input_bytes() const;
   std::size_t output_bytes() const;
-  bool fits_lines() const;
-  bool may_carry() const;
-  bool one_process() const;
   bool compares_first() const;
   void write_line(CallLine& line);
   void write_payload(std::byte* to, std::size_t bytes) const;
@@ -63,7 +58,7 @@ class CollectiveCall final : public Operation {
   Stage stage_ = Stage::enter;
   Reach reach_ = Reach::fifo;
   std::uint64_t sequence_ = 0;
-  std::size_t input_bytes_max_ = 0;
+  CallSize size_;          // of a count per rank: once all lines are here
   bool small_ = false;     // inputs travel in call lines whoever the peers are
   bool gathers_ = false;   // all lines are read before anything else
   Rank gathered_ = 0;      // lines of ranks below this one are here

@@ -1,5 +1,6 @@
 #include "comm/communicator.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cerrno>
 
@@ -148,6 +149,14 @@ std::string Communicator::wish(Collective collective, Reach reach) {
 Result<void> Communicator::check_algorithms() {
   if (!members_.deterministic) return {};
   return rank_order_.check(forced_algorithms_);
+}
+
+ReachFacts Communicator::reach_facts() const {
+  const auto here = [this](const Peer& peer) { return peer.token == members_.peers[0].token; };
+  return {.forced = forced_reach_,
+          .one_process = std::ranges::all_of(members_.peers, here),
+          .pulls = members_.pulls,
+          .payload_bytes = lines_.payload_bytes()};
 }
 
 Conditions Communicator::conditions() const {

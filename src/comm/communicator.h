@@ -13,6 +13,7 @@
 #include "algorithms/choice.h"
 #include "algorithms/rank_order.h"
 #include "comm/process.h"
+#include "comm/reach.h"
 #include "comm/request.h"
 #include "exec/run.h"
 #include "plan/cache.h"
@@ -113,6 +114,9 @@ class Communicator {
 
   /// What TUTTI_TRANSPORT says: nothing for "auto".
   std::optional<Reach> forced_reach() const { return forced_reach_; }
+  /// What TUTTI_ALGO says.
+  const std::string& forced_algorithms() const { return forced_algorithms_; }
+  ReachFacts reach_facts() const;
 
   /// Where a call keeps what it knows of its peers: here, so that a call allocates nothing. By rank.
   struct Notes {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "algorithms/machine.h"
 #include "base/error.h"
 #include "comm/bootstrap.h"
 #include "comm/process.h"
@@ -15,7 +16,7 @@ namespace tutti {
 
 /// First exchange: who and where a rank is.
 struct Hello {
-  static constexpr std::uint32_t version_value = 1;
+  static constexpr std::uint32_t version_value = 2;
   std::uint32_t version = version_value;
   std::int32_t pid = 0;
   std::uint64_t token = 0;
@@ -29,10 +30,11 @@ struct Hello {
   cpu_set_t cpus{};
 };
 
-/// Second exchange: whether a rank reached all others.
+/// Second exchange: whether a rank reached all others, and what rank 0 knows of the machine.
 struct Verdict {
-  std::uint32_t code = 0;   ///< Code of its failure, 0 when all is well
-  std::uint32_t pulls = 0;  ///< it may copy from every process's memory
+  std::uint32_t code = 0;                        ///< Code of its failure, 0 when all is well
+  std::uint32_t pulls = 0;                       ///< it may copy from every process's memory
+  std::array<double, Machine::count> machine{};  ///< rank 0: what all choose by
   std::array<char, 240> what{};
 };
 

@@ -69,6 +69,8 @@ Result<Progress> Join::advance() {
       put_text(verdict.what, connected.error().text());
     }
     verdict.pulls = pulls_;
+    if (options_.rank == 0 && verdict.code == 0)
+      verdict.machine = process_.tune->machine(cpus_, process_.log).numbers();
     bootstrap_.exchange(to_blob(verdict));
     stage_ = Stage::agree;
     return Progress::moved;
@@ -106,16 +108,15 @@ Result<void> Join::begin() {
 }
 
 Result<void> Join::connect() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
+  CPU_ZERO(&cpus_);
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
     auto hello = read_hello(bootstrap_.gathered()[rank]);
     if (!hello) return std::move(hello).error().at_peer(rank);
-    CPU_OR(&cpus, &cpus, &hello->cpus);
+    CPU_OR(&cpus_, &cpus_, &hello->cpus);
     if (auto connected = connect_to(*hello); !connected)
       return std::move(connected).error().during("reach a rank at the start").at_peer(rank);
   }
-  members_.cores = CPU_COUNT(&cpus);
+  members_.cores = CPU_COUNT(&cpus_);
   members_.fenced = options_.ranks > members_.cores;
   return {};
 }
@@ -174,6 +175,10 @@ Result<void> Join::agreed() {
       return Error{.code = static_cast<Code>(std::min(verdict->code, 8u)),
                    .what = fmt::format("rank {} could not join: {}", rank, get_text(verdict->what))};
     members_.pulls = members_.pulls && verdict->pulls != 0;
+    if (rank > 0) continue;
+    auto machine = Machine::of(verdict->machine);
+    if (!machine) return std::move(machine).error().at_peer(rank);
+    members_.machine = *machine;
   }
   return {};
 }

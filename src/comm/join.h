@@ -7,11 +7,9 @@
 #include "comm/communicator.h"
 #include "comm/hello.h"
 #include "comm/operation.h"
+#include "comm/version.h"
 
 namespace tutti {
-
-/// TUTTI_VERSION, which the layers below the C API do not see: ranks of different ones do not join.
-inline constexpr int library_version = 100;
 
 struct JoinOptions {
   Rank rank = 0;
@@ -49,6 +47,7 @@ class Join final : public Operation {
   Bootstrap bootstrap_;
   Membership members_;
   bool pulls_ = true;
+  cpu_set_t cpus_{};  ///< of all ranks
   std::shared_ptr<Communicator> made_;
 };
 

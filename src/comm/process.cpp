@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 
 #include "algorithms/select.h"
+#include "comm/version.h"
+#include "tune/measure.h"
 
 namespace tutti {
 namespace {
@@ -29,12 +32,21 @@ struct Made {
   const volatile unsigned char* mark = nullptr;
 };
 
+std::unique_ptr<Tune> tune_of(const Config& config) {
+  if (config.text("TUTTI_TUNE") == "off") return std::make_unique<Tune>();
+  return std::make_unique<Tune>(
+      cache_folder(config.text("TUTTI_CACHE_DIR"), std::getenv("XDG_CACHE_HOME"), std::getenv("HOME")), library_version,
+      measure);
+}
+
 Made make() {
   auto config = Config::from_process();
   if (!config) return {.failure = std::move(config).error()};
   if (auto known = check_algo_setting(config->text("TUTTI_ALGO")); !known) return {.failure = std::move(known).error()};
+  auto tune = tune_of(*config);
   // Never destroyed: the service thread may still run while the process exits.
-  return {.process = new Process(real_system(), *std::move(config), Service::Mode::threaded), .mark = fork_mark()};
+  return {.process = new Process(real_system(), *std::move(config), Service::Mode::threaded, std::move(tune)),
+          .mark = fork_mark()};
 }
 
 }  // namespace
@@ -48,8 +60,8 @@ Result<Process*> Process::get() {
   return made.process;
 }
 
-Process::Process(System& system_in, Config config_in, Service::Mode mode)
-    : system(system_in), config(std::move(config_in)), log(config), service(system_in, mode) {
+Process::Process(System& system_in, Config config_in, Service::Mode mode, std::unique_ptr<Tune> tune_in)
+    : system(system_in), config(std::move(config_in)), log(config), tune(std::move(tune_in)), service(system_in, mode) {
   char name[256] = "localhost";
   ::gethostname(name, sizeof name - 1);
   host = name;

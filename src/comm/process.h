@@ -16,6 +16,7 @@
 #include "transport/fd_server.h"
 #include "transport/rank_area.h"
 #include "transport/segment.h"
+#include "tune/tune.h"
 
 namespace tutti {
 
@@ -41,7 +42,8 @@ class Process {
   /// This process's, made on first use. Errors: a setting that does not parse; invalid_usage in a forked child.
   static Result<Process*> get();
 
-  Process(System& system, Config config, Service::Mode mode);
+  /// Without `tune`, what is known of the machine is what is built in.
+  Process(System& system, Config config, Service::Mode mode, std::unique_ptr<Tune> tune = std::make_unique<Tune>());
 
   /// Starts the descriptor server if it is not running yet.
   Result<void> serve();
@@ -63,6 +65,7 @@ class Process {
   ProcessKey key{};
   SegmentTable segments;
   SegmentCache cache;
+  const std::unique_ptr<Tune> tune;
   Envelopes envelopes;  ///< which algorithm at which size
   Service service;
   std::atomic<int> launched = 0;  ///< communicators made from the environment so far

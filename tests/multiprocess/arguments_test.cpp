@@ -339,6 +339,50 @@ TEST(Answers, AreRight) {
   });
 }
 
+TEST(Answers, ExplainSaysWhatIsUsed) {
+  launch_ranks({.ranks = 2}, [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    std::size_t length = 0;
+    EXPECT_TRUE(ok(tuttiCommExplain(comm, "allreduce", 1 << 18, tuttiFloat32, nullptr, 0, &length)));
+    std::string text(length + 1, '?');
+    EXPECT_TRUE(ok(tuttiCommExplain(comm, "all_reduce", 1 << 18, tuttiFloat32, text.data(), text.size(), nullptr)));
+    EXPECT_EQ(text.find('\0'), length) << "the whole text and its end";
+    EXPECT_NE(text.find("Memory of tuttiMemAlloc: all_reduce of 2 ranks, 1048576 bytes, over window"), text.npos)
+        << text;
+    EXPECT_NE(text.find("Ordinary memory: "), text.npos) << text;
+
+    // What it says is what happens.
+    void* memory = nullptr;
+    ASSERT_TRUE(ok(tuttiMemAlloc(&memory, 1 << 20)));
+    ASSERT_TRUE(ok(tuttiAllReduce(memory, memory, 1 << 18, tuttiFloat32, tuttiSum, comm, nullptr)));
+    const char* algorithm = nullptr;
+    const char* transport = nullptr;
+    EXPECT_TRUE(ok(tuttiCommLastAlgorithm(comm, &algorithm, &transport)));
+    EXPECT_NE(text.find(std::string("\n* ") + algorithm + ' '), text.npos) << algorithm << " in " << text;
+    EXPECT_TRUE(ok(tuttiMemFree(memory)));
+
+    // Short room: as much as fits, ended by 0, and never the beginning of a letter alone.
+    for (std::size_t capacity = 1; capacity < 200; ++capacity) {
+      std::string part(capacity + 1, '?');
+      ASSERT_TRUE(ok(tuttiCommExplain(comm, "broadcast", 3, tuttiInt8, part.data(), capacity, &length)));
+      const std::size_t end = part.find('\0');
+      ASSERT_LT(end, capacity);
+      EXPECT_EQ(part.back(), '?');
+      if (end > 0) {
+        EXPECT_NE(static_cast<unsigned char>(part[end - 1]) & 0xc0U, 0xc0U);
+      }
+    }
+    char room[8];
+    EXPECT_EQ(tuttiCommExplain(comm, "sum", 8, tuttiInt8, room, sizeof room, nullptr), tuttiInvalidArgument);
+    EXPECT_EQ(tuttiCommExplain(comm, nullptr, 8, tuttiInt8, room, sizeof room, nullptr), tuttiInvalidArgument);
+    EXPECT_EQ(tuttiCommExplain(comm, "reduce", SIZE_MAX, tuttiInt8, room, sizeof room, nullptr), tuttiInvalidArgument);
+    EXPECT_EQ(tuttiCommExplain(comm, "reduce", 8, tuttiInt8, nullptr, 8, nullptr), tuttiInvalidArgument);
+    EXPECT_EQ(tuttiCommExplain(nullptr, "reduce", 8, tuttiInt8, room, sizeof room, nullptr), tuttiInvalidArgument);
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
 /// All ranks in one thread without a group: only where nobody has to wait for another.
 TEST(Answers, InitAllGivesEveryRank) {
   launch_ranks({.ranks = 1}, [](Seat&) {

@@ -9,6 +9,7 @@ enum Exit : int { ok = 0, refused = 1, bad_usage = 2 };
 
 /// Each adds its subcommands to `app`; when one was called, `status` is what the program ends with.
 void add_list(CLI::App& app, int& status);
+void add_explain(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);  // and svg
 void add_verify(CLI::App& app, int& status);
 void add_translate(CLI::App& app, int& status);  // import and export

@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   app.footer("Exit status: 0 done, 1 refused or failed (why is on standard error), 2 wrong usage.");
   int status = Exit::ok;
   add_list(app, status);
+  add_explain(app, status);
   add_show(app, status);
   add_verify(app, status);
   add_translate(app, status);

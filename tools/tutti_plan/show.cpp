@@ -23,12 +23,6 @@ struct Options {
   std::string output = "-";
 };
 
-Result<Reach> reach_of(std::string_view word) {
-  for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo})
-    if (name(reach) == word) return reach;
-  return Error{.code = Code::invalid_argument, .what = fmt::format("no reach \"{}\"", word)};
-}
-
 int show_plan(const Schedule& schedule, const Options& options) {
   const auto reach = reach_of(options.reach);
   if (!reach) return fail(reach.error());

@@ -93,6 +93,12 @@ Result<Collective> collective_of(std::string_view name) {
   return invalid(fmt::format("no collective \"{}\"", name));
 }
 
+Result<Reach> reach_of(std::string_view word) {
+  for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo})
+    if (name(reach) == word) return reach;
+  return Error{.code = Code::invalid_argument, .what = fmt::format("no reach \"{}\"", word)};
+}
+
 int fail(const Error& error) {
   fmt::print(stderr, "tutti-plan: {}\n", error.text());
   return Exit::refused;

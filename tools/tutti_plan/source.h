@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "formats/imported.h"
+#include "plan/plan.h"
 #include "plan/schedule.h"
 
 namespace tutti::tool {
@@ -36,6 +37,9 @@ Result<formats::Imported> import_file(const std::string& path, Rank root);
 
 /// "allreduce", "all_reduce", "All-Reduce". Errors: invalid_argument.
 Result<Collective> collective_of(std::string_view name);
+
+/// "line", "window", "pull", "fifo". Errors: invalid_argument.
+Result<Reach> reach_of(std::string_view word);
 
 /// Says what is wrong on standard error. Returns Exit::refused.
 int fail(const Error& error);

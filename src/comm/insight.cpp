@@ -1,0 +1,52 @@
+#include "comm/insight.h"
+
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "algorithms/explain.h"
+#include "comm/reach.h"
+
+namespace tutti {
+namespace {
+
+std::string plain(std::string_view word) {
+  std::string result;
+  for (const char c : word)
+    if (c != '_') result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+}  // namespace
+
+std::string explain_call(Communicator& communicator, Collective collective, std::size_t group_bytes) {
+  const Shape shape{.collective = collective, .ranks = communicator.ranks()};
+  const CallSize size(collective, shape.ranks, shape.root, group_bytes);
+  const ReachFacts facts = communicator.reach_facts();
+  const auto by = [&](Reach reach) {
+    const Algorithm& used = communicator.algorithm(shape, reach, size.choice_bytes(), false);
+    return explain(shape, reach, size.choice_bytes(), used,
+                   {.machine = communicator.members().machine,
+                    .conditions = communicator.conditions(),
+                    .forced = communicator.forced_algorithms(),
+                    .fixed_order = communicator.members().deterministic && reduces(collective)});
+  };
+  if (fits_lines(size, shape.root, facts.forced)) return by(Reach::line);
+  const Reach mapped = large_reach(size, facts, true, false);
+  const Reach ordinary = large_reach(size, facts, facts.one_process, !facts.one_process);
+  if (mapped == ordinary) return by(mapped);
+  return fmt::format("Memory of tuttiMemAlloc: {}\nOrdinary memory: {}", by(mapped), by(ordinary));
+}
+
+Result<Collective> collective_named(const char* word) {
+  std::string known;
+  for (int i = 0; i < collective_count; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    if (word != nullptr && plain(word) == plain(name(collective))) return collective;
+    known += fmt::format("{}{}", i == 0 ? "" : ", ", name(collective));
+  }
+  return Error{.code = Code::invalid_argument,
+               .what = fmt::format("collective \"{:.64}\" is none of {}", word == nullptr ? "NULL" : word, known)};
+}
+
+}  // namespace tutti

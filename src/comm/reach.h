@@ -1,0 +1,79 @@
+// How ranks reach each other's data in a call: by its size, by what was agreed at the start, and by what lines say.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+
+#include "base/limits.h"
+#include "plan/plan.h"
+#include "plan/schedule.h"
+
+namespace tutti {
+
+// Measured with two, four and eight ranks on two cores, see docs/performance.md.
+
+/// Calls of no larger buffers, or with inputs of a cache line, travel in call lines; above, using buffers in place is
+/// faster where they are mapped.
+inline constexpr std::size_t small_bytes_max = 2 * 1024;
+
+/// Bytes of all ranks' inputs up to which call lines beat slots where buffers are not mapped.
+inline constexpr std::size_t carried_bytes_max = 32 * 1024;
+
+/// Where a rank reads less of each other rank than this, copying through slots beats a system call per rank.
+inline constexpr std::size_t pull_bytes_min_pair = 16 * 1024;
+inline constexpr std::size_t pull_bytes_min_many = 32 * 1024;
+
+/// How large a call is; alike on all ranks, those without input too.
+struct CallSize {
+  Collective collective = Collective::barrier;
+  int ranks = 1;
+  std::size_t group_bytes = 0;
+  std::size_t input_bytes_max = 0;  ///< the largest input of any rank
+
+  CallSize() = default;
+  CallSize(Collective collective_in, int ranks_in, Rank root, std::size_t group_bytes_in)
+      : collective(collective_in), ranks(ranks_in), group_bytes(group_bytes_in) {
+    input_bytes_max = input_groups(collective, ranks, rooted(collective) ? root : 0, root) * group_bytes;
+  }
+  /// The largest buffer of any rank.
+  std::size_t bytes_max(Rank root) const {
+    return std::max(input_bytes_max,
+                    output_groups(collective, ranks, rooted(collective) ? root : 0, root) * group_bytes);
+  }
+  /// What algorithms are chosen by.
+  std::size_t choice_bytes() const { return std::max(input_bytes_max, group_bytes); }
+};
+
+/// What was agreed at the start.
+struct ReachFacts {
+  std::optional<Reach> forced;
+  bool one_process = false;
+  bool pulls = false;             ///< every rank may copy from every process
+  std::size_t payload_bytes = 0;  ///< of a call line
+};
+
+inline bool fits_lines(const CallSize& size, Rank root, std::optional<Reach> forced) {
+  if (size.group_bytes == 0) return true;
+  return !forced && (size.bytes_max(root) <= small_bytes_max || size.input_bytes_max <= limits::line_bytes);
+}
+
+/// Whether ranks whose buffers are not mapped put their input into their line all the same. Inputs that would lie where
+/// the line names buffers do not travel so.
+inline bool may_carry(const CallSize& size, const ReachFacts& facts) {
+  return !facts.forced && !facts.one_process && size.input_bytes_max > limits::line_bytes &&
+         size.input_bytes_max <= facts.payload_bytes && size.input_bytes_max * size.ranks <= carried_bytes_max;
+}
+
+/// Of a call that does not fit lines. `mapped`: every buffer of every rank lies in a segment; `all_carry`: every rank
+/// carries its input.
+inline Reach large_reach(const CallSize& size, const ReachFacts& facts, bool mapped, bool all_carry) {
+  if (facts.forced == Reach::fifo) return Reach::fifo;
+  if ((mapped || facts.one_process) && facts.forced != Reach::pull) return Reach::window;
+  if (all_carry && may_carry(size, facts)) return Reach::line;
+  const std::size_t pulled = size.group_bytes / (size.collective == Collective::all_reduce ? size.ranks : 1);
+  const bool pays = pulled >= (size.ranks == 2 ? pull_bytes_min_pair : pull_bytes_min_many);
+  return facts.pulls && (facts.forced == Reach::pull || pays) ? Reach::pull : Reach::fifo;
+}
+
+}  // namespace tutti

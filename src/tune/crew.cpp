@@ -1,0 +1,91 @@
+#include "tune/crew.h"
+
+#include <chrono>
+#include <system_error>
+
+namespace tutti {
+namespace {
+
+void await(const Flag& flag, std::uint64_t value) {
+  // Another program may have the core that the other member needs.
+  for (int spins = 0; flag.load() < value;)
+    if (++spins > 10'000) sched_yield();
+}
+
+void move_to(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  (void)::sched_setaffinity(0, sizeof one, &one);  // where it may not, it works where it is
+}
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Crew::Crew(const cpu_set_t& cpus) {
+  if (::sched_getaffinity(0, sizeof before_, &before_) != 0) CPU_ZERO(&before_);
+  for (int cpu = 0; cpu < CPU_SETSIZE && cores_.size() < 2; ++cpu)
+    if (CPU_ISSET(cpu, &cpus)) cores_.push_back(cpu);
+  if (!cores_.empty()) move_to(cores_[0]);
+  if (cores_.size() < 2) return;
+  try {
+    helper_ = std::thread([this] { serve(cores_[1]); });
+  } catch (const std::system_error&) {  // no thread to be had: what needs two is not measured
+  }
+}
+
+Crew::~Crew() {
+  if (helper_.joinable()) {
+    leaving_ = true;
+    here_.store(++round_);
+    helper_.join();
+  }
+  if (CPU_COUNT(&before_) > 0) (void)::sched_setaffinity(0, sizeof before_, &before_);
+}
+
+void Crew::serve(int cpu) {
+  move_to(cpu);
+  for (std::uint64_t round = 1;; ++round) {
+    await(here_, round);
+    if (leaving_) return;
+    if (rounds_ > 0) {
+      const std::uint64_t first = pong_.load();
+      for (int i = 1; i <= rounds_; ++i) {
+        await(ping_, first + static_cast<std::uint64_t>(i));
+        pong_.store(first + static_cast<std::uint64_t>(i));
+      }
+    } else {
+      (*work_)(1);
+    }
+    there_.store(round);
+  }
+}
+
+double Crew::run(const std::function<void(int)>& work) {
+  work_ = &work;
+  rounds_ = 0;
+  const double begin = seconds();
+  if (members() > 1) here_.store(++round_);
+  work(0);
+  if (members() > 1) await(there_, round_);
+  return seconds() - begin;
+}
+
+double Crew::hop(int rounds) {
+  rounds_ = rounds;
+  const std::uint64_t first = ping_.load();
+  here_.store(++round_);
+  const double begin = seconds();
+  for (int i = 1; i <= rounds; ++i) {
+    ping_.store(first + static_cast<std::uint64_t>(i));
+    await(pong_, first + static_cast<std::uint64_t>(i));
+  }
+  const double spent = seconds() - begin;
+  await(there_, round_);
+  return spent / (2.0 * rounds);
+}
+
+}  // namespace tutti

@@ -1,0 +1,45 @@
+// One or two threads on cores of their own that do the same at once, as ranks do.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "transport/flag.h"
+
+namespace tutti {
+
+/// Works in the calling thread and one helper, which is stopped and joined at the end. The caller's thread is put on
+/// the first core of `cpus` meanwhile, the helper on the second; with one core there is no helper.
+class Crew {
+ public:
+  explicit Crew(const cpu_set_t& cpus);
+  ~Crew();
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  int members() const { return helper_.joinable() ? 2 : 1; }
+
+  /// Seconds until all members have done `work(member)`, from a common start.
+  double run(const std::function<void(int)>& work);
+
+  /// Seconds of one way between the two, on average over `rounds` round trips. Requires two members.
+  double hop(int rounds);
+
+ private:
+  void serve(int cpu);
+
+  cpu_set_t before_{};
+  std::vector<int> cores_;
+  const std::function<void(int)>* work_ = nullptr;
+  int rounds_ = 0;
+  bool leaving_ = false;
+  std::uint64_t round_ = 0;
+  Flag here_{}, there_{}, ping_{}, pong_{};
+  std::thread helper_;
+};
+
+}  // namespace tutti

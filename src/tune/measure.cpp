@@ -1,0 +1,199 @@
+#include "tune/measure.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+
+#include "exec/pull.h"
+#include "exec/reduce.h"
+#include "tune/crew.h"
+
+namespace tutti {
+namespace {
+
+constexpr double enough_s = 0.002;  // of one number
+constexpr int repeats_min = 3, repeats_max = 2000;
+constexpr std::size_t footprint_max = Rates::footprints.back();
+
+/// The best of as many as fit `enough_s`.
+double best_of(const std::function<double()>& once) {
+  double best = std::numeric_limits<double>::infinity();
+  double spent = 0;
+  for (int i = 0; i < repeats_max && (i < repeats_min || spent < enough_s); ++i) {
+    const double seconds = once();
+    best = std::min(best, seconds);
+    spent += seconds;
+  }
+  return best;
+}
+
+class Measurement {
+ public:
+  Measurement(const cpu_set_t& cpus, std::array<std::byte*, 2> memory) : crew_(cpus), memory_(memory) {}
+  Machine machine();
+
+ private:
+  void latencies(Machine& machine);
+  void rates_at(std::size_t index, Machine& machine);
+  void streaming(Machine& machine);
+  void pulling(Machine& machine);
+
+  /// `part` of the `parts` that a member's first `footprint` bytes are cut into.
+  std::byte* part(int member, std::size_t footprint, std::size_t parts, std::size_t part) const {
+    return memory_[static_cast<std::size_t>(member)] + footprint / parts * part;
+  }
+  /// As Crew::run, without what it takes to start together and to wait for each other.
+  double run(const std::function<void(int)>& work) {
+    const double spent = crew_.run(work);
+    return std::max(spent - start_s_, 0.1 * spent);
+  }
+  double copy_seconds(std::size_t footprint, bool stream);
+  double reduce_seconds(std::size_t footprint);
+
+  Crew crew_;
+  std::array<std::byte*, 2> memory_;
+  double start_s_ = 0;
+};
+
+Machine Measurement::machine() {
+  Machine machine;
+  crew_.run([this](int member) {
+    std::fill_n(memory_[static_cast<std::size_t>(member)], footprint_max, std::byte{1});  // touched, no float of note
+  });
+  start_s_ = best_of([this] { return crew_.run([](int) {}); });
+  latencies(machine);
+  for (std::size_t i = 0; i < Rates::footprints.size(); ++i) rates_at(i, machine);
+  streaming(machine);
+  pulling(machine);
+  return machine;
+}
+
+void Measurement::latencies(Machine& machine) {
+  std::byte* const at = part(0, 4096, 4, 0);
+  const Source sources[] = {{.at = at, .scaled = false, .scalar = 0}, {.at = at + 64, .scaled = false, .scalar = 0}};
+  std::byte* const to = at + 128;
+  constexpr int passes = 200;
+  machine.pass_us =
+      1e6 / passes * best_of([&] {
+        return run([&](int member) {
+          for (int i = 0; member == 0 && i < passes; ++i)
+            reduce_pass({.sources = sources, .destinations = {&to, 1}, .count = 2, .type = DataType::float32});
+        });
+      });
+  if (crew_.members() < 2) return;
+  machine.hop_us = 1e6 * best_of([this] { return crew_.hop(200); });
+  // Verbs and lines touch a cache line that the other rank has; part of the way is spent while this one goes on.
+  machine.message_us = 0.3 * machine.hop_us;
+  machine.line_us = 0.3 * machine.hop_us;
+}
+
+double Measurement::copy_seconds(std::size_t footprint, bool stream) {
+  return best_of([&] {
+    return run([&](int member) {
+      std::byte* const to = part(member, footprint, 2, 1);
+      copy_pass(part(member, footprint, 2, 0), {&to, 1}, footprint / 2, stream);
+    });
+  });
+}
+
+double Measurement::reduce_seconds(std::size_t footprint) {
+  return best_of([&] {
+    return run([&](int member) {
+      const auto source = [&](std::size_t i) {
+        return Source{.at = part(member, footprint, 4, i), .scaled = false, .scalar = 0};
+      };
+      const Source sources[] = {source(0), source(1), source(2)};
+      std::byte* const to = part(member, footprint, 4, 3);
+      reduce_pass({.sources = sources,
+                   .destinations = {&to, 1},
+                   .count = footprint / 4 / sizeof(float),
+                   .type = DataType::float32});
+    });
+  });
+}
+
+/// Copies give reading and writing together; passes of three sources tell them apart.
+void Measurement::rates_at(std::size_t index, Machine& machine) {
+  const std::size_t footprint = Rates::footprints[index];
+  const auto half = static_cast<double>(footprint) / 2;
+  const double copied = copy_seconds(footprint, false) / half;
+  const double reduced = reduce_seconds(footprint) / (half / 2);
+  const double read = std::clamp((reduced - copied) / 2, 0.1 * copied, 0.6 * copied);
+  const double write = copied - read;
+  const auto gbps = [](double seconds_a_byte) { return 1e-9 / seconds_a_byte; };
+  machine.read.gbps[index] = gbps(read);
+  machine.write.gbps[index] = gbps(write);
+  if (crew_.members() < 2) {
+    machine.far_read.gbps[index] = gbps(read);
+    machine.far_write.gbps[index] = gbps(write);
+    return;
+  }
+  // In turn: each fills what the other one read last, then reads what the other one has filled.
+  double filling = std::numeric_limits<double>::infinity(), reading = filling;
+  (void)best_of([&] {
+    const double fill = run([&](int member) {
+      std::byte* const to = part(member, footprint, 2, 1);
+      copy_pass(part(member, footprint, 2, 0), {&to, 1}, footprint / 2, false);
+    });
+    const double taken = run([&](int member) {
+      std::byte* const to = part(member, footprint, 2, 0);
+      copy_pass(part(1 - member, footprint, 2, 1), {&to, 1}, footprint / 2, false);
+    });
+    filling = std::min(filling, fill);
+    reading = std::min(reading, taken);
+    return fill + taken;
+  });
+  machine.far_write.gbps[index] = gbps(std::max(filling / half - read, write));
+  machine.far_read.gbps[index] = gbps(std::max(reading / half - write, read));
+}
+
+void Measurement::streaming(Machine& machine) {
+  const auto half = static_cast<double>(footprint_max) / 2;
+  const double all = copy_seconds(footprint_max, true) / half;
+  const double read = 1e-9 / machine.read.gbps.back();
+  machine.stream_gbps = 1e-9 / std::max(all - read, 0.3 * all);
+}
+
+void Measurement::pulling(Machine& machine) {
+  const int pid = ::getpid();
+  constexpr std::size_t large = 128 * 1024;
+  constexpr int pulls = 10;
+  bool can = true;
+  const auto pulled = [&](std::size_t bytes) {
+    return 1.0 / pulls * best_of([&] {
+             return run([&](int member) {
+               const std::span into(part(member, footprint_max, 2, 1), bytes);
+               for (int i = 0; i < pulls; ++i)
+                 if (!pull(pid, part(member, footprint_max, 2, 0), into) && member == 0) can = false;
+             });
+           });
+  };
+  const double small_s = pulled(64), large_s = pulled(large);
+  if (!can) return;
+  machine.pull_us = 1e6 * small_s;
+  machine.pull_gbps = 1e-9 * large / std::max(large_s - small_s, 0.1 * large_s);
+}
+
+}  // namespace
+
+Machine measure(const cpu_set_t& cpus) {
+  const auto allocate = [] {
+    constexpr std::size_t alignment = 2 << 20;  // as memory of tuttiMemAlloc
+    return std::unique_ptr<void, decltype(&std::free)>(std::aligned_alloc(alignment, footprint_max), &std::free);
+  };
+  const auto first = allocate(), second = allocate();
+  if (first == nullptr || second == nullptr) return {};
+  const Machine measured =
+      Measurement(cpus, {static_cast<std::byte*>(first.get()), static_cast<std::byte*>(second.get())}).machine();
+  const auto sound = Machine::of(measured.numbers());
+  return sound ? *sound : Machine{};
+}
+
+}  // namespace tutti

@@ -1,0 +1,150 @@
+// What was measured is kept and found again; what is damaged or foreign is measured anew.
+#include "tune/tune.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tune/keep.h"
+#include "tune/measure.h"
+
+namespace tutti {
+namespace {
+
+constexpr int version = 7;
+
+class Folder {
+ public:
+  Folder() { EXPECT_NE(::mkdtemp(path_.data()), nullptr); }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_ = ::testing::TempDir() + "tutti_tune_XXXXXX";
+};
+
+cpu_set_t cpus(int count) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int i = 0; i < count; ++i) CPU_SET(i, &set);
+  return set;
+}
+
+Machine other_machine() {
+  Machine machine;
+  machine.hop_us = 0.4321;
+  machine.far_write.gbps[2] = 5.25;
+  return machine;
+}
+
+/// What a process would know, and how often it measured.
+struct Known {
+  Machine machine;
+  int measured = 0;
+};
+Known known(const std::string& folder, int cores = 2) {
+  Known result;
+  Tune tune(folder, version, [&](const cpu_set_t&) {
+    ++result.measured;
+    return other_machine();
+  });
+  Log log(LogLevel::none, 0, "");
+  result.machine = tune.machine(cpus(cores), log);
+  EXPECT_EQ(tune.machine(cpus(cores), log), result.machine) << "asked again";
+  return result;
+}
+
+void write(const std::string& path, std::string_view text) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
+TEST(Tune, MeasuresOnceForAMachine) {
+  const Folder folder;
+  const std::string at = folder / "made/on/demand";
+  const Known first = known(at);
+  EXPECT_EQ(first.measured, 1);
+  EXPECT_EQ(first.machine, other_machine());
+  const Known second = known(at);
+  EXPECT_EQ(second.measured, 0);
+  EXPECT_EQ(second.machine, other_machine());
+  EXPECT_EQ(known(at, 3).measured, 1) << "another number of cores";
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(at)) files += entry.is_regular_file() ? 1 : 0;
+  EXPECT_EQ(files, 2) << "nothing half-written is left";
+}
+
+TEST(Tune, MeasuresAnewWhatIsDamagedOrForeign) {
+  const Folder folder;
+  const std::string at = folder / "kept";
+  EXPECT_EQ(known(at).measured, 1);
+  const std::string path = machine_file(at, fingerprint(2, version));
+  const auto good = read_small_file(path);
+  ASSERT_TRUE(good);
+  const std::string nan = "tutti machine 1\n" + fingerprint(2, version) + "\nnan\n";
+  for (const std::string& bad :
+       {std::string(), good->substr(0, good->size() / 2), *good + "1\n", "tutti machine 2" + good->substr(15), nan,
+        to_text(other_machine(), "another machine"), to_text(other_machine(), fingerprint(2, version + 1)),
+        std::string(100'000, 'x'), std::string(50, '\0')}) {
+    write(path, bad);
+    const Known after = known(at);
+    EXPECT_EQ(after.measured, 1) << bad.substr(0, 200);
+    EXPECT_EQ(after.machine, other_machine());
+    EXPECT_EQ(known(at).measured, 0) << "and kept again";
+  }
+}
+
+TEST(Tune, DoesWithoutAFolder) {
+  EXPECT_EQ(known("").measured, 1);
+  EXPECT_EQ(known("/proc/no/such").measured, 1);
+  const Folder folder;
+  write(folder / "file", "");
+  EXPECT_EQ(known(folder / "file").measured, 1);
+  // What lies there is not read if it is no file.
+  const std::string at = folder / "kept";
+  std::filesystem::create_directories(at);
+  ASSERT_EQ(::mkfifo(machine_file(at, fingerprint(2, version)).c_str(), 0600), 0);
+  EXPECT_EQ(known(at).measured, 1);
+}
+
+TEST(Tune, WithoutMeasuringIsTheBuiltInMachine) {
+  Log log(LogLevel::none, 0, "");
+  EXPECT_EQ(Tune().machine(cpus(2), log), Machine{});
+}
+
+TEST(Tune, FollowsTheUsersFolders) {
+  EXPECT_EQ(cache_folder("/mine", "/xdg", "/home/me"), "/mine");
+  EXPECT_EQ(cache_folder("", "/xdg", "/home/me"), "/xdg/tutti");
+  EXPECT_EQ(cache_folder("", "", "/home/me"), "/home/me/.cache/tutti");
+  EXPECT_EQ(cache_folder("", "not/absolute", "/home/me"), "/home/me/.cache/tutti");
+  EXPECT_EQ(cache_folder("", nullptr, nullptr), "");
+}
+
+TEST(Keep, ReadsWhatItWrote) {
+  const auto back = from_text(to_text(other_machine(), "here"), "here");
+  ASSERT_TRUE(back);
+  EXPECT_EQ(*back, other_machine());
+  EXPECT_FALSE(from_text(to_text(other_machine(), "here"), "there"));
+}
+
+// Whatever machine this is, and with however many cores: numbers that are possible, and the thread back where it was.
+TEST(Measure, GivesAPossibleMachine) {
+  cpu_set_t before, after;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  const Machine machine = measure(before);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+  EXPECT_TRUE(Machine::of(machine.numbers()));
+  EXPECT_NE(machine.read, Machine{}.read) << "measured, not built in";
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  EXPECT_EQ(measure(one).hop_us, Machine{}.hop_us) << "one core cannot say how far it is to another";
+}
+
+}  // namespace
+}  // namespace tutti
