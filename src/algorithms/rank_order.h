@@ -16,7 +16,7 @@ namespace tutti {
 /// The bits of a reduction are those of its tree of passes. Of the trees there are for a number of ranks, this is the
 /// class of one: all inputs in the order of ranks, in one pass, or a chain of passes where there are more than
 /// limits::sources_max, for every element, rank and root. one_shot and two_shot are always in it; for few ranks there
-/// are more, for two of them all algorithms.
+/// are more.
 class RankOrder {
  public:
   explicit RankOrder(int ranks) : ranks_(ranks) {}

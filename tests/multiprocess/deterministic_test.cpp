@@ -107,9 +107,10 @@ void run_rank(Seat& seat, Result what, const Way& way) {
   }
 }
 
-/// Of two ranks every algorithm sums up in their order.
+/// Of two ranks a ring sums up in their order.
 Way ring_of_two() {
-  return {"RingOfTwo", Layout::processes, {"TUTTI_ALGO=ring", "TUTTI_TRANSPORT=fifo"}, Memory::heap, false, count};
+  return {"RingOfTwo", Layout::processes, {"TUTTI_ALGO=allreduce:ring", "TUTTI_TRANSPORT=fifo"}, Memory::heap, false,
+          count};
 }
 
 enum class Ways { all, in_one_process };
@@ -149,18 +150,25 @@ TEST_P(Deterministic, BitsDoNotDependOnTheWay) {
   }
 }
 
-/// One all-reduce; word rank of the board is a hash of what the rank has.
+/// One all-reduce of all ranks in one thread; their results.
 void reduce_once(Seat& seat, std::size_t elements) {
-  const tuttiComm_t comm = seat.init_one();
-  ASSERT_NE(comm, nullptr);
-  const int rank = seat.here().front();
+  const auto comms = seat.init();
+  ASSERT_FALSE(comms.empty());
   const Inputs inputs{.type = tuttiFloat32, .values = Values::random, .ranks = seat.ranks(), .seed = 9};
-  Buffer in(Memory::heap, elements * sizeof(float)), out(Memory::heap, elements * sizeof(float));
-  write_inputs(inputs, rank, in.data(), 0, elements);
-  EXPECT_TRUE(ok(tuttiAllReduce(in.data(), out.data(), elements, tuttiFloat32, tuttiSum, comm, nullptr)));
-  EXPECT_EQ(check_reduced(inputs, out.data(), 0, elements), "");
-  seat.board().word(static_cast<std::size_t>(rank)).store(hash_of(out, 0, elements));
-  EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  ASSERT_TRUE(ok(tuttiGroupStart()));
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    buffers.push_back(std::make_unique<Buffer>(Memory::heap, elements * sizeof(float)));
+    std::byte* const data = buffers.back()->data();
+    write_inputs(inputs, seat.here()[i], data, 0, elements);
+    ASSERT_TRUE(ok(tuttiAllReduce(data, data, elements, tuttiFloat32, tuttiSum, comms[i], nullptr)));
+  }
+  ASSERT_TRUE(ok(tuttiGroupEnd()));
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    EXPECT_EQ(check_reduced(inputs, buffers[i]->data(), 0, elements), "");
+    seat.board().word(static_cast<std::size_t>(seat.here()[i])).store(hash_of(*buffers[i], 0, elements));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comms[i])));
+  }
 }
 
 TEST(AnyAlgorithm, threads_GivesAllRanksTheSameBits) {
@@ -169,7 +177,7 @@ TEST(AnyAlgorithm, threads_GivesAllRanksTheSameBits) {
   for (const Algorithm& algorithm : algorithms()) {
     if (!algorithm.supports({.collective = Collective::all_reduce, .ranks = ranks})) continue;
     Crew crew({.ranks = ranks,
-               .layout = Layout::threads,
+               .layout = Layout::one_thread,
                .environment = {"TUTTI_ALGO=" + algorithm.name, "TUTTI_TRANSPORT=fifo", "TUTTI_DEBUG=WARN"}},
               [](Seat& seat) { reduce_once(seat, 5'003); });
     ASSERT_TRUE(crew.finish()) << algorithm.name;

@@ -92,7 +92,8 @@ TEST(RankOrder, RefusesWhatHasAnotherOrder) {
   for (const std::string_view good :
        {"", "one_shot", "^ring", "allgather:ring", "broadcast:tree", "allreduce:two_shot"})
     EXPECT_EQ(refusal(4, good), "") << good;
-  EXPECT_EQ(refusal(2, "ring"), "") << "two operands have one order";
+  EXPECT_EQ(refusal(2, "allreduce:ring"), "") << "two operands in one order";
+  EXPECT_NE(refusal(2, "reduce_scatter:ring"), "") << "and here in the other";
   EXPECT_EQ(refusal(1, "ring"), "") << "serves nobody alone";
 }
 
