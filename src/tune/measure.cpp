@@ -161,22 +161,26 @@ void Measurement::streaming(Machine& machine) {
   machine.stream_gbps = 1e-9 / std::max(all - read, 0.3 * all);
 }
 
+/// Of memory that lies farther away than the second-level cache, as that of another rank does, to a place that does
+/// not.
 void Measurement::pulling(Machine& machine) {
   const int pid = ::getpid();
   constexpr std::size_t large = 128 * 1024;
-  constexpr int pulls = 10;
-  bool can = true;
+  constexpr std::size_t pulls = 32;
+  std::array<bool, 2> can{true, true};
   const auto pulled = [&](std::size_t bytes) {
     return 1.0 / pulls * best_of([&] {
              return run([&](int member) {
+               const int other = crew_.members() > 1 ? 1 - member : member;
                const std::span into(part(member, footprint_max, 2, 1), bytes);
-               for (int i = 0; i < pulls; ++i)
-                 if (!pull(pid, part(member, footprint_max, 2, 0), into) && member == 0) can = false;
+               for (std::size_t i = 0; i < pulls; ++i)
+                 if (!pull(pid, part(other, footprint_max, 2, 0) + i * large, into))
+                   can[static_cast<std::size_t>(member)] = false;
              });
            });
   };
   const double small_s = pulled(64), large_s = pulled(large);
-  if (!can) return;
+  if (!can[0] || !can[1]) return;
   machine.pull_us = 1e6 * small_s;
   machine.pull_gbps = 1e-9 * large / std::max(large_s - small_s, 0.1 * large_s);
 }
