@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "src/kernels": ["kernels/", "plan/types.h", "plan/action.h"],
     "kernels": ["kernels/", "plan/types.h", "plan/action.h"],
     "src/exec": ["exec/", "plan/", "transport/", "kernels/", "base/"],
-    "src/comm": ["comm/", "exec/", "algorithms/", "plan/", "transport/", "kernels/", "base/"],
+    "src/comm": ["comm/", "exec/", "formats/", "algorithms/", "plan/", "transport/", "kernels/", "base/"],
     "tools": ["tools/", "formats/", "simulator/", "algorithms/", "plan/", "base/"],
     "include": [],
     "examples": ["tutti/tutti.h", "examples/"],

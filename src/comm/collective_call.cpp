@@ -76,9 +76,15 @@ std::size_t CollectiveCall::output_bytes() const {
   return groups_out(request_, shape_.ranks, communicator_.rank()) * request_.group_bytes();
 }
 
+bool CollectiveCall::plan_file_serves() const {
+  const auto& file = communicator_.process().plan_file;
+  return file && !request_.layout && request_.count > 0 && file->serves(shape_, bytes_max());
+}
+
 bool CollectiveCall::fits_lines() const {
   if (request_.layout) return false;
   if (request_.collective == Collective::barrier || request_.count == 0) return true;
+  if (from_file_ && !communicator_.process().plan_file->carried_by(Reach::line)) return false;
   return !communicator_.forced_reach() && (bytes_max() <= small_bytes_max || input_bytes_max_ <= limits::line_bytes);
 }
 
@@ -115,6 +121,7 @@ Result<Progress> CollectiveCall::enter() {
     shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
     count_ = request_.count;
     input_bytes_max_ = request_.layout ? 0 : input_bytes_max();
+    from_file_ = plan_file_serves();
     small_ = fits_lines();
     gathers_ = !small_ || compares_first();
     if (auto staged = stage_input(); !staged) return std::move(staged).error();
@@ -240,7 +247,14 @@ Result<void> CollectiveCall::compare_counts() {
 }
 
 /// From the call lines and what was agreed at the start alone, hence alike on all ranks.
+/// Fifos carry every plan.
 Reach CollectiveCall::choose_reach() const {
+  const Reach fastest = fastest_reach();
+  if (from_file_ && !communicator_.process().plan_file->carried_by(fastest)) return Reach::fifo;
+  return fastest;
+}
+
+Reach CollectiveCall::fastest_reach() const {
   const auto forced = communicator_.forced_reach();
   const bool mapped = one_process() || (all_input_mapped_ && all_output_mapped_);
   if (forced == Reach::fifo) return Reach::fifo;
@@ -320,7 +334,9 @@ Result<void> CollectiveCall::prepare(Reach reach) {
   reach_ = reach;
   const std::size_t group_bytes = count_ * size_of(request_.type);
   const Layout* const layout = request_.layout.get();
-  const Plan& plan = communicator_.plan(shape_, reach, std::max(input_bytes_max_, group_bytes), layout != nullptr);
+  const Plan& plan =
+      from_file_ ? communicator_.plan_from_file(shape_, reach)
+                 : communicator_.plan(shape_, reach, std::max(input_bytes_max_, group_bytes), layout != nullptr);
   if (reach == Reach::window || reach == Reach::pull) {
     auto touch = Touch::begin(communicator_);
     if (!touch) return std::move(touch).error();

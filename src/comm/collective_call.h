@@ -42,6 +42,7 @@ class CollectiveCall final : public Operation {
   std::size_t bytes_max() const;
   std::size_t input_bytes() const;
   std::size_t output_bytes() const;
+  bool plan_file_serves() const;
   bool fits_lines() const;
   bool may_carry() const;
   bool one_process() const;
@@ -52,6 +53,7 @@ class CollectiveCall final : public Operation {
   Result<void> stage_input();
   Result<void> compare_counts();
   Reach choose_reach() const;
+  Reach fastest_reach() const;
   Result<void> map_windows(const Plan& plan);
   Result<void> map_window(Place place);
   Result<BufferLine> block_of(Rank rank, BufferLine line, bool input, std::size_t& bytes) const;
@@ -64,11 +66,12 @@ class CollectiveCall final : public Operation {
   Reach reach_ = Reach::fifo;
   std::uint64_t sequence_ = 0;
   std::size_t input_bytes_max_ = 0;
-  bool small_ = false;     // inputs travel in call lines whoever the peers are
-  bool gathers_ = false;   // all lines are read before anything else
-  Rank gathered_ = 0;      // lines of ranks below this one are here
-  CountsTally tally_;      // with a count per rank: of those lines
-  std::size_t count_ = 0;  // elements of a group, or of the largest one once all lines are here
+  bool from_file_ = false;  // the plan of TUTTI_PLAN_FILE serves it
+  bool small_ = false;      // inputs travel in call lines whoever the peers are
+  bool gathers_ = false;    // all lines are read before anything else
+  Rank gathered_ = 0;       // lines of ranks below this one are here
+  CountsTally tally_;       // with a count per rank: of those lines
+  std::size_t count_ = 0;   // elements of a group, or of the largest one once all lines are here
   bool all_input_mapped_ = true;
   bool all_output_mapped_ = true;
   bool all_carry_ = true;

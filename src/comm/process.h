@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/system.h"
 #include "base/unique_fd.h"
+#include "comm/plan_file.h"
 #include "comm/service.h"
 #include "transport/fd_server.h"
 #include "transport/rank_area.h"
@@ -62,6 +63,7 @@ class Process {
   ProcessKey key{};
   SegmentTable segments;
   SegmentCache cache;
+  std::shared_ptr<const PlanFile> plan_file;  ///< of TUTTI_PLAN_FILE, if it is set
   Service service;
   std::atomic<int> launched = 0;  ///< communicators made from the environment so far
 
