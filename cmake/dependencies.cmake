@@ -9,7 +9,7 @@ endif()
 if(TUTTI_BUILD_PERF)
   find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 endif()
-# The library does without these; the tool and the formats it reads do not.
+# The library does without these, but for TUTTI_PLAN_FILE; the tool and the formats it reads do not.
 if(TUTTI_BUILD_TOOLS)
   find_path(CLI11_INCLUDE CLI/CLI.hpp)
   find_package(pugixml CONFIG QUIET)

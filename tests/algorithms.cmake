@@ -14,7 +14,7 @@ tutti_test(proof_test SOURCES contract/proof_test.cpp LIBS tutti_algorithms LABE
 set(parts 4)
 set(amount)
 if(TUTTI_SANITIZE)
-  set(amount TUTTI_TEST_RANKS=17 TUTTI_TEST_FULL=4 TUTTI_TEST_MUTANTS=150 TUTTI_TEST_SEEDS=120)
+  set(amount TUTTI_TEST_RANKS=17 TUTTI_TEST_FULL=4 TUTTI_TEST_MANY=0 TUTTI_TEST_MUTANTS=150 TUTTI_TEST_SEEDS=120)
 endif()
 set_tests_properties(algorithms_test random_schedules_test mutant_test PROPERTIES ENVIRONMENT "${amount}")
 math(EXPR last "${parts} - 1")
@@ -27,3 +27,14 @@ foreach(part RANGE ${last})
   set_tests_properties(${name} PROPERTIES LABELS proof TIMEOUT 600 ENVIRONMENT
     "GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${part};${amount}")
 endforeach()
+
+# Every root and case up to 64 ranks, more samples up to 1,024, more mutants.
+set(parts 16)
+math(EXPR last "${parts} - 1")
+foreach(part RANGE ${last})
+  add_test(NAME proof_nightly_${part} COMMAND proof_test)
+  set_tests_properties(proof_nightly_${part} PROPERTIES LABELS "proof;nightly" TIMEOUT 14400 ENVIRONMENT
+    "GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${part};TUTTI_TEST_FULL=64;TUTTI_TEST_MANY=400")
+endforeach()
+add_test(NAME mutant_nightly COMMAND mutant_test)
+set_tests_properties(mutant_nightly PROPERTIES LABELS "proof;nightly" TIMEOUT 7200 ENVIRONMENT TUTTI_TEST_MUTANTS=20000)

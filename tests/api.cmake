@@ -18,6 +18,11 @@ foreach(test abort arguments counts counts_errors deterministic environment grou
   tutti_api_test(${test})
 endforeach()
 
+if(TARGET tutti_formats)
+  tutti_api_test(plan_file)
+  target_link_libraries(api_plan_file_test PRIVATE tutti_formats)
+endif()
+
 # What a launcher starts.
 add_executable(env_rank multiprocess/env_rank.cpp)
 target_link_libraries(env_rank PRIVATE tutti_flags tutti)

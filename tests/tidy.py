@@ -24,7 +24,7 @@ MAY_INCLUDE = {
     "kernels": ["kernels/", "plan/types.h", "plan/action.h"],
     "src/exec": ["exec/", "plan/", "transport/", "kernels/", "base/"],
     "src/tune": ["tune/", "exec/", "algorithms/", "plan/", "transport/", "kernels/", "base/"],
-    "src/comm": ["comm/", "tune/", "exec/", "algorithms/", "plan/", "transport/", "kernels/", "base/"],
+    "src/comm": ["comm/", "tune/", "exec/", "formats/", "algorithms/", "plan/", "transport/", "kernels/", "base/"],
     "tools": ["tools/", "formats/", "simulator/", "algorithms/", "plan/", "base/"],
     "include": [],
     "examples": ["tutti/tutti.h", "examples/"],

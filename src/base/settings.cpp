@@ -46,6 +46,7 @@ constexpr std::array table = {
   text("TUTTI_SOCKET_IFNAME", local, start, "Network interfaces to use: prefixes eth,en; exact =eth0; all but ^docker,veth; both ^=lo."),
   choice("TUTTI_SOCKET_FAMILY", local, "ANY", "ANY|AF_INET|AF_INET6", start, "Address family of sockets."),
   text("TUTTI_ALGO", shared, engine, "Algorithm to use, or ^ to leave out, per collective: allreduce:two_shot;broadcast:^one_shot. Empty: the fastest."),
+  text("TUTTI_PLAN_FILE", local, engine, "MSCCL XML or MSCCL++ JSON file: its plan serves the calls of its collective and number of ranks. The same file for all ranks."),
   choice("TUTTI_TRANSPORT", shared, "auto", "auto|fifo|window|pull", engine, "How bytes reach a peer on the same host: through slots, by mapping its buffers, or by copying from them."),
   choice("TUTTI_TUNE", local, "on", "on|off", engine, "Measure once what the machine does how fast, to choose algorithms by; rank 0's setting counts. off: by built-in numbers."),
   text("TUTTI_CACHE_DIR", local, engine, "Folder that keeps what was measured; empty: $XDG_CACHE_HOME/tutti or ~/.cache/tutti."),

@@ -52,6 +52,16 @@ std::size_t CollectiveCall::output_bytes() const {
   return groups_out(request_, shape_.ranks, communicator_.rank()) * request_.group_bytes();
 }
 
+bool CollectiveCall::plan_file_serves() const {
+  const auto& file = communicator_.process().plan_file;
+  return file && !request_.layout && request_.count > 0 && file->serves(shape_, size_.bytes_max(shape_.root));
+}
+
+/// A plan from a file is carried as it is. By fifos always.
+bool CollectiveCall::may_use(Reach reach) const {
+  return !from_file_ || communicator_.process().plan_file->carried_by(reach);
+}
+
 /// Whether a small call would write block by block as lines come: then it waits for all of them, so that a mismatch
 /// leaves the output as it was. Others write in one pass at the end, or need the line of the root alone.
 bool CollectiveCall::compares_first() const {
@@ -72,7 +82,8 @@ Result<Progress> CollectiveCall::enter() {
     shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
     count_ = request_.count;
     size_ = CallSize(request_.collective, shape_.ranks, shape_.root, request_.layout ? 0 : request_.group_bytes());
-    small_ = !request_.layout && fits_lines(size_, shape_.root, communicator_.forced_reach());
+    from_file_ = plan_file_serves();
+    small_ = !request_.layout && fits_lines(size_, shape_.root, communicator_.forced_reach()) && may_use(Reach::line);
     gathers_ = !small_ || compares_first();
     if (auto staged = stage_input(); !staged) return std::move(staged).error();
   }
@@ -200,7 +211,9 @@ Result<void> CollectiveCall::compare_counts() {
 
 /// From the call lines and what was agreed at the start alone, hence alike on all ranks.
 Reach CollectiveCall::choose_reach() const {
-  return large_reach(size_, communicator_.reach_facts(), all_input_mapped_ && all_output_mapped_, all_carry_);
+  const Reach fastest =
+      large_reach(size_, communicator_.reach_facts(), all_input_mapped_ && all_output_mapped_, all_carry_);
+  return may_use(fastest) ? fastest : Reach::fifo;
 }
 
 /// Only what the plan touches: a rank waits for those who touch its buffers, so others may come when it has freed them.
@@ -268,7 +281,8 @@ Result<BufferLine> CollectiveCall::block_of(Rank rank, BufferLine line, bool inp
 Result<void> CollectiveCall::prepare(Reach reach) {
   reach_ = reach;
   const Layout* const layout = request_.layout.get();
-  const Plan& plan = communicator_.plan(shape_, reach, size_.choice_bytes(), layout != nullptr);
+  const Plan& plan = from_file_ ? communicator_.plan_from_file(shape_, reach)
+                                : communicator_.plan(shape_, reach, size_.choice_bytes(), layout != nullptr);
   if (reach == Reach::window || reach == Reach::pull) {
     auto touch = Touch::begin(communicator_);
     if (!touch) return std::move(touch).error();

@@ -40,6 +40,8 @@ class CollectiveCall final : public Operation {
   Result<Progress> run();
   std::size_t input_bytes() const;
   std::size_t output_bytes() const;
+  bool plan_file_serves() const;
+  bool may_use(Reach reach) const;
   bool compares_first() const;
   void write_line(CallLine& line);
   void write_payload(std::byte* to, std::size_t bytes) const;
@@ -58,12 +60,13 @@ class CollectiveCall final : public Operation {
   Stage stage_ = Stage::enter;
   Reach reach_ = Reach::fifo;
   std::uint64_t sequence_ = 0;
-  CallSize size_;          // of a count per rank: once all lines are here
-  bool small_ = false;     // inputs travel in call lines whoever the peers are
-  bool gathers_ = false;   // all lines are read before anything else
-  Rank gathered_ = 0;      // lines of ranks below this one are here
-  CountsTally tally_;      // with a count per rank: of those lines
-  std::size_t count_ = 0;  // elements of a group, or of the largest one once all lines are here
+  CallSize size_;           // of a count per rank: once all lines are here
+  bool from_file_ = false;  // the plan of TUTTI_PLAN_FILE serves it
+  bool small_ = false;      // inputs travel in call lines whoever the peers are
+  bool gathers_ = false;    // all lines are read before anything else
+  Rank gathered_ = 0;       // lines of ranks below this one are here
+  CountsTally tally_;       // with a count per rank: of those lines
+  std::size_t count_ = 0;   // elements of a group, or of the largest one once all lines are here
   bool all_input_mapped_ = true;
   bool all_output_mapped_ = true;
   bool all_carry_ = true;

@@ -148,6 +148,12 @@ std::string Communicator::wish(Collective collective, Reach reach) {
 
 Result<void> Communicator::check_algorithms() {
   if (!members_.deterministic) return {};
+  const auto& file = process_.plan_file;
+  if (file && !file->rank_order() && file->schedule().ranks() == ranks())
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("TUTTI_PLAN_FILE, {}, does not sum up in the order of ranks, as a deterministic "
+                                     "communicator does",
+                                     file->text())};
   return rank_order_.check(forced_algorithms_);
 }
 
@@ -194,6 +200,16 @@ const Plan& Communicator::plan(const Shape& shape, Reach reach, std::size_t byte
   if (const Plan* known = plans_.find(key)) return *known;
   process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), chosen.name, name(reach));
   return plans_.insert(key, fuse(lower(chosen.build(shape), rank(), reach), members_.area->area.shape().slots));
+}
+
+const Plan& Communicator::plan_from_file(const Shape& shape, Reach reach) {
+  const PlanFile& file = *process_.plan_file;
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
+  used = {.algorithm = file.name().c_str(), .transport = name(reach).data()};
+  const PlanKey key{nullptr, shape.collective, reach, shape.root};
+  if (const Plan* known = plans_.find(key)) return *known;
+  process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), file.name(), name(reach));
+  return plans_.insert(key, fuse(lower(file.schedule(), rank(), reach), members_.area->area.shape().slots));
 }
 
 Result<std::byte*> Communicator::scratch(std::size_t bytes) {

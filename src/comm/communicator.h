@@ -96,7 +96,10 @@ class Communicator {
   /// What the choice goes by besides the shape: alike on all ranks.
   Conditions conditions() const;
 
-  /// Whether what TUTTI_ALGO asks for is what a deterministic communicator may use. Errors: invalid_usage.
+  /// The same of the plan of TUTTI_PLAN_FILE, which must serve the shape and be carried by `reach`.
+  const Plan& plan_from_file(const Shape& shape, Reach reach);
+
+  /// Whether what settings ask for is what a deterministic communicator may use. Errors: invalid_usage.
   Result<void> check_algorithms();
 
   /// At least `bytes` of private memory for plans that want it; one call at a time.

@@ -22,10 +22,12 @@ BootstrapLimits limits_of(const Process& process, const JoinOptions& options) {
 Bootstrap::Who who_of(const Process& process, const JoinOptions& options) {
   // One order of reduction or several: a setting that ranks must share, though it comes from the call.
   const bool deterministic = options.deterministic;
+  const auto& plan = process.plan_file;
   return {.rank = options.rank,
           .ranks = options.ranks,
-          .settings = process.config.shared_hash() + deterministic,
-          .settings_text = process.config.shared_text() + (deterministic ? " deterministic=1" : ""),
+          .settings = process.config.shared_hash() + deterministic + (plan ? plan->digest() : 0),
+          .settings_text = process.config.shared_text() + (deterministic ? " deterministic=1" : "") +
+                           (plan ? fmt::format(" TUTTI_PLAN_FILE=digest:{:016x}", plan->digest()) : ""),
           .version = library_version};
 }
 

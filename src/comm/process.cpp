@@ -44,9 +44,18 @@ Made make() {
   if (!config) return {.failure = std::move(config).error()};
   if (auto known = check_algo_setting(config->text("TUTTI_ALGO")); !known) return {.failure = std::move(known).error()};
   auto tune = tune_of(*config);
+  std::shared_ptr<const PlanFile> plan;
+  if (const std::string& path = config->text("TUTTI_PLAN_FILE"); !path.empty()) {
+    auto read = PlanFile::read(path);
+    if (!read) return {.failure = std::move(read).error()};
+    plan = *std::move(read);
+  }
   // Never destroyed: the service thread may still run while the process exits.
-  return {.process = new Process(real_system(), *std::move(config), Service::Mode::threaded, std::move(tune)),
-          .mark = fork_mark()};
+  auto* const process = new Process(real_system(), *std::move(config), Service::Mode::threaded, std::move(tune));
+  process->plan_file = std::move(plan);
+  if (process->plan_file)
+    process->log.info(LogTopic::init, "settings", "{}: {}", process->plan_file->name(), process->plan_file->text());
+  return {.process = process, .mark = fork_mark()};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/system.h"
 #include "base/unique_fd.h"
+#include "comm/plan_file.h"
 #include "comm/service.h"
 #include "transport/fd_server.h"
 #include "transport/rank_area.h"
@@ -66,7 +67,8 @@ class Process {
   SegmentTable segments;
   SegmentCache cache;
   const std::unique_ptr<Tune> tune;
-  Envelopes envelopes;  ///< which algorithm at which size
+  Envelopes envelopes;                        ///< which algorithm at which size
+  std::shared_ptr<const PlanFile> plan_file;  ///< of TUTTI_PLAN_FILE, if it is set
   Service service;
   std::atomic<int> launched = 0;  ///< communicators made from the environment so far
 

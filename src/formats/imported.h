@@ -1,6 +1,7 @@
 // A plan from elsewhere as a schedule, and the way back from a schedule's steps to the places in its file.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct Imported {
 
   std::string name;
   Schedule schedule;
+  std::uint64_t bytes_min = 0;  ///< of calls that the file is meant for: the largest buffer of a rank
+  std::uint64_t bytes_max = ~std::uint64_t{0};
   std::vector<Origin> origins = {};  ///< in the order of steps
   std::string (*where)(const Place&) = nullptr;
 };

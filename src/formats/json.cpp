@@ -155,6 +155,13 @@ int JsonReader::number(const JsonAt& at, long long low, long long high) {
   return static_cast<int>(low);
 }
 
+long long JsonReader::size(const JsonAt& at) {
+  const Json& value = *at.value;
+  if (value.kind == Json::Kind::integer && value.number >= 0) return value.number;
+  refuse(at, "is no size");
+  return 0;
+}
+
 int JsonReader::pick(const JsonAt& at, std::size_t count) {
   const int which = number(at, 0, INT_MAX);
   if (static_cast<std::size_t>(which) < count) return which;

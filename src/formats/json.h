@@ -44,6 +44,7 @@ class JsonReader {
   JsonAt optional_member(const JsonAt& at, std::string_view name);
   std::vector<JsonAt> items(const JsonAt& at);                  ///< of an array
   int number(const JsonAt& at, long long low, long long high);  ///< `low` when it is wrong
+  long long size(const JsonAt& at);                             ///< at least 0; what is beyond the type is its maximum
   int pick(const JsonAt& at, std::size_t count);                ///< a place in a list of so many; 0 when it is wrong
   bool boolean(const JsonAt& at);
   std::string_view text(const JsonAt& at);

@@ -70,6 +70,16 @@ class Reader {
     }
     return low;
   }
+  /// Of bytes; 0 and more.
+  long long size_or(long long otherwise, const pugi::xml_node& node, const char* name) {
+    const std::string_view text = node.attribute(name).value();
+    if (text.empty()) return otherwise;
+    long long value = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (code == std::errc() && end == text.data() + text.size() && value >= 0) return value;
+    refuse(node, fmt::format("{} is \"{}\", not a size", name, text.substr(0, text_shown_max)));
+    return otherwise;
+  }
   int number_or(int otherwise, const pugi::xml_node& node, const char* name, int low, int high) {
     return node.attribute(name) ? number(node, name, low, high) : otherwise;
   }
@@ -162,6 +172,8 @@ void Parser::algo(const pugi::xml_node& node) {
   file_.in_place = in_place && reader_.number_or(0, node, "outofplace", 0, 1) == 0;
   if (file_.in_place && shape.collective == Collective::all_to_all)
     reader_.refuse(node, "an alltoall in place, which a call never is: its input is copied first");
+  file_.bytes_min = reader_.size_or(0, node, "minBytes");
+  file_.bytes_max = reader_.size_or(file_.bytes_max, node, "maxBytes");
   file_.gpus.resize(static_cast<std::size_t>(shape.ranks));
 }
 

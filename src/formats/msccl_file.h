@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,8 @@ struct MscclFile {
   Shape shape;
   int parts = 1;
   bool in_place = false;
+  long long bytes_min = 0;
+  long long bytes_max = std::numeric_limits<long long>::max();
   std::vector<MscclGpu> gpus = {};  // by id
 };
 

@@ -240,7 +240,12 @@ Result<Imported> import_msccl(std::string_view text, Rank root) {
   if (!memory) return std::move(memory).error();
   Import import(*file, *std::move(memory));
   if (auto good = import.run(); !good) return std::move(good).error();
-  return to_schedule(std::move(import).program(), std::move(file->name));
+  auto imported = to_schedule(std::move(import).program(), std::move(file->name));
+  if (imported) {
+    imported->bytes_min = static_cast<std::uint64_t>(file->bytes_min);
+    imported->bytes_max = static_cast<std::uint64_t>(file->bytes_max);
+  }
+  return imported;
 }
 
 }  // namespace tutti::formats

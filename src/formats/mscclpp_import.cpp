@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <cstddef>
 #include <map>
 #include <tuple>
@@ -135,6 +136,7 @@ class Import {
   JsonReader reader_;
   LaneProgram program_;
   std::string name_;
+  long long bytes_min_ = 0, bytes_max_ = LLONG_MAX;
   std::vector<Gpu> gpus_;
   std::map<Wire, std::vector<Flag>> signals_, waits_;
   std::map<std::tuple<Rank, int, int>, Barrier> barriers_;  // by rank, id and how often it was passed
@@ -154,7 +156,12 @@ Result<Imported> Import::run(const Json& root, Rank of_root) {
   if (reader_.failed()) return reader_.error();
   if (auto good = match(); !good) return std::move(good).error();
   if (auto good = join_barriers(); !good) return std::move(good).error();
-  return to_schedule(std::move(program_), std::move(name_));
+  auto imported = to_schedule(std::move(program_), std::move(name_));
+  if (imported) {
+    imported->bytes_min = static_cast<std::uint64_t>(bytes_min_);
+    imported->bytes_max = static_cast<std::uint64_t>(bytes_max_);
+  }
+  return imported;
 }
 
 void Import::header(const JsonAt& file, Rank of_root) {
@@ -174,6 +181,8 @@ void Import::header(const JsonAt& file, Rank of_root) {
   if (program_.buffers.in_place && shape.collective == Collective::all_to_all)
     reader_.refuse(file, "an alltoall in place, which a call never is: its input is copied first");
 
+  if (const JsonAt least = reader_.optional_member(file, "min_message_size")) bytes_min_ = reader_.size(least);
+  if (const JsonAt most = reader_.optional_member(file, "max_message_size")) bytes_max_ = reader_.size(most);
   const JsonAt gpus = reader_.member(file, "gpus");
   const std::vector<JsonAt> all = reader_.items(gpus);
   if (all.empty() || all.size() > index(ranks_max))

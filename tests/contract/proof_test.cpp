@@ -119,5 +119,31 @@ TEST_P(EveryAlgorithm, IsProven) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm, ::testing::Range(1, environment("TUTTI_TEST_RANKS", 64) + 1));
 
+/// TUTTI_TEST_MANY schedules of 65 to 1,024 ranks, picked at random; those of up to 128 with their plans.
+TEST(ManyRanks, AreProvenInSamples) {
+  SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(test_seed()));
+  constexpr int with_plans = 128;
+  Random random(test_seed());
+  const int wanted = environment("TUTTI_TEST_MANY", 16);
+  for (int proven = 0; proven < wanted;) {
+    const int ranks = random.chance(50) ? random.between(65, with_plans) : random.between(with_plans, 1024);
+    const auto all = algorithms();
+    const Algorithm& algorithm = all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
+    Shape shape{.collective = static_cast<Collective>(random.below(collective_count)), .ranks = ranks};
+    if (rooted(shape.collective)) shape.root = random.below(ranks);
+    if (!algorithm.supports(shape)) continue;
+    ++proven;
+    if (ranks <= with_plans) {
+      Prover prover(ranks);
+      prover.prove(algorithm, shape);
+      continue;
+    }
+    const auto meaning = verify(algorithm.build(shape));
+    EXPECT_TRUE(meaning) << algorithm.name << " " << name(shape.collective) << ", " << ranks << " ranks, root "
+                         << shape.root << ": " << meaning.error().text();
+    EXPECT_TRUE(!meaning || meaning->same_bits) << algorithm.name << ", " << ranks << " ranks";
+  }
+}
+
 }  // namespace
 }  // namespace tutti

@@ -7,8 +7,7 @@
 #include <optional>
 
 #include "algorithms/select.h"
-#include "formats/msccl.h"
-#include "formats/mscclpp.h"
+#include "formats/plan_file.h"
 #include "formats/source.h"
 #include "tools/tutti_plan/command.h"
 
@@ -80,10 +79,7 @@ Result<Found> find(const Source& source) {
 Result<formats::Imported> import_file(const std::string& path, Rank root) {
   const auto text = formats::read_file(path);
   if (!text) return Error(text.error());
-  const std::size_t first = text->find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  const char kind = first == std::string::npos ? '\0' : (*text)[first];
-  if (kind != '<' && kind != '{') return formats::refused(path, "line 1: is neither XML nor JSON");
-  auto imported = kind == '<' ? formats::import_msccl(*text, root) : formats::import_mscclpp(*text, root);
+  auto imported = formats::import_plan(*text, root);
   if (!imported) return std::move(imported).error().during(path);
   return imported;
 }

@@ -1,0 +1,47 @@
+// The plan of TUTTI_PLAN_FILE: which calls it serves, and how.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "plan/schedule.h"
+
+namespace tutti {
+
+/// Proven when it was read, and not changed since.
+class PlanFile {
+ public:
+  /// MSCCL XML or MSCCL++ JSON. Errors: system; invalid_argument, naming the file, the place in it, and the rank, step
+  /// and block that are wrong; invalid_usage, where the library was built without these formats.
+  static Result<std::shared_ptr<const PlanFile>> read(const std::string& path);
+
+  const std::string& name() const { return name_; }  ///< what calls say they use: "plan file ring"
+  const Schedule& schedule() const { return schedule_; }
+  bool rank_order() const { return rank_order_; }
+  std::uint64_t digest() const { return digest_; }  ///< of the bytes of the file: ranks compare it
+
+  /// Whether calls of that shape with `bytes` in the largest buffer of a rank use the plan.
+  bool serves(const Shape& shape, std::size_t bytes) const;
+  /// Always true of fifos.
+  bool carried_by(Reach reach) const { return carried_by_[static_cast<std::size_t>(reach)]; }
+  /// "all_reduce of 4 ranks, 3 steps"
+  std::string text() const;
+
+ private:
+  explicit PlanFile(Schedule schedule) : schedule_(std::move(schedule)) {}
+
+  Schedule schedule_;
+  std::string name_;
+  std::uint64_t digest_ = 0;
+  std::uint64_t bytes_min_ = 0;
+  std::uint64_t bytes_max_ = 0;
+  bool rank_order_ = false;
+  std::array<bool, 4> carried_by_{};
+};
+
+}  // namespace tutti
