@@ -70,7 +70,7 @@ std::vector<Ended> run(const std::vector<Environment>& environments) {
   std::vector<std::unique_ptr<Started>> started;
   for (int rank = 0; rank < ranks; ++rank) {
     Environment environment = environments[static_cast<std::size_t>(rank)];
-    environment.insert(environment.begin(), {"TUTTI_INIT_TIMEOUT_MS=20000", "TUTTI_DEBUG=NONE"});
+    environment.insert(environment.begin(), {"TUTTI_INIT_TIMEOUT_MS=20000", "TUTTI_DEBUG=NONE", "TUTTI_TUNE=off"});
     for (const char* kept : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"})
       if (const char* const value = std::getenv(kept)) environment.push_back(std::string(kept) + "=" + value);
     started.push_back(std::make_unique<Started>(environment, rank, ranks));
