@@ -49,9 +49,10 @@ if(TUTTI_BUILD_FUZZERS)
 endif()
 if(TUTTI_SANITIZE)
   list(JOIN TUTTI_SANITIZE "," sanitizers)
+  list(JOIN TUTTI_SANITIZE "$<COMMA>" all)
   # Undefined behaviour is looked for in the library alone: checked as well, the tests take half as long again to compile.
-  string(REPLACE ",undefined" "" of_tests "${sanitizers}")
-  target_compile_options(tutti_flags INTERFACE -fsanitize=$<IF:$<BOOL:$<TARGET_PROPERTY:IS_TEST>>,${of_tests},${sanitizers}>
+  string(REPLACE "$<COMMA>undefined" "" of_tests "${all}")
+  target_compile_options(tutti_flags INTERFACE -fsanitize=$<IF:$<BOOL:$<TARGET_PROPERTY:IS_TEST>>,${of_tests},${all}>
                                                -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(tutti_flags INTERFACE -fsanitize=${sanitizers})
 endif()
