@@ -198,6 +198,7 @@ TUTTI_API tuttiResult_t tuttiGather(const void* sendbuff, void* recvbuff, size_t
  * root*recvcount. */
 TUTTI_API tuttiResult_t tuttiScatter(const void* sendbuff, void* recvbuff, size_t recvcount, tuttiDataType_t type,
                                      int root, tuttiComm_t comm, tuttiStream_t stream);
+
 /* ---- Collectives with a count per rank ----
  *
  * Counts and displacements are arrays of one size_t per rank, in elements; displacements are from the start of the
