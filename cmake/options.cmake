@@ -23,10 +23,11 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # What it asks for where there are precompiled headers (those of the tests).
-  set(with_pch ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${with_pch})
+  # Clones and worktrees share what was compiled. The last is what it asks for where there are precompiled headers.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+               CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 # g++ 12 gains nothing from -O3 here: the hot loops are written with vectors.
