@@ -131,6 +131,15 @@ def our_machines():
     expect("hwloc: links", machine["matrix"], [["X", "NV2"], ["NV2", "X"]])
 
 
+def round_trip(folder):
+    for name in ("switched-8.xml", "cube-mesh-double.txt", "hwloc-2gpu.xml"):
+        before = load(OURS / name, "--dump", folder / "dump.xml")
+        after = load(folder / "dump.xml")
+        for what in ("matrix_names", "matrix", "rings"):
+            if name == "switched-8.xml" or what == "matrix_names":  # the schema has no host bridges, so no NODE
+                expect(f"{name} written and read: {what}", after[what], before[what])
+
+
 def refusals(folder):
     wrong = {
         "cut.xml": ("<system version=\"1\"><cpu numaid=\"0\">", "cut.xml: line 1: no XML"),
@@ -271,6 +280,7 @@ def main():
     our_machines()
     with tempfile.TemporaryDirectory() as folder:
         refusals(pathlib.Path(folder))
+        round_trip(pathlib.Path(folder))
     expect("live: status", run("--json").returncode, 0)
     expect("what-if: an unknown GPU", run("--file", OURS / "switched-8.xml", "--what-if", "gpus=9").returncode, 1)
     expect("wrong usage", run("--matrix").returncode, 2)

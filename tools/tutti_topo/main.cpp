@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "topology/detect.h"
+#include "topology/nccl_xml.h"
 #include "topology/path.h"
 #include "topology/read.h"
 #include "topology/report.h"
@@ -22,6 +23,7 @@ struct Options {
   std::vector<int> gpus;
   std::string what_if;
   bool json = false;
+  std::string dump;
 };
 
 int fail(const Error& error) {
@@ -61,6 +63,9 @@ int show(const Options& options) {
     if (!numbers) return fail(numbers.error());
     *machine = topology::with_gpus(*machine, *numbers);
   }
+  if (!options.dump.empty())
+    if (const auto written = topology::write_text(options.dump, topology::write_nccl(*machine)); !written)
+      return fail(written.error());
   const topology::Search found = topology::search(*machine);
   if (options.json) {
     std::fputs(topology::json(*machine, found).c_str(), stdout);
@@ -82,6 +87,7 @@ int main(int argc, char** argv) {
                  "A recorded machine instead of this one: XML of NCCL, RCCL or hwloc, text of nvidia-smi topo -m, or "
                  "synthetic:DESCRIPTION");
   app.add_option("--what-if", options.what_if, "As if only these GPUs were there: gpus=0,1,4,5");
+  app.add_option("--dump", options.dump, "Write the machine to this file, as XML that NCCL_TOPO_FILE takes");
   app.add_flag("--json", options.json, "Everything as one JSON object");
   app.footer("Exit status: 0 done, 1 refused or failed (why is on standard error), 2 wrong usage.");
   try {
