@@ -14,7 +14,4 @@ namespace tutti::topology {
 /// alone. Errors: invalid_argument with the line; the format of hwloc 3 is one.
 Result<Topology> read_hwloc(std::string_view text);
 
-/// hwloc's format 2: packages, NUMA nodes, and the PCI tree.
-std::string write_hwloc(const Topology& topology);
-
 }  // namespace tutti::topology
