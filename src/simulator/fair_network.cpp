@@ -161,7 +161,7 @@ void FairWire::find_neighbours() {
     if (!std::exchange(share(link).seen, true)) links_.push_back(link);
   };
   for (const int link : changed_) reach(link);
-  for (std::size_t i = 0; i < links_.size(); ++i)
+  for (std::size_t i = 0; i < links_.size(); ++i)  // NOLINT(modernize-loop-convert): it grows
     for (const User& user : share(links_[i]).users) {
       Flow& flow = flows_[user.flow];
       if (std::exchange(flow.seen, true)) continue;

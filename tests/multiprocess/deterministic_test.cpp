@@ -139,7 +139,7 @@ TEST_P(Deterministic, BitsDoNotDependOnTheWay) {
       auto environment = way.environment;
       environment.emplace_back("TUTTI_DEBUG=WARN");
       Crew crew({.ranks = ranks, .layout = way.layout, .environment = environment},
-                [&, what = what](Seat& seat) { run_rank(seat, what, way); });
+                [&, result = what](Seat& seat) { run_rank(seat, result, way); });
       ASSERT_TRUE(crew.finish()) << way.name;
       std::vector<std::uint64_t> hashes;
       for (int rank = 0; rank < ranks; ++rank) hashes.push_back(crew.board().word(static_cast<std::size_t>(rank)));

@@ -47,8 +47,11 @@ std::size_t CountsCall::count(int from, int to, int ranks) const {
   };
   const auto other = static_cast<int>(mix(seed, 3) % n);
   const auto [low, high] = pair(from, to);
-  return size_from(*this, mix(seed, 4, static_cast<std::uint64_t>(low * ranks + high)),
-                   pair(from, to) == pair(chosen, other));
+  return size_from(
+      *this,
+      mix(seed, 4,
+          static_cast<std::uint64_t>(low) * static_cast<std::uint64_t>(ranks) + static_cast<std::uint64_t>(high)),
+      pair(from, to) == pair(chosen, other));
 }
 
 std::string CountsCall::text() const {

@@ -96,7 +96,7 @@ std::string check_copied(const Inputs& inputs, int rank, const std::byte* output
     for (std::size_t i = 0; i < count; ++i) {
       const T got = load<T>(output, i);
       const T expected = input<T>(inputs, rank, first + i);
-      if (std::memcmp(&got, &expected, sizeof got) != 0)
+      if (!same_bits(got, expected))
         return fmt::format("{} from rank {}", words(i, got, to_long_double(expected)), rank);
     }
     return {};

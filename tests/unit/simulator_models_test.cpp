@@ -148,8 +148,9 @@ TEST(Uniform, TakesTheClosedFormOfHierarchies) {
   expect_form(
       "hierarchical/4", all_reduce,
       [](int n) {
-        const double groups = n / 4, across = (1 - 1 / groups) / 4;
-        return Form{2.0 + 2 * log2_up(n / 4), 2 * (1.0 / 4 + across), 3.0 / 4 + across};
+        const int groups = n / 4;
+        const double across = (1 - 1.0 / groups) / 4;
+        return Form{2.0 + 2 * log2_up(groups), 2 * (1.0 / 4 + across), 3.0 / 4 + across};
       },
       inside);
 }
@@ -181,7 +182,7 @@ TEST(Uniform, TakesTheClosedFormOfAllGathersAndReduceScatters) {
   expect_form("bruck/2", Collective::all_gather, [&](int n) { return gathers(log2_up(n), n); });
   expect_form("sparbit", Collective::all_gather, [&](int n) { return gathers(log2_up(n), n); });
   expect_form("recursive_doubling", Collective::all_gather, [&](int n) { return gathers(log2_up(n), n); });
-  expect_form("neighbour_exchange", Collective::all_gather, [&](int n) { return gathers(n / 2, n); });
+  expect_form("neighbour_exchange", Collective::all_gather, [&](int n) { return gathers(n / 2.0, n); });
   expect_form("pairwise", Collective::reduce_scatter, [&](int n) { return Form{n - 1.0, share(n), share(n)}; });
   int seen = 0;
   for (int n = 2; n <= 64; n *= 2, ++seen)

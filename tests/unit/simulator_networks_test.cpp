@@ -17,10 +17,6 @@
 namespace tutti::simulator {
 namespace {
 
-using testing::built;
-
-constexpr auto all_reduce = Collective::all_reduce;
-
 double played(const Topology& topology, MessageSource& source, Sharing sharing = Sharing::fair) {
   return simulate(source, *make_wire(topology, sharing), 0, topology.ranks()).time_ns;
 }

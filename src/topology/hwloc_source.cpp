@@ -1,0 +1,101 @@
+#include "topology/hwloc_source.h"
+
+#if TUTTI_HAS_HWLOC
+#include <hwloc.h>
+#endif
+
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "topology/hwloc_xml.h"
+
+namespace tutti::topology {
+
+#if TUTTI_HAS_HWLOC
+namespace {
+
+struct Destroy {
+  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
+};
+using Handle = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, Destroy>;
+
+Handle fresh() {
+  hwloc_topology_t topology = nullptr;
+  if (hwloc_topology_init(&topology) != 0) return nullptr;
+  return Handle(topology);
+}
+
+/// By way of XML, so that one reader knows how hwloc sees machines.
+Result<Topology> taken(const Handle& handle) {
+  char* text = nullptr;
+  int bytes = 0;
+  if (hwloc_topology_export_xmlbuffer(handle.get(), &text, &bytes, 0) != 0)
+    return Error{.code = Code::system, .what = "hwloc_topology_export_xmlbuffer", .sys_errno = errno};
+  auto topology = read_hwloc(std::string_view(text, bytes > 0 ? static_cast<std::size_t>(bytes) - 1 : 0));
+  hwloc_free_xmlbuffer(handle.get(), text);
+  return topology;
+}
+
+/// hwloc allocates what it is told, so the numbers are looked at first.
+Result<void> check(std::string_view text) {
+  const auto refused = [&](std::string_view why) {
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("synthetic machine \"{}\": {}", text.substr(0, 80), why)};
+  };
+  if (text.empty() || text.size() > 1024) return refused("has 1 to 1024 characters");
+  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:,=()[]*-_ ";
+  if (text.find_first_not_of(allowed) != std::string_view::npos) return refused("has characters of no description");
+  long long objects = 1;
+  int levels = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool begins = text[at] >= '0' && text[at] <= '9' && (at == 0 || text[at - 1] == ':' || text[at - 1] == ' ');
+    if (!begins) continue;
+    long long value = 0;
+    const auto [end, code] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    if (code != std::errc() || value < 1 || value > 4096) return refused("has a number that is not one of 1 … 4096");
+    at = static_cast<std::size_t>(end - text.data()) - 1;
+    objects *= value;
+    if (objects > 65536 || ++levels > 32) return refused("has more than 65536 objects");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Topology> hwloc_cpus() {
+  const Handle handle = fresh();
+  if (!handle || hwloc_topology_set_io_types_filter(handle.get(), HWLOC_TYPE_FILTER_KEEP_NONE) != 0 ||
+      hwloc_topology_load(handle.get()) != 0)
+    return Error{.code = Code::system, .what = "hwloc cannot load the machine", .sys_errno = errno};
+  return taken(handle);
+}
+
+Result<Topology> read_synthetic(std::string_view text) {
+  if (auto checked = check(text); !checked) return std::move(checked).error();
+  const Handle handle = fresh();
+  if (!handle) return Error{.code = Code::system, .what = "hwloc_topology_init", .sys_errno = errno};
+  const std::string description(text);
+  if (hwloc_topology_set_synthetic(handle.get(), description.c_str()) != 0 || hwloc_topology_load(handle.get()) != 0)
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("synthetic machine \"{}\": hwloc knows no such machine", text.substr(0, 80))};
+  return taken(handle);
+}
+
+#else
+
+Result<Topology> hwloc_cpus() {
+  return Error{.code = Code::system, .what = "built without libhwloc"};
+}
+
+Result<Topology> read_synthetic(std::string_view) {
+  return Error{.code = Code::system, .what = "synthetic machine: built without libhwloc"};
+}
+
+#endif
+
+}  // namespace tutti::topology

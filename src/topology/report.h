@@ -1,0 +1,19 @@
+// A machine, its channels and its warnings as JSON.
+#pragma once
+
+#include <string>
+
+#include "topology/search.h"
+#include "topology/topology.h"
+
+namespace tutti::topology {
+
+/// One object: `devices` (kind, name, busid, numa, index, parent, gbps), `matrix` (kinds as nvidia-smi prints them,
+/// GPUs then NICs), `matrix_names`, `paths` (of GPUs and NICs: kind, gbps, hops), `links`, `rings` (count, gbps_each,
+/// kind, orders), `trees` (root, gbps, gpus, parents), `cut_bound_gbps`, `warnings`.
+std::string json(const Topology& topology, const Search& search);
+
+/// The channels in words.
+std::string search_text(const Search& search);
+
+}  // namespace tutti::topology

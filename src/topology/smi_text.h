@@ -1,0 +1,26 @@
+// Matrices of nvidia-smi as text: rows, columns and cells, before anything is made of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace tutti::topology {
+
+struct SmiMatrix {
+  int line = 0;
+  std::vector<std::string> names;               ///< of rows and columns
+  std::vector<std::vector<std::string>> cells;  ///< "" where it was cut off
+  std::vector<std::string> cpus;                ///< of rows: "0-15,32-47"; "" where it is not said
+  std::vector<int> numa;                        ///< of rows: the first of the list; -1 where it is not said
+  std::vector<std::string> nic_names;           ///< of the columns NIC0, NIC1, … where the legend has them
+  bool is_p2p() const;                          ///< OK, NS, …
+  int gpus() const;
+};
+
+/// All of them in order. Errors: invalid_argument with the line, where there is none or one is malformed.
+Result<std::vector<SmiMatrix>> read_smi_text(std::string_view text);
+
+}  // namespace tutti::topology

@@ -1,0 +1,54 @@
+// XML files that strangers wrote: size and depth are bounded, and a refusal says the line.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pugixml.hpp>
+
+#include "base/error.h"
+
+namespace tutti::topology {
+
+inline constexpr std::size_t bytes_max = std::size_t{16} << 20;
+inline constexpr std::size_t devices_max = 1 << 14;
+inline constexpr int depth_max = 64;
+
+/// The first thing that is wrong is kept, and everything after it is taken as right.
+class Xml {
+ public:
+  /// Errors: invalid_argument, "line 3: no XML: …".
+  static Result<std::unique_ptr<Xml>> parse(std::string_view text);
+
+  pugi::xml_node root() const { return document_.document_element(); }
+  bool failed() const { return !error_.empty(); }
+  Error error() const { return Error{.code = Code::invalid_argument, .what = error_}; }
+  void refuse(const pugi::xml_node& node, std::string_view why);
+
+  /// Of an attribute; nothing where there is none. Refused where it is no number from `low` to `high`.
+  std::optional<long long> number(const pugi::xml_node& node, const char* name, long long low, long long high);
+  long long number_or(long long otherwise, const pugi::xml_node& node, const char* name, long long low,
+                      long long high) {
+    return number(node, name, low, high).value_or(otherwise);
+  }
+  /// Hexadecimal, with 0x or without.
+  std::uint32_t hex_or_zero(const pugi::xml_node& node, const char* name);
+  /// At most 255 characters; without control characters.
+  std::string text(const pugi::xml_node& node, const char* name);
+
+ private:
+  int line(std::ptrdiff_t offset) const;
+
+  pugi::xml_document document_;
+  std::vector<std::size_t> ends_;  // of lines
+  std::string error_;
+};
+
+/// Child elements, without comments and text.
+std::vector<pugi::xml_node> elements(const pugi::xml_node& node);
+
+}  // namespace tutti::topology

@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+"""tutti-topo on recorded machines: what it says of each must be the known answer, and every ring must be one.
+
+Usage: tests/tutti_topo_test.py TUTTI-TOPO FOLDER       FOLDER has more recorded machines; it may be missing
+Rings and trees are checked here by an independent count of links, and bounds by all cuts.
+"""
+import itertools
+import json
+import pathlib
+import subprocess
+import sys
+
+TOPO, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
+OURS = pathlib.Path(__file__).parent / "machines"
+failures, checks = [], 0
+
+
+def expect(what, got, wanted):
+    global checks
+    checks += 1
+    if got != wanted:
+        failures.append(f"{what}: {got!r}, not {wanted!r}")
+
+
+def run(*arguments):
+    return subprocess.run([TOPO, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+
+
+def load(path, *more):
+    done = run("--json", "--file", path, *more)
+    expect(f"{path}: status ({done.stderr.strip()})", done.returncode, 0)
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def of_kind(machine, kind):
+    return [device for device in machine["devices"] if device["kind"] == kind]
+
+
+def links_between(machine, a, b):
+    """NVLinks one way between two GPUs by the matrix; a switch reaches everybody."""
+    cell = machine["matrix"][a][b]
+    return int(cell[2:]) if cell.startswith("NV") else 0
+
+
+def switched(machine):
+    return any(link["to"].startswith("NVS") for link in machine["links"])
+
+
+def check_search(name, machine):
+    """Every ring passes every GPU once; no link is used beyond its number; nothing beats the bound of all cuts."""
+    gpus = [device["index"] for device in of_kind(machine, "gpu")]
+    place = {number: at for at, number in enumerate(gpus)}
+    rings, used = machine["rings"], {}
+    for order in rings["orders"]:
+        expect(f"{name}: a ring {order} passes all", sorted(order), sorted(gpus))
+        for a, b in zip(order, order[1:] + order[:1]):
+            used[a, b] = used.get((a, b), 0) + 1
+    rates = [link["gbps_each"] for link in machine["links"] if link["kind"] != "memory"]
+    if not rates or switched(machine):
+        return
+    rate = min(rates)
+    share = round(rate / rings["gbps_each"])
+    for (a, b), times in used.items() if rings["kind"] == "NVL" else []:
+        there = links_between(machine, place[a], place[b])
+        expect(f"{name}: {times} rings over {there} links of {a} to {b}", times <= there * share, True)
+    booked, got = {}, dict.fromkeys(gpus, 0)
+    for tree in machine["trees"]:
+        expect(f"{name}: a tree reaches all", sorted(tree["gpus"]), sorted(gpus))
+        got[tree["root"]] += tree["gbps"]
+        seen = set()
+        for gpu, parent in zip(tree["gpus"], tree["parents"]):
+            expect(f"{name}: parents come first", parent in seen or gpu == tree["root"], True)
+            seen.add(gpu)
+            if gpu != tree["root"]:
+                booked[parent, gpu] = booked.get((parent, gpu), 0) + tree["gbps"]
+    for (a, b), gbps in booked.items():
+        expect(f"{name}: {gbps} GB/s of trees on {a} to {b}",
+               gbps <= links_between(machine, place[a], place[b]) * rate + 1e-6, True)
+    if len(gpus) <= 10:
+        bound = min(sum(links_between(machine, a, b) for a in inside for b in range(len(gpus)) if b not in inside) / size
+                    for size in range(1, len(gpus)) for inside in itertools.combinations(range(len(gpus)), size))
+        expect(f"{name}: bound", round(machine["cut_bound_gbps"], 3), round(bound * len(gpus) * rate, 3))
+        if machine["trees"]:
+            expect(f"{name}: each root's trees carry the bound", {round(v, 3) for v in got.values()}, {round(bound * rate, 3)})
+    best = max(machine["ring_gather_gbps"], machine["tree_gather_gbps"])
+    expect(f"{name}: rings or trees reach the bound", best >= machine["cut_bound_gbps"] - 1e-6, True)
+
+
+def packing(path, gpus, rings, optimum):
+    """Ring packing in links' rates, and the all-gather optimum in the same unit."""
+    machine = load(path, *(["--what-if", "gpus=" + ",".join(map(str, gpus))] if gpus else []))
+    name = f"{path.name} {gpus or ''}"
+    rate = max(link["gbps_each"] for link in machine["links"])
+    total = machine["rings"]["count"] * machine["rings"]["gbps_each"] / rate if machine["rings"]["kind"] == "NVL" else 0
+    expect(f"{name}: rings", round(total, 3), rings)
+    expect(f"{name}: optimum", round(machine["cut_bound_gbps"] / rate, 3), optimum)
+    check_search(name, machine)
+
+
+def our_machines():
+    double, single = OURS / "cube-mesh-double.txt", OURS / "cube-mesh-single.txt"
+    packing(double, [], 6, 6.857)
+    packing(single, [], 4, 4.571)
+    packing(double, [0, 1, 2, 3], 4, 5.333)
+    packing(double, [0, 1, 4, 5], 2, 4.0)
+    packing(double, [0, 3, 4, 7], 2, 4.0)
+    packing(double, [0, 1, 2, 3, 4, 5], 2, 3.6)
+    packing(double, [0, 1, 2], 2, 3.0)
+    packing(double, [0, 1, 2, 4], 0, 2.667)
+    packing(double, [0, 1, 2, 3, 4], 0, 2.5)
+    packing(double, [1, 2, 3, 4, 5, 6, 7], 4, 4.667)
+    packing(double, [0, 1, 2, 3, 4, 5, 6], 4, 4.667)
+    packing(OURS / "all-to-all-4x1.txt", [], 3, 4.0)
+    packing(OURS / "all-to-all-4x3.txt", [], 9, 12.0)
+    packing(OURS / "all-to-all-8x1.txt", [], 7, 8.0)
+    machine = load(OURS / "switched-8.xml")
+    expect("switched: cells", {cell for row in machine["matrix"][:8] for cell in row[:8]}, {"X", "NV18"})
+    expect("switched: its own NIC", machine["matrix"][0][8], "PIX")
+    expect("switched: NICs", len(of_kind(machine, "nic")), 9)
+    expect("switched: rings", round(machine["rings"]["count"] * machine["rings"]["gbps_each"], 1), 370.8)
+    expect("switched: a made-up bridge is not believed", machine["paths"][0][8]["gbps"], 48)
+    expect("switched: another GPU's NIC by way of it", machine["paths"][0][10]["kind"], "PXN")
+    check_search("switched", machine)
+    machine = load(OURS / "switched-8-one-off.xml")
+    expect("one off: said", any("GPU5 is off the NVLink fabric" in line for line in machine["warnings"]), True)
+    machine = load(OURS / "template-fragment.xml")
+    expect("fragment", machine["matrix"], [["X", "PIX"], ["PIX", "X"]])
+    machine = load(OURS / "hwloc-2gpu.xml")
+    expect("hwloc: each GPU once, by its number", [d["busid"] for d in of_kind(machine, "gpu")],
+           ["0000:00:02.0", "0000:01:00.0"])
+    expect("hwloc: links", machine["matrix"], [["X", "NV2"], ["NV2", "X"]])
+
+
+def round_trip(folder):
+    for name in ("switched-8.xml", "cube-mesh-double.txt", "hwloc-2gpu.xml"):
+        before = load(OURS / name, "--dump", folder / "dump.xml")
+        after = load(folder / "dump.xml")
+        for what in ("matrix_names", "matrix", "rings"):
+            if name == "switched-8.xml" or what == "matrix_names":  # the schema has no host bridges, so no NODE
+                expect(f"{name} written and read: {what}", after[what], before[what])
+
+
+def refusals(folder):
+    wrong = {
+        "cut.xml": ("<system version=\"1\"><cpu numaid=\"0\">", "cut.xml: line 1: no XML"),
+        "bus.xml": ("<system>\n<cpu>\n<pci busid=\"zz\"/></cpu></system>", "line 3: <pci>: busid \"zz\""),
+        "count.xml": ("<pci busid=\"1:0.0\"><gpu dev=\"0\"><nvlink target=\"2:0.0\" count=\"many\"/></gpu></pci>",
+                      "count is \"many\", not a number"),
+        "other.xml": ("<html/>", "<html> is no machine"),
+        "empty.xml": ("", "there is nothing in it"),
+        "v3.xml": ("<topology version=\"3.0\"/>", "the format is hwloc 3.0"),
+        "row.txt": ("\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\tQPI\n", "line 3: \"QPI\" is no kind of path"),
+        "log.txt": ("NCCL INFO Channel 00\n", "neither XML nor a matrix"),
+    }
+    for name, (text, why) in wrong.items():
+        (folder / name).write_text(text)
+        done = run("--file", folder / name)
+        expect(f"{name}: status", done.returncode, 1)
+        expect(f"{name}: says why: {done.stderr}", why in done.stderr, True)
+    (folder / "deep.xml").write_text("".join(f"<pci busid=\"{i % 256:02x}:00.0\">" for i in range(500)) + "</pci>" * 500)
+    expect("deep: status", run("--file", folder / "deep.xml").returncode, 1)
+
+
+# File → GPUs, NICs, set of GPU-GPU cells. None: any.
+RECORDED = {
+    "nccl-aws-g5.48xl-sparse.topo.xml": (0, 0, set()),
+    "nccl-aws-p4d.topo.xml": (8, 4, None),
+    "nccl-aws-p5.48xl-32efa.topo.xml": (0, 0, set()),
+    "nccl-azure-nc48v4-2xa100.topo.xml": (2, 1, {"NV12"}),
+    "nccl-azure-ncv4-a100pcie-original.topo.xml": (4, 1, {"NV12", "SYS"}),
+    "nccl-azure-ndv4-a100-2023-swapped.topo.xml": (8, 8, None),
+    "nccl-azure-ndv4-a100.topo.xml": (8, 8, None),
+    "nccl-azure-ndv5-h100.topo.xml": (8, 8, None),
+    "nccl-gb10-dgx-spark-trimmed.topo.xml": (1, 2, set()),
+    "nccl-hgx-h200-8x-container.topo.xml": (8, 1, {"NV18"}),
+    "nccl-ibmcloud-gx3d-h100-vsi.topo.xml": (8, 8, {"NV18"}),
+    "nccl-oci-bm-a100-flattened.topo.xml": (8, 8, None),
+    "nccl-perlmutter-4xa100-nv4-4cxi.topo.xml": (4, 4, {"NV4"}),
+    "nccl-uccl-p4d-reservedcores.topo.xml": (8, 4, None),
+    "rccl-gfx908-4p3l.topo.xml": (4, 2, {"NV1"}),
+    "rccl-gfx908-8p-collnet-4nic.topo.xml": (8, 4, None),
+    "rccl-gfx908-8p6l-1nic.topo.xml": (8, 1, None),
+    "rccl-gfx90a-3p-pcie.topo.xml": (3, 1, None),
+    "rccl-gio-16p-cascade.topo.xml": (16, 1, None),
+    "rccl-mi250x-16gcd-8nic.topo.xml": (16, 8, None),
+    "rccl-mi300a-4p-4nic.topo.xml": (4, 4, {"NV1"}),
+    "rccl-mi300x-8p-8nic.topo.xml": (8, 8, {"NV1"}),
+    "rccl-vega20-8p-rome.topo.xml": (8, 1, None),
+    "hwloc-2socket-3gpu-ib-normalio.xml": (3, None, None),
+    "hwloc-2socket-3nvgpu-ib-nonvml.xml": (3, None, None),
+    "hwloc-2socket-noio.xml": (0, 0, set()),
+    "hwloc-4node-16pkg-pci.xml": (0, None, set()),
+    "hwloc-coralea-p8-4xp100-hwloc1.xml": (4, None, None),
+    "hwloc-corona-8xmi50-rsmi.xml": (8, None, None),
+    "hwloc-cpuonly-2xepyc7763.xml": (0, 0, set()),
+    "hwloc-dgx-spark-gb10-cpu.xml": (0, 0, set()),
+    "hwloc-dgx2-nvswitch-nvml.xml": (16, 0, {"NV6"}),
+    "hwloc-fake-hetero-distances.xml": (0, 0, set()),
+    "hwloc-ipa20-4xh100-nvml-nvlink.xml": (4, None, {"NV6"}),
+    "hwloc-laptop-raptorlake-hybrid.xml": (0, 0, set()),
+    "hwloc-pascal-2xp100pcie-nvml-cuda-opencl.xml": (2, None, None),
+    "hwloc-quartz-2xbroadwell-opa-cpuonly.xml": (0, None, set()),
+    "hwloc-tioga-8gcd-mi250x-rsmi.xml": (8, None, None),
+    "hwloc-tuolumne-mi300a-spx.xml": (4, None, None),
+    "smi-2017-gist-1gpu-and-4gpu-soc.txt": (4, 0, {"PHB", "SYS"}),
+    "smi-2gpu-node-with-p2p-ns.txt": (2, 0, {"NODE"}),
+    "smi-2gpu-nv2.txt": (2, 0, {"NV2"}),
+    "smi-gb200-4x-6nic-partial.txt": (4, 6, {"NV18"}),
+    "smi-gcp-4gpu-p2p-ok-ns.txt": (4, 0, None),
+}
+REFUSED = {"hwloc-v3format-dgx-spark-gb10.xml": "the format is hwloc 3.0"}
+# Product of channels and GB/s that others found, in today's rates; and warnings.
+LOGGED = {"nccl-perlmutter-4xa100-nv4-4cxi.topo.xml": 240, "nccl-hgx-h200-8x-container.topo.xml": 360,
+          "nccl-azure-nc48v4-2xa100.topo.xml": 240}
+WARNED = {"nccl-azure-ndv4-a100-2023-swapped.topo.xml": "have identical affinity masks",
+          "nccl-ibmcloud-gx3d-h100-vsi.topo.xml": "slower than"}
+LINK_RINGS = {"rccl-gfx908-4p3l.topo.xml": 3, "rccl-gfx908-8p6l-1nic.topo.xml": 6, "rccl-mi300a-4p-4nic.topo.xml": 3,
+              "rccl-mi300x-8p-8nic.topo.xml": 7, "rccl-gio-16p-cascade.topo.xml": 0, "rccl-vega20-8p-rome.topo.xml": 0,
+              "smi-v100-8x-baidu-xman2-node.txt": 6, "smi-v100-8x-pytorch-bench-node.txt": 6}
+
+
+def same_matrix(path, machine):
+    """What nvidia-smi printed comes out again, cell by cell."""
+    text = path.read_text().replace("\x1b[4m", "").replace("\x1b[0m", "").replace("SOC", "SYS")
+    names, wanted, past = [], {}, []
+    for line in text.splitlines():
+        words = line.split()
+        if words and words[0].startswith("GPU") and (len(words) == 1 or words[1].startswith(("GPU", "NIC", "CPU", "mlx"))):
+            names, wanted = [w for w in words if w.startswith(("GPU", "NIC", "mlx")) and w != "GPU"], {}
+            past = [*past, (names, wanted)]
+        elif words and words[0] in names and not {"NS", "OK"} & set(words):
+            wanted[words[0]] = words[1:len(names) + 1]
+    names, wanted = max(((n, w) for n, w in past if w), key=lambda pair: len(pair[0]))  # a second may be of P2P
+    for row, name in enumerate(names):
+        got = machine["matrix"][row][:len(wanted.get(name, []))]
+        if name in wanted:
+            expect(f"{path.name}: row {name}", got, wanted[name])
+
+
+def recorded():
+    for path in sorted(FOLDER.glob("*.*")):
+        name = path.name
+        if path.suffix == ".md":
+            continue
+        done = run("--json", "--file", path)
+        if name in REFUSED or name.startswith(("log-", "sysfs-")) or ".graph." in name:
+            expect(f"{name}: refused", done.returncode, 1)
+            expect(f"{name}: why", REFUSED.get(name, ": line 1: ") in done.stderr, True)
+            continue
+        expect(f"{name}: status ({done.stderr.strip()})", done.returncode, 0)
+        if done.returncode != 0:
+            continue
+        machine = json.loads(done.stdout)
+        gpus, nics, cells = RECORDED.get(name, (None, None, None))
+        count = len(of_kind(machine, "gpu"))
+        if gpus is not None:
+            expect(f"{name}: GPUs", count, gpus)
+        if nics is not None:
+            expect(f"{name}: NICs", len(of_kind(machine, "nic")), nics)
+        if cells is not None:
+            seen = {machine["matrix"][a][b] for a in range(count) for b in range(count) if a != b}
+            expect(f"{name}: cells", seen, cells)
+        rings = machine["rings"]
+        if name in LOGGED:
+            expect(f"{name}: {rings['count']} x {rings['gbps_each']}", rings["count"] * rings["gbps_each"] >= LOGGED[name] - 1e-6,
+                   True)
+        if name in WARNED:
+            expect(f"{name}: warns", any(WARNED[name] in line for line in machine["warnings"]), True)
+        if name in LINK_RINGS:
+            rate = machine["links"][0]["gbps_each"]
+            total = rings["count"] * rings["gbps_each"] / rate if rings["kind"] == "NVL" else 0
+            expect(f"{name}: rings", total, LINK_RINGS[name])
+        if name.startswith("smi-") and "p2p-ok" not in name:
+            same_matrix(path, machine)
+        check_search(name, machine)
+
+
+def main():
+    import tempfile
+    our_machines()
+    with tempfile.TemporaryDirectory() as folder:
+        refusals(pathlib.Path(folder))
+        round_trip(pathlib.Path(folder))
+    expect("live: status", run("--json").returncode, 0)
+    expect("what-if: an unknown GPU", run("--file", OURS / "switched-8.xml", "--what-if", "gpus=9").returncode, 1)
+    expect("wrong usage", run("--matrix").returncode, 2)
+    if FOLDER.is_dir():
+        recorded()
+    else:
+        print(f"{FOLDER} is not there: only machines of our own were looked at")
+    print("\n".join(failures[:40]) if failures else f"{checks} checks hold")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+// tutti-topo: prints the machine as a matrix and a tree, with the rings and trees that fit it. See docs/topology.md.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "topology/detect.h"
+#include "topology/nccl_xml.h"
+#include "topology/path.h"
+#include "topology/read.h"
+#include "topology/report.h"
+#include "topology/warnings.h"
+
+namespace {
+
+using namespace tutti;
+
+enum Exit : int { ok = 0, refused = 1, bad_usage = 2 };
+
+struct Options {
+  std::string file;
+  std::vector<int> gpus;
+  std::string what_if;
+  bool json = false;
+  std::string dump;
+};
+
+int fail(const Error& error) {
+  std::fprintf(stderr, "tutti-topo: %s\n", error.text().c_str());
+  return Exit::refused;
+}
+
+/// "gpus=0,1,4,5"
+Result<std::vector<int>> chosen_gpus(const std::string& text, const topology::Topology& machine) {
+  const auto refused = [&](const std::string& why) {
+    return Error{.code = Code::invalid_argument, .what = "--what-if " + text + ": " + why};
+  };
+  if (!text.starts_with("gpus=")) return refused("say gpus= and numbers, as in gpus=0,1,4,5");
+  std::vector<int> numbers;
+  std::size_t at = 5;
+  while (at <= text.size()) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (word.empty() || word.size() > 5 || word.find_first_not_of("0123456789") != std::string::npos)
+      return refused("\"" + word + "\" is no number");
+    numbers.push_back(std::stoi(word));
+    if (std::count(numbers.begin(), numbers.end(), numbers.back()) > 1)
+      return refused("GPU " + word + " is there twice");
+    bool there = false;
+    for (const int gpu : machine.gpus()) there = there || machine[gpu].index == numbers.back();
+    if (!there) return refused("there is no GPU " + word);
+    at = end + 1;
+  }
+  return numbers;
+}
+
+int show(const Options& options) {
+  auto machine = options.file.empty() ? topology::detect({}) : topology::read_machine(options.file);
+  if (!machine) return fail(machine.error());
+  if (!options.what_if.empty()) {
+    const auto numbers = chosen_gpus(options.what_if, *machine);
+    if (!numbers) return fail(numbers.error());
+    *machine = topology::with_gpus(*machine, *numbers);
+  }
+  if (!options.dump.empty())
+    if (const auto written = topology::write_text(options.dump, topology::write_nccl(*machine)); !written)
+      return fail(written.error());
+  const topology::Search found = topology::search(*machine);
+  if (options.json) {
+    std::fputs(topology::json(*machine, found).c_str(), stdout);
+    return Exit::ok;
+  }
+  std::fputs(topology::matrix_text(*machine).c_str(), stdout);
+  std::printf("\nMachine (%s):\n\n%s\n%s", machine->origin.c_str(), topology::tree_text(*machine).c_str(),
+              topology::search_text(found).c_str());
+  for (const std::string& line : topology::warnings(*machine)) std::printf("warning: %s\n", line.c_str());
+  return Exit::ok;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Prints the machine: how its GPUs and NICs are connected, and which rings and trees fit.", "tutti-topo");
+  Options options;
+  app.add_option("--file", options.file,
+                 "A recorded machine instead of this one: XML of NCCL, RCCL or hwloc, text of nvidia-smi topo -m, or "
+                 "synthetic:DESCRIPTION");
+  app.add_option("--what-if", options.what_if, "As if only these GPUs were there: gpus=0,1,4,5");
+  app.add_option("--dump", options.dump, "Write the machine to this file, as XML that NCCL_TOPO_FILE takes");
+  app.add_flag("--json", options.json, "Everything as one JSON object");
+  app.footer("Exit status: 0 done, 1 refused or failed (why is on standard error), 2 wrong usage.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    return app.exit(problem) == 0 ? Exit::ok : Exit::bad_usage;
+  }
+  return show(options);
+}
