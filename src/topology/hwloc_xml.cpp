@@ -1,6 +1,7 @@
 #include "topology/hwloc_xml.h"
 
 #include <fmt/format.h>
+#include <cmath>
 
 #include <algorithm>
 #include <charconv>
@@ -59,7 +60,7 @@ void set_type(Device& device, std::string_view text) {
 double pci_data_gbps(const pugi::xml_node& node) {
   const double wire = node.attribute("pci_link_speed").as_double();
   if (!(wire > 0 && wire < 10000)) return 0;
-  return static_cast<double>(static_cast<long long>(wire * 12 / 15.753846 * 100 + 0.5)) / 100;
+  return std::round(wire * 12 / 15.753846 * 100) / 100;
 }
 
 bool is_memory(const pugi::xml_node& node) {

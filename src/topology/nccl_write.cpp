@@ -1,5 +1,6 @@
 // The machine in NCCL's schema.
 #include <fmt/format.h>
+#include <cmath>
 
 #include <iterator>
 
@@ -89,7 +90,7 @@ void Writer::function(int id, int depth) {
                                    : device.gbps > 12    ? std::pair("16.0 GT/s PCIe", 1.5)
                                    : device.gbps >= 0.75 ? std::pair("8.0 GT/s PCIe", 0.75)
                                                          : std::pair("2.5 GT/s PCIe", 0.1875);
-    rate = fmt::format(" link_speed=\"{}\" link_width=\"{}\"", speed, static_cast<int>(device.gbps / per_lane + 0.5));
+    rate = fmt::format(" link_speed=\"{}\" link_width=\"{}\"", speed, std::lround(device.gbps / per_lane));
   }
   line(depth, "<pci busid=\"{}\" class=\"0x{:06x}\" vendor=\"0x{:04x}\" device=\"0x{:04x}\"{}>", bus_id(id),
        device.pci_class != 0 ? device.pci_class : assumed, device.vendor, device.product, rate);

@@ -48,8 +48,8 @@ double uplink_gbps(const Topology& topology, int device) {
   const double said = topology[device].gbps;
   if (topology[device].kind != DeviceKind::bridge) return said;
   double below = 0;
-  for (std::size_t id = 0; id < topology.devices.size(); ++id)
-    if (topology.devices[id].parent == device) below = std::max(below, topology.devices[id].gbps);
+  for (const Device& other : topology.devices)
+    if (other.parent == device) below = std::max(below, other.gbps);
   constexpr double believable = 16;  // no switch is made so much slower than one of its ports
   return said * believable < below ? below : said;
 }
