@@ -1,5 +1,7 @@
 #include "tune/crew.h"
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <system_error>
 
@@ -21,6 +23,12 @@ void move_to(int cpu) {
 
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// How often another thread took this one's core.
+long times_preempted() {
+  rusage usage{};
+  return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
 }  // namespace
@@ -60,22 +68,26 @@ void Crew::serve(int cpu) {
     } else {
       (*work_)(1);
     }
+    preempted_ = times_preempted();
     there_.store(round);
   }
 }
 
-double Crew::run(const std::function<void(int)>& work) {
+Crew::Spell Crew::run(const std::function<void(int)>& work) {
   work_ = &work;
   rounds_ = 0;
+  const long before = preempted_ + times_preempted();
   const double begin = seconds();
   if (members() > 1) here_.store(++round_);
   work(0);
   if (members() > 1) await(there_, round_);
-  return seconds() - begin;
+  const double spent = seconds() - begin;
+  return {.seconds = spent, .undisturbed = preempted_ + times_preempted() == before};
 }
 
-double Crew::hop(int rounds) {
+Crew::Spell Crew::hop(int rounds) {
   rounds_ = rounds;
+  const long before = preempted_ + times_preempted();
   const std::uint64_t first = ping_.load();
   here_.store(++round_);
   const double begin = seconds();
@@ -85,7 +97,7 @@ double Crew::hop(int rounds) {
   }
   const double spent = seconds() - begin;
   await(there_, round_);
-  return spent / (2.0 * rounds);
+  return {.seconds = spent / (2.0 * rounds), .undisturbed = preempted_ + times_preempted() == before};
 }
 
 }  // namespace tutti

@@ -23,11 +23,15 @@ class Crew {
 
   int members() const { return helper_.joinable() ? 2 : 1; }
 
-  /// Seconds until all members have done `work(member)`, from a common start.
-  double run(const std::function<void(int)>& work);
+  struct Spell {
+    double seconds = 0;
+    bool undisturbed = true;  ///< no other thread had a member's core meanwhile
+  };
+  /// Until all members have done `work(member)`, from a common start.
+  Spell run(const std::function<void(int)>& work);
 
-  /// Seconds of one way between the two, on average over `rounds` round trips. Requires two members.
-  double hop(int rounds);
+  /// Of one way between the two, on average over `rounds` round trips. Requires two members.
+  Spell hop(int rounds);
 
  private:
   void serve(int cpu);
@@ -38,6 +42,7 @@ class Crew {
   int rounds_ = 0;
   bool leaving_ = false;
   std::uint64_t round_ = 0;
+  long preempted_ = 0;  // how often the helper was, from its start to the end of the last round
   Flag here_{}, there_{}, ping_{}, pong_{};
   std::thread helper_;
 };

@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "exec/pull.h"
@@ -18,28 +19,21 @@
 namespace tutti {
 namespace {
 
-constexpr double enough_s = 0.002;  // of one number
+constexpr double enough_s = 0.002;    // of one number
+constexpr double patience_s = 0.060;  // and no longer, where other work takes the cores again and again
 constexpr int repeats_min = 3, repeats_max = 2000;
 constexpr std::size_t footprint_max = Rates::footprints.back();
-
-/// The best of as many as fit `enough_s`.
-double best_of(const std::function<double()>& once) {
-  double best = std::numeric_limits<double>::infinity();
-  double spent = 0;
-  for (int i = 0; i < repeats_max && (i < repeats_min || spent < enough_s); ++i) {
-    const double seconds = once();
-    best = std::min(best, seconds);
-    spent += seconds;
-  }
-  return best;
-}
 
 class Measurement {
  public:
   Measurement(const cpu_set_t& cpus, std::array<std::byte*, 2> memory) : crew_(cpus), memory_(memory) {}
-  Machine machine();
+  /// Nothing when other work left no time to measure in.
+  std::optional<Machine> machine();
 
  private:
+  using Spell = Crew::Spell;
+
+  double best_of(const std::function<Spell()>& once);
   void latencies(Machine& machine);
   void rates_at(std::size_t index, Machine& machine);
   void streaming(Machine& machine);
@@ -50,9 +44,10 @@ class Measurement {
     return memory_[static_cast<std::size_t>(member)] + footprint / parts * part;
   }
   /// As Crew::run, without what it takes to start together and to wait for each other.
-  double run(const std::function<void(int)>& work) {
-    const double spent = crew_.run(work);
-    return std::max(spent - start_s_, 0.1 * spent);
+  Spell run(const std::function<void(int)>& work) {
+    Spell spent = crew_.run(work);
+    spent.seconds = std::max(spent.seconds - start_s_, 0.1 * spent.seconds);
+    return spent;
   }
   double copy_seconds(std::size_t footprint, bool stream);
   double reduce_seconds(std::size_t footprint);
@@ -60,18 +55,39 @@ class Measurement {
   Crew crew_;
   std::array<std::byte*, 2> memory_;
   double start_s_ = 0;
+  bool disturbed_ = false;
 };
 
-Machine Measurement::machine() {
+/// The best of as many undisturbed ones as fit `enough_s`. A time slice of other work is as long as the longest of
+/// these, so that a number may have to be asked for several times.
+double Measurement::best_of(const std::function<Spell()>& once) {
+  double best = std::numeric_limits<double>::infinity();
+  double spent = 0;
+  int undisturbed = 0;
+  for (int i = 0; i < repeats_max && !disturbed_ && (undisturbed < repeats_min || spent < enough_s); ++i) {
+    const Spell spell = once();
+    spent += spell.seconds;
+    if (spell.undisturbed) {
+      best = std::min(best, spell.seconds);
+      ++undisturbed;
+    }
+    disturbed_ = undisturbed == 0 && spent > patience_s;
+    if (spent > patience_s) break;
+  }
+  return best;
+}
+
+std::optional<Machine> Measurement::machine() {
   Machine machine;
   crew_.run([this](int member) {
     std::fill_n(memory_[static_cast<std::size_t>(member)], footprint_max, std::byte{1});  // touched, no float of note
   });
   start_s_ = best_of([this] { return crew_.run([](int) {}); });
   latencies(machine);
-  for (std::size_t i = 0; i < Rates::footprints.size(); ++i) rates_at(i, machine);
+  for (std::size_t i = 0; i < Rates::footprints.size() && !disturbed_; ++i) rates_at(i, machine);
   streaming(machine);
   pulling(machine);
+  if (disturbed_) return std::nullopt;
   return machine;
 }
 
@@ -138,17 +154,17 @@ void Measurement::rates_at(std::size_t index, Machine& machine) {
   // In turn: each fills what the other one read last, then reads what the other one has filled.
   double filling = std::numeric_limits<double>::infinity(), reading = filling;
   (void)best_of([&] {
-    const double fill = run([&](int member) {
+    const Spell fill = run([&](int member) {
       std::byte* const to = part(member, footprint, 2, 1);
       copy_pass(part(member, footprint, 2, 0), {&to, 1}, footprint / 2, false);
     });
-    const double taken = run([&](int member) {
+    const Spell taken = run([&](int member) {
       std::byte* const to = part(member, footprint, 2, 0);
       copy_pass(part(1 - member, footprint, 2, 1), {&to, 1}, footprint / 2, false);
     });
-    filling = std::min(filling, fill);
-    reading = std::min(reading, taken);
-    return fill + taken;
+    if (fill.undisturbed) filling = std::min(filling, fill.seconds);
+    if (taken.undisturbed) reading = std::min(reading, taken.seconds);
+    return Spell{.seconds = fill.seconds + taken.seconds, .undisturbed = fill.undisturbed && taken.undisturbed};
   });
   machine.far_write.gbps[index] = gbps(std::max(filling / half - read, write));
   machine.far_read.gbps[index] = gbps(std::max(reading / half - write, read));
@@ -187,16 +203,17 @@ void Measurement::pulling(Machine& machine) {
 
 }  // namespace
 
-Machine measure(const cpu_set_t& cpus) {
+std::optional<Machine> measure(const cpu_set_t& cpus) {
   const auto allocate = [] {
     constexpr std::size_t alignment = 2 << 20;  // as memory of tuttiMemAlloc
     return std::unique_ptr<void, decltype(&std::free)>(std::aligned_alloc(alignment, footprint_max), &std::free);
   };
   const auto first = allocate(), second = allocate();
-  if (first == nullptr || second == nullptr) return {};
-  const Machine measured =
+  if (first == nullptr || second == nullptr) return Machine{};
+  const auto measured =
       Measurement(cpus, {static_cast<std::byte*>(first.get()), static_cast<std::byte*>(second.get())}).machine();
-  const auto sound = Machine::of(measured.numbers());
+  if (!measured) return std::nullopt;
+  const auto sound = Machine::of(measured->numbers());
   return sound ? *sound : Machine{};
 }
 

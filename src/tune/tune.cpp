@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-Tune::Tune(std::string folder, int library_version, std::function<Machine(const cpu_set_t&)> measure)
+Tune::Tune(std::string folder, int library_version, Measure measure)
     : folder_(std::move(folder)), library_version_(library_version), measure_(std::move(measure)) {}
 
 Machine Tune::machine(const cpu_set_t& cpus, Log& log) {
@@ -31,13 +31,17 @@ Machine Tune::make(const cpu_set_t& cpus, Log& log) const {
       log.info(LogTopic::tune, "tune", "{}", text.error().text());
     }
   }
-  const Machine measured = measure_(cpus);
+  const auto measured = measure_(cpus);
+  if (!measured) {
+    log.info(LogTopic::tune, "tune", "other work has the cores: not measured, built-in numbers serve this process");
+    return {};
+  }
   log.info(LogTopic::tune, "tune", "measured: {:.3f} µs from rank to rank, {:.1f} GB/s read and {:.1f} GB/s written",
-           measured.hop_us, measured.read.gbps[2], measured.write.gbps[2]);
-  if (path.empty()) return measured;
-  if (auto kept = write_atomically(path, to_text(measured, mine)); !kept)
+           measured->hop_us, measured->read.gbps[2], measured->write.gbps[2]);
+  if (path.empty()) return *measured;
+  if (auto kept = write_atomically(path, to_text(*measured, mine)); !kept)
     log.info(LogTopic::tune, "tune", "not kept: {}", kept.error().text());
-  return measured;
+  return *measured;
 }
 
 std::string cache_folder(const std::string& setting, const char* xdg_cache_home, const char* home) {

@@ -18,8 +18,9 @@ class Tune {
  public:
   /// Measures nothing: the defaults of Machine.
   Tune() = default;
-  /// `folder`: where numbers are kept; empty: nowhere. `measure`: takes them.
-  Tune(std::string folder, int library_version, std::function<Machine(const cpu_set_t&)> measure);
+  /// `folder`: where numbers are kept; empty: nowhere. `measure`: takes them; nothing: it could not, for other work.
+  using Measure = std::function<std::optional<Machine>(const cpu_set_t&)>;
+  Tune(std::string folder, int library_version, Measure measure);
 
   /// For ranks on `cpus` all together. The first time it may take some tenths of a second. What is wrong with the file
   /// or its folder costs a line in the log, not more.
@@ -30,7 +31,7 @@ class Tune {
 
   std::string folder_;
   int library_version_ = 0;
-  std::function<Machine(const cpu_set_t&)> measure_;
+  Measure measure_;
   std::mutex mutex_;
   std::optional<Machine> known_;
   int cores_ = 0;  ///< that it is known for
