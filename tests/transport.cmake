@@ -2,5 +2,6 @@
 foreach(part flag call_line rank_area segment memory_room fd_server)
   tutti_test(${part}_test SOURCES unit/${part}_test.cpp LIBS tutti_transport LABELS unit)
 endforeach()
-tutti_test(fifo_test SOURCES contract/fifo_test.cpp LIBS tutti_transport LABELS contract)
+tutti_test(socket_test SOURCES unit/socket_test.cpp LIBS tutti_transport tutti_sim LABELS unit)
+tutti_test(fifo_test SOURCES contract/fifo_test.cpp LIBS tutti_transport tutti_sim LABELS contract)
 tutti_test(transport_test SOURCES multiprocess/transport_test.cpp LIBS tutti_transport LABELS multiprocess)

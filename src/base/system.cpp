@@ -9,9 +9,11 @@
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -107,6 +109,18 @@ bool would_block() {
   return errno == EAGAIN || errno == EWOULDBLOCK;
 }
 
+/// What `call` moved.
+template <class Call>
+Result<Moved> sent(const Socket& socket, Call call) {
+  while (true) {
+    const ssize_t moved = call(socket.handle());
+    if (moved >= 0) return Moved{.bytes = static_cast<std::size_t>(moved)};
+    if (would_block()) return Moved{};
+    if (errno == EPIPE) return Moved{.closed = true};
+    if (errno != EINTR) return failed("send");
+  }
+}
+
 class RealSystem final : public System {
  public:
   std::int64_t now_ns() override { return monotonic_ns(); }
@@ -129,8 +143,12 @@ class RealSystem final : public System {
   Result<Socket> accept(Socket& listener) override;
   Result<Socket> connect(const SocketAddress& to) override;
   Result<Moved> send(Socket& socket, std::span<const std::byte> bytes) override;
+  Result<Moved> send_pieces(Socket& socket, std::span<const std::span<const std::byte>> pieces) override;
   Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) override;
   void close(int handle) override { ::close(handle); }
+  std::string congestion(const Socket& socket) override;
+  bool set_congestion(Socket& socket, const std::string& name) override;
+  void set_user_timeout(Socket& socket, std::int64_t ns) override;
 };
 
 void RealSystem::poll(std::span<PollItem> items, std::int64_t timeout_ns) {
@@ -199,13 +217,18 @@ Result<Socket> RealSystem::connect(const SocketAddress& to) {
 }
 
 Result<Moved> RealSystem::send(Socket& socket, std::span<const std::byte> bytes) {
-  while (true) {
-    const ssize_t sent = ::send(socket.handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent >= 0) return Moved{.bytes = static_cast<std::size_t>(sent)};
-    if (would_block()) return Moved{};
-    if (errno == EPIPE) return Moved{.closed = true};
-    if (errno != EINTR) return failed("send");
-  }
+  return sent(socket, [bytes](int fd) { return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
+}
+
+Result<Moved> RealSystem::send_pieces(Socket& socket, std::span<const std::span<const std::byte>> pieces) {
+  std::array<iovec, send_pieces_max> parts;
+  const std::size_t count = std::min(pieces.size(), parts.size());
+  for (std::size_t i = 0; i < count; ++i)
+    parts[i] = {.iov_base = const_cast<std::byte*>(pieces[i].data()), .iov_len = pieces[i].size()};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  return sent(socket, [&](int fd) { return ::sendmsg(fd, &message, MSG_NOSIGNAL); });
 }
 
 Result<Moved> RealSystem::receive(Socket& socket, std::span<std::byte> bytes) {
@@ -215,6 +238,23 @@ Result<Moved> RealSystem::receive(Socket& socket, std::span<std::byte> bytes) {
     if (would_block()) return Moved{};
     if (errno != EINTR) return failed("receive");
   }
+}
+
+std::string RealSystem::congestion(const Socket& socket) {
+  char name[16] = {};  // the kernel's TCP_CA_NAME_MAX
+  socklen_t bytes = sizeof(name) - 1;
+  if (::getsockopt(socket.handle(), IPPROTO_TCP, TCP_CONGESTION, name, &bytes) != 0) return {};
+  return name;
+}
+
+bool RealSystem::set_congestion(Socket& socket, const std::string& name) {
+  return ::setsockopt(socket.handle(), IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) ==
+         0;
+}
+
+void RealSystem::set_user_timeout(Socket& socket, std::int64_t ns) {
+  const auto ms = static_cast<unsigned>(ns / 1'000'000);
+  ::setsockopt(socket.handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
 }
 
 }  // namespace

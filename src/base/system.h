@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -82,8 +83,21 @@ class System {
   /// Begins; the error of a connect that fails comes from here or from the first send or receive.
   virtual Result<Socket> connect(const SocketAddress& to) = 0;
   virtual Result<Moved> send(Socket& socket, std::span<const std::byte> bytes) = 0;
+  /// The same of several pieces, one behind the other, at least one; only the first send_pieces_max are looked at.
+  virtual Result<Moved> send_pieces(Socket& socket, std::span<const std::span<const std::byte>> pieces) {
+    return send(socket, pieces.front());
+  }
+  static constexpr std::size_t send_pieces_max = 16;
   virtual Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) = 0;
   virtual void close(int handle) = 0;
+
+  /// Name of the congestion control of a socket; empty where that means nothing.
+  virtual std::string congestion(const Socket&) { return {}; }
+  /// False: unknown here, or not allowed.
+  virtual bool set_congestion(Socket&, const std::string& /*name*/) { return false; }
+  /// How long sent bytes may wait for an answer before the connection fails. The time that the peer does not read
+  /// counts too: only for connections whose peer always reads.
+  virtual void set_user_timeout(Socket&, std::int64_t /*ns*/) {}
 };
 
 /// The operating system's own.

@@ -167,7 +167,7 @@ Result<Progress> PointToPoint::receive(Queue& queue) {
   const PeerRequest& request = *queue.requests[queue.next];
   if (queue.begun && queue.by_reference) return receive_by_reference(queue, request);
 
-  auto slot = receiver.peek();
+  auto slot = receiver.peek(0);  // wires that know the length themselves, so far
   if (!slot) return std::move(slot).error();
   if (slot->data() == nullptr) return Progress::blocked;
   std::span<const std::byte> data = *slot;

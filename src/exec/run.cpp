@@ -21,6 +21,7 @@ void Lane::reserve(int ranks) {
   receivers.resize(n);
   signals.resize(n);
   open.resize(n);
+  unsent.reserve(n);
 }
 
 Run::Run(const Plan& plan, const Binding& binding, const Links& links)
@@ -60,16 +61,43 @@ Result<Progress> Run::advance() {
   bool moved = false;
   bool finished = true;
   for (int i = 0; i < lanes_; ++i) {
-    const int lane = first_lane_ + i < lanes_ ? first_lane_ + i : first_lane_ + i - lanes_;
-    if (state_[static_cast<std::size_t>(lane)].finished) continue;
-    auto went = advance_lane(lane, budget);
-    if (!went) return std::move(went).error();
-    moved = moved || *went;
-    finished = finished && state_[static_cast<std::size_t>(lane)].finished;
+    const int index = first_lane_ + i < lanes_ ? first_lane_ + i : first_lane_ + i - lanes_;
+    Lane& lane = links_.lanes[static_cast<std::size_t>(index)];
+    const LaneState& state = state_[static_cast<std::size_t>(index)];
+    if (!state.finished) {
+      auto went = advance_lane(index, budget);
+      if (!went) return std::move(went).error();
+      moved = moved || *went;
+    }
+    // Whatever the lane waits for: its peers may wait for what is left here.
+    if (!lane.unsent.empty()) {
+      auto left = flush(lane);
+      if (!left) return std::move(left).error().at_step(index, -1);
+      moved = moved || *left;
+    }
+    finished = finished && state.finished && lane.unsent.empty();
   }
   first_lane_ = first_lane_ + 1 < lanes_ ? first_lane_ + 1 : 0;
   if (finished) return Progress::done;
   return moved ? Progress::moved : Progress::blocked;
+}
+
+/// True if a peer has got all that was for it.
+Result<bool> Run::flush(Lane& lane) {
+  bool moved = false;
+  for (std::size_t i = 0; i < lane.unsent.size();) {
+    const std::uint16_t peer = lane.unsent[i];
+    auto gone = lane.senders[peer]->flush();
+    if (!gone) return std::move(gone).error().at_peer(peer);
+    moved = moved || *gone;
+    if (*gone) {
+      lane.unsent[i] = lane.unsent.back();
+      lane.unsent.pop_back();
+    } else {
+      ++i;
+    }
+  }
+  return moved;
 }
 
 /// As far as it goes; true if that was anything.
@@ -86,6 +114,9 @@ Result<bool> Run::advance_lane(int index, std::size_t& budget) {
       return true;
     }
     const Action& action = plan_->actions[state.action];
+    // Before the first look: what is waited for may be the answer to what is left here.
+    if (action.verb == Verb::peek && moved && !lane.unsent.empty())
+      if (auto left = flush(lane); !left) return std::move(left).error().at_step(index, static_cast<int>(action.step));
     const std::size_t before = state.pass_done;
     auto went = act(lane, state, action, budget);
     if (!went) return std::move(went).error().at_step(index, static_cast<int>(action.step));
@@ -115,6 +146,7 @@ Result<bool> Run::act(Lane& lane, LaneState& state, const Action& action, std::s
       auto sent = lane.senders[peer]->commit(lane.open[peer].filling.size());
       lane.open[peer].filling = {};
       if (!sent) return std::move(sent).error().at_peer(action.peer);
+      if (std::ranges::find(lane.unsent, action.peer) == lane.unsent.end()) lane.unsent.push_back(action.peer);
       return true;
     }
     case Verb::release: {
@@ -149,10 +181,10 @@ Result<bool> Run::acquire(Lane& lane, const LaneState& state, const Action& acti
 
 Result<bool> Run::peek(Lane& lane, const LaneState& state, const Action& action) {
   if (skips_empty_ && is_empty_message(state, action)) return true;
-  auto message = lane.receivers[action.peer]->peek();
+  const std::size_t bytes = action.items * binding_->split.stride();
+  auto message = lane.receivers[action.peer]->peek(bytes);
   if (!message) return std::move(message).error().at_peer(action.peer);
   if (message->data() == nullptr) return false;
-  const std::size_t bytes = action.items * binding_->split.stride();
   if (bytes != message->size())
     return Error{.code = Code::remote,
                  .what = fmt::format("message of {} bytes where {} were expected", message->size(), bytes),
@@ -180,7 +212,24 @@ Run::Spot Run::waiting_for() const {
     const bool passes = action.verb == Verb::copy || action.verb == Verb::reduce;
     return {passes ? -1 : static_cast<int>(action.peer), lane, static_cast<int>(action.step), action.verb};
   }
+  for (int lane = 0; lane < lanes_; ++lane) {
+    const auto& unsent = links_.lanes[static_cast<std::size_t>(lane)].unsent;
+    if (unsent.empty()) continue;
+    const auto step = plan_->actions.empty() ? 0 : static_cast<int>(plan_->actions.back().step);
+    return {.peer = unsent.front(), .lane = lane, .step = step, .verb = Verb::commit};
+  }
   return {};
+}
+
+void Run::interests(std::vector<PollItem>& items) const {
+  for (int index = 0; index < lanes_; ++index) {
+    const Lane& lane = links_.lanes[static_cast<std::size_t>(index)];
+    const LaneState& state = state_[static_cast<std::size_t>(index)];
+    for (const std::uint16_t peer : lane.unsent) lane.senders[peer]->interests(items);
+    if (state.finished || state.action >= plan_->actions.size()) continue;
+    const Action& action = plan_->actions[state.action];
+    if (action.verb == Verb::peek) lane.receivers[action.peer]->interests(items);
+  }
 }
 
 }  // namespace tutti

@@ -29,7 +29,8 @@ struct Lane {
     const std::byte* line = nullptr;     ///< payload of the peer's call line
   };
   std::vector<Open> open;
-  std::vector<std::byte> bounce;  ///< where pulled data waits for its reduction; empty until needed
+  std::vector<std::uint16_t> unsent;  ///< peers to whom committed messages may wait here for a flush
+  std::vector<std::byte> bounce;      ///< where pulled data waits for its reduction; empty until needed
 
   /// Room for `ranks` peers, none connected.
   void reserve(int ranks);
@@ -52,8 +53,13 @@ class Run {
   /// All of it must outlive the run. The number of lanes used is min(lanes, tiles); plans without slots use one.
   Run(const Plan& plan, const Binding& binding, const Links& links);
 
-  /// Does what can be done without waiting, at most about a megabyte of it. Errors carry peer, channel and step.
+  /// Does what can be done without waiting, at most about a megabyte of it. Done once what was sent has left this
+  /// process, too. Errors carry peer, channel and step.
   Result<Progress> advance();
+
+  /// Once blocked: adds the handles whose readiness may end that. What comes through shared memory rings the doorbell
+  /// instead.
+  void interests(std::vector<PollItem>& items) const;
 
   /// Where it stands, for stall reports: the peer that the first blocked lane waits for, and the step.
   struct Spot {
@@ -79,6 +85,7 @@ class Run {
   };
 
   Result<bool> advance_lane(int index, std::size_t& budget);
+  Result<bool> flush(Lane& lane);
   Result<bool> act(Lane& lane, LaneState& state, const Action& action, std::size_t& budget);
   Result<bool> acquire(Lane& lane, const LaneState& state, const Action& action);
   Result<bool> peek(Lane& lane, const LaneState& state, const Action& action);

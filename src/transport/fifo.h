@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "base/error.h"
+#include "base/system.h"
 
 namespace tutti {
 
@@ -13,14 +15,19 @@ class Sender {
  public:
   virtual ~Sender() = default;
 
-  /// An empty slot of slot_bytes() to fill; an empty span while the peer has freed none. Asking again before commit
-  /// gives the same slot. Errors: remote (the peer is gone), timeout.
+  /// An empty slot of slot_bytes() to fill; an empty span while there is none. Asking again before commit gives the
+  /// same slot. Errors: remote (the peer is gone), timeout.
   virtual Result<std::span<std::byte>> acquire() = 0;
 
-  /// Publishes the first `bytes` of the acquired slot. The slot is the peer's from here on.
+  /// Publishes the first `bytes` of the acquired slot, which is no longer the caller's. It leaves with the next flush
+  /// at the latest.
   virtual Result<void> commit(std::size_t bytes) = 0;
 
-  /// True when the peer has released all that was committed.
+  /// Sends what was committed as far as that goes now. True when none of it waits in this process any more: until then
+  /// somebody has to call again, whatever else is blocked, or the peer waits for ever.
+  virtual Result<bool> flush() { return true; }
+
+  /// True when the peer has released all that was committed; on wires that cannot know, when it has left this process.
   virtual Result<bool> settled() = 0;
 
   virtual std::size_t slot_bytes() const = 0;
@@ -28,18 +35,27 @@ class Sender {
   /// True for wires with slots: a committed message leaves without the receiver's help, so that a plan need not settle,
   /// and a fused plan, which has committed for later steps already, must not.
   virtual bool buffers() const { return true; }
+
+  /// Adds the handles to sleep on until flush can do more; none for wires that ring the rank's doorbell.
+  virtual void interests(std::vector<PollItem>&) const {}
 };
 
 class Receiver {
  public:
   virtual ~Receiver() = default;
 
-  /// The oldest message not yet released; a null span (data() == nullptr) while there is none. Never longer than
-  /// slot_bytes, whatever the peer wrote. Asking again before release gives the same message.
-  virtual Result<std::span<const std::byte>> peek() = 0;
+  /// The oldest message not yet released, once all of it is here; a null span (data() == nullptr) until then. `bytes`
+  /// is how long the caller knows it to be, which is what tells messages apart on wires without headers; wires with
+  /// them give the length that the peer wrote, never more than a slot's, and leave the comparison to the caller. Asking
+  /// again before release, with the same `bytes`, gives the same message.
+  virtual Result<std::span<const std::byte>> peek(std::size_t bytes) = 0;
 
   /// Gives the peeked slot back to the peer.
   virtual Result<void> release() = 0;
+
+  /// Adds the handles to sleep on until the message last asked for can go on; none for wires that ring the rank's
+  /// doorbell.
+  virtual void interests(std::vector<PollItem>&) const {}
 };
 
 }  // namespace tutti

@@ -74,7 +74,7 @@ ShmReceiver::ShmReceiver(System& system, const RankArea& mine, int rank, const R
       freed_(&theirs.freed(lane, rank)),
       doorbell_(&theirs.header().doorbell) {}
 
-Result<std::span<const std::byte>> ShmReceiver::peek() {
+Result<std::span<const std::byte>> ShmReceiver::peek(std::size_t) {
   if (filled_seen_ == taken_) {
     const std::uint64_t filled = filled_->load();
     if (filled - taken_ > slots_) return damaged(peer_, "the count of sent messages", filled, taken_);

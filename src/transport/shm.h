@@ -41,7 +41,7 @@ class ShmReceiver final : public Receiver {
  public:
   ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int lane, bool fenced);
 
-  Result<std::span<const std::byte>> peek() override;
+  Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override;
 
  private:

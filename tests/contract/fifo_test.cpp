@@ -10,8 +10,11 @@
 #include <thread>
 #include <vector>
 
+#include "support/connected.h"
 #include "support/shared_areas.h"
+#include "support/sim_system.h"
 #include "transport/shm.h"
+#include "transport/socket.h"
 
 namespace tutti {
 namespace {
@@ -22,6 +25,9 @@ struct Fifo {
   std::unique_ptr<Sender> sender;
   std::unique_ptr<Receiver> receiver;
   int slots = 0;
+  bool instant = true;              // what is committed is there at once, and only released slots are free again
+  bool threads = true;              // the ends may be driven by one thread each
+  std::function<void()> pass_time;  // for what is not instant
 };
 
 struct Kind {
@@ -43,12 +49,44 @@ Fifo shm(int slots, bool twice_mapped, bool fenced) {
   return fifo;
 }
 
+/// Pieces of so little are striped over several sockets.
+constexpr std::size_t piece_bytes = 700;
+
+Fifo join(System& system, const std::string& host, int sockets, int slots) {
+  auto ends = testing::connected(system, host, sockets);
+  Fifo fifo;
+  fifo.sender = std::make_unique<SocketSender>(
+      std::make_shared<SocketLink>(system, std::move(ends.callers), 2, "rank 2", piece_bytes), slots, slot_bytes);
+  fifo.receiver = std::make_unique<SocketReceiver>(
+      std::make_shared<SocketLink>(system, std::move(ends.callees), 0, "rank 0", piece_bytes), slot_bytes);
+  fifo.slots = slots;
+  fifo.instant = false;
+  fifo.pass_time = [&system] { system.yield(); };
+  return fifo;
+}
+
+Fifo simulated(int sockets, int slots) {
+  auto system = std::make_shared<SimSystem>(
+      SimOptions{.seed = static_cast<std::uint64_t>(sockets), .delay_ns_max = 20'000, .buffer_bytes = 5000});
+  Fifo fifo = join(*system, "10.0.0.2", sockets, slots);
+  fifo.holder = std::move(system);
+  fifo.threads = false;
+  return fifo;
+}
+
 std::vector<Kind> kinds() {
   std::vector<Kind> all;
   for (const int slots : {1, 2, 3, 4}) {
     const std::string count = std::to_string(slots);
     all.push_back({"shm_one_mapping_" + count, [slots] { return shm(slots, false, slots % 2 == 0); }});
     all.push_back({"shm_two_mappings_" + count, [slots] { return shm(slots, true, slots % 2 == 1); }});
+  }
+  for (const int sockets : {1, 2, 3}) {
+    const std::string count = std::to_string(sockets);
+    all.push_back({"sockets_simulated_" + count, [sockets] { return simulated(sockets, sockets); }});
+    all.push_back({"sockets_ipv4_" + count, [sockets] { return join(real_system(), "127.0.0.1", sockets, 4); }});
+    if (testing::has_ipv6())
+      all.push_back({"sockets_ipv6_" + count, [sockets] { return join(real_system(), "::1", sockets, 1); }});
   }
   return all;
 }
@@ -62,10 +100,38 @@ class EveryFifo : public ::testing::TestWithParam<Kind> {
     EXPECT_TRUE(slot) << slot.error().text();
     return slot ? *slot : std::span<std::byte>();
   }
-  std::span<const std::byte> peek() {
-    auto message = receiver_.peek();
+  void commit(std::size_t bytes) {
+    auto sent = sender_.commit(bytes);
+    ASSERT_TRUE(sent) << sent.error().text();
+  }
+  bool flush() {
+    auto left = sender_.flush();
+    EXPECT_TRUE(left) << left.error().text();
+    return !left || *left;
+  }
+  std::span<const std::byte> peek(std::size_t bytes) {
+    auto message = receiver_.peek(bytes);
     EXPECT_TRUE(message) << message.error().text();
     return message ? *message : std::span<const std::byte>();
+  }
+  /// Both ends in one thread: what was committed is there, or comes as time passes.
+  std::span<const std::byte> await(std::size_t bytes) {
+    auto message = peek(bytes);
+    for (int i = 0; message.data() == nullptr && !fifo_.instant && i < rounds_max; ++i) {
+      flush();
+      fifo_.pass_time();
+      message = peek(bytes);
+    }
+    return message;
+  }
+  /// The same of a slot, while the receiver has nothing more to do.
+  std::span<std::byte> await_slot() {
+    auto slot = acquire();
+    for (int i = 0; slot.empty() && !fifo_.instant && i < rounds_max; ++i) {
+      fifo_.pass_time();
+      slot = acquire();
+    }
+    return slot;
   }
   bool settled() {
     auto all = sender_.settled();
@@ -73,14 +139,16 @@ class EveryFifo : public ::testing::TestWithParam<Kind> {
     return all && *all;
   }
 
+  static constexpr int rounds_max = 10'000'000;
   Fifo fifo_;
   Sender& sender_;
   Receiver& receiver_;
 };
 
 TEST_P(EveryFifo, HasNothingAtFirst) {
-  EXPECT_EQ(peek().data(), nullptr);
+  EXPECT_EQ(peek(1).data(), nullptr);
   EXPECT_TRUE(settled());
+  EXPECT_TRUE(flush());
   EXPECT_EQ(sender_.slot_bytes(), slot_bytes);
   EXPECT_EQ(acquire().size(), slot_bytes);
 }
@@ -89,23 +157,24 @@ TEST_P(EveryFifo, GivesTheSameAgainUntilItIsUsed) {
   const auto slot = acquire();
   EXPECT_EQ(acquire().data(), slot.data());
   slot[0] = std::byte{7};
-  EXPECT_EQ(peek().data(), nullptr) << "not committed yet";
-  ASSERT_TRUE(sender_.commit(1));
-  const auto message = peek();
+  EXPECT_EQ(peek(1).data(), nullptr) << "not committed yet";
+  commit(1);
+  const auto message = await(1);
   ASSERT_EQ(message.size(), 1u);
   EXPECT_EQ(message[0], std::byte{7});
-  EXPECT_EQ(peek().data(), message.data());
-  EXPECT_FALSE(settled());
+  EXPECT_EQ(peek(1).data(), message.data());
+  EXPECT_TRUE(!fifo_.instant || !settled());
   ASSERT_TRUE(receiver_.release());
-  EXPECT_EQ(peek().data(), nullptr);
+  EXPECT_EQ(peek(1).data(), nullptr);
   EXPECT_TRUE(settled());
 }
 
 TEST_P(EveryFifo, CarriesEmptyAndFullMessages) {
   for (const std::size_t bytes : {std::size_t{0}, slot_bytes, std::size_t{0}, std::size_t{1}}) {
+    EXPECT_EQ(peek(bytes).data(), nullptr) << "even an empty message comes when it was sent";
     ASSERT_FALSE(acquire().empty());
-    ASSERT_TRUE(sender_.commit(bytes));
-    const auto message = peek();
+    commit(bytes);
+    const auto message = await(bytes);
     ASSERT_NE(message.data(), nullptr) << "an empty message is a message";
     EXPECT_EQ(message.size(), bytes);
     ASSERT_TRUE(receiver_.release());
@@ -113,22 +182,45 @@ TEST_P(EveryFifo, CarriesEmptyAndFullMessages) {
 }
 
 TEST_P(EveryFifo, NeverWaitsButSaysThatItIsFull) {
-  for (int slot = 0; slot < fifo_.slots; ++slot) {
-    ASSERT_FALSE(acquire().empty());
-    ASSERT_TRUE(sender_.commit(slot));
+  std::size_t sent = 0;
+  const auto length = [](std::size_t message) { return slot_bytes - message % 100; };
+  for (; !acquire().empty(); ++sent) commit(length(sent));
+  EXPECT_GE(sent, static_cast<std::size_t>(fifo_.slots));
+  if (fifo_.instant) {
+    EXPECT_EQ(sent, static_cast<std::size_t>(fifo_.slots));
+    EXPECT_TRUE(acquire().empty());
+    EXPECT_FALSE(settled());
   }
-  EXPECT_TRUE(acquire().empty());
-  EXPECT_TRUE(acquire().empty());
-  EXPECT_FALSE(settled());
-  ASSERT_NE(peek().data(), nullptr);
-  EXPECT_TRUE(acquire().empty()) << "peeked is not released";
+  ASSERT_EQ(await(length(0)).size(), length(0));
+  EXPECT_TRUE(!fifo_.instant || acquire().empty()) << "peeked is not released";
   ASSERT_TRUE(receiver_.release());
-  EXPECT_FALSE(acquire().empty());
-  for (int slot = 1; slot < fifo_.slots; ++slot) {
-    EXPECT_EQ(peek().size(), static_cast<std::size_t>(slot));
+  EXPECT_TRUE(!fifo_.instant || !acquire().empty());
+  for (std::size_t message = 1; message < sent; ++message) {
+    ASSERT_EQ(await(length(message)).size(), length(message));
     ASSERT_TRUE(receiver_.release());
   }
+  EXPECT_FALSE(await_slot().empty());
   EXPECT_TRUE(settled());
+}
+
+TEST_P(EveryFifo, NamesWhatToSleepOn) {
+  std::vector<PollItem> items;
+  sender_.interests(items);
+  EXPECT_TRUE(items.empty()) << "nothing waits to be sent";
+  if (fifo_.instant) return;
+  EXPECT_EQ(peek(slot_bytes).data(), nullptr);
+  receiver_.interests(items);
+  ASSERT_FALSE(items.empty());
+  for (const PollItem& item : items) EXPECT_TRUE(item.want_read && !item.want_write);
+  while (!acquire().empty()) commit(slot_bytes);
+  items.clear();
+  sender_.interests(items);
+  ASSERT_FALSE(items.empty());
+  for (const PollItem& item : items) EXPECT_TRUE(item.want_write && !item.want_read);
+  ASSERT_NE(await(slot_bytes).data(), nullptr);
+  items.clear();
+  receiver_.interests(items);
+  EXPECT_TRUE(items.empty()) << "the message is here";
 }
 
 struct Message {
@@ -148,11 +240,12 @@ std::vector<Message> random_messages(unsigned seed, int count) {
 }
 
 TEST_P(EveryFifo, KeepsOrderAndContentBetweenThreads) {
+  if (!fifo_.threads) GTEST_SKIP() << "driven by one thread";
   const auto messages = random_messages(11, 1500);
   std::thread other([&] {
     for (const Message& expected : messages) {
       std::span<const std::byte> message;
-      while ((message = peek()).data() == nullptr) std::this_thread::yield();
+      while ((message = peek(expected.bytes)).data() == nullptr) std::this_thread::yield();
       ASSERT_EQ(message.size(), expected.bytes);
       for (std::size_t i = 0; i < message.size(); ++i) ASSERT_EQ(message[i], expected.at(i));
       ASSERT_TRUE(receiver_.release());
@@ -162,8 +255,9 @@ TEST_P(EveryFifo, KeepsOrderAndContentBetweenThreads) {
     std::span<std::byte> slot;
     while ((slot = acquire()).empty()) std::this_thread::yield();
     for (std::size_t i = 0; i < message.bytes; ++i) slot[i] = message.at(i);
-    ASSERT_TRUE(sender_.commit(message.bytes));
+    commit(message.bytes);
   }
+  while (!flush()) std::this_thread::yield();
   other.join();
   EXPECT_TRUE(settled());
 }
@@ -172,23 +266,30 @@ TEST_P(EveryFifo, KeepsOrderUnderAnyInterleaving) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
     const auto messages = random_messages(seed, 40);
+    int idle = 0;
     for (std::size_t sent = 0, taken = 0; taken < messages.size();) {
+      ASSERT_LT(++idle, rounds_max) << "nothing comes any more, seed " << seed;
+      if (!fifo_.instant && random() % 4 == 0) fifo_.pass_time();
       if (sent < messages.size() && random() % 2 == 0) {
         const auto slot = acquire();
-        ASSERT_EQ(slot.empty(), sent - taken == static_cast<std::size_t>(fifo_.slots));
+        ASSERT_TRUE(!fifo_.instant || slot.empty() == (sent - taken == static_cast<std::size_t>(fifo_.slots)));
         if (slot.empty()) continue;
         for (std::size_t i = 0; i < messages[sent].bytes; ++i) slot[i] = messages[sent].at(i);
-        ASSERT_TRUE(sender_.commit(messages[sent++].bytes));
+        commit(messages[sent++].bytes);
       } else {
-        const auto message = peek();
-        ASSERT_EQ(message.data() == nullptr, sent == taken);
+        if (sent == messages.size() || random() % 3 == 0) flush();
+        const auto message = peek(messages[taken].bytes);
+        ASSERT_FALSE(message.data() != nullptr && sent == taken);
+        ASSERT_TRUE(!fifo_.instant || (message.data() == nullptr) == (sent == taken));
         if (message.data() == nullptr) continue;
         ASSERT_EQ(message.size(), messages[taken].bytes) << "seed " << seed;
         for (std::size_t i = 0; i < message.size(); ++i) ASSERT_EQ(message[i], messages[taken].at(i));
         ASSERT_TRUE(receiver_.release());
         ++taken;
       }
+      idle = 0;
     }
+    ASSERT_TRUE(flush());
   }
 }
 
@@ -209,7 +310,7 @@ TEST_F(BrokenPeer, MessagesLongerThanASlotAreRefused) {
   ASSERT_TRUE(sender_.commit(5));
   for (const std::uint32_t bytes : {static_cast<std::uint32_t>(slot_bytes) + 1, ~0u}) {
     areas_.area(1).slot_length(0, 0, 0) = bytes;
-    const auto message = receiver_.peek();
+    const auto message = receiver_.peek(5);
     ASSERT_FALSE(message);
     EXPECT_EQ(message.error().code, Code::remote);
     EXPECT_EQ(message.error().peer, 0);
@@ -219,7 +320,7 @@ TEST_F(BrokenPeer, MessagesLongerThanASlotAreRefused) {
 TEST_F(BrokenPeer, MoreMessagesThanSlotsAreRefused) {
   for (const std::uint64_t filled : {std::uint64_t{3}, ~std::uint64_t{0}}) {
     areas_.area(1).filled(0, 0).store(filled);
-    const auto message = receiver_.peek();
+    const auto message = receiver_.peek(5);
     ASSERT_FALSE(message);
     EXPECT_EQ(message.error().code, Code::remote);
   }

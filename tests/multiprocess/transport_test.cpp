@@ -330,7 +330,7 @@ TEST_F(RanksInProcesses, PassMessages) {
   for (int message = 0; message < messages; ++message) {
     std::span<const std::byte> got;
     await(mine, 0, [&] {
-      auto peeked = receiver.peek();
+      auto peeked = receiver.peek(length_of(message));
       if (peeked) got = *peeked;
       return !peeked || got.data() != nullptr;
     });

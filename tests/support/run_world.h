@@ -59,7 +59,7 @@ class FakeSender final : public Sender {
 class FakeReceiver final : public Receiver {
  public:
   explicit FakeReceiver(FakeFifo& fifo) : fifo_(fifo) {}
-  Result<std::span<const std::byte>> peek() override {
+  Result<std::span<const std::byte>> peek(std::size_t) override {
     if (fifo_.broken) return *fifo_.broken;
     if (fifo_.messages.empty()) return std::span<const std::byte>{};
     return std::span<const std::byte>(fifo_.messages.front().bytes.get(), fifo_.messages.front().size);

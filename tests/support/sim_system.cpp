@@ -206,6 +206,13 @@ Result<Moved> SimSystem::send(Socket& socket, std::span<const std::byte> bytes) 
   return Moved{.bytes = moved};
 }
 
+Result<Moved> SimSystem::send_pieces(Socket& socket, std::span<const std::span<const std::byte>> pieces) {
+  Bytes all;
+  for (const auto piece : pieces.first(std::min(pieces.size(), send_pieces_max)))
+    all.insert(all.end(), piece.begin(), piece.end());
+  return send(socket, all);
+}
+
 Result<Moved> SimSystem::receive(Socket& socket, std::span<std::byte> bytes) {
   const End end = ends_.at(socket.handle());
   Connection& connection = connections_.at(end.connection);

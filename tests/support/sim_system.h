@@ -43,6 +43,7 @@ class SimSystem final : public System {
   Result<Socket> accept(Socket& listener) override;
   Result<Socket> connect(const SocketAddress& to) override;
   Result<Moved> send(Socket& socket, std::span<const std::byte> bytes) override;
+  Result<Moved> send_pieces(Socket& socket, std::span<const std::span<const std::byte>> pieces) override;
   Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) override;
   void close(int handle) override;
 

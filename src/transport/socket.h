@@ -1,0 +1,131 @@
+// Fifos through TCP connections: what travels is the messages alone, since both ends know their sizes and order.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/system.h"
+#include "transport/fifo.h"
+#include "transport/socket_stripes.h"
+
+namespace tutti {
+
+/// The connections between this rank and a peer on one lane, shared by the sender and the receiver there. Both ends
+/// must hold them in the same order.
+class SocketLink {
+ public:
+  /// All connected, at least one. `peer_name` is for messages: "rank 3/8 (process 48211 on node-b)". `piece_bytes` must
+  /// be alike at both ends.
+  SocketLink(System& system, std::vector<Socket> sockets, int peer, std::string peer_name,
+             std::size_t piece_bytes = Stripes::piece_bytes_default);
+
+  std::size_t size() const { return sockets_.size(); }
+  Stripes stripes(std::size_t bytes) const {
+    return {.bytes = bytes, .sockets = sockets_.size(), .piece_bytes = piece_bytes_};
+  }
+  int handle(std::size_t socket) const { return sockets_[socket].handle(); }
+
+  /// Bytes moved. Errors: remote (closed, reset).
+  Result<std::size_t> send(std::size_t socket, std::span<const std::span<const std::byte>> pieces);
+  Result<std::size_t> receive(std::size_t socket, std::span<std::byte> into);
+
+ private:
+  Result<std::size_t> outcome(Result<Moved> moved) const;
+
+  System& system_;
+  std::vector<Socket> sockets_;
+  int peer_;
+  std::string peer_name_;
+  std::size_t piece_bytes_;
+};
+
+/// Memory of one message, on pages of its own; none exist until they are touched.
+class MessageMemory {
+ public:
+  explicit MessageMemory(std::size_t bytes);
+  std::byte* data() const { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const;
+  };
+  std::unique_ptr<std::byte, Free> data_;
+};
+
+/// Slots are private memory of the sender: committed messages wait there until the kernel has taken them.
+class SocketSender final : public Sender {
+ public:
+  SocketSender(std::shared_ptr<SocketLink> link, int slots, std::size_t slot_bytes);
+
+  Result<std::span<std::byte>> acquire() override;
+  Result<void> commit(std::size_t bytes) override;
+  Result<bool> flush() override;
+  /// Here that all has left this process: what the peer has read nobody says.
+  Result<bool> settled() override { return flush(); }
+  std::size_t slot_bytes() const override { return slot_bytes_; }
+  void interests(std::vector<PollItem>& items) const override;
+
+ private:
+  struct Message {
+    std::size_t bytes = 0;  // as it travels
+    std::byte* slot = nullptr;
+  };
+  /// How far a socket has come.
+  struct Cursor {
+    std::uint64_t message = 0;
+    std::size_t done = 0;  // bytes of the socket's share of it
+  };
+
+  Message& message(std::uint64_t number) { return messages_[number % messages_.size()]; }
+  const Message& message(std::uint64_t number) const { return messages_[number % messages_.size()]; }
+  Stripes stripes(std::uint64_t number) const { return link_->stripes(message(number).bytes); }
+  Result<bool> push(std::size_t socket);
+  std::size_t collect(std::size_t socket, Cursor from, std::span<std::span<const std::byte>> pieces) const;
+  Cursor after(std::size_t socket, Cursor from, std::size_t moved) const;
+  void free_slots();
+
+  std::shared_ptr<SocketLink> link_;
+  std::size_t slot_bytes_;
+  std::vector<MessageMemory> memory_;
+  std::vector<std::byte*> free_;   // the slot freed last is the next one used: it is still in the cache
+  std::vector<Message> messages_;  // a ring, by number
+  std::vector<Cursor> cursors_;    // by socket
+  std::byte* filling_ = nullptr;   // acquired
+  std::uint64_t committed_ = 0;
+  std::uint64_t sent_ = 0;  // all up to here have left
+  std::size_t waiting_bytes_ = 0;
+};
+
+/// One message at a time is read, as far as its end: later ones wait in the kernel. Small ones are read ahead.
+class SocketReceiver final : public Receiver {
+ public:
+  SocketReceiver(std::shared_ptr<SocketLink> link, std::size_t slot_bytes);
+
+  Result<std::span<const std::byte>> peek(std::size_t bytes) override;
+  Result<void> release() override;
+  void interests(std::vector<PollItem>& items) const override;
+
+ private:
+  static constexpr std::size_t ahead_bytes = 16 * 1024;
+
+  void open(std::size_t bytes);
+  bool complete(std::size_t socket) const { return done_[socket] == stripes_.share(socket); }
+  Result<void> read(std::size_t socket);
+  Result<std::size_t> receive(std::size_t socket, std::span<std::byte> into, bool& dry);
+
+  std::shared_ptr<SocketLink> link_;
+  std::size_t slot_bytes_;
+  MessageMemory memory_;
+  bool open_ = false;
+  std::size_t bytes_ = 0;  // of the open message
+  Stripes stripes_;
+  std::vector<std::size_t> done_;  // bytes of each socket's share
+  // What the first socket brought behind the end of a small read.
+  std::unique_ptr<std::byte[]> ahead_;
+  std::size_t ahead_begin_ = 0;
+  std::size_t ahead_end_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,165 @@
+// Sockets as a wire: which bytes go where, what a lost connection says, and how few calls to the system there are.
+#include "transport/socket.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "support/connected.h"
+#include "support/sim_system.h"
+
+namespace tutti {
+namespace {
+
+TEST(Stripes, CoverEveryByteOnceInTheOrderOfEachSocket) {
+  for (const std::size_t sockets : {1u, 2u, 3u, 7u})
+    for (const std::size_t bytes : {1u, 99u, 100u, 101u, 199u, 200u, 201u, 700u, 1234u}) {
+      const Stripes stripes{.bytes = bytes, .sockets = sockets, .piece_bytes = 100};
+      std::vector<int> covered(bytes);
+      for (std::size_t socket = 0; socket < sockets; ++socket) {
+        std::size_t behind = 0;
+        for (std::size_t done = 0; done < stripes.share(socket);) {
+          const std::size_t at = stripes.position(socket, done), run = stripes.run(socket, done);
+          ASSERT_GT(run, 0u);
+          ASSERT_GE(at, behind);
+          behind = at + run;
+          ASSERT_LE(behind, bytes);
+          for (std::size_t i = 0; i < run; ++i) {
+            ++covered[at + i];
+            ASSERT_EQ(stripes.position(socket, done + i), at + i);
+          }
+          done += run;
+        }
+      }
+      EXPECT_EQ(std::ranges::count(covered, 1), static_cast<std::ptrdiff_t>(bytes)) << bytes << " on " << sockets;
+    }
+}
+
+TEST(Stripes, ShortMessagesTakeTheFirstSocket) {
+  const Stripes stripes{.bytes = 100, .sockets = 3, .piece_bytes = 100};
+  EXPECT_EQ(stripes.share(0), 100u);
+  EXPECT_EQ(stripes.share(1), 0u);
+}
+
+/// Counts the calls that moved something.
+class CountingSystem final : public System {
+ public:
+  std::int64_t now_ns() override { return real_system().now_ns(); }
+  void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t timeout_ns) override {
+    real_system().wait(word, expected, timeout_ns);
+  }
+  void wake(std::atomic<std::uint32_t>& word) override { real_system().wake(word); }
+  void yield() override { real_system().yield(); }
+  void poll(std::span<PollItem> items, std::int64_t timeout_ns) override { real_system().poll(items, timeout_ns); }
+  Result<Socket> listen(const SocketAddress& at) override { return real_system().listen(at); }
+  Result<SocketAddress> address(const Socket& socket) override { return real_system().address(socket); }
+  Result<SocketAddress> peer_address(const Socket& socket) override { return real_system().peer_address(socket); }
+  Result<Socket> accept(Socket& listener) override { return real_system().accept(listener); }
+  Result<Socket> connect(const SocketAddress& to) override { return real_system().connect(to); }
+  Result<Moved> send(Socket& socket, std::span<const std::byte> bytes) override {
+    return counted(real_system().send(socket, bytes), sends);
+  }
+  Result<Moved> send_pieces(Socket& socket, std::span<const std::span<const std::byte>> pieces) override {
+    return counted(real_system().send_pieces(socket, pieces), sends);
+  }
+  Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) override {
+    return counted(real_system().receive(socket, bytes), receives);
+  }
+  void close(int handle) override { real_system().close(handle); }
+
+  int sends = 0;
+  int receives = 0;
+
+ private:
+  static Result<Moved> counted(Result<Moved> moved, int& count) {
+    if (moved && moved->bytes > 0) ++count;
+    return moved;
+  }
+};
+
+/// Both ends of some connections.
+class Wire : public ::testing::Test {
+ protected:
+  void open(System& system, const std::string& host, int sockets = 1) {
+    auto ends = testing::connected(system, host, sockets);
+    there_ = std::make_shared<SocketLink>(system, std::move(ends.callers), 1, "rank 1/2 (process 7 on b)");
+    here_ = std::make_shared<SocketLink>(system, std::move(ends.callees), 0, "rank 0/2 (process 6 on a)");
+    sender_ = std::make_unique<SocketSender>(there_, 2, 4096);
+    receiver_ = std::make_unique<SocketReceiver>(here_, 4096);
+  }
+  void send(std::size_t bytes) {
+    auto slot = sender_->acquire();
+    ASSERT_TRUE(slot && !slot->empty());
+    std::ranges::fill(slot->first(bytes), std::byte{42});
+    ASSERT_TRUE(sender_->commit(bytes));
+  }
+  /// What peek says once it says something.
+  Result<std::span<const std::byte>> await(System& system, std::size_t bytes) {
+    while (true) {
+      auto message = receiver_->peek(bytes);
+      if (!message || message->data() != nullptr) return message;
+      system.yield();
+    }
+  }
+
+  SimSystem sim_{{.seed = 3}};
+  CountingSystem counting_;
+  std::shared_ptr<SocketLink> there_, here_;
+  std::unique_ptr<SocketSender> sender_;
+  std::unique_ptr<SocketReceiver> receiver_;
+};
+
+TEST_F(Wire, AnEndInTheMidstIsARemoteErrorThatNamesThePeer) {
+  open(real_system(), "127.0.0.1");
+  send(10);
+  ASSERT_TRUE(*sender_->flush());
+  sender_.reset();
+  there_.reset();
+  const auto message = await(real_system(), 11);
+  ASSERT_FALSE(message) << "ten bytes are not eleven";
+  EXPECT_EQ(message.error().code, Code::remote);
+  EXPECT_EQ(message.error().peer, 0);
+  EXPECT_NE(message.error().text().find("the connection to rank 0/2 (process 6 on a) was closed"), std::string::npos)
+      << message.error().text();
+}
+
+TEST_F(Wire, AResetIsARemoteErrorAtBothEnds) {
+  open(sim_, "10.0.0.2");
+  sim_.reset(there_->handle(0));
+  sim_.yield();
+  const auto received = await(sim_, 1);
+  ASSERT_FALSE(received);
+  EXPECT_EQ(received.error().code, Code::remote);
+  EXPECT_NE(received.error().text().find("was lost"), std::string::npos) << received.error().text();
+  send(1);
+  const auto sent = sender_->flush();
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code, Code::remote);
+  EXPECT_EQ(sent.error().peer, 1);
+}
+
+TEST_F(Wire, AMessageLargerThanASlotIsOurMistake) {
+  open(real_system(), "127.0.0.1");
+  const auto message = receiver_->peek(4097);
+  ASSERT_FALSE(message);
+  EXPECT_EQ(message.error().code, Code::internal);
+}
+
+TEST_F(Wire, SmallMessagesShareACall) {
+  open(counting_, "127.0.0.1");
+  send(8);
+  send(16);
+  EXPECT_EQ(counting_.sends, 0) << "they wait for the flush";
+  ASSERT_TRUE(*sender_->flush());
+  EXPECT_EQ(counting_.sends, 1);
+  for (const std::size_t bytes : {8u, 16u}) {
+    ASSERT_EQ(await(counting_, bytes)->size(), bytes);
+    ASSERT_TRUE(receiver_->release());
+  }
+  EXPECT_EQ(counting_.receives, 1) << "the first one brings the second along";
+}
+
+}  // namespace
+}  // namespace tutti
