@@ -13,6 +13,9 @@ namespace {
 /// Bytes read and written by one advance: a pass of two sources and two destinations over a megabyte.
 constexpr std::size_t budget_bytes = 4 * limits::pass_bytes;
 
+/// Smaller blocks go through slots: a copy costs less than keeping account of memory that is not ours.
+constexpr std::size_t direct_bytes_min = 8 * 1024;
+
 }  // namespace
 
 void Lane::reserve(int ranks) {
@@ -38,6 +41,7 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
 
   groups_differ_ = binding.groups_differ;
   skips_empty_ = groups_differ_ && plan.direct;
+  direct_ = plan.reach == Reach::fifo && binding.split.stride() >= direct_bytes_min;
   average_ = binding.op == ReduceOp::avg && reduces(plan.collective);
   scales_ = binding.op == ReduceOp::pre_mul_sum && reduces(plan.collective);
   if (links.stream_bytes == 0) return;
@@ -89,8 +93,8 @@ Result<bool> Run::flush(Lane& lane) {
     const std::uint16_t peer = lane.unsent[i];
     auto gone = lane.senders[peer]->flush();
     if (!gone) return std::move(gone).error().at_peer(peer);
-    moved = moved || *gone;
-    if (*gone) {
+    if (*gone && lane.open[peer].filling.data() == nullptr) {
+      moved = true;
       lane.unsent[i] = lane.unsent.back();
       lane.unsent.pop_back();
     } else {
@@ -182,7 +186,9 @@ Result<bool> Run::acquire(Lane& lane, const LaneState& state, const Action& acti
 Result<bool> Run::peek(Lane& lane, const LaneState& state, const Action& action) {
   if (skips_empty_ && is_empty_message(state, action)) return true;
   const std::size_t bytes = action.items * binding_->split.stride();
-  auto message = lane.receivers[action.peer]->peek(bytes);
+  Receiver& receiver = *lane.receivers[action.peer];
+  const bool arriving = direct_ && receiver.streams();
+  auto message = arriving ? receiver.expect(bytes) : receiver.peek(bytes);
   if (!message) return std::move(message).error().at_peer(action.peer);
   if (message->data() == nullptr) return false;
   if (bytes != message->size())
@@ -190,6 +196,7 @@ Result<bool> Run::peek(Lane& lane, const LaneState& state, const Action& action)
                  .what = fmt::format("message of {} bytes where {} were expected", message->size(), bytes),
                  .peer = action.peer};
   lane.open[action.peer].reading = *message;
+  lane.open[action.peer].arriving = arriving;
   return true;
 }
 
@@ -210,7 +217,11 @@ Run::Spot Run::waiting_for() const {
     if (state.finished || state.action >= plan_->actions.size()) continue;
     const Action& action = plan_->actions[state.action];
     const bool passes = action.verb == Verb::copy || action.verb == Verb::reduce;
-    return {passes ? -1 : static_cast<int>(action.peer), lane, static_cast<int>(action.step), action.verb};
+    int peer = passes ? -1 : static_cast<int>(action.peer);
+    if (passes)
+      for (const Place& place : plan_->sources(action))
+        if (place.where == Where::slot) peer = place.peer;
+    return {peer, lane, static_cast<int>(action.step), action.verb};
   }
   for (int lane = 0; lane < lanes_; ++lane) {
     const auto& unsent = links_.lanes[static_cast<std::size_t>(lane)].unsent;
@@ -229,6 +240,9 @@ void Run::interests(std::vector<PollItem>& items) const {
     if (state.finished || state.action >= plan_->actions.size()) continue;
     const Action& action = plan_->actions[state.action];
     if (action.verb == Verb::peek) lane.receivers[action.peer]->interests(items);
+    if (action.verb != Verb::copy && action.verb != Verb::reduce) continue;
+    for (const Place& place : plan_->sources(action))
+      if (place.where == Where::slot && lane.open[place.peer].arriving) lane.receivers[place.peer]->interests(items);
   }
 }
 

@@ -27,10 +27,12 @@ struct Lane {
     std::span<std::byte> filling;        ///< acquired, not yet committed: the message's bytes
     std::span<const std::byte> reading;  ///< peeked, not yet released
     const std::byte* line = nullptr;     ///< payload of the peer's call line
+    bool arriving = false;               ///< what is read comes bit by bit: see Receiver::streams
   };
   std::vector<Open> open;
-  std::vector<std::uint16_t> unsent;  ///< peers to whom committed messages may wait here for a flush
-  std::vector<std::byte> bounce;      ///< where pulled data waits for its reduction; empty until needed
+  std::vector<std::uint16_t>
+      unsent;  ///< peers to whom messages wait here for a flush, or to whom a part of one was offered
+  std::vector<std::byte> bounce;  ///< where pulled data waits for its reduction; empty until needed
 
   /// Room for `ranks` peers, none connected.
   void reserve(int ranks);
@@ -92,9 +94,18 @@ class Run {
   Result<bool> wait_line(Lane& lane, const Action& action);
 
   Result<bool> pass(Lane& lane, LaneState& state, const Action& action, std::size_t& budget);
-  Result<void> move(Lane& lane, const Action& action, const Piece& piece);
+  Result<void> move(Lane& lane, const Action& action, std::span<const Place> to, const Piece& piece);
   Result<void> move_pulled_copy(Lane& lane, const Action& action, const Piece& piece);
   Result<void> pull_sources(Lane& lane, const Action& action, const Piece& piece, std::span<Source> sources);
+
+  Result<bool> pass_direct(Lane& lane, LaneState& state, const Action& action, std::size_t& budget);
+  void keep(Lane& lane, const Action& action, const Piece& whole) const;
+  std::span<const Place> offer(Lane& lane, const Action& action, const Piece& whole, std::span<Place> rest) const;
+  const std::byte* lasting(const Lane& lane, const Action& action, const Piece& whole) const;
+  bool lands(const Lane& lane, const LaneState& state, const Action& action) const;
+  Result<bool> land(Lane& lane, LaneState& state, const Action& action, std::span<const Place> to, const Piece& whole);
+  Result<std::size_t> arrived(Lane& lane, const Action& action, const Piece& left) const;
+
   Range range_of(const Action& action, std::size_t tile) const;
   std::size_t elements_of(const Action& action) const;
   bool is_empty_message(const LaneState& state, const Action& action) const;
@@ -118,6 +129,7 @@ class Run {
   bool average_ = false;
   bool scales_ = false;
   bool streams_ = false;
+  bool direct_ = false;  // blocks are so large that what wires can do with the caller's memory pays
   std::array<LaneState, limits::channels_max> state_;  // of the lanes used; the others cost nothing
 };
 

@@ -16,6 +16,7 @@ constexpr std::size_t destinations_max = 64;      // of one call to reduce_pass;
 }  // namespace
 
 Result<bool> Run::pass(Lane& lane, LaneState& state, const Action& action, std::size_t& budget) {
+  if (direct_) return pass_direct(lane, state, action, budget);
   const Range range = range_of(action, state.tile);
   const std::size_t operands = action.sources + action.destinations;
   const std::size_t size = binding_->split.element_bytes();
@@ -25,7 +26,7 @@ Result<bool> Run::pass(Lane& lane, LaneState& state, const Action& action, std::
     const std::size_t left = range.count - state.pass_done;
     const bool small = left * size <= cut_bytes;
     piece.count = small ? left : std::min(left, piece_elements(action, budget));
-    if (auto moved = move(lane, action, piece); !moved) return std::move(moved).error();
+    if (auto moved = move(lane, action, plan_->destinations(action), piece); !moved) return std::move(moved).error();
     state.pass_done += piece.count;
     budget -= std::min(budget, operands * piece.count * size);
   }
@@ -70,9 +71,8 @@ std::size_t Run::piece_elements(const Action& action, std::size_t budget) const 
   return bytes / binding_->split.element_bytes();
 }
 
-Result<void> Run::move(Lane& lane, const Action& action, const Piece& piece) {
+Result<void> Run::move(Lane& lane, const Action& action, std::span<const Place> to, const Piece& piece) {
   const auto from = plan_->sources(action);
-  const auto to = plan_->destinations(action);
   if (from.size() == 1 && action.verb == Verb::copy && pid_of(from[0]) != 0 && !scales(from[0]))
     return move_pulled_copy(lane, action, piece);
 

@@ -32,6 +32,15 @@ class Sender {
 
   virtual std::size_t slot_bytes() const = 0;
 
+  /// Instead of filling bytes [at, at + memory.size()) of the acquired slot: they are read from the caller's memory
+  /// while the message leaves. So it must stay as it is until flush says that all has left, or be kept before it
+  /// changes. Offering the same `at` again replaces. False: not on this wire, or too many in one message; fill the
+  /// slot.
+  virtual bool offer(std::size_t /*at*/, std::span<const std::byte> /*memory*/) { return false; }
+
+  /// Copies what was offered of `memory` and has not left yet into its slot: from here on `memory` may change.
+  virtual void keep(std::span<const std::byte> /*memory*/) {}
+
   /// True for wires with slots: a committed message leaves without the receiver's help, so that a plan need not settle,
   /// and a fused plan, which has committed for later steps already, must not.
   virtual bool buffers() const { return true; }
@@ -52,6 +61,22 @@ class Receiver {
 
   /// Gives the peeked slot back to the peer.
   virtual Result<void> release() = 0;
+
+  /// True for wires on which a message comes bit by bit, so that its first part can be used before the last is here:
+  /// by expect, arrived and land, which others do not have.
+  virtual bool streams() const { return false; }
+
+  /// In the place of peek: opens the next message, before anything of it is here. The span is where it will be, part by
+  /// part, as far as arrived says; null while the message before is still to be taken from the wire. Released at any
+  /// time.
+  virtual Result<std::span<const std::byte>> expect(std::size_t /*bytes*/) { return std::span<const std::byte>(); }
+
+  /// How many bytes of [at, at + bytes) of the expected message are here, from `at` on without a gap.
+  virtual Result<std::size_t> arrived(std::size_t /*at*/, std::size_t bytes) { return bytes; }
+
+  /// The same, but they go into the caller's memory, and not where expect said. To be asked again with the same, and
+  /// for nothing else, until all of it is there.
+  virtual Result<std::size_t> land(std::size_t /*at*/, std::span<std::byte> into) { return into.size(); }
 
   /// Adds the handles to sleep on until the message last asked for can go on; none for wires that ring the rank's
   /// doorbell.

@@ -65,12 +65,22 @@ class SocketSender final : public Sender {
   /// Here that all has left this process: what the peer has read nobody says.
   Result<bool> settled() override { return flush(); }
   std::size_t slot_bytes() const override { return slot_bytes_; }
+  bool offer(std::size_t at, std::span<const std::byte> memory) override;
+  void keep(std::span<const std::byte> memory) override;
   void interests(std::vector<PollItem>& items) const override;
 
  private:
+  struct Offer {
+    std::size_t at = 0;
+    std::span<const std::byte> memory;
+  };
   struct Message {
     std::size_t bytes = 0;  // as it travels
     std::byte* slot = nullptr;
+    std::vector<Offer> offers;  // parts that lie elsewhere, in order
+
+    /// The bytes from `at` on that lie together, at most `most`.
+    std::span<const std::byte> part(std::size_t at, std::size_t most) const;
   };
   /// How far a socket has come.
   struct Cursor {
@@ -84,6 +94,7 @@ class SocketSender final : public Sender {
   Result<bool> push(std::size_t socket);
   std::size_t collect(std::size_t socket, Cursor from, std::span<std::span<const std::byte>> pieces) const;
   Cursor after(std::size_t socket, Cursor from, std::size_t moved) const;
+  bool has_left(std::uint64_t number, std::size_t end) const;
   void free_slots();
 
   std::shared_ptr<SocketLink> link_;
@@ -92,7 +103,7 @@ class SocketSender final : public Sender {
   std::vector<std::byte*> free_;   // the slot freed last is the next one used: it is still in the cache
   std::vector<Message> messages_;  // a ring, by number
   std::vector<Cursor> cursors_;    // by socket
-  std::byte* filling_ = nullptr;   // acquired
+  bool filling_ = false;           // the message behind the committed ones is acquired
   std::uint64_t committed_ = 0;
   std::uint64_t sent_ = 0;  // all up to here have left
   std::size_t waiting_bytes_ = 0;
@@ -105,23 +116,33 @@ class SocketReceiver final : public Receiver {
 
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override;
+  bool streams() const override { return true; }
+  Result<std::span<const std::byte>> expect(std::size_t bytes) override;
+  Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
+  Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
   void interests(std::vector<PollItem>& items) const override;
 
  private:
   static constexpr std::size_t ahead_bytes = 16 * 1024;
 
-  void open(std::size_t bytes);
-  bool complete(std::size_t socket) const { return done_[socket] == stripes_.share(socket); }
-  Result<void> read(std::size_t socket);
+  Result<bool> open(std::size_t bytes);
+  std::size_t next(std::size_t socket) const;
+  Result<std::size_t> read(std::size_t until);
+  Result<void> read(std::size_t socket, std::size_t until);
+  std::span<std::byte> place(std::size_t at, std::size_t bytes) const;
+  void begin_landing(std::size_t at, std::span<std::byte> into);
   Result<std::size_t> receive(std::size_t socket, std::span<std::byte> into, bool& dry);
 
   std::shared_ptr<SocketLink> link_;
   std::size_t slot_bytes_;
   MessageMemory memory_;
   bool open_ = false;
-  std::size_t bytes_ = 0;  // of the open message
-  Stripes stripes_;
+  std::size_t bytes_ = 0;          // of the open message
+  Stripes stripes_;                // of it, or of the last one
   std::vector<std::size_t> done_;  // bytes of each socket's share
+  std::size_t until_ = 0;          // as far as the message was asked for
+  std::size_t landing_at_ = 0;     // what lies in the caller's memory
+  std::span<std::byte> landing_;
   // What the first socket brought behind the end of a small read.
   std::unique_ptr<std::byte[]> ahead_;
   std::size_t ahead_begin_ = 0;

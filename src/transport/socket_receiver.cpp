@@ -14,43 +14,109 @@ SocketReceiver::SocketReceiver(std::shared_ptr<SocketLink> link, std::size_t slo
       slot_bytes_(slot_bytes),
       memory_(slot_bytes),
       done_(link_->size()),
-      ahead_(new std::byte[ahead_bytes]) {}
-
-Result<std::span<const std::byte>> SocketReceiver::peek(std::size_t bytes) {
-  if (!open_) {
-    if (bytes > slot_bytes_)
-      return Error{.code = Code::internal,
-                   .what = fmt::format("a message of {} bytes for a slot of {}", bytes, slot_bytes_)};
-    open(bytes);
-  }
-  assert(bytes == bytes_);
-  bool all = true;
-  for (std::size_t socket = 0; socket < done_.size(); ++socket) {
-    if (complete(socket)) continue;
-    if (auto moved = read(socket); !moved) return std::move(moved).error();
-    all = all && complete(socket);
-  }
-  return all ? std::span<const std::byte>(memory_.data(), bytes) : std::span<const std::byte>();
+      ahead_(new std::byte[ahead_bytes]) {
+  stripes_ = link_->stripes(0);
 }
 
-/// An empty message travels as one byte.
-void SocketReceiver::open(std::size_t bytes) {
+Result<std::span<const std::byte>> SocketReceiver::peek(std::size_t bytes) {
+  auto opened = open(bytes);
+  if (!opened) return std::move(opened).error();
+  if (!*opened) return std::span<const std::byte>();
+  auto here = read(stripes_.bytes);
+  if (!here) return std::move(here).error();
+  return *here == stripes_.bytes ? std::span<const std::byte>(memory_.data(), bytes) : std::span<const std::byte>();
+}
+
+Result<std::span<const std::byte>> SocketReceiver::expect(std::size_t bytes) {
+  auto opened = open(bytes);
+  if (!opened) return std::move(opened).error();
+  return *opened ? std::span<const std::byte>(memory_.data(), bytes) : std::span<const std::byte>();
+}
+
+/// False while the message before is not all here. An empty message travels as one byte.
+Result<bool> SocketReceiver::open(std::size_t bytes) {
+  if (open_) {
+    assert(bytes == bytes_);
+    return true;
+  }
+  if (bytes > slot_bytes_)
+    return Error{.code = Code::internal,
+                 .what = fmt::format("a message of {} bytes for a slot of {}", bytes, slot_bytes_)};
+  landing_ = {};
+  auto rest = read(stripes_.bytes);
+  if (!rest) return std::move(rest).error();
+  if (*rest != stripes_.bytes) return false;
   open_ = true;
   bytes_ = bytes;
   stripes_ = link_->stripes(std::max<std::size_t>(bytes, 1));
+  until_ = 0;
   std::ranges::fill(done_, 0);
+  return true;
 }
 
-/// As much of the open message as one socket has.
-Result<void> SocketReceiver::read(std::size_t socket) {
+Result<std::size_t> SocketReceiver::arrived(std::size_t at, std::size_t bytes) {
+  assert(open_ && at + bytes <= bytes_);
+  landing_ = {};
+  auto here = read(at + bytes);
+  if (!here) return here;
+  return std::clamp(*here, at, at + bytes) - at;
+}
+
+Result<std::size_t> SocketReceiver::land(std::size_t at, std::span<std::byte> into) {
+  assert(open_ && at + into.size() <= bytes_);
+  if (landing_.data() != into.data() || landing_at_ != at) begin_landing(at, into);
+  auto here = read(at + into.size());
+  if (!here) return here;
+  return std::clamp(*here, at, at + into.size()) - at;
+}
+
+/// What is here already lies in the slot.
+void SocketReceiver::begin_landing(std::size_t at, std::span<std::byte> into) {
+  for (std::size_t socket = 0; socket < done_.size(); ++socket)
+    for (std::size_t done = 0; done < done_[socket];) {
+      const std::size_t begin = stripes_.position(socket, done);
+      const std::size_t run = std::min(stripes_.run(socket, done), done_[socket] - done);
+      const std::size_t from = std::max(begin, at), to = std::min(begin + run, at + into.size());
+      if (from < to) std::memcpy(into.data() + (from - at), memory_.data() + from, to - from);
+      done += run;
+    }
+  landing_at_ = at;
+  landing_ = into;
+}
+
+/// Where the next byte of a socket lies; the end of the message: there is none.
+std::size_t SocketReceiver::next(std::size_t socket) const {
+  return done_[socket] == stripes_.share(socket) ? stripes_.bytes : stripes_.position(socket, done_[socket]);
+}
+
+/// Reads the message as far as `until`, or as it has come; how much of it is here without a gap.
+Result<std::size_t> SocketReceiver::read(std::size_t until) {
+  until_ = until;
+  std::size_t here = stripes_.bytes;
+  for (std::size_t socket = 0; socket < done_.size(); ++socket) {
+    if (auto got = read(socket, until); !got) return std::move(got).error();
+    here = std::min(here, next(socket));
+  }
+  return here;
+}
+
+Result<void> SocketReceiver::read(std::size_t socket, std::size_t until) {
   bool dry = false;
-  while (!complete(socket) && !dry) {
-    const std::size_t run = stripes_.run(socket, done_[socket]);
-    auto got = receive(socket, {memory_.data() + stripes_.position(socket, done_[socket]), run}, dry);
+  for (std::size_t at = next(socket); at < until && !dry; at = next(socket)) {
+    const std::size_t run = std::min(stripes_.run(socket, done_[socket]), until - at);
+    auto got = receive(socket, place(at, run), dry);
     if (!got) return std::move(got).error();
     done_[socket] += *got;
   }
   return {};
+}
+
+/// Where bytes of the message go, at most `bytes` of them.
+std::span<std::byte> SocketReceiver::place(std::size_t at, std::size_t bytes) const {
+  const std::size_t end = landing_at_ + landing_.size();
+  if (at >= landing_at_ && at < end) return landing_.subspan(at - landing_at_, std::min(bytes, end - at));
+  const std::size_t before = at < landing_at_ && !landing_.empty() ? landing_at_ - at : bytes;
+  return {memory_.data() + at, std::min(bytes, before)};
 }
 
 /// Small reads take what follows along: one call to the system serves several small messages. `dry`: the kernel had
@@ -75,16 +141,17 @@ Result<std::size_t> SocketReceiver::receive(std::size_t socket, std::span<std::b
   return got;
 }
 
+/// What has not come yet is read by the next open.
 Result<void> SocketReceiver::release() {
   assert(open_);
-  for (std::size_t socket = 0; socket < done_.size(); ++socket) assert(complete(socket));
   open_ = false;
+  landing_ = {};
   return {};
 }
 
 void SocketReceiver::interests(std::vector<PollItem>& items) const {
   for (std::size_t socket = 0; socket < done_.size(); ++socket)
-    if (open_ && !complete(socket)) items.push_back({.handle = link_->handle(socket), .want_read = true});
+    if (next(socket) < until_) items.push_back({.handle = link_->handle(socket), .want_read = true});
 }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 // What waits on the way out: slots in private memory, and how far each socket has come with them.
 #include <algorithm>
 #include <cassert>
+#include <functional>
 
 #include "transport/socket.h"
 
@@ -11,6 +12,12 @@ namespace {
 constexpr std::size_t send_at_once_bytes = 16 * 1024;
 /// One call to the system takes about so much at most.
 constexpr std::size_t send_bytes_max = 1 << 20;
+/// Of one message; more are copied into its slot.
+constexpr std::size_t offers_max = 32;
+
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
+}
 
 }  // namespace
 
@@ -19,26 +26,80 @@ SocketSender::SocketSender(std::shared_ptr<SocketLink> link, int slots, std::siz
   assert(slots >= 1 && slot_bytes >= 1);
   memory_.reserve(messages_.size());
   free_.reserve(messages_.size());
-  for (std::size_t i = 0; i < messages_.size(); ++i) free_.push_back(memory_.emplace_back(slot_bytes).data());
+  for (Message& message : messages_) {
+    message.offers.reserve(offers_max);
+    free_.push_back(memory_.emplace_back(slot_bytes).data());
+  }
   cursors_.resize(link_->size());
 }
 
 Result<std::span<std::byte>> SocketSender::acquire() {
-  if (filling_ == nullptr) {
+  Message& next = message(committed_);
+  if (!filling_) {
     if (free_.empty())
       if (auto flushed = flush(); !flushed) return std::move(flushed).error();
     if (free_.empty()) return std::span<std::byte>();
-    filling_ = free_.back();
+    filling_ = true;
+    next.slot = free_.back();
+    next.offers.clear();
     free_.pop_back();
   }
-  return std::span(filling_, slot_bytes_);
+  return std::span(next.slot, slot_bytes_);
+}
+
+bool SocketSender::offer(std::size_t at, std::span<const std::byte> memory) {
+  assert(filling_ && at + memory.size() <= slot_bytes_);
+  auto& offers = message(committed_).offers;
+  const auto next = std::ranges::find_if(offers, [at](const Offer& offer) { return offer.at >= at; });
+  if (next != offers.end() && next->at == at) {
+    next->memory = memory;
+    return true;
+  }
+  if (offers.size() == offers_max) return false;
+  offers.insert(next, {.at = at, .memory = memory});
+  return true;
+}
+
+void SocketSender::keep(std::span<const std::byte> memory) {
+  for (std::uint64_t number = sent_; number != committed_ + (filling_ ? 1 : 0); ++number) {
+    Message& waiting = message(number);
+    std::erase_if(waiting.offers, [&](const Offer& offer) {
+      if (!overlap(offer.memory, memory)) return false;
+      if (!has_left(number, offer.at + offer.memory.size())) std::ranges::copy(offer.memory, waiting.slot + offer.at);
+      return true;
+    });
+  }
+}
+
+/// Whether all of a message up to `end` has been sent.
+bool SocketSender::has_left(std::uint64_t number, std::size_t end) const {
+  if (number == committed_) return false;
+  const Stripes cut = stripes(number);
+  for (std::size_t socket = 0; socket < cursors_.size(); ++socket) {
+    const Cursor cursor = after(socket, cursors_[socket], 0);
+    if (cursor.message < number) return false;
+    if (cursor.message == number && cut.position(socket, cursor.done) < end) return false;
+  }
+  return true;
+}
+
+std::span<const std::byte> SocketSender::Message::part(std::size_t at, std::size_t most) const {
+  for (const Offer& offer : offers) {
+    if (offer.at + offer.memory.size() <= at) continue;
+    if (offer.at > at) return {slot + at, std::min(most, offer.at - at)};
+    const auto rest = offer.memory.subspan(at - offer.at);
+    return rest.first(std::min(most, rest.size()));
+  }
+  return {slot + at, most};
 }
 
 /// An empty message travels as one byte: it says that its sender has come so far.
 Result<void> SocketSender::commit(std::size_t bytes) {
-  assert(filling_ != nullptr && bytes <= slot_bytes_);
-  message(committed_) = {.bytes = std::max<std::size_t>(bytes, 1), .slot = std::exchange(filling_, nullptr)};
-  waiting_bytes_ += message(committed_++).bytes;
+  assert(filling_ && bytes <= slot_bytes_);
+  filling_ = false;
+  Message& next = message(committed_++);
+  next.bytes = std::max<std::size_t>(bytes, 1);
+  waiting_bytes_ += next.bytes;
   if (waiting_bytes_ < send_at_once_bytes) return {};
   if (auto flushed = flush(); !flushed) return std::move(flushed).error();
   return {};
@@ -73,12 +134,12 @@ Result<bool> SocketSender::push(std::size_t socket) {
 /// What the socket has to send next, from `from` on; the number of pieces.
 std::size_t SocketSender::collect(std::size_t socket, Cursor from, std::span<std::span<const std::byte>> pieces) const {
   std::size_t count = 0, bytes = 0;
-  while (count < pieces.size() && bytes < send_bytes_max && from.message != committed_) {
+  for (from = after(socket, from, 0); from.message != committed_;) {
+    if (count == pieces.size() || bytes >= send_bytes_max) break;
     const Stripes cut = stripes(from.message);
-    const std::size_t run = cut.run(socket, from.done);
-    if (run > 0) pieces[count++] = {message(from.message).slot + cut.position(socket, from.done), run};
-    bytes += run;
-    from = after(socket, from, run);
+    pieces[count] = message(from.message).part(cut.position(socket, from.done), cut.run(socket, from.done));
+    bytes += pieces[count].size();
+    from = after(socket, from, pieces[count++].size());
   }
   return count;
 }

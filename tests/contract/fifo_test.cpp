@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <random>
@@ -290,6 +291,88 @@ TEST_P(EveryFifo, KeepsOrderUnderAnyInterleaving) {
       idle = 0;
     }
     ASSERT_TRUE(flush());
+  }
+}
+
+// ---- The caller's own memory ----
+
+constexpr std::size_t part_bytes = 999, parts_count = 3;
+
+std::byte part_byte(std::size_t message, std::size_t part, std::size_t i) {
+  return static_cast<std::byte>(message * 31 + part * 7 + i * 13 + (i >> 8));
+}
+
+/// Some parts are filled in, some offered from memory that the next message changes, once it was kept.
+void send_parts(Sender& sender, std::span<std::byte> slot, std::size_t message, std::span<std::byte> memory,
+                std::mt19937& random) {
+  for (std::size_t part = 0; part < parts_count; ++part) {
+    const auto own = memory.subspan(part * part_bytes, part_bytes),
+               filled = slot.subspan(part * part_bytes, part_bytes);
+    const bool offers = random() % 3 != 0;
+    const auto to = offers ? own : filled;
+    if (offers) sender.keep(own);
+    for (std::size_t i = 0; i < part_bytes; ++i) to[i] = part_byte(message, part, i);
+    if (offers && !sender.offer(part * part_bytes, own)) std::ranges::copy(own, filled.begin());
+  }
+  auto sent = sender.commit(parts_count * part_bytes);
+  ASSERT_TRUE(sent) << sent.error().text();
+}
+
+/// Takes parts as they come, in the order that `message` says, each in the slot or straight into memory. False: there
+/// is more to come.
+class PartsTaken {
+ public:
+  Result<bool> advance(Receiver& receiver, std::size_t message) {
+    constexpr std::size_t bytes = parts_count * part_bytes;
+    if (at_.data() == nullptr) {
+      auto opened = receiver.streams() ? receiver.expect(bytes) : receiver.peek(bytes);
+      if (!opened) return std::move(opened).error();
+      at_ = *opened;
+      if (at_.data() == nullptr) return false;
+    }
+    for (; next_ < parts_count; ++next_) {
+      const std::size_t part = message % 2 == 0 ? next_ : parts_count - 1 - next_;
+      const bool lands = receiver.streams() && (message + part) % 3 != 0;
+      const std::span into(memory_.data() + part * part_bytes, part_bytes);
+      auto here = lands ? receiver.land(part * part_bytes, into) : receiver.arrived(part * part_bytes, part_bytes);
+      if (!here) return here.error();
+      EXPECT_LE(*here, part_bytes);
+      const std::byte* const from = lands ? into.data() : at_.data() + part * part_bytes;
+      for (std::size_t i = 0; i < *here; ++i)
+        EXPECT_EQ(from[i], part_byte(message, part, i)) << "what is said to be here";
+      if (*here < part_bytes || ::testing::Test::HasFailure()) return false;
+      if (message % 5 == 4) break;  // the rest is of no interest
+    }
+    next_ = 0;
+    at_ = {};
+    auto freed = receiver.release();
+    if (!freed) return std::move(freed).error();
+    return true;
+  }
+
+ private:
+  std::span<const std::byte> at_;
+  std::size_t next_ = 0;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(parts_count * part_bytes);
+};
+
+TEST_P(EveryFifo, CarriesTheCallersOwnMemory) {
+  std::vector<std::byte> memory(parts_count * part_bytes);
+  constexpr std::size_t count = 60;
+  std::mt19937 random(5);
+  PartsTaken receiving;
+  std::size_t sent = 0, taken = 0;
+  for (int round = 0; taken < count; ++round) {
+    ASSERT_LT(round, rounds_max);
+    if (!fifo_.instant && random() % 4 == 0) fifo_.pass_time();
+    if (const auto slot = sent < count && random() % 2 == 0 ? acquire() : std::span<std::byte>(); !slot.empty())
+      send_parts(sender_, slot, sent++, memory, random);
+    if (sent == count || random() % 3 == 0) flush();
+    auto whole = receiving.advance(receiver_, taken);
+    ASSERT_TRUE(whole) << whole.error().text();
+    ASSERT_FALSE(HasFailure()) << "message " << taken;
+    taken += *whole ? 1 : 0;
+    ASSERT_LE(taken, sent);
   }
 }
 
