@@ -37,6 +37,7 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
     state_[i].action = 0;
     state_[i].finished = false;
     state_[i].pass_done = 0;
+    state_[i].begun = false;
   }
 
   groups_differ_ = binding.groups_differ;

@@ -78,6 +78,8 @@ class Run {
     std::uint32_t action;
     bool finished;
     std::size_t pass_done;  // elements of the current pass already moved
+    bool begun;             // the current pass, of those in run_direct.cpp
+    std::uint64_t offered;  // which of its destinations, bit by bit, need not be written
   };
   /// A piece of a pass: elements [at, at + count) of the group, the first `skipped` of the blocks' before it.
   struct Piece {
@@ -100,10 +102,12 @@ class Run {
 
   Result<bool> pass_direct(Lane& lane, LaneState& state, const Action& action, std::size_t& budget);
   void keep(Lane& lane, const Action& action, const Piece& whole) const;
-  std::span<const Place> offer(Lane& lane, const Action& action, const Piece& whole, std::span<Place> rest) const;
+  std::uint64_t offer(Lane& lane, const Action& action, const Piece& whole) const;
   const std::byte* lasting(const Lane& lane, const Action& action, const Piece& whole) const;
   bool lands(const Lane& lane, const LaneState& state, const Action& action) const;
-  Result<bool> land(Lane& lane, LaneState& state, const Action& action, std::span<const Place> to, const Piece& whole);
+  std::span<const Place> written(const LaneState& state, const Action& action, std::span<Place> rest) const;
+  Result<bool> move_pieces(Lane& lane, LaneState& state, const Action& action, const Piece& whole, std::size_t& budget);
+  Result<bool> land(Lane& lane, LaneState& state, const Action& action, const Piece& whole, std::size_t& budget);
   Result<std::size_t> arrived(Lane& lane, const Action& action, const Piece& left) const;
 
   Range range_of(const Action& action, std::size_t tile) const;

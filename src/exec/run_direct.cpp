@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t arriving_bytes_max = 256 * 1024;
 constexpr std::size_t arriving_bytes_min = 64 * 1024;
 
-constexpr std::size_t destinations_max = 64;  // of a pass that offers; more are all written
+constexpr std::size_t destinations_max = 64;  // of a pass that offers: the bits of LaneState::offered
 
 bool own(const Place& place) {
   return place.where == Where::output || place.where == Where::scratch;
@@ -25,17 +25,38 @@ Result<bool> Run::pass_direct(Lane& lane, LaneState& state, const Action& action
   const Range range = range_of(action, state.tile);
   if (range.count == 0) return true;
   const Piece whole{.at = range.begin, .count = range.count};
-  if (state.pass_done == 0) keep(lane, action, whole);
-  Place rest[destinations_max];
-  const std::span<const Place> to = offer(lane, action, whole, rest);
-  if (to.empty()) return true;
-  if (lands(lane, state, action)) return land(lane, state, action, to, whole);
+  if (!state.begun) {
+    keep(lane, action, whole);
+    state.offered = offer(lane, action, whole);
+    state.begun = true;
+  }
+  auto finished = lands(lane, state, action) ? land(lane, state, action, whole, budget)
+                                             : move_pieces(lane, state, action, whole, budget);
+  if (!finished || !*finished) return finished;
+  state.begun = false;
+  state.pass_done = 0;
+  return true;
+}
 
+/// The destinations that are still to be written: `rest`, or all that the plan has.
+std::span<const Place> Run::written(const LaneState& state, const Action& action, std::span<Place> rest) const {
+  const auto to = plan_->destinations(action);
+  if (state.offered == 0) return to;
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < to.size(); ++i)
+    if ((state.offered >> i & 1) == 0) rest[left++] = to[i];
+  return rest.first(left);
+}
+
+Result<bool> Run::move_pieces(Lane& lane, LaneState& state, const Action& action, const Piece& whole,
+                              std::size_t& budget) {
+  Place rest[destinations_max];
+  const std::span<const Place> to = written(state, action, rest);
+  if (to.empty()) return true;
   const std::size_t operands = action.sources + to.size(), size = binding_->split.element_bytes();
-  while (state.pass_done < range.count) {
+  while (state.pass_done < whole.count) {
     if (budget == 0) return false;
-    Piece piece{
-        .at = range.begin + state.pass_done, .skipped = state.pass_done, .count = range.count - state.pass_done};
+    Piece piece{.at = whole.at + state.pass_done, .skipped = state.pass_done, .count = whole.count - state.pass_done};
     auto here = arrived(lane, action, piece);
     if (!here) return std::move(here).error();
     if (*here == 0) return false;
@@ -44,7 +65,6 @@ Result<bool> Run::pass_direct(Lane& lane, LaneState& state, const Action& action
     state.pass_done += piece.count;
     budget -= std::min(budget, operands * piece.count * size);
   }
-  state.pass_done = 0;
   return true;
 }
 
@@ -69,23 +89,22 @@ const std::byte* Run::lasting(const Lane& lane, const Action& action, const Piec
   return kept == to.end() ? nullptr : destination_of(lane, *kept, whole);
 }
 
-/// Has messages leave from where the block lasts instead of a copy in their slot. The destinations still to be written,
-/// in `rest` or the plan.
-std::span<const Place> Run::offer(Lane& lane, const Action& action, const Piece& whole, std::span<Place> rest) const {
+/// Has messages leave from where the block lasts instead of a copy in their slot. Which destinations that spares.
+std::uint64_t Run::offer(Lane& lane, const Action& action, const Piece& whole) const {
   const auto to = plan_->destinations(action);
-  const std::byte* const from = to.size() <= rest.size() ? lasting(lane, action, whole) : nullptr;
-  if (from == nullptr) return to;
+  const std::byte* const from = to.size() <= destinations_max ? lasting(lane, action, whole) : nullptr;
+  if (from == nullptr) return 0;
   const std::span block(from, whole.count * binding_->split.element_bytes());
-  std::size_t left = 0;
-  for (const Place& place : to) {
-    const bool leaves = place.where == Where::slot && lane.open[place.peer].filling.data() != nullptr;
-    if (!leaves || !lane.senders[place.peer]->offer(place.block * binding_->split.stride(), block)) {
-      rest[left++] = place;
-    } else if (std::ranges::find(lane.unsent, place.peer) == lane.unsent.end()) {
-      lane.unsent.push_back(place.peer);  // from now on keep has to ask
-    }
+  std::uint64_t offered = 0;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const std::uint16_t peer = to[i].peer;
+    if (to[i].where != Where::slot || lane.open[peer].filling.data() == nullptr) continue;
+    if (!lane.senders[peer]->offer(to[i].block * binding_->split.stride(), block)) continue;
+    offered |= std::uint64_t{1} << i;
+    // From now on keep has to ask.
+    if (std::ranges::find(lane.unsent, peer) == lane.unsent.end()) lane.unsent.push_back(peer);
   }
-  return rest.first(left);
+  return offered;
 }
 
 /// Whether the one block that is read goes straight into a buffer of the call: nobody reads it again in its message.
@@ -105,18 +124,18 @@ bool Run::lands(const Lane& lane, const LaneState& state, const Action& action) 
   return true;
 }
 
-Result<bool> Run::land(Lane& lane, LaneState& state, const Action& action, std::span<const Place> to,
-                       const Piece& whole) {
+Result<bool> Run::land(Lane& lane, LaneState& state, const Action& action, const Piece& whole, std::size_t& budget) {
   const Place& from = plan_->sources(action)[0];
   const Place& first = *std::ranges::find_if(plan_->destinations(action), own);
   const std::size_t size = binding_->split.element_bytes();
   const std::span into(destination_of(lane, first, whole), whole.count * size);
   auto landed = lane.receivers[from.peer]->land(from.block * binding_->split.stride(), into);
   if (!landed) return std::move(landed).error().at_peer(from.peer);
+  budget -= std::min(budget, 2 * (*landed - std::min(*landed, state.pass_done * size)));
   state.pass_done = *landed / size;
   if (*landed < into.size()) return false;
-  state.pass_done = 0;
-  for (const Place& place : to) {
+  Place rest[destinations_max];
+  for (const Place& place : written(state, action, rest)) {
     std::byte* const destination = destination_of(lane, place, whole);
     if (destination != into.data()) copy_pass(into.data(), {&destination, 1}, into.size(), false);
   }
