@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <deque>
+
 #include "plan/check_machine.h"
 #include "plan/check_operands.h"
+#include "plan/check_residency.h"
 #include "plan/check_terms.h"
 
 namespace tutti {
@@ -23,20 +26,60 @@ Result<void> alike(std::span<const Plan> plans) {
   return {};
 }
 
+/// Runs the calls; where all is right, `look` may look at the machine.
+template <class Look>
+Result<void> run(std::span<const CheckedCall> calls, const CheckCase& how, Look&& look) {
+  std::deque<proof::Terms> terms;
+  std::deque<std::vector<std::vector<proof::Terms::Id>>> outputs;
+  std::vector<proof::Program> programs;
+  for (const CheckedCall& call : calls) {
+    const Schedule& schedule = *call.schedule;
+    const int ranks = calls[0].schedule->ranks();
+    if (call.plans.size() != static_cast<std::size_t>(ranks) || schedule.ranks() != ranks)
+      return refused(0, fmt::format("{} plans for {} ranks", call.plans.size(), ranks));
+    for (Rank rank = 0; rank < ranks; ++rank)
+      if (auto good = proof::check_operands(schedule, call.plans[static_cast<std::size_t>(rank)], rank); !good)
+        return good;
+    if (auto good = alike(call.plans); !good) return good;
+
+    auto made = proof::outcome(schedule, terms.emplace_back(schedule));
+    if (!made) return std::move(made).error();
+    outputs.push_back(*std::move(made));
+    programs.push_back({.schedule = &schedule,
+                        .plans = call.plans,
+                        .in_place = &call.in_place,
+                        .terms = &terms.back(),
+                        .outputs = &outputs.back()});
+  }
+  proof::Machine machine(programs, how);
+  if (auto ran = machine.run(); !ran) return ran;
+  look(machine);
+  return {};
+}
+
 }  // namespace
 
 Result<void> check(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how) {
-  const int ranks = schedule.ranks();
-  if (plans.size() != static_cast<std::size_t>(ranks))
-    return refused(0, fmt::format("{} plans for {} ranks", plans.size(), ranks));
-  for (Rank rank = 0; rank < ranks; ++rank)
-    if (auto good = proof::check_operands(schedule, plans[static_cast<std::size_t>(rank)], rank); !good) return good;
-  if (auto good = alike(plans); !good) return good;
+  const CheckedCall call{.schedule = &schedule, .plans = plans, .in_place = how.in_place};
+  return check(std::span(&call, 1), how);
+}
 
-  proof::Terms terms(schedule);
-  const auto outputs = proof::outcome(schedule, terms);
-  if (!outputs) return Error(outputs.error());
-  return proof::Machine(schedule, plans, how, terms, *outputs).run();
+Result<void> check(std::span<const CheckedCall> calls, const CheckCase& how) {
+  return run(calls, how, [](const proof::Machine&) {});
+}
+
+Result<Residency> residency(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how) {
+  const CheckedCall call{.schedule = &schedule, .plans = plans, .in_place = how.in_place};
+  CheckCase once = how;
+  once.calls = 1;
+  Residency found;
+  const auto looked = run(std::span(&call, 1), once, [&](const proof::Machine& machine) {
+    found = {.lanes = machine.lanes() * schedule.ranks(), .resident = 1};
+    for (int lane = 0; lane < machine.lanes(); ++lane)
+      found.resident += proof::blocked_max(machine.waits(lane), schedule.ranks());
+  });
+  if (!looked) return Error(looked.error());
+  return found;
 }
 
 std::vector<CheckCase> check_cases(Collective collective, int ranks, Reach reach) {

@@ -23,6 +23,13 @@ struct CheckCase {
   std::vector<bool> in_place = {};  ///< by rank: its output is its input, as the collective defines it; empty: none
 };
 
+/// The plans of all ranks for one call of several in a row.
+struct CheckedCall {
+  const Schedule* schedule = nullptr;
+  std::span<const Plan> plans;
+  std::vector<bool> in_place = {};  ///< by rank, as in CheckCase
+};
+
 /// Executes all plans symbolically with vector clocks. Refuses:
 /// - a wrong or missing contribution, an order of reduction that differs from the schedule's;
 /// - Action::last or Place::leaf missing or too often on the way of a contribution into a result;
@@ -34,6 +41,20 @@ struct CheckCase {
 /// - a barrier that a rank can leave before another has entered.
 /// Errors: internal, with peer = rank, channel = lane and step set.
 Result<void> check(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how);
+
+/// The same for different plans of the same ranks one after another, on the same slots, flags and lines: all of `calls`
+/// (one at least) in turn, `how.calls` times over. Each call says who is in place, `how` does not.
+Result<void> check(std::span<const CheckedCall> calls, const CheckCase& how);
+
+/// Lanes of all ranks, where each is a thread block of one processor, which takes blocks in any order and keeps each
+/// until its call is over.
+struct Residency {
+  int lanes = 0;     ///< that have something to do
+  int resident = 0;  ///< that must fit at once: then no order is a deadlock. With fewer, some order may be one.
+};
+
+/// Of one call. Lines and the entry of a call count as waiting too, as in kernels that meet. Errors: as check.
+Result<Residency> residency(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how);
 
 /// Enough to believe a plan: {none, all, some ranks in place} × slots {0, 1, 2} as far as `reach` has slots.
 std::vector<CheckCase> check_cases(Collective collective, int ranks, Reach reach);

@@ -114,14 +114,15 @@ Result<bool> Machine::wait_line(Lane& l, const Action& a) {
 }
 
 Result<bool> Machine::pass(Lane& l, const Action& a) {
+  Terms& terms = *stage(l).program.terms;
   operands_.clear();
   for (const Place& p : plan(l).sources(a)) {
     const auto term = read(l, a, p);
     if (!term) return Error(term.error());
     operands_.push_back(*term);
   }
-  Terms::Id result = terms_.reduced(operands_);
-  if (a.last) result = terms_.finished(result);
+  Terms::Id result = terms.reduced(operands_);
+  if (a.last) result = terms.finished(result);
   const Place& first = plan(l).sources(a)[0];
   for (const Place& p : plan(l).destinations(a)) {
     if (a.verb == Verb::copy && left_alone(l, first, p)) continue;
@@ -133,19 +134,20 @@ Result<bool> Machine::pass(Lane& l, const Action& a) {
 /// In place, a copy may be of a block onto itself: nothing is stored then, unless reading scales it.
 bool Machine::left_alone(const Lane& l, const Place& source, const Place& destination) {
   const bool buffers = source.where < Where::slot && destination.where < Where::slot;
-  const bool scales = source.leaf && reduces(schedule_.collective());
+  const bool scales = source.leaf && adds(l);
   return buffers && !scales && &cell(l, source) == &cell(l, destination);
 }
 
 /// The cell of a buffer; slots and lines have their own.
 Cell& Machine::cell(const Lane& l, const Place& p) {
   const int block = static_cast<int>(p.block);
+  Memory& memory = stage(l).memory;
   switch (p.where) {
-    case Where::input: return memory_.at(l.rank, Buffer::input, block, l.tile);
-    case Where::output: return memory_.at(l.rank, Buffer::output, block, l.tile);
-    case Where::peer_input: return memory_.at(p.peer, Buffer::input, block, l.tile);
-    case Where::peer_output: return memory_.at(p.peer, Buffer::output, block, l.tile);
-    default: return memory_.at(l.rank, Buffer::scratch, block, l.tile);
+    case Where::input: return memory.at(l.rank, Buffer::input, block, l.tile);
+    case Where::output: return memory.at(l.rank, Buffer::output, block, l.tile);
+    case Where::peer_input: return memory.at(p.peer, Buffer::input, block, l.tile);
+    case Where::peer_output: return memory.at(p.peer, Buffer::output, block, l.tile);
+    default: return memory.at(l.rank, Buffer::scratch, block, l.tile);
   }
 }
 
@@ -166,7 +168,7 @@ Result<Terms::Id> Machine::read(Lane& l, const Action& a, const Place& p) {
   if (p.where == Where::peer_line) {
     if (opened_[static_cast<std::size_t>(l.rank * ranks_ + p.peer)] != l.call + 1)
       return wrong(l, describe(p, false) + ": not waited for");
-    return terms_.contribution(p.peer, static_cast<int>(p.block));
+    return stage(l).program.terms->contribution(p.peer, static_cast<int>(p.block));
   }
   Cell* from = nullptr;
   if (p.where == Where::slot) {
@@ -183,14 +185,15 @@ Result<Terms::Id> Machine::read(Lane& l, const Action& a, const Place& p) {
 /// Contributions are scaled where they are first read, and a finished block is no operand.
 Result<Terms::Id> Machine::as_operand(Lane& l, const Action& a, const Place& p, Terms::Id term) {
   if (term == Terms::undefined) return wrong(l, describe(p, false) + ": read, but nothing was written");
-  if (!reduces(schedule_.collective())) return term;
+  if (!adds(l)) return term;
+  const Terms& terms = *stage(l).program.terms;
   if (p.leaf) {
-    if (!terms_.is_raw(term)) return wrong(l, describe(p, false) + ": marked as a contribution, holds another value");
-    return terms_.scaled(term);
+    if (!terms.is_raw(term)) return wrong(l, describe(p, false) + ": marked as a contribution, holds another value");
+    return terms.scaled(term);
   }
   if (a.verb != Verb::reduce) return term;
-  if (terms_.is_raw(term)) return wrong(l, describe(p, false) + ": a contribution, reduced without its mark");
-  if (terms_.is_finished(term)) return wrong(l, describe(p, false) + ": reduced again after its last reduction");
+  if (terms.is_raw(term)) return wrong(l, describe(p, false) + ": a contribution, reduced without its mark");
+  if (terms.is_finished(term)) return wrong(l, describe(p, false) + ": reduced again after its last reduction");
   return term;
 }
 

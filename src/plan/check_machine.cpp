@@ -17,31 +17,35 @@ int tiles_of(Reach reach, const CheckCase& how) {
 
 }  // namespace
 
-Machine::Machine(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how, Terms& terms,
-                 const std::vector<std::vector<Terms::Id>>& outputs)
-    : schedule_(schedule),
-      plans_(plans),
-      terms_(terms),
-      outputs_(outputs),
-      reach_(plans[0].reach),
-      ranks_(schedule.ranks()),
-      calls_(std::max(how.calls, 1)),
-      tiles_(tiles_of(reach_, how)),
-      lanes_per_rank_(std::clamp(how.lanes, 1, tiles_)),
+Machine::Stage::Stage(const Program& program_in, const CheckCase& how)
+    : program(program_in),
+      reach(program_in.plans[0].reach),
+      tiles(tiles_of(reach, how)),
+      lanes(std::clamp(how.lanes, 1, tiles)),
+      memory(*program_in.schedule, tiles, *program_in.in_place) {}
+
+Machine::Machine(std::span<const Program> programs, const CheckCase& how)
+    : ranks_(programs[0].schedule->ranks()),
+      calls_(std::max(how.calls, 1) * static_cast<int>(programs.size())),
       rendezvous_(how.slots == 0),
       clocks_(ranks_),
-      memory_(schedule, tiles_, how.in_place),
       lines_(static_cast<std::size_t>(calls_ * ranks_), Clocks::none),
       published_(static_cast<std::size_t>(calls_)),
-      entered_(static_cast<std::size_t>(calls_ * ranks_ * lanes_per_rank_)),
       running_(static_cast<std::size_t>(ranks_)) {
-  for (int lane = 0; lane < lanes_per_rank_; ++lane) {
-    if (reach_ == Reach::fifo)
-      slots_.emplace_back(ranks_, how.slots, plans[0].items_max);
-    else
-      flags_.emplace_back(ranks_);
+  int items_max = 0;
+  for (const Program& program : programs) {
+    stages_.emplace_back(program, how);
+    lanes_per_rank_ = std::max(lanes_per_rank_, stages_.back().lanes);
+    items_max = std::max(items_max, program.plans[0].items_max);
   }
-  if (reach_ == Reach::line) opened_.resize(static_cast<std::size_t>(ranks_ * ranks_));
+  entered_.resize(static_cast<std::size_t>(calls_ * ranks_ * lanes_per_rank_));
+  const auto any = [this](auto&&... reach) {
+    return std::ranges::any_of(stages_, [=](const Stage& s) { return ((s.reach == reach) || ...); });
+  };
+  for (int lane = 0; lane < lanes_per_rank_ && any(Reach::fifo); ++lane)
+    slots_.emplace_back(ranks_, how.slots, items_max);
+  if (any(Reach::line, Reach::window, Reach::pull)) flags_.emplace_back(ranks_);
+  if (any(Reach::line)) opened_.resize(static_cast<std::size_t>(ranks_ * ranks_));
   for (Rank rank = 0; rank < ranks_; ++rank)
     for (int lane = 0; lane < lanes_per_rank_; ++lane) {
       lanes_.push_back({.rank = rank, .lane = lane, .now = clocks_.take()});
@@ -62,6 +66,16 @@ Result<void> Machine::run() {
   return nothing_left();
 }
 
+/// A clock knows a time of all whose actions came before, of its own lane alone.
+Waits Machine::waits(int lane_index) const {
+  Waits all;
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    const std::uint32_t* const now = clocks_.at(lane(rank, lane_index).now);
+    for (Rank peer = 0; peer < ranks_; ++peer) all.push_back(now[peer] > 0 ? 1 : 0);
+  }
+  return all;
+}
+
 void Machine::wake(Rank rank, int lane) {
   const auto index = static_cast<std::size_t>(rank * lanes_per_rank_ + lane);
   if (!lanes_[index].waiting || lanes_[index].done) return;
@@ -69,12 +83,17 @@ void Machine::wake(Rank rank, int lane) {
   ready_.push_back(static_cast<std::uint32_t>(index));
 }
 
-/// The user hands over new buffers, and the rank publishes its line.
+/// The user hands over new buffers, written just before, and the rank publishes its line.
 void Machine::begin_call(Rank rank, int call) {
-  memory_.fill(rank, terms_);
-  running_[static_cast<std::size_t>(rank)] = lanes_per_rank_;
-  for (int i = 0; i < lanes_per_rank_; ++i) entered(call, lane(rank, i)) = clocks_.at(lane(rank, i).now)[rank];
-  if (reach_ != Reach::fifo) {
+  Stage& s = stage(call);
+  running_[static_cast<std::size_t>(rank)] = s.lanes;
+  std::vector<Moment> written;
+  for (int i = 0; i < s.lanes; ++i) {
+    written.push_back({static_cast<std::uint32_t>(rank), clocks_.at(lane(rank, i).now)[rank]});
+    entered(call, lane(rank, i)) = written.back().time;
+  }
+  s.memory.fill(rank, *s.program.terms, written);
+  if (s.reach != Reach::fifo) {
     Lane& only = lane(rank, 0);
     Clocks::Row& line = lines_[static_cast<std::size_t>(call * ranks_ + rank)];
     line = clocks_.take();
@@ -88,7 +107,7 @@ void Machine::begin_call(Rank rank, int call) {
     l.call = call;
     l.tile = lane_index;
     l.action = 0;
-    l.entered = reach_ == Reach::fifo || reach_ == Reach::line;
+    l.entered = s.reach == Reach::fifo || s.reach == Reach::line;
     wake(rank, lane_index);
   }
 }
@@ -103,7 +122,8 @@ bool Machine::enter(Lane& l) {
 }
 
 Result<void> Machine::advance(Lane& l) {
-  if (l.tile >= tiles_ || !enter(l)) return {};
+  const Stage& s = stage(l);
+  if (l.tile >= s.tiles || !enter(l)) return {};
   const std::vector<Action>& actions = plan(l).actions;
   for (;;) {
     for (; l.action < actions.size(); ++l.action) {
@@ -112,8 +132,8 @@ Result<void> Machine::advance(Lane& l) {
       if (!*moved) return {};
     }
     if (l.open != 0) return wrong(l, "a message is left open at the end");
-    l.tile += lanes_per_rank_;
-    if (l.tile >= tiles_) break;
+    l.tile += s.lanes;
+    if (l.tile >= s.tiles) break;
     l.action = 0;
   }
   if (--running_[static_cast<std::size_t>(l.rank)] > 0) return {};
@@ -123,10 +143,10 @@ Result<void> Machine::advance(Lane& l) {
 /// From here on the buffers are the user's, who looks at the outputs and overwrites everything at once.
 Result<void> Machine::end_call(Rank rank, int call) {
   if (auto right = take_outputs(rank, call); !right) return right;
-  const BlockCounts& n = memory_.counts(rank);
-  if (auto back = take_back(rank, Buffer::input, n.input); !back) return back;
-  if (auto back = take_back(rank, Buffer::output, n.output); !back) return back;
-  if (rendezvous_ && reach_ == Reach::fifo)
+  const BlockCounts& n = stage(call).memory.counts(rank);
+  if (auto back = take_back(rank, call, Buffer::input, n.input); !back) return back;
+  if (auto back = take_back(rank, call, Buffer::output, n.output); !back) return back;
+  if (rendezvous_ && stage(call).reach == Reach::fifo)
     if (auto back = take_back_staging(rank); !back) return back;
   if (call + 1 < calls_) {
     begin_call(rank, call + 1);
@@ -137,22 +157,23 @@ Result<void> Machine::end_call(Rank rank, int call) {
 }
 
 Result<void> Machine::take_outputs(Rank rank, int call) {
-  const std::vector<Terms::Id>& wanted = outputs_[static_cast<std::size_t>(rank)];
-  for (int tile = 0; tile < tiles_; ++tile) {
-    Lane& l = lane(rank, tile % lanes_per_rank_);
+  Stage& s = stage(call);
+  Terms& terms = *s.program.terms;
+  const std::vector<Terms::Id>& wanted = (*s.program.outputs)[static_cast<std::size_t>(rank)];
+  for (int tile = 0; tile < s.tiles; ++tile) {
+    Lane& l = lane(rank, tile % s.lanes);
     for (int block = 0; block < static_cast<int>(wanted.size()); ++block) {
       const Terms::Id want = wanted[static_cast<std::size_t>(block)];
-      Cell& cell = memory_.at(rank, Buffer::output, block, tile);
+      Cell& cell = s.memory.at(rank, Buffer::output, block, tile);
       const Place place{.where = Where::output, .block = static_cast<std::uint32_t>(block)};
       if (auto with = note_read(cell, clocks_, rank, l.now); with.found) return race(l, place, false, with);
-      const bool must_finish = reduces(schedule_.collective()) && ranks_ > 1;
-      const bool right = (cell.term == want && !must_finish) ||
-                         (reduces(schedule_.collective()) && cell.term == terms_.finished(want));
+      const bool must_finish = adds(l) && ranks_ > 1;
+      const bool right = (cell.term == want && !must_finish) || (adds(l) && cell.term == terms.finished(want));
       if (!right)
-        return wrong(l, fmt::format("output block {} ends as {}, the schedule makes {}{}", block,
-                                    terms_.text(cell.term), must_finish ? "finished " : "", terms_.text(want)));
+        return wrong(l, fmt::format("output block {} ends as {}, the schedule makes {}{}", block, terms.text(cell.term),
+                                    must_finish ? "finished " : "", terms.text(want)));
     }
-    if (schedule_.collective() == Collective::barrier)
+    if (s.program.schedule->collective() == Collective::barrier)
       if (auto entered = all_entered(l, call); !entered) return entered;
   }
   return {};
@@ -165,13 +186,14 @@ Result<void> Machine::all_entered(const Lane& l, int call) {
   return {};
 }
 
-Result<void> Machine::take_back(Rank rank, Buffer buffer, int blocks) {
+Result<void> Machine::take_back(Rank rank, int call, Buffer buffer, int blocks) {
+  Stage& s = stage(call);
   const Where where = buffer == Buffer::input ? Where::input : Where::output;
-  for (int tile = 0; tile < tiles_; ++tile) {
-    Lane& l = lane(rank, tile % lanes_per_rank_);
+  for (int tile = 0; tile < s.tiles; ++tile) {
+    Lane& l = lane(rank, tile % s.lanes);
     for (int block = 0; block < blocks; ++block) {
       const Place place{.where = where, .block = static_cast<std::uint32_t>(block)};
-      const auto with = note_write(memory_.at(rank, buffer, block, tile), clocks_, rank, l.now);
+      const auto with = note_write(s.memory.at(rank, buffer, block, tile), clocks_, rank, l.now);
       if (with.found) return race(l, place, true, with);
     }
   }
@@ -195,7 +217,7 @@ Result<void> Machine::take_back_staging(Rank rank) {
 Result<void> Machine::all_done() {
   const Lane* found = nullptr;
   for (const Lane& l : lanes_) {
-    const bool waits_for_other_lanes = l.tile >= tiles_;
+    const bool waits_for_other_lanes = l.tile >= stage(l).tiles;
     if (l.done || waits_for_other_lanes) continue;
     if (awaits_finished_rank(l)) return stuck(l);
     if (!found || (l.entered && !found->entered)) found = &l;
@@ -217,13 +239,12 @@ Error Machine::stuck(const Lane& l) const {
 Result<void> Machine::nothing_left() {
   for (Lane& l : lanes_)
     for (Rank peer = 0; peer < ranks_; ++peer) {
-      const auto index = static_cast<std::size_t>(l.lane);
-      if (reach_ == Reach::fifo) {
-        const Slots::Link& link = slots_[index].link(l.rank, peer);
+      if (!slots_.empty()) {
+        const Slots::Link& link = slots_[static_cast<std::size_t>(l.lane)].link(l.rank, peer);
         if (link.committed != link.released) return wrong(l, fmt::format("rank {} never takes its message", peer));
-      } else if (flags_[index].pending(l.rank, peer)) {
-        return wrong(l, fmt::format("rank {} never waits for its signal", peer));
       }
+      if (!flags_.empty() && l.lane == 0 && flags_[0].pending(l.rank, peer))
+        return wrong(l, fmt::format("rank {} never waits for its signal", peer));
     }
   return {};
 }

@@ -11,25 +11,47 @@
 #include "plan/check_clock.h"
 #include "plan/check_links.h"
 #include "plan/check_memory.h"
+#include "plan/check_residency.h"
 #include "plan/check_terms.h"
 
 namespace tutti::proof {
 
+/// What is run in a call; all of it outlives the machine.
+struct Program {
+  const Schedule* schedule = nullptr;
+  std::span<const Plan> plans;  ///< by rank
+  const std::vector<bool>* in_place = nullptr;
+  Terms* terms = nullptr;
+  const std::vector<std::vector<Terms::Id>>* outputs = nullptr;  ///< wanted, by rank and block
+};
+
 /// Plans must have passed check_operands. What is checked on the way: every operand defined and without a race, both
-/// ends of a message alike, progress, and at the end of every call the rank's outputs against `outputs` (by rank and
-/// block).
+/// ends of a message alike, progress, and at the end of every call the rank's outputs.
 ///
 /// One interleaving is enough: no action asks whether another is done without waiting for it, so what meets what does
 /// not depend on speed; and an order that only this interleaving has is not in the clocks. Lanes share nothing within a
 /// call, so clocks count ranks per lane.
 class Machine {
  public:
-  Machine(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how, Terms& terms,
-          const std::vector<std::vector<Terms::Id>>& outputs);
+  /// All programs in turn, `how.calls` times over; they are of the same ranks.
+  Machine(std::span<const Program> programs, const CheckCase& how);
 
   Result<void> run();
 
+  /// After run: lanes of a rank, and who waited for whom in one of them.
+  int lanes() const { return lanes_per_rank_; }
+  Waits waits(int lane) const;
+
  private:
+  /// A program, and the buffers that its calls are given.
+  struct Stage {
+    Stage(const Program& program_in, const CheckCase& how);
+    Program program;
+    Reach reach;
+    int tiles;
+    int lanes;  ///< of a rank, that have tiles
+    Memory memory;
+  };
   struct Lane {
     Rank rank = 0;
     int lane = 0;
@@ -44,7 +66,12 @@ class Machine {
   };
 
   Lane& lane(Rank rank, int lane) { return lanes_[static_cast<std::size_t>(rank * lanes_per_rank_ + lane)]; }
-  const Plan& plan(const Lane& l) const { return plans_[static_cast<std::size_t>(l.rank)]; }
+  Stage& stage(int call) { return stages_[static_cast<std::size_t>(call) % stages_.size()]; }
+  const Stage& stage(int call) const { return stages_[static_cast<std::size_t>(call) % stages_.size()]; }
+  Stage& stage(const Lane& l) { return stage(l.call); }
+  const Stage& stage(const Lane& l) const { return stage(l.call); }
+  const Plan& plan(const Lane& l) const { return stage(l).program.plans[static_cast<std::size_t>(l.rank)]; }
+  bool adds(const Lane& l) const { return reduces(stage(l).program.schedule->collective()); }
   const Lane& lane(Rank rank, int lane) const {
     return lanes_[static_cast<std::size_t>(rank * lanes_per_rank_ + lane)];
   }
@@ -54,7 +81,7 @@ class Machine {
   void begin_call(Rank rank, int call);
   Result<void> end_call(Rank rank, int call);
   Result<void> take_outputs(Rank rank, int call);
-  Result<void> take_back(Rank rank, Buffer buffer, int blocks);
+  Result<void> take_back(Rank rank, int call, Buffer buffer, int blocks);
   Result<void> take_back_staging(Rank rank);
   Result<void> all_entered(const Lane& l, int call);
   std::uint32_t& entered(int call, const Lane& l) {
@@ -88,19 +115,13 @@ class Machine {
   Error wrong(const Lane& l, std::string what) const;
   Error race(const Lane& l, const Place& p, bool written, const Conflict& with) const;
 
-  const Schedule& schedule_;
-  std::span<const Plan> plans_;
-  Terms& terms_;
-  const std::vector<std::vector<Terms::Id>>& outputs_;
-  Reach reach_;
+  std::vector<Stage> stages_;
   int ranks_;
   int calls_;
-  int tiles_;
-  int lanes_per_rank_;
+  int lanes_per_rank_ = 1;
   bool rendezvous_;  // 0 slots
 
   Clocks clocks_;
-  Memory memory_;
   std::vector<Slots> slots_;            // by lane
   std::vector<Flags> flags_;            // by lane
   std::vector<Clocks::Row> lines_;      // by call · ranks + rank; none until published

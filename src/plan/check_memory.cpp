@@ -40,13 +40,19 @@ Memory::Memory(const Schedule& schedule, int tiles, const std::vector<bool>& in_
   cells_.resize(blocks * tiles_);
 }
 
-void Memory::fill(Rank rank, const Terms& terms) {
+void Memory::fill(Rank rank, const Terms& terms, std::span<const Moment> written) {
   const BlockCounts& n = counts(rank);
   const int tiles = static_cast<int>(tiles_);
   for (int tile = 0; tile < tiles; ++tile) {
-    for (int block = 0; block < n.output; ++block) at(rank, Buffer::output, block, tile).term = Terms::undefined;
+    const Moment when = written[static_cast<std::size_t>(tile) % written.size()];
     for (int block = 0; block < n.scratch; ++block) at(rank, Buffer::scratch, block, tile).term = Terms::undefined;
-    for (int block = 0; block < n.input; ++block) at(rank, Buffer::input, block, tile).term = terms.raw(rank, block);
+    const auto give = [&](Buffer buffer, int block, Terms::Id term) {
+      Cell& cell = at(rank, buffer, block, tile);
+      cell.term = term;
+      cell.written = when;
+    };
+    for (int block = 0; block < n.output; ++block) give(Buffer::output, block, Terms::undefined);
+    for (int block = 0; block < n.input; ++block) give(Buffer::input, block, terms.raw(rank, block));
   }
 }
 

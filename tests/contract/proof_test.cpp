@@ -119,6 +119,62 @@ TEST_P(EveryAlgorithm, IsProven) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm, ::testing::Range(1, environment("TUTTI_TEST_RANKS", 64) + 1));
 
+/// Plans of all ranks for one call, however they may be made.
+struct Program {
+  std::string name;
+  Schedule schedule;
+  std::vector<Plan> plans;
+  int slots_min = 0;  ///< fewer would not do for them
+};
+
+Program random_program(int ranks, Random& random) {
+  for (;;) {
+    const auto all = algorithms();
+    const Algorithm& algorithm = all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
+    Shape shape{.collective = static_cast<Collective>(random.below(collective_count)), .ranks = ranks};
+    if (rooted(shape.collective)) shape.root = random.below(ranks);
+    const auto reach = static_cast<Reach>(random.below(4));
+    if (!serves(algorithm, shape, reach)) continue;
+    Schedule schedule = algorithm.build(shape);
+    const int slots = random.below(reach == Reach::fifo ? 3 : 2);
+    std::vector<Plan> plans = lower_all(schedule, reach);
+    if (slots > 0) plans = fused(std::move(plans), slots);
+    return {.name = std::string(algorithm.name) + " " + std::string(name(shape.collective)) + ", root " +
+                    std::to_string(shape.root) + ", " + std::string(name(reach)) + ", fused for " +
+                    std::to_string(slots),
+            .schedule = std::move(schedule),
+            .plans = std::move(plans),
+            .slots_min = slots > 1 ? slots : 0};
+  }
+}
+
+CheckedCall call_of(const Program& program, Random& random) {
+  const auto mixes = check_cases(program.schedule.collective(), program.schedule.ranks(), Reach::window);
+  return {.schedule = &program.schedule,
+          .plans = program.plans,
+          .in_place = mixes[static_cast<std::size_t>(random.below(static_cast<int>(mixes.size())))].in_place};
+}
+
+class PlanAfterPlan : public ::testing::TestWithParam<int> {};
+
+/// Slots, flags and lines are left as any other plan can take them up, whatever way that one goes.
+TEST_P(PlanAfterPlan, IsProven) {
+  SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(test_seed()));
+  const int ranks = GetParam();
+  Random random(test_seed() * 1000 + static_cast<std::uint64_t>(ranks));
+  const int wanted = environment("TUTTI_TEST_PAIRS", ranks <= 16 ? 40 : 2);
+  for (int i = 0; i < wanted; ++i) {
+    const Program first = random_program(ranks, random), second = random_program(ranks, random);
+    const CheckedCall calls[] = {call_of(first, random), call_of(second, random)};
+    const int slots = std::max(random.below(3), std::max(first.slots_min, second.slots_min));
+    const auto proven = check(calls, {.slots = slots, .lanes = 2, .tiles = 3, .calls = 2});
+    EXPECT_TRUE(proven) << ranks << " ranks, " << slots << " slots: " << first.name << "; then " << second.name << ": "
+                        << proven.error().text();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, PlanAfterPlan, ::testing::Range(2, environment("TUTTI_TEST_RANKS", 64) + 1));
+
 /// TUTTI_TEST_MANY schedules of 65 to 1,024 ranks, picked at random; those of up to 128 with their plans.
 TEST(ManyRanks, AreProvenInSamples) {
   SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(test_seed()));

@@ -50,6 +50,8 @@ ReferenceExecutor::ReferenceExecutor(std::span<const Plan> plans, Expected& expe
     lay_out(rank);
     for (int lane = 0; lane < trial_.lanes; ++lane) lanes_.push_back({.rank = rank, .lane = lane});
   }
+  placed_.resize(lanes_.size());
+  places_left_ = trial.resident > 0 ? trial.resident : static_cast<int>(lanes_.size());
 }
 
 void ReferenceExecutor::lay_out(Rank rank) {
@@ -127,6 +129,21 @@ void ReferenceExecutor::end_call(Rank rank) {
     if (l.rank == rank) l.state = again ? State::entering : State::done;
 }
 
+/// As a block of a kernel: whoever has a place keeps it until it has finished.
+bool ReferenceExecutor::find_place(std::size_t lane) {
+  if (placed_[lane]) return true;
+  if (places_left_ == 0) return false;
+  --places_left_;
+  placed_[lane] = 1;
+  return true;
+}
+
+void ReferenceExecutor::leave_place(std::size_t lane) {
+  if (!placed_[lane] || lanes_[lane].state < State::finished) return;
+  ++places_left_;
+  placed_[lane] = 0;
+}
+
 Verdict ReferenceExecutor::run() {
   static constexpr int longest_turns[] = {1, 5, 40, 1000};
   const int longest = longest_turns[random_.below(4)];
@@ -144,11 +161,12 @@ Verdict ReferenceExecutor::run() {
         Lane& l = lanes_[order[n - 1]];
         if ((l.rank == slow_rank) != slow || l.state == State::done) continue;
         left = true;
-        if (l.state == State::finished) continue;
+        if (l.state == State::finished || !find_place(order[n - 1])) continue;
         for (int turns = random_.between(1, longest); turns > 0; --turns) {
           if (l.state == State::finished || l.state == State::done || !turn(l)) break;
           moved = true;
         }
+        leave_place(order[n - 1]);
         if (verdict_.outcome != Outcome::right) return verdict_;
       }
     }

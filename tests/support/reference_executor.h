@@ -20,6 +20,7 @@ struct Trial {
   int tiles = 1;
   int calls = 2;
   std::vector<bool> in_place = {};  ///< by rank; empty: none
+  int resident = 0;                 ///< lanes that have a place at once, each until its call ends; 0: all
 };
 /// A random one that suits the plans.
 Trial random_trial(const Plan& plan, std::uint64_t seed);
@@ -84,6 +85,8 @@ class ReferenceExecutor {
   void begin_call(Rank rank);
   void end_call(Rank rank);
   bool compare(Rank rank);
+  bool find_place(std::size_t lane);
+  void leave_place(std::size_t lane);
 
   bool turn(Lane& l);  ///< false: blocked
   bool act(Lane& l, const Action& a);
@@ -112,6 +115,8 @@ class ReferenceExecutor {
   std::vector<Link> links_;
   std::vector<std::uint64_t> raised_, taken_;
   std::vector<Lane> lanes_;
+  std::vector<char> placed_;  // by lane
+  int places_left_;
   Verdict verdict_;
 };
 

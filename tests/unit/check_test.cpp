@@ -404,6 +404,62 @@ TEST(Check, RefusesAScheduleThatIsWrongItself) {
   expect_refused(check_all(schedule, exchange_plans(schedule)), "schedule: output block 0 ends as (0.0 + 0.0)");
 }
 
+TEST(Check, AcceptsAWindowPlanAfterAFifoPlan) {
+  const Schedule exchange = exchange_schedule(), halves = halves_schedule();
+  const Plans through_slots = exchange_plans(exchange), through_windows = halves_plans(halves);
+  const CheckedCall calls[] = {{.schedule = &exchange, .plans = through_slots, .in_place = {}},
+                               {.schedule = &halves, .plans = through_windows, .in_place = {true, false}}};
+  EXPECT_EQ(text(check(calls, {.calls = 3})), "");
+}
+
+/// Each number of messages and of flags is right over both calls, so only their order tells.
+TEST(Check, RefusesWhatAnEarlierPlanLeftOver) {
+  const Schedule exchange = exchange_schedule();
+  Plans sends_more = exchange_plans(exchange), takes_more = sends_more;
+  sends_more[0] = send_and_add(exchange, 0).acquire(1, 0).commit(1).plan();
+  takes_more[1] = PlanWriter(send_and_add(exchange, 1)).peek(0, 0).release(0).plan();
+  const CheckedCall calls[] = {{.schedule = &exchange, .plans = sends_more, .in_place = {}},
+                               {.schedule = &exchange, .plans = takes_more, .in_place = {}}};
+  expect_refused(check(calls, {.slots = 4, .lanes = 1, .tiles = 1}), "message of call 0");
+}
+
+/// A rank that does not wait at the end of one call is seen in the next one, of another plan.
+TEST(Check, RefusesMemoryThatAnEarlierPlanStillUses) {
+  const Schedule exchange = exchange_schedule(), halves = halves_schedule();
+  const Plans through_slots = exchange_plans(exchange);
+  Plans through_windows = halves_plans(halves);
+  drop(through_windows[1], Verb::signal);
+  drop(through_windows[0], Verb::wait);
+  const CheckedCall calls[] = {{.schedule = &halves, .plans = through_windows, .in_place = {}},
+                               {.schedule = &exchange, .plans = through_slots, .in_place = {}}};
+  expect_refused(check(calls, {.calls = 1}), "race");
+}
+
+TEST(Check, SaysHowManyLanesMustBeResident) {
+  const Schedule exchange = exchange_schedule();
+  const Plans both = exchange_plans(exchange);
+  const auto of = [&](int lanes) { return *residency(exchange, both, {.slots = 2, .lanes = lanes, .tiles = 8}); };
+  EXPECT_EQ(of(1).lanes, 2);
+  EXPECT_EQ(of(1).resident, 2);
+  EXPECT_EQ(of(4).lanes, 8);
+  EXPECT_EQ(of(4).resident, 5) << "four may wait for their other halves, and the fifth place is for one of these";
+
+  Schedule one_way({.collective = Collective::broadcast, .ranks = 2}, 1);
+  one_way.copy(0, {Buffer::input, 0}, 0, {Buffer::output, 0});
+  one_way.copy(0, {Buffer::input, 0}, 1, {Buffer::output, 0});
+  const Plans sent{PlanWriter(one_way, 0, Reach::fifo, 1)
+                       .acquire(1, 1)
+                       .copy(input(0), {slot(1, 0)})
+                       .commit(1)
+                       .copy(input(0), {output(0)})
+                       .settle(1)
+                       .plan(),
+                   PlanWriter(one_way, 1, Reach::fifo, 1).peek(0, 1).copy(slot(0, 0), {output(0)}).release(0).plan()};
+  const auto with = [&](int tiles) { return residency(one_way, sent, {.slots = 2, .lanes = 1, .tiles = tiles}); };
+  EXPECT_EQ(with(2)->resident, 2) << "the receiver may wait for the sender";
+  EXPECT_EQ(with(3)->resident, 2);
+}
+
 TEST(Check, CasesCoverSlotsAndPlaces) {
   EXPECT_EQ(check_cases(Collective::all_reduce, 4, Reach::fifo).size(), 9u);
   EXPECT_EQ(check_cases(Collective::all_reduce, 4, Reach::window).size(), 3u);
