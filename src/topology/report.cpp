@@ -38,6 +38,8 @@ std::string devices_json(const Topology& topology) {
         name(device.kind), quoted(device.name), quoted(device.bus_id), device.numa, device.index, device.parent);
     if (!device.partition.empty()) line += fmt::format(", \"partition\": {}", quoted(device.partition));
     if (!device.cpus.empty()) line += fmt::format(", \"cpus\": {}", quoted(device.cpus));
+    if (!device.fabric.empty()) line += fmt::format(", \"fabric\": {}", quoted(device.fabric));
+    if (device.memory_numa >= 0) line += fmt::format(", \"memory_numa\": {}", device.memory_numa);
     if (device.gbps > 0) line += fmt::format(", \"gbps\": {}", device.gbps);
     if (device.network_gbps > 0) line += fmt::format(", \"network_gbps\": {}", device.network_gbps);
     lines.push_back(line + fmt::format(", \"source\": {}}}", quoted(device.source)));
@@ -89,7 +91,8 @@ std::string json(const Topology& topology, const Search& search) {
   fmt::format_to(out, "  \"matrix_names\": [{}],\n  \"matrix\": {},\n", fmt::join(names, ", "),
                  matrix_json(topology, false));
   fmt::format_to(out, "  \"paths\": {},\n  \"links\": {},\n", matrix_json(topology, true), links_json(topology));
-  fmt::format_to(out, "  \"nvlink_known\": {},\n", topology.nvlink_known);
+  fmt::format_to(out, "  \"nvlink_known\": {},\n  \"allowed_cpus\": {},\n", topology.nvlink_known,
+                 quoted(topology.allowed_cpus));
   fmt::format_to(out, "  \"rings\": {{\"count\": {}, \"gbps_each\": {}, \"kind\": \"{}\", \"orders\": {}}},\n",
                  search.rings.orders.size(), search.rings.gbps_each, name(search.rings.kind), list(rings));
   fmt::format_to(out, "  \"trees\": {},\n  \"ring_gather_gbps\": {},\n  \"tree_gather_gbps\": {},\n", list(trees),
