@@ -14,7 +14,7 @@ if(NOT TUTTI_SANITIZE)
     list(APPEND archives $<TARGET_FILE:tutti_${module}>)
   endforeach()
   if(TARGET tutti_formats)
-    list(APPEND archives $<TARGET_FILE:tutti_formats> $<TARGET_FILE:tutti_simulator>)
+    list(APPEND archives $<TARGET_FILE:tutti_formats> $<TARGET_FILE:tutti_simulator> $<TARGET_FILE:tutti_topology>)
   endif()
   add_test(NAME exports COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols.py exports
                                 $<TARGET_FILE:tutti> ${PROJECT_SOURCE_DIR}/include/tutti/tutti.h)

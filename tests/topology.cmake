@@ -9,6 +9,27 @@ add_test(NAME tutti_topo COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR
                                  $<TARGET_FILE:tutti-topo> ${TUTTI_RECORDED_MACHINES})
 set_tests_properties(tutti_topo PROPERTIES LABELS unit TIMEOUT 600)
 
+# A driver of NVIDIA's of which the tests say what it answers, and one as old as can be.
+foreach(fake fake_nvml fake_nvml_old)
+  add_library(${fake} MODULE support/fake_nvml.cpp)
+  target_link_libraries(${fake} PRIVATE tutti_flags)
+  target_compile_options(${fake} PRIVATE -fvisibility=default)
+  target_include_directories(${fake} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
+endforeach()
+target_compile_definitions(fake_nvml_old PRIVATE FAKE_NVML_OLD=1)
+
+tutti_test(topology_sources_test SOURCES unit/nvml_source_test.cpp unit/sysfs_source_test.cpp LIBS tutti_topology ${CMAKE_DL_LIBS} LABELS unit)
+target_compile_definitions(topology_sources_test PRIVATE TUTTI_FAKE_NVML="$<TARGET_FILE:fake_nvml>"
+                                                         TUTTI_FAKE_NVML_OLD="$<TARGET_FILE:fake_nvml_old>")
+add_dependencies(topology_sources_test fake_nvml fake_nvml_old)
+
+tutti_test(topology_test SOURCES unit/topology_test.cpp unit/rings_test.cpp LIBS tutti_topology pugixml::pugixml LABELS unit)
+if(HWLOC_FOUND)
+  target_sources(topology_test PRIVATE unit/hwloc_write_test.cpp)
+  target_link_libraries(topology_test PRIVATE PkgConfig::HWLOC)
+endif()
+target_compile_definitions(topology_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
+
 tutti_test(topology_mutate_test SOURCES fuzz/mutate.cpp fuzz/topology_fuzz.cpp LIBS tutti_topology LABELS unit ARGS 20000)
 target_compile_definitions(topology_mutate_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
 if(TUTTI_BUILD_FUZZERS)

@@ -6,9 +6,12 @@ Rings and trees are checked here by an independent count of links, and bounds by
 """
 import itertools
 import json
+import os
 import pathlib
 import subprocess
 import sys
+import tempfile
+import xml.etree.ElementTree
 
 TOPO, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2])
 OURS = pathlib.Path(__file__).parent / "machines"
@@ -22,8 +25,10 @@ def expect(what, got, wanted):
         failures.append(f"{what}: {got!r}, not {wanted!r}")
 
 
-def run(*arguments):
-    return subprocess.run([TOPO, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False)
+def run(*arguments, **settings):
+    environment = {**os.environ, **{name: str(value) for name, value in settings.items()}}
+    return subprocess.run([TOPO, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
+                          env=environment)
 
 
 def load(path, *more):
@@ -121,6 +126,8 @@ def our_machines():
     expect("switched: a made-up bridge is not believed", machine["paths"][0][8]["gbps"], 48)
     expect("switched: another GPU's NIC by way of it", machine["paths"][0][10]["kind"], "PXN")
     check_search("switched", machine)
+    expect("switched: levels", machine["levels"], [[0, 0, 0, 0, 1, 1, 1, 1]])
+    expect("switched: CPUs near", {machine["near_cpus"][0], machine["near_cpus"][7]}, {"0-31", "32-63"})
     machine = load(OURS / "switched-8-one-off.xml")
     expect("one off: said", any("GPU5 is off the NVLink fabric" in line for line in machine["warnings"]), True)
     machine = load(OURS / "template-fragment.xml")
@@ -138,6 +145,40 @@ def round_trip(folder):
         for what in ("matrix_names", "matrix", "rings"):
             if name == "switched-8.xml" or what == "matrix_names":  # the schema has no host bridges, so no NODE
                 expect(f"{name} written and read: {what}", after[what], before[what])
+
+
+def settings(folder):
+    """TUTTI_TOPO_FILE stands for the machine, and TUTTI_TOPO_DUMP_FILE gets it, in the format that its name says."""
+    nccl, hwloc = folder / "set.xml", folder / "set.hwloc.xml"
+    wanted = load(OURS / "switched-8.xml")
+    for dump, root in ((nccl, "<system "), (hwloc, "<topology ")):
+        done = run("--json", TUTTI_TOPO_FILE=OURS / "switched-8.xml", TUTTI_TOPO_DUMP_FILE=dump)
+        expect(f"{dump.name}: status ({done.stderr.strip()})", done.returncode, 0)
+        expect(f"{dump.name}: what is shown", json.loads(done.stdout)["matrix"], wanted["matrix"])
+        expect(f"{dump.name}: its root", root in dump.read_text()[:200], True)
+        expect(f"{dump.name}: read again", [row[:8] for row in load(dump)["matrix"][:8]], [row[:8] for row in wanted["matrix"][:8]])
+    expect("TUTTI_TOPO_FILE: one that is not there", run(TUTTI_TOPO_FILE=folder / "none.xml").returncode, 1)
+    expect("TUTTI_TOPO_DUMP_FILE: a folder that is not there", run(TUTTI_TOPO_DUMP_FILE=folder / "none/x.xml").returncode, 1)
+    picture = folder / "machine.svg"
+    expect("--svg: status", run("--file", OURS / "switched-8.xml", "--svg", picture).returncode, 0)
+    root = xml.etree.ElementTree.parse(picture).getroot()
+    texts = {element.text for element in root.iter() if element.text}
+    expect("--svg: names all", {f"GPU{i}" for i in range(8)} <= texts, True)
+
+
+def rebuilt(manifest, folder):
+    """A copy of /sys from one JSON object a line: p path, l target of a link, t text, x bytes in hexadecimal."""
+    for line in manifest.read_text().splitlines():
+        entry = json.loads(line)
+        path = folder / entry["p"].lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if "l" in entry:
+            path.symlink_to(entry["l"])
+        elif "t" in entry or "x" in entry:
+            path.write_bytes(bytes.fromhex(entry["x"]) if "x" in entry else entry["t"].encode())
+        else:
+            path.mkdir(exist_ok=True)
+    return folder
 
 
 def refusals(folder):
@@ -237,6 +278,16 @@ def same_matrix(path, machine):
             expect(f"{path.name}: row {name}", got, wanted[name])
 
 
+def sysfs(manifest):
+    """A machine of 2011, of which a copy of /sys is all there is."""
+    with tempfile.TemporaryDirectory() as folder:
+        machine = load(rebuilt(manifest, pathlib.Path(folder)))
+    expect(f"{manifest.name}: NICs", [nic["name"] for nic in of_kind(machine, "nic")], ["eth0", "eth1", "eth2", "eth3", "qib0"])
+    expect(f"{manifest.name}: places", [len(of_kind(machine, kind)) for kind in ("package", "numa", "gpu")], [4, 4, 0])
+    expect(f"{manifest.name}: CPUs", of_kind(machine, "numa")[1]["cpus"], "1,5,9,13,17,21,25,29,33,37")
+    expect(f"{manifest.name}: the wire of qib0", of_kind(machine, "nic")[4]["network_gbps"], 5)
+
+
 def recorded():
     for path in sorted(FOLDER.glob("*.*")):
         name = path.name
@@ -246,6 +297,8 @@ def recorded():
         if name in REFUSED or name.startswith(("log-", "sysfs-")) or ".graph." in name:
             expect(f"{name}: refused", done.returncode, 1)
             expect(f"{name}: why", REFUSED.get(name, ": line 1: ") in done.stderr, True)
+            if name.startswith("sysfs-"):
+                sysfs(path)
             continue
         expect(f"{name}: status ({done.stderr.strip()})", done.returncode, 0)
         if done.returncode != 0:
@@ -276,11 +329,11 @@ def recorded():
 
 
 def main():
-    import tempfile
     our_machines()
     with tempfile.TemporaryDirectory() as folder:
         refusals(pathlib.Path(folder))
         round_trip(pathlib.Path(folder))
+        settings(pathlib.Path(folder))
     expect("live: status", run("--json").returncode, 0)
     expect("what-if: an unknown GPU", run("--file", OURS / "switched-8.xml", "--what-if", "gpus=9").returncode, 1)
     expect("wrong usage", run("--matrix").returncode, 2)

@@ -50,6 +50,8 @@ constexpr std::array table = {
   choice("TUTTI_TRANSPORT", shared, "auto", "auto|fifo|window|pull", engine, "How bytes reach a peer on the same host: through slots, by mapping its buffers, or by copying from them."),
   choice("TUTTI_TUNE", local, "on", "on|off", engine, "Measure once what the machine does how fast, to choose algorithms by; rank 0's setting counts. off: by built-in numbers."),
   text("TUTTI_CACHE_DIR", local, engine, "Folder that keeps what was measured; empty: $XDG_CACHE_HOME/tutti or ~/.cache/tutti."),
+  text("TUTTI_TOPO_FILE", local, engine, "Recorded machine that tutti-topo takes for this one: XML of NCCL, RCCL or hwloc, or text of nvidia-smi topo -m."),
+  text("TUTTI_TOPO_DUMP_FILE", local, engine, "File that tutti-topo writes the machine to when it has looked at it: XML of hwloc if the name ends in .hwloc.xml, else of NCCL."),
   number("TUTTI_NCHANNELS", integer, shared, "2", 1, limits::channels_max - 1, engine, "Independent lanes of one communicator."),
   number("TUTTI_BUFFSIZE", bytes, shared, "64K", 4096, 4 << 20, engine, "Size of one slot between two ranks."),
   number("TUTTI_NT_THRESHOLD", bytes, local, "0", 0, std::int64_t{1} << 40, engine, "Calls from this size on store around the cache; 0: from the size of the cache."),

@@ -68,8 +68,10 @@ Result<void> check(std::string_view text) {
 }  // namespace
 
 Result<Topology> hwloc_cpus() {
+  // Also of CPUs that others have: GPUs near them stay where they are.
   const Handle handle = fresh();
-  if (!handle || hwloc_topology_set_io_types_filter(handle.get(), HWLOC_TYPE_FILTER_KEEP_NONE) != 0 ||
+  if (!handle || hwloc_topology_set_flags(handle.get(), HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
+      hwloc_topology_set_io_types_filter(handle.get(), HWLOC_TYPE_FILTER_KEEP_NONE) != 0 ||
       hwloc_topology_load(handle.get()) != 0)
     return Error{.code = Code::system, .what = "hwloc cannot load the machine", .sys_errno = errno};
   return taken(handle);

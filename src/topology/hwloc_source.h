@@ -8,7 +8,8 @@
 
 namespace tutti::topology {
 
-/// CPU packages and NUMA nodes that this process may use. Errors: system, where there is no libhwloc or it fails.
+/// CPU packages and NUMA nodes, also those that this process may not use. Errors: system, where there is no libhwloc or
+/// it fails.
 Result<Topology> hwloc_cpus();
 
 /// A synthetic machine, "pack:2 numa:1 core:4 pu:2" (hwloc(7)), of at most 65536 objects a level.

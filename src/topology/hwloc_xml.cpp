@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 
+#include "topology/cpus.h"
 #include "topology/pci.h"
 #include "topology/rates.h"
 #include "topology/xml.h"
@@ -40,11 +41,14 @@ class Reader {
   int links_in(int from, int to, long long mbps, LinkKind kind, double& gbps) const;
   int at(const Place& place) const { return place.numa >= 0 ? place.numa : place.package; }
   bool full(const pugi::xml_node& node);
+  void about(const pugi::xml_node& node);
   void drop_useless();
 
   Xml& xml_;
   Topology topology_;
   std::map<long long, int> by_gp_;  // hwloc's own numbers
+  std::string vendor_, arch_;       // of the CPUs
+  int model_ = 0;
 };
 
 /// Attributes like pci_type="0302 [10de:2330] [10de:16c0] a1".
@@ -80,6 +84,10 @@ Result<Topology> Reader::read() {
     if (!xml_.failed() && std::string_view(node.name()).starts_with("distances")) distances(node);
   if (xml_.failed()) return xml_.error();
   topology_.nvlink_known = !topology_.links.empty();
+  for (const int id : topology_.of_kind(DeviceKind::numa)) {
+    topology_[id].maker = maker_of(vendor_, arch_);
+    topology_[id].model = model_;
+  }
   drop_useless();
   settle(topology_);
   return std::move(topology_);
@@ -91,10 +99,21 @@ bool Reader::full(const pugi::xml_node& node) {
   return xml_.failed();
 }
 
+/// What hwloc notes of the CPUs: <info name="CPUVendor" value="GenuineIntel"/>.
+void Reader::about(const pugi::xml_node& node) {
+  for (const pugi::xml_node& info : node.children("info")) {
+    const std::string_view called = info.attribute("name").value();
+    if (called == "CPUVendor") vendor_ = xml_.text(info, "value");
+    if (called == "Architecture") arch_ = xml_.text(info, "value");
+    if (called == "CPUModelNumber") model_ = info.attribute("value").as_int();
+  }
+}
+
 void Reader::object(const pugi::xml_node& node, Place place) {
   if (xml_.failed() || full(node)) return;
   if (++place.depth > depth_max) return xml_.refuse(node, fmt::format("objects are more than {} deep", depth_max));
   const std::string_view type = node.attribute("type").value();
+  about(node);
   if (type == "Package" || type == "Socket") {
     const int number = static_cast<int>(xml_.number_or(0, node, "os_index", -1, 1 << 30));
     place.package = topology_.add({.kind = DeviceKind::package,

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "topology/cpus.h"
 #include "topology/nccl_xml.h"
 #include "topology/path.h"
 #include "topology/pci.h"

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <set>
 
+#include "topology/cpus.h"
 #include "topology/pci.h"
 #include "topology/rates.h"
 #include "topology/xml.h"
@@ -81,15 +82,6 @@ int Reader::add(const pugi::xml_node& node, Device device) {
   return topology_.add(std::move(device));
 }
 
-CpuMaker maker_of(std::string_view arch, std::string_view vendor) {
-  if (vendor == "GenuineIntel") return CpuMaker::intel;
-  if (vendor == "AuthenticAMD") return CpuMaker::amd;
-  if (vendor == "CentaurHauls" || vendor == "  Shanghai  ") return CpuMaker::zhaoxin;
-  if (arch.starts_with("arm") || arch == "aarch64") return CpuMaker::arm;
-  if (arch.starts_with("ppc")) return CpuMaker::power;
-  return CpuMaker::unknown;
-}
-
 void Reader::cpu(const pugi::xml_node& node) {
   const int count = static_cast<int>(topology_.of_kind(DeviceKind::numa).size());
   const int number = static_cast<int>(xml_.number_or(-1, node, "numaid", -1, 65535));
@@ -97,7 +89,7 @@ void Reader::cpu(const pugi::xml_node& node) {
   device.name = fmt::format("NUMA{}", device.index);
   device.numa = device.index;
   device.cpus = cpu_list_of_mask(xml_.text(node, "affinity"));
-  device.maker = maker_of(xml_.text(node, "arch"), xml_.text(node, "vendor"));
+  device.maker = maker_of(xml_.text(node, "vendor"), xml_.text(node, "arch"));
   device.model = static_cast<int>(xml_.number_or(0, node, "modelid", -1, 1 << 20));
   const int id = add(node, std::move(device));
   for (const pugi::xml_node& child : elements(node)) {

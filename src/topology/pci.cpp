@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bitset>
 #include <charconv>
 #include <utility>
 #include <vector>
@@ -12,7 +11,6 @@ namespace tutti::topology {
 namespace {
 
 constexpr std::uint32_t nvidia = 0x10de, amd = 0x1002;
-constexpr std::size_t cpus_max = 8192;
 
 std::optional<std::uint32_t> hex_digits(std::string_view text, std::size_t digits_max) {
   std::uint32_t value = 0;
@@ -69,54 +67,6 @@ double pci_gbps(std::string_view speed, int width) {
   for (const auto& [key, value] : keys)
     if (speed.starts_with(key)) rate = value;
   return (width == 0 ? 16 : width) * rate / 80.0;
-}
-
-std::string cpu_list_of_mask(std::string_view mask) {
-  std::vector<bool> bits;
-  while (!mask.empty() && (mask.back() == '\n' || mask.back() == ' ')) mask.remove_suffix(1);
-  while (!mask.empty()) {  // the lowest word is the last one; hwloc leaves out words of zeros, but not their commas
-    const std::size_t comma = mask.rfind(',');
-    std::string_view word = comma == std::string_view::npos ? mask : mask.substr(comma + 1);
-    mask = comma == std::string_view::npos ? "" : mask.substr(0, comma);
-    const auto value = word.empty() ? std::optional<std::uint32_t>(0) : hex_of(word);
-    if (!value || bits.size() >= cpus_max) return {};
-    for (int bit = 0; bit < 32; ++bit) bits.push_back((*value >> bit & 1) != 0);
-  }
-  std::string list;
-  for (std::size_t at = 0; at < bits.size(); ++at) {
-    if (!bits[at]) continue;
-    std::size_t last = at;
-    while (last + 1 < bits.size() && bits[last + 1]) ++last;
-    if (!list.empty()) list += ',';
-    list += last == at ? std::to_string(at) : fmt::format("{}-{}", at, last);
-    at = last;
-  }
-  return list;
-}
-
-std::string mask_of_cpu_list(std::string_view list) {
-  std::bitset<cpus_max> cpus;
-  std::size_t top = 0;
-  while (!list.empty()) {
-    const std::string_view range = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), range.size() + 1));
-    const std::size_t dash = range.find('-');
-    const auto number = [](std::string_view text) {
-      std::size_t value = cpus_max;
-      std::from_chars(text.data(), text.data() + text.size(), value);
-      return value;
-    };
-    const std::size_t first = number(range.substr(0, dash));
-    const std::size_t last = dash == std::string_view::npos ? first : number(range.substr(dash + 1));
-    for (std::size_t cpu = first; cpu <= last && cpu < cpus_max; ++cpu) cpus.set(cpu), top = std::max(top, cpu);
-  }
-  std::string mask;
-  for (std::size_t word = top / 32 + 1; word-- > 0;) {
-    unsigned value = 0;
-    for (std::size_t bit = 0; bit < 32; ++bit) value |= static_cast<unsigned>(cpus[word * 32 + bit]) << bit;
-    mask += fmt::format("{}{:08x}", mask.empty() ? "" : ",", value);
-  }
-  return mask;
 }
 
 }  // namespace tutti::topology

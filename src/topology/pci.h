@@ -24,8 +24,4 @@ std::optional<std::uint32_t> hex_of(std::string_view text);
 /// "16 GT/s" or "16.0 GT/s PCIe", 8 GT/s where it does not; width 0 is 16.
 double pci_gbps(std::string_view speed, int width);
 
-/// A mask of NCCL and sysfs, "ffffffff,00000000", as a list "32-63"; empty where it is none.
-std::string cpu_list_of_mask(std::string_view mask);
-std::string mask_of_cpu_list(std::string_view list);
-
 }  // namespace tutti::topology

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "topology/path.h"
+#include "topology/placement.h"
 #include "topology/warnings.h"
 
 namespace tutti::topology {
@@ -38,6 +39,8 @@ std::string devices_json(const Topology& topology) {
         name(device.kind), quoted(device.name), quoted(device.bus_id), device.numa, device.index, device.parent);
     if (!device.partition.empty()) line += fmt::format(", \"partition\": {}", quoted(device.partition));
     if (!device.cpus.empty()) line += fmt::format(", \"cpus\": {}", quoted(device.cpus));
+    if (!device.fabric.empty()) line += fmt::format(", \"fabric\": {}", quoted(device.fabric));
+    if (device.memory_numa >= 0) line += fmt::format(", \"memory_numa\": {}", device.memory_numa);
     if (device.gbps > 0) line += fmt::format(", \"gbps\": {}", device.gbps);
     if (device.network_gbps > 0) line += fmt::format(", \"network_gbps\": {}", device.network_gbps);
     lines.push_back(line + fmt::format(", \"source\": {}}}", quoted(device.source)));
@@ -73,6 +76,18 @@ std::string links_json(const Topology& topology) {
   return list(lines);
 }
 
+/// One rank a GPU, in order of their numbers: its levels, and the CPUs to bind it to.
+std::string placement_json(const Topology& topology) {
+  std::vector<Seat> seats;
+  std::vector<std::string> levels, near;
+  for (const int gpu : topology.gpus()) {
+    seats.push_back({0, &topology, gpu});
+    near.push_back(quoted(cpus_near(topology, gpu)));
+  }
+  for (const auto& level : levels_of(seats)) levels.push_back(fmt::format("[{}]", fmt::join(level, ", ")));
+  return fmt::format("  \"levels\": [{}],\n  \"near_cpus\": [{}],\n", fmt::join(levels, ", "), fmt::join(near, ", "));
+}
+
 }  // namespace
 
 std::string json(const Topology& topology, const Search& search) {
@@ -89,7 +104,9 @@ std::string json(const Topology& topology, const Search& search) {
   fmt::format_to(out, "  \"matrix_names\": [{}],\n  \"matrix\": {},\n", fmt::join(names, ", "),
                  matrix_json(topology, false));
   fmt::format_to(out, "  \"paths\": {},\n  \"links\": {},\n", matrix_json(topology, true), links_json(topology));
-  fmt::format_to(out, "  \"nvlink_known\": {},\n", topology.nvlink_known);
+  fmt::format_to(out, "  \"nvlink_known\": {},\n  \"allowed_cpus\": {},\n", topology.nvlink_known,
+                 quoted(topology.allowed_cpus));
+  text += placement_json(topology);
   fmt::format_to(out, "  \"rings\": {{\"count\": {}, \"gbps_each\": {}, \"kind\": \"{}\", \"orders\": {}}},\n",
                  search.rings.orders.size(), search.rings.gbps_each, name(search.rings.kind), list(rings));
   fmt::format_to(out, "  \"trees\": {},\n  \"ring_gather_gbps\": {},\n  \"tree_gather_gbps\": {},\n", list(trees),

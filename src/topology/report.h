@@ -10,7 +10,8 @@ namespace tutti::topology {
 
 /// One object: `devices` (kind, name, busid, numa, index, parent, gbps), `matrix` (kinds as nvidia-smi prints them,
 /// GPUs then NICs), `matrix_names`, `paths` (of GPUs and NICs: kind, gbps, hops), `links`, `rings` (count, gbps_each,
-/// kind, orders), `trees` (root, gbps, gpus, parents), `cut_bound_gbps`, `warnings`.
+/// kind, orders), `levels` and `near_cpus` (one rank a GPU; see placement.h), `nvlink_known`, `allowed_cpus`, `trees`
+/// (root, gbps, gpus, parents), `cut_bound_gbps`, `warnings`.
 std::string json(const Topology& topology, const Search& search);
 
 /// The channels in words.

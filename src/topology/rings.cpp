@@ -33,7 +33,7 @@ class Packer {
     while (rings_.size() < enough && add(steps_first)) {
     }
     constexpr int tries = 600;
-    for (int attempt = 0; attempt < tries && !rings_.empty() && rings_.size() < enough; ++attempt) {
+    for (int attempt = 0; attempt < tries && budget_ > 0 && !rings_.empty() && rings_.size() < enough; ++attempt) {
       const Matrix left = left_;
       const std::vector<Order> rings = rings_;
       const std::size_t out = std::min<std::size_t>(rings_.size(), 1 + dice_.below(3));
@@ -50,7 +50,7 @@ class Packer {
   }
 
  private:
-  static constexpr int steps_first = 200000, steps_again = 3000;
+  static constexpr int steps_first = 100000, steps_again = 3000, steps_all = 500000;
 
   void book(const Order& ring, long long by) {
     for (std::size_t at = 0; at < ring.size(); ++at)
@@ -71,7 +71,7 @@ class Packer {
   bool extend(Order& ring, std::vector<bool>& used, int& steps) {
     const auto& row = left_[static_cast<std::size_t>(ring.back())];
     if (ring.size() == count_) return row[0] > 0;
-    if (--steps < 0) return false;
+    if (--steps < 0 || --budget_ < 0) return false;
     std::vector<std::pair<long long, std::size_t>> next;
     for (std::size_t to = 0; to < count_; ++to) {
       if (used[to] || row[to] <= 0) continue;
@@ -95,6 +95,7 @@ class Packer {
   std::size_t count_;
   std::vector<Order> rings_;
   Dice dice_;
+  int budget_ = steps_all;  // some tenths of a second for 16 GPUs
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "topology/cpus.h"
 #include "topology/detect.h"
 #include "topology/pci.h"
 #include "topology/read.h"
@@ -53,6 +54,8 @@ std::string real_path(const std::string& path) {
   return found;
 }
 
+constexpr std::size_t devices_max = 4096;
+
 class Walker {
  public:
   Walker(Topology& topology, const std::string& root) : topology_(topology), sys_(root + "/sys") {}
@@ -60,7 +63,12 @@ class Walker {
 
  private:
   void nodes();
+  void node(int number, const std::string& cpus);
+  int package(int cpu);
+  void makers();
   void functions();
+  void isolation(Device& device, const std::string& group) const;
+  bool is_usable(const Device& device, const std::string& folder) const;
   void rate(Device& device, const std::string& folder);
   void name_nic(Device& device, const std::string& folder);
   int parent_of(const std::string& real, int numa);
@@ -72,39 +80,59 @@ class Walker {
   std::map<std::string, int> made_;  // bridges and roots by path
 };
 
-CpuMaker maker(const std::string& cpuinfo) {
-  if (cpuinfo.find("GenuineIntel") != std::string::npos) return CpuMaker::intel;
-  if (cpuinfo.find("AuthenticAMD") != std::string::npos) return CpuMaker::amd;
-  if (cpuinfo.find("POWER") != std::string::npos) return CpuMaker::power;
-  if (cpuinfo.find("CPU implementer") != std::string::npos) return CpuMaker::arm;
-  return CpuMaker::unknown;
+/// Who made the CPUs, and their model number, as /proc/cpuinfo says.
+void Walker::makers() {
+  const auto cpuinfo = read_text(sys_.substr(0, sys_.size() - 3) + "proc/cpuinfo");
+  if (!cpuinfo) return;
+  const auto behind = [&](std::string_view key) {
+    const std::size_t at = cpuinfo->find(key), colon = cpuinfo->find(':', at);
+    if (at == std::string::npos || colon == std::string::npos) return std::string();
+    const std::size_t first = cpuinfo->find_first_not_of(" \t", colon + 1), end = cpuinfo->find('\n', colon);
+    return first < end ? cpuinfo->substr(first, end - first) : std::string();
+  };
+  const bool arm = cpuinfo->find("CPU implementer") != std::string::npos;
+  const bool power = cpuinfo->find("POWER") != std::string::npos;
+  const std::string model = behind("\nmodel\t");
+  for (const int id : topology_.of_kind(DeviceKind::numa)) {
+    topology_[id].maker = maker_of(behind("vendor_id"), arm ? "aarch64" : power ? "ppc64" : "");
+    std::from_chars(model.data(), model.data() + model.size(), topology_[id].model);
+  }
+}
+
+/// The package of a CPU; -1: not said.
+int Walker::package(int cpu) {
+  const int number = number_of(fmt::format("{}/devices/system/cpu/cpu{}/topology/physical_package_id", sys_, cpu), -1);
+  if (number < 0) return -1;
+  for (const int id : topology_.of_kind(DeviceKind::package))
+    if (topology_[id].index == number) return id;
+  return topology_.add(
+      {.kind = DeviceKind::package, .name = fmt::format("CPU{}", number), .index = number, .source = "sysfs"});
+}
+
+void Walker::node(int number, const std::string& cpus) {
+  const std::vector<int> all = cpus_of_list(cpus);
+  topology_.add({.kind = DeviceKind::numa,
+                 .name = fmt::format("NUMA{}", number),
+                 .parent = all.empty() ? -1 : package(all.front()),
+                 .index = number,
+                 .numa = number,
+                 .cpus = cpus,
+                 .source = "sysfs"});
 }
 
 void Walker::nodes() {
   const std::string folder = sys_ + "/devices/system/node";
-  if (topology_.of_kind(DeviceKind::numa).empty())
-    for (const std::string& entry : entries(folder)) {
-      int number = -1;
-      if (!entry.starts_with("node")) continue;
-      std::from_chars(entry.data() + 4, entry.data() + entry.size(), number);
-      const std::string cpus = cpu_list_of_mask(line_of(folder + "/" + entry + "/cpumap"));
-      if (number < 0 || cpus.empty()) continue;  // memory without CPUs: of a GPU
-      topology_.add({.kind = DeviceKind::numa,
-                     .name = fmt::format("NUMA{}", number),
-                     .index = number,
-                     .numa = number,
-                     .cpus = cpus,
-                     .source = "sysfs"});
-    }
-  const auto cpuinfo = read_text(sys_.substr(0, sys_.size() - 3) + "proc/cpuinfo");
-  int model = 0;
-  if (cpuinfo)
-    if (const std::size_t at = cpuinfo->find("\nmodel\t\t: "); at != std::string::npos)
-      std::from_chars(cpuinfo->data() + at + 10, cpuinfo->data() + cpuinfo->size(), model);
-  for (const int id : topology_.of_kind(DeviceKind::numa)) {
-    topology_[id].maker = cpuinfo ? maker(*cpuinfo) : CpuMaker::unknown;
-    topology_[id].model = model;
+  for (const std::string& entry : entries(folder)) {
+    int number = -1;
+    if (!entry.starts_with("node")) continue;
+    std::from_chars(entry.data() + 4, entry.data() + entry.size(), number);
+    std::string cpus = cpu_list_of_mask(line_of(folder + "/" + entry + "/cpumap"));
+    if (cpus.empty()) cpus = list_of_cpus(cpus_of_list(line_of(folder + "/" + entry + "/cpulist")));
+    if (number >= 0 && !cpus.empty()) node(number, cpus);  // memory without CPUs is of a GPU
   }
+  // A kernel without NUMA.
+  const std::string online = list_of_cpus(cpus_of_list(line_of(sys_ + "/devices/system/cpu/online")));
+  if (topology_.of_kind(DeviceKind::numa).empty() && !online.empty()) node(0, online);
 }
 
 /// The NUMA node of that number; the only one, where there is one and the number is not known (virtual machines).
@@ -185,12 +213,29 @@ int Walker::parent_of(const std::string& real, int numa) {
   return parent;
 }
 
+/// Virtual functions of a device that is there itself are for virtual machines: a GPU's are no GPUs here, and a NIC's
+/// are NICs only while the system drives them.
+bool Walker::is_usable(const Device& device, const std::string& folder) const {
+  if (::access((folder + "/physfn").c_str(), F_OK) != 0) return true;
+  return device.kind == DeviceKind::nic && device.name != device.bus_id;
+}
+
+/// Devices that switches keep apart (ACS) have groups of their own, "…/kernel/iommu_groups/27".
+void Walker::isolation(Device& device, const std::string& group) const {
+  const std::string real = real_path(group);
+  const std::string number = real.substr(real.rfind('/') + 1);
+  std::from_chars(number.data(), number.data() + number.size(), device.iommu_group);
+  device.iommu_translates = line_of(group + "/type").starts_with("DMA");
+}
+
 void Walker::functions() {
   const std::string folder = sys_ + "/bus/pci/devices";
+  int dangling = 0;
   for (const std::string& entry : entries(folder)) {
     const auto bus_id = bus_id_of(entry);
     const std::string real = real_path(folder + "/" + entry);
-    if (!bus_id || real.empty() || topology_.devices.size() > 4096) continue;
+    dangling += real.empty() ? 1 : 0;
+    if (!bus_id || real.empty() || topology_.devices.size() > devices_max) continue;
     Device device{.name = *bus_id, .bus_id = *bus_id, .source = "sysfs"};
     device.pci_class = hex_of(line_of(real + "/class")).value_or(0);
     device.vendor = hex_of(line_of(real + "/vendor")).value_or(0);
@@ -203,20 +248,27 @@ void Walker::functions() {
         if (inside.starts_with("virtio")) name_nic(device, real + "/" + inside);
     if (device.kind != DeviceKind::gpu && device.kind != DeviceKind::nic && device.kind != DeviceKind::nvswitch)
       continue;
+    if (!is_usable(device, real)) continue;
     if (device.kind == DeviceKind::gpu) device.name.clear();
     if (device.kind == DeviceKind::nic && device.name == *bus_id)
       for (const std::string& inside : entries(real))
         if (inside.starts_with("virtio")) name_nic(device, real + "/" + inside);
     device.numa = number_of(real + "/numa_node", -1);
     rate(device, real);
+    if (device.kind == DeviceKind::gpu) isolation(device, real + "/iommu_group");
     device.parent = parent_of(real, device.numa);
     topology_.add(device);
   }
+  if (dangling > 0)
+    topology_.notes.push_back(fmt::format("{} entries of {} lead nowhere: those devices are hidden", dangling, folder));
 }
 
 void Walker::walk() {
-  nodes();
-  if (::access((sys_ + "/bus/pci/devices").c_str(), R_OK) != 0)
+  if (topology_.of_kind(DeviceKind::numa).empty()) nodes();
+  makers();
+  if (::access(sys_.c_str(), F_OK) != 0)
+    topology_.notes.push_back(fmt::format("{} is not there: no GPU, NIC or NUMA node can be found", sys_));
+  else if (::access((sys_ + "/bus/pci/devices").c_str(), R_OK) != 0)
     topology_.notes.push_back(fmt::format("{}/bus/pci cannot be read: no GPU or NIC can be found there", sys_));
   functions();
   const auto gpus = topology_.gpus();

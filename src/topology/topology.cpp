@@ -114,7 +114,8 @@ Topology rearranged(const Topology& from, const std::vector<int>& order) {
   std::vector<int> place(from.devices.size(), -1);
   for (std::size_t at = 0; at < order.size(); ++at) place[static_cast<std::size_t>(order[at])] = static_cast<int>(at);
   const auto of = [&](int id) { return id < 0 ? -1 : place[static_cast<std::size_t>(id)]; };
-  Topology to{.origin = from.origin, .nvlink_known = from.nvlink_known, .notes = from.notes};
+  Topology to{
+      .origin = from.origin, .nvlink_known = from.nvlink_known, .allowed_cpus = from.allowed_cpus, .notes = from.notes};
   for (const int id : order) {
     to.devices.push_back(from[id]);
     to.devices.back().parent = of(from[id].parent);

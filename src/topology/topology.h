@@ -43,8 +43,12 @@ struct Device {
   int compute = 0;                     ///< gpu: 90 is sm_90 of NVIDIA, 908 is gfx908 of AMD; 0: not known
   CpuMaker maker = CpuMaker::unknown;  ///< numa
   int model = 0;                       ///< numa: the CPU's model number
+  int iommu_group = -1;                ///< gpu: functions of one group are not kept apart; -1: no IOMMU, or not known
+  bool iommu_translates = false;       ///< gpu: its addresses go through the IOMMU
   bool anywhere = false;               ///< nic: said to be near every CPU
   bool off_fabric = false;             ///< gpu: its driver says that it has not joined the NVLink fabric
+  std::string fabric = {};             ///< gpu: GPUs with the same share an NVLink fabric, of other hosts too
+  int memory_numa = -1;                ///< gpu: number of the NUMA node that its memory is for the system; -1: none
   std::string source = {};             ///< who said that it is there
 
   bool operator==(const Device&) const = default;
@@ -71,6 +75,7 @@ struct Topology {
   bool nvlink_known = true;                             ///< false: nobody could be asked, so that no link says nothing
   std::map<std::pair<int, int>, PathKind> stated = {};  ///< kinds that were said and that the tree does not give
   std::map<std::pair<int, int>, std::string> p2p = {};  ///< between GPUs: OK, CNS, GNS, TNS, NS, DR, U
+  std::string allowed_cpus = {};                        ///< "0-3": what this process may use; empty: not said, or all
   std::vector<std::string> notes = {};                  ///< what a source could not say, or said oddly; one line each
 
   bool operator==(const Topology&) const = default;

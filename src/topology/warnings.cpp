@@ -1,9 +1,13 @@
 #include "topology/warnings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
+
+#include "topology/path.h"
 
 namespace tutti::topology {
 namespace {
@@ -70,10 +74,42 @@ void affinities(const Topology& topology, Lines& lines) {
 }
 
 void peers(const Topology& topology, Lines& lines) {
-  for (const auto& [pair, status] : topology.p2p)
-    if (pair.first < pair.second && status != "OK" && topology.nvlinks(pair.first, pair.second) > 0)
+  for (const auto& [pair, status] : topology.p2p) {
+    if (pair.first > pair.second || status == "OK") continue;
+    const auto& [one, other] = pair;
+    if (topology.nvlinks(one, other) > 0)
       lines.push_back(fmt::format("{} and {} have NVLinks, but P2P is {}: blocked by the driver, ACS or the IOMMU",
-                                  topology[pair.first].name, topology[pair.second].name, status));
+                                  topology[one].name, topology[other].name, status));
+    // GNS: not made for it, which is no fault.
+    else if (const PathKind kind = pci_path(topology, one, other).kind; kind <= PathKind::pxb && status != "GNS")
+      lines.push_back(fmt::format("{} and {} share a PCI switch ({}), but P2P is {}: blocked by ACS or the IOMMU",
+                                  topology[one].name, topology[other].name, name(kind), status));
+  }
+}
+
+/// What the system says without the driver: a switch whose GPUs have groups of their own sends all through the root.
+void isolation(const Topology& topology, Lines& lines) {
+  std::map<int, std::vector<int>> below;  // switch: its GPUs
+  std::vector<std::string> translated;
+  const std::vector<int> gpus = topology.gpus();
+  for (const int gpu : gpus) {
+    if (topology[gpu].iommu_translates) translated.push_back(topology[gpu].name);
+    int outermost = -1;
+    for (int up = topology[gpu].parent; up >= 0; up = topology[up].parent)
+      if (topology[up].kind == DeviceKind::bridge) outermost = up;
+    if (outermost >= 0 && topology[gpu].iommu_group >= 0) below[outermost].push_back(gpu);
+  }
+  for (const auto& [bridge, members] : below) {
+    std::set<int> groups;
+    for (const int gpu : members) groups.insert(topology[gpu].iommu_group);
+    if (groups.size() < 2) continue;
+    lines.push_back(
+        fmt::format("the {} GPUs below switch {} are in {} IOMMU groups: ACS sends their P2P through the root",
+                    members.size(), topology[bridge].name, groups.size()));
+  }
+  if (gpus.size() > 1 && !translated.empty())
+    lines.push_back(fmt::format("the IOMMU translates addresses of {}: P2P over PCI may be blocked or slow",
+                                fmt::join(translated, ", ")));
 }
 
 }  // namespace
@@ -84,6 +120,7 @@ std::vector<std::string> warnings(const Topology& topology) {
   pci_links(topology, lines);
   affinities(topology, lines);
   peers(topology, lines);
+  isolation(topology, lines);
   lines.insert(lines.end(), topology.notes.begin(), topology.notes.end());
   return lines;
 }

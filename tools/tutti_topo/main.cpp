@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "base/config.h"
 #include "topology/detect.h"
-#include "topology/nccl_xml.h"
 #include "topology/path.h"
+#include "topology/picture.h"
 #include "topology/read.h"
 #include "topology/report.h"
 #include "topology/warnings.h"
+#include "topology/write.h"
 
 namespace {
 
@@ -24,6 +26,7 @@ struct Options {
   std::string what_if;
   bool json = false;
   std::string dump;
+  std::string svg;
 };
 
 int fail(const Error& error) {
@@ -56,7 +59,12 @@ Result<std::vector<int>> chosen_gpus(const std::string& text, const topology::To
 }
 
 int show(const Options& options) {
-  auto machine = options.file.empty() ? topology::detect({}) : topology::read_machine(options.file);
+  const auto config = Config::from_process();
+  if (!config) return fail(config.error());
+  for (const std::string& line : config->warnings()) std::fprintf(stderr, "tutti-topo: %s\n", line.c_str());
+  auto sources = topology::sources_of(*config);
+  if (!options.file.empty()) sources.file = options.file;
+  auto machine = topology::detect(sources);
   if (!machine) return fail(machine.error());
   if (!options.what_if.empty()) {
     const auto numbers = chosen_gpus(options.what_if, *machine);
@@ -64,9 +72,11 @@ int show(const Options& options) {
     *machine = topology::with_gpus(*machine, *numbers);
   }
   if (!options.dump.empty())
-    if (const auto written = topology::write_text(options.dump, topology::write_nccl(*machine)); !written)
-      return fail(written.error());
+    if (const auto written = topology::write_machine(options.dump, *machine); !written) return fail(written.error());
   const topology::Search found = topology::search(*machine);
+  if (!options.svg.empty())
+    if (const auto written = topology::write_text(options.svg, topology::picture(*machine, found)); !written)
+      return fail(written.error());
   if (options.json) {
     std::fputs(topology::json(*machine, found).c_str(), stdout);
     return Exit::ok;
@@ -87,9 +97,13 @@ int main(int argc, char** argv) {
                  "A recorded machine instead of this one: XML of NCCL, RCCL or hwloc, text of nvidia-smi topo -m, or "
                  "synthetic:DESCRIPTION");
   app.add_option("--what-if", options.what_if, "As if only these GPUs were there: gpus=0,1,4,5");
-  app.add_option("--dump", options.dump, "Write the machine to this file, as XML that NCCL_TOPO_FILE takes");
+  app.add_option("--dump", options.dump,
+                 "Write the machine to this file: XML of hwloc if its name ends in .hwloc.xml, else of NCCL");
+  app.add_option("--svg", options.svg, "Draw the machine, its links and rings into this file");
   app.add_flag("--json", options.json, "Everything as one JSON object");
-  app.footer("Exit status: 0 done, 1 refused or failed (why is on standard error), 2 wrong usage.");
+  app.footer(
+      "TUTTI_TOPO_FILE is --file, TUTTI_TOPO_DUMP_FILE is --dump of all GPUs.\n"
+      "Exit status: 0 done, 1 refused or failed (why is on standard error), 2 wrong usage.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

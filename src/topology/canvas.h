@@ -1,0 +1,47 @@
+// Shapes of a picture, written as SVG.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tutti::topology {
+
+struct Point {
+  double x = 0, y = 0;
+};
+struct Box {
+  double x = 0, y = 0, width = 0, height = 0;
+  Point middle() const { return {x + width / 2, y + height / 2}; }
+};
+
+/// Shapes are painted in the order in which they are added; lengths are pixels. A class names a style of the picture's
+/// style sheet.
+class Canvas {
+ public:
+  void rectangle(const Box& box, double corner, std::string_view style);
+  void line(Point from, Point to, double width, std::string_view style);
+  /// `anchor`: start, middle or end.
+  void text(Point at, std::string_view text, std::string_view style, std::string_view anchor = "start");
+  /// In a colour, with an arrow's head halfway.
+  void arrow(const std::vector<Point>& points, double width, std::string_view colour, bool dashed);
+  void swatch(const Box& box, std::string_view colour);
+  /// A name that shows when the pointer rests on what is painted until `end`.
+  void begin(std::string_view title);
+  void end();
+
+  /// The whole picture, `style` being its style sheet.
+  std::string finish(double width, double height, std::string_view style, std::string_view title) const;
+
+ private:
+  std::string body_;
+};
+
+/// About how wide a text is at this size of letters.
+double text_width(std::string_view text, double size);
+
+/// At most `letters` letters, with an ellipsis where it was longer.
+std::string shortened(std::string_view text, std::size_t letters);
+
+}  // namespace tutti::topology

@@ -1,0 +1,240 @@
+// The value type, paths, CPUs, warnings, files that are written, placement and the picture.
+#include "topology/topology.h"
+
+#include <pugixml.hpp>
+
+#include <gtest/gtest.h>
+
+#include "topology/cpus.h"
+#include "topology/hwloc_xml.h"
+#include "topology/nccl_xml.h"
+#include "topology/path.h"
+#include "topology/picture.h"
+#include "topology/placement.h"
+#include "topology/read.h"
+#include "topology/report.h"
+#include "topology/search.h"
+#include "topology/warnings.h"
+#include "topology/write.h"
+
+namespace tutti::topology {
+namespace {
+
+Topology recorded(const std::string& name) {
+  auto machine = read_machine(std::string(TUTTI_TEST_MACHINES "/") + name);
+  EXPECT_TRUE(machine) << name;
+  return machine ? *std::move(machine) : Topology{};
+}
+
+const char* const names[] = {"switched-8.xml", "switched-8-one-off.xml", "cube-mesh-double.txt", "all-to-all-4x3.txt",
+                             "hwloc-2gpu.xml", "template-fragment.xml",  "cube-mesh-single.txt", "all-to-all-8x1.txt"};
+
+std::vector<std::string> cells(const Topology& machine) {
+  std::vector<std::string> all;
+  for (const int from : matrix_devices(machine))
+    for (const int to : matrix_devices(machine)) all.push_back(cell(machine, from, to));
+  return all;
+}
+
+TEST(Cpus, ListsAndMasks) {
+  EXPECT_EQ(list_of_cpus({0, 1, 2, 5, 7, 8}), "0-2,5,7-8");
+  EXPECT_EQ(cpus_of_list("7-8,0-2,5,1"), (std::vector<int>{0, 1, 2, 5, 7, 8}));
+  EXPECT_EQ(cpus_of_list("x,3-1,-4,99999,2"), (std::vector<int>{2}));
+  EXPECT_EQ(cpu_list_of_mask("ffff0000,00000003\n"), "0-1,48-63");
+  EXPECT_EQ(mask_of_cpu_list("0-1,48-63"), "ffff0000,00000003");
+  EXPECT_EQ(cpu_list_of_mask("no mask"), "");
+  EXPECT_EQ(common_cpus("0-7,16-23", "4-19"), "4-7,16-19");
+  EXPECT_EQ(common_cpus("0-7", ""), "");
+}
+
+TEST(Paths, AreTheSameBothWays) {
+  for (const char* const name : names) {
+    const Topology machine = recorded(name);
+    for (const int from : matrix_devices(machine))
+      for (const int to : matrix_devices(machine)) {
+        const Path there = path(machine, from, to), back = path(machine, to, from);
+        EXPECT_EQ(there.kind, back.kind) << name;
+        EXPECT_EQ(there.gbps, back.gbps) << name;
+        EXPECT_EQ(there.hops, back.hops) << name;
+        EXPECT_EQ(there.hops == 0, from == to);
+      }
+  }
+}
+
+TEST(Paths, ByAnotherGpuOrByTheCpusOwnBus) {
+  const Topology mesh = recorded("cube-mesh-double.txt");
+  const std::vector<int> gpus = mesh.gpus();
+  EXPECT_EQ(path(mesh, gpus[0], gpus[5]).kind, PathKind::nvb);
+  EXPECT_EQ(path(mesh, gpus[0], gpus[5]).hops, 2);
+  EXPECT_EQ(path(mesh, gpus[0], gpus[3]).gbps, 40);
+  Topology chip;
+  const int cpu = chip.add({.kind = DeviceKind::numa, .name = "NUMA0", .index = 0, .numa = 0});
+  const int gpu = chip.add({.kind = DeviceKind::gpu, .name = "GPU0", .index = 0});
+  const int root = chip.add({.kind = DeviceKind::host_bridge, .name = "root", .parent = cpu});
+  const int nic = chip.add({.kind = DeviceKind::nic, .name = "mlx5_0", .parent = root, .gbps = 48});
+  chip[gpu].parent = cpu;
+  chip.links.push_back({.from = gpu, .to = cpu, .kind = LinkKind::memory, .count = 10, .gbps = 45});
+  EXPECT_EQ(path(chip, gpu, cpu).kind, PathKind::c2c);
+  EXPECT_EQ(path(chip, gpu, nic).kind, PathKind::p2c);
+  EXPECT_EQ(path(chip, gpu, nic).gbps, 48);
+}
+
+TEST(Warnings, SayWhatIsOdd) {
+  Topology machine = recorded("switched-8.xml");
+  const std::size_t before = warnings(machine).size();
+  const auto said = [&](const std::string& what) {
+    for (const std::string& line : warnings(machine))
+      if (line.find(what) != std::string::npos) return true;
+    return false;
+  };
+  const int gpu = machine.gpus()[3], other = machine.gpus()[4];
+  machine[gpu].gbps = 12;
+  machine[gpu].gbps_max = 48;
+  EXPECT_TRUE(said("GPU3: its PCI link gives 12 GB/s and is made for 48"));
+  machine[gpu].off_fabric = true;
+  EXPECT_TRUE(said("GPU3 has not joined the NVLink fabric"));
+  machine.links[0].count = 17;
+  EXPECT_TRUE(said("GPU0 has 17 NVLinks, others have 18"));
+  machine.p2p[{gpu, other}] = "TNS";
+  EXPECT_TRUE(said("GPU3 and GPU4 have NVLinks, but P2P is TNS"));
+  for (const int node : machine.of_kind(DeviceKind::numa)) machine[node].cpus = "0-63";
+  EXPECT_TRUE(said("NUMA0, NUMA1 have identical affinity masks (0-63)"));
+  EXPECT_EQ(warnings(machine).size(), before + 5);
+
+  Topology pair = recorded("template-fragment.xml");
+  const int nic =
+      pair.add({.kind = DeviceKind::gpu, .name = "GPU1", .parent = pair[pair.gpus()[0]].parent, .index = 1});
+  pair.p2p[{pair.gpus()[0], nic}] = "CNS";
+  EXPECT_EQ(warnings(pair).back(),
+            "GPU0 and GPU1 share a PCI switch (PIX), but P2P is CNS: blocked by ACS or the IOMMU");
+  pair.p2p[{pair.gpus()[0], nic}] = "GNS";
+  EXPECT_TRUE(warnings(pair).empty()) << "not made for it";
+}
+
+TEST(Written, HwlocsFormatIsReadAgain) {
+  for (const char* const name : names) {
+    Topology machine = recorded(name);
+    std::vector<bool> keep;  // hwloc knows no NIC that is near to all CPUs
+    for (const Device& device : machine.devices) keep.push_back(!device.anywhere);
+    machine = subset(machine, keep);
+    const std::string text = write_hwloc(machine);
+    const auto again = read_hwloc(text);
+    ASSERT_TRUE(again) << name << ": " << again.error().text();
+    EXPECT_EQ(cells(*again), cells(machine)) << name;
+    EXPECT_EQ(search(*again).rings.orders, search(machine).rings.orders) << name;
+    EXPECT_EQ(again->gpus().size(), machine.gpus().size()) << name;
+    for (std::size_t at = 0; at < machine.nics().size(); ++at)
+      EXPECT_EQ((*again)[again->nics()[at]].name, machine[machine.nics()[at]].name);
+  }
+}
+
+TEST(Written, NcclsFormatIsReadAgain) {
+  const Topology machine = recorded("switched-8.xml");
+  const auto again = read_nccl(write_nccl(machine));
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(cells(*again), cells(machine));
+  EXPECT_EQ(search(*again).rings.orders, search(machine).rings.orders);
+}
+
+TEST(Written, IsComparedAsAValue) {
+  const Topology machine = recorded("switched-8.xml");
+  Topology other = recorded("switched-8.xml");
+  EXPECT_EQ(machine, other);
+  other.links.back().count = 1;
+  EXPECT_NE(machine, other);
+  EXPECT_EQ(with_gpus(machine, {2, 5}).gpus().size(), 2u);
+  EXPECT_FALSE(tree_text(machine).empty());
+}
+
+TEST(Placement, LevelsOfSwitchesAndNodes) {
+  const Topology machine = recorded("switched-8.xml");
+  std::vector<Seat> seats;
+  for (const int host : {0, 1})
+    for (const int gpu : machine.gpus()) seats.push_back({host, &machine, gpu});
+  const auto levels = levels_of(seats);  // each GPU has a switch of its own, which is no level
+  ASSERT_EQ(levels.size(), 2u);
+  EXPECT_EQ(levels[0], (std::vector<int>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(levels[1], (std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}));
+
+  Topology pairs;
+  const int node = pairs.add({.kind = DeviceKind::numa, .name = "NUMA0", .index = 0, .numa = 0, .cpus = "0-7,16-23"});
+  seats.clear();
+  std::vector<int> devices;
+  for (int gpu = 0; gpu < 4; ++gpu) {
+    const int above = gpu % 2 == 0 ? pairs.add({.kind = DeviceKind::bridge, .name = "switch", .parent = node})
+                                   : pairs[devices.back()].parent;
+    devices.push_back(pairs.add(
+        {.kind = DeviceKind::gpu, .name = "GPU" + std::to_string(gpu), .parent = above, .index = gpu, .numa = 0}));
+  }
+  for (const int device : devices) seats.push_back({0, &pairs, device});
+  EXPECT_EQ(levels_of(seats), (std::vector<std::vector<int>>{{0, 0, 1, 1}}));
+  EXPECT_TRUE(levels_of({}).empty());
+
+  EXPECT_EQ(cpus_near(pairs, devices[3]), "0-7,16-23");
+  EXPECT_EQ(shared_cpus(pairs, devices),
+            (std::vector<std::string>{"0-1,16-17", "2-3,18-19", "4-5,20-21", "6-7,22-23"}));
+  pairs.allowed_cpus = "0-2";
+  EXPECT_EQ(cpus_near(pairs, devices[3]), "0-2");
+  for (const std::string& list : shared_cpus(pairs, devices)) EXPECT_FALSE(list.empty());
+  pairs.allowed_cpus = "40";  // another node's: better than none
+  EXPECT_EQ(cpus_near(pairs, devices[0]), "40");
+}
+
+TEST(Placement, ChannelsAreThoseOfTheSearch) {
+  const Topology machine = recorded("cube-mesh-double.txt");
+  const std::vector<int> gpus = machine.gpus();
+  const RankChannels all = channels_of(machine, gpus);
+  EXPECT_EQ(all.orders.size(), 6u);
+  EXPECT_EQ(all.gbps_each, 20);
+  const std::vector<int> backwards{gpus[3], gpus[2], gpus[1], gpus[0]};
+  const RankChannels four = channels_of(machine, backwards);
+  EXPECT_EQ(four.orders.size(), 4u);
+  for (const auto& order : four.orders) {
+    std::vector<int> sorted = order;
+    std::ranges::sort(sorted);
+    EXPECT_EQ(sorted, (std::vector<int>{0, 1, 2, 3}));
+  }
+  const std::vector<int> doubled{gpus[0], gpus[0], gpus[1], gpus[1]};
+  for (const auto& order : channels_of(machine, doubled).orders) {
+    ASSERT_EQ(order.size(), 4u);
+    EXPECT_EQ(order[0] / 2, order[1] / 2) << "ranks of one GPU follow one another";
+  }
+  const std::vector<int> nodes = machine.of_kind(DeviceKind::numa);
+  const std::vector<int> seats{nodes[0], nodes[1], nodes[0], nodes[1]};
+  const RankChannels cpus = channels_of(machine, seats);
+  ASSERT_EQ(cpus.orders.size(), 1u);
+  EXPECT_EQ(cpus.orders[0], (std::vector<int>{0, 2, 1, 3}));
+  EXPECT_GT(cpus.gbps_each, 0);
+  EXPECT_TRUE(channels_of(machine, std::vector<int>{gpus[0]}).orders.empty());
+}
+
+TEST(Picture, IsXmlThatNamesEverything) {
+  for (const char* const name : names) {
+    Topology machine = recorded(name);
+    if (!machine.nics().empty()) machine[machine.nics()[0]].name = "<odd & \"name\x01\xff>";
+    const Search found = search(machine);
+    const std::string text = picture(machine, found);
+    pugi::xml_document document;
+    ASSERT_TRUE(document.load_string(text.c_str())) << name;
+    for (const int gpu : machine.gpus()) EXPECT_NE(text.find(">" + machine[gpu].name + "<"), std::string::npos);
+    // One arrow's head for each hop of each ring that is drawn.
+    std::size_t heads = 0;
+    for (std::size_t at = text.find("<polygon"); at != std::string::npos; at = text.find("<polygon", at + 1)) ++heads;
+    EXPECT_EQ(heads > 0, machine.gpus().size() > 1) << name;
+    EXPECT_EQ(text.find("nan"), std::string::npos) << name;
+  }
+  const Topology mesh = with_gpus(recorded("cube-mesh-double.txt"), {0, 1, 2, 4});
+  EXPECT_NE(picture(mesh, search(mesh)).find("tree of GPU"), std::string::npos) << "where no ring goes round";
+}
+
+TEST(Report, SaysWhatIsKnown) {
+  Topology machine = recorded("switched-8.xml");
+  machine[machine.gpus()[0]].fabric = "ab/7";
+  machine.allowed_cpus = "0-3";
+  const std::string text = json(machine, search(machine));
+  EXPECT_NE(text.find("\"fabric\": \"ab/7\""), std::string::npos);
+  EXPECT_NE(text.find("\"allowed_cpus\": \"0-3\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti::topology
