@@ -132,6 +132,9 @@ std::string LaunchOptions::launcher() const {
   if (has("TUTTI_RANK") && has("TUTTI_NRANKS")) return "TUTTI_RANK";
   if (has("RANK") && has("WORLD_SIZE")) return "torchrun";
   if (has("OMPI_COMM_WORLD_RANK")) return "Open MPI";
+  if (has("PMIX_RANK") && has("PMIX_NAMESPACE")) return "PMIx";
+  if (has("PMI_RANK") && has("MPI_LOCALNRANKS")) return "hydra";
+  if (has("SLURM_PROCID") && has("SLURM_STEP_ID")) return "Slurm";
   return "";
 }
 

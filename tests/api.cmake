@@ -24,10 +24,21 @@ if(TARGET tutti_formats)
 endif()
 
 # What a launcher starts.
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 add_executable(env_rank multiprocess/env_rank.cpp)
 target_link_libraries(env_rank PRIVATE tutti_flags tutti)
 target_compile_definitions(api_environment_test PRIVATE TUTTI_TEST_ENV_RANK="$<TARGET_FILE:env_rank>")
 add_dependencies(api_environment_test env_rank)
+
+# Real launchers, where they are installed, and a perf program under them. Their libraries are not ours to sanitize.
+if(TUTTI_BUILD_PERF AND NOT TUTTI_SANITIZE)
+  foreach(launcher plain torchrun mpirun hydra srun)
+    add_test(NAME launcher_${launcher} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/launchers_test.py
+                                       ${launcher} $<TARGET_FILE:env_rank> $<TARGET_FILE:all_reduce_perf>)
+    set_tests_properties(launcher_${launcher} PROPERTIES LABELS multiprocess TIMEOUT 300 SKIP_RETURN_CODE 77)
+  endforeach()
+  set_tests_properties(launcher_srun PROPERTIES LABELS "multiprocess;nightly")  # it starts a cluster
+endif()
 
 # What ThreadSanitizer looks at: ranks as threads, and all ranks in one thread.
 foreach(test abort counts group lifecycle point_to_point split start stream)

@@ -1,6 +1,12 @@
 tutti_test(tune_test SOURCES unit/tune_test.cpp LIBS tutti_tune LABELS unit)
 tutti_test(handles_test SOURCES unit/handles_test.cpp LIBS tutti_comm LABELS unit)
-tutti_test(launch_env_test SOURCES unit/launch_env_test.cpp LIBS tutti_comm LABELS unit)
+tutti_test(launch_test SOURCES unit/launch_env_test.cpp unit/slurm_lists_test.cpp unit/key_value_space_test.cpp
+                               support/fake_pmi.cpp LIBS tutti_launch LABELS unit)
+find_path(pmix_headers pmix.h PATH_SUFFIXES pmix2/include PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
+if(pmix_headers)
+  target_include_directories(launch_test SYSTEM PRIVATE ${pmix_headers})
+endif()
+tutti_test(meeting_space_test SOURCES unit/meeting_space_test.cpp LIBS tutti_comm LABELS unit)
 tutti_test(arguments_test SOURCES unit/arguments_test.cpp LIBS tutti_comm LABELS unit)
 tutti_test(layout_test SOURCES unit/layout_test.cpp LIBS tutti_comm LABELS unit)
 tutti_test(scatter_gather_test SOURCES unit/scatter_gather_test.cpp LIBS tutti_comm LABELS unit)

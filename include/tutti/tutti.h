@@ -141,9 +141,12 @@ TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, t
 /* ndev ranks in this process and thread: comms[i] is rank i. devlist may be NULL; host ranks ignore it. */
 TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ndev, const int* devlist);
 
-/* Rank, size and address from the environment: TUTTI_RANK, TUTTI_NRANKS and TUTTI_COMM_ID; torchrun's RANK, WORLD_SIZE,
- * MASTER_ADDR and MASTER_PORT (+1 is used); Open MPI's OMPI_COMM_WORLD_RANK and _SIZE. The secret comes from
- * TUTTI_COMM_SECRET or TUTTI_COMM_SECRET_FILE, else from an abstract unix socket on this host whose uid is checked. */
+/* Rank, size and meeting point from what started this process, the first that is found: TUTTI_RANK and TUTTI_NRANKS;
+ * torchrun's RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (+1 is used); PMIx; Open MPI's OMPI_COMM_WORLD_*; MPICH's
+ * PMI_RANK, PMI_SIZE, PMI_FD; SLURM_* in a step. The secret comes from TUTTI_COMM_SECRET or TUTTI_COMM_SECRET_FILE with
+ * the address in TUTTI_COMM_ID; else through PMIx or PMI; else from an abstract unix socket on this host whose uid is
+ * checked. All ranks of the job call it, as often each. See docs/launchers.md. Errors: invalidUsage (no launcher, or
+ * half of one: what is missing is named), invalidArgument, timeout, remoteError, and those of tuttiCommInitRank. */
 TUTTI_API tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* config);
 
 #define TUTTI_SPLIT_NOCOLOR (-1)

@@ -85,7 +85,12 @@ Result<SocketAddress> from_raw(RawAddress& raw) {
   const auto* v4 = reinterpret_cast<const sockaddr_in*>(&raw.storage);
   const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&raw.storage);
   const auto port = ntohs(raw.storage.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
-  return SocketAddress{.host = host, .port = port};
+  // A listener on any address of both families sees IPv4 callers as "::ffff:10.0.0.9".
+  constexpr std::string_view mapped = "::ffff:";
+  const bool is_mapped = raw.storage.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
+  const std::string_view text = host;
+  return SocketAddress{.host = std::string(is_mapped && text.starts_with(mapped) ? text.substr(mapped.size()) : text),
+                       .port = port};
 }
 
 Result<UniqueFd> open_socket(int family) {

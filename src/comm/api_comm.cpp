@@ -10,6 +10,7 @@
 #include "comm/drive.h"
 #include "comm/join.h"
 #include "comm/launch_env.h"
+#include "comm/meeting.h"
 #include "comm/open_root.h"
 #include "comm/regroup.h"
 
@@ -94,6 +95,15 @@ Result<void> end(Process& process, tuttiComm_t comm) {
   const std::int64_t deadline = process.system.now_ns() + leave_limit_ns;
   while (!communicator->idle() && process.system.now_ns() < deadline) process.system.yield();
   return {};
+}
+
+/// A launcher's variable; one that is a setting of tutti's may as well stand in a file.
+std::optional<std::string> variable(const Config& config, const char* name) {
+  for (const char* const setting : {"TUTTI_RANK", "TUTTI_NRANKS", "TUTTI_COMM_ID"})
+    if (std::strcmp(name, setting) == 0)
+      return config.origin(name) == "default" ? std::nullopt : std::optional(config.text(name));
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
 /// Everything queued so far has ended; a failure ends it too.
@@ -203,14 +213,11 @@ tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* confi
     if (auto given = not_null(comm, "comm"); !given) return given;
     auto process = Process::get();
     if (!process) return std::move(process).error();
-    auto launch = read_launch([](const char* name) -> std::optional<std::string> {
-      const char* const value = std::getenv(name);
-      return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-    });
+    auto launch = read_launch([&](const char* name) { return variable((*process)->config, name); });
     if (!launch) return std::move(launch).error();
-    auto id = agree_on_id(**process, *launch, (*process)->launched.fetch_add(1));
-    if (!id) return std::move(id).error();
-    return init_rank(comm, launch->ranks, *id, launch->rank, config);
+    auto meeting = meet(**process, *launch);
+    if (!meeting) return std::move(meeting).error();
+    return init_rank(comm, meeting->ranks, meeting->id, meeting->rank, config);
   });
 }
 

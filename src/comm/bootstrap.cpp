@@ -20,6 +20,7 @@ namespace {
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t retry_first_ns = 10 * ms;
 constexpr std::int64_t retry_longest_ns = 250 * ms;
+constexpr std::int64_t try_ms = 1'000;  ///< of a connection, where another address may do better
 /// The root's words come when its limit has passed; ours passes a little later, so that they are heard.
 constexpr std::int64_t grace_ns = 2'000 * ms;
 
@@ -38,6 +39,12 @@ bool may_pass(const Error& error) {
     case EAGAIN: return true;
     default: return false;
   }
+}
+
+/// Of a root with several addresses some may mean nothing here: another interface's, another family's.
+bool may_pass_elsewhere(const Error& error) {
+  return error.sys_errno != EMFILE && error.sys_errno != ENFILE && error.sys_errno != ENOBUFS &&
+         error.sys_errno != ENOMEM;
 }
 
 }  // namespace
@@ -73,6 +80,7 @@ struct Bootstrap::State {
   Phase phase = Phase::away;
   handshake::RankSide handshake = {};
   std::string trouble = "not tried yet";  ///< why the last try did not succeed
+  std::size_t calls = 0;                  ///< so far: each goes to the root's next address
   std::int64_t next_try_ns = 0;
   std::int64_t retry_ns = retry_first_ns;
   std::int64_t call_limit_ns = 0;  ///< of the connection, until the challenge is here
@@ -88,8 +96,9 @@ Result<void> Bootstrap::State::call_root() {
   auto side = handshake::RankSide::begin(who.rank);
   if (!side) return std::move(side).error();
   handshake = *std::move(side);
-  auto socket = system.connect(id.root);
-  if (!socket && !may_pass(socket.error())) return std::move(socket).error();
+  auto socket = system.connect(id.candidate(calls++));
+  if (!socket && !may_pass(socket.error()) && (id.also.empty() || !may_pass_elsewhere(socket.error())))
+    return std::move(socket).error();
   if (!socket) {
     call_again(socket.error().text());
     return {};
@@ -97,7 +106,8 @@ Result<void> Bootstrap::State::call_root() {
   wire = Wire(system, *std::move(socket));
   wire.queue(handshake.hello());
   phase = Phase::greeting;
-  call_limit_ns = system.now_ns() + limits.handshake_ms * ms;
+  const std::int64_t patience_ms = id.also.empty() ? limits.handshake_ms : std::min(limits.handshake_ms, try_ms);
+  call_limit_ns = system.now_ns() + patience_ms * ms;
   return {};
 }
 
@@ -131,8 +141,11 @@ Result<void> Bootstrap::State::greet() {
     return {};
   }
   auto proof = handshake.prove(id.secret, **challenge);
-  if (!proof)
-    return std::move(proof).error().during(fmt::format("greet the root at {} port {}", id.root.host, id.root.port));
+  if (!proof && calls <= id.also.size()) {  // another host may have this address too
+    call_again(proof.error().text());
+    return {};
+  }
+  if (!proof) return std::move(proof).error().during(fmt::format("greet the root at {}", id.where()));
   wire.queue(*std::move(proof));
   wire.queue(frame(FrameKind::join, bootstrap::write_join(who)));
   phase = Phase::proving;
@@ -186,7 +199,7 @@ Result<void> Bootstrap::State::obey(const Frame& frame) {
 
 Error Bootstrap::State::late() const {
   const double seconds = static_cast<double>(limits.init_ms) * 1e-3;
-  const std::string root = fmt::format("the root at {} port {}", id.root.host, id.root.port);
+  const std::string root = fmt::format("the root at {}", id.where());
   if (phase == Phase::joined)
     return Error{.code = Code::timeout, .what = fmt::format("{} has said nothing for {:.3g} s", root, seconds)};
   return Error{.code = Code::timeout,

@@ -1,90 +1,82 @@
 #include "comm/launch_env.h"
 
-#include <charconv>
-
 #include <fmt/format.h>
+
+#include "comm/launch_variables.h"
 
 namespace tutti {
 namespace {
 
-struct Names {
-  const char* launcher;
-  const char* rank;
-  const char* ranks;
+using launchers::Found;
+using launchers::Variables;
+
+struct Launcher {
+  const char* name;
+  Found (*read)(const Environment&);
 };
 
-constexpr Names known[] = {{"tutti", "TUTTI_RANK", "TUTTI_NRANKS"},
-                           {"torchrun", "RANK", "WORLD_SIZE"},
-                           {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}};
+constexpr Launcher believed_in_this_order[] = {
+    {"TUTTI_RANK", launchers::plain},  {"torchrun", launchers::torchrun}, {"PMIx", launchers::pmix},
+    {"Open MPI", launchers::open_mpi}, {"hydra", launchers::hydra},       {"Slurm", launchers::slurm},
+};
 
-Result<int> number(const char* name, const std::string& text) {
-  int value = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed != std::errc() || end != text.data() + text.size())
-    return Error{.code = Code::invalid_argument, .what = fmt::format("{}=\"{}\" is not a number", name, text)};
-  return value;
-}
-
-Result<SocketAddress> address(const char* name, const std::string& text) {
-  const auto colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0)
-    return Error{.code = Code::invalid_argument, .what = fmt::format("{}=\"{}\" is not host:port", name, text)};
-  auto port = number(name, text.substr(colon + 1));
-  if (!port) return std::move(port).error();
-  if (*port < 1 || *port > 65535)
-    return Error{.code = Code::invalid_argument, .what = fmt::format("{}: port {} is not in 1 to 65535", name, *port)};
-  std::string host = text.substr(0, colon);
-  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  return SocketAddress{.host = host == "localhost" ? "127.0.0.1" : host, .port = static_cast<std::uint16_t>(*port)};
-}
-
+/// An address that is given comes before the launcher's own idea of one.
 Result<void> read_root(const Environment& environment, LaunchInfo& launch) {
-  if (const auto id = environment("TUTTI_COMM_ID"); id && !id->empty()) {
-    auto root = address("TUTTI_COMM_ID", *id);
+  const Variables variables(environment);
+  if (const auto id = variables.text("TUTTI_COMM_ID")) {
+    auto root = launchers::read_address("TUTTI_COMM_ID", *id);
     if (!root) return std::move(root).error();
-    launch.root = *root;
+    launch.root = *std::move(root);
+    launch.root_from_user = true;
     return {};
   }
-  const auto host = environment("MASTER_ADDR");
-  const auto port = environment("MASTER_PORT");
+  const auto host = variables.text("MASTER_ADDR");
+  const auto port = variables.text("MASTER_PORT");
   if (!host || !port) return {};
-  auto master = address("MASTER_ADDR:MASTER_PORT", *host + ":" + *port);
+  auto master = launchers::read_address("MASTER_ADDR:MASTER_PORT", *host + ":" + *port);
   if (!master) return std::move(master).error();
   if (master->port == 65535)
     return Error{.code = Code::invalid_argument, .what = "MASTER_PORT is 65535: the port after it is needed"};
   ++master->port;  // MASTER_PORT itself is the launcher's own store
-  launch.root = *master;
+  launch.root = *std::move(master);
   return {};
+}
+
+/// Every rank with the same idea of the meeting point has the same name for the job.
+void name_job(LaunchInfo& launch) {
+  if (launch.root) launch.job += fmt::format("{}:{}", launch.root->host, launch.root->port);
 }
 
 }  // namespace
 
 Result<LaunchInfo> read_launch(const Environment& environment) {
-  for (const auto& names : known) {
-    const auto rank = environment(names.rank);
-    const auto ranks = environment(names.ranks);
-    if (!rank || !ranks) continue;
-    LaunchInfo launch{.root = {}, .job = {}, .launcher = names.launcher};
-    auto r = number(names.rank, *rank);
-    if (!r) return std::move(r).error();
-    auto n = number(names.ranks, *ranks);
-    if (!n) return std::move(n).error();
-    if (*n < 1 || *r < 0 || *r >= *n)
-      return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("{}={} and {}={} do not fit together", names.rank, *r, names.ranks, *n)};
-    launch.rank = *r;
-    launch.ranks = *n;
-    if (auto root = read_root(environment, launch); !root) return std::move(root).error();
-    for (const char* job : {"TORCHELASTIC_RUN_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"})
-      if (const auto value = environment(job)) launch.job += *value + "/";
-    if (launch.root) launch.job += fmt::format("{}:{}", launch.root->host, launch.root->port);
-    return launch;
+  std::optional<LaunchInfo> believed;
+  std::optional<Error> half;
+  std::vector<std::string> not_used;
+  for (const auto& launcher : believed_in_this_order) {
+    auto found = launcher.read(environment);
+    if (!found && (found.error().code != Code::invalid_usage || launcher.read == launchers::plain) && !believed)
+      return std::move(found).error();
+    if (!found) {
+      not_used.push_back(fmt::format("{}: {}", launcher.name, found.error().what));
+      if (!half) half = std::move(found).error();
+    } else if (*found && !believed) {
+      believed = **std::move(found);
+    } else if (*found && ((*found)->rank != believed->rank || (*found)->ranks != believed->ranks)) {
+      not_used.push_back(fmt::format("{}: rank {} of {}", launcher.name, (*found)->rank, (*found)->ranks));
+    }
   }
-  return Error{
-      .code = Code::invalid_usage,
-      .what =
-          "no rank in the environment: set TUTTI_RANK and TUTTI_NRANKS (and TUTTI_COMM_ID=host:port), or start "
-          "under torchrun or mpirun"};
+  if (believed) {
+    if (auto root = read_root(environment, *believed); !root) return std::move(root).error();
+    name_job(*believed);
+    believed->not_used = std::move(not_used);
+    return *std::move(believed);
+  }
+  if (half) return *std::move(half);
+  return Error{.code = Code::invalid_usage,
+               .what =
+                   "no rank in the environment: set TUTTI_RANK and TUTTI_NRANKS (and TUTTI_COMM_ID=host:port), or "
+                   "start under torchrun, mpirun, mpiexec or srun"};
 }
 
 }  // namespace tutti

@@ -4,31 +4,37 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
-#include "comm/process.h"
-#include "comm/unique_id.h"
+#include "base/system.h"
 
 namespace tutti {
 
+/// Where the ranks of a launcher's job can leave words for one another before they know each other.
+enum class SpaceKind { none, pmix, pmi1, pmi2 };
+
 struct LaunchInfo {
   int rank = 0;
-  int ranks = 1;
-  std::optional<SocketAddress> root;  ///< where rank 0 is to listen, if known
+  int ranks = 1;                      ///< 0: the space knows (PMIx)
+  int local_rank = -1;                ///< among the ranks of this host; -1: not told
+  int local_ranks = -1;               ///< on this host; -1: not told
+  std::optional<SocketAddress> root;  ///< where rank 0 is to listen, if known; the host may be a name
+  bool root_from_user = false;        ///< by TUTTI_COMM_ID: comes before a space
   std::string job;                    ///< tells jobs of one user on one host apart
   std::string launcher;               ///< for messages: "torchrun"
+  SpaceKind space = SpaceKind::none;
+  int pmi_fd = -1;                    ///< of PMI-1 and PMI-2
+  std::string pmi_job;                ///< of PMI-2
+  std::vector<std::string> not_used;  ///< what other launchers left, and why it does not count; for the log
 };
 
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 
-/// Believed in this order: TUTTI_RANK and TUTTI_NRANKS; torchrun's RANK and WORLD_SIZE; Open MPI's OMPI_COMM_WORLD_*.
-/// Errors: invalid_usage (nothing found: what was looked for), invalid_argument (a value that is no number, a rank out
-/// of range).
+/// Believed in this order: TUTTI_RANK and TUTTI_NRANKS; torchrun; PMIx; Open MPI; MPICH's hydra; a step of Slurm. What
+/// each looks at is in launchers.h. A launcher of which half is set does not count if another one is complete.
+/// Errors: invalid_usage (nothing found: what was looked for; half of one: what is missing), invalid_argument (a value
+/// that is no number, a rank out of range).
 Result<LaunchInfo> read_launch(const Environment& environment);
-
-/// The id all ranks of this job share: from address and TUTTI_COMM_SECRET(_FILE), or else from rank 0 over an abstract
-/// unix socket of this host, whose other end must have our uid. `nth` counts the communicators made this way. Waits at
-/// most the init limit. Errors: timeout, system, invalid_usage (several hosts and no secret).
-Result<UniqueId> agree_on_id(Process& process, const LaunchInfo& launch, int nth);
 
 }  // namespace tutti

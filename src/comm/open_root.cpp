@@ -19,7 +19,13 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
 Result<UniqueId> open_root(Process& process) {
   auto secret = fresh_secret();
   if (!secret) return std::move(secret).error();
-  return open_root(process, {.host = "127.0.0.1", .port = 0}, *secret);
+  auto addresses = process.addresses.get(process.system, process.config, process.log);
+  if (!addresses) return std::move(addresses).error();
+  auto id = open_root(process, {.host = listening_address(*addresses), .port = 0}, *secret);
+  if (!id) return id;
+  id->root.host = addresses->front();
+  id->also.assign(addresses->begin() + 1, addresses->end());
+  return id;
 }
 
 }  // namespace tutti

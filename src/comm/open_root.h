@@ -10,7 +10,8 @@ namespace tutti {
 /// are done or TUTTI_INIT_TIMEOUT_MS passed. Errors: system (address in use, no descriptor).
 Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secret& secret);
 
-/// The same on any port of the loopback interface with a fresh secret.
+/// The same on any port of the interfaces that are chosen for this process, with a fresh secret.
+/// Errors also: invalid_usage (no interface to use).
 Result<UniqueId> open_root(Process& process);
 
 }  // namespace tutti

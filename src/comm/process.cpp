@@ -30,6 +30,12 @@ struct Made {
   Process* process = nullptr;
   std::optional<Error> failure;
   const volatile unsigned char* mark = nullptr;
+
+  bool forked() const { return mark != nullptr && *mark == 0; }
+  /// At the end of the process: its launcher is to know that this end is no crash.
+  ~Made() {
+    if (process != nullptr && !forked()) process->launcher.leave();
+  }
 };
 
 std::unique_ptr<Tune> tune_of(const Config& config) {
@@ -63,7 +69,7 @@ Made make() {
 Result<Process*> Process::get() {
   static const Made made = make();
   if (made.failure) return *made.failure;
-  if (made.mark != nullptr && *made.mark == 0)
+  if (made.forked())
     return Error{.code = Code::invalid_usage,
                  .what = "tutti was initialised before this process was forked; a forked child must not call it"};
   return made.process;

@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "base/system.h"
 #include "base/unique_fd.h"
+#include "comm/key_value_space.h"
+#include "comm/own_addresses.h"
 #include "comm/plan_file.h"
 #include "comm/service.h"
 #include "transport/fd_server.h"
@@ -71,6 +73,8 @@ class Process {
   std::shared_ptr<const PlanFile> plan_file;  ///< of TUTTI_PLAN_FILE, if it is set
   Service service;
   std::atomic<int> launched = 0;  ///< communicators made from the environment so far
+  LauncherSpace launcher;
+  OwnAddresses addresses;
 
   const std::string& fd_server_name() const { return fd_server_->name(); }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/system.h"
@@ -15,12 +16,17 @@ namespace tutti {
 using Secret = std::array<std::byte, 32>;
 
 struct UniqueId {
-  static constexpr std::size_t host_bytes_max = 63;
+  SocketAddress root;                  ///< where the bootstrap root listens: a numeric address
+  std::vector<std::string> also = {};  ///< further addresses of the same root and port, worse ones later
+  Secret secret{};                     ///< the credential: never logged
 
-  SocketAddress root;  ///< where the bootstrap root listens: a numeric address
-  Secret secret{};     ///< the credential: never logged
+  /// Where to call at the n-th try: the best address first, then the others, then all over again.
+  SocketAddress candidate(std::size_t nth) const;
+  /// "192.0.2.2 or fd00::2, port 4711"
+  std::string where() const;
 
-  /// 128 bytes with a version and a checksum. Requires a host of at most `host_bytes_max` bytes.
+  /// 128 bytes with a version and a checksum. They hold 15 IPv4 or 4 IPv6 addresses; those that do not fit are left
+  /// out.
   std::array<char, 128> encode() const;
   /// Errors: invalid_argument (not an id, other version).
   static Result<UniqueId> decode(const char* bytes);

@@ -25,8 +25,38 @@ TEST(UniqueId, SurvivesItsBytes) {
   }
 }
 
+TEST(UniqueId, CarriesEveryAddressThatFits) {
+  UniqueId id = sample();
+  id.also = {"2001:db8:1111:2222:3333:4444:5555:6666", "10.1.0.9", "fe80::1%enp129s0f0"};
+  auto decoded = UniqueId::decode(id.encode().data());
+  ASSERT_TRUE(decoded) << decoded.error().text();
+  EXPECT_EQ(decoded->also, id.also);
+  EXPECT_EQ(decoded->where(),
+            "10.0.0.9 or 2001:db8:1111:2222:3333:4444:5555:6666 or 10.1.0.9 or fe80::1%enp129s0f0, port 40123");
+
+  id.also.assign(50, "10.2.0.1");
+  id.also.insert(id.also.begin(), "no.number");
+  decoded = UniqueId::decode(id.encode().data());
+  ASSERT_TRUE(decoded) << decoded.error().text();
+  EXPECT_EQ(decoded->also.size(), 14u) << "15 in all, as the header says";
+  EXPECT_EQ(decoded->root.host, "10.0.0.9");
+}
+
+TEST(UniqueId, TriesEachAddressInTurn) {
+  UniqueId id = sample();
+  EXPECT_EQ(id.candidate(0), id.root);
+  EXPECT_EQ(id.candidate(5), id.root);
+  EXPECT_EQ(id.where(), "10.0.0.9 port 40123");
+  id.also = {"::1"};
+  EXPECT_EQ(id.candidate(0), id.root);
+  EXPECT_EQ(id.candidate(1), (SocketAddress{.host = "::1", .port = 40123}));
+  EXPECT_EQ(id.candidate(2), id.root);
+}
+
 TEST(UniqueId, EveryDamagedByteIsSeen) {
-  const auto bytes = sample().encode();
+  auto id = sample();
+  id.also = {"fd00::9", "fe80::1%eth0"};
+  const auto bytes = id.encode();
   for (std::size_t i = 0; i < bytes.size(); ++i)
     for (int flip = 1; flip < 256; ++flip) {
       auto damaged = bytes;

@@ -1,6 +1,4 @@
-// How ranks started by a launcher come to share one id: a secret of the user's, or a socket that the kernel vouches
-// for.
-#include <netdb.h>
+// The id from rank 0 to the other ranks of one host, over a socket whose ends the kernel vouches for.
 #include <openssl/evp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -9,13 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 
 #include "base/unique_fd.h"
-#include "comm/launch_env.h"
+#include "comm/meeting.h"
 #include "comm/open_root.h"
 
 namespace tutti {
@@ -133,59 +129,10 @@ Result<UniqueId> fetch_id(Process& process, const LaunchInfo& launch, int nth, s
                .peer = 0};
 }
 
-Result<std::string> secret_text(const Process& process) {
-  if (const auto& text = process.config.text("TUTTI_COMM_SECRET"); !text.empty()) return text;
-  const auto& path = process.config.text("TUTTI_COMM_SECRET_FILE");
-  if (path.empty()) return std::string();
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();  // editors end files with a line
-  if (!file || text.empty())
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("TUTTI_COMM_SECRET_FILE={} cannot be read or is empty", path)};
-  return text;
-}
-
-/// Launchers name hosts, sockets know numbers. Every rank asks the resolver for itself: hosts need not agree on names.
-Result<SocketAddress> resolved(const SocketAddress& named) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int status = ::getaddrinfo(named.host.c_str(), nullptr, &hints, &found);
-  char numeric[NI_MAXHOST];
-  if (status == 0) {
-    const int named_back =
-        ::getnameinfo(found->ai_addr, found->ai_addrlen, numeric, sizeof numeric, nullptr, 0, NI_NUMERICHOST);
-    ::freeaddrinfo(found);
-    if (named_back == 0) return SocketAddress{.host = numeric, .port = named.port};
-  }
-  return Error{
-      .code = Code::invalid_argument,
-      .what = fmt::format("the host \"{}\" of rank 0 is unknown here: {}", named.host, ::gai_strerror(status))};
-}
-
 }  // namespace
 
-Result<UniqueId> agree_on_id(Process& process, const LaunchInfo& launch, int nth) {
-  const std::int64_t deadline_ns =
-      process.system.now_ns() + process.config.integer("TUTTI_INIT_TIMEOUT_MS") * 1'000'000;
-  auto text = secret_text(process);
-  if (!text) return std::move(text).error();
-  if (text->empty())
-    return launch.rank == 0 ? serve_id(process, launch, nth, deadline_ns) : fetch_id(process, launch, nth, deadline_ns);
-  if (!launch.root)
-    return Error{.code = Code::invalid_usage,
-                 .what = "TUTTI_COMM_SECRET is set, but no address: set TUTTI_COMM_ID=host:port"};
-
-  if (auto long_enough = secret_from_text(*text); !long_enough)
-    return std::move(long_enough).error().during("TUTTI_COMM_SECRET");
-  auto secret = secret_from_text(fmt::format("tutti secret {} {}", nth, *text));
-  if (!secret) return std::move(secret).error();
-  auto root = resolved(*launch.root);
-  if (!root) return std::move(root).error();
-  const UniqueId id{.root = *std::move(root), .secret = *secret};
-  if (launch.rank != 0) return id;
-  return open_root(process, id.root, id.secret);
+Result<UniqueId> meet_on_host(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
+  return launch.rank == 0 ? serve_id(process, launch, nth, deadline_ns) : fetch_id(process, launch, nth, deadline_ns);
 }
 
 }  // namespace tutti

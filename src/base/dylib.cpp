@@ -1,0 +1,28 @@
+#include "base/dylib.h"
+
+#include <dlfcn.h>
+
+namespace tutti {
+
+Result<Dylib> Dylib::open(std::initializer_list<const char*> names) {
+  Dylib library;
+  // Stays when it is closed: threads of its own may still run.
+  for (const char* const name : names) {
+    library.handle_ = std::shared_ptr<void>(::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE), [](void* handle) {
+      if (handle != nullptr) ::dlclose(handle);
+    });
+    if (library.handle_) return library;
+  }
+  const char* const why = ::dlerror();
+  return Error{.code = Code::system, .what = why == nullptr ? "no such library" : why};
+}
+
+void* Dylib::find(const char* name) const {
+  return handle_ ? ::dlsym(handle_.get(), name) : nullptr;
+}
+
+void* find_loaded(const char* name) {
+  return ::dlsym(RTLD_DEFAULT, name);
+}
+
+}  // namespace tutti

@@ -1,0 +1,126 @@
+#include "base/interface_choice.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+/// TUTTI_SOCKET_IFNAME taken apart: ^ and = speak of the whole list.
+struct NameList {
+  bool exclude = false;
+  bool exact = false;
+  std::vector<std::string> names;
+
+  explicit NameList(std::string_view text) {
+    if (text.starts_with('^')) exclude = true, text.remove_prefix(1);
+    if (text.starts_with('=')) exact = true, text.remove_prefix(1);
+    while (!text.empty()) {
+      const auto comma = std::min(text.find(','), text.size());
+      std::string_view name = text.substr(0, comma);
+      text.remove_prefix(std::min(comma + 1, text.size()));
+      while (name.starts_with(' ')) name.remove_prefix(1);
+      while (name.ends_with(' ')) name.remove_suffix(1);
+      if (!name.empty()) names.emplace_back(name);
+    }
+  }
+
+  bool wished() const { return !names.empty() && !exclude; }
+
+  /// Which entry of the list names it.
+  std::optional<int> place_of(std::string_view interface) const {
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (exact ? interface == names[i] : interface.starts_with(names[i])) return static_cast<int>(i);
+    return std::nullopt;
+  }
+};
+
+/// Smaller is better; addresses of the smallest class alone are used.
+struct Class {
+  int value;
+  const char* why;  ///< it is left out where a smaller one exists
+};
+
+Class class_of(const InterfaceAddress& one, bool wished) {
+  if (one.link_local) return {10, "link-local, other interfaces of other hosts cannot tell where it is"};
+  if (wished) return {0, ""};
+  switch (one.kind) {
+    case InterfaceKind::device: return {0, ""};
+    case InterfaceKind::tunnel: return {1, "a tunnel, used where there is no device"};
+    case InterfaceKind::pair: return {2, "a veth pair, used where there is nothing better"};
+    case InterfaceKind::bridge: return {3, "a bridge without a device, used where there is nothing better"};
+    case InterfaceKind::dummy: return {4, "a dummy, used where there is nothing better"};
+    case InterfaceKind::loopback: return {11, "loopback, reaches this host alone"};
+  }
+  return {12, ""};
+}
+
+std::string why_not(const InterfaceAddress& one, const NameList& names, const InterfaceWish& wish) {
+  const auto place = names.place_of(one.interface);
+  if (names.exclude && place) return fmt::format("excluded by TUTTI_SOCKET_IFNAME={}", wish.names);
+  if (names.wished() && !place) return fmt::format("not in TUTTI_SOCKET_IFNAME={}", wish.names);
+  if (wish.family == (one.ipv6 ? "AF_INET" : "AF_INET6")) return fmt::format("TUTTI_SOCKET_FAMILY={}", wish.family);
+  if (!one.up) return "down or without a carrier";
+  return {};
+}
+
+std::string described(const InterfaceAddress& one) {
+  return fmt::format("{} {}", one.interface, one.address);
+}
+
+}  // namespace
+
+std::vector<std::string> InterfaceChoice::used_text() const {
+  std::vector<std::string> lines;
+  for (const auto& one : used)
+    lines.push_back(one.mbps > 0 ? fmt::format("{} ({}, {} Mbit/s)", described(one), text(one.kind), one.mbps)
+                                 : fmt::format("{} ({})", described(one), text(one.kind)));
+  return lines;
+}
+
+std::vector<std::string> InterfaceChoice::left_out_text() const {
+  std::vector<std::string> lines;
+  for (const auto& [address, why] : left_out) lines.push_back(fmt::format("{}: {}", described(address), why));
+  return lines;
+}
+
+Result<InterfaceChoice> choose_interfaces(std::span<const InterfaceAddress> all, const InterfaceWish& wish) {
+  const NameList names(wish.names);
+  InterfaceChoice choice;
+  std::vector<InterfaceAddress> good;
+  for (const auto& one : all) {
+    auto why = why_not(one, names, wish);
+    if (why.empty())
+      good.push_back(one);
+    else
+      choice.left_out.push_back({one, std::move(why)});
+  }
+  const bool wished = names.wished();
+  const auto rank = [&](const InterfaceAddress& one) {
+    const int place = wished ? names.place_of(one.interface).value_or(0) : 0;
+    return std::tuple(class_of(one, wished).value, place, -one.mbps, one.ipv6);
+  };
+  std::ranges::stable_sort(good, {}, rank);
+  for (const auto& one : good) {
+    const auto same = [&](const InterfaceAddress& other) {
+      return other.interface == one.interface && other.ipv6 == one.ipv6;
+    };
+    const Class is = class_of(one, wished);
+    if (!choice.used.empty() && is.value != class_of(choice.used.front(), wished).value)
+      choice.left_out.push_back({one, is.why});
+    else if (std::ranges::any_of(choice.used, same))
+      choice.left_out.push_back({one, "a further address of an interface that is used"});
+    else
+      choice.used.push_back(one);
+  }
+  if (!choice.used.empty()) return choice;
+  std::string reasons;
+  for (const auto& line : choice.left_out_text()) reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", line);
+  return Error{.code = Code::invalid_usage,
+               .what = fmt::format("no network interface to use: {}", reasons.empty() ? "there is none" : reasons)};
+}
+
+}  // namespace tutti

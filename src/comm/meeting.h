@@ -1,0 +1,37 @@
+// How ranks started by a launcher come to share one id.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "comm/key_value_space.h"
+#include "comm/launch_env.h"
+#include "comm/process.h"
+#include "comm/unique_id.h"
+
+namespace tutti {
+
+struct Meeting {
+  int rank = 0;
+  int ranks = 1;
+  UniqueId id;
+};
+
+/// To be called by all ranks of the job, as often by each. The first of these ways that is open:
+///   TUTTI_COMM_ID and TUTTI_COMM_SECRET (or _FILE): rank 0 listens there, all make the id from the secret;
+///   the launcher's key-value space: rank 0 leaves the id there;
+///   the secret, and an address that the launcher gave;
+///   an abstract unix socket of this host on which rank 0 hands out the id to processes of its user.
+/// Waits at most TUTTI_INIT_TIMEOUT_MS. Errors: timeout, remote, system, invalid_argument, invalid_usage (several
+/// hosts, and no way open).
+Result<Meeting> meet(Process& process, const LaunchInfo& launch);
+
+/// Rank 0 makes the id and leaves it, or the reason why it could not; the others get it. `nth`: of the ids that this
+/// job has shared so far.
+Result<UniqueId> meet_in_space(KeyValueSpace& space, int rank, int nth, std::int64_t deadline_ns,
+                               const std::function<Result<UniqueId>()>& make);
+
+/// Rank 0 makes the id and hands it out, from the service thread; the others ask for it.
+Result<UniqueId> meet_on_host(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns);
+
+}  // namespace tutti

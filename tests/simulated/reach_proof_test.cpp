@@ -1,0 +1,269 @@
+// Hosts with cards that lead nowhere, addresses that all of them have, and strangers at the door: what is proven is
+// what every host can reach, and nothing else.
+#include "comm/reach_proof.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "base/bytes.h"
+#include "support/seeds.h"
+#include "support/sim_system.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+constexpr std::uint16_t port = 4711;
+
+/// One network for all hosts. An address is "a.b": network a, host b. Each host may lack some of the networks.
+struct Wiring {
+  std::set<std::pair<std::size_t, std::string>> dead;  ///< this host gets no packet through to this address
+  std::set<std::string> everywhere;                    ///< every host has it, as docker0's
+};
+
+/// The network as one host sees it.
+class HostView final : public System {
+ public:
+  HostView(SimSystem& network, const Wiring& wiring, std::size_t self)
+      : network_(network), wiring_(wiring), self_(self) {}
+
+  std::int64_t now_ns() override { return network_.now_ns(); }
+  void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t ns) override {
+    network_.wait(word, expected, ns);
+  }
+  void wake(std::atomic<std::uint32_t>& word) override { network_.wake(word); }
+  void yield() override { network_.yield(); }
+  void poll(std::span<PollItem> items, std::int64_t ns) override { network_.poll(items, ns); }
+  Result<Socket> listen(const SocketAddress& at) override { return network_.listen(real(at)); }
+  Result<SocketAddress> address(const Socket& socket) override { return network_.address(socket); }
+  Result<SocketAddress> peer_address(const Socket& socket) override { return network_.peer_address(socket); }
+  Result<Socket> accept(Socket& listener) override { return network_.accept(listener); }
+  Result<Socket> connect(const SocketAddress& to) override {
+    const double before = network_.options().silence;
+    if (wiring_.dead.contains({self_, to.host})) network_.options().silence = 1;
+    auto socket = network_.connect(real(to));
+    network_.options().silence = before;
+    return socket;
+  }
+  Result<Moved> send(Socket& socket, std::span<const std::byte> bytes) override { return network_.send(socket, bytes); }
+  Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) override { return network_.receive(socket, bytes); }
+  void close(int handle) override { network_.close(handle); }
+
+ private:
+  SocketAddress real(const SocketAddress& at) const {
+    if (!wiring_.everywhere.contains(at.host)) return at;
+    return {.host = at.host + "@" + std::to_string(self_), .port = at.port};
+  }
+  SimSystem& network_;
+  const Wiring& wiring_;
+  std::size_t self_;
+};
+
+Secret secret_of(int number) {
+  Secret secret;
+  secret.fill(static_cast<std::byte>(number));
+  return secret;
+}
+
+struct World {
+  World(const SimOptions& options, Wiring wiring_in, std::vector<HostAddresses> hosts_in,
+        const ReachLimits& limits = {})
+      : network(options), wiring(std::move(wiring_in)), hosts(std::move(hosts_in)) {
+    for (std::size_t host = 0; host < hosts.size(); ++host)
+      views.push_back(std::make_unique<HostView>(network, wiring, host));
+    for (std::size_t host = 0; host < hosts.size(); ++host) {
+      std::vector<Socket> listeners;
+      for (const auto& at : hosts[host]) listeners.push_back(*views[host]->listen(at));
+      doors.push_back(std::make_unique<ReachDoor>(*views[host], secret_of(1), host, std::move(listeners), limits));
+    }
+    for (std::size_t host = 0; host < hosts.size(); ++host)
+      proofs.push_back(std::make_unique<ReachProof>(*views[host], secret_of(1), host, hosts, limits));
+  }
+
+  /// Until every host is through, or an hour has passed.
+  bool run() {
+    const std::int64_t end = network.now_ns() + 3'600'000 * ms;
+    while (network.now_ns() < end) {
+      std::size_t done = 0;
+      for (const auto& door : doors) door->advance();
+      for (const auto& proof : proofs) done += proof->advance() ? 1 : 0;
+      if (done == proofs.size()) return true;
+      std::vector<PollItem> items;
+      std::int64_t wake = end;
+      for (const auto& door : doors) wake = std::min(wake, door->interests(items));
+      for (const auto& proof : proofs) wake = std::min(wake, proof->interests(items));
+      network.poll(items, std::max<std::int64_t>(1, wake - network.now_ns()));
+    }
+    return false;
+  }
+
+  std::vector<ReachMap> maps() const {
+    std::vector<ReachMap> all;
+    for (const auto& proof : proofs) {
+      auto copy = ReachMap::decode(proof->map().encode(), hosts);
+      EXPECT_TRUE(copy);
+      all.push_back(*copy);
+    }
+    return all;
+  }
+
+  SimSystem network;
+  Wiring wiring;
+  std::vector<HostAddresses> hosts;
+  std::vector<std::unique_ptr<HostView>> views;
+  std::vector<std::unique_ptr<ReachDoor>> doors;
+  std::vector<std::unique_ptr<ReachProof>> proofs;
+};
+
+/// `count` hosts with an address in each of `networks`.
+std::vector<HostAddresses> hosts_in(std::size_t count, const std::vector<std::string>& networks) {
+  std::vector<HostAddresses> hosts(count);
+  for (std::size_t host = 0; host < count; ++host)
+    for (const auto& network : networks)
+      hosts[host].push_back(
+          {.host = network.ends_with('!') ? network : network + "." + std::to_string(host), .port = port});
+  return hosts;
+}
+
+using Proven = std::vector<std::vector<std::size_t>>;
+
+TEST(ReachProof, EveryGoodAddressIsProven) {
+  for (const std::uint64_t seed : seeds(20)) {
+    SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
+    World world({.seed = seed}, {}, hosts_in(5, {"a", "b"}));
+    ASSERT_TRUE(world.run());
+    auto proven = proven_addresses(world.hosts, world.maps());
+    ASSERT_TRUE(proven) << proven.error().text();
+    EXPECT_EQ(*proven, Proven(5, {0, 1}));
+    for (const auto& proof : world.proofs) EXPECT_TRUE(proof->why().empty());
+  }
+}
+
+/// A second card whose cable is out on one host: nobody uses that host's address, the rest is used together.
+TEST(ReachProof, ADeadCardIsLeftOut) {
+  Wiring wiring;
+  for (std::size_t host = 0; host < 4; ++host) wiring.dead.insert({host, "b.2"});
+  World world({.seed = 7}, wiring, hosts_in(4, {"a", "b"}));
+  const std::int64_t begin = world.network.now_ns();
+  ASSERT_TRUE(world.run());
+  EXPECT_LT(world.network.now_ns() - begin, 3'000 * ms) << "one limit, for all of them together";
+  auto proven = proven_addresses(world.hosts, world.maps());
+  ASSERT_TRUE(proven) << proven.error().text();
+  EXPECT_EQ(*proven, (Proven{{0, 1}, {0, 1}, {0}, {0, 1}}));
+  EXPECT_EQ(world.proofs[0]->why(), std::vector<std::string>{"host 2 at b.2 port 4711: no answer for 2000 ms"});
+}
+
+/// One pair that cannot is enough: an address is for all or for nobody.
+TEST(ReachProof, EveryPairHasToReachIt) {
+  World world({.seed = 3}, {.dead = {{4, "a.0"}}, .everywhere = {}}, hosts_in(5, {"a", "b"}));
+  ASSERT_TRUE(world.run());
+  auto proven = proven_addresses(world.hosts, world.maps());
+  ASSERT_TRUE(proven);
+  EXPECT_EQ((*proven)[0], std::vector<std::size_t>{1});
+  EXPECT_EQ((*proven)[4], (std::vector<std::size_t>{0, 1}));
+}
+
+/// docker0 has the same address on every host: who calls it reaches himself, and must notice.
+TEST(ReachProof, AnAddressThatEveryHostHasIsNobodys) {
+  World world({.seed = 11}, {.dead = {}, .everywhere = {"172.17.0.1!"}}, hosts_in(3, {"172.17.0.1!", "a"}));
+  ASSERT_TRUE(world.run());
+  auto proven = proven_addresses(world.hosts, world.maps());
+  ASSERT_TRUE(proven) << proven.error().text();
+  EXPECT_EQ(*proven, Proven(3, {1}));
+}
+
+TEST(ReachProof, AHostThatNobodyReachesIsNamed) {
+  Wiring wiring;
+  for (std::size_t host = 0; host < 3; ++host) wiring.dead.insert({host, "a.1"});
+  World world({.seed = 5}, wiring, hosts_in(3, {"a"}));
+  ASSERT_TRUE(world.run());
+  auto proven = proven_addresses(world.hosts, world.maps());
+  ASSERT_FALSE(proven);
+  EXPECT_NE(proven.error().what.find("host 1 has no address that all other hosts can reach; a.1 not by host 0"),
+            std::string::npos)
+      << proven.error().what;
+}
+
+TEST(ReachProof, OneHostNeedsNobody) {
+  World world({.seed = 1}, {}, hosts_in(1, {"a"}));
+  EXPECT_TRUE(world.proofs[0]->advance());
+  auto proven = proven_addresses(world.hosts, world.maps());
+  ASSERT_TRUE(proven);
+  EXPECT_EQ(*proven, Proven{{0}});
+}
+
+/// Many hosts, few calls at a time, and strangers who talk nonsense, or nothing at all, at every door.
+TEST(ReachProof, StrangersDoNotDisturb) {
+  for (const std::uint64_t seed : seeds(20)) {
+    SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
+    World world({.seed = seed}, {}, hosts_in(6, {"a", "b"}), {.at_once = 4});
+    std::vector<Socket> strangers;
+    for (std::size_t host = 0; host < world.hosts.size(); ++host)
+      for (const auto& at : world.hosts[host]) {
+        for (std::size_t bytes : {0, 10, 88, 5'000}) {
+          strangers.push_back(*world.views[host]->connect(at));
+          if (bytes == 0) continue;
+          Bytes nonsense(bytes, std::byte{0x55});
+          (void)world.network.send(strangers.back(), nonsense);
+        }
+      }
+    ASSERT_TRUE(world.run());
+    // A prober that a crowd of strangers pushed out is told so and does not count; here there are fewer than that.
+    auto proven = proven_addresses(world.hosts, world.maps());
+    ASSERT_TRUE(proven) << proven.error().text();
+    EXPECT_EQ(*proven, Proven(6, {0, 1}));
+  }
+}
+
+/// Who has another secret proves nothing, at either end.
+TEST(ReachProof, AnotherSecretProvesNothing) {
+  World world({.seed = 2}, {}, hosts_in(2, {"a"}));
+  ReachProof other(*world.views[0], secret_of(2), 0, world.hosts);
+  while (!other.advance()) {
+    for (const auto& door : world.doors) door->advance();
+    std::vector<PollItem> items;
+    const std::int64_t wake = other.interests(items);
+    for (const auto& door : world.doors) (void)door->interests(items);
+    world.network.poll(items, std::max<std::int64_t>(1, wake - world.network.now_ns()));
+  }
+  EXPECT_FALSE(other.map().reached(1, 0));
+  EXPECT_EQ(other.why().size(), 1u);
+}
+
+/// A network that cuts, refuses and swallows at random costs addresses, never the start.
+TEST(ReachProof, EndsWhateverHappens) {
+  for (const std::uint64_t seed : seeds(20)) {
+    SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
+    World world({.seed = seed, .refuse = 0.1, .silence = 0.1, .to_itself = 0.1, .reset = 0.1, .garble = 0.1}, {},
+                hosts_in(4, {"a", "b", "c"}));
+    ASSERT_TRUE(world.run());
+    for (std::size_t host = 0; host < 4; ++host) {
+      std::size_t reached = 0;
+      for (std::size_t to = 0; to < 4; ++to)
+        for (std::size_t address = 0; address < 3; ++address)
+          reached += world.proofs[host]->map().reached(to, address) ? 1 : 0;
+      EXPECT_EQ(reached + world.proofs[host]->why().size(), 12u) << "each is reached or has a reason";
+    }
+  }
+}
+
+TEST(ReachMap, SurvivesItsBytes) {
+  const auto hosts = hosts_in(3, {"a", "b", "c"});
+  ReachMap map(hosts);
+  map.set(0, 2);
+  map.set(2, 2);
+  const auto bytes = map.encode();
+  EXPECT_EQ(bytes.size(), 2u);
+  auto read = ReachMap::decode(bytes, hosts);
+  ASSERT_TRUE(read);
+  for (std::size_t host = 0; host < 3; ++host)
+    for (std::size_t address = 0; address < 3; ++address)
+      EXPECT_EQ(read->reached(host, address), map.reached(host, address));
+  EXPECT_FALSE(ReachMap::decode(std::span(bytes).first(1), hosts));
+}
+
+}  // namespace
+}  // namespace tutti

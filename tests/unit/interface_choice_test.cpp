@@ -1,0 +1,182 @@
+// Which addresses are used: by TUTTI_SOCKET_IFNAME and TUTTI_SOCKET_FAMILY, or else those that lead to other hosts.
+#include "base/interface_choice.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+InterfaceAddress v4(std::string interface, std::string address, InterfaceKind kind, int mbps = 0) {
+  return {.interface = std::move(interface), .address = std::move(address), .kind = kind, .mbps = mbps};
+}
+
+InterfaceAddress v6(std::string interface, std::string address, InterfaceKind kind, int mbps = 0) {
+  auto one = v4(std::move(interface), std::move(address), kind, mbps);
+  one.ipv6 = true;
+  one.link_local = one.address.starts_with("fe80");
+  return one;
+}
+
+/// A machine as they are: two cards, one of them slow, and what container engines leave behind.
+std::vector<InterfaceAddress> usual() {
+  using enum InterfaceKind;
+  auto down = v4("eth2", "10.9.0.1", device, 100'000);
+  down.up = false;
+  return {v4("lo", "127.0.0.1", loopback),
+          v4("docker0", "172.17.0.1", bridge),
+          v4("eth0", "10.0.0.1", device, 1'000),
+          v4("eth1", "10.1.0.1", device, 25'000),
+          v4("eth1", "10.1.0.99", device, 25'000),
+          v4("wg0", "10.5.0.1", tunnel),
+          down,
+          v6("lo", "::1", loopback),
+          v6("eth1", "fd00::1", device, 25'000),
+          v6("eth1", "fe80::1%eth1", device, 25'000),
+          v6("veth12", "fe80::2%veth12", pair),
+          v6("virbr0", "fd01::1", bridge)};
+}
+
+using Addresses = std::vector<std::string>;
+
+Addresses used(const std::vector<InterfaceAddress>& all, const InterfaceWish& wish = {}) {
+  auto choice = choose_interfaces(all, wish);
+  if (!choice) return {choice.error().text()};
+  EXPECT_EQ(choice->used.size() + choice->left_out.size(), all.size()) << "each is used or has a reason";
+  for (const auto& left_out : choice->left_out) EXPECT_NE(left_out.why, "") << left_out.address.address;
+  Addresses addresses;
+  for (const auto& one : choice->used) addresses.push_back(one.address);
+  return addresses;
+}
+
+std::string why_not(const InterfaceWish& wish, const std::string& address) {
+  auto choice = choose_interfaces(usual(), wish);
+  if (!choice) return choice.error().text();
+  for (const auto& left_out : choice->left_out)
+    if (left_out.address.address == address) return left_out.why;
+  return "used";
+}
+
+TEST(InterfaceChoice, PrefersFastDevices) {
+  EXPECT_EQ(used(usual()), (Addresses{"10.1.0.1", "fd00::1", "10.0.0.1"}));
+}
+
+TEST(InterfaceChoice, TakesWhatIsLeftInOrder) {
+  auto all = usual();
+  const auto without = [&](const std::string& interface) {
+    std::erase_if(all, [&](const auto& one) { return one.interface == interface; });
+    return used(all);
+  };
+  without("eth2");
+  without("eth0");
+  std::erase_if(all, [](const auto& one) { return one.address == "10.1.0.1" || one.address == "fd00::1"; });
+  EXPECT_EQ(without(""), Addresses{"10.1.0.99"});
+  std::erase_if(all, [](const auto& one) { return one.address == "10.1.0.99"; });
+  EXPECT_EQ(without(""), Addresses{"10.5.0.1"}) << "a tunnel";
+  EXPECT_EQ(without("wg0"), (Addresses{"172.17.0.1", "fd01::1"})) << "bridges";
+  without("docker0");
+  EXPECT_EQ(without("virbr0"), (Addresses{"fe80::1%eth1", "fe80::2%veth12"})) << "link-local";
+  without("eth1");
+  EXPECT_EQ(without("veth12"), (Addresses{"127.0.0.1", "::1"})) << "this host alone";
+  EXPECT_NE(without("lo").front().find("no network interface to use: there is none"), std::string::npos);
+}
+
+/// The well-known failure: a job that hangs because somebody took the first address that is up.
+TEST(InterfaceChoice, NeverTakesALinkLocalVethBesideADevice) {
+  const std::vector<InterfaceAddress> all = {v6("veth0", "fe80::1%veth0", InterfaceKind::pair, 10'000),
+                                             v4("eth0", "10.0.0.1", InterfaceKind::device)};
+  EXPECT_EQ(used(all), Addresses{"10.0.0.1"});
+}
+
+TEST(InterfaceChoice, AVethIsAllAContainerHas) {
+  const std::vector<InterfaceAddress> all = {v4("lo", "127.0.0.1", InterfaceKind::loopback),
+                                             v4("eth0", "10.244.1.7", InterfaceKind::pair),
+                                             v6("eth0", "fe80::1%eth0", InterfaceKind::pair)};
+  EXPECT_EQ(used(all), Addresses{"10.244.1.7"});
+}
+
+TEST(InterfaceChoice, UnderstandsTheNames) {
+  EXPECT_EQ(used(usual(), {.names = "eth0"}), Addresses{"10.0.0.1"});
+  EXPECT_EQ(used(usual(), {.names = "eth"}), (Addresses{"10.1.0.1", "fd00::1", "10.0.0.1"}));
+  EXPECT_EQ(used(usual(), {.names = "eth0,eth1"}), (Addresses{"10.0.0.1", "10.1.0.1", "fd00::1"})) << "in that order";
+  EXPECT_EQ(used(usual(), {.names = " eth0 ,, wg"}), (Addresses{"10.0.0.1", "10.5.0.1"}));
+  EXPECT_EQ(used(usual(), {.names = "=eth1"}), (Addresses{"10.1.0.1", "fd00::1"}));
+  EXPECT_EQ(used(usual(), {.names = "^eth1"}), Addresses{"10.0.0.1"});
+  EXPECT_EQ(used(usual(), {.names = "^eth"}), Addresses{"10.5.0.1"});
+  EXPECT_EQ(used(usual(), {.names = "^=eth,wg0"}), (Addresses{"10.1.0.1", "fd00::1", "10.0.0.1"})) << "no such names";
+  EXPECT_EQ(used(usual(), {.names = "^=eth0"}), (Addresses{"10.1.0.1", "fd00::1"}));
+  EXPECT_EQ(used(usual(), {.names = "^"}), used(usual()));
+}
+
+TEST(InterfaceChoice, TheUsersWordCounts) {
+  EXPECT_EQ(used(usual(), {.names = "docker0"}), Addresses{"172.17.0.1"});
+  EXPECT_EQ(used(usual(), {.names = "lo"}), (Addresses{"127.0.0.1", "::1"}));
+  EXPECT_EQ(used(usual(), {.names = "veth"}), Addresses{"fe80::2%veth12"});
+}
+
+TEST(InterfaceChoice, UnderstandsTheFamily) {
+  EXPECT_EQ(used(usual(), {.family = "AF_INET"}), (Addresses{"10.1.0.1", "10.0.0.1"}));
+  EXPECT_EQ(used(usual(), {.family = "AF_INET6"}), Addresses{"fd00::1"});
+  EXPECT_EQ(used(usual(), {.names = "lo", .family = "AF_INET6"}), Addresses{"::1"});
+}
+
+TEST(InterfaceChoice, EveryReasonIsTold) {
+  EXPECT_EQ(why_not({}, "172.17.0.1"), "a bridge without a device, used where there is nothing better");
+  EXPECT_EQ(why_not({}, "127.0.0.1"), "loopback, reaches this host alone");
+  EXPECT_EQ(why_not({}, "10.9.0.1"), "down or without a carrier");
+  EXPECT_EQ(why_not({}, "10.1.0.99"), "a further address of an interface that is used");
+  EXPECT_EQ(why_not({.names = "eth1"}, "10.0.0.1"), "not in TUTTI_SOCKET_IFNAME=eth1");
+  EXPECT_EQ(why_not({.names = "^=eth0"}, "10.0.0.1"), "excluded by TUTTI_SOCKET_IFNAME=^=eth0");
+  EXPECT_EQ(why_not({.family = "AF_INET"}, "fd00::1"), "TUTTI_SOCKET_FAMILY=AF_INET");
+  auto none = choose_interfaces(usual(), {.names = "ib"});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Code::invalid_usage);
+  EXPECT_NE(none.error().what.find("eth0 10.0.0.1: not in TUTTI_SOCKET_IFNAME=ib"), std::string::npos);
+  EXPECT_NE(none.error().what.find("eth2 10.9.0.1"), std::string::npos);
+}
+
+TEST(Interfaces, KnowsKindsByWhatTheyStandOn) {
+  using enum InterfaceKind;
+  const std::vector<LinkFacts> links = {{.index = 1, .name = "lo", .loopback = true},
+                                        {.index = 2, .name = "eth0", .master = 5},
+                                        {.index = 3, .name = "veth1", .kind = "veth", .parent = 99, .master = 6},
+                                        {.index = 4, .name = "eth0.7", .kind = "vlan", .parent = 2},
+                                        {.index = 5, .name = "br0", .kind = "bridge"},
+                                        {.index = 6, .name = "docker0", .kind = "bridge"},
+                                        {.index = 7, .name = "veth1.8", .kind = "vlan", .parent = 3},
+                                        {.index = 8, .name = "bond0", .kind = "bond"},
+                                        {.index = 9, .name = "wg0", .kind = "wireguard"},
+                                        {.index = 10, .name = "loop", .kind = "vlan", .parent = 10},
+                                        {.index = 11, .name = "net1", .kind = "macvlan", .parent = 77},
+                                        {.index = 12, .name = "dummy0", .kind = "dummy"}};
+  const InterfaceKind expected[] = {loopback, device, pair,   device, device, bridge,
+                                    pair,     device, tunnel, device, device, dummy};
+  for (std::size_t i = 0; i < links.size(); ++i) EXPECT_EQ(kind_of(links[i], links), expected[i]) << links[i].name;
+}
+
+TEST(Interfaces, KnowsKindsByName) {
+  EXPECT_EQ(kind_of_name("lo"), InterfaceKind::loopback);
+  EXPECT_EQ(kind_of_name("docker0"), InterfaceKind::bridge);
+  EXPECT_EQ(kind_of_name("vethab12"), InterfaceKind::pair);
+  EXPECT_EQ(kind_of_name("tun0"), InterfaceKind::tunnel);
+  EXPECT_EQ(kind_of_name("enp3s0"), InterfaceKind::device);
+  EXPECT_EQ(kind_of_name("br0"), InterfaceKind::device) << "hosts of virtual machines have their address on such";
+}
+
+/// What this machine has is not known, but what it has is listed in a way that can be used.
+TEST(Interfaces, ListsThisMachine) {
+  auto list = list_addresses();
+  ASSERT_TRUE(list) << list.error().text();
+  for (const auto& one : *list) {
+    EXPECT_NE(one.interface, "");
+    EXPECT_EQ(one.ipv6, one.address.find(':') != std::string::npos) << one.address;
+    EXPECT_EQ(one.kind == InterfaceKind::loopback, one.interface == "lo") << one.interface;
+    EXPECT_GE(one.mbps, 0);
+    EXPECT_TRUE(one.up || one.address != "127.0.0.1");
+  }
+}
+
+}  // namespace
+}  // namespace tutti
