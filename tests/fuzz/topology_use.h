@@ -1,0 +1,50 @@
+// What the fuzz targets of recorded machines do with a machine that was read, and with a refusal.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "topology/hwloc_xml.h"
+#include "topology/nccl_xml.h"
+#include "topology/path.h"
+#include "topology/picture.h"
+#include "topology/placement.h"
+#include "topology/report.h"
+#include "topology/search.h"
+#include "topology/warnings.h"
+#include "topology/write.h"
+
+namespace tutti::testing {
+
+/// Every refusal says where or of what.
+inline void check(const Error& error) {
+  if (error.code == Code::invalid_argument && error.what.find(": ") != std::string::npos) return;
+  std::fprintf(stderr, "refused without a place: %s\n", error.text().c_str());
+  std::abort();
+}
+
+/// What was read can be printed and drawn, and is read again as a machine with as many GPUs.
+inline void use(const topology::Topology& machine) {
+  if (topology::warnings(machine).size() > machine.devices.size() * 1000 + 1000) std::abort();
+  if (topology::tree_text(machine).empty() && !machine.devices.empty()) std::abort();
+  if (machine.gpus().size() > 6 || machine.nics().size() > 8 || machine.devices.size() > 200) return;
+  if (topology::matrix_text(machine).empty()) std::abort();
+  bool many = false;
+  for (const topology::Link& link : machine.links) many = many || link.count > 8;
+  const topology::Search found = many || machine.gpus().size() > 4 ? topology::Search{} : topology::search(machine);
+  if (topology::picture(machine, found).size() < 100 || topology::json(machine, found).size() < 10) std::abort();
+  const std::vector<int> gpus = machine.gpus();
+  if (topology::shared_cpus(machine, gpus).size() != gpus.size()) std::abort();
+  // Partitions share an address, which hwloc has no word for.
+  for (const int gpu : gpus)
+    if (!machine[gpu].partition.empty()) return;
+  if (const auto again = topology::read_hwloc(topology::write_hwloc(machine));
+      !again || again->gpus().size() != gpus.size())
+    std::abort();
+  if (machine.of_kind(topology::DeviceKind::numa).empty()) return;
+  if (const auto again = topology::read_nccl(topology::write_nccl(machine));
+      again && again->gpus().size() != gpus.size())
+    std::abort();
+}
+
+}  // namespace tutti::testing

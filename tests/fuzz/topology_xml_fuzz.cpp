@@ -1,0 +1,25 @@
+// Any bytes as a recorded machine: XML of NCCL and hwloc, and NCCL's channels.
+#include "fuzz/entry.h"
+#include "fuzz/topology_use.h"
+#include "topology/read.h"
+
+using namespace tutti;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto machine = topology::read(text, "fuzz"))
+    tutti::testing::use(*machine);
+  else
+    tutti::testing::check(machine.error());
+  if (const auto graphs = topology::read_graphs(text); !graphs) tutti::testing::check(graphs.error());
+  return 0;
+}
+
+std::vector<std::string> fuzz_examples() {
+  std::vector<std::string> examples;
+  for (const char* name : {"switched-8-one-off.xml", "template-fragment.xml", "hwloc-2gpu.xml"})
+    if (auto text = topology::read_text(std::string(TUTTI_TEST_MACHINES "/") + name))
+      examples.push_back(*std::move(text));
+  if (examples.empty()) std::abort();
+  return examples;
+}
