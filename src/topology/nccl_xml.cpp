@@ -108,7 +108,9 @@ void Reader::pci(const pugi::xml_node& node, int parent, int depth) {
   device.pci_class = xml_.hex_or_zero(node, "class");
   device.vendor = xml_.hex_or_zero(node, "vendor");
   device.product = xml_.hex_or_zero(node, "device");
-  const int width = static_cast<int>(xml_.number_or(0, node, "link_width", 0, 64));
+  // Where it is not known the kernel says 255, and others -1.
+  const long long said = xml_.number_or(0, node, "link_width", -1, 255);
+  const int width = said < 0 || said > 64 ? 0 : static_cast<int>(said);
   if (node.attribute("link_speed") || node.attribute("link_width"))
     device.gbps = pci_gbps(xml_.text(node, "link_speed"), width);
   const auto inside = elements(node);
@@ -202,7 +204,8 @@ void Reader::net(const pugi::xml_node& node, int parent, const Device& function)
   device.name = xml_.text(node, "name");
   device.source = "file";
   if (device.name.empty()) device.name = device.bus_id;
-  device.network_gbps = static_cast<double>(xml_.number_or(0, node, "speed", 0, 1'000'000'000)) / 8000;  // Mb/s
+  const long long mbits = xml_.number_or(0, node, "speed", -1, 1'000'000'000);  // -1: a link that is down
+  device.network_gbps = static_cast<double>(std::max(mbits, 0ll)) / 8000;
   for (const int other : topology_.nics())
     if (topology_[other].name == device.name && topology_[other].bus_id == device.bus_id) {
       // One interface that both CPUs list is one, and near to both.

@@ -61,8 +61,9 @@ std::optional<std::uint32_t> hex_of(std::string_view text) {
 double pci_gbps(std::string_view speed, int width) {
   // As NCCL does: the text may go on behind the key.
   constexpr std::pair<std::string_view, int> keys[] = {
-      {"2.5 GT/s", 15},   {"5 GT/s", 30},   {"5.0 GT/s", 30},   {"8 GT/s", 60},   {"8.0 GT/s", 60},  {"16 GT/s", 120},
-      {"16.0 GT/s", 120}, {"32 GT/s", 240}, {"32.0 GT/s", 240}, {"64 GT/s", 480}, {"64.0 GT/s", 480}};
+      {"2.5 GT/s", 15},   {"5 GT/s", 30},     {"5.0 GT/s", 30},   {"8 GT/s", 60},     {"8.0 GT/s", 60},
+      {"16 GT/s", 120},   {"16.0 GT/s", 120}, {"32 GT/s", 240},   {"32.0 GT/s", 240}, {"64 GT/s", 480},
+      {"64.0 GT/s", 480}, {"128 GT/s", 960},  {"128.0 GT/s", 960}};
   int rate = 60;
   for (const auto& [key, value] : keys)
     if (speed.starts_with(key)) rate = value;

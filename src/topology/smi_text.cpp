@@ -32,15 +32,22 @@ bool is_cell(std::string_view word) {
   return std::ranges::find(words, word) != words.end() || is_p2p_cell(word);
 }
 
+/// Escapes of a terminal, also such as have lost their first character on the way: "[4mGPU0".
 std::string without_colours(std::string_view text) {
   std::string plain;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] != '\x1b') {
-      if (text[at] != '\r') plain += text[at];
-      continue;
+    const bool escape = text[at] == '\x1b';
+    const std::size_t open = escape ? at + 1 : at;
+    if (open < text.size() && text[open] == '[') {
+      std::size_t end = open + 1;
+      while (end < text.size() && ((text[end] >= '0' && text[end] <= '9') || text[end] == ';')) ++end;
+      const bool letter = end < text.size() && text[end] >= '@' && text[end] <= '~';
+      if (letter && (escape || text[end] == 'm')) {
+        at = end;
+        continue;
+      }
     }
-    if (at + 1 < text.size() && text[at + 1] == '[')
-      for (at += 2; at < text.size() && (text[at] < '@' || text[at] > '~') && text[at] != '\n';) ++at;
+    if (!escape && text[at] != '\r') plain += text[at];
   }
   return plain;
 }

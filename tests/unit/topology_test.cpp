@@ -47,6 +47,25 @@ TEST(Cpus, ListsAndMasks) {
   EXPECT_EQ(common_cpus("0-7", ""), "");
 }
 
+TEST(Read, WhatOthersSpellOddly) {
+  const auto cloud = read(
+      "<cpu numaid=\"-1\" affinity=\"\"><pci busid=\"0000:00:04.0\" class=\"0x030200\" link_speed=\"Unknown\" "
+      "link_width=\"255\"><gpu dev=\"0\" sm=\"75\" new=\"x\"><newlink target=\"y\"/></gpu></pci>"
+      "<nic><net name=\"eth0\" dev=\"0\" speed=\"-1\"/></nic><cxl/></cpu>",
+      "cloud.xml");
+  ASSERT_TRUE(cloud) << cloud.error().text();
+  EXPECT_EQ((*cloud)[cloud->gpus()[0]].gbps, 12);
+  EXPECT_EQ((*cloud)[cloud->nics()[0]].network_gbps, 0);
+  // Colours that have lost their first character, and lists of NUMA nodes.
+  const auto pasted = read(
+      "\t[4mGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID[0m\nGPU0\t X \tPXB\t0-71\t0,2-9\t1\n"
+      "NIC0\tPXB\t X \n\nNIC Legend:\n\n  NIC0: mlx5_0\n",
+      "pasted.txt");
+  ASSERT_TRUE(pasted) << pasted.error().text();
+  EXPECT_EQ(cells(*pasted), (std::vector<std::string>{"X", "PXB", "PXB", "X"}));
+  EXPECT_EQ((*pasted)[pasted->nics()[0]].name, "mlx5_0");
+}
+
 TEST(Paths, AreTheSameBothWays) {
   for (const char* const name : names) {
     const Topology machine = recorded(name);
