@@ -43,7 +43,7 @@ target_compile_options(tutti_flags INTERFACE -Wall -Wextra $<$<BOOL:${TUTTI_WERR
                                              -ffp-contract=off
                                              # Designated initialisers leave out fields on purpose; the second is wrong about
                                              # inlined copies in g++ 12.
-                                             -Wno-missing-field-initializers -Wno-stringop-overflow)
+                                             -Wno-missing-field-initializers $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
 target_include_directories(tutti_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 if(TUTTI_BUILD_FUZZERS)
   target_compile_options(tutti_flags INTERFACE -fsanitize=fuzzer-no-link)
