@@ -32,7 +32,7 @@ target_compile_definitions(topology_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CU
 
 # Readers that are shown any bytes: changed examples here, and with clang anything (docs/testing.md).
 set(topology_rounds_xml 12000)
-set(topology_rounds_matrix 8000)
+set(topology_rounds_matrix 5000)
 set(topology_rounds_synthetic 1000)
 foreach(what xml matrix synthetic)
   if(what STREQUAL "synthetic" AND NOT HWLOC_FOUND)

@@ -260,6 +260,15 @@ LINK_RINGS = {"rccl-gfx908-4p3l.topo.xml": 3, "rccl-gfx908-8p6l-1nic.topo.xml": 
               "smi-v100-8x-baidu-xman2-node.txt": 6, "smi-v100-8x-pytorch-bench-node.txt": 6}
 
 
+# Parts of machines that others found rings on: file, GPUs, channels × GB/s in today's rates.
+LOGGED_PARTS = (("smi-hgx-a100-8x.txt", range(2), 240), ("hwloc-dgx2-nvswitch-nvml.xml", range(8), 6 * 20),
+                ("smi-v100-8x-pytorch-bench-node.txt", range(4), 4 * 20), ("smi-dgxh100-13855-gpuonly-rows.txt", range(8), 12 * 30))
+# Links of each GPU to the switches: rings use 97 % of them at least.
+SWITCHED = {"smi-hgx-a100-8x.txt": 12, "smi-hgx-h200-8x-8nic-container.txt": 18, "hwloc-dgx2-nvswitch-nvml.xml": 6,
+            "nccl-hgx-h200-8x-container.topo.xml": 18, "nccl-ibmcloud-gx3d-h100-vsi.topo.xml": 18,
+            "smi-dgxh100-13855-gpuonly-rows.txt": 18}
+
+
 def same_matrix(path, machine):
     """What nvidia-smi printed comes out again, cell by cell."""
     text = path.read_text().replace("\x1b[4m", "").replace("\x1b[0m", "").replace("SOC", "SYS")
@@ -288,7 +297,16 @@ def sysfs(manifest):
     expect(f"{manifest.name}: the wire of qib0", of_kind(machine, "nic")[4]["network_gbps"], 5)
 
 
+def logged_parts():
+    for name, gpus, product in LOGGED_PARTS:
+        if (FOLDER / name).exists():
+            rings = load(FOLDER / name, "--what-if", "gpus=" + ",".join(map(str, gpus)))["rings"]
+            expect(f"{name} {list(gpus)}: {rings['count']} x {rings['gbps_each']}",
+                   rings["count"] * rings["gbps_each"] >= product - 1e-6, True)
+
+
 def recorded():
+    logged_parts()
     for path in sorted(FOLDER.glob("*.*")):
         name = path.name
         if path.suffix == ".md":
@@ -317,6 +335,10 @@ def recorded():
         if name in LOGGED:
             expect(f"{name}: {rings['count']} x {rings['gbps_each']}", rings["count"] * rings["gbps_each"] >= LOGGED[name] - 1e-6,
                    True)
+        if name in SWITCHED:
+            rate = max(link["gbps_each"] for link in machine["links"])
+            expect(f"{name}: of {SWITCHED[name]} links {rings['count']} x {rings['gbps_each']}",
+                   rings["count"] * rings["gbps_each"] >= 0.97 * SWITCHED[name] * rate, True)
         if name in WARNED:
             expect(f"{name}: warns", any(WARNED[name] in line for line in machine["warnings"]), True)
         if name in LINK_RINGS:
