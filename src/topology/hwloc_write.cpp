@@ -83,6 +83,12 @@ std::vector<int> Writer::children(int id, bool places) const {
   for (std::size_t child = 0; child < topology_.devices.size(); ++child)
     if (topology_.devices[child].parent == id && is_place(topology_.devices[child].kind) == places)
       found.push_back(static_cast<int>(child));
+  // hwloc wants places in the order of their CPUs.
+  if (places && !own_.empty())
+    std::ranges::stable_sort(found, {}, [&](int place) {
+      const Sets sets = sets_of(place);
+      return sets.cpus.empty() ? 0 : sets.cpus.front();
+    });
   return found;
 }
 
