@@ -1,4 +1,4 @@
-// Gloo under the protocol, over TCP on the loopback address: it has no shared-memory transport.
+// Gloo under the protocol, over TCP on the device COMPARE_DEVICE (lo): it has no shared-memory transport.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -66,7 +66,7 @@ void call(Kind, size_t) {
 int main() {
   join_board(atoi(setting("COMPARE_RANK", "-1")), atoi(setting("COMPARE_RANKS", "-1")));
   gloo::transport::tcp::attr attributes;
-  attributes.iface = "lo";
+  attributes.iface = setting("COMPARE_DEVICE", "lo");
   auto device = gloo::transport::tcp::CreateDevice(attributes);
   gloo::rendezvous::FileStore store(setting("COMPARE_FOLDER", "."));
   context = std::make_shared<gloo::rendezvous::Context>(my_rank, rank_count);

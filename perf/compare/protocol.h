@@ -25,7 +25,7 @@
 
 enum { MAX_RANKS = 64, MAX_SAMPLES = 2000, MIN_SAMPLES = 5, BATCH = 20, BATCH_BYTES_MAX = 65536 };
 
-/* The last three are limits of the machine, not collectives. */
+/* The last five are limits of the machine, not collectives. */
 typedef enum {
   ALL_REDUCE,
   REDUCE_SCATTER,
@@ -36,10 +36,13 @@ typedef enum {
   COPY,
   COPY_NT,
   EXCHANGE,
+  STREAM,
+  PING,
   KINDS
 } Kind;
-static const char* const kind_names[KINDS] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "alltoall",
-                                              "barrier",    "copy",           "copy_nt",    "exchange"};
+static const char* const kind_names[KINDS] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
+                                              "alltoall",   "barrier",        "copy",       "copy_nt",
+                                              "exchange",   "stream",         "ping"};
 
 typedef struct {
   int (*supports)(Kind kind, size_t bytes);
@@ -136,6 +139,7 @@ static float expected(Kind kind, size_t block, size_t i) {
     case ALL_GATHER: return input((int)(i / block), i % block);
     case ALLTOALL: return input((int)(i / block), own + i % block);
     case BROADCAST: return input(0, i);
+    case STREAM: return input(1 - my_rank, i);
     default: return input(my_rank, i); /* a copy */
   }
 }
@@ -254,7 +258,7 @@ static void run(const Library* library) {
 
   for (int k = 0; k < KINDS; ++k) {
     const Kind kind = (Kind)k;
-    const int sized = kind != BARRIER && kind != EXCHANGE;
+    const int sized = kind != BARRIER && kind != EXCHANGE && kind != PING;
     if (!listed(kinds, kind_names[kind])) continue;
     for (const char* at = sized ? sizes : "0"; *at != 0; at = *end != 0 ? end + 1 : end) {
       const size_t bytes = whole_bytes(kind, strtoull(at, &end, 10));

@@ -45,6 +45,8 @@ constexpr std::array table = {
   number("TUTTI_NRANKS", integer, local, "0", 0, limits::ranks_max, start, "Number of ranks, for a start from the environment; 0: not given."),
   text("TUTTI_SOCKET_IFNAME", local, start, "Network interfaces to use: prefixes eth,en; exact =eth0; all but ^docker,veth; both ^=lo."),
   choice("TUTTI_SOCKET_FAMILY", local, "ANY", "ANY|AF_INET|AF_INET6", start, "Address family of sockets."),
+  number("TUTTI_SOCKET_NSOCKS", integer, shared, "1", 1, 16, start, "Connections between two ranks of different hosts, per lane; long messages are striped over them."),
+  text("TUTTI_SOCKET_CC", local, start, "Congestion control of connections that carry data: the name of one, or system for the system's own. Empty: that too, but cubic or reno instead of bbr within a machine."),
   text("TUTTI_ALGO", shared, engine, "Algorithm to use, or ^ to leave out, per collective: allreduce:two_shot;broadcast:^one_shot. Empty: the fastest."),
   text("TUTTI_PLAN_FILE", local, engine, "MSCCL XML or MSCCL++ JSON file: its plan serves the calls of its collective and number of ranks. The same file for all ranks."),
   choice("TUTTI_TRANSPORT", shared, "auto", "auto|fifo|window|pull", engine, "How bytes reach a peer on the same host: through slots, by mapping its buffers, or by copying from them."),

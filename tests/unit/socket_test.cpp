@@ -9,6 +9,7 @@
 
 #include "support/connected.h"
 #include "support/sim_system.h"
+#include "transport/socket_tuning.h"
 
 namespace tutti {
 namespace {
@@ -159,6 +160,62 @@ TEST_F(Wire, SmallMessagesShareACall) {
     ASSERT_TRUE(receiver_->release());
   }
   EXPECT_EQ(counting_.receives, 1) << "the first one brings the second along";
+}
+
+/// A machine with these congestion controls, the first of them its own; the others may be asked for.
+class CongestedSystem final : public System {
+ public:
+  CongestedSystem(std::vector<std::string> known, std::string here, std::string there)
+      : known_(std::move(known)), here_(std::move(here)), there_(std::move(there)), current_(known_.front()) {}
+  std::int64_t now_ns() override { return 0; }
+  void wait(std::atomic<std::uint32_t>&, std::uint32_t, std::int64_t) override {}
+  void wake(std::atomic<std::uint32_t>&) override {}
+  void yield() override {}
+  void poll(std::span<PollItem>, std::int64_t) override {}
+  Result<Socket> listen(const SocketAddress&) override { return Socket(); }
+  Result<SocketAddress> address(const Socket&) override { return SocketAddress{.host = here_, .port = 1}; }
+  Result<SocketAddress> peer_address(const Socket&) override { return SocketAddress{.host = there_, .port = 2}; }
+  Result<Socket> accept(Socket&) override { return Socket(); }
+  Result<Socket> connect(const SocketAddress&) override { return Socket(); }
+  Result<Moved> send(Socket&, std::span<const std::byte>) override { return Moved{}; }
+  Result<Moved> receive(Socket&, std::span<std::byte>) override { return Moved{}; }
+  void close(int) override {}
+  std::string congestion(const Socket&) override { return current_; }
+  bool set_congestion(Socket&, const std::string& name) override {
+    if (std::ranges::find(known_, name) == known_.end()) return false;
+    current_ = name;
+    return true;
+  }
+
+ private:
+  std::vector<std::string> known_;
+  std::string here_, there_, current_;
+};
+
+TEST(Congestion, IsLeftToTheSystemButNotBbrWithinAMachine) {
+  using Known = std::vector<std::string>;
+  const auto chosen = [](const Known& known, const char* there, const char* wanted) {
+    CongestedSystem system(known, "10.0.0.1", there);
+    Socket socket;
+    return choose_congestion(system, socket, wanted);
+  };
+  EXPECT_EQ(chosen({"bbr", "reno", "cubic"}, "10.0.0.1", ""), "cubic");
+  EXPECT_EQ(chosen({"bbr", "reno"}, "10.0.0.1", ""), "reno");
+  EXPECT_EQ(chosen({"bbr"}, "10.0.0.1", ""), "bbr");
+  EXPECT_EQ(chosen({"bbr", "cubic"}, "10.0.0.2", ""), "bbr");
+  EXPECT_EQ(chosen({"dctcp", "cubic"}, "10.0.0.1", ""), "dctcp");
+  EXPECT_EQ(chosen({"bbr", "cubic"}, "10.0.0.1", "system"), "bbr");
+  EXPECT_EQ(chosen({"bbr", "reno"}, "10.0.0.2", "reno"), "reno");
+  EXPECT_EQ(chosen({"bbr", "reno"}, "10.0.0.2", "vegas"), "bbr");
+}
+
+TEST(Congestion, OfARealSocketCanBeAskedAndSet) {
+  auto ends = testing::connected(real_system(), "127.0.0.1", 1);
+  const std::string own = real_system().congestion(ends.callers[0]);
+  ASSERT_FALSE(own.empty());
+  EXPECT_TRUE(real_system().set_congestion(ends.callers[0], own));
+  EXPECT_FALSE(real_system().set_congestion(ends.callers[0], "no_such_one"));
+  EXPECT_EQ(choose_congestion(real_system(), ends.callers[0], own), own);
 }
 
 }  // namespace
