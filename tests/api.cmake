@@ -14,7 +14,7 @@ endfunction()
 tutti_api_test(properties TIMEOUT 600)
 tutti_api_test(kill TIMEOUT 600)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
-foreach(test abort arguments counts counts_errors deterministic environment group lifecycle mismatch point_to_point split start stop stream)
+foreach(test abort arguments counts counts_errors deterministic environment group lifecycle mismatch point_to_point race split start stop stream)
   tutti_api_test(${test})
 endforeach()
 
