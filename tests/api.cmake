@@ -14,7 +14,7 @@ endfunction()
 tutti_api_test(properties TIMEOUT 600)
 tutti_api_test(kill TIMEOUT 600)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
-foreach(test abort arguments counts counts_errors deterministic environment group lifecycle mismatch point_to_point split start stop stream)
+foreach(test abort arguments counts counts_errors deterministic environment group lifecycle mismatch point_to_point race split start stop stream)
   tutti_api_test(${test})
 endforeach()
 
@@ -77,3 +77,12 @@ set_tests_properties(api_lifecycle_thousand PROPERTIES LABELS slow TIMEOUT 3600 
 
 add_test(NAME api_footprint_large COMMAND api_footprint_test --gtest_filter=*_64:*_256)
 set_tests_properties(api_footprint_large PROPERTIES LABELS slow TIMEOUT 3600)
+
+# Each algorithm at each number of ranks, in threads and in processes.
+add_executable(api_every_algorithm_test multiprocess/every_algorithm_test.cpp)
+target_link_libraries(api_every_algorithm_test PRIVATE tutti_test_support GTest::gtest_main)
+tutti_precompiled(api_every_algorithm_test)
+foreach(layout threads processes)
+  add_test(NAME api_every_algorithm_${layout} COMMAND api_every_algorithm_test --gtest_filter=*/${layout}_*)
+  set_tests_properties(api_every_algorithm_${layout} PROPERTIES LABELS nightly TIMEOUT 3600)
+endforeach()

@@ -3,6 +3,8 @@
 
 #include "algorithms/choice.h"
 #include "algorithms/select.h"
+#include "plan/fuse.h"
+#include "plan/lower.h"
 
 namespace tutti {
 namespace {
@@ -24,6 +26,35 @@ void look_up(benchmark::State& state) {
     bytes = bytes * 5 % 1'000'003;
   }
 }
+
+/// One rank's plan, as on the first call that uses an algorithm.
+void make_plan(benchmark::State& state, Collective collective, const char* name, Reach reach) {
+  const Shape shape{.collective = collective, .ranks = static_cast<int>(state.range(0))};
+  const Algorithm* const algorithm = find_algorithm(name, shape);
+  for (auto _ : state) benchmark::DoNotOptimize(fuse(lower(algorithm->build(shape), 1, reach), 4));
+}
+
+#define PLAN(collective, name, reach)                                                                      \
+  BENCHMARK_CAPTURE(make_plan, collective##_##name##_##reach, Collective::collective, #name, Reach::reach) \
+      ->Arg(64)                                                                                            \
+      ->Arg(256)                                                                                           \
+      ->Arg(1024)                                                                                          \
+      ->Unit(benchmark::kMillisecond)
+PLAN(all_reduce, ring, fifo);
+PLAN(all_reduce, circulant, fifo);
+PLAN(all_reduce, two_shot, fifo);
+PLAN(all_reduce, two_shot, window);
+PLAN(all_reduce, recursive_doubling, fifo);
+PLAN(all_gather, ring, fifo);
+PLAN(all_gather, circulant, fifo);
+PLAN(all_gather, one_shot, window);
+PLAN(reduce_scatter, circulant, fifo);
+PLAN(reduce_scatter, one_shot, window);
+PLAN(all_to_all, pairwise, fifo);
+PLAN(all_to_all, one_shot, window);
+PLAN(broadcast, binomial, fifo);
+PLAN(broadcast, two_shot, window);
+#undef PLAN
 
 BENCHMARK(make_envelope)
     ->ArgNames({"collective", "ranks", "reach"})

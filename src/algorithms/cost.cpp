@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 
 #include "plan/schedule.h"
 
@@ -27,6 +28,16 @@ bool is_far(const Place& place) {
 int groups_of(const Plan& plan) {
   return input_groups(plan.collective, plan.ranks, plan.rank, plan.root) +
          output_groups(plan.collective, plan.ranks, plan.rank, plan.root) + plan.scratch_groups;
+}
+
+/// What one tile takes of the core that has most to do, of `prices` by rank. Where ranks take turns on a core and slots
+/// hold many tiles, each does all that is walked through in one go, so that the last one's tiles seem to follow each
+/// other faster.
+double busiest(const std::vector<std::vector<double>>& prices, std::size_t cores) {
+  std::vector<double> us(cores);
+  for (std::size_t rank = 0; rank < prices.size(); ++rank)
+    us[rank % cores] += std::accumulate(prices[rank].begin(), prices[rank].end(), 0.0);
+  return *std::ranges::max_element(us);
 }
 
 }  // namespace
@@ -173,7 +184,7 @@ double Cost::walk(double bound_us) {
     return *std::max_element(tile_done_.begin(), tile_done_.begin() + static_cast<std::ptrdiff_t>(tiles));
   };
   const double pace = (done(walked_) - done(half)) / static_cast<double>(walked_ - half);
-  return end + pace * static_cast<double>(tiles_ - walked_);
+  return end + std::max(pace, busiest(prices_, cores_.size())) * static_cast<double>(tiles_ - walked_);
 }
 
 /// The lane that can go on first; none when all are done.

@@ -110,7 +110,10 @@ void CollectiveCall::write_line(CallLine& line) {
   line.scalar = request_.scalar;
   const auto carry = [&] { write_payload(communicator_.lines().payload(line, in_bytes), in_bytes); };
   if (small_) return in_bytes > 0 ? carry() : void();
-  if (request_.layout) write_counts(line);
+  if (request_.layout)
+    write_counts(line);
+  else if (communicator_.races().on())
+    write_times(line);
 
   const auto& segments = communicator_.process().segments;
   const auto locate = [&](const std::byte* at, std::size_t bytes) -> BufferLine {
@@ -132,6 +135,13 @@ void CollectiveCall::write_line(CallLine& line) {
   if (line.carries == 0 || in_bytes == 0) return;
   carry();
   assert(communicator_.lines().payload(line, in_bytes) == reinterpret_cast<std::byte*>(&line + 1));
+}
+
+/// Where small calls have their payload.
+void CollectiveCall::write_times(CallLine& line) const {
+  const RaceLine times = communicator_.races().line();
+  static_assert(sizeof times <= sizeof line.small);
+  std::memcpy(line.small, &times, sizeof times);
 }
 
 /// Each rank's share by itself, so that a reader needs no more than its own.
@@ -181,14 +191,22 @@ Result<Progress> CollectiveCall::gather() {
     all_carry_ = all_carry_ && (*line)->carries != 0;
     if ((*line)->input.segment == 0) all_input_mapped_ = false;
     if ((*line)->output.segment == 0) all_output_mapped_ = false;
+    if (!request_.layout && communicator_.races().on()) {
+      RaceLine times;
+      std::memcpy(&times, (*line)->small, sizeof times);
+      communicator_.races().hear(times);
+    }
     if (request_.layout) {
       CountsLine counts;
       std::memcpy(&counts, (*line)->small, sizeof counts);
       tally_.add(counts);
     }
   }
-  if (request_.layout)
+  if (request_.layout) {
     if (auto agree = compare_counts(); !agree) return std::move(agree).error();
+  } else if (!small_) {
+    communicator_.races().decide();
+  }
   if (auto ready = prepare(small_ ? Reach::line : choose_reach()); !ready) return std::move(ready).error();
   stage_ = Stage::run;
   return run();
@@ -315,6 +333,7 @@ Result<void> CollectiveCall::prepare(Reach reach) {
     binding_.scratch = *scratch;
   }
   run_.emplace(plan, binding_, communicator_.links());
+  if (races()) communicator_.races().start(RaceKind::of(shape_.collective, reach, size_.choice_bytes()), now_ns());
   return {};
 }
 
@@ -322,6 +341,7 @@ Result<Progress> CollectiveCall::run() {
   auto progress = run_->advance();
   if (!progress) return progress;
   if (*progress != Progress::done) return progress;
+  if (races()) communicator_.races().finish(now_ns());
   // A peer that failed meanwhile may have changed what was read here, without waiting for anybody.
   if (touch_)
     if (auto failure = failure_of_any(communicator_)) return *std::move(failure);

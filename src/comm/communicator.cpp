@@ -52,6 +52,7 @@ Communicator::Communicator(Process& process, Membership members)
       forced_reach_(tutti::forced_reach(process.config)),
       rank_order_(members_.ranks),
       stream_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
+      races_(static_cast<int>(process.config.integer("TUTTI_RACE"))),
       lines_(rings_of(members_.peers), members_.rank, members_.area->area.shape().payload_bytes),
       plans_(plans_max),
       notes_{.lines = std::vector<const CallLine*>(members_.peers.size()),
@@ -192,8 +193,30 @@ const Algorithm& Communicator::algorithm_for_counts(const Shape& shape, Reach re
   return *known;
 }
 
+/// Entrants are those predicted to be the fastest for a root of 0 and the smallest size of the kind. Of algorithms
+/// whose plans are the same, as their times tell, one runs.
+const Algorithm& Communicator::raced(const Shape& shape, Reach reach, std::size_t bytes) {
+  if (!is_modelled(shape, reach)) return algorithm(shape, reach, bytes, false);
+  const RaceKind kind = RaceKind::of(shape.collective, reach, bytes);
+  if (const auto* race = races_.find(kind)) return Races::turn(*race);
+  Shape any_root = shape;
+  any_root.root = 0;
+  const auto all = candidates(any_root, reach, wish(shape.collective, reach));
+  std::vector<const Algorithm*> entrants;
+  if (all.size() > 1) {
+    double us = -1;
+    for (const Prediction& one :
+         predictions(any_root, reach, std::bit_floor(bytes), all, members_.machine, conditions()))
+      if (std::exchange(us, one.us) != one.us) entrants.push_back(one.algorithm);
+  } else {
+    entrants.push_back(&algorithm(shape, reach, bytes, false));
+  }
+  return Races::turn(races_.enter(kind, std::move(entrants)));
+}
+
 const Plan& Communicator::plan(const Shape& shape, Reach reach, std::size_t bytes, bool counts) {
-  const Algorithm& chosen = algorithm(shape, reach, bytes, counts);
+  const Algorithm& chosen =
+      races_.on() && !counts ? raced(shape, reach, bytes) : algorithm(shape, reach, bytes, counts);
   // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
   used = {.algorithm = chosen.name.c_str(), .transport = name(reach).data()};
   const PlanKey key{&chosen, shape.collective, reach, shape.root};

@@ -13,6 +13,7 @@
 #include "algorithms/choice.h"
 #include "algorithms/rank_order.h"
 #include "comm/process.h"
+#include "comm/race.h"
 #include "comm/reach.h"
 #include "comm/request.h"
 #include "exec/run.h"
@@ -92,7 +93,9 @@ class Communicator {
   /// The plan for a call of `bytes` at most per buffer, made on first use. `counts`: its groups differ in size, and the
   /// largest has so many bytes.
   const Plan& plan(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
+  /// What it would use if nothing was raced.
   const Algorithm& algorithm(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
+  Races& races() { return races_; }
   /// What the choice goes by besides the shape: alike on all ranks.
   Conditions conditions() const;
 
@@ -147,6 +150,7 @@ class Communicator {
  private:
   void open_lanes();
   const Algorithm& algorithm_for_counts(const Shape& shape, Reach reach, std::size_t bytes);
+  const Algorithm& raced(const Shape& shape, Reach reach, std::size_t bytes);
   std::string wish(Collective collective, Reach reach);
 
   Process& process_;
@@ -156,6 +160,7 @@ class Communicator {
   std::optional<Reach> forced_reach_;
   RankOrder rank_order_;
   std::size_t stream_bytes_;
+  Races races_;
   CallLines lines_;
   std::vector<Lane> lanes_;
   Lane point_to_point_;

@@ -24,12 +24,16 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
   const CallSize size(collective, shape.ranks, shape.root, group_bytes);
   const ReachFacts facts = communicator.reach_facts();
   const auto by = [&](Reach reach) {
-    const Algorithm& used = communicator.algorithm(shape, reach, size.choice_bytes(), false);
+    const RaceKind kind = RaceKind::of(collective, reach, size.choice_bytes());
+    const Races::Race* const race = communicator.races().find(kind);
+    const Algorithm& used =
+        race != nullptr ? Races::turn(*race) : communicator.algorithm(shape, reach, size.choice_bytes(), false);
     return explain(shape, reach, size.choice_bytes(), used,
                    {.machine = communicator.members().machine,
                     .conditions = communicator.conditions(),
                     .forced = communicator.forced_algorithms(),
-                    .fixed_order = communicator.members().deterministic && reduces(collective)});
+                    .fixed_order = communicator.members().deterministic && reduces(collective),
+                    .raced = communicator.races().story(kind)});
   };
   if (fits_lines(size, shape.root, facts.forced)) return by(Reach::line);
   const Reach mapped = large_reach(size, facts, true, false);

@@ -1,22 +1,23 @@
 #include "plan/counts.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 namespace tutti {
 
 bool direct(const Schedule& schedule) {
   if (schedule.parts() != 1) return false;
-  std::vector<std::pair<Rank, Rank>> pairs;
+  const auto ranks = static_cast<std::size_t>(schedule.ranks());
+  std::vector<bool> met(ranks * ranks);
   for (const Transfer& t : schedule.transfers()) {
     if (t.src.buffer == Buffer::scratch || t.dst.buffer != Buffer::output) return false;
     if (t.from == t.to) continue;
     if (t.src.buffer != Buffer::input) return false;
-    pairs.emplace_back(t.from, t.to);
+    auto pair = met[static_cast<std::size_t>(t.from) * ranks + static_cast<std::size_t>(t.to)];
+    if (pair) return false;
+    pair = true;
   }
-  std::ranges::sort(pairs);
-  return std::ranges::adjacent_find(pairs) == pairs.end();
+  return true;
 }
 
 bool keeps_groups(const Schedule& schedule) {

@@ -45,6 +45,7 @@ class Dependencies {
 
  private:
   void walk(const Cells& cells);
+  void mark(std::span<const Rank> ranks, const Cells& cells);
   void collect(const Job& job, int position, const Cells& cells);
   void note(const Access& access);
   void meet(std::span<const Access> accesses, History& history);
@@ -55,6 +56,7 @@ class Dependencies {
   int ranks_;
   bool raced_ = false;
   std::vector<char> kept_;                  // by rank
+  std::vector<char> met_;                   // by cell: a kept rank touches it; empty: all are looked at
   std::vector<std::vector<Edge>> raised_;   // by rank, for peers that wait for it
   std::vector<std::vector<Edge>> awaited_;  // by rank, of peers it waits for
   std::vector<History> histories_;          // by cell
@@ -68,8 +70,22 @@ Dependencies::Dependencies(const Schedule& schedule, const Jobs& jobs, std::span
       raised_(kept_.size()),
       awaited_(kept_.size()) {
   for (const Rank rank : ranks) kept_[static_cast<std::size_t>(rank)] = 1;
-  walk(jobs.apart());
-  walk(jobs.in_place());
+  for (const Cells* const cells : {&jobs.apart(), &jobs.in_place()}) {
+    if (ranks.size() == 1) mark(ranks, *cells);
+    walk(*cells);
+  }
+}
+
+/// Flags join ranks that touch one block: where one rank's are wanted, blocks that it does not touch need not be
+/// followed.
+void Dependencies::mark(std::span<const Rank> ranks, const Cells& cells) {
+  met_.assign(cells.size(), 0);
+  for (const Rank rank : ranks)
+    for (const int index : jobs_.of(rank)) {
+      const Job& job = jobs_.job(index);
+      met_[cells.at(job.to, job.dst)] = 1;
+      for (const Operand& source : job.sources) met_[cells.at(source.rank, source.ref)] = 1;
+    }
 }
 
 void Dependencies::walk(const Cells& cells) {
@@ -114,6 +130,7 @@ void Dependencies::collect(const Job& job, int position, const Cells& cells) {
 }
 
 void Dependencies::note(const Access& access) {
+  if (!met_.empty() && met_[access.cell] == 0) return;
   const int before = std::exchange(histories_[access.cell].access, static_cast<int>(accesses_.size()));
   accesses_.push_back(access);
   accesses_.back().before = before;

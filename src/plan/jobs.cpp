@@ -6,11 +6,13 @@
 #include <functional>
 #include <limits>
 #include <queue>
+#include <utility>
 
 namespace tutti {
 namespace {
 
 constexpr std::uint32_t no_job = std::numeric_limits<std::uint32_t>::max();
+constexpr int no_landing = -1;
 
 }  // namespace
 
@@ -32,46 +34,53 @@ Cells::Cells(const Schedule& schedule, bool in_place) {
   }
 }
 
-Jobs::Jobs(const Schedule& schedule, Reach reach)
+Jobs::Jobs(const Schedule& schedule, Reach reach, Rank only)
     : schedule_(schedule),
       reach_(reach),
+      only_(only),
       apart_(schedule, false),
       in_place_(schedule, true),
       of_(static_cast<std::size_t>(schedule.ranks())),
       sent_(of_.size()),
       items_(of_.size() * of_.size()),
       writer_(apart_.size(), -1) {
+  assert(only == everybody || reach == Reach::fifo || reach == Reach::line);
+  if (reduces(schedule.collective())) contribute_inputs();
   collect();
-  find_complete();
   if (reach == Reach::window || reach == Reach::pull) choose_makers();
   for (const Job& job : jobs_) possible_ = possible_ && reaches(job);
   if (possible_) order();
 }
 
 void Jobs::collect() {
-  std::vector<const Transfer*> in_order;
-  in_order.reserve(schedule_.transfers().size());
-  for (const Transfer& t : schedule_.transfers()) in_order.push_back(&t);
-  if (!std::ranges::is_sorted(in_order, {}, &Transfer::step)) std::ranges::stable_sort(in_order, {}, &Transfer::step);
-
-  operands_.resize(in_order.size());
+  std::vector<Transfer> sorted;
+  std::span<const Transfer> all = schedule_.transfers();
+  if (!std::ranges::is_sorted(all, {}, &Transfer::step)) {
+    sorted.assign(all.begin(), all.end());
+    std::ranges::stable_sort(sorted, {}, &Transfer::step);
+    all = sorted;
+  }
+  operands_.resize(
+      static_cast<std::size_t>(std::ranges::count_if(all, [this](const Transfer& t) { return wanted(t.to); })));
   std::vector<std::uint32_t> job_of(apart_.size(), no_job);  // by destination, of this step
-  for (auto begin = in_order.begin(); begin != in_order.end();) {
-    const auto end = std::find_if(begin, in_order.end(), [&](auto* t) { return t->step != (*begin)->step; });
-    collect_step({begin, end}, job_of);
-    begin = end;
+  while (!all.empty()) {
+    const auto end = std::ranges::find_if(all, [&](const Transfer& t) { return t.step != all.front().step; });
+    const auto size = static_cast<std::size_t>(end - all.begin());
+    collect_step(all.first(size), job_of);
+    all = all.subspan(size);
   }
 }
 
 /// Transfers into one block become one job, whose operands follow each other.
-void Jobs::collect_step(std::span<const Transfer* const> transfers, std::vector<std::uint32_t>& job_of) {
+void Jobs::collect_step(std::span<const Transfer> transfers, std::vector<std::uint32_t>& job_of) {
   const std::size_t first = jobs_.size();
   std::vector<std::size_t> counts;
-  for (const Transfer* t : transfers) {
-    std::uint32_t& job = job_of[apart_.at(t->to, t->dst)];
+  for (const Transfer& t : transfers) {
+    if (!wanted(t.to)) continue;
+    std::uint32_t& job = job_of[apart_.at(t.to, t.dst)];
     if (job == no_job) {
       job = static_cast<std::uint32_t>(jobs_.size());
-      jobs_.push_back({.step = t->step, .to = t->to, .dst = t->dst, .maker = t->to});
+      jobs_.push_back({.step = t.step, .to = t.to, .dst = t.dst, .maker = t.to});
       counts.push_back(0);
     }
     ++counts[job - first];
@@ -86,48 +95,55 @@ void Jobs::collect_step(std::span<const Transfer* const> transfers, std::vector<
   std::vector<Operand*> next;
   for (std::size_t i = first; i < jobs_.size(); ++i)
     next.push_back(operands_.data() + (jobs_[i].sources.data() - operands_.data()));
-  for (const Transfer* t : transfers)
-    *next[job_of[apart_.at(t->to, t->dst)] - first]++ = {
-        .rank = t->from, .ref = t->src, .order = t->order, .item = next_item(*t)};
+  for (const Transfer& t : transfers) {
+    const int item = next_item(t);
+    if (!wanted(t.to)) continue;
+    *next[job_of[apart_.at(t.to, t.dst)] - first]++ = {.rank = t.from, .ref = t.src, .order = t.order, .item = item};
+  }
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const std::span<Operand> sources(next[i] - counts[i], counts[i]);
     if (!std::ranges::is_sorted(sources, {}, &Operand::order)) std::ranges::stable_sort(sources, {}, &Operand::order);
   }
-  for (const Transfer* t : transfers) {
-    job_of[apart_.at(t->to, t->dst)] = no_job;
-    items_[static_cast<std::size_t>(t->from) * of_.size() + static_cast<std::size_t>(t->to)] = 0;
+  if (!contributions_.empty()) contribute(transfers, first);
+  for (const Transfer& t : transfers) {
+    if (wanted(t.to)) job_of[apart_.at(t.to, t.dst)] = no_job;
+    items_[static_cast<std::size_t>(t.from) * of_.size() + static_cast<std::size_t>(t.to)] = 0;
   }
 }
 
 /// The place of `t`'s block in its message.
 int Jobs::next_item(const Transfer& t) {
   if (t.from == t.to) return 0;
-  sent_[static_cast<std::size_t>(t.from)].push_back({.step = t.step, .to = t.to, .ref = t.src});
+  if (wanted(t.from)) sent_[static_cast<std::size_t>(t.from)].push_back({.step = t.step, .to = t.to, .ref = t.src});
   const int item = items_[static_cast<std::size_t>(t.from) * of_.size() + static_cast<std::size_t>(t.to)]++;
   items_max_ = std::max(items_max_, item + 1);
   return item;
 }
 
-/// Counts contributions; in a proven schedule none is counted twice.
-void Jobs::find_complete() {
-  if (!reduces(schedule_.collective())) return;
-  std::vector<int> contributions(apart_.size());
+void Jobs::contribute_inputs() {
+  contributions_.resize(apart_.size());
+  landing_.resize(apart_.size(), no_landing);
   for (Rank rank = 0; rank < schedule_.ranks(); ++rank) {
     const int groups = input_groups(schedule_.collective(), schedule_.ranks(), rank, schedule_.root());
     for (int block = 0; block < groups * schedule_.parts(); ++block)
-      contributions[apart_.at(rank, {Buffer::input, block})] = 1;
+      contributions_[apart_.at(rank, {Buffer::input, block})] = 1;
   }
-  std::vector<int> landing;
-  for (std::size_t begin = 0, end = 0; begin < jobs_.size(); begin = end) {
-    landing.clear();
-    for (; end < jobs_.size() && jobs_[end].step == jobs_[begin].step; ++end) {
-      int sum = 0;
-      for (const Operand& source : jobs_[end].sources) sum += contributions[apart_.at(source.rank, source.ref)];
-      landing.push_back(sum);
-      jobs_[end].complete = jobs_[end].reduce && sum == schedule_.ranks();
+}
+
+/// Counts contributions, of all ranks; in a proven schedule none is counted twice.
+void Jobs::contribute(std::span<const Transfer> transfers, std::size_t first_job) {
+  for (const Transfer& t : transfers) {
+    const std::size_t cell = apart_.at(t.to, t.dst);
+    if (landing_[cell] == no_landing) {
+      landing_[cell] = 0;
+      landed_.push_back(cell);
     }
-    for (std::size_t i = begin; i < end; ++i) contributions[apart_.at(jobs_[i].to, jobs_[i].dst)] = landing[i - begin];
+    landing_[cell] += contributions_[apart_.at(t.from, t.src)];
   }
+  for (std::size_t i = first_job; i < jobs_.size(); ++i)
+    jobs_[i].complete = jobs_[i].reduce && landing_[apart_.at(jobs_[i].to, jobs_[i].dst)] == schedule_.ranks();
+  for (const std::size_t cell : landed_) contributions_[cell] = std::exchange(landing_[cell], no_landing);
+  landed_.clear();
 }
 
 /// Windows: the side that has fewer transfers in the step copies, so that all ranks work. With equally many the sender

@@ -57,7 +57,11 @@ struct Sent {
 /// All jobs of a schedule at one reach.
 class Jobs {
  public:
-  Jobs(const Schedule& schedule, Reach reach);
+  static constexpr Rank everybody = -1;
+
+  /// `only`: what that rank makes and sends alone, for a reach where a rank makes its own blocks (fifo and line). All
+  /// else is as if the jobs of all ranks were there, but `possible` speaks of that rank.
+  Jobs(const Schedule& schedule, Reach reach, Rank only = everybody);
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
@@ -82,9 +86,11 @@ class Jobs {
 
  private:
   void collect();
-  void collect_step(std::span<const Transfer* const> transfers, std::vector<std::uint32_t>& job_of);
+  void collect_step(std::span<const Transfer> transfers, std::vector<std::uint32_t>& job_of);
   int next_item(const Transfer& t);
-  void find_complete();
+  bool wanted(Rank rank) const { return only_ == everybody || rank == only_; }
+  void contribute_inputs();
+  void contribute(std::span<const Transfer> transfers, std::size_t first_job);
   void choose_makers();
   void choose_makers(std::span<Job> step);
   bool reaches(const Job& job) const;
@@ -99,6 +105,7 @@ class Jobs {
 
   const Schedule& schedule_;
   Reach reach_;
+  Rank only_;
   Cells apart_;
   Cells in_place_;
   bool possible_ = true;
@@ -107,6 +114,9 @@ class Jobs {
   std::vector<Operand> operands_;
   std::vector<std::vector<int>> of_;
   std::vector<std::vector<Sent>> sent_;  // by rank
+  std::vector<int> contributions_;       // by cell; of what reduces
+  std::vector<int> landing_;             // by cell: contributions that this step brings, no_landing in between
+  std::vector<std::size_t> landed_;      // cells of this step
   std::vector<int> items_;               // of messages of one step, by from · ranks + to; 0 in between
   std::vector<int> writer_;              // by cell, of one rank's step; -1 in between
 };

@@ -237,7 +237,8 @@ bool by_flags(Reach reach) {
 }
 
 std::vector<Plan> lower(const Schedule& schedule, std::span<const Rank> ranks, Reach reach) {
-  const Jobs jobs(schedule, reach);
+  const bool alone = ranks.size() == 1 && !by_flags(reach);
+  const Jobs jobs(schedule, reach, alone ? ranks[0] : Jobs::everybody);
   assert(jobs.possible());
   std::vector<Flags> of_ranks(ranks.size());
   if (by_flags(reach)) of_ranks = flags(schedule, jobs, ranks);

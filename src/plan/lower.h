@@ -14,8 +14,8 @@ namespace tutti {
 /// no rank sees another's scratch, and no two ranks touch one block in one step if one of them writes.
 bool lowers_to(const Schedule& schedule, Reach reach);
 
-/// The program of `rank`: each transfer bound to a message, a window or a call line, with the waits that order them.
-/// Requires lowers_to(schedule, reach).
+/// The program of `rank`, through slots and by lines without making those of others: each transfer bound to a message,
+/// a window or a call line, with the waits that order them. Requires lowers_to(schedule, reach).
 Plan lower(const Schedule& schedule, Rank rank, Reach reach);
 
 /// The programs of all ranks, for less than lower of each.

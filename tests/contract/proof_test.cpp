@@ -49,6 +49,11 @@ std::vector<Plan> fused(std::vector<Plan> all, int slots) {
   return all;
 }
 
+bool alike(const Plan& a, const Plan& b) {
+  return a.actions == b.actions && a.places == b.places && a.items_max == b.items_max && a.rank == b.rank &&
+         a.parts == b.parts && a.scratch_groups == b.scratch_groups && a.direct == b.direct;
+}
+
 /// What one test proves; made of the schedules of one number of ranks.
 class Prover {
  public:
@@ -75,6 +80,11 @@ class Prover {
     if (reach == Reach::fifo) ways.push_back(2);
     if (ranks_ > ranks_in_full()) ways = {random_.below(static_cast<int>(ways.size()))};
     const std::vector<Plan> plain = lower_all(schedule, reach);
+    if (ranks_ <= ranks_in_full() || random_.chance(25)) {
+      const Rank one = random_.below(ranks_);
+      EXPECT_TRUE(alike(lower(schedule, one, reach), plain[static_cast<std::size_t>(one)]))
+          << where_ << ", " << name(reach) << ": the plan of rank " << one << " made alone";
+    }
     for (const int slots : ways) prove(schedule, slots == 0 ? plain : fused(plain, slots), reach, slots);
   }
 

@@ -88,6 +88,24 @@ TEST(Cost, OfRanksOnOneCoreIsAllTheirWork) {
   EXPECT_NEAR(us("ring", {.ranks = 4}, Reach::fifo, 1 << 16, bytes, {.cores = 1}), 4 * apart, 0.05 * apart);
 }
 
+/// However the ranks take turns, two cores do not do more than twice the work of one.
+TEST(Cost, OfManyTilesOnFewCoresIsAllTheirWork) {
+  Machine slow = idle();
+  for (Rates* rates : {&slow.read, &slow.write, &slow.far_read, &slow.far_write}) rates->gbps.fill(1);
+  for (const Collective collective : {Collective::broadcast, Collective::all_reduce, Collective::all_gather})
+    for (const Algorithm& algorithm : algorithms()) {
+      const Shape shape{.collective = collective, .ranks = 8};
+      if (!algorithm.supports(shape)) continue;
+      const auto with = [&](int cores, std::size_t group_bytes) {
+        const Conditions conditions{.cores = cores, .stream_bytes = std::size_t{1} << 60};
+        return us(algorithm.name, shape, Reach::fifo, group_bytes, slow, conditions);
+      };
+      const double small = with(1, 4 << 20), large = with(1, 64 << 20);
+      EXPECT_NEAR(large / small, 16, 0.5) << algorithm.name << " " << name(collective);
+      EXPECT_GT(with(2, 64 << 20), 0.495 * large) << algorithm.name << " " << name(collective);
+    }
+}
+
 TEST(Cost, IsFiniteForEveryAlgorithmAndGrowsWithTheCall) {
   for (const int ranks : {2, 5, 8})
     testing::for_every_algorithm(ranks, [](const Algorithm& algorithm, const Shape& shape) {
