@@ -119,10 +119,9 @@ bool is_modelled(const Shape& shape, Reach reach) {
 
 std::shared_ptr<const Envelope> Envelopes::of(const Shape& shape, Reach reach, std::string_view forced,
                                               const Machine& machine, const Conditions& conditions) {
-  Key key{shape.collective,       shape.ranks,       reach,
-          std::string(forced),    machine.numbers(), conditions.cores,
-          conditions.lanes,       conditions.slots,  conditions.slot_bytes,
-          conditions.stream_bytes};
+  Key key{shape.collective,    shape.ranks,           shape.levels,           reach,
+          std::string(forced), machine.numbers(),     conditions.cores,       conditions.lanes,
+          conditions.slots,    conditions.slot_bytes, conditions.stream_bytes};
   const std::lock_guard lock(mutex_);
   if (const auto known = made_.find(key); known != made_.end()) return known->second;
   if (made_.size() == envelopes_max) made_.clear();

@@ -45,4 +45,7 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
+/// Built-in numbers of two hosts joined by TCP sockets, for all pairs of ranks: what matters is that a message is dear.
+Machine over_sockets();
+
 }  // namespace tutti

@@ -66,6 +66,14 @@ Result<void> Batch::look_around() {
   return looked;
 }
 
+std::int64_t Batch::interests(std::vector<PollItem>& items) const {
+  std::int64_t until = 0;
+  if (call_) until = call_->interests(items);
+  if (!transfers_ || transferred_) return until;
+  const std::int64_t transfers = transfers_->interests(items);
+  return until == 0 ? transfers : std::min(until, transfers);
+}
+
 std::string Batch::where() const {
   if (call_) return call_->where();
   if (transfers_ && !transferred_) return transfers_->where();

@@ -25,6 +25,7 @@ class Batch final : public Operation {
   Result<void> look_around() override;
   std::string where() const override;
   const void* lent() const override { return lent_; }
+  std::int64_t interests(std::vector<PollItem>& items) const override;
 
  private:
   Result<Progress> work();

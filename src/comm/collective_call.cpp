@@ -83,6 +83,7 @@ Result<Progress> CollectiveCall::enter() {
     count_ = request_.count;
     size_ = CallSize(request_.collective, shape_.ranks, shape_.root, request_.layout ? 0 : request_.group_bytes());
     from_file_ = plan_file_serves();
+    if (communicator_.spans_hosts()) return enter_across_hosts();
     small_ = !request_.layout && fits_lines(size_, shape_.root, communicator_.forced_reach()) && may_use(Reach::line);
     gathers_ = !small_ || compares_first();
     if (auto staged = stage_input(); !staged) return std::move(staged).error();
@@ -102,6 +103,50 @@ Result<Progress> CollectiveCall::enter() {
   if (auto ready = prepare(Reach::line); !ready) return std::move(ready).error();
   stage_ = Stage::run;
   return run();
+}
+
+/// Nobody's line can be read by all: calls go by fifos, each connection says what call it carries (signed_fifo.h), and
+/// counts are told in a round of their own.
+Result<Progress> CollectiveCall::enter_across_hosts() {
+  communicator_.sign(sequence_, request_.signature());
+  if (auto staged = stage_input(); !staged) return std::move(staged).error();
+  if (request_.layout) {
+    told_.emplace(communicator_, std::as_bytes(std::span(&request_.layout->line, 1)), sequence_);
+    stage_ = Stage::gather;
+    return Progress::moved;
+  }
+  if (auto ready = prepare(Reach::fifo); !ready) return std::move(ready).error();
+  stage_ = Stage::run;
+  return Progress::moved;
+}
+
+Result<Progress> CollectiveCall::gather_across_hosts() {
+  auto progress = told_->advance();
+  if (!progress || *progress != Progress::done) return progress;
+  if (all_told_) {
+    std::vector<std::span<const Share>> shares_of;
+    for (Rank rank = 0; rank < shape_.ranks; ++rank)
+      shares_of.emplace_back(reinterpret_cast<const Share*>(told_->of(rank).data()), shape_.ranks);
+    return counts_mismatch(shares_of, request_);
+  }
+  for (Rank rank = 0; rank < shape_.ranks; ++rank) {
+    CountsLine counts;
+    std::memcpy(&counts, told_->of(rank).data(), sizeof counts);
+    tally_.add(counts);
+  }
+  if (!tally_.balanced()) {  // as all ranks find: so all tell each other all
+    std::vector<Share> shares;
+    for (Rank peer = 0; peer < shape_.ranks; ++peer)
+      shares.push_back(share_with(request_, *request_.layout, communicator_.rank(), peer));
+    told_.emplace(communicator_, std::as_bytes(std::span(shares)), sequence_);
+    all_told_ = true;
+    return Progress::moved;
+  }
+  told_.reset();
+  if (auto sized = take_largest_count(); !sized) return std::move(sized).error();
+  if (auto ready = prepare(Reach::fifo); !ready) return std::move(ready).error();
+  stage_ = Stage::run;
+  return Progress::moved;
 }
 
 void CollectiveCall::write_line(CallLine& line) {
@@ -180,6 +225,7 @@ Result<void> CollectiveCall::stage_input() {
 }
 
 Result<Progress> CollectiveCall::gather() {
+  if (told_) return gather_across_hosts();
   for (; gathered_ < shape_.ranks; ++gathered_) {
     const Rank rank = gathered_;
     auto line = communicator_.lines().open(rank, sequence_);
@@ -214,13 +260,17 @@ Result<Progress> CollectiveCall::gather() {
 
 /// From the call lines alone: a mismatch shows on all ranks, before any of them writes.
 Result<void> CollectiveCall::compare_counts() {
-  count_ = tally_.largest();
   if (!tally_.balanced()) {
     std::vector<std::span<const Share>> shares_of;
     for (const Peer& peer : communicator_.members().peers)
       shares_of.emplace_back(reinterpret_cast<const Share*>(peer.area.shares(sequence_)), shape_.ranks);
     return counts_mismatch(shares_of, request_);
   }
+  return take_largest_count();
+}
+
+Result<void> CollectiveCall::take_largest_count() {
+  count_ = tally_.largest();
   if (count_ > PTRDIFF_MAX / size_of(request_.type))
     return Error{.code = Code::remote, .what = "a call line names more elements than there is memory"};
   size_.group_bytes = count_ * size_of(request_.type);
@@ -352,6 +402,7 @@ Result<Progress> CollectiveCall::run() {
 
 Result<void> CollectiveCall::look_around() {
   if (sequence_ == 0) return {};
+  if (communicator_.spans_hosts()) return look_for_leavers();
   auto looked = communicator_.lines().look();
   if (!looked) return mismatch(std::move(looked).error());
   for (Rank rank = 0; rank < shape_.ranks; ++rank) {
@@ -367,6 +418,31 @@ Result<void> CollectiveCall::look_around() {
   return {};
 }
 
+/// Ranks of other hosts that left close their connections; those of this one are seen to have left. What they had sent
+/// before is taken first.
+Result<void> CollectiveCall::look_for_leavers() {
+  if (stage_ != Stage::run || !run_) return {};
+  const int rank = run_->waiting_for().peer;
+  if (rank < 0) return {};
+  const Peer& peer = communicator_.members().peers[rank];
+  if (peer.remote() || peer.area.header().state.load(std::memory_order_acquire) != RankState::closed) return {};
+  auto moved = run_->advance();
+  if (!moved) return std::move(moved).error();
+  if (*moved == Progress::done) stage_ = Stage::done;
+  if (*moved != Progress::blocked || run_->waiting_for().peer != rank) return {};
+  return Error{.code = Code::remote,
+               .what = fmt::format("{} left the communicator before {}", communicator_.describe(rank), where()),
+               .peer = rank};
+}
+
+std::int64_t CollectiveCall::interests(std::vector<PollItem>& items) const {
+  if (!communicator_.spans_hosts()) return 0;
+  const bool awaited = communicator_.opening(items);
+  if (told_) told_->interests(items);
+  if (run_ && stage_ == Stage::run) run_->interests(items);
+  return communicator_.nap_until(awaited);
+}
+
 Error CollectiveCall::mismatch(Error error) {
   const std::uint64_t at = communicator_.lines().differing();
   if (error.code != Code::invalid_usage || at == 0) return error;
@@ -379,13 +455,14 @@ Error CollectiveCall::abandon(Error reason) {
   communicator_.fail(mismatch(std::move(reason)));
   touch_.reset();
   const bool begun = stage_ == Stage::run && reach_ == Reach::window;
-  if (!small_ && (stage_ == Stage::gather || begun)) lent_ = request_.output;
+  if (!small_ && !communicator_.spans_hosts() && (stage_ == Stage::gather || begun)) lent_ = request_.output;
   return communicator_.failure();
 }
 
 std::string CollectiveCall::where() const {
   std::string text = fmt::format("{} #{}", call_text(request_.signature()), sequence_);
-  if (stage_ == Stage::gather) text += fmt::format(", waiting for the call of rank {}", gathered_);
+  if (stage_ == Stage::gather && told_) text += ", exchanging counts";
+  if (stage_ == Stage::gather && !told_) text += fmt::format(", waiting for the call of rank {}", gathered_);
   if (stage_ == Stage::run && run_) {
     const auto spot = run_->waiting_for();
     text += fmt::format(", channel {} step {}", spot.lane, spot.step);

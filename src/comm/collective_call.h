@@ -8,6 +8,7 @@
 #include "comm/layout.h"
 #include "comm/operation.h"
 #include "comm/request.h"
+#include "comm/small_gather.h"
 #include "comm/touch.h"
 
 namespace tutti {
@@ -31,12 +32,18 @@ class CollectiveCall final : public Operation {
   Error abandon(Error reason);
   const void* lent() const override { return lent_; }
 
+  /// Of sockets to other hosts; where there are none the doorbell is all.
+  std::int64_t interests(std::vector<PollItem>& items) const override;
+
  private:
   enum class Stage { enter, gather, run, done };
 
   Result<Progress> step();
   Result<Progress> enter();
   Result<Progress> gather();
+  Result<Progress> enter_across_hosts();
+  Result<Progress> gather_across_hosts();
+  Result<void> look_for_leavers();
   Result<Progress> run();
   std::size_t input_bytes() const;
   std::size_t output_bytes() const;
@@ -51,6 +58,7 @@ class CollectiveCall final : public Operation {
   std::int64_t now_ns() const { return communicator_.process().system.now_ns(); }
   Result<void> stage_input();
   Result<void> compare_counts();
+  Result<void> take_largest_count();
   Reach choose_reach() const;
   Result<void> map_windows(const Plan& plan);
   Result<void> map_window(Place place);
@@ -77,6 +85,8 @@ class CollectiveCall final : public Operation {
   const void* lent_ = nullptr;
   Shape shape_;
   Binding binding_;
+  std::optional<SmallGather> told_;  // with a count per rank and across hosts: what lines would say of the counts,
+  bool all_told_ = false;            // and then, since they disagree, all of them
   std::optional<Run> run_;
   std::optional<Touch> touch_;  // while reach_ goes to peers' memory by address
 };

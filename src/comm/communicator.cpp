@@ -22,10 +22,11 @@ constexpr std::size_t plans_max = 256;
 /// docs/performance.md.
 constexpr std::size_t stream_bytes_auto = 4 << 20;
 
-std::vector<std::byte*> rings_of(const std::vector<Peer>& peers) {
+/// Ranks of other hosts have none, and nobody looks.
+std::vector<std::byte*> rings_of(const Membership& members) {
   std::vector<std::byte*> rings;
-  rings.reserve(peers.size());
-  for (const auto& peer : peers) rings.push_back(peer.area.call_lines());
+  rings.reserve(members.peers.size());
+  for (const auto& peer : members.peers) rings.push_back((peer.remote() ? members.area->area : peer.area).call_lines());
   return rings;
 }
 
@@ -37,6 +38,11 @@ std::optional<Reach> forced_reach(const Config& config) {
 }
 
 }  // namespace
+
+std::string Membership::describe(Rank of) const {
+  const Peer& peer = peers[static_cast<std::size_t>(of)];
+  return fmt::format("rank {}/{} (process {} on {})", of, ranks, peer.pid, peer.host);
+}
 
 std::size_t Communicator::PlanKeyHash::operator()(const PlanKey& key) const {
   const auto small = (static_cast<std::size_t>(key.root) << 8) | (static_cast<std::size_t>(key.collective) << 4) |
@@ -53,7 +59,7 @@ Communicator::Communicator(Process& process, Membership members)
       rank_order_(members_.ranks),
       stream_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
       races_(static_cast<int>(process.config.integer("TUTTI_RACE"))),
-      lines_(rings_of(members_.peers), members_.rank, members_.area->area.shape().payload_bytes),
+      lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes),
       plans_(plans_max),
       notes_{.lines = std::vector<const CallLine*>(members_.peers.size()),
              .memory = std::vector<PeerMemory>(members_.peers.size()),
@@ -69,6 +75,10 @@ Communicator::Communicator(Process& process, Membership members)
 Communicator::~Communicator() {
   auto& state = members_.area->area.header().state;
   if (auto open = RankState::open; state.compare_exchange_strong(open, RankState::closed)) ring_all();
+  if (members_.control) {
+    members_.control->announce(RankState::closed, Code::success, -1, {});
+    members_.control->leave();
+  }
   if (staging_ != nullptr) (void)process_.segments.free(staging_);
 }
 
@@ -76,22 +86,77 @@ void Communicator::open_lanes() {
   const auto& mine = members_.area->area;
   const int lanes = mine.shape().lanes;
   for (const auto& peer : members_.peers) doorbells_.push_back(&peer.area.header().doorbell);
-  const auto open = [&](int index) {
+  const auto open = [&](int index, bool is_signed) {
     Lane lane;
     lane.reserve(ranks());
-    for (Rank peer = 0; peer < ranks(); ++peer) {
-      const auto& theirs = members_.peers[peer].area;
-      if (peer == rank()) continue;
-      lane.senders[peer] =
-          std::make_unique<ShmSender>(process_.system, mine, rank(), theirs, peer, index, members_.fenced);
-      lane.receivers[peer] =
-          std::make_unique<ShmReceiver>(process_.system, mine, rank(), theirs, peer, index, members_.fenced);
-      lane.signals[peer] = Signal(theirs.signal(index, rank()), mine.signal(index, peer));
-    }
+    for (Rank peer = 0; peer < ranks(); ++peer)
+      if (peer != rank()) open_peer(lane, index, peer, is_signed);
     return lane;
   };
-  for (int index = 0; index + 1 < lanes; ++index) lanes_.push_back(open(index));
-  point_to_point_ = open(lanes - 1);
+  for (int index = 0; index + 1 < lanes; ++index) lanes_.push_back(open(index, spans_hosts()));
+  point_to_point_ = open(lanes - 1, /*is_signed=*/false);
+}
+
+void Communicator::open_peer(Lane& lane, int index, Rank peer, bool is_signed) {
+  const auto& mine = members_.area->area;
+  const Peer& other = members_.peers[peer];
+  const auto& theirs = other.area;
+  auto& sender = lane.senders[peer];
+  auto& receiver = lane.receivers[peer];
+  if (other.remote()) {
+    const AreaShape& shape = mine.shape();
+    auto remote = std::make_shared<RemoteLane>(process_.system, members_.arrivals,
+                                               RemotePlace{.rank = rank(),
+                                                           .peer = peer,
+                                                           .lane = index,
+                                                           .slots = shape.slots,
+                                                           .slot_bytes = shape.slot_bytes,
+                                                           .addresses = other.addresses,
+                                                           .who = describe(peer),
+                                                           .header = &theirs.header()});
+    sender = std::make_unique<RemoteSender>(remote);
+    receiver = std::make_unique<RemoteReceiver>(remote);
+    remote_lanes_.push_back(std::move(remote));
+  } else {
+    sender = std::make_unique<ShmSender>(process_.system, mine, rank(), theirs, peer, index, members_.fenced);
+    receiver = std::make_unique<ShmReceiver>(process_.system, mine, rank(), theirs, peer, index, members_.fenced);
+    lane.signals[peer] = Signal(theirs.signal(index, rank()), mine.signal(index, peer));
+  }
+  if (!is_signed) return;
+  sender = std::make_unique<SignedSender>(std::move(sender), mark_);
+  receiver = std::make_unique<SignedReceiver>(std::move(receiver), mark_, rank(), peer);
+}
+
+bool Communicator::opening(std::vector<PollItem>& items) const {
+  bool any = false;
+  for (const auto& lane : remote_lanes_) {
+    lane->interests(items);
+    any = any || lane->awaits_arrival();
+  }
+  return any;
+}
+
+std::int64_t Communicator::nap_until(bool awaited) const {
+  constexpr std::int64_t arrival_look_ns = 1'000'000;
+  constexpr std::int64_t shared_look_ns = 500'000;  // what comes through shared memory does not end a poll
+  constexpr std::int64_t nap_ns = 10'000'000;
+  const std::int64_t now = process_.system.now_ns();
+  if (awaited) return now + arrival_look_ns;
+  return now + (members_.shares_memory() ? shared_look_ns : nap_ns);
+}
+
+/// Of a fifo, for plans: where the mark of a call takes one, they have one less.
+int Communicator::slots() const {
+  return members_.area->area.shape().slots - (spans_hosts() ? 1 : 0);
+}
+
+/// The levels that all shapes of this communicator have: its hosts, where those have several ranks.
+Shape Communicator::with_levels(const Shape& shape) const {
+  Shape whole = shape;
+  bool several = false;
+  for (Rank rank = 0; rank < ranks(); ++rank) several = several || members_.hosts[rank] != rank;
+  if (spans_hosts() && several) whole.levels = {members_.hosts};
+  return whole;
 }
 
 void Communicator::fail(Error error) {
@@ -110,6 +175,10 @@ void Communicator::fail(Error error) {
     header.state.compare_exchange_strong(open, RankState::failed, std::memory_order_seq_cst);
   }
   failed_.store(true, std::memory_order_release);
+  if (members_.control) {
+    const RankState state = header.state.load(std::memory_order_acquire);
+    members_.control->announce(state, failure_->code, failure_->peer, failure_->what);
+  }
   process_.log.warn(who_, "{}", failure_->text());
   header.doorbell.ring(process_.system, /*fenced=*/true);
   ring_all();
@@ -161,6 +230,7 @@ Result<void> Communicator::check_algorithms() {
 ReachFacts Communicator::reach_facts() const {
   const auto here = [this](const Peer& peer) { return peer.token == members_.peers[0].token; };
   return {.forced = forced_reach_,
+          .spans_hosts = spans_hosts(),
           .one_process = std::ranges::all_of(members_.peers, here),
           .pulls = members_.pulls,
           .payload_bytes = lines_.payload_bytes()};
@@ -171,7 +241,7 @@ Conditions Communicator::conditions() const {
   // Not what TUTTI_NT_THRESHOLD says, which ranks need not agree on.
   return {.cores = members_.cores,
           .lanes = area.lanes - 1,
-          .slots = area.slots,
+          .slots = slots(),
           .slot_bytes = area.slot_bytes,
           .stream_bytes = stream_bytes_auto};
 }
@@ -180,7 +250,8 @@ const Algorithm& Communicator::algorithm(const Shape& shape, Reach reach, std::s
   if (counts) return algorithm_for_counts(shape, reach, bytes);
   auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(reach)];
   if (envelope == nullptr)
-    envelope = process_.envelopes.of(shape, reach, wish(shape.collective, reach), members_.machine, conditions());
+    envelope =
+        process_.envelopes.of(with_levels(shape), reach, wish(shape.collective, reach), members_.machine, conditions());
   return envelope->at(bytes);
 }
 
@@ -189,7 +260,8 @@ const Algorithm& Communicator::algorithm_for_counts(const Shape& shape, Reach re
   auto& known = (*chosen_for_counts_)[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(reach)]
                                      [static_cast<std::size_t>(std::bit_width(bytes))];
   // All sizes of one power of two are served alike, by what suits the smallest of them.
-  if (known == nullptr) known = select_for_counts(shape, reach, std::bit_floor(bytes), wish(shape.collective, reach));
+  if (known == nullptr)
+    known = select_for_counts(with_levels(shape), reach, std::bit_floor(bytes), wish(shape.collective, reach));
   return *known;
 }
 
@@ -222,7 +294,7 @@ const Plan& Communicator::plan(const Shape& shape, Reach reach, std::size_t byte
   const PlanKey key{&chosen, shape.collective, reach, shape.root};
   if (const Plan* known = plans_.find(key)) return *known;
   process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), chosen.name, name(reach));
-  return plans_.insert(key, fuse(lower(chosen.build(shape), rank(), reach), members_.area->area.shape().slots));
+  return plans_.insert(key, fuse(lower(chosen.build(with_levels(shape)), rank(), reach), slots()));
 }
 
 const Plan& Communicator::plan_from_file(const Shape& shape, Reach reach) {
@@ -232,7 +304,7 @@ const Plan& Communicator::plan_from_file(const Shape& shape, Reach reach) {
   const PlanKey key{nullptr, shape.collective, reach, shape.root};
   if (const Plan* known = plans_.find(key)) return *known;
   process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), file.name(), name(reach));
-  return plans_.insert(key, fuse(lower(file.schedule(), rank(), reach), members_.area->area.shape().slots));
+  return plans_.insert(key, fuse(lower(file.schedule(), rank(), reach), slots()));
 }
 
 Result<std::byte*> Communicator::scratch(std::size_t bytes) {
@@ -289,11 +361,6 @@ Error Communicator::lost(Rank rank) const {
       .code = Code::remote,
       .what = fmt::format("{} lost: its process was killed or exited without leaving the communicator", describe(rank)),
       .peer = rank};
-}
-
-std::string Communicator::describe(Rank rank) const {
-  const Peer& peer = members_.peers[rank];
-  return fmt::format("rank {}/{} (process {} on {})", rank, ranks(), peer.pid, peer.host);
 }
 
 }  // namespace tutti

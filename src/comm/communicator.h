@@ -1,6 +1,7 @@
 // A group of ranks that work together: what one rank has of it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -12,10 +13,14 @@
 
 #include "algorithms/choice.h"
 #include "algorithms/rank_order.h"
+#include "comm/arrivals.h"
+#include "comm/control_links.h"
 #include "comm/process.h"
 #include "comm/race.h"
 #include "comm/reach.h"
+#include "comm/remote_lane.h"
 #include "comm/request.h"
+#include "comm/signed_fifo.h"
 #include "exec/run.h"
 #include "plan/cache.h"
 
@@ -31,8 +36,12 @@ struct Peer {
   SegmentName area_name;
   std::shared_ptr<OwnedArea> thread_area;  ///< what keeps its area there: of a rank of this process,
   SharedMapping mapped_area;               ///<   or of another one
+  std::shared_ptr<MirroredHeader> mirror;  ///< of a rank of another host: all there is of its area
   RankArea area;
   bool same_process = false;
+  std::vector<SocketAddress> addresses;  ///< of a rank of another host: where to connect to it
+
+  bool remote() const { return mirror != nullptr; }
 };
 
 /// What a communicator is made of; Join fills it in.
@@ -43,11 +52,20 @@ struct Membership {
   bool deterministic = false;
   std::int64_t init_limit_ms = 0;
   std::shared_ptr<OwnedArea> area;
-  std::vector<Peer> peers;  ///< by rank, self included
-  bool pulls = false;       ///< every rank may copy from every process
-  bool fenced = false;      ///< more ranks than cores
-  int cores = 1;            ///< that the ranks may run on, all together
-  Machine machine;          ///< rank 0's: all ranks choose by the same numbers
+  std::vector<Peer> peers;                ///< by rank, self included
+  std::vector<int> hosts;                 ///< by rank: the first rank that shares memory with it
+  bool pulls = false;                     ///< every rank may copy from every process
+  bool fenced = false;                    ///< more ranks than cores, on this rank's machine
+  int cores = 1;                          ///< that the ranks may run on, all together
+  Machine machine;                        ///< rank 0's: all ranks choose by the same numbers
+  std::shared_ptr<Arrivals> arrivals;     ///< where there are other hosts: connections from there,
+  std::shared_ptr<ControlLinks> control;  ///<   and those that carry the state of ranks
+
+  bool spans_hosts() const { return control != nullptr; }
+  /// Whether some other rank is on this rank's host.
+  bool shares_memory() const { return std::ranges::count(hosts, hosts[static_cast<std::size_t>(rank)]) > 1; }
+  /// "rank 2/8 (process 48211 on node-b)"
+  std::string describe(Rank rank) const;
 };
 
 class Communicator {
@@ -62,6 +80,8 @@ class Communicator {
   int ranks() const { return members_.ranks; }
   const Membership& members() const { return members_; }
   const std::string& who() const { return who_; }  ///< "comm 1f3a rank 2"
+  /// Not all ranks share memory: then there are no call lines, and all calls go by fifos.
+  bool spans_hosts() const { return members_.spans_hosts(); }
 
   // ---- Errors: any thread ----
 
@@ -83,6 +103,12 @@ class Communicator {
   // ---- For the call whose turn it is ----
 
   std::uint64_t next_sequence() { return ++sequence_; }
+  /// Where ranks have no call lines: what goes before the first message of the call on each connection.
+  void sign(std::uint64_t sequence, const Signature& signature) { mark_ = {sequence, signature}; }
+  /// Adds the handles of connections being opened. True while there are any that a peer is to open.
+  bool opening(std::vector<PollItem>& items) const;
+  /// How long (now_ns) a blocked call may sleep on sockets alone. `awaited`: a peer is to open a connection.
+  std::int64_t nap_until(bool awaited) const;
   CallLines& lines() { return lines_; }
   std::span<Lane> lanes() { return lanes_; }
   Lane& point_to_point_lane() { return point_to_point_; }
@@ -96,6 +122,8 @@ class Communicator {
   /// What it would use if nothing was raced.
   const Algorithm& algorithm(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
   Races& races() { return races_; }
+  /// The shape with what all of this communicator have in common: the hosts, where there are several.
+  Shape with_levels(const Shape& shape) const;
   /// What the choice goes by besides the shape: alike on all ranks.
   Conditions conditions() const;
 
@@ -142,13 +170,14 @@ class Communicator {
   /// Set by Join; whoever ends the communicator takes it from the service thread.
   std::shared_ptr<Task> watch;
 
-  /// "rank 2/8 lost: process 48211 on node-b …": what Peer says of a rank, for messages.
-  std::string describe(Rank rank) const;
+  std::string describe(Rank rank) const { return members_.describe(rank); }
   /// The error that says that a rank's process is gone.
   Error lost(Rank rank) const;
 
  private:
   void open_lanes();
+  void open_peer(Lane& lane, int index, Rank peer, bool is_signed);
+  int slots() const;
   const Algorithm& algorithm_for_counts(const Shape& shape, Reach reach, std::size_t bytes);
   const Algorithm& raced(const Shape& shape, Reach reach, std::size_t bytes);
   std::string wish(Collective collective, Reach reach);
@@ -164,6 +193,8 @@ class Communicator {
   CallLines lines_;
   std::vector<Lane> lanes_;
   Lane point_to_point_;
+  std::vector<std::shared_ptr<RemoteLane>> remote_lanes_;
+  CallMark mark_;
   std::vector<Doorbell*> doorbells_;
 
   std::atomic<bool> failed_ = false;

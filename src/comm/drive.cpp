@@ -138,7 +138,9 @@ void Waiter::sleep() {
     if (const std::int64_t next = operation->interests(items); next != 0) until = std::min(until, next);
     if (operation->communicator() != nullptr) last = operation->communicator();
   }
-  if (last == nullptr) {
+  // Sockets wake nobody who sleeps on a doorbell, and the other way round; whose operations have sockets comes back
+  // often enough.
+  if (last == nullptr || !items.empty()) {
     process_.system.poll(items, std::max<std::int64_t>(0, until - process_.system.now_ns()));
     return;
   }

@@ -28,6 +28,15 @@ Result<Hello> read_hello(const Blob& blob) {
   return hello;
 }
 
+Result<std::vector<SocketAddress>> read_located(const Blob& blob) {
+  auto located = read<Located>(blob, "a list of addresses");
+  if (!located) return std::move(located).error();
+  std::vector<SocketAddress> addresses;
+  for (const auto& address : located->addresses)
+    if (address.host[0] != '\0') addresses.push_back({.host = get_text(address.host), .port = address.port});
+  return addresses;
+}
+
 Result<Verdict> read_verdict(const Blob& blob) {
   return read<Verdict>(blob, "a verdict");
 }

@@ -6,17 +6,19 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "algorithms/machine.h"
 #include "base/error.h"
 #include "comm/bootstrap.h"
+#include "comm/digest.h"
 #include "comm/process.h"
 
 namespace tutti {
 
 /// First exchange: who and where a rank is.
 struct Hello {
-  static constexpr std::uint32_t version_value = 2;
+  static constexpr std::uint32_t version_value = 3;
   std::uint32_t version = version_value;
   std::int32_t pid = 0;
   std::uint64_t token = 0;
@@ -24,13 +26,24 @@ struct Hello {
   std::uint64_t area_address = 0;
   SegmentName area;
   ProcessKey key{};
+  Digest host_identity{};  ///< hash of what ranks that share memory have in common
   std::array<char, 64> host{};
   std::array<char, 64> boot_id{};
   std::array<char, 108> fd_server{};
   cpu_set_t cpus{};
 };
 
-/// Second exchange: whether a rank reached all others, and what rank 0 knows of the machine.
+/// Second exchange, where ranks do not share one host: where others can connect to a rank.
+struct Located {
+  static constexpr std::size_t addresses_max = 8;  ///< the best ones
+  struct Address {
+    std::array<char, 64> host{};
+    std::uint16_t port = 0;
+  };
+  std::array<Address, addresses_max> addresses{};  ///< unused ones have an empty host
+};
+
+/// Last exchange: whether a rank reached all others, and what rank 0 knows of the machine.
 struct Verdict {
   std::uint32_t code = 0;                        ///< Code of its failure, 0 when all is well
   std::uint32_t pulls = 0;                       ///< it may copy from every process's memory
@@ -40,6 +53,7 @@ struct Verdict {
 
 /// Errors: remote (a blob of another size or version).
 Result<Hello> read_hello(const Blob& blob);
+Result<std::vector<SocketAddress>> read_located(const Blob& blob);
 Result<Verdict> read_verdict(const Blob& blob);
 
 template <class T>

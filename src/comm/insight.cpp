@@ -20,7 +20,8 @@ std::string plain(std::string_view word) {
 }  // namespace
 
 std::string explain_call(Communicator& communicator, Collective collective, std::size_t group_bytes) {
-  const Shape shape{.collective = collective, .ranks = communicator.ranks()};
+  const Shape shape =
+      communicator.with_levels({.collective = collective, .ranks = communicator.ranks(), .root = 0, .levels = {}});
   const CallSize size(collective, shape.ranks, shape.root, group_bytes);
   const ReachFacts facts = communicator.reach_facts();
   const auto by = [&](Reach reach) {
@@ -35,7 +36,7 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
                     .fixed_order = communicator.members().deterministic && reduces(collective),
                     .raced = communicator.races().story(kind)});
   };
-  if (fits_lines(size, shape.root, facts.forced)) return by(Reach::line);
+  if (!facts.spans_hosts && fits_lines(size, shape.root, facts.forced)) return by(Reach::line);
   const Reach mapped = large_reach(size, facts, true, false);
   const Reach ordinary = large_reach(size, facts, facts.one_process, !facts.one_process);
   if (mapped == ordinary) return by(mapped);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "comm/host_identity.h"
 #include "comm/peer_watch.h"
 
 namespace tutti {
@@ -29,6 +30,18 @@ Bootstrap::Who who_of(const Process& process, const JoinOptions& options) {
           .settings_text = process.config.shared_text() + (deterministic ? " deterministic=1" : "") +
                            (plan ? fmt::format(" TUTTI_PLAN_FILE=digest:{:016x}", plan->digest()) : ""),
           .version = library_version};
+}
+
+/// By rank: the first rank that shares memory with it. `apart`: as if each process had a host of its own.
+std::vector<int> hosts_of(const std::vector<Hello>& hellos, bool apart) {
+  std::vector<int> hosts;
+  for (const Hello& hello : hellos) {
+    const auto same = [&](const Hello& other) {
+      return apart ? other.token == hello.token : other.host_identity == hello.host_identity;
+    };
+    hosts.push_back(static_cast<int>(std::ranges::find_if(hellos, same) - hellos.begin()));
+  }
+  return hosts;
 }
 
 /// Whether `pid`'s memory can be read: tried on a word whose value is known. Never changes who may trace whom.
@@ -60,27 +73,74 @@ Result<Progress> Join::advance() {
     stage_ = Stage::greet;
     return Progress::moved;
   }
+  if (stage_ == Stage::reach) {
+    auto linked = setup_->advance();
+    if (linked && !*linked) return Progress::blocked;
+    if (linked) {
+      members_.control = setup_->take();
+    } else {
+      trouble_ = std::move(linked).error();
+    }
+    setup_.reset();
+    state_verdict();
+    return Progress::moved;
+  }
   auto complete = bootstrap_.advance();
   if (!complete) return std::move(complete).error();
   if (!*complete) return Progress::blocked;
+  return next();
+}
 
-  if (stage_ == Stage::greet) {
-    Verdict verdict;
-    if (auto connected = connect(); !connected) {
-      verdict.code = static_cast<std::uint32_t>(connected.error().code);
-      put_text(verdict.what, connected.error().text());
-    }
-    verdict.pulls = pulls_;
-    if (options_.rank == 0 && verdict.code == 0)
-      verdict.machine = process_.tune->machine(cpus_, process_.log).numbers();
-    bootstrap_.exchange(to_blob(verdict));
-    stage_ = Stage::agree;
-    return Progress::moved;
+/// An exchange is complete.
+Result<Progress> Join::next() {
+  const auto note = [this](Result<void> done) {
+    if (!done && !trouble_) trouble_ = std::move(done).error();
+  };
+  switch (stage_) {
+    case Stage::greet:
+      note(connect());
+      if (!spans_hosts_) {
+        state_verdict();
+      } else {
+        note(locate());
+      }
+      return Progress::moved;
+    case Stage::locate:
+      note(take_addresses());
+      if (trouble_) {
+        state_verdict();
+      } else {
+        setup_.emplace(process_.system, members_);
+        stage_ = Stage::reach;
+      }
+      return Progress::moved;
+    default: break;
   }
   if (auto agreement = agreed(); !agreement) return std::move(agreement).error();
   if (auto finished = finish(); !finished) return std::move(finished).error();
   stage_ = Stage::made;
   return Progress::done;
+}
+
+/// The last exchange: every rank takes part in it, also one that has met trouble.
+void Join::state_verdict() {
+  Verdict verdict;
+  if (trouble_) {
+    verdict.code = static_cast<std::uint32_t>(trouble_->code);
+    put_text(verdict.what, trouble_->text());
+  }
+  verdict.pulls = pulls_;
+  if (options_.rank == 0 && !trouble_) {
+    const Machine machine = spans_hosts_ ? over_sockets() : process_.tune->machine(cpus_, process_.log);
+    verdict.machine = machine.numbers();
+  }
+  bootstrap_.exchange(to_blob(verdict));
+  stage_ = Stage::agree;
+}
+
+std::int64_t Join::interests(std::vector<PollItem>& items) const {
+  if (setup_) return setup_->interests(items);
+  return bootstrap_.interests(items);
 }
 
 Result<void> Join::begin() {
@@ -102,6 +162,10 @@ Result<void> Join::begin() {
   hello.key = process_.key;
   put_text(hello.host, process_.host);
   put_text(hello.boot_id, process_.boot_id);
+  const std::string host = host_identity(process_.config);
+  auto identity = sha256(std::as_bytes(std::span(host)));
+  if (!identity) return std::move(identity).error();
+  hello.host_identity = *identity;
   put_text(hello.fd_server, process_.fd_server_name());
   CPU_ZERO(&hello.cpus);
   if (::sched_getaffinity(0, sizeof hello.cpus, &hello.cpus) != 0) CPU_SET(0, &hello.cpus);
@@ -110,21 +174,79 @@ Result<void> Join::begin() {
 }
 
 Result<void> Join::connect() {
-  CPU_ZERO(&cpus_);
+  std::vector<Hello> hellos;
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
     auto hello = read_hello(bootstrap_.gathered()[rank]);
     if (!hello) return std::move(hello).error().at_peer(rank);
-    CPU_OR(&cpus_, &cpus_, &hello->cpus);
-    if (auto connected = connect_to(*hello); !connected)
-      return std::move(connected).error().during("reach a rank at the start").at_peer(rank);
+    hellos.push_back(*hello);
   }
-  members_.cores = CPU_COUNT(&cpus_);
-  members_.fenced = options_.ranks > members_.cores;
+  members_.hosts = hosts_of(hellos, process_.config.text("TUTTI_TRANSPORT") == "socket");
+  spans_hosts_ = std::ranges::any_of(members_.hosts, [](int host) { return host != 0; });
+  count_cores(hellos);
+  members_.peers.resize(hellos.size());
+  for (Rank rank = 0; rank < options_.ranks; ++rank)
+    if (auto connected = connect_to(hellos[rank], members_.peers[rank]); !connected)
+      return std::move(connected).error().during("reach a rank at the start").at_peer(rank);
   return {};
 }
 
-Result<void> Join::connect_to(const Hello& hello) {
-  Peer peer;
+/// Ranks of one machine share its cores, whatever else they share.
+void Join::count_cores(const std::vector<Hello>& hellos) {
+  members_.cores = 0;
+  std::vector<std::string> machines;
+  for (const Hello& first : hellos) {
+    const std::string machine = get_text(first.boot_id);
+    if (std::ranges::find(machines, machine) != machines.end()) continue;
+    machines.push_back(machine);
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    int ranks = 0;
+    for (const Hello& hello : hellos) {
+      if (get_text(hello.boot_id) != machine) continue;
+      CPU_OR(&cpus, &cpus, &hello.cpus);
+      ++ranks;
+    }
+    members_.cores += CPU_COUNT(&cpus);
+    if (machine != get_text(hellos[options_.rank].boot_id)) continue;
+    cpus_ = cpus;
+    members_.fenced = ranks > CPU_COUNT(&cpus);
+  }
+}
+
+/// Begins to listen, and tells the others where.
+Result<void> Join::locate() {
+  stage_ = Stage::locate;
+  Located located;
+  auto begin = [&]() -> Result<void> {
+    auto key = ConnectionKey::of(options_.id.secret);
+    if (!key) return std::move(key).error();
+    const AreaShape shape = area_shape();
+    members_.arrivals = std::make_shared<Arrivals>(
+        process_.system, *key, Arrivals::Bounds{.rank = options_.rank, .ranks = options_.ranks, .lanes = shape.lanes});
+    auto server = process_.connections();
+    if (!server) return std::move(server).error();
+    (*server)->expect(members_.arrivals);
+    for (std::size_t i = 0; i < (*server)->addresses().size() && i < Located::addresses_max; ++i) {
+      put_text(located.addresses[i].host, (*server)->addresses()[i].host);
+      located.addresses[i].port = (*server)->addresses()[i].port;
+    }
+    return {};
+  };
+  auto begun = begin();
+  bootstrap_.exchange(to_blob(located));
+  return begun;
+}
+
+Result<void> Join::take_addresses() {
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    auto addresses = read_located(bootstrap_.gathered()[rank]);
+    if (!addresses) return std::move(addresses).error().at_peer(rank);
+    if (!members_.peers.empty()) members_.peers[rank].addresses = *std::move(addresses);
+  }
+  return {};
+}
+
+Result<void> Join::connect_to(const Hello& hello, Peer& peer) {
   peer.token = hello.token;
   peer.pid = hello.pid;
   peer.host = get_text(hello.host);
@@ -137,16 +259,18 @@ Result<void> Join::connect_to(const Hello& hello) {
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("its shared area has {} bytes, here it is {}", hello.area_bytes, bytes)};
 
+  const auto rank = static_cast<std::size_t>(&peer - members_.peers.data());
+  if (members_.hosts[rank] != members_.hosts[static_cast<std::size_t>(options_.rank)]) {
+    peer.mirror = std::make_shared<MirroredHeader>(area_shape());
+    peer.area = peer.mirror->area();
+    return {};
+  }
   std::byte* base = nullptr;
   if (peer.same_process) {
     peer.thread_area = process_.find_area(hello.area.id);
     if (!peer.thread_area) return Error{.code = Code::remote, .what = "it left while the communicator was being made"};
     base = peer.thread_area->base;
   } else {
-    if (get_text(hello.boot_id) != process_.boot_id)
-      return Error{
-          .code = Code::invalid_usage,
-          .what = fmt::format("it runs on {}, this rank on {}: ranks must share one host", peer.host, process_.host)};
     int pid = 0;
     const auto fetch = [&](std::uint64_t, SegmentName name) -> Result<SegmentTable::Export> {
       constexpr std::int64_t limit_ns = 10'000'000'000;
@@ -164,7 +288,6 @@ Result<void> Join::connect_to(const Hello& hello) {
   }
   peer.area = RankArea(base, area_shape());
   if (!peer.area.valid()) return Error{.code = Code::remote, .what = "its shared area is not one of tutti's"};
-  members_.peers.push_back(std::move(peer));
   return {};
 }
 
@@ -189,6 +312,11 @@ Result<void> Join::finish() {
   made_ = std::make_shared<Communicator>(process_, std::move(members_));
   // All ranks have the same settings by now, and refuse alike.
   if (auto good = made_->check_algorithms(); !good) return good;
+  if (made_->spans_hosts()) {
+    const auto& area = made_->members().area;
+    made_->members().arrivals->wakes({area, &area->area.header().doorbell});
+    if (auto watching = process_.service.add(made_->members().control); !watching) return watching;
+  }
   made_->watch = std::make_shared<PeerWatch>(made_);
   if (auto watching = process_.service.add(made_->watch); !watching) return watching;
   const auto& m = made_->members();

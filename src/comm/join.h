@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "comm/bootstrap.h"
 #include "comm/communicator.h"
+#include "comm/control_setup.h"
 #include "comm/hello.h"
 #include "comm/operation.h"
 #include "comm/version.h"
@@ -27,16 +29,22 @@ class Join final : public Operation {
   Result<Progress> advance() override;
   Communicator* communicator() override { return nullptr; }
 
-  std::int64_t interests(std::vector<PollItem>& items) const override { return bootstrap_.interests(items); }
+  std::int64_t interests(std::vector<PollItem>& items) const override;
 
   /// After done.
   std::shared_ptr<Communicator> take() { return std::move(made_); }
 
  private:
-  enum class Stage { begin, greet, agree, made };
+  /// locate, reach: where not all ranks share memory.
+  enum class Stage { begin, greet, locate, reach, agree, made };
+  Result<Progress> next();
   Result<void> begin();
+  Result<void> locate();
+  Result<void> take_addresses();
+  void state_verdict();
+  void count_cores(const std::vector<Hello>& hellos);
   Result<void> connect();
-  Result<void> connect_to(const Hello& hello);
+  Result<void> connect_to(const Hello& hello, Peer& peer);
   Result<void> agreed();
   Result<void> finish();
   AreaShape area_shape() const;
@@ -46,8 +54,11 @@ class Join final : public Operation {
   Stage stage_ = Stage::begin;
   Bootstrap bootstrap_;
   Membership members_;
+  bool spans_hosts_ = false;
   bool pulls_ = true;
-  cpu_set_t cpus_{};  ///< of all ranks
+  cpu_set_t cpus_{};              ///< of all ranks of this machine
+  std::optional<Error> trouble_;  ///< told to all in the last exchange
+  std::optional<ControlSetup> setup_;
   std::shared_ptr<Communicator> made_;
 };
 

@@ -65,4 +65,15 @@ Error mismatch_report(const std::vector<std::optional<Signature>>& calls, std::u
   return error;
 }
 
+Error differing_calls(const MadeCall& own, const MadeCall& theirs) {
+  const auto line = [](const MadeCall& call) {
+    return fmt::format("\n  rank {}: #{} {}", call.rank, call.sequence, call_text(call.signature));
+  };
+  const bool first = own.rank < theirs.rank;
+  return Error{.code = Code::invalid_usage,
+               .what = fmt::format("collective mismatch at #{}{}{}\n  What these calls write to is undefined.",
+                                   own.sequence, line(first ? own : theirs), line(first ? theirs : own)),
+               .peer = theirs.rank};
+}
+
 }  // namespace tutti

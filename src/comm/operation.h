@@ -35,8 +35,8 @@ class Operation {
   /// What it is doing and whom it waits for, for stall reports and timeouts.
   virtual std::string where() const { return {}; }
 
-  /// Handles to sleep on instead of a doorbell; returns when to come back at the latest (now_ns), or 0: use the
-  /// doorbell.
+  /// Handles to sleep on, instead of a doorbell where there are any; returns when to come back at the latest (now_ns),
+  /// or 0: use the doorbell.
   virtual std::int64_t interests(std::vector<PollItem>&) const { return 0; }
 };
 

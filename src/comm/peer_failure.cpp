@@ -33,6 +33,7 @@ std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
                    .what = told(get_text(header.words), communicator.describe(rank)),
                    .peer = culprit >= 0 && culprit < communicator.ranks() ? culprit : rank};
     }
+    case RankState::lost: return Error{.code = Code::remote, .what = get_text(header.words), .peer = rank};
     case RankState::starting:
     case RankState::open:
     case RankState::closed: return std::nullopt;

@@ -27,7 +27,7 @@ PeerWatch::PeerWatch(const std::shared_ptr<Communicator>& communicator)
     : communicator_(communicator), system_(communicator->process().system) {
   for (Rank rank = 0; rank < communicator->ranks(); ++rank) {
     const Peer& peer = communicator->members().peers[rank];
-    if (peer.same_process) continue;
+    if (peer.same_process || peer.mirror) continue;
     auto known = std::ranges::find(processes_, peer.pid, &Watched::pid);
     if (known == processes_.end()) {
       auto pidfd = communicator->process().watch(peer.token, peer.pid);

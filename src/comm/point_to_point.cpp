@@ -62,9 +62,41 @@ Result<Progress> PointToPoint::advance() {
     if (*moved == Progress::moved) progress = Progress::moved;
     done = done && queue.next == queue.requests.size();
   }
-  if (!done) return progress;
+  auto flushed = flush();
+  if (!flushed) return std::move(flushed).error();
+  if (!done || !*flushed) return progress;
   touch_.reset();
   return Progress::done;
+}
+
+std::size_t PointToPoint::slot_bytes() const {
+  return communicator_.members().area->area.shape().slot_bytes;
+}
+
+/// True when nothing that was sent waits here.
+Result<bool> PointToPoint::flush() {
+  bool all = true;
+  for (const auto& queue : queues_) {
+    if (!queue.send) continue;
+    auto flushed = communicator_.point_to_point_lane().senders[queue.peer]->flush();
+    if (!flushed) return std::move(flushed).error().at_peer(queue.peer);
+    all = all && *flushed;
+  }
+  return all;
+}
+
+std::int64_t PointToPoint::interests(std::vector<PollItem>& items) const {
+  if (!communicator_.spans_hosts()) return 0;
+  const bool awaited = communicator_.opening(items);
+  const Lane& lane = communicator_.point_to_point_lane();
+  for (const auto& queue : queues_) {
+    if (queue.send) {
+      lane.senders[queue.peer]->interests(items);
+    } else if (queue.next < queue.requests.size()) {
+      lane.receivers[queue.peer]->interests(items);
+    }
+  }
+  return communicator_.nap_until(awaited);
 }
 
 Result<void> PointToPoint::to_self() {
@@ -87,7 +119,7 @@ Result<void> PointToPoint::to_self() {
 PointToPoint::Header PointToPoint::header_of(const PeerRequest& request) const {
   Header header{.bytes = request.bytes, .type = static_cast<std::uint32_t>(request.type), .buffer = {}};
   header.buffer.address = reinterpret_cast<std::uint64_t>(request.data);
-  if (request.bytes < reference_bytes_min) return header;
+  if (request.bytes < reference_bytes_min || communicator_.members().peers[request.peer].remote()) return header;
   if (communicator_.members().peers[request.peer].same_process) {
     header.carry = Carry::window;
   } else if (const auto spot = communicator_.process().segments.find(request.data, request.bytes)) {
@@ -123,7 +155,9 @@ Result<Progress> PointToPoint::send(Queue& queue) {
     queue.begun = true;
     queue.by_reference = header.carry != Carry::slots;
   }
-  if (!queue.by_reference) {
+  // On a wire without lengths the header travels alone: the receiver may expect another one.
+  const bool alone = used > 0 && communicator_.members().peers[queue.peer].remote();
+  if (!queue.by_reference && !alone) {
     const std::size_t piece = std::min(slot->size() - used, request.bytes - queue.moved);
     if (piece > 0) std::memcpy(slot->data() + used, request.data + queue.moved, piece);
     queue.moved += piece;
@@ -167,7 +201,9 @@ Result<Progress> PointToPoint::receive(Queue& queue) {
   const PeerRequest& request = *queue.requests[queue.next];
   if (queue.begun && queue.by_reference) return receive_by_reference(queue, request);
 
-  auto slot = receiver.peek(0);  // wires that know the length themselves, so far
+  const bool remote = communicator_.members().peers[queue.peer].remote();
+  const std::size_t length = queue.begun ? std::min(slot_bytes(), request.bytes - queue.moved) : sizeof(Header);
+  auto slot = receiver.peek(remote ? length : 0);  // shared memory knows for itself
   if (!slot) return std::move(slot).error();
   if (slot->data() == nullptr) return Progress::blocked;
   std::span<const std::byte> data = *slot;
@@ -220,8 +256,9 @@ void PointToPoint::finish(Queue& queue) {
 Result<void> PointToPoint::look_around() {
   for (auto& queue : queues_) {
     if (queue.next == queue.requests.size()) continue;
-    const auto& header = communicator_.members().peers[queue.peer].area.header();
-    if (header.state.load(std::memory_order_acquire) != RankState::closed) continue;
+    const Peer& peer = communicator_.members().peers[queue.peer];
+    // A rank of another host closes its connections, behind what it sent.
+    if (peer.remote() || peer.area.header().state.load(std::memory_order_acquire) != RankState::closed) continue;
     auto moved = queue.send ? send(queue) : receive(queue);
     if (!moved) return std::move(moved).error().at_peer(queue.peer);
     if (*moved == Progress::blocked)

@@ -23,6 +23,7 @@ class PointToPoint final : public Operation {
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }
   std::string where() const override;
+  std::int64_t interests(std::vector<PollItem>& items) const override;
 
   /// Errors: remote (a rank left that messages are to come from or to go to).
   Result<void> look_around() override;
@@ -44,6 +45,8 @@ class PointToPoint final : public Operation {
   Result<void> to_self();
   Result<Progress> send(Queue& queue);
   Result<Progress> receive(Queue& queue);
+  Result<bool> flush();
+  std::size_t slot_bytes() const;
   Result<Progress> receive_by_reference(Queue& queue, const PeerRequest& request);
   Header header_of(const PeerRequest& request) const;
   Result<void> open(Queue& queue, const PeerRequest& request, const Header& header);

@@ -105,6 +105,20 @@ Result<void> Process::serve() {
   return {};
 }
 
+Result<std::shared_ptr<ConnectionServer>> Process::connections() {
+  const std::lock_guard lock(mutex_);
+  if (connections_) return connections_;
+  auto hosts = addresses.get(system, config, log);
+  if (!hosts) return std::move(hosts).error();
+  auto server = ConnectionServer::open(system, *hosts);
+  if (!server) return std::move(server).error();
+  if (auto added = service.add(*server); !added) return std::move(added).error();
+  connections_ = *std::move(server);
+  for (const SocketAddress& at : connections_->addresses())
+    log.info(LogTopic::net, "connections", "listening at {} port {}", at.host, at.port);
+  return connections_;
+}
+
 Result<std::shared_ptr<OwnedArea>> Process::make_area(const AreaShape& shape) {
   const std::size_t bytes = RankArea::bytes(shape);
   auto base = segments.allocate(bytes, /*touch=*/false);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/system.h"
 #include "base/unique_fd.h"
+#include "comm/connection_server.h"
 #include "comm/key_value_space.h"
 #include "comm/own_addresses.h"
 #include "comm/plan_file.h"
@@ -51,6 +52,9 @@ class Process {
   /// Starts the descriptor server if it is not running yet.
   Result<void> serve();
 
+  /// Where ranks of other hosts connect; listens from the first call on. Errors: system (no address, no descriptor).
+  Result<std::shared_ptr<ConnectionServer>> connections();
+
   /// A fresh formatted area, found by thread ranks under its segment id. Errors: system.
   Result<std::shared_ptr<OwnedArea>> make_area(const AreaShape& shape);
   std::shared_ptr<OwnedArea> find_area(std::uint32_t segment_id);
@@ -83,6 +87,7 @@ class Process {
 
   std::mutex mutex_;
   std::shared_ptr<FdServer> fd_server_;
+  std::shared_ptr<ConnectionServer> connections_;
   std::map<std::uint32_t, std::weak_ptr<OwnedArea>> areas_;
   std::map<std::uint64_t, std::weak_ptr<const UniqueFd>> watched_;
 };

@@ -48,11 +48,13 @@ struct CallSize {
 /// What was agreed at the start.
 struct ReachFacts {
   std::optional<Reach> forced;
+  bool spans_hosts = false;  ///< not all ranks share memory
   bool one_process = false;
   bool pulls = false;             ///< every rank may copy from every process
   std::size_t payload_bytes = 0;  ///< of a call line
 };
 
+/// Where all ranks share memory.
 inline bool fits_lines(const CallSize& size, Rank root, std::optional<Reach> forced) {
   if (size.group_bytes == 0) return true;
   return !forced && (size.bytes_max(root) <= small_bytes_max || size.input_bytes_max <= limits::line_bytes);
@@ -61,14 +63,14 @@ inline bool fits_lines(const CallSize& size, Rank root, std::optional<Reach> for
 /// Whether ranks whose buffers are not mapped put their input into their line all the same. Inputs that would lie where
 /// the line names buffers do not travel so.
 inline bool may_carry(const CallSize& size, const ReachFacts& facts) {
-  return !facts.forced && !facts.one_process && size.input_bytes_max > limits::line_bytes &&
+  return !facts.forced && !facts.spans_hosts && !facts.one_process && size.input_bytes_max > limits::line_bytes &&
          size.input_bytes_max <= facts.payload_bytes && size.input_bytes_max * size.ranks <= carried_bytes_max;
 }
 
 /// Of a call that does not fit lines. `mapped`: every buffer of every rank lies in a segment; `all_carry`: every rank
 /// carries its input.
 inline Reach large_reach(const CallSize& size, const ReachFacts& facts, bool mapped, bool all_carry) {
-  if (facts.forced == Reach::fifo) return Reach::fifo;
+  if (facts.forced == Reach::fifo || facts.spans_hosts) return Reach::fifo;
   if ((mapped || facts.one_process) && facts.forced != Reach::pull) return Reach::window;
   if (all_carry && may_carry(size, facts)) return Reach::line;
   const std::size_t pulled = size.group_bytes / (size.collective == Collective::all_reduce ? size.ranks : 1);

@@ -53,6 +53,11 @@ Result<void> Regroup::look_around() {
   return looked;
 }
 
+std::int64_t Regroup::interests(std::vector<PollItem>& items) const {
+  if (join_) return join_->interests(items);
+  return current() != nullptr ? current()->interests(items) : 0;
+}
+
 std::string Regroup::where() const {
   return "making a communicator from another";
 }

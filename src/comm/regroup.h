@@ -18,7 +18,7 @@ class Regroup : public Operation {
   Communicator* communicator() final { return join_ ? nullptr : parent_.get(); }
   Result<void> look_around() final;
   std::string where() const final;
-  std::int64_t interests(std::vector<PollItem>& items) const final { return join_ ? join_->interests(items) : 0; }
+  std::int64_t interests(std::vector<PollItem>& items) const final;
 
   /// After done; null for a rank that is in no new communicator.
   std::shared_ptr<Communicator> take() { return std::move(made_); }
@@ -30,6 +30,7 @@ class Regroup : public Operation {
   /// Brings id, rank and size of the new communicator over the parent; moved: called again; done: ready to join.
   virtual Result<Progress> arrange() = 0;
   virtual Operation* current() = 0;
+  virtual const Operation* current() const = 0;
 
   Communicator& parent() { return *parent_; }
   JoinOptions options_;
@@ -58,6 +59,7 @@ class SplitByColor final : public Regroup {
   };
   Result<Progress> arrange() override;
   Operation* current() override { return call_ ? &*call_ : nullptr; }
+  const Operation* current() const override { return call_ ? &*call_ : nullptr; }
   Result<void> choose_places();
   void gather(const void* mine, void* all, std::size_t bytes);
   Result<void> read_id();
@@ -81,6 +83,7 @@ class CreateGroup final : public Regroup {
  private:
   Result<Progress> arrange() override;
   Operation* current() override { return transfers_ ? &*transfers_ : nullptr; }
+  const Operation* current() const override { return transfers_ ? &*transfers_ : nullptr; }
 
   std::vector<Rank> ranks_;
   std::array<char, 128> id_{};

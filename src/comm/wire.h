@@ -43,6 +43,8 @@ class Wire {
   bool drain();
 
   const Socket& socket() const { return socket_; }
+  /// The bare connection, for whoever goes on with it in another way. What was taken in belongs to the last frame.
+  Socket take_socket() && { return std::move(socket_); }
   PollItem interest() const { return {.handle = socket_.handle(), .want_read = true, .want_write = !out_.empty()}; }
 
  private:

@@ -20,7 +20,8 @@ struct AreaShape {
   std::size_t payload_bytes = 16 * 1024;  ///< of one call line
 };
 
-enum class RankState : std::uint32_t { starting = 0, open = 1, failed = 2, aborted = 3, closed = 4 };
+/// lost: of a rank of another host, whom nobody can reach any more; its own area never says so.
+enum class RankState : std::uint32_t { starting = 0, open = 1, failed = 2, aborted = 3, closed = 4, lost = 5 };
 
 struct AreaHeader {
   static constexpr std::uint64_t magic_value = 0x3165'7261'6974'7574;  // "tutiare1"

@@ -46,7 +46,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Ranks{4, Layout::threads, "auto"}, Ranks{3, Layout::threads, "fifo"},
                       Ranks{8, Layout::one_thread, "auto"}, Ranks{7, Layout::one_thread, "fifo"},
                       Ranks{5, Layout::one_thread, "pull"}, Ranks{20, Layout::one_thread, "fifo", "pairwise,ring"},
-                      Ranks{20, Layout::one_thread, "window"}, Ranks{6, Layout::one_thread, "fifo", "circulant"},
+                      Ranks{20, Layout::one_thread, "window"}, Ranks{4, Layout::processes, "socket"},
+                      Ranks{6, Layout::pairs, "socket"}, Ranks{6, Layout::one_thread, "fifo", "circulant"},
                       Ranks{5, Layout::threads, "fifo", "ring"}, Ranks{4, Layout::one_thread, "fifo", "spread_out"}),
     [](const auto& test) {
       const Ranks& s = test.param;

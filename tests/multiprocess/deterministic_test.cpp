@@ -30,6 +30,8 @@ std::vector<Way> ways() {
       {"FifoInPlace", Layout::processes, {"TUTTI_TRANSPORT=fifo"}, Memory::heap, true, count},
       {"Window", Layout::processes, {"TUTTI_TRANSPORT=window"}, Memory::mapped, false, count},
       {"Pull", Layout::processes, {"TUTTI_TRANSPORT=pull"}, Memory::heap, false, count},
+      {"Socket", Layout::processes, {"TUTTI_TRANSPORT=socket"}, Memory::heap, true, count},
+      {"SocketPairs", Layout::pairs, {"TUTTI_TRANSPORT=socket"}, Memory::heap, false, count},
       {"Threads", Layout::threads, {}, Memory::heap, false, count},
       {"OneThread", Layout::one_thread, {}, Memory::heap, true, count},
       {"Pairs", Layout::pairs, {}, Memory::heap, false, count},

@@ -278,7 +278,9 @@ TEST(KillAtTheStart, EverySurvivorIsToldWho) {
 INSTANTIATE_TEST_SUITE_P(Works, Kill,
                          ::testing::Values(Work{"small", 2, true, "auto"}, Work{"window", 1 << 18, true, "auto"},
                                            Work{"fifo", 40'000, false, "fifo"}, Work{"pull", 1 << 18, false, "auto"},
-                                           Work{"large_fifo", 1 << 20, false, "fifo"}),
+                                           Work{"large_fifo", 1 << 20, false, "fifo"},
+                                           Work{"socket", 2, false, "socket"},
+                                           Work{"large_socket", 1 << 20, false, "socket"}),
                          [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace

@@ -142,6 +142,7 @@ Result<Socket> SimSystem::listen(const SocketAddress& at) {
   if (std::ranges::any_of(listeners_, [&](const auto& entry) { return entry.second.at == real; }))
     return failed("listen", EADDRINUSE);
   listeners_[next_handle_] = {.at = real, .waiting = {}};
+  owners_[next_handle_] = owner_;
   return Socket(*this, next_handle_++);
 }
 
@@ -163,6 +164,7 @@ Result<Socket> SimSystem::accept(Socket& listener) {
   if (waiting.empty()) return Socket();
   if (accepted_sockets() >= options_.accepted_max) return failed("accept", EMFILE);
   ends_[next_handle_] = {.connection = waiting.front(), .side = 1};
+  owners_[next_handle_] = owner_;
   waiting.pop_front();
   return Socket(*this, next_handle_++);
 }
@@ -179,6 +181,7 @@ Result<Socket> SimSystem::connect(const SocketAddress& to) {
   connection.open_ns = now_ns_ + pick(1, options_.delay_ns_max);
   connections_[next_connection_] = std::move(connection);
   ends_[next_handle_] = {.connection = next_connection_++, .side = 0};
+  owners_[next_handle_] = owner_;
   return Socket(*this, next_handle_++);
 }
 
@@ -240,7 +243,17 @@ void SimSystem::reset(int handle) {
   }
 }
 
+void SimSystem::kill(int owner) {
+  for (const auto& [handle, of] : owners_) {
+    if (of != owner) continue;
+    reset(handle);
+    if (const auto listener = listeners_.find(handle); listener != listeners_.end())
+      listener->second.at.host = "nowhere";
+  }
+}
+
 void SimSystem::close(int handle) {
+  owners_.erase(handle);
   if (const auto listener = listeners_.find(handle); listener != listeners_.end()) {
     for (const int number : listener->second.waiting) {
       Connection& connection = connections_.at(number);

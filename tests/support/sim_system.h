@@ -51,6 +51,10 @@ class SimSystem final : public System {
   SimOptions& options() { return options_; }
   /// Cuts the connection: both ends get ECONNRESET, what was under way is lost.
   void reset(int handle);
+  /// Whose sockets are those made from now on.
+  void act_as(int owner) { owner_ = owner; }
+  /// The process is gone: its connections are cut, and nobody is let in any more.
+  void kill(int owner);
   /// What leaks shows here.
   std::size_t open_sockets() const { return listeners_.size() + ends_.size(); }
   std::size_t accepted_sockets() const;
@@ -101,6 +105,8 @@ class SimSystem final : public System {
   int next_handle_ = 1;
   int next_connection_ = 1;
   std::uint16_t next_port_ = 20'000;
+  int owner_ = 0;
+  std::map<int, int> owners_;  ///< by handle
   std::map<int, Listener> listeners_;
   std::map<int, End> ends_;
   std::map<int, Connection> connections_;

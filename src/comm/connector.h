@@ -1,0 +1,51 @@
+// Opens a connection to a rank of another host: tries its addresses, proves the secret both ways. Never blocks.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/system.h"
+#include "comm/greeting.h"
+#include "comm/handshake.h"
+#include "comm/wire.h"
+
+namespace tutti {
+
+class Connector {
+ public:
+  /// Tries the addresses one after the other, each of them for a second at most, over and over for `limit_ns`.
+  Connector(System& system, std::vector<SocketAddress> addresses, const Greeting& greeting, const ConnectionKey& key,
+            std::int64_t limit_ns);
+
+  /// The connection, once the peer has taken it; then the connector is of no more use. Errors: timeout, remote: no
+  /// address was any good, with what each of them met; system.
+  Result<std::optional<Socket>> advance();
+
+  /// The address that was good. After advance gave a connection.
+  const SocketAddress& reached() const { return addresses_[at_]; }
+
+  /// Adds the handles to wait for; returns when to come back at the latest.
+  std::int64_t interests(std::vector<PollItem>& items) const;
+
+ private:
+  enum class Stage { pause, challenge, welcome };
+  Result<void> begin();
+  Result<std::optional<Socket>> step();
+  void try_next(const std::string& why);
+
+  System& system_;
+  std::vector<SocketAddress> addresses_;
+  Greeting greeting_;
+  ConnectionKey key_;
+  std::int64_t give_up_ns_;
+  std::int64_t until_ns_ = 0;  // of this try, or of the pause before the next
+  std::size_t at_ = 0;
+  Stage stage_ = Stage::pause;
+  Secret secret_{};
+  std::optional<Wire> wire_;
+  std::optional<handshake::RankSide> side_;
+  std::vector<std::string> met_;  // by address: how the last try ended
+};
+
+}  // namespace tutti

@@ -1,0 +1,89 @@
+#include "comm/control_setup.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t connect_limit_ns = 10'000'000'000;
+constexpr std::int64_t arrive_limit_ns = 12'000'000'000;  // later than the other side gives up, which knows why
+constexpr std::int64_t user_timeout_ns = 3'000'000'000;   // the service thread at the other end always reads
+constexpr std::int64_t look_every_ns = 1'000'000;         // for what arrives by the service thread
+
+}  // namespace
+
+std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts) {
+  const int ranks = static_cast<int>(hosts.size());
+  std::vector<Rank> all;
+  for (int distance = 1; distance < ranks; distance *= 2)
+    for (const int other : {(rank + distance) % ranks, (rank + ranks - distance) % ranks})
+      if (hosts[static_cast<std::size_t>(other)] != hosts[static_cast<std::size_t>(rank)]) all.push_back(other);
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+ControlSetup::ControlSetup(System& system, const Membership& members)
+    : system_(system), members_(members), give_up_ns_(system.now_ns() + arrive_limit_ns) {
+  for (const Rank rank : control_neighbours(members.rank, members.hosts)) {
+    Edge& edge = edges_.emplace_back(Edge{.rank = rank});
+    if (rank > members.rank) continue;
+    const ConnectionKey& key = members.arrivals->key();
+    const Greeting greeting{
+        .communicator = key.communicator, .from = members.rank, .to = rank, .purpose = Purpose::control};
+    const Peer& peer = members.peers[static_cast<std::size_t>(rank)];
+    edge.connector.emplace(system, peer.addresses, greeting, key, connect_limit_ns);
+  }
+}
+
+Result<bool> ControlSetup::advance() {
+  bool all = true;
+  for (Edge& edge : edges_) {
+    if (edge.socket) continue;
+    std::optional<Socket> socket;
+    if (edge.connector) {
+      auto connected = edge.connector->advance();
+      if (!connected) return std::move(connected).error().during(members_.describe(edge.rank)).at_peer(edge.rank);
+      socket = *std::move(connected);
+      if (socket) edge.connector.reset();
+    } else {
+      socket = members_.arrivals->take(Purpose::control, edge.rank, 0, 0);
+    }
+    if (socket) {
+      edge.socket = *std::move(socket);
+      continue;
+    }
+    all = false;
+    if (system_.now_ns() >= give_up_ns_)
+      return Error{.code = Code::timeout,
+                   .what = fmt::format("{} did not connect to {}", members_.describe(edge.rank),
+                                       members_.describe(members_.rank)),
+                   .peer = edge.rank};
+  }
+  return all;
+}
+
+std::shared_ptr<ControlLinks> ControlSetup::take() {
+  std::vector<ControlLinks::Link> links;
+  for (Edge& edge : edges_) {
+    system_.set_user_timeout(edge.socket, user_timeout_ns);
+    const Peer& peer = members_.peers[static_cast<std::size_t>(edge.rank)];
+    links.push_back({.rank = edge.rank,
+                     .wire = Wire(system_, std::move(edge.socket)),
+                     .mirror = peer.mirror,
+                     .who = members_.describe(edge.rank)});
+  }
+  edges_.clear();
+  return std::make_shared<ControlLinks>(system_, std::move(links));
+}
+
+std::int64_t ControlSetup::interests(std::vector<PollItem>& items) const {
+  std::int64_t next = system_.now_ns() + look_every_ns;
+  for (const Edge& edge : edges_)
+    if (edge.connector) next = std::min(next, std::max<std::int64_t>(edge.connector->interests(items), 1));
+  return next;
+}
+
+}  // namespace tutti

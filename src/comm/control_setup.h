@@ -1,0 +1,43 @@
+// Brings up a rank's control connections when a communicator of several hosts starts. Never blocks.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/connector.h"
+
+namespace tutti {
+
+/// The ranks that `rank` has control connections to: those 1, 2, 4, … before and behind it, where they are on other
+/// hosts. With the ranks of each host, who see each other's state in shared memory, all are joined, also when some are
+/// lost.
+std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts);
+
+class ControlSetup {
+ public:
+  /// `members` has its peers and arrivals, and must outlive this.
+  ControlSetup(System& system, const Membership& members);
+
+  /// True once all are there. Errors: timeout, remote (a neighbour that cannot be reached, or did not connect).
+  Result<bool> advance();
+  /// After that.
+  std::shared_ptr<ControlLinks> take();
+
+  /// Adds the handles to wait for; returns when to come back at the latest.
+  std::int64_t interests(std::vector<PollItem>& items) const;
+
+ private:
+  struct Edge {
+    Rank rank = 0;
+    std::optional<Connector> connector = {};  // nothing: the neighbour connects
+    Socket socket = {};
+  };
+  System& system_;
+  const Membership& members_;
+  std::int64_t give_up_ns_;
+  std::vector<Edge> edges_;
+};
+
+}  // namespace tutti

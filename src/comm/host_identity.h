@@ -1,0 +1,14 @@
+// Which processes share a host, as far as shared memory goes.
+#pragma once
+
+#include <string>
+
+#include "base/config.h"
+
+namespace tutti {
+
+/// Equal in processes that can hand each other descriptors: they run on one kernel (boot id) and in one network
+/// namespace, where the names of abstract unix sockets end. TUTTI_HOSTID, where it is set, says it instead.
+std::string host_identity(const Config& config);
+
+}  // namespace tutti

@@ -1,0 +1,167 @@
+#include "comm/remote_lane.h"
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t connect_limit_ns = 5'000'000'000;
+constexpr std::int64_t news_limit_ns = 1'000'000'000;  // for the reason of a broken connection to come another way
+
+}  // namespace
+
+RemoteLane::RemoteLane(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place)
+    : system_(system), arrivals_(std::move(arrivals)), place_(std::move(place)) {}
+
+Result<bool> RemoteLane::open() {
+  if (sender_) return true;
+  wanted_ = true;
+  if (broken_) {
+    if (auto judged = judge_again(); !judged) return std::move(judged).error();
+    return false;
+  }
+  auto gathered = gather_sockets();
+  if (!gathered) {
+    auto judged = judge(std::move(gathered).error().during("connect to " + place_.who).at_peer(place_.peer));
+    if (!judged) return std::move(judged).error();
+    return false;
+  }
+  if (!*gathered) {
+    // Whoever left has nothing to say on a lane that never was.
+    if (place_.header->state.load(std::memory_order_acquire) != RankState::closed) return false;
+    if (auto judged = judge(Error{}); !judged) return std::move(judged).error();
+    return false;
+  }
+  auto link = std::make_shared<SocketLink>(system_, std::move(sockets_), place_.peer, place_.who);
+  sender_ = std::make_unique<SocketSender>(link, place_.slots, place_.slot_bytes);
+  receiver_ = std::make_unique<SocketReceiver>(link, place_.slot_bytes);
+  return true;
+}
+
+/// True once all are here, in order.
+Result<bool> RemoteLane::gather_sockets() {
+  while (sockets_.size() < static_cast<std::size_t>(place_.sockets)) {
+    const int index = static_cast<int>(sockets_.size());
+    std::optional<Socket> socket;
+    if (place_.rank < place_.peer) {
+      socket = arrivals_->take(Purpose::data, place_.peer, place_.lane, index);
+    } else {
+      if (!connector_) {
+        const Greeting greeting{.communicator = arrivals_->key().communicator,
+                                .from = place_.rank,
+                                .to = place_.peer,
+                                .purpose = Purpose::data,
+                                .lane = static_cast<std::uint8_t>(place_.lane),
+                                .index = static_cast<std::uint8_t>(index)};
+        connector_.emplace(system_, place_.addresses, greeting, arrivals_->key(), connect_limit_ns);
+      }
+      auto connected = connector_->advance();
+      if (!connected) return std::move(connected).error();
+      socket = *std::move(connected);
+      if (socket) connector_.reset();
+    }
+    if (!socket) return false;
+    sockets_.push_back(*std::move(socket));
+  }
+  return true;
+}
+
+Result<void> RemoteLane::judge(Error error) {
+  const std::int64_t now = system_.now_ns();
+  if (!broken_) {
+    broken_ = std::move(error);
+    broken_ns_ = now;
+  }
+  const auto state = place_.header->state.load(std::memory_order_acquire);
+  if (state == RankState::closed)
+    return Error{
+        .code = Code::remote, .what = fmt::format("{} left the communicator", place_.who), .peer = place_.peer};
+  if (now - broken_ns_ < news_limit_ns) return {};
+  return *broken_;
+}
+
+void RemoteLane::interests(std::vector<PollItem>& items) const {
+  if (!sender_ && connector_ && !broken_) (void)connector_->interests(items);
+}
+
+Result<std::span<std::byte>> RemoteSender::acquire() {
+  auto open = lane_->open();
+  if (!open) return std::move(open).error();
+  if (!*open) return std::span<std::byte>();
+  if (!lane_->broken()) {
+    auto slot = lane_->sender().acquire();
+    if (slot) return slot;
+    (void)lane_->judge(std::move(slot).error());
+  }
+  if (auto judged = lane_->judge_again(); !judged) return std::move(judged).error();
+  return std::span<std::byte>();
+}
+
+/// A connection that breaks meanwhile shows at the next flush.
+Result<void> RemoteSender::commit(std::size_t bytes) {
+  auto committed = lane_->sender().commit(bytes);
+  if (committed) return committed;
+  return lane_->judge(std::move(committed).error());
+}
+
+Result<bool> RemoteSender::flush() {
+  if (!lane_->is_open()) return true;
+  if (!lane_->broken()) {
+    auto flushed = lane_->sender().flush();
+    if (flushed) return flushed;
+    (void)lane_->judge(std::move(flushed).error());
+  }
+  if (auto judged = lane_->judge_again(); !judged) return std::move(judged).error();
+  return false;
+}
+
+void RemoteSender::interests(std::vector<PollItem>& items) const {
+  if (!lane_->is_open()) return lane_->interests(items);
+  if (!lane_->broken()) lane_->sender().interests(items);
+}
+
+void RemoteSender::keep(std::span<const std::byte> memory) {
+  if (lane_->is_open()) lane_->sender().keep(memory);
+}
+
+/// Nothing while the lane is not open, or broken without a reason yet.
+template <class T, class Call>
+Result<T> RemoteReceiver::ask(Call call) {
+  auto open = lane_->open();
+  if (!open) return std::move(open).error();
+  if (!*open) return T();
+  if (!lane_->broken()) {
+    Result<T> answer = call(lane_->receiver());
+    if (answer) return answer;
+    (void)lane_->judge(std::move(answer).error());
+  }
+  if (auto judged = lane_->judge_again(); !judged) return std::move(judged).error();
+  return T();
+}
+
+Result<std::span<const std::byte>> RemoteReceiver::peek(std::size_t bytes) {
+  return ask<std::span<const std::byte>>([&](Receiver& receiver) { return receiver.peek(bytes); });
+}
+
+Result<std::span<const std::byte>> RemoteReceiver::expect(std::size_t bytes) {
+  return ask<std::span<const std::byte>>([&](Receiver& receiver) { return receiver.expect(bytes); });
+}
+
+Result<std::size_t> RemoteReceiver::arrived(std::size_t at, std::size_t bytes) {
+  return ask<std::size_t>([&](Receiver& receiver) { return receiver.arrived(at, bytes); });
+}
+
+Result<std::size_t> RemoteReceiver::land(std::size_t at, std::span<std::byte> into) {
+  return ask<std::size_t>([&](Receiver& receiver) { return receiver.land(at, into); });
+}
+
+Result<void> RemoteReceiver::release() {
+  return lane_->receiver().release();
+}
+
+void RemoteReceiver::interests(std::vector<PollItem>& items) const {
+  if (!lane_->is_open()) return lane_->interests(items);
+  if (!lane_->broken()) lane_->receiver().interests(items);
+}
+
+}  // namespace tutti

@@ -1,0 +1,105 @@
+// One lane to a rank of another host: opened when a plan first needs it, then a socket fifo in each direction.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/system.h"
+#include "comm/arrivals.h"
+#include "comm/connector.h"
+#include "transport/rank_area.h"
+#include "transport/socket.h"
+
+namespace tutti {
+
+/// The rank at the other end, and what both ends agree on.
+struct RemotePlace {
+  int rank = 0;  ///< this one
+  int peer = 0;
+  int lane = 0;
+  int sockets = 1;
+  int slots = 4;
+  std::size_t slot_bytes = 64 * 1024;
+  std::vector<SocketAddress> addresses;  ///< of the peer's listeners
+  std::string who;                       ///< the peer, for messages
+  const AreaHeader* header = nullptr;    ///< what is known of the peer's state
+};
+
+/// Both directions. The rank with the higher number connects, the other takes what arrives; both begin when they first
+/// send or look for something, and neither waits. Driven by one thread at a time.
+class RemoteLane {
+ public:
+  RemoteLane(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place);
+
+  /// True once it is open: then there are a sender and a receiver. Errors: as judge.
+  Result<bool> open();
+  Sender& sender() { return *sender_; }
+  Receiver& receiver() { return *receiver_; }
+  std::size_t slot_bytes() const { return place_.slot_bytes; }
+  bool is_open() const { return sender_ != nullptr; }
+  /// It was asked for, and the peer has not connected yet.
+  bool awaits_arrival() const { return wanted_ && !is_open() && place_.rank < place_.peer; }
+
+  /// What to make of an error of this connection. The peer may just have failed, or its process ended: then others say
+  /// so within moments, and better. Nothing: wait for that. Errors: after a second, the error itself.
+  Result<void> judge(Error error);
+  /// As the last judgement; nothing is to be tried any more once there was one.
+  bool broken() const { return broken_.has_value(); }
+  Result<void> judge_again() { return judge(*broken_); }
+
+  void interests(std::vector<PollItem>& items) const;
+
+ private:
+  Result<bool> gather_sockets();
+
+  System& system_;
+  std::shared_ptr<Arrivals> arrivals_;
+  RemotePlace place_;
+  std::vector<Socket> sockets_;         // those open so far
+  std::optional<Connector> connector_;  // of the next one
+  std::unique_ptr<SocketSender> sender_;
+  std::unique_ptr<SocketReceiver> receiver_;
+  bool wanted_ = false;
+  std::optional<Error> broken_;
+  std::int64_t broken_ns_ = 0;
+};
+
+/// The verbs of both ends, before and after the lane is open.
+class RemoteSender final : public Sender {
+ public:
+  explicit RemoteSender(std::shared_ptr<RemoteLane> lane) : lane_(std::move(lane)) {}
+  Result<std::span<std::byte>> acquire() override;
+  Result<void> commit(std::size_t bytes) override;
+  Result<bool> flush() override;
+  Result<bool> settled() override { return flush(); }
+  std::size_t slot_bytes() const override { return lane_->slot_bytes(); }
+  bool offer(std::size_t at, std::span<const std::byte> memory) override { return lane_->sender().offer(at, memory); }
+  void keep(std::span<const std::byte> memory) override;
+  void interests(std::vector<PollItem>& items) const override;
+
+ private:
+  std::shared_ptr<RemoteLane> lane_;
+};
+
+class RemoteReceiver final : public Receiver {
+ public:
+  explicit RemoteReceiver(std::shared_ptr<RemoteLane> lane) : lane_(std::move(lane)) {}
+  Result<std::span<const std::byte>> peek(std::size_t bytes) override;
+  Result<void> release() override;
+  bool streams() const override { return true; }
+  Result<std::span<const std::byte>> expect(std::size_t bytes) override;
+  Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
+  Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
+  void interests(std::vector<PollItem>& items) const override;
+
+ private:
+  template <class T, class Call>
+  Result<T> ask(Call call);
+
+  std::shared_ptr<RemoteLane> lane_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,49 @@
+#include "comm/signed_fifo.h"
+
+#include <cstring>
+
+#include "comm/mismatch.h"
+
+namespace tutti {
+
+Result<std::span<std::byte>> SignedSender::acquire() {
+  if (said_ != mark_.sequence) {
+    auto slot = through_->acquire();
+    if (!slot || slot->data() == nullptr) return slot;
+    std::memcpy(slot->data(), &mark_, sizeof mark_);
+    if (auto sent = through_->commit(sizeof mark_); !sent) return std::move(sent).error();
+    said_ = mark_.sequence;
+  }
+  return through_->acquire();
+}
+
+/// True once the mark of this call was here.
+Result<bool> SignedReceiver::hear() {
+  if (heard_ == mark_.sequence) return true;
+  auto message = through_->peek(sizeof mark_);
+  if (!message) return std::move(message).error();
+  if (message->data() == nullptr) return false;
+  CallMark theirs;
+  if (message->size() != sizeof theirs)
+    return Error{.code = Code::remote, .what = "a message without a mark of its call", .peer = peer_};
+  std::memcpy(&theirs, message->data(), sizeof theirs);
+  if (theirs.sequence != mark_.sequence || !(theirs.signature == mark_.signature))
+    return differing_calls({rank_, mark_.sequence, mark_.signature}, {peer_, theirs.sequence, theirs.signature});
+  if (auto freed = through_->release(); !freed) return std::move(freed).error();
+  heard_ = mark_.sequence;
+  return true;
+}
+
+Result<std::span<const std::byte>> SignedReceiver::peek(std::size_t bytes) {
+  auto heard = hear();
+  if (!heard) return std::move(heard).error();
+  return *heard ? through_->peek(bytes) : std::span<const std::byte>();
+}
+
+Result<std::span<const std::byte>> SignedReceiver::expect(std::size_t bytes) {
+  auto heard = hear();
+  if (!heard) return std::move(heard).error();
+  return *heard ? through_->expect(bytes) : std::span<const std::byte>();
+}
+
+}  // namespace tutti

@@ -1,0 +1,61 @@
+// Fifos that say, before the first message of each call, which call it belongs to: where ranks have no call lines.
+#pragma once
+
+#include <memory>
+
+#include "transport/call_line.h"
+#include "transport/fifo.h"
+
+namespace tutti {
+
+/// The call that a rank is in. One for all connections of a communicator.
+struct CallMark {
+  std::uint64_t sequence = 0;
+  Signature signature;
+};
+static_assert(sizeof(CallMark) == 24);
+
+/// Driven by the thread that drives the call. What it sends besides travels as a message of its own.
+class SignedSender final : public Sender {
+ public:
+  SignedSender(std::unique_ptr<Sender> through, const CallMark& mark) : through_(std::move(through)), mark_(mark) {}
+  Result<std::span<std::byte>> acquire() override;
+  Result<void> commit(std::size_t bytes) override { return through_->commit(bytes); }
+  Result<bool> flush() override { return through_->flush(); }
+  Result<bool> settled() override { return through_->settled(); }
+  std::size_t slot_bytes() const override { return through_->slot_bytes(); }
+  bool offer(std::size_t at, std::span<const std::byte> memory) override { return through_->offer(at, memory); }
+  void keep(std::span<const std::byte> memory) override { through_->keep(memory); }
+  bool buffers() const override { return through_->buffers(); }
+  void interests(std::vector<PollItem>& items) const override { through_->interests(items); }
+
+ private:
+  std::unique_ptr<Sender> through_;
+  const CallMark& mark_;
+  std::uint64_t said_ = 0;  // the last call whose mark went before
+};
+
+class SignedReceiver final : public Receiver {
+ public:
+  SignedReceiver(std::unique_ptr<Receiver> through, const CallMark& mark, int rank, int peer)
+      : through_(std::move(through)), mark_(mark), rank_(rank), peer_(peer) {}
+  /// Errors, besides those of the fifo: invalid_usage (the peer is in another call; both are named).
+  Result<std::span<const std::byte>> peek(std::size_t bytes) override;
+  Result<void> release() override { return through_->release(); }
+  bool streams() const override { return through_->streams(); }
+  Result<std::span<const std::byte>> expect(std::size_t bytes) override;
+  Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override { return through_->arrived(at, bytes); }
+  Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return through_->land(at, into); }
+  void interests(std::vector<PollItem>& items) const override { through_->interests(items); }
+
+ private:
+  Result<bool> hear();
+
+  std::unique_ptr<Receiver> through_;
+  const CallMark& mark_;
+  int rank_;
+  int peer_;
+  std::uint64_t heard_ = 0;  // the last call whose mark was here and right
+};
+
+}  // namespace tutti

@@ -1,0 +1,36 @@
+// An all-gather of a few bytes inside another call, where ranks cannot read each other's call lines.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace tutti {
+
+/// By fifos, on the lanes of the call it belongs to and under its mark. Not to be moved.
+class SmallGather {
+ public:
+  /// The same number of bytes on all ranks, at least one.
+  SmallGather(Communicator& communicator, std::span<const std::byte> mine, std::uint64_t sequence);
+  SmallGather(const SmallGather&) = delete;
+  SmallGather& operator=(const SmallGather&) = delete;
+
+  Result<Progress> advance() { return run_->advance(); }
+  void interests(std::vector<PollItem>& items) const { run_->interests(items); }
+
+  /// After done.
+  std::span<const std::byte> of(Rank rank) const {
+    return std::span(all_).subspan(static_cast<std::size_t>(rank) * mine_.size(), mine_.size());
+  }
+
+ private:
+  std::vector<std::byte> mine_;
+  std::vector<std::byte> all_;
+  std::vector<std::byte> scratch_;
+  Binding binding_;
+  std::optional<Run> run_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,367 @@
+// Communicators of several hosts on a seeded clock and network: all ranks in one thread, advanced in random order.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "comm/batch.h"
+#include "comm/control_setup.h"
+#include "comm/join.h"
+#include "comm/layout.h"
+#include "comm/open_root.h"
+#include "support/seeds.h"
+#include "support/sim_system.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t second_ns = 1'000'000'000;
+constexpr std::int64_t step_ns_max = 200'000;
+constexpr std::uint64_t seed_count = 10;
+
+Config config_of(int host) {
+  const std::vector<std::string> environment = {fmt::format("TUTTI_HOSTID=host {}", host), "TUTTI_DEBUG=NONE"};
+  auto config = Config::load(environment, [](const std::string&) { return std::nullopt; });
+  EXPECT_TRUE(config);
+  return *std::move(config);
+}
+
+using Ended = std::optional<Result<void>>;
+
+/// One process for each host, whose ranks are its threads; which rank is where the seed says.
+class World {
+ public:
+  explicit World(std::uint64_t seed) : system({.seed = seed}), random(seed) {
+    const int hosts = 2 + static_cast<int>(random() % 3);
+    ranks = hosts + static_cast<int>(random() % 4);
+    for (int host = 0; host < hosts; ++host) {
+      processes.push_back(
+          std::make_unique<Process>(system, config_of(host), Service::Mode::manual, std::make_unique<Tune>()));
+    }
+    for (Rank rank = 0; rank < ranks; ++rank)
+      host_of.push_back(rank < hosts ? rank : static_cast<int>(random() % hosts));
+    std::ranges::shuffle(host_of, random);
+  }
+
+  /// Advances one operation, or a host's service, chosen at random.
+  void turn(const std::vector<Operation*>& operations, std::vector<Ended>& ended) {
+    const auto i = static_cast<std::size_t>(random() % (operations.size() + processes.size()));
+    if (i >= operations.size()) {
+      const int host = static_cast<int>(i - operations.size());
+      system.act_as(host);
+      if (!dead.contains(host)) processes[static_cast<std::size_t>(host)]->service.turn();
+      return system.poll({}, system.pick(1, step_ns_max));
+    }
+    if (operations[i] == nullptr || ended[i]) return;
+    system.act_as(host_of[i]);
+    auto progress = operations[i]->advance();
+    if (progress && *progress != Progress::done) {
+      (void)operations[i]->look_around();
+      return;
+    }
+    ended[i] = progress ? Result<void>() : Result<void>(std::move(progress).error());
+  }
+
+  /// Of one operation per rank (nullptr: none), until all have ended or so much virtual time has passed.
+  std::vector<Ended> run(const std::vector<Operation*>& operations, std::int64_t limit_ns) {
+    std::vector<Ended> ended(operations.size());
+    const std::int64_t deadline = system.now_ns() + limit_ns;
+    const auto all = [&] {
+      for (std::size_t i = 0; i < operations.size(); ++i)
+        if (operations[i] != nullptr && !ended[i]) return false;
+      return true;
+    };
+    while (!all() && system.now_ns() < deadline) turn(operations, ended);
+    return ended;
+  }
+
+  bool start() {
+    system.act_as(host_of[0]);
+    auto id = open_root(*processes[static_cast<std::size_t>(host_of[0])]);
+    EXPECT_TRUE(id);
+    std::vector<std::unique_ptr<Join>> joins;
+    std::vector<Operation*> operations;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      JoinOptions options{.rank = rank, .ranks = ranks, .id = *id, .name = {}};
+      joins.push_back(std::make_unique<Join>(process_of(rank), options));
+      operations.push_back(joins.back().get());
+    }
+    for (const auto& one : run(operations, 120 * second_ns)) {
+      EXPECT_TRUE(one && *one) << (one ? one->error().text() : "never ended");
+      if (!one || !*one) return false;
+    }
+    for (auto& join : joins) made.push_back(join->take());
+    return true;
+  }
+
+  Process& process_of(Rank rank) {
+    return *processes[static_cast<std::size_t>(host_of[static_cast<std::size_t>(rank)])];
+  }
+
+  /// One request of each rank, as `request` says it; nothing for ranks of a host that is dead or left out.
+  std::vector<Ended> call(const std::function<Request(Rank)>& request, std::int64_t limit_ns, int left_out = -1) {
+    std::vector<std::unique_ptr<Batch>> batches;
+    std::vector<Operation*> operations;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      operations.push_back(nullptr);
+      if (rank == left_out || dead.contains(host_of[static_cast<std::size_t>(rank)])) continue;
+      batches.push_back(std::make_unique<Batch>(made[static_cast<std::size_t>(rank)]));
+      batches.back()->add(request(rank));
+      batches.back()->enqueue();
+      operations.back() = batches.back().get();
+    }
+    return run(operations, limit_ns);
+  }
+
+  /// All leave, in random order; afterwards no socket is left.
+  void stop() {
+    std::vector<std::size_t> order(made.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::shuffle(order, random);
+    for (const std::size_t i : order) {
+      process_of(static_cast<Rank>(i)).service.remove(made[i]->watch.get());
+      made[i]->watch.reset();
+      made[i].reset();
+    }
+    dead.clear();  // what is left of it is cleared away too
+    std::vector<Ended> none;
+    const std::int64_t deadline = system.now_ns() + 4 * second_ns;
+    while (system.now_ns() < deadline) {
+      turn({}, none);
+      system.poll({}, 20'000'000);
+    }
+    std::size_t listening = 0;
+    for (auto& process : processes) listening += (*process->connections())->addresses().size();
+    EXPECT_EQ(system.open_sockets(), listening);
+  }
+
+  SimSystem system;
+  std::mt19937_64 random;
+  std::vector<std::unique_ptr<Process>> processes;
+  std::vector<int> host_of;
+  int ranks = 0;
+  std::set<int> dead;
+  std::vector<std::shared_ptr<Communicator>> made;
+};
+
+void expect_all_done(const std::vector<Ended>& ended) {
+  for (const auto& one : ended) ASSERT_TRUE(one && *one) << (one ? one->error().text() : "never ended");
+}
+
+/// Sums of small integers in every element, so that any order gives one result.
+void all_reduce(World& world, std::size_t count) {
+  std::vector<std::vector<std::int64_t>> in(static_cast<std::size_t>(world.ranks));
+  std::vector<std::vector<std::int64_t>> out(in.size(), std::vector<std::int64_t>(count, -1));
+  std::vector<std::int64_t> expected(count);
+  for (auto& values : in) {
+    values.resize(count);
+    for (auto& value : values) value = static_cast<std::int64_t>(world.random() % 1000);
+    for (std::size_t i = 0; i < count; ++i) expected[i] += values[i];
+  }
+  const auto request = [&](Rank rank) {
+    const auto i = static_cast<std::size_t>(rank);
+    return Request{.collective = Collective::all_reduce,
+                   .input = reinterpret_cast<const std::byte*>(in[i].data()),
+                   .output = reinterpret_cast<std::byte*>(out[i].data()),
+                   .count = count,
+                   .type = DataType::int64};
+  };
+  expect_all_done(world.call(request, 20 * second_ns));
+  for (const auto& values : out) ASSERT_EQ(values, expected);
+}
+
+class SimulatedHosts : public testing::Test {
+ protected:
+  static void for_each_seed(const std::function<void(World&)>& scenario) {
+    for (const std::uint64_t seed : seeds(seed_count)) {
+      SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
+      World world(seed);
+      ASSERT_TRUE(world.start());
+      scenario(world);
+      if (HasFailure()) return;
+      world.stop();
+      if (HasFailure()) return;
+    }
+  }
+};
+
+TEST_F(SimulatedHosts, CallsGiveWhatTheyShould) {
+  for_each_seed([](World& world) {
+    for (const std::size_t count : {1, 0, 17, 5000, 3, 40000}) {
+      all_reduce(world, count);
+      if (HasFatalFailure()) return;
+    }
+    expect_all_done(world.call([](Rank) { return Request{.collective = Collective::barrier}; }, 10 * second_ns));
+  });
+}
+
+/// Whatever each rank gives to each other one.
+TEST_F(SimulatedHosts, CountsPerRankNeedNotBeKnownToAll) {
+  for_each_seed([](World& world) {
+    const auto n = static_cast<std::size_t>(world.ranks);
+    std::vector<std::vector<std::size_t>> counts(n, std::vector<std::size_t>(n));
+    for (auto& row : counts)
+      for (auto& count : row) count = world.random() % 3 == 0 ? 0 : world.random() % 2000;
+    std::vector<std::vector<std::int32_t>> in(n), out(n);
+    std::vector<std::vector<std::size_t>> received(n, std::vector<std::size_t>(n));
+    for (std::size_t from = 0; from < n; ++from)
+      for (std::size_t to = 0; to < n; ++to) {
+        received[to][from] = counts[from][to];
+        for (std::size_t i = 0; i < counts[from][to]; ++i)
+          in[from].push_back(static_cast<std::int32_t>(from * 1'000'000 + to * 10'000 + i));
+      }
+    const auto request = [&](Rank rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      out[r].assign(std::accumulate(received[r].begin(), received[r].end(), std::size_t{1}), -1);
+      in[r].push_back(0);  // so that there is a buffer
+      Request made{.collective = Collective::all_to_all,
+                   .input = reinterpret_cast<const std::byte*>(in[r].data()),
+                   .output = reinterpret_cast<std::byte*>(out[r].data()),
+                   .type = DataType::int32};
+      EXPECT_TRUE(lay_out(made, rank, world.ranks, {counts[r].data(), nullptr}, {received[r].data(), nullptr}));
+      return made;
+    };
+    expect_all_done(world.call(request, 20 * second_ns));
+    for (std::size_t to = 0; to < n; ++to) {
+      std::size_t at = 0;
+      for (std::size_t from = 0; from < n; ++from)
+        for (std::size_t i = 0; i < counts[from][to]; ++i)
+          ASSERT_EQ(out[to][at++], static_cast<std::int32_t>(from * 1'000'000 + to * 10'000 + i));
+    }
+  });
+}
+
+TEST_F(SimulatedHosts, AMismatchIsToldToAllRanks) {
+  for_each_seed([](World& world) {
+    const Rank odd = static_cast<Rank>(world.random() % static_cast<std::uint64_t>(world.ranks));
+    std::vector<std::int64_t> in(200, 1);
+    std::vector<std::vector<std::int64_t>> out(static_cast<std::size_t>(world.ranks), std::vector<std::int64_t>(200));
+    const auto request = [&](Rank rank) {
+      return Request{.collective = Collective::all_reduce,
+                     .input = reinterpret_cast<const std::byte*>(in.data()),
+                     .output = reinterpret_cast<std::byte*>(out[static_cast<std::size_t>(rank)].data()),
+                     .count = rank == odd ? std::size_t{199} : std::size_t{200},
+                     .type = DataType::int64};
+    };
+    for (const auto& one : world.call(request, second_ns)) {
+      ASSERT_TRUE(one) << "not told within a second";
+      ASSERT_FALSE(*one);
+      EXPECT_EQ(one->error().code, Code::invalid_usage) << one->error().text();
+      EXPECT_NE(one->error().what.find(fmt::format("rank {}: #1 AllReduce count=199", odd)), std::string::npos)
+          << one->error().text();
+    }
+  });
+}
+
+TEST_F(SimulatedHosts, AnAbortEndsAllRanksWithinASecond) {
+  for_each_seed([](World& world) {
+    const Rank aborting = static_cast<Rank>(world.random() % static_cast<std::uint64_t>(world.ranks));
+    std::vector<std::int64_t> in(30'000, 1);
+    std::vector<std::vector<std::int64_t>> out(static_cast<std::size_t>(world.ranks), in);
+    std::vector<std::unique_ptr<Batch>> batches;
+    std::vector<Operation*> operations(static_cast<std::size_t>(world.ranks));
+    for (Rank rank = 0; rank < world.ranks; ++rank) {
+      const auto i = static_cast<std::size_t>(rank);
+      if (rank == aborting) continue;  // never calls
+      batches.push_back(std::make_unique<Batch>(world.made[i]));
+      batches.back()->add(Request{.collective = Collective::all_reduce,
+                                  .input = reinterpret_cast<const std::byte*>(in.data()),
+                                  .output = reinterpret_cast<std::byte*>(out[i].data()),
+                                  .count = in.size(),
+                                  .type = DataType::int64});
+      batches.back()->enqueue();
+      operations[i] = batches.back().get();
+    }
+    for (const auto& one : world.run(operations, second_ns / 10)) ASSERT_FALSE(one) << "without the last rank?";
+    world.made[static_cast<std::size_t>(aborting)]->abort();
+    const auto ended = world.run(operations, second_ns);
+    for (std::size_t i = 0; i < ended.size(); ++i) {
+      if (operations[i] == nullptr) continue;
+      ASSERT_TRUE(ended[i]) << "still waiting a second after the abort";
+      ASSERT_FALSE(*ended[i]);
+      EXPECT_EQ(ended[i]->error().peer, aborting) << ended[i]->error().text();
+    }
+  });
+}
+
+/// In the midst of calls; before the first one too, when no lane is open.
+TEST_F(SimulatedHosts, TheLossOfAHostIsToldToAllSurvivors) {
+  for_each_seed([](World& world) {
+    if (world.random() % 2 == 0) all_reduce(world, 100);
+    const int lost = static_cast<int>(world.random() % world.processes.size());
+    world.dead.insert(lost);
+    world.system.kill(lost);
+    std::vector<std::int64_t> in(30'000, 1);
+    std::vector<std::vector<std::int64_t>> out(static_cast<std::size_t>(world.ranks), in);
+    const auto request = [&](Rank rank) {
+      return Request{.collective = Collective::all_reduce,
+                     .input = reinterpret_cast<const std::byte*>(in.data()),
+                     .output = reinterpret_cast<std::byte*>(out[static_cast<std::size_t>(rank)].data()),
+                     .count = in.size(),
+                     .type = DataType::int64};
+    };
+    const auto ended = world.call(request, 2 * second_ns);
+    for (Rank rank = 0; rank < world.ranks; ++rank) {
+      const auto i = static_cast<std::size_t>(rank);
+      if (world.host_of[i] == lost) continue;
+      ASSERT_TRUE(ended[i]) << "rank " << rank << " was not told within two seconds";
+      ASSERT_FALSE(*ended[i]);
+      const Error& error = ended[i]->error();
+      EXPECT_EQ(error.code, Code::remote) << error.text();
+      ASSERT_GE(error.peer, 0) << error.text();
+      EXPECT_EQ(world.host_of[static_cast<std::size_t>(error.peer)], lost) << error.text();
+      EXPECT_NE(error.what.find("lost"), std::string::npos) << error.text();
+    }
+  });
+}
+
+/// The ranks of each host see each other's state; with the neighbours of each rank, all hear of everything, whichever
+/// host is lost.
+TEST(ControlNeighbours, JoinAllSurvivors) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 300; ++round) {
+    const int ranks = 2 + static_cast<int>(random() % 40);
+    const int host_count = 1 + static_cast<int>(random() % static_cast<std::uint64_t>(ranks));
+    std::vector<int> hosts(static_cast<std::size_t>(ranks));
+    const bool blocks = random() % 2 == 0;
+    for (int r = 0; r < ranks; ++r)
+      hosts[static_cast<std::size_t>(r)] =
+          blocks ? r * host_count / ranks : static_cast<int>(random() % static_cast<std::uint64_t>(host_count));
+    const int lost = static_cast<int>(random() % static_cast<std::uint64_t>(host_count));
+    std::vector<int> reached;
+    std::vector<bool> seen(static_cast<std::size_t>(ranks));
+    std::size_t alive = 0;
+    for (int r = 0; r < ranks; ++r) {
+      EXPECT_LE(control_neighbours(r, hosts).size(), 12u);
+      for (const int other : control_neighbours(r, hosts)) {
+        const auto back = control_neighbours(other, hosts);
+        EXPECT_TRUE(std::ranges::find(back, r) != back.end());
+      }
+      if (hosts[static_cast<std::size_t>(r)] == lost) continue;
+      ++alive;
+      if (reached.empty()) {
+        reached.push_back(r);
+        seen[static_cast<std::size_t>(r)] = true;
+      }
+    }
+    for (std::size_t i = 0; i < reached.size(); ++i) {
+      auto next = control_neighbours(reached[i], hosts);
+      for (int r = 0; r < ranks; ++r)
+        if (hosts[static_cast<std::size_t>(r)] == hosts[static_cast<std::size_t>(reached[i])]) next.push_back(r);
+      for (const int r : next) {
+        if (hosts[static_cast<std::size_t>(r)] == lost || seen[static_cast<std::size_t>(r)]) continue;
+        seen[static_cast<std::size_t>(r)] = true;
+        reached.push_back(r);
+      }
+    }
+    EXPECT_EQ(reached.size(), alive) << "ranks " << ranks << ", hosts " << host_count << ", lost " << lost;
+  }
+}
+
+}  // namespace
+}  // namespace tutti
