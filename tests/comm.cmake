@@ -15,3 +15,6 @@ tutti_test(simulated_scale_test SOURCES simulated/bootstrap_scale_test.cpp LIBS 
            LABELS simulated ARGS --gtest_filter=Ranks/*)
 add_test(NAME simulated_scale_large COMMAND simulated_scale_test --gtest_filter=Nightly/*)
 set_tests_properties(simulated_scale_large PROPERTIES LABELS nightly TIMEOUT 600)
+tutti_fuzz(frames LIBS tutti_bootstrap CHANGES 20000)
+tutti_fuzz(conversation LIBS tutti_bootstrap tutti_sim CHANGES 4000)
+tutti_fuzz(launch LIBS tutti_launch CHANGES 20000)
