@@ -3,89 +3,89 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/host.h"
+#include "comm/bootstrap_branch.h"
+#include "comm/bootstrap_call.h"
 #include "comm/bootstrap_messages.h"
 #include "comm/digest.h"
-#include "comm/handshake.h"
 #include "comm/wire.h"
 
 namespace tutti {
 namespace {
 
+using bootstrap::Branch;
+using bootstrap::Call;
+using bootstrap::Welcome;
+
 constexpr std::int64_t ms = 1'000'000;
-constexpr std::int64_t retry_first_ns = 10 * ms;
-constexpr std::int64_t retry_longest_ns = 250 * ms;
-constexpr std::int64_t try_ms = 1'000;  ///< of a connection, where another address may do better
 /// The root's words come when its limit has passed; ours passes a little later, so that they are heard.
 constexpr std::int64_t grace_ns = 2'000 * ms;
-
-/// The root may be there a little later; a machine without descriptors or memory will not get better by asking again.
-bool may_pass(const Error& error) {
-  switch (error.sys_errno) {
-    case ECONNREFUSED:
-    case ECONNRESET:
-    case ECONNABORTED:
-    case ETIMEDOUT:
-    case EHOSTUNREACH:
-    case EHOSTDOWN:
-    case ENETUNREACH:
-    case ENETDOWN:
-    case EADDRNOTAVAIL:
-    case EAGAIN: return true;
-    default: return false;
-  }
-}
-
-/// Of a root with several addresses some may mean nothing here: another interface's, another family's.
-bool may_pass_elsewhere(const Error& error) {
-  return error.sys_errno != EMFILE && error.sys_errno != ENFILE && error.sys_errno != ENOBUFS &&
-         error.sys_errno != ENOMEM;
-}
+/// For a parent to let us in, before the root takes us itself.
+constexpr std::int64_t parent_limit_ms = 2'000;
+constexpr int parent_tries = 3;
 
 }  // namespace
 
 struct Bootstrap::State {
   enum class Phase {
-    away,      ///< no connection; the next try is at next_try_ns
-    greeting,  ///< hello on its way, challenge awaited
-    proving,   ///< proof and join on their way, welcome awaited
+    calling,  ///< the root, to be given a place
+    moving,   ///< calls the rank it is to hang below; the root still holds the connection
     joined,
   };
 
   State(System& system_in, const UniqueId& id_in, Who who_in, const BootstrapLimits& limits_in)
-      : system(system_in), id(id_in), who(std::move(who_in)), limits(limits_in), wire(system_in, Socket()) {}
-  ~State() { wipe(id.secret); }
+      : system(system_in),
+        id(id_in),
+        who(std::move(who_in)),
+        limits(limits_in),
+        call(std::in_place, system_in, id, who, limits_in.handshake_ms),
+        root(system_in, Socket()),
+        up(system_in, Socket()) {}
+  ~State() {
+    wipe(id.secret);
+    wipe(parent.secret);
+  }
 
   Result<void> advance();
   Result<void> call_root();
-  void call_again(std::string why);
-  Result<void> greet();
-  Result<void> await_welcome();
+  void take_place(Welcome welcome);
+  void open_branch(Wire& wire);
+  Result<void> move();
+  Result<void> listen_to_root();
+  void report_unreachable(const std::string& why);
+  void join_below(Wire wire);
   Result<void> listen();
   Result<void> obey(const Frame& frame);
-  void contribute() { wire.queue(frame(FrameKind::contribute, bootstrap::write_contribution(round, mine))); }
-  void wait_from_now() { limit_ns = system.now_ns() + limits.init_ms * ms + grace_ns; }
+  void confirm();
+  void give_up(const Error& error);
+  void say_goodbye();
+  Error lost(const std::string& reason) const;
   Error late() const;
+  void contribute() { up.queue(frame(FrameKind::contribute, bootstrap::write_contribution(who.rank, round, mine))); }
+  void wait_from_now() { limit_ns = system.now_ns() + limits.init_ms * ms + grace_ns; }
 
   System& system;
   UniqueId id;
   Who who;
   BootstrapLimits limits;
-  Wire wire;
-  Phase phase = Phase::away;
-  handshake::RankSide handshake = {};
-  std::string trouble = "not tried yet";  ///< why the last try did not succeed
-  std::size_t calls = 0;                  ///< so far: each goes to the root's next address
-  std::int64_t next_try_ns = 0;
-  std::int64_t retry_ns = retry_first_ns;
-  std::int64_t call_limit_ns = 0;  ///< of the connection, until the challenge is here
-  std::int64_t limit_ns = 0;       ///< of the exchange
+  Phase phase = Phase::calling;
+  std::optional<Call> call;  ///< of the root, then of the parent
+  std::string trouble = {};  ///< why the call of the root does not succeed
+  Wire root;                 ///< as long as the parent has not let us in
+  bool adopted = false;      ///< asked the root to take us itself
+  std::int64_t parent_limit_ns = 0;
+  Welcome place = {};
+  UniqueId parent = {};  ///< where it is called
+  Wire up;               ///< to the parent, or to the root
+  std::unique_ptr<Branch> branch;
+  std::vector<Branch::SharedFrame> rising;  ///< from below, for the root
+  std::int64_t limit_ns = 0;                ///< of the exchange
   bool exchanging = false;
+  bool answered = false;  ///< the answer is here; those below have to confirm that they have it too
   std::uint32_t round = 0;
   Blob mine;
   std::vector<Blob> gathered;
@@ -93,129 +93,162 @@ struct Bootstrap::State {
 };
 
 Result<void> Bootstrap::State::call_root() {
-  auto side = handshake::RankSide::begin(who.rank);
-  if (!side) return std::move(side).error();
-  handshake = *std::move(side);
-  auto socket = system.connect(id.candidate(calls++));
-  if (!socket && !may_pass(socket.error()) && (id.also.empty() || !may_pass_elsewhere(socket.error())))
-    return std::move(socket).error();
-  if (!socket) {
-    call_again(socket.error().text());
-    return {};
+  auto welcome = call->advance();
+  if (!welcome) return std::move(welcome).error();
+  trouble = call->trouble();
+  if (!*welcome) return {};
+  place = **std::move(welcome);
+  Wire wire = call->take_wire();
+  call.reset();
+  if (place.listen) open_branch(wire);
+  if (place.parent < 0) {
+    join_below(std::move(wire));
+    return listen();
   }
-  wire = Wire(system, *std::move(socket));
-  wire.queue(handshake.hello());
-  phase = Phase::greeting;
-  const std::int64_t patience_ms = id.also.empty() ? limits.handshake_ms : std::min(limits.handshake_ms, try_ms);
-  call_limit_ns = system.now_ns() + patience_ms * ms;
-  return {};
+  root = std::move(wire);
+  parent = {.root = place.at, .secret = id.secret};
+  call.emplace(system, parent, who, limits.handshake_ms);
+  parent_limit_ns = system.now_ns() + std::min(limits.handshake_ms, parent_limit_ms) * ms;
+  phase = Phase::moving;
+  return move();
 }
 
-void Bootstrap::State::call_again(std::string why) {
-  trouble = std::move(why);
-  wire = Wire(system, Socket());
-  phase = Phase::away;
-  // Ranks that were refused together should not all come back together.
-  next_try_ns = system.now_ns() + retry_ns + who.rank % 16 * ms;
-  retry_ns = std::min(2 * retry_ns, retry_longest_ns);
-}
-
-Result<void> Bootstrap::State::greet() {
-  const auto sent = wire.flush();
-  auto challenge = wire.take(handshake::challenge_bytes);
-  if (!sent || !challenge) {
-    call_again((sent ? challenge.error() : sent.error()).text());
-    return {};
-  }
-  if (*sent) {
-    // On one host a port where nobody listens may be given to the caller himself, who then hears his own words.
-    const auto here = system.address(wire.socket());
-    const auto there = system.peer_address(wire.socket());
-    if (here && there && *here == *there) {
-      call_again("nobody listens");
-      return {};
+/// Where the root reaches this rank, others do too, or the root takes them. Who cannot listen says so, and has none
+/// below.
+void Bootstrap::State::open_branch(Wire& wire) {
+  SocketAddress at;
+  if (const auto here = system.address(wire.socket())) {
+    auto opened = Branch::open(system, here->host, id.secret, who.rank, who.ranks, limits.blob_bytes_max);
+    if (opened) {
+      branch = *std::move(opened);
+      at = branch->address();
     }
   }
-  if (!*challenge) {
-    if (system.now_ns() >= call_limit_ns) call_again("it accepts connections, but does not answer");
-    return {};
-  }
-  auto proof = handshake.prove(id.secret, **challenge);
-  if (!proof && calls <= id.also.size()) {  // another host may have this address too
-    call_again(proof.error().text());
-    return {};
-  }
-  if (!proof) return std::move(proof).error().during(fmt::format("greet the root at {}", id.where()));
-  wire.queue(*std::move(proof));
-  wire.queue(frame(FrameKind::join, bootstrap::write_join(who)));
-  phase = Phase::proving;
-  return await_welcome();
+  wire.queue(frame(FrameKind::listens, bootstrap::write_listens(at)));
 }
 
-Result<void> Bootstrap::State::await_welcome() {
-  const auto sent = wire.flush();
-  auto answer = wire.take_frame(bootstrap::failure_bytes_max);
-  if (!answer || (!sent && !*answer)) {
-    call_again((answer ? sent.error() : answer.error()).text());
-    return {};
-  }
-  if (!*answer) return {};
-  if ((*answer)->kind != FrameKind::welcome) return obey(**answer);
+void Bootstrap::State::join_below(Wire wire) {
+  up = std::move(wire);
   phase = Phase::joined;
   wait_from_now();
   if (exchanging) contribute();
+}
+
+Result<void> Bootstrap::State::move() {
+  if (auto heard = listen_to_root(); !heard || phase == Phase::joined) return heard;
+  if (adopted) return {};
+  auto welcome = call->advance();
+  if (welcome && !*welcome && call->failed_tries() < parent_tries && system.now_ns() < parent_limit_ns) return {};
+  if (!welcome || !*welcome) {
+    report_unreachable(welcome ? call->trouble() : welcome.error().text());
+    return {};
+  }
+  join_below(call->take_wire());
+  call.reset();
+  root.queue(frame(FrameKind::settled, {}));
   return listen();
 }
 
+/// While moving: a failure, or the place below the root that was asked for.
+Result<void> Bootstrap::State::listen_to_root() {
+  const auto sent = root.flush();
+  auto next = root.take_frame(bootstrap::notice_bytes_max);
+  if (!next || (!sent && !*next)) {
+    const Error& why = next ? sent.error() : next.error();
+    return Error{.code = Code::remote, .what = "the root of the start was lost: " + why.text()};
+  }
+  if (!*next) return {};
+  if ((*next)->kind == FrameKind::failure) return bootstrap::read_failure((*next)->body);
+  if ((*next)->kind != FrameKind::welcome || !adopted)
+    return Error{.code = Code::remote, .what = "the root of the start sent a frame of a wrong kind"};
+  place = {};
+  call.reset();
+  join_below(std::exchange(root, Wire(system, Socket())));
+  return listen();
+}
+
+/// The call is kept until the root has answered: its end would look like a rank that was lost.
+void Bootstrap::State::report_unreachable(const std::string& why) {
+  ByteWriter words;
+  words.text(std::string_view(why).substr(0, bootstrap::words_bytes_max));
+  root.queue(frame(FrameKind::unreachable, words.bytes()));
+  (void)root.flush();
+  adopted = true;
+}
+
 Result<void> Bootstrap::State::listen() {
-  const auto sent = wire.flush();
-  const std::uint32_t before = round;
+  if (root.socket() && (!root.flush() || !root.interest().want_write)) root = Wire(system, Socket());
+  for (auto& frame : rising) up.queue(std::move(frame));
+  rising.clear();
+  const auto sent = up.flush();
   // A failure that comes after an exchange was complete is the next one's.
-  while (round == before) {
-    // The root's last words may be here even when nothing can be sent to it any more.
-    auto next = wire.take_frame(
-        std::max(bootstrap::gathered_bytes_max(who.ranks, limits.blob_bytes_max), bootstrap::failure_bytes_max));
-    if (!next || (!sent && !*next)) {
-      const Error& why = next ? sent.error() : next.error();
-      return Error{.code = Code::remote, .what = "the root of the start was lost: " + why.text()};
-    }
+  while (exchanging && !answered) {
+    // The last words from above may be here even when nothing can be sent there any more.
+    auto next = up.take_frame(
+        std::max(bootstrap::gathered_bytes_max(who.ranks, limits.blob_bytes_max), bootstrap::notice_bytes_max));
+    if (!next || (!sent && !*next)) return lost((next ? sent.error() : next.error()).text());
     if (!*next) return {};
     if (auto done = obey(**next); !done) return done;
   }
+  confirm();
   return {};
 }
 
 Result<void> Bootstrap::State::obey(const Frame& frame) {
   if (frame.kind == FrameKind::failure) return bootstrap::read_failure(frame.body);
-  if (frame.kind != FrameKind::gathered || !exchanging)
+  if (frame.kind == FrameKind::bye) return lost("it left");
+  if (frame.kind != FrameKind::gathered)
     return Error{.code = Code::remote, .what = "the root of the start sent a frame of a wrong kind"};
   auto blobs = bootstrap::read_gathered(frame.body, round, who.ranks, limits.blob_bytes_max);
   if (!blobs) return std::move(blobs).error();
   gathered = *std::move(blobs);
-  exchanging = false;
-  ++round;
+  answered = true;
+  if (branch) {
+    branch->close_door();
+    branch->hand_down(tutti::frame(frame.kind, frame.body));
+  }
   return {};
+}
+
+/// Complete for a rank means complete for all below it: it may go now, and takes nothing with it that they wait for.
+void Bootstrap::State::confirm() {
+  if (!answered || (branch && !branch->confirmed(round))) return;
+  up.queue(frame(FrameKind::confirm,
+                 bootstrap::write_confirmation({.round = round, .refused = branch ? branch->refused() : 0})));
+  (void)up.flush();
+  exchanging = answered = false;
+  ++round;
+}
+
+Error Bootstrap::State::lost(const std::string& reason) const {
+  if (place.parent < 0) return {.code = Code::remote, .what = "the root of the start was lost: " + reason};
+  return {.code = Code::remote,
+          .what = fmt::format("rank {} ({}) was lost at the start: {}", place.parent, place.process, reason),
+          .peer = place.parent};
 }
 
 Error Bootstrap::State::late() const {
   const double seconds = static_cast<double>(limits.init_ms) * 1e-3;
-  const std::string root = fmt::format("the root at {}", id.where());
-  if (phase == Phase::joined)
-    return Error{.code = Code::timeout, .what = fmt::format("{} has said nothing for {:.3g} s", root, seconds)};
-  return Error{.code = Code::timeout,
-               .what = fmt::format("rank {} of {} did not get through to {} for {:.3g} s, last: {}. It may not have "
-                                   "started, or have all its ranks already",
-                                   who.rank, who.ranks, root, seconds, trouble)};
+  const std::string where = fmt::format("the root at {}", id.where());
+  const auto timeout = [](std::string what) { return Error{.code = Code::timeout, .what = std::move(what)}; };
+  if (answered)
+    return timeout(fmt::format("{} has not confirmed exchange {} of the start for {:.3g} s", branch->awaited(round),
+                               round + 1, seconds));
+  if (phase == Phase::joined) return timeout(fmt::format("{} has said nothing for {:.3g} s", where, seconds));
+  if (phase == Phase::moving)
+    return timeout(fmt::format("{} found no place for rank {} in {:.3g} s", where, who.rank, seconds));
+  return timeout(
+      fmt::format("rank {} of {} did not get through to {} for {:.3g} s, last: {}. It may not have "
+                  "started, or have all its ranks already",
+                  who.rank, who.ranks, where, seconds, trouble));
 }
 
 Result<void> Bootstrap::State::advance() {
-  if (phase == Phase::away && system.now_ns() >= next_try_ns)
-    if (auto called = call_root(); !called) return called;
+  if (branch) branch->advance(rising);
   Result<void> done;
   switch (phase) {
-    case Phase::away: break;
-    case Phase::greeting: done = greet(); break;
-    case Phase::proving: done = await_welcome(); break;
+    case Phase::calling: done = call_root(); break;
+    case Phase::moving: done = move(); break;
     case Phase::joined: done = listen(); break;
   }
   if (!done) return done;
@@ -223,16 +256,37 @@ Result<void> Bootstrap::State::advance() {
   return {};
 }
 
-Bootstrap::Bootstrap(System& system, const UniqueId& id, Who who, const BootstrapLimits& limits)
-    : state_(std::make_unique<State>(system, id, std::move(who), limits)) {
-  if (state_->who.process.empty()) state_->who.process = this_process();
-  state_->who.limit_ms = std::min(limits.init_ms, bootstrap::limit_ms_max);
+/// Those below hear why. Their connections stay open as long as this rank does, for words not to be cut off.
+void Bootstrap::State::give_up(const Error& error) {
+  if (branch) {
+    branch->close_door();
+    branch->hand_down(frame(FrameKind::failure, bootstrap::write_failure(error)));
+  }
+  failure = error;
+  call.reset();
+  root = Wire(system, Socket());
+  up = Wire(system, Socket());
+}
+
+void Bootstrap::State::say_goodbye() {
+  if (failure) return;
+  const auto bye = frame(FrameKind::bye, {});
+  if (branch) branch->hand_down(bye);
+  for (Wire* const wire : {&root, &up}) {
+    if (!wire->socket()) continue;
+    wire->queue(bye);
+    (void)wire->flush();
+  }
+}
+
+Bootstrap::Bootstrap(System& system, const UniqueId& id, Who who, const BootstrapLimits& limits) {
+  if (who.process.empty()) who.process = this_process();
+  who.limit_ms = std::min(limits.init_ms, bootstrap::limit_ms_max);
+  state_ = std::make_unique<State>(system, id, std::move(who), limits);
 }
 
 Bootstrap::~Bootstrap() {
-  if (!state_ || state_->phase != State::Phase::joined) return;
-  state_->wire.queue(frame(FrameKind::bye, {}));
-  (void)state_->wire.flush();
+  if (state_) state_->say_goodbye();
 }
 
 void Bootstrap::exchange(Blob mine) {
@@ -245,13 +299,8 @@ void Bootstrap::exchange(Blob mine) {
 }
 
 Result<bool> Bootstrap::advance() {
-  if (!state_->failure) {
-    if (auto done = state_->advance(); !done) {
-      state_->failure = std::move(done).error();
-      state_->wire = Wire(state_->system, Socket());
-      state_->phase = State::Phase::away;
-    }
-  }
+  if (!state_->failure)
+    if (auto done = state_->advance(); !done) state_->give_up(done.error());
   if (state_->failure) return *state_->failure;
   return !state_->exchanging;
 }
@@ -262,14 +311,18 @@ const std::vector<Blob>& Bootstrap::gathered() const {
 
 std::int64_t Bootstrap::interests(std::vector<PollItem>& items) const {
   const State& state = *state_;
-  std::int64_t wake = state.system.now_ns() + 3'600'000 * ms;
   if (state.failure) return state.system.now_ns();
+  std::int64_t wake = state.system.now_ns() + 3'600'000 * ms;
   if (state.exchanging) wake = std::min(wake, state.limit_ns);
-  if (state.phase == State::Phase::greeting) wake = std::min(wake, state.call_limit_ns);
-  if (state.phase == State::Phase::away)
-    wake = std::min(wake, state.next_try_ns);
-  else
-    items.push_back(state.wire.interest());
+  if (state.call && !state.adopted) wake = std::min(wake, state.call->interests(items));
+  if (state.phase == State::Phase::moving && !state.adopted) wake = std::min(wake, state.parent_limit_ns);
+  if (state.branch) wake = std::min(wake, state.branch->interests(items));
+  if (state.root.socket()) items.push_back(state.root.interest());
+  if (state.up.socket()) {
+    PollItem item = state.up.interest();
+    item.want_read = state.exchanging && !state.answered;  // nothing else is read
+    if (item.want_read || item.want_write) items.push_back(item);
+  }
   return wake;
 }
 

@@ -1,4 +1,4 @@
-// How ranks find each other: rank 0's listener, and exchange(): one blob per rank, all to all.
+// How ranks find each other: a root that all call first, and exchange(): one blob per rank, all to all, over a tree.
 #pragma once
 
 #include <cstddef>
@@ -21,21 +21,27 @@ struct BootstrapLimits {
   std::int64_t init_ms = 120'000;           ///< one exchange, from the first rank that takes part
   std::int64_t missing_report_ms = 10'000;  ///< a warning names the ranks waited for; 0: none
   std::size_t blob_bytes_max = 64 * 1024;
+  int fan_out = 16;  ///< ranks below the root, and below each rank that takes some
+};
+
+/// Takes lines for the log, from within BootstrapRoot::advance.
+struct BootstrapLog {
+  std::function<void(const std::string&)> warn = {};
+  std::function<void(const std::string&)> info = {};
 };
 
 /// The listening side, a Task of the service thread in the process that made the id. It keeps no state for a connection
 /// before its handshake is through, holds at most 64 pending ones, and ends once all ranks are done or the limit
-/// passed; the clock starts with the first rank. It tells each rank in words why init failed: duplicate rank, ranks
-/// that disagree on nranks, version or settings, a rank that was lost, missing ranks by number and last seen address.
-/// The limit of the most impatient rank counts, so that it hears the names too; init_ms is for ranks that say none.
+/// passed; the clock starts with the first rank. Each rank that comes is given a place in a tree (bootstrap_tree.h),
+/// and is held only until it has got there, but for those right below the root. It tells each rank in words why init
+/// failed: duplicate rank, ranks that disagree on nranks, version or settings, a rank that was lost, missing ranks by
+/// number and last seen address. The limit of the most impatient rank counts, so that it hears the names too; init_ms
+/// is for ranks that say none.
 class BootstrapRoot final : public Task {
  public:
-  /// Takes a line for the log. Called from `advance`.
-  using Warn = std::function<void(const std::string&)>;
-
   /// Listens on `at` (port 0: any).
   static Result<std::unique_ptr<BootstrapRoot>> open(System& system, const SocketAddress& at, const Secret& secret,
-                                                     const BootstrapLimits& limits, Warn warn = {});
+                                                     const BootstrapLimits& limits, BootstrapLog log = {});
   ~BootstrapRoot() override;
   SocketAddress address() const;
 
@@ -48,8 +54,10 @@ class BootstrapRoot final : public Task {
   std::unique_ptr<State> state_;
 };
 
-/// One rank's side: connect, prove the secret both ways (HMAC-SHA256 over nonces), then any number of exchanges.
-/// A state machine: one thread can drive several. The destructor says goodbye to the root.
+/// One rank's side: connect, prove the secret both ways (HMAC-SHA256 over nonces), take the place that the root gives,
+/// then any number of exchanges. A rank may have others below it, whose words it passes on while it is advanced; an
+/// exchange is complete when those have it too. A state machine: one thread can drive several. The destructor says
+/// goodbye.
 class Bootstrap {
  public:
   struct Who {

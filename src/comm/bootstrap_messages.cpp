@@ -21,7 +21,7 @@ std::string printable(std::string text) {
 }  // namespace
 
 std::size_t contribution_bytes_max(std::size_t blob_bytes_max) {
-  return 8 + blob_bytes_max;
+  return 12 + blob_bytes_max;
 }
 
 std::size_t gathered_bytes_max(int ranks, std::size_t blob_bytes_max) {
@@ -54,8 +54,48 @@ Result<Bootstrap::Who> read_join(const Bytes& body) {
   return who;
 }
 
-Bytes write_contribution(std::uint32_t round, const Blob& blob) {
+Bytes write_welcome(const Welcome& welcome) {
   ByteWriter writer;
+  writer.number(static_cast<std::uint32_t>(welcome.listen));
+  writer.number(static_cast<std::int32_t>(welcome.parent));
+  writer.number(welcome.at.port);
+  writer.text(std::string_view(welcome.at.host).substr(0, address_bytes_max));
+  writer.text(std::string_view(welcome.process).substr(0, process_text_bytes_max));
+  return std::move(writer).take();
+}
+
+Result<Welcome> read_welcome(const Bytes& body) {
+  ByteReader reader(body);
+  Welcome welcome;
+  const auto listen = reader.number<std::uint32_t>();
+  welcome.listen = listen == 1;
+  welcome.parent = reader.number<std::int32_t>();
+  welcome.at.port = reader.number<std::uint16_t>();
+  welcome.at.host = reader.text(address_bytes_max);
+  welcome.process = printable(reader.text(process_text_bytes_max));
+  if (!reader.done() || listen > 1 || welcome.parent < -1) return malformed("welcome");
+  return welcome;
+}
+
+Bytes write_listens(const SocketAddress& at) {
+  ByteWriter writer;
+  writer.number(at.port);
+  writer.text(std::string_view(at.host).substr(0, address_bytes_max));
+  return std::move(writer).take();
+}
+
+Result<SocketAddress> read_listens(const Bytes& body) {
+  ByteReader reader(body);
+  SocketAddress at;
+  at.port = reader.number<std::uint16_t>();
+  at.host = reader.text(address_bytes_max);
+  if (!reader.done()) return malformed("listens");
+  return at;
+}
+
+Bytes write_contribution(int rank, std::uint32_t round, const Blob& blob) {
+  ByteWriter writer;
+  writer.number(static_cast<std::int32_t>(rank));
   writer.number(round);
   writer.sized(blob);
   return std::move(writer).take();
@@ -64,9 +104,10 @@ Bytes write_contribution(std::uint32_t round, const Blob& blob) {
 Result<Contribution> read_contribution(const Bytes& body, std::size_t blob_bytes_max) {
   ByteReader reader(body);
   Contribution contribution;
+  contribution.rank = reader.number<std::int32_t>();
   contribution.round = reader.number<std::uint32_t>();
   const auto blob = reader.sized(blob_bytes_max);
-  if (!reader.done()) return malformed("contribution");
+  if (!reader.done() || contribution.rank < 0) return malformed("contribution");
   contribution.blob.assign(blob.begin(), blob.end());
   return contribution;
 }
@@ -88,6 +129,40 @@ Result<std::vector<Blob>> read_gathered(const Bytes& body, std::uint32_t round, 
   }
   if (!reader.done() || their_round != round) return malformed("gathered");
   return blobs;
+}
+
+Bytes write_confirmation(const Confirmation& confirmation) {
+  ByteWriter writer;
+  writer.number(confirmation.round);
+  writer.number(confirmation.refused);
+  return std::move(writer).take();
+}
+
+Result<Confirmation> read_confirmation(const Bytes& body) {
+  ByteReader reader(body);
+  Confirmation confirmation;
+  confirmation.round = reader.number<std::uint32_t>();
+  confirmation.refused = reader.number<std::uint64_t>();
+  if (!reader.done()) return malformed("confirmation");
+  return confirmation;
+}
+
+Bytes write_gone(const Gone& gone) {
+  ByteWriter writer;
+  writer.number(static_cast<std::int32_t>(gone.rank));
+  writer.number(static_cast<std::int32_t>(gone.by));
+  writer.text(std::string_view(gone.reason).substr(0, words_bytes_max));
+  return std::move(writer).take();
+}
+
+Result<Gone> read_gone(const Bytes& body) {
+  ByteReader reader(body);
+  Gone gone;
+  gone.rank = reader.number<std::int32_t>();
+  gone.by = reader.number<std::int32_t>();
+  gone.reason = printable(reader.text(words_bytes_max));
+  if (!reader.done() || gone.rank < 0 || gone.by < 0) return malformed("gone");
+  return gone;
 }
 
 Bytes write_failure(const Error& error) {

@@ -1,6 +1,6 @@
-// The listening side of the bootstrap: lets in who knows the secret, and is the middle of the star.
+// The listening side of the bootstrap: lets in who knows the secret, gives each rank its place, and is the root of the
+// tree they make.
 #include <algorithm>
-#include <deque>
 #include <list>
 #include <set>
 
@@ -8,42 +8,45 @@
 
 #include "base/host.h"
 #include "comm/bootstrap.h"
+#include "comm/bootstrap_gate.h"
 #include "comm/bootstrap_messages.h"
+#include "comm/bootstrap_tree.h"
 #include "comm/digest.h"
-#include "comm/handshake.h"
 #include "comm/roster.h"
 #include "comm/wire.h"
 
 namespace tutti {
 namespace {
 
+using bootstrap::Gate;
 using bootstrap::Refusals;
 using bootstrap::Roster;
+using bootstrap::Tree;
 
 constexpr std::int64_t ms = 1'000'000;
-constexpr std::int64_t proof_limit_ns = 2'000 * ms;     // from accept to proof
 constexpr std::int64_t farewell_limit_ns = 2'000 * ms;  // for a rank to read why it failed
-constexpr std::int64_t accept_pause_ns = 20 * ms;       // when there are no descriptors
-constexpr std::int64_t accept_limit_ns = 2'000 * ms;    // for them to come back
-constexpr std::size_t pending_max = 64;
-constexpr int accepts_per_turn = 64;  // so that a flood does not keep those inside waiting
-
-/// A connection that has not proved anything yet.
-struct Pending {
-  Wire wire;
-  std::string host;
-  std::int64_t deadline_ns;
-  handshake::RootSide handshake = {};
-};
+constexpr std::int64_t place_limit_ns = 1'000 * ms;     // for those who were asked to say where they listen
+constexpr std::size_t moving_max = 64;                  // on their way to their place; the others wait outside
 
 /// A connection that knows the secret.
 struct Member {
+  enum class Stage {
+    guest,    ///< has not said yet who it is
+    waiting,  ///< for its place
+    moving,   ///< to a place below another rank
+    seated,   ///< below the root
+  };
   Wire wire;
-  int rank;  ///< as claimed; believed once joined
-  bool joined = false;
-  bool here = false;             ///< in this process
-  bool told = false;             ///< the failure is on its way; only its end is awaited
-  std::int64_t deadline_ns = 0;  ///< of the farewell
+  int rank;  ///< as claimed; believed once it has joined
+  Stage stage = Stage::guest;
+  bool here = false;    ///< in this process
+  bool listen = false;  ///< is to take others
+  bool told = false;    ///< the failure is on its way; only its end is awaited
+  std::uint32_t confirmed = 0;
+  std::uint64_t refused = 0;     ///< connections, by those below
+  std::int64_t deadline_ns = 0;  ///< of the farewell, or of the place
+
+  bool joined() const { return stage != Stage::guest; }
 };
 
 std::string words(const Error& error) {
@@ -53,119 +56,89 @@ std::string words(const Error& error) {
 }  // namespace
 
 struct BootstrapRoot::State {
-  State(System& system_in, Socket listener_in, const Secret& secret_in, const BootstrapLimits& limits_in, Warn warn_in)
+  State(System& system_in, Socket listener, SocketAddress at_in, const Secret& secret_in,
+        const BootstrapLimits& limits_in, BootstrapLog log_in)
       : system(system_in),
-        listener(std::move(listener_in)),
+        at(std::move(at_in)),
         secret(secret_in),
         limits(limits_in),
-        warn(std::move(warn_in)),
+        log(std::move(log_in)),
+        gate(system_in, std::move(listener), secret),
+        tree(limits_in.fan_out),
         roster(limits_in.blob_bytes_max) {}
   ~State() { wipe(secret); }
 
-  void accept_some();
-  void accept_later(Error error);
-  bool greet(Pending& pending);
+  void let_in();
   void serve_members();
   void serve(Member& member);
   void obey(Member& member, const Frame& frame);
+  void obey_joined(Member& member, const Frame& frame);
   void join(Member& member, const Bytes& body);
+  void give_places();
+  void welcome(Member& member, int parent);
+  void take_contribution(Member& member, const Bytes& body);
+  void take_gone(Member& member, const Bytes& body);
+  void take_confirmation(Member& member, const Bytes& body);
   void lose(Member& member, const std::string& reason);
+  void lose_rank(int rank, const std::string& reason);
   void fail(Error error);
   void tell(Member& member, const Error& error);
   void end_soon_if_all_told();
   void publish_complete_rounds();
+  void report_start();
   void keep_limits();
   bool finished() const;
+  bool accepting() const;
 
   std::int64_t limit_ns() const {
     return roster.give_up_ns().value_or(roster.waiting_since_ns() + limits.init_ms * ms);
   }
   std::int64_t report_ns() const { return roster.waiting_since_ns() + limits.missing_report_ms * ms; }
   bool report_due() const {
-    return warn && limits.missing_report_ms > 0 && reported_since_ns != roster.waiting_since_ns();
+    return log.warn && limits.missing_report_ms > 0 && reported_since_ns != roster.waiting_since_ns();
   }
 
   System& system;
-  Socket listener;
   SocketAddress at;
   Secret secret;
   BootstrapLimits limits;
-  Warn warn;
-  std::deque<Pending> pending;
+  BootstrapLog log;
+  Gate gate;
   std::list<Member> members;
+  Tree tree;
   Roster roster;
-  Refusals refusals;
   std::optional<Error> failure;
-  std::set<int> told_ranks;  ///< who needs no words any more
-  std::int64_t end_ns = 0;   ///< of telling the failure
-  std::int64_t accept_again_ns = 0;
-  std::int64_t accept_failing_ns = 0;   ///< since when; 0: it does not
+  std::set<int> told_ranks;             ///< who needs no words any more
+  std::int64_t end_ns = 0;              ///< of telling the failure
   std::int64_t reported_since_ns = -1;  ///< the wait that has been reported
+  std::size_t sockets_most = 0;
+  std::uint32_t rounds = 0;
+  std::uint64_t refused_below = 0;  ///< connections, by those who have gone
+  bool start_reported = false;
 };
 
-void BootstrapRoot::State::accept_some() {
-  const std::int64_t now = system.now_ns();
-  if (!listener || now < accept_again_ns) return;
-  for (int i = 0; i < accepts_per_turn; ++i) {
-    auto socket = system.accept(listener);
-    if (!socket) return accept_later(std::move(socket).error());
-    accept_failing_ns = 0;
-    if (!*socket) return;
-    const auto peer = system.peer_address(*socket);
-    if (pending.size() == pending_max) {
-      refusals.add(pending.front().host);
-      pending.pop_front();
-    }
-    pending.push_back({.wire = Wire(system, *std::move(socket)),
-                       .host = peer ? peer->host : "an unknown address",
-                       .deadline_ns = now + proof_limit_ns});
+bool BootstrapRoot::State::accepting() const {
+  const auto moving =
+      std::ranges::count_if(members, [](const Member& one) { return one.stage != Member::Stage::seated && !one.told; });
+  return static_cast<std::size_t>(moving) < moving_max;
+}
+
+void BootstrapRoot::State::let_in() {
+  for (Gate::Guest& guest : gate.advance(accepting())) {
+    members.push_back({.wire = std::move(guest.wire), .rank = guest.rank});
+    if (guest.version != handshake::protocol_version)
+      fail(Error{.code = Code::invalid_usage,
+                 .what = fmt::format("rank {} at {} speaks version {} of the start protocol, the root version {}",
+                                     guest.rank, guest.host, guest.version, handshake::protocol_version)});
+    if (failure) tell(members.back(), *failure);
   }
+  if (gate.stuck() && !failure)
+    fail(Error(*gate.stuck())
+             .during(fmt::format("the root lets in {} ranks and no more (see ulimit -n)", members.size())));
+  sockets_most = std::max(sockets_most, members.size() + gate.sockets());
 }
 
-/// Those who wait outside cannot be told; each connection that goes lets one of them in.
-void BootstrapRoot::State::accept_later(Error error) {
-  const std::int64_t now = system.now_ns();
-  accept_again_ns = now + accept_pause_ns;
-  if (accept_failing_ns == 0) accept_failing_ns = now;
-  if (now - accept_failing_ns >= accept_limit_ns)
-    fail(std::move(error).during(fmt::format("the root lets in {} ranks and no more (see ulimit -n)", members.size())));
-}
-
-/// False: the connection is to be dropped, or has become a member.
-bool BootstrapRoot::State::greet(Pending& one) {
-  // What a closed connection sent before is still there to be read, so a failed flush is no news yet.
-  (void)one.wire.flush();
-  while (true) {
-    const bool challenged = one.handshake.challenged();
-    auto bytes = one.wire.take(challenged ? handshake::proof_bytes : handshake::hello_bytes);
-    if (!bytes) {
-      // It knew how to say hello, saw our challenge, and hung up: it has another secret.
-      if (challenged) refusals.add_claim(one.handshake.rank(), one.host);
-      return false;
-    }
-    if (!*bytes) return system.now_ns() < one.deadline_ns;
-    if (challenged) {
-      if (!one.handshake.verify(secret, **bytes)) {
-        refusals.add_claim(one.handshake.rank(), one.host);
-        return false;
-      }
-      members.push_back({.wire = std::move(one.wire), .rank = one.handshake.rank()});
-      if (one.handshake.version() != handshake::protocol_version)
-        fail(Error{
-            .code = Code::invalid_usage,
-            .what = fmt::format("rank {} at {} speaks version {} of the start protocol, the root version {}",
-                                one.handshake.rank(), one.host, one.handshake.version(), handshake::protocol_version)});
-      if (failure) tell(members.back(), *failure);
-      return false;
-    }
-    auto challenge = one.handshake.challenge(secret, **bytes);
-    if (!challenge) return false;
-    one.wire.queue(*std::move(challenge));
-    (void)one.wire.flush();
-  }
-}
-
-/// One look at all, instead of one at each: there may be hundreds, of whom a few have something to say.
+/// One look at all, instead of one at each: few have something to say.
 void BootstrapRoot::State::serve_members() {
   std::vector<PollItem> items;
   for (const Member& member : members) items.push_back(member.wire.interest());
@@ -179,8 +152,10 @@ void BootstrapRoot::State::serve_members() {
 void BootstrapRoot::State::serve(Member& member) {
   (void)member.wire.flush();
   while (!member.told) {
-    auto frame = member.wire.take_frame(member.joined ? bootstrap::contribution_bytes_max(limits.blob_bytes_max)
-                                                      : bootstrap::join_bytes_max);
+    auto frame =
+        member.wire.take_frame(member.joined() ? std::max(bootstrap::contribution_bytes_max(limits.blob_bytes_max),
+                                                          bootstrap::notice_bytes_max)
+                                               : bootstrap::join_bytes_max);
     if (!frame) return lose(member, words(frame.error()));
     if (!*frame) return;
     obey(member, **frame);
@@ -190,13 +165,33 @@ void BootstrapRoot::State::serve(Member& member) {
 }
 
 void BootstrapRoot::State::obey(Member& member, const Frame& frame) {
-  if (!member.joined && frame.kind == FrameKind::join) return join(member, frame.body);
   if (frame.kind == FrameKind::bye) return lose(member, "it left");
-  if (!member.joined || frame.kind != FrameKind::contribute) return lose(member, "it sent a frame of a wrong kind");
-  auto contribution = bootstrap::read_contribution(frame.body, limits.blob_bytes_max);
-  if (!contribution) return lose(member, words(contribution.error()));
-  if (auto done = roster.contribute(member.rank, *std::move(contribution), system.now_ns()); !done)
-    fail(std::move(done).error());
+  if (member.joined()) return obey_joined(member, frame);
+  return frame.kind == FrameKind::join ? join(member, frame.body) : lose(member, "it sent a frame of a wrong kind");
+}
+
+void BootstrapRoot::State::obey_joined(Member& member, const Frame& frame) {
+  const bool moving = member.stage == Member::Stage::moving;
+  const bool seated = member.stage == Member::Stage::seated;
+  if (frame.kind == FrameKind::listens && member.listen && (moving || seated)) {
+    auto where = bootstrap::read_listens(frame.body);
+    if (!where) return lose(member, words(where.error()));
+    member.listen = false;
+    tree.listens(member.rank, *std::move(where));
+  } else if (frame.kind == FrameKind::settled && moving) {
+    member.wire = Wire(system, Socket());
+  } else if (frame.kind == FrameKind::unreachable && moving) {
+    tree.adopt(member.rank);
+    welcome(member, Tree::root);
+  } else if (frame.kind == FrameKind::contribute && seated) {
+    take_contribution(member, frame.body);
+  } else if (frame.kind == FrameKind::gone && seated) {
+    take_gone(member, frame.body);
+  } else if (frame.kind == FrameKind::confirm && seated) {
+    take_confirmation(member, frame.body);
+  } else {
+    lose(member, "it sent a frame of a wrong kind");
+  }
 }
 
 void BootstrapRoot::State::join(Member& member, const Bytes& body) {
@@ -209,19 +204,69 @@ void BootstrapRoot::State::join(Member& member, const Bytes& body) {
     if (complete) return tell(member, admitted.error());
     return fail(std::move(admitted).error());
   }
-  member.joined = true;
+  member.stage = Member::Stage::waiting;
+  member.deadline_ns = system.now_ns() + place_limit_ns;
   member.here = who->process == this_process();
-  member.wire.queue(frame(FrameKind::welcome, {}));
+  member.listen = tree.arrive(who->rank, who->ranks);
+}
+
+void BootstrapRoot::State::give_places() {
+  if (failure) return;
+  for (Member& member : members) {
+    if (member.stage != Member::Stage::waiting || member.told || !member.wire.socket()) continue;
+    auto parent = tree.place(member.rank);
+    if (!parent && system.now_ns() < member.deadline_ns) continue;
+    if (!parent) tree.adopt(member.rank);
+    welcome(member, parent.value_or(Tree::root));
+  }
+}
+
+void BootstrapRoot::State::welcome(Member& member, int parent) {
+  bootstrap::Welcome place{.listen = member.listen && member.stage == Member::Stage::waiting, .parent = parent};
+  if (parent != Tree::root) {
+    place.at = tree.address(parent);
+    place.process = roster.process_of(parent);
+  }
+  roster.hang(member.rank, parent);
+  member.stage = parent == Tree::root ? Member::Stage::seated : Member::Stage::moving;
+  member.wire.queue(frame(FrameKind::welcome, bootstrap::write_welcome(place)));
   (void)member.wire.flush();
+}
+
+void BootstrapRoot::State::take_contribution(Member& member, const Bytes& body) {
+  auto contribution = bootstrap::read_contribution(body, limits.blob_bytes_max);
+  if (!contribution) return lose(member, words(contribution.error()));
+  const int rank = contribution->rank;
+  if (!roster.admitted(rank)) return lose(member, fmt::format("it spoke for rank {}, who is not here", rank));
+  if (auto done = roster.contribute(rank, *std::move(contribution), system.now_ns()); !done)
+    fail(std::move(done).error());
+}
+
+void BootstrapRoot::State::take_gone(Member& member, const Bytes& body) {
+  const auto gone = bootstrap::read_gone(body);
+  if (!gone) return lose(member, words(gone.error()));
+  // One who was taken in by the root has gone nowhere.
+  if (roster.admitted(gone->rank) && tree.parent(gone->rank) == gone->by) lose_rank(gone->rank, gone->reason);
+}
+
+void BootstrapRoot::State::take_confirmation(Member& member, const Bytes& body) {
+  const auto confirmation = bootstrap::read_confirmation(body);
+  if (!confirmation) return lose(member, words(confirmation.error()));
+  member.confirmed = confirmation->round + 1;
+  member.refused = confirmation->refused;
 }
 
 void BootstrapRoot::State::lose(Member& member, const std::string& reason) {
   member.wire = Wire(system, Socket());
-  if (!member.joined || member.told) return;
-  told_ranks.insert(member.rank);
-  if (auto done = roster.leave(member.rank, reason); !done) {
+  refused_below += std::exchange(member.refused, 0);
+  if (member.joined() && !member.told) lose_rank(member.rank, reason);
+}
+
+void BootstrapRoot::State::lose_rank(int rank, const std::string& reason) {
+  told_ranks.insert(rank);
+  if (auto done = roster.leave(rank, reason); !done) {
     Error error = std::move(done).error();
-    if (!roster.all_here()) error.what += "; " + roster.missing(refusals, system.now_ns()).what;
+    if (!roster.all_here()) error.what += "; " + roster.missing(gate.refusals(), system.now_ns()).what;
     fail(std::move(error));
   }
 }
@@ -237,6 +282,9 @@ void BootstrapRoot::State::fail(Error error) {
   for (const bool here : {false, true})
     for (Member& member : members)
       if (member.wire.socket() && member.here == here) tell(member, *failure);
+  // The others hear it from those above them.
+  for (int rank = 0; rank < roster.ranks(); ++rank)
+    if (roster.admitted(rank)) told_ranks.insert(rank);
   end_soon_if_all_told();
 }
 
@@ -259,47 +307,63 @@ void BootstrapRoot::State::end_soon_if_all_told() {
 void BootstrapRoot::State::publish_complete_rounds() {
   if (failure || !roster.round_complete()) return;
   // Everybody is inside, and knows it: nobody else has any business here.
-  listener = Socket();
+  gate.close();
+  ++rounds;
   const auto gathered = frame(FrameKind::gathered, roster.take_gathered());
   for (Member& member : members) {
-    if (!member.joined) continue;
+    if (member.stage != Member::Stage::seated || member.told) continue;
     member.wire.queue(gathered);
     (void)member.wire.flush();
   }
 }
 
+/// Once, when all have the first answer, and with it the numbers of those below.
+void BootstrapRoot::State::report_start() {
+  if (start_reported || rounds == 0) return;
+  std::uint64_t refused = refused_below + gate.refusals().count();
+  for (const Member& member : members) {
+    if (member.stage == Member::Stage::seated && !member.told && member.confirmed == 0) return;
+    refused += member.refused;
+  }
+  start_reported = true;
+  if (log.info)
+    log.info(
+        fmt::format("init: {} ranks met in a tree of depth {}, at most {} below one; the root had at most {} sockets",
+                    roster.ranks(), tree.depth(), tree.widest(), sockets_most));
+  if (refused > 0 && log.warn)
+    log.warn(fmt::format("init: all {} ranks are here. {}", roster.ranks(), gate.refusals().words(refused)));
+}
+
 void BootstrapRoot::State::keep_limits() {
   if (failure || !roster.waiting()) return;
   const std::int64_t now = system.now_ns();
-  const std::string refused = refusals.words();
+  const std::string refused = gate.refusals().words();
   if (now >= limit_ns()) {
-    Error error = roster.missing(refusals, now);
+    Error error = roster.missing(gate.refusals(), now);
     if (!refused.empty()) error.what += ". " + refused;
     fail(std::move(error));
   } else if (report_due() && now >= report_ns()) {
     reported_since_ns = roster.waiting_since_ns();
-    warn(fmt::format("{}.\n  {}{}Giving up at {:.3g} s.", roster.missing(refusals, now).what, refused,
-                     refused.empty() ? "" : " ", static_cast<double>(limit_ns() - roster.waiting_since_ns()) * 1e-9));
+    log.warn(fmt::format("{}.\n  {}{}Giving up at {:.3g} s.", roster.missing(gate.refusals(), now).what, refused,
+                         refused.empty() ? "" : " ",
+                         static_cast<double>(limit_ns() - roster.waiting_since_ns()) * 1e-9));
   }
 }
 
 bool BootstrapRoot::State::finished() const {
-  if (failure) {
-    return members.empty() && system.now_ns() >= end_ns;
-  }
-  return roster.all_here() && members.empty() && pending.empty();
+  if (failure) return members.empty() && system.now_ns() >= end_ns;
+  return roster.all_here() && members.empty() && gate.idle();
 }
 
 Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::open(System& system, const SocketAddress& at,
                                                            const Secret& secret, const BootstrapLimits& limits,
-                                                           Warn warn) {
+                                                           BootstrapLog log) {
   auto listener = system.listen(at);
   if (!listener) return std::move(listener).error();
   auto address = system.address(*listener);
   if (!address) return std::move(address).error();
-  auto state = std::make_unique<State>(system, *std::move(listener), secret, limits, std::move(warn));
-  state->at = *std::move(address);
-  return std::unique_ptr<BootstrapRoot>(new BootstrapRoot(std::move(state)));
+  return std::unique_ptr<BootstrapRoot>(new BootstrapRoot(
+      std::make_unique<State>(system, *std::move(listener), *std::move(address), secret, limits, std::move(log))));
 }
 
 BootstrapRoot::BootstrapRoot(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -310,14 +374,11 @@ SocketAddress BootstrapRoot::address() const {
 
 bool BootstrapRoot::advance() {
   State& state = *state_;
-  state.accept_some();
-  std::erase_if(state.pending, [&state](Pending& one) {
-    if (state.greet(one)) return false;
-    if (one.wire.socket()) state.refusals.add(one.host);
-    return true;
-  });
+  state.let_in();
   state.serve_members();
+  state.give_places();
   state.publish_complete_rounds();
+  state.report_start();
   state.keep_limits();
   std::erase_if(state.members, [](const Member& member) { return !member.wire.socket(); });
   return !state.finished();
@@ -325,19 +386,11 @@ bool BootstrapRoot::advance() {
 
 std::int64_t BootstrapRoot::interests(std::vector<PollItem>& items) {
   const State& state = *state_;
-  std::int64_t wake = state.system.now_ns() + 3'600'000 * ms;
+  std::int64_t wake = state.gate.interests(items, state.accepting());
   const auto not_later = [&wake](std::int64_t then) { wake = std::min(wake, then); };
-  if (state.listener && state.system.now_ns() >= state.accept_again_ns)
-    items.push_back({.handle = state.listener.handle(), .want_read = true});
-  else if (state.listener)
-    not_later(state.accept_again_ns);
-  for (const Pending& one : state.pending) {
-    items.push_back(one.wire.interest());
-    not_later(one.deadline_ns);
-  }
   for (const Member& member : state.members) {
     items.push_back(member.wire.interest());
-    if (member.told) not_later(member.deadline_ns);
+    if (member.told || member.stage == Member::Stage::waiting) not_later(member.deadline_ns);
   }
   if (state.failure) {
     not_later(state.end_ns);

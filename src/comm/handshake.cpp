@@ -1,5 +1,6 @@
 #include "comm/handshake.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/random.h"
@@ -27,6 +28,13 @@ Error remote(const char* what) {
 }
 
 }  // namespace
+
+bool may_be_hello(std::span<const std::byte> begun) {
+  ByteWriter magic;
+  magic.number(hello_magic);
+  return std::ranges::equal(begun.first(std::min(begun.size(), sizeof hello_magic)),
+                            std::span(magic.bytes()).first(std::min(begun.size(), sizeof hello_magic)));
+}
 
 Result<RankSide> RankSide::begin(int rank) {
   Nonce nonce;

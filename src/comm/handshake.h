@@ -20,10 +20,13 @@
 
 namespace tutti::handshake {
 
-inline constexpr std::uint32_t protocol_version = 1;
+inline constexpr std::uint32_t protocol_version = 2;  ///< of what follows the handshake
 inline constexpr std::size_t hello_bytes = 48;
 inline constexpr std::size_t challenge_bytes = 80;
 inline constexpr std::size_t proof_bytes = 40;
+
+/// Whether a hello can begin with these bytes, be they few or none.
+bool may_be_hello(std::span<const std::byte> begun);
 
 /// The connecting end.
 class RankSide {

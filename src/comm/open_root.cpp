@@ -8,8 +8,10 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
   BootstrapLimits limits;
   limits.init_ms = process.config.integer("TUTTI_INIT_TIMEOUT_MS");
   limits.missing_report_ms = process.config.integer("TUTTI_STALL_REPORT_MS");
-  auto root = BootstrapRoot::open(process.system, at, secret, limits,
-                                  [&process](const std::string& line) { process.log.warn("init", "{}", line); });
+  const BootstrapLog log{
+      .warn = [&process](const std::string& line) { process.log.warn("init", "{}", line); },
+      .info = [&process](const std::string& line) { process.log.info(LogTopic::init, "init", "{}", line); }};
+  auto root = BootstrapRoot::open(process.system, at, secret, limits, log);
   if (!root) return std::move(root).error().during("open the meeting point of a communicator");
   UniqueId id{.root = (*root)->address(), .secret = secret};
   if (auto served = process.service.add(*std::move(root)); !served) return std::move(served).error();

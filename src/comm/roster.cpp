@@ -58,10 +58,11 @@ std::string Refusals::words_for(int rank) const {
   return at == claims_.end() ? "never seen" : at->second + ": wrong id";
 }
 
-std::string Refusals::words() const {
-  if (count_ == 0) return {};
-  return fmt::format("Refused so far: {} connection{} without a valid greeting, the last from {}.", count_,
-                     count_ == 1 ? "" : "s", last_host_);
+std::string Refusals::words(std::uint64_t elsewhere) const {
+  const std::uint64_t all = count_ + elsewhere;
+  if (all == 0) return {};
+  return fmt::format("Refused so far: {} connection{} without a valid greeting{}{}.", all, all == 1 ? "" : "s",
+                     count_ == 0 ? "" : ", the last from ", last_host_);
 }
 
 std::string settings_difference(const Bootstrap::Who& a, const Bootstrap::Who& b) {
@@ -150,25 +151,40 @@ Result<void> Roster::leave(int rank, const std::string& reason) {
   return remote(fmt::format("{} was lost at the start: {}", words_for(rank), reason), rank);
 }
 
+/// It may have spoken: what would pass its words on has not been heard itself.
+bool Roster::behind_another(int rank) const {
+  const Entry& entry = entries_[index(rank)];
+  return entry.who && entry.gone.empty() && entry.parent >= 0 && !entries_[index(entry.parent)].blob;
+}
+
+std::string Roster::absence(int rank, const Refusals& refusals) const {
+  const Entry& entry = entries_[index(rank)];
+  if (!entry.who) return refusals.words_for(rank);
+  if (!entry.gone.empty()) return fmt::format("{}: {}", entry.who->process, entry.gone);
+  if (behind_another(rank)) return fmt::format("{}: behind rank {}", entry.who->process, entry.parent);
+  return entry.who->process + ": silent";
+}
+
 Error Roster::missing(const Refusals& refusals, std::int64_t now_ns) const {
   std::string names;
   int count = 0;
+  int to_blame = 0;
   int last = -1;
   for (int rank = 0; rank < ranks(); ++rank) {
-    const Entry& entry = entries_[index(rank)];
-    if (entry.blob) continue;
-    last = rank;
-    if (++count > named_max) continue;
-    const std::string what = !entry.who ? refusals.words_for(rank)
-                                        : entry.who->process + ": " + (entry.gone.empty() ? "silent" : entry.gone);
-    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", rank, what);
+    if (entries_[index(rank)].blob) continue;
+    if (!behind_another(rank)) {
+      last = rank;
+      ++to_blame;
+    }
+    if (++count <= named_max)
+      names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", rank, absence(rank, refusals));
   }
   if (count > named_max) names += fmt::format(" and {} more", count - named_max);
   const double seconds = static_cast<double>(now_ns - waiting_since_ns_) * 1e-9;
   const std::string step = round_ == 0 ? "init" : fmt::format("init, exchange {}", round_ + 1);
   std::string what =
       fmt::format("{}: {} of {} ranks after {:.3g} s; missing {}", step, ranks() - count, ranks(), seconds, names);
-  return Error{.code = Code::timeout, .what = std::move(what), .peer = count == 1 ? last : -1};
+  return Error{.code = Code::timeout, .what = std::move(what), .peer = to_blame == 1 ? last : -1};
 }
 
 Bytes Roster::take_gathered() {

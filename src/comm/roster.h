@@ -21,8 +21,9 @@ class Refusals {
 
   /// "10.0.0.9: wrong id", or "never seen".
   std::string words_for(int rank) const;
-  /// "Refused so far: 214 connections without a valid greeting, the last from 10.0.9.4.", or "".
-  std::string words() const;
+  /// "Refused so far: 214 connections without a valid greeting, the last from 10.0.9.4.", or "". `elsewhere`: more.
+  std::string words(std::uint64_t elsewhere = 0) const;
+  std::uint64_t count() const { return count_; }
 
  private:
   std::uint64_t count_ = 0;
@@ -39,6 +40,8 @@ class Roster {
   Result<void> admit(const Bootstrap::Who& who, std::int64_t now_ns);
   /// Requires an admitted rank. Errors: remote (out of turn, or a rank has left and cannot take part).
   Result<void> contribute(int rank, Contribution contribution, std::int64_t now_ns);
+  /// Requires an admitted rank, which says all it says by way of `parent`; −1: by itself.
+  void hang(int rank, int parent) { entries_[index(rank)].parent = parent; }
   /// Requires an admitted rank. Errors: remote, when somebody waits for it.
   Result<void> leave(int rank, const std::string& reason);
 
@@ -49,12 +52,16 @@ class Roster {
   /// "rank 3 (pid 12 on node-b)"; requires an admitted rank.
   std::string words_for(int rank) const;
 
+  /// "pid 12 on node-b"; requires an admitted rank.
+  const std::string& process_of(int rank) const { return entries_[index(rank)].who->process; }
+
   /// Somebody waits for others, since `waiting_since_ns`.
   bool waiting() const { return round_ == 0 ? here_ > 0 : contributed_ > 0; }
   std::int64_t waiting_since_ns() const { return waiting_since_ns_; }
   /// When the first of those who wait gives up; nothing as long as nobody has said.
   std::optional<std::int64_t> give_up_ns() const { return give_up_ns_; }
-  /// "init: 6 of 8 ranks after 10 s; missing 3 (never seen), 5 (10.0.0.9: wrong id)", and the rank if it is one alone.
+  /// "init: 6 of 8 ranks after 10 s; missing 3 (never seen), 5 (10.0.0.9: wrong id)", and the rank if it is one alone;
+  /// those who cannot be heard because one above them is silent are "behind rank 3", and do not count for that.
   Error missing(const Refusals& refusals, std::int64_t now_ns) const;
 
   bool round_complete() const { return ranks() > 0 && contributed_ == ranks(); }
@@ -66,8 +73,11 @@ class Roster {
     std::optional<Bootstrap::Who> who;
     std::optional<Blob> blob;
     std::string gone;  ///< why; empty: still here
+    int parent = -1;
   };
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  std::string absence(int rank, const Refusals& refusals) const;
+  bool behind_another(int rank) const;
   Result<void> check_agrees(const Bootstrap::Who& who) const;
 
   std::size_t blob_bytes_max_;

@@ -6,13 +6,26 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/bytes.h"
 #include "base/system.h"
 
 namespace tutti {
 
-enum class FrameKind : std::uint32_t { join = 1, welcome = 2, contribute = 3, gathered = 4, failure = 5, bye = 6 };
+enum class FrameKind : std::uint32_t {
+  join = 1,
+  welcome = 2,
+  contribute = 3,
+  gathered = 4,
+  failure = 5,
+  bye = 6,
+  listens = 7,
+  unreachable = 8,
+  settled = 9,
+  confirm = 10,
+  gone = 11,
+};
 
 struct Frame {
   FrameKind kind{};
@@ -38,6 +51,9 @@ class Wire {
   Result<std::optional<Bytes>> take(std::size_t bytes);
   /// The next frame, once it is there.
   Result<std::optional<Frame>> take_frame(std::size_t body_bytes_max);
+
+  /// What has come of what `take` waits for.
+  std::span<const std::byte> begun() const { return in_; }
 
   /// Throws away what arrives. False: the other end has closed.
   bool drain();

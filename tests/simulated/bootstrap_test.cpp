@@ -114,7 +114,8 @@ TEST_F(SimulatedBootstrap, CompletesAmongStrangers) {
     for (int rank = 1; rank < ranks; ++rank) world.add(world.who(rank));
     // Slow callers have two seconds, then they are not there any more.
     while (world.elapsed_ns() < 3 * s) turn();
-    EXPECT_LE(most, 64u + static_cast<std::size_t>(ranks));
+    // A rank on its way to its place is connected twice.
+    EXPECT_LE(most, 64u + 2 * static_cast<std::size_t>(ranks));
     EXPECT_EQ(world.system.accepted_sockets(), static_cast<std::size_t>(ranks) - 1);
     world.add(world.who(0));
     world.run_until_settled();

@@ -1,6 +1,7 @@
 // A root and its ranks in one thread, on a simulated network, driven in an order made from the seed.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ class BootstrapWorld {
       : system(options), ranks_(ranks), rounds_(rounds), start_ns_(system.now_ns()) {
     secret.fill(std::byte{7});
     limits = {.handshake_ms = 1'000, .init_ms = 30'000, .missing_report_ms = 5'000, .blob_bytes_max = 4'096};
+    // Of few ranks a star, a chain or what lies between.
+    limits.fan_out = std::array{1, 2, 3, 16}[options.seed % 4];
   }
 
   Bootstrap::Who who(int rank) const {
@@ -34,8 +37,9 @@ class BootstrapWorld {
         .rank = rank, .ranks = ranks_, .settings_text = "", .version = 100, .process = "pid " + std::to_string(rank)};
   }
   void open_root() {
-    auto opened =
-        BootstrapRoot::open(system, at, secret, limits, [this](const std::string& text) { warnings.push_back(text); });
+    auto opened = BootstrapRoot::open(system, at, secret, limits,
+                                      {.warn = [this](const std::string& text) { warnings.push_back(text); },
+                                       .info = [this](const std::string& text) { notes.push_back(text); }});
     if (opened) root = *std::move(opened);
   }
   /// Returns its place in `outcomes`.
@@ -99,6 +103,7 @@ class BootstrapWorld {
   bool root_ended = false;
   std::vector<Outcome> outcomes;
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;
   std::string wrong_blob;  ///< the first one seen
 
  private:

@@ -50,17 +50,27 @@ void SimSystem::poll(std::span<PollItem> items, std::int64_t timeout_ns) {
   while (true) {
     bool any = false;
     for (PollItem& item : items) any |= item.ready = ready(item);
+    if (any || now_ns_ >= until) return;
     // Without any event nothing will ever happen; the caller finds nothing ready and has a limit of his own.
     const std::int64_t next = std::min(until, next_event_ns());
-    if (any || now_ns_ >= until || next == never) return;
+    if (next == never) return;
     advance_to(next);
   }
 }
 
 /// Lets connects arrive.
 void SimSystem::settle() {
-  for (auto& [number, connection] : connections_) {
-    if (connection.state != Connection::State::calling || connection.open_ns > now_ns_) continue;
+  if (calling_.empty()) return;
+  const auto arrived = std::ranges::stable_partition(calling_, [this](int number) {
+    const auto one = connections_.find(number);
+    return one != connections_.end() && one->second.open_ns > now_ns_;
+  });
+  const std::vector<int> numbers(arrived.begin(), arrived.end());
+  calling_.erase(arrived.begin(), arrived.end());
+  for (const int number : numbers) {
+    const auto one = connections_.find(number);
+    if (one == connections_.end()) continue;  // its caller has hung up
+    Connection& connection = one->second;
     const auto listener =
         std::ranges::find_if(listeners_, [&](const auto& entry) { return entry.second.at == connection.ends[1]; });
     if (listener == listeners_.end() && chance(options_.to_itself)) {
@@ -119,8 +129,14 @@ std::int64_t SimSystem::next_event_ns() const {
 }
 
 std::int64_t SimSystem::arrival(Direction& direction) {
-  direction.last_ns = std::max(direction.last_ns + 1, now_ns_ + pick(1, options_.delay_ns_max));
+  direction.last_ns = std::max(direction.last_ns + (options_.step_ns == 0), delayed());
   return direction.last_ns;
+}
+
+std::int64_t SimSystem::delayed() {
+  const std::int64_t then = now_ns_ + pick(1, options_.delay_ns_max);
+  const std::int64_t step = std::max<std::int64_t>(options_.step_ns, 1);
+  return (then + step - 1) / step * step;
 }
 
 std::size_t SimSystem::cut_short(std::size_t bytes) {
@@ -178,8 +194,9 @@ Result<Socket> SimSystem::connect(const SocketAddress& to) {
   Connection connection;
   connection.ends[0] = {.host = "10.0.0.1", .port = next_port_++};
   connection.ends[1] = to;
-  connection.open_ns = now_ns_ + pick(1, options_.delay_ns_max);
+  connection.open_ns = delayed();
   connections_[next_connection_] = std::move(connection);
+  calling_.push_back(next_connection_);
   ends_[next_handle_] = {.connection = next_connection_++, .side = 0};
   owners_[next_handle_] = owner_;
   return Socket(*this, next_handle_++);

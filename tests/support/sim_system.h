@@ -21,6 +21,7 @@ struct SimOptions {
   double to_itself = 0;                   ///< chance of a connect to nobody to meet itself, as on a loopback interface
   double reset = 0;                       ///< chance of a send to cut the connection
   std::size_t accepted_max = 1'000'000;   ///< accepted sockets open at once; more are EMFILE
+  std::int64_t step_ns = 0;               ///< whatever arrives does so at a multiple of this; 0: at any time
   double garble = 0;                      ///< chance of a send to arrive with a byte changed, lost or doubled
 };
 
@@ -95,6 +96,7 @@ class SimSystem final : public System {
   bool ready(const PollItem& item);
   std::int64_t next_event_ns() const;
   std::int64_t arrival(Direction& direction);
+  std::int64_t delayed();
   int failure(const Connection& connection, int side) const;
   std::size_t cut_short(std::size_t bytes);
   void garble(Bytes& bytes);
@@ -110,6 +112,7 @@ class SimSystem final : public System {
   std::map<int, Listener> listeners_;
   std::map<int, End> ends_;
   std::map<int, Connection> connections_;
+  std::vector<int> calling_;  ///< connections that may still be on their way
 };
 
 }  // namespace tutti

@@ -67,8 +67,9 @@ TEST(Messages, GatheredSurvives) {
 }
 
 TEST(Messages, ContributionSurvives) {
-  const Bytes bytes = write_contribution(9, blob(64));
+  const Bytes bytes = write_contribution(3, 9, blob(64));
   EXPECT_LE(bytes.size(), contribution_bytes_max(blob_max));
+  EXPECT_EQ(read_contribution(bytes, blob_max)->rank, 3);
   EXPECT_EQ(read_contribution(bytes, blob_max)->round, 9u);
   EXPECT_EQ(read_contribution(bytes, blob_max)->blob, blob(64));
   EXPECT_FALSE(read_contribution(bytes, 63));
@@ -83,9 +84,42 @@ TEST(Messages, FailureSurvives) {
   EXPECT_EQ(read_failure(write_failure({.code = static_cast<Code>(77), .what = ""})).code, Code::remote);
 }
 
+TEST(Messages, PlacesSurvive) {
+  const Welcome place{.listen = true, .parent = 7, .at = {"fe80::1%eth0", 4000}, .process = "pid 3 on node-c"};
+  const auto read = read_welcome(write_welcome(place));
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(read->listen);
+  EXPECT_EQ(read->parent, 7);
+  EXPECT_EQ(read->at, place.at);
+  EXPECT_EQ(read->process, place.process);
+  EXPECT_EQ(*read_listens(write_listens(place.at)), place.at);
+  EXPECT_LE(write_welcome({.at = {std::string(9'999, 'x'), 1}, .process = std::string(9'999, 'y')}).size(),
+            notice_bytes_max);
+}
+
+TEST(Messages, NoticesFromBelowSurvive) {
+  const auto confirmation = read_confirmation(write_confirmation({.round = 4, .refused = 9}));
+  ASSERT_TRUE(confirmation);
+  EXPECT_EQ(confirmation->round, 4u);
+  EXPECT_EQ(confirmation->refused, 9u);
+  const auto gone = read_gone(write_gone({.rank = 4, .by = 2, .reason = "it\x1bleft"}));
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(gone->rank, 4);
+  EXPECT_EQ(gone->by, 2);
+  EXPECT_EQ(gone->reason, "it?left");
+  EXPECT_FALSE(read_gone(write_gone({.rank = -1, .by = 2})));
+  EXPECT_LE(write_gone({.reason = std::string(9'999, 'x')}).size(), notice_bytes_max);
+}
+
 std::vector<Bytes> one_of_each() {
-  return {write_join(who()), write_contribution(1, blob(9)), write_gathered(1, {blob(1), blob(2)}),
-          write_failure({.code = Code::remote, .what = "words"})};
+  return {write_join(who()),
+          write_contribution(2, 1, blob(9)),
+          write_gathered(1, {blob(1), blob(2)}),
+          write_failure({.code = Code::remote, .what = "words"}),
+          write_welcome({.parent = 3, .at = {"::1", 5}, .process = "pid 3"}),
+          write_listens({"10.0.0.1", 5}),
+          write_confirmation({.round = 4, .refused = 9}),
+          write_gone({.rank = 4, .by = 2, .reason = "it left"})};
 }
 
 /// True when some message can be read from these bytes.
@@ -93,6 +127,10 @@ bool readable(std::size_t kind, const Bytes& bytes) {
   if (kind == 0) return static_cast<bool>(read_join(bytes));
   if (kind == 1) return static_cast<bool>(read_contribution(bytes, blob_max));
   if (kind == 2) return static_cast<bool>(read_gathered(bytes, 1, 2, blob_max));
+  if (kind == 4) return static_cast<bool>(read_welcome(bytes));
+  if (kind == 5) return static_cast<bool>(read_listens(bytes));
+  if (kind == 6) return static_cast<bool>(read_confirmation(bytes));
+  if (kind == 7) return static_cast<bool>(read_gone(bytes));
   return read_failure(bytes).what != "malformed failure message";
 }
 

@@ -1,0 +1,132 @@
+#include "comm/bootstrap_gate.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tutti::bootstrap {
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+constexpr std::int64_t proof_limit_ns = 2'000 * ms;   // from accept to proof
+constexpr std::int64_t answer_time_ns = 100 * ms;     // for those who greeted, whatever the crowd
+constexpr std::int64_t accept_pause_ns = 20 * ms;     // when there are no descriptors
+constexpr std::int64_t accept_limit_ns = 2'000 * ms;  // for them to come back
+constexpr std::size_t pending_max = 64;
+constexpr int accepts_per_turn = 64;  // so that a flood does not keep those inside waiting
+
+}  // namespace
+
+std::vector<Gate::Guest> Gate::advance(bool accepting) {
+  if (accepting && listener_ && system_.now_ns() >= accept_again_ns_) accept_some();
+  std::vector<Guest> guests;
+  if (pending_.empty()) return guests;
+  // One look at all, instead of one at each.
+  std::vector<PollItem> items;
+  for (const Pending& one : pending_) items.push_back(one.wire.interest());
+  system_.poll(items, 0);
+  const std::int64_t now = system_.now_ns();
+  auto item = items.begin();
+  std::erase_if(pending_, [&](Pending& one) {
+    const bool ready = (item++)->ready;
+    if (!ready && now - one.since_ns < proof_limit_ns) return false;
+    const Fate fate = ready ? greet(one) : Fate::refused;
+    if (fate == Fate::waits && now - one.since_ns < proof_limit_ns) return false;
+    std::string host = host_of(one);
+    if (fate == Fate::proved)
+      guests.push_back({std::move(one.wire), std::move(host), one.handshake.rank(), one.handshake.version()});
+    else
+      refusals_.add(host);
+    return true;
+  });
+  return guests;
+}
+
+void Gate::accept_some() {
+  for (int i = 0; i < accepts_per_turn; ++i) {
+    if (pending_.size() == pending_max && !make_room()) return;
+    auto socket = system_.accept(listener_);
+    if (!socket) return accept_later(std::move(socket).error());
+    failing_since_ns_ = 0;
+    stuck_.reset();
+    if (!*socket) return;
+    Pending one{.wire = Wire(system_, *std::move(socket)), .since_ns = system_.now_ns()};
+    // Most of those who have no business here show it with their first bytes.
+    if (greet(one) == Fate::refused)
+      refusals_.add(host_of(one));
+    else
+      pending_.push_back(std::move(one));
+  }
+}
+
+/// Those who wait outside cannot be told; each connection that goes lets one of them in.
+void Gate::accept_later(Error error) {
+  const std::int64_t now = system_.now_ns();
+  accept_again_ns_ = now + accept_pause_ns;
+  if (failing_since_ns_ == 0) failing_since_ns_ = now;
+  if (now - failing_since_ns_ >= accept_limit_ns) stuck_ = std::move(error);
+}
+
+bool Gate::make_room() {
+  auto one = std::ranges::find_if(pending_, [](const Pending& other) { return !other.handshake.challenged(); });
+  if (one == pending_.end()) {
+    one = pending_.begin();
+    if (system_.now_ns() - one->since_ns < answer_time_ns) return false;
+  }
+  refusals_.add(host_of(*one));
+  pending_.erase(one);
+  return true;
+}
+
+bool Gate::full_of_greeted() const {
+  return pending_.size() == pending_max &&
+         std::ranges::all_of(pending_, [](const Pending& one) { return one.handshake.challenged(); });
+}
+
+std::string Gate::host_of(const Pending& one) {
+  const auto peer = system_.peer_address(one.wire.socket());
+  return peer ? peer->host : "an unknown address";
+}
+
+/// It knew how to greet, saw our challenge, and hung up or proved something else: it has another secret.
+Gate::Fate Gate::wrong_secret(const Pending& one) {
+  refusals_.add_claim(one.handshake.rank(), host_of(one));
+  return Fate::refused;
+}
+
+Gate::Fate Gate::greet(Pending& one) {
+  // What a closed connection sent before is still there to be read, so a failed flush is no news yet.
+  (void)one.wire.flush();
+  while (true) {
+    const bool challenged = one.handshake.challenged();
+    auto bytes = one.wire.take(challenged ? handshake::proof_bytes : handshake::hello_bytes);
+    if (!bytes) return challenged ? wrong_secret(one) : Fate::refused;
+    if (!*bytes) {
+      const bool hopeless = !challenged && !handshake::may_be_hello(one.wire.begun());
+      return hopeless ? Fate::refused : Fate::waits;
+    }
+    if (challenged) return one.handshake.verify(secret_, **bytes) ? Fate::proved : wrong_secret(one);
+    auto challenge = one.handshake.challenge(secret_, **bytes);
+    if (!challenge) return Fate::refused;
+    one.wire.queue(*std::move(challenge));
+    (void)one.wire.flush();
+  }
+}
+
+std::int64_t Gate::interests(std::vector<PollItem>& items, bool accepting) const {
+  std::int64_t wake = system_.now_ns() + 3'600'000 * ms;
+  if (listener_ && accepting) {
+    if (full_of_greeted())
+      wake = std::min(wake, pending_.front().since_ns + answer_time_ns);
+    else if (system_.now_ns() < accept_again_ns_)
+      wake = std::min(wake, accept_again_ns_);
+    else
+      items.push_back({.handle = listener_.handle(), .want_read = true});
+  }
+  for (const Pending& one : pending_) {
+    items.push_back(one.wire.interest());
+    wake = std::min(wake, one.since_ns + proof_limit_ns);
+  }
+  return wake;
+}
+
+}  // namespace tutti::bootstrap
