@@ -67,7 +67,7 @@ endif()
 # Whether the right algorithm is chosen: that it measures and counts, not what comes out on a loaded machine.
 if(Python3_FOUND AND NOT TUTTI_SANITIZE)
   add_test(NAME perf_choice COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/choice/choice --quick --perf $<TARGET_FILE_DIR:all_reduce_perf>
-                                    --collectives reduce_scatter --buffers malloc --end 64K --iterations 1)
+                                    --collectives broadcast --buffers malloc --end 64K --iterations 1)
   set_tests_properties(perf_choice PROPERTIES LABELS multiprocess TIMEOUT 120 ENVIRONMENT TUTTI_TUNE=off
                                               PASS_REGULAR_EXPRESSION "all . [1-9][0-9]* . [0-9.]+ ")
 endif()
