@@ -73,8 +73,8 @@ std::string mask_of_cpu_list(std::string_view list) {
   std::vector<std::uint32_t> words(cpus.empty() ? 1 : static_cast<std::size_t>(cpus.back() / bits_of_a_word + 1), 0);
   for (const int cpu : cpus) words[static_cast<std::size_t>(cpu / bits_of_a_word)] |= 1u << (cpu % bits_of_a_word);
   std::string mask;
-  for (auto word = words.rbegin(); word != words.rend(); ++word)
-    mask += fmt::format("{}{:08x}", mask.empty() ? "" : ",", *word);
+  std::ranges::reverse(words);
+  for (const std::uint32_t word : words) mask += fmt::format("{}{:08x}", mask.empty() ? "" : ",", word);
   return mask;
 }
 

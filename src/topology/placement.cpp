@@ -82,8 +82,7 @@ std::vector<std::vector<int>> levels_of(std::span<const Seat> seats) {
   std::vector<int> hosts;
   std::vector<std::pair<int, int>> nodes;
   std::vector<std::tuple<int, int, int>> switches;
-  for (std::size_t rank = 0; rank < seats.size(); ++rank) {
-    const Seat& seat = seats[rank];
+  for (const Seat& seat : seats) {
     const bool known = seat.topology && seat.device >= 0;
     const int numa = known ? (*seat.topology)[seat.device].numa : -1;
     // What hangs from no switch is a group of its own, and so are the ranks on one device.
