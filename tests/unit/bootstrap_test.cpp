@@ -2,10 +2,12 @@
 #include "comm/bootstrap.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <random>
 #include <thread>
 
@@ -104,12 +106,11 @@ TEST(Bootstrap, LargestAndEmptyBlobs) {
   small.root->await_end();
 }
 
-TEST(Bootstrap, OneThreadDrivesSeveralRanks) {
-  Meeting meeting;
+/// The ranks `first` to `last` of `ranks`, driven by this thread through one exchange. "", or what went wrong.
+std::string run_ranks(const UniqueId& id, const BootstrapLimits& limits, int first, int last, int ranks) {
   std::vector<std::unique_ptr<Bootstrap>> all;
-  for (int rank = 0; rank < 16; ++rank) {
-    all.push_back(std::make_unique<Bootstrap>(real_system(), meeting.id, Bootstrap::Who{.rank = rank, .ranks = 16},
-                                              meeting.limits));
+  for (int rank = first; rank <= last; ++rank) {
+    all.push_back(std::make_unique<Bootstrap>(real_system(), id, Bootstrap::Who{.rank = rank, .ranks = ranks}, limits));
     all.back()->exchange(blob_of(rank, 0, 10));
   }
   for (bool complete = false; !complete;) {
@@ -118,13 +119,63 @@ TEST(Bootstrap, OneThreadDrivesSeveralRanks) {
     std::int64_t until = real_system().now_ns() + s;
     for (auto& one : all) {
       const auto done = one->advance();
-      ASSERT_TRUE(done) << done.error().text();
+      if (!done) return done.error().text();
       complete &= *done;
-      until = std::min(until, one->interests(items));
+      if (!*done) until = std::min(until, one->interests(items));
     }
     if (!complete) real_system().poll(items, std::max<std::int64_t>(until - real_system().now_ns(), 0));
   }
-  for (auto& one : all) EXPECT_EQ(one->gathered()[7], blob_of(7, 0, 10));
+  for (auto& one : all)
+    for (int rank = 0; rank < ranks; ++rank)
+      if (one->gathered()[static_cast<std::size_t>(rank)] != blob_of(rank, 0, 10)) return "another blob than was sent";
+  return "";
+}
+
+TEST(Bootstrap, OneThreadDrivesSeveralRanks) {
+  Meeting meeting;
+  EXPECT_EQ(run_ranks(meeting.id, meeting.limits, 0, 15, 16), "");
+}
+
+/// Threads and processes: eight processes of two threads with sixteen ranks each.
+TEST(Bootstrap, ManyRanksTakeFewSocketsAtTheRoot) {
+  const auto secret = fresh_secret();
+  std::string note;
+  auto root = BootstrapRoot::open(real_system(), {.host = "127.0.0.1"}, *secret, {},
+                                  {.info = [&note](const std::string& text) { note = text; }});
+  ASSERT_TRUE(root) << root.error().text();
+  const UniqueId id{.root = (*root)->address(), .secret = *secret};
+  std::vector<pid_t> processes;
+  for (int process = 0; process < 8; ++process) {
+    const pid_t pid = ::fork();
+    ASSERT_GE(pid, 0);
+    if (pid > 0) {
+      processes.push_back(pid);
+      continue;
+    }
+    std::array<std::string, 2> wrong;
+    {
+      std::jthread other([&] { wrong[0] = run_ranks(id, {}, process * 32, process * 32 + 15, 256); });
+      wrong[1] = run_ranks(id, {}, process * 32 + 16, process * 32 + 31, 256);
+    }
+    for (const auto& text : wrong)
+      if (!text.empty()) std::fprintf(stderr, "%s\n", text.c_str());
+    ::_exit(wrong[0].empty() && wrong[1].empty() ? 0 : 1);
+  }
+  Served(*std::move(root)).await_end();
+  for (const pid_t pid : processes) {
+    int status = -1;
+    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  int ranks = 0, depth = 0, widest = 0, sockets = 0;
+  EXPECT_EQ(std::sscanf(note.c_str(),
+                        "init: %d ranks met in a tree of depth %d, at most %d below one; the root had at most %d",
+                        &ranks, &depth, &widest, &sockets),
+            4)
+      << note;
+  EXPECT_EQ(ranks, 256);
+  EXPECT_GE(depth, 2) << "more than a star";
+  EXPECT_LT(sockets, 256) << "fewer than one for each rank";
 }
 
 /// A connection that says something to the root, or nothing.
