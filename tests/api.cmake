@@ -38,7 +38,6 @@ if(TUTTI_BUILD_PERF AND NOT TUTTI_SANITIZE)
                                        ${launcher} $<TARGET_FILE:env_rank> $<TARGET_FILE:all_reduce_perf>)
     set_tests_properties(launcher_${launcher} PROPERTIES LABELS multiprocess TIMEOUT 300 SKIP_RETURN_CODE 77)
   endforeach()
-  set_tests_properties(launcher_srun PROPERTIES LABELS "multiprocess;nightly")  # it starts a cluster
 endif()
 
 # What ThreadSanitizer looks at: ranks as threads, and all ranks in one thread.

@@ -4,10 +4,12 @@
 Usage: launchers_test.py LAUNCHER ENV_RANK PERF      LAUNCHER: plain torchrun mpirun hydra srun
 Exit status 77: the launcher is not installed, or cannot be used here; the reason is said.
 """
+import ctypes
 import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -53,6 +55,16 @@ def free_ports(count):
             for listener in listeners:
                 listener.close()
     skip("no free ports")
+
+
+def adopt_orphans():
+    """Daemons make children that outlive them; from now on these are ours, to be ended."""
+    PR_SET_CHILD_SUBREAPER = 36
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def own_children():
+    return [int(child) for child in pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
 
 
 def run(command, environment):
@@ -104,7 +116,7 @@ class OpenMpi:
 
     def __init__(self):
         self.mpirun = find("mpirun.openmpi", "mpirun")
-        if "Open MPI" not in run([self.mpirun, "--version"], clean_environment()):
+        if not re.search("Open MPI|OpenRTE", run([self.mpirun, "--version"], clean_environment())):
             skip("mpirun is not Open MPI's")
 
     def run(self, command, environment):
@@ -135,6 +147,7 @@ class Slurm:
             skip("virtual nodes of Slurm need root")
         self.srun = find("srun")
         controller, daemon, munged = find("slurmctld"), find("slurmd"), find("munged")
+        adopt_orphans()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tutti-slurm-"))
         self.started = []
         conf = self.folder / "slurm.conf"
@@ -148,7 +161,8 @@ class Slurm:
             self.start([controller, "-D", "-f", str(conf)])
             for node in self.nodes:
                 self.start([daemon, "-D", "-f", str(conf), "-N", node])
-            self.await_nodes()
+            if not self.ask_until([find("sinfo"), "-h", "-N", "-o", "%T"], " ".join(["idle"] * len(self.nodes))):
+                self.fail("Slurm")
         except BaseException:
             self.stop()
             raise
@@ -206,26 +220,44 @@ PartitionName=all Nodes=n[1-{len(self.nodes)}] Default=YES MaxTime=INFINITE Stat
         end = time.monotonic() + LIMIT_S
         while not is_so():
             if time.monotonic() > end or any(process.poll() is not None for process in self.started):
-                logs = "".join(f"{log.name}: {log.read_text()[-2000:]}\n" for log in sorted(self.folder.glob("*.log")))
-                sys.exit(f"{what} did not start\n{logs}")
+                self.fail(what)
             time.sleep(0.05)
 
-    def await_nodes(self):
-        def idle():
-            said = subprocess.run([find("sinfo"), "-h", "-N", "-o", "%T"], env=clean_environment() | self.environment,
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
-            return said.split() == ["idle"] * len(self.nodes)
-        self.wait_for(idle, "Slurm")
+    def fail(self, what):
+        logs = "".join(f"{log.name}: {log.read_text()[-2000:]}\n" for log in sorted(self.folder.glob("*.log")))
+        sys.exit(f"{what} did not start\n{logs}")
+
+    def ask_until(self, command, answer):
+        """True once that is what it says; False after a while."""
+        end = time.monotonic() + LIMIT_S / 4
+        while time.monotonic() < end:
+            said = subprocess.run(command, env=clean_environment() | self.environment, stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, text=True, check=False).stdout
+            if " ".join(said.split()) == answer:
+                return True
+            time.sleep(0.05)
+        return False
 
     def run(self, command, environment):
         nodes = self.ranks // 2
         return run([self.srun, f"-N{nodes}", "--ntasks-per-node=2", "--mpi=pmi2", *command], environment | self.environment)
 
     def stop(self):
+        """Daemons are gone, and what they left behind: all of it is ours, see adopt_orphans."""
+        if len(self.started) > len(self.nodes):
+            self.ask_until(["squeue", "-h"], "")  # the daemons of a step still report its end
         for process in reversed(self.started):
             process.terminate()
-        for process in self.started:
-            process.wait()
+        end = time.monotonic() + 10
+        while children := own_children():
+            for child in children:
+                if time.monotonic() > end:
+                    os.kill(child, signal.SIGKILL)
+                try:
+                    os.waitpid(child, os.WNOHANG)
+                except ChildProcessError:
+                    pass
+            time.sleep(0.05)
         shutil.rmtree(self.folder)
 
 

@@ -199,7 +199,7 @@ tuttiResult_t tuttiCommInitAll(tuttiComm_t* made, int ndev, const int* /*devlist
     auto process = Process::get();
     if (!process) return std::move(process).error();
     if (ndev < 1) return Error{.code = Code::invalid_argument, .what = fmt::format("ndev {} is not positive", ndev)};
-    auto id = open_root(**process);
+    auto id = open_root(**process, /*across_hosts=*/false);
     if (!id) return std::move(id).error();
     Group::current().start();
     for (int rank = 0; rank < ndev; ++rank)

@@ -82,7 +82,7 @@ class IdServer final : public Task {
 };
 
 Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
-  auto id = open_root(process);
+  auto id = open_root(process, /*across_hosts=*/false);
   if (!id || launch.ranks == 1) return id;
   UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const Name name = socket_name(launch, nth);

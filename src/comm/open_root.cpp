@@ -18,10 +18,11 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
   return id;
 }
 
-Result<UniqueId> open_root(Process& process) {
+Result<UniqueId> open_root(Process& process, bool across_hosts) {
   auto secret = fresh_secret();
   if (!secret) return std::move(secret).error();
-  auto addresses = process.addresses.get(process.system, process.config, process.log);
+  if (!across_hosts) return open_root(process, {.host = "127.0.0.1", .port = 0}, *secret);
+  auto addresses = process.interfaces.get(process.system, process.config, process.log);
   if (!addresses) return std::move(addresses).error();
   auto id = open_root(process, {.host = listening_address(*addresses), .port = 0}, *secret);
   if (!id) return id;

@@ -10,8 +10,8 @@ namespace tutti {
 /// are done or TUTTI_INIT_TIMEOUT_MS passed. Errors: system (address in use, no descriptor).
 Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secret& secret);
 
-/// The same on any port of the interfaces that are chosen for this process, with a fresh secret.
-/// Errors also: invalid_usage (no interface to use).
-Result<UniqueId> open_root(Process& process);
+/// The same on any port with a fresh secret: on the interfaces that are chosen for this process, or where all ranks are
+/// known to be on this host, on loopback. Errors also: invalid_usage (no interface to use).
+Result<UniqueId> open_root(Process& process, bool across_hosts = true);
 
 }  // namespace tutti

@@ -78,7 +78,7 @@ class Process {
   Service service;
   std::atomic<int> launched = 0;  ///< communicators made from the environment so far
   LauncherSpace launcher;
-  OwnAddresses addresses;
+  OwnAddresses interfaces;
 
   const std::string& fd_server_name() const { return fd_server_->name(); }
 

@@ -252,7 +252,8 @@ bool ReachProof::advance() {
 }
 
 std::int64_t ReachProof::interests(std::vector<PollItem>& items) const {
-  std::int64_t wake = calls_.empty() ? system_.now_ns() : system_.now_ns() + 3'600'000 * ms;
+  const bool at_once = calls_.size() < limits_.at_once && !to_call_.empty();
+  std::int64_t wake = at_once ? system_.now_ns() : system_.now_ns() + 3'600'000 * ms;
   for (const auto& call : calls_) {
     wake = std::min(wake, call.begin_ns != 0 ? call.begin_ns : call.deadline_ns);
     if (call.begin_ns == 0) items.push_back(call.wire.interest());

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::uint16_t port = 4711;
+/// Listens and never takes anybody in.
+const SocketAddress black_hole{.host = "nowhere", .port = 1};
 
 /// One network for all hosts. An address is "a.b": network a, host b. Each host may lack some of the networks.
 struct Wiring {
@@ -42,11 +44,7 @@ class HostView final : public System {
   Result<SocketAddress> peer_address(const Socket& socket) override { return network_.peer_address(socket); }
   Result<Socket> accept(Socket& listener) override { return network_.accept(listener); }
   Result<Socket> connect(const SocketAddress& to) override {
-    const double before = network_.options().silence;
-    if (wiring_.dead.contains({self_, to.host})) network_.options().silence = 1;
-    auto socket = network_.connect(real(to));
-    network_.options().silence = before;
-    return socket;
+    return network_.connect(wiring_.dead.contains({self_, to.host}) ? black_hole : real(to));
   }
   Result<Moved> send(Socket& socket, std::span<const std::byte> bytes) override { return network_.send(socket, bytes); }
   Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) override { return network_.receive(socket, bytes); }
@@ -111,6 +109,7 @@ struct World {
   }
 
   SimSystem network;
+  Socket hole = *network.listen(black_hole);
   Wiring wiring;
   std::vector<HostAddresses> hosts;
   std::vector<std::unique_ptr<HostView>> views;

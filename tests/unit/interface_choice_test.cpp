@@ -1,10 +1,16 @@
 // Which addresses are used: by TUTTI_SOCKET_IFNAME and TUTTI_SOCKET_FAMILY, or else those that lead to other hosts.
 #include "base/interface_choice.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <optional>
 
 namespace tutti {
 namespace {
@@ -176,6 +182,58 @@ TEST(Interfaces, ListsThisMachine) {
     EXPECT_GE(one.mbps, 0);
     EXPECT_TRUE(one.up || one.address != "127.0.0.1");
   }
+}
+
+/// Runs `body` in a network namespace of its own, made by `commands`; nothing where that is not allowed.
+std::optional<std::string> in_namespace(const std::string& commands, const std::function<std::string()>& body) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool made = ::unshare(CLONE_NEWNET) == 0 && std::system(commands.c_str()) == 0;
+    const std::string said = made ? body() : "";
+    (void)!::write(ends[1], said.data(), said.size());
+    ::_exit(made ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string said;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    said.append(buffer, static_cast<std::size_t>(n));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
+  return said;
+}
+
+/// A host with a container engine's bridge, a veth that has nothing but an fe80 address, and its own way out.
+TEST(Interfaces, DecoysOfARealKernelAreLeftOut) {
+  const std::string commands =
+      "exec 2>/dev/null; set -e; ip link set lo up;"
+      "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; ip link set docker0 up;"
+      "ip link add veth9 type veth peer name veth9p; ip link set veth9 up; ip link set veth9p master docker0 up;"
+      "ip link add eth0 type veth peer name out; ip addr add 10.77.0.1/24 dev eth0; ip link set eth0 up;"
+      "ip link set out up; ip link add dead0 type dummy; ip addr add 10.78.0.1/24 dev dead0";
+  const auto said = in_namespace(commands, [] {
+    auto all = list_addresses();
+    if (!all) return all.error().text();
+    auto choice = choose_interfaces(*all, {});
+    if (!choice) return choice.error().text();
+    std::string text;
+    for (const auto& line : choice->used_text()) text += "used " + line + "\n";
+    for (const auto& line : choice->left_out_text()) text += "not " + line + "\n";
+    return text;
+  });
+  if (!said) GTEST_SKIP() << "no network namespace can be made here";
+  const auto has = [&](const std::string& line) { return said->find(line) != std::string::npos; };
+  EXPECT_TRUE(has("used eth0 10.77.0.1 (veth pair")) << *said;
+  EXPECT_EQ(said->find("\nused"), std::string::npos) << *said;
+  EXPECT_TRUE(has("not docker0 172.17.0.1: a bridge without a device")) << *said;
+  EXPECT_TRUE(has("not dead0 10.78.0.1: down or without a carrier")) << *said;
+  EXPECT_TRUE(has("not lo 127.0.0.1: loopback")) << *said;
+  // The kernel may not have given it its address yet, but nobody may use it.
+  EXPECT_FALSE(has("used veth9")) << *said;
 }
 
 }  // namespace
