@@ -375,8 +375,7 @@ Result<void> CollectiveCall::prepare(Reach reach) {
     binding_.input_groups = layout->input;
     binding_.output_groups = layout->output;
   }
-  const auto& area = communicator_.members().area->area.shape();
-  if (reach == Reach::fifo) binding_.split.tile(area.slot_bytes, plan.items_max);
+  if (reach == Reach::fifo) binding_.split.tile(communicator_.slot_bytes(), plan.items_max);
   if (plan.scratch_groups > 0) {
     auto scratch = communicator_.scratch(plan.scratch_groups * size_.group_bytes);
     if (!scratch) return std::move(scratch).error();

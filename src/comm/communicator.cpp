@@ -83,6 +83,8 @@ Communicator::~Communicator() {
 }
 
 void Communicator::open_lanes() {
+  slot_bytes_ = members_.area->area.shape().slot_bytes;
+  if (members_.each_on_its_own()) slot_bytes_ = std::max(slot_bytes_, socket_slot_bytes);
   const auto& mine = members_.area->area;
   const int lanes = mine.shape().lanes;
   for (const auto& peer : members_.peers) doorbells_.push_back(&peer.area.header().doorbell);
@@ -109,8 +111,10 @@ void Communicator::open_peer(Lane& lane, int index, Rank peer, bool is_signed) {
                                                RemotePlace{.rank = rank(),
                                                            .peer = peer,
                                                            .lane = index,
+                                                           .sockets = members_.sockets,
+                                                           .congestion = process_.config.text("TUTTI_SOCKET_CC"),
                                                            .slots = shape.slots,
-                                                           .slot_bytes = shape.slot_bytes,
+                                                           .slot_bytes = slot_bytes(),
                                                            .addresses = other.addresses,
                                                            .who = describe(peer),
                                                            .header = &theirs.header()});
@@ -242,7 +246,7 @@ Conditions Communicator::conditions() const {
   return {.cores = members_.cores,
           .lanes = area.lanes - 1,
           .slots = slots(),
-          .slot_bytes = area.slot_bytes,
+          .slot_bytes = slot_bytes(),
           .stream_bytes = stream_bytes_auto};
 }
 

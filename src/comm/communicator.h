@@ -58,10 +58,17 @@ struct Membership {
   bool fenced = false;                    ///< more ranks than cores, on this rank's machine
   int cores = 1;                          ///< that the ranks may run on, all together
   Machine machine;                        ///< rank 0's: all ranks choose by the same numbers
+  int sockets = 1;                        ///< connections to a rank of another host, per lane
   std::shared_ptr<Arrivals> arrivals;     ///< where there are other hosts: connections from there,
   std::shared_ptr<ControlLinks> control;  ///<   and those that carry the state of ranks
 
   bool spans_hosts() const { return control != nullptr; }
+  /// No two ranks share memory.
+  bool each_on_its_own() const {
+    for (std::size_t i = 0; i < hosts.size(); ++i)
+      if (hosts[i] != static_cast<int>(i)) return false;
+    return spans_hosts();
+  }
   /// Whether some other rank is on this rank's host.
   bool shares_memory() const { return std::ranges::count(hosts, hosts[static_cast<std::size_t>(rank)]) > 1; }
   /// "rank 2/8 (process 48211 on node-b)"
@@ -82,6 +89,8 @@ class Communicator {
   const std::string& who() const { return who_; }  ///< "comm 1f3a rank 2"
   /// Not all ranks share memory: then there are no call lines, and all calls go by fifos.
   bool spans_hosts() const { return members_.spans_hosts(); }
+  /// What a message through fifos may have at most; alike on all ranks.
+  std::size_t slot_bytes() const { return slot_bytes_; }
 
   // ---- Errors: any thread ----
 
@@ -190,6 +199,7 @@ class Communicator {
   RankOrder rank_order_;
   std::size_t stream_bytes_;
   Races races_;
+  std::size_t slot_bytes_ = 0;
   CallLines lines_;
   std::vector<Lane> lanes_;
   Lane point_to_point_;

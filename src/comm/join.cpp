@@ -221,8 +221,11 @@ Result<void> Join::locate() {
     auto key = ConnectionKey::of(options_.id.secret);
     if (!key) return std::move(key).error();
     const AreaShape shape = area_shape();
+    members_.sockets = static_cast<int>(process_.config.integer("TUTTI_SOCKET_NSOCKS"));
     members_.arrivals = std::make_shared<Arrivals>(
-        process_.system, *key, Arrivals::Bounds{.rank = options_.rank, .ranks = options_.ranks, .lanes = shape.lanes});
+        process_.system, *key,
+        Arrivals::Bounds{
+            .rank = options_.rank, .ranks = options_.ranks, .lanes = shape.lanes, .sockets = members_.sockets});
     auto server = process_.connections();
     if (!server) return std::move(server).error();
     (*server)->expect(members_.arrivals);

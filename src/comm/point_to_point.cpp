@@ -70,7 +70,7 @@ Result<Progress> PointToPoint::advance() {
 }
 
 std::size_t PointToPoint::slot_bytes() const {
-  return communicator_.members().area->area.shape().slot_bytes;
+  return communicator_.slot_bytes();
 }
 
 /// True when nothing that was sent waits here.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "transport/socket_tuning.h"
+
 namespace tutti {
 namespace {
 
@@ -61,6 +63,7 @@ Result<bool> RemoteLane::gather_sockets() {
       if (socket) connector_.reset();
     }
     if (!socket) return false;
+    choose_congestion(system_, *socket, place_.congestion);
     sockets_.push_back(*std::move(socket));
   }
   return true;

@@ -21,6 +21,7 @@ struct RemotePlace {
   int peer = 0;
   int lane = 0;
   int sockets = 1;
+  std::string congestion;  ///< control of it: see choose_congestion
   int slots = 4;
   std::size_t slot_bytes = 64 * 1024;
   std::vector<SocketAddress> addresses;  ///< of the peer's listeners

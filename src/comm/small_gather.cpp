@@ -11,7 +11,7 @@ SmallGather::SmallGather(Communicator& communicator, std::span<const std::byte> 
   binding_.output = all_.data();
   binding_.scratch = scratch_.data();
   binding_.split = Split(mine_.size(), 1, plan.parts);
-  binding_.split.tile(communicator.members().area->area.shape().slot_bytes, plan.items_max);
+  binding_.split.tile(communicator.slot_bytes(), plan.items_max);
   binding_.sequence = sequence;
   run_.emplace(plan, binding_, communicator.links());
 }
