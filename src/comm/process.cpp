@@ -108,7 +108,7 @@ Result<void> Process::serve() {
 Result<std::shared_ptr<ConnectionServer>> Process::connections() {
   const std::lock_guard lock(mutex_);
   if (connections_) return connections_;
-  auto hosts = addresses.get(system, config, log);
+  auto hosts = interfaces.get(system, config, log);
   if (!hosts) return std::move(hosts).error();
   auto server = ConnectionServer::open(system, *hosts);
   if (!server) return std::move(server).error();
