@@ -58,7 +58,7 @@ Communicator::Communicator(Process& process, Membership members)
       forced_reach_(tutti::forced_reach(process.config)),
       rank_order_(members_.ranks),
       stream_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
-      races_(static_cast<int>(process.config.integer("TUTTI_RACE"))),
+      races_(members_.spans_hosts() ? 0 : static_cast<int>(process.config.integer("TUTTI_RACE"))),
       lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes),
       plans_(plans_max),
       notes_{.lines = std::vector<const CallLine*>(members_.peers.size()),
