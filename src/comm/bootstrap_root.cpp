@@ -19,7 +19,6 @@ namespace tutti {
 namespace {
 
 using bootstrap::Gate;
-using bootstrap::Refusals;
 using bootstrap::Roster;
 using bootstrap::Tree;
 

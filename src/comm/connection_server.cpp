@@ -19,7 +19,11 @@ Result<std::shared_ptr<ConnectionServer>> ConnectionServer::open(System& system,
   Error last{.code = Code::internal, .what = "no address to listen at"};
   for (const std::string& host : hosts) {
     auto listener = system.listen({.host = host, .port = 0});
-    auto at = listener ? system.address(*listener) : Result<SocketAddress>(std::move(listener).error());
+    if (!listener) {
+      last = std::move(listener).error();
+      continue;
+    }
+    auto at = system.address(*listener);
     if (!at) {
       last = std::move(at).error();
       continue;

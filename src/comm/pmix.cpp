@@ -136,7 +136,7 @@ Result<Held> Pmix::wait_for(const char* what, std::int64_t deadline_ns, Start st
   auto context = std::make_unique<Held>(answer);
   const pmix::Status status = start(context.get());
   if (status == pmix::success) {
-    (void)context.release();  // the callback's
+    [[maybe_unused]] const Held* const callbacks_own = context.release();
     if (!answer->wait(deadline_ns - system_.now_ns()))
       return Error{.code = Code::timeout,
                    .what = fmt::format("{}: no answer in time (all ranks have to start for it)", what)};
