@@ -106,10 +106,10 @@ Result<bool> Machine::settle(Lane& l, const Action& a) {
 }
 
 Result<bool> Machine::wait_line(Lane& l, const Action& a) {
-  const Clocks::Row line = lines_[static_cast<std::size_t>(l.call * ranks_ + a.peer)];
+  const Clocks::Row line = lines_[static_cast<std::size_t>(l.call) * ranks_ + a.peer];
   if (line == Clocks::none) return false;
   clocks_.join(l.now, line);
-  opened_[static_cast<std::size_t>(l.rank * ranks_ + a.peer)] = l.call + 1;
+  opened_[static_cast<std::size_t>(l.rank) * ranks_ + a.peer] = l.call + 1;
   return true;
 }
 
@@ -166,7 +166,7 @@ Result<Slots::Item*> Machine::item(Lane& l, const Action& a, const Place& p, boo
 
 Result<Terms::Id> Machine::read(Lane& l, const Action& a, const Place& p) {
   if (p.where == Where::peer_line) {
-    if (opened_[static_cast<std::size_t>(l.rank * ranks_ + p.peer)] != l.call + 1)
+    if (opened_[static_cast<std::size_t>(l.rank) * ranks_ + p.peer] != l.call + 1)
       return wrong(l, describe(p, false) + ": not waited for");
     return stage(l).program.terms->contribution(p.peer, static_cast<int>(p.block));
   }

@@ -29,7 +29,7 @@ Machine::Machine(std::span<const Program> programs, const CheckCase& how)
       calls_(std::max(how.calls, 1) * static_cast<int>(programs.size())),
       rendezvous_(how.slots == 0),
       clocks_(ranks_),
-      lines_(static_cast<std::size_t>(calls_ * ranks_), Clocks::none),
+      lines_(static_cast<std::size_t>(calls_) * ranks_, Clocks::none),
       published_(static_cast<std::size_t>(calls_)),
       running_(static_cast<std::size_t>(ranks_)) {
   int items_max = 0;
@@ -38,14 +38,14 @@ Machine::Machine(std::span<const Program> programs, const CheckCase& how)
     lanes_per_rank_ = std::max(lanes_per_rank_, stages_.back().lanes);
     items_max = std::max(items_max, program.plans[0].items_max);
   }
-  entered_.resize(static_cast<std::size_t>(calls_ * ranks_ * lanes_per_rank_));
+  entered_.resize(static_cast<std::size_t>(calls_) * ranks_ * lanes_per_rank_);
   const auto any = [this](auto&&... reach) {
     return std::ranges::any_of(stages_, [=](const Stage& s) { return ((s.reach == reach) || ...); });
   };
   for (int lane = 0; lane < lanes_per_rank_ && any(Reach::fifo); ++lane)
     slots_.emplace_back(ranks_, how.slots, items_max);
   if (any(Reach::line, Reach::window, Reach::pull)) flags_.emplace_back(ranks_);
-  if (any(Reach::line)) opened_.resize(static_cast<std::size_t>(ranks_ * ranks_));
+  if (any(Reach::line)) opened_.resize(static_cast<std::size_t>(ranks_) * ranks_);
   for (Rank rank = 0; rank < ranks_; ++rank)
     for (int lane = 0; lane < lanes_per_rank_; ++lane) {
       lanes_.push_back({.rank = rank, .lane = lane, .now = clocks_.take()});
@@ -77,7 +77,7 @@ Waits Machine::waits(int lane_index) const {
 }
 
 void Machine::wake(Rank rank, int lane) {
-  const auto index = static_cast<std::size_t>(rank * lanes_per_rank_ + lane);
+  const auto index = static_cast<std::size_t>(rank) * lanes_per_rank_ + lane;
   if (!lanes_[index].waiting || lanes_[index].done) return;
   lanes_[index].waiting = false;
   ready_.push_back(static_cast<std::uint32_t>(index));
@@ -95,7 +95,7 @@ void Machine::begin_call(Rank rank, int call) {
   s.memory.fill(rank, *s.program.terms, written);
   if (s.reach != Reach::fifo) {
     Lane& only = lane(rank, 0);
-    Clocks::Row& line = lines_[static_cast<std::size_t>(call * ranks_ + rank)];
+    Clocks::Row& line = lines_[static_cast<std::size_t>(call) * ranks_ + rank];
     line = clocks_.take();
     clocks_.copy(line, only.now);
     publish(only);
@@ -117,7 +117,7 @@ bool Machine::enter(Lane& l) {
   if (l.entered) return true;
   if (published_[static_cast<std::size_t>(l.call)] < ranks_) return false;
   for (Rank peer = 0; peer < ranks_; ++peer)
-    clocks_.join(l.now, lines_[static_cast<std::size_t>(l.call * ranks_ + peer)]);
+    clocks_.join(l.now, lines_[static_cast<std::size_t>(l.call) * ranks_ + peer]);
   return l.entered = true;
 }
 

@@ -65,7 +65,7 @@ class Machine {
     Clocks::Row now = 0;
   };
 
-  Lane& lane(Rank rank, int lane) { return lanes_[static_cast<std::size_t>(rank * lanes_per_rank_ + lane)]; }
+  Lane& lane(Rank rank, int lane) { return lanes_[static_cast<std::size_t>(rank) * lanes_per_rank_ + lane]; }
   Stage& stage(int call) { return stages_[static_cast<std::size_t>(call) % stages_.size()]; }
   const Stage& stage(int call) const { return stages_[static_cast<std::size_t>(call) % stages_.size()]; }
   Stage& stage(const Lane& l) { return stage(l.call); }
@@ -73,7 +73,7 @@ class Machine {
   const Plan& plan(const Lane& l) const { return stage(l).program.plans[static_cast<std::size_t>(l.rank)]; }
   bool adds(const Lane& l) const { return reduces(stage(l).program.schedule->collective()); }
   const Lane& lane(Rank rank, int lane) const {
-    return lanes_[static_cast<std::size_t>(rank * lanes_per_rank_ + lane)];
+    return lanes_[static_cast<std::size_t>(rank) * lanes_per_rank_ + lane];
   }
   void wake(Rank rank, int lane);
 
@@ -85,7 +85,7 @@ class Machine {
   Result<void> take_back_staging(Rank rank);
   Result<void> all_entered(const Lane& l, int call);
   std::uint32_t& entered(int call, const Lane& l) {
-    return entered_[static_cast<std::size_t>((call * ranks_ + l.rank) * lanes_per_rank_ + l.lane)];
+    return entered_[(static_cast<std::size_t>(call) * ranks_ + l.rank) * lanes_per_rank_ + l.lane];
   }
 
   // Actions: true when done, false when it has to wait.

@@ -22,7 +22,7 @@ Memory::Memory(const Schedule& schedule, int tiles, const std::vector<bool>& in_
 
     const bool both = r.counts.input > 0 && r.counts.output > 0;
     if (both && static_cast<std::size_t>(rank) < in_place.size() && in_place[static_cast<std::size_t>(rank)]) {
-      const auto own_group = static_cast<std::size_t>(rank * schedule.parts());
+      const auto own_group = static_cast<std::size_t>(rank) * schedule.parts();
       switch (schedule.collective()) {
         case Collective::all_reduce:
         case Collective::reduce:

@@ -10,7 +10,7 @@ int blocked_max(const Waits& waits, int ranks) {
   for (Rank rank = 0; rank < ranks; ++rank) {
     held_up_by.emplace_back();
     for (Rank peer = 0; peer < ranks; ++peer)
-      if (peer == rank || waits[static_cast<std::size_t>(rank * ranks + peer)] != 0) held_up_by.back().push_back(peer);
+      if (peer == rank || waits[static_cast<std::size_t>(rank) * ranks + peer] != 0) held_up_by.back().push_back(peer);
   }
   std::ranges::stable_sort(held_up_by, {}, [](const std::vector<Rank>& all) { return all.size(); });
 
