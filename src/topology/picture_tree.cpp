@@ -61,7 +61,7 @@ class Drawing {
   Part measured(int id);
   void measure_group(Part& group);
   void measure_container(Part& container, double width);
-  void flow(std::vector<Part*> parts, Box& room, double width, double space) const;
+  void flow(const std::vector<Part*>& parts, Box& room, double width, double space) const;
   void paint(const Part& part, Point at);
   void paint_group(const Part& group, Point at);
   void paint_container(const Part& container, Point at);
@@ -78,7 +78,7 @@ class Drawing {
 };
 
 /// From left to right, and in further rows where they would be wider than `width`. `room` grows to hold them.
-void Drawing::flow(std::vector<Part*> parts, Box& room, double width, double space) const {
+void Drawing::flow(const std::vector<Part*>& parts, Box& room, double width, double space) const {
   double x = room.x, y = room.y, tallest = 0;
   for (Part* part : parts) {
     if (x > room.x && x + part->box.width > room.x + width) x = room.x, y += tallest + space, tallest = 0;
@@ -116,14 +116,15 @@ void Drawing::measure_group(Part& group) {
       groups.push_back(&part);
       continue;
     }
-    const auto column = static_cast<double>(leaves / leaves_in_a_column);
+    const auto columns_before = leaves / leaves_in_a_column;
+    const auto column = static_cast<double>(columns_before);
     const auto row = static_cast<double>(leaves++ % leaves_in_a_column);
     part.box.x = rail + column * (rail + leaf_width);
     part.box.y = header + gap + row * (leaf_height + gap);
     bottom = std::max(bottom, part.box.y + leaf_height);
   }
-  const auto columns = static_cast<double>((leaves + leaves_in_a_column - 1) / leaves_in_a_column);
-  const double taken = columns * (rail + leaf_width);
+  const auto columns = (leaves + leaves_in_a_column - 1) / leaves_in_a_column;
+  const double taken = static_cast<double>(columns) * (rail + leaf_width);
   Box room{taken > 0 ? taken + gap : 0, header + 2 * gap, 0, 0};
   flow(groups, room, width_, gap);
   group.box.width = std::max({taken, groups.empty() ? 0 : room.x + room.width, leaf_width + rail});
@@ -147,7 +148,8 @@ void Drawing::measure_container(Part& container, double width) {
     right = std::max(right, std::min(cpus, 32) * cpu_step);
     const int rows = static_cast<int>(std::ceil(cpus * cpu_step / right));
     container.cpu_columns = (cpus + rows - 1) / rows;
-    bottom += 4 + (cpus + container.cpu_columns - 1) / container.cpu_columns * cpu_step;
+    const int lines = (cpus + container.cpu_columns - 1) / container.cpu_columns;
+    bottom += 4 + lines * cpu_step;
   }
   if (!others.empty()) {
     container.bar = bottom + 6;
@@ -221,10 +223,11 @@ void Drawing::paint_container(const Part& container, Point at) {
   canvas_.text({at.x + inset, at.y + 17}, label(device), "title");
   if (container.cpu_columns > 0) {
     const int cpus = static_cast<int>(cpus_of_list(device.cpus).size());
-    for (int cpu = 0; cpu < cpus; ++cpu)
-      canvas_.rectangle({at.x + inset + cpu % container.cpu_columns * cpu_step,
-                         at.y + title + 4 + cpu / container.cpu_columns * cpu_step, cpu_square, cpu_square},
+    for (int cpu = 0; cpu < cpus; ++cpu) {
+      const int column = cpu % container.cpu_columns, line = cpu / container.cpu_columns;
+      canvas_.rectangle({at.x + inset + column * cpu_step, at.y + title + 4 + line * cpu_step, cpu_square, cpu_square},
                         1, "cpu");
+    }
   }
   double left = 1e9, right = 0;
   for (const Part& part : container.inside) {
