@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t try_ns = 1'000 * ms;
-constexpr std::int64_t pause_ns = 20 * ms;  // before all addresses are tried once more
+constexpr std::int64_t patient_ns = 2'000 * ms;  // more, where the call was answered: a busy peer is slow to greet
+constexpr std::int64_t pause_ns = 20 * ms;       // before all addresses are tried once more
 
 }  // namespace
 
@@ -63,7 +64,7 @@ Result<std::optional<Socket>> Connector::advance() {
       try_next(begun.error().text());
       return std::optional<Socket>{};
     }
-  } else if (now >= until_ns_) {
+  } else if (gives_up(now)) {
     try_next("no answer");
     return std::optional<Socket>{};
   }
@@ -72,6 +73,11 @@ Result<std::optional<Socket>> Connector::advance() {
   if (connected.error().code == Code::invalid_usage) return connected;  // it has another secret: for good
   try_next(connected.error().text());
   return std::optional<Socket>{};
+}
+
+bool Connector::gives_up(std::int64_t now_ns) const {
+  if (now_ns < until_ns_ || stage_ == Stage::welcome) return false;
+  return now_ns >= until_ns_ + patient_ns || !system_.peer_address(wire_->socket());
 }
 
 /// As far as it goes. Errors end this try.
@@ -97,7 +103,10 @@ Result<std::optional<Socket>> Connector::step() {
 
 std::int64_t Connector::interests(std::vector<PollItem>& items) const {
   if (wire_) items.push_back(wire_->interest());
-  return std::min(until_ns_, give_up_ns_);
+  constexpr std::int64_t look_ns = 10 * ms;
+  if (stage_ == Stage::pause) return std::min(std::max<std::int64_t>(until_ns_, 1), give_up_ns_);
+  const std::int64_t now = system_.now_ns();
+  return std::min(std::max(until_ns_, now + look_ns), give_up_ns_);
 }
 
 }  // namespace tutti

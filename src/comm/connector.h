@@ -14,7 +14,9 @@ namespace tutti {
 
 class Connector {
  public:
-  /// Tries the addresses one after the other, each of them for a second at most, over and over for `limit_ns`.
+  /// Tries the addresses one after the other, over and over for `limit_ns`: each for a second, or for three where
+  /// somebody answers the call but says nothing. A try that has shown its proof is not given up before the limit: the
+  /// peer may have taken the connection already.
   Connector(System& system, std::vector<SocketAddress> addresses, const Greeting& greeting, const ConnectionKey& key,
             std::int64_t limit_ns);
 
@@ -33,13 +35,14 @@ class Connector {
   Result<void> begin();
   Result<std::optional<Socket>> step();
   void try_next(const std::string& why);
+  bool gives_up(std::int64_t now_ns) const;
 
   System& system_;
   std::vector<SocketAddress> addresses_;
   Greeting greeting_;
   ConnectionKey key_;
   std::int64_t give_up_ns_;
-  std::int64_t until_ns_ = 0;  // of this try, or of the pause before the next
+  std::int64_t until_ns_ = 0;  // of this try while nobody answers, or of the pause before the next
   std::size_t at_ = 0;
   Stage stage_ = Stage::pause;
   Secret secret_{};

@@ -7,8 +7,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t connect_limit_ns = 10'000'000'000;
-constexpr std::int64_t arrive_limit_ns = 12'000'000'000;  // later than the other side gives up, which knows why
+constexpr std::int64_t connect_limit_ns = 30'000'000'000;
+constexpr std::int64_t arrive_limit_ns = 35'000'000'000;  // later than the other side gives up, which knows why
 constexpr std::int64_t user_timeout_ns = 3'000'000'000;   // the service thread at the other end always reads
 constexpr std::int64_t look_every_ns = 1'000'000;         // for what arrives by the service thread
 

@@ -7,8 +7,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t connect_limit_ns = 5'000'000'000;
-constexpr std::int64_t news_limit_ns = 1'000'000'000;  // for the reason of a broken connection to come another way
+constexpr std::int64_t connect_limit_ns = 30'000'000'000;  // a host that is lost shows on control connections sooner
+constexpr std::int64_t news_limit_ns = 1'000'000'000;      // for the reason of a broken connection to come another way
 
 }  // namespace
 

@@ -21,7 +21,6 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
-constexpr std::int64_t step_ns_max = 200'000;
 constexpr std::uint64_t seed_count = 10;
 
 Config config_of(int host) {
@@ -55,7 +54,8 @@ class World {
       const int host = static_cast<int>(i - operations.size());
       system.act_as(host);
       if (!dead.contains(host)) processes[static_cast<std::size_t>(host)]->service.turn();
-      return system.poll({}, system.pick(1, step_ns_max));
+      system.poll({}, system.pick(1, step_ns_max));
+      return;
     }
     if (operations[i] == nullptr || ended[i]) return;
     system.act_as(host_of[i]);
@@ -145,6 +145,7 @@ class World {
   std::vector<std::unique_ptr<Process>> processes;
   std::vector<int> host_of;
   int ranks = 0;
+  std::int64_t step_ns_max = 200'000;  ///< of time between what two ranks or services do
   std::set<int> dead;
   std::vector<std::shared_ptr<Communicator>> made;
 };
@@ -154,7 +155,7 @@ void expect_all_done(const std::vector<Ended>& ended) {
 }
 
 /// Sums of small integers in every element, so that any order gives one result.
-void all_reduce(World& world, std::size_t count) {
+void all_reduce(World& world, std::size_t count, std::int64_t limit_ns = 20 * second_ns) {
   std::vector<std::vector<std::int64_t>> in(static_cast<std::size_t>(world.ranks));
   std::vector<std::vector<std::int64_t>> out(in.size(), std::vector<std::int64_t>(count, -1));
   std::vector<std::int64_t> expected(count);
@@ -171,7 +172,7 @@ void all_reduce(World& world, std::size_t count) {
                    .count = count,
                    .type = DataType::int64};
   };
-  expect_all_done(world.call(request, 20 * second_ns));
+  expect_all_done(world.call(request, limit_ns));
   for (const auto& values : out) ASSERT_EQ(values, expected);
 }
 
@@ -197,6 +198,17 @@ TEST_F(SimulatedHosts, CallsGiveWhatTheyShould) {
       if (HasFatalFailure()) return;
     }
     expect_all_done(world.call([](Rank) { return Request{.collective = Collective::barrier}; }, 10 * second_ns));
+  });
+}
+
+/// Nobody gets to run for a second or so, while lanes are opened: a peer that is slow to answer is no lost one.
+TEST_F(SimulatedHosts, LanesOpenOnBusyMachinesToo) {
+  for_each_seed([](World& world) {
+    world.step_ns_max = second_ns / 4;
+    all_reduce(world, 100, 1'000 * second_ns);
+    world.step_ns_max = second_ns / 5'000;
+    if (HasFatalFailure()) return;
+    all_reduce(world, 100);
   });
 }
 
