@@ -12,6 +12,8 @@
 #include <functional>
 #include <optional>
 
+#include "base/system.h"
+
 namespace tutti {
 namespace {
 
@@ -214,8 +216,8 @@ TEST(Interfaces, DecoysOfARealKernelAreLeftOut) {
       "ip link add docker0 type bridge; ip addr add 172.17.0.1/16 dev docker0; ip link set docker0 up;"
       "ip link add veth9 type veth peer name veth9p; ip link set veth9 up; ip link set veth9p master docker0 up;"
       "ip link add eth0 type veth peer name out; ip addr add 10.77.0.1/24 dev eth0; ip link set eth0 up;"
-      "ip link set out up; ip link add dead0 type dummy; ip addr add 10.78.0.1/24 dev dead0";
-  const auto said = in_namespace(commands, [] {
+      "ip link set out up; ip link add dead0 type veth peer name dead1; ip addr add 10.78.0.1/24 dev dead0";
+  const auto look = [] {
     auto all = list_addresses();
     if (!all) return all.error().text();
     auto choice = choose_interfaces(*all, {});
@@ -223,6 +225,17 @@ TEST(Interfaces, DecoysOfARealKernelAreLeftOut) {
     std::string text;
     for (const auto& line : choice->used_text()) text += "used " + line + "\n";
     for (const auto& line : choice->left_out_text()) text += "not " + line + "\n";
+    return text;
+  };
+  const auto said = in_namespace(commands, [look] {
+    // The kernel takes a moment to see that a cable is in.
+    const std::int64_t end = real_system().now_ns() + 20'000'000'000;
+    std::string text = look();
+    while (real_system().now_ns() < end && (text.find("used eth0") == std::string::npos ||
+                                            text.find("docker0 172.17.0.1: a bridge") == std::string::npos)) {
+      real_system().poll({}, 10'000'000);
+      text = look();
+    }
     return text;
   });
   if (!said) GTEST_SKIP() << "no network namespace can be made here";
