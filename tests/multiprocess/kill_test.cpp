@@ -262,10 +262,10 @@ TEST(KillAtTheStart, EverySurvivorIsToldWho) {
       const std::string words = outcome.words;
       const std::string name = std::to_string(victim);
       if (outcome.code == tuttiTimeout) {
-        const bool named = words.find(name + " (never seen)") != std::string::npos ||
-                           words.find(name + " (127.0.0.1: wrong id)") != std::string::npos ||
-                           // killed before the root looked at its connection: the system has forgotten from where
-                           words.find(name + " (an unknown address: wrong id)") != std::string::npos;
+        // Killed between its hello and its proof, by whatever address it came.
+        const auto at = words.find("missing " + name + " (");
+        const bool named = at != std::string::npos && (words.find(" (never seen)", at) != std::string::npos ||
+                                                       words.find(": wrong id)", at) != std::string::npos);
         EXPECT_TRUE(named) << words;
       } else {
         EXPECT_EQ(outcome.code, tuttiRemoteError) << words;
