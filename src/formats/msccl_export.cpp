@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/markup.h"
 #include "formats/msccl.h"
 #include "formats/source.h"
 #include "plan/jobs.h"
@@ -241,21 +242,6 @@ std::string Program::text() {
     text += fmt::format("    <tb id=\"{}\" send=\"{}\" recv=\"{}\" chan=\"0\">\n{}    </tb>\n", id, lanes_[id].send,
                         lanes_[id].recv, lanes_[id].text);
   return text + "  </gpu>\n";
-}
-
-std::string escaped(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    if (c == '&')
-      text += "&amp;";
-    else if (c == '<')
-      text += "&lt;";
-    else if (c == '"')
-      text += "&quot;";
-    else
-      text += c;
-  }
-  return text;
 }
 
 }  // namespace

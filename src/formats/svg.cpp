@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/markup.h"
 #include "formats/table.h"
 
 namespace tutti::formats {
@@ -22,12 +23,6 @@ struct Message {
   int count = 0;
 };
 using Messages = std::map<std::tuple<int, Rank, Rank>, Message>;  // by step, from, to
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) safe += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
-  return safe;
-}
 
 int y_of(Rank rank) {
   return top + rank * row + row / 2;

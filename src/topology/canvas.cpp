@@ -6,43 +6,9 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/markup.h"
+
 namespace tutti::topology {
-namespace {
-
-/// How many bytes of `text` from `at` on are one letter beyond ASCII; 0: none that this writes.
-std::size_t letter(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t place) {
-    return place < text.size() ? static_cast<unsigned char>(text[place]) : 0;
-  };
-  const auto goes_on = [&](std::size_t place) { return (byte(place) & 0xc0) == 0x80; };
-  if (byte(at) >= 0xc2 && byte(at) <= 0xdf && goes_on(at + 1)) return 2;
-  if (byte(at) >= 0xe1 && byte(at) <= 0xec && goes_on(at + 1) && goes_on(at + 2)) return 3;
-  return 0;
-}
-
-/// Names come from files: what XML does not take becomes a question mark.
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '&')
-      safe += "&amp;";
-    else if (c == '<')
-      safe += "&lt;";
-    else if (c == '>')
-      safe += "&gt;";
-    else if (byte >= ' ' && byte < 0x7f)
-      safe += c;
-    else if (const std::size_t bytes = letter(text, at); bytes > 0)
-      safe += text.substr(at, bytes), at += bytes - 1;
-    else
-      safe += '?';
-  }
-  return safe;
-}
-
-}  // namespace
 
 void Canvas::rectangle(const Box& box, double corner, std::string_view style) {
   fmt::format_to(std::back_inserter(body_),
@@ -111,7 +77,7 @@ double text_width(std::string_view text, double size) {
 
 std::string shortened(std::string_view text, std::size_t letters) {
   std::vector<std::size_t> ends;  // behind each letter
-  for (std::size_t at = 0; at < text.size(); ends.push_back(at)) at += std::max<std::size_t>(letter(text, at), 1);
+  for (std::size_t at = 0; at < text.size(); ends.push_back(at)) at += std::max<std::size_t>(letter_bytes(text, at), 1);
   if (ends.size() <= letters) return std::string(text);
   return std::string(text.substr(0, ends[letters - 2])) + "…";
 }

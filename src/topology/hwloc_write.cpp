@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/markup.h"
 #include "topology/cpus.h"
 #include "topology/nccl_xml.h"
 #include "topology/read.h"
@@ -14,12 +15,6 @@
 
 namespace tutti::topology {
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) safe += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '"' ? "&quot;" : std::string(1, c);
-  return safe;
-}
 
 bool is_place(DeviceKind kind) {
   return kind == DeviceKind::package || kind == DeviceKind::numa;

@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "base/markup.h"
 #include "topology/cpus.h"
 #include "topology/nccl_xml.h"
 #include "topology/path.h"
@@ -11,12 +12,6 @@
 
 namespace tutti::topology {
 namespace {
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) safe += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '"' ? "&quot;" : std::string(1, c);
-  return safe;
-}
 
 class Writer {
  public:
