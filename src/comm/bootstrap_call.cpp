@@ -97,6 +97,10 @@ Result<void> Call::greet() {
     return {};
   }
   auto proof = handshake_.prove(id_.secret, **challenge);
+  if (!proof) {
+    wire_.queue(handshake::RankSide::refusal());
+    (void)wire_.flush();  // as good as it goes: this end has nothing more to do with it
+  }
   if (!proof && calls_ <= id_.also.size()) {  // another host may have this address too
     again(proof.error().text());
     return {};

@@ -31,11 +31,10 @@ std::vector<Gate::Guest> Gate::advance(bool accepting) {
     if (!ready && now - one.since_ns < proof_limit_ns) return false;
     const Fate fate = ready ? greet(one) : Fate::refused;
     if (fate == Fate::waits && now - one.since_ns < proof_limit_ns) return false;
-    std::string host = host_of(one);
     if (fate == Fate::proved)
-      guests.push_back({std::move(one.wire), std::move(host), one.handshake.rank(), one.handshake.version()});
+      guests.push_back({std::move(one.wire), std::move(one.host), one.handshake.rank(), one.handshake.version()});
     else
-      refusals_.add(host);
+      refusals_.add(one.host);
     return true;
   });
   return guests;
@@ -49,10 +48,11 @@ void Gate::accept_some() {
     failing_since_ns_ = 0;
     stuck_.reset();
     if (!*socket) return;
-    Pending one{.wire = Wire(system_, *std::move(socket)), .since_ns = system_.now_ns()};
+    std::string host = host_of(*socket);
+    Pending one{.wire = Wire(system_, *std::move(socket)), .since_ns = system_.now_ns(), .host = std::move(host)};
     // Most of those who have no business here show it with their first bytes.
     if (greet(one) == Fate::refused)
-      refusals_.add(host_of(one));
+      refusals_.add(one.host);
     else
       pending_.push_back(std::move(one));
   }
@@ -72,7 +72,7 @@ bool Gate::make_room() {
     one = pending_.begin();
     if (system_.now_ns() - one->since_ns < answer_time_ns) return false;
   }
-  refusals_.add(host_of(*one));
+  refusals_.add(one->host);
   pending_.erase(one);
   return true;
 }
@@ -82,14 +82,14 @@ bool Gate::full_of_greeted() const {
          std::ranges::all_of(pending_, [](const Pending& one) { return one.handshake.challenged(); });
 }
 
-std::string Gate::host_of(const Pending& one) {
-  const auto peer = system_.peer_address(one.wire.socket());
+std::string Gate::host_of(const Socket& socket) {
+  const auto peer = system_.peer_address(socket);
   return peer ? peer->host : "an unknown address";
 }
 
-/// It knew how to greet, saw our challenge, and hung up or proved something else: it has another secret.
-Gate::Fate Gate::wrong_secret(const Pending& one) {
-  refusals_.add_claim(one.handshake.rank(), host_of(one));
+/// It knew how to greet and saw our challenge.
+Gate::Fate Gate::unproved(const Pending& one, std::string_view what) {
+  refusals_.add_claim(one.handshake.rank(), one.host, what);
   return Fate::refused;
 }
 
@@ -99,12 +99,12 @@ Gate::Fate Gate::greet(Pending& one) {
   while (true) {
     const bool challenged = one.handshake.challenged();
     auto bytes = one.wire.take(challenged ? handshake::proof_bytes : handshake::hello_bytes);
-    if (!bytes) return challenged ? wrong_secret(one) : Fate::refused;
+    if (!bytes) return challenged ? unproved(one, "hung up while greeting") : Fate::refused;
     if (!*bytes) {
       const bool hopeless = !challenged && !handshake::may_be_hello(one.wire.begun());
       return hopeless ? Fate::refused : Fate::waits;
     }
-    if (challenged) return one.handshake.verify(secret_, **bytes) ? Fate::proved : wrong_secret(one);
+    if (challenged) return one.handshake.verify(secret_, **bytes) ? Fate::proved : unproved(one, "wrong id");
     auto challenge = one.handshake.challenge(secret_, **bytes);
     if (!challenge) return Fate::refused;
     one.wire.queue(*std::move(challenge));

@@ -5,6 +5,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/system.h"
@@ -49,15 +50,16 @@ class Gate {
   struct Pending {
     Wire wire;
     std::int64_t since_ns;
+    std::string host;  ///< asked at once: of a connection that broke the system does not say it any more
     handshake::RootSide handshake = {};
   };
   enum class Fate { waits, refused, proved };
   void accept_some();
   void accept_later(Error error);
   bool make_room();
-  Fate wrong_secret(const Pending& one);
+  Fate unproved(const Pending& one, std::string_view what);
   Fate greet(Pending& one);
-  std::string host_of(const Pending& one);
+  std::string host_of(const Socket& socket);
   bool full_of_greeted() const;
 
   System& system_;

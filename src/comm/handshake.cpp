@@ -67,6 +67,13 @@ Result<Bytes> RankSide::prove(const Secret& secret, std::span<const std::byte> c
   return std::move(proof).take();
 }
 
+Bytes RankSide::refusal() {
+  ByteWriter proof;
+  proof.number(proof_magic);
+  proof.raw(Digest{});
+  return std::move(proof).take();
+}
+
 Result<Bytes> RootSide::challenge(const Secret& secret, std::span<const std::byte> hello) {
   ByteReader reader(hello);
   const auto magic = reader.number<std::uint64_t>();

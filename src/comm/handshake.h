@@ -38,6 +38,8 @@ class RankSide {
   /// The answer to a challenge that is right. Errors: invalid_usage (the other end has another secret), remote (the
   /// other end is not tutti).
   Result<Bytes> prove(const Secret& secret, std::span<const std::byte> challenge) const;
+  /// Instead of a proof, to an end with another secret: so that it can tell this from a rank that died meanwhile.
+  static Bytes refusal();
 
  private:
   Bytes hello_;

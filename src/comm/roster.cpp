@@ -49,13 +49,13 @@ void Refusals::add(const std::string& host) {
   last_host_ = host;
 }
 
-void Refusals::add_claim(int rank, const std::string& host) {
-  if (claims_.contains(rank) || claims_.size() < claims_max) claims_[rank] = host;
+void Refusals::add_claim(int rank, const std::string& host, std::string_view what) {
+  if (claims_.contains(rank) || claims_.size() < claims_max) claims_[rank] = fmt::format("{}: {}", host, what);
 }
 
 std::string Refusals::words_for(int rank) const {
   const auto at = claims_.find(rank);
-  return at == claims_.end() ? "never seen" : at->second + ": wrong id";
+  return at == claims_.end() ? "never seen" : at->second;
 }
 
 std::string Refusals::words(std::uint64_t elsewhere) const {

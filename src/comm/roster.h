@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/bootstrap.h"
@@ -16,10 +17,11 @@ namespace tutti::bootstrap {
 class Refusals {
  public:
   void add(const std::string& host);
-  /// Somebody at `host` said to be `rank` and knew no secret, or another one. Kept for a few ranks: anybody can say so.
-  void add_claim(int rank, const std::string& host);
+  /// Somebody at `host` said to be `rank` and did not prove it; `what` happened instead. Kept for a few ranks: anybody
+  /// can say so.
+  void add_claim(int rank, const std::string& host, std::string_view what);
 
-  /// "10.0.0.9: wrong id", or "never seen".
+  /// "10.0.0.9: wrong id", "10.0.0.9: hung up while greeting", or "never seen".
   std::string words_for(int rank) const;
   /// "Refused so far: 214 connections without a valid greeting, the last from 10.0.9.4.", or "". `elsewhere`: more.
   std::string words(std::uint64_t elsewhere = 0) const;

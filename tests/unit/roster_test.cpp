@@ -97,7 +97,7 @@ TEST(Roster, ALeaverHurtsOnlyThoseWhoWait) {
 TEST(Roster, MissingRanksAreNamed) {
   Roster roster = with({0, 2});
   Refusals refusals;
-  refusals.add_claim(3, "10.0.0.9");
+  refusals.add_claim(3, "10.0.0.9", "wrong id");
   EXPECT_TRUE(roster.contribute(0, {0, {}}, 0));
   const Error missing = roster.missing(refusals, 10 * s);
   EXPECT_EQ(missing.code, Code::timeout);
@@ -130,8 +130,10 @@ TEST(Refusals, AreCountedAndBounded) {
   EXPECT_EQ(refusals.words(), "Refused so far: 1 connection without a valid greeting, the last from 10.0.9.3.");
   refusals.add("10.0.9.4");
   EXPECT_EQ(refusals.words(), "Refused so far: 2 connections without a valid greeting, the last from 10.0.9.4.");
-  for (int rank = 0; rank < 1000; ++rank) refusals.add_claim(rank, "x");
+  for (int rank = 0; rank < 1000; ++rank) refusals.add_claim(rank, "x", "wrong id");
   EXPECT_EQ(refusals.words_for(63), "x: wrong id");
+  refusals.add_claim(63, "y", "hung up while greeting");
+  EXPECT_EQ(refusals.words_for(63), "y: hung up while greeting");
   EXPECT_EQ(refusals.words_for(64), "never seen");
 }
 
