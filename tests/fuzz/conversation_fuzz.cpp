@@ -94,7 +94,8 @@ void talk_to_rank(SimSystem& system, const Bytes& bytes) {
 }
 
 void append(std::string& text, FrameKind kind, const Bytes& body) {
-  for (const std::byte byte : *frame(kind, body)) text += static_cast<char>(byte);
+  const auto bytes = frame(kind, body);
+  for (const std::byte byte : *bytes) text += static_cast<char>(byte);
 }
 
 }  // namespace
