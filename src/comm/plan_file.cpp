@@ -5,6 +5,7 @@
 
 #include "plan/lower.h"
 #ifdef TUTTI_HAS_FORMATS
+#include "base/file.h"
 #include "formats/plan_file.h"
 #include "formats/source.h"
 #endif
@@ -24,7 +25,7 @@ std::uint64_t digest_of(const std::string& text) {
 }  // namespace
 
 Result<std::shared_ptr<const PlanFile>> PlanFile::read(const std::string& path) {
-  const auto text = formats::read_file(path);
+  const auto text = read_file(path);
   if (!text) return Error(text.error()).during("read TUTTI_PLAN_FILE");
   const auto within = [&path](Error error) { return std::move(error).during("TUTTI_PLAN_FILE " + path); };
   auto imported = formats::import_plan(*text);

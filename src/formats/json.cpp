@@ -6,6 +6,7 @@
 #include <climits>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "formats/source.h"
 
 namespace tutti::formats {
@@ -107,7 +108,8 @@ const Json* Json::find(std::string_view name) const {
 }
 
 Result<Json> parse_json(std::string_view text) {
-  if (text.size() > bytes_max) return refused("line 1", fmt::format("the file is larger than {} MiB", bytes_max >> 20));
+  if (text.size() > file_bytes_max)
+    return refused("line 1", fmt::format("the file is larger than {} MiB", file_bytes_max >> 20));
   Builder builder(text);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
     return Error{.code = Code::invalid_argument, .what = builder.error()};

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <pugixml.hpp>
 
+#include "base/file.h"
 #include "formats/source.h"
 
 namespace tutti::formats {
@@ -293,8 +294,8 @@ void Parser::check_waits(const MscclGpu& gpu, Rank rank) {
 
 Result<MscclFile> parse_msccl(std::string_view text, Rank root) {
   Parser parser(text, root);
-  if (text.size() > bytes_max) {
-    parser.reader().refuse(1, fmt::format("the file is larger than {} MiB", bytes_max >> 20));
+  if (text.size() > file_bytes_max) {
+    parser.reader().refuse(1, fmt::format("the file is larger than {} MiB", file_bytes_max >> 20));
     return parser.reader().error();
   }
   pugi::xml_document document;

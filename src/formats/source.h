@@ -1,4 +1,4 @@
-// Plan files: how large they may be, how they are read, and how a refusal says where.
+// Plan files: how large they may be, and how a refusal says where.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,6 @@
 namespace tutti::formats {
 
 // A file beyond one of these is refused before memory or time is spent on it.
-inline constexpr std::size_t bytes_max = std::size_t{16} << 20;
 inline constexpr int ranks_max = 1024;
 inline constexpr int lanes_max = 1 << 14;        // thread blocks, of all ranks
 inline constexpr int chunks_max = 1 << 16;       // of one buffer
@@ -18,12 +17,6 @@ inline constexpr int blocks_max = 1 << 22;       // chunks in all buffers of all
 inline constexpr int moves_max = 1 << 20;        // chunks moved, by all instructions
 inline constexpr int steps_max = 1 << 19;        // instructions, of all ranks
 inline constexpr long order_work_max = 1 << 25;  // entries of vector clocks looked at
-
-/// A whole file of at most bytes_max. Errors: system, invalid_argument (too large).
-Result<std::string> read_file(const std::string& path);
-
-/// Errors: system.
-Result<void> write_file(const std::string& path, std::string_view bytes);
 
 /// invalid_argument: "line 3, gpu 0, tb 1, step 4: srcoff 9 is not one of 0 … 7".
 Error refused(std::string_view place, std::string_view why);

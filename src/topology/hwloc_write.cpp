@@ -7,10 +7,10 @@
 #include <map>
 #include <set>
 
+#include "base/file.h"
 #include "base/markup.h"
 #include "topology/cpus.h"
 #include "topology/nccl_xml.h"
-#include "topology/read.h"
 #include "topology/write.h"
 
 namespace tutti::topology {
@@ -313,7 +313,7 @@ std::string write_hwloc(const Topology& topology) {
 }
 
 Result<void> write_machine(const std::string& path, const Topology& topology) {
-  return write_text(path, path.ends_with(".hwloc.xml") ? write_hwloc(topology) : write_nccl(topology));
+  return write_file(path, path.ends_with(".hwloc.xml") ? write_hwloc(topology) : write_nccl(topology));
 }
 
 }  // namespace tutti::topology

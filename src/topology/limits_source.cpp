@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "topology/cpus.h"
 #include "topology/detect.h"
-#include "topology/read.h"
 
 namespace tutti::topology {
 namespace {
@@ -24,7 +24,7 @@ std::string behind(std::string_view text, std::string_view key) {
 }
 
 std::string whole(const std::string& path) {
-  const auto text = read_text(path);
+  const auto text = read_file(path);
   return text ? *text : std::string();
 }
 

@@ -1,14 +1,8 @@
 #include "topology/read.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-
 #include <fmt/format.h>
 
-#include "base/unique_fd.h"
+#include "base/file.h"
 #include "topology/hwloc_source.h"
 #include "topology/hwloc_xml.h"
 #include "topology/nccl_xml.h"
@@ -19,10 +13,6 @@ namespace tutti::topology {
 namespace {
 
 constexpr std::string_view synthetic = "synthetic:";
-
-Error failed(std::string_view doing, const std::string& path) {
-  return Error{.code = Code::system, .what = fmt::format("{} {}", doing, path), .sys_errno = errno};
-}
 
 /// The name of the first element; empty where the text is no XML.
 std::string_view root_of(std::string_view text) {
@@ -72,40 +62,9 @@ Result<Topology> read_machine(const std::string& path) {
     if (topology) topology->origin = path;
     return topology;
   }
-  const auto text = read_text(path);
+  const auto text = read_file(path);
   if (!text) return text.error();
   return read(*text, path);
-}
-
-Result<std::string> read_text(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return failed("open", path);
-  struct stat about = {};
-  if (::fstat(fd.get(), &about) != 0) return failed("look at", path);
-  if (S_ISDIR(about.st_mode)) return Error{.code = Code::invalid_argument, .what = path + ": is a directory"};
-  std::string text;
-  constexpr std::size_t piece = 1 << 16;
-  while (true) {  // files of /sys say that they are longer than they are
-    const std::size_t have = text.size();
-    text.resize(have + piece);
-    const ssize_t got = ::read(fd.get(), text.data() + have, piece);
-    if (got < 0 && errno != EINTR) return failed("read", path);
-    text.resize(have + static_cast<std::size_t>(got > 0 ? got : 0));
-    if (text.size() > bytes_max) return Error{.code = Code::invalid_argument, .what = path + ": is larger than 16 MiB"};
-    if (got == 0) return text;
-  }
-}
-
-Result<void> write_text(const std::string& path, std::string_view text) {
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) return failed("create", path);
-  while (!text.empty()) {
-    const ssize_t put = ::write(fd.get(), text.data(), text.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return failed("write", path);
-    text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return {};
 }
 
 }  // namespace tutti::topology

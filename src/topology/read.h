@@ -17,9 +17,4 @@ Result<Topology> read(std::string_view text, const std::string& origin);
 /// Errors: those of read; system.
 Result<Topology> read_machine(const std::string& path);
 
-/// A whole file of at most 16 MiB. Errors: system, invalid_argument (too large).
-Result<std::string> read_text(const std::string& path);
-/// Errors: system.
-Result<void> write_text(const std::string& path, std::string_view text);
-
 }  // namespace tutti::topology

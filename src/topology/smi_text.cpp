@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/file.h"
 #include "topology/xml.h"
 
 namespace tutti::topology {
@@ -200,7 +201,7 @@ void Reader::line(const std::vector<std::string_view>& words) {
 }
 
 Result<std::vector<SmiMatrix>> Reader::read(std::string_view text) {
-  if (text.size() > bytes_max) refuse("the file is larger than 16 MiB");
+  if (text.size() > file_bytes_max) refuse("the file is larger than 16 MiB");
   const std::string plain = error_.empty() ? without_colours(text) : std::string();
   std::string_view rest = plain;
   while (!rest.empty() && error_.empty()) {

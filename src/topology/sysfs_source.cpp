@@ -12,10 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "topology/cpus.h"
 #include "topology/detect.h"
 #include "topology/pci.h"
-#include "topology/read.h"
 
 namespace tutti::topology {
 namespace {
@@ -36,7 +36,7 @@ std::vector<std::string> entries(const std::string& folder) {
 
 /// The first line of a file; empty where it cannot be read.
 std::string line_of(const std::string& path) {
-  const auto text = read_text(path);
+  const auto text = read_file(path);
   return text ? text->substr(0, text->find('\n')) : std::string();
 }
 
@@ -82,7 +82,7 @@ class Walker {
 
 /// Who made the CPUs, and their model number, as /proc/cpuinfo says.
 void Walker::makers() {
-  const auto cpuinfo = read_text(sys_.substr(0, sys_.size() - 3) + "proc/cpuinfo");
+  const auto cpuinfo = read_file(sys_.substr(0, sys_.size() - 3) + "proc/cpuinfo");
   if (!cpuinfo) return;
   const auto behind = [&](std::string_view key) {
     const std::size_t at = cpuinfo->find(key), colon = cpuinfo->find(':', at);

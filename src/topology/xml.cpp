@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/file.h"
 #include "topology/pci.h"
 
 namespace tutti::topology {
@@ -20,7 +21,8 @@ Result<std::unique_ptr<Xml>> Xml::parse(std::string_view text) {
   const auto refused = [](int line, std::string_view why) {
     return Error{.code = Code::invalid_argument, .what = fmt::format("line {}: {}", line, why)};
   };
-  if (text.size() > bytes_max) return refused(1, fmt::format("the file is larger than {} MiB", bytes_max >> 20));
+  if (text.size() > file_bytes_max)
+    return refused(1, fmt::format("the file is larger than {} MiB", file_bytes_max >> 20));
   for (std::size_t at = 0; at < text.size(); ++at)
     if (text[at] == '\n') xml->ends_.push_back(at);
   const pugi::xml_parse_result parsed =

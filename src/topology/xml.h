@@ -14,7 +14,6 @@
 
 namespace tutti::topology {
 
-inline constexpr std::size_t bytes_max = std::size_t{16} << 20;
 inline constexpr std::size_t devices_max = 1 << 14;
 inline constexpr int depth_max = 64;
 

@@ -1,26 +1,18 @@
 #include "tune/keep.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <filesystem>
 #include <fstream>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "base/unique_fd.h"
-
 namespace tutti {
 namespace {
 
 constexpr std::string_view format_line = "tutti machine 1";
-constexpr std::size_t file_bytes_max = 16 * 1024;
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
@@ -44,10 +36,6 @@ std::string_view next_line(std::string_view& text) {
 
 Error damaged(std::string what) {
   return Error{.code = Code::invalid_argument, .what = std::move(what)};
-}
-
-Error failed(std::string_view what, const std::string& path) {
-  return Error{.code = Code::system, .what = fmt::format("{} {}", what, path), .sys_errno = errno};
 }
 
 }  // namespace
@@ -85,53 +73,6 @@ Result<Machine> from_text(std::string_view text, std::string_view fingerprint) {
   auto machine = Machine::of(numbers);
   if (!machine) return damaged(machine.error().what);
   return machine;
-}
-
-Result<std::string> read_small_file(const std::string& path) {
-  // Not to be held up by a pipe that somebody put there.
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd) return failed("open", path);
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return failed("look at", path);
-  if (!S_ISREG(status.st_mode) || status.st_size > static_cast<off_t>(file_bytes_max))
-    return Error{.code = Code::system, .what = path + " is no small file", .sys_errno = EINVAL};
-  std::string text(file_bytes_max, '\0');
-  std::size_t used = 0;
-  while (used < text.size()) {
-    const ssize_t got = ::read(fd.get(), text.data() + used, text.size() - used);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failed("read", path);
-    if (got == 0) break;
-    used += static_cast<std::size_t>(got);
-  }
-  text.resize(used);
-  return text;
-}
-
-Result<void> write_atomically(const std::string& path, std::string_view text) {
-  std::error_code problem;
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::filesystem::create_directories(folder, problem);
-  if (problem) {
-    errno = problem.value();
-    return failed("make", folder.string());
-  }
-  std::string name = path + ".XXXXXX";
-  const UniqueFd fd(::mkostemp(name.data(), O_CLOEXEC));
-  if (!fd) return failed("create", name);
-  const auto give_up = [&](std::string_view what) {
-    Error error = failed(what, name);
-    ::unlink(name.c_str());
-    return error;
-  };
-  while (!text.empty()) {
-    const ssize_t put = ::write(fd.get(), text.data(), text.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return give_up("write");
-    text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  if (::rename(name.c_str(), path.c_str()) != 0) return give_up("rename");
-  return {};
 }
 
 }  // namespace tutti

@@ -20,10 +20,4 @@ std::string to_text(const Machine& machine, std::string_view fingerprint);
 /// Errors: invalid_argument, for a text of another format or fingerprint, damaged, or with numbers of no machine.
 Result<Machine> from_text(std::string_view text, std::string_view fingerprint);
 
-/// At most some KiB of a regular file. Errors: system (sys_errno ENOENT: there is none).
-Result<std::string> read_small_file(const std::string& path);
-/// Makes the folder and its parents if need be; a reader sees all of the text or none of it, a
-/// name that somebody else laid there is replaced and not followed. Errors: system.
-Result<void> write_atomically(const std::string& path, std::string_view text);
-
 }  // namespace tutti

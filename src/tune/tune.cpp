@@ -2,9 +2,15 @@
 
 #include <cerrno>
 
+#include "base/file.h"
 #include "tune/keep.h"
 
 namespace tutti {
+namespace {
+
+constexpr std::size_t kept_bytes_max = 16 * 1024;
+
+}  // namespace
 
 Tune::Tune(std::string folder, int library_version, Measure measure)
     : folder_(std::move(folder)), library_version_(library_version), measure_(std::move(measure)) {}
@@ -22,7 +28,7 @@ Machine Tune::make(const cpu_set_t& cpus, Log& log) const {
   const std::string mine = fingerprint(CPU_COUNT(&cpus), library_version_);
   const std::string path = folder_.empty() ? std::string() : machine_file(folder_, mine);
   if (!path.empty()) {
-    auto text = read_small_file(path);
+    auto text = read_file(path, kept_bytes_max, FileKind::regular);
     if (text) {
       auto kept = from_text(*text, mine);
       if (kept) return *kept;

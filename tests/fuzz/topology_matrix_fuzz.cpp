@@ -1,4 +1,5 @@
 // Any bytes as a matrix of nvidia-smi topo -m.
+#include "base/file.h"
 #include "fuzz/entry.h"
 #include "fuzz/topology_use.h"
 #include "topology/read.h"
@@ -18,8 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 std::vector<std::string> fuzz_examples() {
   std::vector<std::string> examples;
   for (const char* name : {"cube-mesh-double.txt", "all-to-all-4x1.txt"})
-    if (auto text = topology::read_text(std::string(TUTTI_TEST_MACHINES "/") + name))
-      examples.push_back(*std::move(text));
+    if (auto text = read_file(std::string(TUTTI_TEST_MACHINES "/") + name)) examples.push_back(*std::move(text));
   if (examples.empty()) std::abort();
   examples.push_back(
       "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tNV4\tPIX\t0-3\t0\nGPU1\tNV4\t X \tSYS\t4-7\t1\n"

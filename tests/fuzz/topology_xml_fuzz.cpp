@@ -1,4 +1,5 @@
 // Any bytes as a recorded machine: XML of NCCL and hwloc, and NCCL's channels.
+#include "base/file.h"
 #include "fuzz/entry.h"
 #include "fuzz/topology_use.h"
 #include "topology/read.h"
@@ -18,8 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 std::vector<std::string> fuzz_examples() {
   std::vector<std::string> examples;
   for (const char* name : {"switched-8-one-off.xml", "template-fragment.xml", "hwloc-2gpu.xml"})
-    if (auto text = topology::read_text(std::string(TUTTI_TEST_MACHINES "/") + name))
-      examples.push_back(*std::move(text));
+    if (auto text = read_file(std::string(TUTTI_TEST_MACHINES "/") + name)) examples.push_back(*std::move(text));
   if (examples.empty()) std::abort();
   return examples;
 }

@@ -1,14 +1,12 @@
 // TUTTI_PLAN_FILE: whose calls a plan from a file serves, and what is refused.
-#include <unistd.h>
-
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 
 #include "algorithms/algorithm.h"
+#include "base/file.h"
 #include "formats/msccl.h"
-#include "formats/source.h"
 #include "support/call.h"
+#include "support/folder.h"
 #include "support/launch_ranks.h"
 #include "support/sample_plans.h"
 
@@ -18,15 +16,9 @@ namespace {
 /// A folder of files, gone when the test ends.
 class PlanFile : public ::testing::Test {
  protected:
-  PlanFile() {
-    std::string name = (std::filesystem::temp_directory_path() / "tutti_plan_XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~PlanFile() override { std::filesystem::remove_all(folder_); }
-
   std::string written(const std::string& name, std::string_view text) {
     const std::string path = folder_ / name;
-    EXPECT_TRUE(formats::write_file(path, text));
+    EXPECT_TRUE(write_file(path, text));
     return path;
   }
   std::string exported(std::string_view algorithm, const Shape& shape) {
@@ -35,7 +27,7 @@ class PlanFile : public ::testing::Test {
     return written(std::string(algorithm) + ".xml", *text);
   }
 
-  std::filesystem::path folder_;
+  Folder folder_;
 };
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/file.h"
 #include "formats/msccl.h"
 #include "formats/mscclpp.h"
 #include "formats/source.h"
@@ -185,7 +186,7 @@ TEST(Mistakes, OfMeaningAreNamed) {
 }
 
 TEST(Mistakes, OfSizeAreRefusedAtOnce) {
-  const std::string large(bytes_max + 1, ' ');
+  const std::string large(file_bytes_max + 1, ' ');
   EXPECT_NE(judged(import_msccl(large)).find("larger than 16 MiB"), std::string::npos);
   EXPECT_NE(judged(import_mscclpp(large)).find("larger than 16 MiB"), std::string::npos);
   EXPECT_NE(judged(import_mscclpp(std::string(100000, '['))).find("levels deep"), std::string::npos);

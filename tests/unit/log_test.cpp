@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/host.h"
+#include "support/folder.h"
 
 namespace tutti {
 namespace {
@@ -17,19 +18,14 @@ constexpr unsigned all = static_cast<unsigned>(LogTopic::all);
 
 class LogFile : public testing::Test {
  protected:
-  LogFile() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tutti-log-XXXXXX").string();
-    directory = ::mkdtemp(pattern.data());
-  }
-  ~LogFile() override { std::filesystem::remove_all(directory); }
-
   std::vector<std::string> lines(const std::string& name) const {
     std::ifstream file(directory / name);
     std::vector<std::string> all_lines;
     for (std::string line; std::getline(file, line);) all_lines.push_back(line);
     return all_lines;
   }
-  std::filesystem::path directory;
+  Folder folder;
+  std::filesystem::path directory = folder.path();
 };
 
 TEST_F(LogFile, ALineSaysWhoAndWhen) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/folder.h"
 #include "topology/detect.h"
 #include "topology/path.h"
 #include "topology/warnings.h"
@@ -16,13 +17,6 @@ namespace fs = std::filesystem;
 /// A folder with a /sys and a /proc of its own.
 class Sysfs : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "tutti-sysfs-XXXXXX").string();
-    ASSERT_TRUE(::mkdtemp(pattern.data()));
-    root_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   void file(const std::string& path, const std::string& text) const {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text << '\n';
@@ -75,7 +69,8 @@ class Sysfs : public ::testing::Test {
     return text;
   }
 
-  fs::path root_;
+  Folder folder_;
+  fs::path root_ = folder_.path();
 };
 
 TEST_F(Sysfs, NothingAtAll) {

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/file.h"
+#include "support/folder.h"
 #include "tune/keep.h"
 #include "tune/measure.h"
 
@@ -16,16 +18,6 @@ namespace tutti {
 namespace {
 
 constexpr int version = 7;
-
-class Folder {
- public:
-  Folder() { EXPECT_NE(::mkdtemp(path_.data()), nullptr); }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_ = ::testing::TempDir() + "tutti_tune_XXXXXX";
-};
 
 cpu_set_t cpus(int count) {
   cpu_set_t set;
@@ -82,7 +74,7 @@ TEST(Tune, MeasuresAnewWhatIsDamagedOrForeign) {
   const std::string at = folder / "kept";
   EXPECT_EQ(known(at).measured, 1);
   const std::string path = machine_file(at, fingerprint(2, version));
-  const auto good = read_small_file(path);
+  const auto good = read_file(path);
   ASSERT_TRUE(good);
   const std::string nan = "tutti machine 1\n" + fingerprint(2, version) + "\nnan\n";
   for (const std::string& bad :

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "algorithms/select.h"
+#include "base/file.h"
 #include "formats/plan_file.h"
 #include "formats/source.h"
 #include "tools/tutti_plan/command.h"
@@ -77,7 +78,7 @@ Result<Found> find(const Source& source) {
 }
 
 Result<formats::Imported> import_file(const std::string& path, Rank root) {
-  const auto text = formats::read_file(path);
+  const auto text = read_file(path);
   if (!text) return Error(text.error());
   auto imported = formats::import_plan(*text, root);
   if (!imported) return std::move(imported).error().during(path);
@@ -102,7 +103,7 @@ int fail(const Error& error) {
 
 int put(const std::string& path, std::string_view text) {
   if (path != "-") {
-    const auto written = formats::write_file(path, text);
+    const auto written = write_file(path, text);
     return written ? Exit::ok : fail(written.error());
   }
   const bool good = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/file.h"
 #include "topology/detect.h"
 #include "topology/path.h"
 #include "topology/picture.h"
@@ -75,7 +76,7 @@ int show(const Options& options) {
     if (const auto written = topology::write_machine(options.dump, *machine); !written) return fail(written.error());
   const topology::Search found = topology::search(*machine);
   if (!options.svg.empty())
-    if (const auto written = topology::write_text(options.svg, topology::picture(*machine, found)); !written)
+    if (const auto written = write_file(options.svg, topology::picture(*machine, found)); !written)
       return fail(written.error());
   if (options.json) {
     std::fputs(topology::json(*machine, found).c_str(), stdout);

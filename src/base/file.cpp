@@ -1,0 +1,95 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/unique_fd.h"
+
+namespace tutti {
+namespace {
+
+Error failed(std::string_view doing, const std::string& path) {
+  return Error{.code = Code::system, .what = fmt::format("{} {}", doing, path), .sys_errno = errno};
+}
+
+Error refused(const std::string& path, std::string_view why) {
+  return Error{.code = Code::invalid_argument, .what = fmt::format("{}: {}", path, why)};
+}
+
+std::string size_of(std::size_t bytes) {
+  return bytes >= 1 << 20 ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
+}
+
+/// False: errno says why not.
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t put = ::write(fd, text.data(), text.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::size_t bytes_max, FileKind kind) {
+  const int unhurried = kind == FileKind::regular ? O_NONBLOCK | O_NOCTTY : 0;
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | unhurried));
+  if (!fd) return failed("open", path);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return failed("look at", path);
+  if (S_ISDIR(status.st_mode)) return refused(path, "is a directory");
+  if (kind == FileKind::regular && !S_ISREG(status.st_mode)) return refused(path, "is no regular file");
+
+  std::string text;
+  const std::size_t piece = std::min<std::size_t>(bytes_max + 1, 1 << 16);
+  while (true) {  // pipes do not say how long they are, and files of /sys say more than it is
+    const std::size_t have = text.size();
+    text.resize(have + piece);
+    const ssize_t got = ::read(fd.get(), text.data() + have, piece);
+    if (got < 0 && errno != EINTR) return failed("read", path);
+    text.resize(have + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (text.size() > bytes_max) return refused(path, fmt::format("is larger than {}", size_of(bytes_max)));
+    if (got == 0) return text;
+  }
+}
+
+Result<void> write_file(const std::string& path, std::string_view text) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd) return failed("create", path);
+  if (!write_all(fd.get(), text)) return failed("write", path);
+  return {};
+}
+
+Result<void> write_atomically(const std::string& path, std::string_view text) {
+  std::error_code problem;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::filesystem::create_directories(folder, problem);
+  if (problem) {
+    errno = problem.value();
+    return failed("make", folder.string());
+  }
+  std::string name = path + ".XXXXXX";
+  const UniqueFd fd(::mkostemp(name.data(), O_CLOEXEC));
+  if (!fd) return failed("create", name);
+  const auto give_up = [&](std::string_view what) {
+    Error error = failed(what, name);
+    ::unlink(name.c_str());
+    return error;
+  };
+  if (!write_all(fd.get(), text)) return give_up("write");
+  if (::rename(name.c_str(), path.c_str()) != 0) return give_up("rename");
+  return {};
+}
+
+}  // namespace tutti

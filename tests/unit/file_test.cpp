@@ -1,0 +1,68 @@
+// Whole files: what they say comes back, what is no file or too large is refused.
+#include "base/file.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "support/folder.h"
+
+namespace tutti {
+namespace {
+
+TEST(File, WhatIsWrittenIsRead) {
+  const Folder folder;
+  std::string text(300'000, 'x');
+  text += '\0';
+  for (const std::string& content : {text, std::string(), std::string("short")}) {
+    ASSERT_TRUE(write_file(folder / "a", content));
+    const auto back = read_file(folder / "a");
+    ASSERT_TRUE(back) << back.error().text();
+    EXPECT_EQ(*back, content);
+  }
+}
+
+TEST(File, TheLimitIsTheLastLengthThatIsRead) {
+  const Folder folder;
+  ASSERT_TRUE(write_file(folder / "a", std::string(1024, 'x')));
+  EXPECT_TRUE(read_file(folder / "a", 1024));
+  const auto refused = read_file(folder / "a", 1023);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::invalid_argument);
+  EXPECT_FALSE(read_file("/dev/zero")) << "what never ends is not read for ever";
+}
+
+TEST(File, EachRefusalNamesThePath) {
+  const Folder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto from_pipe = read_file(pipe, file_bytes_max, FileKind::regular);
+  ASSERT_FALSE(from_pipe);
+  EXPECT_NE(from_pipe.error().what.find(pipe), std::string::npos);
+  const auto from_folder = read_file(folder / ".");
+  ASSERT_FALSE(from_folder);
+  EXPECT_NE(from_folder.error().what.find("is a directory"), std::string::npos);
+  const auto from_nothing = read_file(folder / "none");
+  ASSERT_FALSE(from_nothing);
+  EXPECT_EQ(from_nothing.error().sys_errno, ENOENT);
+  EXPECT_FALSE(write_file(folder / "none/a", "x"));
+}
+
+TEST(File, WhatIsReplacedAtOnceLeavesNothingElse) {
+  const Folder folder;
+  ASSERT_TRUE(write_atomically(folder / "made/on/demand/a", "first"));
+  ASSERT_TRUE(write_file(folder / "target", "kept"));
+  std::filesystem::create_symlink(folder / "target", folder / "made/on/demand/b");
+  ASSERT_TRUE(write_atomically(folder / "made/on/demand/b", "second"));
+  EXPECT_EQ(*read_file(folder / "target"), "kept") << "a name that leads elsewhere is not followed";
+  EXPECT_EQ(*read_file(folder / "made/on/demand/b"), "second");
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder / "made/on/demand")) ++files;
+  EXPECT_EQ(files, 2);
+  EXPECT_FALSE(write_atomically("/proc/no/such", "x"));
+}
+
+}  // namespace
+}  // namespace tutti
