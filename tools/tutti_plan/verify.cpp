@@ -82,6 +82,21 @@ std::string slots_text(const Schedule& schedule) {
   return fmt::format("at least {} as lowered, {} fused for one, {} fused for two", text(0), text(1), text(2));
 }
 
+/// Thread blocks that must be resident at once where all ranks run on one processor, one lane each.
+std::string resident_text(const Schedule& schedule) {
+  if (schedule.ranks() > ranks_checked_max) return fmt::format("not looked at above {} ranks", ranks_checked_max);
+  std::string text;
+  for (const Reach reach : {Reach::window, Reach::fifo}) {
+    if (!lowers_to(schedule, reach)) continue;
+    const auto needed =
+        residency(schedule, lower_all(schedule, reach), {.slots = 2, .lanes = 1, .tiles = 1, .calls = 1});
+    if (!needed) return needed.error().text();
+    text +=
+        fmt::format("{}{} of {} lanes by {}", text.empty() ? "" : ", ", needed->resident, needed->lanes, name(reach));
+  }
+  return text.empty() ? "nothing carries it" : text;
+}
+
 int run(const Source& source) {
   const auto found = find(source);
   if (!found) return fail(found.error());
@@ -104,6 +119,7 @@ int run(const Source& source) {
                                                            : "NOT the same bits on every rank"));
   say("carried by", reaches.empty() ? "nothing" : reaches);
   say("slots", slots_text(schedule));
+  say("resident", resident_text(schedule));
   return put("-", text);
 }
 
