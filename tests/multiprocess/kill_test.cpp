@@ -148,8 +148,8 @@ class Case {
   /// Once every rank has made `calls` calls.
   bool wait_for_calls(int calls) const {
     const double deadline = seconds() + case_limit_s;
-    for (int rank = 0; rank < ranks; ++rank)
-      while (board_->calls[rank] < calls) {
+    for (const auto& made : board_->calls)
+      while (made < calls) {
         if (seconds() > deadline) return false;
         std::this_thread::yield();
       }

@@ -54,7 +54,7 @@ void expect_used(const std::string& path, const std::string& name, Kind kind, in
   for (const Layout layout : {Layout::processes, Layout::threads})
     EXPECT_TRUE(launch_ranks({.ranks = ranks, .layout = layout, .environment = {"TUTTI_PLAN_FILE=" + path}},
                              [&](Seat& seat) {
-                               const tuttiComm_t comm = seat.init_one();
+                               tuttiComm_t comm = seat.init_one();
                                ASSERT_NE(comm, nullptr);
                                const int rank = seat.here().front();
                                for (const std::size_t count : {1, 97, 30'011})
@@ -91,7 +91,7 @@ TEST_F(PlanFile, OtherCallsAreServedAsEver) {
               replaced(mscclpp_sample, R"("max_message_size": 18446744073709551615)", R"("max_message_size": 4096)"));
   for (const int ranks : {2, 3})
     EXPECT_TRUE(launch_ranks({.ranks = ranks, .environment = {"TUTTI_PLAN_FILE=" + small}}, [](Seat& seat) {
-      const tuttiComm_t comm = seat.init_one();
+      tuttiComm_t comm = seat.init_one();
       ASSERT_NE(comm, nullptr);
       const auto serves = [&](Kind kind, std::size_t count) {
         const Call call{.kind = kind, .count = count, .memory = Mix::heap};
@@ -127,9 +127,10 @@ void expect_refused(int ranks, const std::function<std::string(int)>& path_of, t
 
 TEST_F(PlanFile, WrongPlansAreRefusedWithTheirPlace) {
   const std::string gap = written("gap.xml", replaced(msccl_sample, R"(type="rrcs")", R"(type="rcs")"));
-  expect_refused(2, [&](int) { return gap; }, tuttiInvalidArgument, {gap, "output block 0", "peer 0"});
+  expect_refused(2, [&](int) -> const std::string& { return gap; }, tuttiInvalidArgument,
+                 {gap, "output block 0", "peer 0"});
   const std::string number = written("number.xml", replaced(msccl_sample, R"(srcoff="1")", R"(srcoff="9")"));
-  expect_refused(2, [&](int) { return number; }, tuttiInvalidArgument,
+  expect_refused(2, [&](int) -> const std::string& { return number; }, tuttiInvalidArgument,
                  {number, "line 4, gpu 0, tb 0, step 0", "srcoff 9"});
   expect_refused(2, [](int) { return "/nowhere/plan.xml"; }, tuttiSystemError,
                  {"TUTTI_PLAN_FILE", "/nowhere/plan.xml"});
@@ -146,7 +147,8 @@ TEST_F(PlanFile, DeterministicTakesOnlyTheOrderOfRanks) {
   const Shape shape{.collective = Collective::all_reduce, .ranks = 3};
   const std::string ring = exported("ring", shape);
   expect_refused(
-      3, [&](int) { return ring; }, tuttiInvalidUsage, {"does not sum up in the order of ranks"}, 1);
+      3, [&](int) -> const std::string& { return ring; }, tuttiInvalidUsage, {"does not sum up in the order of ranks"},
+      1);
 }
 
 }  // namespace

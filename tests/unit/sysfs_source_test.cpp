@@ -148,7 +148,7 @@ TEST_F(Sysfs, NarrowLinksAndSlowPorts) {
   node(0, "f", 0);
   const std::string narrow = gpu("pci0000:00", "0000:01:00.0", 0);
   file(narrow + "/current_link_width", "4");
-  const std::string port = function("pci0000:00", "0000:00:05.0", "0x060400", "0x8086", 0, "16.0 GT/s PCIe", 8);
+  function("pci0000:00", "0000:00:05.0", "0x060400", "0x8086", 0, "16.0 GT/s PCIe", 8);
   gpu("pci0000:00/0000:00:05.0", "0000:02:00.0", 0);
   const std::string idle = gpu("pci0000:00", "0000:03:00.0", 0);
   file(idle + "/current_link_speed", "2.5 GT/s PCIe");  // to save power
