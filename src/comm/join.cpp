@@ -77,7 +77,7 @@ Result<Progress> Join::advance() {
     auto linked = setup_->advance();
     if (linked && !*linked) return Progress::blocked;
     if (linked) {
-      members_.control = setup_->take();
+      members_.control = setup_->take(process_.config.integer("TUTTI_SILENCE_MS") * 1'000'000);
     } else {
       trouble_ = std::move(linked).error();
     }
