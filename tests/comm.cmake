@@ -10,7 +10,6 @@ tutti_test(bootstrap_test SOURCES unit/bootstrap_test.cpp LIBS tutti_bootstrap L
 tutti_test(sim_system_test SOURCES unit/sim_system_test.cpp LIBS tutti_sim LABELS unit)
 tutti_test(simulated_bootstrap_test SOURCES simulated/bootstrap_test.cpp simulated/bootstrap_world.cpp
                                     LIBS tutti_bootstrap tutti_sim LABELS simulated TIMEOUT 600)
-tutti_test(reach_proof_test SOURCES simulated/reach_proof_test.cpp LIBS tutti_bootstrap tutti_sim LABELS simulated)
 tutti_test(simulated_scale_test SOURCES simulated/bootstrap_scale_test.cpp LIBS tutti_bootstrap tutti_sim fmt::fmt
            LABELS simulated ARGS --gtest_filter=Ranks/*)
 add_test(NAME simulated_scale_large COMMAND simulated_scale_test --gtest_filter=Nightly/*)
