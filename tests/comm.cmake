@@ -17,6 +17,7 @@ set_tests_properties(simulated_scale_large PROPERTIES LABELS nightly TIMEOUT 600
 tutti_fuzz(frames LIBS tutti_bootstrap CHANGES 20000)
 tutti_fuzz(conversation LIBS tutti_bootstrap tutti_sim CHANGES 4000)
 tutti_fuzz(launch LIBS tutti_launch CHANGES 20000)
+tutti_fuzz(pmi LIBS tutti_launch CHANGES 20000)
 
 # Prints what an attack costs a start; here only whether starts under attack come about.
 add_executable(bootstrap_attack unit/bootstrap_attack.cpp)

@@ -17,3 +17,4 @@ tutti_test(reach_proof_test SOURCES simulated/reach_proof_test.cpp support/sim_s
 tutti_test(control_links_test SOURCES simulated/control_links_test.cpp support/sim_system.cpp LIBS tutti_comm LABELS simulated)
 tutti_test(sim_hosts_test SOURCES simulated/hosts_test.cpp support/sim_system.cpp LIBS tutti_comm LABELS simulated)
 tutti_test(sim_communicator_test SOURCES simulated/communicator_test.cpp support/sim_system.cpp LIBS tutti_comm LABELS simulated)
+tutti_fuzz(connections LIBS tutti_comm tutti_sim CHANGES 4000)
