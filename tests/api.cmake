@@ -15,6 +15,7 @@ endfunction()
 tutti_api_test(properties TIMEOUT 600)
 tutti_api_test(kill TIMEOUT 600)
 tutti_api_test(namespaces ARGS --gtest_filter=-Nightly*)
+tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
 foreach(test abort arguments counts counts_errors deterministic environment group interfaces lifecycle mismatch point_to_point race split
         start stop stream)
@@ -79,6 +80,9 @@ set_tests_properties(api_lifecycle_thousand PROPERTIES LABELS slow TIMEOUT 3600 
 
 add_test(NAME api_footprint_large COMMAND api_footprint_test --gtest_filter=*_64:*_256)
 set_tests_properties(api_footprint_large PROPERTIES LABELS slow TIMEOUT 3600)
+
+add_test(NAME api_scale_large COMMAND api_scale_test --gtest_filter=Nightly*)
+set_tests_properties(api_scale_large PROPERTIES LABELS nightly TIMEOUT 1800)
 
 # Between hosts.
 add_test(NAME api_namespaces_product COMMAND api_namespaces_test --gtest_filter=Nightly*)
