@@ -1,7 +1,8 @@
 # Through the public C API: threads, processes, faults.
 add_library(tutti_test_support STATIC
   support/board.cpp support/buffer.cpp support/call.cpp support/counts_call.cpp support/covering_array.cpp support/elements.cpp
-  support/launch_ranks.cpp support/net_namespaces.cpp support/property_space.cpp support/reference_reduce.cpp)
+  support/forced_turns.cpp support/host_start.cpp support/launch_ranks.cpp support/net_namespaces.cpp support/property_space.cpp
+  support/reference_reduce.cpp)
 target_include_directories(tutti_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(tutti_test_support PUBLIC tutti_flags tutti tutti_algorithms fmt::fmt GTest::gtest)
 set_target_properties(tutti_test_support PROPERTIES IS_TEST ON)
@@ -13,9 +14,11 @@ endfunction()
 
 tutti_api_test(properties TIMEOUT 600)
 tutti_api_test(kill TIMEOUT 600)
+tutti_api_test(namespaces ARGS --gtest_filter=-Nightly*)
+tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
-foreach(test abort arguments counts counts_errors deterministic environment group lifecycle mismatch namespaces point_to_point race split start stop
-        stream)
+foreach(test abort arguments counts counts_errors deterministic environment group interfaces lifecycle mismatch point_to_point race split
+        start stop stream)
   tutti_api_test(${test})
 endforeach()
 
@@ -77,6 +80,13 @@ set_tests_properties(api_lifecycle_thousand PROPERTIES LABELS slow TIMEOUT 3600 
 
 add_test(NAME api_footprint_large COMMAND api_footprint_test --gtest_filter=*_64:*_256)
 set_tests_properties(api_footprint_large PROPERTIES LABELS slow TIMEOUT 3600)
+
+add_test(NAME api_scale_large COMMAND api_scale_test --gtest_filter=Nightly*)
+set_tests_properties(api_scale_large PROPERTIES LABELS nightly TIMEOUT 1800)
+
+# Between hosts.
+add_test(NAME api_namespaces_product COMMAND api_namespaces_test --gtest_filter=Nightly*)
+set_tests_properties(api_namespaces_product PROPERTIES LABELS nightly TIMEOUT 7200)
 
 # Each algorithm at each number of ranks, in threads and in processes.
 add_executable(api_every_algorithm_test multiprocess/every_algorithm_test.cpp)

@@ -10,7 +10,6 @@ tutti_test(bootstrap_test SOURCES unit/bootstrap_test.cpp LIBS tutti_bootstrap L
 tutti_test(sim_system_test SOURCES unit/sim_system_test.cpp LIBS tutti_sim LABELS unit)
 tutti_test(simulated_bootstrap_test SOURCES simulated/bootstrap_test.cpp simulated/bootstrap_world.cpp
                                     LIBS tutti_bootstrap tutti_sim LABELS simulated TIMEOUT 600)
-tutti_test(reach_proof_test SOURCES simulated/reach_proof_test.cpp LIBS tutti_bootstrap tutti_sim LABELS simulated)
 tutti_test(simulated_scale_test SOURCES simulated/bootstrap_scale_test.cpp LIBS tutti_bootstrap tutti_sim fmt::fmt
            LABELS simulated ARGS --gtest_filter=Ranks/*)
 add_test(NAME simulated_scale_large COMMAND simulated_scale_test --gtest_filter=Nightly/*)
@@ -18,6 +17,7 @@ set_tests_properties(simulated_scale_large PROPERTIES LABELS nightly TIMEOUT 600
 tutti_fuzz(frames LIBS tutti_bootstrap CHANGES 20000)
 tutti_fuzz(conversation LIBS tutti_bootstrap tutti_sim CHANGES 4000)
 tutti_fuzz(launch LIBS tutti_launch CHANGES 20000)
+tutti_fuzz(pmi LIBS tutti_launch CHANGES 20000)
 
 # Prints what an attack costs a start; here only whether starts under attack come about.
 add_executable(bootstrap_attack unit/bootstrap_attack.cpp)

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <climits>
+#include <fstream>
 
 #include <fmt/format.h>
 
@@ -17,6 +18,13 @@ std::string host_name() {
 
 std::string this_process() {
   return fmt::format("pid {} on {}", ::getpid(), host_name());
+}
+
+bool is_traced() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("TracerPid:")) return line.find_first_of("123456789") != std::string::npos;
+  return false;
 }
 
 }  // namespace tutti

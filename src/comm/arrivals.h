@@ -30,6 +30,10 @@ class Arrivals {
   /// True when a connection with this greeting may come: it is for this rank, within bounds, and none like it was
   /// taken.
   bool may_come(const Greeting& greeting) const;
+  /// Whether a probe of this rank's addresses is meant.
+  bool is_for(std::uint64_t communicator, int rank) const {
+    return communicator == key_.communicator && rank == bounds_.rank;
+  }
 
   /// A proven one. One that nobody took yet is replaced: its maker has given it up. Rings the bell.
   void put(const Greeting& greeting, Socket socket);

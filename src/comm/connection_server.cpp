@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/reach_proof.h"
+
 namespace tutti {
 namespace {
 
@@ -41,10 +43,11 @@ void ConnectionServer::expect(const std::shared_ptr<Arrivals>& arrivals) {
   expected_.push_back(arrivals);
 }
 
-std::shared_ptr<Arrivals> ConnectionServer::arrivals_for(const Greeting& greeting) {
+template <class Wanted>
+std::shared_ptr<Arrivals> ConnectionServer::find_arrivals(Wanted wanted) {
   const std::lock_guard lock(mutex_);
   for (const auto& known : expected_)
-    if (auto arrivals = known.lock(); arrivals && arrivals->may_come(greeting)) return arrivals;
+    if (auto arrivals = known.lock(); arrivals && wanted(*arrivals)) return arrivals;
   return nullptr;
 }
 
@@ -79,15 +82,18 @@ ConnectionServer::Step ConnectionServer::step(Pending& one) {
   if (one.proven) {
     if (!flushed) return Step::over;
     if (!*flushed) return Step::waits;
+    if (!one.probe.empty()) return Step::over;
     one.arrivals->put(one.words, std::move(one.wire).take_socket());
     return Step::over;
   }
-  const std::size_t wanted = one.greeting.empty()          ? Greeting::bytes
+  const std::size_t wanted = !one.probe.empty()            ? ReachProbe::bytes - one.probe.size()
+                             : one.greeting.empty()        ? Greeting::bytes
                              : !one.handshake.challenged() ? handshake::hello_bytes
                                                            : handshake::proof_bytes;
   auto bytes = one.wire.take(wanted);
   if (!bytes) return Step::over;
   if (!*bytes) return Step::waits;
+  if (!one.probe.empty()) return probed(one, **bytes);
   if (one.greeting.empty()) return greeted(one, **bytes);
   if (!one.handshake.challenged()) {
     auto challenge = one.handshake.challenge(one.secret, **bytes);
@@ -104,15 +110,30 @@ ConnectionServer::Step ConnectionServer::step(Pending& one) {
 }
 
 ConnectionServer::Step ConnectionServer::greeted(Pending& one, const Bytes& bytes) {
+  if (const auto probe = ReachProbe::read(bytes)) {
+    const auto meant = [&](const Arrivals& known) { return known.is_for(probe->communicator, probe->rank); };
+    one.arrivals = find_arrivals(meant);
+    one.probe = bytes;
+    return one.arrivals ? Step::more : Step::over;
+  }
   auto words = read_greeting(bytes);
   if (!words) return Step::over;
-  one.arrivals = arrivals_for(*words);
+  one.arrivals = find_arrivals([&](const Arrivals& known) { return known.may_come(*words); });
   if (!one.arrivals) return Step::over;
   auto secret = one.arrivals->key().for_greeting(bytes);
   if (!secret) return Step::over;
   one.greeting = bytes;
   one.words = *words;
   one.secret = *secret;
+  return Step::more;
+}
+
+ConnectionServer::Step ConnectionServer::probed(Pending& one, const Bytes& bytes) {
+  one.probe.insert(one.probe.end(), bytes.begin(), bytes.end());
+  auto answer = answer_probe(one.arrivals->key(), one.probe);
+  if (!answer) return Step::over;
+  one.wire.queue(*std::move(answer));
+  one.proven = true;
   return Step::more;
 }
 

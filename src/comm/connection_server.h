@@ -14,8 +14,8 @@
 
 namespace tutti {
 
-/// A Task of the service thread. Nothing is kept of a connection before its proof but the frame being read; at most 64
-/// pend, each for at most 2 s, the oldest makes room for a new one.
+/// A Task of the service thread, which also answers the probes of reach_proof.h. Nothing is kept of a connection before
+/// its proof but the frame being read; at most 64 pend, each for at most 2 s, the oldest makes room for a new one.
 class ConnectionServer final : public Task {
  public:
   /// Listens at each of the addresses, on any port; those that cannot be listened at are left out.
@@ -40,7 +40,8 @@ class ConnectionServer final : public Task {
     std::shared_ptr<Arrivals> arrivals = {};
     Secret secret = {};
     handshake::RootSide handshake = {};
-    bool proven = false;
+    Bytes probe = {};     ///< in the place of a greeting: as far as it has come
+    bool proven = false;  ///< what is left is to be sent
   };
   enum class Step { more, waits, over };
 
@@ -48,7 +49,9 @@ class ConnectionServer final : public Task {
   void accept_from(Socket& listener, std::int64_t now_ns);
   Step step(Pending& one);
   Step greeted(Pending& one, const Bytes& bytes);
-  std::shared_ptr<Arrivals> arrivals_for(const Greeting& greeting);
+  Step probed(Pending& one, const Bytes& bytes);
+  template <class Wanted>
+  std::shared_ptr<Arrivals> find_arrivals(Wanted wanted);
 
   System& system_;
   std::vector<Socket> listeners_;

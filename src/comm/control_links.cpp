@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/host.h"
 #include "comm/hello.h"
 
 namespace tutti {
@@ -12,17 +13,19 @@ namespace {
 
 constexpr std::int64_t farewell_ns = 2'000'000'000;
 constexpr std::int64_t nap_ns = 1'000'000'000;
+constexpr std::int64_t start_ns = 30'000'000'000;  // until the first sign of life: others may still be starting
 constexpr std::size_t head_bytes = 16;
+constexpr std::uint32_t traced_mark = 1;  // in the place of a code, where the state is open: a sign of life
 constexpr std::size_t words_bytes_max = sizeof(AreaHeader::words) - 1;
 
-Bytes frame_of(RankState state, Code code, int culprit, std::string_view words) {
+std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t code, int culprit, std::string_view words) {
   words = words.substr(0, words_bytes_max);
   ByteWriter writer;
   writer.number(static_cast<std::uint32_t>(state));
-  writer.number(static_cast<std::uint32_t>(code));
+  writer.number(code);
   writer.number(static_cast<std::int32_t>(culprit));
   writer.text(words);
-  return std::move(writer).take();
+  return std::make_shared<const Bytes>(std::move(writer).take());
 }
 
 bool unreachable(const Error& error) {
@@ -40,7 +43,7 @@ MirroredHeader::MirroredHeader(const AreaShape& shape) : page_(std::make_unique<
 void ControlLinks::announce(RankState state, Code code, int culprit, std::string_view words) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(announced_, true)) return;
-  const auto frame = std::make_shared<const Bytes>(frame_of(state, code, culprit, words));
+  const auto frame = frame_of(state, static_cast<std::uint32_t>(code), culprit, words);
   for (Link& link : links_) {
     if (link.ended) continue;
     link.wire.queue(frame);
@@ -57,10 +60,34 @@ bool ControlLinks::advance() {
   const std::lock_guard lock(mutex_);
   for (Link& link : links_)
     if (!link.ended) read(link);
+  if (beat_ns_ != 0 && !announced_ && system_.now_ns() >= next_beat_ns_) beat();
   if (leave_by_ns_ == 0) return true;
   // To close with something unread would tear down what is still on its way: those who stay are given time to hear.
   const bool late = system_.now_ns() >= leave_by_ns_;
   return !late && std::ranges::any_of(links_, [](const Link& link) { return !link.ended && !link.said; });
+}
+
+/// A sign of life to all, and a look at who gave none. Whoever has read all there is comes here.
+void ControlLinks::beat() {
+  next_beat_ns_ = system_.now_ns() + beat_ns_;
+  const auto frame = frame_of(RankState::open, is_traced() ? traced_mark : 0, -1, {});
+  for (Link& link : links_) {
+    if (link.ended || link.said) continue;
+    if (++link.unheard <= beats) {  // who does not read is not sent ever more
+      link.wire.queue(frame);
+      (void)link.wire.flush();
+    }
+    if (!is_silent(link)) continue;
+    const double silent_s = static_cast<double>((link.unheard - 1) * beat_ns_) * 1e-9;
+    lose(link, fmt::format("it does not answer any more: not a word for {:.1f} s, so its process is stopped, or its "
+                           "host hangs or was cut off",
+                           silent_s));
+  }
+}
+
+bool ControlLinks::is_silent(const Link& link) const {
+  if (link.traced) return false;
+  return link.unheard >= (link.heard ? beats : std::max<std::int64_t>(beats, start_ns / beat_ns_));
 }
 
 /// Frames are a head of fixed length, the last number of which is the length of the words that follow.
@@ -76,6 +103,7 @@ void ControlLinks::read(Link& link) {
     if (!*bytes) return sent ? void() : end(link, sent.error());
     if (link.head) {
       believe(link, *link.head, **bytes);
+      if (link.ended) return;
       link.head.reset();
     } else {
       link.head = **std::move(bytes);
@@ -88,6 +116,12 @@ void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& words) {
   const auto state = static_cast<RankState>(reader.number<std::uint32_t>());
   const auto code = reader.number<std::uint32_t>();
   const auto culprit = reader.number<std::int32_t>();
+  link.unheard = 0;
+  link.heard = true;
+  if (state == RankState::open) {
+    link.traced = code == traced_mark;
+    return;
+  }
   if (state != RankState::failed && state != RankState::aborted && state != RankState::closed)
     return end(link, Error{.code = Code::remote, .what = "it says what makes no sense"});
   if (std::exchange(link.said, true)) return;
@@ -101,10 +135,15 @@ void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& words) {
 void ControlLinks::end(Link& link, const Error& error) {
   link.ended = true;
   link.wire = Wire(system_, Socket());
+  lose(link, unreachable(error) ? fmt::format("its host does not answer any more ({})", error.text())
+                                : "its process was killed or exited without leaving the communicator");
+}
+
+/// Unless it said something before, or nobody cares any more. The connection stays: should the rank come back, it is to
+/// hear what became of the communicator.
+void ControlLinks::lose(Link& link, const std::string& why) {
   if (std::exchange(link.said, true) || leave_by_ns_ != 0) return;
   AreaHeader& header = link.mirror->header();
-  const std::string why = unreachable(error) ? fmt::format("its host does not answer any more ({})", error.text())
-                                             : "its process was killed or exited without leaving the communicator";
   put_text(header.words, fmt::format("{} lost: {}", link.who, why));
   header.state.store(RankState::lost, std::memory_order_release);
 }
@@ -113,7 +152,8 @@ std::int64_t ControlLinks::interests(std::vector<PollItem>& items) {
   const std::lock_guard lock(mutex_);
   for (const Link& link : links_)
     if (!link.ended) items.push_back(link.wire.interest());
-  return leave_by_ns_ != 0 ? leave_by_ns_ : system_.now_ns() + nap_ns;
+  if (leave_by_ns_ != 0) return leave_by_ns_;
+  return beat_ns_ != 0 && !announced_ ? next_beat_ns_ : system_.now_ns() + nap_ns;
 }
 
 }  // namespace tutti

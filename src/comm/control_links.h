@@ -35,10 +35,14 @@ class MirroredHeader {
   RankArea area_;
 };
 
-/// A rank's connections to ranks of other hosts, which carry nothing but changes of its state; a Task of the service
-/// thread. What peers say is written into their mirrored headers, where everybody looks for it. A connection that ends
-/// without a word before is a lost rank. Who hears of a failure fails and says so in turn: so the news reaches all
-/// ranks as long as these connections join them.
+/// A rank's connections to ranks of other hosts, which carry nothing but changes of its state, and signs of life; a
+/// Task of the service thread. What peers say is written into their mirrored headers, where everybody looks for it. A
+/// connection that ends without a word before is a lost rank, and so is one on which nothing came for too long: its
+/// service thread does not run, since the process is stopped, or the host hangs or is cut off. Who hears of a failure
+/// fails and says so in turn: so the news reaches all ranks as long as these connections join them.
+///
+/// Silence is counted in turns of this thread that are a quarter of the limit apart, so that being stopped or starved
+/// itself makes nobody else look silent. A rank that a debugger looks at says so while it can, and may be silent.
 class ControlLinks final : public Task {
  public:
   struct Link {
@@ -49,8 +53,13 @@ class ControlLinks final : public Task {
     bool said = false;  ///< it has failed, aborted or left: what follows is no news
     bool ended = false;
     std::optional<Bytes> head = {};  ///< of the frame being read
+    int unheard = 0;                 ///< beats of this side since anything came
+    bool heard = false;              ///< its service thread has begun to beat
+    bool traced = false;
   };
-  ControlLinks(System& system, std::vector<Link> links) : system_(system), links_(std::move(links)) {}
+  /// `silence_ns`: after which a rank is lost; 0: never. Alike on all ranks.
+  ControlLinks(System& system, std::vector<Link> links, std::int64_t silence_ns)
+      : system_(system), links_(std::move(links)), beat_ns_(silence_ns / beats) {}
 
   /// What all peers are to know. Sends at once what the sockets take. Any thread; the first time counts.
   void announce(RankState state, Code code, int culprit, std::string_view words);
@@ -62,6 +71,10 @@ class ControlLinks final : public Task {
   std::int64_t interests(std::vector<PollItem>& items) override;
 
  private:
+  static constexpr int beats = 4;  ///< of this side with nothing heard between them: then it is lost
+  void beat();
+  bool is_silent(const Link& link) const;
+  void lose(Link& link, const std::string& why);
   void read(Link& link);
   void believe(Link& link, const Bytes& head, const Bytes& words);
   void end(Link& link, const Error& error);
@@ -71,6 +84,8 @@ class ControlLinks final : public Task {
   std::vector<Link> links_;
   bool announced_ = false;
   std::int64_t leave_by_ns_ = 0;  // 0: it stays
+  std::int64_t beat_ns_;          // from one to the next; 0: none
+  std::int64_t next_beat_ns_ = 0;
 };
 
 }  // namespace tutti

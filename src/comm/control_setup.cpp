@@ -65,7 +65,7 @@ Result<bool> ControlSetup::advance() {
   return all;
 }
 
-std::shared_ptr<ControlLinks> ControlSetup::take() {
+std::shared_ptr<ControlLinks> ControlSetup::take(std::int64_t silence_ns) {
   std::vector<ControlLinks::Link> links;
   for (Edge& edge : edges_) {
     system_.set_user_timeout(edge.socket, user_timeout_ns);
@@ -76,7 +76,7 @@ std::shared_ptr<ControlLinks> ControlSetup::take() {
                      .who = members_.describe(edge.rank)});
   }
   edges_.clear();
-  return std::make_shared<ControlLinks>(system_, std::move(links));
+  return std::make_shared<ControlLinks>(system_, std::move(links), silence_ns);
 }
 
 std::int64_t ControlSetup::interests(std::vector<PollItem>& items) const {

@@ -22,8 +22,8 @@ class ControlSetup {
 
   /// True once all are there. Errors: timeout, remote (a neighbour that cannot be reached, or did not connect).
   Result<bool> advance();
-  /// After that.
-  std::shared_ptr<ControlLinks> take();
+  /// After that. `silence_ns`: see ControlLinks.
+  std::shared_ptr<ControlLinks> take(std::int64_t silence_ns);
 
   /// Adds the handles to wait for; returns when to come back at the latest.
   std::int64_t interests(std::vector<PollItem>& items) const;

@@ -73,18 +73,12 @@ Result<Progress> Join::advance() {
     stage_ = Stage::greet;
     return Progress::moved;
   }
-  if (stage_ == Stage::reach) {
-    auto linked = setup_->advance();
-    if (linked && !*linked) return Progress::blocked;
-    if (linked) {
-      members_.control = setup_->take();
-    } else {
-      trouble_ = std::move(linked).error();
-    }
-    setup_.reset();
-    state_verdict();
+  if (stage_ == Stage::prove) {
+    if (!proof_->advance()) return Progress::blocked;
+    compare();
     return Progress::moved;
   }
+  if (stage_ == Stage::reach) return advance_reach();
   auto complete = bootstrap_.advance();
   if (!complete) return std::move(complete).error();
   if (!*complete) return Progress::blocked;
@@ -107,12 +101,11 @@ Result<Progress> Join::next() {
       return Progress::moved;
     case Stage::locate:
       note(take_addresses());
-      if (trouble_) {
-        state_verdict();
-      } else {
-        setup_.emplace(process_.system, members_);
-        stage_ = Stage::reach;
-      }
+      prove();
+      return Progress::moved;
+    case Stage::compare:
+      note(keep_proven());
+      reach();
       return Progress::moved;
     default: break;
   }
@@ -120,6 +113,60 @@ Result<Progress> Join::next() {
   if (auto finished = finish(); !finished) return std::move(finished).error();
   stage_ = Stage::made;
   return Progress::done;
+}
+
+/// A host that has one network needs no proof; who met trouble tells it where the others tell what they reached.
+void Join::prove() {
+  const auto differs = [this](int network) { return network != networks_.front(); };
+  if (std::ranges::none_of(networks_, differs)) {
+    reach();
+  } else if (trouble_) {
+    compare();
+  } else {
+    proof_.emplace(process_, members_, networks_);
+    stage_ = Stage::prove;
+  }
+}
+
+/// Begins one more exchange, of what was reached: a byte that says whether all is well, then the map.
+void Join::compare() {
+  Blob blob(1, static_cast<std::byte>(trouble_ ? 0 : 1));
+  if (!trouble_) {
+    const Blob map = proof_->told();
+    blob.insert(blob.end(), map.begin(), map.end());
+  }
+  bootstrap_.exchange(std::move(blob));
+  stage_ = Stage::compare;
+}
+
+Result<void> Join::keep_proven() {
+  std::vector<Blob> maps = bootstrap_.gathered();
+  for (Blob& map : maps) {
+    given_up_ = given_up_ || map.empty() || map.front() == std::byte{0};
+    if (!map.empty()) map.erase(map.begin());
+  }
+  if (given_up_) return {};
+  return proof_->keep_proven(maps, members_.peers);
+}
+
+void Join::reach() {
+  proof_.reset();
+  if (trouble_ || given_up_) return state_verdict();
+  setup_.emplace(process_.system, members_);
+  stage_ = Stage::reach;
+}
+
+Progress Join::advance_reach() {
+  auto linked = setup_->advance();
+  if (linked && !*linked) return Progress::blocked;
+  if (linked) {
+    members_.control = setup_->take(process_.config.integer("TUTTI_SILENCE_MS") * 1'000'000);
+  } else {
+    trouble_ = std::move(linked).error();
+  }
+  setup_.reset();
+  state_verdict();
+  return Progress::moved;
 }
 
 /// The last exchange: every rank takes part in it, also one that has met trouble.
@@ -139,7 +186,8 @@ void Join::state_verdict() {
 }
 
 std::int64_t Join::interests(std::vector<PollItem>& items) const {
-  if (setup_) return setup_->interests(items);
+  if (stage_ == Stage::prove) return proof_->interests(items);
+  if (stage_ == Stage::reach) return setup_->interests(items);
   return bootstrap_.interests(items);
 }
 
@@ -181,6 +229,7 @@ Result<void> Join::connect() {
     hellos.push_back(*hello);
   }
   members_.hosts = hosts_of(hellos, process_.config.text("TUTTI_TRANSPORT") == "socket");
+  networks_ = hosts_of(hellos, /*apart=*/false);
   spans_hosts_ = std::ranges::any_of(members_.hosts, [](int host) { return host != 0; });
   count_cores(hellos);
   members_.peers.resize(hellos.size());
@@ -299,15 +348,19 @@ Result<void> Join::agreed() {
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
     auto verdict = read_verdict(bootstrap_.gathered()[rank]);
     if (!verdict) return std::move(verdict).error().at_peer(rank);
-    if (verdict->code != 0)
+    if (verdict->code != 0) {
+      std::string why = get_text(verdict->what);
+      if (trouble_ && trouble_->text().starts_with(why)) why = trouble_->text();  // told it is cut off
       return Error{.code = static_cast<Code>(std::min(verdict->code, 8u)),
-                   .what = fmt::format("rank {} could not join: {}", rank, get_text(verdict->what))};
+                   .what = fmt::format("rank {} could not join: {}", rank, why)};
+    }
     members_.pulls = members_.pulls && verdict->pulls != 0;
     if (rank > 0) continue;
     auto machine = Machine::of(verdict->machine);
     if (!machine) return std::move(machine).error().at_peer(rank);
     members_.machine = *machine;
   }
+  if (given_up_) return Error{.code = Code::remote, .what = "a rank met trouble, and nobody said which"};
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "comm/address_proof.h"
 #include "comm/bootstrap.h"
 #include "comm/communicator.h"
 #include "comm/control_setup.h"
@@ -35,12 +36,17 @@ class Join final : public Operation {
   std::shared_ptr<Communicator> take() { return std::move(made_); }
 
  private:
-  /// locate, reach: where not all ranks share memory.
-  enum class Stage { begin, greet, locate, reach, agree, made };
+  /// locate, reach: where not all ranks share memory; prove, compare: where they have several networks.
+  enum class Stage { begin, greet, locate, prove, compare, reach, agree, made };
   Result<Progress> next();
   Result<void> begin();
   Result<void> locate();
   Result<void> take_addresses();
+  void prove();
+  void compare();
+  Result<void> keep_proven();
+  void reach();
+  Progress advance_reach();
   void state_verdict();
   void count_cores(const std::vector<Hello>& hellos);
   Result<void> connect();
@@ -55,9 +61,12 @@ class Join final : public Operation {
   Bootstrap bootstrap_;
   Membership members_;
   bool spans_hosts_ = false;
+  std::vector<int> networks_;  ///< by rank: the first rank of its host, as its network counts
   bool pulls_ = true;
   cpu_set_t cpus_{};              ///< of all ranks of this machine
   std::optional<Error> trouble_;  ///< told to all in the last exchange
+  bool given_up_ = false;         ///< somebody has met trouble
+  std::optional<AddressProof> proof_;
   std::optional<ControlSetup> setup_;
   std::shared_ptr<Communicator> made_;
 };

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "algorithms/select.h"
+#include "base/descriptors.h"
 #include "comm/version.h"
 #include "tune/measure.h"
 
@@ -108,6 +109,8 @@ Result<void> Process::serve() {
 Result<std::shared_ptr<ConnectionServer>> Process::connections() {
   const std::lock_guard lock(mutex_);
   if (connections_) return connections_;
+  const DescriptorLimit descriptors = raise_descriptor_limit();
+  log.info(LogTopic::init, "descriptors", "{} may be open, {} before", descriptors.now, descriptors.before);
   auto hosts = interfaces.get(system, config, log);
   if (!hosts) return std::move(hosts).error();
   auto server = ConnectionServer::open(system, *hosts);

@@ -1,13 +1,11 @@
 #include "comm/reach_proof.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "base/bytes.h"
 #include "base/random.h"
-#include "comm/digest.h"
 #include "comm/wire.h"
 
 namespace tutti {
@@ -16,14 +14,13 @@ namespace {
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::uint64_t probe_magic = 0x3165'626f'7270'7474;   // "ttprobe1"
 constexpr std::uint64_t answer_magic = 0x3172'6577'736e'6174;  // "tanswer1"
-constexpr std::uint32_t version = 1;
 constexpr std::size_t nonce_bytes = 16;
 constexpr std::size_t digest_bytes = sizeof(Digest);
-constexpr std::size_t probe_bytes = 8 + 4 * 4 + nonce_bytes + digest_bytes;
 constexpr std::size_t answer_bytes = 8 + digest_bytes;
-constexpr int accepts_per_turn = 64;
 constexpr std::int64_t again_ns = 20 * ms;  // after being cut off
+constexpr std::int64_t look_ns = 100 * ms;  // whether calls got through
 constexpr int tries_max = 50;
+static_assert(Greeting::bytes <= ReachProbe::bytes);
 
 /// With the use in it, so that a probe is no answer.
 Result<Digest> code(const Secret& secret, std::string_view use, std::span<const std::byte> bytes) {
@@ -33,35 +30,19 @@ Result<Digest> code(const Secret& secret, std::string_view use, std::span<const 
   return hmac_sha256(secret, writer.bytes());
 }
 
-Result<Bytes> make_probe(const Secret& secret, std::size_t from, std::size_t to, std::size_t address) {
+Result<Bytes> make_probe(const ConnectionKey& key, std::size_t from, int to, std::size_t address) {
   std::array<std::byte, nonce_bytes> nonce;
   if (auto done = fill_random(nonce); !done) return std::move(done).error();
   ByteWriter writer;
   writer.number(probe_magic);
-  writer.number(version);
-  for (const std::size_t number : {from, to, address}) writer.number(static_cast<std::uint32_t>(number));
+  writer.number(key.communicator);
+  writer.number(static_cast<std::int32_t>(to));
+  writer.number(static_cast<std::uint32_t>(from));
+  writer.number(static_cast<std::uint32_t>(address));
   writer.raw(nonce);
-  auto mac = code(secret, "probe", writer.bytes());
+  auto mac = code(key.secret, "probe", writer.bytes());
   if (!mac) return std::move(mac).error();
   writer.raw(*mac);
-  return std::move(writer).take();
-}
-
-/// The answer to a probe that is for us and made with our secret. Errors: remote, system.
-Result<Bytes> answer_to(const Secret& secret, std::size_t self, std::span<const std::byte> probe) {
-  const auto refused = [] { return Error{.code = Code::remote, .what = "not a probe for this host"}; };
-  ByteReader reader(probe);
-  const bool ours = reader.number<std::uint64_t>() == probe_magic && reader.number<std::uint32_t>() == version;
-  reader.number<std::uint32_t>();
-  if (!ours || reader.number<std::uint32_t>() != self) return refused();
-  auto mac = code(secret, "probe", probe.first(probe.size() - digest_bytes));
-  if (!mac) return std::move(mac).error();
-  if (!equal_in_constant_time(*mac, probe.last(digest_bytes))) return refused();
-  auto answer = code(secret, "answer", probe);
-  if (!answer) return std::move(answer).error();
-  ByteWriter writer;
-  writer.number(answer_magic);
-  writer.raw(*answer);
   return std::move(writer).take();
 }
 
@@ -74,8 +55,31 @@ bool is_answer(const Secret& secret, std::span<const std::byte> probe, std::span
 
 }  // namespace
 
-ReachMap::ReachMap(std::span<const HostAddresses> hosts) {
-  for (const auto& addresses : hosts) reached_.emplace_back(addresses.size(), false);
+std::optional<ReachProbe> ReachProbe::read(std::span<const std::byte> begun) {
+  ByteReader reader(begun);
+  if (reader.number<std::uint64_t>() != probe_magic) return std::nullopt;
+  ReachProbe probe;
+  probe.communicator = reader.number<std::uint64_t>();
+  probe.rank = reader.number<std::int32_t>();
+  return reader.ok() ? std::optional(probe) : std::nullopt;
+}
+
+Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> probe) {
+  if (probe.size() != ReachProbe::bytes) return Error{.code = Code::remote, .what = "a probe of another length"};
+  auto mac = code(key.secret, "probe", probe.first(probe.size() - digest_bytes));
+  if (!mac) return std::move(mac).error();
+  if (!equal_in_constant_time(*mac, probe.last(digest_bytes)))
+    return Error{.code = Code::remote, .what = "a probe made with another secret"};
+  auto answer = code(key.secret, "answer", probe);
+  if (!answer) return std::move(answer).error();
+  ByteWriter writer;
+  writer.number(answer_magic);
+  writer.raw(*answer);
+  return std::move(writer).take();
+}
+
+ReachMap::ReachMap(std::span<const ReachHost> hosts) {
+  for (const auto& host : hosts) reached_.emplace_back(host.addresses.size(), false);
 }
 
 std::vector<std::byte> ReachMap::encode() const {
@@ -90,7 +94,7 @@ std::vector<std::byte> ReachMap::encode() const {
   return bytes;
 }
 
-Result<ReachMap> ReachMap::decode(std::span<const std::byte> bytes, std::span<const HostAddresses> hosts) {
+Result<ReachMap> ReachMap::decode(std::span<const std::byte> bytes, std::span<const ReachHost> hosts) {
   ReachMap map(hosts);
   if (map.encode().size() != bytes.size())
     return Error{.code = Code::remote, .what = fmt::format("a map of {} bytes, of other hosts", bytes.size())};
@@ -101,109 +105,60 @@ Result<ReachMap> ReachMap::decode(std::span<const std::byte> bytes, std::span<co
   return map;
 }
 
-struct ReachDoor::Caller {
-  Wire wire;
-  std::int64_t deadline_ns;
-  bool answered = false;
-};
-
-ReachDoor::ReachDoor(System& system, const Secret& secret, std::size_t self, std::vector<Socket> listeners,
-                     const ReachLimits& limits)
-    : system_(system), secret_(secret), self_(self), listeners_(std::move(listeners)), limits_(limits) {}
-
-ReachDoor::~ReachDoor() {
-  wipe(secret_);
-}
-
-void ReachDoor::accept_some() {
-  for (auto& listener : listeners_)
-    for (int i = 0; i < accepts_per_turn; ++i) {
-      auto socket = system_.accept(listener);
-      if (!socket || !*socket) break;  // without descriptors: callers wait outside until others have gone
-      if (callers_.size() >= limits_.at_once && !serve_all()) callers_.erase(callers_.begin());
-      callers_.push_back(
-          {.wire = Wire(system_, *std::move(socket)), .deadline_ns = system_.now_ns() + limits_.pending_ms * ms});
-    }
-}
-
-/// False: it is to be dropped.
-bool ReachDoor::serve(Caller& caller) {
-  auto probe = caller.wire.take(probe_bytes);
-  if (!probe) return false;
-  if (*probe) {
-    auto answer = answer_to(secret_, self_, **probe);
-    if (!answer) return false;
-    caller.wire.queue(*std::move(answer));
-    caller.answered = true;
-  }
-  const auto sent = caller.wire.flush();
-  return sent && !(caller.answered && *sent) && system_.now_ns() < caller.deadline_ns;
-}
-
-/// True: some of them are gone.
-bool ReachDoor::serve_all() {
-  return std::erase_if(callers_, [this](Caller& caller) { return !serve(caller); }) > 0;
-}
-
-bool ReachDoor::advance() {
-  accept_some();
-  (void)serve_all();
-  return true;
-}
-
-std::int64_t ReachDoor::interests(std::vector<PollItem>& items) {
-  std::int64_t wake = system_.now_ns() + 3'600'000 * ms;
-  for (const auto& listener : listeners_) items.push_back({.handle = listener.handle(), .want_read = true});
-  for (const auto& caller : callers_) {
-    items.push_back(caller.wire.interest());
-    wake = std::min(wake, caller.deadline_ns);
-  }
-  return wake;
-}
-
 struct ReachProof::Call {
   Place place;
   Wire wire;
   Bytes probe;
-  std::int64_t deadline_ns = 0;
+  std::int64_t first_ns = 0;  ///< of the first try
+  std::int64_t tried_ns = 0;  ///< of this one
   std::int64_t begin_ns = 0;  ///< when to call again; 0: it is under way
   int tries = 0;
 };
 
-ReachProof::ReachProof(System& system, const Secret& secret, std::size_t self, std::vector<HostAddresses> hosts,
+ReachProof::ReachProof(System& system, const ConnectionKey& key, std::size_t self, std::vector<ReachHost> hosts,
                        const ReachLimits& limits)
-    : system_(system), secret_(secret), self_(self), hosts_(std::move(hosts)), limits_(limits), map_(hosts_) {
-  for (std::size_t address = 0; address < hosts_[self_].size(); ++address) map_.set(self_, address);
+    : system_(system),
+      key_(key),
+      self_(self),
+      hosts_(std::move(hosts)),
+      limits_(limits),
+      map_(hosts_),
+      met_(hosts_.size(), false) {
+  for (std::size_t address = 0; address < hosts_[self_].addresses.size(); ++address) map_.set(self_, address);
   // Every host begins with another one, so that not all of them call the first together.
   for (std::size_t i = 1; i < hosts_.size(); ++i) {
     const std::size_t host = (self_ + i) % hosts_.size();
-    for (std::size_t address = 0; address < hosts_[host].size(); ++address) to_call_.push_back({host, address});
+    for (std::size_t address = 0; address < hosts_[host].addresses.size(); ++address)
+      to_call_.push_back({host, address});
   }
 }
 
 ReachProof::~ReachProof() {
-  wipe(secret_);
+  wipe(key_.secret);
 }
 
 void ReachProof::fail(const Place& place, const std::string& reason) {
-  const auto& at = hosts_[place.host][place.address];
-  why_.push_back(fmt::format("host {} at {} port {}: {}", place.host, at.host, at.port, reason));
+  const ReachHost& host = hosts_[place.host];
+  const SocketAddress& at = host.addresses[place.address].at;
+  why_.push_back(fmt::format("{} at {} port {}: {}", host.name, at.host, at.port, reason));
 }
 
 /// False: it has ended.
 bool ReachProof::begin(Call& call) {
-  auto probe = make_probe(secret_, self_, call.place.host, call.place.address);
-  auto socket = probe ? system_.connect(hosts_[call.place.host][call.place.address]) : Result<Socket>(probe.error());
+  const ReachAddress& to = hosts_[call.place.host].addresses[call.place.address];
+  auto probe = make_probe(key_, self_, to.rank, call.place.address);
+  auto socket = probe ? system_.connect(to.at) : Result<Socket>(probe.error());
   if (!socket) return cut_off(call, socket.error());
   call.wire = Wire(system_, *std::move(socket));
   call.probe = *std::move(probe);
   call.wire.queue(call.probe);
-  call.deadline_ns = system_.now_ns() + limits_.try_ms * ms;
+  call.tried_ns = system_.now_ns();
+  if (call.first_ns == 0) call.first_ns = call.tried_ns;
   call.begin_ns = 0;
   return true;
 }
 
-/// False: it has ended. A door that is too busy cuts callers off; where nobody listens there is no door.
+/// False: it has ended. A listener that is too busy cuts callers off; where nobody listens there is no host of ours.
 bool ReachProof::cut_off(Call& call, const Error& error) {
   if (error.code == Code::remote || error.sys_errno == ECONNRESET) {
     if (++call.tries < tries_max) {
@@ -224,6 +179,13 @@ void ReachProof::call_some() {
   }
 }
 
+/// A call that got through is given the time that a busy host takes.
+bool ReachProof::is_late(const Call& call) const {
+  const std::int64_t tried_ns = system_.now_ns() - call.tried_ns;
+  if (tried_ns < limits_.try_ms * ms) return false;
+  return tried_ns >= limits_.answer_ms * ms || !system_.peer_address(call.wire.socket());
+}
+
 /// False: it has ended, one way or the other.
 bool ReachProof::serve(Call& call) {
   if (call.begin_ns != 0) return system_.now_ns() < call.begin_ns || begin(call);
@@ -232,15 +194,21 @@ bool ReachProof::serve(Call& call) {
   // The answer may be here though nothing can be sent any more.
   if (!answer) return cut_off(call, sent ? answer.error() : sent.error());
   if (*answer) {
-    if (is_answer(secret_, call.probe, **answer))
-      map_.set(call.place.host, call.place.address);
-    else
+    const auto& [host, address] = call.place;
+    if (is_answer(key_.secret, call.probe, **answer)) {
+      map_.set(host, address);
+      met_[host] = true;
+    } else {
       fail(call.place, "another process has this address and port");
+    }
     return false;
   }
   if (!sent) return cut_off(call, sent.error());
-  if (system_.now_ns() < call.deadline_ns) return true;
-  fail(call.place, fmt::format("no answer for {} ms", limits_.try_ms));
+  if (!is_late(call)) return true;
+  // Without another way to the host, one more try is not too much.
+  const std::int64_t waited_ns = system_.now_ns() - call.first_ns;
+  if (!met_[call.place.host] && waited_ns < limits_.host_ms * ms) return begin(call);
+  fail(call.place, fmt::format("no answer for {} ms", waited_ns / ms));
   return false;
 }
 
@@ -252,36 +220,58 @@ bool ReachProof::advance() {
 }
 
 std::int64_t ReachProof::interests(std::vector<PollItem>& items) const {
-  const bool at_once = calls_.size() < limits_.at_once && !to_call_.empty();
-  std::int64_t wake = at_once ? system_.now_ns() : system_.now_ns() + 3'600'000 * ms;
+  const std::int64_t now = system_.now_ns();
+  if (calls_.size() < limits_.at_once && !to_call_.empty()) return now;
+  std::int64_t wake = now + 3'600'000 * ms;
   for (const auto& call : calls_) {
-    wake = std::min(wake, call.begin_ns != 0 ? call.begin_ns : call.deadline_ns);
+    const std::int64_t late_ns = call.tried_ns + limits_.try_ms * ms;
+    wake = std::min(wake, call.begin_ns != 0 ? call.begin_ns : std::max(late_ns, now + look_ns));
     if (call.begin_ns == 0) items.push_back(call.wire.interest());
   }
   return wake;
 }
 
-Result<std::vector<std::vector<std::size_t>>> proven_addresses(std::span<const HostAddresses> hosts,
-                                                               std::span<const ReachMap> maps) {
+namespace {
+
+std::string list_of(const ReachHost& host) {
+  std::vector<std::string> texts;
+  for (const auto& address : host.addresses) texts.push_back(address.at.host);
+  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<std::size_t>>> usable_addresses(std::span<const ReachHost> hosts,
+                                                               std::span<const ReachMap> maps, std::size_t self) {
   if (maps.size() != hosts.size())
     return Error{.code = Code::remote, .what = fmt::format("{} maps of {} hosts", maps.size(), hosts.size())};
-  std::vector<std::vector<std::size_t>> proven(hosts.size());
+  std::vector<std::vector<std::size_t>> usable(hosts.size());
   for (std::size_t host = 0; host < hosts.size(); ++host) {
-    std::string missed;
-    for (std::size_t address = 0; address < hosts[host].size(); ++address) {
-      const auto not_by = std::ranges::find_if(maps, [&](const ReachMap& map) { return !map.reached(host, address); });
-      if (not_by == maps.end())
-        proven[host].push_back(address);
-      else
-        missed += fmt::format("; {} not by host {}", hosts[host][address].host, not_by - maps.begin());
+    const std::size_t count = hosts[host].addresses.size();
+    std::vector<std::size_t> reached_by(maps.size(), 0);
+    std::vector<std::size_t> by_self;
+    for (std::size_t address = 0; address < count; ++address) {
+      std::size_t all = 0;
+      for (std::size_t from = 0; from < maps.size(); ++from) {
+        if (!maps[from].reached(host, address)) continue;
+        ++reached_by[from];
+        ++all;
+      }
+      if (all == maps.size()) usable[host].push_back(address);
+      if (maps[self].reached(host, address)) by_self.push_back(address);
     }
-    if (proven[host].empty() && hosts.size() > 1)
+    if (!usable[host].empty()) continue;
+    const auto none = std::ranges::find(reached_by, std::size_t{0});
+    if (none != reached_by.end())
       return Error{.code = Code::system,
-                   .what = fmt::format("host {} has no address that all other hosts can reach{} (TUTTI_SOCKET_IFNAME "
-                                       "says which interfaces to use)",
-                                       host, missed)};
+                   .what = fmt::format("{} cannot reach {} at {}; its own addresses: {} (TUTTI_SOCKET_IFNAME says "
+                                       "which interfaces to use)",
+                                       hosts[static_cast<std::size_t>(none - reached_by.begin())].name,
+                                       hosts[host].name, list_of(hosts[host]),
+                                       list_of(hosts[static_cast<std::size_t>(none - reached_by.begin())]))};
+    usable[host] = std::move(by_self);
   }
-  return proven;
+  return usable;
 }
 
 }  // namespace tutti

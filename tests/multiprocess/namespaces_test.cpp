@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "support/call.h"
-#include "support/launch_ranks.h"
-#include "support/net_namespaces.h"
+#include "support/forced_turns.h"
+#include "support/host_start.h"
 
 namespace tutti::testing {
 namespace {
@@ -20,48 +19,32 @@ constexpr double told_limit_s = 5;  // of silence, as reliability promises; a pr
 constexpr double death_limit_s = 2;
 constexpr double leave_limit_s = 1;
 
-struct Shape {
+/// Rank r is on host r mod hosts: neighbours are on different ones.
+struct Place {
   int hosts;
   int each;  ///< ranks of a host
   bool ipv6;
 };
 
-/// Rank r is on host r mod hosts: neighbours are on different ones.
-tuttiComm_t start(Seat& seat, const NetNamespaces& net, int hosts) {
-  if (!net.enter(seat.rank() % hosts)) {
-    ADD_FAILURE() << "cannot enter the namespace";
-    return nullptr;
-  }
-  const std::string root = net.address(0);
-  const std::string host = root.find(':') == std::string::npos ? root : "[" + root + "]";
-  ::setenv("TUTTI_COMM_ID", (host + ":4711").c_str(), 1);
-  ::setenv("TUTTI_COMM_SECRET", "not known to anybody else", 1);
-  ::setenv("TUTTI_RANK", std::to_string(seat.rank()).c_str(), 1);
-  ::setenv("TUTTI_NRANKS", std::to_string(seat.ranks()).c_str(), 1);
-  tuttiComm_t comm = nullptr;
-  EXPECT_TRUE(ok(tuttiCommInitFromEnv(&comm, nullptr)));
-  return comm;
-}
-
-class Hosts : public ::testing::TestWithParam<Shape> {
+class Hosts : public ::testing::TestWithParam<Place> {
  protected:
   void SetUp() override {
     if (const auto why = NetNamespaces::unavailable()) GTEST_SKIP() << *why;
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Hosts, ::testing::Values(Shape{2, 1, false}, Shape{3, 2, false}, Shape{2, 2, true}),
+INSTANTIATE_TEST_SUITE_P(Shapes, Hosts, ::testing::Values(Place{2, 1, false}, Place{3, 2, false}, Place{2, 2, true}),
                          [](const auto& test) {
                            return fmt::format("{}_hosts_of_{}{}", test.param.hosts, test.param.each,
                                               test.param.ipv6 ? "_ipv6" : "");
                          });
 
 TEST_P(Hosts, EveryCollectiveGivesWhatItShould) {
-  const Shape shape = GetParam();
+  const Place shape = GetParam();
   const NetNamespaces net({.hosts = shape.hosts, .ipv4 = !shape.ipv6, .ipv6 = shape.ipv6});
   ASSERT_TRUE(net.made());
   launch_ranks({.ranks = shape.hosts * shape.each}, [&](Seat& seat) {
-    const auto comm = start(seat, net, shape.hosts);
+    const auto comm = start_on(seat, net, seat.rank() % shape.hosts);
     ASSERT_NE(comm, nullptr);
     std::uint64_t seed = 1;
     for (int kind = 0; kind < kind_count; ++kind)
@@ -75,12 +58,78 @@ TEST_P(Hosts, EveryCollectiveGivesWhatItShould) {
   });
 }
 
+/// Which turns of the algorithms are run: the product of all hosts, ranks and algorithms takes many minutes.
+struct Product {
+  int hosts;
+  int each;
+  std::size_t step;  ///< every so manyth turn
+};
+
+class EveryAlgorithm : public ::testing::TestWithParam<Product> {
+ protected:
+  void SetUp() override {
+    if (const auto why = NetNamespaces::unavailable()) GTEST_SKIP() << *why;
+  }
+};
+
+/// Ranks lie in turns or in blocks, and the network has IPv4 or IPv6 alone: each of the four with every fourth turn.
+TEST_P(EveryAlgorithm, GivesWhatItShould) {
+  const auto [hosts, each, step] = GetParam();
+  const int ranks = hosts * each;
+  const NetNamespaces ipv4({.hosts = hosts});
+  const NetNamespaces ipv6({.hosts = hosts, .ipv4 = false, .ipv6 = true});
+  ASSERT_TRUE(ipv4.made() && ipv6.made());
+  std::uint64_t forced = 0;
+  const auto place = [ranks, hosts = hosts](std::size_t nth) {
+    const bool blocks = (nth / 2 + static_cast<std::size_t>(hosts)) % 2 != 0;
+    std::vector<int> host_of;
+    for (int rank = 0; rank < ranks; ++rank) host_of.push_back(blocks ? rank / (ranks / hosts) : rank % hosts);
+    return host_of;
+  };
+  for (std::size_t nth = 0;; nth += step) {
+    const auto host_of = place(nth);
+    std::vector<int> firsts;
+    for (const int host : host_of)
+      firsts.push_back(static_cast<int>(std::ranges::find(host_of, host) - host_of.begin()));
+    if (each == 1) firsts.clear();
+    const auto turns = turns_of(ranks, firsts);
+    if (nth >= turns.size()) break;
+    const NetNamespaces& net = (nth + static_cast<std::size_t>(each)) % 2 == 0 ? ipv4 : ipv6;
+    Crew crew({.ranks = ranks,
+               .environment = {setting(turns[nth]), "TUTTI_BUFFSIZE=4096"},
+               .limit = std::chrono::seconds(120),
+               .words = turn_words(ranks)},
+              [&](Seat& seat) {
+                const auto comm = start_on(seat, net, host_of[static_cast<std::size_t>(seat.rank())]);
+                ASSERT_NE(comm, nullptr);
+                run_turn(seat, comm, turns[nth], Mix::by_rank, firsts);
+                EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+              });
+    ASSERT_TRUE(crew.finish()) << setting(turns[nth]);
+    expect_same_bits(crew, ranks, setting(turns[nth]));
+    forced += crew.board().word(static_cast<std::size_t>(Reach::fifo)).load();
+  }
+  EXPECT_GT(forced, 0U);
+}
+
+std::vector<Product> whole_product() {
+  std::vector<Product> all;
+  for (int hosts = 2; hosts <= 8; ++hosts)
+    for (int each = 1; each <= 4; ++each) all.push_back({hosts, each, 1});
+  return all;
+}
+std::string name_of(const ::testing::TestParamInfo<Product>& test) {
+  return fmt::format("{}_hosts_of_{}", test.param.hosts, test.param.each);
+}
+INSTANTIATE_TEST_SUITE_P(Slice, EveryAlgorithm, ::testing::Values(Product{2, 1, 5}, Product{3, 2, 4}), name_of);
+INSTANTIATE_TEST_SUITE_P(Nightly, EveryAlgorithm, ::testing::ValuesIn(whole_product()), name_of);
+
 /// Words of the board.
 enum Word : std::size_t { under_way, done_to };
 
 /// All ranks call until a call fails; when told, in what words, and how long leaving takes.
 void call_until_told(Seat& seat, const NetNamespaces& net, int hosts, double limit_s, const std::string& named) {
-  const auto comm = start(seat, net, hosts);
+  const auto comm = start_on(seat, net, seat.rank() % hosts);
   ASSERT_NE(comm, nullptr);
   Buffer buffer(Memory::heap, 1 << 20);
   tuttiResult_t result = tuttiSuccess;

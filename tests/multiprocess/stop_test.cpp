@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <random>
 #include <thread>
 
@@ -14,7 +15,7 @@ namespace {
 constexpr std::size_t bytes = 32 << 20;
 
 /// Words of the board.
-enum Word : std::size_t { under_way, stopped, given_up, continued, woken_up };
+enum Word : std::size_t { under_way, stopped, given_up, continued, woken_up, told };  // told: and a word per rank
 
 /// Rank 1 is stopped at some moment of endless all-reduces. Rank 0 aborts, takes its buffer back and fills it anew.
 void run_rank(Seat& seat) {
@@ -88,6 +89,43 @@ TEST(Stopped, RankThatWakesInTimeIsOnlySlow) {
     EXPECT_FALSE(crew.board().wait_for(continued, 1, std::chrono::milliseconds(500)));
     ASSERT_EQ(::kill(pid, SIGCONT), 0);
   }
+  EXPECT_TRUE(crew.finish());
+}
+
+void stop(pid_t pid) {
+  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WEXITED), 0);
+}
+
+/// Where processes share no memory, nothing but its silence tells. It hears of it when it goes on.
+TEST(Stopped, ARankOfAnotherHostIsToldToAllAndHearsOfIt) {
+  constexpr double told_limit_s = 5;
+  using Clock = std::chrono::steady_clock;
+  Crew crew({.ranks = 3, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_TRANSPORT=socket"}}, [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    Board& board = seat.board();
+    float x = 1;
+    tuttiResult_t result = tuttiSuccess;
+    for (std::uint64_t call = 1; result == tuttiSuccess; ++call) {
+      result = tuttiAllReduce(&x, &x, 1, tuttiFloat32, tuttiMax, comm, nullptr);
+      if (seat.rank() == 1) board.raise(under_way, call);
+    }
+    const std::string words = tuttiGetLastError(comm);
+    EXPECT_EQ(result, tuttiRemoteError) << words;
+    EXPECT_NE(words.find("rank 1/3"), std::string::npos) << words;
+    EXPECT_NE(words.find("does not answer any more"), std::string::npos) << words;
+    board.raise(told + static_cast<std::size_t>(seat.rank()), 1);
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+  Board& board = crew.board();
+  ASSERT_TRUE(board.wait_for(under_way, 100));
+  stop(crew.pid_of(1));
+  const auto start = Clock::now();
+  ASSERT_TRUE(board.wait_for(told + 0, 1) && board.wait_for(told + 2, 1));
+  EXPECT_LT(std::chrono::duration<double>(Clock::now() - start).count(), told_limit_s * patience());
+  ASSERT_EQ(::kill(crew.pid_of(1), SIGCONT), 0);
   EXPECT_TRUE(crew.finish());
 }
 

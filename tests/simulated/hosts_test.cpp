@@ -23,8 +23,9 @@ namespace {
 constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t seed_count = 10;
 
-Config config_of(int host) {
-  const std::vector<std::string> environment = {fmt::format("TUTTI_HOSTID=host {}", host), "TUTTI_DEBUG=NONE"};
+Config config_of(int host, int silence_ms) {
+  const std::vector<std::string> environment = {fmt::format("TUTTI_HOSTID=host {}", host), "TUTTI_DEBUG=NONE",
+                                                fmt::format("TUTTI_SILENCE_MS={}", silence_ms)};
   auto config = Config::load(environment, [](const std::string&) { return std::nullopt; });
   EXPECT_TRUE(config);
   return *std::move(config);
@@ -35,12 +36,12 @@ using Ended = std::optional<Result<void>>;
 /// One process for each host, whose ranks are its threads; which rank is where the seed says.
 class World {
  public:
-  explicit World(std::uint64_t seed) : system({.seed = seed}), random(seed) {
+  explicit World(std::uint64_t seed, int silence_ms = 4000) : system({.seed = seed}), random(seed) {
     const int hosts = 2 + static_cast<int>(random() % 3);
     ranks = hosts + static_cast<int>(random() % 4);
     for (int host = 0; host < hosts; ++host) {
-      processes.push_back(
-          std::make_unique<Process>(system, config_of(host), Service::Mode::manual, std::make_unique<Tune>()));
+      processes.push_back(std::make_unique<Process>(system, config_of(host, silence_ms), Service::Mode::manual,
+                                                    std::make_unique<Tune>()));
     }
     for (Rank rank = 0; rank < ranks; ++rank)
       host_of.push_back(rank < hosts ? rank : static_cast<int>(random() % hosts));
@@ -53,11 +54,11 @@ class World {
     if (i >= operations.size()) {
       const int host = static_cast<int>(i - operations.size());
       system.act_as(host);
-      if (!dead.contains(host)) processes[static_cast<std::size_t>(host)]->service.turn();
+      if (!dead.contains(host) && !stopped.contains(host)) processes[static_cast<std::size_t>(host)]->service.turn();
       system.poll({}, system.pick(1, step_ns_max));
       return;
     }
-    if (operations[i] == nullptr || ended[i]) return;
+    if (operations[i] == nullptr || ended[i] || stopped.contains(host_of[i])) return;
     system.act_as(host_of[i]);
     auto progress = operations[i]->advance();
     if (progress && *progress != Progress::done) {
@@ -78,6 +79,22 @@ class World {
     };
     while (!all() && system.now_ns() < deadline) turn(operations, ended);
     return ended;
+  }
+
+  /// Nobody calls anything.
+  void idle(std::int64_t ns) {
+    std::vector<Ended> none;
+    const std::int64_t end = system.now_ns() + ns;
+    while (system.now_ns() < end) {
+      turn({}, none);
+      system.poll({}, 20'000'000);
+    }
+  }
+
+  /// Its ranks do nothing, and never will or for now.
+  bool still(Rank rank) const {
+    const int host = host_of[static_cast<std::size_t>(rank)];
+    return dead.contains(host) || stopped.contains(host);
   }
 
   bool start() {
@@ -103,13 +120,13 @@ class World {
     return *processes[static_cast<std::size_t>(host_of[static_cast<std::size_t>(rank)])];
   }
 
-  /// One request of each rank, as `request` says it; nothing for ranks of a host that is dead or left out.
+  /// One request of each rank, as `request` says it; nothing for ranks that are still or left out.
   std::vector<Ended> call(const std::function<Request(Rank)>& request, std::int64_t limit_ns, int left_out = -1) {
     std::vector<std::unique_ptr<Batch>> batches;
     std::vector<Operation*> operations;
     for (Rank rank = 0; rank < ranks; ++rank) {
       operations.push_back(nullptr);
-      if (rank == left_out || dead.contains(host_of[static_cast<std::size_t>(rank)])) continue;
+      if (rank == left_out || still(rank)) continue;
       batches.push_back(std::make_unique<Batch>(made[static_cast<std::size_t>(rank)]));
       batches.back()->add(request(rank));
       batches.back()->enqueue();
@@ -129,12 +146,7 @@ class World {
       made[i].reset();
     }
     dead.clear();  // what is left of it is cleared away too
-    std::vector<Ended> none;
-    const std::int64_t deadline = system.now_ns() + 4 * second_ns;
-    while (system.now_ns() < deadline) {
-      turn({}, none);
-      system.poll({}, 20'000'000);
-    }
+    idle(4 * second_ns);
     std::size_t listening = 0;
     for (auto& process : processes) listening += (*process->connections())->addresses().size();
     EXPECT_EQ(system.open_sockets(), listening);
@@ -147,6 +159,7 @@ class World {
   int ranks = 0;
   std::int64_t step_ns_max = 200'000;  ///< of time between what two ranks or services do
   std::set<int> dead;
+  std::set<int> stopped;  ///< hosts that do nothing for now
   std::vector<std::shared_ptr<Communicator>> made;
 };
 
@@ -178,10 +191,10 @@ void all_reduce(World& world, std::size_t count, std::int64_t limit_ns = 20 * se
 
 class SimulatedHosts : public testing::Test {
  protected:
-  static void for_each_seed(const std::function<void(World&)>& scenario) {
+  static void for_each_seed(const std::function<void(World&)>& scenario, int silence_ms = 4000) {
     for (const std::uint64_t seed : seeds(seed_count)) {
       SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
-      World world(seed);
+      World world(seed, silence_ms);
       ASSERT_TRUE(world.start());
       scenario(world);
       if (HasFailure()) return;
@@ -203,13 +216,15 @@ TEST_F(SimulatedHosts, CallsGiveWhatTheyShould) {
 
 /// Nobody gets to run for a second or so, while lanes are opened: a peer that is slow to answer is no lost one.
 TEST_F(SimulatedHosts, LanesOpenOnBusyMachinesToo) {
-  for_each_seed([](World& world) {
-    world.step_ns_max = second_ns / 4;
-    all_reduce(world, 100, 1'000 * second_ns);
-    world.step_ns_max = second_ns / 5'000;
-    if (HasFatalFailure()) return;
-    all_reduce(world, 100);
-  });
+  for_each_seed(
+      [](World& world) {
+        world.step_ns_max = second_ns / 4;
+        all_reduce(world, 100, 1'000 * second_ns);
+        world.step_ns_max = second_ns / 5'000;
+        if (HasFatalFailure()) return;
+        all_reduce(world, 100);
+      },
+      /*silence_ms=*/0);
 }
 
 /// Whatever each rank gives to each other one.
@@ -330,6 +345,84 @@ TEST_F(SimulatedHosts, TheLossOfAHostIsToldToAllSurvivors) {
       EXPECT_NE(error.what.find("lost"), std::string::npos) << error.text();
     }
   });
+}
+
+/// All ranks but those of the silent host are told of it within that time, while they wait in a call.
+void expect_told_of_silence(World& world, int silent, std::int64_t limit_ns) {
+  std::vector<std::int64_t> in(100, 1);
+  std::vector<std::vector<std::int64_t>> out(static_cast<std::size_t>(world.ranks), in);
+  const auto request = [&](Rank rank) {
+    return Request{.collective = Collective::all_reduce,
+                   .input = reinterpret_cast<const std::byte*>(in.data()),
+                   .output = reinterpret_cast<std::byte*>(out[static_cast<std::size_t>(rank)].data()),
+                   .count = in.size(),
+                   .type = DataType::int64};
+  };
+  world.step_ns_max = second_ns / 500;
+  const auto ended = world.call(request, limit_ns);
+  for (Rank rank = 0; rank < world.ranks; ++rank) {
+    const auto i = static_cast<std::size_t>(rank);
+    if (world.host_of[i] == silent) continue;
+    ASSERT_TRUE(ended[i]) << "rank " << rank << " was not told in time";
+    ASSERT_FALSE(*ended[i]);
+    const Error& error = ended[i]->error();
+    EXPECT_EQ(error.code, Code::remote) << error.text();
+    ASSERT_GE(error.peer, 0) << error.text();
+    EXPECT_EQ(world.host_of[static_cast<std::size_t>(error.peer)], silent) << error.text();
+    EXPECT_NE(error.what.find("does not answer any more"), std::string::npos) << error.text();
+  }
+}
+
+/// Its connections stay as they are, and the kernel behind them answers. When it goes on it hears what was made of it.
+TEST_F(SimulatedHosts, AStoppedHostIsToldToAllOthersAndHearsOfIt) {
+  for_each_seed([](World& world) {
+    if (world.random() % 2 == 0) all_reduce(world, 100);
+    world.idle(second_ns);  // some beats
+    const int silent = static_cast<int>(world.random() % world.processes.size());
+    world.stopped.insert(silent);
+    expect_told_of_silence(world, silent, 5 * second_ns);
+    if (HasFatalFailure()) return;
+    world.stopped.clear();
+    const auto ended = world.call([](Rank) { return Request{.collective = Collective::barrier}; }, second_ns);
+    for (const auto& one : ended) {
+      ASSERT_TRUE(one);
+      EXPECT_FALSE(*one);
+    }
+  });
+}
+
+TEST_F(SimulatedHosts, AHostThatGoesOnInTimeWasOnlySlow) {
+  for_each_seed([](World& world) {
+    world.idle(second_ns);
+    for (int round = 0; round < 3; ++round) {
+      const int silent = static_cast<int>(world.random() % world.processes.size());
+      world.stopped.insert(silent);
+      world.idle(2 * second_ns);
+      world.stopped.clear();
+      all_reduce(world, 100);
+      if (HasFatalFailure()) return;
+    }
+  });
+}
+
+/// All of them, as when a job is suspended: each has counted but one beat when it looks again.
+TEST_F(SimulatedHosts, ASuspendedJobGoesOn) {
+  for_each_seed([](World& world) {
+    all_reduce(world, 100);
+    world.system.poll({}, 600 * second_ns);
+    all_reduce(world, 100);
+  });
+}
+
+TEST_F(SimulatedHosts, SilenceMayLastForEverWhereItIsAllowed) {
+  for_each_seed(
+      [](World& world) {
+        world.stopped.insert(0);
+        world.idle(60 * second_ns);
+        world.stopped.clear();
+        all_reduce(world, 100);
+      },
+      /*silence_ms=*/0);
 }
 
 /// The ranks of each host see each other's state; with the neighbours of each rank, all hear of everything, whichever

@@ -29,7 +29,8 @@ constexpr std::chrono::seconds grace{3};
 std::vector<std::vector<std::vector<int>>> places(const Team& team) {
   std::vector<std::vector<std::vector<int>>> processes;
   for (int rank = 0; rank < team.ranks; ++rank) {
-    const bool opens = team.layout == Layout::processes || (team.layout == Layout::pairs && rank % 2 == 0) || rank == 0;
+    const bool opens =
+        team.layout == Layout::processes || (team.layout == Layout::pairs && rank % team.threads == 0) || rank == 0;
     if (opens) processes.emplace_back();
     if (team.layout != Layout::one_thread || rank == 0) processes.back().emplace_back();
     processes.back().back().push_back(rank);
@@ -111,7 +112,10 @@ void Crew::fork_one(Child& child, const std::function<void(Seat&)>& body) {
 }
 
 void Crew::run_child(const Child& child, const std::function<void(Seat&)>& body) {
-  for (const auto& setting : team_.environment) {
+  auto environment = team_.environment;
+  if (team_.environment_of)
+    for (auto& setting : team_.environment_of(child.seats.front().front())) environment.push_back(std::move(setting));
+  for (const auto& setting : environment) {
     const auto equals = setting.find('=');
     ::setenv(setting.substr(0, equals).c_str(), setting.substr(equals + 1).c_str(), 1);
   }

@@ -18,7 +18,7 @@
 
 namespace tutti::testing {
 
-enum class Layout { threads, processes, pairs, one_thread };  ///< pairs: processes of two threads
+enum class Layout { threads, processes, pairs, one_thread };  ///< pairs: processes of two threads, or Team::threads
 const char* name(Layout layout);
 
 struct Team {
@@ -27,6 +27,9 @@ struct Team {
   std::vector<std::string> environment = {};  ///< "TUTTI_TRANSPORT=fifo": of the children
   std::chrono::seconds limit{60};             ///< stretched by patience(); then all are killed and the test has failed
   std::size_t words = 64;                     ///< of the board
+  int threads = 2;                            ///< of a process, in Layout::pairs
+  /// More of the environment, of the process whose first rank that is.
+  std::function<std::vector<std::string>(int)> environment_of = {};
 };
 
 /// Where one thread of a team sits: it drives one rank, or all of them.

@@ -1,0 +1,68 @@
+#include "comm/address_proof.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tutti {
+
+AddressProof::AddressProof(Process& process, const Membership& members, std::vector<int> networks)
+    : process_(process), networks_(std::move(networks)), host_of_(networks_.size()) {
+  for (std::size_t rank = 0; rank < networks_.size(); ++rank) {
+    const auto first = static_cast<std::size_t>(networks_[rank]);
+    const Peer& peer = members.peers[rank];
+    host_of_[rank] = first == rank ? hosts_.size() : host_of_[first];
+    if (first == rank) hosts_.push_back({.name = fmt::format("{} (rank {})", peer.host, rank), .addresses = {}});
+    auto& known = hosts_[host_of_[rank]].addresses;
+    const auto host = [](const ReachAddress& address) { return address.at.host; };
+    for (const SocketAddress& at : peer.addresses)
+      if (std::ranges::find(known, at.host, host) == known.end())
+        known.push_back({.rank = static_cast<int>(rank), .at = at});
+  }
+  self_ = host_of_[static_cast<std::size_t>(members.rank)];
+  if (networks_[static_cast<std::size_t>(members.rank)] == members.rank)
+    proof_.emplace(process.system, members.arrivals->key(), self_, hosts_);
+}
+
+Result<void> AddressProof::keep_proven(const std::vector<Bytes>& told, std::vector<Peer>& peers) {
+  std::vector<ReachMap> maps;
+  for (std::size_t rank = 0; rank < networks_.size(); ++rank) {
+    if (networks_[rank] != static_cast<int>(rank)) continue;
+    auto map = ReachMap::decode(told[rank], hosts_);
+    if (!map) return std::move(map).error().at_peer(static_cast<int>(rank));
+    maps.push_back(*std::move(map));
+  }
+  if (proof_) log_unused(maps);
+  auto usable = usable_addresses(hosts_, maps, self_);
+  if (!usable) return std::move(usable).error();
+  for (std::size_t rank = 0; rank < peers.size(); ++rank) {
+    const auto& addresses = hosts_[host_of_[rank]].addresses;
+    const auto good = [&](const SocketAddress& at) {
+      return std::ranges::any_of((*usable)[host_of_[rank]],
+                                 [&](std::size_t i) { return addresses[i].at.host == at.host; });
+    };
+    std::erase_if(peers[rank].addresses, [&](const SocketAddress& at) { return !good(at); });
+    if (peers[rank].addresses.empty())
+      return Error{.code = Code::system,
+                   .what = fmt::format("rank {} told no address that other hosts reach", rank),
+                   .peer = static_cast<int>(rank)};
+  }
+  return {};
+}
+
+/// Why an address was not reached is known to the host that called it; that it was not, to all.
+void AddressProof::log_unused(const std::vector<ReachMap>& maps) const {
+  for (const std::string& line : proof_->why())
+    process_.log.info(LogTopic::init, "interfaces", "not reached: {}", line);
+  for (std::size_t host = 0; host < hosts_.size(); ++host)
+    for (std::size_t address = 0; address < hosts_[host].addresses.size(); ++address) {
+      const auto misses = [&](const ReachMap& map) { return !map.reached(host, address); };
+      const auto by = std::ranges::find_if(maps, misses);
+      if (by == maps.end() || misses(maps[self_])) continue;
+      process_.log.info(LogTopic::init, "interfaces", "not reached: {} at {}, by {}", hosts_[host].name,
+                        hosts_[host].addresses[address].at.host,
+                        hosts_[static_cast<std::size_t>(by - maps.begin())].name);
+    }
+}
+
+}  // namespace tutti

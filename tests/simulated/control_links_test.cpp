@@ -1,0 +1,180 @@
+// Signs of life between hosts, on a seeded clock and network: who is silent for too long is lost, and nobody else.
+#include "comm/control_links.h"
+
+#include <gtest/gtest.h>
+
+#include "comm/hello.h"
+#include "support/seeds.h"
+#include "support/sim_system.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+constexpr std::int64_t silence_ms = 4'000;
+const SocketAddress meeting_point{.host = "10.0.0.1", .port = 4711};
+
+/// One rank's links, and the peer's end of the only one: another rank's links, or the test.
+class OneLink : public ::testing::Test {
+ protected:
+  void open(std::int64_t limit_ms = silence_ms) {
+    auto listener = *system_.listen(meeting_point);
+    Socket peer = *system_.connect(meeting_point);
+    Socket own;
+    while (!own) {
+      system_.poll({}, ms);
+      own = *system_.accept(listener);
+    }
+    own_ = make(std::move(own), mirror_, limit_ms);
+    peer_.emplace(system_, std::move(peer));
+  }
+  std::unique_ptr<ControlLinks> make(Socket socket, const std::shared_ptr<MirroredHeader>& mirror,
+                                     std::int64_t limit_ms) {
+    std::vector<ControlLinks::Link> links;
+    links.push_back({.rank = 1, .wire = Wire(system_, std::move(socket)), .mirror = mirror, .who = "rank 1/2"});
+    return std::make_unique<ControlLinks>(system_, std::move(links), limit_ms * ms);
+  }
+
+  /// As the service thread would, for so long or until the peer is lost; how long it took.
+  std::int64_t run(std::int64_t for_ms) {
+    const std::int64_t begin = system_.now_ns();
+    while (system_.now_ns() < begin + for_ms * ms) {
+      own_->advance();
+      if (lost()) break;
+      std::vector<PollItem> items;
+      const std::int64_t next = std::min(own_->interests(items), begin + for_ms * ms);
+      system_.poll(items, std::max<std::int64_t>(0, next - system_.now_ns()));
+    }
+    return (system_.now_ns() - begin) / ms;
+  }
+
+  bool lost() const { return mirror_->header().state.load() == RankState::lost; }
+
+  /// What the peer says, as documented: state, code, culprit, words.
+  void say(RankState state, std::uint32_t code) {
+    ByteWriter writer;
+    writer.number(static_cast<std::uint32_t>(state));
+    writer.number(code);
+    writer.number(std::int32_t{-1});
+    writer.text("");
+    peer_->queue(std::move(writer).take());
+    for (auto sent = peer_->flush(); !sent || !*sent; sent = peer_->flush()) {
+      ASSERT_TRUE(sent);
+      system_.poll({}, ms);
+    }
+  }
+  /// The state in the next frame that came to the peer.
+  std::optional<RankState> heard() {
+    for (int turn = 0; turn < 100; ++turn) {
+      const auto bytes = peer_->take(16);
+      if (bytes && *bytes) return static_cast<RankState>(ByteReader(**bytes).number<std::uint32_t>());
+      system_.poll({}, ms);
+    }
+    return std::nullopt;
+  }
+
+  SimSystem system_{{.seed = seeds(1).front()}};
+  std::shared_ptr<MirroredHeader> mirror_ = std::make_shared<MirroredHeader>(AreaShape{.ranks = 2});
+  std::unique_ptr<ControlLinks> own_;
+  std::optional<Wire> peer_;
+};
+
+TEST_F(OneLink, WhoFallsSilentIsLostWithinTheLimit) {
+  open();
+  for (int beat = 0; beat < 20; ++beat) {
+    say(RankState::open, 0);
+    run(1'500);
+    ASSERT_FALSE(lost()) << "after " << beat << " beats";
+  }
+  say(RankState::open, 0);
+  EXPECT_GE(run(60'000), silence_ms * 3 / 4 - 100);
+  ASSERT_TRUE(lost());
+  const std::string words = get_text(mirror_->header().words);
+  EXPECT_TRUE(words.starts_with("rank 1/2 lost: it does not answer any more: not a word for 3.0 s")) << words;
+}
+
+TEST_F(OneLink, TheLimitIsKept) {
+  open();
+  say(RankState::open, 0);
+  run(100);
+  say(RankState::open, 0);
+  EXPECT_LE(run(60'000), silence_ms + 100);
+  EXPECT_TRUE(lost());
+}
+
+/// Its service thread may not run yet: the start gives it time.
+TEST_F(OneLink, WhoWasNeverHeardIsGivenMoreTime) {
+  open();
+  run(25'000);
+  EXPECT_FALSE(lost());
+  run(10'000);
+  EXPECT_TRUE(lost());
+}
+
+TEST_F(OneLink, WhoIsLookedAtByADebuggerMayBeSilent) {
+  open();
+  say(RankState::open, 1);
+  run(3'600'000);
+  EXPECT_FALSE(lost());
+  say(RankState::open, 0);
+  run(60'000);
+  EXPECT_TRUE(lost());
+}
+
+/// What came meanwhile is read first, and a pause of this side counts once.
+TEST_F(OneLink, WhoWasStoppedItselfBlamesNobody) {
+  open();
+  say(RankState::open, 0);
+  run(2'500);
+  for (int pause = 0; pause < 3; ++pause) {
+    system_.poll({}, 3'600'000 * ms);
+    say(RankState::open, 0);
+    run(2'500);
+    ASSERT_FALSE(lost());
+  }
+}
+
+TEST_F(OneLink, WhoComesBackHearsWhatBecameOfIt) {
+  open();
+  say(RankState::open, 0);
+  run(60'000);
+  ASSERT_TRUE(lost());
+  own_->announce(RankState::failed, Code::remote, 1, "");
+  std::optional<RankState> state = heard();
+  ASSERT_EQ(state, RankState::open) << "beats came first";
+  while (state == RankState::open) state = heard();
+  EXPECT_EQ(state, RankState::failed);
+  own_->leave();
+  EXPECT_FALSE(own_->advance()) << "a lost rank keeps nobody";
+}
+
+TEST_F(OneLink, NothingIsSentWhereSilenceIsAllowed) {
+  open(0);
+  run(3'600'000);
+  EXPECT_FALSE(lost());
+  EXPECT_FALSE(heard());
+}
+
+/// Who speaks of its end is not lost afterwards.
+TEST_F(OneLink, WhoHasLeftMayBeSilent) {
+  open();
+  say(RankState::closed, 0);
+  run(60'000);
+  EXPECT_EQ(mirror_->header().state.load(), RankState::closed);
+}
+
+TEST_F(OneLink, TwoThatBeatHearEachOther) {
+  open();
+  const auto theirs = std::make_shared<MirroredHeader>(AreaShape{.ranks = 2});
+  auto other = make(std::move(*peer_).take_socket(), theirs, silence_ms);
+  for (int turn = 0; turn < 1'000; ++turn) {
+    own_->advance();
+    other->advance();
+    system_.poll({}, 100 * ms);
+  }
+  EXPECT_FALSE(lost());
+  EXPECT_EQ(theirs->header().state.load(), RankState::open);
+}
+
+}  // namespace
+}  // namespace tutti
