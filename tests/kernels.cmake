@@ -18,3 +18,12 @@ if(NOT TUTTI_SANITIZE STREQUAL "thread")
   tutti_test(shots_test SOURCES kernels/shots_test.cpp LIBS tutti_test_kernels LABELS kernel)
   tutti_test(kernel_faults_test SOURCES kernels/faults_test.cpp LIBS tutti_test_kernels LABELS kernel)
 endif()
+
+# What the CUDA compiler made of them.
+if(TUTTI_NVCC_TO_PTX)
+  find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+  add_test(NAME kernel_code_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/kernel_code.py
+                                         $<TARGET_FILE_DIR:tutti_kernels> ${TUTTI_NVCC_TO_PTX})
+  set_tests_properties(kernel_code_test PROPERTIES LABELS kernel TIMEOUT 300)
+endif()
+tutti_test(kernel_image_test SOURCES unit/image_test.cpp LIBS tutti_kernels LABELS kernel)
