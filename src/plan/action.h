@@ -50,7 +50,8 @@ struct Action {
   std::uint32_t part = 0;   ///< passes: which part's size the blocks have
   std::uint32_t items = 0;  ///< acquire, peek: blocks in the message
   std::uint32_t step = 0;   ///< of the schedule, for messages about errors
-  std::uint32_t reserved[2] = {0, 0};
+  std::uint32_t together = 1;  ///< on devices: how many actions, from this one, are carried out side by side
+  std::uint32_t reserved = 0;
   bool operator==(const Action&) const = default;
 };
 

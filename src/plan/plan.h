@@ -59,6 +59,10 @@ class Split {
   std::size_t tiles() const { return tiles_; }
   std::size_t count() const { return count_; }
   std::size_t element_bytes() const { return element_bytes_; }
+  std::size_t parts() const { return parts_; }
+  /// Elements: parts begin at multiples of unit(); a tile has tile_elements(), or all of its part if that is 0.
+  std::size_t unit() const { return unit_; }
+  std::size_t tile_elements() const { return tile_elements_; }
 
   /// Range inside the group, in elements.
   Range part(int part) const;
