@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 
 namespace perf {
 namespace {
@@ -52,6 +53,24 @@ Memory::Memory(std::size_t bytes, bool from_tutti, int rank) : data_(nullptr, Fr
   data_.reset(static_cast<std::byte*>(at));
 }
 
+DeviceMemory::DeviceMemory(const Gpu* gpu, const Memory& host, std::size_t bytes)
+    : gpu_(gpu), host_(host.data()), bytes_(bytes) {
+  if (gpu_ != nullptr) at_ = gpu_->allocate(bytes_);
+  store();
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (at_ != nullptr) gpu_->free(at_);
+}
+
+void DeviceMemory::store() const {
+  if (at_ != nullptr) gpu_->to_device(at_, host_, bytes_);
+}
+
+void DeviceMemory::fetch() const {
+  if (at_ != nullptr) gpu_->to_host(host_, at_, bytes_);
+}
+
 CallBuffers::CallBuffers(const Description& description, const Rank& rank, std::size_t bytes, Buffers kind)
     : description_(description),
       ranks_(static_cast<std::size_t>(rank.ranks)),
@@ -60,12 +79,28 @@ CallBuffers::CallBuffers(const Description& description, const Rank& rank, std::
       // In place it holds what is sent, too.
       recv_bytes_(block_bytes_ * std::max(blocks(description.send), blocks(description.recv)) + kGuard),
       send_(send_bytes_, is_from_tutti(kind, rank), rank.rank),
-      recv_(recv_bytes_, is_from_tutti(kind, rank), rank.rank) {}
+      recv_(recv_bytes_, is_from_tutti(kind, rank), rank.rank),
+      device_send_(rank.gpu, send_, send_bytes_),
+      device_recv_(rank.gpu, recv_, recv_bytes_) {}
+
+std::byte* CallBuffers::host(const void* of_call) const {
+  const auto* const at = static_cast<const std::byte*>(of_call);
+  const auto within = [at](const DeviceMemory& memory, std::size_t bytes) {
+    return !std::less<>()(at, memory.data()) && std::less<>()(at, memory.data() + bytes);
+  };
+  if (within(device_send_, send_bytes_)) return send_.data() + (at - device_send_.data());
+  return recv_.data() + (at - device_recv_.data());
+}
+
+void CallBuffers::fetch() const {
+  device_send_.fetch();
+  device_recv_.fetch();
+}
 
 void CallBuffers::place(Call& call, bool in_place) const {
-  std::byte* base = recv_.data();
+  std::byte* base = device_recv_.data();
   const std::size_t own = static_cast<std::size_t>(call.rank) * call.count * type_of(call.type).bytes;
-  call.send = in_place ? base : send_.data();
+  call.send = in_place ? base : device_send_.data();
   call.recv = base;
   if (!in_place) return;
   if (description_.in_place == InPlace::send_is_own_block) call.send = base + own;
@@ -78,16 +113,20 @@ void CallBuffers::prepare(const Call& call, bool in_place, const Pattern& patter
   const std::size_t result = call.count * blocks(description_.recv) * type_of(call.type).bytes;
   if (in_place) {
     std::fill_n(recv_.data(), std::min(recv_bytes_, result + kGuard), kPoison);
-    pattern.fill(const_cast<void*>(call.send), count, call.rank);
-    return;
+    pattern.fill(host(call.send), count, call.rank);
+  } else {
+    pattern.fill(send_.data(), count, call.rank);
+    std::fill_n(recv_.data(), std::min(recv_bytes_, result + kGuard), kPoison);
   }
-  pattern.fill(send_.data(), count, call.rank);
-  std::fill_n(recv_.data(), std::min(recv_bytes_, result + kGuard), kPoison);
+  device_send_.store();
+  device_recv_.store();
 }
 
 void CallBuffers::clear() const {
   std::fill_n(send_.data(), send_bytes_, std::byte{0});
   std::fill_n(recv_.data(), recv_bytes_, std::byte{0});
+  device_send_.store();
+  device_recv_.store();
 }
 
 std::size_t CallBuffers::count_wrong(const Call& call, bool in_place, const Pattern& pattern) const {
@@ -95,17 +134,16 @@ std::size_t CallBuffers::count_wrong(const Call& call, bool in_place, const Patt
   const std::vector<Piece> pieces = description_.expected(call);
   std::size_t wrong = 0;
   for (const Piece& piece : pieces)
-    wrong += pattern.count_wrong(static_cast<const std::byte*>(call.recv) + piece.at * element, piece.count, piece.rank,
-                                 piece.first);
+    wrong += pattern.count_wrong(host(call.recv) + piece.at * element, piece.count, piece.rank, piece.first);
   if (in_place) return wrong;
-  wrong += pattern.count_wrong(call.send, call.count * blocks(description_.send), call.rank, 0);
+  wrong += pattern.count_wrong(host(call.send), call.count * blocks(description_.send), call.rank, 0);
   return wrong + count_stray(call, pieces);
 }
 
 std::size_t CallBuffers::count_stray(const Call& call, const std::vector<Piece>& pieces) const {
   std::size_t end = 0;
   for (const Piece& piece : pieces) end = std::max(end, (piece.at + piece.count) * type_of(call.type).bytes);
-  const auto* guard = static_cast<const std::byte*>(call.recv) + end;
+  const auto* guard = host(call.recv) + end;
   return static_cast<std::size_t>(std::count_if(guard, guard + kGuard, [](std::byte b) { return b != kPoison; }));
 }
 

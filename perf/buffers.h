@@ -25,6 +25,27 @@ class Memory {
   std::unique_ptr<std::byte, Free> data_;
 };
 
+/// Memory of the rank's GPU, of as many bytes as some host memory that it is filled from and looked at in; none where
+/// the rank has no GPU.
+class DeviceMemory {
+ public:
+  DeviceMemory(const Gpu* gpu, const Memory& host, std::size_t bytes);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  /// What a call is given: itself, or the host memory where there is none.
+  std::byte* data() const { return at_ == nullptr ? host_ : at_; }
+  void store() const;  ///< host → device
+  void fetch() const;  ///< device → host
+
+ private:
+  const Gpu* gpu_;
+  std::byte* host_;
+  std::size_t bytes_;
+  std::byte* at_ = nullptr;
+};
+
 /// The two buffers of a call. In place, both lie in one, which is as large as the larger of the two.
 class CallBuffers {
  public:
@@ -39,6 +60,11 @@ class CallBuffers {
   /// Zeros everywhere: what in-place reductions are timed with, since their results are the next call's inputs.
   void clear() const;
 
+  /// Brings what a call left where the host can look at it: to `host(call.recv)`.
+  void fetch() const;
+  /// Where the host sees a byte of a buffer of a call.
+  std::byte* host(const void* of_call) const;
+
   /// Elements that are not as they must be, also in what the call had no business to touch.
   std::size_t count_wrong(const Call& call, bool in_place, const Pattern& pattern) const;
 
@@ -51,6 +77,7 @@ class CallBuffers {
   std::size_t block_bytes_;  ///< at most, of one block
   std::size_t send_bytes_, recv_bytes_;
   Memory send_, recv_;
+  DeviceMemory device_send_, device_recv_;
 };
 
 /// Bytes of one block when the larger buffer has at least `bytes`: whole elements, so never less than was asked for.

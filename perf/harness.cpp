@@ -67,14 +67,20 @@ class Sweep {
         notebook_(notebook),
         rank_(rank),
         buffers_(description, rank, options.sizes().back(), options.buffers) {
-    if (!options.blocking) must(tuttiStreamCreate(&stream_), "tuttiStreamCreate");
+    if (rank.gpu != nullptr)
+      stream_ = rank.gpu->make_stream();
+    else if (!options.blocking)
+      must(tuttiStreamCreate(&stream_), "tuttiStreamCreate");
     std::vector<int> pids;
     for (const std::uint64_t pid : rank.exchange.gather(static_cast<std::uint64_t>(::getpid())))
       pids.push_back(static_cast<int>(pid));
     if (rank.is_first() && notebook == nullptr) table_.emplace(description, options, rank, pids);
   }
   ~Sweep() {
-    if (stream_ != nullptr) must(tuttiStreamDestroy(stream_), "tuttiStreamDestroy");
+    if (rank_.gpu != nullptr)
+      rank_.gpu->destroy(stream_);
+    else if (stream_ != nullptr)
+      must(tuttiStreamDestroy(stream_), "tuttiStreamDestroy");
   }
   Sweep(const Sweep&) = delete;
   Sweep& operator=(const Sweep&) = delete;
@@ -204,13 +210,23 @@ class Sweep {
     for (int i = 0; i < calls; ++i) {
       if (aggregate == 1) {
         must(description_.launch(call), description_.name);
+        if (options_.blocking) complete();
         continue;
       }
       must(tuttiGroupStart(), "tuttiGroupStart");
       for (int k = 0; k < aggregate; ++k) must(description_.launch(call), description_.name);
       must(tuttiGroupEnd(), "tuttiGroupEnd");
+      if (options_.blocking) complete();
     }
-    if (stream_ != nullptr) must(tuttiStreamSynchronize(stream_), "tuttiStreamSynchronize");
+    complete();
+  }
+
+  /// All that is on the stream, if there is one.
+  void complete() const {
+    if (rank_.gpu != nullptr)
+      rank_.gpu->synchronize(stream_);
+    else if (stream_ != nullptr)
+      must(tuttiStreamSynchronize(stream_), "tuttiStreamSynchronize");
   }
 
   // ---- check
@@ -228,6 +244,7 @@ class Sweep {
     buffers_.prepare(call, in_place, data);
     rank_.exchange.barrier();
     run_calls(call, 1, in_place ? 1 : options_.aggregate);  // in place, a second call would have other inputs
+    buffers_.fetch();
     plant(call);
     std::size_t wrong = 0;
     for (const std::uint64_t of_rank : rank_.exchange.gather(buffers_.count_wrong(call, in_place, data)))
@@ -238,7 +255,7 @@ class Sweep {
 
   /// Ranks whose result is not rank 0's to the last bit.
   std::size_t count_unlike(const Call& call) {
-    const auto hashes = rank_.exchange.gather(hash_of(call.recv, call.count * type_of(call.type).bytes));
+    const auto hashes = rank_.exchange.gather(hash_of(buffers_.host(call.recv), call.count * type_of(call.type).bytes));
     return static_cast<std::size_t>(
         std::ranges::count_if(hashes, [&](std::uint64_t h) { return h != hashes.front(); }));
   }
@@ -248,7 +265,7 @@ class Sweep {
     if (options_.planted == 0 || rank_.rank != std::max(call.root, 0)) return;
     const std::size_t element = type_of(call.type).bytes;
     const std::size_t count = std::min<std::size_t>(call.count, static_cast<std::size_t>(options_.planted));
-    auto* at = static_cast<std::byte*>(call.recv);
+    auto* at = buffers_.host(call.recv);
     for (std::size_t i = 0; i < count; ++i) at[i * element + element - 1] ^= std::byte{0x40};
   }
 

@@ -52,6 +52,10 @@ class RankProcess {
 
   int run(const Body& body) {
     const int count = options_.threads_each();
+    if (options_.on_gpu) {
+      gpu_ = Gpu::open();
+      gpu_->make_current();
+    }
     const tuttiUniqueId id = obtain_id();
     std::vector<tuttiComm_t> comms(static_cast<std::size_t>(count), nullptr);
     if (count == 1) return run_rank(id, 0, comms[0], body);
@@ -89,10 +93,11 @@ class RankProcess {
   int run_rank(const tuttiUniqueId& id, int index, tuttiComm_t comm, const Body& body) {
     const int number = first_ + index;
     if (options_.pin) pin(cores_, number);
+    if (gpu_) gpu_->make_current();
     if (comm == nullptr)
       expect_success(tuttiCommInitRank(&comm, options_.ranks(), id, number), nullptr, number, "tuttiCommInitRank");
     const auto exchange = exchange_by_page(page_, number, options_.ranks());
-    Rank rank{number, options_.ranks(), comm, *exchange};
+    Rank rank{number, options_.ranks(), comm, *exchange, gpu_.get()};
     const int code = body(rank);
     expect_success(tuttiCommDestroy(comm), nullptr, number, "tuttiCommDestroy");
     return code;
@@ -102,6 +107,7 @@ class RankProcess {
   ControlPage& page_;
   std::vector<int> cores_;
   int first_;
+  std::shared_ptr<const Gpu> gpu_;
 };
 
 /// Forks the rank processes and watches them to their end.

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "perf/exchange.h"
+#include "perf/gpu.h"
 #include "perf/options.h"
 
 namespace perf {
@@ -15,6 +16,7 @@ struct Rank {
   int ranks;
   tuttiComm_t comm;
   Exchange& exchange;
+  const Gpu* gpu = nullptr;  ///< with --memory device
 
   bool is_first() const { return rank == 0; }
 };

@@ -121,6 +121,11 @@ void LaunchOptions::add_to(CLI::App& app) {
       ->group(group);
   app.add_option("-p,--parallel_init", parallel_init, "1: each thread initialises its own rank")->group(group);
   app.add_flag("--pin,!--no-pin", pin, "Rank i runs on core i mod cores [yes]")->group(group);
+  app.add_option_function<std::string>(
+         "--memory", [this](const std::string& s) { on_gpu = s == "device"; },
+         "Where buffers lie: host, or device, where the threads (-t) of one process share GPU 0 [host]")
+      ->check(CLI::IsMember({"host", "device"}))
+      ->group(group);
   app.add_option("-T,--timeout", timeout_s, "Limit of the whole run in seconds [300]")
       ->check(CLI::Range(1, 1 << 24))
       ->group(group);
@@ -156,9 +161,9 @@ std::string Options::describe() const {
       step_factor > 1 ? fmt::format("{}(factor)", step_factor) : fmt::format("{}(bytes)", step_bytes);
   return fmt::format(
       "minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} agg iters: {} validation: {} blocking: {} buffers: "
-      "{}",
+      "{}{}",
       min_bytes, max_bytes, step, warmups, iterations, aggregate, checks, blocking ? 1 : 0,
-      kBuffers[static_cast<std::size_t>(buffers)]);
+      launch.on_gpu ? "" : kBuffers[static_cast<std::size_t>(buffers)], launch.on_gpu ? "device memory" : "");
 }
 
 std::optional<int> parse(int argc, char** argv, const std::string& program, Options& options) {
@@ -176,6 +181,7 @@ std::optional<int> parse(int argc, char** argv, const std::string& program, Opti
   if (options.max_bytes < options.min_bytes) error = "--maxbytes is less than --minbytes";
   if (launch.ranks() > kMaxRanks) error = fmt::format("{} ranks: at most {}", launch.ranks(), kMaxRanks);
   if (launch.launcher().empty() && options.root >= launch.ranks()) error = "--root is not one of the ranks";
+  if (launch.on_gpu && (launch.procs > 1 || launch.threads == 0)) error = "--memory device needs -t and one process";
   if (options.planted > 0 && options.checks == 0) error = "--plant needs --check";
   if (error.empty()) return std::nullopt;
   fmt::print(stderr, "{}_perf: {}\n", program, error);

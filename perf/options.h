@@ -20,6 +20,7 @@ struct LaunchOptions {
   bool pin = true;
   bool parallel_init = false;
   int timeout_s = 300;
+  bool on_gpu = false;  ///< buffers in device memory, all ranks on GPU 0
 
   void add_to(CLI::App& app);
 

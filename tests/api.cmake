@@ -22,6 +22,11 @@ foreach(test abort arguments counts counts_errors deterministic environment grou
   tutti_api_test(${test})
 endforeach()
 
+foreach(test gpu gpu_calls gpu_errors gpu_graph)
+  tutti_api_test(${test})
+  tutti_cuda_test(api_${test}_test)
+endforeach()
+
 if(TARGET tutti_formats)
   tutti_api_test(plan_file)
   target_link_libraries(api_plan_file_test PRIVATE tutti_formats)
@@ -44,12 +49,12 @@ if(TUTTI_BUILD_PERF AND NOT TUTTI_SANITIZE)
 endif()
 
 # What ThreadSanitizer looks at: ranks as threads, and all ranks in one thread.
-foreach(test abort counts group lifecycle point_to_point split start stream)
+foreach(test abort counts gpu group lifecycle point_to_point split start stream)
   add_test(NAME api_${test}_threads COMMAND api_${test}_test --gtest_filter=*threads*:*one_thread*)
 endforeach()
 add_test(NAME api_mismatch_threads COMMAND api_mismatch_test --gtest_filter=*/threads3*)
 add_test(NAME api_properties_threads COMMAND api_properties_test --gtest_filter=*/threads_3_*:*/threads_4_*)
-foreach(test abort group lifecycle mismatch point_to_point properties split start stream)
+foreach(test abort gpu group lifecycle mismatch point_to_point properties split start stream)
   set_tests_properties(api_${test}_threads PROPERTIES LABELS threads TIMEOUT 900 ENVIRONMENT TUTTI_TEST_CYCLES=20)
 endforeach()
 

@@ -24,14 +24,15 @@ MAY_INCLUDE = {
     "src/kernels": ["kernels/", "plan/types.h", "plan/action.h"],
     "kernels": ["kernels/", "plan/types.h", "plan/action.h"],
     "src/exec": ["exec/", "plan/", "transport/", "kernels/", "base/"],
+    "src/cuda": ["cuda/", "exec/", "plan/", "kernels/", "base/"],
     "src/tune": ["tune/", "exec/", "algorithms/", "plan/", "transport/", "kernels/", "base/"],
-    "src/comm": ["comm/", "tune/", "exec/", "formats/", "algorithms/", "plan/", "transport/", "kernels/", "base/"],
+    "src/comm": ["comm/", "tune/", "cuda/", "exec/", "formats/", "algorithms/", "plan/", "transport/", "kernels/", "base/"],
     "tools": ["tools/", "formats/", "simulator/", "topology/", "algorithms/", "plan/", "base/"],
     "include": [],
     "examples": ["tutti/tutti.h", "examples/"],
     "perf": ["tutti/tutti.h", "perf/"],
 }
-OURS = {"base", "plan", "algorithms", "transport", "kernels", "exec", "comm", "tune", "formats", "simulator", "topology", "tutti", "perf", "tests", "examples", "src",
+OURS = {"base", "plan", "algorithms", "transport", "kernels", "exec", "cuda", "comm", "tune", "formats", "simulator", "topology", "tutti", "perf", "tests", "examples", "src",
         "tools"}
 PUBLIC_HEADER_USERS = "src/comm/api"  # api.cpp and its parts are the C boundary: nothing else in src knows the public header
 

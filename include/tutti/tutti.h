@@ -13,6 +13,8 @@
  * process driven by one thread: wrap their calls in tuttiGroupStart / tuttiGroupEnd.
  * - stream NULL: the call returns when it is complete on this rank, after those queued before on the same communicator.
  *   A tuttiStream_t: the call is queued, and runs in the background in order.
+ * - Buffers are host memory, or, in a communicator whose ranks have GPUs (tuttiCommDevice), device memory: which one is
+ *   found out from the pointers; see "Device memory" below.
  * - In place means send == recv, or, where one buffer is larger, the rank's own block of it (documented at each call).
  * Any other overlap of the two is an invalid argument.
  * - Every rank gets the same bits for a reduction. Sum and product propagate NaN, and so do min and max; min and max
@@ -121,6 +123,7 @@ typedef struct {
   int deterministic; /* 1: only algorithms of one reduction order: the bits do not depend on size or transport */
   int timeoutMs;     /* init limit for this communicator, in place of TUTTI_INIT_TIMEOUT_MS */
   const char* name;  /* for log lines and errors; copied */
+  int device;        /* number of this rank's GPU; -1: host memory alone; unset: see tuttiCommInitRank */
 } tuttiConfig_t;
 
 #define TUTTI_CONFIG_UNDEF_INT (-2147483647 - 1)
@@ -128,17 +131,21 @@ typedef struct {
 #define TUTTI_CONFIG_INITIALIZER                                                                              \
   {                                                                                                           \
     sizeof(tuttiConfig_t), TUTTI_CONFIG_MAGIC, TUTTI_VERSION, TUTTI_CONFIG_UNDEF_INT, TUTTI_CONFIG_UNDEF_INT, \
-        TUTTI_CONFIG_UNDEF_INT, NULL                                                                          \
+        TUTTI_CONFIG_UNDEF_INT, NULL, TUTTI_CONFIG_UNDEF_INT                                                  \
   }
 
 /* Joins the communicator of `id` as `rank` of `nranks`. Blocks until all ranks are in, unless inside a group: then the
- * handle is set at tuttiGroupEnd. Errors: timeout (naming the missing ranks), invalidUsage (duplicate rank, ranks that
- * disagree on nranks, version or settings), remoteError, systemError. */
+ * handle is set at tuttiGroupEnd. The rank's GPU is that of the config, else that of the thread's current CUDA context
+ * (after cudaSetDevice), where CUDA is in use in this process; else it knows host memory alone. Communicators made from
+ * others take theirs. Errors: timeout (naming the missing ranks), invalidUsage (duplicate rank, ranks that disagree on
+ * nranks, version or settings), remoteError, systemError; invalidArgument (no such GPU), unhandledCudaError (a GPU
+ * asked for without a driver that works). */
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank);
 TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank,
                                                 const tuttiConfig_t* config);
 
-/* ndev ranks in this process and thread: comms[i] is rank i. devlist may be NULL; host ranks ignore it. */
+/* ndev ranks in this process and thread: comms[i] is rank i, on GPU devlist[i]; one GPU may have several ranks. devlist
+ * NULL: as tuttiCommInitRank without a config. */
 TUTTI_API tuttiResult_t tuttiCommInitAll(tuttiComm_t* comms, int ndev, const int* devlist);
 
 /* Rank, size and meeting point from what started this process, the first that is found: TUTTI_RANK and TUTTI_NRANKS;
@@ -169,7 +176,7 @@ TUTTI_API tuttiResult_t tuttiCommAbort(tuttiComm_t comm);
 TUTTI_API tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* asyncError);
 TUTTI_API tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count);
 TUTTI_API tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank);
-/* -1: host memory. */
+/* The number of this rank's GPU; -1: it knows host memory alone. */
 TUTTI_API tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device);
 
 /* ---- Collectives ------------------------------------------------------------------------------------------------- */
@@ -284,10 +291,42 @@ TUTTI_API tuttiResult_t tuttiGroupEnd(void);
 
 /* Host memory that peers can map: the fast path. Page aligned (2 MiB when large), zeroed, on the caller's NUMA node. */
 TUTTI_API tuttiResult_t tuttiMemAlloc(void** ptr, size_t bytes);
+/* Memory of GPU `device` that the ranks of this process can reach, zeroed. Errors: invalidArgument (no such GPU),
+ * unhandledCudaError (no driver; no memory). */
+TUTTI_API tuttiResult_t tuttiMemAllocDevice(void** ptr, size_t bytes, int device);
+/* Of both. */
 TUTTI_API tuttiResult_t tuttiMemFree(void* ptr);
 /* Announces ordinary memory that will be used often. A hint; peers may still have to copy. */
 TUTTI_API tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buff, size_t bytes, void** handle);
 TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
+
+/* ---- Device memory -----------------------------------------------------------------------------------------------
+ *
+ * In a communicator whose ranks have GPUs, a collective may be given device memory (of this rank's GPU) or managed
+ * memory, in all ranks alike. Then `stream` is a cudaStream_t (or CUstream) of that GPU, made to fit by
+ * tuttiCudaStream; NULL is CUDA's default stream. The call returns once it is queued on the stream, when all ranks of
+ * the communicator that are on this GPU have made it too: ranks of one GPU that one thread drives must be in a group.
+ * Calls on host memory go on as ever; pinned memory is host memory. tuttiBarrier is queued where it gets a stream of
+ * CUDA's, and is one of the host without. A call of no elements does nothing in such a communicator.
+ *
+ * While a stream is captured, the call becomes part of the graph, which keeps all that it needs, also when the
+ * communicator is destroyed. Ranks that share a GPU must be captured together: their streams forked from one capture,
+ * their calls in one group. Replays and calls of one communicator must be ordered by the caller.
+ *
+ * Not there yet, and refused (invalidUsage): ranks in several processes or on several GPUs, counts per rank, sends and
+ * receives.
+ *
+ * Errors: invalidArgument (one buffer of the host and one of the GPU; memory or a stream of another GPU; a
+ * tuttiStream_t with device memory, a cudaStream_t with host memory); invalidUsage (ranks that differ; some streams
+ * captured and others not); timeout (TUTTI_MEET_TIMEOUT_MS: a thread waits for a rank that it drives itself);
+ * unhandledCudaError (CUDA's name of its code, and whether anything will work after it). They become the communicator's
+ * error, but for invalidArgument. A kernel that waited in vain (TUTTI_TIMEOUT_MS, or tuttiCommAbort) is told by
+ * tuttiCommGetAsyncError and the next call: rank, peer, channel and step. */
+
+/* For `stream` of calls on device memory: a cudaStream_t or CUstream as it is. */
+static inline tuttiStream_t tuttiCudaStream(void* cudaStream) {
+  return (tuttiStream_t)cudaStream;
+}
 
 /* ---- Host streams ------------------------------------------------------------------------------------------------ */
 

@@ -17,6 +17,13 @@ Result<Dylib> Dylib::open(std::initializer_list<const char*> names) {
   return Error{.code = Code::system, .what = why == nullptr ? "no such library" : why};
 }
 
+bool Dylib::is_loaded(const char* name) {
+  void* const handle = ::dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+  if (handle == nullptr) return false;
+  ::dlclose(handle);
+  return true;
+}
+
 void* Dylib::find(const char* name) const {
   return handle_ ? ::dlsym(handle_.get(), name) : nullptr;
 }

@@ -15,6 +15,9 @@ class Dylib {
   /// Errors: system (the loader's words for the last one).
   static Result<Dylib> open(std::initializer_list<const char*> names);
 
+  /// Whether somebody has loaded the library into this process already.
+  static bool is_loaded(const char* name);
+
   /// Null where the library has none of this name. The caller vouches for the type.
   template <class Function>
   Function* symbol(const char* name) const {

@@ -31,7 +31,7 @@ constexpr auto integer = SettingKind::integer;
 constexpr auto bytes = SettingKind::bytes;
 constexpr auto shared = Scope::shared;
 constexpr auto local = Scope::local;
-constexpr std::string_view log = "Log", start = "Start", engine = "Engine", limits_ = "Time limits";
+constexpr std::string_view log = "Log", start = "Start", engine = "Engine", gpus = "GPUs", limits_ = "Time limits";
 
 constexpr std::array table = {
   choice("TUTTI_DEBUG", local, "WARN", "NONE|VERSION|WARN|INFO|TRACE", log, "What to log: each level has the ones before it."),
@@ -60,6 +60,10 @@ constexpr std::array table = {
   number("TUTTI_BUFFSIZE", bytes, shared, "64K", 4096, 4 << 20, engine, "Size of one slot between two ranks."),
   number("TUTTI_NT_THRESHOLD", bytes, local, "0", 0, std::int64_t{1} << 40, engine, "Calls from this size on store around the cache; 0: from the size of the cache."),
   number("TUTTI_SPIN_US", integer, local, "50", 0, 1'000'000, engine, "How long a waiting call spins before it gives its core away."),
+  number("TUTTI_MAX_CTAS", integer, shared, "32", 1, 512, gpus, "Blocks of a kernel that a rank may use at most."),
+  text("TUTTI_CUDA_LIBRARY", local, gpus, "Driver of CUDA to load instead of libcuda.so.1."),
+  text("TUTTI_CUDA_KERNELS", local, gpus, "File with tutti's kernels for GPUs (fatbin, cubin or PTX), loaded instead of those built in."),
+  number("TUTTI_MEET_TIMEOUT_MS", integer, local, "10000", 0, day_ms, gpus, "Longest time that a call on device memory waits for ranks of the same GPU which its own thread drives; 0: for ever."),
   number("TUTTI_TIMEOUT_MS", integer, local, "0", 0, day_ms, limits_, "Longest time a call waits for a peer that is alive; 0: for ever. A peer that died is noticed without it."),
   number("TUTTI_INIT_TIMEOUT_MS", integer, local, "120000", 1, day_ms, limits_, "Longest time to wait for all ranks to start."),
   number("TUTTI_SILENCE_MS", integer, shared, "4000", 0, day_ms, limits_, "How long nothing may be heard of a rank of another host, however busy it is, before it counts as lost: its process is stopped, or its host hangs. 0: for ever, which a debugger that is attached in mid-run needs."),

@@ -19,6 +19,24 @@ namespace {
 
 constexpr std::int64_t leave_limit_ns = 1'000'000'000;
 
+/// config.device, or whose GPU it is without one: `usual` if there is one, else that of the thread's current context.
+Result<void> choose_gpu(Process& process, int device, const cuda::SharedGpu& usual, JoinOptions& options) {
+  if (device == -1) return {};
+  if (device == TUTTI_CONFIG_UNDEF_INT && usual) {
+    options.gpu = usual;
+    return {};
+  }
+  auto gpu = device == TUTTI_CONFIG_UNDEF_INT ? process.gpus.current() : process.gpus.gpu(device);
+  if (!gpu) return std::move(gpu).error();
+  options.gpu = *std::move(gpu);
+  return {};
+}
+
+int device_of(const tuttiConfig_t* config) {
+  const bool has = config != nullptr && offsetof(tuttiConfig_t, device) + sizeof(int) <= config->size;
+  return has ? config->device : TUTTI_CONFIG_UNDEF_INT;
+}
+
 /// Only fields within the caller's `size` are read; a larger struct of a later version must have an unset tail.
 Result<void> read_config(const tuttiConfig_t* config, JoinOptions& options) {
   if (config == nullptr) return {};
@@ -41,6 +59,8 @@ Result<void> read_config(const tuttiConfig_t* config, JoinOptions& options) {
     options.init_limit_ms = config->timeoutMs;
   }
   if (has(offsetof(tuttiConfig_t, name), sizeof(char*)) && config->name != nullptr) options.name = config->name;
+  if (const int device = device_of(config); device < -1 && device != TUTTI_CONFIG_UNDEF_INT)
+    return refused("config.device must be the number of a GPU, -1 or unset");
   return {};
 }
 
@@ -69,7 +89,8 @@ Result<void> bring_up(Process& process, std::unique_ptr<Op> operation, tuttiComm
   return std::move(*published);
 }
 
-Result<void> init_rank(tuttiComm_t* comm, int nranks, const UniqueId& id, int rank, const tuttiConfig_t* config) {
+Result<void> init_rank(tuttiComm_t* comm, int nranks, const UniqueId& id, int rank, const tuttiConfig_t* config,
+                       int device = TUTTI_CONFIG_UNDEF_INT) {
   auto process = Process::get();
   if (!process) return std::move(process).error();
   if (nranks < 1 || nranks > limits::ranks_max)
@@ -79,6 +100,8 @@ Result<void> init_rank(tuttiComm_t* comm, int nranks, const UniqueId& id, int ra
     return Error{.code = Code::invalid_argument, .what = fmt::format("rank {} is not in 0 to {}", rank, nranks - 1)};
   JoinOptions options{.rank = rank, .ranks = nranks, .id = id, .name = {}};
   if (auto read = read_config(config, options); !read) return read;
+  if (device == TUTTI_CONFIG_UNDEF_INT) device = device_of(config);
+  if (auto chosen = choose_gpu(**process, device, nullptr, options); !chosen) return chosen;
   return bring_up(**process, std::make_unique<Join>(**process, std::move(options)), comm);
 }
 
@@ -109,7 +132,10 @@ std::optional<std::string> variable(const Config& config, const char* name) {
 /// Everything queued so far has ended; a failure ends it too.
 void settle(Communicator& communicator) {
   Waiter waiter(communicator.process(), {});
-  while (!communicator.idle() && !communicator.failed()) (void)waiter.pause();
+  while (!(communicator.idle() && communicator.gpu_idle()) && !communicator.failed()) {
+    communicator.look_at_gpu();
+    (void)waiter.pause();
+  }
 }
 
 template <class Value>
@@ -193,7 +219,7 @@ tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int nranks, tuttiUniqueId id,
   return tuttiCommInitRankConfig(comm, nranks, id, rank, nullptr);
 }
 
-tuttiResult_t tuttiCommInitAll(tuttiComm_t* made, int ndev, const int* /*devlist*/) {
+tuttiResult_t tuttiCommInitAll(tuttiComm_t* made, int ndev, const int* devlist) {
   return guarded([&]() -> Result<void> {
     if (auto given = not_null(made, "comms"); !given) return given;
     auto process = Process::get();
@@ -202,8 +228,11 @@ tuttiResult_t tuttiCommInitAll(tuttiComm_t* made, int ndev, const int* /*devlist
     auto id = open_root(**process, /*across_hosts=*/false);
     if (!id) return std::move(id).error();
     Group::current().start();
-    for (int rank = 0; rank < ndev; ++rank)
-      if (auto begun = init_rank(&made[rank], ndev, *id, rank, nullptr); !begun) Group::current().refuse(begun.error());
+    for (int rank = 0; rank < ndev; ++rank) {
+      const int device = devlist == nullptr ? TUTTI_CONFIG_UNDEF_INT : devlist[rank];
+      if (auto begun = init_rank(&made[rank], ndev, *id, rank, nullptr, device); !begun)
+        Group::current().refuse(begun.error());
+    }
     return Group::current().end(**process);
   });
 }
@@ -232,6 +261,8 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
     JoinOptions options;
     if (auto read = read_config(config, options); !read) return read;
     auto& parent = (*entry)->communicator;
+    if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
+      return chosen;
     return bring_up(parent->process(), std::make_unique<SplitByColor>(parent, color, key, std::move(options)), newcomm);
   });
 }
@@ -257,6 +288,8 @@ tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nrank
                    .what = fmt::format("rank {} calls, but is not in ranks", parent->rank())};
     JoinOptions options;
     if (auto read = read_config(config, options); !read) return read;
+    if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
+      return chosen;
     return bring_up(parent->process(), std::make_unique<CreateGroup>(parent, std::move(members), std::move(options)),
                     newcomm);
   });
@@ -300,7 +333,8 @@ tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
 }
 
 tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* asyncError) {
-  return ask(comm, asyncError, "asyncError", [](const Communicator& c) {
+  return ask(comm, asyncError, "asyncError", [](Communicator& c) {
+    c.look_at_gpu();
     return c.failed() ? static_cast<tuttiResult_t>(c.failure().code) : tuttiSuccess;
   });
 }
@@ -314,5 +348,6 @@ tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank) {
 }
 
 tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
-  return ask(comm, device, "device", [](const Communicator&) { return -1; });
+  return ask(comm, device, "device",
+             [](const Communicator& c) { return c.gpu() == nullptr ? -1 : c.gpu()->gpu->ordinal(); });
 }

@@ -21,11 +21,24 @@ tuttiResult_t tuttiMemAlloc(void** ptr, size_t bytes) {
   });
 }
 
+tuttiResult_t tuttiMemAllocDevice(void** ptr, size_t bytes, int device) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(ptr, "ptr"); !given) return given;
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    auto memory = (*process)->gpus.allocate(device, bytes == 0 ? 1 : bytes);
+    if (!memory) return std::move(memory).error();
+    *ptr = *memory;
+    return {};
+  });
+}
+
 tuttiResult_t tuttiMemFree(void* ptr) {
   return guarded([&]() -> Result<void> {
     if (ptr == nullptr) return {};
     auto process = Process::get();
     if (!process) return std::move(process).error();
+    if ((*process)->gpus.free(static_cast<std::byte*>(ptr))) return {};
     return (*process)->segments.free(static_cast<std::byte*>(ptr));
   });
 }

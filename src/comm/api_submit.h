@@ -31,15 +31,27 @@ inline Result<void> set_type_and_op(Request& request, int type, std::optional<in
   return {};
 }
 
+/// What `start` does in a communicator with a GPU: finds out what memory it is. Errors: as documented in tutti.h.
+Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request request);
+/// Refuses a buffer in device memory of a call that takes none yet, named so. Errors: invalid_usage, cuda.
+Result<void> check_on_host(const CommEntry& entry, const void* buffer, const char* call);
+
 /// Queues the request on a stream, or adds it to the open group.
 Result<void> queue(CommEntry& entry, tuttiStream_t stream, const Request& request);
+
+inline Result<void> start_on_host(CommEntry& entry, tuttiStream_t stream, const Request& request) {
+  auto& communicator = entry.communicator;
+  if (stream == nullptr && !Group::current().open()) return run_alone(*communicator, request);
+  return queue(entry, stream, request);
+}
 
 /// Runs the request, whose arguments were checked, or queues it.
 inline Result<void> start(CommEntry& entry, tuttiStream_t stream, const Request& request) {
   auto& communicator = entry.communicator;
   if (communicator->failed()) return communicator->failure();
-  if (stream == nullptr && !Group::current().open()) return run_alone(*communicator, request);
-  return queue(entry, stream, request);
+  if (communicator->gpu() != nullptr) [[unlikely]]
+    return start_beside_gpu(entry, stream, request);
+  return start_on_host(entry, stream, request);
 }
 
 /// A refusal inside a group holds back the whole group.

@@ -15,6 +15,7 @@ void Batch::leave() {
   ticket_ = 0;
   if (call_) lent_ = call_->lent();
   call_.reset();
+  gpu_call_.reset();
   transfers_.reset();
   communicator_->complete();
 }
@@ -36,15 +37,25 @@ Result<Progress> Batch::advance() {
   return progress;
 }
 
+Result<Progress> Batch::collective() {
+  const Request& request = collectives_[next_];
+  if (request.on_gpu) {
+    if (!gpu_call_) gpu_call_.emplace(*communicator_, request);
+    return gpu_call_->advance();
+  }
+  if (!call_) call_.emplace(*communicator_, request);
+  return call_->advance();
+}
+
 Result<Progress> Batch::work() {
   Progress progress = Progress::blocked;
   if (next_ < collectives_.size()) {
-    if (!call_) call_.emplace(*communicator_, collectives_[next_]);
-    auto moved = call_->advance();
+    auto moved = collective();
     if (!moved) return moved;
     if (*moved != Progress::blocked) progress = Progress::moved;
     if (*moved == Progress::done) {
       call_.reset();
+      gpu_call_.reset();
       ++next_;
     }
   }
@@ -61,6 +72,7 @@ Result<Progress> Batch::work() {
 Result<void> Batch::look_around() {
   Result<void> looked;
   if (call_) looked = call_->look_around();
+  if (gpu_call_) looked = gpu_call_->look_around();
   if (looked && transfers_ && !transferred_) looked = transfers_->look_around();
   if (!looked) communicator_->fail(looked.error());
   return looked;
@@ -76,6 +88,7 @@ std::int64_t Batch::interests(std::vector<PollItem>& items) const {
 
 std::string Batch::where() const {
   if (call_) return call_->where();
+  if (gpu_call_) return gpu_call_->where();
   if (transfers_ && !transferred_) return transfers_->where();
   return "its turn";
 }

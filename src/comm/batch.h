@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/collective_call.h"
+#include "comm/gpu_call.h"
 #include "comm/operation.h"
 #include "comm/point_to_point.h"
 
@@ -29,6 +30,7 @@ class Batch final : public Operation {
 
  private:
   Result<Progress> work();
+  Result<Progress> collective();
   void leave();
 
   std::shared_ptr<Communicator> communicator_;
@@ -36,6 +38,7 @@ class Batch final : public Operation {
   std::vector<Request> collectives_;
   std::size_t next_ = 0;
   std::optional<CollectiveCall> call_;
+  std::optional<GpuCall> gpu_call_;  // in the place of it, of device memory
   std::vector<PeerRequest> peers_;
   std::optional<PointToPoint> transfers_;
   bool transferred_ = false;

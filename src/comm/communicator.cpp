@@ -69,6 +69,7 @@ Communicator::Communicator(Process& process, Membership members)
       retired_seen_(members_.peers.size()) {
   if (stream_bytes_ == 0) stream_bytes_ = stream_bytes_auto;
   open_lanes();
+  take_gpu_seat();
   members_.area->area.header().state.store(RankState::open, std::memory_order_release);
 }
 
@@ -131,6 +132,27 @@ void Communicator::open_peer(Lane& lane, int index, Rank peer, bool is_signed) {
   receiver = std::make_unique<SignedReceiver>(std::move(receiver), mark_, rank(), peer);
 }
 
+void Communicator::take_gpu_seat() {
+  if (!members_.gpu) return;
+  std::shared_ptr<GpuTeam> team;
+  const auto here = [](const Peer& peer) { return peer.same_process; };
+  if (std::ranges::all_of(members_.peers, here))
+    team = process_.gpus.team(members_.peers.front().area_name.id, members_.ranks);
+  if (team) team->enter(members_.rank, members_.gpu);
+  gpu_ = std::make_unique<GpuSeat>(members_.gpu, std::move(team));
+}
+
+void Communicator::look_at_gpu() {
+  if (!gpu_ || !gpu_->team || failed()) return;
+  if (auto trouble = gpu_->team->trouble()) fail(*std::move(trouble));
+}
+
+bool Communicator::gpu_idle() const {
+  if (!gpu_ || !gpu_->team) return true;
+  auto idle = gpu_->team->idle();
+  return !idle || *idle;
+}
+
 bool Communicator::opening(std::vector<PollItem>& items) const {
   bool any = false;
   for (const auto& lane : remote_lanes_) {
@@ -183,6 +205,7 @@ void Communicator::fail(Error error) {
     const RankState state = header.state.load(std::memory_order_acquire);
     members_.control->announce(state, failure_->code, failure_->peer, failure_->what);
   }
+  if (gpu_ && gpu_->team) gpu_->team->abort();
   process_.log.warn(who_, "{}", failure_->text());
   header.doorbell.ring(process_.system, /*fenced=*/true);
   ring_all();

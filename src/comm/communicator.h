@@ -15,6 +15,7 @@
 #include "algorithms/rank_order.h"
 #include "comm/arrivals.h"
 #include "comm/control_links.h"
+#include "comm/gpu_team.h"
 #include "comm/process.h"
 #include "comm/race.h"
 #include "comm/reach.h"
@@ -61,6 +62,7 @@ struct Membership {
   int sockets = 1;                        ///< connections to a rank of another host, per lane
   std::shared_ptr<Arrivals> arrivals;     ///< where there are other hosts: connections from there,
   std::shared_ptr<ControlLinks> control;  ///<   and those that carry the state of ranks
+  cuda::SharedGpu gpu;                    ///< of this rank; null: it knows host memory alone
 
   bool spans_hosts() const { return control != nullptr; }
   /// No two ranks share memory.
@@ -155,6 +157,13 @@ class Communicator {
   /// line).
   void drop_if_retired(Rank peer, std::uint32_t retired);
 
+  /// Null where this rank has no GPU.
+  GpuSeat* gpu() const { return gpu_.get(); }
+  /// A kernel that gave up is a failure of the communicator, as is a GPU that is lost. Any thread.
+  void look_at_gpu();
+  /// Nothing that was queued on GPUs runs any more, or ever will.
+  bool gpu_idle() const;
+
   /// What TUTTI_TRANSPORT says: nothing for "auto".
   std::optional<Reach> forced_reach() const { return forced_reach_; }
   /// What TUTTI_ALGO says.
@@ -185,6 +194,7 @@ class Communicator {
 
  private:
   void open_lanes();
+  void take_gpu_seat();
   void open_peer(Lane& lane, int index, Rank peer, bool is_signed);
   int slots() const;
   const Algorithm& algorithm_for_counts(const Shape& shape, Reach reach, std::size_t bytes);
@@ -244,6 +254,7 @@ class Communicator {
   std::vector<std::array<Mapped, 4>> mapped_;  // by peer: the segments its calls named last
   std::vector<unsigned> mapped_next_;
   std::vector<std::uint32_t> retired_seen_;
+  std::unique_ptr<GpuSeat> gpu_;
 };
 
 }  // namespace tutti

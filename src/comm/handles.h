@@ -43,6 +43,9 @@ class HandleTable {
     Slot* slot_ = nullptr;
   };
 
+  /// Whether it looks like one of ours, open or not.
+  static bool is_handle(const void* handle) { return (reinterpret_cast<std::uintptr_t>(handle) & 0xff) == mark; }
+
   /// nullptr when the table is full.
   void* open(std::shared_ptr<T> value) {
     const std::lock_guard lock(mutex_);

@@ -199,6 +199,7 @@ Result<void> Join::begin() {
   members_.rank = options_.rank;
   members_.ranks = options_.ranks;
   members_.deterministic = options_.deterministic;
+  members_.gpu = options_.gpu;
   members_.name = options_.name.empty() ? "comm " + options_.id.fingerprint() : options_.name;
 
   Hello hello;

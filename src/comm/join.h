@@ -21,6 +21,7 @@ struct JoinOptions {
   std::string name;  ///< from the config; else made from the id
   bool deterministic = false;
   std::int64_t init_limit_ms = 0;  ///< 0: TUTTI_INIT_TIMEOUT_MS
+  cuda::SharedGpu gpu;             ///< null: host memory alone
 };
 
 class Join final : public Operation {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "cuda/driver_types.h"
 #include "plan/types.h"
 #include "transport/call_line.h"
 
@@ -31,6 +32,8 @@ struct Request {
   std::shared_ptr<const Layout> layout = {};  ///< of all forms but the plain one; then count is only compared
   Form form = Form::plain;
   std::uint32_t lists = 0;  ///< scatter_gather: fingerprint of the lists of ranks
+  bool on_gpu = false;      ///< buffers in device memory: queued on gpu_stream
+  cuda::Stream gpu_stream = nullptr;
 
   std::size_t group_bytes() const { return count * size_of(type); }
   Signature signature() const {

@@ -11,6 +11,8 @@ Buffer::Buffer(Memory memory, std::size_t bytes, std::size_t misaligned)
   void* base = nullptr;
   if (memory == Memory::mapped)
     EXPECT_TRUE(ok(tuttiMemAlloc(&base, total())));
+  else if (memory == Memory::device)
+    EXPECT_TRUE(ok(tuttiMemAllocDevice(&base, total(), 0)));
   else
     base = std::malloc(total());
   base_ = static_cast<std::byte*>(base);
@@ -20,10 +22,10 @@ Buffer::Buffer(Memory memory, std::size_t bytes, std::size_t misaligned)
 }
 
 Buffer::~Buffer() {
-  if (memory_ == Memory::mapped)
-    EXPECT_TRUE(ok(tuttiMemFree(base_)));
-  else
+  if (memory_ == Memory::heap)
     std::free(base_);
+  else
+    EXPECT_TRUE(ok(tuttiMemFree(base_)));
 }
 
 void Buffer::poison() {

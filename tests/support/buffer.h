@@ -6,7 +6,8 @@
 
 namespace tutti::testing {
 
-enum class Memory { mapped, heap };  ///< from tuttiMemAlloc, or ordinary
+/// From tuttiMemAlloc, ordinary, or the fake driver's GPU 0, whose memory the host can look at.
+enum class Memory { mapped, heap, device };
 
 class Buffer {
  public:

@@ -44,7 +44,7 @@ bool reduces(Kind kind) {
 
 std::string Call::text() const {
   constexpr std::array in_place_names = {"out of place", "in place", "some in place"};
-  constexpr std::array mix_names = {"mapped", "heap", "memory by rank", "send mapped", "recv mapped"};
+  constexpr std::array mix_names = {"mapped", "heap", "memory by rank", "send mapped", "recv mapped", "device"};
   constexpr std::array values_names = {"bits", "exact", "random", "special"};
   const std::string operation = reduces(kind) ? fmt::format("{} ", name(op)) : "";
   return fmt::format("{} {} x {} {}{}, root {}, {}, {}, misaligned {}, seed {}", name(kind), count, name(type),
@@ -85,6 +85,7 @@ Memory CallOnRank::memory(bool send) const {
     case Mix::heap: return Memory::heap;
     case Mix::by_rank: return mix(call_.seed, rank_, 5) % 2 == 0 ? Memory::mapped : Memory::heap;
     case Mix::send_mapped: return send ? Memory::mapped : Memory::heap;
+    case Mix::device: return Memory::device;
     case Mix::recv_mapped: break;
   }
   return send ? Memory::heap : Memory::mapped;

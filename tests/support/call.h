@@ -19,8 +19,8 @@ bool reduces(Kind kind);
 
 enum class InPlace { none, all, some };  ///< some: a random half of the ranks
 /// Which memory: mapped or heap for both buffers; by rank; or different for send and receive buffer.
-enum class Mix { mapped, heap, by_rank, send_mapped, recv_mapped };
-inline constexpr int mix_count = 5;
+enum class Mix { mapped, heap, by_rank, send_mapped, recv_mapped, device };
+inline constexpr int mix_count = 5;  ///< of the host
 
 struct Call {
   Kind kind = Kind::all_reduce;

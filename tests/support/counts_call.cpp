@@ -139,6 +139,7 @@ void CountsOnRank::allocate() {
       case Mix::heap: return Memory::heap;
       case Mix::by_rank: return mix(call_.seed, rank_, 5) % 2 == 0 ? Memory::mapped : Memory::heap;
       case Mix::send_mapped: return send ? Memory::mapped : Memory::heap;
+      case Mix::device: return Memory::device;
       case Mix::recv_mapped: break;
     }
     return send ? Memory::heap : Memory::mapped;

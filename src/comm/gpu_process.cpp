@@ -1,0 +1,111 @@
+#include "comm/gpu_process.h"
+
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "comm/gpu_team.h"
+
+namespace tutti {
+namespace {
+
+Result<std::vector<std::byte>> read_image(const std::string& path) {
+  const auto failed = [](std::string what) { return Error{.code = Code::cuda, .what = std::move(what)}; };
+  if (path.empty())
+    return failed(
+        "this tutti was built without its kernels for GPUs (see TUTTI_CUDA_KERNELS): buffers must be host "
+        "memory");
+  std::ifstream file(path, std::ios::binary);
+  const std::vector<char> text(std::istreambuf_iterator<char>(file), {});
+  if (!file || text.empty()) return failed(fmt::format("TUTTI_CUDA_KERNELS={}: cannot be read, or is empty", path));
+  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
+  std::vector<std::byte> image(begin, begin + text.size());
+  image.resize(image.size() + 1);  // PTX ends with a zero
+  return image;
+}
+
+}  // namespace
+
+GpuProcess::GpuProcess(const Config& config)
+    : driver(config.text("TUTTI_CUDA_LIBRARY")),
+      graveyard(std::make_shared<cuda::Graveyard>()),
+      lanes_max(static_cast<int>(config.integer("TUTTI_MAX_CTAS"))),
+      limit_ns(config.integer("TUTTI_TIMEOUT_MS") * 1'000'000),
+      meeting_ns(config.integer("TUTTI_MEET_TIMEOUT_MS") * 1'000'000),
+      kernels_file_(config.text("TUTTI_CUDA_KERNELS")) {}
+
+Result<cuda::SharedGpu> GpuProcess::gpu(cuda::Ordinal ordinal) {
+  auto loaded = driver.get();
+  if (!loaded) return std::move(loaded).error();
+  graveyard->empty();
+  const std::lock_guard lock(mutex_);
+  if (auto known = gpus_[ordinal].lock()) return known;
+  auto opened = cuda::Gpu::open(*loaded, ordinal);
+  if (opened) gpus_[ordinal] = *opened;
+  return opened;
+}
+
+Result<cuda::SharedGpu> GpuProcess::current() {
+  const auto loaded = driver.if_loaded();
+  if (!loaded) return cuda::SharedGpu();
+  cuda::Context context = nullptr;
+  if (auto asked = loaded->check(loaded->api.context_current(&context), "cuCtxGetCurrent"); !asked)
+    return asked.error();
+  if (context == nullptr) return cuda::SharedGpu();
+  cuda::Ordinal ordinal = 0;
+  if (auto asked = loaded->check(loaded->api.context_device(&ordinal), "cuCtxGetDevice"); !asked) return asked.error();
+  return gpu(ordinal);
+}
+
+Result<std::shared_ptr<const cuda::Kernels>> GpuProcess::kernels(const cuda::SharedGpu& gpu) {
+  const std::lock_guard lock(mutex_);
+  if (auto known = kernels_[gpu->ordinal()].lock()) return known;
+  auto image = read_image(kernels_file_);
+  if (!image) return std::move(image).error();
+  auto loaded = cuda::Kernels::load(gpu, *image);
+  if (loaded) kernels_[gpu->ordinal()] = *loaded;
+  return loaded;
+}
+
+Result<std::byte*> GpuProcess::allocate(cuda::Ordinal ordinal, std::size_t bytes) {
+  auto on = gpu(ordinal);
+  if (!on) return std::move(on).error();
+  auto current = cuda::Current::enter(**on);
+  if (!current) return std::move(current).error();
+  auto memory = cuda::DeviceMemory::allocate(*on, bytes);
+  if (!memory) return std::move(memory).error();
+  auto stream = cuda::OwnStream::create(*on);
+  if (!stream) return std::move(stream).error();
+  const auto& api = (*on)->api();
+  const cuda::Status cleared = api.set_async(memory->address(), 0, bytes, stream->get());
+  if (auto queued = (*on)->check(cleared, "cuMemsetD8Async"); !queued) return queued.error();
+  if (auto done = (*on)->check(api.stream_synchronize(stream->get()), "cuStreamSynchronize"); !done)
+    return done.error();
+  std::byte* const at = memory->data();
+  const std::lock_guard lock(mutex_);
+  allocated_.emplace(at, *std::move(memory));
+  return at;
+}
+
+bool GpuProcess::free(std::byte* at) {
+  cuda::DeviceMemory gone;  // freed after the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = allocated_.find(at);
+  if (found == allocated_.end()) return false;
+  gone = std::move(found->second);
+  allocated_.erase(found);
+  return true;
+}
+
+std::shared_ptr<GpuTeam> GpuProcess::team(std::uint32_t key, int ranks) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(teams_, [](const auto& entry) { return entry.second.expired(); });
+  if (auto known = teams_[key].lock()) return known;
+  auto made = std::make_shared<GpuTeam>(*this, ranks);
+  teams_[key] = made;
+  return made;
+}
+
+}  // namespace tutti

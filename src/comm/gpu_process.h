@@ -1,0 +1,55 @@
+// What a process has once of GPUs: the driver, each GPU in use with its kernels, and who meets whom on them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/config.h"
+#include "cuda/driver.h"
+#include "cuda/graveyard.h"
+#include "cuda/kernels.h"
+#include "cuda/resources.h"
+
+namespace tutti {
+
+class GpuTeam;
+
+class GpuProcess {
+ public:
+  explicit GpuProcess(const Config& config);
+
+  cuda::DriverSlot driver;
+  const std::shared_ptr<cuda::Graveyard> graveyard;
+
+  /// Errors: invalid_argument (no such GPU), cuda.
+  Result<cuda::SharedGpu> gpu(cuda::Ordinal ordinal);
+  /// The GPU of the calling thread's current context; null where CUDA is not in use in this thread. Errors: cuda.
+  Result<cuda::SharedGpu> current();
+  /// From TUTTI_CUDA_KERNELS, or those built in. Errors: cuda.
+  Result<std::shared_ptr<const cuda::Kernels>> kernels(const cuda::SharedGpu& gpu);
+
+  /// Zeroed memory of a GPU. Errors: invalid_argument (no such GPU), cuda.
+  Result<std::byte*> allocate(cuda::Ordinal ordinal, std::size_t bytes);
+  /// False: it is none of `allocate`.
+  bool free(std::byte* at);
+
+  /// The ranks of one communicator that are in this process. `key`: the same for all of them, and no others'.
+  std::shared_ptr<GpuTeam> team(std::uint32_t key, int ranks);
+
+  const int lanes_max;            ///< TUTTI_MAX_CTAS
+  const std::int64_t limit_ns;    ///< TUTTI_TIMEOUT_MS
+  const std::int64_t meeting_ns;  ///< TUTTI_MEET_TIMEOUT_MS
+
+ private:
+  const std::string kernels_file_;
+  std::mutex mutex_;
+  std::map<cuda::Ordinal, std::weak_ptr<const cuda::Gpu>> gpus_;
+  std::map<cuda::Ordinal, std::weak_ptr<const cuda::Kernels>> kernels_;
+  std::map<std::uint32_t, std::weak_ptr<GpuTeam>> teams_;
+  std::map<std::byte*, cuda::DeviceMemory> allocated_;
+};
+
+}  // namespace tutti

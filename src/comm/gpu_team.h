@@ -1,0 +1,120 @@
+// Where the ranks of a communicator that share a GPU meet on the host: the last one to come launches for all.
+//
+// A kernel of one rank that waits for the kernel of another must not be launched alone: streams may share a queue of
+// the hardware, or a tool may run kernels one by one (docs/decisions/0008).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/gpu_process.h"
+#include "comm/request.h"
+#include "cuda/engine.h"
+#include "plan/cache.h"
+
+namespace tutti {
+
+/// A rank's plan, and its copy in the memory of the GPU once it was used there.
+struct GpuPlan {
+  Plan plan;
+  std::shared_ptr<const cuda::DevicePlan> uploaded;
+};
+
+/// What a rank brings to a meeting. All of it outlives the meeting, or the rank withdraws.
+struct GpuOffer {
+  const Request* request = nullptr;
+  GpuPlan* plan = nullptr;
+};
+
+/// Any thread.
+class GpuTeam {
+ public:
+  GpuTeam(GpuProcess& process, int ranks);
+  /// Waits for what runs, at most a second; what does not end keeps its memory for ever.
+  ~GpuTeam();
+  GpuTeam(const GpuTeam&) = delete;
+  GpuTeam& operator=(const GpuTeam&) = delete;
+
+  /// `rank` is there, on `gpu`, made in the calling thread.
+  void enter(Rank rank, cuda::SharedGpu gpu);
+
+  /// True: everybody is here, and the call was launched or has failed; see outcome. False: ask finished.
+  bool arrive(Rank rank, const GpuOffer& offer);
+  bool finished(Rank rank) const;
+  /// Of the last meeting of `rank`, which is finished.
+  Result<void> outcome() const;
+  /// `rank` does not wait any more.
+  void withdraw(Rank rank);
+
+  /// `rank` makes its next call on host memory. Errors: invalid_usage, when another rank makes the same call on device
+  /// memory.
+  Result<void> host_call(Rank rank);
+
+  /// For whom `rank` waits, the first; −1: it does not.
+  Rank missing(Rank rank) const;
+  /// All for whom `rank` waits were last driven by the calling thread.
+  bool waits_for_itself(Rank rank) const;
+
+  /// Ends kernels that wait.
+  void abort();
+  /// Why a kernel gave up.
+  std::optional<Error> trouble() const;
+  /// Nothing that was launched runs any more. Errors: cuda (what it ended with).
+  Result<bool> idle() const;
+
+ private:
+  struct Seat {
+    cuda::SharedGpu gpu;
+    GpuOffer offer;
+    bool waiting = false;
+    std::uint64_t calls = 0;       // collectives so far, on host or device memory
+    std::uint64_t host_calls = 0;  // bit i: the last call whose number is i modulo 64 was on host memory
+    std::thread::id driver;        // who called last
+  };
+
+  Result<void> meet();
+  Result<void> compare() const;
+  Result<void> open();
+  static Error mixed(Rank host, Rank device);
+
+  GpuProcess& process_;
+  const int ranks_;
+  mutable std::mutex mutex_;
+  std::vector<Seat> seats_;
+  int arrived_ = 0;
+  std::optional<Error> failure_;
+  std::shared_ptr<cuda::Engine> engine_;
+  std::atomic<cuda::Engine*> launched_ = nullptr;  // the same, for those who must not wait for a meeting
+};
+
+/// What a communicator has of a GPU: its rank's place in the team, and its plans.
+struct GpuSeat {
+  GpuSeat(cuda::SharedGpu on, std::shared_ptr<GpuTeam> meeting) : gpu(std::move(on)), team(std::move(meeting)) {}
+
+  struct Key {
+    const void* algorithm;
+    Collective collective;
+    Rank root;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const {
+      return std::hash<const void*>{}(key.algorithm) ^
+             (static_cast<std::size_t>(key.root) << 8 | static_cast<std::size_t>(key.collective)) *
+                 0x9e37'79b9'7f4a'7c15u;
+    }
+  };
+  static constexpr std::size_t plans_max = 256;
+
+  cuda::SharedGpu gpu;
+  std::shared_ptr<GpuTeam> team;  ///< null: not all ranks are in this process
+  LruCache<Key, GpuPlan, KeyHash> plans{plans_max};
+};
+
+}  // namespace tutti

@@ -1,0 +1,135 @@
+#include "cuda/driver.h"
+
+#include <fmt/format.h>
+
+namespace tutti::cuda {
+namespace {
+
+constexpr const char* system_library = "libcuda.so.1";
+constexpr int version_min = 12000;  // the first that loads kernels without a context
+
+/// cuGetProcAddress as it is since CUDA 12.0; earlier drivers do not have this name.
+using GetProcAddress = Status(const char* name, void** function, int version, std::uint64_t flags, int* found);
+
+Error none(std::string what) {
+  return {.code = Code::cuda, .what = std::move(what)};
+}
+
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+template <class Member>
+bool find(GetProcAddress* lookup, const char* name, int version, Member& member) {
+  void* function = nullptr;
+  int found = 0;
+  if (lookup(name, &function, version, 0, &found) != status::success) function = nullptr;
+  member = reinterpret_cast<Member>(function);
+  return function != nullptr;
+}
+
+Result<Api> functions_of(GetProcAddress* lookup) {
+  Api api;
+#define DRIVER_FUNCTION(member, name, version, parameters) \
+  if (!find(lookup, #name, version, api.member))           \
+    return none(fmt::format("CUDA's driver is too old: it has no {} of CUDA {}", #name, version_text(version)));
+#define DRIVER_OPTION(member, name, version, parameters) (void)find(lookup, #name, version, api.member);
+#include "cuda/driver_functions.inc"
+#undef DRIVER_OPTION
+#undef DRIVER_FUNCTION
+  return api;
+}
+
+}  // namespace
+
+bool is_sticky(Status code) {
+  switch (code) {
+    case status::deinitialized:
+    case status::ecc_uncorrectable:
+    case status::nvlink_uncorrectable:
+    case status::illegal_address:
+    case status::launch_timeout:
+    case status::context_is_destroyed:
+    case status::assert_failed:
+    case status::launch_failed: return true;
+    default: return code >= status::hardware_stack_error && code < status::launch_failed;
+  }
+}
+
+Result<std::shared_ptr<const Driver>> Driver::open(Dylib library) {
+  auto* const lookup = library.symbol<GetProcAddress>("cuGetProcAddress_v2");
+  if (lookup == nullptr)
+    return none(fmt::format("CUDA's driver is older than CUDA {}, the first that serves", version_text(version_min)));
+  auto api = functions_of(lookup);
+  if (!api) return std::move(api).error();
+  int version = 0;
+  (void)api->driver_version(&version);
+  auto driver = std::make_shared<const Driver>(Key{}, std::move(library), *api, version);
+  if (auto begun = driver->check(api->init(0), "cuInit"); !begun) return begun.error();
+  auto count = driver->devices();
+  if (!count) return std::move(count).error();
+  if (*count == 0) return none("CUDA's driver is there, but no GPU that this process may use");
+  return driver;
+}
+
+Error Driver::error(Status code, std::string_view function) const {
+  const char* name = nullptr;
+  const char* words = nullptr;
+  if (api.error_name(code, &name) != status::success || name == nullptr) name = "an unknown code";
+  if (api.error_string(code, &words) != status::success || words == nullptr) words = "no description";
+  std::string what = fmt::format("{}: {} ({}): {}", function, name, code, words);
+  if (is_sticky(code))
+    what += "; CUDA gives up a context after this: nothing can be run on this GPU by this process any more";
+  return {.code = Code::cuda, .what = std::move(what)};
+}
+
+Result<void> Driver::check(Status code, std::string_view function) const {
+  if (code == status::success) return {};
+  return error(code, function);
+}
+
+Result<int> Driver::devices() const {
+  int count = 0;
+  if (auto asked = check(api.device_count(&count), "cuDeviceGetCount"); !asked) return asked.error();
+  return count;
+}
+
+Result<int> Driver::device_attribute(Ordinal device, int attribute) const {
+  int value = 0;
+  if (auto asked = check(api.device_attribute(&value, attribute, device), "cuDeviceGetAttribute"); !asked)
+    return asked.error();
+  return value;
+}
+
+Result<std::shared_ptr<const Driver>> DriverSlot::load() {
+  if (driver_) return driver_;
+  if (failure_) return *failure_;
+  const char* const name = library_.empty() ? system_library : library_.c_str();
+  auto library = Dylib::open({name});
+  if (!library) {
+    failure_ = none(fmt::format("no CUDA driver: {}", library.error().what));
+    return *failure_;
+  }
+  auto driver = Driver::open(*std::move(library));
+  if (!driver) {
+    failure_ = std::move(driver).error();
+    return *failure_;
+  }
+  driver_ = *std::move(driver);
+  return driver_;
+}
+
+Result<std::shared_ptr<const Driver>> DriverSlot::get() {
+  const std::lock_guard lock(mutex_);
+  return load();
+}
+
+std::shared_ptr<const Driver> DriverSlot::if_loaded() {
+  const std::lock_guard lock(mutex_);
+  if (driver_) return driver_;
+  if (!Dylib::is_loaded(library_.empty() ? system_library : library_.c_str())) return nullptr;
+  auto driver = load();
+  return driver ? *std::move(driver) : nullptr;
+}
+
+}  // namespace tutti::cuda

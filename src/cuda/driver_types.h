@@ -1,0 +1,97 @@
+// The types and numbers of CUDA's driver that we use, declared here so that no CUDA header is needed to build.
+//
+// Names of structures are CUDA's own, so that a CUstream is a Stream; tests/unit/cuda_header_test.cpp compares all of
+// this with cuda.h where there is one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+struct CUctx_st;
+struct CUstream_st;
+struct CUevent_st;
+struct CUfunc_st;
+struct CUlib_st;
+struct CUkern_st;
+struct CUgraph_st;
+struct CUgraphNode_st;
+struct CUgraphExec_st;
+struct CUuserObject_st;
+
+namespace tutti::cuda {
+
+using Status = int;  ///< CUresult
+using Ordinal = int;
+using Address = unsigned long long;  ///< CUdeviceptr
+using Context = CUctx_st*;
+using Stream = CUstream_st*;
+using Event = CUevent_st*;
+using Function = CUfunc_st*;
+using Library = CUlib_st*;
+using Kernel = CUkern_st*;
+using Graph = CUgraph_st*;
+using GraphNode = CUgraphNode_st*;
+using GraphExec = CUgraphExec_st*;
+using UserObject = CUuserObject_st*;
+using HostFunction = void (*)(void*);
+
+namespace status {
+inline constexpr Status success = 0;
+inline constexpr Status invalid_value = 1;
+inline constexpr Status out_of_memory = 2;
+inline constexpr Status not_initialized = 3;
+inline constexpr Status deinitialized = 4;
+inline constexpr Status no_device = 100;
+inline constexpr Status invalid_device = 101;
+inline constexpr Status invalid_context = 201;
+inline constexpr Status no_binary_for_gpu = 209;
+inline constexpr Status ecc_uncorrectable = 214;
+inline constexpr Status nvlink_uncorrectable = 220;
+inline constexpr Status invalid_handle = 400;
+inline constexpr Status not_found = 500;
+inline constexpr Status not_ready = 600;
+inline constexpr Status illegal_address = 700;
+inline constexpr Status launch_timeout = 702;
+inline constexpr Status peer_access_already_enabled = 704;
+inline constexpr Status context_is_destroyed = 709;
+inline constexpr Status assert_failed = 710;
+inline constexpr Status hardware_stack_error = 714;
+inline constexpr Status launch_failed = 719;
+inline constexpr Status cooperative_launch_too_large = 720;
+inline constexpr Status not_permitted = 800;
+inline constexpr Status not_supported = 801;
+inline constexpr Status stream_capture_unsupported = 900;
+inline constexpr Status stream_capture_invalidated = 901;
+inline constexpr Status stream_capture_merge = 902;
+inline constexpr Status stream_capture_implicit = 906;
+}  // namespace status
+
+namespace attribute {  // CUdevice_attribute
+inline constexpr int multiprocessors = 16;
+inline constexpr int compute_major = 75;
+inline constexpr int compute_minor = 76;
+inline constexpr int cooperative_launch = 95;
+}  // namespace attribute
+
+namespace pointer_attribute {  // CUpointer_attribute
+inline constexpr int memory_type = 2;
+inline constexpr int is_managed = 8;
+inline constexpr int device_ordinal = 9;
+}  // namespace pointer_attribute
+
+inline constexpr unsigned memory_type_host = 1;    // CUmemorytype; 0: nothing that the driver knows
+inline constexpr unsigned memory_type_device = 2;  //
+inline constexpr unsigned stream_non_blocking = 1;
+inline constexpr unsigned event_without_timing = 2;
+inline constexpr unsigned host_memory_portable = 1;
+inline constexpr unsigned host_memory_mapped = 2;
+inline constexpr unsigned managed_global = 1;
+inline constexpr unsigned user_object_unsynchronized = 1;
+inline constexpr unsigned graph_takes_reference = 1;
+inline constexpr int capture_none = 0;  // CUstreamCaptureStatus
+inline constexpr int capture_active = 1;
+inline constexpr int capture_invalidated = 2;
+inline constexpr int capture_mode_global = 0;  // CUstreamCaptureMode
+inline constexpr int capture_mode_relaxed = 2;
+
+}  // namespace tutti::cuda

@@ -1,0 +1,389 @@
+#include "cuda/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+
+#include <fmt/format.h>
+
+#include "exec/device_program.h"
+#include "kernels/area.h"
+
+namespace tutti::cuda {
+namespace {
+
+constexpr std::size_t record_offset = 128;  // the abort word has its line for itself
+constexpr std::size_t lane_bytes_min = 16 * 1024;
+constexpr std::size_t in_flight_most = 64;
+constexpr std::size_t alignment = 256;
+
+constexpr std::size_t round_up(std::size_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+/// What a captured graph keeps.
+struct Kept {
+  std::shared_ptr<Graveyard> graveyard;
+  std::vector<std::shared_ptr<const void>> all;
+};
+
+/// Called by the driver, which must not be called meanwhile.
+void bury(void* kept) {
+  std::shared_ptr<Kept> owned(static_cast<Kept*>(kept));
+  const auto graveyard = owned->graveyard;
+  graveyard->bury(std::move(owned));
+}
+
+std::atomic_ref<std::uint32_t> word(std::byte* at) {
+  return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));
+}
+
+/// Whether an earlier part has the same stream.
+bool repeated(std::span<const Part> parts, std::size_t i) {
+  return std::any_of(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i),
+                     [&](const Part& part) { return part.stream == parts[i].stream; });
+}
+
+}  // namespace
+
+Engine::Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
+               std::shared_ptr<Graveyard> graveyard)
+    : gpu_(std::move(gpu)),
+      kernels_(std::move(kernels)),
+      shape_(std::move(shape)),
+      graveyard_(std::move(graveyard)),
+      seats_(shape_.local.size()) {}
+
+Engine::~Engine() {
+  auto current = Current::enter(*gpu_);
+  if (!current) return;
+  in_flight_.clear();
+}
+
+Result<std::shared_ptr<Engine>> Engine::open(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
+                                             std::shared_ptr<Graveyard> graveyard) {
+  assert(!shape.local.empty());
+  const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
+  if (shape.local.size() > device::local_ranks_max)
+    return refused(fmt::format("{} ranks of one communicator are on GPU {}: at most {} can share one",
+                               shape.local.size(), gpu->ordinal(), device::local_ranks_max));
+  if (shape.ranks > device::ranks_max)
+    return refused(fmt::format("calls on device memory have at most {} ranks; this communicator has {}",
+                               device::ranks_max, shape.ranks));
+  std::shared_ptr<Engine> engine(
+      new Engine(std::move(gpu), std::move(kernels), std::move(shape), std::move(graveyard)));
+  if (auto ready = engine->set_up(); !ready) return ready.error();
+  return engine;
+}
+
+Result<void> Engine::write(Address to, const void* from, std::size_t bytes) {
+  return gpu_->check(gpu_->api().copy_async(to, reinterpret_cast<Address>(from), bytes, setup_.get()), "cuMemcpyAsync");
+}
+
+Result<void> Engine::finish_setup() {
+  return gpu_->check(gpu_->api().stream_synchronize(setup_.get()), "cuStreamSynchronize");
+}
+
+Result<void> Engine::set_up() {
+  const std::size_t local = shape_.local.size();
+  lanes_ = std::min(shape_.lanes_max, kernels_->blocks_max() / static_cast<int>(local));
+  if (lanes_ < 1)
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("GPU {} holds {} blocks at once, too few for {} ranks", gpu_->ordinal(),
+                                     kernels_->blocks_max(), local)};
+  auto current = Current::enter(*gpu_);
+  if (!current) return std::move(current).error();
+
+  auto streams = OwnStream::create(gpu_);
+  if (!streams) return std::move(streams).error();
+  setup_ = *std::move(streams);
+  streams = OwnStream::create(gpu_);
+  if (!streams) return std::move(streams).error();
+  launches_ = *std::move(streams);
+  for (std::size_t i = 0; i <= local; ++i) {
+    auto event = OwnEvent::create(gpu_);
+    if (!event) return std::move(event).error();
+    if (i < local)
+      ready_.push_back(*std::move(event));
+    else
+      done_ = *std::move(event);
+  }
+
+  const device::Area area{.ranks = static_cast<std::uint32_t>(shape_.ranks),
+                          .lanes = static_cast<std::uint32_t>(lanes_)};
+  const std::size_t area_bytes = round_up(area.bytes());
+  const std::size_t link_bytes = round_up(area.links() * sizeof(device::Link));
+  auto memory = DeviceMemory::allocate(gpu_, local * (area_bytes + link_bytes));
+  if (!memory) return std::move(memory).error();
+  memory_ = *std::move(memory);
+  auto shared = PinnedMemory::allocate(
+      gpu_, record_offset + local * static_cast<std::size_t>(lanes_) * sizeof(device::ErrorRecord));
+  if (!shared) return std::move(shared).error();
+  shared_ = *std::move(shared);
+
+  const Status cleared = gpu_->api().set_async(memory_.address(), 0, memory_.bytes(), setup_.get());
+  if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
+  for (std::size_t i = 0; i < local; ++i) {
+    seats_[i].area = memory_.data() + i * area_bytes;
+    seats_[i].links = reinterpret_cast<device::Link*>(memory_.data() + local * area_bytes + i * link_bytes);
+  }
+  std::vector<std::vector<device::Link>> links(local, std::vector<device::Link>(area.links()));
+  for (std::size_t i = 0; i < local; ++i) {
+    for (std::uint32_t lane = 0; lane < area.lanes; ++lane)
+      for (std::size_t j = 0; j < local; ++j)
+        if (i != j) {
+          const auto mine = static_cast<std::uint32_t>(shape_.local[i]),
+                     peer = static_cast<std::uint32_t>(shape_.local[j]);
+          links[i][area.index(lane, peer)] = area.link(lane, mine, peer, seats_[i].area, seats_[j].area);
+        }
+    const auto at = reinterpret_cast<Address>(seats_[i].links);
+    if (auto written = write(at, links[i].data(), links[i].size() * sizeof(device::Link)); !written) return written;
+  }
+  return finish_setup();
+}
+
+Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
+  auto current = Current::enter(*gpu_);
+  if (!current) return std::move(current).error();
+  const std::vector<Action> actions = device_actions(plan);
+  const std::size_t action_bytes = actions.size() * sizeof(Action);
+  const std::size_t place_bytes = plan.places.size() * sizeof(Place);
+  auto made = std::make_shared<DevicePlan>();
+  made->action_count = static_cast<std::uint32_t>(actions.size());
+  made->scratch_groups = plan.scratch_groups;
+  if (action_bytes + place_bytes > 0) {
+    auto memory = DeviceMemory::allocate(gpu_, action_bytes + place_bytes);
+    if (!memory) return std::move(memory).error();
+    made->memory = *std::move(memory);
+  }
+  made->actions = reinterpret_cast<const Action*>(made->memory.data());
+  made->places = reinterpret_cast<const Place*>(made->memory.data() + action_bytes);
+  if (action_bytes > 0)
+    if (auto sent = write(made->memory.address(), actions.data(), action_bytes); !sent) return sent.error();
+  if (place_bytes > 0)
+    if (auto sent = write(made->memory.address() + action_bytes, plan.places.data(), place_bytes); !sent)
+      return sent.error();
+  if (auto sent = finish_setup(); !sent) return sent.error();
+  return std::shared_ptr<const DevicePlan>(std::move(made));
+}
+
+Result<Engine::Capture> Engine::capture_of(std::span<const Part> parts) const {
+  Capture first;
+  for (const Part& part : parts) {
+    int state = capture_none;
+    Capture one;
+    const Status asked = gpu_->api().capture_info(part.stream, &state, &one.id, &one.graph, nullptr, nullptr);
+    if (auto known = gpu_->check(asked, "cuStreamGetCaptureInfo"); !known) return known.error();
+    if (state == capture_none) one = {};
+    if (state == capture_invalidated)
+      return Error{.code = Code::invalid_usage, .what = "the capture of a stream has failed before this call"};
+    if (&part == &parts.front()) {
+      first = one;
+    } else if ((one.graph == nullptr) != (first.graph == nullptr) || one.id != first.id) {
+      return Error{.code = Code::invalid_usage,
+                   .what =
+                       "ranks that share a GPU are captured together or not at all: fork their streams from one "
+                       "capture, and put their calls into one group"};
+    }
+  }
+  return first;
+}
+
+/// At least `bytes`; a larger one in its place where there are fewer.
+Result<std::shared_ptr<const DeviceMemory>> Engine::room(std::shared_ptr<const DeviceMemory>& memory,
+                                                         std::size_t bytes) {
+  if (memory == nullptr || memory->bytes() < bytes) {
+    auto larger = DeviceMemory::allocate(gpu_, std::max(bytes, memory == nullptr ? 0 : 2 * memory->bytes()));
+    if (!larger) return std::move(larger).error();
+    if (memory != nullptr) in_flight_.push_back(memory);
+    memory = std::make_shared<const DeviceMemory>(*std::move(larger));
+  }
+  return memory;
+}
+
+Result<void> Engine::make_room(const Job& job, std::span<const Part> parts, std::size_t group_bytes) {
+  int groups = 0;
+  bool staged = false;
+  for (const Part& part : parts) {
+    groups = std::max(groups, part.plan->scratch_groups);
+    staged = staged || part.staged;
+  }
+  const std::size_t scratch_bytes = round_up(static_cast<std::size_t>(groups) * group_bytes);
+  const std::size_t staging_bytes = staged ? round_up(job.input_bytes) : 0;
+  if (scratch_bytes > 0)
+    if (auto got = room(scratch_, scratch_bytes * parts.size()); !got) return got.error();
+  if (staging_bytes > 0)
+    if (auto got = room(staging_, staging_bytes * parts.size()); !got) return got.error();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    seats_[i].scratch = scratch_bytes > 0 ? scratch_->data() + i * scratch_bytes : nullptr;
+    seats_[i].staging = staging_bytes > 0 ? staging_->data() + i * staging_bytes : nullptr;
+  }
+  return {};
+}
+
+/// The launch waits for all that the ranks' streams hold.
+Result<void> Engine::join(std::span<const Part> parts) {
+  const Api& api = gpu_->api();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (repeated(parts, i)) continue;
+    if (auto told = gpu_->check(api.event_record(ready_[i].get(), parts[i].stream), "cuEventRecord"); !told)
+      return told;
+    if (auto waits = gpu_->check(api.stream_wait(launches_.get(), ready_[i].get(), 0), "cuStreamWaitEvent"); !waits)
+      return waits;
+  }
+  return {};
+}
+
+/// The ranks' streams go on after the launch.
+Result<void> Engine::fork(std::span<const Part> parts) {
+  const Api& api = gpu_->api();
+  if (auto told = gpu_->check(api.event_record(done_.get(), launches_.get()), "cuEventRecord"); !told) return told;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (repeated(parts, i)) continue;
+    if (auto waits = gpu_->check(api.stream_wait(parts[i].stream, done_.get(), 0), "cuStreamWaitEvent"); !waits)
+      return waits;
+  }
+  return {};
+}
+
+Result<void> Engine::stage(const Job& job, std::span<const Part> parts, std::span<device::PeerBuffers> buffers) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!parts[i].staged) continue;
+    auto& own = buffers[static_cast<std::size_t>(shape_.local[i])];
+    const Status copied =
+        gpu_->api().copy_async(reinterpret_cast<Address>(seats_[i].staging), reinterpret_cast<Address>(own.input),
+                               job.input_bytes, launches_.get());
+    if (auto queued = gpu_->check(copied, "cuMemcpyAsync"); !queued) return queued;
+    own.input = seats_[i].staging;
+  }
+  return {};
+}
+
+device::ErrorRecord* Engine::records(std::byte* base, std::size_t local) const {
+  return reinterpret_cast<device::ErrorRecord*>(base + record_offset) + local * static_cast<std::size_t>(lanes_);
+}
+
+void Engine::fill(device::Call& call, const Job& job, std::span<const Part> parts,
+                  std::span<const device::PeerBuffers> buffers) const {
+  Binding binding{.type = job.type, .op = job.op, .split = Split(job.count, size_of(job.type), job.plan->parts)};
+  share(binding.split, lanes_, lane_bytes_min);
+  describe(call, *job.plan, binding);
+  call.abort = reinterpret_cast<std::uint32_t*>(shared_.device());
+  call.limit_ns = static_cast<std::uint64_t>(shape_.limit_ns);
+  call.local_ranks = static_cast<std::uint32_t>(parts.size());
+  call.lanes =
+      static_cast<std::uint32_t>(std::clamp<std::size_t>(binding.split.tiles(), 1, static_cast<std::size_t>(lanes_)));
+  std::ranges::copy(buffers, call.buffers);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto rank = static_cast<std::size_t>(shape_.local[i]);
+    call.local[i] = {.actions = parts[i].plan->actions,
+                     .places = parts[i].plan->places,
+                     .links = seats_[i].links,
+                     .errors = records(shared_.device(), i),
+                     .input = buffers[rank].input,
+                     .output = buffers[rank].output,
+                     .scratch = seats_[i].scratch,
+                     .action_count = parts[i].plan->action_count,
+                     .rank = static_cast<std::uint32_t>(rank)};
+  }
+}
+
+/// What the graph may use as long as it lives, whatever becomes of the communicator and its plans.
+Result<void> Engine::retain(const Capture& capture, std::span<const Part> parts) {
+  auto kept = std::make_unique<Kept>();
+  kept->graveyard = graveyard_;
+  kept->all = {shared_from_this(), scratch_, staging_};
+  for (const Part& part : parts) kept->all.push_back(part.plan);
+  const Api& api = gpu_->api();
+  UserObject object = nullptr;
+  if (auto made = gpu_->check(api.user_object_create(&object, kept.get(), bury, 1, user_object_unsynchronized),
+                              "cuUserObjectCreate");
+      !made)
+    return made;
+  (void)kept.release();  // the driver's
+  auto retained =
+      gpu_->check(api.graph_retain(capture.graph, object, 1, graph_takes_reference), "cuGraphRetainUserObject");
+  if (!retained) (void)api.user_object_release(object, 1);
+  return retained;
+}
+
+/// Plans leave the cache while kernels still read them: what may be in use is let go of when nothing runs.
+void Engine::keep(std::span<const Part> parts) {
+  if (in_flight_.size() > in_flight_most && gpu_->api().stream_query(launches_.get()) == status::success)
+    in_flight_.clear();
+  for (const Part& part : parts)
+    if (std::ranges::find(in_flight_, std::static_pointer_cast<const void>(part.plan)) == in_flight_.end())
+      in_flight_.push_back(part.plan);
+}
+
+Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers) {
+  assert(parts.size() == seats_.size() && buffers.size() == static_cast<std::size_t>(shape_.ranks));
+  auto current = Current::enter(*gpu_);
+  if (!current) return std::move(current).error();
+  graveyard_->empty();
+  auto capture = capture_of(parts);
+  if (!capture) return std::move(capture).error();
+  if (auto roomy = make_room(job, parts, job.count * size_of(job.type)); !roomy) return roomy;
+  if (capture->graph == nullptr)
+    keep(parts);
+  else if (auto retained = retain(*capture, parts); !retained)
+    return retained;
+
+  if (auto joined = join(parts); !joined) return joined;
+  std::vector<device::PeerBuffers> seen(buffers.begin(), buffers.end());
+  if (auto staged = stage(job, parts, seen); !staged) return staged;
+  device::Call call{};
+  fill(call, job, parts, seen);
+  void* parameters[] = {&call};
+  const Function function = kernels_->function(reduces(job.plan->collective) ? job.type : DataType::uint8);
+  const Status launched = gpu_->api().launch_cooperative(function, call.local_ranks * call.lanes, 1, 1,
+                                                         device::block_threads, 1, 1, 0, launches_.get(), parameters);
+  if (auto queued = gpu_->check(launched, "cuLaunchCooperativeKernel"); !queued) return queued;
+  return fork(parts);
+}
+
+void Engine::abort() {
+  word(shared_.host()).store(1, std::memory_order_release);
+}
+
+std::optional<Error> Engine::trouble() const {
+  if (word(shared_.host()).load(std::memory_order_acquire) == 0) return std::nullopt;
+  const device::ErrorRecord* found = nullptr;
+  std::size_t where = 0;
+  const std::size_t all = seats_.size() * static_cast<std::size_t>(lanes_);
+  for (std::size_t i = 0; i < all; ++i) {
+    auto& record = records(shared_.host(), 0)[i];
+    const std::uint32_t state = std::atomic_ref<std::uint32_t>(record.state).load(std::memory_order_acquire);
+    if (state == device::ErrorRecord::none) continue;
+    if (found == nullptr || state == device::ErrorRecord::late) {
+      found = &record;
+      where = i;
+    }
+    if (state == device::ErrorRecord::late) break;
+  }
+  if (found == nullptr) return std::nullopt;
+  const Rank rank = shape_.local[where / static_cast<std::size_t>(lanes_)];
+  const int channel = static_cast<int>(where % static_cast<std::size_t>(lanes_));
+  const bool late = found->state == device::ErrorRecord::late;
+  return Error{
+      .code = late ? Code::timeout : Code::remote,
+      .what = fmt::format("the kernel of rank {} on GPU {} gave up while it waited for rank {} on channel {} "
+                          "at step {}: {}",
+                          rank, gpu_->ordinal(), found->peer, channel, found->step,
+                          late ? fmt::format("nothing came for {} ms (TUTTI_TIMEOUT_MS)", shape_.limit_ns / 1'000'000)
+                               : "the communicator was aborted"),
+      .peer = static_cast<int>(found->peer),
+      .channel = channel,
+      .step = static_cast<int>(found->step)};
+}
+
+Result<bool> Engine::idle() {
+  auto current = Current::enter(*gpu_);
+  if (!current) return std::move(current).error();
+  const Status status = gpu_->api().stream_query(launches_.get());
+  if (status == status::not_ready) return false;
+  if (auto ended = gpu_->check(status, "cuStreamQuery"); !ended) return ended.error();
+  return true;
+}
+
+}  // namespace tutti::cuda

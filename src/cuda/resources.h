@@ -1,0 +1,123 @@
+// What the driver gives and takes back: a current context, memory, streams and events, each with one owner.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "base/error.h"
+#include "cuda/driver.h"
+
+namespace tutti::cuda {
+
+/// A GPU that this process uses: keeps its primary context, which is the one of CUDA's runtime too.
+class Gpu {
+ public:
+  /// Errors: invalid_argument (no such GPU), cuda.
+  static Result<std::shared_ptr<const Gpu>> open(std::shared_ptr<const Driver> driver, Ordinal ordinal);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  const Driver& driver() const { return *driver_; }
+  const Api& api() const { return driver_->api; }
+  Ordinal ordinal() const { return ordinal_; }
+  Context context() const { return context_; }
+  int multiprocessors() const { return multiprocessors_; }
+  Result<void> check(Status status, std::string_view function) const { return driver_->check(status, function); }
+
+ private:
+  Gpu(std::shared_ptr<const Driver> driver, Ordinal ordinal, Context context)
+      : driver_(std::move(driver)), ordinal_(ordinal), context_(context) {}
+
+  std::shared_ptr<const Driver> driver_;
+  Ordinal ordinal_;
+  Context context_;
+  int multiprocessors_ = 0;
+};
+using SharedGpu = std::shared_ptr<const Gpu>;
+
+/// Makes a GPU's context the calling thread's until the end of the scope; and lets the thread allocate and load while
+/// it, or another one, captures a stream.
+class Current {
+ public:
+  static Result<Current> enter(const Gpu& gpu);
+  Current(Current&& other) noexcept : gpu_(std::exchange(other.gpu_, nullptr)), mode_(other.mode_) {}
+  Current& operator=(Current&&) = delete;
+  ~Current();
+
+ private:
+  Current(const Gpu& gpu, int mode) : gpu_(&gpu), mode_(mode) {}
+  const Gpu* gpu_;
+  int mode_;  // of capture, before
+};
+
+/// Memory of a GPU.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  /// The context must be current. Errors: cuda.
+  static Result<DeviceMemory> allocate(const SharedGpu& gpu, std::size_t bytes);
+  DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
+  ~DeviceMemory();
+
+  std::byte* data() const { return reinterpret_cast<std::byte*>(at_); }  // NOLINT: an address of the GPU's
+  Address address() const { return at_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  SharedGpu gpu_;
+  Address at_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+/// Memory of the host that kernels may read and write while they run; zeroed.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  /// The context must be current. Errors: cuda.
+  static Result<PinnedMemory> allocate(const SharedGpu& gpu, std::size_t bytes);
+  PinnedMemory(PinnedMemory&& other) noexcept { *this = std::move(other); }
+  PinnedMemory& operator=(PinnedMemory&& other) noexcept;
+  ~PinnedMemory();
+
+  std::byte* host() const { return host_; }
+  std::byte* device() const { return reinterpret_cast<std::byte*>(device_); }  // NOLINT: an address of the GPU's
+
+ private:
+  SharedGpu gpu_;
+  std::byte* host_ = nullptr;
+  Address device_ = 0;
+};
+
+/// A stream that does not wait for the legacy default stream.
+class OwnStream {
+ public:
+  OwnStream() = default;
+  static Result<OwnStream> create(const SharedGpu& gpu);
+  OwnStream(OwnStream&& other) noexcept { *this = std::move(other); }
+  OwnStream& operator=(OwnStream&& other) noexcept;
+  ~OwnStream();
+  Stream get() const { return stream_; }
+
+ private:
+  SharedGpu gpu_;
+  Stream stream_ = nullptr;
+};
+
+class OwnEvent {
+ public:
+  OwnEvent() = default;
+  static Result<OwnEvent> create(const SharedGpu& gpu);
+  OwnEvent(OwnEvent&& other) noexcept { *this = std::move(other); }
+  OwnEvent& operator=(OwnEvent&& other) noexcept;
+  ~OwnEvent();
+  Event get() const { return event_; }
+
+ private:
+  SharedGpu gpu_;
+  Event event_ = nullptr;
+};
+
+}  // namespace tutti::cuda

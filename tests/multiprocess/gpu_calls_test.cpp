@@ -1,0 +1,109 @@
+// Every collective on device memory gives what it should: all pairs of collective and operator, type, count, values, in
+// place, alignment, root and number of ranks; and by every algorithm. The fake GPU carries out the plans as they mean.
+#include <map>
+#include <set>
+
+#include "algorithms/algorithm.h"
+#include "support/gpu_ranks.h"
+#include "support/property_space.h"
+
+namespace tutti::testing {
+namespace {
+
+/// All ranks of `comms` in one group; "" or what was wrong.
+std::string run_on_gpu(const Call& call, const Seat& seat, const std::vector<tuttiComm_t>& comms, const CudaUser& user,
+                       cuda::Stream stream, int times) {
+  std::vector<std::unique_ptr<CallOnRank>> ranks;
+  for (const int rank : seat.here()) ranks.push_back(std::make_unique<CallOnRank>(call, rank, seat.ranks()));
+  for (int time = 0; time < times; ++time) {
+    for (auto& rank : ranks) rank->fill(call.seed + static_cast<std::uint64_t>(time));
+    if (!ok(tuttiGroupStart())) return "no group";
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      if (const auto submitted = ok(ranks[i]->submit(comms[i], tuttiCudaStream(stream))); !submitted)
+        return submitted.message();
+    if (const auto ended = ok(tuttiGroupEnd()); !ended) return ended.message();
+    user.synchronize(stream);
+    for (auto& rank : ranks)
+      if (auto wrong = rank->check(); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+/// Without the dimensions of the host, layout, transport, algorithm and memory; and without the largest count, as most
+/// of the time goes into looking at what came out.
+std::map<int, std::vector<Call>> calls_by_ranks() {
+  auto levels = space_levels();
+  for (const std::size_t of_host : {1u, 2u, 3u, 9u}) levels[of_host] = 1;
+  levels[6] -= 1;
+  std::map<int, std::vector<Call>> all;
+  std::uint64_t nth = 0;
+  for (const auto& row : covering_array(levels, 1, [](const Row& row) { return !redundant(row); })) {
+    Call call = call_of(row, ++nth);
+    call.memory = Mix::device;
+    all[set_of(row).ranks].push_back(call);
+  }
+  return all;
+}
+
+TEST(GpuCalls, EveryKindOfCall) {
+  std::size_t number = 0;
+  for (const auto& [ranks, calls] : calls_by_ranks()) {
+    number += calls.size();
+    launch_ranks(gpu_team(ranks, Layout::one_thread), [&calls](Seat& seat) {
+      CudaUser user(library);
+      const auto comms = seat.init();
+      ASSERT_FALSE(comms.empty());
+      auto* const stream = user.stream();
+      for (const Call& call : calls) {
+        seat.doing(call.text());
+        ASSERT_EQ(run_on_gpu(call, seat, comms, user, stream, 2), "") << call.text();
+      }
+      EXPECT_GT(fake_cuda(library).calls("cuLaunchCooperativeKernel"), 0);
+      destroy(comms);
+    });
+  }
+  EXPECT_GT(number, 200u);
+}
+
+/// Ranks that wait for each other in mid-plan, one after the other, through scratch: whatever plans do.
+TEST(GpuCalls, EveryAlgorithm) {
+  int used = 0;
+  for (const Algorithm& algorithm : algorithms())
+    for (const int ranks : {4, 5}) {
+      std::vector<Call> calls;
+      for (int kind = 0; kind < kind_count; ++kind) {
+        const Shape shape{.collective = static_cast<Collective>(kind), .ranks = ranks, .root = ranks - 1};
+        if (!serves(algorithm, shape, Reach::window)) continue;
+        for (const std::size_t count : {5u, 20'000u})
+          calls.push_back({.kind = static_cast<Kind>(kind),
+                           .type = tuttiInt32,
+                           .count = kind == static_cast<int>(Kind::barrier) ? 0 : count,
+                           .root = ranks - 1,
+                           .in_place = count == 5 ? InPlace::some : InPlace::none,
+                           .memory = Mix::device,
+                           .seed = count});
+      }
+      if (calls.empty()) continue;
+      ++used;
+      launch_ranks(gpu_team(ranks, Layout::one_thread, {"TUTTI_ALGO=" + algorithm.name}), [&](Seat& seat) {
+        CudaUser user(library);
+        const auto comms = seat.init();
+        ASSERT_FALSE(comms.empty());
+        auto* const stream = user.stream();
+        for (const Call& call : calls) {
+          seat.doing(call.text());
+          ASSERT_EQ(run_on_gpu(call, seat, comms, user, stream, 2), "") << call.text();
+          const char* name = "";
+          const char* transport = "";
+          EXPECT_TRUE(ok(tuttiCommLastAlgorithm(comms[0], &name, &transport)));
+          EXPECT_EQ(std::string(name), algorithm.name);
+          EXPECT_EQ(std::string(transport), "gpu");
+        }
+        destroy(comms);
+      });
+    }
+  EXPECT_GT(used, 40);
+}
+
+}  // namespace
+}  // namespace tutti::testing

@@ -1,0 +1,77 @@
+// A CUDA driver in memory, as a library of its own: GPUs are host memory, kernels run on the CPU, and tests say what
+// fails. Loaded in place of libcuda.so.1 (TUTTI_CUDA_LIBRARY); a test in the same process talks to it by fake_cuda().
+#pragma once
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "cuda/driver_types.h"
+
+namespace tutti::testing {
+
+/// Runs a kernel to its end and returns the status that its context has from then on (0: none). `argument`: the first
+/// parameter's bytes as they were at the launch.
+using FakeKernel =
+    std::function<cuda::Status(const std::string& name, const std::byte* argument, unsigned blocks, unsigned threads)>;
+
+/// What only tests call. Any thread.
+class FakeCuda {
+ public:
+  virtual ~FakeCuda() = default;
+
+  /// Before anybody else uses it; 1 without. All GPUs can reach each other's memory.
+  virtual void set_devices(int count) = 0;
+  /// How many blocks fit a GPU at once: more in a cooperative launch is an error.
+  virtual void set_blocks_max(unsigned blocks) = 0;
+  /// What launches run instead of plans as plan_kernel.h does. Kernels of all names are found.
+  virtual void set_kernel(FakeKernel kernel) = 0;
+
+  /// The call of `function` ("cuMemAlloc") after the next `after` ones returns `status`; once, or from then on.
+  virtual void fail(const std::string& function, cuda::Status status, int after = 0, bool for_ever = false) = 0;
+  virtual void forgive() = 0;  ///< nothing fails any more
+  virtual int calls(const std::string& function) = 0;
+  /// What a sticky error does to a GPU: every later call about it returns `status`.
+  virtual void break_device(int device, cuda::Status status) = 0;
+
+  /// While held, nothing that is queued begins.
+  virtual void hold() = 0;
+  virtual void release() = 0;
+
+  struct Live {
+    std::size_t device_bytes = 0;
+    int allocations = 0;  ///< of device and pinned memory
+    int streams = 0;
+    int events = 0;
+    int libraries = 0;
+    int user_objects = 0;
+    int contexts_retained = 0;
+    int misuse = 0;  ///< calls that a real driver may punish: from a destroy callback, of what was destroyed
+    bool operator==(const Live&) const = default;
+  };
+  virtual Live live() = 0;
+};
+
+/// Of the library at `path`, loaded if need be; it stays.
+inline FakeCuda& fake_cuda(const char* path) {
+  void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  auto* const get = reinterpret_cast<FakeCuda* (*)()>(::dlsym(library, "tutti_fake_cuda"));
+  return *get();
+}
+
+/// A function of a driver by CUDA's name, of the type that the caller vouches for.
+template <class Type>
+Type* cuda_function(const char* path, const char* name) {
+  void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  using Lookup = int(const char*, void**, int, std::uint64_t, int*);
+  auto* const lookup = reinterpret_cast<Lookup*>(::dlsym(library, "cuGetProcAddress_v2"));
+  void* found = nullptr;
+  int state = 0;
+  lookup(name, &found, 13000, 0, &state);
+  return reinterpret_cast<Type*>(found);
+}
+
+}  // namespace tutti::testing

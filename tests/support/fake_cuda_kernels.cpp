@@ -1,0 +1,165 @@
+// The fake driver's kernels, graphs and user objects.
+#include "kernels/entries.h"
+#include "support/fake_cuda_state.h"
+#include "support/plan_kernel.h"
+
+namespace tutti::testing::fake {
+
+/// Not under the lock: the destructor is code of others, which must not call the driver.
+UserReference::~UserReference() {
+  {
+    const std::lock_guard guard(state().mutex);
+    if (--object->references > 0) return;
+    --state().user_objects;
+  }
+  thread_state().in_callback = true;
+  object->destroy(object->what);
+  thread_state().in_callback = false;
+  delete object;
+}
+
+namespace {
+
+Status library_load(CUlib_st** library, const void* code_at, int*, void**, unsigned, int*, void**, unsigned) {
+  FAKE_ENTER("cuLibraryLoadData");
+  if (code_at == nullptr) return code::invalid_value;
+  *library = new CUlib_st;
+  fake.libraries.insert(*library);
+  return 0;
+}
+
+Status library_unload(CUlib_st* library) {
+  FAKE_ENTER("cuLibraryUnload");
+  if (fake.libraries.erase(library) == 0) {
+    ++fake.misuse;
+    return code::invalid_handle;
+  }
+  delete library;
+  return 0;
+}
+
+Status library_kernel(CUkern_st** kernel, CUlib_st* library, const char* name) {
+  FAKE_ENTER("cuLibraryGetKernel");
+  if (fake.libraries.count(library) == 0) return code::invalid_handle;
+  auto& made = library->kernels[name];
+  if (!made) made = std::make_unique<CUkern_st>(CUkern_st{name});
+  *kernel = made.get();
+  return 0;
+}
+
+Status kernel_function(CUfunc_st** function, CUkern_st* kernel) {
+  FAKE_ENTER_CONTEXT("cuKernelGetFunction");
+  if (const Status stopped = fake.prohibited(); stopped != 0) return stopped;
+  *function = reinterpret_cast<CUfunc_st*>(kernel);
+  return 0;
+}
+
+Status function_load(CUfunc_st*) {
+  FAKE_ENTER_CONTEXT("cuFuncLoad");
+  return 0;
+}
+
+Status blocks_per_multiprocessor(int* blocks, CUfunc_st*, int, std::size_t) {
+  FAKE_ENTER_CONTEXT("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  *blocks = 1;
+  return 0;
+}
+
+/// Every kernel of ours takes a device::Call by value.
+Status launch_cooperative(CUfunc_st* function, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned,
+                          unsigned, unsigned, CUstream_st* stream, void** parameters) {
+  FAKE_ENTER_CONTEXT("cuLaunchCooperativeKernel");
+  if (grid_x == 0 || grid_x > fake.blocks_max) return code::cooperative_launch_too_large;
+  const std::string name = reinterpret_cast<CUkern_st*>(function)->name;
+  const auto* const from = static_cast<const std::byte*>(parameters[0]);
+  const auto argument = std::make_shared<const std::vector<std::byte>>(from, from + sizeof(device::Call));
+  return fake.submit(stream, [=]() -> Status {
+    FakeKernel run;
+    {
+      const std::lock_guard guard(state().mutex);
+      run = state().kernel;
+    }
+    if (run) return run(name, argument->data(), grid_x, block_x);
+    device::Call call;
+    std::memcpy(&call, argument->data(), sizeof call);
+    (void)run_plans(call);
+    return 0;
+  });
+}
+
+Status user_object_create(CUuserObject_st** object, void* what, cuda::HostFunction destroy, unsigned references,
+                          unsigned flags) {
+  FAKE_ENTER("cuUserObjectCreate");
+  if (flags != cuda::user_object_unsynchronized) return code::invalid_value;
+  *object = new CUuserObject_st{.references = static_cast<int>(references), .what = what, .destroy = destroy};
+  ++fake.user_objects;
+  return 0;
+}
+
+Status user_object_release(CUuserObject_st* object, unsigned count) {
+  std::vector<std::shared_ptr<UserReference>> dropped;  // after the lock
+  FAKE_ENTER("cuUserObjectRelease");
+  for (unsigned i = 0; i < count; ++i) dropped.push_back(std::make_shared<UserReference>(object));
+  lock.unlock();
+  return 0;
+}
+
+Status graph_retain(CUgraph_st* graph, CUuserObject_st* object, unsigned count, unsigned flags) {
+  FAKE_ENTER("cuGraphRetainUserObject");
+  if (flags != cuda::graph_takes_reference) object->references += static_cast<int>(count);
+  for (unsigned i = 0; i < count; ++i) graph->kept.push_back(std::make_shared<UserReference>(object));
+  return 0;
+}
+
+Status graph_instantiate(CUgraphExec_st** exec, CUgraph_st* graph, unsigned long long) {
+  FAKE_ENTER("cuGraphInstantiateWithFlags");
+  *exec = new CUgraphExec_st{std::make_shared<const CUgraph_st>(*graph)};
+  return 0;
+}
+
+Status graph_launch(CUgraphExec_st* exec, CUstream_st* stream) {
+  FAKE_ENTER("cuGraphLaunch");
+  return fake.submit(stream, [graph = exec->graph]() -> Status {
+    for (const Node& node : graph->nodes)
+      if (const Status status = node.work(); status != 0) return status;
+    return 0;
+  });
+}
+
+Status graph_destroy(CUgraph_st* graph) {
+  { FAKE_ENTER("cuGraphDestroy"); }
+  delete graph;
+  return 0;
+}
+
+Status graph_exec_destroy(CUgraphExec_st* exec) {
+  { FAKE_ENTER("cuGraphExecDestroy"); }
+  delete exec;
+  return 0;
+}
+
+template <class Type>
+void* erased(Type* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+}  // namespace
+
+std::vector<Named> kernel_functions() {
+  return {{"cuLibraryLoadData", erased(library_load)},
+          {"cuLibraryUnload", erased(library_unload)},
+          {"cuLibraryGetKernel", erased(library_kernel)},
+          {"cuKernelGetFunction", erased(kernel_function)},
+          {"cuFuncLoad", erased(function_load)},
+          {"cuOccupancyMaxActiveBlocksPerMultiprocessor", erased(blocks_per_multiprocessor)},
+          {"cuLaunchCooperativeKernel", erased(launch_cooperative)},
+          {"cuUserObjectCreate", erased(user_object_create)},
+          {"cuUserObjectRelease", erased(user_object_release)},
+          {"cuGraphRetainUserObject", erased(graph_retain)},
+          {"cuGraphInstantiateWithFlags", erased(graph_instantiate)},
+          {"cuGraphLaunch", erased(graph_launch)},
+          {"cuGraphDestroy", erased(graph_destroy)},
+          {"cuGraphExecDestroy", erased(graph_exec_destroy)}};
+}
+
+}  // namespace tutti::testing::fake

@@ -1,0 +1,203 @@
+// The inside of the fake driver: what its parts share.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/fake_cuda.h"
+
+struct CUctx_st {
+  int device = 0;
+  int retained = 0;
+  int sticky = 0;
+};
+
+namespace tutti::testing::fake {
+
+using cuda::Status;
+namespace code = cuda::status;
+
+/// Whether something queued has ended.
+struct Done {
+  bool ended = false;
+};
+using DoneMark = std::shared_ptr<Done>;
+
+using Work = std::function<Status()>;
+
+struct Op {
+  Work work;
+  std::vector<DoneMark> after;
+  DoneMark done = std::make_shared<Done>();
+};
+
+struct Node {
+  Work work;
+  std::set<int> after;
+};
+
+/// A reference of a graph to a user object; the last one gone calls its destructor.
+struct UserReference {
+  explicit UserReference(CUuserObject_st* of) : object(of) {}
+  ~UserReference();
+  CUuserObject_st* object;
+};
+
+struct Capture {
+  std::uint64_t id = 0;
+  bool broken = false;
+  int mode = 0;
+  CUstream_st* origin = nullptr;
+  std::set<CUstream_st*> streams;
+  CUgraph_st* graph = nullptr;
+};
+
+}  // namespace tutti::testing::fake
+
+struct CUgraph_st {
+  std::vector<tutti::testing::fake::Node> nodes;
+  std::vector<std::shared_ptr<tutti::testing::fake::UserReference>> kept;
+};
+struct CUgraphExec_st {
+  std::shared_ptr<const CUgraph_st> graph;
+};
+struct CUuserObject_st {
+  int references = 0;
+  void* what = nullptr;
+  tutti::cuda::HostFunction destroy = nullptr;
+};
+struct CUstream_st {
+  CUctx_st* context = nullptr;
+  bool blocking = true;
+  bool legacy = false;
+  bool destroyed = false;
+  std::deque<tutti::testing::fake::Op> queue;
+  tutti::testing::fake::DoneMark last;
+  std::thread worker;
+  std::shared_ptr<tutti::testing::fake::Capture> capture;
+  std::set<int> tail;  ///< nodes that the next one comes after
+};
+struct CUevent_st {
+  tutti::testing::fake::DoneMark recorded;
+  std::shared_ptr<tutti::testing::fake::Capture> capture;  ///< recorded in it,
+  std::set<int> tail;                                      ///<   after these
+};
+struct CUlib_st {
+  std::map<std::string, std::unique_ptr<CUkern_st>> kernels;
+};
+struct CUkern_st {
+  std::string name;
+};
+
+namespace tutti::testing::fake {
+
+struct Range {
+  std::size_t bytes = 0;
+  int device = -1;  ///< -1: pinned
+  bool managed = false;
+};
+
+struct Injected {
+  Status status = 0;
+  int after = 0;
+  bool for_ever = false;
+};
+
+class State final : public FakeCuda {
+ public:
+  void set_devices(int count) override;
+  void set_blocks_max(unsigned blocks) override;
+  void set_kernel(FakeKernel kernel) override;
+  void fail(const std::string& function, Status status, int after, bool for_ever) override;
+  void forgive() override;
+  int calls(const std::string& function) override;
+  void break_device(int device, Status status) override;
+  void hold() override;
+  void release() override;
+  Live live() override;
+
+  /// Every function begins with this; not 0: what it returns. `lock` is held afterwards.
+  Status enter(const char* function, std::unique_lock<std::mutex>& lock);
+
+  /// Queues work on a stream, or adds it to what the stream captures. Under the lock.
+  Status submit(CUstream_st* stream, Work work);
+  CUstream_st* resolve(CUstream_st* stream);  ///< default streams by the current context; nullptr: no context
+  /// Not destroyed, and no pointer made up.
+  bool known(CUstream_st* stream) const {
+    if (streams.contains(stream)) return true;
+    return std::any_of(legacy.begin(), legacy.end(), [stream](const auto& one) { return one.second.get() == stream; });
+  }
+  /// What may not be called while a stream is being captured ends the capture.
+  Status prohibited();
+  void wait_for(std::unique_lock<std::mutex>& lock, const DoneMark& mark);
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool initialised = false;
+  bool held = false;
+  unsigned blocks_max = 264;
+  FakeKernel kernel;
+  std::vector<std::unique_ptr<CUctx_st>> contexts = one_context();
+  std::map<CUctx_st*, std::unique_ptr<CUstream_st>> legacy;
+  std::map<std::uintptr_t, Range> memory;  ///< by address
+  std::set<CUstream_st*> streams;
+  std::set<CUevent_st*> events;
+  std::set<CUlib_st*> libraries;
+  std::vector<std::weak_ptr<Capture>> captures;
+  std::uint64_t next_capture = 1;
+  int user_objects = 0;
+  int misuse = 0;
+
+ private:
+  static std::vector<std::unique_ptr<CUctx_st>> one_context();
+  void work(CUstream_st* stream);
+
+  std::map<std::string, Injected> injected_;
+  std::map<std::string, int> calls_;
+};
+
+State& state();
+
+/// Of the calling thread.
+struct ThreadState {
+  std::vector<CUctx_st*> contexts;
+  int capture_mode = 0;
+  bool in_callback = false;
+};
+ThreadState& thread_state();
+
+CUctx_st* current();
+
+/// Locks, counts, and returns from the function around it where a failure was asked for.
+#define FAKE_ENTER(function)                    \
+  auto& fake = ::tutti::testing::fake::state(); \
+  std::unique_lock<std::mutex> lock;            \
+  if (const auto refused = fake.enter(function, lock); refused != 0) return refused
+
+/// The same of functions that need a context.
+#define FAKE_ENTER_CONTEXT(function)                                     \
+  FAKE_ENTER(function);                                                  \
+  auto* const context = ::tutti::testing::fake::current();               \
+  if (context == nullptr) return ::tutti::cuda::status::invalid_context; \
+  if (context->sticky != 0) return context->sticky
+
+/// The tables of the parts, by CUDA's names.
+struct Named {
+  const char* name;
+  void* function;
+};
+std::vector<Named> memory_functions();
+std::vector<Named> stream_functions();
+std::vector<Named> kernel_functions();
+
+}  // namespace tutti::testing::fake

@@ -1,0 +1,122 @@
+#include "support/plan_kernel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "base/limits.h"
+#include "exec/reduce.h"
+
+namespace tutti::testing {
+namespace {
+
+/// What one lane of one rank does.
+class LaneOfRank {
+ public:
+  LaneOfRank(const device::Call& call, std::uint32_t local, std::uint32_t lane)
+      : call_(call), own_(call.local[local]), links_(own_.links + std::size_t{lane} * call.ranks), tile_(lane) {}
+
+  bool done() const { return tile_ >= call_.cut.tiles && tile_ != 0; }
+
+  /// As far as it goes; whether that was anything.
+  bool advance() {
+    bool moved = false;
+    while (!done()) {
+      if (action_ == own_.action_count) {
+        action_ = 0;
+        tile_ += call_.lanes;
+      } else if (act(own_.actions[action_])) {
+        ++action_;
+      } else {
+        return moved;
+      }
+      moved = true;
+    }
+    return moved;
+  }
+
+ private:
+  bool act(const Action& action) {
+    device::Link& link = links_[action.peer];
+    switch (action.verb) {
+      case Verb::copy:
+      case Verb::reduce: pass(action); return true;
+      case Verb::signal: *link.flag_there = ++link.raised; return true;
+      case Verb::wait:
+        if (*link.flag_here <= link.taken) return false;
+        ++link.taken;
+        return true;
+      default: return false;  // no verb of windows
+    }
+  }
+
+  std::size_t part_begin(std::size_t part) const {
+    const device::Cut& cut = call_.cut;
+    const std::size_t units = (cut.count + cut.unit - 1) / cut.unit;
+    return std::min<std::size_t>(
+        cut.count, (part * (units / cut.parts) + std::min<std::size_t>(part, units % cut.parts)) * cut.unit);
+  }
+
+  std::byte* at(const Place& place, std::size_t in_group) const {
+    const device::Cut& cut = call_.cut;
+    const auto base = [&]() -> std::byte* {
+      switch (place.where) {
+        case Where::input: return const_cast<std::byte*>(own_.input);
+        case Where::output: return own_.output;
+        case Where::scratch: return own_.scratch;
+        case Where::peer_input: return const_cast<std::byte*>(call_.buffers[place.peer].input);
+        case Where::peer_output: return call_.buffers[place.peer].output;
+        default: return nullptr;
+      }
+    }();
+    const std::size_t group = place.block / cut.parts;
+    return base + (group * cut.count + in_group) * cut.element_bytes;
+  }
+
+  void pass(const Action& action) {
+    const device::Cut& cut = call_.cut;
+    const std::size_t whole = part_begin(action.part + 1) - part_begin(action.part);
+    const std::size_t skipped = cut.tile_elements == 0 ? 0 : std::min<std::size_t>(whole, tile_ * cut.tile_elements);
+    const std::size_t count =
+        cut.tile_elements == 0 ? whole : std::min<std::size_t>(cut.tile_elements, whole - skipped);
+    const std::size_t begin = part_begin(action.part) + skipped;
+    const Place* const places = own_.places + action.first;
+    std::vector<Source> sources;
+    for (unsigned i = 0; i < action.sources; ++i) {
+      const Place& place = places[i];
+      const std::uint32_t of = place.where == Where::peer_input ? place.peer : own_.rank;
+      sources.push_back(
+          {.at = at(place, begin), .scaled = call_.scaled != 0 && place.leaf != 0, .scalar = call_.buffers[of].scalar});
+    }
+    std::vector<std::byte*> destinations;
+    for (unsigned i = 0; i < action.destinations; ++i) destinations.push_back(at(places[action.sources + i], begin));
+    reduce_pass({.sources = sources,
+                 .destinations = destinations,
+                 .count = count,
+                 .type = call_.type,
+                 .op = call_.op,
+                 .divisor = call_.average != 0 && action.last != 0 ? static_cast<int>(call_.ranks) : 1});
+  }
+
+  const device::Call& call_;
+  const device::RankCall& own_;
+  device::Link* links_;
+  std::size_t tile_;
+  std::uint32_t action_ = 0;
+};
+
+}  // namespace
+
+bool run_plans(const device::Call& call) {
+  std::vector<LaneOfRank> lanes;
+  for (std::uint32_t local = 0; local < call.local_ranks; ++local)
+    for (std::uint32_t lane = 0; lane < call.lanes; ++lane) lanes.emplace_back(call, local, lane);
+  for (bool moved = true; moved;) {
+    if (std::atomic_ref<std::uint32_t>(*call.abort).load(std::memory_order_acquire) != 0) return false;
+    moved = false;
+    for (LaneOfRank& lane : lanes) moved = lane.advance() || moved;
+  }
+  return std::ranges::all_of(lanes, [](const LaneOfRank& lane) { return lane.done(); });
+}
+
+}  // namespace tutti::testing
