@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <iterator>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -97,6 +96,11 @@ bool GpuProcess::free(std::byte* at) {
   gone = std::move(found->second);
   allocated_.erase(found);
   return true;
+}
+
+void GpuProcess::keep(std::shared_ptr<const void> what) {
+  const std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(what));
 }
 
 std::shared_ptr<GpuTeam> GpuProcess::team(std::uint32_t key, int ranks) {

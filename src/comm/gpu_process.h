@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
 #include "cuda/driver.h"
@@ -36,6 +37,9 @@ class GpuProcess {
   /// False: it is none of `allocate`.
   bool free(std::byte* at);
 
+  /// Never lets go of it.
+  void keep(std::shared_ptr<const void> what);
+
   /// The ranks of one communicator that are in this process. `key`: the same for all of them, and no others'.
   std::shared_ptr<GpuTeam> team(std::uint32_t key, int ranks);
 
@@ -50,6 +54,7 @@ class GpuProcess {
   std::map<cuda::Ordinal, std::weak_ptr<const cuda::Kernels>> kernels_;
   std::map<std::uint32_t, std::weak_ptr<GpuTeam>> teams_;
   std::map<std::byte*, cuda::DeviceMemory> allocated_;
+  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 }  // namespace tutti

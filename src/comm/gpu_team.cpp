@@ -30,7 +30,7 @@ GpuTeam::~GpuTeam() {
     auto idle = engine_->idle();
     if (!idle || *idle) break;
     if (std::chrono::steady_clock::now() > deadline) {
-      new std::shared_ptr<cuda::Engine>(std::move(engine_));  // a kernel may still write there
+      process_.keep(std::move(engine_));  // a kernel may still write there
       return;
     }
     std::this_thread::yield();

@@ -15,6 +15,7 @@ namespace tutti::cuda {
 
 /// Members as in driver_functions.inc; all set but the optional ones.
 struct Api {
+  // NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration
 #define DRIVER_FUNCTION(member, name, version, parameters) Status(*member) parameters = nullptr;
 #define DRIVER_OPTION DRIVER_FUNCTION
 #include "cuda/driver_functions.inc"

@@ -290,17 +290,18 @@ void Engine::fill(device::Call& call, const Job& job, std::span<const Part> part
 
 /// What the graph may use as long as it lives, whatever becomes of the communicator and its plans.
 Result<void> Engine::retain(const Capture& capture, std::span<const Part> parts) {
-  auto kept = std::make_unique<Kept>();
+  auto* const kept = new Kept;  // the driver's, once it has the object
   kept->graveyard = graveyard_;
   kept->all = {shared_from_this(), scratch_, staging_};
   for (const Part& part : parts) kept->all.push_back(part.plan);
   const Api& api = gpu_->api();
   UserObject object = nullptr;
-  if (auto made = gpu_->check(api.user_object_create(&object, kept.get(), bury, 1, user_object_unsynchronized),
-                              "cuUserObjectCreate");
-      !made)
+  if (auto made =
+          gpu_->check(api.user_object_create(&object, kept, bury, 1, user_object_unsynchronized), "cuUserObjectCreate");
+      !made) {
+    delete kept;
     return made;
-  (void)kept.release();  // the driver's
+  }
   auto retained =
       gpu_->check(api.graph_retain(capture.graph, object, 1, graph_takes_reference), "cuGraphRetainUserObject");
   if (!retained) (void)api.user_object_release(object, 1);
@@ -335,7 +336,7 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   device::Call call{};
   fill(call, job, parts, seen);
   void* parameters[] = {&call};
-  const Function function = kernels_->function(reduces(job.plan->collective) ? job.type : DataType::uint8);
+  auto* const function = kernels_->function(reduces(job.plan->collective) ? job.type : DataType::uint8);
   const Status launched = gpu_->api().launch_cooperative(function, call.local_ranks * call.lanes, 1, 1,
                                                          device::block_threads, 1, 1, 0, launches_.get(), parameters);
   if (auto queued = gpu_->check(launched, "cuLaunchCooperativeKernel"); !queued) return queued;

@@ -297,5 +297,29 @@ TEST(GpuErrors, AbortEndsWaitingKernels) {
   });
 }
 
+/// One that does not end keeps its memory, and nobody waits for it for ever.
+TEST(GpuErrors, AKernelThatGoesOnKeepsItsMemory) {
+  launch_ranks(gpu_team(1, Layout::one_thread), [](Seat& seat) {
+    auto& fake = fake_cuda(library);
+    std::atomic<bool> ends = false;
+    fake.set_kernel([&ends](const std::string&, const std::byte*, unsigned, unsigned) {
+      while (!ends) std::this_thread::yield();
+      return 0;
+    });
+    CudaUser user(library);
+    const auto comms = seat.init();
+    ASSERT_EQ(comms.size(), 1u);
+    const auto before = fake.live();
+    const OneRank one(user, comms[0], 0, 10);
+    EXPECT_TRUE(ok(one.all_reduce()));
+    const auto during = fake.live();
+    EXPECT_TRUE(ok(tuttiCommAbort(comms[0])));
+    EXPECT_EQ(fake.live(), during);
+    EXPECT_GT(during.allocations, before.allocations + 2);  // more than the rank's own buffers
+    ends = true;
+    user.synchronize(one.stream);
+  });
+}
+
 }  // namespace
 }  // namespace tutti::testing
