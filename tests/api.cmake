@@ -48,6 +48,16 @@ if(TUTTI_BUILD_PERF AND NOT TUTTI_SANITIZE)
   endforeach()
 endif()
 
+# The same where each process is a host of its own.
+foreach(test group lifecycle split stream)
+  add_test(NAME api_${test}_hosts COMMAND api_${test}_test --gtest_filter=*processes*:*pairs*:Stream.*)
+endforeach()
+add_test(NAME api_abort_hosts COMMAND api_abort_test --gtest_filter=States*processes*)
+foreach(test abort group lifecycle split stream)
+  set_tests_properties(api_${test}_hosts PROPERTIES LABELS multiprocess TIMEOUT 600
+                       ENVIRONMENT "TUTTI_TEST_CYCLES=20;TUTTI_TRANSPORT=socket;TUTTI_TUNE=off")
+endforeach()
+
 # What ThreadSanitizer looks at: ranks as threads, and all ranks in one thread.
 foreach(test abort counts gpu group lifecycle point_to_point split start stream)
   add_test(NAME api_${test}_threads COMMAND api_${test}_test --gtest_filter=*threads*:*one_thread*)

@@ -14,6 +14,7 @@
 #include "algorithms/choice.h"
 #include "algorithms/rank_order.h"
 #include "comm/arrivals.h"
+#include "comm/call_history.h"
 #include "comm/control_links.h"
 #include "comm/gpu_team.h"
 #include "comm/process.h"
@@ -115,7 +116,12 @@ class Communicator {
 
   std::uint64_t next_sequence() { return ++sequence_; }
   /// Where ranks have no call lines: what goes before the first message of the call on each connection.
-  void sign(std::uint64_t sequence, const Signature& signature) { mark_ = {sequence, signature}; }
+  void sign(std::uint64_t sequence, const Signature& signature) {
+    mark_ = {sequence, signature};
+    history_.add(mark_);
+  }
+  /// The calls signed last. Any thread.
+  const CallHistory& history() const { return history_; }
   /// Adds the handles of connections being opened. True while there are any that a peer is to open.
   bool opening(std::vector<PollItem>& items) const;
   /// How long (now_ns) a blocked call may sleep on sockets alone. `awaited`: a peer is to open a connection.
@@ -215,6 +221,7 @@ class Communicator {
   Lane point_to_point_;
   std::vector<std::shared_ptr<RemoteLane>> remote_lanes_;
   CallMark mark_;
+  CallHistory history_;
   std::vector<Doorbell*> doorbells_;
 
   std::atomic<bool> failed_ = false;

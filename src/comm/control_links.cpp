@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -15,8 +16,11 @@ constexpr std::int64_t farewell_ns = 2'000'000'000;
 constexpr std::int64_t nap_ns = 1'000'000'000;
 constexpr std::int64_t start_ns = 30'000'000'000;  // until the first sign of life: others may still be starting
 constexpr std::size_t head_bytes = 16;
-constexpr std::uint32_t traced_mark = 1;  // in the place of a code, where the state is open: a sign of life
 constexpr std::size_t words_bytes_max = sizeof(AreaHeader::words) - 1;
+/// In the place of a code, where the state is open.
+enum Alive : std::uint32_t { beating = 0, traced = 1, stuck = 2 };  // stuck: the words are marks of calls
+constexpr std::size_t mark_bytes = 8 + sizeof(Signature);
+static_assert(CallHistory::kept * mark_bytes <= words_bytes_max);
 
 std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t code, int culprit, std::string_view words) {
   words = words.substr(0, words_bytes_max);
@@ -51,6 +55,27 @@ void ControlLinks::announce(RankState state, Code code, int culprit, std::string
   }
 }
 
+void ControlLinks::tell_calls(const std::vector<CallMark>& marks) {
+  ByteWriter writer;
+  for (const CallMark& mark : marks) {
+    writer.number(mark.sequence);
+    writer.raw(std::as_bytes(std::span(&mark.signature, 1)));
+  }
+  const std::string_view words(reinterpret_cast<const char*>(writer.bytes().data()), writer.bytes().size());
+  const std::lock_guard lock(mutex_);
+  const auto frame = frame_of(RankState::open, stuck, -1, words);
+  for (Link& link : links_) {
+    if (link.ended || link.said || announced_) continue;
+    link.wire.queue(frame);
+    (void)link.wire.flush();
+  }
+}
+
+std::vector<PeerCalls> ControlLinks::take_calls() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(calls_, {});
+}
+
 void ControlLinks::leave() {
   const std::lock_guard lock(mutex_);
   leave_by_ns_ = system_.now_ns() + farewell_ns;
@@ -70,7 +95,7 @@ bool ControlLinks::advance() {
 /// A sign of life to all, and a look at who gave none. Whoever has read all there is comes here.
 void ControlLinks::beat() {
   next_beat_ns_ = system_.now_ns() + beat_ns_;
-  const auto frame = frame_of(RankState::open, is_traced() ? traced_mark : 0, -1, {});
+  const auto frame = frame_of(RankState::open, is_traced() ? traced : beating, -1, {});
   for (Link& link : links_) {
     if (link.ended || link.said) continue;
     if (++link.unheard <= beats) {  // who does not read is not sent ever more
@@ -118,10 +143,7 @@ void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& words) {
   const auto culprit = reader.number<std::int32_t>();
   link.unheard = 0;
   link.heard = true;
-  if (state == RankState::open) {
-    link.traced = code == traced_mark;
-    return;
-  }
+  if (state == RankState::open) return believe_alive(link, code, words);
   if (state != RankState::failed && state != RankState::aborted && state != RankState::closed)
     return end(link, Error{.code = Code::remote, .what = "it says what makes no sense"});
   if (std::exchange(link.said, true)) return;
@@ -130,6 +152,25 @@ void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& words) {
   header.culprit.store(culprit, std::memory_order_relaxed);
   put_text(header.words, {reinterpret_cast<const char*>(words.data()), words.size()});
   header.state.store(state, std::memory_order_release);
+}
+
+void ControlLinks::believe_alive(Link& link, std::uint32_t mark, const Bytes& words) {
+  if (mark != stuck) {
+    link.traced = mark == traced;
+    return;
+  }
+  PeerCalls calls{.rank = link.rank, .marks = {}};
+  ByteReader reader(words);
+  while (!reader.done() && calls.marks.size() < CallHistory::kept) {
+    CallMark& call = calls.marks.emplace_back();
+    call.sequence = reader.number<std::uint64_t>();
+    const auto signature = reader.raw(sizeof call.signature);
+    if (!reader.ok()) return end(link, Error{.code = Code::remote, .what = "it says what makes no sense"});
+    std::memcpy(&call.signature, signature.data(), sizeof call.signature);
+  }
+  // What nobody asked for yet is out of date.
+  std::erase_if(calls_, [&](const PeerCalls& known) { return known.rank == link.rank; });
+  calls_.push_back(std::move(calls));
 }
 
 void ControlLinks::end(Link& link, const Error& error) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/system.h"
+#include "comm/call_history.h"
 #include "comm/wire.h"
 #include "transport/rank_area.h"
 
@@ -35,11 +36,18 @@ class MirroredHeader {
   RankArea area_;
 };
 
-/// A rank's connections to ranks of other hosts, which carry nothing but changes of its state, and signs of life; a
-/// Task of the service thread. What peers say is written into their mirrored headers, where everybody looks for it. A
-/// connection that ends without a word before is a lost rank, and so is one on which nothing came for too long: its
-/// service thread does not run, since the process is stopped, or the host hangs or is cut off. Who hears of a failure
-/// fails and says so in turn: so the news reaches all ranks as long as these connections join them.
+/// What a peer says of its last calls.
+struct PeerCalls {
+  int rank = 0;
+  std::vector<CallMark> marks;
+};
+
+/// A rank's connections to ranks of other hosts, which carry nothing but changes of its state, signs of life, and the
+/// names of calls that do not come to an end; a Task of the service thread. What peers say is written into their
+/// mirrored headers, where everybody looks for it. A connection that ends without a word before is a lost rank, and so
+/// is one on which nothing came for too long: its service thread does not run, since the process is stopped, or the
+/// host hangs or is cut off. Who hears of a failure fails and says so in turn: so the news reaches all ranks as long as
+/// these connections join them.
 ///
 /// Silence is counted in turns of this thread that are a quarter of the limit apart, so that being stopped or starved
 /// itself makes nobody else look silent. A rank that a debugger looks at says so while it can, and may be silent.
@@ -64,6 +72,11 @@ class ControlLinks final : public Task {
   /// What all peers are to know. Sends at once what the sockets take. Any thread; the first time counts.
   void announce(RankState state, Code code, int culprit, std::string_view words);
 
+  /// For peers to compare with their own: this rank gets on with the last of them no more. Any thread.
+  void tell_calls(const std::vector<CallMark>& marks);
+  /// What peers told so since the last time. Any thread.
+  std::vector<PeerCalls> take_calls();
+
   /// The communicator is gone. Ends once peers have left too or heard, at most two seconds later.
   void leave();
 
@@ -77,11 +90,13 @@ class ControlLinks final : public Task {
   void lose(Link& link, const std::string& why);
   void read(Link& link);
   void believe(Link& link, const Bytes& head, const Bytes& words);
+  void believe_alive(Link& link, std::uint32_t mark, const Bytes& words);
   void end(Link& link, const Error& error);
 
   System& system_;
   std::mutex mutex_;
   std::vector<Link> links_;
+  std::vector<PeerCalls> calls_;
   bool announced_ = false;
   std::int64_t leave_by_ns_ = 0;  // 0: it stays
   std::int64_t beat_ns_;          // from one to the next; 0: none

@@ -8,12 +8,14 @@
 
 #include <fmt/format.h>
 
+#include "comm/mismatch.h"
 #include "comm/peer_failure.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::int64_t look_every_ns = 100'000'000;
+constexpr int looks_until_stuck = 3;
 
 bool gone(int pidfd, int pid) {
   if (pidfd < 0) return ::kill(pid, 0) != 0 && errno == ESRCH;
@@ -45,6 +47,7 @@ bool PeerWatch::advance() {
   // Processes first: the dead one is the cause, ranks that fail because of it only follow.
   for (auto& watched : processes_) look_at_process(*communicator, watched);
   look_at_states(*communicator);
+  if (communicator->spans_hosts()) look_at_calls(*communicator);
   return !communicator->failed();
 }
 
@@ -67,6 +70,28 @@ void PeerWatch::look_at_process(Communicator& communicator, Watched& watched) {
     return;
   }
   watched.ranks.clear();  // all left in order: nothing to wait for any more
+}
+
+/// Calls are compared where messages meet; of ranks that wait for different ones none may ever come.
+void PeerWatch::look_at_calls(Communicator& communicator) {
+  const CallHistory& history = communicator.history();
+  ControlLinks& links = *communicator.members().control;
+  if (communicator.idle() || std::exchange(last_call_, history.latest()) != history.latest()) looks_ = 0;
+  if (last_call_ != 0 && ++looks_ == looks_until_stuck) links.tell_calls(history.all());
+  for (PeerCalls& calls : links.take_calls()) {
+    std::erase_if(to_compare_, [&](const PeerCalls& known) { return known.rank == calls.rank; });
+    to_compare_.push_back(std::move(calls));
+  }
+  const std::uint64_t latest = history.latest();
+  for (PeerCalls& calls : to_compare_) {
+    for (const CallMark& theirs : calls.marks) {
+      const auto own = history.find(theirs.sequence);
+      if (!own || own->signature == theirs.signature) continue;
+      return communicator.fail(differing_calls({communicator.rank(), own->sequence, own->signature},
+                                               {calls.rank, theirs.sequence, theirs.signature}));
+    }
+    std::erase_if(calls.marks, [latest](const CallMark& theirs) { return theirs.sequence <= latest; });
+  }
 }
 
 void PeerWatch::look_at_states(Communicator& communicator) {

@@ -3,19 +3,13 @@
 
 #include <memory>
 
-#include "transport/call_line.h"
+#include "comm/call_history.h"
 #include "transport/fifo.h"
 
 namespace tutti {
 
-/// The call that a rank is in. One for all connections of a communicator.
-struct CallMark {
-  std::uint64_t sequence = 0;
-  Signature signature;
-};
-static_assert(sizeof(CallMark) == 24);
-
-/// Driven by the thread that drives the call. What it sends besides travels as a message of its own.
+/// `mark`: the call that the rank is in, one for all connections of a communicator. Driven by the thread that drives
+/// the call. What it sends besides travels as a message of its own.
 class SignedSender final : public Sender {
  public:
   SignedSender(std::unique_ptr<Sender> through, const CallMark& mark) : through_(std::move(through)), mark_(mark) {}

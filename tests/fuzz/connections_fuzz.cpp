@@ -130,6 +130,8 @@ void tell(std::uint64_t seed, const Bytes& bytes) {
   }
   const AreaHeader& header = mirror->header();
   expect(header.state.load() <= RankState::lost && header.state.load() != RankState::starting, "no such state");
+  for (const PeerCalls& calls : links.take_calls())
+    expect(calls.rank == 2 && calls.marks.size() <= CallHistory::kept, "calls of nobody");
   expect(get_text(header.words).size() < header.words.size(), "words without an end");
 }
 
@@ -184,6 +186,7 @@ std::vector<std::string> fuzz_examples() {
   ByteWriter life;
   life.raw(frame(RankState::open, 0, -1, ""));
   life.raw(frame(RankState::open, 1, -1, ""));
+  life.raw(frame(RankState::open, 2, -1, std::string(3 * 24, '\1')));
   life.raw(frame(RankState::failed, 6, 3, "rank 3/4 lost"));
   ByteWriter greeted;
   greeted.raw(data);

@@ -68,7 +68,8 @@ std::string title(Kind kind) {
   return text;
 }
 
-void expect_mismatch(Seat& seat, const Case& c, int odd_rank) {
+/// Through sockets each connection tells what both of its ends called, which is all that is known; data may have moved.
+void expect_mismatch(Seat& seat, const Case& c, int odd_rank, bool sockets) {
   seat.doing(name_of(c));
   const auto comm = seat.init_one();
   ASSERT_NE(comm, nullptr);
@@ -79,11 +80,11 @@ void expect_mismatch(Seat& seat, const Case& c, int odd_rank) {
     CallOnRank mine(call, seat.rank(), seat.ranks());
     auto result = mine.submit(comm);
     if (result == tuttiSuccess) {
-      // It needed nothing of the odd one, small as it was: the next call tells.
-      EXPECT_LT(c.count, 100u) << name_of(c);
+      // It needed nothing of the odd one, small as it was, or a leaf that only sends: the next call tells.
+      EXPECT_TRUE(sockets || c.count < 100u) << name_of(c);
       result = tuttiBarrier(comm, nullptr);
     } else {
-      EXPECT_TRUE(mine.untouched()) << name_of(c);
+      EXPECT_TRUE(sockets || mine.untouched()) << name_of(c);
     }
     EXPECT_TRUE(fails(result, tuttiInvalidUsage, "", comm)) << name_of(c);
     tuttiResult_t first = tuttiSuccess;
@@ -91,8 +92,12 @@ void expect_mismatch(Seat& seat, const Case& c, int odd_rank) {
     EXPECT_EQ(first, tuttiInvalidUsage);
     const std::string words = tuttiGetLastError(comm);
     EXPECT_NE(words.find("mismatch"), std::string::npos) << words;
-    EXPECT_NE(words.find(title(usual_call(c).kind)), std::string::npos) << words;
-    EXPECT_NE(words.find(title(odd_call(c).kind)), std::string::npos) << words;
+    if (sockets) {
+      EXPECT_NE(words.find("rank " + std::to_string(odd_rank) + ": #"), std::string::npos) << words;
+    } else {
+      EXPECT_NE(words.find(title(usual_call(c).kind)), std::string::npos) << words;
+      EXPECT_NE(words.find(title(odd_call(c).kind)), std::string::npos) << words;
+    }
     EXPECT_EQ(tuttiBarrier(comm, nullptr), tuttiInvalidUsage);
     // Peers look at this rank's lines for their message: all read before anybody leaves.
     ASSERT_TRUE(seat.meet());
@@ -111,7 +116,7 @@ class Mismatch : public ::testing::TestWithParam<Setup> {};
 INSTANTIATE_TEST_SUITE_P(Layouts, Mismatch,
                          ::testing::Values(Setup{2, Layout::processes, "auto"}, Setup{5, Layout::processes, "auto"},
                                            Setup{3, Layout::threads, "auto"}, Setup{3, Layout::processes, "fifo"},
-                                           Setup{9, Layout::threads, "window"}),
+                                           Setup{9, Layout::threads, "window"}, Setup{3, Layout::processes, "socket"}),
                          [](const auto& test) {
                            return std::string(name(test.param.layout)) + std::to_string(test.param.ranks) +
                                   test.param.transport;
@@ -122,10 +127,10 @@ TEST_P(Mismatch, EveryRankHearsWhatEverybodyCalled) {
   launch_ranks({.ranks = setup.ranks,
                 .layout = setup.layout,
                 .environment = {std::string("TUTTI_TRANSPORT=") + setup.transport, "TUTTI_DEBUG=NONE"}},
-               [](Seat& seat) {
+               [&](Seat& seat) {
                  int odd = 0;
                  for (const auto& c : cases()) {
-                   expect_mismatch(seat, c, odd++ % seat.ranks());
+                   expect_mismatch(seat, c, odd++ % seat.ranks(), setup.transport == std::string("socket"));
                    if (::testing::Test::HasFailure()) return;
                  }
                });

@@ -176,5 +176,32 @@ TEST_F(OneLink, TwoThatBeatHearEachOther) {
   EXPECT_EQ(theirs->header().state.load(), RankState::open);
 }
 
+TEST_F(OneLink, CallsThatGetNoFurtherAreTold) {
+  open();
+  const auto theirs = std::make_shared<MirroredHeader>(AreaShape{.ranks = 2});
+  auto other = make(std::move(*peer_).take_socket(), theirs, silence_ms);
+  CallHistory history;
+  for (std::uint64_t sequence = 1; sequence <= 2 * CallHistory::kept + 3; ++sequence)
+    history.add({.sequence = sequence, .signature = {.collective = 1, .root = 2, .count = sequence * 7}});
+  ASSERT_EQ(history.all().size(), CallHistory::kept);
+  EXPECT_FALSE(history.find(3)) << "too long ago";
+  own_->tell_calls(history.all());
+  std::vector<PeerCalls> told;
+  for (int turn = 0; turn < 1'000 && told.empty(); ++turn) {
+    own_->advance();
+    other->advance();
+    system_.poll({}, ms);
+    told = other->take_calls();
+  }
+  ASSERT_EQ(told.size(), 1u);
+  ASSERT_EQ(told[0].marks.size(), CallHistory::kept);
+  for (const CallMark& mark : told[0].marks) {
+    const auto own = history.find(mark.sequence);
+    ASSERT_TRUE(own);
+    EXPECT_EQ(own->signature, mark.signature);
+  }
+  EXPECT_TRUE(other->take_calls().empty());
+}
+
 }  // namespace
 }  // namespace tutti
