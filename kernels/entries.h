@@ -4,6 +4,8 @@
 // a block, no dynamic shared memory, and one argument, a device::Call by value. The grid has
 // `local_ranks · lanes` blocks in one dimension: block b serves lane b mod lanes of the launch's rank b / lanes. All of
 // them must be resident at once, for they wait for each other: a cooperative launch, or fewer blocks than always fit.
+// A block takes most of a processor's registers, so count on one per processor, or ask the driver. Buffers begin at
+// multiples of their element's size; whoever gets others has to refuse them.
 //
 // A launch serves the ranks of one process that share a GPU. Calls of one communicator are launched in one order at all
 // ranks; the next launch of a rank begins when its last one has ended (stream order).

@@ -222,7 +222,7 @@ TUTTI_DEVICE void reduce_packs(B& b, const Operands& o, const Combination& how, 
 
 /// Accumulators of one thread stay in registers: 32 of them at most.
 template <class T>
-inline constexpr int unroll_of = sizeof(T) > 1 ? 4 : is_small_float<T> ? 2 : 1;
+inline constexpr int unroll_of = sizeof(T) == 1 ? (is_small_float<T> ? 2 : 1) : 4;
 
 /// Rounds in which every thread takes unroll_of<T> packs. Returns how many packs that were.
 template <class T, class Operator, Block B>

@@ -14,9 +14,22 @@ if(NOT TUTTI_SANITIZE STREQUAL "thread")
                                             support/host_fibers.cpp support/host_faults.cpp)
   tutti_test(run_plan_test SOURCES kernels/run_plan_test.cpp LIBS tutti_test_kernels LABELS kernel)
   add_test(NAME run_plan_nightly_test COMMAND run_plan_test --gtest_filter=Kernels/*)
-  set_tests_properties(run_plan_nightly_test PROPERTIES LABELS nightly TIMEOUT 7200 ENVIRONMENT TUTTI_TEST_KERNELS=100)
+  set_tests_properties(run_plan_nightly_test PROPERTIES LABELS nightly TIMEOUT 7200 ENVIRONMENT TUTTI_TEST_KERNELS=144)
   tutti_test(shots_test SOURCES kernels/shots_test.cpp LIBS tutti_test_kernels LABELS kernel)
   tutti_test(kernel_faults_test SOURCES kernels/faults_test.cpp LIBS tutti_test_kernels LABELS kernel)
+endif()
+
+# And that ThreadSanitizer sees what is to be seen.
+if(TUTTI_SANITIZE STREQUAL "thread")
+  add_executable(kernel_races kernels/races.cpp)
+  target_link_libraries(kernel_races PRIVATE tutti_test_kernels)
+  set_target_properties(kernel_races PROPERTIES IS_TEST ON)
+  add_test(NAME kernel_races_none COMMAND kernel_races none)
+  set_tests_properties(kernel_races_none PROPERTIES LABELS kernel TIMEOUT 300)
+  foreach(fault release_relaxed acquire_relaxed no_publish_barrier)
+    add_test(NAME kernel_races_${fault} COMMAND kernel_races ${fault})
+    set_tests_properties(kernel_races_${fault} PROPERTIES LABELS kernel TIMEOUT 300 PASS_REGULAR_EXPRESSION "ThreadSanitizer: data race")
+  endforeach()
 endif()
 
 # What the CUDA compiler made of them.

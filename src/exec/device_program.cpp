@@ -2,7 +2,13 @@
 
 #include <algorithm>
 
+#include "base/limits.h"
+#include "kernels/pass.h"
+
 namespace tutti {
+
+static_assert(device::sources_max == limits::sources_max);
+
 namespace {
 
 /// Verbs that threads of a block may carry out side by side, each towards a peer of its own.

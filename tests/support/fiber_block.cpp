@@ -7,7 +7,7 @@ constexpr int looks_before_abort = 5000;  // of a fiber: a body asks for abort a
 
 }  // namespace
 
-FiberScheduler::FiberScheduler(const FiberOptions& options, std::function<void(int block, int thread)> body)
+FiberScheduler::FiberScheduler(const FiberOptions& options, const std::function<void(int block, int thread)>& body)
     : options_(options),
       random_(options.seed),
       memory_(options.blocks, options.threads, random_.next()),
@@ -108,7 +108,8 @@ bool FiberScheduler::barrier(int block, bool vote) {
   memory_.barrier(block);
   const bool outcome = team.outcome;
   for (int thread = 0; thread < options_.threads; ++thread) {
-    Thread& t = threads_[static_cast<std::size_t>(block * options_.threads + thread)];
+    const int index = block * options_.threads + thread;
+    Thread& t = threads_[static_cast<std::size_t>(index)];
     if (t.state == State::at_barrier) t.state = State::ready;
   }
   if (random_.chance(50)) leave(State::ready);

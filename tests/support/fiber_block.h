@@ -26,7 +26,7 @@ struct FiberOptions {
 
 class FiberScheduler {
  public:
-  FiberScheduler(const FiberOptions& options, std::function<void(int block, int thread)> body);
+  FiberScheduler(const FiberOptions& options, const std::function<void(int block, int thread)>& body);
 
   /// Until all fibers have ended. False: some never did.
   bool run();

@@ -40,7 +40,7 @@ bool run_one_of(device::Fault fault, const Launch& launch, const FiberOptions& o
 
 }  // namespace
 
-bool run_on_fibers(const Launch& launch, FiberOptions options, device::Fault fault) {
+bool run_on_fibers(const Launch& launch, const FiberOptions& options, device::Fault fault) {
   return run_one_of(fault, launch, options, std::make_integer_sequence<int, device::fault_count>{});
 }
 

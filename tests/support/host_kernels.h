@@ -39,13 +39,11 @@ struct Launch {
 
 /// With so many real threads per block. Returns when all of them have.
 void run_on_threads(const Launch& launch, int threads);
-/// The same with a body broken on purpose; of int32 alone.
-void run_on_threads(const Launch& launch, int threads, device::Fault fault);
 
 /// On fibers; see FiberOptions (whose `blocks` are set here). False: nobody could go on, and they were left behind.
 bool run_on_fibers(const Launch& launch, FiberOptions options);
 /// The same with a body broken on purpose; of int32 alone.
-bool run_on_fibers(const Launch& launch, FiberOptions options, device::Fault fault);
+bool run_on_fibers(const Launch& launch, const FiberOptions& options, device::Fault fault);
 
 /// What a driver's launch of the entry of that name does: blocks of so many real threads. False: no such entry.
 bool launch_by_name(std::string_view entry, const device::Call& call, int threads = 2);

@@ -1,33 +1,8 @@
 // Kernels on real threads.
-#include <thread>
-
 #include "support/host_bodies.h"
-#include "support/thread_block.h"
+#include "support/thread_launch.h"
 
 namespace tutti::testing {
-namespace {
-
-template <class B, class Perform>
-void with_threads(const Launch& launch, int threads, Perform perform_one) {
-  struct Team {
-    BlockTeam team;
-    BodyShared shared;
-    explicit Team(int size) : team(size) {}
-  };
-  std::vector<std::unique_ptr<Team>> teams;
-  std::vector<std::thread> all;
-  for (int block = 0; block < launch.blocks(); ++block) teams.push_back(std::make_unique<Team>(threads));
-  for (int block = 0; block < launch.blocks(); ++block)
-    for (int thread = 0; thread < threads; ++thread)
-      all.emplace_back([&, block, thread] {
-        Team& team = *teams[static_cast<std::size_t>(block)];
-        B b(team.team, thread, block);
-        perform_one(b, team.shared);
-      });
-  for (std::thread& thread : all) thread.join();
-}
-
-}  // namespace
 
 void run_on_threads(const Launch& launch, int threads) {
   with_threads<ThreadBlock<>>(launch, threads, [&](auto& b, BodyShared& s) { perform(b, s, launch); });

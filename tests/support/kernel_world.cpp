@@ -80,7 +80,7 @@ std::string KernelCase::text() const {
                      name(type), name(op), count, lanes, slots, slot_bytes, misaligned, in_place, calls, seed);
 }
 
-KernelWorld::KernelWorld(std::vector<Plan> plans, const KernelCase& how) : KernelWorld(plans, plans, how) {}
+KernelWorld::KernelWorld(const std::vector<Plan>& plans, const KernelCase& how) : KernelWorld(plans, plans, how) {}
 
 KernelWorld::KernelWorld(std::vector<Plan> plans, std::vector<Plan> reference, const KernelCase& how)
     : plans_(std::move(plans)),

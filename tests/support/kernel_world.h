@@ -15,6 +15,13 @@
 
 namespace tutti::testing {
 
+/// How much of a matrix of cases is run: AddressSanitizer makes a change of fibers twenty times as long.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr int share_percent = 10;
+#else
+inline constexpr int share_percent = 100;
+#endif
+
 /// 16-byte aligned bytes, for buffers with a chosen misalignment.
 class AlignedBytes {
  public:
@@ -52,7 +59,7 @@ struct KernelCase {
 class KernelWorld {
  public:
   /// Plans of all ranks, of which there is a kernel.
-  KernelWorld(std::vector<Plan> plans, const KernelCase& how);
+  KernelWorld(const std::vector<Plan>& plans, const KernelCase& how);
   /// The CPU executor is given others, of the same bits: for plans of Reach::line.
   KernelWorld(std::vector<Plan> plans, std::vector<Plan> reference, const KernelCase& how);
 
@@ -61,7 +68,8 @@ class KernelWorld {
   Launch launch();
   void abort() { abort_ = 1; }
   device::Link& link(int lane, int rank, int peer) {
-    return links_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(lane * ranks_ + peer)];
+    const auto index = area_.index(static_cast<std::uint32_t>(lane), static_cast<std::uint32_t>(peer));
+    return links_[static_cast<std::size_t>(rank)][index];
   }
 
   /// As if so many calls had gone through the inboxes, and every 8 bytes of them held that.

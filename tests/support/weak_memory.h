@@ -50,7 +50,10 @@ class WeakMemory {
   };
   static constexpr std::size_t lines = 512;
 
-  Buffer& of(int block, int thread) { return own_[static_cast<std::size_t>(block * threads_ + thread)]; }
+  Buffer& of(int block, int thread) {
+    const int index = block * threads_ + thread;
+    return own_[static_cast<std::size_t>(index)];
+  }
   void add(int block, int thread, const Pending& store);
   void arrive(int block, const Pending& store);
   void drain_one(int block, Buffer& own, Buffer* older);
