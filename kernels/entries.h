@@ -125,20 +125,28 @@ static_assert(std::is_standard_layout_v<Link> && std::is_trivially_copyable_v<Li
 /// The kernels, each for all types.
 enum class Body : std::uint8_t {
   run_plan,  ///< walks the actions of any plan of Reach::window or Reach::fifo
+  two_shot,  ///< all-reduce: each rank reduces its part of all inputs and stores it to all outputs; windows
+  one_shot,  ///< small all-reduce: everything to everybody's inbox
 };
+inline constexpr Body bodies[] = {Body::run_plan, Body::two_shot, Body::one_shot};
 
 /// "tutti_run_plan_float32". Reductions are of the type; a plan without reductions runs as uint8 whatever its type.
 constexpr const char* entry_name(Body body, DataType type) {
-  // clang-format off
-#define TUTTI_TYPE(enumerator, storage) case DataType::enumerator: return "tutti_run_plan_" #enumerator;
-  // clang-format on
-  switch (body) {
-    case Body::run_plan:
-      switch (type) {
+  constexpr const char* names[][data_type_count] = {
+#define TUTTI_TYPE(enumerator, storage) "tutti_run_plan_" #enumerator,
+      {
 #include "kernels/ops.inc"
-      }
-  }
-  return "";
+      },
+#define TUTTI_TYPE(enumerator, storage) "tutti_two_shot_" #enumerator,
+      {
+#include "kernels/ops.inc"
+      },
+#define TUTTI_TYPE(enumerator, storage) "tutti_one_shot_" #enumerator,
+      {
+#include "kernels/ops.inc"
+      },
+  };
+  return names[static_cast<int>(body)][static_cast<int>(type)];
 }
 
 }  // namespace tutti::device

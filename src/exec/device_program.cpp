@@ -10,6 +10,56 @@ bool goes_together(Verb verb) {
   return verb != Verb::copy && verb != Verb::reduce && verb != Verb::wait_line;
 }
 
+/// The only pass of a plan; null if there are none or several, or if anything but `others` is beside it.
+const Action* only_pass(const Plan& plan, std::initializer_list<Verb> others) {
+  const Action* pass = nullptr;
+  for (const Action& action : plan.actions) {
+    if (std::ranges::find(others, action.verb) != others.end()) continue;
+    if (pass != nullptr || action.verb != Verb::reduce) return nullptr;
+    pass = &action;
+  }
+  return pass;
+}
+
+/// Block `block` of all inputs in the order of ranks, where those of others are seen as `theirs`.
+bool reads_all(const Plan& plan, const Action& pass, Where theirs, std::uint32_t block) {
+  if (pass.sources != plan.ranks) return false;
+  for (Rank rank = 0; rank < plan.ranks; ++rank) {
+    const Place& place = plan.sources(pass)[static_cast<std::size_t>(rank)];
+    const bool own = rank == plan.rank;
+    if (place.where != (own ? Where::input : theirs) || place.block != block || (!own && place.peer != rank))
+      return false;
+    if ((place.leaf != 0) != (place.where != Where::peer_line)) return false;
+  }
+  return true;
+}
+
+/// Rank r reduces part r of all inputs and stores it to all outputs.
+bool is_two_shot(const Plan& plan) {
+  if (plan.collective != Collective::all_reduce || plan.reach != Reach::window || plan.parts != plan.ranks)
+    return false;
+  const Action* const pass = only_pass(plan, {Verb::signal, Verb::wait});
+  const auto part = static_cast<std::uint32_t>(plan.rank);
+  if (pass == nullptr || pass->last == 0 || pass->part != part || !reads_all(plan, *pass, Where::peer_input, part))
+    return false;
+  std::vector<int> written(static_cast<std::size_t>(plan.ranks));
+  for (const Place& place : plan.destinations(*pass)) {
+    const bool own = place.where == Where::output;
+    if ((!own && place.where != Where::peer_output) || place.block != part) return false;
+    ++written[own ? static_cast<std::size_t>(plan.rank) : place.peer];
+  }
+  return std::ranges::all_of(written, [](int times) { return times == 1; });
+}
+
+/// Every rank gets all inputs whole and reduces them itself.
+bool is_one_shot(const Plan& plan) {
+  if (plan.collective != Collective::all_reduce || plan.reach != Reach::line || plan.parts != 1) return false;
+  const Action* const pass = only_pass(plan, {Verb::wait_line});
+  if (pass == nullptr || pass->last == 0 || !reads_all(plan, *pass, Where::peer_line, 0)) return false;
+  const auto to = plan.destinations(*pass);
+  return to.size() == 1 && to[0] == Place{.where = Where::output};
+}
+
 }  // namespace
 
 device::Cut cut_of(const Split& split) {
@@ -58,8 +108,15 @@ void describe(device::Call& call, const Plan& plan, const Binding& binding) {
 }
 
 KernelChoice kernel_for(const Plan& plan, const Binding& binding) {
-  const bool reducing = reduces(plan.collective);
-  return {.body = device::Body::run_plan, .type = reducing ? binding.type : DataType::uint8};
+  const DataType type = reduces(plan.collective) ? binding.type : DataType::uint8;
+  if (is_two_shot(plan)) return {.body = device::Body::two_shot, .type = type};
+  if (is_one_shot(plan)) return {.body = device::Body::one_shot, .type = type};
+  return {.body = device::Body::run_plan, .type = type};
+}
+
+bool has_kernel(const Plan& plan) {
+  return plan.ranks <= device::ranks_max &&
+         (plan.reach == Reach::window || plan.reach == Reach::fifo || is_one_shot(plan));
 }
 
 }  // namespace tutti

@@ -23,11 +23,16 @@ std::vector<Action> device_actions(const Plan& plan);
 /// lanes, ranks) is the host's.
 void describe(device::Call& call, const Plan& plan, const Binding& binding);
 
-/// Which kernel runs a plan, and the type whose entry it takes.
+/// Which kernel runs a plan, and the type whose entry it takes. A plan of Reach::line has one only if it is
+/// `one_shot`'s: an all-reduce in one pass over all inputs; its lanes have one tile each, of which an inbox must hold
+/// twice the bytes.
 struct KernelChoice {
   device::Body body = device::Body::run_plan;
   DataType type = DataType::uint8;
 };
 KernelChoice kernel_for(const Plan& plan, const Binding& binding);
+
+/// True if some kernel can run `plan`.
+bool has_kernel(const Plan& plan);
 
 }  // namespace tutti

@@ -1,0 +1,63 @@
+#include "kernels/image.h"
+
+#if defined(TUTTI_KERNEL_IMAGES)
+// Each .fatbin lies in the library between two symbols of its own.
+#define TUTTI_IMAGE(name)                                                \
+  asm(".section .rodata\n.balign 64\n"                                   \
+      ".globl tutti_image_" #name "\n.hidden tutti_image_" #name         \
+      "\n"                                                               \
+      "tutti_image_" #name ":\n.incbin \"" TUTTI_KERNEL_IMAGES "/" #name \
+      ".fatbin\"\n"                                                      \
+      ".globl tutti_image_end_" #name "\n.hidden tutti_image_end_" #name \
+      "\n"                                                               \
+      "tutti_image_end_" #name ":\n.byte 0\n.text\n");                   \
+  extern "C" const std::byte tutti_image_##name[];                       \
+  extern "C" const std::byte tutti_image_end_##name[];
+
+#define TUTTI_IMAGES(body)     \
+  TUTTI_IMAGE(body##_integer)  \
+  TUTTI_IMAGE(body##_floating) \
+  TUTTI_IMAGE(body##_small)
+TUTTI_IMAGES(run_plan)
+TUTTI_IMAGES(two_shot)
+TUTTI_IMAGES(one_shot)
+
+#define TUTTI_SPAN(name) std::span<const std::byte>(tutti_image_##name, tutti_image_end_##name)
+#define TUTTI_CHOOSE(body, group)                          \
+  (group) == Group::floating ? TUTTI_SPAN(body##_floating) \
+  : (group) == Group::small  ? TUTTI_SPAN(body##_small)    \
+                             : TUTTI_SPAN(body##_integer)
+#endif
+
+namespace tutti {
+namespace {
+
+enum class Group { integer, floating, small };
+
+[[maybe_unused]] Group group_of(DataType type) {
+  switch (type) {
+    case DataType::float32:
+    case DataType::float64: return Group::floating;
+    case DataType::float16:
+    case DataType::bfloat16:
+    case DataType::float8_e4m3:
+    case DataType::float8_e5m2: return Group::small;
+    default: return Group::integer;
+  }
+}
+
+}  // namespace
+
+std::span<const std::byte> kernel_image([[maybe_unused]] device::Body body, [[maybe_unused]] DataType type) {
+#if defined(TUTTI_KERNEL_IMAGES)
+  const Group group = group_of(type);
+  switch (body) {
+    case device::Body::run_plan: return TUTTI_CHOOSE(run_plan, group);
+    case device::Body::two_shot: return TUTTI_CHOOSE(two_shot, group);
+    case device::Body::one_shot: return TUTTI_CHOOSE(one_shot, group);
+  }
+#endif
+  return {};
+}
+
+}  // namespace tutti

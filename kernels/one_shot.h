@@ -1,0 +1,210 @@
+// The body of a small all-reduce: every rank stores its input into inboxes of all others, each four bytes beside a flag
+// that says of which call they are, and reduces what it gets in rank order. No window is touched and nobody meets: one
+// trip to a peer, which is all the time there is in a small call.
+//
+// An inbox has two halves, used in turn. A rank that stores into a half again has got everything of the call before, so
+// its peer had ended the one before that. This holds because each rank gets something from everyone it sends to.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/block.h"
+#include "kernels/entries.h"
+#include "kernels/extent.h"
+#include "kernels/ops.h"
+#include "kernels/pass.h"
+#include "kernels/waiting.h"
+
+namespace tutti::device {
+
+template <>
+struct Shared<Body::one_shot> {
+  WaitShared waits;
+};
+
+/// Flags have 32 bits and 0 is none of them: after so many calls an inbox is cleared, and they begin anew.
+inline constexpr std::uint64_t one_shot_period = std::uint64_t{1} << 30;
+
+/// Elements that travel in one flagged word.
+template <class T>
+struct OneShotWord {
+  static constexpr int size = static_cast<int>(8 / sizeof(T));
+  T at[size];
+};
+
+template <class T, Block B>
+class OneShot {
+ public:
+  TUTTI_DEVICE OneShot(B& b, Shared<Body::one_shot>& s, const Call& call)
+      : b_(b),
+        s_(s),
+        call_(call),
+        rank_(call.local[static_cast<std::uint32_t>(b.block()) / call.lanes]),
+        lane_(static_cast<std::uint32_t>(b.block()) % call.lanes),
+        links_(rank_.links + std::size_t{lane_} * call.ranks),
+        ranks_(static_cast<int>(call.ranks)),
+        self_(static_cast<int>(rank_.rank)) {}
+
+  TUTTI_DEVICE void run() {
+    if (lane_ >= call_.cut.tiles) return;  // as at all ranks; a lane has one tile
+    extent_ = extent_of(call_.cut, 0, lane_);
+    uses_ = links_[self_].inbox_uses;  // the link to oneself has no other use
+    flag_ = static_cast<std::uint32_t>(uses_ % one_shot_period) + 1;
+    if (uses_ != 0 && uses_ % one_shot_period == 0 && !clear()) return;
+    const std::uint64_t words = (extent_.count + Word::size - 1) / Word::size;
+    const auto threads = static_cast<std::uint64_t>(b_.threads());
+    const auto thread = static_cast<std::uint64_t>(b_.thread());
+    for (std::uint64_t word = thread; word < words; word += threads) send(word);
+    for (std::uint64_t word = thread; word < words && state_ == ErrorRecord::none; word += threads) combine(word);
+    if (!b_.sync_any(state_ != ErrorRecord::none)) {
+      if (b_.thread() == 0) links_[self_].inbox_uses = uses_ + 1;
+    } else {
+      report();
+    }
+  }
+
+ private:
+  using Word = OneShotWord<T>;
+  using A = Accumulate<T>;
+
+  TUTTI_DEVICE std::uint64_t half() const {
+    if constexpr (B::fault == Fault::one_inbox) return 0;
+    return uses_ % 2 * call_.inbox_bytes;
+  }
+
+  /// All flags that peers may have left are forgotten, while nobody stores any. False: gave up.
+  TUTTI_DEVICE bool clear() {
+    if constexpr (B::fault == Fault::inbox_not_cleared) return true;
+    if (!meet(b_, s_.waits, call_, rank_, static_cast<int>(lane_), 0)) return false;
+    for (int peer = 0; peer < ranks_; ++peer) {
+      if (peer == self_) continue;
+      std::byte* const inbox = links_[peer].inbox_here;
+      for (std::uint64_t at = static_cast<std::uint64_t>(b_.thread()) * 16; at < 2 * call_.inbox_bytes;
+           at += static_cast<std::uint64_t>(b_.threads()) * 16)
+        b_.store_flagged(inbox + at, {});
+    }
+    return meet(b_, s_.waits, call_, rank_, static_cast<int>(lane_), 1);
+  }
+
+  /// This rank's elements of a word; none are zeros.
+  TUTTI_DEVICE Word own(std::uint64_t word) {
+    Word elements{};
+    const std::byte* const at = rank_.input + (extent_.begin + word * Word::size) * sizeof(T);
+    if (reinterpret_cast<std::size_t>(at) % 8 == 0 && (word + 1) * Word::size <= extent_.count) {
+      elements = bits_of<Word>(b_.template load<8>(at));
+    } else {
+      TUTTI_UNROLL
+      for (int i = 0; i < Word::size; ++i)
+        if (word * Word::size + static_cast<std::uint64_t>(i) < extent_.count)
+          elements.at[i] = bits_of<T>(b_.template load<static_cast<int>(sizeof(T))>(at + i * sizeof(T)));
+    }
+    if (call_.scaled != 0) {
+      const T factor = bits_of<T>(call_.buffers[self_].scalar);
+      TUTTI_UNROLL
+      for (int i = 0; i < Word::size; ++i) elements.at[i] = scale(elements.at[i], factor);
+    }
+    return elements;
+  }
+
+  TUTTI_DEVICE void send(std::uint64_t word) {
+    struct Halves {
+      std::uint32_t data[2];
+    };
+    const auto halves = bits_of<Halves>(own(word));
+    for (int i = 1; i < ranks_; ++i) {
+      const int peer = self_ + i < ranks_ ? self_ + i : self_ + i - ranks_;
+      b_.store_flagged(links_[peer].inbox_there + half() + word * 16, {halves.data[0], flag_, halves.data[1], flag_});
+    }
+  }
+
+  /// What `peer` sent; waits for it.
+  TUTTI_DEVICE Word received(int peer, std::uint64_t word) {
+    const std::byte* const at = links_[peer].inbox_here + half() + word * 16;
+    FlaggedWord got{};
+    const std::uint32_t state = wait_until(b_, call_, [&] {
+      got = b_.load_flagged(at);
+      return got.flag0 == flag_ && (B::fault == Fault::one_flag_checked || got.flag1 == flag_);
+    });
+    if (state != ErrorRecord::none) {
+      state_ = state;
+      missing_ = peer;
+    }
+    const std::uint32_t halves[2] = {got.data0, got.data1};
+    return bits_of<Word>(halves);
+  }
+
+  TUTTI_DEVICE void combine(std::uint64_t word) {
+    switch (call_.op) {
+      case ReduceOp::prod: return combine_as<Prod>(word);
+      case ReduceOp::max: return combine_as<Max>(word);
+      case ReduceOp::min: return combine_as<Min>(word);
+      default: return combine_as<Sum>(word);
+    }
+  }
+
+  template <class Op>
+  TUTTI_DEVICE void combine_as(std::uint64_t word) {
+    A result[Word::size]{};
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const Word operand = rank == self_ ? own(word) : received(rank, word);
+      if (state_ != ErrorRecord::none) return;
+      TUTTI_UNROLL
+      for (int i = 0; i < Word::size; ++i)
+        result[i] = rank == 0 ? widen(operand.at[i]) : Op{}(result[i], widen(operand.at[i]));
+    }
+    Word rounded{};
+    TUTTI_UNROLL
+    for (int i = 0; i < Word::size; ++i)
+      rounded.at[i] = narrow<T>(call_.average != 0 ? divide(result[i], ranks_) : result[i]);
+    put(word, rounded);
+  }
+
+  TUTTI_DEVICE void put(std::uint64_t word, const Word& elements) {
+    std::byte* const at = rank_.output + (extent_.begin + word * Word::size) * sizeof(T);
+    if (reinterpret_cast<std::size_t>(at) % 8 == 0 && (word + 1) * Word::size <= extent_.count) {
+      b_.template store<8>(at, bits_of<Pack<8>>(elements));
+      return;
+    }
+    TUTTI_UNROLL
+    for (int i = 0; i < Word::size; ++i)
+      if (word * Word::size + static_cast<std::uint64_t>(i) < extent_.count)
+        b_.template store<static_cast<int>(sizeof(T))>(at + i * sizeof(T),
+                                                       bits_of<Pack<static_cast<int>(sizeof(T))>>(elements.at[i]));
+  }
+
+  /// To the host: the first rank that some thread misses. By all threads.
+  TUTTI_DEVICE void report() {
+    for (int peer = 0; peer < ranks_; ++peer) {
+      if (!b_.sync_any(missing_ == peer)) continue;
+      const bool late = b_.sync_any(missing_ == peer && state_ == ErrorRecord::late);
+      if (b_.thread() != 0) return;
+      ErrorRecord& record = rank_.errors[lane_];
+      record.peer = static_cast<std::uint32_t>(peer);
+      record.verb = static_cast<std::uint32_t>(Verb::peek);
+      b_.store_release(&record.state, std::uint32_t{late ? ErrorRecord::late : ErrorRecord::aborted});
+      b_.store_relaxed(call_.abort, std::uint32_t{1});
+      return;
+    }
+  }
+
+  B& b_;
+  Shared<Body::one_shot>& s_;
+  const Call& call_;
+  const RankCall& rank_;
+  std::uint32_t lane_;
+  Link* links_;
+  int ranks_;
+  int self_;
+  Extent extent_{};
+  std::uint64_t uses_ = 0;
+  std::uint32_t flag_ = 0;
+  std::uint32_t state_ = ErrorRecord::none;  // why this thread gave up,
+  int missing_ = -1;                         //   and for whom it waited
+};
+
+template <class T, Block B>
+TUTTI_DEVICE void one_shot(B& b, Shared<Body::one_shot>& s, const Call& call) {
+  OneShot<T, B>(b, s, call).run();
+}
+
+}  // namespace tutti::device

@@ -1,0 +1,250 @@
+// The body that walks a plan: a block serves one lane of one rank and does what the plan's actions say, tile by tile.
+//
+// What src/exec/run.cpp does on hosts, with one difference: actions that a plan lists side by side (flags to all peers,
+// say) are carried out side by side, by a thread each.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/block.h"
+#include "kernels/entries.h"
+#include "kernels/extent.h"
+#include "kernels/pass.h"
+#include "kernels/waiting.h"
+
+namespace tutti::device {
+
+inline constexpr int actions_held = 64;
+
+template <>
+struct Shared<Body::run_plan> {
+  Action actions[actions_held];  ///< those of the plan from `first` on
+  Operands operands[2];          ///< of this pass and the one before
+  WaitShared waits;
+};
+
+template <class T, Block B>
+class PlanWalk {
+ public:
+  TUTTI_DEVICE PlanWalk(B& b, Shared<Body::run_plan>& s, const Call& call)
+      : b_(b),
+        s_(s),
+        call_(call),
+        rank_(call.local[static_cast<std::uint32_t>(b.block()) / call.lanes]),
+        lane_(static_cast<std::uint32_t>(b.block()) % call.lanes),
+        links_(rank_.links + std::size_t{lane_} * call.ranks) {}
+
+  TUTTI_DEVICE void run() {
+    if (lane_ >= call_.cut.tiles) return;  // as at all ranks
+    if constexpr (B::fault != Fault::no_first_meeting)
+      if (call_.meet != 0 && !meet(b_, s_.waits, call_, rank_, static_cast<int>(lane_), 0)) return;
+    for (tile_ = lane_; tile_ < call_.cut.tiles; tile_ += call_.lanes)
+      if (!run_tile()) return;
+  }
+
+ private:
+  /// False: gave up.
+  TUTTI_DEVICE bool run_tile() {
+    for (std::uint32_t next = 0; next < rank_.action_count;) {
+      hold(next);
+      const Action& action = s_.actions[next - first_];
+      std::uint32_t together = action.together;
+      if (together > held_ - (next - first_)) together = held_ - (next - first_);
+      switch (action.verb) {
+        case Verb::copy:
+        case Verb::reduce: pass(action); break;
+        case Verb::signal:
+        case Verb::commit:
+        case Verb::release: tell(&action, together); break;
+        case Verb::wait:
+        case Verb::acquire:
+        case Verb::peek:
+          if (!await(&action, together, next)) return false;
+          break;
+        default: break;  // slots are settled when committed; call lines are not for devices
+      }
+      next += together;
+    }
+    return true;
+  }
+
+  /// Brings action `next` and those behind it into shared memory.
+  TUTTI_DEVICE void hold(std::uint32_t next) {
+    if (next >= first_ && next < first_ + held_) return;
+    b_.sync(Barrier::actions);
+    first_ = next;
+    held_ = rank_.action_count - next < actions_held ? rank_.action_count - next : actions_held;
+    for (auto i = static_cast<std::uint32_t>(b_.thread()); i < held_; i += static_cast<std::uint32_t>(b_.threads()))
+      s_.actions[i] = rank_.actions[first_ + i];
+    b_.sync(Barrier::actions);
+  }
+
+  /// Signals, commits or releases: what the block has done so far is there, or no longer needed, for the peer.
+  TUTTI_DEVICE void tell(const Action* actions, std::uint32_t count) {
+    publish(b_);
+    for (auto i = static_cast<std::uint32_t>(b_.thread()); i < count; i += static_cast<std::uint32_t>(b_.threads())) {
+      Link& link = links_[actions[i].peer];
+      switch (actions[i].verb) {
+        case Verb::signal: raise(b_, link.flag_there, ++link.raised); break;
+        case Verb::commit: raise(b_, link.committed_there, ++link.committed); break;
+        default: raise(b_, link.released_there, ++link.released); break;
+      }
+    }
+  }
+
+  /// Waits for flags, free slots or messages. False: gave up.
+  TUTTI_DEVICE bool await(const Action* actions, std::uint32_t count, std::uint32_t index) {
+    if (actions[0].verb != Verb::wait) b_.sync(Barrier::counters);
+    bool failed = false;
+    for (auto i = static_cast<std::uint32_t>(b_.thread()); i < count; i += static_cast<std::uint32_t>(b_.threads())) {
+      s_.waits.failed[i] = failed ? std::uint32_t{ErrorRecord::none} : await_one(actions[i]);
+      failed = failed || s_.waits.failed[i] != ErrorRecord::none;
+    }
+    if (all_came(b_, failed)) return true;
+    give_up(b_, s_.waits, call_, rank_.errors[lane_], static_cast<int>(count), [&](int i, ErrorRecord& record) {
+      record.peer = actions[i].peer;
+      record.action = index + static_cast<std::uint32_t>(i);
+      record.step = actions[i].step;
+      record.tile = static_cast<std::uint32_t>(tile_);
+      record.verb = static_cast<std::uint32_t>(actions[i].verb);
+    });
+    return false;
+  }
+
+  TUTTI_DEVICE std::uint32_t await_one(const Action& action) {
+    Link& link = links_[action.peer];
+    const std::uint64_t* word = nullptr;
+    std::uint64_t wanted = 0;
+    switch (action.verb) {
+      case Verb::wait:
+        word = link.flag_here;
+        wanted = ++link.taken;
+        break;
+      case Verb::peek:
+        word = link.committed_here;
+        wanted = link.released + 1;
+        break;
+      default:
+        word = link.released_here;
+        wanted = link.committed + 1 > call_.slots ? link.committed + 1 - call_.slots : 0;
+        if constexpr (B::fault == Fault::one_slot_too_many)
+          if (wanted > 0) --wanted;
+        break;
+    }
+    if (wanted == 0) return ErrorRecord::none;
+    return wait_until(b_, call_, [&] { return reached(b_, word, wanted); });
+  }
+
+  TUTTI_DEVICE void pass(const Action& action) {
+    const Extent extent = extent_of(call_.cut, action.part, tile_);
+    Combination how{.op = call_.op,
+                    .sources = action.sources,
+                    .destinations = least(action.destinations, destinations_max),
+                    .divisor = call_.average != 0 && action.last != 0 ? static_cast<int>(call_.ranks) : 1,
+                    .scales = false};
+    const Place* const places = rank_.places + action.first;
+    if (call_.scaled != 0)
+      for (int i = 0; i < how.sources; ++i) how.scales = how.scales || places[i].leaf != 0;
+    Operands& o = next_operands();
+    for (int i = b_.thread(); i < how.sources + how.destinations; i += b_.threads())
+      resolve(o, i, how.sources, places[i], extent);
+    operands_barrier();
+    const std::size_t count = extent.count * call_.cut.element_bytes / sizeof(T);
+    if (how.sources == 1 && how.divisor == 1 && !how.scales) drop_source(o, how);
+    for (int done = 0;;) {
+      run_pass<T>(b_, s_.operands[turn_], how, count);
+      done += how.destinations;
+      if (done >= action.destinations) return;
+      how = {.destinations = least(action.destinations - done, destinations_max)};
+      spread(places + action.sources, done, how.destinations, extent);
+    }
+  }
+
+  /// The destinations beyond those of one pass are copied from the first.
+  TUTTI_DEVICE void spread(const Place* to, int done, int now, const Extent& extent) {
+    Operands& o = next_operands();
+    for (int i = b_.thread(); i < now; i += b_.threads()) resolve(o, i, 0, to[done + i], extent);
+    if (b_.thread() == 0) o.sources[0] = written(to[0], extent);
+    operands_barrier();
+  }
+
+  /// A copy to itself is none, and its memory may be being read by others.
+  TUTTI_DEVICE void drop_source(Operands& o, const Combination& how) {
+    bool drops = false;
+    for (int d = 0; d < how.destinations; ++d) drops = drops || o.destinations[d] == o.sources[0];
+    if (!drops) return;
+    b_.sync(Barrier::operands);
+    for (int d = b_.thread(); d < how.destinations; d += b_.threads())
+      if (o.destinations[d] == o.sources[0]) o.destinations[d] = nullptr;
+    b_.sync(Barrier::operands);
+  }
+
+  TUTTI_DEVICE Operands& next_operands() {
+    turn_ ^= 1;
+    return s_.operands[turn_];
+  }
+
+  TUTTI_DEVICE void operands_barrier() {
+    if constexpr (B::fault != Fault::no_operand_barrier) b_.sync(Barrier::operands);
+  }
+
+  TUTTI_DEVICE void resolve(Operands& o, int i, int sources, const Place& place, const Extent& extent) {
+    if (i >= sources) {
+      o.destinations[i - sources] = written(place, extent);
+      return;
+    }
+    o.sources[i] = read(place, extent);
+    const std::uint32_t owner = place.where == Where::peer_input ? place.peer : rank_.rank;
+    o.scaled[i] = call_.scaled != 0 ? place.leaf : std::uint8_t{0};
+    o.scalars[i] = call_.buffers[owner].scalar;
+  }
+
+  TUTTI_DEVICE const std::byte* read(const Place& place, const Extent& extent) const {
+    switch (place.where) {
+      case Where::input: return rank_.input + offset_of(place, extent);
+      case Where::peer_input: return call_.buffers[place.peer].input + offset_of(place, extent);
+      case Where::slot: {
+        const Link& link = links_[place.peer];
+        return link.slots_here + link.released % call_.slots * call_.slot_bytes + place.block * call_.cut.stride;
+      }
+      default: return written(place, extent);
+    }
+  }
+
+  TUTTI_DEVICE std::byte* written(const Place& place, const Extent& extent) const {
+    switch (place.where) {
+      case Where::output: return rank_.output + offset_of(place, extent);
+      case Where::peer_output: return call_.buffers[place.peer].output + offset_of(place, extent);
+      case Where::slot: {
+        const Link& link = links_[place.peer];
+        return link.slots_there + link.committed % call_.slots * call_.slot_bytes + place.block * call_.cut.stride;
+      }
+      default: return rank_.scratch + offset_of(place, extent);
+    }
+  }
+
+  TUTTI_DEVICE std::uint64_t offset_of(const Place& place, const Extent& extent) const {
+    const std::uint32_t group = place.block / call_.cut.parts;
+    return (group * call_.cut.count + extent.begin) * call_.cut.element_bytes;
+  }
+
+  TUTTI_DEVICE static int least(int a, int b) { return a < b ? a : b; }
+
+  B& b_;
+  Shared<Body::run_plan>& s_;
+  const Call& call_;
+  const RankCall& rank_;
+  std::uint32_t lane_;
+  Link* links_;
+  std::uint64_t tile_ = 0;
+  std::uint32_t first_ = 0;
+  std::uint32_t held_ = 0;
+  int turn_ = 0;
+};
+
+template <class T, Block B>
+TUTTI_DEVICE void run_plan(B& b, Shared<Body::run_plan>& s, const Call& call) {
+  PlanWalk<T, B>(b, s, call).run();
+}
+
+}  // namespace tutti::device

@@ -1,0 +1,60 @@
+// The body of a two-shot all-reduce through windows: each rank reduces its part of all inputs, in rank order, and
+// stores the result to all outputs, in one pass. For plans that say just that (exec/device_program.h), without reading
+// them.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/block.h"
+#include "kernels/entries.h"
+#include "kernels/extent.h"
+#include "kernels/pass.h"
+#include "kernels/waiting.h"
+
+namespace tutti::device {
+
+template <>
+struct Shared<Body::two_shot> {
+  Operands operands[2];  ///< of this tile and the one before
+  WaitShared waits;
+};
+
+/// Numbers of the meetings, in records of errors.
+enum class TwoShotMeeting : std::uint32_t { begin, end };
+
+template <class T, Block B>
+TUTTI_DEVICE void two_shot(B& b, Shared<Body::two_shot>& s, const Call& call) {
+  const RankCall& rank = call.local[static_cast<std::uint32_t>(b.block()) / call.lanes];
+  const std::uint32_t lane = static_cast<std::uint32_t>(b.block()) % call.lanes;
+  const int ranks = static_cast<int>(call.ranks);
+  if (lane >= call.cut.tiles) return;  // as at all ranks
+  const auto meets = [&](TwoShotMeeting meeting) {
+    return meet(b, s.waits, call, rank, static_cast<int>(lane), static_cast<std::uint32_t>(meeting));
+  };
+  if constexpr (B::fault != Fault::no_first_meeting)
+    if (call.meet != 0 && !meets(TwoShotMeeting::begin)) return;
+
+  const Combination how{.op = call.op,
+                        .sources = ranks,
+                        .destinations = ranks,
+                        .divisor = call.average != 0 ? ranks : 1,
+                        .scales = call.scaled != 0};
+  int turn = 0;
+  for (std::uint64_t tile = lane; tile < call.cut.tiles; tile += call.lanes) {
+    const Extent extent = extent_of(call.cut, rank.rank, tile);
+    Operands& o = s.operands[turn ^= 1];
+    for (int i = b.thread(); i < ranks; i += b.threads()) {
+      o.sources[i] = call.buffers[i].input + extent.begin * sizeof(T);
+      o.scaled[i] = call.scaled;
+      o.scalars[i] = call.buffers[i].scalar;
+      // Ranks begin with different destinations, so that not all store to one at a time.
+      const int to = i + static_cast<int>(rank.rank);
+      o.destinations[i] = call.buffers[to < ranks ? to : to - ranks].output + extent.begin * sizeof(T);
+    }
+    if constexpr (B::fault != Fault::no_operand_barrier) b.sync(Barrier::operands);
+    run_pass<T>(b, o, how, extent.count);
+  }
+  if constexpr (B::fault != Fault::no_last_meeting) (void)meets(TwoShotMeeting::end);
+}
+
+}  // namespace tutti::device

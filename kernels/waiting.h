@@ -1,0 +1,114 @@
+// How a block waits for other ranks: with an eye on the abort word and the clock, and all its threads together.
+#pragma once
+
+#include "kernels/block.h"
+#include "kernels/entries.h"
+
+namespace tutti::device {
+
+/// Shared memory of a block that runs a body.
+template <Body>
+struct Shared;
+
+/// The part of it for waiting.
+struct WaitShared {
+  std::uint32_t failed[ranks_max];  ///< why a thread gave up, by what it waited for
+};
+
+/// Until ready(), unless the call is aborted or the limit passes.
+template <Block B, class Ready>
+TUTTI_DEVICE std::uint32_t wait_until(B& b, const Call& call, Ready ready) {
+  constexpr std::uint32_t looks = 1024;  // the abort word is far away, in the host's memory
+  std::uint32_t spins = 0;
+  std::uint64_t began = 0;
+  while (!ready()) {
+    if (++spins % looks == 0) {
+      if (b.load_relaxed(call.abort) != 0) return ErrorRecord::aborted;
+      if (call.limit_ns != 0) {
+        const std::uint64_t now = b.now_ns();
+        if (began == 0) began = now;
+        if (now - began > call.limit_ns) return ErrorRecord::late;
+      }
+    }
+    b.pause();
+  }
+  return ErrorRecord::none;
+}
+
+/// True once value at `word` is at least `wanted`.
+template <Block B>
+TUTTI_DEVICE bool reached(B& b, const std::uint64_t* word, std::uint64_t wanted) {
+  if constexpr (B::fault == Fault::acquire_relaxed)
+    return b.load_relaxed(word) >= wanted;
+  else
+    return b.load_acquire(word) >= wanted;
+}
+
+/// Raises a word that a peer looks at. What the block stored before its last barrier is there before it.
+template <Block B>
+TUTTI_DEVICE void raise(B& b, std::uint64_t* word, std::uint64_t value) {
+  if constexpr (B::fault == Fault::release_relaxed)
+    b.store_relaxed(word, value);
+  else
+    b.store_release(word, value);
+}
+
+template <Block B>
+TUTTI_DEVICE void publish(B& b) {
+  if constexpr (B::fault != Fault::no_publish_barrier) b.sync(Barrier::publish);
+}
+
+/// After thread i has put the end of its wait, for whom it waited, into failed[i]: true if all that was waited for
+/// came.
+template <Block B>
+TUTTI_DEVICE bool all_came(B& b, bool mine_failed) {
+  if constexpr (B::fault == Fault::no_vote) return !mine_failed;
+  return !b.sync_any(mine_failed);
+}
+
+/// The first that failed: to the host, and to all other blocks of the launch. By all threads, after all_came was false.
+/// `describe(i, record)` says what the i-th wait was for.
+template <Block B, class Describe>
+TUTTI_DEVICE void give_up(B& b, WaitShared& s, const Call& call, ErrorRecord& record, int waits, Describe describe) {
+  if (b.thread() != 0) return;
+  for (int i = 0; i < waits; ++i) {
+    const std::uint32_t state = s.failed[i];
+    if (state == ErrorRecord::none) continue;
+    describe(i, record);
+    b.store_release(&record.state, state);
+    break;
+  }
+  b.store_relaxed(call.abort, std::uint32_t{1});
+}
+
+/// All ranks' blocks of this lane are here before any goes on, and see what each had stored before. `meeting` is its
+/// number in the call, for the record of an error. False: gave up.
+template <Block B>
+TUTTI_DEVICE bool meet(B& b, WaitShared& s, const Call& call, const RankCall& rank, int lane, std::uint32_t meeting) {
+  const int ranks = static_cast<int>(call.ranks);
+  const int self = static_cast<int>(rank.rank);
+  Link* const links = rank.links + static_cast<std::size_t>(lane) * call.ranks;
+  publish(b);
+  for (int peer = b.thread(); peer < ranks; peer += b.threads())
+    if (peer != self) raise(b, links[peer].flag_there, ++links[peer].raised);
+  bool failed = false;
+  for (int peer = b.thread(); peer < ranks; peer += b.threads()) {
+    s.failed[peer] = ErrorRecord::none;
+    if (peer == self || failed) continue;
+    Link& link = links[peer];
+    const std::uint64_t wanted = ++link.taken;
+    s.failed[peer] = wait_until(b, call, [&] { return reached(b, link.flag_here, wanted); });
+    failed = s.failed[peer] != ErrorRecord::none;
+  }
+  if (all_came(b, failed)) return true;
+  give_up(b, s, call, rank.errors[lane], ranks, [&](int peer, ErrorRecord& record) {
+    record.peer = static_cast<std::uint32_t>(peer);
+    record.action = 0;
+    record.step = meeting;
+    record.tile = 0;
+    record.verb = static_cast<std::uint32_t>(Verb::wait);
+  });
+  return false;
+}
+
+}  // namespace tutti::device

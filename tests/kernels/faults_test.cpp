@@ -1,0 +1,111 @@
+// Do the tests of kernels notice what could be wrong with one? Each breakage on the list is built into the body.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "kernels/one_shot.h"
+#include "plan/fuse.h"
+#include "plan/lower.h"
+#include "support/kernel_world.h"
+#include "support/shapes.h"
+
+namespace tutti {
+namespace {
+
+using namespace testing;
+using device::Fault;
+
+struct Scene {
+  const char* algorithm;
+  Collective collective;
+  Reach reach;
+  int ranks;
+};
+constexpr Scene walked[] = {
+    {"two_shot", Collective::all_reduce, Reach::window, 3},
+    {"halving_doubling", Collective::all_reduce, Reach::window, 4},
+    {"ring", Collective::all_reduce, Reach::fifo, 3},
+    {"pairwise", Collective::all_to_all, Reach::fifo, 3},
+};
+constexpr Scene two_shot[] = {{"two_shot", Collective::all_reduce, Reach::window, 3}};
+constexpr Scene one_shot[] = {{"one_shot", Collective::all_reduce, Reach::line, 3}};
+
+std::vector<Plan> plans_of(const Scene& scene, Reach reach) {
+  const Shape shape{.collective = scene.collective, .ranks = scene.ranks};
+  std::vector<Plan> plans = lower_all(find_algorithm(scene.algorithm, shape)->build(shape), reach);
+  for (Plan& plan : plans) plan = fuse(std::move(plan), 2);
+  return plans;
+}
+
+/// Whether a launch with that breakage comes to the right end.
+bool comes_right(const Scene& scene, bool walk, Fault fault, std::uint64_t seed) {
+  const Reach compared = scene.reach == Reach::line ? Reach::fifo : scene.reach;
+  KernelWorld world(plans_of(scene, scene.reach), plans_of(scene, compared),
+                    {.count = 100, .lanes = 2, .slot_bytes = 128, .calls = 4, .seed = seed, .walk = walk});
+  if (scene.reach == Reach::line) {  // flags begin anew, and inboxes still hold the first of the last time
+    world.set_inbox_uses(device::one_shot_period);
+    world.fill_inboxes(0x00000001'00000000u);
+  }
+  bool stuck = false;
+  const FiberOptions options{.threads = 3, .seed = seed, .on_deadlock = [&] {
+                               stuck = true;
+                               world.abort();
+                             }};
+  const bool ended =
+      fault == Fault::none ? run_on_fibers(world.launch(), options) : run_on_fibers(world.launch(), options, fault);
+  return ended && !stuck && world.error().empty() && world.compare().empty();
+}
+
+/// The same where one rank never comes: right is that all blocks end.
+bool gives_up(Fault fault, std::uint64_t seed) {
+  std::vector<Plan> plans = plans_of(walked[2], Reach::fifo);
+  plans[1].actions.clear();
+  KernelWorld world(plans, {.count = 100, .calls = 1, .seed = seed, .together = true, .walk = true});
+  const FiberOptions options{.threads = 3, .seed = seed, .on_deadlock = [&] { world.abort(); }};
+  const bool ended =
+      fault == Fault::none ? run_on_fibers(world.launch(), options) : run_on_fibers(world.launch(), options, fault);
+  return ended && !world.error().empty();
+}
+
+/// How many of so many seeds show it.
+int noticed(std::span<const Scene> scenes, bool walk, Fault fault, int seeds) {
+  int count = 0;
+  for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(seeds); ++seed)
+    count += (walk && !gives_up(fault, seed)) ||
+                     std::ranges::any_of(scenes, [&](auto& scene) { return !comes_right(scene, walk, fault, seed); })
+                 ? 1
+                 : 0;
+  return count;
+}
+
+constexpr int seeds = 10;
+
+TEST(Faults, NoneIsNoticedWhereThereIsNone) {
+  EXPECT_EQ(noticed(walked, true, Fault::none, seeds), 0);
+  EXPECT_EQ(noticed(two_shot, false, Fault::none, seeds), 0);
+  EXPECT_EQ(noticed(one_shot, false, Fault::none, seeds), 0);
+}
+
+TEST(Faults, OfTheWalkAreNoticed) {
+  for (const Fault fault :
+       {Fault::release_relaxed, Fault::acquire_relaxed, Fault::no_publish_barrier, Fault::no_operand_barrier,
+        Fault::no_vote, Fault::no_first_meeting, Fault::wrong_bound, Fault::one_slot_too_many})
+    EXPECT_GT(noticed(walked, true, fault, seeds), 0) << static_cast<int>(fault);
+}
+
+TEST(Faults, OfTwoShotAreNoticed) {
+  for (const Fault fault : {Fault::release_relaxed, Fault::no_publish_barrier, Fault::no_first_meeting,
+                            Fault::no_last_meeting, Fault::wrong_bound})
+    EXPECT_GT(noticed(two_shot, false, fault, seeds), 0) << static_cast<int>(fault);
+}
+
+TEST(Faults, OfOneShotAreNoticed) {
+  for (const Fault fault : {Fault::one_flag_checked, Fault::one_inbox, Fault::inbox_not_cleared})
+    EXPECT_GT(noticed(one_shot, false, fault, seeds), 0) << static_cast<int>(fault);
+}
+
+}  // namespace
+}  // namespace tutti

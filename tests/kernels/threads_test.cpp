@@ -1,0 +1,74 @@
+// Are kernel bodies free of races? On real threads, with ThreadSanitizer where that is built in: all bulk data is
+// plain.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "plan/fuse.h"
+#include "plan/lower.h"
+#include "support/kernel_world.h"
+
+namespace tutti {
+namespace {
+
+using namespace testing;
+
+struct Scene {
+  const char* algorithm;
+  Collective collective;
+  Reach reach;
+  int ranks;
+};
+
+std::vector<Plan> plans_of(const Scene& scene, Reach reach, int slots) {
+  const Shape shape{.collective = scene.collective, .ranks = scene.ranks};
+  std::vector<Plan> plans = lower_all(find_algorithm(scene.algorithm, shape)->build(shape), reach);
+  for (Plan& plan : plans) plan = fuse(std::move(plan), slots);
+  return plans;
+}
+
+void run(const Scene& scene, const KernelCase& how) {
+  const Reach compared = scene.reach == Reach::line ? Reach::fifo : scene.reach;
+  KernelWorld world(plans_of(scene, scene.reach, how.slots), plans_of(scene, compared, how.slots), how);
+  run_on_threads(world.launch(), 2);
+  EXPECT_EQ(world.error(), "");
+  EXPECT_EQ(world.compare(), "") << scene.algorithm << ", " << name(scene.reach) << ": " << how.text();
+}
+
+TEST(KernelThreads, PlansGiveTheBitsOfTheCpuExecutor) {
+  const Scene scenes[] = {
+      {"two_shot", Collective::all_reduce, Reach::window, 2},
+      {"two_shot", Collective::all_reduce, Reach::window, 4},
+      {"halving_doubling", Collective::all_reduce, Reach::window, 3},
+      {"ring", Collective::all_reduce, Reach::fifo, 3},
+      {"ring", Collective::all_gather, Reach::window, 3},
+      {"binomial", Collective::broadcast, Reach::fifo, 4},
+      {"pairwise", Collective::all_to_all, Reach::fifo, 3},
+      {"one_shot", Collective::all_reduce, Reach::line, 2},
+      {"one_shot", Collective::all_reduce, Reach::line, 4},
+      {"dissemination", Collective::barrier, Reach::fifo, 3},
+  };
+  for (const Scene& scene : scenes)
+    for (const DataType type : {DataType::float32, DataType::bfloat16})
+      for (const int slots : {1, 2})
+        run(scene, {.type = type,
+                    .count = scene.collective == Collective::barrier ? std::size_t{0} : std::size_t{150},
+                    .lanes = 2,
+                    .slots = slots,
+                    .slot_bytes = 192,
+                    .in_place = slots - 1,
+                    .calls = 4,
+                    .walk = scene.reach != Reach::line && type == DataType::bfloat16});
+}
+
+TEST(KernelThreads, EntriesAreFoundByName) {
+  const Shape shape{.collective = Collective::all_reduce, .ranks = 2};
+  std::vector<Plan> plans = lower_all(find_algorithm("two_shot", shape)->build(shape), Reach::window);
+  KernelWorld world(plans, {.count = 0, .calls = 1});
+  EXPECT_TRUE(launch_by_name("tutti_run_plan_int32", world.call()));
+  EXPECT_FALSE(launch_by_name("tutti_run_plan_int33", world.call()));
+}
+
+}  // namespace
+}  // namespace tutti
