@@ -6,23 +6,28 @@
 #include <fmt/format.h>
 
 #include "comm/gpu_team.h"
+#include "kernels/image.h"
 
 namespace tutti {
 namespace {
 
 Result<std::vector<std::byte>> read_image(const std::string& path) {
-  const auto failed = [](std::string what) { return Error{.code = Code::cuda, .what = std::move(what)}; };
-  if (path.empty())
-    return failed(
-        "this tutti was built without its kernels for GPUs (see TUTTI_CUDA_KERNELS): buffers must be host "
-        "memory");
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> text(std::istreambuf_iterator<char>(file), {});
-  if (!file || text.empty()) return failed(fmt::format("TUTTI_CUDA_KERNELS={}: cannot be read, or is empty", path));
+  if (!file || text.empty())
+    return Error{.code = Code::cuda, .what = fmt::format("TUTTI_CUDA_KERNELS={}: cannot be read, or is empty", path)};
   const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
   std::vector<std::byte> image(begin, begin + text.size());
   image.resize(image.size() + 1);  // PTX ends with a zero
   return image;
+}
+
+/// From the file if there is one, else those inside the library.
+Result<std::shared_ptr<const cuda::Kernels>> load_kernels(const cuda::SharedGpu& gpu, const std::string& path) {
+  if (path.empty()) return cuda::Kernels::load(gpu, kernel_image);
+  auto image = read_image(path);
+  if (!image) return std::move(image).error();
+  return cuda::Kernels::load(gpu, [&image](device::Body, DataType) { return std::span<const std::byte>(*image); });
 }
 
 }  // namespace
@@ -61,9 +66,7 @@ Result<cuda::SharedGpu> GpuProcess::current() {
 Result<std::shared_ptr<const cuda::Kernels>> GpuProcess::kernels(const cuda::SharedGpu& gpu) {
   const std::lock_guard lock(mutex_);
   if (auto known = kernels_[gpu->ordinal()].lock()) return known;
-  auto image = read_image(kernels_file_);
-  if (!image) return std::move(image).error();
-  auto loaded = cuda::Kernels::load(gpu, *image);
+  auto loaded = load_kernels(gpu, kernels_file_);
   if (loaded) kernels_[gpu->ordinal()] = *loaded;
   return loaded;
 }

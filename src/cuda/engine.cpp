@@ -151,6 +151,7 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   auto made = std::make_shared<DevicePlan>();
   made->action_count = static_cast<std::uint32_t>(actions.size());
   made->scratch_groups = plan.scratch_groups;
+  made->body = kernel_for(plan, {}).body;
   if (action_bytes + place_bytes > 0) {
     auto memory = DeviceMemory::allocate(gpu_, action_bytes + place_bytes);
     if (!memory) return std::move(memory).error();
@@ -336,11 +337,18 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   device::Call call{};
   fill(call, job, parts, seen);
   void* parameters[] = {&call};
-  auto* const function = kernels_->function(reduces(job.plan->collective) ? job.type : DataType::uint8);
+  auto* const function = kernels_->function(body_of(parts), reduces(job.plan->collective) ? job.type : DataType::uint8);
   const Status launched = gpu_->api().launch_cooperative(function, call.local_ranks * call.lanes, 1, 1,
                                                          device::block_threads, 1, 1, 0, launches_.get(), parameters);
   if (auto queued = gpu_->check(launched, "cuLaunchCooperativeKernel"); !queued) return queued;
   return fork(parts);
+}
+
+/// Which runs the plans of all ranks: each sees its own only, and they must agree.
+device::Body Engine::body_of(std::span<const Part> parts) {
+  const device::Body first = parts.front().plan->body;
+  const bool alike = std::ranges::all_of(parts, [first](const Part& part) { return part.plan->body == first; });
+  return alike && first == device::Body::two_shot ? first : device::Body::run_plan;
 }
 
 void Engine::abort() {

@@ -28,6 +28,7 @@ struct DevicePlan {
   const Place* places = nullptr;
   std::uint32_t action_count = 0;
   int scratch_groups = 0;
+  device::Body body = device::Body::run_plan;  ///< that may run it
 };
 
 /// What all ranks of a call have in common.
@@ -101,6 +102,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void keep(std::span<const Part> parts);
   void fill(device::Call& call, const Job& job, std::span<const Part> parts,
             std::span<const device::PeerBuffers> buffers) const;
+  static device::Body body_of(std::span<const Part> parts);
   device::ErrorRecord* records(std::byte* base, std::size_t local) const;
 
   SharedGpu gpu_;

@@ -6,28 +6,44 @@
 
 namespace tutti::cuda {
 
-Result<std::shared_ptr<const Kernels>> Kernels::load(const SharedGpu& gpu, std::span<const std::byte> image) {
+Result<std::shared_ptr<const Kernels>> Kernels::load(const SharedGpu& gpu, const ImageOf& image_of) {
   auto current = Current::enter(*gpu);
   if (!current) return std::move(current).error();
   std::shared_ptr<Kernels> kernels(new Kernels(gpu));
-  const Status status =
-      gpu->api().library_load(&kernels->library_, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
-  if (auto loaded = gpu->check(status, "cuLibraryLoadData"); !loaded)
-    return Error(loaded.error()).during(fmt::format("load the kernels for GPU {}", gpu->ordinal()));
-  for (int type = 0; type < data_type_count; ++type)
-    if (auto ready = kernels->prepare(static_cast<DataType>(type)); !ready) return ready.error();
+  static_assert(static_cast<int>(device::Body::run_plan) == 0 && static_cast<int>(device::Body::two_shot) == 1);
+  for (const device::Body body : {device::Body::run_plan, device::Body::two_shot})
+    for (int i = 0; i < data_type_count; ++i) {
+      const auto type = static_cast<DataType>(i);
+      auto library = kernels->library(image_of(body, type));
+      if (!library) return std::move(library).error();
+      if (auto ready = kernels->prepare(body, type, *library); !ready) return ready.error();
+    }
   return std::shared_ptr<const Kernels>(std::move(kernels));
 }
 
-Result<void> Kernels::prepare(DataType type) {
-  const char* const name = device::entry_name(device::Body::run_plan, type);
+Result<Library> Kernels::library(std::span<const std::byte> image) {
+  if (image.empty())
+    return Error{.code = Code::cuda,
+                 .what = "this tutti was built without its kernels for GPUs: buffers must be host memory"};
+  for (const auto& [known, library] : libraries_)
+    if (known == image.data()) return library;
+  Library library = nullptr;
+  const Status status = gpu_->api().library_load(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+  if (auto loaded = gpu_->check(status, "cuLibraryLoadData"); !loaded)
+    return Error(loaded.error()).during(fmt::format("load the kernels for GPU {}", gpu_->ordinal()));
+  libraries_.emplace_back(image.data(), library);
+  return library;
+}
+
+Result<void> Kernels::prepare(device::Body body, DataType type, Library library) {
+  const char* const name = device::entry_name(body, type);
   const auto failed = [&](const Result<void>& result) {
     return Error(result.error()).during(fmt::format("load kernel {} for GPU {}", name, gpu_->ordinal()));
   };
   const Api& api = gpu_->api();
   Kernel kernel = nullptr;
-  Function& function = functions_[static_cast<std::size_t>(type)];
-  if (auto found = gpu_->check(api.library_kernel(&kernel, library_, name), "cuLibraryGetKernel"); !found)
+  Function& function = functions_[static_cast<std::size_t>(body)][static_cast<std::size_t>(type)];
+  if (auto found = gpu_->check(api.library_kernel(&kernel, library, name), "cuLibraryGetKernel"); !found)
     return failed(found);
   if (auto made = gpu_->check(api.kernel_function(&function, kernel), "cuKernelGetFunction"); !made)
     return failed(made);
@@ -42,8 +58,9 @@ Result<void> Kernels::prepare(DataType type) {
 }
 
 Kernels::~Kernels() {
-  if (library_ == nullptr) return;
-  if (auto current = Current::enter(*gpu_)) (void)gpu_->api().library_unload(library_);
+  auto current = Current::enter(*gpu_);
+  if (!current) return;
+  for (const auto& [image, library] : libraries_) (void)gpu_->api().library_unload(library);
 }
 
 }  // namespace tutti::cuda

@@ -3,34 +3,43 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "cuda/resources.h"
 #include "kernels/entries.h"
 
 namespace tutti::cuda {
 
+/// The fatbin, cubin or PTX that has an entry; empty: there is none. Read while they are loaded.
+using ImageOf = std::function<std::span<const std::byte>(device::Body body, DataType type)>;
+
 class Kernels {
  public:
-  /// `image`: a fatbin, cubin or PTX with all entries of kernels/entries.h; read during the call only.
-  /// Errors: cuda (no code for this GPU, an entry that is missing).
-  static Result<std::shared_ptr<const Kernels>> load(const SharedGpu& gpu, std::span<const std::byte> image);
+  /// Those that walk plans of windows. Errors: cuda (no image, no code for this GPU, an entry that is missing).
+  static Result<std::shared_ptr<const Kernels>> load(const SharedGpu& gpu, const ImageOf& image_of);
   ~Kernels();
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  Function function(DataType type) const { return functions_[static_cast<std::size_t>(type)]; }
+  /// Of run_plan and two_shot.
+  Function function(device::Body body, DataType type) const {
+    return functions_[static_cast<std::size_t>(body)][static_cast<std::size_t>(type)];
+  }
   /// How many blocks of any of them the GPU holds at once.
   int blocks_max() const { return blocks_max_; }
 
  private:
   explicit Kernels(SharedGpu gpu) : gpu_(std::move(gpu)) {}
-  Result<void> prepare(DataType type);
+  Result<Library> library(std::span<const std::byte> image);
+  Result<void> prepare(device::Body body, DataType type, Library library);
 
   SharedGpu gpu_;
-  Library library_ = nullptr;
-  std::array<Function, data_type_count> functions_{};
+  std::vector<std::pair<const std::byte*, Library>> libraries_;  // by image
+  std::array<std::array<Function, data_type_count>, 2> functions_{};
   int blocks_max_ = 0;
 };
 

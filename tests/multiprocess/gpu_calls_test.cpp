@@ -4,30 +4,11 @@
 #include <set>
 
 #include "algorithms/algorithm.h"
-#include "support/gpu_ranks.h"
+#include "support/gpu_calls.h"
 #include "support/property_space.h"
 
 namespace tutti::testing {
 namespace {
-
-/// All ranks of `comms` in one group; "" or what was wrong.
-std::string run_on_gpu(const Call& call, const Seat& seat, const std::vector<tuttiComm_t>& comms, const CudaUser& user,
-                       cuda::Stream stream, int times) {
-  std::vector<std::unique_ptr<CallOnRank>> ranks;
-  for (const int rank : seat.here()) ranks.push_back(std::make_unique<CallOnRank>(call, rank, seat.ranks()));
-  for (int time = 0; time < times; ++time) {
-    for (auto& rank : ranks) rank->fill(call.seed + static_cast<std::uint64_t>(time));
-    if (!ok(tuttiGroupStart())) return "no group";
-    for (std::size_t i = 0; i < ranks.size(); ++i)
-      if (const auto submitted = ok(ranks[i]->submit(comms[i], tuttiCudaStream(stream))); !submitted)
-        return submitted.message();
-    if (const auto ended = ok(tuttiGroupEnd()); !ended) return ended.message();
-    user.synchronize(stream);
-    for (auto& rank : ranks)
-      if (auto wrong = rank->check(); !wrong.empty()) return wrong;
-  }
-  return "";
-}
 
 /// Without the dimensions of the host, layout, transport, algorithm and memory; and without the largest count, as most
 /// of the time goes into looking at what came out.
