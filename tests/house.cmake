@@ -10,7 +10,7 @@ set_tests_properties(tidy tidy_test symbols_test PROPERTIES LABELS house TIMEOUT
 # A sanitizer adds symbols and state of its own, so these ask plain builds only.
 if(NOT TUTTI_SANITIZE)
   set(archives)
-  foreach(module base plan algorithms transport exec cuda tune bootstrap launch comm)
+  foreach(module base plan algorithms transport exec kernels cuda tune bootstrap launch comm)
     list(APPEND archives $<TARGET_FILE:tutti_${module}>)
   endforeach()
   if(TARGET tutti_formats)

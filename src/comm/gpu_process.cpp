@@ -1,23 +1,23 @@
 #include "comm/gpu_process.h"
 
-#include <fstream>
-#include <iterator>
-
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "comm/gpu_team.h"
 #include "kernels/image.h"
 
 namespace tutti {
 namespace {
 
+constexpr std::size_t image_bytes_max = std::size_t{1} << 30;
+
 Result<std::vector<std::byte>> read_image(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::vector<char> text(std::istreambuf_iterator<char>(file), {});
-  if (!file || text.empty())
-    return Error{.code = Code::cuda, .what = fmt::format("TUTTI_CUDA_KERNELS={}: cannot be read, or is empty", path)};
-  const auto* const begin = reinterpret_cast<const std::byte*>(text.data());
-  std::vector<std::byte> image(begin, begin + text.size());
+  const auto text = read_file(path, image_bytes_max);
+  if (!text || text->empty())
+    return Error{.code = Code::cuda,
+                 .what = fmt::format("TUTTI_CUDA_KERNELS={}: {}", path, text ? "is empty" : text.error().text())};
+  const auto* const begin = reinterpret_cast<const std::byte*>(text->data());
+  std::vector<std::byte> image(begin, begin + text->size());
   image.resize(image.size() + 1);  // PTX ends with a zero
   return image;
 }
