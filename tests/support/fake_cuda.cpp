@@ -89,6 +89,15 @@ FakeCuda::Live State::live() {
   return live;
 }
 
+/// As of a GPU that is lost: nothing of what was queued touches memory any more, which its owners now free.
+void State::let_nothing_run(std::unique_lock<std::mutex>& lock) {
+  for (CUstream_st* stream : streams)
+    for (Op& op : stream->queue) op.work = nullptr;
+  for (const auto& [context, stream] : legacy)
+    for (Op& op : stream->queue) op.work = nullptr;
+  changed.wait_for(lock, std::chrono::seconds(30), [this] { return running == 0; });
+}
+
 Status State::enter(const char* function, std::unique_lock<std::mutex>& lock) {
   lock = std::unique_lock(mutex);
   ++calls_[function];
@@ -102,6 +111,7 @@ Status State::enter(const char* function, std::unique_lock<std::mutex>& lock) {
       found->second.after = 0;
     else
       injected_.erase(found);
+    if (status == code::launch_failed) let_nothing_run(lock);
     return status;
   }
   return 0;

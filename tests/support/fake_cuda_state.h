@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -145,6 +146,7 @@ class State final : public FakeCuda {
   std::condition_variable changed;
   bool initialised = false;
   bool held = false;
+  int running = 0;  ///< works that streams do just now
   unsigned blocks_max = 264;
   FakeKernel kernel;
   std::vector<std::unique_ptr<CUctx_st>> contexts = one_context();
@@ -161,6 +163,7 @@ class State final : public FakeCuda {
  private:
   static std::vector<std::unique_ptr<CUctx_st>> one_context();
   void work(CUstream_st* stream);
+  void let_nothing_run(std::unique_lock<std::mutex>& lock);
 
   std::map<std::string, Injected> injected_;
   std::map<std::string, int> calls_;

@@ -92,10 +92,12 @@ void State::work(CUstream_st* stream) {
     Op op = std::move(stream->queue.front());
     stream->queue.pop_front();
     const bool works = op.work != nullptr && stream->context->sticky == 0;
+    ++running;
     lock.unlock();
     const Status status = works ? op.work() : 0;
     op.work = nullptr;  // what it held goes before anybody hears of its end
     lock.lock();
+    --running;
     if (status != 0) stream->context->sticky = status;
     op.done->ended = true;
     changed.notify_all();
