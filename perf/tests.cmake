@@ -74,8 +74,7 @@ endif()
 
 # Device memory, on the fake driver: threads share its GPU.
 if(TARGET fake_cuda)
-  set(fake "TUTTI_CUDA_LIBRARY=$<TARGET_FILE:fake_cuda>" "TUTTI_CUDA_KERNELS=$<TARGET_FILE:fake_cuda>"
-      ASAN_OPTIONS=detect_leaks=0)
+  set(fake "TUTTI_CUDA_LIBRARY=$<TARGET_FILE:fake_cuda>" "TUTTI_CUDA_KERNELS=$<TARGET_FILE:fake_cuda>")
   foreach(collective all_reduce all_gather alltoall scatter)
     perf_test(${collective}_gpu ${collective} --memory device -t 4 -b 8 -e 64K -f 16 ${quick} --verify)
     set_property(TEST perf_${collective}_gpu APPEND PROPERTY ENVIRONMENT ${fake})
