@@ -77,7 +77,12 @@ Result<Process*> Process::get() {
 }
 
 Process::Process(System& system_in, Config config_in, Service::Mode mode, std::unique_ptr<Tune> tune_in)
-    : system(system_in), config(std::move(config_in)), log(config), tune(std::move(tune_in)), service(system_in, mode), gpus(config) {
+    : system(system_in),
+      config(std::move(config_in)),
+      log(config),
+      tune(std::move(tune_in)),
+      service(system_in, mode),
+      gpus(config) {
   char name[256] = "localhost";
   ::gethostname(name, sizeof name - 1);
   host = name;

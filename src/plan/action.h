@@ -47,9 +47,9 @@ struct Action {
   std::uint16_t sources = 0;       ///< passes: places[first … first+sources) are read,
   std::uint16_t destinations = 0;  ///<   the next `destinations` places written
   std::uint32_t first = 0;
-  std::uint32_t part = 0;   ///< passes: which part's size the blocks have
-  std::uint32_t items = 0;  ///< acquire, peek: blocks in the message
-  std::uint32_t step = 0;   ///< of the schedule, for messages about errors
+  std::uint32_t part = 0;      ///< passes: which part's size the blocks have
+  std::uint32_t items = 0;     ///< acquire, peek: blocks in the message
+  std::uint32_t step = 0;      ///< of the schedule, for messages about errors
   std::uint32_t together = 1;  ///< on devices: how many actions, from this one, are carried out side by side
   std::uint32_t reserved = 0;
   bool operator==(const Action&) const = default;
