@@ -186,6 +186,9 @@ Shape Communicator::with_levels(const Shape& shape) const {
 }
 
 void Communicator::fail(Error error) {
+  // What a call on the GPU met is this rank's own failure too, whoever of those that share the GPU tells it first.
+  if (gpu_ && gpu_->team && error.code == Code::remote)
+    if (auto met = gpu_->team->outcome(); !met && met.error().code == Code::cuda) error = std::move(met).error();
   auto& header = members_.area->area.header();
   {
     const std::lock_guard lock(failure_mutex_);

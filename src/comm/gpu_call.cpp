@@ -39,7 +39,7 @@ Result<Progress> GpuCall::advance() {
 }
 
 Result<void> GpuCall::look_around() {
-  if (!arrived_) return {};
+  if (!arrived_ || team().finished(communicator_.rank())) return {};  // the next advance says how it ended
   if (auto failure = failure_of_any(communicator_)) return *std::move(failure);
   const Rank missing = team().missing(communicator_.rank());
   if (missing < 0) return {};
