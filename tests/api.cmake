@@ -67,14 +67,13 @@ foreach(test abort counts gpu group lifecycle point_to_point split start stream)
 endforeach()
 add_test(NAME api_mismatch_threads COMMAND api_mismatch_test --gtest_filter=*/threads3*)
 add_test(NAME api_properties_threads COMMAND api_properties_test --gtest_filter=*/threads_3_*:*/threads_4_*)
-foreach(test abort counts gpu group lifecycle mismatch point_to_point properties split start stream)
+foreach(test abort gpu group lifecycle mismatch point_to_point properties split start stream)
   set_tests_properties(api_${test}_threads PROPERTIES LABELS threads TIMEOUT 900 ENVIRONMENT TUTTI_TEST_CYCLES=20)
 endforeach()
 
 if(TUTTI_SANITIZE)  # every second set, fewer cycles; and nothing of what follows
   set_property(TEST api_properties_test APPEND PROPERTY ENVIRONMENT GTEST_TOTAL_SHARDS=2 GTEST_SHARD_INDEX=0)
   set_property(TEST api_lifecycle_test APPEND PROPERTY ENVIRONMENT TUTTI_TEST_CYCLES=20)
-  set_property(TEST api_gpu_calls_test PROPERTY LABELS slow)  # minutes; the others meet the same code
   return()
 endif()
 
