@@ -86,8 +86,14 @@ struct RankCall {
   std::byte* output;
   std::byte* scratch;
   std::uint32_t action_count;
-  std::uint32_t rank;  ///< in the communicator
+  std::uint16_t place_count;  ///< 65535: so many or more
+  std::uint16_t rank;         ///< in the communicator
 };
+
+/// As RankCall has it.
+constexpr std::uint16_t place_count_of(std::size_t places) {
+  return places < UINT16_MAX ? static_cast<std::uint16_t>(places) : std::uint16_t{UINT16_MAX};
+}
 
 /// A rank's buffers as this GPU sees them, and the factor (bits of the type) by which a pre-multiplied sum scales its
 /// contribution. Window plans need those of all ranks, all plans the factor of the own rank.

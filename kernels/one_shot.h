@@ -19,7 +19,11 @@ namespace tutti::device {
 
 template <>
 struct Shared<Body::one_shot> {
+  std::byte* there[ranks_max];  ///< inboxes, by peer
+  const std::byte* here[ranks_max];
+  std::uint64_t uses;
   WaitShared waits;
+  MeetingLinks links;
 };
 
 /// Flags have 32 bits and 0 is none of them: after so many calls an inbox is cleared, and they begin anew.
@@ -48,14 +52,17 @@ class OneShot {
   TUTTI_DEVICE void run() {
     if (lane_ >= call_.cut.tiles) return;  // as at all ranks; a lane has one tile
     extent_ = extent_of(call_.cut, 0, lane_);
-    uses_ = links_[self_].inbox_uses;  // the link to oneself has no other use
-    flag_ = static_cast<std::uint32_t>(uses_ % one_shot_period) + 1;
-    if (uses_ != 0 && uses_ % one_shot_period == 0 && !clear()) return;
     const std::uint64_t words = (extent_.count + Word::size - 1) / Word::size;
     const auto threads = static_cast<std::uint64_t>(b_.threads());
     const auto thread = static_cast<std::uint64_t>(b_.thread());
-    for (std::uint64_t word = thread; word < words; word += threads) send(word);
-    for (std::uint64_t word = thread; word < words && state_ == ErrorRecord::none; word += threads) combine(word);
+    Word first{};  // on its way while the links are looked up
+    if (thread < words) first = own(thread);
+    look_up();
+    flag_ = static_cast<std::uint32_t>(uses_ % one_shot_period) + 1;
+    if (uses_ != 0 && uses_ % one_shot_period == 0 && !clear()) return;
+    for (std::uint64_t word = thread; word < words; word += threads) send(word, word == thread ? first : own(word));
+    for (std::uint64_t word = thread; word < words && state_ == ErrorRecord::none; word += threads)
+      combine(word, word == thread ? first : own(word));
     if (!b_.sync_any(state_ != ErrorRecord::none)) {
       if (b_.thread() == 0) links_[self_].inbox_uses = uses_ + 1;
     } else {
@@ -66,6 +73,18 @@ class OneShot {
  private:
   using Word = OneShotWord<T>;
   using A = Accumulate<T>;
+  static constexpr int batch = 8;  // ranks that are waited for together
+
+  /// A thread per peer, for all threads.
+  TUTTI_DEVICE void look_up() {
+    for (int peer = b_.thread(); peer < ranks_; peer += b_.threads()) {
+      s_.there[peer] = links_[peer].inbox_there;
+      s_.here[peer] = links_[peer].inbox_here;
+      if (peer == self_) s_.uses = links_[peer].inbox_uses;  // the link to oneself has no other use
+    }
+    b_.sync(Barrier::operands);
+    uses_ = s_.uses;
+  }
 
   TUTTI_DEVICE std::uint64_t half() const {
     if constexpr (B::fault == Fault::one_inbox) return 0;
@@ -75,7 +94,8 @@ class OneShot {
   /// All flags that peers may have left are forgotten, while nobody stores any. False: gave up.
   TUTTI_DEVICE bool clear() {
     if constexpr (B::fault == Fault::inbox_not_cleared) return true;
-    if (!meet(b_, s_.waits, call_, rank_, static_cast<int>(lane_), 0)) return false;
+    fetch(b_, s_.links, links_, ranks_);
+    if (!meet(b_, s_.waits, s_.links, call_, rank_, static_cast<int>(lane_), 0)) return false;
     for (int peer = 0; peer < ranks_; ++peer) {
       if (peer == self_) continue;
       std::byte* const inbox = links_[peer].inbox_here;
@@ -83,7 +103,7 @@ class OneShot {
            at += static_cast<std::uint64_t>(b_.threads()) * 16)
         b_.store_flagged(inbox + at, {});
     }
-    return meet(b_, s_.waits, call_, rank_, static_cast<int>(lane_), 1);
+    return meet(b_, s_.waits, s_.links, call_, rank_, static_cast<int>(lane_), 1);
   }
 
   /// This rank's elements of a word; none are zeros.
@@ -106,51 +126,67 @@ class OneShot {
     return elements;
   }
 
-  TUTTI_DEVICE void send(std::uint64_t word) {
+  TUTTI_DEVICE void send(std::uint64_t word, const Word& mine) {
     struct Halves {
       std::uint32_t data[2];
     };
-    const auto halves = bits_of<Halves>(own(word));
+    const auto halves = bits_of<Halves>(mine);
+    const std::uint64_t at = half() + word * 16;
     for (int i = 1; i < ranks_; ++i) {
       const int peer = self_ + i < ranks_ ? self_ + i : self_ + i - ranks_;
-      b_.store_flagged(links_[peer].inbox_there + half() + word * 16, {halves.data[0], flag_, halves.data[1], flag_});
+      b_.store_flagged(s_.there[peer] + at, {halves.data[0], flag_, halves.data[1], flag_});
     }
   }
 
-  /// What `peer` sent; waits for it.
-  TUTTI_DEVICE Word received(int peer, std::uint64_t word) {
-    const std::byte* const at = links_[peer].inbox_here + half() + word * 16;
-    FlaggedWord got{};
-    const std::uint32_t state = wait_until(b_, call_, [&] {
-      got = b_.load_flagged(at);
-      return got.flag0 == flag_ && (B::fault == Fault::one_flag_checked || got.flag1 == flag_);
+  TUTTI_DEVICE bool is_complete(const FlaggedWord& got) const {
+    return got.flag0 == flag_ && (B::fault == Fault::one_flag_checked || got.flag1 == flag_);
+  }
+  TUTTI_DEVICE bool is_sent(int rank) const { return rank < ranks_ && rank != self_; }
+
+  /// What ranks [first, first + batch) sent: all looked for at once, as each look takes as long as all. False: gave up.
+  TUTTI_DEVICE bool receive(int first, std::uint64_t word, FlaggedWord (&got)[batch]) {
+    const std::uint64_t at = half() + word * 16;
+    state_ = wait_until(b_, call_, [&] {
+      TUTTI_UNROLL
+      for (int i = 0; i < batch; ++i)
+        if (is_sent(first + i)) got[i] = b_.load_flagged(s_.here[first + i] + at);
+      bool all = true;
+      TUTTI_UNROLL
+      for (int i = 0; i < batch; ++i) all = all && (!is_sent(first + i) || is_complete(got[i]));
+      return all;
     });
-    if (state != ErrorRecord::none) {
-      state_ = state;
-      missing_ = peer;
-    }
-    const std::uint32_t halves[2] = {got.data0, got.data1};
-    return bits_of<Word>(halves);
+    if (state_ == ErrorRecord::none) return true;
+    TUTTI_UNROLL
+    for (int i = batch - 1; i >= 0; --i)
+      if (is_sent(first + i) && !is_complete(got[i])) missing_ = first + i;
+    return false;
   }
 
-  TUTTI_DEVICE void combine(std::uint64_t word) {
+  TUTTI_DEVICE void combine(std::uint64_t word, const Word& mine) {
     switch (call_.op) {
-      case ReduceOp::prod: return combine_as<Prod>(word);
-      case ReduceOp::max: return combine_as<Max>(word);
-      case ReduceOp::min: return combine_as<Min>(word);
-      default: return combine_as<Sum>(word);
+      case ReduceOp::prod: return combine_as<Prod>(word, mine);
+      case ReduceOp::max: return combine_as<Max>(word, mine);
+      case ReduceOp::min: return combine_as<Min>(word, mine);
+      default: return combine_as<Sum>(word, mine);
     }
   }
 
   template <class Op>
-  TUTTI_DEVICE void combine_as(std::uint64_t word) {
+  TUTTI_DEVICE void combine_as(std::uint64_t word, const Word& mine) {
     A result[Word::size]{};
-    for (int rank = 0; rank < ranks_; ++rank) {
-      const Word operand = rank == self_ ? own(word) : received(rank, word);
-      if (state_ != ErrorRecord::none) return;
+    TUTTI_ROLL
+    for (int first = 0; first < ranks_; first += batch) {
+      FlaggedWord got[batch]{};
+      if (!receive(first, word, got)) return;
       TUTTI_UNROLL
-      for (int i = 0; i < Word::size; ++i)
-        result[i] = rank == 0 ? widen(operand.at[i]) : Op{}(result[i], widen(operand.at[i]));
+      for (int i = 0; i < batch; ++i) {
+        if (first + i >= ranks_) continue;
+        const std::uint32_t halves[2] = {got[i].data0, got[i].data1};
+        const Word operand = first + i == self_ ? mine : bits_of<Word>(halves);
+        TUTTI_UNROLL
+        for (int j = 0; j < Word::size; ++j)
+          result[j] = first + i == 0 ? widen(operand.at[j]) : Op{}(result[j], widen(operand.at[j]));
+      }
     }
     Word rounded{};
     TUTTI_UNROLL

@@ -15,12 +15,16 @@
 namespace tutti::device {
 
 inline constexpr int actions_held = 64;
+inline constexpr int places_held = 256;
 
 template <>
 struct Shared<Body::run_plan> {
   Action actions[actions_held];  ///< those of the plan from `first` on
+  Place places[places_held];     ///< all of them, if that is enough
+  Link links[ranks_max];         ///< of this lane; what is counted in them is stored where they came from, too
   Operands operands[2];          ///< of this pass and the one before
   WaitShared waits;
+  MeetingLinks meeting;
 };
 
 template <class T, Block B>
@@ -32,12 +36,17 @@ class PlanWalk {
         call_(call),
         rank_(call.local[static_cast<std::uint32_t>(b.block()) / call.lanes]),
         lane_(static_cast<std::uint32_t>(b.block()) % call.lanes),
-        links_(rank_.links + std::size_t{lane_} * call.ranks) {}
+        links_(rank_.links + std::size_t{lane_} * call.ranks),
+        places_(rank_.places) {}
 
   TUTTI_DEVICE void run() {
     if (lane_ >= call_.cut.tiles) return;  // as at all ranks
     if constexpr (B::fault != Fault::no_first_meeting)
-      if (call_.meet != 0 && !meet(b_, s_.waits, call_, rank_, static_cast<int>(lane_), 0)) return;
+      if (call_.meet != 0) {
+        fetch(b_, s_.meeting, links_, static_cast<int>(call_.ranks));
+        if (!meet(b_, s_.waits, s_.meeting, call_, rank_, static_cast<int>(lane_), 0)) return;
+      }
+    bring();
     for (tile_ = lane_; tile_ < call_.cut.tiles; tile_ += call_.lanes)
       if (!run_tile()) return;
   }
@@ -68,10 +77,19 @@ class PlanWalk {
     return true;
   }
 
-  /// Brings action `next` and those behind it into shared memory.
-  TUTTI_DEVICE void hold(std::uint32_t next) {
-    if (next >= first_ && next < first_ + held_) return;
-    b_.sync(Barrier::actions);
+  /// What all of the walk needs, into shared memory: each look at the GPU's memory takes as long as a small call.
+  TUTTI_DEVICE void bring() {
+    const auto threads = static_cast<std::uint32_t>(b_.threads());
+    const auto thread = static_cast<std::uint32_t>(b_.thread());
+    for (std::uint32_t i = thread; i < call_.ranks; i += threads) s_.links[i] = links_[i];
+    if (rank_.place_count <= places_held) {
+      places_ = s_.places;
+      for (std::uint32_t i = thread; i < rank_.place_count; i += threads) s_.places[i] = rank_.places[i];
+    }
+    bring_actions(0);
+  }
+
+  TUTTI_DEVICE void bring_actions(std::uint32_t next) {
     first_ = next;
     held_ = rank_.action_count - next < actions_held ? rank_.action_count - next : actions_held;
     for (auto i = static_cast<std::uint32_t>(b_.thread()); i < held_; i += static_cast<std::uint32_t>(b_.threads()))
@@ -79,15 +97,28 @@ class PlanWalk {
     b_.sync(Barrier::actions);
   }
 
+  /// Brings action `next` and those behind it into shared memory.
+  TUTTI_DEVICE void hold(std::uint32_t next) {
+    if (next >= first_ && next < first_ + held_) return;
+    b_.sync(Barrier::actions);
+    bring_actions(next);
+  }
+
+  /// One more of what a link counts.
+  TUTTI_DEVICE std::uint64_t one_more(std::uint32_t peer, std::uint64_t Link::*counter) {
+    return links_[peer].*counter = ++(s_.links[peer].*counter);
+  }
+
   /// Signals, commits or releases: what the block has done so far is there, or no longer needed, for the peer.
   TUTTI_DEVICE void tell(const Action* actions, std::uint32_t count) {
     publish(b_);
     for (auto i = static_cast<std::uint32_t>(b_.thread()); i < count; i += static_cast<std::uint32_t>(b_.threads())) {
-      Link& link = links_[actions[i].peer];
+      const std::uint32_t peer = actions[i].peer;
+      const Link& link = s_.links[peer];
       switch (actions[i].verb) {
-        case Verb::signal: raise(b_, link.flag_there, ++link.raised); break;
-        case Verb::commit: raise(b_, link.committed_there, ++link.committed); break;
-        default: raise(b_, link.released_there, ++link.released); break;
+        case Verb::signal: raise(b_, link.flag_there, one_more(peer, &Link::raised)); break;
+        case Verb::commit: raise(b_, link.committed_there, one_more(peer, &Link::committed)); break;
+        default: raise(b_, link.released_there, one_more(peer, &Link::released)); break;
       }
     }
   }
@@ -112,13 +143,13 @@ class PlanWalk {
   }
 
   TUTTI_DEVICE std::uint32_t await_one(const Action& action) {
-    Link& link = links_[action.peer];
+    const Link& link = s_.links[action.peer];
     const std::uint64_t* word = nullptr;
     std::uint64_t wanted = 0;
     switch (action.verb) {
       case Verb::wait:
         word = link.flag_here;
-        wanted = ++link.taken;
+        wanted = one_more(action.peer, &Link::taken);
         break;
       case Verb::peek:
         word = link.committed_here;
@@ -142,7 +173,7 @@ class PlanWalk {
                     .destinations = least(action.destinations, destinations_max),
                     .divisor = call_.average != 0 && action.last != 0 ? static_cast<int>(call_.ranks) : 1,
                     .scales = false};
-    const Place* const places = rank_.places + action.first;
+    const Place* const places = places_ + action.first;
     if (call_.scaled != 0)
       for (int i = 0; i < how.sources; ++i) how.scales = how.scales || places[i].leaf != 0;
     Operands& o = next_operands();
@@ -204,7 +235,7 @@ class PlanWalk {
       case Where::input: return rank_.input + offset_of(place, extent);
       case Where::peer_input: return call_.buffers[place.peer].input + offset_of(place, extent);
       case Where::slot: {
-        const Link& link = links_[place.peer];
+        const Link& link = s_.links[place.peer];
         return link.slots_here + link.released % call_.slots * call_.slot_bytes + place.block * call_.cut.stride;
       }
       default: return written(place, extent);
@@ -216,7 +247,7 @@ class PlanWalk {
       case Where::output: return rank_.output + offset_of(place, extent);
       case Where::peer_output: return call_.buffers[place.peer].output + offset_of(place, extent);
       case Where::slot: {
-        const Link& link = links_[place.peer];
+        const Link& link = s_.links[place.peer];
         return link.slots_there + link.committed % call_.slots * call_.slot_bytes + place.block * call_.cut.stride;
       }
       default: return rank_.scratch + offset_of(place, extent);
@@ -236,6 +267,7 @@ class PlanWalk {
   const RankCall& rank_;
   std::uint32_t lane_;
   Link* links_;
+  const Place* places_;
   std::uint64_t tile_ = 0;
   std::uint32_t first_ = 0;
   std::uint32_t held_ = 0;

@@ -17,6 +17,7 @@ template <>
 struct Shared<Body::two_shot> {
   Operands operands[2];  ///< of this tile and the one before
   WaitShared waits;
+  MeetingLinks links;
 };
 
 /// Numbers of the meetings, in records of errors.
@@ -28,8 +29,9 @@ TUTTI_DEVICE void two_shot(B& b, Shared<Body::two_shot>& s, const Call& call) {
   const std::uint32_t lane = static_cast<std::uint32_t>(b.block()) % call.lanes;
   const int ranks = static_cast<int>(call.ranks);
   if (lane >= call.cut.tiles) return;  // as at all ranks
+  fetch(b, s.links, rank.links + std::size_t{lane} * call.ranks, ranks);
   const auto meets = [&](TwoShotMeeting meeting) {
-    return meet(b, s.waits, call, rank, static_cast<int>(lane), static_cast<std::uint32_t>(meeting));
+    return meet(b, s.waits, s.links, call, rank, static_cast<int>(lane), static_cast<std::uint32_t>(meeting));
   };
   if constexpr (B::fault != Fault::no_first_meeting)
     if (call.meet != 0 && !meets(TwoShotMeeting::begin)) return;

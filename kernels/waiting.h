@@ -15,6 +15,25 @@ struct WaitShared {
   std::uint32_t failed[ranks_max];  ///< why a thread gave up, by what it waited for
 };
 
+/// The links of a block's lane, for it to meet by: fetched early, so that a meeting need not wait for them. Entry i is
+/// of the thread that cares for peer i, alone.
+struct MeetingLinks {
+  std::uint64_t* there[ranks_max];
+  const std::uint64_t* here[ranks_max];
+  std::uint64_t raised[ranks_max];
+  std::uint64_t taken[ranks_max];
+};
+
+template <Block B>
+TUTTI_DEVICE void fetch(B& b, MeetingLinks& m, const Link* links, int ranks) {
+  for (int peer = b.thread(); peer < ranks; peer += b.threads()) {
+    m.there[peer] = links[peer].flag_there;
+    m.here[peer] = links[peer].flag_here;
+    m.raised[peer] = links[peer].raised;
+    m.taken[peer] = links[peer].taken;
+  }
+}
+
 /// Until ready(), unless the call is aborted or the limit passes.
 template <Block B, class Ready>
 TUTTI_DEVICE std::uint32_t wait_until(B& b, const Call& call, Ready ready) {
@@ -81,23 +100,26 @@ TUTTI_DEVICE void give_up(B& b, WaitShared& s, const Call& call, ErrorRecord& re
   b.store_relaxed(call.abort, std::uint32_t{1});
 }
 
-/// All ranks' blocks of this lane are here before any goes on, and see what each had stored before. `meeting` is its
-/// number in the call, for the record of an error. False: gave up.
+/// All ranks' blocks of this lane are here before any goes on, and see what each had stored before; `m` was fetched.
+/// `meeting` is its number in the call, for the record of an error. False: gave up.
 template <Block B>
-TUTTI_DEVICE bool meet(B& b, WaitShared& s, const Call& call, const RankCall& rank, int lane, std::uint32_t meeting) {
+TUTTI_DEVICE bool meet(B& b, WaitShared& s, MeetingLinks& m, const Call& call, const RankCall& rank, int lane,
+                       std::uint32_t meeting) {
   const int ranks = static_cast<int>(call.ranks);
   const int self = static_cast<int>(rank.rank);
   Link* const links = rank.links + static_cast<std::size_t>(lane) * call.ranks;
   publish(b);
   for (int peer = b.thread(); peer < ranks; peer += b.threads())
-    if (peer != self) raise(b, links[peer].flag_there, ++links[peer].raised);
+    if (peer != self) {
+      links[peer].raised = ++m.raised[peer];
+      raise(b, m.there[peer], m.raised[peer]);
+    }
   bool failed = false;
   for (int peer = b.thread(); peer < ranks; peer += b.threads()) {
     s.failed[peer] = ErrorRecord::none;
     if (peer == self || failed) continue;
-    Link& link = links[peer];
-    const std::uint64_t wanted = ++link.taken;
-    s.failed[peer] = wait_until(b, call, [&] { return reached(b, link.flag_here, wanted); });
+    const std::uint64_t wanted = links[peer].taken = ++m.taken[peer];
+    s.failed[peer] = wait_until(b, call, [&] { return reached(b, m.here[peer], wanted); });
     failed = s.failed[peer] != ErrorRecord::none;
   }
   if (all_came(b, failed)) return true;

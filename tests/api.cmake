@@ -22,7 +22,7 @@ foreach(test abort arguments counts counts_errors deterministic environment grou
   tutti_api_test(${test})
 endforeach()
 
-foreach(test gpu gpu_calls gpu_errors gpu_graph)
+foreach(test gpu gpu_bits gpu_calls gpu_errors gpu_graph)
   tutti_api_test(${test})
   tutti_cuda_test(api_${test}_test)
 endforeach()

@@ -306,6 +306,7 @@ TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
  * memory, in all ranks alike. Then `stream` is a cudaStream_t (or CUstream) of that GPU, made to fit by
  * tuttiCudaStream; NULL is CUDA's default stream. The call returns once it is queued on the stream, when all ranks of
  * the communicator that are on this GPU have made it too: ranks of one GPU that one thread drives must be in a group.
+ * Buffers of reductions begin at multiples of their element's size.
  * Calls on host memory go on as ever; pinned memory is host memory. tuttiBarrier is queued where it gets a stream of
  * CUDA's, and is one of the host without. A call of no elements does nothing in such a communicator.
  *
@@ -316,7 +317,8 @@ TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
  * Not there yet, and refused (invalidUsage): ranks in several processes or on several GPUs, counts per rank, sends and
  * receives.
  *
- * Errors: invalidArgument (one buffer of the host and one of the GPU; memory or a stream of another GPU; a
+ * Errors: invalidArgument (one buffer of the host and one of the GPU; memory or a stream of another GPU; a buffer of a
+ * reduction that is not aligned to its elements; cudaStreamPerThread, where there are several ranks; a
  * tuttiStream_t with device memory, a cudaStream_t with host memory); invalidUsage (ranks that differ; some streams
  * captured and others not); timeout (TUTTI_MEET_TIMEOUT_MS: a thread waits for a rank that it drives itself);
  * unhandledCudaError (CUDA's name of its code, and whether anything will work after it). They become the communicator's

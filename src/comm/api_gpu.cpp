@@ -39,6 +39,29 @@ Result<bool> goes_to_gpu(const Request& request, const Communicator& communicato
   return cuda::on_gpu(*communicator.gpu()->gpu, buffers.send, buffers.recv);
 }
 
+/// Kernels reduce whole elements. A GPU that meets one across their boundary breaks the process's context for good.
+Result<void> check_alignment(const Request& request, const Buffers& buffers) {
+  const std::size_t bytes = size_of(request.type);
+  if (!reduces(request.collective)) return {};
+  for (const auto& [buffer, name] : {std::pair{buffers.send, "sendbuff"}, std::pair{buffers.recv, "recvbuff"}})
+    if (reinterpret_cast<std::uintptr_t>(buffer) % bytes != 0)
+      return refused(
+          Code::invalid_argument,
+          fmt::format("{} is device memory at {}, no multiple of the {} bytes of an element: reductions on a "
+                      "GPU need that",
+                      name, buffer, bytes));
+  return {};
+}
+
+/// It would be the launching thread's, whose else.
+Result<void> check_stream(const GpuSeat& seat, const Request& request, int ranks) {
+  if (reinterpret_cast<std::uintptr_t>(request.gpu_stream) == cuda::stream_per_thread && ranks > 1)
+    return refused(Code::invalid_argument,
+                   "stream is cudaStreamPerThread, another one in every thread: ranks that share a GPU are launched by "
+                   "any of their threads, so each needs a stream of its own, or the default one");
+  return cuda::check_stream(*seat.gpu, request.gpu_stream);
+}
+
 Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
   auto& communicator = entry.communicator;
   communicator->look_at_gpu();
@@ -76,7 +99,9 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
                    "calls on device memory need all ranks of the communicator in one process, so far");
   request.on_gpu = true;
   request.gpu_stream = reinterpret_cast<cuda::Stream>(stream);
-  if (auto fits = cuda::check_stream(*seat.gpu, request.gpu_stream); !fits) return fits;
+  if (auto fits = check_stream(seat, request, communicator.ranks()); !fits) return fits;
+  if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
+    return fits;
   return start_on_gpu(entry, request);
 }
 

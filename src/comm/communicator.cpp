@@ -240,7 +240,6 @@ Links Communicator::links() {
           .stream_bytes = stream_bytes_};
 }
 
-/// What TUTTI_ALGO says; of a deterministic communicator, those of the one order of reduction.
 std::string Communicator::wish(Collective collective, Reach reach) {
   if (!members_.deterministic || !reduces(collective)) return forced_algorithms_;
   return rank_order_.wish(collective, reach, forced_algorithms_);

@@ -138,6 +138,8 @@ class Communicator {
   const Plan& plan(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
   /// What it would use if nothing was raced.
   const Algorithm& algorithm(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
+  /// What TUTTI_ALGO says; of a deterministic communicator, those of the one order of reduction.
+  std::string wish(Collective collective, Reach reach);
   Races& races() { return races_; }
   /// The shape with what all of this communicator have in common: the hosts, where there are several.
   Shape with_levels(const Shape& shape) const;
@@ -205,7 +207,6 @@ class Communicator {
   int slots() const;
   const Algorithm& algorithm_for_counts(const Shape& shape, Reach reach, std::size_t bytes);
   const Algorithm& raced(const Shape& shape, Reach reach, std::size_t bytes);
-  std::string wish(Collective collective, Reach reach);
 
   Process& process_;
   Membership members_;

@@ -13,17 +13,22 @@ GpuCall::~GpuCall() {
   if (arrived_) team().withdraw(communicator_.rank());
 }
 
-/// Peers' memory is at hand on one GPU, so all plans are of windows; nothing is raced, as nobody sees when a call ends.
+/// Nothing is raced, as nobody sees when a call ends.
 GpuPlan& GpuCall::plan() const {
   const Shape shape{.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
-  const Algorithm& chosen = communicator_.algorithm(shape, Reach::window, request_.group_bytes(), false);
-  communicator_.used = {.algorithm = chosen.name.c_str(), .transport = "gpu"};
-  auto& plans = communicator_.gpu()->plans;
-  const GpuSeat::Key key{.algorithm = &chosen, .collective = shape.collective, .root = shape.root};
+  GpuSeat& seat = *communicator_.gpu();
+  GpuChoice& chosen = seat.choice(shape.collective, request_.group_bytes());
+  if (chosen.algorithm == nullptr)
+    chosen = choose_on_gpu(shape, request_.group_bytes(), communicator_.wish(shape.collective, Reach::window),
+                           communicator_.process().gpus.specialised);
+  communicator_.used = {.algorithm = chosen.algorithm->name.c_str(), .transport = "gpu"};
+  auto& plans = seat.plans;
+  const GpuSeat::Key key{
+      .algorithm = chosen.algorithm, .reach = chosen.reach, .collective = shape.collective, .root = shape.root};
   if (GpuPlan* const known = plans.find(key)) return *known;
-  const Schedule schedule = chosen.build(communicator_.with_levels(shape));
+  const Schedule schedule = chosen.algorithm->build(communicator_.with_levels(shape));
   constexpr int slots = 2;  // windows have none
-  return plans.insert(key, {.plan = fuse(lower(schedule, communicator_.rank(), Reach::window), slots)});
+  return plans.insert(key, {.plan = fuse(lower(schedule, communicator_.rank(), chosen.reach), slots)});
 }
 
 Result<Progress> GpuCall::advance() {

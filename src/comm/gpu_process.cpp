@@ -36,6 +36,7 @@ GpuProcess::GpuProcess(const Config& config)
     : driver(config.text("TUTTI_CUDA_LIBRARY")),
       graveyard(std::make_shared<cuda::Graveyard>()),
       lanes_max(static_cast<int>(config.integer("TUTTI_MAX_CTAS"))),
+      specialised(config.text("TUTTI_GPU_KERNELS") != "run_plan"),
       limit_ns(config.integer("TUTTI_TIMEOUT_MS") * 1'000'000),
       meeting_ns(config.integer("TUTTI_MEET_TIMEOUT_MS") * 1'000'000),
       kernels_file_(config.text("TUTTI_CUDA_KERNELS")) {}

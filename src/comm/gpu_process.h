@@ -44,6 +44,7 @@ class GpuProcess {
   std::shared_ptr<GpuTeam> team(std::uint32_t key, int ranks);
 
   const int lanes_max;            ///< TUTTI_MAX_CTAS
+  const bool specialised;         ///< TUTTI_GPU_KERNELS is not run_plan
   const std::int64_t limit_ns;    ///< TUTTI_TIMEOUT_MS
   const std::int64_t meeting_ns;  ///< TUTTI_MEET_TIMEOUT_MS
 

@@ -138,7 +138,10 @@ Result<void> GpuTeam::compare() const {
 Result<void> GpuTeam::open() {
   if (engine_) return {};
   const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
-  cuda::EngineShape shape{.ranks = ranks_, .lanes_max = process_.lanes_max, .limit_ns = process_.limit_ns};
+  cuda::EngineShape shape{.ranks = ranks_,
+                          .lanes_max = process_.lanes_max,
+                          .limit_ns = process_.limit_ns,
+                          .specialised = process_.specialised};
   const auto& gpu = seats_.front().gpu;
   for (Rank rank = 0; rank < ranks_; ++rank) {
     const auto& other = seats_[static_cast<std::size_t>(rank)].gpu;

@@ -4,7 +4,9 @@
 // the hardware, or a tool may run kernels one by one (docs/decisions/0008).
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -13,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/gpu_choice.h"
 #include "comm/gpu_process.h"
 #include "comm/request.h"
 #include "cuda/engine.h"
@@ -99,6 +102,7 @@ struct GpuSeat {
 
   struct Key {
     const void* algorithm;
+    Reach reach;
     Collective collective;
     Rank root;
     bool operator==(const Key&) const = default;
@@ -106,7 +110,8 @@ struct GpuSeat {
   struct KeyHash {
     std::size_t operator()(const Key& key) const {
       return std::hash<const void*>{}(key.algorithm) ^
-             (static_cast<std::size_t>(key.root) << 8 | static_cast<std::size_t>(key.collective)) *
+             (static_cast<std::size_t>(key.root) << 16 | static_cast<std::size_t>(key.reach) << 8 |
+              static_cast<std::size_t>(key.collective)) *
                  0x9e37'79b9'7f4a'7c15u;
     }
   };
@@ -115,6 +120,14 @@ struct GpuSeat {
   cuda::SharedGpu gpu;
   std::shared_ptr<GpuTeam> team;  ///< null: not all ranks are in this process
   LruCache<Key, GpuPlan, KeyHash> plans{plans_max};
+
+  /// Of calls with so many bytes in a group; empty at first.
+  GpuChoice& choice(Collective collective, std::size_t bytes) {
+    return choices_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(std::bit_width(bytes))];
+  }
+
+ private:
+  std::array<std::array<GpuChoice, 65>, collective_count> choices_{};
 };
 
 }  // namespace tutti

@@ -82,6 +82,7 @@ inline constexpr int device_ordinal = 9;
 inline constexpr unsigned memory_type_host = 1;    // CUmemorytype; 0: nothing that the driver knows
 inline constexpr unsigned memory_type_device = 2;  //
 inline constexpr unsigned stream_non_blocking = 1;
+inline constexpr std::uintptr_t stream_per_thread = 2;  // CU_STREAM_PER_THREAD
 inline constexpr unsigned event_without_timing = 2;
 inline constexpr unsigned host_memory_portable = 1;
 inline constexpr unsigned host_memory_mapped = 2;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t record_offset = 128;  // the abort word has its line for itself
 constexpr std::size_t lane_bytes_min = 16 * 1024;
+constexpr std::size_t one_shot_lane_bytes_min = 2 * 1024;
 constexpr std::size_t in_flight_most = 64;
 constexpr std::size_t alignment = 256;
 
@@ -32,6 +33,12 @@ void bury(void* kept) {
   std::shared_ptr<Kept> owned(static_cast<Kept*>(kept));
   const auto graveyard = owned->graveyard;
   graveyard->bury(std::move(owned));
+}
+
+/// What a lane has at most of a call that its inbox must hold; share() cuts at these multiples.
+constexpr std::size_t one_shot_lane_bytes(std::size_t bytes, int lanes) {
+  const auto each = (bytes + static_cast<std::size_t>(lanes) - 1) / static_cast<std::size_t>(lanes);
+  return round_up(std::max(each, one_shot_lane_bytes_min));
 }
 
 std::atomic_ref<std::uint32_t> word(std::byte* at) {
@@ -97,20 +104,19 @@ Result<void> Engine::set_up() {
   auto streams = OwnStream::create(gpu_);
   if (!streams) return std::move(streams).error();
   setup_ = *std::move(streams);
-  streams = OwnStream::create(gpu_);
-  if (!streams) return std::move(streams).error();
-  launches_ = *std::move(streams);
-  for (std::size_t i = 0; i <= local; ++i) {
+  ready_.resize(local);
+  std::vector<OwnEvent*> events{&launched_.ended, &captured_.ended};
+  for (OwnEvent& one : ready_) events.push_back(&one);
+  for (OwnEvent* const one : events) {
     auto event = OwnEvent::create(gpu_);
     if (!event) return std::move(event).error();
-    if (i < local)
-      ready_.push_back(*std::move(event));
-    else
-      done_ = *std::move(event);
+    *one = *std::move(event);
   }
 
+  inbox_bytes_ = 2 * one_shot_lane_bytes(one_shot_bytes_max, lanes_);
   const device::Area area{.ranks = static_cast<std::uint32_t>(shape_.ranks),
-                          .lanes = static_cast<std::uint32_t>(lanes_)};
+                          .lanes = static_cast<std::uint32_t>(lanes_),
+                          .inbox_bytes = inbox_bytes_};
   const std::size_t area_bytes = round_up(area.bytes());
   const std::size_t link_bytes = round_up(area.links() * sizeof(device::Link));
   auto memory = DeviceMemory::allocate(gpu_, local * (area_bytes + link_bytes));
@@ -150,6 +156,7 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   const std::size_t place_bytes = plan.places.size() * sizeof(Place);
   auto made = std::make_shared<DevicePlan>();
   made->action_count = static_cast<std::uint32_t>(actions.size());
+  made->place_count = device::place_count_of(plan.places.size());
   made->scratch_groups = plan.scratch_groups;
   made->body = kernel_for(plan, {}).body;
   if (action_bytes + place_bytes > 0) {
@@ -170,7 +177,9 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
 
 Result<Engine::Capture> Engine::capture_of(std::span<const Part> parts) const {
   Capture first;
-  for (const Part& part : parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (repeated(parts, i)) continue;
+    const Part& part = parts[i];
     int state = capture_none;
     Capture one;
     const Status asked = gpu_->api().capture_info(part.stream, &state, &one.id, &one.graph, nullptr, nullptr);
@@ -178,7 +187,7 @@ Result<Engine::Capture> Engine::capture_of(std::span<const Part> parts) const {
     if (state == capture_none) one = {};
     if (state == capture_invalidated)
       return Error{.code = Code::invalid_usage, .what = "the capture of a stream has failed before this call"};
-    if (&part == &parts.front()) {
+    if (i == 0) {
       first = one;
     } else if ((one.graph == nullptr) != (first.graph == nullptr) || one.id != first.id) {
       return Error{.code = Code::invalid_usage,
@@ -222,28 +231,38 @@ Result<void> Engine::make_room(const Job& job, std::span<const Part> parts, std:
   return {};
 }
 
-/// The launch waits for all that the ranks' streams hold.
-Result<void> Engine::join(std::span<const Part> parts) {
-  const Api& api = gpu_->api();
-  for (std::size_t i = 0; i < parts.size(); ++i) {
+Result<void> Engine::follow(Stream stream, const OwnEvent& event) const {
+  return gpu_->check(gpu_->api().stream_wait(stream, event.get(), 0), "cuStreamWaitEvent");
+}
+
+/// The first rank's stream waits for all that the others' hold, and for the launch before this one.
+Result<void> Engine::join(std::span<const Part> parts, Launched& last, std::uint64_t capture) {
+  const Stream first = parts.front().stream;
+  // Not to be asked for during a capture, which streams outlive.
+  auto stream = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(first));
+  if (capture == 0)
+    if (auto known = gpu_->check(gpu_->api().stream_id(first, &stream), "cuStreamGetId"); !known) return known;
+  if (last.any && last.stream != stream && last.capture == capture)
+    if (auto waits = follow(first, last.ended); !waits) return waits;
+  last.stream = stream;
+  last.capture = capture;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
     if (repeated(parts, i)) continue;
-    if (auto told = gpu_->check(api.event_record(ready_[i].get(), parts[i].stream), "cuEventRecord"); !told)
-      return told;
-    if (auto waits = gpu_->check(api.stream_wait(launches_.get(), ready_[i].get(), 0), "cuStreamWaitEvent"); !waits)
-      return waits;
+    const Status recorded = gpu_->api().event_record(ready_[i].get(), parts[i].stream);
+    if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
+    if (auto waits = follow(first, ready_[i]); !waits) return waits;
   }
   return {};
 }
 
-/// The ranks' streams go on after the launch.
-Result<void> Engine::fork(std::span<const Part> parts) {
-  const Api& api = gpu_->api();
-  if (auto told = gpu_->check(api.event_record(done_.get(), launches_.get()), "cuEventRecord"); !told) return told;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (repeated(parts, i)) continue;
-    if (auto waits = gpu_->check(api.stream_wait(parts[i].stream, done_.get(), 0), "cuStreamWaitEvent"); !waits)
-      return waits;
-  }
+/// The other ranks' streams go on after the launch.
+Result<void> Engine::fork(std::span<const Part> parts, Launched& last) const {
+  const Status recorded = gpu_->api().event_record(last.ended.get(), parts.front().stream);
+  if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
+  last.any = true;
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    if (!repeated(parts, i))
+      if (auto waits = follow(parts[i].stream, last.ended); !waits) return waits;
   return {};
 }
 
@@ -253,7 +272,7 @@ Result<void> Engine::stage(const Job& job, std::span<const Part> parts, std::spa
     auto& own = buffers[static_cast<std::size_t>(shape_.local[i])];
     const Status copied =
         gpu_->api().copy_async(reinterpret_cast<Address>(seats_[i].staging), reinterpret_cast<Address>(own.input),
-                               job.input_bytes, launches_.get());
+                               job.input_bytes, parts.front().stream);
     if (auto queued = gpu_->check(copied, "cuMemcpyAsync"); !queued) return queued;
     own.input = seats_[i].staging;
   }
@@ -264,12 +283,13 @@ device::ErrorRecord* Engine::records(std::byte* base, std::size_t local) const {
   return reinterpret_cast<device::ErrorRecord*>(base + record_offset) + local * static_cast<std::size_t>(lanes_);
 }
 
-void Engine::fill(device::Call& call, const Job& job, std::span<const Part> parts,
+void Engine::fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
                   std::span<const device::PeerBuffers> buffers) const {
   Binding binding{.type = job.type, .op = job.op, .split = Split(job.count, size_of(job.type), job.plan->parts)};
-  share(binding.split, lanes_, lane_bytes_min);
+  share(binding.split, lanes_, body == device::Body::one_shot ? one_shot_lane_bytes_min : lane_bytes_min);
   describe(call, *job.plan, binding);
   call.abort = reinterpret_cast<std::uint32_t*>(shared_.device());
+  call.inbox_bytes = inbox_bytes_;
   call.limit_ns = static_cast<std::uint64_t>(shape_.limit_ns);
   call.local_ranks = static_cast<std::uint32_t>(parts.size());
   call.lanes =
@@ -285,7 +305,8 @@ void Engine::fill(device::Call& call, const Job& job, std::span<const Part> part
                      .output = buffers[rank].output,
                      .scratch = seats_[i].scratch,
                      .action_count = parts[i].plan->action_count,
-                     .rank = static_cast<std::uint32_t>(rank)};
+                     .place_count = parts[i].plan->place_count,
+                     .rank = static_cast<std::uint16_t>(rank)};
   }
 }
 
@@ -311,7 +332,7 @@ Result<void> Engine::retain(const Capture& capture, std::span<const Part> parts)
 
 /// Plans leave the cache while kernels still read them: what may be in use is let go of when nothing runs.
 void Engine::keep(std::span<const Part> parts) {
-  if (in_flight_.size() > in_flight_most && gpu_->api().stream_query(launches_.get()) == status::success)
+  if (in_flight_.size() > in_flight_most && gpu_->api().event_query(launched_.ended.get()) == status::success)
     in_flight_.clear();
   for (const Part& part : parts)
     if (std::ranges::find(in_flight_, std::static_pointer_cast<const void>(part.plan)) == in_flight_.end())
@@ -331,24 +352,27 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   else if (auto retained = retain(*capture, parts); !retained)
     return retained;
 
-  if (auto joined = join(parts); !joined) return joined;
+  Launched& last = capture->graph == nullptr ? launched_ : captured_;
+  if (auto joined = join(parts, last, capture->id); !joined) return joined;
   std::vector<device::PeerBuffers> seen(buffers.begin(), buffers.end());
   if (auto staged = stage(job, parts, seen); !staged) return staged;
   device::Call call{};
-  fill(call, job, parts, seen);
+  const device::Body body = body_of(parts);
+  fill(call, body, job, parts, seen);
   void* parameters[] = {&call};
-  auto* const function = kernels_->function(body_of(parts), reduces(job.plan->collective) ? job.type : DataType::uint8);
-  const Status launched = gpu_->api().launch_cooperative(function, call.local_ranks * call.lanes, 1, 1,
-                                                         device::block_threads, 1, 1, 0, launches_.get(), parameters);
+  auto* const function = kernels_->function(body, reduces(job.plan->collective) ? job.type : DataType::uint8);
+  const Status launched = gpu_->api().launch_cooperative(
+      function, call.local_ranks * call.lanes, 1, 1, device::block_threads, 1, 1, 0, parts.front().stream, parameters);
   if (auto queued = gpu_->check(launched, "cuLaunchCooperativeKernel"); !queued) return queued;
-  return fork(parts);
+  return fork(parts, last);
 }
 
 /// Which runs the plans of all ranks: each sees its own only, and they must agree.
-device::Body Engine::body_of(std::span<const Part> parts) {
+device::Body Engine::body_of(std::span<const Part> parts) const {
   const device::Body first = parts.front().plan->body;
   const bool alike = std::ranges::all_of(parts, [first](const Part& part) { return part.plan->body == first; });
-  return alike && first == device::Body::two_shot ? first : device::Body::run_plan;
+  const bool wanted = shape_.specialised || first == device::Body::one_shot;  // which alone runs plans of lines
+  return alike && wanted ? first : device::Body::run_plan;
 }
 
 void Engine::abort() {
@@ -389,9 +413,9 @@ std::optional<Error> Engine::trouble() const {
 Result<bool> Engine::idle() {
   auto current = Current::enter(*gpu_);
   if (!current) return std::move(current).error();
-  const Status status = gpu_->api().stream_query(launches_.get());
+  const Status status = gpu_->api().event_query(launched_.ended.get());
   if (status == status::not_ready) return false;
-  if (auto ended = gpu_->check(status, "cuStreamQuery"); !ended) return ended.error();
+  if (auto ended = gpu_->check(status, "cuEventQuery"); !ended) return ended.error();
   return true;
 }
 

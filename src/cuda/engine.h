@@ -19,6 +19,7 @@ struct EngineShape {
   std::vector<Rank> local;    ///< those on this GPU, ascending
   int lanes_max = 1;          ///< blocks that a rank may use
   std::int64_t limit_ns = 0;  ///< how long a kernel waits for a peer; 0: for ever
+  bool specialised = true;    ///< false: run_plan alone, but for plans of Reach::line
 };
 
 /// A rank's plan in the GPU's memory.
@@ -27,6 +28,7 @@ struct DevicePlan {
   const Action* actions = nullptr;
   const Place* places = nullptr;
   std::uint32_t action_count = 0;
+  std::uint16_t place_count = 0;  ///< as in device::RankCall
   int scratch_groups = 0;
   device::Body body = device::Body::run_plan;  ///< that may run it
 };
@@ -47,9 +49,13 @@ struct Part {
   bool staged = false;  ///< its input is to be copied first
 };
 
-/// Used by one thread at a time, but for abort and trouble: any thread, any time.
+/// Kernels of an engine run one after another, each on the stream of the first rank here: ranks that all use one stream
+/// need nothing beside their kernels. Used by one thread at a time, but for abort and trouble: any thread, any time.
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
+  /// The largest call of a plan of Reach::line, in bytes.
+  static constexpr std::size_t one_shot_bytes_max = std::size_t{64} * 1024;
+
   /// Allocates all that calls need but scratch. Errors: invalid_usage (more ranks than fit the GPU), cuda.
   static Result<std::shared_ptr<Engine>> open(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
                                               std::shared_ptr<Graveyard> graveyard);
@@ -80,6 +86,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
     Graph graph = nullptr;  // null: none
     std::uint64_t id = 0;
   };
+  struct Launched {  // the last one, of those captured or of the others
+    OwnEvent ended;
+    std::uint64_t stream = 0;  // its id; handles may be those of streams that are gone
+    std::uint64_t capture = 0;
+    bool any = false;
+  };
   struct Seat {  // of a local rank
     std::byte* area = nullptr;
     device::Link* links = nullptr;
@@ -96,13 +108,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<std::shared_ptr<const DeviceMemory>> room(std::shared_ptr<const DeviceMemory>& memory, std::size_t bytes);
   Result<void> make_room(const Job& job, std::span<const Part> parts, std::size_t group_bytes);
   Result<void> stage(const Job& job, std::span<const Part> parts, std::span<device::PeerBuffers> buffers);
-  Result<void> join(std::span<const Part> parts);
-  Result<void> fork(std::span<const Part> parts);
+  Result<void> follow(Stream stream, const OwnEvent& event) const;
+  Result<void> join(std::span<const Part> parts, Launched& last, std::uint64_t capture);
+  Result<void> fork(std::span<const Part> parts, Launched& last) const;
   Result<void> retain(const Capture& capture, std::span<const Part> parts);
   void keep(std::span<const Part> parts);
-  void fill(device::Call& call, const Job& job, std::span<const Part> parts,
+  void fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
             std::span<const device::PeerBuffers> buffers) const;
-  static device::Body body_of(std::span<const Part> parts);
+  device::Body body_of(std::span<const Part> parts) const;
   device::ErrorRecord* records(std::byte* base, std::size_t local) const;
 
   SharedGpu gpu_;
@@ -110,15 +123,16 @@ class Engine : public std::enable_shared_from_this<Engine> {
   EngineShape shape_;
   std::shared_ptr<Graveyard> graveyard_;
   int lanes_ = 1;
-  DeviceMemory memory_;  // areas and links
-  PinnedMemory shared_;  // the abort word, then the records of errors
+  std::size_t inbox_bytes_ = 0;  // one half
+  DeviceMemory memory_;          // areas and links
+  PinnedMemory shared_;          // the abort word, then the records of errors
   std::vector<Seat> seats_;
   std::shared_ptr<const DeviceMemory> scratch_;  // of all local ranks; graphs may keep earlier ones
   std::shared_ptr<const DeviceMemory> staging_;
   OwnStream setup_;
-  OwnStream launches_;           // kernels of this communicator run one after another
   std::vector<OwnEvent> ready_;  // by local rank
-  OwnEvent done_;
+  Launched launched_;
+  Launched captured_;
   std::vector<std::shared_ptr<const void>> in_flight_;  // what kernels that may still run use
 };
 

@@ -10,8 +10,7 @@ Result<std::shared_ptr<const Kernels>> Kernels::load(const SharedGpu& gpu, const
   auto current = Current::enter(*gpu);
   if (!current) return std::move(current).error();
   std::shared_ptr<Kernels> kernels(new Kernels(gpu));
-  static_assert(static_cast<int>(device::Body::run_plan) == 0 && static_cast<int>(device::Body::two_shot) == 1);
-  for (const device::Body body : {device::Body::run_plan, device::Body::two_shot})
+  for (const device::Body body : device::bodies)
     for (int i = 0; i < data_type_count; ++i) {
       const auto type = static_cast<DataType>(i);
       auto library = kernels->library(image_of(body, type));

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <utility>
@@ -19,13 +20,12 @@ using ImageOf = std::function<std::span<const std::byte>(device::Body body, Data
 
 class Kernels {
  public:
-  /// Those that walk plans of windows. Errors: cuda (no image, no code for this GPU, an entry that is missing).
+  /// Of all bodies. Errors: cuda (no image, no code for this GPU, an entry that is missing).
   static Result<std::shared_ptr<const Kernels>> load(const SharedGpu& gpu, const ImageOf& image_of);
   ~Kernels();
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  /// Of run_plan and two_shot.
   Function function(device::Body body, DataType type) const {
     return functions_[static_cast<std::size_t>(body)][static_cast<std::size_t>(type)];
   }
@@ -39,7 +39,7 @@ class Kernels {
 
   SharedGpu gpu_;
   std::vector<std::pair<const std::byte*, Library>> libraries_;  // by image
-  std::array<std::array<Function, data_type_count>, 2> functions_{};
+  std::array<std::array<Function, data_type_count>, std::size(device::bodies)> functions_{};
   int blocks_max_ = 0;
 };
 

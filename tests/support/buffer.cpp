@@ -2,15 +2,33 @@
 
 #include <cstdlib>
 
+#include "support/fake_cuda.h"
 #include "support/launch_ranks.h"
 
 namespace tutti::testing {
+namespace {
+
+/// Set where device memory is a real GPU's (support/gpu_ranks.h): then it must be managed, for tests look at it.
+const char* real_driver() {
+  return std::getenv("TUTTI_TEST_CUDA");
+}
+
+void* managed(std::size_t bytes) {
+  cuda::Address at = 0;
+  using Allocate = int(cuda::Address*, std::size_t, unsigned);
+  EXPECT_EQ(cuda_function<Allocate>(real_driver(), "cuMemAllocManaged")(&at, bytes, cuda::managed_global), 0);
+  return reinterpret_cast<void*>(at);  // NOLINT: an address
+}
+
+}  // namespace
 
 Buffer::Buffer(Memory memory, std::size_t bytes, std::size_t misaligned)
     : memory_(memory), bytes_(bytes), misaligned_(misaligned) {
   void* base = nullptr;
   if (memory == Memory::mapped)
     EXPECT_TRUE(ok(tuttiMemAlloc(&base, total())));
+  else if (memory == Memory::device && real_driver() != nullptr)
+    base = managed(total());
   else if (memory == Memory::device)
     EXPECT_TRUE(ok(tuttiMemAllocDevice(&base, total(), 0)));
   else
@@ -24,6 +42,8 @@ Buffer::Buffer(Memory memory, std::size_t bytes, std::size_t misaligned)
 Buffer::~Buffer() {
   if (memory_ == Memory::heap)
     std::free(base_);
+  else if (memory_ == Memory::device && real_driver() != nullptr)
+    EXPECT_EQ(cuda_function<int(cuda::Address)>(real_driver(), "cuMemFree")(reinterpret_cast<cuda::Address>(base_)), 0);
   else
     EXPECT_TRUE(ok(tuttiMemFree(base_)));
 }

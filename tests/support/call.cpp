@@ -91,21 +91,26 @@ Memory CallOnRank::memory(bool send) const {
   return send ? Memory::heap : Memory::mapped;
 }
 
+/// A GPU reduces whole elements.
+std::size_t CallOnRank::misaligned() const {
+  return call_.memory == Mix::device ? call_.misaligned * size_of(call_.type) : call_.misaligned;
+}
+
 void CallOnRank::place() {
   const std::size_t mine = static_cast<std::size_t>(rank_) * block();
   if (in_place_) {
-    recv_ = std::make_unique<Buffer>(memory(false), std::max(groups_in_, groups_out_) * block(), call_.misaligned);
+    recv_ = std::make_unique<Buffer>(memory(false), std::max(groups_in_, groups_out_) * block(), misaligned());
     send_at_ = recv_at_ = recv_->data();
     if (groups_out_ > groups_in_) send_at_ += mine;
     if (groups_in_ > groups_out_) recv_at_ += mine;
     return;
   }
   if (groups_in_ > 0) {
-    send_ = std::make_unique<Buffer>(memory(true), groups_in_ * block(), call_.misaligned);
+    send_ = std::make_unique<Buffer>(memory(true), groups_in_ * block(), misaligned());
     send_at_ = send_->data();
   }
   if (groups_out_ > 0) {
-    recv_ = std::make_unique<Buffer>(memory(false), groups_out_ * block(), call_.misaligned);
+    recv_ = std::make_unique<Buffer>(memory(false), groups_out_ * block(), misaligned());
     recv_at_ = recv_->data();
   }
 }

@@ -63,6 +63,7 @@ class CallOnRank {
   bool has_input() const { return groups_in_ > 0; }
   bool at_root() const { return rank_ == call_.root; }
   Memory memory(bool send) const;
+  std::size_t misaligned() const;
   void place();
   void destroy_op();
   std::string check_output(std::size_t group) const;

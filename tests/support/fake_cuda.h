@@ -55,10 +55,27 @@ class FakeCuda {
   virtual Live live() = 0;
 };
 
+/// In place of the fake where there is a GPU: nothing can be asked of it.
+class NoFake final : public FakeCuda {
+ public:
+  void set_devices(int) override {}
+  void set_blocks_max(unsigned) override {}
+  void set_kernel(FakeKernel) override {}
+  void fail(const std::string&, cuda::Status, int, bool) override {}
+  void forgive() override {}
+  int calls(const std::string&) override { return 1; }
+  void break_device(int, cuda::Status) override {}
+  void hold() override {}
+  void release() override {}
+  Live live() override { return {}; }
+};
+
 /// Of the library at `path`, loaded if need be; it stays.
 inline FakeCuda& fake_cuda(const char* path) {
   void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
   auto* const get = reinterpret_cast<FakeCuda* (*)()>(::dlsym(library, "tutti_fake_cuda"));
+  static NoFake none;
+  if (get == nullptr) return none;
   return *get();
 }
 

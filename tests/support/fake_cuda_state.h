@@ -82,6 +82,7 @@ struct CUstream_st {
   bool blocking = true;
   bool legacy = false;
   bool destroyed = false;
+  std::uint64_t id = 0;  ///< given when asked for
   std::deque<tutti::testing::fake::Op> queue;
   tutti::testing::fake::DoneMark last;
   std::thread worker;
@@ -157,6 +158,7 @@ class State final : public FakeCuda {
   std::set<CUlib_st*> libraries;
   std::vector<std::weak_ptr<Capture>> captures;
   std::uint64_t next_capture = 1;
+  std::uint64_t next_stream = 1;
   int user_objects = 0;
   int misuse = 0;
 

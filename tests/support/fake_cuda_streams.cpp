@@ -153,12 +153,15 @@ Status stream_synchronize(CUstream_st* given) {
   return context->sticky;
 }
 
-Status stream_query(CUstream_st* given) {
-  FAKE_ENTER("cuStreamQuery");
+Status stream_id(CUstream_st* given, std::uint64_t* id) {
+  FAKE_ENTER("cuStreamGetId");
   auto* const stream = fake.resolve(given);
   if (stream == nullptr) return code::invalid_context;
-  if (stream->context->sticky != 0) return stream->context->sticky;
-  return stream->last && !stream->last->ended ? code::not_ready : 0;
+  if (!fake.known(stream)) return code::invalid_handle;
+  if (stream->capture) return code::stream_capture_unsupported;
+  if (stream->id == 0) stream->id = fake.next_stream++;
+  *id = stream->id;
+  return 0;
 }
 
 Status stream_context(CUstream_st* given, CUctx_st** context) {
@@ -298,6 +301,16 @@ Status event_record(CUevent_st* event, CUstream_st* given) {
   return submitted;
 }
 
+Status event_query(CUevent_st* event) {
+  FAKE_ENTER_CONTEXT("cuEventQuery");
+  if (fake.events.count(event) == 0) {
+    ++fake.misuse;
+    return code::invalid_handle;
+  }
+  if (event->capture && event->capture->graph != nullptr) return code::stream_capture_unsupported;
+  return event->recorded && !event->recorded->ended ? code::not_ready : 0;
+}
+
 template <class Type>
 void* erased(Type* function) {
   return reinterpret_cast<void*>(function);
@@ -309,7 +322,7 @@ std::vector<Named> stream_functions() {
   return {{"cuStreamCreate", erased(stream_create)},
           {"cuStreamDestroy", erased(stream_destroy)},
           {"cuStreamSynchronize", erased(stream_synchronize)},
-          {"cuStreamQuery", erased(stream_query)},
+          {"cuStreamGetId", erased(stream_id)},
           {"cuStreamGetCtx", erased(stream_context)},
           {"cuStreamWaitEvent", erased(stream_wait)},
           {"cuStreamBeginCapture", erased(begin_capture)},
@@ -318,6 +331,7 @@ std::vector<Named> stream_functions() {
           {"cuThreadExchangeStreamCaptureMode", erased(exchange_capture_mode)},
           {"cuEventCreate", erased(event_create)},
           {"cuEventDestroy", erased(event_destroy)},
+          {"cuEventQuery", erased(event_query)},
           {"cuEventRecord", erased(event_record)}};
 }
 

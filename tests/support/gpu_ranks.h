@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -13,13 +14,15 @@
 
 namespace tutti::testing {
 
-inline constexpr const char* library = TUTTI_FAKE_CUDA;
+/// The real driver instead, for those tests that the fake is not told anything in: tools/gpu-check names them.
+inline const char* const real_library = std::getenv("TUTTI_TEST_CUDA");
+inline const char* const library = real_library != nullptr ? real_library : TUTTI_FAKE_CUDA;
 
 inline Team gpu_team(int ranks, Layout layout, const std::vector<std::string>& more = {}) {
   Team team{.ranks = ranks, .layout = layout};
   for (const char* const name : {"TUTTI_CUDA_LIBRARY=", "TUTTI_CUDA_KERNELS="}) {
     team.environment.emplace_back(name);
-    team.environment.back() += library;
+    if (real_library == nullptr) team.environment.back() += library;
   }
   for (const std::string& setting : more) team.environment.push_back(setting);
   return team;

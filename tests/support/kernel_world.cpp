@@ -176,7 +176,8 @@ void KernelWorld::make_call() {
                          .output = user.output,
                          .scratch = user.scratch->data(),
                          .action_count = static_cast<std::uint32_t>(plan.actions.size()),
-                         .rank = static_cast<std::uint32_t>(rank)};
+                         .place_count = device::place_count_of(plan.places.size()),
+                         .rank = static_cast<std::uint16_t>(rank)};
     call_.buffers[rank] = {.input = user.input, .output = user.output, .scalar = user.scalar};
     rehearsal_.ranks.push_back({.input = user.input,
                                 .inputs = user.inputs.data(),

@@ -10,11 +10,24 @@
 namespace tutti::testing {
 namespace {
 
+/// By rank: what ranks bring to a call of lines, which nobody waits to be read.
+using Inputs = std::vector<std::vector<std::byte>>;
+
+bool is_of_lines(const device::Call& call) {
+  const auto& rank = call.local[0];
+  return std::any_of(rank.actions, rank.actions + rank.action_count,
+                     [](const Action& action) { return action.verb == Verb::wait_line; });
+}
+
 /// What one lane of one rank does.
 class LaneOfRank {
  public:
-  LaneOfRank(const device::Call& call, std::uint32_t local, std::uint32_t lane)
-      : call_(call), own_(call.local[local]), links_(own_.links + std::size_t{lane} * call.ranks), tile_(lane) {}
+  LaneOfRank(const device::Call& call, const Inputs& lines, std::uint32_t local, std::uint32_t lane)
+      : call_(call),
+        lines_(lines),
+        own_(call.local[local]),
+        links_(own_.links + std::size_t{lane} * call.ranks),
+        tile_(lane) {}
 
   bool done() const { return tile_ >= call_.cut.tiles && tile_ != 0; }
 
@@ -46,6 +59,7 @@ class LaneOfRank {
         if (*link.flag_here <= link.taken) return false;
         ++link.taken;
         return true;
+      case Verb::wait_line: return true;
       default: return false;  // no verb of windows
     }
   }
@@ -65,6 +79,7 @@ class LaneOfRank {
         case Where::output: return own_.output;
         case Where::scratch: return own_.scratch;
         case Where::peer_input: return const_cast<std::byte*>(call_.buffers[place.peer].input);
+        case Where::peer_line: return const_cast<std::byte*>(lines_[place.peer].data());
         case Where::peer_output: return call_.buffers[place.peer].output;
         default: return nullptr;
       }
@@ -84,9 +99,11 @@ class LaneOfRank {
     std::vector<Source> sources;
     for (unsigned i = 0; i < action.sources; ++i) {
       const Place& place = places[i];
-      const std::uint32_t of = place.where == Where::peer_input ? place.peer : own_.rank;
-      sources.push_back(
-          {.at = at(place, begin), .scaled = call_.scaled != 0 && place.leaf != 0, .scalar = call_.buffers[of].scalar});
+      const bool line = place.where == Where::peer_line;  // scaled by whoever sent it, on a host
+      const std::uint32_t of = line || place.where == Where::peer_input ? place.peer : own_.rank;
+      sources.push_back({.at = at(place, begin),
+                         .scaled = call_.scaled != 0 && (line || place.leaf != 0),
+                         .scalar = call_.buffers[of].scalar});
     }
     std::vector<std::byte*> destinations;
     for (unsigned i = 0; i < action.destinations; ++i) destinations.push_back(at(places[action.sources + i], begin));
@@ -99,6 +116,7 @@ class LaneOfRank {
   }
 
   const device::Call& call_;
+  const Inputs& lines_;
   const device::RankCall& own_;
   device::Link* links_;
   std::size_t tile_;
@@ -108,9 +126,12 @@ class LaneOfRank {
 }  // namespace
 
 bool run_plans(const device::Call& call) {
+  Inputs lines(is_of_lines(call) ? call.ranks : 0);
+  for (std::size_t rank = 0; rank < lines.size(); ++rank)
+    lines[rank].assign(call.buffers[rank].input, call.buffers[rank].input + call.cut.count * call.cut.element_bytes);
   std::vector<LaneOfRank> lanes;
   for (std::uint32_t local = 0; local < call.local_ranks; ++local)
-    for (std::uint32_t lane = 0; lane < call.lanes; ++lane) lanes.emplace_back(call, local, lane);
+    for (std::uint32_t lane = 0; lane < call.lanes; ++lane) lanes.emplace_back(call, lines, local, lane);
   for (bool moved = true; moved;) {
     if (std::atomic_ref<std::uint32_t>(*call.abort).load(std::memory_order_acquire) != 0) return false;
     moved = false;
