@@ -13,8 +13,11 @@ namespace perf {
 
 using Address = unsigned long long;
 
+using Lookup = int (*)(const char*, void**, int, std::uint64_t, int*);
+
 /// Of CUDA's driver, by its names.
 struct Gpu::Functions {
+  Lookup lookup = nullptr;
   int (*get_error_name)(int, const char**) = nullptr;
   int (*init)(unsigned) = nullptr;
   int (*retain)(void**, int) = nullptr;
@@ -32,15 +35,17 @@ namespace {
 
 constexpr int kCudaVersion = 12000;
 
-using Lookup = int (*)(const char*, void**, int, std::uint64_t, int*);
-
-template <class Function>
-void find(Lookup lookup, const char* name, Function& function) {
+void* found_by(Lookup lookup, const char* name) {
   void* found = nullptr;
   int state = 0;
   if (lookup(name, &found, kCudaVersion, 0, &state) != 0 || found == nullptr)
     fail(-1, fmt::format("--memory device: CUDA's driver has no {}", name));
-  function = reinterpret_cast<Function>(found);
+  return found;
+}
+
+template <class Function>
+void find(Lookup lookup, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(found_by(lookup, name));
 }
 
 }  // namespace
@@ -53,6 +58,7 @@ std::shared_ptr<const Gpu> Gpu::open() {
   const auto lookup = reinterpret_cast<Lookup>(::dlsym(library, "cuGetProcAddress_v2"));
   if (lookup == nullptr) fail(-1, "--memory device: CUDA's driver is older than CUDA 12.0");
   auto functions = std::make_shared<Functions>();
+  functions->lookup = lookup;
   find(lookup, "cuGetErrorName", functions->get_error_name);
   find(lookup, "cuInit", functions->init);
   find(lookup, "cuDevicePrimaryCtxRetain", functions->retain);
@@ -77,6 +83,10 @@ void Gpu::must(int status, const char* function) const {
   const char* name = nullptr;
   if (call_->get_error_name(status, &name) != 0 || name == nullptr) name = "an unknown code";
   fail(-1, fmt::format("--memory device: {}: {} ({})", function, name, status));
+}
+
+void* Gpu::function(const char* name) const {
+  return found_by(call_->lookup, name);
 }
 
 void Gpu::make_current() const {

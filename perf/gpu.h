@@ -25,6 +25,10 @@ class Gpu {
   void synchronize(tuttiStream_t stream) const;
   void destroy(tuttiStream_t stream) const;
 
+  /// Any other function of the driver, by CUDA's name; and what it returned.
+  void* function(const char* name) const;
+  void must(int status, const char* function) const;
+
  private:
   struct Functions;
   struct Key {};
@@ -33,8 +37,6 @@ class Gpu {
   explicit Gpu(Key, std::shared_ptr<const Functions> functions);
 
  private:
-  void must(int status, const char* function) const;
-
   std::shared_ptr<const Functions> call_;
   void* context_ = nullptr;
 };

@@ -69,7 +69,7 @@ class Sweep {
         buffers_(description, rank, options.sizes().back(), options.buffers) {
     if (rank.gpu != nullptr)
       stream_ = rank.gpu->make_stream();
-    else if (!options.blocking)
+    else if (!options.blocks())
       must(tuttiStreamCreate(&stream_), "tuttiStreamCreate");
     std::vector<int> pids;
     for (const std::uint64_t pid : rank.exchange.gather(static_cast<std::uint64_t>(::getpid())))
@@ -210,13 +210,13 @@ class Sweep {
     for (int i = 0; i < calls; ++i) {
       if (aggregate == 1) {
         must(description_.launch(call), description_.name);
-        if (options_.blocking) complete();
+        if (options_.blocks()) complete();
         continue;
       }
       must(tuttiGroupStart(), "tuttiGroupStart");
       for (int k = 0; k < aggregate; ++k) must(description_.launch(call), description_.name);
       must(tuttiGroupEnd(), "tuttiGroupEnd");
-      if (options_.blocking) complete();
+      if (options_.blocks()) complete();
     }
     complete();
   }

@@ -67,7 +67,8 @@ void add_measurement(CLI::App& app, Options& o) {
          "Time shown: 0 rank 0's, 1 mean of the ranks, 2 least, 3 most [3]")
       ->check(CLI::Range(0, 3))
       ->group(group);
-  app.add_option("-z,--blocking", o.blocking, "1: each call returns when complete; 0: calls are queued on a stream")
+  app.add_option("-z,--blocking", o.blocking,
+                 "1: each call returns when complete; 0: calls are queued on a stream [1; device memory: 0]")
       ->group(group);
   app.add_option_function<std::string>(
          "--buffers",
@@ -162,7 +163,7 @@ std::string Options::describe() const {
   return fmt::format(
       "minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} agg iters: {} validation: {} blocking: {} buffers: "
       "{}{}",
-      min_bytes, max_bytes, step, warmups, iterations, aggregate, checks, blocking ? 1 : 0,
+      min_bytes, max_bytes, step, warmups, iterations, aggregate, checks, blocks() ? 1 : 0,
       launch.on_gpu ? "" : kBuffers[static_cast<std::size_t>(buffers)], launch.on_gpu ? "device memory" : "");
 }
 

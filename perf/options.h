@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ struct Options {
   int step_factor = 1;
   int iterations = 20, warmups = 5, aggregate = 1, checks = 1;
   Average average = Average::max;
-  bool blocking = true;
+  std::optional<bool> blocking;  ///< none: calls on host memory block, others are queued, as NCCL's tests do
   std::vector<Op> ops{Op::sum};
   std::vector<tuttiDataType_t> types{tuttiFloat32};
   int root = 0;  ///< -1: all
@@ -52,6 +53,7 @@ struct Options {
   bool verify = false;
   int planted = 0;
 
+  bool blocks() const { return blocking.value_or(!launch.on_gpu); }
   /// min_bytes to max_bytes by the step or the factor.
   std::vector<std::size_t> sizes() const;
   /// The command line's own words, for the header block.
