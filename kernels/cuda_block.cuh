@@ -12,6 +12,9 @@ class CudaBlock {
  public:
   static constexpr Fault fault = Fault::none;
 
+  /// `alone`: nobody outside this launch looks at flags, so that their order is a matter of this GPU.
+  TUTTI_DEVICE explicit CudaBlock(bool alone) : alone_(alone) {}
+
   TUTTI_DEVICE int thread() const { return static_cast<int>(threadIdx.x); }
   TUTTI_DEVICE int threads() const { return static_cast<int>(blockDim.x); }
   TUTTI_DEVICE int block() const { return static_cast<int>(blockIdx.x); }
@@ -60,7 +63,11 @@ class CudaBlock {
 
   TUTTI_DEVICE std::uint64_t load_acquire(const std::uint64_t* from) {
     std::uint64_t value;
-    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(__cvta_generic_to_global(from)) : "memory");
+    const std::size_t at = __cvta_generic_to_global(from);
+    if (alone_)
+      asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+    else
+      asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
     return value;
   }
   TUTTI_DEVICE std::uint32_t load_relaxed(const std::uint32_t* from) {
@@ -69,7 +76,11 @@ class CudaBlock {
     return value;
   }
   TUTTI_DEVICE void store_release(std::uint64_t* to, std::uint64_t value) {
-    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "l"(value) : "memory");
+    const std::size_t at = __cvta_generic_to_global(to);
+    if (alone_)
+      asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+    else
+      asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
   }
   TUTTI_DEVICE void store_release(std::uint32_t* to, std::uint32_t value) {
     asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "r"(value) : "memory");
@@ -102,6 +113,9 @@ class CudaBlock {
     return now;
   }
   TUTTI_DEVICE void pause() {}
+
+ private:
+  bool alone_;
 };
 
 }  // namespace tutti::device

@@ -1,7 +1,7 @@
 // What the host must know of the kernels: their names, their one argument, and the memory they meet in. No CUDA here.
 //
-// Every entry is a function of the embedded image (kernels/image.h) with C linkage, launched with block_threads threads
-// a block, no dynamic shared memory, and one argument, a device::Call by value. The grid has
+// Every entry is a function of the embedded image (kernels/image.h) with C linkage, launched with block_threads_min to
+// block_threads threads a block, no dynamic shared memory, and one argument, a device::Call by value. The grid has
 // `local_ranks · lanes` blocks in one dimension: block b serves lane b mod lanes of the launch's rank b / lanes. All of
 // them must be resident at once, for they wait for each other: a cooperative launch, or fewer blocks than always fit.
 // A block takes most of a processor's registers, so count on one per processor, or ask the driver. Buffers begin at
@@ -22,9 +22,10 @@
 
 namespace tutti::device {
 
-inline constexpr int block_threads = 512;   ///< on a GPU; bodies are right with any number
-inline constexpr int local_ranks_max = 16;  ///< of one launch
-inline constexpr int ranks_max = 64;        ///< of a communicator whose calls run as kernels
+inline constexpr int block_threads = 512;     ///< on a GPU, at most; bodies are right with any number
+inline constexpr int block_threads_min = 64;  ///< fewer would not wait for all peers at once
+inline constexpr int local_ranks_max = 16;    ///< of one launch
+inline constexpr int ranks_max = 64;          ///< of a communicator whose calls run as kernels
 
 /// How the elements of a group are cut: a Split as numbers, see plan/plan.h. A tile is what one lane does at a time;
 /// window plans have as many tiles as lanes at most, so that lanes share all passes.

@@ -22,7 +22,7 @@
   extern "C" __global__ void __launch_bounds__(::tutti::device::block_threads, 1)  \
       TUTTI_NAME(body, type)(const __grid_constant__ ::tutti::device::Call call) { \
     __shared__ ::tutti::device::Shared<::tutti::device::Body::body> shared;        \
-    ::tutti::device::CudaBlock block;                                              \
+    ::tutti::device::CudaBlock block(call.meet == 0);                              \
     ::tutti::device::body<storage>(block, shared, call);                           \
   }
 #define TUTTI_ENTRY(type, storage) TUTTI_EXPAND(TUTTI_BODY, type, storage)

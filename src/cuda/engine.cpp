@@ -45,6 +45,17 @@ std::atomic_ref<std::uint32_t> word(std::byte* at) {
   return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));
 }
 
+/// A thread for each word that a lane has at a time: all execute what is not about words, too, and take each other's
+/// turns for it.
+unsigned threads_for(device::Body body, const device::Cut& cut) {
+  const std::uint64_t part = (cut.part_units + (cut.part_rest > 0 ? 1 : 0)) * cut.unit;
+  const std::uint64_t elements = cut.tile_elements == 0 ? part : std::min(part, cut.tile_elements);
+  const std::uint64_t word_bytes = body == device::Body::one_shot ? 8 : 16;
+  constexpr std::uint64_t warp = 32, least = device::block_threads_min, most = device::block_threads;
+  const std::uint64_t words = (elements * cut.element_bytes + word_bytes - 1) / word_bytes;
+  return static_cast<unsigned>(std::clamp((words + warp - 1) / warp * warp, least, most));
+}
+
 /// Whether an earlier part has the same stream.
 bool repeated(std::span<const Part> parts, std::size_t i) {
   return std::any_of(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i),
@@ -361,8 +372,9 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   fill(call, body, job, parts, seen);
   void* parameters[] = {&call};
   auto* const function = kernels_->function(body, reduces(job.plan->collective) ? job.type : DataType::uint8);
-  const Status launched = gpu_->api().launch_cooperative(
-      function, call.local_ranks * call.lanes, 1, 1, device::block_threads, 1, 1, 0, parts.front().stream, parameters);
+  const Status launched =
+      gpu_->api().launch_cooperative(function, call.local_ranks * call.lanes, 1, 1, threads_for(body, call.cut), 1, 1,
+                                     0, parts.front().stream, parameters);
   if (auto queued = gpu_->check(launched, "cuLaunchCooperativeKernel"); !queued) return queued;
   return fork(parts, last);
 }

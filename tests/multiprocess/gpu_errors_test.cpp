@@ -230,10 +230,10 @@ TEST(GpuErrors, TooManyRanksForTheGpu) {
 TEST(GpuErrors, BlocksAreBounded) {
   for (const auto& [setting, holds, expected] : {std::tuple{"5", 100u, 10u}, std::tuple{"128", 9u, 8u}})
     launch_ranks(gpu_team(2, Layout::one_thread, {std::string("TUTTI_MAX_CTAS=") + setting}), [&](Seat& seat) {
-      unsigned most = 0;
+      unsigned most = 0, most_threads = 0;
       fake_cuda(library).set_blocks_max(holds);
-      fake_cuda(library).set_kernel([&most](const std::string&, const std::byte*, unsigned blocks, unsigned threads) {
-        EXPECT_EQ(threads, static_cast<unsigned>(device::block_threads));
+      fake_cuda(library).set_kernel([&](const std::string&, const std::byte*, unsigned blocks, unsigned threads) {
+        most_threads = std::max(most_threads, threads);
         most = std::max(most, blocks);
         return 0;
       });
@@ -244,10 +244,12 @@ TEST(GpuErrors, BlocksAreBounded) {
       all_reduce(small);
       user.synchronize(small[0].stream);
       EXPECT_EQ(most, 2u);
+      EXPECT_EQ(most_threads, static_cast<unsigned>(device::block_threads_min));
       const auto large = make_ranks(user, seat, comms, 10'000'000);
       all_reduce(large);
       user.synchronize(large[0].stream);
       EXPECT_EQ(most, expected);
+      EXPECT_EQ(most_threads, static_cast<unsigned>(device::block_threads));
       destroy(comms);
     });
 }
