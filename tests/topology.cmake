@@ -25,7 +25,7 @@ add_dependencies(topology_sources_test fake_nvml fake_nvml_old)
 
 tutti_test(topology_test SOURCES unit/topology_test.cpp unit/rings_test.cpp LIBS tutti_topology pugixml::pugixml LABELS unit)
 if(HWLOC_FOUND)
-  target_sources(topology_test PRIVATE unit/hwloc_write_test.cpp)
+  target_sources(topology_test PRIVATE unit/hwloc_write_test.cpp unit/hwloc_synthetic_test.cpp)
   target_link_libraries(topology_test PRIVATE PkgConfig::HWLOC)
 endif()
 target_compile_definitions(topology_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")

@@ -5,13 +5,13 @@
 #endif
 
 #include <cerrno>
-#include <charconv>
 #include <memory>
 #include <string>
 #include <type_traits>
 
 #include <fmt/format.h>
 
+#include "topology/hwloc_synthetic.h"
 #include "topology/hwloc_xml.h"
 
 namespace tutti::topology {
@@ -41,30 +41,6 @@ Result<Topology> taken(const Handle& handle) {
   return topology;
 }
 
-/// hwloc allocates what it is told, so the numbers are looked at first.
-Result<void> check(std::string_view text) {
-  const auto refused = [&](std::string_view why) {
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("synthetic machine \"{}\": {}", text.substr(0, 80), why)};
-  };
-  if (text.empty() || text.size() > 1024) return refused("has 1 to 1024 characters");
-  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:,=()[]*-_ ";
-  if (text.find_first_not_of(allowed) != std::string_view::npos) return refused("has characters of no description");
-  long long objects = 1;
-  int levels = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const bool begins = text[at] >= '0' && text[at] <= '9' && (at == 0 || text[at - 1] == ':' || text[at - 1] == ' ');
-    if (!begins) continue;
-    long long value = 0;
-    const auto [end, code] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-    if (code != std::errc() || value < 1 || value > 4096) return refused("has a number that is not one of 1 … 4096");
-    at = static_cast<std::size_t>(end - text.data()) - 1;
-    objects *= value;
-    if (objects > 65536 || ++levels > 32) return refused("has more than 65536 objects");
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<Topology> hwloc_cpus() {
@@ -78,7 +54,7 @@ Result<Topology> hwloc_cpus() {
 }
 
 Result<Topology> read_synthetic(std::string_view text) {
-  if (auto checked = check(text); !checked) return std::move(checked).error();
+  if (auto checked = check_synthetic(text); !checked) return std::move(checked).error();
   const Handle handle = fresh();
   if (!handle) return Error{.code = Code::system, .what = "hwloc_topology_init", .sys_errno = errno};
   const std::string description(text);

@@ -13,7 +13,7 @@ namespace tutti::topology {
 Result<Topology> hwloc_cpus();
 
 /// A synthetic machine, "pack:2 numa:1 core:4 pu:2" (hwloc(7)), of at most 65536 objects a level.
-/// Errors: invalid_argument; system, where this was built without libhwloc.
+/// Errors: invalid_argument, with the place in the text; system, where this was built without libhwloc.
 Result<Topology> read_synthetic(std::string_view text);
 
 }  // namespace tutti::topology

@@ -5,14 +5,6 @@
 
 using namespace tutti;
 
-// hwloc 2.9 itself loses 32 bytes for some of the texts it refuses; nothing of our own code is overlooked.
-// NOLINTBEGIN(bugprone-reserved-identifier): the sanitizer's name
-extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
-const char* __lsan_default_suppressions() {
-  return "leak:libhwloc.so";
-}
-// NOLINTEND(bugprone-reserved-identifier)
-
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   // Machines of thousands of CPUs take hwloc seconds.
