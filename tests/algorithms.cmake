@@ -15,7 +15,7 @@ tutti_test(proof_test SOURCES contract/proof_test.cpp LIBS tutti_algorithms LABE
 set(parts 4)
 set(amount)
 if(TUTTI_SANITIZE)
-  set(amount TUTTI_TEST_RANKS=17 TUTTI_TEST_FULL=4 TUTTI_TEST_MANY=0 TUTTI_TEST_PAIRS=4 TUTTI_TEST_RESIDENT=30 TUTTI_TEST_MUTANTS=150 TUTTI_TEST_SEEDS=120)
+  set(amount TUTTI_TEST_RANKS=17 TUTTI_TEST_FULL=4 TUTTI_TEST_MANY=0 TUTTI_TEST_PAIRS=4 TUTTI_TEST_RESIDENT=30 TUTTI_TEST_MUTANTS=150)
 endif()
 set_tests_properties(algorithms_test random_schedules_test mutant_test residency_test PROPERTIES ENVIRONMENT "${amount}")
 math(EXPR last "${parts} - 1")

@@ -67,7 +67,7 @@ foreach(test abort counts gpu group lifecycle point_to_point split start stream)
 endforeach()
 add_test(NAME api_mismatch_threads COMMAND api_mismatch_test --gtest_filter=*/threads3*)
 add_test(NAME api_properties_threads COMMAND api_properties_test --gtest_filter=*/threads_3_*:*/threads_4_*)
-foreach(test abort gpu group lifecycle mismatch point_to_point properties split start stream)
+foreach(test abort counts gpu group lifecycle mismatch point_to_point properties split start stream)
   set_tests_properties(api_${test}_threads PROPERTIES LABELS threads TIMEOUT 900 ENVIRONMENT TUTTI_TEST_CYCLES=20)
 endforeach()
 

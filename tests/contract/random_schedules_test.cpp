@@ -12,6 +12,7 @@
 #include "support/plan_text.h"
 #include "support/random_schedule.h"
 #include "support/seeds.h"
+#include "support/share.h"
 
 namespace tutti {
 namespace {
@@ -66,7 +67,7 @@ TEST_P(RandomSchedules, HaveProvenPlans) {
   }
   if (std::getenv("TUTTI_TEST_SEED")) return;
   for (const Reach reach : {Reach::window, Reach::pull, Reach::fifo})
-    EXPECT_GE(carried[reach], 10) << "too few schedules for " << name(reach);
+    EXPECT_GE(carried[reach], share_of(10)) << "too few schedules for " << name(reach);
 }
 
 INSTANTIATE_TEST_SUITE_P(Collectives, RandomSchedules,

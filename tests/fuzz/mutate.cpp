@@ -7,6 +7,7 @@
 
 #include "fuzz/entry.h"
 #include "support/random.h"
+#include "support/share.h"
 
 namespace {
 
@@ -58,7 +59,7 @@ void change(Random& random, std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 10000;
+  const int rounds = tutti::share_of(argc > 1 ? std::atoi(argv[1]) : 10000);
   const std::vector<std::string> examples = fuzz_examples();
   Random random(tutti::testing::test_seed());
   std::printf("replay with TUTTI_TEST_SEED=%llu\n", static_cast<unsigned long long>(tutti::testing::test_seed()));

@@ -78,7 +78,7 @@ TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuExecutor) {
       for (const Reach reach : {Reach::window, Reach::fifo}) {
         if (shape.root > 1 || !algorithm.supports(shape) || !serves(algorithm, shape, reach)) continue;
         for (int i = 0; i < samples; ++i) {
-          if (!random.chance(share_percent)) continue;
+          if (!random.chance(cases_percent())) continue;
           const int slots = random.between(1, 3);
           const auto plans = plans_of(algorithm, shape, reach, random.chance(80), slots);
           const int kind = samples >= kinds ? i : random.below(kinds);  // with so many, all of them

@@ -58,7 +58,7 @@ TEST_P(Shots, GiveTheBitsOfTheirPlan) {
   for (int ranks = 2; ranks <= 8; ++ranks) {
     for (int type = 0; type < data_type_count; ++type)
       for (int op = 0; op < reduce_op_count; ++op) {
-        if (!random.chance(share_percent)) continue;
+        if (!random.chance(cases_percent())) continue;
         const int sizes[] = {0, 1, 9, 64, 150};
         const KernelCase how{.type = static_cast<DataType>(type),
                              .op = static_cast<ReduceOp>(op),

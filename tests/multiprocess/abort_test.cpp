@@ -7,6 +7,7 @@
 
 #include "support/call.h"
 #include "support/launch_ranks.h"
+#include "support/share.h"
 
 namespace tutti::testing {
 namespace {
@@ -194,7 +195,7 @@ TEST_P(GivenBack, BuffersAreNotWrittenByThoseInTheMidst) {
   const auto [layout, memory, kind] = GetParam();
   launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory = memory, kind = kind](Seat& seat) {
     std::mt19937_64 random(static_cast<std::uint64_t>(kind) * 7);
-    for (int round = 0; round < 8 * rounds_per_mille / 1000; ++round) {
+    for (int round = 0; round < share_of(8); ++round) {
       seat.doing("round " + std::to_string(round));
       const auto delay = random() % 3'000'000;
       const auto comm = seat.init_one();
@@ -235,11 +236,11 @@ TEST_P(GivenBack, NobodySucceedsWithWhatWasNotMeant) {
   const auto [layout, memory, kind] = GetParam();
   launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory = memory, kind = kind](Seat& seat) {
     std::mt19937_64 random(static_cast<std::uint64_t>(kind) * 11);
-    for (std::uint64_t round = 0; round < 10 * rounds_per_mille / 1000; ++round) {
+    for (int round = 0; round < share_of(10); ++round) {
       const auto delay = random() % 2'000'000;
       const auto comm = seat.init_one();
       ASSERT_NE(comm, nullptr);
-      Call one{.kind = kind, .type = tuttiUint8, .count = 1 << 20, .seed = round};
+      Call one{.kind = kind, .type = tuttiUint8, .count = 1 << 20, .seed = static_cast<std::uint64_t>(round)};
       one.memory = memory == Memory::mapped ? Mix::mapped : Mix::heap;
       std::thread aborter;
       if (seat.rank() == 0)

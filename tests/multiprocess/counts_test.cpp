@@ -9,6 +9,7 @@
 #include "support/launch_ranks.h"
 #include "support/random.h"
 #include "support/reference_reduce.h"
+#include "support/share.h"
 
 namespace tutti::testing {
 namespace {
@@ -58,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_P(Counts, EveryCallGivesWhatItShould) {
   run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {
-    const int calls = (seat.ranks() > 8 ? 40 : 120) * rounds_per_mille / 1000;
+    const int calls = share_of(seat.ranks() > 8 ? 40 : 120);
     for (int i = 0; i < calls; ++i) {
       const CountsCall call = random_counts_call(mix(test_seed(), static_cast<std::uint64_t>(i)), seat.ranks());
       seat.doing(call.text());
@@ -184,7 +185,7 @@ class ListsOnRank {
 
 TEST_P(Counts, ScatterGatherGivesWhatItsListsSay) {
   run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {
-    const int calls = (seat.ranks() > 8 ? 20 : 50) * rounds_per_mille / 1000;
+    const int calls = share_of(seat.ranks() > 8 ? 20 : 50);
     for (int i = 0; i < calls; ++i) {
       const std::uint64_t now = mix(test_seed(), 99, static_cast<std::uint64_t>(i));
       const Lists lists = random_lists(now, seat.ranks());

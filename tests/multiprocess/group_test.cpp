@@ -4,6 +4,7 @@
 
 #include "support/call.h"
 #include "support/launch_ranks.h"
+#include "support/share.h"
 
 namespace tutti::testing {
 namespace {
@@ -26,11 +27,13 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Groups,
 
 constexpr Call small_sum{.kind = Kind::all_reduce, .count = 100, .seed = 1};
 
-/// Every kind, several sizes.
-std::vector<Call> some_calls() {
+/// Every kind, several sizes; the share of them begins with number `first`.
+std::vector<Call> some_calls(int first) {
   std::vector<Call> calls;
+  int nth = first;
   for (int kind = 0; kind < kind_count; ++kind)
     for (const std::size_t count : {3, 3'000, 70'000}) {
+      if (!in_share(nth++)) continue;
       Call call{.kind = static_cast<Kind>(kind), .count = count, .root = kind % 4, .seed = 100 + calls.size()};
       call.memory = static_cast<Mix>(calls.size() % mix_count);
       calls.push_back(call);
@@ -42,7 +45,7 @@ TEST_P(Groups, SeveralCallsRunInOrder) {
   run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {
     std::vector<std::unique_ptr<CallOnRank>> parts;
     ASSERT_TRUE(ok(tuttiGroupStart()));
-    for (const auto& call : some_calls())
+    for (const auto& call : some_calls(0))
       for (std::size_t i = 0; i < comms.size(); ++i) {
         parts.push_back(std::make_unique<CallOnRank>(call, seat.here()[i], seat.ranks()));
         ASSERT_TRUE(ok(parts.back()->submit(comms[i])));
@@ -59,7 +62,7 @@ TEST_P(Groups, SeveralCommunicatorsInAnyOrder) {
     const auto third = seat.init();
     ASSERT_FALSE(second.empty() || third.empty());
     const std::array all = {&first, &second, &third};
-    const auto calls = some_calls();
+    const auto calls = some_calls(1);
     std::vector<std::unique_ptr<CallOnRank>> parts;
     ASSERT_TRUE(ok(tuttiGroupStart()));
     for (std::size_t i = 0; i < first.size(); ++i)
@@ -127,7 +130,7 @@ TEST_P(Groups, CollectivesBesideSendsAndReceives) {
       sent[i].assign(50'000, rank);
       got[i].assign(50'000, -1);
       ASSERT_TRUE(ok(tuttiSend(sent[i].data(), sent[i].size(), tuttiInt32, (rank + 1) % 4, comms[i], nullptr)));
-      for (const auto& call : some_calls()) {
+      for (const auto& call : some_calls(2)) {
         parts.push_back(std::make_unique<CallOnRank>(call, rank, seat.ranks()));
         ASSERT_TRUE(ok(parts.back()->submit(comms[i])));
       }

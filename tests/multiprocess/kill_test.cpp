@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "support/launch_ranks.h"
+#include "support/share.h"
 
 namespace {
 
@@ -215,7 +216,7 @@ class Kill : public ::testing::TestWithParam<Work> {};
 TEST_P(Kill, EverySurvivorIsToldWho) {
   auto random = seeded();
   const auto names = shm_names();
-  for (int kill = 0; kill < 40; ++kill) {
+  for (int kill = 0; kill < tutti::share_of(40); ++kill) {
     SCOPED_TRACE(testing::Message() << GetParam().name << ", kill " << kill);
     Case running(GetParam());
     ASSERT_TRUE(running.wait_for_calls(1 + static_cast<int>(random() % 40)));
@@ -246,7 +247,7 @@ TEST(KillAtTheStart, EverySurvivorIsToldWho) {
   auto random = seeded();
   const auto names = shm_names();
   std::vector<std::unique_ptr<Killed>> kills;
-  for (int kill = 0; kill < 20; ++kill) {
+  for (int kill = 0; kill < tutti::share_of(20); ++kill) {
     auto& one = *kills.emplace_back(std::make_unique<Killed>());
     ASSERT_TRUE(one.running.wait_for_id());
     let_pass(static_cast<double>(random() % 1000) * 10e-6);

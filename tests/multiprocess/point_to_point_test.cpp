@@ -5,6 +5,7 @@
 #include "support/call.h"
 #include "support/launch_ranks.h"
 #include "support/reference_reduce.h"
+#include "support/share.h"
 
 namespace tutti::testing {
 namespace {
@@ -120,7 +121,8 @@ TEST_P(PointToPoint, AnyMixInAGroupArrives) {
   launch_ranks(team(), [](Seat& seat) {
     const auto comms = seat.init();
     ASSERT_FALSE(comms.empty());
-    for (std::uint64_t round = 1; round <= 12; ++round) {
+    const auto rounds = static_cast<std::uint64_t>(share_of(12));
+    for (std::uint64_t round = 1; round <= rounds; ++round) {
       seat.doing("round " + std::to_string(round));
       const auto traffic = random_traffic(seat.ranks(), round);
       const auto ends = ends_of(traffic, seat.here(), round * 31 + static_cast<std::uint64_t>(seat.here().front()));
@@ -141,7 +143,8 @@ TEST_P(PointToPoint, AnyMixOnAStreamArrives) {
     tuttiStream_t stream = nullptr;
     ASSERT_TRUE(ok(tuttiStreamCreate(&stream)));
     std::vector<std::vector<Message>> traffic;
-    for (std::uint64_t round = 1; round <= 4; ++round) traffic.push_back(random_traffic(seat.ranks(), round));
+    const auto rounds = static_cast<std::uint64_t>(share_of(4, 2));  // one waits for the other
+    for (std::uint64_t round = 1; round <= rounds; ++round) traffic.push_back(random_traffic(seat.ranks(), round));
     std::vector<std::vector<End>> ends;
     for (std::size_t round = 0; round < traffic.size(); ++round) {
       ends.push_back(ends_of(traffic[round], seat.here(), round));
@@ -201,7 +204,8 @@ TEST_P(Alone, ManyOneWay) {
   launch_ranks({.ranks = 2, .layout = GetParam()}, [](Seat& seat) {
     const auto comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
-    for (std::uint64_t i = 0; i < 2'000; ++i) {
+    const auto messages = static_cast<std::uint64_t>(share_of(2'000));
+    for (std::uint64_t i = 0; i < messages; ++i) {
       std::uint64_t value = i;
       if (seat.rank() == 0) {
         ASSERT_TRUE(ok(tuttiSend(&value, 1, tuttiUint64, 1, comm, nullptr)));

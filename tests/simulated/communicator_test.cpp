@@ -11,6 +11,7 @@
 #include "comm/batch.h"
 #include "comm/join.h"
 #include "comm/open_root.h"
+#include "support/share.h"
 #include "support/sim_system.h"
 
 namespace tutti {
@@ -126,7 +127,8 @@ void all_reduce_in_any_order(World& world, const std::vector<std::shared_ptr<Com
 }
 
 TEST(SimulatedCommunicator, WorksInEveryOrderOfEvents) {
-  for (std::uint64_t seed = base_seed(); seed < base_seed() + 30; ++seed) {
+  const auto seed_count = static_cast<std::uint64_t>(share_of(30));
+  for (std::uint64_t seed = base_seed(); seed < base_seed() + seed_count; ++seed) {
     SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
     World world(seed, 1 + static_cast<int>(seed % 6));
     auto made = world.start();
@@ -140,7 +142,8 @@ TEST(SimulatedCommunicator, WorksInEveryOrderOfEvents) {
 }
 
 TEST(SimulatedCommunicator, AnAbortEndsAllRanksWithinASecond) {
-  for (std::uint64_t seed = base_seed(); seed < base_seed() + 30; ++seed) {
+  const auto seed_count = static_cast<std::uint64_t>(share_of(30));
+  for (std::uint64_t seed = base_seed(); seed < base_seed() + seed_count; ++seed) {
     SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
     World world(seed, 2 + static_cast<int>(seed % 5));
     auto made = world.start();

@@ -12,15 +12,14 @@
 #include "kernels/entries.h"
 #include "plan/plan.h"
 #include "support/host_kernels.h"
+#include "support/share.h"
 
 namespace tutti::testing {
 
-/// How much of a matrix of cases is run: AddressSanitizer makes a change of fibers twenty times as long.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr int share_percent = 10;
-#else
-inline constexpr int share_percent = 100;
-#endif
+/// How much of a matrix of cases is run, in percent: AddressSanitizer makes a change of fibers twenty times as long.
+inline int cases_percent() {
+  return share_percent(10);
+}
 
 /// 16-byte aligned bytes, for buffers with a chosen misalignment.
 class AlignedBytes {

@@ -108,11 +108,4 @@ bool launch_ranks(const Team& team, const std::function<void(Seat&)>& body);
 /// By how much limits of time are to be stretched: how many runnable threads each core has, and what sanitizers cost.
 double patience();
 
-/// Under ThreadSanitizer every byte that a test looks at costs tens of nanoseconds: fewer rounds have to do.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr int rounds_per_mille = 250;
-#else
-inline constexpr int rounds_per_mille = 1000;
-#endif
-
 }  // namespace tutti::testing
