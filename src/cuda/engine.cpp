@@ -248,7 +248,7 @@ Result<void> Engine::follow(Stream stream, const OwnEvent& event) const {
 
 /// The first rank's stream waits for all that the others' hold, and for the launch before this one.
 Result<void> Engine::join(std::span<const Part> parts, Launched& last, std::uint64_t capture) {
-  const Stream first = parts.front().stream;
+  auto* const first = parts.front().stream;
   // Not to be asked for during a capture, which streams outlive.
   auto stream = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(first));
   if (capture == 0)
