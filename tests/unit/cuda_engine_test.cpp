@@ -37,6 +37,9 @@ class CudaEngine : public ::testing::Test {
     });
   }
 
+  /// What graphs kept is let go of by whoever may call the driver next.
+  void TearDown() override { graveyard_->empty(); }
+
   void open(std::int64_t limit_ns) {
     cuda::DriverSlot slot(library);
     auto driver = slot.get();
@@ -48,9 +51,8 @@ class CudaEngine : public ::testing::Test {
       return real_library != nullptr ? kernel_image(body, type) : std::span<const std::byte>(any_image);
     });
     ASSERT_TRUE(kernels) << kernels.error().text();
-    auto engine =
-        cuda::Engine::open(*gpu, *kernels, {.ranks = 2, .local = {0, 1}, .lanes_max = 2, .limit_ns = limit_ns},
-                           std::make_shared<cuda::Graveyard>());
+    auto engine = cuda::Engine::open(*gpu, *kernels,
+                                     {.ranks = 2, .local = {0, 1}, .lanes_max = 2, .limit_ns = limit_ns}, graveyard_);
     ASSERT_TRUE(engine) << engine.error().text();
     engine_ = *engine;
     for (int rank = 0; rank < 2; ++rank) {
@@ -102,6 +104,7 @@ class CudaEngine : public ::testing::Test {
 
   CudaUser user_{library};
   cuda::Stream stream_ = user_.stream();
+  std::shared_ptr<cuda::Graveyard> graveyard_ = std::make_shared<cuda::Graveyard>();
   std::shared_ptr<cuda::Engine> engine_;
   std::vector<float*> inputs_;
   std::vector<float*> outputs_;
