@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(States, Abort,
 /// Rank 0 waits in a call; another thread of its process aborts.
 TEST_P(Abort, EndsAnyCallFromAnotherThread) {
   const auto [busy, layout] = GetParam();
-  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [busy = busy](Seat& seat) {
+  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [busy](Seat& seat) {
     const auto comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
     if (seat.rank() == 0) {
@@ -114,7 +114,7 @@ TEST_P(Abort, EndsAnyCallFromAnotherThread) {
 TEST_P(Abort, EndsTheCallsOfAllOthers) {
   const auto [busy, layout] = GetParam();
   if (busy == Busy::nothing) return;
-  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [busy = busy](Seat& seat) {
+  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [busy](Seat& seat) {
     const auto comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
     if (seat.rank() == 0) {
@@ -158,7 +158,7 @@ tuttiResult_t call(Kind kind, Buffer& in, Buffer& out, int ranks, tuttiComm_t co
 /// Rank 0 gives up before rank 2 has come; rank 1 and 2 then think that all are there.
 TEST_P(GivenBack, BuffersAreNotWrittenByThoseWhoComeLater) {
   const auto [layout, memory, kind] = GetParam();
-  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory = memory, kind = kind](Seat& seat) {
+  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory, kind](Seat& seat) {
     const auto comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
     Buffer in(memory, 3 << 19);
@@ -193,7 +193,7 @@ TEST_P(GivenBack, BuffersAreNotWrittenByThoseWhoComeLater) {
 /// Rank 0 gives up at some moment in the midst of it.
 TEST_P(GivenBack, BuffersAreNotWrittenByThoseInTheMidst) {
   const auto [layout, memory, kind] = GetParam();
-  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory = memory, kind = kind](Seat& seat) {
+  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory, kind](Seat& seat) {
     std::mt19937_64 random(static_cast<std::uint64_t>(kind) * 7);
     for (int round = 0; round < share_of(8); ++round) {
       seat.doing("round " + std::to_string(round));
@@ -234,7 +234,7 @@ TEST_P(GivenBack, BuffersAreNotWrittenByThoseInTheMidst) {
 /// What was read from a buffer after its owner had taken it back is never passed off as the result.
 TEST_P(GivenBack, NobodySucceedsWithWhatWasNotMeant) {
   const auto [layout, memory, kind] = GetParam();
-  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory = memory, kind = kind](Seat& seat) {
+  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory, kind](Seat& seat) {
     std::mt19937_64 random(static_cast<std::uint64_t>(kind) * 11);
     for (int round = 0; round < share_of(10); ++round) {
       const auto delay = random() % 2'000'000;

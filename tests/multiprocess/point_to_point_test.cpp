@@ -96,7 +96,8 @@ std::vector<End> ends_of(const std::vector<Message>& traffic, const std::vector<
       }
   // Any order, as long as it stays as it is for each pair and direction.
   std::ranges::stable_sort(ends, {}, [seed](const End& end) {
-    return mix(seed, static_cast<std::uint64_t>(end.message->from * 100 + end.message->to), end.on * 2 + end.send);
+    return mix(seed, static_cast<std::uint64_t>(end.message->from) * 100 + static_cast<std::uint64_t>(end.message->to),
+               end.on * 2 + end.send);
   });
   return ends;
 }
