@@ -24,6 +24,7 @@ struct What {
   int ranks = 2;
   std::size_t bytes = 8192;
   int blocks = 8;
+  int threads = 512;
   int queued = 1;   ///< so many, then the GPU is waited for
   int rounds = 50;  ///< of which the median counts
   bool graph = false;
@@ -35,7 +36,6 @@ constexpr const char* kEmpty = R"(
 .address_size 64
 .visible .entry empty(.param .align 8 .b8 argument[2680]) { ret; }
 )";
-constexpr unsigned kThreads = 512;
 constexpr int kArgumentBytes = 2680;
 
 void must(tuttiResult_t result, const char* function, tuttiComm_t comm = nullptr) {
@@ -113,7 +113,7 @@ void report(const What& what, const GpuQueue& queue, const std::function<void()>
 }
 
 /// What queues one thing. `team`: where that is made, if need be.
-std::function<void()> thing_of(const What& what, const Gpu& gpu, const GpuQueue& queue, std::unique_ptr<Team>& team) {
+std::function<void()> thing_of(const What& what, const Gpu& gpu, GpuQueue& queue, std::unique_ptr<Team>& team) {
   if (what.thing == "copy") {
     std::byte* const from = gpu.allocate(what.bytes);
     std::byte* const to = gpu.allocate(what.bytes);
@@ -126,14 +126,15 @@ std::function<void()> thing_of(const What& what, const Gpu& gpu, const GpuQueue&
   void* const kernel = queue.load(kEmpty, "empty");
   return [=, &queue] {
     std::byte argument[kArgumentBytes] = {};
-    queue.launch(kernel, what.thing == "cooperative", static_cast<unsigned>(what.blocks), kThreads, argument);
+    queue.launch(kernel, what.thing == "cooperative", static_cast<unsigned>(what.blocks),
+                 static_cast<unsigned>(what.threads), argument);
   };
 }
 
 void run(const What& what) {
   const auto gpu = Gpu::open();
   gpu->make_current();
-  const GpuQueue queue(*gpu);
+  GpuQueue queue(*gpu);
   std::unique_ptr<Team> team;
   const auto one = thing_of(what, *gpu, queue, team);
   one();  // the first call brings its plan to the GPU
@@ -168,7 +169,8 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 16));
   app.add_option_function<std::string>(
       "-b,--bytes", [&](const std::string& text) { what.bytes = parse_bytes(text); }, "Of a copy or a call [8K]");
-  app.add_option("--blocks", what.blocks, "Of an empty kernel, of 512 threads each [8]")->check(CLI::Range(1, 1024));
+  app.add_option("--blocks", what.blocks, "Of an empty kernel [8]")->check(CLI::Range(1, 1024));
+  app.add_option("--threads", what.threads, "Of a block of it [512]")->check(CLI::Range(1, 1024));
   app.add_option("--queued", what.queued, "So many one after the other, before the GPU is waited for [1]")
       ->check(CLI::Range(1, 100000));
   app.add_option("-n,--rounds", what.rounds, "Measurements, of which the median counts [50]")

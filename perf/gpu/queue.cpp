@@ -22,7 +22,9 @@ void GpuQueue::copy(std::byte* to, const std::byte* from, std::size_t bytes) con
                                              reinterpret_cast<Address>(from), bytes, stream_);
 }
 
-void* GpuQueue::load(const char* ptx, const char* entry) const {
+void* GpuQueue::load(const char* ptx, const char* entry) {
+  launch_ = reinterpret_cast<Launch>(gpu_.function("cuLaunchKernel"));
+  launch_cooperative_ = reinterpret_cast<LaunchCooperative>(gpu_.function("cuLaunchCooperativeKernel"));
   void* module = nullptr;
   void* function = nullptr;
   call<void**, const void*>("cuModuleLoadData", &module, ptx);
@@ -33,11 +35,10 @@ void* GpuQueue::load(const char* ptx, const char* entry) const {
 void GpuQueue::launch(void* kernel, bool cooperative, unsigned blocks, unsigned threads, void* argument) const {
   void* arguments[] = {argument};
   if (cooperative)
-    call<void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**>(
-        "cuLaunchCooperativeKernel", kernel, blocks, 1, 1, threads, 1, 1, 0, stream_, arguments);
+    gpu_.must(launch_cooperative_(kernel, blocks, 1, 1, threads, 1, 1, 0, stream_, arguments),
+              "cuLaunchCooperativeKernel");
   else
-    call<void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**>(
-        "cuLaunchKernel", kernel, blocks, 1, 1, threads, 1, 1, 0, stream_, arguments, nullptr);
+    gpu_.must(launch_(kernel, blocks, 1, 1, threads, 1, 1, 0, stream_, arguments, nullptr), "cuLaunchKernel");
 }
 
 void* GpuQueue::capture(const std::function<void()>& queue_all) const {

@@ -23,8 +23,8 @@ class GpuQueue {
   /// From device memory to device memory.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
   /// A kernel of a text of PTX; stays loaded.
-  void* load(const char* ptx, const char* entry) const;
-  /// A kernel with one argument.
+  void* load(const char* ptx, const char* entry);
+  /// A kernel that was loaded, with one argument.
   void launch(void* kernel, bool cooperative, unsigned blocks, unsigned threads, void* argument) const;
   /// A graph of what `queue_all` queues, which does not run meanwhile. Stays.
   void* capture(const std::function<void()>& queue_all) const;
@@ -34,8 +34,15 @@ class GpuQueue {
   template <class... Arguments>
   void call(const char* name, Arguments... arguments) const;
 
+  using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                         void**);
+  using LaunchCooperative = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+                                    void**);
+
   const Gpu& gpu_;
   tuttiStream_t stream_;
+  Launch launch_ = nullptr;  // looked up once, for launches are what is timed
+  LaunchCooperative launch_cooperative_ = nullptr;
 };
 
 }  // namespace perf
