@@ -23,16 +23,17 @@ long long number(std::string_view text) {
 }  // namespace
 
 std::vector<int> cpus_of_list(std::string_view list) {
-  std::vector<bool> there(cpus_max, false);
+  std::vector<bool> there;  // as far as the highest one: lists are short and read often
   for (std::size_t ranges = 0; !list.empty() && ranges < cpus_max; ++ranges) {
     const std::string_view range = list.substr(0, list.find_first_of(",\n"));
     list.remove_prefix(std::min(list.size(), range.size() + 1));
     const std::size_t dash = range.find('-');
     const long long first = number(range.substr(0, dash));
     const long long last = dash == std::string_view::npos ? first : number(range.substr(dash + 1));
-    if (first < 0 || last < first) continue;
-    for (long long cpu = first; cpu <= last && cpu < static_cast<long long>(cpus_max); ++cpu)
-      there[static_cast<std::size_t>(cpu)] = true;
+    const long long end = std::min(last, static_cast<long long>(cpus_max) - 1) + 1;
+    if (first < 0 || end <= first) continue;
+    if (there.size() < static_cast<std::size_t>(end)) there.resize(static_cast<std::size_t>(end), false);
+    for (long long cpu = first; cpu < end; ++cpu) there[static_cast<std::size_t>(cpu)] = true;
   }
   std::vector<int> cpus;
   for (std::size_t cpu = 0; cpu < there.size(); ++cpu)
@@ -69,7 +70,10 @@ std::string cpu_list_of_mask(std::string_view mask) {
 }
 
 std::string mask_of_cpu_list(std::string_view list) {
-  const std::vector<int> cpus = cpus_of_list(list);
+  return mask_of_cpus(cpus_of_list(list));
+}
+
+std::string mask_of_cpus(const std::vector<int>& cpus) {
   std::vector<std::uint32_t> words(cpus.empty() ? 1 : static_cast<std::size_t>(cpus.back() / bits_of_a_word + 1), 0);
   for (const int cpu : cpus) words[static_cast<std::size_t>(cpu / bits_of_a_word)] |= 1u << (cpu % bits_of_a_word);
   std::string mask;

@@ -19,6 +19,8 @@ std::string list_of_cpus(const std::vector<int>& cpus);
 /// A mask of NCCL and sysfs, "ffffffff,00000000", as a list "32-63"; empty where it is none.
 std::string cpu_list_of_mask(std::string_view mask);
 std::string mask_of_cpu_list(std::string_view list);
+/// `cpus` as cpus_of_list gives them.
+std::string mask_of_cpus(const std::vector<int>& cpus);
 
 /// "GenuineIntel" and "x86_64", "" and "arm64".
 CpuMaker maker_of(std::string_view vendor, std::string_view arch);

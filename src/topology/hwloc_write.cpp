@@ -11,6 +11,7 @@
 #include "base/markup.h"
 #include "topology/cpus.h"
 #include "topology/nccl_xml.h"
+#include "topology/pci.h"
 #include "topology/write.h"
 
 namespace tutti::topology {
@@ -22,7 +23,7 @@ bool is_place(DeviceKind kind) {
 
 /// "0x00000003,0x00000000"
 std::string mask_of(const std::vector<int>& numbers) {
-  std::string mask = "0x" + mask_of_cpu_list(list_of_cpus(numbers));
+  std::string mask = "0x" + mask_of_cpus(numbers);
   for (std::size_t comma = mask.find(','); comma != std::string::npos; comma = mask.find(',', comma + 1))
     mask.insert(comma + 1, "0x");
   return mask;
@@ -209,7 +210,10 @@ void Writer::leaf(int id, int depth) {
   const Device& device = topology_[id];
   const bool gpu = device.kind == DeviceKind::gpu, nic = device.kind == DeviceKind::nic;
   const bool amd = device.vendor == 0x1002;
-  const std::uint32_t pci_class = device.pci_class != 0                 ? device.pci_class >> 8
+  // A NIC at a function that calls itself something else would be read as that.
+  const bool known =
+      device.pci_class != 0 && (!nic || kind_of(device.pci_class, device.vendor, device.product) == DeviceKind::nic);
+  const std::uint32_t pci_class = known                                 ? device.pci_class >> 8
                                   : gpu                                 ? 0x0302
                                   : nic                                 ? 0x0200
                                   : device.kind == DeviceKind::nvswitch ? 0x0680

@@ -200,8 +200,9 @@ void Reader::system_device(const pugi::xml_node& node, const Place& place) {
   Device& device = topology_[place.function];
   const std::string called = xml_.text(node, "name");
   const long long type = xml_.number_or(-1, node, "osdev_type", -1, 100);
+  const bool network = type == 2 || type == 3;  // whatever it is called
   for (const std::string_view word : {"nvml", "rsmi"})
-    if (const int number = number_behind(called, word); number >= 0) {
+    if (const int number = network ? -1 : number_behind(called, word); number >= 0) {
       device.kind = DeviceKind::gpu;
       device.index = number;
       device.name.clear();

@@ -105,7 +105,7 @@ void Reader::pci(const pugi::xml_node& node, int parent, int depth) {
   const auto bus_id = bus_id_of(spelled);
   if (!bus_id) return xml_.refuse(node, fmt::format("<pci>: busid \"{}\" is no PCI address", spelled.substr(0, 40)));
   Device device{.name = *bus_id, .bus_id = *bus_id, .parent = parent, .source = "file"};
-  device.pci_class = xml_.hex_or_zero(node, "class");
+  device.pci_class = xml_.hex_or_zero(node, "class") & 0xffffff;  // PCI has 24 bits for it
   device.vendor = xml_.hex_or_zero(node, "vendor");
   device.product = xml_.hex_or_zero(node, "device");
   // Where it is not known the kernel says 255, and others -1.

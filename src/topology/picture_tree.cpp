@@ -99,7 +99,8 @@ Part Drawing::measured(int id) {
   const Device& device = topology_[id];
   if (!is_container(device) && !is_group(device)) return part;
   for (const int child : children_[static_cast<std::size_t>(id)]) part.inside.push_back(measured(child));
-  std::ranges::stable_partition(part.inside, [&](const Part& p) { return is_container(topology_[p.device]); });
+  std::stable_partition(part.inside.begin(), part.inside.end(),
+                        [&](const Part& p) { return is_container(topology_[p.device]); });
   if (is_group(device))
     measure_group(part);
   else

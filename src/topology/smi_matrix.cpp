@@ -45,13 +45,17 @@ Levels levels_of(const SmiMatrix& matrix) {
 void fill_unsaid(const SmiMatrix& matrix, Levels& levels) {
   const std::size_t count = levels.size();
   const Levels said = levels;
-  for (std::size_t a = 0; a < count; ++a)
+  std::vector<std::size_t> thirds;  // to which the distance from a is said
+  for (std::size_t a = 0; a < count; ++a) {
+    thirds.clear();
+    for (std::size_t c = 0; c < count; ++c)
+      if (c != a && said[a][c] != unsaid) thirds.push_back(c);
     for (std::size_t b = 0; b < count; ++b) {
       if (said[a][b] != unsaid) continue;
       int at_most = unsaid, exactly = unsaid;
-      for (std::size_t c = 0; c < count; ++c) {
+      for (const std::size_t c : thirds) {
         const int one = said[a][c], two = said[b][c];
-        if (c == a || c == b || one == unsaid || two == unsaid) continue;
+        if (c == b || two == unsaid) continue;
         at_most = std::min(at_most, std::max(one, two));
         if (one != two) exactly = std::max(one, two);
       }
@@ -59,6 +63,7 @@ void fill_unsaid(const SmiMatrix& matrix, Levels& levels) {
       const bool known = !matrix.cpus[a].empty() && !matrix.cpus[b].empty();
       levels[a][b] = exactly != unsaid ? exactly : std::min(at_most, static_cast<int>(same || !known ? node : sys));
     }
+  }
   for (std::size_t a = 0; a < count; ++a)
     for (std::size_t b = 0; b < a; ++b) levels[a][b] = levels[b][a] = std::max(levels[a][b], levels[b][a]);
 }
@@ -82,12 +87,14 @@ class Builder {
   Topology build();
 
  private:
+  const std::vector<std::size_t>& group_of(int level) const { return groups_[static_cast<std::size_t>(level)]; }
   int made(DeviceKind kind, int level, std::size_t device, int parent);
   void nvlinks();
   void state();
 
   const SmiMatrix& matrix_;
   Levels levels_;
+  std::vector<std::vector<std::size_t>> groups_;  // by level
   Topology topology_;
   std::vector<int> ids_;
   std::map<std::pair<int, std::size_t>, int> made_;  // level and group
@@ -98,12 +105,12 @@ bool is_gpu_name(std::string_view name) {
 }
 
 int Builder::made(DeviceKind kind, int level, std::size_t device, int parent) {
-  const std::size_t group = groups(levels_, level)[device];
+  const std::size_t group = group_of(level)[device];
   const auto [at, is_new] = made_.try_emplace({level, group}, -1);
   if (!is_new) return at->second;
   Device made{.kind = kind, .parent = parent, .source = "matrix"};
   if (kind == DeviceKind::numa) {
-    const auto all = groups(levels_, level);
+    const auto& all = group_of(level);
     for (std::size_t member = 0; member < all.size(); ++member) {
       if (all[member] != group) continue;
       if (made.index < 0) made.index = matrix_.numa[member];
@@ -120,13 +127,14 @@ int Builder::made(DeviceKind kind, int level, std::size_t device, int parent) {
 
 Topology Builder::build() {
   fill_unsaid(matrix_, levels_);
+  for (int level = self; level <= unsaid; ++level) groups_.push_back(groups(levels_, level));
   const auto shared = [&](int level, std::size_t device) {
-    return std::ranges::count(groups(levels_, level), groups(levels_, level)[device]) > 1;
+    return std::ranges::count(group_of(level), group_of(level)[device]) > 1;
   };
   for (std::size_t at = 0; at < matrix_.names.size(); ++at) {
     const int home = made(DeviceKind::numa, node, at, -1);
     int parent = made(DeviceKind::host_bridge, phb, at, home);
-    const bool chained = shared(pxb, at) && groups(levels_, pxb) != groups(levels_, pix);
+    const bool chained = shared(pxb, at) && group_of(pxb) != group_of(pix);
     if (chained) parent = made(DeviceKind::bridge, pxb, at, parent);
     if (chained || shared(pix, at)) parent = made(DeviceKind::bridge, pix, at, parent);
     Device device{.kind = DeviceKind::nic,
@@ -208,16 +216,14 @@ void Builder::state() {
 }
 
 void add_p2p(Topology& topology, const SmiMatrix& matrix) {
-  const auto gpu = [&](std::string_view name) {
-    for (const int id : topology.gpus())
-      if (topology[id].name == name) return id;
-    return -1;
-  };
+  std::map<std::string, int> gpus;
+  for (const int id : topology.gpus()) gpus.try_emplace(topology[id].name, id);
   for (std::size_t a = 0; a < matrix.names.size(); ++a)
     for (std::size_t b = 0; b < matrix.names.size(); ++b) {
-      const int from = gpu(matrix.names[a]), to = gpu(matrix.names[b]);
+      const auto from = gpus.find(matrix.names[a]), to = gpus.find(matrix.names[b]);
       const std::string& cell = matrix.cells[a][b];
-      if (a != b && from >= 0 && to >= 0 && !cell.empty() && cell != "X") topology.p2p[{from, to}] = cell;
+      if (a != b && from != gpus.end() && to != gpus.end() && !cell.empty() && cell != "X")
+        topology.p2p[{from->second, to->second}] = cell;
     }
 }
 

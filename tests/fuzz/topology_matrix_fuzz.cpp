@@ -10,7 +10,7 @@ using namespace tutti;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto machine = topology::read_smi(text))
-    tutti::testing::use(*machine);
+    tutti::testing::use(*machine, text);
   else
     tutti::testing::check(machine.error());
   return 0;

@@ -7,14 +7,14 @@ using namespace tutti;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  // Machines of thousands of CPUs take hwloc seconds.
+  // Machines of thousands of CPUs take hwloc seconds, and teach nothing that small ones do not.
   long long objects = 1;
   for (std::size_t at = 0; at < text.size(); ++at)
-    if (text[at] >= '0' && text[at] <= '9' && objects < 1000)
+    if (text[at] >= '0' && text[at] <= '9' && objects < 128)
       objects *= at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9' ? 10 : text[at] - '0' + 1;
-  if (objects >= 1000) return 0;
+  if (objects >= 128) return 0;
   if (const auto machine = topology::read_synthetic(text))
-    tutti::testing::use(*machine);
+    tutti::testing::use(*machine, text);
   else
     tutti::testing::check(machine.error());
   return 0;

@@ -9,7 +9,7 @@ using namespace tutti;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto machine = topology::read(text, "fuzz"))
-    tutti::testing::use(*machine);
+    tutti::testing::use(*machine, text);
   else
     tutti::testing::check(machine.error());
   if (const auto graphs = topology::read_graphs(text); !graphs) tutti::testing::check(graphs.error());
