@@ -191,6 +191,7 @@ def refusals(folder):
         "empty.xml": ("", "there is nothing in it"),
         "v3.xml": ("<topology version=\"3.0\"/>", "the format is hwloc 3.0"),
         "row.txt": ("\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\tQPI\n", "line 3: \"QPI\" is no kind of path"),
+        "twice.txt": ("\tGPU0\tGPU0\nGPU0\t X \tPIX\n", "line 2: there are two columns GPU0"),
         "log.txt": ("NCCL INFO Channel 00\n", "neither XML nor a matrix"),
     }
     for name, (text, why) in wrong.items():

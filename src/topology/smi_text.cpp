@@ -121,6 +121,10 @@ bool Reader::row(const std::vector<std::string_view>& words) {
   header_open_ = false;
   if (matrix.cells.empty()) {
     if (matrix.names.size() > names_max) return refuse(fmt::format("more than {} columns", names_max)), true;
+    auto sorted = matrix.names;
+    std::ranges::sort(sorted);
+    if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
+      return refuse(fmt::format("there are two columns {}", *twice)), true;
     matrix.cells.assign(matrix.names.size(), {});
     matrix.cpus.assign(matrix.names.size(), "");
     matrix.numa.assign(matrix.names.size(), -1);
