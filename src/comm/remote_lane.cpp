@@ -88,9 +88,11 @@ void RemoteLane::interests(std::vector<PollItem>& items) const {
 }
 
 Result<std::span<std::byte>> RemoteSender::acquire() {
-  auto open = lane_->open();
-  if (!open) return std::move(open).error();
-  if (!*open) return std::span<std::byte>();
+  if (!lane_->is_open()) {
+    auto open = lane_->open();
+    if (!open) return std::move(open).error();
+    if (!*open) return std::span<std::byte>();
+  }
   if (!lane_->broken()) {
     auto slot = lane_->sender().acquire();
     if (slot) return slot;
@@ -130,9 +132,11 @@ void RemoteSender::keep(std::span<const std::byte> memory) {
 /// Nothing while the lane is not open, or broken without a reason yet.
 template <class T, class Call>
 Result<T> RemoteReceiver::ask(Call call) {
-  auto open = lane_->open();
-  if (!open) return std::move(open).error();
-  if (!*open) return T();
+  if (!lane_->is_open()) {
+    auto open = lane_->open();
+    if (!open) return std::move(open).error();
+    if (!*open) return T();
+  }
   if (!lane_->broken()) {
     Result<T> answer = call(lane_->receiver());
     if (answer) return answer;

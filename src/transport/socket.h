@@ -94,8 +94,14 @@ class SocketSender final : public Sender {
   Message& message(std::uint64_t number) { return messages_[number % messages_.size()]; }
   const Message& message(std::uint64_t number) const { return messages_[number % messages_.size()]; }
   Stripes stripes(std::uint64_t number) const { return link_->stripes(message(number).bytes); }
+  /// What goes to the system in one call, and how far that is.
+  struct Collected {
+    std::size_t pieces = 0;
+    std::size_t bytes = 0;
+    Cursor end;
+  };
   Result<bool> push(std::size_t socket);
-  std::size_t collect(std::size_t socket, Cursor from, std::span<std::span<const std::byte>> pieces) const;
+  Collected collect(std::size_t socket, Cursor from, std::span<std::span<const std::byte>> pieces) const;
   Cursor after(std::size_t socket, Cursor from, std::size_t moved) const;
   bool has_left(std::uint64_t number, std::size_t end) const;
   void free_slots();
@@ -129,6 +135,8 @@ class SocketReceiver final : public Receiver {
   static constexpr std::size_t ahead_bytes = 16 * 1024;
 
   Result<bool> open(std::size_t bytes);
+  void begin(std::size_t bytes);
+  bool take_ahead(std::size_t bytes);
   std::size_t next(std::size_t socket) const;
   Result<std::size_t> read(std::size_t until);
   Result<void> read(std::size_t socket, std::size_t until);
@@ -140,6 +148,7 @@ class SocketReceiver final : public Receiver {
   std::size_t slot_bytes_;
   MessageMemory memory_;
   bool open_ = false;
+  bool complete_ = true;           // nothing is left on the wire of the open message, or of the last one
   std::size_t bytes_ = 0;          // of the open message
   Stripes stripes_;                // of it, or of the last one
   std::vector<std::size_t> done_;  // bytes of each socket's share

@@ -19,6 +19,7 @@ SocketReceiver::SocketReceiver(std::shared_ptr<SocketLink> link, std::size_t slo
 }
 
 Result<std::span<const std::byte>> SocketReceiver::peek(std::size_t bytes) {
+  if (take_ahead(bytes)) return std::span<const std::byte>(memory_.data(), bytes);
   auto opened = open(bytes);
   if (!opened) return std::move(opened).error();
   if (!*opened) return std::span<const std::byte>();
@@ -43,14 +44,36 @@ Result<bool> SocketReceiver::open(std::size_t bytes) {
     return Error{.code = Code::internal,
                  .what = fmt::format("a message of {} bytes for a slot of {}", bytes, slot_bytes_)};
   landing_ = {};
-  auto rest = read(stripes_.bytes);
-  if (!rest) return std::move(rest).error();
-  if (*rest != stripes_.bytes) return false;
+  if (!complete_) {
+    auto rest = read(stripes_.bytes);
+    if (!rest) return std::move(rest).error();
+    if (*rest != stripes_.bytes) return false;
+  }
+  begin(bytes);
+  return true;
+}
+
+void SocketReceiver::begin(std::size_t bytes) {
   open_ = true;
+  complete_ = false;
   bytes_ = bytes;
   stripes_ = link_->stripes(std::max<std::size_t>(bytes, 1));
   until_ = 0;
   std::ranges::fill(done_, 0);
+}
+
+/// A small message that came along with the one before it, as most do that follow a mark of their call: true, and it is
+/// open, without a question to the system.
+bool SocketReceiver::take_ahead(std::size_t bytes) {
+  const std::size_t here = ahead_end_ - ahead_begin_;
+  if (open_ || !complete_ || here < std::max<std::size_t>(bytes, 1) || bytes > slot_bytes_) return false;
+  if (link_->stripes(bytes).striped()) return false;
+  begin(bytes);
+  landing_ = {};
+  std::memcpy(memory_.data(), ahead_.get() + ahead_begin_, stripes_.bytes);
+  ahead_begin_ += stripes_.bytes;
+  done_.front() = until_ = stripes_.bytes;
+  complete_ = true;
   return true;
 }
 
@@ -97,6 +120,7 @@ Result<std::size_t> SocketReceiver::read(std::size_t until) {
     if (auto got = read(socket, until); !got) return std::move(got).error();
     here = std::min(here, next(socket));
   }
+  complete_ = here == stripes_.bytes;
   return here;
 }
 

@@ -116,32 +116,31 @@ Result<bool> SocketSender::flush() {
 /// As much as one socket takes. True: it has nothing left.
 Result<bool> SocketSender::push(std::size_t socket) {
   Cursor& cursor = cursors_[socket];
-  while (true) {
-    cursor = after(socket, cursor, 0);
-    if (cursor.message == committed_) return true;
+  cursor = after(socket, cursor, 0);
+  while (cursor.message != committed_) {
     std::span<const std::byte> pieces[System::send_pieces_max];
-    const std::size_t count = collect(socket, cursor, pieces);
-    std::size_t bytes = 0;
-    for (const auto piece : std::span(pieces, count)) bytes += piece.size();
-    auto sent = link_->send(socket, {pieces, count});
+    const Collected all = collect(socket, cursor, pieces);
+    auto sent = link_->send(socket, {pieces, all.pieces});
     if (!sent) return std::move(sent).error();
     waiting_bytes_ -= *sent;
-    cursor = after(socket, cursor, *sent);
-    if (*sent < bytes) return false;
+    cursor = *sent == all.bytes ? all.end : after(socket, cursor, *sent);
+    if (*sent < all.bytes) return false;
   }
+  return true;
 }
 
-/// What the socket has to send next, from `from` on; the number of pieces.
-std::size_t SocketSender::collect(std::size_t socket, Cursor from, std::span<std::span<const std::byte>> pieces) const {
-  std::size_t count = 0, bytes = 0;
-  for (from = after(socket, from, 0); from.message != committed_;) {
-    if (count == pieces.size() || bytes >= send_bytes_max) break;
-    const Stripes cut = stripes(from.message);
-    pieces[count] = message(from.message).part(cut.position(socket, from.done), cut.run(socket, from.done));
-    bytes += pieces[count].size();
-    from = after(socket, from, pieces[count++].size());
+/// What the socket has to send next, from `from` on, where something is left of its share.
+SocketSender::Collected SocketSender::collect(std::size_t socket, Cursor from,
+                                              std::span<std::span<const std::byte>> pieces) const {
+  Collected all{.end = from};
+  while (all.end.message != committed_ && all.pieces < pieces.size() && all.bytes < send_bytes_max) {
+    const Stripes cut = stripes(all.end.message);
+    auto& piece = pieces[all.pieces++];
+    piece = message(all.end.message).part(cut.position(socket, all.end.done), cut.run(socket, all.end.done));
+    all.bytes += piece.size();
+    all.end = after(socket, all.end, piece.size());
   }
-  return count;
+  return all;
 }
 
 /// Moves on by bytes of one or more messages, and past those of which the socket has no share left.
