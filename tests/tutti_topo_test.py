@@ -360,6 +360,10 @@ def main():
     expect("live: status", run("--json").returncode, 0)
     expect("what-if: an unknown GPU", run("--file", OURS / "switched-8.xml", "--what-if", "gpus=9").returncode, 1)
     expect("wrong usage", run("--matrix").returncode, 2)
+    expect("--measure of a recorded machine", run("--file", OURS / "switched-8.xml", "--measure").returncode, 1)
+    constants = json.loads(run("--json", "--measure").stdout)["constants"]
+    for constant in constants:
+        expect(f"--measure: {constant['what']}", constant["value"] > 0 and constant["source"] != "", True)
     if FOLDER.is_dir():
         recorded()
     else:

@@ -76,6 +76,16 @@ std::string links_json(const Topology& topology) {
   return list(lines);
 }
 
+std::string constants_json(const Topology& topology, std::span<const Constant> measured) {
+  std::vector<Constant> all = constants(topology);
+  all.insert(all.end(), measured.begin(), measured.end());
+  std::vector<std::string> lines;
+  for (const Constant& constant : all)
+    lines.push_back(fmt::format("{{\"what\": {}, \"value\": {}, \"unit\": {}, \"source\": {}}}", quoted(constant.what),
+                                constant.value, quoted(constant.unit), quoted(constant.source)));
+  return list(lines);
+}
+
 /// One rank a GPU, in order of their numbers: its levels, and the CPUs to bind it to.
 std::string placement_json(const Topology& topology) {
   std::vector<Seat> seats;
@@ -90,7 +100,7 @@ std::string placement_json(const Topology& topology) {
 
 }  // namespace
 
-std::string json(const Topology& topology, const Search& search) {
+std::string json(const Topology& topology, const Search& search, std::span<const Constant> measured) {
   std::vector<std::string> names, rings, trees, lines;
   for (const int id : matrix_devices(topology)) names.push_back(quoted(topology[id].name));
   for (const auto& order : search.rings.orders) rings.push_back(fmt::format("[{}]", fmt::join(order, ", ")));
@@ -111,7 +121,9 @@ std::string json(const Topology& topology, const Search& search) {
                  search.rings.orders.size(), search.rings.gbps_each, name(search.rings.kind), list(rings));
   fmt::format_to(out, "  \"trees\": {},\n  \"ring_gather_gbps\": {},\n  \"tree_gather_gbps\": {},\n", list(trees),
                  search.ring_gather_gbps, search.tree_gather_gbps);
-  fmt::format_to(out, "  \"cut_bound_gbps\": {},\n  \"warnings\": {}\n}}\n", search.bound_gbps, list(lines));
+  fmt::format_to(out, "  \"cut_bound_gbps\": {},\n  \"constants\": {},\n", search.bound_gbps,
+                 constants_json(topology, measured));
+  fmt::format_to(out, "  \"warnings\": {}\n}}\n", list(lines));
   return text;
 }
 

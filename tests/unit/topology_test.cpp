@@ -255,5 +255,25 @@ TEST(Report, SaysWhatIsKnown) {
   EXPECT_NE(text.find("\"allowed_cpus\": \"0-3\""), std::string::npos);
 }
 
+TEST(Constants, SayWhereTheyAreFrom) {
+  const auto value = [](const Topology& machine, std::string_view what) {
+    for (const Constant& constant : constants(machine))
+      if (constant.what == what) return std::pair(constant.value, constant.source);
+    return std::pair(0.0, std::string());
+  };
+  const Topology switched = recorded("switched-8.xml");
+  EXPECT_EQ(value(switched, "one NVLink"), std::pair(20.6, std::string("table (NCCL 2.30, sm_90)")));
+  EXPECT_EQ(value(switched, "between the CPUs of two NUMA nodes"),
+            std::pair(22.0, std::string("table (Intel, model 0x8f)")));
+  EXPECT_EQ(value(switched, "PCI link of a GPU"), std::pair(48.0, std::string("said by file")));
+  const Topology mesh = recorded("cube-mesh-double.txt");
+  EXPECT_EQ(value(mesh, "between the CPUs of two NUMA nodes").second, "table (CPU not known)");
+  EXPECT_TRUE(constants(Topology{}).empty());
+  // Each once, and each in the text.
+  const auto all = constants(switched);
+  const std::string text = constants_text(all);
+  EXPECT_EQ(static_cast<std::size_t>(std::ranges::count(text, '\n')), all.size());
+}
+
 }  // namespace
 }  // namespace tutti::topology

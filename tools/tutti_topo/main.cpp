@@ -7,6 +7,8 @@
 
 #include "base/config.h"
 #include "base/file.h"
+#include "measured.h"
+#include "topology/constants.h"
 #include "topology/detect.h"
 #include "topology/path.h"
 #include "topology/picture.h"
@@ -28,6 +30,8 @@ struct Options {
   bool json = false;
   std::string dump;
   std::string svg;
+  bool constants = false;
+  bool measure = false;
 };
 
 int fail(const Error& error) {
@@ -59,6 +63,13 @@ Result<std::vector<int>> chosen_gpus(const std::string& text, const topology::To
   return numbers;
 }
 
+void print_constants(const topology::Topology& machine, const std::vector<topology::Constant>& measured) {
+  std::vector<topology::Constant> all = topology::constants(machine);
+  all.insert(all.end(), measured.begin(), measured.end());
+  const std::string text = topology::constants_text(all);
+  std::printf("\nConstants:\n%s", text.empty() ? "  none: nothing here has two ends\n" : text.c_str());
+}
+
 int show(const Options& options) {
   const auto config = Config::from_process();
   if (!config) return fail(config.error());
@@ -78,14 +89,23 @@ int show(const Options& options) {
   if (!options.svg.empty())
     if (const auto written = write_file(options.svg, topology::picture(*machine, found)); !written)
       return fail(written.error());
+  std::vector<topology::Constant> measured;
+  if (options.measure) {
+    if (machine->origin != "live")
+      return fail({.code = Code::invalid_argument, .what = "--measure: " + machine->origin + " is not this machine"});
+    std::vector<std::string> undone;
+    measured = measured_constants(*machine, undone);
+    for (const std::string& line : undone) std::fprintf(stderr, "tutti-topo: %s\n", line.c_str());
+  }
   if (options.json) {
-    std::fputs(topology::json(*machine, found).c_str(), stdout);
+    std::fputs(topology::json(*machine, found, measured).c_str(), stdout);
     return Exit::ok;
   }
   std::fputs(topology::matrix_text(*machine).c_str(), stdout);
   std::printf("\nMachine (%s):\n\n%s\n%s", machine->origin.c_str(), topology::tree_text(*machine).c_str(),
               topology::search_text(found).c_str());
   for (const std::string& line : topology::warnings(*machine)) std::printf("warning: %s\n", line.c_str());
+  if (options.constants || options.measure) print_constants(*machine, measured);
   return Exit::ok;
 }
 
@@ -102,6 +122,10 @@ int main(int argc, char** argv) {
                  "Write the machine to this file: XML of hwloc if its name ends in .hwloc.xml, else of NCCL");
   app.add_option("--svg", options.svg, "Draw the machine, its links and rings into this file");
   app.add_flag("--json", options.json, "Everything as one JSON object");
+  app.add_flag("--constants", options.constants,
+               "Also the numbers that all this is counted with, and where each is from");
+  app.add_flag("--measure", options.measure,
+               "The same, with what two CPUs of this machine do measured now, in and between NUMA nodes");
   app.footer(
       "TUTTI_TOPO_FILE is --file, TUTTI_TOPO_DUMP_FILE is --dump of all GPUs.\n"
       "Exit status: 0 done, 1 refused or failed (why is on standard error), 2 wrong usage.");

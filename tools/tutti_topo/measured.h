@@ -1,0 +1,12 @@
+// What this machine's CPUs do, measured between its NUMA nodes.
+#pragma once
+
+#include <vector>
+
+#include "topology/constants.h"
+#include "topology/topology.h"
+
+/// Within a NUMA node and between each two of them, four at most, by two threads on CPUs that this process may use:
+/// some tenths of a second each. `undone`: a line for each that other work, or a single CPU, left unmeasured.
+std::vector<tutti::topology::Constant> measured_constants(const tutti::topology::Topology& machine,
+                                                          std::vector<std::string>& undone);
