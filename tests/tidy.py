@@ -27,7 +27,7 @@ MAY_INCLUDE = {
     "src/cuda": ["cuda/", "exec/", "plan/", "kernels/", "base/"],
     "src/tune": ["tune/", "exec/", "algorithms/", "plan/", "transport/", "kernels/", "base/"],
     "src/comm": ["comm/", "tune/", "cuda/", "exec/", "formats/", "algorithms/", "plan/", "transport/", "kernels/", "base/"],
-    "tools": ["tools/", "formats/", "simulator/", "topology/", "algorithms/", "plan/", "base/"],
+    "tools": ["tools/", "formats/", "simulator/", "topology/", "tune/", "algorithms/", "plan/", "base/"],
     "include": [],
     "examples": ["tutti/tutti.h", "examples/"],
     "perf": ["tutti/tutti.h", "perf/"],
