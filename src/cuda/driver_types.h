@@ -71,6 +71,7 @@ inline constexpr int multiprocessors = 16;
 inline constexpr int compute_major = 75;
 inline constexpr int compute_minor = 76;
 inline constexpr int cooperative_launch = 95;
+inline constexpr int stream_memory_operations = 122;  // CAN_USE_64_BIT_STREAM_MEM_OPS, whose 32-bit form we use
 }  // namespace attribute
 
 namespace pointer_attribute {  // CUpointer_attribute
@@ -86,6 +87,10 @@ inline constexpr std::uintptr_t stream_per_thread = 2;  // CU_STREAM_PER_THREAD
 inline constexpr unsigned event_without_timing = 2;
 inline constexpr unsigned host_memory_portable = 1;
 inline constexpr unsigned host_memory_mapped = 2;
+inline constexpr unsigned host_register_portable = 1;
+inline constexpr unsigned host_register_mapped = 2;
+inline constexpr unsigned wait_value_reached = 0;   // (int32_t)(*at - value) >= 0
+inline constexpr unsigned write_value_ordered = 0;  // behind everything that was written before
 inline constexpr unsigned managed_global = 1;
 inline constexpr unsigned user_object_unsynchronized = 1;
 inline constexpr unsigned graph_takes_reference = 1;

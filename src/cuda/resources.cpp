@@ -98,6 +98,27 @@ PinnedMemory::~PinnedMemory() {
   if (auto current = Current::enter(*gpu_)) (void)gpu_->api().host_free(host_);
 }
 
+Result<Registration> Registration::make(const SharedGpu& gpu, std::byte* at, std::size_t bytes) {
+  constexpr unsigned flags = host_register_portable | host_register_mapped;
+  if (auto made = gpu->check(gpu->api().host_register(at, bytes, flags), "cuMemHostRegister"); !made)
+    return Error(made.error()).during("pin memory of the host");
+  Registration registration;
+  registration.gpu_ = gpu;
+  registration.at_ = at;
+  return registration;
+}
+
+Registration& Registration::operator=(Registration&& other) noexcept {
+  std::swap(gpu_, other.gpu_);
+  std::swap(at_, other.at_);
+  return *this;
+}
+
+Registration::~Registration() {
+  if (at_ == nullptr) return;
+  if (auto current = Current::enter(*gpu_)) (void)gpu_->api().host_unregister(at_);
+}
+
 Result<OwnStream> OwnStream::create(const SharedGpu& gpu) {
   OwnStream stream;
   if (auto made = gpu->check(gpu->api().stream_create(&stream.stream_, stream_non_blocking), "cuStreamCreate"); !made)

@@ -91,6 +91,21 @@ class PinnedMemory {
   Address device_ = 0;
 };
 
+/// Makes memory of the host one that GPUs copy from and to while the caller goes on; the memory is another's.
+class Registration {
+ public:
+  Registration() = default;
+  /// The context must be current. Errors: cuda.
+  static Result<Registration> make(const SharedGpu& gpu, std::byte* at, std::size_t bytes);
+  Registration(Registration&& other) noexcept { *this = std::move(other); }
+  Registration& operator=(Registration&& other) noexcept;
+  ~Registration();
+
+ private:
+  SharedGpu gpu_;
+  std::byte* at_ = nullptr;
+};
+
 /// A stream that does not wait for the legacy default stream.
 class OwnStream {
  public:

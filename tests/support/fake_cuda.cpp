@@ -38,6 +38,16 @@ void State::set_blocks_max(unsigned blocks) {
   blocks_max = blocks;
 }
 
+void State::set_one_queue(bool one) {
+  const std::lock_guard guard(mutex);
+  one_queue = one;
+}
+
+void State::set_memory_operations(bool can) {
+  const std::lock_guard guard(mutex);
+  memory_operations = can;
+}
+
 void State::set_kernel(FakeKernel run) {
   const std::lock_guard guard(mutex);
   kernel = std::move(run);
@@ -61,6 +71,7 @@ int State::calls(const std::string& function) {
 void State::break_device(int device, Status status) {
   const std::lock_guard guard(mutex);
   contexts[static_cast<std::size_t>(device)]->sticky = status;
+  ++lost;
 }
 
 void State::hold() {
@@ -82,6 +93,10 @@ FakeCuda::Live State::live() {
             .user_objects = user_objects,
             .misuse = misuse};
   for (const auto& [at, range] : memory) {
+    if (range.registered) {
+      ++live.registrations;
+      continue;
+    }
     ++live.allocations;
     if (range.device >= 0) live.device_bytes += range.bytes;
   }
@@ -91,6 +106,7 @@ FakeCuda::Live State::live() {
 
 /// As of a GPU that is lost: nothing of what was queued touches memory any more, which its owners now free.
 void State::let_nothing_run(std::unique_lock<std::mutex>& lock) {
+  ++lost;
   for (CUstream_st* stream : streams)
     for (Op& op : stream->queue) op.work = nullptr;
   for (const auto& [context, stream] : legacy)
@@ -163,6 +179,7 @@ Status device_attribute(int* value, int which, int device) {
     case cuda::attribute::compute_major: *value = 9; break;
     case cuda::attribute::compute_minor: *value = 0; break;
     case cuda::attribute::cooperative_launch: *value = 1; break;
+    case cuda::attribute::stream_memory_operations: *value = fake.memory_operations ? 1 : 0; break;
     default: *value = 0;
   }
   return 0;

@@ -27,6 +27,11 @@ class FakeCuda {
   virtual void set_devices(int count) = 0;
   /// How many blocks fit a GPU at once: more in a cooperative launch is an error.
   virtual void set_blocks_max(unsigned blocks) = 0;
+  /// One queue for all streams, where nothing begins before what was queued earlier has ended, whatever the stream: as
+  /// streams of a GPU whose hardware queues are all in use.
+  virtual void set_one_queue(bool one) = 0;
+  /// Whether streams can wait for memory and write to it; true without.
+  virtual void set_memory_operations(bool can) = 0;
   /// What launches run instead of plans as plan_kernel.h does. Kernels of all names are found.
   virtual void set_kernel(FakeKernel kernel) = 0;
 
@@ -46,6 +51,7 @@ class FakeCuda {
     int allocations = 0;  ///< of device and pinned memory
     int streams = 0;
     int events = 0;
+    int registrations = 0;  ///< of memory of the host
     int libraries = 0;
     int user_objects = 0;
     int contexts_retained = 0;
@@ -60,6 +66,8 @@ class NoFake final : public FakeCuda {
  public:
   void set_devices(int) override {}
   void set_blocks_max(unsigned) override {}
+  void set_one_queue(bool) override {}
+  void set_memory_operations(bool) override {}
   void set_kernel(FakeKernel) override {}
   void fail(const std::string&, cuda::Status, int, bool) override {}
   void forgive() override {}

@@ -85,6 +85,25 @@ Status host_free(void* at) {
   return free_range(reinterpret_cast<std::uintptr_t>(at));
 }
 
+Status host_register(void* at, std::size_t bytes, unsigned) {
+  FAKE_ENTER_CONTEXT("cuMemHostRegister");
+  const auto begin = reinterpret_cast<std::uintptr_t>(at);
+  if (bytes == 0 || range_of(begin) != nullptr || range_of(begin + bytes - 1) != nullptr) return code::invalid_value;
+  fake.memory[begin] = {.bytes = bytes, .registered = true};
+  return 0;
+}
+
+Status host_unregister(void* at) {
+  FAKE_ENTER_CONTEXT("cuMemHostUnregister");
+  const auto known = fake.memory.find(reinterpret_cast<std::uintptr_t>(at));
+  if (known == fake.memory.end() || !known->second.registered) {
+    ++fake.misuse;
+    return code::invalid_value;
+  }
+  fake.memory.erase(known);
+  return 0;
+}
+
 Status host_device_address(Address* at, void* host, unsigned) {
   FAKE_ENTER_CONTEXT("cuMemHostGetDevicePointer");
   *at = reinterpret_cast<Address>(host);
@@ -164,6 +183,8 @@ std::vector<Named> memory_functions() {
           {"cuMemFree", erased(memory_free)},
           {"cuMemHostAlloc", erased(host_allocate)},
           {"cuMemFreeHost", erased(host_free)},
+          {"cuMemHostRegister", erased(host_register)},
+          {"cuMemHostUnregister", erased(host_unregister)},
           {"cuMemHostGetDevicePointer", erased(host_device_address)},
           {"cuPointerGetAttributes", erased(pointer_attributes)},
           {"cuMemcpyAsync", erased(copy_async)},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -107,6 +108,7 @@ struct Range {
   std::size_t bytes = 0;
   int device = -1;  ///< -1: pinned
   bool managed = false;
+  bool registered = false;  ///< memory of somebody else's
 };
 
 struct Injected {
@@ -119,6 +121,8 @@ class State final : public FakeCuda {
  public:
   void set_devices(int count) override;
   void set_blocks_max(unsigned blocks) override;
+  void set_one_queue(bool one) override;
+  void set_memory_operations(bool can) override;
   void set_kernel(FakeKernel kernel) override;
   void fail(const std::string& function, Status status, int after, bool for_ever) override;
   void forgive() override;
@@ -147,7 +151,11 @@ class State final : public FakeCuda {
   std::condition_variable changed;
   bool initialised = false;
   bool held = false;
-  int running = 0;  ///< works that streams do just now
+  bool one_queue = false;
+  DoneMark newest;  ///< of what was queued on any stream
+  bool memory_operations = true;
+  std::atomic<int> lost = 0;  ///< how often a GPU was: what waited for memory then waits no more
+  int running = 0;            ///< works that streams do just now
   unsigned blocks_max = 264;
   FakeKernel kernel;
   std::vector<std::unique_ptr<CUctx_st>> contexts = one_context();

@@ -73,6 +73,8 @@ Status State::submit(CUstream_st* given, Work work) {
     if (const auto of = legacy.find(stream->context); of != legacy.end() && of->second->last)
       op.after.push_back(of->second->last);
   }
+  if (one_queue && newest) op.after.push_back(newest);
+  newest = op.done;
   stream->last = op.done;
   stream->queue.push_back(std::move(op));
   if (!stream->worker.joinable()) stream->worker = std::thread([this, stream] { this->work(stream); });
@@ -264,6 +266,32 @@ Status exchange_capture_mode(int* mode) {
   return 0;
 }
 
+std::atomic_ref<std::uint32_t> word(cuda::Address at) {
+  return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));  // NOLINT: an address
+}
+
+/// What a captured stream does with them is not asked for.
+Status stream_write_value(CUstream_st* stream, cuda::Address at, std::uint32_t value, unsigned flags) {
+  FAKE_ENTER_CONTEXT("cuStreamWriteValue32");
+  if (flags != cuda::write_value_ordered || at % sizeof value != 0) return code::invalid_value;
+  if (!fake.memory_operations) return code::not_supported;
+  return fake.submit(stream, [=] {
+    word(at).store(value, std::memory_order_release);
+    return 0;
+  });
+}
+
+Status stream_wait_value(CUstream_st* stream, cuda::Address at, std::uint32_t value, unsigned flags) {
+  FAKE_ENTER_CONTEXT("cuStreamWaitValue32");
+  if (flags != cuda::wait_value_reached || at % sizeof value != 0) return code::invalid_value;
+  if (!fake.memory_operations) return code::not_supported;
+  return fake.submit(stream, [=, lost = fake.lost.load()] {
+    while (static_cast<std::int32_t>(word(at).load(std::memory_order_acquire) - value) < 0 && state().lost == lost)
+      std::this_thread::yield();
+    return 0;
+  });
+}
+
 Status event_create(CUevent_st** event, unsigned) {
   FAKE_ENTER_CONTEXT("cuEventCreate");
   *event = new CUevent_st;
@@ -325,6 +353,8 @@ std::vector<Named> stream_functions() {
           {"cuStreamGetId", erased(stream_id)},
           {"cuStreamGetCtx", erased(stream_context)},
           {"cuStreamWaitEvent", erased(stream_wait)},
+          {"cuStreamWriteValue32", erased(stream_write_value)},
+          {"cuStreamWaitValue32", erased(stream_wait_value)},
           {"cuStreamBeginCapture", erased(begin_capture)},
           {"cuStreamEndCapture", erased(end_capture)},
           {"cuStreamGetCaptureInfo", erased(capture_info)},

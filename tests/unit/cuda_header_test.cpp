@@ -80,6 +80,7 @@ TEST(CudaHeader, NumbersAreCudas) {
   same(attribute::compute_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   same(attribute::compute_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   same(attribute::cooperative_launch, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
+  same(attribute::stream_memory_operations, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
   same(pointer_attribute::memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
   same(pointer_attribute::is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED);
   same(pointer_attribute::device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
@@ -89,6 +90,10 @@ TEST(CudaHeader, NumbersAreCudas) {
   same(event_without_timing, CU_EVENT_DISABLE_TIMING);
   same(host_memory_portable, CU_MEMHOSTALLOC_PORTABLE);
   same(host_memory_mapped, CU_MEMHOSTALLOC_DEVICEMAP);
+  same(host_register_portable, CU_MEMHOSTREGISTER_PORTABLE);
+  same(host_register_mapped, CU_MEMHOSTREGISTER_DEVICEMAP);
+  same(wait_value_reached, CU_STREAM_WAIT_VALUE_GEQ);
+  same(write_value_ordered, CU_STREAM_WRITE_VALUE_DEFAULT);
   same(managed_global, CU_MEM_ATTACH_GLOBAL);
   same(user_object_unsynchronized, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
   same(graph_takes_reference, CU_GRAPH_USER_OBJECT_MOVE);
