@@ -306,24 +306,29 @@ TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
  * memory, in all ranks alike. Then `stream` is a cudaStream_t (or CUstream) of that GPU, made to fit by
  * tuttiCudaStream; NULL is CUDA's default stream. The call returns once it is queued on the stream, when all ranks of
  * the communicator that are on this GPU have made it too: ranks of one GPU that one thread drives must be in a group.
- * Buffers of reductions begin at multiples of their element's size.
+ * Where all ranks share one GPU and process, kernels carry a call out; buffers of reductions then begin at multiples of
+ * their element's size. All other calls go through the host: a communicator whose ranks are in several processes, on
+ * several GPUs or hosts, calls with a count per rank, and sends and receives. The stream copies to pinned memory, waits
+ * until a thread of the communicator has carried the call out there, and copies back. Calls of both kinds, and those on
+ * host memory, take their turns in the order in which they were made; so a call by kernels, or on host memory without a
+ * stream, returns after those through the host that were made before it. In one group, all calls of a communicator go
+ * the same way. A stream that waits is let go on as soon as the call has failed or the communicator is aborted.
  * Calls on host memory go on as ever; pinned memory is host memory. tuttiBarrier is queued where it gets a stream of
  * CUDA's, and is one of the host without. A call of no elements does nothing in such a communicator.
  *
  * While a stream is captured, the call becomes part of the graph, which keeps all that it needs, also when the
  * communicator is destroyed. Ranks that share a GPU must be captured together: their streams forked from one capture,
- * their calls in one group. Replays and calls of one communicator must be ordered by the caller.
- *
- * Not there yet, and refused (invalidUsage): ranks in several processes or on several GPUs, counts per rank, sends and
- * receives.
+ * their calls in one group. Replays and calls of one communicator must be ordered by the caller. Calls that go through
+ * the host cannot be captured.
  *
  * Errors: invalidArgument (one buffer of the host and one of the GPU; memory or a stream of another GPU; a buffer of a
  * reduction that is not aligned to its elements; cudaStreamPerThread, where there are several ranks; a
  * tuttiStream_t with device memory, a cudaStream_t with host memory); invalidUsage (ranks that differ; some streams
- * captured and others not); timeout (TUTTI_MEET_TIMEOUT_MS: a thread waits for a rank that it drives itself);
- * unhandledCudaError (CUDA's name of its code, and whether anything will work after it). They become the communicator's
- * error, but for invalidArgument. A kernel that waited in vain (TUTTI_TIMEOUT_MS, or tuttiCommAbort) is told by
- * tuttiCommGetAsyncError and the next call: rank, peer, channel and step. */
+ * captured and others not; a captured stream, or a GPU whose streams cannot wait for memory, where a call goes through
+ * the host; a group whose calls on one communicator go different ways); timeout (TUTTI_MEET_TIMEOUT_MS: a thread waits
+ * for a rank that it drives itself); unhandledCudaError (CUDA's name of its code, and whether anything will work after
+ * it). They become the communicator's error, but for invalidArgument. A kernel that waited in vain (TUTTI_TIMEOUT_MS,
+ * or tuttiCommAbort) is told by tuttiCommGetAsyncError and the next call: rank, peer, channel and step. */
 
 /* For `stream` of calls on device memory: a cudaStream_t or CUstream as it is. */
 static inline tuttiStream_t tuttiCudaStream(void* cudaStream) {

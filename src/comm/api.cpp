@@ -30,7 +30,9 @@ Result<void> submit_peer(CommEntry& entry, tuttiStream_t stream_handle, PeerRequ
   auto& communicator = entry.communicator;
   if (auto checked = check_arguments(request, count, communicator->ranks()); !checked) return checked;
   if (communicator->failed()) return communicator->failure();
-  if (auto host = check_on_host(entry, request.data, request.send ? "tuttiSend" : "tuttiRecv"); !host) return host;
+  auto on_gpu = start_peer_on_gpu(entry, stream_handle, request);
+  if (!on_gpu) return std::move(on_gpu).error();
+  if (*on_gpu) return {};
   auto stream = use(stream_handle);
   if (!stream) return std::move(stream).error();
 

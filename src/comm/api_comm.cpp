@@ -117,6 +117,7 @@ Result<void> end(Process& process, tuttiComm_t comm) {
   }
   const std::int64_t deadline = process.system.now_ns() + leave_limit_ns;
   while (!communicator->idle() && process.system.now_ns() < deadline) process.system.yield();
+  if (auto* const seat = communicator->gpu()) seat->leave(process, communicator->idle());
   return {};
 }
 

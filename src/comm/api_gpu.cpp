@@ -54,12 +54,38 @@ Result<void> check_alignment(const Request& request, const Buffers& buffers) {
 }
 
 /// It would be the launching thread's, whose else.
-Result<void> check_stream(const GpuSeat& seat, const Request& request, int ranks) {
-  if (reinterpret_cast<std::uintptr_t>(request.gpu_stream) == cuda::stream_per_thread && ranks > 1)
+Result<void> check_stream(const GpuSeat& seat, cuda::Stream stream, int ranks) {
+  if (reinterpret_cast<std::uintptr_t>(stream) == cuda::stream_per_thread && ranks > 1)
     return refused(Code::invalid_argument,
                    "stream is cudaStreamPerThread, another one in every thread: ranks that share a GPU are launched by "
                    "any of their threads, so each needs a stream of its own, or the default one");
-  return cuda::check_stream(*seat.gpu, request.gpu_stream);
+  return cuda::check_stream(*seat.gpu, stream);
+}
+
+/// Which of both a call's buffers and stream are. Errors: invalid_argument.
+Result<void> check_fit(bool on_gpu, tuttiStream_t stream) {
+  if (on_gpu && is_host_stream(stream))
+    return refused(Code::invalid_argument,
+                   "the buffers are device memory, and stream is a tuttiStream_t: they need a cudaStream_t");
+  if (!on_gpu && stream != nullptr && !is_host_stream(stream))
+    return refused(Code::invalid_argument,
+                   "the buffers are host memory, and stream is not a tuttiStream_t: a cudaStream_t goes with device "
+                   "memory");
+  return {};
+}
+
+/// Why: a graph is replayed by the GPU alone.
+Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
+  auto current = cuda::Current::enter(gpu);
+  if (!current) return std::move(current).error();
+  int state = cuda::capture_none;
+  const cuda::Status asked = gpu.api().capture_info(stream, &state, nullptr, nullptr, nullptr, nullptr);
+  if (auto known = gpu.check(asked, "cuStreamGetCaptureInfo"); !known) return known;
+  if (state == cuda::capture_none) return {};
+  return refused(Code::invalid_usage,
+                 "the stream is captured, and this call goes through the host, which a graph that is replayed would "
+                 "not call: not all ranks share one GPU and process, or the call has a count per rank, or is a send or "
+                 "receive, or TUTTI_GPU_STAGED is always");
 }
 
 Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
@@ -75,43 +101,62 @@ Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
   return run_now(communicator->process(), submission);
 }
 
+/// Through the host. The request's stream is known.
+template <class R>
+Result<void> start_staged(CommEntry& entry, const R& request) {
+  const auto& communicator = entry.communicator;
+  GpuSeat& seat = *communicator->gpu();
+  if (auto fits = check_stream(seat, request.gpu_stream, communicator->ranks()); !fits) return fits;
+  if (auto plain = check_not_captured(*seat.gpu, request.gpu_stream); !plain) return plain;
+  communicator->look_at_gpu();
+  if (communicator->failed()) return communicator->failure();
+  if (auto ready = seat.ready_to_stage(communicator->process()); !ready) return ready;
+  if (Group::current().open()) return Group::current().add_staged(communicator, request);
+  auto batch = std::make_unique<StagedBatch>(communicator);
+  batch->add(request);
+  batch->enqueue();
+  Submission submission;
+  submission.operations.push_back(std::move(batch));
+  return run_now(communicator->process(), submission);
+}
+
 }  // namespace
 
 Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request request) {
   const auto& communicator = *entry.communicator;
-  const GpuSeat& seat = *communicator.gpu();
+  GpuSeat& seat = *communicator.gpu();
   // Nothing tells then what memory was meant, and ranks may have meant different ones.
   if (request.count == 0 && !request.layout && request.collective != Collective::barrier) return {};
   auto on_gpu = goes_to_gpu(request, communicator, stream);
   if (!on_gpu) return std::move(on_gpu).error();
+  if (auto fits = check_fit(*on_gpu, stream); !fits) return fits;
   if (!*on_gpu) {
-    if (stream == nullptr || is_host_stream(stream)) return start_on_host(entry, stream, request);
-    return refused(Code::invalid_argument,
-                   "the buffers are host memory, and stream is not a tuttiStream_t: a cudaStream_t goes with device "
-                   "memory");
+    if (stream == nullptr && !Group::current().open()) seat.count_collective(communicator.rank());
+    return start_on_host(entry, stream, request);
   }
-  if (is_host_stream(stream))
-    return refused(Code::invalid_argument,
-                   "the buffers are device memory, and stream is a tuttiStream_t: they need a cudaStream_t");
-  if (request.layout) return refused(Code::invalid_usage, "calls with a count per rank take host memory only, so far");
-  if (!seat.team)
-    return refused(Code::invalid_usage,
-                   "calls on device memory need all ranks of the communicator in one process, so far");
   request.on_gpu = true;
   request.gpu_stream = reinterpret_cast<cuda::Stream>(stream);
-  if (auto fits = check_stream(seat, request, communicator.ranks()); !fits) return fits;
+  if (!seat.team || request.layout) return start_staged(entry, request);
+  if (auto fits = check_stream(seat, request.gpu_stream, communicator.ranks()); !fits) return fits;
   if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
     return fits;
   return start_on_gpu(entry, request);
 }
 
-Result<void> check_on_host(const CommEntry& entry, const void* buffer, const char* call) {
+Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerRequest request) {
   const GpuSeat* const seat = entry.communicator->gpu();
-  if (seat == nullptr || buffer == nullptr) return {};
-  auto facts = cuda::look_at(seat->gpu->driver(), buffer);
-  if (!facts) return std::move(facts).error();
-  if (facts->kind != cuda::MemoryKind::device) return {};
-  return refused(Code::invalid_usage, fmt::format("{} takes host memory only, so far", call));
+  if (seat == nullptr) return false;
+  bool on_gpu = stream != nullptr && !is_host_stream(stream);
+  if (request.data != nullptr) {
+    auto found = cuda::on_gpu(*seat->gpu, request.send ? request.data : nullptr, request.send ? nullptr : request.data);
+    if (!found) return std::move(found).error();
+    on_gpu = *found;
+  }
+  if (auto fits = check_fit(on_gpu, stream); !fits) return fits.error();
+  if (!on_gpu) return false;
+  request.gpu_stream = reinterpret_cast<cuda::Stream>(stream);
+  if (auto started = start_staged(entry, request); !started) return started.error();
+  return true;
 }
 
 }  // namespace tutti::api

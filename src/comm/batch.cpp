@@ -1,22 +1,57 @@
 #include "comm/batch.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "comm/staged_call.h"
+
 namespace tutti {
+
+namespace {
+
+/// A GPU rings no bell: how often to look for what it brings.
+constexpr std::int64_t gpu_look_ns = 50'000;
+
+}  // namespace
 
 Batch::~Batch() {
   leave();
+  finish_staged();
 }
 
 void Batch::enqueue() {
   ticket_ = communicator_->take_ticket();
+  GpuSeat* const seat = communicator_->gpu();
+  if (seat == nullptr) return;
+  for (const Request& request : collectives_)
+    if (!request.staged) seat->count_collective(communicator_->rank());
+  for (const PeerRequest& request : peers_) {
+    if (request.staged) continue;
+    if (request.send)
+      seat->meeting->sent(communicator_->rank(), request.peer);
+    else
+      (void)seat->next_receive(request.peer);
+  }
+}
+
+/// Whatever became of them, streams go on.
+void Batch::finish_staged() {
+  for (const Request& request : collectives_)
+    if (request.staged) request.staged->finish();
+  for (const PeerRequest& request : peers_)
+    if (request.staged) request.staged->finish();
 }
 
 void Batch::leave() {
   if (ticket_ == 0) return;
   ticket_ = 0;
-  if (call_) lent_ = call_->lent();
+  // A stage is used by no other call after a failure, so peers may still write there.
+  if (call_ && !collectives_[next_].staged) lent_ = call_->lent();
   call_.reset();
   gpu_call_.reset();
   transfers_.reset();
+  finish_staged();
   communicator_->complete();
 }
 
@@ -38,8 +73,12 @@ Result<Progress> Batch::advance() {
 }
 
 Result<Progress> Batch::collective() {
-  const Request& request = collectives_[next_];
-  if (request.on_gpu) {
+  Request& request = collectives_[next_];
+  if (request.staged && !call_) {
+    if (!request.staged->landed()) return Progress::blocked;
+    request.input = request.staged->input();
+    request.output = request.staged->output();
+  } else if (request.on_gpu && !request.staged) {
     if (!gpu_call_) gpu_call_.emplace(*communicator_, request);
     return gpu_call_->advance();
   }
@@ -56,10 +95,11 @@ Result<Progress> Batch::work() {
     if (*moved == Progress::done) {
       call_.reset();
       gpu_call_.reset();
+      if (collectives_[next_].staged) collectives_[next_].staged->finish();
       ++next_;
     }
   }
-  if (!transferred_) {
+  if (!transferred_ && (transfers_ || peers_landed())) {
     if (!transfers_) transfers_.emplace(*communicator_, peers_);
     auto moved = transfers_->advance();
     if (!moved) return moved;
@@ -67,6 +107,22 @@ Result<Progress> Batch::work() {
     transferred_ = *moved == Progress::done;
   }
   return transferred_ && next_ == collectives_.size() ? Progress::done : progress;
+}
+
+/// All of them: then they know where their buffers are.
+bool Batch::peers_landed() {
+  for (PeerRequest& request : peers_) {
+    if (!request.staged) continue;
+    if (!request.staged->landed()) return false;
+    request.data = request.send ? request.staged->input() : request.staged->output();
+  }
+  return true;
+}
+
+bool Batch::awaits_gpu() const {
+  const bool collective = next_ < collectives_.size() && collectives_[next_].staged && !call_;
+  const auto staged = [](const PeerRequest& request) { return request.staged != nullptr; };
+  return collective || (!transferred_ && !transfers_ && std::ranges::any_of(peers_, staged));
 }
 
 Result<void> Batch::look_around() {
@@ -80,16 +136,21 @@ Result<void> Batch::look_around() {
 
 std::int64_t Batch::interests(std::vector<PollItem>& items) const {
   std::int64_t until = 0;
-  if (call_) until = call_->interests(items);
-  if (!transfers_ || transferred_) return until;
-  const std::int64_t transfers = transfers_->interests(items);
-  return until == 0 ? transfers : std::min(until, transfers);
+  const auto sooner = [&until](std::int64_t other) {
+    if (other != 0) until = until == 0 ? other : std::min(until, other);
+  };
+  if (call_) sooner(call_->interests(items));
+  if (transfers_ && !transferred_) sooner(transfers_->interests(items));
+  if (awaits_gpu()) sooner(communicator_->process().system.now_ns() + gpu_look_ns);
+  return until;
 }
 
 std::string Batch::where() const {
   if (call_) return call_->where();
   if (gpu_call_) return gpu_call_->where();
   if (transfers_ && !transferred_) return transfers_->where();
+  if (awaits_gpu() && communicator_->turn_of(ticket_))
+    return fmt::format("a call that GPU {} has not come to yet", communicator_->gpu()->gpu->ordinal());
   return "its turn";
 }
 

@@ -32,6 +32,9 @@ class Batch final : public Operation {
   Result<Progress> work();
   Result<Progress> collective();
   void leave();
+  void finish_staged();
+  bool peers_landed();
+  bool awaits_gpu() const;
 
   std::shared_ptr<Communicator> communicator_;
   std::uint64_t ticket_ = 0;  // 0: not enqueued, or left

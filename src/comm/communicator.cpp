@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -134,12 +135,25 @@ void Communicator::open_peer(Lane& lane, int index, Rank peer, bool is_signed) {
 
 void Communicator::take_gpu_seat() {
   if (!members_.gpu) return;
-  std::shared_ptr<GpuTeam> team;
-  const auto here = [](const Peer& peer) { return peer.same_process; };
-  if (std::ranges::all_of(members_.peers, here))
-    team = process_.gpus.team(members_.peers.front().area_name.id, members_.ranks);
-  if (team) team->enter(members_.rank, members_.gpu);
-  gpu_ = std::make_unique<GpuSeat>(members_.gpu, std::move(team));
+  const auto gpu_of = [](const Peer& peer) { return peer.area.header().gpu.load(std::memory_order_relaxed); };
+  const std::uint32_t own = gpu_of(members_.peers[members_.rank]);
+  std::vector<bool> neighbours;
+  for (const Peer& peer : members_.peers) neighbours.push_back(peer.same_process && gpu_of(peer) == own);
+  // The id of an area of this process, that of the same rank for all of them.
+  const auto first = static_cast<std::size_t>(std::ranges::find(neighbours, true) - neighbours.begin());
+  const std::uint32_t key = members_.peers[first].area_name.id;
+  gpu_ = std::make_unique<GpuSeat>(members_.gpu);
+  const bool together = std::ranges::all_of(neighbours, std::identity{});
+  if (together && !process_.gpus.staged) {
+    gpu_->team = process_.gpus.team(key, members_.ranks);
+    gpu_->team->enter(members_.rank, members_.gpu);
+  }
+  gpu_->sit(members_.rank, std::move(neighbours), process_.gpus.meeting(key, members_.ranks));
+  process_.log.info(LogTopic::init, who_, "calls on device memory go {}",
+                    gpu_->team ? "to kernels, as all ranks share one GPU and process; those with a count per rank, "
+                                 "sends and receives through the host"
+                    : together ? "through the host, as TUTTI_GPU_STAGED says"
+                               : "through the host, as not all ranks share one GPU and process");
 }
 
 void Communicator::look_at_gpu() {
@@ -148,9 +162,7 @@ void Communicator::look_at_gpu() {
 }
 
 bool Communicator::gpu_idle() const {
-  if (!gpu_ || !gpu_->team) return true;
-  auto idle = gpu_->team->idle();
-  return !idle || *idle;
+  return !gpu_ || gpu_->idle();
 }
 
 bool Communicator::opening(std::vector<PollItem>& items) const {

@@ -16,7 +16,7 @@
 #include "comm/arrivals.h"
 #include "comm/call_history.h"
 #include "comm/control_links.h"
-#include "comm/gpu_team.h"
+#include "comm/gpu_seat.h"
 #include "comm/process.h"
 #include "comm/race.h"
 #include "comm/reach.h"

@@ -149,7 +149,8 @@ void Waiter::sleep() {
     armed_->asleep.exchange(1, std::memory_order_seq_cst);
     return;
   }
-  process_.system.wait(armed_->asleep, 1, active == 1 ? nap_ns : nap_shared_ns);
+  const std::int64_t longest = active == 1 ? nap_ns : nap_shared_ns;
+  process_.system.wait(armed_->asleep, 1, std::clamp(until - process_.system.now_ns(), std::int64_t{0}, longest));
   disarm();
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "comm/gpu_team.h"
+#include "comm/gpu_seat.h"
 #include "comm/operation.h"
 #include "comm/request.h"
 

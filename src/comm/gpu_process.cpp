@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "comm/gpu_meeting.h"
 #include "comm/gpu_team.h"
 #include "kernels/image.h"
 
@@ -37,6 +38,7 @@ GpuProcess::GpuProcess(const Config& config)
       graveyard(std::make_shared<cuda::Graveyard>()),
       lanes_max(static_cast<int>(config.integer("TUTTI_MAX_CTAS"))),
       specialised(config.text("TUTTI_GPU_KERNELS") != "run_plan"),
+      staged(config.text("TUTTI_GPU_STAGED") == "always"),
       limit_ns(config.integer("TUTTI_TIMEOUT_MS") * 1'000'000),
       meeting_ns(config.integer("TUTTI_MEET_TIMEOUT_MS") * 1'000'000),
       kernels_file_(config.text("TUTTI_CUDA_KERNELS")) {}
@@ -113,6 +115,15 @@ std::shared_ptr<GpuTeam> GpuProcess::team(std::uint32_t key, int ranks) {
   if (auto known = teams_[key].lock()) return known;
   auto made = std::make_shared<GpuTeam>(*this, ranks);
   teams_[key] = made;
+  return made;
+}
+
+std::shared_ptr<GpuMeeting> GpuProcess::meeting(std::uint32_t key, int ranks) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(meetings_, [](const auto& entry) { return entry.second.expired(); });
+  if (auto known = meetings_[key].lock()) return known;
+  auto made = std::make_shared<GpuMeeting>(ranks);
+  meetings_[key] = made;
   return made;
 }
 

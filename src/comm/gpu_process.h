@@ -16,6 +16,7 @@
 
 namespace tutti {
 
+class GpuMeeting;
 class GpuTeam;
 
 class GpuProcess {
@@ -43,8 +44,12 @@ class GpuProcess {
   /// The ranks of one communicator that are in this process. `key`: the same for all of them, and no others'.
   std::shared_ptr<GpuTeam> team(std::uint32_t key, int ranks);
 
+  /// The same of those of them that are on one GPU, where others may be elsewhere.
+  std::shared_ptr<GpuMeeting> meeting(std::uint32_t key, int ranks);
+
   const int lanes_max;            ///< TUTTI_MAX_CTAS
   const bool specialised;         ///< TUTTI_GPU_KERNELS is not run_plan
+  const bool staged;              ///< TUTTI_GPU_STAGED is always
   const std::int64_t limit_ns;    ///< TUTTI_TIMEOUT_MS
   const std::int64_t meeting_ns;  ///< TUTTI_MEET_TIMEOUT_MS
 
@@ -54,6 +59,7 @@ class GpuProcess {
   std::map<cuda::Ordinal, std::weak_ptr<const cuda::Gpu>> gpus_;
   std::map<cuda::Ordinal, std::weak_ptr<const cuda::Kernels>> kernels_;
   std::map<std::uint32_t, std::weak_ptr<GpuTeam>> teams_;
+  std::map<std::uint32_t, std::weak_ptr<GpuMeeting>> meetings_;
   std::map<std::byte*, cuda::DeviceMemory> allocated_;
   std::vector<std::shared_ptr<const void>> kept_;
 };

@@ -53,11 +53,11 @@ Error GpuTeam::mixed(Rank host, Rank device) {
                               host, device)};
 }
 
-Result<void> GpuTeam::host_call(Rank rank) {
+Result<void> GpuTeam::host_call(Rank rank, bool staged) {
   const std::lock_guard lock(mutex_);
   Seat& own = seats_[static_cast<std::size_t>(rank)];
   own.host_calls |= std::uint64_t{1} << (++own.calls % remembered);
-  own.driver = std::this_thread::get_id();
+  if (!staged) own.driver = std::this_thread::get_id();
   for (const Seat& peer : seats_)
     if (peer.waiting && peer.calls == own.calls) return mixed(rank, static_cast<Rank>(&peer - seats_.data()));
   return {};

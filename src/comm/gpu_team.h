@@ -4,9 +4,7 @@
 // the hardware, or a tool may run kernels one by one (docs/decisions/0008).
 #pragma once
 
-#include <array>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -19,7 +17,7 @@
 #include "comm/gpu_process.h"
 #include "comm/request.h"
 #include "cuda/engine.h"
-#include "plan/cache.h"
+#include "plan/plan.h"
 
 namespace tutti {
 
@@ -55,9 +53,9 @@ class GpuTeam {
   /// `rank` does not wait any more.
   void withdraw(Rank rank);
 
-  /// `rank` makes its next call on host memory. Errors: invalid_usage, when another rank makes the same call on device
-  /// memory.
-  Result<void> host_call(Rank rank);
+  /// `rank` makes its next call on host memory, or through it: then who drives the rank is not this thread. Errors:
+  /// invalid_usage, when another rank makes the same call by kernels.
+  Result<void> host_call(Rank rank, bool staged);
 
   /// For whom `rank` waits, the first; −1: it does not.
   Rank missing(Rank rank) const;
@@ -94,40 +92,6 @@ class GpuTeam {
   std::optional<Error> failure_;
   std::shared_ptr<cuda::Engine> engine_;
   std::atomic<cuda::Engine*> launched_ = nullptr;  // the same, for those who must not wait for a meeting
-};
-
-/// What a communicator has of a GPU: its rank's place in the team, and its plans.
-struct GpuSeat {
-  GpuSeat(cuda::SharedGpu on, std::shared_ptr<GpuTeam> meeting) : gpu(std::move(on)), team(std::move(meeting)) {}
-
-  struct Key {
-    const void* algorithm;
-    Reach reach;
-    Collective collective;
-    Rank root;
-    bool operator==(const Key&) const = default;
-  };
-  struct KeyHash {
-    std::size_t operator()(const Key& key) const {
-      return std::hash<const void*>{}(key.algorithm) ^
-             (static_cast<std::size_t>(key.root) << 16 | static_cast<std::size_t>(key.reach) << 8 |
-              static_cast<std::size_t>(key.collective)) *
-                 0x9e37'79b9'7f4a'7c15u;
-    }
-  };
-  static constexpr std::size_t plans_max = 256;
-
-  cuda::SharedGpu gpu;
-  std::shared_ptr<GpuTeam> team;  ///< null: not all ranks are in this process
-  LruCache<Key, GpuPlan, KeyHash> plans{plans_max};
-
-  /// Of calls with so many bytes in a group; empty at first.
-  GpuChoice& choice(Collective collective, std::size_t bytes) {
-    return choices_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(std::bit_width(bytes))];
-  }
-
- private:
-  std::array<std::array<GpuChoice, 65>, collective_count> choices_{};
 };
 
 }  // namespace tutti

@@ -9,6 +9,18 @@ Group& Group::current() {
   return group;
 }
 
+namespace {
+
+/// One of them waits for the GPU, which the other must not, and neither may overtake.
+Error mixed() {
+  return {.code = Code::invalid_usage,
+          .what =
+              "calls on one communicator in one group must go the same way: some of these are on device memory and "
+              "go through the host, others are on host memory or go to kernels"};
+}
+
+}  // namespace
+
 Submission& Group::submission_for(const std::shared_ptr<Stream>& stream) {
   for (auto& [known, submission] : submissions_)
     if (known == stream) return submission;
@@ -18,6 +30,7 @@ Submission& Group::submission_for(const std::shared_ptr<Stream>& stream) {
 Result<Batch*> Group::batch_for(const std::shared_ptr<Communicator>& communicator,
                                 const std::shared_ptr<Stream>& stream) {
   if (const auto known = batches_.find(communicator.get()); known != batches_.end()) {
+    if (known->second.staged != nullptr) return mixed();
     if (known->second.stream != stream)
       return Error{.code = Code::invalid_usage, .what = "calls on one communicator in one group must name one stream"};
     return known->second.batch;
@@ -26,6 +39,18 @@ Result<Batch*> Group::batch_for(const std::shared_ptr<Communicator>& communicato
   Batch* const made = batch.get();
   submission_for(stream).operations.push_back(std::move(batch));
   batches_[communicator.get()] = {.batch = made, .stream = stream};
+  return made;
+}
+
+Result<StagedBatch*> Group::staged_batch_for(const std::shared_ptr<Communicator>& communicator) {
+  if (const auto known = batches_.find(communicator.get()); known != batches_.end()) {
+    if (known->second.staged == nullptr) return mixed();
+    return known->second.staged;
+  }
+  auto batch = std::make_unique<StagedBatch>(communicator);
+  StagedBatch* const made = batch.get();
+  submission_for(nullptr).operations.push_back(std::move(batch));
+  batches_[communicator.get()] = {.staged = made};
   return made;
 }
 

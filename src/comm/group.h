@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "comm/batch.h"
+#include "comm/staged_batch.h"
 #include "comm/stream.h"
 
 namespace tutti {
@@ -27,6 +28,14 @@ class Group {
     (*batch)->add(request);
     return {};
   }
+  /// The same of calls on device memory that go through the host.
+  template <class R>
+  Result<void> add_staged(const std::shared_ptr<Communicator>& communicator, const R& request) {
+    auto batch = staged_batch_for(communicator);
+    if (!batch) return std::move(batch).error();
+    (*batch)->add(request);
+    return {};
+  }
   void add(std::unique_ptr<Operation> operation, std::function<void()> finisher);
 
   /// A call inside the group was refused: nothing of the group will be started.
@@ -38,13 +47,15 @@ class Group {
 
  private:
   Result<Batch*> batch_for(const std::shared_ptr<Communicator>& communicator, const std::shared_ptr<Stream>& stream);
+  Result<StagedBatch*> staged_batch_for(const std::shared_ptr<Communicator>& communicator);
   Submission& submission_for(const std::shared_ptr<Stream>& stream);
 
   int depth_ = 0;
   std::vector<std::pair<std::shared_ptr<Stream>, Submission>> submissions_;
   struct Open {
-    Batch* batch;
-    std::shared_ptr<Stream> stream;
+    Batch* batch = nullptr;
+    std::shared_ptr<Stream> stream = nullptr;
+    StagedBatch* staged = nullptr;  ///< in the place of the batch
   };
   std::map<Communicator*, Open> batches_;
   std::optional<Error> refused_;

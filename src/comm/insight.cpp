@@ -17,6 +17,15 @@ std::string plain(std::string_view word) {
   return result;
 }
 
+/// Of a communicator with a GPU.
+std::string device_memory(const Communicator& communicator) {
+  const GpuSeat* const seat = communicator.gpu();
+  if (seat == nullptr) return {};
+  return seat->team ? "\nDevice memory: by a kernel, through the memory of the GPU.\n"
+                    : "\nDevice memory: copied to memory as of tuttiMemAlloc, from where the call goes as said, and "
+                      "back.\n";
+}
+
 }  // namespace
 
 std::string explain_call(Communicator& communicator, Collective collective, std::size_t group_bytes) {
@@ -36,11 +45,14 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
                     .fixed_order = communicator.members().deterministic && reduces(collective),
                     .raced = communicator.races().story(kind)});
   };
-  if (!facts.spans_hosts && fits_lines(size, shape.root, facts.forced)) return by(Reach::line);
+  if (!facts.spans_hosts && fits_lines(size, shape.root, facts.forced))
+    return by(Reach::line) + device_memory(communicator);
   const Reach mapped = large_reach(size, facts, true, false);
   const Reach ordinary = large_reach(size, facts, facts.one_process, !facts.one_process);
-  if (mapped == ordinary) return by(mapped);
-  return fmt::format("Memory of tuttiMemAlloc: {}\nOrdinary memory: {}", by(mapped), by(ordinary));
+  const std::string on_host =
+      mapped == ordinary ? by(mapped)
+                         : fmt::format("Memory of tuttiMemAlloc: {}\nOrdinary memory: {}", by(mapped), by(ordinary));
+  return on_host + device_memory(communicator);
 }
 
 Result<Collective> collective_named(const char* word) {

@@ -200,6 +200,9 @@ Result<void> Join::begin() {
   members_.ranks = options_.ranks;
   members_.deterministic = options_.deterministic;
   members_.gpu = options_.gpu;
+  if (members_.gpu)
+    members_.area->area.header().gpu.store(static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1,
+                                           std::memory_order_relaxed);
   members_.name = options_.name.empty() ? "comm " + options_.id.fingerprint() : options_.name;
 
   Hello hello;

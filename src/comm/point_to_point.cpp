@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "comm/peer_failure.h"
+#include "comm/staged_call.h"
 
 namespace tutti {
 namespace {
@@ -23,6 +24,11 @@ std::string amount(std::uint64_t bytes, std::uint32_t type) {
   if (type >= data_type_count) return fmt::format("{} bytes of a type {}", bytes, type);
   const auto known = static_cast<DataType>(type);
   return fmt::format("{} x {}", bytes / size_of(known), name(known));
+}
+
+/// A stream that waits for a message does not wait for others beside it.
+void finish_staged(const PeerRequest& request) {
+  if (request.staged) request.staged->finish();
 }
 
 }  // namespace
@@ -112,6 +118,7 @@ Result<void> PointToPoint::to_self() {
                                        self_sends_[k]->bytes, self_receives_[k]->bytes),
                    .peer = communicator_.rank()};
     if (self_sends_[k]->bytes > 0) std::memmove(self_receives_[k]->data, self_sends_[k]->data, self_sends_[k]->bytes);
+    finish_staged(*self_receives_[k]);
   }
   return {};
 }
@@ -246,6 +253,7 @@ Result<Progress> PointToPoint::receive_by_reference(Queue& queue, const PeerRequ
 }
 
 void PointToPoint::finish(Queue& queue) {
+  finish_staged(*queue.requests[queue.next]);
   ++queue.next;
   queue.moved = 0;
   queue.begun = false;

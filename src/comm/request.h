@@ -12,6 +12,7 @@
 namespace tutti {
 
 struct Layout;
+class StagedCall;
 
 /// How a collective was asked for.
 enum class Form : std::uint8_t {
@@ -34,6 +35,7 @@ struct Request {
   std::uint32_t lists = 0;  ///< scatter_gather: fingerprint of the lists of ranks
   bool on_gpu = false;      ///< buffers in device memory: queued on gpu_stream
   cuda::Stream gpu_stream = nullptr;
+  std::shared_ptr<StagedCall> staged = {};  ///< not null: the call goes through the host, and buffers are known later
 
   std::size_t group_bytes() const { return count * size_of(type); }
   Signature signature() const {
@@ -52,6 +54,8 @@ struct PeerRequest {
   std::size_t bytes = 0;
   DataType type = DataType::uint8;
   Rank peer = 0;
+  cuda::Stream gpu_stream = nullptr;
+  std::shared_ptr<StagedCall> staged = {};  ///< as of a collective
 };
 
 }  // namespace tutti

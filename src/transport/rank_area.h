@@ -30,6 +30,7 @@ struct AreaHeader {
   std::atomic<RankState> state;
   std::atomic<std::uint32_t> failure;  ///< Code of the first error, once state is failed
   std::atomic<std::int32_t> culprit;   ///< rank the error names, or −1
+  std::atomic<std::uint32_t> gpu;      ///< of the rank, as its process counts them, from 1; 0: none
   /// Calls of this rank that may touch memory of ranks of its own process; on a line of its own, since every large call
   /// counts here and reads the peers' states.
   alignas(limits::line_bytes) std::atomic<std::uint32_t> touching;

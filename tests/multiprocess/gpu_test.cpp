@@ -113,6 +113,39 @@ TEST_P(Gpu, HostMemoryGoesOnAsEver) {
   });
 }
 
+/// Calls by kernels and calls through the host, of one communicator in turns.
+TEST_P(Gpu, BesideCallsThroughTheHost) {
+  launch_ranks(gpu_team(3, GetParam()), [](Seat& seat) {
+    fake_cuda(library).set_kernel(sum_kernel);
+    CudaUser user(library);
+    const auto comms = seat.init();
+    ASSERT_FALSE(comms.empty());
+    constexpr std::size_t count = 300;
+    const auto ranks = make_ranks(user, seat, comms, count);
+    const std::size_t counts[] = {count, 0, 7};
+    for (int round = 0; round < 5; ++round) {
+      std::vector<std::int32_t*> gathered;
+      all_reduce(ranks);
+      ASSERT_TRUE(ok(tuttiGroupStart()));
+      for (const OneRank& one : ranks) {
+        gathered.push_back(user.put(std::vector<std::int32_t>(count + 7, -1)));
+        ASSERT_TRUE(ok(tuttiAllGatherV(one.output, counts[one.rank], gathered.back(), counts, nullptr, tuttiInt32,
+                                       one.comm, tuttiCudaStream(one.stream))));
+      }
+      ASSERT_TRUE(ok(tuttiGroupEnd()));
+      all_reduce(ranks);
+      auto expected = sums(count, 3);
+      for (std::size_t i = 0; i < 7; ++i) expected.push_back(expected[i]);
+      for (std::size_t i = 0; i < ranks.size(); ++i) {
+        user.synchronize(ranks[i].stream);
+        EXPECT_EQ(user.get(gathered[i], count + 7), expected);
+        EXPECT_EQ(user.get(ranks[i].output, count), sums(count, 3));
+      }
+    }
+    destroy(comms);
+  });
+}
+
 /// Everything a communicator takes of a GPU is given back with it.
 TEST(GpuRanks, NothingIsLeftBehind) {
   launch_ranks(gpu_team(2, Layout::one_thread), [](Seat& seat) {
@@ -225,7 +258,8 @@ TEST(GpuRanks, ListsOfDevicesAndCommunicatorsMadeFromOthers) {
     all_reduce(ranks);
     user.synchronize(ranks[1].stream);
     EXPECT_EQ(user.get(ranks[1].output, 10), sums(10, 2));
-    // Between GPUs there is nothing yet.
+    // Between GPUs it goes through the host.
+    const int launched = fake_cuda(library).calls("cuLaunchCooperativeKernel");
     ASSERT_TRUE(ok(tuttiGroupStart()));
     for (int rank : {0, 1}) {
       ASSERT_TRUE(ok(tuttiAllReduce(ranks[rank].input, ranks[rank].output, 10, tuttiInt32, tuttiSum, comms[rank],
@@ -234,7 +268,13 @@ TEST(GpuRanks, ListsOfDevicesAndCommunicatorsMadeFromOthers) {
     CudaUser other(library, 0);
     const OneRank third(other, comms[2], 2, 10);
     ASSERT_TRUE(ok(third.all_reduce()));
-    EXPECT_TRUE(fails(tuttiGroupEnd(), tuttiInvalidUsage, "rank 0 is on GPU 1 and rank 2 on GPU 0"));
+    ASSERT_TRUE(ok(tuttiGroupEnd()));
+    other.synchronize(third.stream);
+    EXPECT_EQ(other.get(third.output, 10), sums(10, 3));
+    user.make_current();
+    user.synchronize(ranks[0].stream);
+    EXPECT_EQ(user.get(ranks[0].output, 10), sums(10, 3));
+    EXPECT_EQ(fake_cuda(library).calls("cuLaunchCooperativeKernel"), launched);
     destroy(halves);
     destroy(comms);
   });

@@ -1,0 +1,60 @@
+// Ranks of one process on one GPU: what each of them has queued there.
+//
+// A stream that waits for the host may hold up others, for streams share queues of the hardware. So a rank has its
+// stream wait for a call only when what its neighbours give to that call is queued; then nothing that it waits for is
+// behind it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "plan/types.h"
+
+namespace tutti {
+
+/// Of one communicator. Any thread.
+class GpuMeeting {
+ public:
+  explicit GpuMeeting(int ranks)
+      : ranks_(ranks), seats_(static_cast<std::size_t>(ranks)), sent_(seats_.size() * seats_.size()) {}
+
+  /// `rank` is there, made in the calling thread.
+  void enter(Rank rank);
+
+  /// `rank` makes its next collective, whatever memory it is on; `staged`: it has something to queue, later.
+  /// Returns the number of the call, the same on all ranks.
+  std::uint64_t collective(Rank rank, bool staged);
+  /// `rank` has queued what it had to of the first such call.
+  void queued(Rank rank);
+  /// Whether `rank` has nothing to queue any more of the call of that number.
+  bool has_queued(Rank rank, std::uint64_t number) const;
+
+  /// What `from` sends next to `to` is queued, or on the host.
+  void sent(Rank from, Rank to);
+  bool has_sent(Rank from, Rank to, std::uint64_t number) const;
+
+  /// The calling thread is the one that last drove `rank`.
+  bool driven_here(Rank rank) const;
+
+ private:
+  struct Seat {
+    std::uint64_t calls = 0;
+    std::deque<std::uint64_t> unqueued;
+    std::thread::id driver;
+  };
+  const Seat& seat(Rank rank) const { return seats_[static_cast<std::size_t>(rank)]; }
+  Seat& seat(Rank rank) { return seats_[static_cast<std::size_t>(rank)]; }
+  std::size_t pair(Rank from, Rank to) const {
+    return static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) + static_cast<std::size_t>(to);
+  }
+
+  const int ranks_;
+  mutable std::mutex mutex_;
+  std::vector<Seat> seats_;
+  std::vector<std::uint64_t> sent_;  // by pair
+};
+
+}  // namespace tutti

@@ -1,0 +1,83 @@
+// One call on device memory that the host carries out: copied to memory of the host on the caller's stream, run there,
+// and copied back, while the stream waits.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "comm/request.h"
+#include "comm/stage.h"
+
+namespace tutti {
+
+/// Part of a buffer, from its start.
+struct Extent {
+  std::size_t begin = 0;
+  std::size_t bytes = 0;
+  bool operator==(const Extent&) const = default;
+};
+
+/// One buffer of a call: what is copied of it, ascending, none next to each other.
+struct StagedBuffer {
+  std::byte* at = nullptr;
+  std::vector<Extent> extents;
+  std::size_t bytes() const { return extents.empty() ? 0 : extents.back().begin + extents.back().bytes; }
+};
+
+/// What a call reads and writes on this rank.
+struct StagedBuffers {
+  StagedBuffer input;
+  StagedBuffer output;
+};
+StagedBuffers staged_buffers(const Request& request, Rank rank, int ranks);
+StagedBuffers staged_buffers(const PeerRequest& request);
+
+/// Shared by who queues it and who runs it on the host.
+class StagedCall {
+ public:
+  StagedCall(std::shared_ptr<StagePool> pool, cuda::Stream stream, StagedBuffers buffers)
+      : pool_(std::move(pool)), stream_(stream), buffers_(std::move(buffers)) {}
+  ~StagedCall();
+  StagedCall(const StagedCall&) = delete;
+  StagedCall& operator=(const StagedCall&) = delete;
+
+  // ---- Of the thread that queues; it must not call them again after an error ----
+
+  /// Queues the copy to the host, and word of it. False: no stage is free, ask again. Errors: system, cuda.
+  Result<bool> queue_input(std::uint64_t batch);
+  /// The same of a call that the host may begin at once: there is nothing to queue.
+  Result<bool> queue_nothing(std::uint64_t batch);
+  /// Queues the wait for the host, and the copy back. Errors: cuda.
+  Result<void> queue_output();
+  /// Nothing more will be queued.
+  void give_up();
+
+  // ---- Of the one that runs it on the host ----
+
+  /// The input is here.
+  bool landed() const;
+  /// In memory of the host, laid out as the caller's. Requires landed().
+  std::byte* input() const { return stage_->data(); }
+  std::byte* output() const { return stage_->data() + output_at(); }
+  /// The output is here, or never will be: the stream may go on. Any number of times.
+  void finish();
+
+ private:
+  Result<bool> take_stage(std::uint64_t batch, bool signals);
+  Result<void> copy(const StagedBuffer& buffer, std::byte* host, bool in) const;
+  std::size_t output_at() const;
+
+  const std::shared_ptr<StagePool> pool_;
+  const cuda::Stream stream_;
+  const StagedBuffers buffers_;
+  std::shared_ptr<Stage> stage_;
+  bool sealed_ = false;              // by the thread that queues
+  bool signals_ = false;             // the host waits for word of the stream
+  std::atomic<bool> begun_ = false;  // there is a stage, and nobody changes the above any more
+  std::atomic<bool> finished_ = false;
+  std::atomic<bool> released_ = false;
+};
+
+}  // namespace tutti
