@@ -230,6 +230,8 @@ int run_launched(const LaunchOptions& options, const Body& body) {
     ::_exit(Exit::timed_out);
   });
   ::alarm(static_cast<unsigned>(options.timeout_s));
+  const std::shared_ptr<const Gpu> gpu = options.on_gpu ? Gpu::open() : nullptr;
+  if (gpu) gpu->make_current();
   tuttiComm_t comm = nullptr;
   int number = 0;
   int count = 0;
@@ -238,7 +240,7 @@ int run_launched(const LaunchOptions& options, const Body& body) {
   expect_success(tuttiCommCount(comm, &count), comm, number, "tuttiCommCount");
   if (options.pin) pin(allowed_cores(), number);
   const auto exchange = exchange_by_tutti(comm, number, count);
-  Rank rank{number, count, comm, *exchange};
+  Rank rank{number, count, comm, *exchange, gpu.get()};
   const int code = body(rank);
   expect_success(tuttiCommDestroy(comm), nullptr, number, "tuttiCommDestroy");
   return code;

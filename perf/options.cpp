@@ -124,7 +124,7 @@ void LaunchOptions::add_to(CLI::App& app) {
   app.add_flag("--pin,!--no-pin", pin, "Rank i runs on core i mod cores [yes]")->group(group);
   app.add_option_function<std::string>(
          "--memory", [this](const std::string& s) { on_gpu = s == "device"; },
-         "Where buffers lie: host, or device, where the threads (-t) of one process share GPU 0 [host]")
+         "Where buffers lie: host, or device: GPU 0, for all ranks of this host [host]")
       ->check(CLI::IsMember({"host", "device"}))
       ->group(group);
   app.add_option("-T,--timeout", timeout_s, "Limit of the whole run in seconds [300]")
@@ -182,7 +182,6 @@ std::optional<int> parse(int argc, char** argv, const std::string& program, Opti
   if (options.max_bytes < options.min_bytes) error = "--maxbytes is less than --minbytes";
   if (launch.ranks() > kMaxRanks) error = fmt::format("{} ranks: at most {}", launch.ranks(), kMaxRanks);
   if (launch.launcher().empty() && options.root >= launch.ranks()) error = "--root is not one of the ranks";
-  if (launch.on_gpu && (launch.procs > 1 || launch.threads == 0)) error = "--memory device needs -t and one process";
   if (options.planted > 0 && options.checks == 0) error = "--plant needs --check";
   if (error.empty()) return std::nullopt;
   fmt::print(stderr, "{}_perf: {}\n", program, error);
