@@ -1,8 +1,8 @@
 # Through the public C API: threads, processes, faults.
 add_library(tutti_test_support STATIC
-  support/board.cpp support/buffer.cpp support/call.cpp support/counts_call.cpp support/covering_array.cpp support/elements.cpp
-  support/forced_turns.cpp support/host_start.cpp support/launch_ranks.cpp support/net_namespaces.cpp support/property_space.cpp
-  support/reference_reduce.cpp)
+  support/board.cpp support/buffer.cpp support/call.cpp support/counts_call.cpp support/covering_array.cpp
+  support/elements.cpp support/forced_turns.cpp support/host_start.cpp support/launch_ranks.cpp
+  support/net_namespaces.cpp support/packet_wire.cpp support/property_space.cpp support/reference_reduce.cpp)
 target_include_directories(tutti_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(tutti_test_support PUBLIC tutti_flags tutti tutti_algorithms fmt::fmt GTest::gtest)
 set_target_properties(tutti_test_support PROPERTIES IS_TEST ON)
@@ -17,7 +17,7 @@ tutti_api_test(kill TIMEOUT 600)
 tutti_api_test(namespaces ARGS --gtest_filter=-Nightly*)
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
-foreach(test abort arguments counts counts_errors deterministic environment group interfaces lifecycle mismatch point_to_point race split
+foreach(test abort arguments cards counts counts_errors deterministic environment group interfaces lifecycle mismatch point_to_point race split
         start stop stream)
   tutti_api_test(${test})
 endforeach()

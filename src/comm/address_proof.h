@@ -29,6 +29,7 @@ class AddressProof {
 
  private:
   void log_unused(const std::vector<ReachMap>& maps) const;
+  void log_shares(const std::vector<std::vector<std::size_t>>& usable, const ReachMap& map) const;
 
   Process& process_;
   std::vector<int> networks_;

@@ -59,6 +59,8 @@ struct Bootstrap::State {
   void report_unreachable(const std::string& why);
   void join_below(Wire wire);
   Result<void> listen();
+  Result<void> look();
+  void send_rising();
   Result<void> obey(const Frame& frame);
   void confirm();
   void give_up(const Error& error);
@@ -176,10 +178,27 @@ void Bootstrap::State::report_unreachable(const std::string& why) {
   adopted = true;
 }
 
-Result<void> Bootstrap::State::listen() {
-  if (root.socket() && (!root.flush() || !root.interest().want_write)) root = Wire(system, Socket());
+void Bootstrap::State::send_rising() {
   for (auto& frame : rising) up.queue(std::move(frame));
   rising.clear();
+}
+
+/// Nothing but a failure can come as long as this rank has not spoken.
+Result<void> Bootstrap::State::look() {
+  if (branch) branch->advance(rising);
+  send_rising();
+  const auto sent = up.flush();
+  auto next = up.take_frame(bootstrap::notice_bytes_max);
+  if (!next || (!sent && !*next)) return lost((next ? sent.error() : next.error()).text());
+  if (!*next) return {};
+  if ((*next)->kind == FrameKind::gathered)
+    return Error{.code = Code::remote, .what = "the root of the start sent an answer before it was asked"};
+  return obey(**next);
+}
+
+Result<void> Bootstrap::State::listen() {
+  if (root.socket() && (!root.flush() || !root.interest().want_write)) root = Wire(system, Socket());
+  send_rising();
   const auto sent = up.flush();
   // A failure that comes after an exchange was complete is the next one's.
   while (exchanging && !answered) {
@@ -303,6 +322,20 @@ Result<bool> Bootstrap::advance() {
     if (auto done = state_->advance(); !done) state_->give_up(done.error());
   if (state_->failure) return *state_->failure;
   return !state_->exchanging;
+}
+
+Result<void> Bootstrap::look() {
+  assert(!state_->exchanging && state_->phase == State::Phase::joined);
+  if (!state_->failure)
+    if (auto well = state_->look(); !well) state_->give_up(well.error());
+  if (state_->failure) return *state_->failure;
+  return {};
+}
+
+void Bootstrap::fail(const Error& error) {
+  assert(!state_->exchanging && state_->phase == State::Phase::joined);
+  state_->up.queue(frame(FrameKind::failure, bootstrap::write_failure(error)));
+  (void)state_->up.flush();
 }
 
 const std::vector<Blob>& Bootstrap::gathered() const {

@@ -81,6 +81,14 @@ class Bootstrap {
   /// error there is nothing but the same error.
   Result<bool> advance();
 
+  /// Between exchanges, for ranks that have something else to do there: whether the start has failed meanwhile, since a
+  /// rank was lost or has met trouble. Errors: as advance.
+  Result<void> look();
+
+  /// Lets all ranks fail with this, also those that are between exchanges. Between exchanges; the next advance or look
+  /// brings it back.
+  void fail(const Error& error);
+
   /// By rank, after advance() said true.
   const std::vector<Blob>& gathered() const;
 

@@ -72,7 +72,8 @@ void Branch::obey(Child& child, const Frame& frame, std::vector<SharedFrame>& ri
       child.refused = read->refused;
       return;
     }
-    case FrameKind::bye: return lose(child, "it left", rising);
+    case FrameKind::failure: return pass_on();  // whoever reads it makes an error of whatever it says
+    case FrameKind::bye: return lose(child, "it left", rising, /*left=*/true);
     default: return lose(child, "it sent a frame of a wrong kind", rising);
   }
 }
@@ -90,11 +91,12 @@ void Branch::join(Child& child, const Frame& frame) {
   (void)child.wire.flush();
 }
 
-void Branch::lose(Child& child, const std::string& reason, std::vector<SharedFrame>& rising) {
+void Branch::lose(Child& child, const std::string& reason, std::vector<SharedFrame>& rising, bool left) {
   child.wire = Wire(system_, Socket());
   refused_below_ += child.refused;
   if (child.joined)
-    rising.push_back(frame(FrameKind::gone, write_gone({.rank = child.rank, .by = rank_, .reason = reason})));
+    rising.push_back(
+        frame(FrameKind::gone, write_gone({.rank = child.rank, .by = rank_, .reason = reason, .left = left})));
 }
 
 void Branch::hand_down(const SharedFrame& frame) {

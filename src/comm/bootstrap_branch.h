@@ -51,7 +51,7 @@ class Branch {
   void serve(Child& child, std::vector<SharedFrame>& rising);
   void obey(Child& child, const Frame& frame, std::vector<SharedFrame>& rising);
   void join(Child& child, const Frame& frame);
-  void lose(Child& child, const std::string& reason, std::vector<SharedFrame>& rising);
+  void lose(Child& child, const std::string& reason, std::vector<SharedFrame>& rising, bool left = false);
 
   System& system_;
   SocketAddress at_;

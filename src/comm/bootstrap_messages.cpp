@@ -151,6 +151,7 @@ Bytes write_gone(const Gone& gone) {
   ByteWriter writer;
   writer.number(static_cast<std::int32_t>(gone.rank));
   writer.number(static_cast<std::int32_t>(gone.by));
+  writer.number(static_cast<std::uint32_t>(gone.left));
   writer.text(std::string_view(gone.reason).substr(0, words_bytes_max));
   return std::move(writer).take();
 }
@@ -160,6 +161,7 @@ Result<Gone> read_gone(const Bytes& body) {
   Gone gone;
   gone.rank = reader.number<std::int32_t>();
   gone.by = reader.number<std::int32_t>();
+  gone.left = reader.number<std::uint32_t>() != 0;
   gone.reason = printable(reader.text(words_bytes_max));
   if (!reader.done() || gone.rank < 0 || gone.by < 0) return malformed("gone");
   return gone;

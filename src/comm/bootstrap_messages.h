@@ -68,6 +68,7 @@ struct Gone {
   int rank = 0;
   int by = 0;
   std::string reason = {};
+  bool left = false;  ///< it said goodbye
 };
 Bytes write_gone(const Gone& gone);
 Result<Gone> read_gone(const Bytes& body);

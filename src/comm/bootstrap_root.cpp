@@ -78,8 +78,8 @@ struct BootstrapRoot::State {
   void take_contribution(Member& member, const Bytes& body);
   void take_gone(Member& member, const Bytes& body);
   void take_confirmation(Member& member, const Bytes& body);
-  void lose(Member& member, const std::string& reason);
-  void lose_rank(int rank, const std::string& reason);
+  void lose(Member& member, const std::string& reason, bool left = false);
+  void lose_rank(int rank, const std::string& reason, bool left);
   void fail(Error error);
   void tell(Member& member, const Error& error);
   void end_soon_if_all_told();
@@ -164,7 +164,7 @@ void BootstrapRoot::State::serve(Member& member) {
 }
 
 void BootstrapRoot::State::obey(Member& member, const Frame& frame) {
-  if (frame.kind == FrameKind::bye) return lose(member, "it left");
+  if (frame.kind == FrameKind::bye) return lose(member, "it left", /*left=*/true);
   if (member.joined()) return obey_joined(member, frame);
   return frame.kind == FrameKind::join ? join(member, frame.body) : lose(member, "it sent a frame of a wrong kind");
 }
@@ -188,6 +188,8 @@ void BootstrapRoot::State::obey_joined(Member& member, const Frame& frame) {
     take_gone(member, frame.body);
   } else if (frame.kind == FrameKind::confirm && seated) {
     take_confirmation(member, frame.body);
+  } else if (frame.kind == FrameKind::failure && seated) {
+    fail(bootstrap::read_failure(frame.body));
   } else {
     lose(member, "it sent a frame of a wrong kind");
   }
@@ -245,7 +247,8 @@ void BootstrapRoot::State::take_gone(Member& member, const Bytes& body) {
   const auto gone = bootstrap::read_gone(body);
   if (!gone) return lose(member, words(gone.error()));
   // One who was taken in by the root has gone nowhere.
-  if (roster.admitted(gone->rank) && tree.parent(gone->rank) == gone->by) lose_rank(gone->rank, gone->reason);
+  if (roster.admitted(gone->rank) && tree.parent(gone->rank) == gone->by)
+    lose_rank(gone->rank, gone->reason, gone->left);
 }
 
 void BootstrapRoot::State::take_confirmation(Member& member, const Bytes& body) {
@@ -255,15 +258,15 @@ void BootstrapRoot::State::take_confirmation(Member& member, const Bytes& body) 
   member.refused = confirmation->refused;
 }
 
-void BootstrapRoot::State::lose(Member& member, const std::string& reason) {
+void BootstrapRoot::State::lose(Member& member, const std::string& reason, bool left) {
   member.wire = Wire(system, Socket());
   refused_below += std::exchange(member.refused, 0);
-  if (member.joined() && !member.told) lose_rank(member.rank, reason);
+  if (member.joined() && !member.told) lose_rank(member.rank, reason, left);
 }
 
-void BootstrapRoot::State::lose_rank(int rank, const std::string& reason) {
+void BootstrapRoot::State::lose_rank(int rank, const std::string& reason, bool left) {
   told_ranks.insert(rank);
-  if (auto done = roster.leave(rank, reason); !done) {
+  if (auto done = roster.leave(rank, reason, left); !done) {
     Error error = std::move(done).error();
     if (!roster.all_here()) error.what += "; " + roster.missing(gate.refusals(), system.now_ns()).what;
     fail(std::move(error));

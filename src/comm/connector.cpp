@@ -1,6 +1,7 @@
 #include "comm/connector.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include <fmt/format.h>
 
@@ -10,7 +11,8 @@ namespace {
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t try_ns = 1'000 * ms;
 constexpr std::int64_t patient_ns = 2'000 * ms;  // more, where the call was answered: a busy peer is slow to greet
-constexpr std::int64_t pause_ns = 20 * ms;       // before all addresses are tried once more
+constexpr std::int64_t unanswered_ns = 10'000 * ms;
+constexpr std::int64_t pause_ns = 20 * ms;  // before all addresses are tried once more
 
 }  // namespace
 
@@ -21,6 +23,7 @@ Connector::Connector(System& system, std::vector<SocketAddress> addresses, const
       greeting_(greeting),
       key_(key),
       give_up_ns_(system.now_ns() + limit_ns),
+      give_up_unanswered_ns_(system.now_ns() + std::min(limit_ns, unanswered_ns)),
       met_(addresses_.size(), "not tried") {}
 
 Result<void> Connector::begin() {
@@ -52,7 +55,7 @@ void Connector::try_next(const std::string& why) {
 Result<std::optional<Socket>> Connector::advance() {
   if (addresses_.empty()) return Error{.code = Code::remote, .what = "it told no address"};
   const std::int64_t now = system_.now_ns();
-  if (now >= give_up_ns_) {
+  if (now >= give_up_ns_ || (!answered_ && now >= give_up_unanswered_ns_)) {
     std::string tried;
     for (std::size_t i = 0; i < addresses_.size(); ++i)
       tried += fmt::format("{}{} port {}: {}", i == 0 ? "" : "; ", addresses_[i].host, addresses_[i].port, met_[i]);
@@ -71,13 +74,17 @@ Result<std::optional<Socket>> Connector::advance() {
   auto connected = step();
   if (connected) return connected;
   if (connected.error().code == Code::invalid_usage) return connected;  // it has another secret: for good
+  // A busy listener cuts callers off.
+  answered_ = answered_ || connected.error().code == Code::remote || connected.error().sys_errno == ECONNRESET;
   try_next(connected.error().text());
   return std::optional<Socket>{};
 }
 
-bool Connector::gives_up(std::int64_t now_ns) const {
+bool Connector::gives_up(std::int64_t now_ns) {
   if (now_ns < until_ns_ || stage_ == Stage::welcome) return false;
-  return now_ns >= until_ns_ + patient_ns || !system_.peer_address(wire_->socket());
+  const bool answers = static_cast<bool>(system_.peer_address(wire_->socket()));
+  answered_ = answered_ || answers;
+  return now_ns >= until_ns_ + patient_ns || !answers;
 }
 
 /// As far as it goes. Errors end this try.
@@ -91,6 +98,7 @@ Result<std::optional<Socket>> Connector::step() {
     if (!proof) return std::move(proof).error();
     wire_->queue(*std::move(proof));
     stage_ = Stage::welcome;
+    answered_ = true;
     if (auto sent = wire_->flush(); !sent) return std::move(sent).error();
   }
   auto welcome = wire_->take(welcome_bytes);

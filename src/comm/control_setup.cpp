@@ -34,7 +34,7 @@ ControlSetup::ControlSetup(System& system, const Membership& members)
     const Greeting greeting{
         .communicator = key.communicator, .from = members.rank, .to = rank, .purpose = Purpose::control};
     const Peer& peer = members.peers[static_cast<std::size_t>(rank)];
-    edge.connector.emplace(system, peer.addresses, greeting, key, connect_limit_ns);
+    edge.connector.emplace(system, in_order(peer.addresses), greeting, key, connect_limit_ns);
   }
 }
 

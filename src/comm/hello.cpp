@@ -1,5 +1,6 @@
 #include "comm/hello.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -28,12 +29,15 @@ Result<Hello> read_hello(const Blob& blob) {
   return hello;
 }
 
-Result<std::vector<SocketAddress>> read_located(const Blob& blob) {
+Result<std::vector<PeerAddress>> read_located(const Blob& blob) {
   auto located = read<Located>(blob, "a list of addresses");
   if (!located) return std::move(located).error();
-  std::vector<SocketAddress> addresses;
+  std::vector<PeerAddress> addresses;
   for (const auto& address : located->addresses)
-    if (address.host[0] != '\0') addresses.push_back({.host = get_text(address.host), .port = address.port});
+    if (address.host[0] != '\0')
+      addresses.push_back({.at = {.host = get_text(address.host), .port = address.port},
+                           .card = address.card,
+                           .mbps = std::max(0, address.mbps)});
   return addresses;
 }
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "comm/bootstrap.h"
 #include "comm/digest.h"
+#include "comm/peer_address.h"
 #include "comm/process.h"
 
 namespace tutti {
@@ -39,6 +40,8 @@ struct Located {
   struct Address {
     std::array<char, 64> host{};
     std::uint16_t port = 0;
+    std::uint16_t card = 0;  ///< number of its interface
+    std::int32_t mbps = 0;   ///< of its interface; 0: not known
   };
   std::array<Address, addresses_max> addresses{};  ///< unused ones have an empty host
 };
@@ -53,7 +56,7 @@ struct Verdict {
 
 /// Errors: remote (a blob of another size or version).
 Result<Hello> read_hello(const Blob& blob);
-Result<std::vector<SocketAddress>> read_located(const Blob& blob);
+Result<std::vector<PeerAddress>> read_located(const Blob& blob);
 Result<Verdict> read_verdict(const Blob& blob);
 
 template <class T>

@@ -73,6 +73,8 @@ Result<Progress> Join::advance() {
     stage_ = Stage::greet;
     return Progress::moved;
   }
+  if (stage_ == Stage::prove || stage_ == Stage::reach)
+    if (auto well = bootstrap_.look(); !well) return std::move(well).error();
   if (stage_ == Stage::prove) {
     if (!proof_->advance()) return Progress::blocked;
     compare();
@@ -163,6 +165,10 @@ Progress Join::advance_reach() {
     members_.control = setup_->take(process_.config.integer("TUTTI_SILENCE_MS") * 1'000'000);
   } else {
     trouble_ = std::move(linked).error();
+    // Others may wait for those who wait for this rank, and all may hear it now.
+    Error told = *trouble_;
+    told.what = fmt::format("rank {} could not join: {}", options_.rank, trouble_->text());
+    bootstrap_.fail(told);
   }
   setup_.reset();
   state_verdict();
@@ -282,9 +288,17 @@ Result<void> Join::locate() {
     auto server = process_.connections();
     if (!server) return std::move(server).error();
     (*server)->expect(members_.arrivals);
+    auto own = process_.interfaces.get(process_.system, process_.config, process_.log);
+    if (!own) return std::move(own).error();
     for (std::size_t i = 0; i < (*server)->addresses().size() && i < Located::addresses_max; ++i) {
-      put_text(located.addresses[i].host, (*server)->addresses()[i].host);
-      located.addresses[i].port = (*server)->addresses()[i].port;
+      const SocketAddress& at = (*server)->addresses()[i];
+      auto& told = located.addresses[i];
+      put_text(told.host, at.host);
+      told.port = at.port;
+      const auto known = std::ranges::find(*own, at.host, &OwnAddress::host);
+      if (known == own->end()) continue;
+      told.card = static_cast<std::uint16_t>(known->card);
+      told.mbps = known->mbps;
     }
     return {};
   };

@@ -24,10 +24,11 @@ Result<UniqueId> open_root(Process& process, bool across_hosts) {
   if (!across_hosts) return open_root(process, {.host = "127.0.0.1", .port = 0}, *secret);
   auto addresses = process.interfaces.get(process.system, process.config, process.log);
   if (!addresses) return std::move(addresses).error();
-  auto id = open_root(process, {.host = listening_address(*addresses), .port = 0}, *secret);
+  const std::vector<std::string> hosts = hosts_of(*addresses);
+  auto id = open_root(process, {.host = listening_address(hosts), .port = 0}, *secret);
   if (!id) return id;
-  id->root.host = addresses->front();
-  id->also.assign(addresses->begin() + 1, addresses->end());
+  id->root.host = hosts.front();
+  id->also.assign(hosts.begin() + 1, hosts.end());
   return id;
 }
 

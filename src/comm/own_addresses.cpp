@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-Result<std::vector<std::string>> ask(const Config& config, Log& log) {
+Result<std::vector<OwnAddress>> ask(const Config& config, Log& log) {
   auto all = list_addresses();
   if (!all) return std::move(all).error();
   auto choice = choose_interfaces(
@@ -15,21 +15,33 @@ Result<std::vector<std::string>> ask(const Config& config, Log& log) {
   if (!choice) return std::move(choice).error();
   for (const auto& line : choice->used_text()) log.info(LogTopic::init, "interfaces", "used: {}", line);
   for (const auto& line : choice->left_out_text()) log.info(LogTopic::init, "interfaces", "not used: {}", line);
-  std::vector<std::string> addresses;
-  for (const auto& one : choice->used) addresses.push_back(one.address);
+  std::vector<OwnAddress> addresses;
+  std::vector<std::string> cards;
+  for (const auto& one : choice->used) {
+    const auto card = std::ranges::find(cards, one.interface) - cards.begin();
+    if (card == std::ssize(cards)) cards.push_back(one.interface);
+    addresses.push_back({.host = one.address, .card = static_cast<int>(card), .mbps = one.mbps});
+  }
   // What is known on one link alone may not even lead back to this host.
-  if (choice->used.front().link_local) addresses.emplace_back("127.0.0.1");
+  if (choice->used.front().link_local)
+    addresses.push_back({.host = "127.0.0.1", .card = static_cast<int>(cards.size())});
   return addresses;
 }
 
 }  // namespace
 
-Result<std::vector<std::string>> OwnAddresses::get(System& system, const Config& config, Log& log) {
+Result<std::vector<OwnAddress>> OwnAddresses::get(System& system, const Config& config, Log& log) {
   const std::lock_guard lock(mutex_);
-  if (!known_ && &system != &real_system()) known_ = std::vector<std::string>{"127.0.0.1"};
+  if (!known_ && &system != &real_system()) known_ = std::vector<OwnAddress>{{.host = "127.0.0.1"}};
   if (!known_) known_ = ask(config, log);
   if (!*known_) return known_->error();
   return **known_;
+}
+
+std::vector<std::string> hosts_of(const std::vector<OwnAddress>& addresses) {
+  std::vector<std::string> hosts;
+  for (const OwnAddress& address : addresses) hosts.push_back(address.host);
+  return hosts;
 }
 
 std::string listening_address(const std::vector<std::string>& addresses) {

@@ -116,9 +116,9 @@ Result<std::shared_ptr<ConnectionServer>> Process::connections() {
   if (connections_) return connections_;
   const DescriptorLimit descriptors = raise_descriptor_limit();
   log.info(LogTopic::init, "descriptors", "{} may be open, {} before", descriptors.now, descriptors.before);
-  auto hosts = interfaces.get(system, config, log);
-  if (!hosts) return std::move(hosts).error();
-  auto server = ConnectionServer::open(system, *hosts);
+  auto own = interfaces.get(system, config, log);
+  if (!own) return std::move(own).error();
+  auto server = ConnectionServer::open(system, hosts_of(*own));
   if (!server) return std::move(server).error();
   if (auto added = service.add(*server); !added) return std::move(added).error();
   connections_ = *std::move(server);

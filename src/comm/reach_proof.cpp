@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/random.h"
+#include "comm/peer_address.h"
 #include "comm/wire.h"
 
 namespace tutti {
@@ -79,18 +80,19 @@ Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> 
 }
 
 ReachMap::ReachMap(std::span<const ReachHost> hosts) {
-  for (const auto& host : hosts) reached_.emplace_back(host.addresses.size(), false);
+  for (const auto& host : hosts) ways_.emplace_back(host.addresses.size());
 }
 
 std::vector<std::byte> ReachMap::encode() const {
   std::vector<std::byte> bytes;
   std::size_t bit = 0;
-  for (const auto& host : reached_)
-    for (const bool is : host) {
-      if (bit % 8 == 0) bytes.push_back(std::byte{0});
-      if (is) bytes.back() |= std::byte{1} << (bit % 8);
-      ++bit;
-    }
+  for (const auto& host : ways_)
+    for (const Way& way : host)
+      for (const bool is : {way.reached, way.wide}) {
+        if (bit % 8 == 0) bytes.push_back(std::byte{0});
+        if (is) bytes.back() |= std::byte{1} << (bit % 8);
+        ++bit;
+      }
   return bytes;
 }
 
@@ -99,9 +101,12 @@ Result<ReachMap> ReachMap::decode(std::span<const std::byte> bytes, std::span<co
   if (map.encode().size() != bytes.size())
     return Error{.code = Code::remote, .what = fmt::format("a map of {} bytes, of other hosts", bytes.size())};
   std::size_t bit = 0;
-  for (auto& host : map.reached_)
-    for (std::size_t address = 0; address < host.size(); ++address, ++bit)
-      host[address] = (bytes[bit / 8] & (std::byte{1} << (bit % 8))) != std::byte{0};
+  for (auto& host : map.ways_)
+    for (Way& way : host)
+      for (bool* is : {&way.reached, &way.wide}) {
+        *is = (bytes[bit / 8] & (std::byte{1} << (bit % 8))) != std::byte{0};
+        ++bit;
+      }
   return map;
 }
 
@@ -125,6 +130,7 @@ ReachProof::ReachProof(System& system, const ConnectionKey& key, std::size_t sel
       map_(hosts_),
       met_(hosts_.size(), false) {
   for (std::size_t address = 0; address < hosts_[self_].addresses.size(); ++address) map_.set(self_, address);
+  for (const auto& host : hosts_) rates_.emplace_back(host.addresses.size(), 0);
   // Every host begins with another one, so that not all of them call the first together.
   for (std::size_t i = 1; i < hosts_.size(); ++i) {
     const std::size_t host = (self_ + i) % hosts_.size();
@@ -171,8 +177,15 @@ bool ReachProof::cut_off(Call& call, const Error& error) {
   return false;
 }
 
+/// Many dead addresses are waited for together, not 64 after 64.
+bool ReachProof::may_call() const {
+  const std::int64_t old_ns = system_.now_ns() - limits_.fresh_ms * ms;
+  const auto fresh = std::ranges::count_if(calls_, [old_ns](const Call& call) { return call.tried_ns > old_ns; });
+  return !to_call_.empty() && calls_.size() < limits_.calls_max && static_cast<std::size_t>(fresh) < limits_.at_once;
+}
+
 void ReachProof::call_some() {
-  while (!to_call_.empty() && calls_.size() < limits_.at_once) {
+  while (may_call()) {
     Call call{.place = to_call_.front(), .wire = Wire(system_, Socket()), .probe = {}};
     to_call_.pop_front();
     if (begin(call)) calls_.push_back(std::move(call));
@@ -198,6 +211,7 @@ bool ReachProof::serve(Call& call) {
     if (is_answer(key_.secret, call.probe, **answer)) {
       map_.set(host, address);
       met_[host] = true;
+      rates_[host][address] = rate_of(call);
     } else {
       fail(call.place, "another process has this address and port");
     }
@@ -212,17 +226,40 @@ bool ReachProof::serve(Call& call) {
   return false;
 }
 
+/// Of the slower one of the two interfaces that the call goes through, as far as they are known.
+int ReachProof::rate_of(const Call& call) {
+  const int there = hosts_[call.place.host].addresses[call.place.address].mbps;
+  const auto own = system_.address(call.wire.socket());
+  if (!own) return there;
+  const auto& mine = hosts_[self_].addresses;
+  const auto here = std::ranges::find(mine, own->host, [](const ReachAddress& address) { return address.at.host; });
+  if (here == mine.end() || here->mbps == 0) return there;
+  return there == 0 ? here->mbps : std::min(there, here->mbps);
+}
+
+void ReachProof::find_wide() {
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    int best = 0;
+    for (const int rate : rates_[host]) best = std::max(best, rate);
+    for (std::size_t address = 0; address < rates_[host].size(); ++address)
+      if (host != self_ && map_.reached(host, address) && comparable(rates_[host][address], best))
+        map_.set_wide(host, address);
+  }
+}
+
 bool ReachProof::advance() {
   call_some();
   std::erase_if(calls_, [this](Call& call) { return !serve(call); });
   call_some();
-  return calls_.empty() && to_call_.empty();
+  if (!calls_.empty() || !to_call_.empty()) return false;
+  find_wide();
+  return true;
 }
 
 std::int64_t ReachProof::interests(std::vector<PollItem>& items) const {
   const std::int64_t now = system_.now_ns();
-  if (calls_.size() < limits_.at_once && !to_call_.empty()) return now;
-  std::int64_t wake = now + 3'600'000 * ms;
+  if (may_call()) return now;
+  std::int64_t wake = now + (to_call_.empty() ? 3'600'000 * ms : look_ns);
   for (const auto& call : calls_) {
     const std::int64_t late_ns = call.tried_ns + limits_.try_ms * ms;
     wake = std::min(wake, call.begin_ns != 0 ? call.begin_ns : std::max(late_ns, now + look_ns));

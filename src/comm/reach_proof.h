@@ -24,15 +24,19 @@ namespace tutti {
 
 struct ReachLimits {
   std::int64_t try_ms = 2'000;      ///< one address, until the call gets through; a lost packet is sent again at 1 s
-  std::int64_t answer_ms = 20'000;  ///< from there to the answer: a busy host is slow, not gone
+  std::int64_t answer_ms = 10'000;  ///< from there to the answer: a busy host is slow, not gone
   std::int64_t host_ms = 10'000;    ///< as try_ms, as long as none of the host's addresses is reached
-  std::size_t at_once = 64;         ///< calls under way
+  std::size_t at_once = 64;         ///< calls that were begun just now
+  std::int64_t fresh_ms = 200;      ///< so long is just now: older ones cost next to nothing,
+  std::size_t calls_max = 512;      ///<   but descriptors
 };
 
 /// Where one rank listens.
 struct ReachAddress {
   int rank = 0;
   SocketAddress at;
+  int card = 0;  ///< number of the interface among those of its host
+  int mbps = 0;  ///< of the interface; 0: not known
 };
 
 /// A host as the others are told of it.
@@ -54,22 +58,29 @@ struct ReachProbe {
 /// The answer to a probe that was made with this key. Errors: remote (another key), system.
 Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> probe);
 
-/// What one host found: by host and address.
+/// What one host found: by host and address. Two bits of each: whether it was reached, and whether it is wide, about as
+/// fast as the fastest way from here to its host.
 class ReachMap {
  public:
   ReachMap() = default;
   explicit ReachMap(std::span<const ReachHost> hosts);
 
-  bool reached(std::size_t host, std::size_t address) const { return reached_[host][address]; }
-  void set(std::size_t host, std::size_t address) { reached_[host][address] = true; }
+  bool reached(std::size_t host, std::size_t address) const { return ways_[host][address].reached; }
+  bool wide(std::size_t host, std::size_t address) const { return ways_[host][address].wide; }
+  void set(std::size_t host, std::size_t address) { ways_[host][address].reached = true; }
+  void set_wide(std::size_t host, std::size_t address) { ways_[host][address].wide = true; }
 
-  /// A bit for each address, in the order of hosts.
+  /// In the order of hosts.
   std::vector<std::byte> encode() const;
   /// Errors: remote (not of these hosts).
   static Result<ReachMap> decode(std::span<const std::byte> bytes, std::span<const ReachHost> hosts);
 
  private:
-  std::vector<std::vector<bool>> reached_;
+  struct Way {
+    bool reached = false;
+    bool wide = false;
+  };
+  std::vector<std::vector<Way>> ways_;
 };
 
 /// The calling side of one host: a state machine that calls every address of every other host. Where it is cut off
@@ -97,12 +108,15 @@ class ReachProof {
     std::size_t host;
     std::size_t address;
   };
+  bool may_call() const;
   void call_some();
   bool begin(Call& call);
   bool serve(Call& call);
   bool is_late(const Call& call) const;
   bool cut_off(Call& call, const Error& error);
   void fail(const Place& place, const std::string& reason);
+  int rate_of(const Call& call);
+  void find_wide();
 
   System& system_;
   ConnectionKey key_;
@@ -110,7 +124,8 @@ class ReachProof {
   std::vector<ReachHost> hosts_;
   ReachLimits limits_;
   ReachMap map_;
-  std::vector<bool> met_;  // by host: one of its addresses was reached
+  std::vector<bool> met_;                // by host: one of its addresses was reached
+  std::vector<std::vector<int>> rates_;  // by host and address: Mbit/s, of those reached
   std::deque<Place> to_call_;
   std::vector<Call> calls_;
   std::vector<std::string> why_;

@@ -22,6 +22,8 @@ Result<bool> RemoteLane::open() {
     if (auto judged = judge_again(); !judged) return std::move(judged).error();
     return false;
   }
+  // Asked before: what a peer opened until it left is here by then, or on its way.
+  const bool left = place_.header->state.load(std::memory_order_acquire) == RankState::closed;
   auto gathered = gather_sockets();
   if (!gathered) {
     auto judged = judge(std::move(gathered).error().during("connect to " + place_.who).at_peer(place_.peer));
@@ -29,8 +31,9 @@ Result<bool> RemoteLane::open() {
     return false;
   }
   if (!*gathered) {
-    // Whoever left has nothing to say on a lane that never was.
-    if (place_.header->state.load(std::memory_order_acquire) != RankState::closed) return false;
+    // Whoever left has nothing to say on a lane that never was. It may have sent its share and left before the last word
+    // of the handshake was here.
+    if (!left || (connector_ && connector_->proven())) return false;
     if (auto judged = judge(Error{}); !judged) return std::move(judged).error();
     return false;
   }
@@ -55,7 +58,8 @@ Result<bool> RemoteLane::gather_sockets() {
                                 .purpose = Purpose::data,
                                 .lane = static_cast<std::uint8_t>(place_.lane),
                                 .index = static_cast<std::uint8_t>(index)};
-        connector_.emplace(system_, place_.addresses, greeting, arrivals_->key(), connect_limit_ns);
+        connector_.emplace(system_, addresses_in_turn(place_.addresses, place_.lane + index), greeting,
+                           arrivals_->key(), connect_limit_ns);
       }
       auto connected = connector_->advance();
       if (!connected) return std::move(connected).error();
@@ -77,8 +81,11 @@ Result<void> RemoteLane::judge(Error error) {
   }
   const auto state = place_.header->state.load(std::memory_order_acquire);
   if (state == RankState::closed)
-    return Error{
-        .code = Code::remote, .what = fmt::format("{} left the communicator", place_.who), .peer = place_.peer};
+    return Error{.code = Code::remote,
+                 .what = fmt::format("{} left the communicator{}{}", place_.who, broken_->what.empty() ? "" : ": ",
+                                     broken_->what),
+                 .sys_errno = broken_->sys_errno,
+                 .peer = place_.peer};
   if (now - broken_ns_ < news_limit_ns) return {};
   return *broken_;
 }

@@ -10,6 +10,7 @@
 #include "base/system.h"
 #include "comm/arrivals.h"
 #include "comm/connector.h"
+#include "comm/peer_address.h"
 #include "transport/rank_area.h"
 #include "transport/socket.h"
 
@@ -24,9 +25,9 @@ struct RemotePlace {
   std::string congestion;  ///< control of it: see choose_congestion
   int slots = 4;
   std::size_t slot_bytes = 64 * 1024;
-  std::vector<SocketAddress> addresses;  ///< of the peer's listeners
-  std::string who;                       ///< the peer, for messages
-  const AreaHeader* header = nullptr;    ///< what is known of the peer's state
+  std::vector<PeerAddress> addresses;  ///< of the peer's listeners; connections take turns, lane by lane
+  std::string who;                     ///< the peer, for messages
+  const AreaHeader* header = nullptr;  ///< what is known of the peer's state
 };
 
 /// Both directions. The rank with the higher number connects, the other takes what arrives; both begin when they first

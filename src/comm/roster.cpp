@@ -144,10 +144,11 @@ Result<void> Roster::contribute(int rank, Contribution contribution, std::int64_
   return {};
 }
 
-Result<void> Roster::leave(int rank, const std::string& reason) {
+/// Between exchanges others may wait for it in other ways, where nobody tells them.
+Result<void> Roster::leave(int rank, const std::string& reason, bool said_so) {
   assert(admitted(rank));
   entries_[index(rank)].gone = reason;
-  if (!waiting()) return {};
+  if (!waiting() && said_so) return {};
   return remote(fmt::format("{} was lost at the start: {}", words_for(rank), reason), rank);
 }
 

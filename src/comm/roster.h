@@ -44,8 +44,9 @@ class Roster {
   Result<void> contribute(int rank, Contribution contribution, std::int64_t now_ns);
   /// Requires an admitted rank, which says all it says by way of `parent`; −1: by itself.
   void hang(int rank, int parent) { entries_[index(rank)].parent = parent; }
-  /// Requires an admitted rank. Errors: remote, when somebody waits for it.
-  Result<void> leave(int rank, const std::string& reason);
+  /// Requires an admitted rank. `said_so`: who has the last answer may leave. Errors: remote, when somebody waits for
+  /// it, or it was lost.
+  Result<void> leave(int rank, const std::string& reason, bool said_so);
 
   /// 0 before the first rank came.
   int ranks() const { return static_cast<int>(entries_.size()); }

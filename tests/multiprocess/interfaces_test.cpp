@@ -1,16 +1,12 @@
 // Hosts with interfaces that lead nowhere: they are found out before anything depends on them, and the log says so.
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 
 #include "base/host.h"
 #include "support/call.h"
 #include "support/host_start.h"
+#include "support/log_file.h"
 
 namespace tutti::testing {
 namespace {
@@ -64,26 +60,6 @@ class Decoys : public ::testing::TestWithParam<Decoy> {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Decoys, ::testing::Values(docker(), dead_card(), link_local()),
                          [](const auto& test) { return std::string(test.param.name); });
-
-/// The log of a process.
-class LogFile {
- public:
-  LogFile() : path_(::testing::TempDir() + "tutti_interfaces_" + std::to_string(::getpid())) {
-    ::setenv("TUTTI_DEBUG", "INFO", 1);
-    ::setenv("TUTTI_DEBUG_FILE", path_.c_str(), 1);
-  }
-  ~LogFile() { std::filesystem::remove(path_); }
-  LogFile(const LogFile&) = delete;
-  LogFile& operator=(const LogFile&) = delete;
-
-  std::string text() const {
-    std::ifstream file(path_);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
- private:
-  std::string path_;
-};
 
 void make(const Decoy& decoy, const NetNamespaces& net) {
   for (int host = 0; host < hosts; ++host)

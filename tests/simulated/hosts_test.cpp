@@ -4,164 +4,20 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
-#include <random>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "comm/batch.h"
-#include "comm/control_setup.h"
-#include "comm/join.h"
 #include "comm/layout.h"
-#include "comm/open_root.h"
+#include "simulated/hosts_world.h"
 #include "support/seeds.h"
-#include "support/sim_system.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr std::uint64_t seed_count = 10;
 
-Config config_of(int host, int silence_ms) {
-  const std::vector<std::string> environment = {fmt::format("TUTTI_HOSTID=host {}", host), "TUTTI_DEBUG=NONE",
-                                                fmt::format("TUTTI_SILENCE_MS={}", silence_ms)};
-  auto config = Config::load(environment, [](const std::string&) { return std::nullopt; });
-  EXPECT_TRUE(config);
-  return *std::move(config);
-}
-
-using Ended = std::optional<Result<void>>;
-
-/// One process for each host, whose ranks are its threads; which rank is where the seed says.
-class World {
- public:
-  explicit World(std::uint64_t seed, int silence_ms = 4000) : system({.seed = seed}), random(seed) {
-    const int hosts = 2 + static_cast<int>(random() % 3);
-    ranks = hosts + static_cast<int>(random() % 4);
-    for (int host = 0; host < hosts; ++host) {
-      processes.push_back(std::make_unique<Process>(system, config_of(host, silence_ms), Service::Mode::manual,
-                                                    std::make_unique<Tune>()));
-    }
-    for (Rank rank = 0; rank < ranks; ++rank)
-      host_of.push_back(rank < hosts ? rank : static_cast<int>(random() % hosts));
-    std::ranges::shuffle(host_of, random);
-  }
-
-  /// Advances one operation, or a host's service, chosen at random.
-  void turn(const std::vector<Operation*>& operations, std::vector<Ended>& ended) {
-    const auto i = static_cast<std::size_t>(random() % (operations.size() + processes.size()));
-    if (i >= operations.size()) {
-      const int host = static_cast<int>(i - operations.size());
-      system.act_as(host);
-      if (!dead.contains(host) && !stopped.contains(host)) processes[static_cast<std::size_t>(host)]->service.turn();
-      system.poll({}, system.pick(1, step_ns_max));
-      return;
-    }
-    if (operations[i] == nullptr || ended[i] || stopped.contains(host_of[i])) return;
-    system.act_as(host_of[i]);
-    auto progress = operations[i]->advance();
-    if (progress && *progress != Progress::done) {
-      (void)operations[i]->look_around();
-      return;
-    }
-    ended[i] = progress ? Result<void>() : Result<void>(std::move(progress).error());
-  }
-
-  /// Of one operation per rank (nullptr: none), until all have ended or so much virtual time has passed.
-  std::vector<Ended> run(const std::vector<Operation*>& operations, std::int64_t limit_ns) {
-    std::vector<Ended> ended(operations.size());
-    const std::int64_t deadline = system.now_ns() + limit_ns;
-    const auto all = [&] {
-      for (std::size_t i = 0; i < operations.size(); ++i)
-        if (operations[i] != nullptr && !ended[i]) return false;
-      return true;
-    };
-    while (!all() && system.now_ns() < deadline) turn(operations, ended);
-    return ended;
-  }
-
-  /// Nobody calls anything.
-  void idle(std::int64_t ns) {
-    std::vector<Ended> none;
-    const std::int64_t end = system.now_ns() + ns;
-    while (system.now_ns() < end) {
-      turn({}, none);
-      system.poll({}, 20'000'000);
-    }
-  }
-
-  /// Its ranks do nothing, and never will or for now.
-  bool still(Rank rank) const {
-    const int host = host_of[static_cast<std::size_t>(rank)];
-    return dead.contains(host) || stopped.contains(host);
-  }
-
-  bool start() {
-    system.act_as(host_of[0]);
-    auto id = open_root(*processes[static_cast<std::size_t>(host_of[0])]);
-    EXPECT_TRUE(id);
-    std::vector<std::unique_ptr<Join>> joins;
-    std::vector<Operation*> operations;
-    for (Rank rank = 0; rank < ranks; ++rank) {
-      JoinOptions options{.rank = rank, .ranks = ranks, .id = *id, .name = {}};
-      joins.push_back(std::make_unique<Join>(process_of(rank), options));
-      operations.push_back(joins.back().get());
-    }
-    for (const auto& one : run(operations, 120 * second_ns)) {
-      EXPECT_TRUE(one && *one) << (one ? one->error().text() : "never ended");
-      if (!one || !*one) return false;
-    }
-    for (auto& join : joins) made.push_back(join->take());
-    return true;
-  }
-
-  Process& process_of(Rank rank) {
-    return *processes[static_cast<std::size_t>(host_of[static_cast<std::size_t>(rank)])];
-  }
-
-  /// One request of each rank, as `request` says it; nothing for ranks that are still or left out.
-  std::vector<Ended> call(const std::function<Request(Rank)>& request, std::int64_t limit_ns, int left_out = -1) {
-    std::vector<std::unique_ptr<Batch>> batches;
-    std::vector<Operation*> operations;
-    for (Rank rank = 0; rank < ranks; ++rank) {
-      operations.push_back(nullptr);
-      if (rank == left_out || still(rank)) continue;
-      batches.push_back(std::make_unique<Batch>(made[static_cast<std::size_t>(rank)]));
-      batches.back()->add(request(rank));
-      batches.back()->enqueue();
-      operations.back() = batches.back().get();
-    }
-    return run(operations, limit_ns);
-  }
-
-  /// All leave, in random order; afterwards no socket is left.
-  void stop() {
-    std::vector<std::size_t> order(made.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::shuffle(order, random);
-    for (const std::size_t i : order) {
-      process_of(static_cast<Rank>(i)).service.remove(made[i]->watch.get());
-      made[i]->watch.reset();
-      made[i].reset();
-    }
-    dead.clear();  // what is left of it is cleared away too
-    idle(4 * second_ns);
-    std::size_t listening = 0;
-    for (auto& process : processes) listening += (*process->connections())->addresses().size();
-    EXPECT_EQ(system.open_sockets(), listening);
-  }
-
-  SimSystem system;
-  std::mt19937_64 random;
-  std::vector<std::unique_ptr<Process>> processes;
-  std::vector<int> host_of;
-  int ranks = 0;
-  std::int64_t step_ns_max = 200'000;  ///< of time between what two ranks or services do
-  std::set<int> dead;
-  std::set<int> stopped;  ///< hosts that do nothing for now
-  std::vector<std::shared_ptr<Communicator>> made;
-};
+using World = HostsWorld;
 
 void expect_all_done(const std::vector<Ended>& ended) {
   for (const auto& one : ended) ASSERT_TRUE(one && *one) << (one ? one->error().text() : "never ended");

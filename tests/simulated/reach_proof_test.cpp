@@ -179,6 +179,41 @@ TEST(ReachProof, ADeadCardIsLeftOut) {
   EXPECT_EQ(world.proofs[0]->why(), std::vector<std::string>{"host 2 at b.2 port 4711: no answer for 2000 ms"});
 }
 
+/// Hundreds of hosts have a dead card each: the start waits for all of them together, not for one lot after the other.
+TEST(ReachProof, ManyDeadCardsAreWaitedForTogether) {
+  constexpr std::size_t count = 300;
+  Wiring wiring;
+  for (std::size_t host = 1; host < count; ++host) wiring.dead.insert({0, fmt::format("b.{}", host)});
+  World world({.seed = 7}, wiring, hosts_in(count, {"a", "b"}));
+  world.proofs.resize(1);
+  const std::int64_t begin = world.network.now_ns();
+  ASSERT_TRUE(world.run());
+  EXPECT_LT(world.network.now_ns() - begin, 5'000 * ms);
+  for (std::size_t host = 1; host < count; ++host) {
+    EXPECT_TRUE(world.proofs[0]->map().reached(host, 0));
+    EXPECT_FALSE(world.proofs[0]->map().reached(host, 1));
+  }
+}
+
+/// What is less than half as fast as the best way to the same host carries no share, nor does what nobody reached.
+TEST(ReachProof, SlowCardsAreNotWide) {
+  World world({.seed = 8}, {.dead = {{0, "d.1"}}, .everywhere = {}}, hosts_in(2, {"a", "b", "c", "d"}));
+  auto hosts = world.hosts;
+  const std::vector<int> rates = {10'000, 4'999, 5'000, 10'000};
+  for (std::size_t address = 0; address < rates.size(); ++address) hosts[1].addresses[address].mbps = rates[address];
+  world.proofs[0] = std::make_unique<ReachProof>(*world.views[0], key_of(1), 0, hosts);
+  ASSERT_TRUE(world.run());
+  const ReachMap& map = world.proofs[0]->map();
+  EXPECT_TRUE(map.wide(1, 0));
+  EXPECT_FALSE(map.wide(1, 1));
+  EXPECT_TRUE(map.wide(1, 2));
+  EXPECT_FALSE(map.wide(1, 3));
+  for (std::size_t address = 0; address < rates.size(); ++address) {
+    EXPECT_FALSE(map.wide(0, address)) << "its own";
+    EXPECT_TRUE(world.proofs[1]->map().wide(0, address)) << "where no rate is known, all are alike";
+  }
+}
+
 /// One pair that cannot is enough: an address is for all or for nobody.
 TEST(ReachProof, EveryPairHasToReachIt) {
   World world({.seed = 3}, {.dead = {{4, "a.0"}}, .everywhere = {}}, hosts_in(5, {"a", "b"}));
@@ -248,9 +283,9 @@ TEST(ReachProof, StrangersDoNotDisturb) {
     World world({.seed = seed}, {}, hosts_in(6, {"a", "b"}), {.at_once = 4});
     std::vector<Socket> strangers;
     for (std::size_t host = 0; host < world.hosts.size(); ++host)
-      for (const auto& [rank, at] : world.hosts[host].addresses) {
+      for (const auto& address : world.hosts[host].addresses) {
         for (std::size_t bytes : {0, 10, 88, 5'000}) {
-          strangers.push_back(*world.views[host]->connect(at));
+          strangers.push_back(*world.views[host]->connect(address.at));
           if (bytes == 0) continue;
           Bytes nonsense(bytes, std::byte{0x55});
           (void)world.network.send(strangers.back(), nonsense);
@@ -301,13 +336,16 @@ TEST(ReachMap, SurvivesItsBytes) {
   ReachMap map(hosts);
   map.set(0, 2);
   map.set(2, 2);
+  map.set_wide(1, 1);
   const auto bytes = map.encode();
-  EXPECT_EQ(bytes.size(), 2u);
+  EXPECT_EQ(bytes.size(), 3u);
   auto read = ReachMap::decode(bytes, hosts);
   ASSERT_TRUE(read);
   for (std::size_t host = 0; host < 3; ++host)
-    for (std::size_t address = 0; address < 3; ++address)
+    for (std::size_t address = 0; address < 3; ++address) {
       EXPECT_EQ(read->reached(host, address), map.reached(host, address));
+      EXPECT_EQ(read->wide(host, address), map.wide(host, address));
+    }
   EXPECT_FALSE(ReachMap::decode(std::span(bytes).first(1), hosts));
 }
 

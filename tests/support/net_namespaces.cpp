@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
 
@@ -72,6 +73,11 @@ bool run_ip(pid_t pid, const std::string& words, bool quiet = false) {
   return well;
 }
 
+/// On the bridge.
+std::string port_name(int host, int card) {
+  return fmt::format("port{}_{}", host, card);
+}
+
 void end(pid_t pid) {
   if (pid <= 0) return;
   ::kill(pid, SIGKILL);
@@ -92,10 +98,22 @@ std::optional<std::string> NetNamespaces::unavailable() {
 }
 
 NetNamespaces::NetNamespaces(const NetOptions& options) : options_(options), bridge_(fork_holder()) {
-  if (bridge_ < 0 || !ip(bridge, "link add name br0 type bridge") || !ip(bridge, "link set br0 up")) return;
+  if (bridge_ < 0) return;
   for (int host = 0; host < options.hosts; ++host) {
     holders_.push_back(fork_holder());
-    if (holders_.back() < 0 || !connect(host)) return;
+    if (holders_.back() < 0 || !ip(host, "link set lo up")) return;
+  }
+  for (int card = 0; card < options.cards; ++card) {
+    if (!options.faults.empty()) {
+      const auto& faults = options.faults[std::min(wires_.size(), options.faults.size() - 1)];
+      wires_.push_back(std::make_unique<PacketWire>(holders_, fmt::format("eth{}", card), faults));
+      if (!wires_.back()->made()) return;
+    } else if (!ip(bridge, fmt::format("link add name br{} type bridge", card)) ||
+               !ip(bridge, fmt::format("link set br{} up", card))) {
+      return;
+    }
+    for (int host = 0; host < options.hosts; ++host)
+      if (!connect(host, card)) return;
   }
   made_ = true;
 }
@@ -105,24 +123,38 @@ NetNamespaces::~NetNamespaces() {
   for (const pid_t pid : holders_) end(pid);
 }
 
-bool NetNamespaces::connect(int host) {
-  const auto port = fmt::format("port{}", host);
-  bool well = ip(bridge, fmt::format("link add name {} type veth peer name eth0 netns {}", port, holder(host))) &&
-              ip(bridge, fmt::format("link set {} master br0", port)) &&
-              ip(bridge, fmt::format("link set {} up", port)) && ip(host, "link set lo up") &&
-              ip(host, "link set eth0 up");
-  if (options_.ipv4) well = well && ip(host, fmt::format("addr add 10.77.0.{}/24 dev eth0", host + 1));
+bool NetNamespaces::connect(int host, int card) {
+  const auto eth = fmt::format("eth{}", card);
+  const auto port = port_name(host, card);
+  bool well = true;
+  if (!options_.faults.empty())
+    well = ip(host, fmt::format("link set {} address {}", eth, PacketWire::hardware_address(host)));
+  else
+    well = ip(bridge, fmt::format("link add name {} type veth peer name {} netns {}", port, eth, holder(host))) &&
+           ip(bridge, fmt::format("link set {} master br{}", port, card)) &&
+           ip(bridge, fmt::format("link set {} up", port));
+  well = well && ip(host, fmt::format("link set {} up", eth));
+  if (options_.ipv4) well = well && ip(host, fmt::format("addr add 10.77.{}.{}/24 dev {}", card, host + 1, eth));
   // Without nodad an address cannot be used for a second or two.
-  if (options_.ipv6) well = well && ip(host, fmt::format("addr add fd77::{:x}/64 dev eth0 nodad", host + 1));
+  if (options_.ipv6)
+    well = well && ip(host, fmt::format("addr add fd77:{:x}::{:x}/64 dev {} nodad", card, host + 1, eth));
   return well;
+}
+
+bool NetNamespaces::cut(int host, int card) const {
+  if (options_.faults.empty()) return ip(bridge, fmt::format("link set {} down", port_name(host, card)));
+  wires_[static_cast<std::size_t>(card)]->cut(host);
+  return true;
 }
 
 bool NetNamespaces::enter(int host) const {
   return enter_namespace_of(holder(host));
 }
 
-std::string NetNamespaces::address(int host) const {
-  return options_.ipv4 ? fmt::format("10.77.0.{}", host + 1) : fmt::format("fd77::{:x}", host + 1);
+std::string NetNamespaces::address(int host, int card) const {
+  // As it is printed: without a group of zeros.
+  const auto ipv6 = card == 0 ? std::string("fd77::") : fmt::format("fd77:{:x}::", card);
+  return options_.ipv4 ? fmt::format("10.77.{}.{}", card, host + 1) : fmt::format("{}{:x}", ipv6, host + 1);
 }
 
 bool NetNamespaces::ip(int host, const std::string& words) const {

@@ -3,9 +3,12 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "support/packet_wire.h"
 
 namespace tutti::testing {
 
@@ -14,10 +17,12 @@ struct NetOptions {
   int hosts = 2;
   bool ipv4 = true;
   bool ipv6 = false;
+  int cards = 1;                        ///< of each host, each in a network of its own
+  std::vector<WireFaults> faults = {};  ///< by card: not a bridge but a PacketWire; the last one of all that follow
 };
 
 /// Each host has a loopback interface and "eth0", the other end of which is a port of a bridge in a namespace of its
-/// own. Addresses are 10.77.0.(host + 1)/24 and fd77::(host + 1)/64.
+/// own; and so on for further cards. Addresses of card c are 10.77.c.(host + 1)/24 and fd77:c::(host + 1)/64.
 class NetNamespaces {
  public:
   /// Why there can be none here: not root, no `ip`, namespaces forbidden. Tests say so and are skipped.
@@ -35,27 +40,28 @@ class NetNamespaces {
   bool enter(int host) const;
 
   /// "10.77.0.1", or "fd77::1" where there is no IPv4.
-  std::string address(int host) const;
+  std::string address(int host, int card = 0) const;
 
   /// Runs `ip WORDS` on the host; -1 is the bridge's. Words are separated by spaces.
   bool ip(int host, const std::string& words) const;
 
   /// The cable is pulled out of the host: its own interface still looks well.
-  bool cut(int host) const { return ip(bridge, "link set port" + std::to_string(host) + " down"); }
-  bool mend(int host) const { return ip(bridge, "link set port" + std::to_string(host) + " up"); }
+  bool cut(int host, int card = 0) const;
+  /// Where there are faults.
+  const PacketWire& wire(int card = 0) const { return *wires_[static_cast<std::size_t>(card)]; }
   /// What `host` sends to `other` vanishes.
   bool blackhole(int host, int other) const;
 
   static constexpr int bridge = -1;
 
  private:
-  pid_t start_holder();
-  bool connect(int host);
+  bool connect(int host, int card);
   pid_t holder(int host) const { return host == bridge ? bridge_ : holders_[static_cast<std::size_t>(host)]; }
 
   NetOptions options_;
   pid_t bridge_ = -1;
-  std::vector<pid_t> holders_;  // by host: a process that does nothing but live there
+  std::vector<pid_t> holders_;                      // by host: a process that does nothing but live there
+  std::vector<std::unique_ptr<PacketWire>> wires_;  // by card
   bool made_ = false;
 };
 

@@ -107,6 +107,10 @@ TEST(Messages, NoticesFromBelowSurvive) {
   EXPECT_EQ(gone->rank, 4);
   EXPECT_EQ(gone->by, 2);
   EXPECT_EQ(gone->reason, "it?left");
+  EXPECT_FALSE(gone->left);
+  const auto left = read_gone(write_gone({.rank = 4, .by = 2, .reason = "it left", .left = true}));
+  ASSERT_TRUE(left);
+  EXPECT_TRUE(left->left);
   EXPECT_FALSE(read_gone(write_gone({.rank = -1, .by = 2})));
   EXPECT_LE(write_gone({.reason = std::string(9'999, 'x')}).size(), notice_bytes_max);
 }

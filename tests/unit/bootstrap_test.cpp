@@ -291,6 +291,26 @@ TEST(Bootstrap, ARankThatLeavesIsNamedToThoseWhoWait) {
   threads.clear();
 }
 
+/// Between exchanges too, where nobody has spoken yet; whether they hang below the root or below another rank.
+TEST(Bootstrap, TroubleBetweenExchangesIsToldToAllWhoLook) {
+  Meeting meeting({.fan_out = 2});
+  constexpr int ranks = 5;
+  std::vector<std::jthread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      Bootstrap one(real_system(), meeting.id, {.rank = rank, .ranks = ranks}, meeting.limits);
+      one.exchange(blob_of(rank, 0, 5));
+      ASSERT_TRUE(finish(one));
+      if (rank == 3) one.fail({.code = Code::timeout, .what = "rank 3 could not join: no way", .peer = 1});
+      Result<void> well = one.look();
+      for (; well; well = one.look()) real_system().yield();
+      EXPECT_EQ(well.error().code, Code::timeout) << well.error().text();
+      EXPECT_EQ(well.error().what, "rank 3 could not join: no way");
+      EXPECT_EQ(one.advance().error().text(), well.error().text());
+    });
+  threads.clear();
+}
+
 TEST(Bootstrap, ABadAddressIsRefusedAtOnce) {
   Bootstrap one(real_system(), {.root = {.host = "nowhere.example", .port = 1}, .secret = {}}, {.rank = 0, .ranks = 1},
                 {});

@@ -81,14 +81,18 @@ TEST(Roster, ALeaverHurtsOnlyThoseWhoWait) {
   Roster roster = with({0, 1, 2, 3});
   for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(roster.contribute(rank, {0, {}}, 0));
   roster.take_gathered();
-  EXPECT_TRUE(roster.leave(2, "it left")) << "nobody waits";
+  EXPECT_TRUE(roster.leave(2, "it left", true)) << "nobody waits";
   const auto late = roster.contribute(0, {1, {}}, 0);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().what, "rank 2 (pid 2) is not there any more: it left");
   EXPECT_EQ(late.error().peer, 2);
 
+  const auto killed = roster.leave(1, "reset", false);
+  ASSERT_FALSE(killed) << "nobody waits here, but maybe elsewhere";
+  EXPECT_EQ(killed.error().peer, 1);
+
   Roster gathering = with({0, 1});
-  const auto lost = gathering.leave(1, "reset");
+  const auto lost = gathering.leave(1, "reset", false);
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().code, Code::remote);
   EXPECT_EQ(lost.error().what, "rank 1 (pid 1) was lost at the start: reset");
