@@ -70,7 +70,7 @@ class StagedCall {
   std::size_t output_at() const;
 
   const std::shared_ptr<StagePool> pool_;
-  const cuda::Stream stream_;
+  cuda::Stream stream_;
   const StagedBuffers buffers_;
   std::shared_ptr<Stage> stage_;
   bool sealed_ = false;              // by the thread that queues
