@@ -1,7 +1,7 @@
 # Through the public C API: threads, processes, faults.
 add_library(tutti_test_support STATIC
   support/board.cpp support/buffer.cpp support/call.cpp support/counts_call.cpp support/covering_array.cpp
-  support/elements.cpp support/forced_turns.cpp support/host_start.cpp support/launch_ranks.cpp
+  support/cut_off.cpp support/elements.cpp support/forced_turns.cpp support/host_start.cpp support/launch_ranks.cpp
   support/net_namespaces.cpp support/packet_wire.cpp support/property_space.cpp support/reference_reduce.cpp)
 target_include_directories(tutti_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(tutti_test_support PUBLIC tutti_flags tutti tutti_algorithms fmt::fmt GTest::gtest)
@@ -15,6 +15,7 @@ endfunction()
 tutti_api_test(properties TIMEOUT 600)
 tutti_api_test(kill TIMEOUT 600)
 tutti_api_test(namespaces ARGS --gtest_filter=-Nightly*)
+tutti_api_test(bad_wire)
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
 foreach(test abort arguments cards counts counts_errors deterministic environment group interfaces lifecycle mismatch point_to_point race split

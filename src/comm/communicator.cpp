@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cerrno>
 #include <functional>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -79,7 +80,10 @@ Communicator::~Communicator() {
   if (auto open = RankState::open; state.compare_exchange_strong(open, RankState::closed)) ring_all();
   if (members_.control) {
     members_.control->announce(RankState::closed, Code::success, -1, {});
-    members_.control->leave();
+    std::vector<Socket> data;
+    if (state.load() == RankState::closed)
+      for (const auto& lane : remote_lanes_) std::ranges::move(lane->take_sockets(), std::back_inserter(data));
+    members_.control->leave(std::move(data));
   }
   if (staging_ != nullptr) (void)process_.segments.free(staging_);
 }

@@ -1,6 +1,7 @@
 #include "comm/control_links.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -76,13 +77,27 @@ std::vector<PeerCalls> ControlLinks::take_calls() {
   return std::exchange(calls_, {});
 }
 
-void ControlLinks::leave() {
+void ControlLinks::leave(std::vector<Socket> data) {
   const std::lock_guard lock(mutex_);
+  data_ = std::move(data);
   leave_by_ns_ = system_.now_ns() + farewell_ns;
+}
+
+/// Nobody wants what comes: messages that a call did not have to wait for.
+void ControlLinks::empty_data() {
+  std::array<std::byte, 4096> nowhere;
+  std::erase_if(data_, [&](Socket& socket) {
+    for (;;) {
+      auto moved = system_.receive(socket, nowhere);
+      if (!moved || moved->closed) return true;
+      if (moved->bytes == 0) return false;
+    }
+  });
 }
 
 bool ControlLinks::advance() {
   const std::lock_guard lock(mutex_);
+  empty_data();
   for (Link& link : links_)
     if (!link.ended) read(link);
   if (beat_ns_ != 0 && !announced_ && system_.now_ns() >= next_beat_ns_) beat();
@@ -193,6 +208,7 @@ std::int64_t ControlLinks::interests(std::vector<PollItem>& items) {
   const std::lock_guard lock(mutex_);
   for (const Link& link : links_)
     if (!link.ended) items.push_back(link.wire.interest());
+  for (const Socket& socket : data_) items.push_back({.handle = socket.handle(), .want_read = true});
   if (leave_by_ns_ != 0) return leave_by_ns_;
   return beat_ns_ != 0 && !announced_ ? next_beat_ns_ : system_.now_ns() + nap_ns;
 }

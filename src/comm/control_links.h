@@ -77,8 +77,10 @@ class ControlLinks final : public Task {
   /// What peers told so since the last time. Any thread.
   std::vector<PeerCalls> take_calls();
 
-  /// The communicator is gone. Ends once peers have left too or heard, at most two seconds later.
-  void leave();
+  /// The communicator is gone. Ends once peers have left too or heard, at most two seconds later. `data`: connections
+  /// that carried data, which are kept and emptied until then. To close one with something unread, or to which
+  /// something comes later, would take back what is still on its way to the peer.
+  void leave(std::vector<Socket> data);
 
   bool advance() override;
   std::int64_t interests(std::vector<PollItem>& items) override;
@@ -92,11 +94,13 @@ class ControlLinks final : public Task {
   void believe(Link& link, const Bytes& head, const Bytes& words);
   void believe_alive(Link& link, std::uint32_t mark, const Bytes& words);
   void end(Link& link, const Error& error);
+  void empty_data();
 
   System& system_;
   std::mutex mutex_;
   std::vector<Link> links_;
   std::vector<PeerCalls> calls_;
+  std::vector<Socket> data_;  // of a communicator that is gone
   bool announced_ = false;
   std::int64_t leave_by_ns_ = 0;  // 0: it stays
   std::int64_t beat_ns_;          // from one to the next; 0: none

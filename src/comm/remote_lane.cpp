@@ -31,15 +31,15 @@ Result<bool> RemoteLane::open() {
     return false;
   }
   if (!*gathered) {
-    // Whoever left has nothing to say on a lane that never was. It may have sent its share and left before the last word
-    // of the handshake was here.
+    // Whoever left has nothing to say on a lane that never was. It may have sent its share and left before the last
+    // word of the handshake was here.
     if (!left || (connector_ && connector_->proven())) return false;
     if (auto judged = judge(Error{}); !judged) return std::move(judged).error();
     return false;
   }
-  auto link = std::make_shared<SocketLink>(system_, std::move(sockets_), place_.peer, place_.who);
-  sender_ = std::make_unique<SocketSender>(link, place_.slots, place_.slot_bytes);
-  receiver_ = std::make_unique<SocketReceiver>(link, place_.slot_bytes);
+  link_ = std::make_shared<SocketLink>(system_, std::move(sockets_), place_.peer, place_.who);
+  sender_ = std::make_unique<SocketSender>(link_, place_.slots, place_.slot_bytes);
+  receiver_ = std::make_unique<SocketReceiver>(link_, place_.slot_bytes);
   return true;
 }
 
@@ -71,6 +71,10 @@ Result<bool> RemoteLane::gather_sockets() {
     sockets_.push_back(*std::move(socket));
   }
   return true;
+}
+
+std::vector<Socket> RemoteLane::take_sockets() {
+  return link_ && !broken_ ? link_->take_sockets() : std::vector<Socket>();
 }
 
 Result<void> RemoteLane::judge(Error error) {

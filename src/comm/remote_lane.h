@@ -54,6 +54,9 @@ class RemoteLane {
 
   void interests(std::vector<PollItem>& items) const;
 
+  /// At its end: the connections of an open lane that is not broken, else none.
+  std::vector<Socket> take_sockets();
+
  private:
   Result<bool> gather_sockets();
 
@@ -62,6 +65,7 @@ class RemoteLane {
   RemotePlace place_;
   std::vector<Socket> sockets_;         // those open so far
   std::optional<Connector> connector_;  // of the next one
+  std::shared_ptr<SocketLink> link_;
   std::unique_ptr<SocketSender> sender_;
   std::unique_ptr<SocketReceiver> receiver_;
   bool wanted_ = false;

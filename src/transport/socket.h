@@ -29,6 +29,8 @@ class SocketLink {
     return {.bytes = bytes, .sockets = sockets_.size(), .piece_bytes = piece_bytes_};
   }
   int handle(std::size_t socket) const { return sockets_[socket].handle(); }
+  /// For who ends it: neither sender nor receiver may be used any more.
+  std::vector<Socket> take_sockets() { return std::move(sockets_); }
 
   /// Bytes moved. Errors: remote (closed, reset).
   Result<std::size_t> send(std::size_t socket, std::span<const std::span<const std::byte>> pieces);

@@ -144,7 +144,7 @@ TEST_F(OneLink, WhoComesBackHearsWhatBecameOfIt) {
   ASSERT_EQ(state, RankState::open) << "beats came first";
   while (state == RankState::open) state = heard();
   EXPECT_EQ(state, RankState::failed);
-  own_->leave();
+  own_->leave({});
   EXPECT_FALSE(own_->advance()) << "a lost rank keeps nobody";
 }
 
