@@ -2,22 +2,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "support/call.h"
+#include "support/cut_off.h"
 #include "support/forced_turns.h"
 #include "support/host_start.h"
 
 namespace tutti::testing {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr double told_limit_s = 5;  // of silence, as reliability promises; a proven death takes two
-constexpr double death_limit_s = 2;
-constexpr double leave_limit_s = 1;
 
 /// Rank r is on host r mod hosts: neighbours are on different ones.
 struct Place {
@@ -58,12 +56,43 @@ TEST_P(Hosts, EveryCollectiveGivesWhatItShould) {
   });
 }
 
-/// Which turns of the algorithms are run: the product of all hosts, ranks and algorithms takes many minutes.
+/// A part of the product of hosts, ranks, families of addresses and algorithms, all of which takes hours: every shape
+/// and family runs some turns, which have every collective each, and shapes that follow each other run different ones.
 struct Product {
   int hosts;
   int each;
+  bool ipv6;
+  std::size_t first;
   std::size_t step;  ///< every so manyth turn
 };
+
+/// By rank, the host. Ranks lie in turns or in blocks.
+std::vector<int> placed(const Product& shape, bool blocks) {
+  std::vector<int> host_of;
+  for (int rank = 0; rank < shape.hosts * shape.each; ++rank)
+    host_of.push_back(blocks ? rank / shape.each : rank % shape.hosts);
+  return host_of;
+}
+
+/// By rank, the first of its host; none where each has a host of its own.
+std::vector<int> firsts_of(const Product& shape, const std::vector<int>& host_of) {
+  std::vector<int> firsts;
+  if (shape.each == 1) return firsts;
+  for (const int host : host_of) firsts.push_back(static_cast<int>(std::ranges::find(host_of, host) - host_of.begin()));
+  return firsts;
+}
+
+/// Calls visit(host_of, firsts, turn) for each turn that is run.
+template <class Visit>
+void visit_turns(const Product& shape, Visit visit) {
+  for (std::size_t i = 0, nth = shape.first;; ++i, nth += shape.step) {
+    const auto host_of = placed(shape, (i + shape.first) % 2 != 0);
+    const auto firsts = firsts_of(shape, host_of);
+    const auto turns = full_turns_of(shape.hosts * shape.each, firsts);
+    if (nth >= turns.size()) return;
+    visit(host_of, firsts, turns[nth]);
+  }
+}
 
 class EveryAlgorithm : public ::testing::TestWithParam<Product> {
  protected:
@@ -72,91 +101,91 @@ class EveryAlgorithm : public ::testing::TestWithParam<Product> {
   }
 };
 
-/// Ranks lie in turns or in blocks, and the network has IPv4 or IPv6 alone: each of the four with every fourth turn.
+/// TUTTI_TEST_SILENCE_MS: with 16 ranks on a core, and more besides, a service thread was seen to get none for three
+/// seconds, which is no failure of what is looked at here.
+std::string silence() {
+  const char* given = std::getenv("TUTTI_TEST_SILENCE_MS");
+  return fmt::format("TUTTI_SILENCE_MS={}", given == nullptr ? "0" : given);
+}
+
 TEST_P(EveryAlgorithm, GivesWhatItShould) {
-  const auto [hosts, each, step] = GetParam();
-  const int ranks = hosts * each;
-  const NetNamespaces ipv4({.hosts = hosts});
-  const NetNamespaces ipv6({.hosts = hosts, .ipv4 = false, .ipv6 = true});
-  ASSERT_TRUE(ipv4.made() && ipv6.made());
-  std::uint64_t forced = 0;
-  const auto place = [ranks, hosts = hosts](std::size_t nth) {
-    const bool blocks = (nth / 2 + static_cast<std::size_t>(hosts)) % 2 != 0;
-    std::vector<int> host_of;
-    for (int rank = 0; rank < ranks; ++rank) host_of.push_back(blocks ? rank / (ranks / hosts) : rank % hosts);
-    return host_of;
-  };
-  for (std::size_t nth = 0;; nth += step) {
-    const auto host_of = place(nth);
-    std::vector<int> firsts;
-    for (const int host : host_of)
-      firsts.push_back(static_cast<int>(std::ranges::find(host_of, host) - host_of.begin()));
-    if (each == 1) firsts.clear();
-    const auto turns = turns_of(ranks, firsts);
-    if (nth >= turns.size()) break;
-    const NetNamespaces& net = (nth + static_cast<std::size_t>(each)) % 2 == 0 ? ipv4 : ipv6;
-    // With 16 ranks on a core, and more besides, a service thread was seen to get none for three seconds.
+  const Product shape = GetParam();
+  const int ranks = shape.hosts * shape.each;
+  const NetNamespaces net({.hosts = shape.hosts, .ipv4 = !shape.ipv6, .ipv6 = shape.ipv6});
+  ASSERT_TRUE(net.made());
+  std::uint64_t forced = 0, starts = 0;
+  visit_turns(shape, [&](const std::vector<int>& host_of, const std::vector<int>& firsts, const Turn& turn) {
+    if (HasFatalFailure()) return;
     Crew crew({.ranks = ranks,
-               .environment = {setting(turns[nth]), "TUTTI_BUFFSIZE=4096", "TUTTI_SILENCE_MS=0"},
+               .environment = {setting(turn), "TUTTI_BUFFSIZE=4096", silence()},
                .limit = std::chrono::seconds(120),
                .words = turn_words(ranks)},
               [&](Seat& seat) {
                 const auto comm = start_on(seat, net, host_of[static_cast<std::size_t>(seat.rank())]);
                 ASSERT_NE(comm, nullptr);
-                run_turn(seat, comm, turns[nth], Mix::by_rank, firsts);
+                run_turn(seat, comm, turn, Mix::by_rank, firsts);
                 EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
               });
-    ASSERT_TRUE(crew.finish()) << setting(turns[nth]);
-    expect_same_bits(crew, ranks, setting(turns[nth]));
+    ASSERT_TRUE(crew.finish()) << setting(turn);
+    expect_same_bits(crew, ranks, setting(turn));
     forced += crew.board().word(static_cast<std::size_t>(Reach::fifo)).load();
-  }
+    ++starts;
+  });
+  std::cout << starts << " starts, " << forced << " calls by the algorithm that was forced\n";
   EXPECT_GT(forced, 0U);
 }
 
+/// 28 shapes and two families: small ones run all turns, large ones every fourth.
 std::vector<Product> whole_product() {
   std::vector<Product> all;
   for (int hosts = 2; hosts <= 8; ++hosts)
-    for (int each = 1; each <= 4; ++each) all.push_back({hosts, each, 1});
+    for (int each = 1; each <= 4; ++each)
+      for (const bool ipv6 : {false, true}) {
+        const int ranks = hosts * each;
+        const std::size_t step = ranks <= 6 ? 1 : ranks <= 12 ? 3 : 4;
+        all.push_back({hosts, each, ipv6, all.size() % step, step});
+      }
   return all;
 }
 std::string name_of(const ::testing::TestParamInfo<Product>& test) {
-  return fmt::format("{}_hosts_of_{}", test.param.hosts, test.param.each);
+  return fmt::format("{}_hosts_of_{}{}", test.param.hosts, test.param.each, test.param.ipv6 ? "_ipv6" : "");
 }
-INSTANTIATE_TEST_SUITE_P(Slice, EveryAlgorithm, ::testing::Values(Product{2, 1, 5}, Product{3, 2, 4}), name_of);
+INSTANTIATE_TEST_SUITE_P(Slice, EveryAlgorithm,
+                         ::testing::Values(Product{2, 1, false, 0, 5}, Product{3, 2, true, 1, 8}), name_of);
 INSTANTIATE_TEST_SUITE_P(Nightly, EveryAlgorithm, ::testing::ValuesIn(whole_product()), name_of);
 
-/// Words of the board.
-enum Word : std::size_t { under_way, done_to };
-
-/// All ranks call until a call fails; when told, in what words, and how long leaving takes.
-void call_until_told(Seat& seat, const NetNamespaces& net, int hosts, double limit_s, const std::string& named) {
-  const auto comm = start_on(seat, net, seat.rank() % hosts);
-  ASSERT_NE(comm, nullptr);
-  Buffer buffer(Memory::heap, 1 << 20);
-  tuttiResult_t result = tuttiSuccess;
-  for (std::uint64_t call = 1; result == tuttiSuccess; ++call) {
-    result = tuttiAllReduce(buffer.data(), buffer.data(), call % 2 == 0 ? 1 << 18 : 2, tuttiFloat32, tuttiSum, comm,
-                            nullptr);
-    if (seat.rank() == 0) seat.board().raise(under_way, call);
+TEST(WholeProduct, HasEveryCollectiveAtEveryShapeAndEveryAlgorithmAtSeveral) {
+  std::map<std::string, std::set<std::pair<int, int>>> shapes_of;
+  const auto all = whole_product();
+  EXPECT_EQ(all.size(), 56U);
+  for (const Product& shape : all) {
+    std::set<Collective> collectives;
+    visit_turns(shape, [&](const auto&, const auto&, const Turn& turn) {
+      for (const auto& [collective, algorithm] : turn) {
+        collectives.insert(collective);
+        shapes_of[fmt::format("{}:{}", name(collective), algorithm->name)].insert({shape.hosts, shape.each});
+      }
+    });
+    EXPECT_EQ(collectives.size(), static_cast<std::size_t>(collective_count)) << shape.hosts << " of " << shape.each;
   }
-  const auto told = Clock::now();
-  const std::string words = tuttiGetLastError(comm);
-  ASSERT_TRUE(seat.board().wait_for(done_to, 1));
-  const auto at = Clock::time_point(Clock::duration(static_cast<Clock::rep>(seat.board().word(done_to).load())));
-  EXPECT_LT(std::chrono::duration<double>(told - at).count(), limit_s * patience()) << words;
-  EXPECT_EQ(result, tuttiRemoteError) << words;
-  EXPECT_NE(words.find(named), std::string::npos) << words;
-  EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
-  EXPECT_LT(std::chrono::duration<double>(Clock::now() - told).count(), leave_limit_s * patience());
+  for (const Algorithm& algorithm : algorithms())
+    for (int c = 0; c < collective_count; ++c) {
+      const auto collective = static_cast<Collective>(c);
+      const auto fits = [&](const Product& shape) {
+        Shape wanted{.collective = collective, .ranks = shape.hosts * shape.each};
+        if (const auto firsts = firsts_of(shape, placed(shape, false)); !firsts.empty()) wanted.levels = {firsts};
+        return algorithm.supports(wanted);
+      };
+      const auto able = static_cast<std::size_t>(std::ranges::count_if(all, fits) / 2);
+      const auto& run = shapes_of[fmt::format("{}:{}", name(collective), algorithm.name)];
+      EXPECT_GE(run.size(), std::min<std::size_t>(able, 2)) << name(collective) << " by " << algorithm.name;
+    }
 }
 
 class Cable : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const auto why = NetNamespaces::unavailable()) GTEST_SKIP() << *why;
-  }
-  static void note_now(Crew& crew) {
-    crew.board().raise(done_to, static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()));
   }
   static constexpr int hosts = 3;
 };
@@ -167,8 +196,7 @@ TEST_F(Cable, AHostThatIsCutOffIsToldToAll) {
   ASSERT_TRUE(net.made());
   Crew crew({.ranks = hosts, .environment = {"TUTTI_DEBUG=NONE"}},
             [&](Seat& seat) { call_until_told(seat, net, hosts, told_limit_s, "does not answer"); });
-  ASSERT_TRUE(crew.board().wait_for(under_way, 20));
-  note_now(crew);
+  ASSERT_TRUE(note_under_way(crew));
   ASSERT_TRUE(net.cut(1));
   EXPECT_TRUE(crew.finish());
 }
@@ -179,8 +207,7 @@ TEST_F(Cable, AWayThatIsABlackHoleIsToldToAll) {
   ASSERT_TRUE(net.made());
   Crew crew({.ranks = hosts, .environment = {"TUTTI_DEBUG=NONE"}},
             [&](Seat& seat) { call_until_told(seat, net, hosts, told_limit_s, "rank"); });
-  ASSERT_TRUE(crew.board().wait_for(under_way, 20));
-  note_now(crew);
+  ASSERT_TRUE(note_under_way(crew));
   ASSERT_TRUE(net.blackhole(1, 0));
   EXPECT_TRUE(crew.finish());
 }
@@ -190,8 +217,7 @@ TEST_F(Cable, AKilledPeerIsToldToAll) {
   ASSERT_TRUE(net.made());
   Crew crew({.ranks = hosts + 1, .environment = {"TUTTI_DEBUG=NONE"}},
             [&](Seat& seat) { call_until_told(seat, net, hosts, death_limit_s, "rank 1/4"); });
-  ASSERT_TRUE(crew.board().wait_for(under_way, 20));
-  note_now(crew);
+  ASSERT_TRUE(note_under_way(crew));
   crew.kill(1);
   EXPECT_TRUE(crew.finish());
 }

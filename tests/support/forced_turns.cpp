@@ -53,6 +53,17 @@ std::vector<Turn> turns_of(int ranks, const std::vector<int>& hosts) {
   return turns;
 }
 
+std::vector<Turn> full_turns_of(int ranks, const std::vector<int>& hosts) {
+  std::vector<Turn> turns = turns_of(ranks, hosts);
+  for (std::size_t nth = 1; nth < turns.size(); ++nth)
+    for (const auto& [collective, first] : turns.front()) {
+      std::size_t all = 0;
+      while (all < turns.size() && turns[all].contains(collective)) ++all;
+      if (nth >= all) turns[nth][collective] = turns[nth % all][collective];
+    }
+  return turns;
+}
+
 std::string setting(const Turn& turn) {
   std::string text = "TUTTI_ALGO=";
   for (const auto& [collective, algorithm] : turn) text += std::string(name(collective)) + ":" + algorithm->name + ";";

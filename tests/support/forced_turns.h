@@ -15,6 +15,8 @@ namespace tutti::testing {
 using Turn = std::map<Collective, const Algorithm*>;
 /// `hosts`: by rank, the first rank of its host, where there are several hosts of which some have several ranks.
 std::vector<Turn> turns_of(int ranks, const std::vector<int>& hosts = {});
+/// As many turns, each with every collective: those that have fewer algorithms begin again.
+std::vector<Turn> full_turns_of(int ranks, const std::vector<int>& hosts = {});
 /// "TUTTI_ALGO=allreduce:ring;…"
 std::string setting(const Turn& turn);
 
