@@ -41,7 +41,7 @@ struct Peer {
   std::shared_ptr<MirroredHeader> mirror;  ///< of a rank of another host: all there is of its area
   RankArea area;
   bool same_process = false;
-  std::vector<PeerAddress> addresses;      ///< of a rank of another host: where to connect to it
+  std::vector<PeerAddress> addresses;  ///< of a rank of another host: where to connect to it
 
   bool remote() const { return mirror != nullptr; }
 };
