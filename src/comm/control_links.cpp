@@ -83,15 +83,18 @@ void ControlLinks::leave(std::vector<Socket> data) {
   leave_by_ns_ = system_.now_ns() + farewell_ns;
 }
 
-/// Nobody wants what comes: messages that a call did not have to wait for.
+/// Nobody wants what comes: messages that a call did not have to wait for. A peer that goes on sending must not keep
+/// this thread: what is left then is read the next time, until it is time to leave.
 void ControlLinks::empty_data() {
+  constexpr int reads_max = 64;
   std::array<std::byte, 4096> nowhere;
   std::erase_if(data_, [&](Socket& socket) {
-    for (;;) {
+    for (int reads = 0; reads < reads_max; ++reads) {
       auto moved = system_.receive(socket, nowhere);
       if (!moved || moved->closed) return true;
-      if (moved->bytes == 0) return false;
+      if (moved->bytes == 0) break;
     }
+    return false;
   });
 }
 
