@@ -39,14 +39,6 @@ pid_t fork_holder() {
   return -1;
 }
 
-bool enter_namespace_of(pid_t pid) {
-  const int fd = ::open(fmt::format("/proc/{}/ns/net", pid).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool entered = ::setns(fd, CLONE_NEWNET) == 0;
-  ::close(fd);
-  return entered;
-}
-
 /// `ip` with those words, in the namespace of `pid` (0: here).
 bool run_ip(pid_t pid, const std::string& words, bool quiet = false) {
   std::vector<std::string> split = {"ip"};

@@ -70,6 +70,8 @@ int open_tap(const std::string& interface) {
   return -1;
 }
 
+}  // namespace
+
 bool enter_namespace_of(pid_t pid) {
   const int fd = ::open(fmt::format("/proc/{}/ns/net", pid).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
@@ -77,8 +79,6 @@ bool enter_namespace_of(pid_t pid) {
   ::close(fd);
   return entered;
 }
-
-}  // namespace
 
 /// What both processes see.
 struct PacketWire::Shared {

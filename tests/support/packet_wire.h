@@ -11,6 +11,9 @@
 
 namespace tutti::testing {
 
+/// The calling thread joins the network namespace of that process; whether it could.
+bool enter_namespace_of(pid_t pid);
+
 /// Chances are those of each packet.
 struct WireFaults {
   double loss = 0;
