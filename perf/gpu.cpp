@@ -105,6 +105,7 @@ void Gpu::free(std::byte* at) const {
 
 void Gpu::to_device(std::byte* to, const std::byte* from, std::size_t bytes) const {
   must(call_->to_device(reinterpret_cast<Address>(to), from, bytes), "cuMemcpyHtoD");
+  synchronize(nullptr);  // the copy may return before its end, and other streams do not wait for it
 }
 
 void Gpu::to_host(std::byte* to, const std::byte* from, std::size_t bytes) const {

@@ -110,7 +110,7 @@ Result<void> start_staged(CommEntry& entry, const R& request) {
   if (auto plain = check_not_captured(*seat.gpu, request.gpu_stream); !plain) return plain;
   communicator->look_at_gpu();
   if (communicator->failed()) return communicator->failure();
-  if (auto ready = seat.ready_to_stage(communicator->process()); !ready) return ready;
+  if (auto ready = seat.ready_to_stage(communicator->process(), communicator->rank()); !ready) return ready;
   if (Group::current().open()) return Group::current().add_staged(communicator, request);
   auto batch = std::make_unique<StagedBatch>(communicator);
   batch->add(request);
@@ -136,6 +136,13 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
   }
   request.on_gpu = true;
   request.gpu_stream = reinterpret_cast<cuda::Stream>(stream);
+  const bool plain = !request.layout && request.collective != Collective::barrier;
+  if (seat.reaches_peers && plain) {
+    if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
+      return fits;
+    request.form = Form::device;
+    return start_staged(entry, request);
+  }
   if (!seat.team || request.layout) return start_staged(entry, request);
   if (auto fits = check_stream(seat, request.gpu_stream, communicator.ranks()); !fits) return fits;
   if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)

@@ -50,6 +50,7 @@ void Batch::leave() {
   if (call_ && !collectives_[next_].staged) lent_ = call_->lent();
   call_.reset();
   gpu_call_.reset();
+  gpu_peer_call_.reset();
   transfers_.reset();
   finish_staged();
   communicator_->complete();
@@ -74,14 +75,19 @@ Result<Progress> Batch::advance() {
 
 Result<Progress> Batch::collective() {
   Request& request = collectives_[next_];
-  if (request.staged && !call_) {
+  if (request.staged && !begun()) {
     if (!request.staged->landed()) return Progress::blocked;
-    request.input = request.staged->input();
-    request.output = request.staged->output();
+    if (request.by_peers()) {
+      gpu_peer_call_.emplace(*communicator_, request);
+    } else {
+      request.input = request.staged->input();
+      request.output = request.staged->output();
+    }
   } else if (request.on_gpu && !request.staged) {
     if (!gpu_call_) gpu_call_.emplace(*communicator_, request);
     return gpu_call_->advance();
   }
+  if (gpu_peer_call_) return gpu_peer_call_->advance();
   if (!call_) call_.emplace(*communicator_, request);
   return call_->advance();
 }
@@ -95,6 +101,7 @@ Result<Progress> Batch::work() {
     if (*moved == Progress::done) {
       call_.reset();
       gpu_call_.reset();
+      gpu_peer_call_.reset();
       if (collectives_[next_].staged) collectives_[next_].staged->finish();
       ++next_;
     }
@@ -120,7 +127,8 @@ bool Batch::peers_landed() {
 }
 
 bool Batch::awaits_gpu() const {
-  const bool collective = next_ < collectives_.size() && collectives_[next_].staged && !call_;
+  if (gpu_peer_call_ && gpu_peer_call_->awaits_gpu()) return true;
+  const bool collective = next_ < collectives_.size() && collectives_[next_].staged && !begun();
   const auto staged = [](const PeerRequest& request) { return request.staged != nullptr; };
   return collective || (!transferred_ && !transfers_ && std::ranges::any_of(peers_, staged));
 }
@@ -129,6 +137,7 @@ Result<void> Batch::look_around() {
   Result<void> looked;
   if (call_) looked = call_->look_around();
   if (gpu_call_) looked = gpu_call_->look_around();
+  if (gpu_peer_call_) looked = gpu_peer_call_->look_around();
   if (looked && transfers_ && !transferred_) looked = transfers_->look_around();
   if (!looked) communicator_->fail(looked.error());
   return looked;
@@ -148,6 +157,7 @@ std::int64_t Batch::interests(std::vector<PollItem>& items) const {
 std::string Batch::where() const {
   if (call_) return call_->where();
   if (gpu_call_) return gpu_call_->where();
+  if (gpu_peer_call_) return gpu_peer_call_->where();
   if (transfers_ && !transferred_) return transfers_->where();
   if (awaits_gpu() && communicator_->turn_of(ticket_))
     return fmt::format("a call that GPU {} has not come to yet", communicator_->gpu()->gpu->ordinal());

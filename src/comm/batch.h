@@ -7,6 +7,7 @@
 
 #include "comm/collective_call.h"
 #include "comm/gpu_call.h"
+#include "comm/gpu_peer_call.h"
 #include "comm/operation.h"
 #include "comm/point_to_point.h"
 
@@ -35,13 +36,15 @@ class Batch final : public Operation {
   void finish_staged();
   bool peers_landed();
   bool awaits_gpu() const;
+  bool begun() const { return call_ || gpu_call_ || gpu_peer_call_; }
 
   std::shared_ptr<Communicator> communicator_;
   std::uint64_t ticket_ = 0;  // 0: not enqueued, or left
   std::vector<Request> collectives_;
   std::size_t next_ = 0;
   std::optional<CollectiveCall> call_;
-  std::optional<GpuCall> gpu_call_;  // in the place of it, of device memory
+  std::optional<GpuCall> gpu_call_;  // in the place of it, of device memory:
+  std::optional<GpuPeerCall> gpu_peer_call_;
   std::vector<PeerRequest> peers_;
   std::optional<PointToPoint> transfers_;
   bool transferred_ = false;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "comm/line_watch.h"
 #include "comm/mismatch.h"
 #include "comm/peer_failure.h"
 #include "exec/reduce.h"
@@ -405,19 +406,7 @@ Result<Progress> CollectiveCall::run() {
 Result<void> CollectiveCall::look_around() {
   if (sequence_ == 0) return {};
   if (communicator_.spans_hosts()) return look_for_leavers();
-  auto looked = communicator_.lines().look();
-  if (!looked) return mismatch(std::move(looked).error());
-  for (Rank rank = 0; rank < shape_.ranks; ++rank) {
-    const auto& header = communicator_.members().peers[rank].area.header();
-    if (rank == communicator_.rank() || header.state.load(std::memory_order_acquire) != RankState::closed) continue;
-    auto line = communicator_.lines().open(rank, sequence_);
-    if (!line) return mismatch(std::move(line).error());
-    if (*line == nullptr && stage_ != Stage::done)
-      return Error{.code = Code::remote,
-                   .what = fmt::format("{} left the communicator before {}", communicator_.describe(rank), where()),
-                   .peer = rank};
-  }
-  return {};
+  return look_at_lines(communicator_, sequence_, stage_ == Stage::done, [this] { return where(); });
 }
 
 /// Ranks of other hosts that left close their connections; those of this one are seen to have left. What they had sent
@@ -445,16 +434,10 @@ std::int64_t CollectiveCall::interests(std::vector<PollItem>& items) const {
   return communicator_.nap_until(awaited);
 }
 
-Error CollectiveCall::mismatch(Error error) {
-  const std::uint64_t at = communicator_.lines().differing();
-  if (error.code != Code::invalid_usage || at == 0) return error;
-  return mismatch_report(communicator_.lines().calls(at), at, std::move(error));
-}
-
 /// Late peers may still store into the output: it is taken back before the caller hears of the failure. They know where
 /// it is from the call line on, and may begin without this rank.
 Error CollectiveCall::abandon(Error reason) {
-  communicator_.fail(mismatch(std::move(reason)));
+  communicator_.fail(with_calls(communicator_.lines(), std::move(reason)));
   touch_.reset();
   const bool begun = stage_ == Stage::run && reach_ == Reach::window;
   if (!small_ && !communicator_.spans_hosts() && (stage_ == Stage::gather || begun)) lent_ = request_.output;

@@ -64,7 +64,6 @@ class CollectiveCall final : public Operation {
   Result<void> map_window(Place place);
   Result<BufferLine> block_of(Rank rank, BufferLine line, bool input, std::size_t& bytes) const;
   Result<void> prepare(Reach reach);
-  Error mismatch(Error error);
 
   Communicator& communicator_;
   const Request& request_;

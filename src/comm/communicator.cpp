@@ -148,16 +148,21 @@ void Communicator::take_gpu_seat() {
   const std::uint32_t key = members_.peers[first].area_name.id;
   gpu_ = std::make_unique<GpuSeat>(members_.gpu);
   const bool together = std::ranges::all_of(neighbours, std::identity{});
-  if (together && !process_.gpus.staged) {
+  const bool always = process_.gpus.peers == PeerUse::always && members_.gpus_reach;
+  gpu_->reaches_peers =
+      members_.gpus_reach && (always || !together) && forced_reach_.value_or(Reach::window) == Reach::window;
+  if (together && !process_.gpus.staged && !gpu_->reaches_peers) {
     gpu_->team = process_.gpus.team(key, members_.ranks);
     gpu_->team->enter(members_.rank, members_.gpu);
   }
   gpu_->sit(members_.rank, std::move(neighbours), process_.gpus.meeting(key, members_.ranks));
-  process_.log.info(LogTopic::init, who_, "calls on device memory go {}",
-                    gpu_->team ? "to kernels, as all ranks share one GPU and process; those with a count per rank, "
-                                 "sends and receives through the host"
-                    : together ? "through the host, as TUTTI_GPU_STAGED says"
-                               : "through the host, as not all ranks share one GPU and process");
+  constexpr std::string_view others = "those with a count per rank, sends and receives through the host";
+  process_.log.info(
+      LogTopic::init, who_, "calls on device memory go {}",
+      gpu_->team            ? fmt::format("to kernels, as all ranks share one GPU and process; {}", others)
+      : gpu_->reaches_peers ? fmt::format("to a kernel of each rank, as GPUs reach each other's memory; {}", others)
+      : together            ? "through the host, as TUTTI_GPU_STAGED says"
+                 : "through the host, as not all ranks share one GPU and process, nor reach all GPUs' memory");
 }
 
 void Communicator::look_at_gpu() {

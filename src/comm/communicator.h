@@ -64,6 +64,7 @@ struct Membership {
   std::shared_ptr<Arrivals> arrivals;     ///< where there are other hosts: connections from there,
   std::shared_ptr<ControlLinks> control;  ///<   and those that carry the state of ranks
   cuda::SharedGpu gpu;                    ///< of this rank; null: it knows host memory alone
+  bool gpus_reach = false;                ///< every rank's GPU has proven that it reaches every other rank's memory
 
   bool spans_hosts() const { return control != nullptr; }
   /// No two ranks share memory.

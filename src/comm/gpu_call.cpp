@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "comm/gpu_plan.h"
 #include "comm/mismatch.h"
 #include "comm/peer_failure.h"
-#include "plan/fuse.h"
-#include "plan/lower.h"
 
 namespace tutti {
 
@@ -13,30 +12,13 @@ GpuCall::~GpuCall() {
   if (arrived_) team().withdraw(communicator_.rank());
 }
 
-/// Nothing is raced, as nobody sees when a call ends.
-GpuPlan& GpuCall::plan() const {
-  const Shape shape{.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
-  GpuSeat& seat = *communicator_.gpu();
-  GpuChoice& chosen = seat.choice(shape.collective, request_.group_bytes());
-  if (chosen.algorithm == nullptr)
-    chosen = choose_on_gpu(shape, request_.group_bytes(), communicator_.wish(shape.collective, Reach::window),
-                           communicator_.process().gpus.specialised);
-  communicator_.used = {.algorithm = chosen.algorithm->name.c_str(), .transport = "gpu"};
-  auto& plans = seat.plans;
-  const GpuSeat::Key key{
-      .algorithm = chosen.algorithm, .reach = chosen.reach, .collective = shape.collective, .root = shape.root};
-  if (GpuPlan* const known = plans.find(key)) return *known;
-  const Schedule schedule = chosen.algorithm->build(communicator_.with_levels(shape));
-  constexpr int slots = 2;  // windows have none
-  return plans.insert(key, {.plan = fuse(lower(schedule, communicator_.rank(), chosen.reach), slots)});
-}
-
 Result<Progress> GpuCall::advance() {
   const Rank rank = communicator_.rank();
   if (!arrived_) {
     arrived_ = true;
     since_ns_ = communicator_.process().system.now_ns();
-    if (team().arrive(rank, {.request = &request_, .plan = &plan()})) communicator_.ring_all();
+    if (team().arrive(rank, {.request = &request_, .plan = &plan_on_gpu(communicator_, request_, /*meeting=*/true)}))
+      communicator_.ring_all();
   }
   if (!team().finished(rank)) return Progress::blocked;
   if (auto launched = team().outcome(); !launched) return launched.error();

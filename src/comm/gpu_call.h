@@ -25,7 +25,6 @@ class GpuCall final : public Operation {
   std::string where() const override;
 
  private:
-  GpuPlan& plan() const;
   GpuTeam& team() const { return *communicator_.gpu()->team; }
 
   Communicator& communicator_;

@@ -31,6 +31,11 @@ Result<std::shared_ptr<const cuda::Kernels>> load_kernels(const cuda::SharedGpu&
   return cuda::Kernels::load(gpu, [&image](device::Body, DataType) { return std::span<const std::byte>(*image); });
 }
 
+PeerUse peer_use(std::string_view setting) {
+  if (setting == "off") return PeerUse::off;
+  return setting == "always" ? PeerUse::always : PeerUse::automatic;
+}
+
 }  // namespace
 
 GpuProcess::GpuProcess(const Config& config)
@@ -39,6 +44,7 @@ GpuProcess::GpuProcess(const Config& config)
       lanes_max(static_cast<int>(config.integer("TUTTI_MAX_CTAS"))),
       specialised(config.text("TUTTI_GPU_KERNELS") != "run_plan"),
       staged(config.text("TUTTI_GPU_STAGED") == "always"),
+      peers(peer_use(config.text("TUTTI_GPU_P2P"))),
       limit_ns(config.integer("TUTTI_TIMEOUT_MS") * 1'000'000),
       meeting_ns(config.integer("TUTTI_MEET_TIMEOUT_MS") * 1'000'000),
       kernels_file_(config.text("TUTTI_CUDA_KERNELS")) {}

@@ -19,6 +19,9 @@ namespace tutti {
 class GpuMeeting;
 class GpuTeam;
 
+/// When each rank has a kernel of its own, which reaches the memory of others' GPUs.
+enum class PeerUse { automatic, always, off };
+
 class GpuProcess {
  public:
   explicit GpuProcess(const Config& config);
@@ -50,6 +53,7 @@ class GpuProcess {
   const int lanes_max;            ///< TUTTI_MAX_CTAS
   const bool specialised;         ///< TUTTI_GPU_KERNELS is not run_plan
   const bool staged;              ///< TUTTI_GPU_STAGED is always
+  const PeerUse peers;            ///< TUTTI_GPU_P2P
   const std::int64_t limit_ns;    ///< TUTTI_TIMEOUT_MS
   const std::int64_t meeting_ns;  ///< TUTTI_MEET_TIMEOUT_MS
 

@@ -1,5 +1,6 @@
 #include "comm/gpu_seat.h"
 
+#include "comm/gpu_peers.h"
 #include "comm/process.h"
 #include "comm/stage.h"
 #include "comm/stream.h"
@@ -15,8 +16,13 @@ void GpuSeat::sit(Rank rank, std::vector<bool> around, std::shared_ptr<GpuMeetin
   meeting->enter(rank);
 }
 
-Result<void> GpuSeat::ready_to_stage(Process& process) {
+Result<void> GpuSeat::ready_to_stage(Process& process, Rank rank) {
   if (proxy) return {};
+  if (reaches_peers && !peers) {
+    auto opened = GpuPeers::open(process.gpus, gpu, rank, static_cast<int>(neighbours.size()));
+    if (!opened) return std::move(opened).error();
+    peers = *std::move(opened);
+  }
   if (!stages) {
     auto opened = StagePool::open(process.gpus, process.segments, gpu);
     if (!opened) return std::move(opened).error();
@@ -30,6 +36,8 @@ Result<void> GpuSeat::ready_to_stage(Process& process) {
 
 bool GpuSeat::idle() const {
   if (stages && !stages->idle()) return false;
+  if (peers)
+    if (auto ended = peers->settled(); ended && !*ended) return false;
   if (!team) return true;
   auto ended = team->idle();
   return !ended || *ended;

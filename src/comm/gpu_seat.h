@@ -15,6 +15,7 @@
 
 namespace tutti {
 
+class GpuPeers;
 class Process;
 class StagePool;
 class Stream;
@@ -38,7 +39,7 @@ struct GpuSeat {
                  0x9e37'79b9'7f4a'7c15u;
     }
   };
-  static constexpr std::size_t plans_max = 256;
+  static constexpr std::size_t plans_max = 1024;  // 64 roots of each rooted collective by several algorithms
 
   const cuda::SharedGpu gpu;
   LruCache<Key, GpuPlan, KeyHash> plans{plans_max};
@@ -51,6 +52,10 @@ struct GpuSeat {
   /// Null: calls go through the host, as not all ranks share this GPU and process, or a setting says so.
   std::shared_ptr<GpuTeam> team;
 
+  /// All ranks are of this host, and their GPUs have proven to reach each other: then plain collectives go that way.
+  bool reaches_peers = false;
+  std::shared_ptr<GpuPeers> peers;  ///< from the first such call on, as is what the next part has
+
   // ---- Calls that go through the host ----
 
   /// Ranks of this process on this GPU, by rank, this one among them.
@@ -60,8 +65,8 @@ struct GpuSeat {
   std::shared_ptr<Stream> proxy;      ///<   what carries them out on the host, one after another
 
   bool is_neighbour(Rank rank) const { return neighbours[static_cast<std::size_t>(rank)]; }
-  /// Makes both if need be. Errors: invalid_usage (streams of this GPU cannot wait for memory), cuda, system.
-  Result<void> ready_to_stage(Process& process);
+  /// Makes all if need be. Errors: invalid_usage (streams of this GPU cannot wait for memory), cuda, system.
+  Result<void> ready_to_stage(Process& process, Rank rank);
   /// The number of this rank's next receive from `peer`: meets the send of that number.
   std::uint64_t next_receive(Rank peer) { return ++received_[static_cast<std::size_t>(peer)]; }
   /// Of calls on host memory, which neighbours count too.

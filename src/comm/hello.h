@@ -14,12 +14,19 @@
 #include "comm/digest.h"
 #include "comm/peer_address.h"
 #include "comm/process.h"
+#include "cuda/peer_memory.h"
 
 namespace tutti {
 
+/// What a rank has of its GPU for others of its host to try.
+struct GpuHello {
+  std::uint32_t gpu = 0;     ///< as its process counts them, from 1; 0: none
+  cuda::MemoryLine probe{};  ///< see GpuProof; all zero: not to be tried
+};
+
 /// First exchange: who and where a rank is.
 struct Hello {
-  static constexpr std::uint32_t version_value = 3;
+  static constexpr std::uint32_t version_value = 4;
   std::uint32_t version = version_value;
   std::int32_t pid = 0;
   std::uint64_t token = 0;
@@ -32,6 +39,7 @@ struct Hello {
   std::array<char, 64> boot_id{};
   std::array<char, 108> fd_server{};
   cpu_set_t cpus{};
+  GpuHello gpu;
 };
 
 /// Second exchange, where ranks do not share one host: where others can connect to a rank.
@@ -50,6 +58,7 @@ struct Located {
 struct Verdict {
   std::uint32_t code = 0;                        ///< Code of its failure, 0 when all is well
   std::uint32_t pulls = 0;                       ///< it may copy from every process's memory
+  std::uint32_t reaches_gpus = 0;                ///< its GPU reaches every other rank's memory
   std::array<double, Machine::count> machine{};  ///< rank 0: what all choose by
   std::array<char, 240> what{};
 };

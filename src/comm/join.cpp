@@ -183,6 +183,7 @@ void Join::state_verdict() {
     put_text(verdict.what, trouble_->text());
   }
   verdict.pulls = pulls_;
+  verdict.reaches_gpus = reaches_gpus_ && gpu_proof_ ? 1 : 0;
   if (options_.rank == 0 && !trouble_) {
     const Machine machine = spans_hosts_ ? over_sockets() : process_.tune->machine(cpus_, process_.log);
     verdict.machine = machine.numbers();
@@ -225,6 +226,7 @@ Result<void> Join::begin() {
   if (!identity) return std::move(identity).error();
   hello.host_identity = *identity;
   put_text(hello.fd_server, process_.fd_server_name());
+  show_gpu(hello);
   CPU_ZERO(&hello.cpus);
   if (::sched_getaffinity(0, sizeof hello.cpus, &hello.cpus) != 0) CPU_SET(0, &hello.cpus);
   bootstrap_.exchange(to_blob(hello));
@@ -246,7 +248,37 @@ Result<void> Join::connect() {
   for (Rank rank = 0; rank < options_.ranks; ++rank)
     if (auto connected = connect_to(hellos[rank], members_.peers[rank]); !connected)
       return std::move(connected).error().during("reach a rank at the start").at_peer(rank);
+  try_gpus(hellos);
   return {};
+}
+
+/// A GPU that cannot be shared is no reason not to join.
+void Join::show_gpu(Hello& hello) {
+  if (!members_.gpu) return;
+  hello.gpu.gpu = static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1;
+  const GpuProcess& gpus = process_.gpus;
+  if (gpus.staged || gpus.peers == PeerUse::off || options_.ranks > device::ranks_max) return;
+  auto proof = GpuProof::open(members_.gpu, options_.rank, options_.ranks);
+  if (!proof) {
+    process_.log.info(LogTopic::init, members_.name, "others cannot try to reach memory of GPU {}: {}",
+                      members_.gpu->ordinal(), proof.error().text());
+    return;
+  }
+  gpu_proof_ = *std::move(proof);
+  hello.gpu = gpu_proof_->hello();
+}
+
+/// Ranks that share one GPU and process need no proof.
+void Join::try_gpus(const std::vector<Hello>& hellos) {
+  reaches_gpus_ = gpu_proof_ != nullptr && !spans_hosts_;
+  for (Rank rank = 0; reaches_gpus_ && rank < options_.ranks; ++rank) {
+    const GpuHello& hello = hellos[rank].gpu;
+    const bool same_process = members_.peers[rank].same_process;
+    reaches_gpus_ = gpu_proof_->reaches(rank, hello, same_process);
+    if (!reaches_gpus_ && hello.gpu != 0)
+      process_.log.info(LogTopic::init, members_.name, "GPU {} does not reach memory of GPU {} of rank {}",
+                        members_.gpu->ordinal(), hello.gpu - 1, rank);
+  }
 }
 
 /// Ranks of one machine share its cores, whatever else they share.
@@ -363,6 +395,7 @@ Result<void> Join::connect_to(const Hello& hello, Peer& peer) {
 
 Result<void> Join::agreed() {
   members_.pulls = true;
+  members_.gpus_reach = true;
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
     auto verdict = read_verdict(bootstrap_.gathered()[rank]);
     if (!verdict) return std::move(verdict).error().at_peer(rank);
@@ -373,12 +406,14 @@ Result<void> Join::agreed() {
                    .what = fmt::format("rank {} could not join: {}", rank, why)};
     }
     members_.pulls = members_.pulls && verdict->pulls != 0;
+    members_.gpus_reach = members_.gpus_reach && verdict->reaches_gpus != 0;
     if (rank > 0) continue;
     auto machine = Machine::of(verdict->machine);
     if (!machine) return std::move(machine).error().at_peer(rank);
     members_.machine = *machine;
   }
   if (given_up_) return Error{.code = Code::remote, .what = "a rank met trouble, and nobody said which"};
+  gpu_proof_.reset();
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "comm/bootstrap.h"
 #include "comm/communicator.h"
 #include "comm/control_setup.h"
+#include "comm/gpu_proof.h"
 #include "comm/hello.h"
 #include "comm/operation.h"
 #include "comm/version.h"
@@ -49,6 +50,8 @@ class Join final : public Operation {
   void reach();
   Progress advance_reach();
   void state_verdict();
+  void show_gpu(Hello& hello);
+  void try_gpus(const std::vector<Hello>& hellos);
   void count_cores(const std::vector<Hello>& hellos);
   Result<void> connect();
   Result<void> connect_to(const Hello& hello, Peer& peer);
@@ -64,9 +67,11 @@ class Join final : public Operation {
   bool spans_hosts_ = false;
   std::vector<int> networks_;  ///< by rank: the first rank of its host, as its network counts
   bool pulls_ = true;
-  cpu_set_t cpus_{};              ///< of all ranks of this machine
-  std::optional<Error> trouble_;  ///< told to all in the last exchange
-  bool given_up_ = false;         ///< somebody has met trouble
+  bool reaches_gpus_ = true;
+  std::unique_ptr<GpuProof> gpu_proof_;  ///< where there may be peers' GPUs to reach; until all ranks have tried
+  cpu_set_t cpus_{};                     ///< of all ranks of this machine
+  std::optional<Error> trouble_;         ///< told to all in the last exchange
+  bool given_up_ = false;                ///< somebody has met trouble
   std::optional<AddressProof> proof_;
   std::optional<ControlSetup> setup_;
   std::shared_ptr<Communicator> made_;

@@ -19,6 +19,7 @@ enum class Form : std::uint8_t {
   plain,           ///< one count
   counts,          ///< a count per rank
   scatter_gather,  ///< tuttiScatterGather, where it is none of the others
+  device,          ///< plain, on device memory that peers reach
 };
 
 struct Request {
@@ -37,6 +38,8 @@ struct Request {
   cuda::Stream gpu_stream = nullptr;
   std::shared_ptr<StagedCall> staged = {};  ///< not null: the call goes through the host, and buffers are known later
 
+  /// Each rank's GPU reaches the others' memory: nothing is copied to the host, which only says when.
+  bool by_peers() const { return form == Form::device; }
   std::size_t group_bytes() const { return count * size_of(type); }
   Signature signature() const {
     return {.collective = static_cast<std::uint8_t>(collective),

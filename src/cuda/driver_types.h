@@ -35,6 +35,11 @@ using GraphExec = CUgraphExec_st*;
 using UserObject = CUuserObject_st*;
 using HostFunction = void (*)(void*);
 
+/// CUipcMemHandle: by which another process maps memory of a GPU.
+struct IpcHandle {
+  unsigned char bytes[64];
+};
+
 namespace status {
 inline constexpr Status success = 0;
 inline constexpr Status invalid_value = 1;
@@ -76,6 +81,7 @@ inline constexpr int stream_memory_operations = 122;  // CAN_USE_64_BIT_STREAM_M
 
 namespace pointer_attribute {  // CUpointer_attribute
 inline constexpr int memory_type = 2;
+inline constexpr int buffer_id = 7;
 inline constexpr int is_managed = 8;
 inline constexpr int device_ordinal = 9;
 }  // namespace pointer_attribute
@@ -92,6 +98,7 @@ inline constexpr unsigned host_register_mapped = 2;
 inline constexpr unsigned wait_value_reached = 0;   // (int32_t)(*at - value) >= 0
 inline constexpr unsigned write_value_ordered = 0;  // behind everything that was written before
 inline constexpr unsigned managed_global = 1;
+inline constexpr unsigned ipc_lazy_peer_access = 1;  // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 inline constexpr unsigned user_object_unsynchronized = 1;
 inline constexpr unsigned graph_takes_reference = 1;
 inline constexpr int capture_none = 0;  // CUstreamCaptureStatus

@@ -112,7 +112,7 @@ Result<void> Engine::set_up() {
   auto current = Current::enter(*gpu_);
   if (!current) return std::move(current).error();
 
-  auto streams = OwnStream::create(gpu_);
+  auto streams = OwnStream::create(gpu_, shape_.frees_late);
   if (!streams) return std::move(streams).error();
   setup_ = *std::move(streams);
   ready_.resize(local);
@@ -308,14 +308,15 @@ void Engine::fill(device::Call& call, device::Body body, const Job& job, std::sp
   std::ranges::copy(buffers, call.buffers);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto rank = static_cast<std::size_t>(shape_.local[i]);
-    call.local[i] = {.actions = parts[i].plan->actions,
+    const std::uint32_t skipped = parts[i].first_action;
+    call.local[i] = {.actions = parts[i].plan->actions + skipped,
                      .places = parts[i].plan->places,
                      .links = seats_[i].links,
                      .errors = records(shared_.device(), i),
                      .input = buffers[rank].input,
                      .output = buffers[rank].output,
                      .scratch = seats_[i].scratch,
-                     .action_count = parts[i].plan->action_count,
+                     .action_count = std::min(parts[i].action_count, parts[i].plan->action_count - skipped),
                      .place_count = parts[i].plan->place_count,
                      .rank = static_cast<std::uint16_t>(rank)};
   }
@@ -343,7 +344,8 @@ Result<void> Engine::retain(const Capture& capture, std::span<const Part> parts)
 
 /// Plans leave the cache while kernels still read them: what may be in use is let go of when nothing runs.
 void Engine::keep(std::span<const Part> parts) {
-  if (in_flight_.size() > in_flight_most && gpu_->api().event_query(launched_.ended.get()) == status::success)
+  if (!shape_.frees_late && in_flight_.size() > in_flight_most &&
+      gpu_->api().event_query(launched_.ended.get()) == status::success)
     in_flight_.clear();
   for (const Part& part : parts)
     if (std::ranges::find(in_flight_, std::static_pointer_cast<const void>(part.plan)) == in_flight_.end())
@@ -368,7 +370,7 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   std::vector<device::PeerBuffers> seen(buffers.begin(), buffers.end());
   if (auto staged = stage(job, parts, seen); !staged) return staged;
   device::Call call{};
-  const device::Body body = body_of(parts);
+  const device::Body body = job.passes_only ? device::Body::run_plan : body_of(parts);
   fill(call, body, job, parts, seen);
   void* parameters[] = {&call};
   auto* const function = kernels_->function(body, reduces(job.plan->collective) ? job.type : DataType::uint8);

@@ -20,6 +20,9 @@ struct EngineShape {
   int lanes_max = 1;          ///< blocks that a rank may use
   std::int64_t limit_ns = 0;  ///< how long a kernel waits for a peer; 0: for ever
   bool specialised = true;    ///< false: run_plan alone, but for plans of Reach::line
+  /// Memory is freed with the engine alone, and its streams are foremost: for where streams may wait for what this
+  /// engine does, and the driver has whoever frees memory wait for them.
+  bool frees_late = false;
 };
 
 /// A rank's plan in the GPU's memory.
@@ -40,6 +43,7 @@ struct Job {
   ReduceOp op = ReduceOp::sum;
   std::size_t count = 0;        ///< elements of a group
   std::size_t input_bytes = 0;  ///< not 0: inputs are read from a copy, for plans that cannot work in place
+  bool passes_only = false;     ///< parts are passes in the midst of plans, for run_plan whatever the plan
 };
 
 /// What a rank of this GPU brings; in the order of EngineShape::local.
@@ -47,6 +51,8 @@ struct Part {
   Stream stream = nullptr;
   std::shared_ptr<const DevicePlan> plan;
   bool staged = false;  ///< its input is to be copied first
+  std::uint32_t first_action = 0;
+  std::uint32_t action_count = UINT32_MAX;  ///< that many at most
 };
 
 /// Kernels of an engine run one after another, each on the stream of the first rank here: ranks that all use one stream

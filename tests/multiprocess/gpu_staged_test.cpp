@@ -1,5 +1,6 @@
-// Calls on device memory that go through the host: ranks in several processes, in threads, in one thread, on hosts of
-// their own, with GPUs of their own; every collective, counts per rank, sends and receives.
+// Calls on device memory that go through the host, or by a kernel of each rank to the memory of others' GPUs: ranks in
+// several processes, in threads, in one thread, on hosts of their own, with GPUs of their own; every collective, counts
+// per rank, sends and receives.
 #include <set>
 
 #include "support/counts_call.h"
@@ -9,22 +10,31 @@
 namespace tutti::testing {
 namespace {
 
+/// private_peers: peers of other processes cannot map what the program allocates, but what the library does.
+enum class Way { host, peers, private_peers };
+
 struct Ranks {
   int ranks;
   Layout layout;
   const char* transport = "auto";
   bool one_queue = false;  ///< streams share a queue of the hardware
+  Way way = Way::host;
 };
 
 std::string name(const Ranks& r) {
   return std::string(name(r.layout)) + "_" + std::to_string(r.ranks) + "_" + r.transport +
-         (r.one_queue ? "_one_queue" : "");
+         (r.one_queue ? "_one_queue" : "") +
+         (r.way == Way::host    ? ""
+          : r.way == Way::peers ? "_peers"
+                                : "_private_peers");
 }
 
-/// Where kernels would serve, they are left out.
+/// Where kernels that meet would serve, they are left out.
 Team team_of(const Ranks& r, const std::vector<std::string>& more = {}) {
   std::vector<std::string> settings{std::string("TUTTI_TRANSPORT=") + r.transport};
-  if (r.layout == Layout::threads || r.layout == Layout::one_thread || r.ranks == 1)
+  if (r.way != Way::host)
+    settings.emplace_back("TUTTI_GPU_P2P=always");
+  else if (real_library != nullptr || r.layout == Layout::threads || r.layout == Layout::one_thread || r.ranks == 1)
     settings.emplace_back("TUTTI_GPU_STAGED=always");
   settings.insert(settings.end(), more.begin(), more.end());
   return gpu_team(r.ranks, r.layout, settings);
@@ -33,16 +43,24 @@ Team team_of(const Ranks& r, const std::vector<std::string>& more = {}) {
 class GpuStaged : public ::testing::TestWithParam<Ranks> {
  protected:
   using Body = std::function<void(Seat&, CudaUser&, const std::vector<tuttiComm_t>&)>;
-  static void run(const Body& body) {
+  /// `plain`: some of it are collectives with one count, which alone go to kernels.
+  static void run(const Body& body, bool plain = true) {
     launch_ranks(team_of(GetParam()), [&](Seat& seat) {
-      fake_cuda(library).set_one_queue(GetParam().one_queue);
+      set_up_fake();
       CudaUser user(library);
       const auto comms = seat.init();
       ASSERT_FALSE(comms.empty());
+      if (!seat.meet()) return;
+      if (GetParam().way == Way::private_peers) user.allocate_pooled(true);
       body(seat, user, comms);
-      EXPECT_EQ(fake_cuda(library).calls("cuLaunchCooperativeKernel"), real_library != nullptr ? 1 : 0);
+      const bool launched = fake_cuda(library).calls("cuLaunchCooperativeKernel") > 0;
+      EXPECT_EQ(launched, real_library != nullptr || (plain && GetParam().way != Way::host));
       destroy(comms);
     });
+  }
+  static void set_up_fake() {
+    fake_cuda(library).set_one_queue(GetParam().one_queue);
+    fake_cuda(library).set_shareable(GetParam().way != Way::host);
   }
 };
 
@@ -52,7 +70,13 @@ INSTANTIATE_TEST_SUITE_P(Layouts, GpuStaged,
                                            Ranks{4, Layout::pairs}, Ranks{3, Layout::threads},
                                            Ranks{4, Layout::one_thread}, Ranks{4, Layout::pairs, "auto", true},
                                            Ranks{3, Layout::threads, "auto", true},
-                                           Ranks{3, Layout::one_thread, "auto", true}),
+                                           Ranks{3, Layout::one_thread, "auto", true},
+                                           Ranks{2, Layout::processes, "auto", false, Way::peers},
+                                           Ranks{3, Layout::processes, "window", false, Way::private_peers},
+                                           Ranks{4, Layout::pairs, "auto", true, Way::peers},
+                                           Ranks{5, Layout::pairs, "auto", false, Way::private_peers},
+                                           Ranks{3, Layout::threads, "auto", true, Way::peers},
+                                           Ranks{8, Layout::one_thread, "auto", false, Way::peers}),
                          [](const auto& test) { return name(test.param); });
 
 TEST_P(GpuStaged, EveryCollective) {
@@ -80,37 +104,41 @@ TEST_P(GpuStaged, EveryCollective) {
 }
 
 TEST_P(GpuStaged, CountsPerRank) {
-  run([](Seat& seat, CudaUser& user, const std::vector<tuttiComm_t>& comms) {
-    auto* const stream = user.stream();
-    for (std::uint64_t seed = 1; seed <= 16; ++seed) {
-      CountsCall call = random_counts_call(seed, seat.ranks());
-      call.memory = Mix::device;
-      call.large = 5'000;
-      seat.doing(call.text());
-      ASSERT_EQ(run_counts_on_gpu(call, seat, comms, user, stream), "") << call.text();
-    }
-  });
+  run(
+      [](Seat& seat, CudaUser& user, const std::vector<tuttiComm_t>& comms) {
+        auto* const stream = user.stream();
+        for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+          CountsCall call = random_counts_call(seed, seat.ranks());
+          call.memory = Mix::device;
+          call.large = 5'000;
+          seat.doing(call.text());
+          ASSERT_EQ(run_counts_on_gpu(call, seat, comms, user, stream), "") << call.text();
+        }
+      },
+      /*plain=*/false);
 }
 
 /// A subset of ranks sends to another, through which lists that are no other collective's go.
 TEST_P(GpuStaged, ScatterGather) {
-  run([](Seat& seat, CudaUser& user, const std::vector<tuttiComm_t>& comms) {
-    auto* const stream = user.stream();
-    constexpr std::size_t count = 500;
-    const int last = seat.ranks() - 1;
-    ASSERT_TRUE(ok(tuttiGroupStart()));
-    std::vector<std::int32_t*> outputs;
-    for (std::size_t i = 0; i < comms.size(); ++i) {
-      outputs.push_back(user.put(std::vector<std::int32_t>(count, -1)));
-      ASSERT_TRUE(ok(tuttiScatterGather(user.put(numbers(count, seat.here()[i])), outputs.back(), &last, 1, &last, 1,
-                                        count, count, tuttiInt32, comms[i], tuttiCudaStream(stream))));
-    }
-    ASSERT_TRUE(ok(tuttiGroupEnd()));
-    user.synchronize(stream);
-    for (std::size_t i = 0; i < comms.size(); ++i)
-      EXPECT_EQ(user.get(outputs[i], count),
-                seat.here()[i] == last ? numbers(count, last) : std::vector<std::int32_t>(count, -1));
-  });
+  run(
+      [](Seat& seat, CudaUser& user, const std::vector<tuttiComm_t>& comms) {
+        auto* const stream = user.stream();
+        constexpr std::size_t count = 500;
+        const int last = seat.ranks() - 1;
+        ASSERT_TRUE(ok(tuttiGroupStart()));
+        std::vector<std::int32_t*> outputs;
+        for (std::size_t i = 0; i < comms.size(); ++i) {
+          outputs.push_back(user.put(std::vector<std::int32_t>(count, -1)));
+          ASSERT_TRUE(ok(tuttiScatterGather(user.put(numbers(count, seat.here()[i])), outputs.back(), &last, 1, &last,
+                                            1, count, count, tuttiInt32, comms[i], tuttiCudaStream(stream))));
+        }
+        ASSERT_TRUE(ok(tuttiGroupEnd()));
+        user.synchronize(stream);
+        for (std::size_t i = 0; i < comms.size(); ++i)
+          EXPECT_EQ(user.get(outputs[i], count),
+                    seat.here()[i] == last ? numbers(count, last) : std::vector<std::int32_t>(count, -1));
+      },
+      /*plain=*/false);
 }
 
 /// A stream that waits for another process may hold up what a stream there waits for: see docs/gpus.md.
@@ -121,61 +149,65 @@ bool may_hold_up(const Ranks& r) {
 /// Around a ring, and to itself, several messages each, on one stream.
 TEST_P(GpuStaged, SendsAndReceives) {
   if (may_hold_up(GetParam())) GTEST_SKIP() << "too few queues";
-  run([](Seat& seat, CudaUser& user, const std::vector<tuttiComm_t>& comms) {
-    auto* const stream = user.stream();
-    constexpr std::array<std::size_t, 4> counts = {1, 0, 1000, 60'000};
-    const int ranks = seat.ranks();
-    std::vector<std::vector<std::int32_t*>> received(comms.size());
-    for (int round = 0; round < 2; ++round) {
-      ASSERT_TRUE(ok(tuttiGroupStart()));
-      for (std::size_t i = 0; i < comms.size(); ++i) {
-        const int rank = seat.here()[i];
-        received[i].clear();
-        for (const int distance : {1, 0})
-          for (const std::size_t count : counts) {
-            received[i].push_back(user.put(std::vector<std::int32_t>(count + 1, -1)));
-            ASSERT_TRUE(ok(tuttiRecv(received[i].back(), count, tuttiInt32, (rank + ranks - distance) % ranks, comms[i],
-                                     tuttiCudaStream(stream))));
-            auto* const sent = user.put(numbers(count + 1, rank, round));
-            ASSERT_TRUE(
-                ok(tuttiSend(sent, count, tuttiInt32, (rank + distance) % ranks, comms[i], tuttiCudaStream(stream))));
+  run(
+      [](Seat& seat, CudaUser& user, const std::vector<tuttiComm_t>& comms) {
+        auto* const stream = user.stream();
+        constexpr std::array<std::size_t, 4> counts = {1, 0, 1000, 60'000};
+        const int ranks = seat.ranks();
+        std::vector<std::vector<std::int32_t*>> received(comms.size());
+        for (int round = 0; round < 2; ++round) {
+          ASSERT_TRUE(ok(tuttiGroupStart()));
+          for (std::size_t i = 0; i < comms.size(); ++i) {
+            const int rank = seat.here()[i];
+            received[i].clear();
+            for (const int distance : {1, 0})
+              for (const std::size_t count : counts) {
+                received[i].push_back(user.put(std::vector<std::int32_t>(count + 1, -1)));
+                ASSERT_TRUE(ok(tuttiRecv(received[i].back(), count, tuttiInt32, (rank + ranks - distance) % ranks,
+                                         comms[i], tuttiCudaStream(stream))));
+                auto* const sent = user.put(numbers(count + 1, rank, round));
+                ASSERT_TRUE(ok(
+                    tuttiSend(sent, count, tuttiInt32, (rank + distance) % ranks, comms[i], tuttiCudaStream(stream))));
+              }
           }
-      }
-      ASSERT_TRUE(ok(tuttiGroupEnd()));
-      user.synchronize(stream);
-      for (std::size_t i = 0; i < comms.size(); ++i) {
-        std::size_t nth = 0;
-        for (const int distance : {1, 0})
-          for (const std::size_t count : counts) {
-            auto expected = numbers(count + 1, (seat.here()[i] + ranks - distance) % ranks, round);
-            expected.back() = -1;
-            EXPECT_EQ(user.get(received[i][nth++], count + 1), expected) << count;
+          ASSERT_TRUE(ok(tuttiGroupEnd()));
+          user.synchronize(stream);
+          for (std::size_t i = 0; i < comms.size(); ++i) {
+            std::size_t nth = 0;
+            for (const int distance : {1, 0})
+              for (const std::size_t count : counts) {
+                auto expected = numbers(count + 1, (seat.here()[i] + ranks - distance) % ranks, round);
+                expected.back() = -1;
+                EXPECT_EQ(user.get(received[i][nth++], count + 1), expected) << count;
+              }
           }
-      }
-    }
-  });
+        }
+      },
+      /*plain=*/false);
 }
 
 /// Without a group, in an order that cannot deadlock; on two streams of a rank.
 TEST_P(GpuStaged, OneMessageAfterAnother) {
   if (GetParam().ranks < 2 || GetParam().layout == Layout::one_thread) GTEST_SKIP() << "needs two threads";
-  run([](Seat& seat, CudaUser& user, const std::vector<tuttiComm_t>& comms) {
-    auto* const to = user.stream();
-    auto* const from = user.stream();
-    constexpr std::size_t count = 20'000;
-    for (int round = 0; round < 5 && seat.rank() < 2; ++round) {
-      auto* const sent = user.put(numbers(count, seat.rank(), round));
-      auto* const received = user.put(std::vector<std::int32_t>(count, -1));
-      for (const int sender : {0, 1})
-        if (seat.rank() == sender)
-          ASSERT_TRUE(ok(tuttiSend(sent, count, tuttiInt32, 1 - sender, comms[0], tuttiCudaStream(to))));
-        else
-          ASSERT_TRUE(ok(tuttiRecv(received, count, tuttiInt32, sender, comms[0], tuttiCudaStream(from))));
-      user.synchronize(from);
-      EXPECT_EQ(user.get(received, count), numbers(count, 1 - seat.rank(), round));
-    }
-    ASSERT_TRUE(seat.meet());
-  });
+  run(
+      [](Seat& seat, CudaUser& user, const std::vector<tuttiComm_t>& comms) {
+        auto* const to = user.stream();
+        auto* const from = user.stream();
+        constexpr std::size_t count = 20'000;
+        for (int round = 0; round < 5 && seat.rank() < 2; ++round) {
+          auto* const sent = user.put(numbers(count, seat.rank(), round));
+          auto* const received = user.put(std::vector<std::int32_t>(count, -1));
+          for (const int sender : {0, 1})
+            if (seat.rank() == sender)
+              ASSERT_TRUE(ok(tuttiSend(sent, count, tuttiInt32, 1 - sender, comms[0], tuttiCudaStream(to))));
+            else
+              ASSERT_TRUE(ok(tuttiRecv(received, count, tuttiInt32, sender, comms[0], tuttiCudaStream(from))));
+          user.synchronize(from);
+          EXPECT_EQ(user.get(received, count), numbers(count, 1 - seat.rank(), round));
+        }
+        ASSERT_TRUE(seat.meet());
+      },
+      /*plain=*/false);
 }
 
 /// Nothing waits for the GPU, and nothing is read before the stream has come to it.
@@ -186,6 +218,8 @@ TEST_P(GpuStaged, CallsAreQueued) {
       const auto ranks = make_ranks(user, seat, comms, count);
       std::vector<std::int32_t*> fresh;
       for (const OneRank& one : ranks) fresh.push_back(user.put(numbers(count, one.rank, 1)));
+      if (count == 1) all_reduce(ranks);  // brings what all calls need to the GPU, and waits for that
+      for (const OneRank& one : ranks) user.synchronize(one.stream);
       if (!seat.meet()) return;
       fake.hold();
       if (!seat.meet()) return;
@@ -267,7 +301,7 @@ TEST_P(GpuStaged, BesideCallsOnTheHost) {
 /// Destroyed while calls are queued: they are finished first. And nothing is left behind.
 TEST_P(GpuStaged, DestructionFinishesWhatIsQueued) {
   launch_ranks(team_of(GetParam()), [](Seat& seat) {
-    fake_cuda(library).set_one_queue(GetParam().one_queue);
+    set_up_fake();
     CudaUser user(library);
     if (!seat.meet()) return;
     const auto before = fake_cuda(library).live();

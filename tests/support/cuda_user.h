@@ -41,9 +41,14 @@ class CudaUser {
     return cuda_function<Type>(library_, name)(arguments...);
   }
 
+  /// From now on memory comes from the driver's pool, which other processes cannot map.
+  void allocate_pooled(bool pooled) { pooled_ = pooled; }
   std::byte* allocate(std::size_t bytes) {
     cuda::Address at = 0;
-    call<int(cuda::Address*, std::size_t)>("cuMemAlloc", &at, bytes);
+    if (pooled_)
+      call<int(cuda::Address*, std::size_t, cuda::Stream)>("cuMemAllocAsync", &at, bytes, cuda::Stream(nullptr));
+    else
+      call<int(cuda::Address*, std::size_t)>("cuMemAlloc", &at, bytes);
     allocated_.push_back(at);
     return reinterpret_cast<std::byte*>(at);  // NOLINT: an address
   }
@@ -59,11 +64,13 @@ class CudaUser {
     write(at, values);
     return reinterpret_cast<T*>(at);
   }
+  /// Before anything that is queued from now on, on any stream: the copy itself may return before its end.
   template <class T>
   void write(void* at, const std::vector<T>& values) const {
     call<int(cuda::Address, const void*, std::size_t)>("cuMemcpyHtoD", reinterpret_cast<cuda::Address>(at),
                                                        static_cast<const void*>(values.data()),
                                                        values.size() * sizeof(T));
+    synchronize(nullptr);
   }
   template <class T>
   std::vector<T> get(const T* at, std::size_t count) const {
@@ -112,6 +119,7 @@ class CudaUser {
  private:
   const char* library_;
   int device_ = 0;
+  bool pooled_ = false;
   CUctx_st* context_ = nullptr;
   std::vector<cuda::Address> allocated_;
   std::vector<cuda::Stream> streams_;

@@ -43,6 +43,11 @@ void State::set_one_queue(bool one) {
   one_queue = one;
 }
 
+void State::set_shareable(bool can) {
+  const std::lock_guard guard(mutex);
+  shareable = can;
+}
+
 void State::set_memory_operations(bool can) {
   const std::lock_guard guard(mutex);
   memory_operations = can;
@@ -95,6 +100,10 @@ FakeCuda::Live State::live() {
   for (const auto& [at, range] : memory) {
     if (range.registered) {
       ++live.registrations;
+      continue;
+    }
+    if (range.opened > 0) {
+      ++live.mapped;
       continue;
     }
     ++live.allocations;

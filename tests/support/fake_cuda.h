@@ -27,9 +27,12 @@ class FakeCuda {
   virtual void set_devices(int count) = 0;
   /// How many blocks fit a GPU at once: more in a cooperative launch is an error.
   virtual void set_blocks_max(unsigned blocks) = 0;
-  /// One queue for all streams, where nothing begins before what was queued earlier has ended, whatever the stream: as
-  /// streams of a GPU whose hardware queues are all in use.
+  /// One queue for all streams of a priority, where nothing begins before what was queued earlier has ended, whatever
+  /// the stream: as streams of a GPU whose hardware queues are all in use.
   virtual void set_one_queue(bool one) = 0;
+  /// Whether what is allocated from now on can be mapped by other processes; false without. GPUs of one number are then
+  /// one GPU to all of them.
+  virtual void set_shareable(bool can) = 0;
   /// Whether streams can wait for memory and write to it; true without.
   virtual void set_memory_operations(bool can) = 0;
   /// What launches run instead of plans as plan_kernel.h does. Kernels of all names are found.
@@ -52,6 +55,7 @@ class FakeCuda {
     int streams = 0;
     int events = 0;
     int registrations = 0;  ///< of memory of the host
+    int mapped = 0;         ///< memory of other processes
     int libraries = 0;
     int user_objects = 0;
     int contexts_retained = 0;
@@ -67,6 +71,7 @@ class NoFake final : public FakeCuda {
   void set_devices(int) override {}
   void set_blocks_max(unsigned) override {}
   void set_one_queue(bool) override {}
+  void set_shareable(bool) override {}
   void set_memory_operations(bool) override {}
   void set_kernel(FakeKernel) override {}
   void fail(const std::string&, cuda::Status, int, bool) override {}

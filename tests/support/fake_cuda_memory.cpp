@@ -1,5 +1,9 @@
 // The fake driver's memory: host memory with recorded ranges, and copies on streams.
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include <utility>
 
 #include "support/fake_cuda_state.h"
 
@@ -14,10 +18,10 @@ std::size_t whole_pages(std::size_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-/// Filled with a pattern: nobody may count on zeros.
-void* map(std::size_t bytes) {
-  void* const at =
-      ::mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+/// Filled with a pattern: nobody may count on zeros. `file`: shared with whoever maps that; −1: private.
+void* map(std::size_t bytes, int file) {
+  const int flags = file >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
+  void* const at = ::mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, file, 0);
   if (at == MAP_FAILED) return nullptr;
   std::memset(at, 0xa5, bytes < (1u << 20) ? bytes : 0);
   return at;
@@ -25,30 +29,45 @@ void* map(std::size_t bytes) {
 
 Status allocate(void** at, std::size_t bytes, int device, bool managed) {
   if (bytes == 0) return code::invalid_value;
-  *at = map(bytes);
+  auto& fake = state();
+  int file = -1;
+  if (fake.shareable && device >= 0 && !managed) {
+    file = ::memfd_create("fake_cuda", MFD_CLOEXEC);
+    if (file < 0 || ::ftruncate(file, static_cast<off_t>(whole_pages(bytes))) != 0) return code::out_of_memory;
+  }
+  *at = map(bytes, file);
   if (*at == nullptr) return code::out_of_memory;
-  state().memory[reinterpret_cast<std::uintptr_t>(*at)] = {.bytes = bytes, .device = device, .managed = managed};
+  fake.memory[reinterpret_cast<std::uintptr_t>(*at)] = {
+      .bytes = bytes, .device = device, .managed = managed, .file = file, .id = fake.next_allocation++};
   return 0;
 }
 
 Status free_range(std::uintptr_t at) {
   auto& fake = state();
   const auto known = fake.memory.find(at);
-  if (known == fake.memory.end()) {
+  if (known == fake.memory.end() || known->second.opened > 0) {
     ++fake.misuse;
     return code::invalid_value;
   }
+  if (known->second.file >= 0) ::close(known->second.file);
   ::munmap(reinterpret_cast<void*>(at), whole_pages(known->second.bytes));  // NOLINT: our own range
   fake.memory.erase(known);
   return 0;
 }
 
-const Range* range_of(std::uintptr_t at) {
-  const auto& memory = state().memory;
+using Memory = std::map<std::uintptr_t, Range>;
+
+Memory::iterator find_range(std::uintptr_t at) {
+  auto& memory = state().memory;
   auto next = memory.upper_bound(at);
-  if (next == memory.begin()) return nullptr;
+  if (next == memory.begin()) return memory.end();
   --next;
-  return at < next->first + next->second.bytes ? &next->second : nullptr;
+  return at < next->first + next->second.bytes ? next : memory.end();
+}
+
+const Range* range_of(std::uintptr_t at) {
+  const auto found = find_range(at);
+  return found == state().memory.end() ? nullptr : &found->second;
 }
 
 Status memory_allocate(Address* at, std::size_t bytes) {
@@ -56,6 +75,17 @@ Status memory_allocate(Address* at, std::size_t bytes) {
   if (const Status stopped = fake.prohibited(); stopped != 0) return stopped;
   void* made = nullptr;
   const Status status = allocate(&made, bytes, context->device, false);
+  *at = reinterpret_cast<Address>(made);
+  return status;
+}
+
+/// From a pool, at once.
+Status memory_allocate_async(Address* at, std::size_t bytes, CUstream_st*) {
+  FAKE_ENTER_CONTEXT("cuMemAllocAsync");
+  void* made = nullptr;
+  const bool shareable = std::exchange(fake.shareable, false);
+  const Status status = allocate(&made, bytes, context->device, false);
+  fake.shareable = shareable;
   *at = reinterpret_cast<Address>(made);
   return status;
 }
@@ -123,12 +153,76 @@ Status pointer_attributes(unsigned count, int* attributes, void** values, Addres
       case cuda::pointer_attribute::is_managed:
         *static_cast<bool*>(values[i]) = range != nullptr && range->managed;
         break;
+      case cuda::pointer_attribute::buffer_id:
+        *static_cast<std::uint64_t*>(values[i]) = range == nullptr ? 0 : range->id;
+        break;
       case cuda::pointer_attribute::device_ordinal:
         *static_cast<int*>(values[i]) = range == nullptr ? -2 : range->device;
         break;
       default: return code::invalid_value;
     }
   }
+  return 0;
+}
+
+Status address_range(Address* base, std::size_t* bytes, Address at) {
+  FAKE_ENTER_CONTEXT("cuMemGetAddressRange");
+  const auto found = find_range(at);
+  if (found == fake.memory.end()) return code::not_found;
+  *base = found->first;
+  *bytes = found->second.bytes;
+  return 0;
+}
+
+/// What a handle has in it.
+struct Exported {
+  pid_t process;
+  int file;
+  int device;
+  std::uint64_t bytes;
+  std::uint64_t id;
+};
+static_assert(sizeof(Exported) <= sizeof(cuda::IpcHandle));
+
+Status ipc_export(cuda::IpcHandle* handle, Address at) {
+  FAKE_ENTER_CONTEXT("cuIpcGetMemHandle");
+  const auto found = find_range(at);
+  if (found == fake.memory.end() || found->second.file < 0) return code::invalid_value;
+  const Range& range = found->second;
+  const Exported exported{
+      .process = ::getpid(), .file = range.file, .device = range.device, .bytes = range.bytes, .id = range.id};
+  *handle = {};
+  std::memcpy(handle->bytes, &exported, sizeof exported);
+  return 0;
+}
+
+/// Of this process's own memory it is refused, as by the real one.
+Status ipc_open(Address* at, cuda::IpcHandle handle, unsigned flags) {
+  FAKE_ENTER_CONTEXT("cuIpcOpenMemHandle");
+  Exported exported{};
+  std::memcpy(&exported, handle.bytes, sizeof exported);
+  if (flags != cuda::ipc_lazy_peer_access || exported.process == ::getpid()) return code::invalid_value;
+  const std::string path = "/proc/" + std::to_string(exported.process) + "/fd/" + std::to_string(exported.file);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return code::invalid_value;
+  void* const made =
+      ::mmap(nullptr, whole_pages(exported.bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  ::close(file);
+  if (made == MAP_FAILED) return code::invalid_value;
+  *at = reinterpret_cast<Address>(made);
+  fake.memory[*at] = {.bytes = exported.bytes, .device = exported.device, .id = fake.next_allocation++, .opened = 1};
+  return 0;
+}
+
+Status ipc_close(Address at) {
+  FAKE_ENTER_CONTEXT("cuIpcCloseMemHandle");
+  const auto known = fake.memory.find(at);
+  if (known == fake.memory.end() || known->second.opened == 0) {
+    ++fake.misuse;
+    return code::invalid_value;
+  }
+  ::munmap(reinterpret_cast<void*>(at), whole_pages(known->second.bytes));  // NOLINT: our own range
+  fake.memory.erase(known);
   return 0;
 }
 
@@ -179,6 +273,7 @@ void* erased(Type* function) {
 
 std::vector<Named> memory_functions() {
   return {{"cuMemAlloc", erased(memory_allocate)},
+          {"cuMemAllocAsync", erased(memory_allocate_async)},
           {"cuMemAllocManaged", erased(memory_allocate_managed)},
           {"cuMemFree", erased(memory_free)},
           {"cuMemHostAlloc", erased(host_allocate)},
@@ -187,6 +282,10 @@ std::vector<Named> memory_functions() {
           {"cuMemHostUnregister", erased(host_unregister)},
           {"cuMemHostGetDevicePointer", erased(host_device_address)},
           {"cuPointerGetAttributes", erased(pointer_attributes)},
+          {"cuMemGetAddressRange", erased(address_range)},
+          {"cuIpcGetMemHandle", erased(ipc_export)},
+          {"cuIpcOpenMemHandle", erased(ipc_open)},
+          {"cuIpcCloseMemHandle", erased(ipc_close)},
           {"cuMemcpyAsync", erased(copy_async)},
           {"cuMemcpyHtoD", erased(copy_to_device)},
           {"cuMemcpyDtoH", erased(copy_to_host)},

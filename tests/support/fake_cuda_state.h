@@ -81,6 +81,7 @@ struct CUuserObject_st {
 struct CUstream_st {
   CUctx_st* context = nullptr;
   bool blocking = true;
+  int priority = 0;
   bool legacy = false;
   bool destroyed = false;
   std::uint64_t id = 0;  ///< given when asked for
@@ -109,6 +110,9 @@ struct Range {
   int device = -1;  ///< -1: pinned
   bool managed = false;
   bool registered = false;  ///< memory of somebody else's
+  int file = -1;            ///< by which other processes map it
+  std::uint64_t id = 0;     ///< no two that there ever were are alike
+  int opened = 0;           ///< memory of another process: how often
 };
 
 struct Injected {
@@ -122,6 +126,7 @@ class State final : public FakeCuda {
   void set_devices(int count) override;
   void set_blocks_max(unsigned blocks) override;
   void set_one_queue(bool one) override;
+  void set_shareable(bool can) override;
   void set_memory_operations(bool can) override;
   void set_kernel(FakeKernel kernel) override;
   void fail(const std::string& function, Status status, int after, bool for_ever) override;
@@ -152,7 +157,8 @@ class State final : public FakeCuda {
   bool initialised = false;
   bool held = false;
   bool one_queue = false;
-  DoneMark newest;  ///< of what was queued on any stream
+  std::map<int, DoneMark> newest;  ///< of what was queued on any stream of a priority
+  bool shareable = false;
   bool memory_operations = true;
   std::atomic<int> lost = 0;  ///< how often a GPU was: what waited for memory then waits no more
   int running = 0;            ///< works that streams do just now
@@ -167,6 +173,7 @@ class State final : public FakeCuda {
   std::vector<std::weak_ptr<Capture>> captures;
   std::uint64_t next_capture = 1;
   std::uint64_t next_stream = 1;
+  std::uint64_t next_allocation = 1;
   int user_objects = 0;
   int misuse = 0;
 

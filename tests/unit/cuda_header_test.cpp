@@ -16,7 +16,9 @@ template <class Ours, class Theirs>
 constexpr bool is_alike() {
   using A = std::remove_cv_t<Ours>;
   using B = std::remove_cv_t<Theirs>;
-  if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>)
+  if constexpr (std::is_same_v<A, IpcHandle>)
+    return std::is_same_v<B, CUipcMemHandle> && sizeof(A) == sizeof(B);
+  else if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>)
     return std::is_pointer_v<A> && std::is_pointer_v<B>;
   else
     return (std::is_integral_v<A> || std::is_enum_v<A>)&&(std::is_integral_v<B> || std::is_enum_v<B>)&&sizeof(A) ==
@@ -82,6 +84,7 @@ TEST(CudaHeader, NumbersAreCudas) {
   same(attribute::cooperative_launch, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
   same(attribute::stream_memory_operations, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
   same(pointer_attribute::memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+  same(pointer_attribute::buffer_id, CU_POINTER_ATTRIBUTE_BUFFER_ID);
   same(pointer_attribute::is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED);
   same(pointer_attribute::device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
   same(memory_type_host, CU_MEMORYTYPE_HOST);
@@ -94,6 +97,7 @@ TEST(CudaHeader, NumbersAreCudas) {
   same(host_register_mapped, CU_MEMHOSTREGISTER_DEVICEMAP);
   same(wait_value_reached, CU_STREAM_WAIT_VALUE_GEQ);
   same(write_value_ordered, CU_STREAM_WRITE_VALUE_DEFAULT);
+  same(ipc_lazy_peer_access, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
   same(managed_global, CU_MEM_ATTACH_GLOBAL);
   same(user_object_unsynchronized, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
   same(graph_takes_reference, CU_GRAPH_USER_OBJECT_MOVE);

@@ -1,0 +1,85 @@
+#include "cuda/peer_memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tutti::cuda {
+
+namespace {
+
+bool same(const IpcHandle& a, const IpcHandle& b) {
+  return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
+}
+
+}  // namespace
+
+Result<MemoryLine> Exports::locate(const std::byte* at, std::size_t bytes) {
+  const auto address = reinterpret_cast<Address>(at);
+  MemoryLine line{.address = address};
+  const Api& api = gpu_->api();
+  const auto told = [&](Status status, const char* function) -> Result<bool> {
+    if (status == status::success) return true;
+    if (is_sticky(status)) return gpu_->driver().error(status, function);
+    return false;
+  };
+  Address base = 0;
+  std::size_t whole = 0;
+  auto ranged = told(api.address_range(&base, &whole, address), "cuMemGetAddressRange");
+  if (!ranged) return std::move(ranged).error();
+  if (!*ranged || address + bytes > base + whole) return line;
+  std::uint64_t id = 0;
+  int wanted = pointer_attribute::buffer_id;
+  void* value = &id;
+  auto known = told(api.pointer_attributes(1, &wanted, &value, base), "cuPointerGetAttributes");
+  if (!known) return std::move(known).error();
+  if (!*known) return line;
+
+  auto found = std::ranges::find_if(known_, [&](const Known& one) { return one.base == base && one.id == id; });
+  if (found == known_.end()) {
+    Known made{.base = base, .id = id};
+    auto exported = told(api.ipc_export(&made.handle, base), "cuIpcGetMemHandle");
+    if (!exported) return std::move(exported).error();
+    if (!*exported) return line;
+    if (known_.size() == known_max) known_.pop_back();
+    found = known_.insert(known_.end(), made);
+  }
+  line.handle = found->handle;
+  line.id = id;
+  line.bytes = whole;
+  line.offset = address - base;
+  line.exported = 1;
+  std::rotate(known_.begin(), found, found + 1);
+  return line;
+}
+
+PeerMaps::~PeerMaps() {
+  auto current = Current::enter(*gpu_);
+  if (!current) return;
+  for (const auto& of_one : of_)
+    for (const Mapped& mapped : of_one) (void)gpu_->api().ipc_close(mapped.at);
+}
+
+Result<std::byte*> PeerMaps::map(int rank, const MemoryLine& line, std::size_t bytes) {
+  if (line.exported == 0 || line.offset > line.bytes || bytes > line.bytes - line.offset)
+    return Error{
+        .code = Code::remote, .what = "what a rank published of its device memory makes no sense", .peer = rank};
+  auto& mapped = of_[static_cast<std::size_t>(rank)];
+  auto found = std::ranges::find_if(mapped, [&](const Mapped& one) {
+    return one.id == line.id && one.bytes == line.bytes && same(one.handle, line.handle);
+  });
+  if (found == mapped.end()) {
+    if (mapped.size() == mapped_max) {
+      (void)gpu_->api().ipc_close(mapped.back().at);
+      mapped.pop_back();
+    }
+    Mapped made{.id = line.id, .handle = line.handle, .bytes = line.bytes};
+    const Status opened = gpu_->api().ipc_open(&made.at, line.handle, ipc_lazy_peer_access);
+    if (auto open = gpu_->check(opened, "cuIpcOpenMemHandle"); !open)
+      return Error(open.error()).during("map device memory of a peer").at_peer(rank);
+    found = mapped.insert(mapped.end(), made);
+  }
+  std::rotate(mapped.begin(), found, found + 1);
+  return reinterpret_cast<std::byte*>(mapped.front().at + line.offset);  // NOLINT: an address of the GPU's
+}
+
+}  // namespace tutti::cuda
