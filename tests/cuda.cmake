@@ -7,6 +7,13 @@ set_target_properties(fake_cuda PROPERTIES IS_TEST ON)
 # Thread data beside that of the program: sanitizers stumble over what the loader allocates and frees for it.
 target_compile_options(fake_cuda PRIVATE -ftls-model=initial-exec)
 
+# What of NCCL a perf program calls, on that driver.
+add_library(fake_nccl MODULE support/fake_nccl.cpp)
+target_link_libraries(fake_nccl PRIVATE tutti_exec ${CMAKE_DL_LIBS})
+target_include_directories(fake_nccl PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+set_target_properties(fake_nccl PROPERTIES IS_TEST ON)
+target_compile_options(fake_nccl PRIVATE -ftls-model=initial-exec)
+
 function(tutti_cuda_test NAME)
   target_compile_definitions(${NAME} PRIVATE TUTTI_FAKE_CUDA="$<TARGET_FILE:fake_cuda>")
   target_link_libraries(${NAME} PRIVATE ${CMAKE_DL_LIBS})

@@ -1,19 +1,20 @@
-// How long one thing takes on a GPU: a copy, an empty kernel, a call of all ranks on one stream. perf/gpu/limits runs
-// it many times and compares.
+// How long one thing takes on a GPU: a copy, an empty kernel, a call of all ranks, the same call of NCCL.
+// perf/gpu/limits runs it many times and compares.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "perf/gpu.h"
+#include "perf/gpu/nccl.h"
 #include "perf/gpu/queue.h"
-#include "perf/launch.h"
+#include "perf/gpu/team.h"
 #include "perf/options.h"
 
 namespace perf {
@@ -22,12 +23,14 @@ namespace {
 struct What {
   std::string thing = "call";
   int ranks = 2;
-  std::size_t bytes = 8192;
+  std::vector<std::size_t> sizes{8192};  ///< in bytes, one after the other
   int blocks = 8;
   int threads = 512;
   int queued = 1;   ///< so many, then the GPU is waited for
   int rounds = 50;  ///< of which the median counts
   bool graph = false;
+  bool streams = false;  ///< one of each rank
+  std::string nccl;      ///< its library
 };
 
 constexpr const char* kEmpty = R"(
@@ -38,67 +41,14 @@ constexpr const char* kEmpty = R"(
 )";
 constexpr int kArgumentBytes = 2680;
 
-void must(tuttiResult_t result, const char* function, tuttiComm_t comm = nullptr) {
-  expect_success(result, comm, -1, function);
-}
-
-/// All ranks of one thread, which all-reduce float32 on one stream.
-class Team {
- public:
-  Team(const Gpu& gpu, tuttiStream_t stream, int ranks, std::size_t bytes)
-      : gpu_(gpu), stream_(stream), count_(bytes / sizeof(float)), comms_(static_cast<std::size_t>(ranks)) {
-    const std::vector<int> devices(comms_.size(), 0);
-    must(tuttiCommInitAll(comms_.data(), ranks, devices.data()), "tuttiCommInitAll");
-    for (int rank = 0; rank < ranks; ++rank) {
-      const std::vector<float> values(count_, static_cast<float>(rank + 1));
-      inputs_.push_back(gpu.allocate(bytes));
-      outputs_.push_back(gpu.allocate(bytes));
-      gpu.to_device(inputs_.back(), reinterpret_cast<const std::byte*>(values.data()), bytes);
-    }
-  }
-  ~Team() {
-    for (auto* const comm : comms_) (void)tuttiCommDestroy(comm);
-    for (std::byte* const at : inputs_) gpu_.free(at);
-    for (std::byte* const at : outputs_) gpu_.free(at);
-  }
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
-
-  void call() const {
-    must(tuttiGroupStart(), "tuttiGroupStart");
-    for (std::size_t i = 0; i < comms_.size(); ++i)
-      must(tuttiAllReduce(inputs_[i], outputs_[i], count_, tuttiFloat32, tuttiSum, comms_[i], stream_),
-           "tuttiAllReduce", comms_[i]);
-    must(tuttiGroupEnd(), "tuttiGroupEnd");
-  }
-  void check() const {
-    const auto ranks = static_cast<float>(comms_.size());
-    std::vector<float> got(count_);
-    for (std::byte* const output : outputs_) {
-      gpu_.to_host(reinterpret_cast<std::byte*>(got.data()), output, count_ * sizeof(float));
-      if (std::ranges::any_of(got, [&](float value) { return value != ranks * (ranks + 1) / 2; }))
-        fail(-1, "wrong sums");
-    }
-  }
-  std::string algorithm() const {
-    const char* name = "";
-    const char* transport = "";
-    must(tuttiCommLastAlgorithm(comms_[0], &name, &transport), "tuttiCommLastAlgorithm");
-    return name;
-  }
-
- private:
-  const Gpu& gpu_;
-  tuttiStream_t stream_;
-  std::size_t count_;
-  std::vector<tuttiComm_t> comms_;
-  std::vector<std::byte*> inputs_;
-  std::vector<std::byte*> outputs_;
+struct Times {
+  double median_us = 0;
+  double least_us = 0;
+  double most_us = 0;
 };
 
-/// Median, least and most microseconds of one of `what.queued`.
-void report(const What& what, const GpuQueue& queue, const std::function<void()>& queue_all,
-            const std::string& algorithm) {
+/// Of one of `what.queued`.
+Times time(const What& what, const GpuQueue& queue, const std::function<void()>& queue_all) {
   std::vector<double> us;
   constexpr int kWarmups = 5;
   for (int round = -kWarmups; round < what.rounds; ++round) {
@@ -109,19 +59,49 @@ void report(const What& what, const GpuQueue& queue, const std::function<void()>
     if (round >= 0) us.push_back(took.count() / what.queued);
   }
   std::ranges::sort(us);
-  fmt::print("{:.3f} {:.3f} {:.3f} {}\n", us[us.size() / 2], us.front(), us.back(), algorithm);
+  return {.median_us = us[us.size() / 2], .least_us = us.front(), .most_us = us.back()};
 }
 
-/// What queues one thing. `team`: where that is made, if need be.
-std::function<void()> thing_of(const What& what, const Gpu& gpu, GpuQueue& queue, std::unique_ptr<Team>& team) {
-  if (what.thing == "copy") {
-    std::byte* const from = gpu.allocate(what.bytes);
-    std::byte* const to = gpu.allocate(what.bytes);
-    return [=, &queue] { queue.copy(to, from, what.bytes); };
+Times time_all(const What& what, const GpuQueue& queue, const std::function<void()>& one) {
+  one();  // the first call brings its plan to the GPU
+  queue.wait();
+  const auto all = [&] {
+    for (int i = 0; i < what.queued; ++i) one();
+  };
+  if (!what.graph) return time(what, queue, all);
+  const GpuGraph graph = queue.capture(all);
+  return time(what, queue, [&] { queue.replay(graph); });
+}
+
+/// At once: who waits for us may not wait for what comes after.
+void print(const Times& times, const std::string& algorithm) {
+  fmt::print("{:.3f} {:.3f} {:.3f} {}\n", times.median_us, times.least_us, times.most_us, algorithm);
+  std::fflush(stdout);
+}
+
+void run_team(const What& what, const Gpu& gpu) {
+  const auto ranks = static_cast<std::size_t>(what.ranks);
+  const GpuQueue queue(gpu, what.streams ? ranks : 1);
+  Sums sums(gpu, ranks, *std::ranges::max_element(what.sizes));
+  std::unique_ptr<Team> team;
+  if (what.thing == "nccl")
+    team = std::make_unique<NcclTeam>(what.nccl, ranks);
+  else
+    team = std::make_unique<TuttiTeam>(ranks);
+  for (const std::size_t bytes : what.sizes) {
+    sums.begin(bytes);
+    const Times times = time_all(what, queue, [&] { team->call(sums, queue); });
+    sums.check();
+    print(times, team->algorithm());
   }
-  if (what.thing == "call") {
-    team = std::make_unique<Team>(gpu, queue.stream(), what.ranks, what.bytes);
-    return [&team] { team->call(); };
+}
+
+/// What queues a copy or an empty kernel.
+std::function<void()> thing_of(const What& what, std::size_t bytes, const Gpu& gpu, GpuQueue& queue) {
+  if (what.thing == "copy") {
+    std::byte* const from = gpu.allocate(bytes);
+    std::byte* const to = gpu.allocate(bytes);
+    return [=, &queue] { queue.copy(to, from, bytes); };
   }
   void* const kernel = queue.load(kEmpty, "empty");
   return [=, &queue] {
@@ -134,23 +114,9 @@ std::function<void()> thing_of(const What& what, const Gpu& gpu, GpuQueue& queue
 void run(const What& what) {
   const auto gpu = Gpu::open();
   gpu->make_current();
+  if (what.thing == "call" || what.thing == "nccl") return run_team(what, *gpu);
   GpuQueue queue(*gpu);
-  std::unique_ptr<Team> team;
-  const auto one = thing_of(what, *gpu, queue, team);
-  one();  // the first call brings its plan to the GPU
-  queue.wait();
-  const std::string algorithm = team ? team->algorithm() : "-";
-  const auto all = [&] {
-    for (int i = 0; i < what.queued; ++i) one();
-  };
-  if (what.graph) {
-    void* const graph = queue.capture(all);
-    report(
-        what, queue, [&] { queue.replay(graph); }, algorithm);
-  } else {
-    report(what, queue, all, algorithm);
-  }
-  if (team) team->check();
+  for (const std::size_t bytes : what.sizes) print(time_all(what, queue, thing_of(what, bytes, *gpu, queue)), "-");
 }
 
 }  // namespace
@@ -160,15 +126,21 @@ int main(int argc, char** argv) {
   using namespace perf;
   What what;
   CLI::App app(
-      "Prints the median, least and most microseconds of one thing on GPU 0, and which algorithm a call took.");
+      "Prints the median, least and most microseconds of one thing on GPU 0, and which algorithm a call took; a line "
+      "for each size.");
   app.add_option("thing", what.thing,
-                 "copy, empty (a kernel), cooperative (an empty one), call (an all-reduce of float32)")
-      ->check(CLI::IsMember({"copy", "empty", "cooperative", "call"}))
+                 "copy, empty (a kernel), cooperative (an empty one), call (an all-reduce of float32), nccl (NCCL's)")
+      ->check(CLI::IsMember({"copy", "empty", "cooperative", "call", "nccl"}))
       ->required();
-  app.add_option("-t,--ranks", what.ranks, "Ranks of a call, all of one thread and on one stream [2]")
-      ->check(CLI::Range(1, 16));
-  app.add_option_function<std::string>(
-      "-b,--bytes", [&](const std::string& text) { what.bytes = parse_bytes(text); }, "Of a copy or a call [8K]");
+  app.add_option("-t,--ranks", what.ranks, "Ranks of a call, all of one thread [2]")->check(CLI::Range(1, 16));
+  app.add_option_function<std::vector<std::string>>(
+         "-b,--bytes",
+         [&](const std::vector<std::string>& texts) {
+           what.sizes.clear();
+           for (const std::string& text : texts) what.sizes.push_back(parse_bytes(text));
+         },
+         "Of a copy or a call [8K]; several, separated by commas, are measured in turn")
+      ->delimiter(',');
   app.add_option("--blocks", what.blocks, "Of an empty kernel [8]")->check(CLI::Range(1, 1024));
   app.add_option("--threads", what.threads, "Of a block of it [512]")->check(CLI::Range(1, 1024));
   app.add_option("--queued", what.queued, "So many one after the other, before the GPU is waited for [1]")
@@ -176,7 +148,14 @@ int main(int argc, char** argv) {
   app.add_option("-n,--rounds", what.rounds, "Measurements, of which the median counts [50]")
       ->check(CLI::Range(1, 100000));
   app.add_flag("--graph", what.graph, "Those queued as one graph");
+  app.add_flag("--streams", what.streams, "A stream for each rank of a call; NCCL's have one always");
+  app.add_option("--nccl", what.nccl, "libnccl.so, 2.30 or later: the thing nccl needs it");
   if (const auto code = parse(app, argc, argv)) return *code;
+  if (what.thing == "nccl" && what.nccl.empty()) {
+    fmt::print(stderr, "nccl needs --nccl PATH\n");
+    return Exit::bad_usage;
+  }
+  what.streams = what.streams || what.thing == "nccl";
   run(what);
   return 0;
 }

@@ -4,12 +4,6 @@ namespace perf {
 
 using Address = unsigned long long;
 
-GpuQueue::GpuQueue(const Gpu& gpu) : gpu_(gpu), stream_(gpu.make_stream()) {}
-
-GpuQueue::~GpuQueue() {
-  gpu_.destroy(stream_);
-}
-
 /// The function of that name, which has these parameters.
 template <class... Arguments>
 void GpuQueue::call(const char* name, Arguments... arguments) const {
@@ -17,9 +11,32 @@ void GpuQueue::call(const char* name, Arguments... arguments) const {
   gpu_.must(reinterpret_cast<Function>(gpu_.function(name))(arguments...), name);
 }
 
+GpuQueue::GpuQueue(const Gpu& gpu, std::size_t streams) : gpu_(gpu) {
+  constexpr unsigned without_timing = 2;
+  for (std::size_t i = 0; i < streams; ++i) {
+    streams_.push_back(gpu.make_stream());
+    call<void**, unsigned>("cuEventCreate", &events_.emplace_back(), without_timing);
+  }
+}
+
+GpuQueue::~GpuQueue() {
+  for (void* const event : events_) call<void*>("cuEventDestroy", event);
+  for (auto* const stream : streams_) gpu_.destroy(stream);
+}
+
+void GpuQueue::wait() const {
+  for (auto* const stream : streams_) gpu_.synchronize(stream);
+}
+
+/// What is queued on stream `after` from now on begins when what is queued on `before` has ended.
+void GpuQueue::order(std::size_t before, std::size_t after) const {
+  call<void*, void*>("cuEventRecord", events_[before], streams_[before]);
+  call<void*, void*, unsigned>("cuStreamWaitEvent", streams_[after], events_[before], 0);
+}
+
 void GpuQueue::copy(std::byte* to, const std::byte* from, std::size_t bytes) const {
   call<Address, Address, std::size_t, void*>("cuMemcpyDtoDAsync", reinterpret_cast<Address>(to),
-                                             reinterpret_cast<Address>(from), bytes, stream_);
+                                             reinterpret_cast<Address>(from), bytes, streams_[0]);
 }
 
 void* GpuQueue::load(const char* ptx, const char* entry) {
@@ -35,25 +52,28 @@ void* GpuQueue::load(const char* ptx, const char* entry) {
 void GpuQueue::launch(void* kernel, bool cooperative, unsigned blocks, unsigned threads, void* argument) const {
   void* arguments[] = {argument};
   if (cooperative)
-    gpu_.must(launch_cooperative_(kernel, blocks, 1, 1, threads, 1, 1, 0, stream_, arguments),
+    gpu_.must(launch_cooperative_(kernel, blocks, 1, 1, threads, 1, 1, 0, streams_[0], arguments),
               "cuLaunchCooperativeKernel");
   else
-    gpu_.must(launch_(kernel, blocks, 1, 1, threads, 1, 1, 0, stream_, arguments, nullptr), "cuLaunchKernel");
+    gpu_.must(launch_(kernel, blocks, 1, 1, threads, 1, 1, 0, streams_[0], arguments, nullptr), "cuLaunchKernel");
 }
 
-void* GpuQueue::capture(const std::function<void()>& queue_all) const {
+GpuGraph GpuQueue::capture(const std::function<void()>& queue_all) const {
   constexpr int relaxed = 2;
   void* graph = nullptr;
   void* made = nullptr;
-  call<void*, int>("cuStreamBeginCapture", stream_, relaxed);
+  call<void*, int>("cuStreamBeginCapture", streams_[0], relaxed);
+  for (std::size_t i = 1; i < streams_.size(); ++i) order(0, i);
   queue_all();
-  call<void*, void**>("cuStreamEndCapture", stream_, &graph);
+  for (std::size_t i = 1; i < streams_.size(); ++i) order(i, 0);
+  call<void*, void**>("cuStreamEndCapture", streams_[0], &graph);
   call<void**, void*, unsigned long long>("cuGraphInstantiateWithFlags", &made, graph, 0);
-  return made;
+  call<void*>("cuGraphDestroy", graph);
+  return {made, [this](void* captured) { call<void*>("cuGraphExecDestroy", captured); }};
 }
 
-void GpuQueue::replay(void* graph) const {
-  call<void*, void*>("cuGraphLaunch", graph, stream_);
+void GpuQueue::replay(const GpuGraph& graph) const {
+  call<void*, void*>("cuGraphLaunch", graph.get(), streams_[0]);
 }
 
 }  // namespace perf

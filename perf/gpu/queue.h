@@ -3,22 +3,29 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "perf/gpu.h"
 
 namespace perf {
 
-/// A stream. Errors end the program.
+/// Must go before whatever was captured does: communicators wait for their graphs.
+using GpuGraph = std::unique_ptr<void, std::function<void(void*)>>;
+
+/// A stream, or several that are waited for and captured together. Errors end the program.
 class GpuQueue {
  public:
-  /// `gpu` must be current, and live as long.
-  explicit GpuQueue(const Gpu& gpu);
+  /// `gpu` must be current, and live as long. `streams`: at least one.
+  explicit GpuQueue(const Gpu& gpu, std::size_t streams = 1);
   ~GpuQueue();
   GpuQueue(const GpuQueue&) = delete;
   GpuQueue& operator=(const GpuQueue&) = delete;
 
-  tuttiStream_t stream() const { return stream_; }
-  void wait() const { gpu_.synchronize(stream_); }
+  /// Where there are fewer streams than that, they are used in turn.
+  tuttiStream_t stream(std::size_t number = 0) const { return streams_[number % streams_.size()]; }
+  /// For all of them.
+  void wait() const;
 
   /// From device memory to device memory.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
@@ -26,11 +33,12 @@ class GpuQueue {
   void* load(const char* ptx, const char* entry);
   /// A kernel that was loaded, with one argument.
   void launch(void* kernel, bool cooperative, unsigned blocks, unsigned threads, void* argument) const;
-  /// A graph of what `queue_all` queues, which does not run meanwhile. Stays.
-  void* capture(const std::function<void()>& queue_all) const;
-  void replay(void* graph) const;
+  /// A graph of what `queue_all` queues on any of the streams, which does not run meanwhile.
+  GpuGraph capture(const std::function<void()>& queue_all) const;
+  void replay(const GpuGraph& graph) const;
 
  private:
+  void order(std::size_t before, std::size_t after) const;
   template <class... Arguments>
   void call(const char* name, Arguments... arguments) const;
 
@@ -40,8 +48,9 @@ class GpuQueue {
                                     void**);
 
   const Gpu& gpu_;
-  tuttiStream_t stream_;
-  Launch launch_ = nullptr;  // looked up once, for launches are what is timed
+  std::vector<tuttiStream_t> streams_;
+  std::vector<void*> events_;  // one of each stream, for its captures
+  Launch launch_ = nullptr;    // looked up once, for launches are what is timed
   LaunchCooperative launch_cooperative_ = nullptr;
 };
 
