@@ -58,6 +58,9 @@ Class class_of(const InterfaceAddress& one, bool wished) {
   return {12, ""};
 }
 
+/// Of class_of: what is wished, devices, tunnels and veth pairs, which are what a container has.
+constexpr int leads_to_others_max = 2;
+
 std::string why_not(const InterfaceAddress& one, const NameList& names, const InterfaceWish& wish) {
   const auto place = names.place_of(one.interface);
   if (names.exclude && place) return fmt::format("excluded by TUTTI_SOCKET_IFNAME={}", wish.names);
@@ -121,6 +124,19 @@ Result<InterfaceChoice> choose_interfaces(std::span<const InterfaceAddress> all,
   for (const auto& line : choice.left_out_text()) reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", line);
   return Error{.code = Code::invalid_usage,
                .what = fmt::format("no network interface to use: {}", reasons.empty() ? "there is none" : reasons)};
+}
+
+std::vector<std::string> awaited_interfaces(std::span<const InterfaceAddress> all, const InterfaceWish& wish) {
+  const NameList names(wish.names);
+  std::vector<std::string> awaited;
+  for (const auto& one : all) {
+    InterfaceAddress soon = one;
+    soon.up = true;
+    if (!why_not(soon, names, wish).empty() || class_of(one, names.wished()).value > leads_to_others_max) continue;
+    if (one.up) return {};
+    awaited.push_back(described(one));
+  }
+  return awaited;
 }
 
 }  // namespace tutti

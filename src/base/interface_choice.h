@@ -37,4 +37,8 @@ struct InterfaceChoice {
 /// Errors: invalid_usage (none is left; each one's reason is told).
 Result<InterfaceChoice> choose_interfaces(std::span<const InterfaceAddress> all, const InterfaceWish& wish);
 
+/// Addresses that are not used as long as their interface is down or without a carrier, and that may well have one in
+/// a moment: "eth0 10.0.0.5" each, for the log. Empty where another one leads to other hosts already, or none may come.
+std::vector<std::string> awaited_interfaces(std::span<const InterfaceAddress> all, const InterfaceWish& wish);
+
 }  // namespace tutti

@@ -73,8 +73,13 @@ Result<Progress> Join::advance() {
     stage_ = Stage::greet;
     return Progress::moved;
   }
-  if (stage_ == Stage::prove || stage_ == Stage::reach)
+  if (stage_ == Stage::carrier || stage_ == Stage::prove || stage_ == Stage::reach)
     if (auto well = bootstrap_.look(); !well) return std::move(well).error();
+  if (stage_ == Stage::carrier) {
+    if (!process_.interfaces.settled(process_.system, process_.config, process_.log)) return Progress::blocked;
+    note(locate());
+    return Progress::moved;
+  }
   if (stage_ == Stage::prove) {
     if (!proof_->advance()) return Progress::blocked;
     compare();
@@ -87,18 +92,20 @@ Result<Progress> Join::advance() {
   return next();
 }
 
+/// The last exchange tells all ranks.
+void Join::note(Result<void> done) {
+  if (!done && !trouble_) trouble_ = std::move(done).error();
+}
+
 /// An exchange is complete.
 Result<Progress> Join::next() {
-  const auto note = [this](Result<void> done) {
-    if (!done && !trouble_) trouble_ = std::move(done).error();
-  };
   switch (stage_) {
     case Stage::greet:
       note(connect());
       if (!spans_hosts_) {
         state_verdict();
       } else {
-        note(locate());
+        stage_ = Stage::carrier;
       }
       return Progress::moved;
     case Stage::locate:
@@ -193,6 +200,7 @@ void Join::state_verdict() {
 }
 
 std::int64_t Join::interests(std::vector<PollItem>& items) const {
+  if (stage_ == Stage::carrier) return process_.interfaces.next_look_ns();
   if (stage_ == Stage::prove) return proof_->interests(items);
   if (stage_ == Stage::reach) return setup_->interests(items);
   return bootstrap_.interests(items);

@@ -38,9 +38,10 @@ class Join final : public Operation {
   std::shared_ptr<Communicator> take() { return std::move(made_); }
 
  private:
-  /// locate, reach: where not all ranks share memory; prove, compare: where they have several networks.
-  enum class Stage { begin, greet, locate, prove, compare, reach, agree, made };
+  /// carrier, locate, reach: where not all ranks share memory; prove, compare: where they have several networks.
+  enum class Stage { begin, greet, carrier, locate, prove, compare, reach, agree, made };
   Result<Progress> next();
+  void note(Result<void> done);
   Result<void> begin();
   Result<void> locate();
   Result<void> take_addresses();

@@ -145,6 +145,29 @@ TEST(InterfaceChoice, EveryReasonIsTold) {
   EXPECT_NE(none.error().what.find("eth2 10.9.0.1"), std::string::npos);
 }
 
+/// Of a host where all that may lead to others has no carrier yet.
+TEST(InterfaceChoice, AwaitsWhatMayLeadToOthersSoon) {
+  using enum InterfaceKind;
+  auto cable = v4("eth0", "10.244.1.7", pair);
+  cable.up = false;
+  auto own = v6("eth0", "fe80::1%eth0", pair);
+  own.up = false;
+  auto docker = v4("docker0", "172.17.0.1", bridge);
+  const auto loop = v4("lo", "127.0.0.1", loopback);
+  EXPECT_EQ(awaited_interfaces(std::vector{loop, cable, own, docker}, {}), Addresses{"eth0 10.244.1.7"});
+  EXPECT_EQ(awaited_interfaces(std::vector{loop, cable}, {.names = "eth"}), Addresses{"eth0 10.244.1.7"});
+  EXPECT_EQ(awaited_interfaces(std::vector{loop, cable}, {.names = "lo"}), Addresses{}) << "is there";
+  EXPECT_EQ(awaited_interfaces(std::vector{loop, cable}, {.names = "^eth0"}), Addresses{}) << "is not wanted";
+  EXPECT_EQ(awaited_interfaces(std::vector{loop, cable}, {.family = "AF_INET6"}), Addresses{});
+  docker.up = false;
+  EXPECT_EQ(awaited_interfaces(std::vector{loop, docker}, {}), Addresses{}) << "has no container, and need not";
+  EXPECT_EQ(awaited_interfaces(std::vector{loop, docker}, {.names = "docker0"}), Addresses{"docker0 172.17.0.1"});
+  EXPECT_EQ(awaited_interfaces(usual(), {}), Addresses{}) << "eth2 is down, others are not";
+  EXPECT_EQ(awaited_interfaces(usual(), {.names = "eth2"}), Addresses{"eth2 10.9.0.1"});
+  EXPECT_EQ(awaited_interfaces(usual(), {.names = "eth2,eth0"}), Addresses{})
+      << "one of those that were named is there";
+}
+
 TEST(Interfaces, KnowsKindsByWhatTheyStandOn) {
   using enum InterfaceKind;
   const std::vector<LinkFacts> links = {{.index = 1, .name = "lo", .loopback = true},
@@ -247,6 +270,28 @@ TEST(Interfaces, DecoysOfARealKernelAreLeftOut) {
   EXPECT_TRUE(has("not lo 127.0.0.1: loopback")) << *said;
   // The kernel may not have given it its address yet, but nobody may use it.
   EXPECT_FALSE(has("used veth9")) << *said;
+}
+
+/// A cable whose other end is not switched on yet, and then is.
+TEST(Interfaces, ACarrierOfARealKernelIsAwaited) {
+  const std::string commands =
+      "exec 2>/dev/null; set -e; ip link set lo up; ip link add eth0 type veth peer name out;"
+      "ip addr add 10.77.0.1/24 dev eth0; ip link set eth0 up";
+  const auto look = [] {
+    auto all = list_addresses();
+    if (!all) return all.error().text();
+    const auto awaited = awaited_interfaces(*all, {});
+    return awaited.empty() ? std::string("none") : awaited.front();
+  };
+  const auto said = in_namespace(commands, [look] {
+    std::string text = look() + ", ";
+    if (std::system("ip link set out up") != 0) return text;
+    const std::int64_t end = real_system().now_ns() + 20'000'000'000;
+    while (real_system().now_ns() < end && look() != "none") real_system().poll({}, 10'000'000);
+    return text + look();
+  });
+  if (!said) GTEST_SKIP() << "no network namespace can be made here";
+  EXPECT_EQ(*said, "eth0 10.77.0.1, none");
 }
 
 }  // namespace
