@@ -121,12 +121,15 @@ struct Call {
   std::uint8_t scaled;   ///< 1: leaves are multiplied by the factor of whose they are
   std::uint8_t meet;     ///< 1: some ranks are in other launches, so windows wait until all have begun
   std::uint8_t reserved[3];
+  /// In pinned memory, in the place of `buffers`, for what is not known yet at the launch: then nothing is done once
+  /// the abort word is set. Null: there is none. Only for run_plan.
+  const PeerBuffers* table;
   RankCall local[local_ranks_max];
   PeerBuffers buffers[ranks_max];  ///< by rank in the communicator
 };
 
 static_assert(sizeof(Cut) == 64 && sizeof(Link) == 128 && sizeof(ErrorRecord) == 32);
-static_assert(sizeof(RankCall) == 64 && sizeof(PeerBuffers) == 24 && sizeof(Call) == 2680);
+static_assert(sizeof(RankCall) == 64 && sizeof(PeerBuffers) == 24 && sizeof(Call) == 2688);
 static_assert(sizeof(Call) <= 4096, "what every driver takes as arguments");
 static_assert(std::is_standard_layout_v<Call> && std::is_trivially_copyable_v<Call>);
 static_assert(std::is_standard_layout_v<Link> && std::is_trivially_copyable_v<Link>);

@@ -41,6 +41,7 @@ class PlanWalk {
 
   TUTTI_DEVICE void run() {
     if (lane_ >= call_.cut.tiles) return;  // as at all ranks
+    if (call_.table != nullptr && b_.load_relaxed(call_.abort) != 0) return;
     if constexpr (B::fault != Fault::no_first_meeting)
       if (call_.meet != 0) {
         fetch(b_, s_.meeting, links_, static_cast<int>(call_.ranks));
@@ -227,13 +228,13 @@ class PlanWalk {
     o.sources[i] = read(place, extent);
     const std::uint32_t owner = place.where == Where::peer_input ? place.peer : rank_.rank;
     o.scaled[i] = call_.scaled != 0 ? place.leaf : std::uint8_t{0};
-    o.scalars[i] = call_.buffers[owner].scalar;
+    o.scalars[i] = buffers_of(owner).scalar;
   }
 
   TUTTI_DEVICE const std::byte* read(const Place& place, const Extent& extent) const {
     switch (place.where) {
       case Where::input: return rank_.input + offset_of(place, extent);
-      case Where::peer_input: return call_.buffers[place.peer].input + offset_of(place, extent);
+      case Where::peer_input: return buffers_of(place.peer).input + offset_of(place, extent);
       case Where::slot: {
         const Link& link = s_.links[place.peer];
         return link.slots_here + link.released % call_.slots * call_.slot_bytes + place.block * call_.cut.stride;
@@ -245,13 +246,17 @@ class PlanWalk {
   TUTTI_DEVICE std::byte* written(const Place& place, const Extent& extent) const {
     switch (place.where) {
       case Where::output: return rank_.output + offset_of(place, extent);
-      case Where::peer_output: return call_.buffers[place.peer].output + offset_of(place, extent);
+      case Where::peer_output: return buffers_of(place.peer).output + offset_of(place, extent);
       case Where::slot: {
         const Link& link = s_.links[place.peer];
         return link.slots_there + link.committed % call_.slots * call_.slot_bytes + place.block * call_.cut.stride;
       }
       default: return rank_.scratch + offset_of(place, extent);
     }
+  }
+
+  TUTTI_DEVICE PeerBuffers buffers_of(std::uint32_t rank) const {
+    return call_.table != nullptr ? call_.table[rank] : call_.buffers[rank];
   }
 
   TUTTI_DEVICE std::uint64_t offset_of(const Place& place, const Extent& extent) const {

@@ -37,9 +37,9 @@ constexpr const char* kEmpty = R"(
 .version 7.0
 .target sm_80
 .address_size 64
-.visible .entry empty(.param .align 8 .b8 argument[2680]) { ret; }
+.visible .entry empty(.param .align 8 .b8 argument[2688]) { ret; }
 )";
-constexpr int kArgumentBytes = 2680;
+constexpr int kArgumentBytes = 2688;
 
 struct Times {
   double median_us = 0;

@@ -17,10 +17,6 @@ constexpr std::size_t tiles_of_lane = 4;
 
 constexpr double bounce_bytes = 128 * 1024;  // what one process_vm_readv brings at most
 
-bool is_pass(const Action& action) {
-  return action.verb == Verb::copy || action.verb == Verb::reduce;
-}
-
 bool is_far(const Place& place) {
   return place.where >= Where::slot;
 }

@@ -101,9 +101,9 @@ Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
   return run_now(communicator->process(), submission);
 }
 
-/// Through the host. The request's stream is known.
+/// Through the host, or to peers' memory when the host says so. The request's stream is known.
 template <class R>
-Result<void> start_staged(CommEntry& entry, const R& request) {
+Result<void> start_staged(CommEntry& entry, R request) {
   const auto& communicator = entry.communicator;
   GpuSeat& seat = *communicator->gpu();
   if (auto fits = check_stream(seat, request.gpu_stream, communicator->ranks()); !fits) return fits;
@@ -111,6 +111,12 @@ Result<void> start_staged(CommEntry& entry, const R& request) {
   communicator->look_at_gpu();
   if (communicator->failed()) return communicator->failure();
   if (auto ready = seat.ready_to_stage(communicator->process(), communicator->rank()); !ready) return ready;
+  if constexpr (std::is_same_v<R, Request>)
+    if (request.form == Form::device) {
+      auto setup = seat.peers->prepare(*communicator, request);
+      if (!setup) return std::move(setup).error();
+      request.peers = *std::move(setup);
+    }
   if (Group::current().open()) return Group::current().add_staged(communicator, request);
   auto batch = std::make_unique<StagedBatch>(communicator);
   batch->add(request);

@@ -77,7 +77,7 @@ Result<Progress> Batch::collective() {
   Request& request = collectives_[next_];
   if (request.staged && !begun()) {
     if (!request.staged->landed()) return Progress::blocked;
-    if (request.by_peers()) {
+    if (request.peers) {
       gpu_peer_call_.emplace(*communicator_, request);
     } else {
       request.input = request.staged->input();

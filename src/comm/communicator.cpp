@@ -1,4 +1,5 @@
 #include "comm/communicator.h"
+#include "comm/gpu_peers.h"
 
 #include <algorithm>
 #include <cassert>
@@ -137,6 +138,19 @@ void Communicator::open_peer(Lane& lane, int index, Rank peer, bool is_signed) {
   receiver = std::make_unique<SignedReceiver>(std::move(receiver), mark_, rank(), peer);
 }
 
+/// Kernels that the host lets go one by one would hold each other up where ranks of a process share a GPU and its
+/// queues, or even a stream: unless that is asked for, such ranks go another way, and so do all. Alike on all ranks.
+bool Communicator::goes_by_peers() const {
+  if (!members_.gpus_reach || forced_reach_.value_or(Reach::window) != Reach::window) return false;
+  if (process_.gpus.peers == PeerUse::always) return true;
+  const auto place = [](const Peer& peer) {
+    return std::pair(peer.token, peer.area.header().gpu.load(std::memory_order_relaxed));
+  };
+  for (const Peer& peer : members_.peers)
+    if (std::ranges::count(members_.peers, place(peer), place) > 1) return false;
+  return true;
+}
+
 void Communicator::take_gpu_seat() {
   if (!members_.gpu) return;
   const auto gpu_of = [](const Peer& peer) { return peer.area.header().gpu.load(std::memory_order_relaxed); };
@@ -148,9 +162,7 @@ void Communicator::take_gpu_seat() {
   const std::uint32_t key = members_.peers[first].area_name.id;
   gpu_ = std::make_unique<GpuSeat>(members_.gpu);
   const bool together = std::ranges::all_of(neighbours, std::identity{});
-  const bool always = process_.gpus.peers == PeerUse::always && members_.gpus_reach;
-  gpu_->reaches_peers =
-      members_.gpus_reach && (always || !together) && forced_reach_.value_or(Reach::window) == Reach::window;
+  gpu_->reaches_peers = goes_by_peers();
   if (together && !process_.gpus.staged && !gpu_->reaches_peers) {
     gpu_->team = process_.gpus.team(key, members_.ranks);
     gpu_->team->enter(members_.rank, members_.gpu);
@@ -230,6 +242,8 @@ void Communicator::fail(Error error) {
     members_.control->announce(state, failure_->code, failure_->peer, failure_->what);
   }
   if (gpu_ && gpu_->team) gpu_->team->abort();
+  if (gpu_)
+    if (auto* const peers = gpu_->peers_made.load(std::memory_order_acquire)) peers->abort();
   process_.log.warn(who_, "{}", failure_->text());
   header.doorbell.ring(process_.system, /*fenced=*/true);
   ring_all();

@@ -203,6 +203,7 @@ class Communicator {
 
  private:
   void open_lanes();
+  bool goes_by_peers() const;
   void take_gpu_seat();
   void open_peer(Lane& lane, int index, Rank peer, bool is_signed);
   int slots() const;

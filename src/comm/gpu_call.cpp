@@ -17,8 +17,8 @@ Result<Progress> GpuCall::advance() {
   if (!arrived_) {
     arrived_ = true;
     since_ns_ = communicator_.process().system.now_ns();
-    if (team().arrive(rank, {.request = &request_, .plan = &plan_on_gpu(communicator_, request_, /*meeting=*/true)}))
-      communicator_.ring_all();
+    plan_ = plan_on_gpu(communicator_, request_, /*meeting=*/true);
+    if (team().arrive(rank, {.request = &request_, .plan = plan_.get()})) communicator_.ring_all();
   }
   if (!team().finished(rank)) return Progress::blocked;
   if (auto launched = team().outcome(); !launched) return launched.error();

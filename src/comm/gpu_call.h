@@ -29,6 +29,7 @@ class GpuCall final : public Operation {
 
   Communicator& communicator_;
   const Request& request_;
+  std::shared_ptr<GpuPlan> plan_;
   bool arrived_ = false;
   std::int64_t since_ns_ = 0;
 };

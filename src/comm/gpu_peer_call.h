@@ -1,7 +1,9 @@
 // One collective on device memory of ranks whose GPUs reach each other's memory: several processes, several GPUs.
 //
-// The plan is that of windows. Its passes are kernels of this rank's GPU, its flags those of the host's shared memory:
-// no kernel waits, so ranks of several processes may share a GPU, and whatever fails, fails as calls on host memory do.
+// The plan is that of windows. Its passes are kernels, queued on the caller's stream, each behind a wait for the host;
+// its flags are those of the host's shared memory. This, on the proxy, is the host's part: it lets a kernel go when all
+// that the plan has it wait for is here, and tells peers when one has ended. No kernel waits, so processes may share a
+// GPU, and whatever fails, fails as calls on host memory do.
 #pragma once
 
 #include <string>
@@ -15,20 +17,17 @@
 
 namespace tutti {
 
-/// Runs when what the stream held before the call has ended; done when the output is there.
+/// Begins when what the stream held before the call has ended; done when the output is there.
 class GpuPeerCall final : public Operation {
  public:
-  /// Both must outlive the call; the request's turn must have come.
+  /// Both must outlive the call; the request's turn must have come, and it has been prepared.
   GpuPeerCall(Communicator& communicator, const Request& request)
-      : communicator_(communicator),
-        request_(request),
-        peers_(*communicator.gpu()->peers),
-        buffers_(static_cast<std::size_t>(communicator.ranks())) {}
+      : communicator_(communicator), request_(request), setup_(*request.peers) {}
 
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }
 
-  /// Errors: invalid_usage (a mismatch), remote (a rank left).
+  /// Errors: invalid_usage (a mismatch), remote (a rank left), cuda (what a kernel ended with).
   Result<void> look_around() override;
   std::string where() const override;
 
@@ -36,42 +35,25 @@ class GpuPeerCall final : public Operation {
   bool awaits_gpu() const { return busy_; }
 
  private:
-  enum class Stage { prepare, publish, gather, run, bring_back, done };
-
-  /// How ranks name their buffers to each other: in the payload of the call line.
-  struct Buffers {
-    cuda::MemoryLine input;
-    cuda::MemoryLine output;
-  };
+  enum class Stage { begin, publish, gather, run, done };
 
   Result<bool> step();
-  Result<bool> settled();
-  Result<bool> prepare();
-  Result<void> name_buffers();
-  Result<cuda::MemoryLine> locate(GpuPeers::Room room, const std::byte* at, std::size_t bytes);
   Result<bool> publish();
   Result<bool> gather();
   Result<void> map_buffers();
   Result<void> map_buffer(const Place& place);
-  Result<bool> run();
-  Result<void> launch_passes();
-  Result<bool> bring_back();
+  bool run();
   std::size_t bytes_of(Rank rank, bool input) const;
-  bool has_strangers() const;
 
   Communicator& communicator_;
   const Request& request_;
-  GpuPeers& peers_;
-  Stage stage_ = Stage::prepare;
+  const PeerCallSetup& setup_;
+  Stage stage_ = Stage::begin;
   std::uint64_t sequence_ = 0;
-  GpuPlan* plan_ = nullptr;
-  Buffers own_;
-  const std::byte* input_ = nullptr;  ///< as peers and kernels see them: the caller's, or room in their place
-  std::byte* output_ = nullptr;
-  std::vector<device::PeerBuffers> buffers_;  ///< by rank; null: the plan does not touch them
   Rank gathered_ = 0;
-  std::uint32_t next_ = 0;  ///< of the plan's actions
-  bool busy_ = false;       ///< something was queued, and was not seen to end
+  std::uint32_t next_ = 0;    ///< of the plan's actions
+  std::uint32_t kernel_ = 0;  ///< the last one that was let go
+  bool busy_ = false;         ///<   and was not seen to end
 };
 
 }  // namespace tutti

@@ -1,18 +1,56 @@
 // What a rank needs to reach the memory of other ranks' GPUs by kernels of its own: see GpuPeerCall.
+//
+// Whoever makes a call prepares and queues all of it, as the driver may have some functions wait for other streams, and
+// a stream may be waiting for what the proxy has still to say. That one only maps what it has not seen before.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "comm/gpu_process.h"
+#include "comm/gpu_team.h"
+#include "comm/request.h"
 #include "cuda/engine.h"
 #include "cuda/peer_memory.h"
 
 namespace tutti {
 
-/// Used by one thread at a time; the GPU's context is current, but for settled().
+class Communicator;
+
+class GpuPeers;
+
+/// One call as its caller prepared it.
+struct PeerCallSetup {
+  /// How ranks name their buffers to each other: in the payload of the call line.
+  struct Buffers {
+    cuda::MemoryLine input;
+    cuda::MemoryLine output;
+  };
+  /// Passes of the plan with no wait between them.
+  struct Kernel {
+    std::uint32_t first = 0;  ///< action
+    std::uint32_t count = 0;
+  };
+
+  GpuPeers* of = nullptr;
+  std::shared_ptr<GpuPlan> plan;
+  std::vector<Kernel> kernels;
+  DataType type = DataType::uint8;
+  ReduceOp op = ReduceOp::sum;
+  std::size_t count = 0;  ///< elements of a group
+  Buffers own;
+  const std::byte* given_input = nullptr;  ///< the caller's,
+  std::byte* given_output = nullptr;
+  const std::byte* input = nullptr;  ///<   and as peers and kernels see them: those, or room in their place
+  std::byte* output = nullptr;
+  std::byte* scratch = nullptr;
+  std::size_t input_bytes = 0;
+  std::size_t output_bytes = 0;
+};
+
 class GpuPeers {
  public:
   /// Errors: as cuda::Engine::open.
@@ -22,33 +60,43 @@ class GpuPeers {
   GpuPeers(const GpuPeers&) = delete;
   GpuPeers& operator=(const GpuPeers&) = delete;
 
-  cuda::Exports exports;
-  cuda::PeerMaps maps;
+  // ---- Of the thread that makes calls ----
 
-  cuda::Engine& engine() { return *engine_; }
+  /// May wait for the GPU where it needs more memory than before. Errors: cuda, internal.
+  Result<std::shared_ptr<const PeerCallSetup>> prepare(Communicator& communicator, const Request& request);
+  /// Queues kernel `kernel` of the call, from 1. The context is current. Errors: cuda.
+  Result<void> launch(const PeerCallSetup& setup, std::uint32_t kernel, cuda::Stream stream,
+                      const device::PeerBuffers* table);
 
-  /// At least `bytes` that peers can map, in the place of a call's input or output.
-  enum class Room { input, output };
-  Result<std::byte*> room(Room which, std::size_t bytes);
+  // ---- Of the one that carries them out ----
 
-  /// Both queue; nothing waits.
-  Result<void> copy(std::byte* to, const std::byte* from, std::size_t bytes);
-  Result<void> launch(const cuda::Job& job, cuda::Part part, std::span<const device::PeerBuffers> buffers);
+  /// Errors: remote, cuda.
+  Result<std::byte*> map(Rank rank, const cuda::MemoryLine& line, std::size_t bytes);
 
-  /// All that was queued has ended. Any thread, with the owner's calls in order. Errors: cuda (what it ended with).
-  Result<bool> settled() const;
+  // ---- Any thread ----
+
+  /// Kernels that begin from now on do nothing.
+  void abort() { engine_->abort(); }
+  /// What was queued has ended, one way or another. Errors: cuda (what it ended with).
+  Result<bool> idle() const { return engine_ ? engine_->idle() : Result<bool>(true); }
 
  private:
-  GpuPeers(GpuProcess& process, const cuda::SharedGpu& gpu, int ranks)
-      : exports(gpu), maps(gpu, ranks), process_(process), gpu_(gpu) {}
-  Result<void> mark();
+  enum Room { input_room, output_room, scratch_room, room_count };
+
+  GpuPeers(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks)
+      : process_(process), gpu_(gpu), rank_(rank), exports_(gpu), maps_(process.mapped, gpu, ranks), ranks_(ranks) {}
+  Result<void> set_up();
+  Result<std::byte*> room(Room which, std::size_t bytes);
+  Result<cuda::MemoryLine> locate(Room which, const std::byte* at, std::size_t bytes, bool strangers);
 
   GpuProcess& process_;
   cuda::SharedGpu gpu_;
+  Rank rank_;
+  cuda::Exports exports_;
+  cuda::PeerMaps maps_;
+  int ranks_;
   std::shared_ptr<cuda::Engine> engine_;
-  cuda::OwnStream stream_;
-  cuda::OwnEvent queued_;
-  std::shared_ptr<cuda::DeviceMemory> rooms_[2];
+  std::array<std::shared_ptr<cuda::DeviceMemory>, room_count> rooms_;
   std::vector<std::shared_ptr<cuda::DeviceMemory>> outgrown_;  // see cuda::EngineShape::frees_late
 };
 

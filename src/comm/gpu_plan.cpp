@@ -5,7 +5,7 @@
 
 namespace tutti {
 
-GpuPlan& plan_on_gpu(Communicator& communicator, const Request& request, bool meeting) {
+std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& request, bool meeting) {
   const Shape shape{.collective = request.collective, .ranks = communicator.ranks(), .root = request.root};
   GpuSeat& seat = *communicator.gpu();
   GpuChoice& chosen = seat.choice(shape.collective, request.group_bytes());
@@ -16,10 +16,11 @@ GpuPlan& plan_on_gpu(Communicator& communicator, const Request& request, bool me
   auto& plans = seat.plans;
   const GpuSeat::Key key{
       .algorithm = chosen.algorithm, .reach = chosen.reach, .collective = shape.collective, .root = shape.root};
-  if (GpuPlan* const known = plans.find(key)) return *known;
+  if (const auto* const known = plans.find(key)) return *known;
   const Schedule schedule = chosen.algorithm->build(communicator.with_levels(shape));
   constexpr int slots = 2;  // windows have none
-  return plans.insert(key, {.plan = fuse(lower(schedule, communicator.rank(), chosen.reach), slots)});
+  return plans.insert(
+      key, std::make_shared<GpuPlan>(GpuPlan{.plan = fuse(lower(schedule, communicator.rank(), chosen.reach), slots)}));
 }
 
 }  // namespace tutti

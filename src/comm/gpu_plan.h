@@ -9,6 +9,6 @@ namespace tutti {
 
 /// Chosen, and made on first use. `meeting`: all ranks' kernels run at the same time and wait for each other; false: by
 /// windows in any case. Nothing is raced, as nobody sees when a call ends.
-GpuPlan& plan_on_gpu(Communicator& communicator, const Request& request, bool meeting);
+std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& request, bool meeting);
 
 }  // namespace tutti

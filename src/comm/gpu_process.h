@@ -12,6 +12,7 @@
 #include "cuda/driver.h"
 #include "cuda/graveyard.h"
 #include "cuda/kernels.h"
+#include "cuda/peer_memory.h"
 #include "cuda/resources.h"
 
 namespace tutti {
@@ -28,6 +29,7 @@ class GpuProcess {
 
   cuda::DriverSlot driver;
   const std::shared_ptr<cuda::Graveyard> graveyard;
+  cuda::PeerMapTable mapped;
 
   /// Errors: invalid_argument (no such GPU), cuda.
   Result<cuda::SharedGpu> gpu(cuda::Ordinal ordinal);

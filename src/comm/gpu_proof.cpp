@@ -27,8 +27,9 @@ cuda::Address address(const std::byte* at) {
 
 }  // namespace
 
-Result<std::unique_ptr<GpuProof>> GpuProof::open(const cuda::SharedGpu& gpu, Rank rank, int ranks) {
-  std::unique_ptr<GpuProof> proof(new GpuProof(gpu, rank, ranks));
+Result<std::unique_ptr<GpuProof>> GpuProof::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank,
+                                                 int ranks) {
+  std::unique_ptr<GpuProof> proof(new GpuProof(process, gpu, rank, ranks));
   if (auto ready = proof->set_up(); !ready) return std::move(ready).error();
   return proof;
 }

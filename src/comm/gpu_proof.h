@@ -14,7 +14,7 @@ namespace tutti {
 class GpuProof {
  public:
   /// Errors: cuda, invalid_argument.
-  static Result<std::unique_ptr<GpuProof>> open(const cuda::SharedGpu& gpu, Rank rank, int ranks);
+  static Result<std::unique_ptr<GpuProof>> open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks);
 
   /// For the others.
   GpuHello hello() const { return {.gpu = static_cast<std::uint32_t>(gpu_->ordinal()) + 1, .probe = line_}; }
@@ -24,8 +24,8 @@ class GpuProof {
   bool reaches(Rank peer, const GpuHello& hello, bool same_process);
 
  private:
-  GpuProof(cuda::SharedGpu gpu, Rank rank, int ranks)
-      : gpu_(std::move(gpu)), rank_(rank), ranks_(ranks), maps_(gpu_, ranks) {}
+  GpuProof(GpuProcess& process, cuda::SharedGpu gpu, Rank rank, int ranks)
+      : gpu_(std::move(gpu)), rank_(rank), ranks_(ranks), maps_(process.mapped, gpu_, ranks) {}
   Result<void> set_up();
   bool allow(cuda::Ordinal other) const;
   Result<void> copy(std::byte* to, const std::byte* from) const;

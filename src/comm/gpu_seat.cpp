@@ -22,6 +22,7 @@ Result<void> GpuSeat::ready_to_stage(Process& process, Rank rank) {
     auto opened = GpuPeers::open(process.gpus, gpu, rank, static_cast<int>(neighbours.size()));
     if (!opened) return std::move(opened).error();
     peers = *std::move(opened);
+    peers_made.store(peers.get(), std::memory_order_release);
   }
   if (!stages) {
     auto opened = StagePool::open(process.gpus, process.segments, gpu);
@@ -36,8 +37,8 @@ Result<void> GpuSeat::ready_to_stage(Process& process, Rank rank) {
 
 bool GpuSeat::idle() const {
   if (stages && !stages->idle()) return false;
-  if (peers)
-    if (auto ended = peers->settled(); ended && !*ended) return false;
+  if (const auto* made = peers_made.load(std::memory_order_acquire))
+    if (auto ended = made->idle(); ended && !*ended) return false;
   if (!team) return true;
   auto ended = team->idle();
   return !ended || *ended;

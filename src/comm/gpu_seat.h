@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -42,7 +43,7 @@ struct GpuSeat {
   static constexpr std::size_t plans_max = 1024;  // 64 roots of each rooted collective by several algorithms
 
   const cuda::SharedGpu gpu;
-  LruCache<Key, GpuPlan, KeyHash> plans{plans_max};
+  LruCache<Key, std::shared_ptr<GpuPlan>, KeyHash> plans{plans_max};
 
   /// Of calls with so many bytes in a group; empty at first.
   GpuChoice& choice(Collective collective, std::size_t bytes) {
@@ -54,7 +55,8 @@ struct GpuSeat {
 
   /// All ranks are of this host, and their GPUs have proven to reach each other: then plain collectives go that way.
   bool reaches_peers = false;
-  std::shared_ptr<GpuPeers> peers;  ///< from the first such call on, as is what the next part has
+  std::shared_ptr<GpuPeers> peers;              ///< from the first such call on, as is what the next part has
+  std::atomic<GpuPeers*> peers_made = nullptr;  ///< the same, for other threads than the one that makes calls
 
   // ---- Calls that go through the host ----
 

@@ -266,7 +266,7 @@ void Join::show_gpu(Hello& hello) {
   hello.gpu.gpu = static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1;
   const GpuProcess& gpus = process_.gpus;
   if (gpus.staged || gpus.peers == PeerUse::off || options_.ranks > device::ranks_max) return;
-  auto proof = GpuProof::open(members_.gpu, options_.rank, options_.ranks);
+  auto proof = GpuProof::open(process_.gpus, members_.gpu, options_.rank, options_.ranks);
   if (!proof) {
     process_.log.info(LogTopic::init, members_.name, "others cannot try to reach memory of GPU {}: {}",
                       members_.gpu->ordinal(), proof.error().text());

@@ -12,6 +12,7 @@
 namespace tutti {
 
 struct Layout;
+struct PeerCallSetup;
 class StagedCall;
 
 /// How a collective was asked for.
@@ -38,8 +39,8 @@ struct Request {
   cuda::Stream gpu_stream = nullptr;
   std::shared_ptr<StagedCall> staged = {};  ///< not null: the call goes through the host, and buffers are known later
 
-  /// Each rank's GPU reaches the others' memory: nothing is copied to the host, which only says when.
-  bool by_peers() const { return form == Form::device; }
+  std::shared_ptr<const PeerCallSetup> peers = {};  ///< not null: nothing is copied, as GPUs reach each other's memory
+
   std::size_t group_bytes() const { return count * size_of(type); }
   Signature signature() const {
     return {.collective = static_cast<std::uint8_t>(collective),

@@ -18,7 +18,8 @@ constexpr std::size_t pool_bytes_max = std::size_t{512} << 20;
 
 constexpr std::size_t ready_at = 0;  // written by the stream; each word has lines for itself
 constexpr std::size_t done_at = 2 * limits::line_bytes;
-constexpr std::size_t word_bytes = 2 * done_at;
+constexpr std::size_t table_at = 2 * done_at;
+constexpr std::size_t word_bytes = table_at + device::ranks_max * sizeof(device::PeerBuffers);
 
 std::atomic_ref<std::uint32_t> word(std::byte* at) {
   return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));
@@ -61,15 +62,15 @@ void Stage::take(std::uint64_t batch) {
   with_host_.store(true, std::memory_order_relaxed);
 }
 
-Result<void> Stage::signal(cuda::Stream stream) {
-  const cuda::Status queued =
-      gpu_->api().stream_write_value(stream, address(words_.device() + ready_at), use_, cuda::write_value_ordered);
+Result<void> Stage::signal(cuda::Stream stream, std::uint32_t phase) {
+  const cuda::Status queued = gpu_->api().stream_write_value(stream, address(words_.device() + ready_at), value(phase),
+                                                             cuda::write_value_ordered);
   return gpu_->check(queued, "cuStreamWriteValue32");
 }
 
-Result<void> Stage::await(cuda::Stream stream) {
+Result<void> Stage::await(cuda::Stream stream, std::uint32_t phase) {
   const cuda::Status queued =
-      gpu_->api().stream_wait_value(stream, address(words_.device() + done_at), use_, cuda::wait_value_reached);
+      gpu_->api().stream_wait_value(stream, address(words_.device() + done_at), value(phase), cuda::wait_value_reached);
   return gpu_->check(queued, "cuStreamWaitValue32");
 }
 
@@ -80,13 +81,26 @@ Result<void> Stage::seal(cuda::Stream stream) {
   return gpu_->check(status, "cuEventRecord");
 }
 
-bool Stage::landed() const {
-  return word(words_.host() + ready_at).load(std::memory_order_acquire) == use_;
+bool Stage::landed(std::uint32_t phase) const {
+  const std::uint32_t came = word(words_.host() + ready_at).load(std::memory_order_acquire);
+  return static_cast<std::int32_t>(came - value(phase)) >= 0;  // they wrap around
+}
+
+void Stage::let_go(std::uint32_t phase) {
+  word(words_.host() + done_at).store(value(phase), std::memory_order_release);
 }
 
 void Stage::release() {
-  word(words_.host() + done_at).store(use_, std::memory_order_release);
+  let_go(last_phase);
   with_host_.store(false, std::memory_order_release);
+}
+
+device::PeerBuffers* Stage::table() const {
+  return reinterpret_cast<device::PeerBuffers*>(words_.host() + table_at);
+}
+
+const device::PeerBuffers* Stage::device_table() const {
+  return reinterpret_cast<const device::PeerBuffers*>(words_.device() + table_at);
 }
 
 bool Stage::free() {

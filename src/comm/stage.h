@@ -9,6 +9,7 @@
 
 #include "comm/gpu_process.h"
 #include "cuda/resources.h"
+#include "kernels/entries.h"
 #include "transport/segment.h"
 
 namespace tutti {
@@ -31,23 +32,32 @@ class Stage {
   /// Begins a use, for the batch of that number.
   void take(std::uint64_t batch);
   std::uint64_t batch() const { return batch_; }
-  /// Queues: says that what was queued before has happened. Errors: cuda.
-  Result<void> signal(cuda::Stream stream);
-  /// Queues: waits for release. Errors: cuda.
-  Result<void> await(cuda::Stream stream);
+  /// Queues: says that what was queued before has happened. Phases of a use are numbered upwards. Errors: cuda.
+  Result<void> signal(cuda::Stream stream, std::uint32_t phase = 0);
+  /// Queues: waits until the host has let phase `phase` go. Errors: cuda.
+  Result<void> await(cuda::Stream stream, std::uint32_t phase = last_phase);
   /// Nothing more of this use will be queued behind what `stream` holds now. Errors: cuda.
   Result<void> seal(cuda::Stream stream);
 
   // ---- Any thread ----
 
-  bool landed() const;  ///< the signal has come
-  void release();       ///< the host is done: lets the stream go on
+  static constexpr std::uint32_t last_phase = (1u << 12) - 1;
+
+  bool landed(std::uint32_t phase = 0) const;  ///< the signal has come
+  void let_go(std::uint32_t phase);            ///< lets the stream go on as far as that
+  void release();                              ///< the host is done: lets the stream go on to its end
+
+  /// Pinned memory for the host to tell kernels of this use where the buffers of all ranks are, and as those see it.
+  device::PeerBuffers* table() const;
+  const device::PeerBuffers* device_table() const;
 
   /// No use is under way; so it is too when the GPU does not run anything any more. The context must be current.
   bool free();
 
  private:
   Stage(SegmentTable& segments, cuda::SharedGpu gpu) : segments_(segments), gpu_(std::move(gpu)) {}
+
+  std::uint32_t value(std::uint32_t phase) const { return use_ * (last_phase + 1) + phase; }
 
   SegmentTable& segments_;
   cuda::SharedGpu gpu_;

@@ -24,9 +24,11 @@ StagedBatch::~StagedBatch() {
 }
 
 void StagedBatch::add(Request request) {
-  request.staged = std::make_shared<StagedCall>(
-      communicator_->gpu()->stages, request.gpu_stream,
-      request.by_peers() ? StagedBuffers() : staged_buffers(request, communicator_->rank(), communicator_->ranks()));
+  const auto& stages = communicator_->gpu()->stages;
+  request.staged = request.peers ? std::make_shared<StagedCall>(stages, request.gpu_stream, request.peers)
+                                 : std::make_shared<StagedCall>(
+                                       stages, request.gpu_stream,
+                                       staged_buffers(request, communicator_->rank(), communicator_->ranks()));
   collectives_.push_back({.call = request.staged, .text = call_text(request.signature())});
   host_->add(request);
 }

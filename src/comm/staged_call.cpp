@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "comm/gpu_peers.h"
 #include "comm/layout.h"
 #include "plan/schedule.h"
 
@@ -91,11 +92,34 @@ Result<void> StagedCall::copy(const StagedBuffer& buffer, std::byte* host, bool 
   return {};
 }
 
+/// Between the caller's buffer and the one in its place, if that is another.
+Result<void> StagedCall::copy_room(std::byte* to, const std::byte* from, std::size_t bytes) const {
+  if (bytes == 0 || to == from) return {};
+  const auto& gpu = *pool_->gpu();
+  const cuda::Status queued =
+      gpu.api().copy_async(reinterpret_cast<cuda::Address>(to), reinterpret_cast<cuda::Address>(from), bytes, stream_);
+  return gpu.check(queued, "cuMemcpyAsync");
+}
+
+Result<void> StagedCall::queue_kernels() const {
+  for (std::uint32_t kernel = 1; kernel <= peers_->kernels.size(); ++kernel) {
+    if (auto waits = stage_->await(stream_, kernel); !waits) return waits;
+    if (auto launched = peers_->of->launch(*peers_, kernel, stream_, stage_->device_table()); !launched)
+      return launched;
+    if (auto told = stage_->signal(stream_, kernel); !told) return told;
+  }
+  return {};
+}
+
 Result<bool> StagedCall::queue_input(std::uint64_t batch) {
   auto current = cuda::Current::enter(*pool_->gpu());
   if (!current) return std::move(current).error();
   auto taken = take_stage(batch, /*signals=*/true);
   if (!taken || !*taken) return taken;
+  if (peers_)
+    if (auto copied = copy_room(const_cast<std::byte*>(peers_->input), peers_->given_input, peers_->input_bytes);
+        !copied)
+      return copied.error();
   if (auto copied = copy(buffers_.input, stage_->data(), /*in=*/true); !copied) return copied.error();
   if (auto told = stage_->signal(stream_); !told) return told.error();
   return true;
@@ -110,7 +134,11 @@ Result<bool> StagedCall::queue_nothing(std::uint64_t batch) {
 Result<void> StagedCall::queue_output() {
   auto current = cuda::Current::enter(*pool_->gpu());
   if (!current) return std::move(current).error();
+  if (peers_)
+    if (auto kernels = queue_kernels(); !kernels) return kernels;
   if (auto waits = stage_->await(stream_); !waits) return waits;
+  if (peers_)
+    if (auto copied = copy_room(peers_->given_output, peers_->output, peers_->output_bytes); !copied) return copied;
   if (auto copied = copy(buffers_.output, stage_->data() + output_at(), /*in=*/false); !copied) return copied;
   sealed_ = true;
   return stage_->seal(stream_);
@@ -122,8 +150,8 @@ void StagedCall::give_up() {
   if (auto current = cuda::Current::enter(*pool_->gpu())) (void)stage_->seal(stream_);
 }
 
-bool StagedCall::landed() const {
-  return begun_.load(std::memory_order_acquire) && (!signals_ || stage_->landed());
+bool StagedCall::landed(std::uint32_t kernel) const {
+  return begun_.load(std::memory_order_acquire) && (!signals_ || stage_->landed(kernel));
 }
 
 void StagedCall::finish() {

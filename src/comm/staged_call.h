@@ -39,6 +39,9 @@ class StagedCall {
  public:
   StagedCall(std::shared_ptr<StagePool> pool, cuda::Stream stream, StagedBuffers buffers)
       : pool_(std::move(pool)), stream_(stream), buffers_(std::move(buffers)) {}
+  /// One that kernels of this rank carry out, when the host says so: see GpuPeerCall.
+  StagedCall(std::shared_ptr<StagePool> pool, cuda::Stream stream, std::shared_ptr<const PeerCallSetup> peers)
+      : pool_(std::move(pool)), stream_(stream), peers_(std::move(peers)) {}
   ~StagedCall();
   StagedCall(const StagedCall&) = delete;
   StagedCall& operator=(const StagedCall&) = delete;
@@ -49,15 +52,19 @@ class StagedCall {
   Result<bool> queue_input(std::uint64_t batch);
   /// The same of a call that the host may begin at once: there is nothing to queue.
   Result<bool> queue_nothing(std::uint64_t batch);
-  /// Queues the wait for the host, and the copy back. Errors: cuda.
+  /// Queues the wait for the host, and the copy back; or kernels, each with a wait before and word of it behind.
+  /// Errors: cuda.
   Result<void> queue_output();
   /// Nothing more will be queued.
   void give_up();
 
   // ---- Of the one that runs it on the host ----
 
-  /// The input is here.
-  bool landed() const;
+  /// The input is here; kernel `kernel`, from 1, has ended.
+  bool landed(std::uint32_t kernel = 0) const;
+  /// Kernel `kernel` may begin; the table says where buffers are from the first one on.
+  void let_go(std::uint32_t kernel) const { stage_->let_go(kernel); }
+  device::PeerBuffers* table() const { return stage_->table(); }
   /// In memory of the host, laid out as the caller's. Requires landed().
   std::byte* input() const { return stage_->data(); }
   std::byte* output() const { return stage_->data() + output_at(); }
@@ -67,11 +74,14 @@ class StagedCall {
  private:
   Result<bool> take_stage(std::uint64_t batch, bool signals);
   Result<void> copy(const StagedBuffer& buffer, std::byte* host, bool in) const;
+  Result<void> copy_room(std::byte* to, const std::byte* from, std::size_t bytes) const;
+  Result<void> queue_kernels() const;
   std::size_t output_at() const;
 
   const std::shared_ptr<StagePool> pool_;
   cuda::Stream stream_;
   const StagedBuffers buffers_;
+  const std::shared_ptr<const PeerCallSetup> peers_;  // null: through the host
   std::shared_ptr<Stage> stage_;
   bool sealed_ = false;              // by the thread that queues
   bool signals_ = false;             // the host waits for word of the stream

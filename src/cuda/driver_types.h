@@ -49,6 +49,7 @@ inline constexpr Status deinitialized = 4;
 inline constexpr Status no_device = 100;
 inline constexpr Status invalid_device = 101;
 inline constexpr Status invalid_context = 201;
+inline constexpr Status already_mapped = 208;
 inline constexpr Status no_binary_for_gpu = 209;
 inline constexpr Status ecc_uncorrectable = 214;
 inline constexpr Status nvlink_uncorrectable = 220;

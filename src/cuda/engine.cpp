@@ -16,6 +16,7 @@ constexpr std::size_t record_offset = 128;  // the abort word has its line for i
 constexpr std::size_t lane_bytes_min = 16 * 1024;
 constexpr std::size_t one_shot_lane_bytes_min = 2 * 1024;
 constexpr std::size_t in_flight_most = 64;
+constexpr std::size_t plan_room_bytes = std::size_t{1} << 20;
 constexpr std::size_t alignment = 256;
 
 constexpr std::size_t round_up(std::size_t bytes) {
@@ -112,7 +113,7 @@ Result<void> Engine::set_up() {
   auto current = Current::enter(*gpu_);
   if (!current) return std::move(current).error();
 
-  auto streams = OwnStream::create(gpu_, shape_.frees_late);
+  auto streams = OwnStream::create(gpu_);
   if (!streams) return std::move(streams).error();
   setup_ = *std::move(streams);
   ready_.resize(local);
@@ -137,6 +138,9 @@ Result<void> Engine::set_up() {
       gpu_, record_offset + local * static_cast<std::size_t>(lanes_) * sizeof(device::ErrorRecord));
   if (!shared) return std::move(shared).error();
   shared_ = *std::move(shared);
+
+  if (shape_.frees_late)
+    if (auto room = plan_room(0); !room) return std::move(room).error();
 
   const Status cleared = gpu_->api().set_async(memory_.address(), 0, memory_.bytes(), setup_.get());
   if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
@@ -170,20 +174,39 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   made->place_count = device::place_count_of(plan.places.size());
   made->scratch_groups = plan.scratch_groups;
   made->body = kernel_for(plan, {}).body;
-  if (action_bytes + place_bytes > 0) {
-    auto memory = DeviceMemory::allocate(gpu_, action_bytes + place_bytes);
+  std::byte* at = nullptr;
+  if (const std::size_t bytes = action_bytes + place_bytes; bytes > 0 && shape_.frees_late) {
+    auto room = plan_room(bytes);
+    if (!room) return std::move(room).error();
+    at = *room;
+  } else if (bytes > 0) {
+    auto memory = DeviceMemory::allocate(gpu_, bytes);
     if (!memory) return std::move(memory).error();
     made->memory = *std::move(memory);
+    at = made->memory.data();
   }
-  made->actions = reinterpret_cast<const Action*>(made->memory.data());
-  made->places = reinterpret_cast<const Place*>(made->memory.data() + action_bytes);
+  made->actions = reinterpret_cast<const Action*>(at);
+  made->places = reinterpret_cast<const Place*>(at + action_bytes);
+  const auto address = reinterpret_cast<Address>(at);
   if (action_bytes > 0)
-    if (auto sent = write(made->memory.address(), actions.data(), action_bytes); !sent) return sent.error();
+    if (auto sent = write(address, actions.data(), action_bytes); !sent) return sent.error();
   if (place_bytes > 0)
-    if (auto sent = write(made->memory.address() + action_bytes, plan.places.data(), place_bytes); !sent)
-      return sent.error();
+    if (auto sent = write(address + action_bytes, plan.places.data(), place_bytes); !sent) return sent.error();
   if (auto sent = finish_setup(); !sent) return sent.error();
   return std::shared_ptr<const DevicePlan>(std::move(made));
+}
+
+/// From a few large pieces, which stay.
+Result<std::byte*> Engine::plan_room(std::size_t bytes) {
+  if (plan_rooms_.empty() || plan_room_used_ + bytes > plan_rooms_.back().bytes()) {
+    auto larger = DeviceMemory::allocate(gpu_, std::max(plan_room_bytes, bytes));
+    if (!larger) return std::move(larger).error();
+    plan_rooms_.push_back(*std::move(larger));
+    plan_room_used_ = 0;
+  }
+  std::byte* const at = plan_rooms_.back().data() + plan_room_used_;
+  plan_room_used_ += round_up(bytes);
+  return at;
 }
 
 Result<Engine::Capture> Engine::capture_of(std::span<const Part> parts) const {
@@ -226,7 +249,7 @@ Result<void> Engine::make_room(const Job& job, std::span<const Part> parts, std:
   int groups = 0;
   bool staged = false;
   for (const Part& part : parts) {
-    groups = std::max(groups, part.plan->scratch_groups);
+    if (part.scratch == nullptr) groups = std::max(groups, part.plan->scratch_groups);
     staged = staged || part.staged;
   }
   const std::size_t scratch_bytes = round_up(static_cast<std::size_t>(groups) * group_bytes);
@@ -236,7 +259,7 @@ Result<void> Engine::make_room(const Job& job, std::span<const Part> parts, std:
   if (staging_bytes > 0)
     if (auto got = room(staging_, staging_bytes * parts.size()); !got) return got.error();
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    seats_[i].scratch = scratch_bytes > 0 ? scratch_->data() + i * scratch_bytes : nullptr;
+    seats_[i].scratch = scratch_bytes > 0 ? scratch_->data() + i * scratch_bytes : parts[i].scratch;
     seats_[i].staging = staging_bytes > 0 ? staging_->data() + i * staging_bytes : nullptr;
   }
   return {};
@@ -301,6 +324,7 @@ void Engine::fill(device::Call& call, device::Body body, const Job& job, std::sp
   describe(call, *job.plan, binding);
   call.abort = reinterpret_cast<std::uint32_t*>(shared_.device());
   call.inbox_bytes = inbox_bytes_;
+  call.table = job.table;
   call.limit_ns = static_cast<std::uint64_t>(shape_.limit_ns);
   call.local_ranks = static_cast<std::uint32_t>(parts.size());
   call.lanes =

@@ -20,14 +20,14 @@ struct EngineShape {
   int lanes_max = 1;          ///< blocks that a rank may use
   std::int64_t limit_ns = 0;  ///< how long a kernel waits for a peer; 0: for ever
   bool specialised = true;    ///< false: run_plan alone, but for plans of Reach::line
-  /// Memory is freed with the engine alone, and its streams are foremost: for where streams may wait for what this
-  /// engine does, and the driver has whoever frees memory wait for them.
+  /// Memory of plans comes from a few large pieces and is freed with the engine alone: for where streams may wait for
+  /// the host for long, as the driver may have whoever allocates or frees memory wait for all streams.
   bool frees_late = false;
 };
 
 /// A rank's plan in the GPU's memory.
 struct DevicePlan {
-  DeviceMemory memory;
+  DeviceMemory memory;  ///< unless it is the engine's
   const Action* actions = nullptr;
   const Place* places = nullptr;
   std::uint32_t action_count = 0;
@@ -44,6 +44,7 @@ struct Job {
   std::size_t count = 0;        ///< elements of a group
   std::size_t input_bytes = 0;  ///< not 0: inputs are read from a copy, for plans that cannot work in place
   bool passes_only = false;     ///< parts are passes in the midst of plans, for run_plan whatever the plan
+  const device::PeerBuffers* table = nullptr;  ///< as device::Call has it
 };
 
 /// What a rank of this GPU brings; in the order of EngineShape::local.
@@ -53,6 +54,7 @@ struct Part {
   bool staged = false;  ///< its input is to be copied first
   std::uint32_t first_action = 0;
   std::uint32_t action_count = UINT32_MAX;  ///< that many at most
+  std::byte* scratch = nullptr;             ///< null: the engine's
 };
 
 /// Kernels of an engine run one after another, each on the stream of the first rank here: ranks that all use one stream
@@ -108,6 +110,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
          std::shared_ptr<Graveyard> graveyard);
   Result<void> set_up();
+  Result<std::byte*> plan_room(std::size_t bytes);
   Result<void> write(Address to, const void* from, std::size_t bytes);
   Result<void> finish_setup();
   Result<Capture> capture_of(std::span<const Part> parts) const;
@@ -133,6 +136,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   DeviceMemory memory_;          // areas and links
   PinnedMemory shared_;          // the abort word, then the records of errors
   std::vector<Seat> seats_;
+  std::vector<DeviceMemory> plan_rooms_;  // where it frees late; the last one is used up to:
+  std::size_t plan_room_used_ = 0;
   std::shared_ptr<const DeviceMemory> scratch_;  // of all local ranks; graphs may keep earlier ones
   std::shared_ptr<const DeviceMemory> staging_;
   OwnStream setup_;

@@ -52,11 +52,34 @@ Result<MemoryLine> Exports::locate(const std::byte* at, std::size_t bytes) {
   return line;
 }
 
+Result<Address> PeerMapTable::open(const Gpu& gpu, const IpcHandle& handle) {
+  const std::lock_guard lock(mutex_);
+  for (Open& one : open_)
+    if (one.gpu == gpu.ordinal() && same(one.handle, handle)) {
+      ++one.users;
+      return one.at;
+    }
+  Open made{.gpu = gpu.ordinal(), .handle = handle, .users = 1};
+  const Status opened = gpu.api().ipc_open(&made.at, handle, ipc_lazy_peer_access);
+  if (auto open = gpu.check(opened, "cuIpcOpenMemHandle"); !open) return open.error();
+  open_.push_back(made);
+  return made.at;
+}
+
+void PeerMapTable::close(const Gpu& gpu, const IpcHandle& handle) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(
+      open_, [&](const Open& one) { return one.gpu == gpu.ordinal() && same(one.handle, handle); });
+  if (found == open_.end() || --found->users > 0) return;
+  (void)gpu.api().ipc_close(found->at);
+  open_.erase(found);
+}
+
 PeerMaps::~PeerMaps() {
   auto current = Current::enter(*gpu_);
   if (!current) return;
   for (const auto& of_one : of_)
-    for (const Mapped& mapped : of_one) (void)gpu_->api().ipc_close(mapped.at);
+    for (const Mapped& mapped : of_one) table_.close(*gpu_, mapped.handle);
 }
 
 Result<std::byte*> PeerMaps::map(int rank, const MemoryLine& line, std::size_t bytes) {
@@ -69,13 +92,12 @@ Result<std::byte*> PeerMaps::map(int rank, const MemoryLine& line, std::size_t b
   });
   if (found == mapped.end()) {
     if (mapped.size() == mapped_max) {
-      (void)gpu_->api().ipc_close(mapped.back().at);
+      table_.close(*gpu_, mapped.back().handle);
       mapped.pop_back();
     }
-    Mapped made{.id = line.id, .handle = line.handle, .bytes = line.bytes};
-    const Status opened = gpu_->api().ipc_open(&made.at, line.handle, ipc_lazy_peer_access);
-    if (auto open = gpu_->check(opened, "cuIpcOpenMemHandle"); !open)
-      return Error(open.error()).during("map device memory of a peer").at_peer(rank);
+    auto opened = table_.open(*gpu_, line.handle);
+    if (!opened) return std::move(opened).error().during("map device memory of a peer").at_peer(rank);
+    const Mapped made{.id = line.id, .handle = line.handle, .at = *opened, .bytes = line.bytes};
     found = mapped.insert(mapped.end(), made);
   }
   std::rotate(mapped.begin(), found, found + 1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "cuda/resources.h"
@@ -40,11 +41,32 @@ class Exports {
   std::vector<Known> known_;  // the last ones first
 };
 
+/// What all ranks of a process have mapped: a handle may be opened once in a process. Any thread.
+class PeerMapTable {
+ public:
+  /// Errors: cuda.
+  Result<Address> open(const Gpu& gpu, const IpcHandle& handle);
+  /// Once for each open.
+  void close(const Gpu& gpu, const IpcHandle& handle);
+
+ private:
+  struct Open {
+    Ordinal gpu = 0;
+    IpcHandle handle{};
+    Address at = 0;
+    int users = 0;
+  };
+  std::mutex mutex_;
+  std::vector<Open> open_;
+};
+
 /// Buffers of other processes, mapped here; the last ones of each rank stay mapped. Used by one thread at a time;
 /// contexts are current, and nothing that uses an earlier call's buffers runs any more.
 class PeerMaps {
  public:
-  PeerMaps(SharedGpu gpu, int ranks) : gpu_(std::move(gpu)), of_(static_cast<std::size_t>(ranks)) {}
+  /// `table` must live as long.
+  PeerMaps(PeerMapTable& table, SharedGpu gpu, int ranks)
+      : table_(table), gpu_(std::move(gpu)), of_(static_cast<std::size_t>(ranks)) {}
   ~PeerMaps();
   PeerMaps(const PeerMaps&) = delete;
   PeerMaps& operator=(const PeerMaps&) = delete;
@@ -61,6 +83,7 @@ class PeerMaps {
   };
   static constexpr std::size_t mapped_max = 256;  // of one rank; more than programs allocate, as letting go may wait
 
+  PeerMapTable& table_;
   SharedGpu gpu_;
   std::vector<std::vector<Mapped>> of_;  // by rank, the last used first
 };

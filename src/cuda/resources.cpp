@@ -119,16 +119,9 @@ Registration::~Registration() {
   if (auto current = Current::enter(*gpu_)) (void)gpu_->api().host_unregister(at_);
 }
 
-Result<OwnStream> OwnStream::create(const SharedGpu& gpu, bool foremost) {
+Result<OwnStream> OwnStream::create(const SharedGpu& gpu) {
   OwnStream stream;
-  const Api& api = gpu->api();
-  int least = 0, greatest = 0;
-  if (foremost)
-    if (auto known = gpu->check(api.stream_priorities(&least, &greatest), "cuCtxGetStreamPriorityRange"); !known)
-      return known.error();
-  const Status created = foremost ? api.stream_create_with_priority(&stream.stream_, stream_non_blocking, greatest)
-                                  : api.stream_create(&stream.stream_, stream_non_blocking);
-  if (auto made = gpu->check(created, foremost ? "cuStreamCreateWithPriority" : "cuStreamCreate"); !made)
+  if (auto made = gpu->check(gpu->api().stream_create(&stream.stream_, stream_non_blocking), "cuStreamCreate"); !made)
     return made.error();
   stream.gpu_ = gpu;
   return stream;

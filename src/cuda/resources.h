@@ -110,9 +110,7 @@ class Registration {
 class OwnStream {
  public:
   OwnStream() = default;
-  /// `foremost`: of the greatest priority. Streams share queues of the hardware, where one that waits holds up those
-  /// behind it; queues have a priority each, so such a stream shares none with a program's.
-  static Result<OwnStream> create(const SharedGpu& gpu, bool foremost = false);
+  static Result<OwnStream> create(const SharedGpu& gpu);
   OwnStream(OwnStream&& other) noexcept { *this = std::move(other); }
   OwnStream& operator=(OwnStream&& other) noexcept;
   ~OwnStream();

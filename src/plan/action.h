@@ -55,6 +55,11 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
+/// Moves data; all other verbs meet peers.
+constexpr bool is_pass(const Action& action) {
+  return action.verb == Verb::copy || action.verb == Verb::reduce;
+}
+
 static_assert(sizeof(Place) == 8 && std::is_trivially_copyable_v<Place>);
 static_assert(sizeof(Action) == 32 && std::is_trivially_copyable_v<Action>);
 

@@ -71,12 +71,12 @@ INSTANTIATE_TEST_SUITE_P(Layouts, GpuStaged,
                                            Ranks{4, Layout::one_thread}, Ranks{4, Layout::pairs, "auto", true},
                                            Ranks{3, Layout::threads, "auto", true},
                                            Ranks{3, Layout::one_thread, "auto", true},
-                                           Ranks{2, Layout::processes, "auto", false, Way::peers},
+                                           Ranks{2, Layout::processes, "auto", true, Way::peers},
                                            Ranks{3, Layout::processes, "window", false, Way::private_peers},
-                                           Ranks{4, Layout::pairs, "auto", true, Way::peers},
+                                           Ranks{4, Layout::pairs, "auto", false, Way::peers},
                                            Ranks{5, Layout::pairs, "auto", false, Way::private_peers},
-                                           Ranks{3, Layout::threads, "auto", true, Way::peers},
-                                           Ranks{8, Layout::one_thread, "auto", false, Way::peers}),
+                                           Ranks{3, Layout::threads, "auto", false, Way::peers},
+                                           Ranks{7, Layout::threads, "auto", false, Way::peers}),
                          [](const auto& test) { return name(test.param); });
 
 TEST_P(GpuStaged, EveryCollective) {

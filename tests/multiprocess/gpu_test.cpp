@@ -1,4 +1,6 @@
 // Collectives on device memory through the C API, on the fake driver: ranks as threads and in one thread share a GPU.
+#include <memory>
+
 #include "support/gpu_ranks.h"
 
 namespace tutti::testing {
@@ -258,8 +260,7 @@ TEST(GpuRanks, ListsOfDevicesAndCommunicatorsMadeFromOthers) {
     all_reduce(ranks);
     user.synchronize(ranks[1].stream);
     EXPECT_EQ(user.get(ranks[1].output, 10), sums(10, 2));
-    // Between GPUs each rank has a kernel of its own.
-    fake_cuda(library).set_kernel(nullptr);
+    // Where some of them share a GPU, and others do not, it goes through the host.
     const int launched = fake_cuda(library).calls("cuLaunchCooperativeKernel");
     ASSERT_TRUE(ok(tuttiGroupStart()));
     for (int rank : {0, 1}) {
@@ -275,8 +276,40 @@ TEST(GpuRanks, ListsOfDevicesAndCommunicatorsMadeFromOthers) {
     user.make_current();
     user.synchronize(ranks[0].stream);
     EXPECT_EQ(user.get(ranks[0].output, 10), sums(10, 3));
-    EXPECT_EQ(fake_cuda(library).calls("cuLaunchCooperativeKernel"), launched + 3);
+    EXPECT_EQ(fake_cuda(library).calls("cuLaunchCooperativeKernel"), launched);
     destroy(halves);
+    destroy(comms);
+  });
+}
+
+/// Each has kernels of its own, which reach the others' memory by its address.
+TEST(GpuRanks, AGpuForEachRankOfAProcess) {
+  launch_ranks(gpu_team(3, Layout::one_thread), [](Seat&) {
+    auto& fake = fake_cuda(library);
+    fake.set_devices(3);
+    std::vector<tuttiComm_t> comms(3);
+    const int devices[] = {2, 0, 1};
+    ASSERT_TRUE(ok(tuttiCommInitAll(comms.data(), 3, devices)));
+    std::vector<std::unique_ptr<CudaUser>> users;
+    std::vector<OneRank> ranks;
+    for (int rank = 0; rank < 3; ++rank) {
+      users.push_back(std::make_unique<CudaUser>(library, devices[rank]));
+      ranks.emplace_back(*users.back(), comms[rank], rank, 1000);
+    }
+    for (int round = 0; round < 3; ++round) {
+      for (const OneRank& one : ranks) {
+        one.user->make_current();
+        one.user->write(one.input, numbers(1000, one.rank, round));
+      }
+      all_reduce(ranks);
+      for (const OneRank& one : ranks) {
+        one.user->make_current();
+        one.user->synchronize(one.stream);
+        EXPECT_EQ(one.user->get(one.output, 1000), sums(1000, 3, round));
+      }
+    }
+    EXPECT_EQ(fake.calls("cuLaunchCooperativeKernel"), 9);
+    EXPECT_EQ(fake.calls("cuIpcOpenMemHandle"), 0);
     destroy(comms);
   });
 }

@@ -27,8 +27,8 @@ class FakeCuda {
   virtual void set_devices(int count) = 0;
   /// How many blocks fit a GPU at once: more in a cooperative launch is an error.
   virtual void set_blocks_max(unsigned blocks) = 0;
-  /// One queue for all streams of a priority, where nothing begins before what was queued earlier has ended, whatever
-  /// the stream: as streams of a GPU whose hardware queues are all in use.
+  /// One queue for all streams, where nothing begins before what was queued earlier has ended, whatever the stream: as
+  /// streams of a GPU whose hardware queues are all in use.
   virtual void set_one_queue(bool one) = 0;
   /// Whether what is allocated from now on can be mapped by other processes; false without. GPUs of one number are then
   /// one GPU to all of them.

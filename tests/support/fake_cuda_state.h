@@ -81,7 +81,6 @@ struct CUuserObject_st {
 struct CUstream_st {
   CUctx_st* context = nullptr;
   bool blocking = true;
-  int priority = 0;
   bool legacy = false;
   bool destroyed = false;
   std::uint64_t id = 0;  ///< given when asked for
@@ -112,7 +111,7 @@ struct Range {
   bool registered = false;  ///< memory of somebody else's
   int file = -1;            ///< by which other processes map it
   std::uint64_t id = 0;     ///< no two that there ever were are alike
-  int opened = 0;           ///< memory of another process: how often
+  int opened = 0;           ///< memory of another process: of which
 };
 
 struct Injected {
@@ -157,7 +156,7 @@ class State final : public FakeCuda {
   bool initialised = false;
   bool held = false;
   bool one_queue = false;
-  std::map<int, DoneMark> newest;  ///< of what was queued on any stream of a priority
+  DoneMark newest;  ///< of what was queued on any stream
   bool shareable = false;
   bool memory_operations = true;
   std::atomic<int> lost = 0;  ///< how often a GPU was: what waited for memory then waits no more

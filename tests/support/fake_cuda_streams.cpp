@@ -73,8 +73,8 @@ Status State::submit(CUstream_st* given, Work work) {
     if (const auto of = legacy.find(stream->context); of != legacy.end() && of->second->last)
       op.after.push_back(of->second->last);
   }
-  if (DoneMark& before = newest[stream->priority]; one_queue && before) op.after.push_back(before);
-  newest[stream->priority] = op.done;
+  if (one_queue && newest) op.after.push_back(newest);
+  newest = op.done;
   stream->last = op.done;
   stream->queue.push_back(std::move(op));
   if (!stream->worker.joinable()) stream->worker = std::thread([this, stream] { this->work(stream); });
@@ -115,33 +115,13 @@ void State::wait_for(std::unique_lock<std::mutex>& lock, const DoneMark& mark) {
 
 namespace {
 
-constexpr int greatest_priority = -5;
-
-/// Under the lock.
-Status create_stream(CUstream_st** stream, CUctx_st* context, unsigned flags, int priority) {
-  if (const Status stopped = state().prohibited(); stopped != 0) return stopped;
+Status stream_create(CUstream_st** stream, unsigned flags) {
+  FAKE_ENTER_CONTEXT("cuStreamCreate");
+  if (const Status stopped = fake.prohibited(); stopped != 0) return stopped;
   *stream = new CUstream_st;
   (*stream)->context = context;
   (*stream)->blocking = (flags & cuda::stream_non_blocking) == 0;
-  (*stream)->priority = std::clamp(priority, greatest_priority, 0);
-  state().streams.insert(*stream);
-  return 0;
-}
-
-Status stream_create(CUstream_st** stream, unsigned flags) {
-  FAKE_ENTER_CONTEXT("cuStreamCreate");
-  return create_stream(stream, context, flags, 0);
-}
-
-Status stream_create_with_priority(CUstream_st** stream, unsigned flags, int priority) {
-  FAKE_ENTER_CONTEXT("cuStreamCreateWithPriority");
-  return create_stream(stream, context, flags, priority);
-}
-
-Status stream_priorities(int* least, int* greatest) {
-  FAKE_ENTER_CONTEXT("cuCtxGetStreamPriorityRange");
-  *least = 0;
-  *greatest = greatest_priority;
+  fake.streams.insert(*stream);
   return 0;
 }
 
@@ -368,8 +348,6 @@ void* erased(Type* function) {
 
 std::vector<Named> stream_functions() {
   return {{"cuStreamCreate", erased(stream_create)},
-          {"cuStreamCreateWithPriority", erased(stream_create_with_priority)},
-          {"cuCtxGetStreamPriorityRange", erased(stream_priorities)},
           {"cuStreamDestroy", erased(stream_destroy)},
           {"cuStreamSynchronize", erased(stream_synchronize)},
           {"cuStreamGetId", erased(stream_id)},

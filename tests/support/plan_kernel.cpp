@@ -64,6 +64,8 @@ class LaneOfRank {
     }
   }
 
+  const device::PeerBuffers* buffers() const { return call_.table != nullptr ? call_.table : call_.buffers; }
+
   std::size_t part_begin(std::size_t part) const {
     const device::Cut& cut = call_.cut;
     const std::size_t units = (cut.count + cut.unit - 1) / cut.unit;
@@ -78,9 +80,9 @@ class LaneOfRank {
         case Where::input: return const_cast<std::byte*>(own_.input);
         case Where::output: return own_.output;
         case Where::scratch: return own_.scratch;
-        case Where::peer_input: return const_cast<std::byte*>(call_.buffers[place.peer].input);
+        case Where::peer_input: return const_cast<std::byte*>(buffers()[place.peer].input);
         case Where::peer_line: return const_cast<std::byte*>(lines_[place.peer].data());
-        case Where::peer_output: return call_.buffers[place.peer].output;
+        case Where::peer_output: return buffers()[place.peer].output;
         default: return nullptr;
       }
     }();
@@ -103,7 +105,7 @@ class LaneOfRank {
       const std::uint32_t of = line || place.where == Where::peer_input ? place.peer : own_.rank;
       sources.push_back({.at = at(place, begin),
                          .scaled = call_.scaled != 0 && (line || place.leaf != 0),
-                         .scalar = call_.buffers[of].scalar});
+                         .scalar = buffers()[of].scalar});
     }
     std::vector<std::byte*> destinations;
     for (unsigned i = 0; i < action.destinations; ++i) destinations.push_back(at(places[action.sources + i], begin));

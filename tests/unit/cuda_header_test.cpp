@@ -58,6 +58,7 @@ TEST(CudaHeader, NumbersAreCudas) {
   same(status::no_device, CUDA_ERROR_NO_DEVICE);
   same(status::invalid_device, CUDA_ERROR_INVALID_DEVICE);
   same(status::invalid_context, CUDA_ERROR_INVALID_CONTEXT);
+  same(status::already_mapped, CUDA_ERROR_ALREADY_MAPPED);
   same(status::no_binary_for_gpu, CUDA_ERROR_NO_BINARY_FOR_GPU);
   same(status::ecc_uncorrectable, CUDA_ERROR_ECC_UNCORRECTABLE);
   same(status::nvlink_uncorrectable, CUDA_ERROR_NVLINK_UNCORRECTABLE);
