@@ -82,9 +82,12 @@ Communicator::~Communicator() {
   if (members_.control) {
     members_.control->announce(RankState::closed, Code::success, -1, {});
     std::vector<Socket> data;
-    if (state.load() == RankState::closed)
+    if (state.load() == RankState::closed) {
       for (const auto& lane : remote_lanes_) std::ranges::move(lane->take_sockets(), std::back_inserter(data));
+      process_.farewells.add(members_.control);
+    }
     members_.control->leave(std::move(data));
+    process_.service.wake();  // all peers may have left already
   }
   if (staging_ != nullptr) (void)process_.segments.free(staging_);
 }

@@ -13,6 +13,7 @@
 #include "base/system.h"
 #include "base/unique_fd.h"
 #include "comm/connection_server.h"
+#include "comm/farewells.h"
 #include "comm/gpu_process.h"
 #include "comm/key_value_space.h"
 #include "comm/own_addresses.h"
@@ -80,6 +81,7 @@ class Process {
   std::atomic<int> launched = 0;  ///< communicators made from the environment so far
   LauncherSpace launcher;
   OwnAddresses interfaces;
+  Farewells farewells;
   GpuProcess gpus;
 
   const std::string& fd_server_name() const { return fd_server_->name(); }

@@ -29,13 +29,15 @@ class Service {
   /// On return the task is not running and will not be called again. Not to be called from a task.
   void remove(const Task* task);
 
+  /// Has the thread advance its tasks now: what one of them waits for has come without a word to it. Any thread.
+  void wake();
+
   /// Advances every task once; false when there is none. For Mode::manual.
   bool turn();
 
  private:
   Result<void> start();
   void loop();
-  void wake();
   void advance_all();
 
   System& system_;

@@ -66,7 +66,6 @@ TEST_P(BadWire, GivesRightResultsAndNoFalseDeath) {
         ASSERT_EQ(run_call(call, seat.here(), seat.ranks(), {comm}, 3), "") << call.text();
       }
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
-    ASSERT_TRUE(seat.meet());  // what is on its way from a process that ends may be lost with it
   });
   EXPECT_GE(net.wire().counts().*bad.seen, 10U);
 }
