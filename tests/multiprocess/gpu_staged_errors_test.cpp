@@ -1,4 +1,5 @@
-// Calls on device memory that go through the host, and end badly: no stream waits for ever, and all hear why.
+// Calls on device memory that go through the host, or to peers' memory when the host says so, and end badly: no stream
+// waits for ever, and all hear why.
 #include <csignal>
 #include <thread>
 
@@ -33,58 +34,69 @@ const char* name(End end) {
   return "?";
 }
 
-class GpuStagedEnd : public ::testing::TestWithParam<End> {};
+/// And whether GPUs reach peers' memory.
+class GpuStagedEnd : public ::testing::TestWithParam<std::tuple<End, bool>> {};
 INSTANTIATE_TEST_SUITE_P(Ends, GpuStagedEnd,
-                         ::testing::Values(End::own_abort, End::peer_abort, End::peer_dies, End::peer_differs),
-                         [](const auto& test) { return name(test.param); });
+                         ::testing::Combine(::testing::Values(End::own_abort, End::peer_abort, End::peer_dies,
+                                                              End::peer_differs),
+                                            ::testing::Bool()),
+                         [](const auto& test) {
+                           return std::string(name(std::get<0>(test.param))) +
+                                  (std::get<1>(test.param) ? "ByPeers" : "");
+                         });
 
 TEST_P(GpuStagedEnd, LetsTheStreamGo) {
-  Crew crew(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [](Seat& seat) {
+  const auto [end, by_peers] = GetParam();
+  Crew crew(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [end = end, by_peers = by_peers](Seat& seat) {
+    fake_cuda(library).set_shareable(by_peers);
     CudaUser user(library);
     auto* const comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
     const OneRank one(user, comm, seat.rank(), 1000);
     ASSERT_TRUE(ok(one.all_reduce()));  // pages are touched, threads are there
     user.synchronize(one.stream);
+    EXPECT_EQ(fake_cuda(library).calls("cuLaunchCooperativeKernel"), by_peers ? 1 : 0);
     if (!seat.meet()) return;
     if (seat.rank() == 0) {
       for (int call = 0; call < 3; ++call) ASSERT_TRUE(ok(one.all_reduce()));
       ASSERT_TRUE(ok(tuttiSend(one.input, 1000, tuttiInt32, 1, comm, tuttiCudaStream(one.stream))));
       ASSERT_TRUE(ok(tuttiRecv(one.output, 1000, tuttiInt32, 1, comm, tuttiCudaStream(one.stream))));
       seat.board().raise(0, 1);
-      if (GetParam() == End::own_abort) {
+      if (end == End::own_abort) {
         EXPECT_TRUE(ok(tuttiCommAbort(comm)));
         user.synchronize(one.stream);
         seat.board().raise(1, 1);
         return;
       }
       user.synchronize(one.stream);
-      await_error(comm, GetParam() == End::peer_differs ? tuttiInvalidUsage : tuttiRemoteError);
+      await_error(comm, end == End::peer_differs ? tuttiInvalidUsage : tuttiRemoteError);
       EXPECT_TRUE(fails(one.all_reduce(), async_error(comm),
-                        GetParam() == End::peer_abort  ? "rank 1/2"
-                        : GetParam() == End::peer_dies ? "rank 1/2"
-                                                       : "Broadcast"));
+                        end == End::peer_abort  ? "rank 1/2"
+                        : end == End::peer_dies ? "rank 1/2"
+                                                : "Broadcast"));
       seat.board().raise(1, 1);
       EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
       return;
     }
     if (!seat.board().wait_for(0, 1)) return;
-    if (GetParam() == End::peer_dies) {
+    if (end == End::peer_dies) {
       seat.board().raise(2, 1);  // to be killed
       (void)seat.board().wait_for(3, 1);
-    } else if (GetParam() == End::peer_abort) {
+    } else if (end == End::peer_abort) {
       EXPECT_TRUE(ok(tuttiCommAbort(comm)));
     } else {
-      if (GetParam() == End::peer_differs) {
-        EXPECT_TRUE(ok(tuttiBroadcast(one.input, one.output, 1000, tuttiInt32, 0, comm, tuttiCudaStream(one.stream))));
+      if (end == End::peer_differs) {
+        const tuttiResult_t made =
+            tuttiBroadcast(one.input, one.output, 1000, tuttiInt32, 0, comm, tuttiCudaStream(one.stream));
+        EXPECT_TRUE(made == tuttiSuccess || made == tuttiInvalidUsage) << made;  // it may be known at once
         user.synchronize(one.stream);
       }
       (void)seat.board().wait_for(1, 1);
-      await_error(comm, GetParam() == End::peer_differs ? tuttiInvalidUsage : tuttiRemoteError);
+      await_error(comm, end == End::peer_differs ? tuttiInvalidUsage : tuttiRemoteError);
       EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
     }
   });
-  if (GetParam() == End::peer_dies) {
+  if (end == End::peer_dies) {
     ASSERT_TRUE(crew.board().wait_for(2, 1));
     crew.kill(1);
   }
@@ -203,6 +215,75 @@ TEST(GpuStagedErrors, OneThreadWithoutAGroup) {
     await_error(ranks[1].comm, tuttiRemoteError);
     EXPECT_TRUE(fails(ranks[1].all_reduce(), tuttiRemoteError, "tuttiGroupStart"));
     destroy(comms);
+  });
+}
+
+/// What fails of the way to peers' memory, after the proof: the error of the rank that met it, a remote one of others.
+TEST(GpuStagedErrors, WhatFailsOnTheWayToPeers) {
+  for (const auto& [function, at_proxy] :
+       {std::pair{"cuIpcOpenMemHandle", true}, {"cuLaunchCooperativeKernel", false}, {"cuStreamWaitValue32", false}})
+    launch_ranks(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [function, at_proxy](Seat& seat) {
+      auto& fake = fake_cuda(library);
+      fake.set_shareable(true);
+      CudaUser user(library);
+      auto* const comm = seat.init_one();
+      ASSERT_NE(comm, nullptr);
+      const OneRank one(user, comm, seat.rank(), 1000);
+      if (!seat.meet()) return;
+      if (seat.rank() == 1) fake.fail(function, cuda::status::out_of_memory);
+      const tuttiResult_t made = one.all_reduce();
+      if (seat.rank() == 1 && !at_proxy) {
+        EXPECT_EQ(made, tuttiUnhandledCudaError);
+      }
+      user.synchronize(one.stream);
+      await_error(comm, seat.rank() == 1 ? tuttiUnhandledCudaError : tuttiRemoteError);
+      EXPECT_TRUE(fails(one.all_reduce(), async_error(comm), std::string(function) + ": CUDA_ERROR_OUT_OF_MEMORY (2)"));
+      if (!seat.meet()) return;
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+      EXPECT_EQ(fake.live().misuse, 0);
+    });
+}
+
+/// Where the proof fails on one rank, all go through the host, and nothing of it stays.
+TEST(GpuStagedErrors, NoProofNoWay) {
+  for (const char* const function : {"cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuMemcpyAsync"})
+    launch_ranks(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [function](Seat& seat) {
+      auto& fake = fake_cuda(library);
+      fake.set_shareable(true);
+      CudaUser user(library);
+      if (seat.rank() == 1) fake.fail(function, cuda::status::invalid_value);
+      auto* const comm = seat.init_one();
+      ASSERT_NE(comm, nullptr);
+      EXPECT_EQ(fake.live().mapped, 0);
+      const OneRank one(user, comm, seat.rank(), 1000);
+      ASSERT_TRUE(ok(one.all_reduce()));
+      user.synchronize(one.stream);
+      EXPECT_EQ(user.get(one.output, 1000), sums(1000, 2));
+      EXPECT_EQ(fake.calls("cuLaunchCooperativeKernel"), 0);
+      if (!seat.meet()) return;
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    });
+}
+
+/// One rank's memory is the host's, another's the GPU's: different calls, and no stream waits for ever.
+TEST(GpuStagedErrors, HostMemoryMeetsPeers) {
+  launch_ranks(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [](Seat& seat) {
+    fake_cuda(library).set_shareable(true);
+    CudaUser user(library);
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const OneRank one(user, comm, seat.rank(), 1000);
+    std::vector<std::int32_t> host(1000);
+    if (seat.rank() == 0) {
+      (void)one.all_reduce();
+      user.synchronize(one.stream);
+    } else {
+      EXPECT_TRUE(fails(tuttiAllReduce(host.data(), host.data(), 1000, tuttiInt32, tuttiSum, comm, nullptr),
+                        tuttiInvalidUsage, "on device memory"));
+    }
+    await_error(comm, tuttiInvalidUsage);
+    if (!seat.meet()) return;
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
 }
 
