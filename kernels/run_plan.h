@@ -41,7 +41,8 @@ class PlanWalk {
 
   TUTTI_DEVICE void run() {
     if (lane_ >= call_.cut.tiles) return;  // as at all ranks
-    if (call_.table != nullptr && b_.load_relaxed(call_.abort) != 0) return;
+    if (call_.table != nullptr)            // one thread alone looks: the word is in the host's memory
+      if (b_.sync_any(b_.thread() == 0 && b_.load_relaxed(call_.abort) != 0)) return;
     if constexpr (B::fault != Fault::no_first_meeting)
       if (call_.meet != 0) {
         fetch(b_, s_.meeting, links_, static_cast<int>(call_.ranks));

@@ -30,7 +30,7 @@ Result<void> GpuSeat::ready_to_stage(Process& process, Rank rank) {
     stages = *std::move(opened);
   }
   auto made = std::make_shared<Stream>(process);
-  if (auto started = made->start(); !started) return started;
+  if (auto started = made->start(/*roams=*/true); !started) return started;
   proxy = std::move(made);
   return {};
 }

@@ -1,6 +1,7 @@
 #include "comm/stream.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <new>
@@ -29,14 +30,26 @@ Stream::~Stream() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<void> Stream::start() {
+/// Where the thread that made this one was bound to one core: both may spin, and would take turns of milliseconds.
+void Stream::roam() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0 || CPU_COUNT(&cpus) > 1) return;
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &cpus);
+  (void)::sched_setaffinity(0, sizeof cpus, &cpus);  // as far as the kernel lets it
+}
+
+Result<void> Stream::start(bool roams) {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   std::optional<Error> failed;
   try {
-    thread_ = std::thread([this] { loop(); });
+    thread_ = std::thread([this, roams] {
+      if (roams) roam();
+      loop();
+    });
   } catch (const std::system_error& error) {
     failed = Error{.code = Code::system, .what = "start a stream's thread", .sys_errno = error.code().value()};
   }

@@ -32,7 +32,8 @@ class Stream {
   ~Stream();
 
   /// Errors: system (no thread).
-  Result<void> start();
+  /// `roams`: its thread may run on all cores where the calling one is bound to one.
+  Result<void> start(bool roams = false);
   void push(Submission submission);
 
   /// Waits until nothing is queued or running. The first error since the last time it was asked for.
@@ -42,6 +43,7 @@ class Stream {
   Result<void> take_error();
 
  private:
+  static void roam();
   void loop();
 
   Process& process_;

@@ -46,8 +46,9 @@ INSTANTIATE_TEST_SUITE_P(Ends, GpuStagedEnd,
                          });
 
 TEST_P(GpuStagedEnd, LetsTheStreamGo) {
-  const auto [end, by_peers] = GetParam();
-  Crew crew(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [end = end, by_peers = by_peers](Seat& seat) {
+  const End end = std::get<0>(GetParam());
+  const bool by_peers = std::get<1>(GetParam());
+  Crew crew(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [end, by_peers](Seat& seat) {
     fake_cuda(library).set_shareable(by_peers);
     CudaUser user(library);
     auto* const comm = seat.init_one();
