@@ -63,7 +63,7 @@ constexpr std::array table = {
   number("TUTTI_MAX_CTAS", integer, shared, "64", 1, 512, gpus, "Blocks of a kernel that a rank may use at most."),
   choice("TUTTI_GPU_KERNELS", shared, "auto", "auto|run_plan", gpus, "Kernels that serve calls on device memory: those made for one plan where they fit, or for all calls the one that walks any plan."),
   choice("TUTTI_GPU_STAGED", shared, "auto", "auto|always", gpus, "When calls on device memory go through pinned memory of the host: where kernels do not serve them, or always."),
-  choice("TUTTI_GPU_P2P", shared, "auto", "auto|always|off", gpus, "When each rank of a host has kernels of its own, which reach the memory of the others' GPUs: where no two ranks of a process share a GPU, wherever memory can be reached (then each rank needs a stream of its own), or never."),
+  choice("TUTTI_GPU_P2P", shared, "auto", "auto|always|off", gpus, "When each rank of a host has kernels of its own, which reach the memory of the others' GPUs: for groups of 64 KiB or more where no two ranks of a process share a GPU, wherever memory can be reached (then each rank needs a stream of its own), or never."),
   text("TUTTI_CUDA_LIBRARY", local, gpus, "Driver of CUDA to load instead of libcuda.so.1."),
   text("TUTTI_CUDA_KERNELS", local, gpus, "File with tutti's kernels for GPUs (fatbin, cubin or PTX), loaded instead of those built in."),
   number("TUTTI_MEET_TIMEOUT_MS", integer, local, "10000", 0, day_ms, gpus, "Longest time that a call on device memory waits for ranks of the same GPU which its own thread drives; 0: for ever."),

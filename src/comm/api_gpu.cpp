@@ -88,6 +88,14 @@ Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
                  "receive, or TUTTI_GPU_STAGED is always");
 }
 
+/// Of ranks whose GPUs reach each other's memory. What is small is sooner through the host, where it is one call in
+/// lines.
+bool goes_to_peers(const Request& request, PeerUse use) {
+  constexpr std::size_t bytes_min = std::size_t{64} * 1024;  // of a group: alike on all ranks
+  if (request.layout || request.collective == Collective::barrier) return false;
+  return use == PeerUse::always || request.group_bytes() >= bytes_min;
+}
+
 Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
   auto& communicator = entry.communicator;
   communicator->look_at_gpu();
@@ -142,8 +150,7 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
   }
   request.on_gpu = true;
   request.gpu_stream = reinterpret_cast<cuda::Stream>(stream);
-  const bool plain = !request.layout && request.collective != Collective::barrier;
-  if (seat.reaches_peers && plain) {
+  if (seat.reaches_peers && goes_to_peers(request, communicator.process().gpus.peers)) {
     if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
       return fits;
     request.form = Form::device;

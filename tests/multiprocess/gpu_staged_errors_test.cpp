@@ -9,6 +9,8 @@ namespace tutti::testing {
 namespace {
 
 const std::vector<std::string> always = {"TUTTI_GPU_STAGED=always", "TUTTI_DEBUG=NONE"};
+const std::vector<std::string> silent = {"TUTTI_DEBUG=NONE"};
+const std::vector<std::string> by_any_peers = {"TUTTI_GPU_P2P=always", "TUTTI_DEBUG=NONE"};
 
 tuttiResult_t async_error(tuttiComm_t comm) {
   tuttiResult_t result = tuttiNumResults;
@@ -48,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(Ends, GpuStagedEnd,
 TEST_P(GpuStagedEnd, LetsTheStreamGo) {
   const End end = std::get<0>(GetParam());
   const bool by_peers = std::get<1>(GetParam());
-  Crew crew(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [end, by_peers](Seat& seat) {
+  Crew crew(gpu_team(2, Layout::processes, by_peers ? by_any_peers : silent), [end, by_peers](Seat& seat) {
     fake_cuda(library).set_shareable(by_peers);
     CudaUser user(library);
     auto* const comm = seat.init_one();
@@ -223,7 +225,7 @@ TEST(GpuStagedErrors, OneThreadWithoutAGroup) {
 TEST(GpuStagedErrors, WhatFailsOnTheWayToPeers) {
   for (const auto& [function, at_proxy] :
        {std::pair{"cuIpcOpenMemHandle", true}, {"cuLaunchCooperativeKernel", false}, {"cuStreamWaitValue32", false}})
-    launch_ranks(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [function, at_proxy](Seat& seat) {
+    launch_ranks(gpu_team(2, Layout::processes, by_any_peers), [function, at_proxy](Seat& seat) {
       auto& fake = fake_cuda(library);
       fake.set_shareable(true);
       CudaUser user(library);
@@ -248,7 +250,7 @@ TEST(GpuStagedErrors, WhatFailsOnTheWayToPeers) {
 /// Where the proof fails on one rank, all go through the host, and nothing of it stays.
 TEST(GpuStagedErrors, NoProofNoWay) {
   for (const char* const function : {"cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuMemcpyAsync"})
-    launch_ranks(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [function](Seat& seat) {
+    launch_ranks(gpu_team(2, Layout::processes, by_any_peers), [function](Seat& seat) {
       auto& fake = fake_cuda(library);
       fake.set_shareable(true);
       CudaUser user(library);
@@ -268,7 +270,7 @@ TEST(GpuStagedErrors, NoProofNoWay) {
 
 /// One rank's memory is the host's, another's the GPU's: different calls, and no stream waits for ever.
 TEST(GpuStagedErrors, HostMemoryMeetsPeers) {
-  launch_ranks(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [](Seat& seat) {
+  launch_ranks(gpu_team(2, Layout::processes, by_any_peers), [](Seat& seat) {
     fake_cuda(library).set_shareable(true);
     CudaUser user(library);
     auto* const comm = seat.init_one();
