@@ -109,9 +109,21 @@ Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
   return run_now(communicator->process(), submission);
 }
 
+/// What the caller's thread has to do of a call to peers' memory.
+Result<void> prepare(Communicator& communicator, Request& request) {
+  if (request.form != Form::device) return {};
+  auto setup = communicator.gpu()->peers->prepare(communicator, request);
+  if (!setup) return std::move(setup).error();
+  request.peers = *std::move(setup);
+  return {};
+}
+Result<void> prepare(const Communicator&, const PeerRequest&) {
+  return {};
+}
+
 /// Through the host, or to peers' memory when the host says so. The request's stream is known.
 template <class R>
-Result<void> start_staged(CommEntry& entry, R request) {
+Result<void> start_staged(CommEntry& entry, R& request) {
   const auto& communicator = entry.communicator;
   GpuSeat& seat = *communicator->gpu();
   if (auto fits = check_stream(seat, request.gpu_stream, communicator->ranks()); !fits) return fits;
@@ -119,12 +131,7 @@ Result<void> start_staged(CommEntry& entry, R request) {
   communicator->look_at_gpu();
   if (communicator->failed()) return communicator->failure();
   if (auto ready = seat.ready_to_stage(communicator->process(), communicator->rank()); !ready) return ready;
-  if constexpr (std::is_same_v<R, Request>)
-    if (request.form == Form::device) {
-      auto setup = seat.peers->prepare(*communicator, request);
-      if (!setup) return std::move(setup).error();
-      request.peers = *std::move(setup);
-    }
+  if (auto prepared = prepare(*communicator, request); !prepared) return prepared;
   if (Group::current().open()) return Group::current().add_staged(communicator, request);
   auto batch = std::make_unique<StagedBatch>(communicator);
   batch->add(request);
