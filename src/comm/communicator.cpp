@@ -146,6 +146,7 @@ void Communicator::open_peer(Lane& lane, int index, Rank peer, bool is_signed) {
 bool Communicator::goes_by_peers() const {
   if (!members_.gpus_reach || forced_reach_.value_or(Reach::window) != Reach::window) return false;
   if (process_.gpus.peers == PeerUse::always) return true;
+  if (members_.ranks == 1) return false;  // which has its kernels for itself
   const auto place = [](const Peer& peer) {
     return std::pair(peer.token, peer.area.header().gpu.load(std::memory_order_relaxed));
   };
