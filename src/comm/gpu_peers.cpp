@@ -53,7 +53,20 @@ Result<void> GpuPeers::set_up() {
   auto engine = cuda::Engine::open(gpu_, *std::move(kernels), std::move(shape), std::make_shared<cuda::Graveyard>());
   if (!engine) return std::move(engine).error();
   engine_ = *std::move(engine);
+  auto current = cuda::Current::enter(*gpu_);
+  if (!current) return std::move(current).error();
+  auto event = cuda::OwnEvent::create(gpu_);
+  if (!event) return std::move(event).error();
+  ended_ = *std::move(event);
   return {};
+}
+
+Result<void> GpuPeers::take_turn(cuda::Stream stream) const {
+  return gpu_->check(gpu_->api().stream_wait(stream, ended_.get(), 0), "cuStreamWaitEvent");
+}
+
+Result<void> GpuPeers::end_turn(cuda::Stream stream) const {
+  return gpu_->check(gpu_->api().event_record(ended_.get(), stream), "cuEventRecord");
 }
 
 GpuPeers::~GpuPeers() {

@@ -68,6 +68,11 @@ class GpuPeers {
   Result<void> launch(const PeerCallSetup& setup, std::uint32_t kernel, cuda::Stream stream,
                       const device::PeerBuffers* table);
 
+  /// Calls on different streams take turns in the rooms: queues a wait for the last call before this one, and says
+  /// when this one has ended. The context is current. Errors: cuda.
+  Result<void> take_turn(cuda::Stream stream) const;
+  Result<void> end_turn(cuda::Stream stream) const;
+
   // ---- Of the one that carries them out ----
 
   /// Errors: remote, cuda.
@@ -96,6 +101,7 @@ class GpuPeers {
   cuda::PeerMaps maps_;
   int ranks_;
   std::shared_ptr<cuda::Engine> engine_;
+  cuda::OwnEvent ended_;  // the last call
   std::array<std::shared_ptr<cuda::DeviceMemory>, room_count> rooms_;
   std::vector<std::shared_ptr<cuda::DeviceMemory>> outgrown_;  // see cuda::EngineShape::frees_late
 };

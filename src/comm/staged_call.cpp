@@ -117,6 +117,8 @@ Result<bool> StagedCall::queue_input(std::uint64_t batch) {
   auto taken = take_stage(batch, /*signals=*/true);
   if (!taken || !*taken) return taken;
   if (peers_)
+    if (auto turn = peers_->of->take_turn(stream_); !turn) return turn.error();
+  if (peers_)
     if (auto copied = copy_room(const_cast<std::byte*>(peers_->input), peers_->given_input, peers_->input_bytes);
         !copied)
       return copied.error();
@@ -137,8 +139,10 @@ Result<void> StagedCall::queue_output() {
   if (peers_)
     if (auto kernels = queue_kernels(); !kernels) return kernels;
   if (auto waits = stage_->await(stream_); !waits) return waits;
-  if (peers_)
+  if (peers_) {
     if (auto copied = copy_room(peers_->given_output, peers_->output, peers_->output_bytes); !copied) return copied;
+    if (auto ended = peers_->of->end_turn(stream_); !ended) return ended;
+  }
   if (auto copied = copy(buffers_.output, stage_->data() + output_at(), /*in=*/false); !copied) return copied;
   sealed_ = true;
   return stage_->seal(stream_);
