@@ -16,10 +16,11 @@ tutti_api_test(properties TIMEOUT 600)
 tutti_api_test(kill TIMEOUT 600)
 tutti_api_test(namespaces ARGS --gtest_filter=-Nightly*)
 tutti_api_test(bad_wire)
+tutti_api_test(stop ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
 foreach(test abort arguments cards counts counts_errors deterministic environment group interfaces lifecycle mismatch point_to_point race split
-        start stop stream)
+        exit pairs pods start stream)
   tutti_api_test(${test})
 endforeach()
 
@@ -105,6 +106,10 @@ set_tests_properties(api_scale_large PROPERTIES LABELS nightly TIMEOUT 1800)
 # Between hosts.
 add_test(NAME api_namespaces_product COMMAND api_namespaces_test --gtest_filter=Nightly*)
 set_tests_properties(api_namespaces_product PROPERTIES LABELS nightly TIMEOUT 7200)
+
+# Each rank stopped at any moment, on every transport.
+add_test(NAME api_stop_nightly COMMAND api_stop_test --gtest_filter=*Nightly*)
+set_tests_properties(api_stop_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
 
 # Each algorithm at each number of ranks, in threads and in processes.
 add_executable(api_every_algorithm_test multiprocess/every_algorithm_test.cpp)

@@ -29,7 +29,7 @@ Result<void> submit_peer(CommEntry& entry, tuttiStream_t stream_handle, PeerRequ
   request.bytes = count * size_of(*known);
   auto& communicator = entry.communicator;
   if (auto checked = check_arguments(request, count, communicator->ranks()); !checked) return checked;
-  if (communicator->failed()) return communicator->failure();
+  if (communicator->failed()) return communicator->tell_failure();
   auto on_gpu = start_peer_on_gpu(entry, stream_handle, request);
   if (!on_gpu) return std::move(on_gpu).error();
   if (*on_gpu) return {};

@@ -139,6 +139,15 @@ void settle(Communicator& communicator) {
   }
 }
 
+/// The end of what is queued, and of what can be told of it. Errors: a mismatch that the user has not heard of yet.
+Result<void> finish(Communicator& communicator) {
+  settle(communicator);
+  if (!communicator.failed())
+    if (auto alike = communicator.look_before_leaving(); !alike) communicator.fail(std::move(alike).error());
+  if (!communicator.failed() || communicator.told() || communicator.failure().code != Code::invalid_usage) return {};
+  return communicator.tell_failure();
+}
+
 template <class Value>
 tuttiResult_t ask(tuttiComm_t comm, Value* value, const char* name, auto&& get) {
   return guarded([&]() -> Result<void> {
@@ -301,9 +310,9 @@ tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
     auto entry = use(comm);
     if (!entry) return std::move(entry).error();
     auto& communicator = *(*entry)->communicator;
-    settle(communicator);
-    if (communicator.failed()) return communicator.failure();
-    return {};
+    if (auto finished = finish(communicator); !finished) return finished;
+    if (!communicator.failed()) return {};
+    return communicator.tell_failure();
   });
 }
 
@@ -311,12 +320,14 @@ tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
   return guarded([&]() -> Result<void> {
     auto process = Process::get();
     if (!process) return std::move(process).error();
+    Result<void> finished;
     {
       auto entry = use(comm);
       if (!entry) return std::move(entry).error();
-      settle(*(*entry)->communicator);
+      finished = finish(*(*entry)->communicator);
     }
-    return end(**process, comm);
+    auto ended = end(**process, comm);
+    return finished ? std::move(ended) : std::move(finished);
   });
 }
 
@@ -336,6 +347,7 @@ tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
 tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* asyncError) {
   return ask(comm, asyncError, "asyncError", [](Communicator& c) {
     c.look_at_gpu();
+    if (c.failed()) c.say_told();
     return c.failed() ? static_cast<tuttiResult_t>(c.failure().code) : tuttiSuccess;
   });
 }

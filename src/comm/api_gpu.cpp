@@ -99,7 +99,7 @@ bool goes_to_peers(const Request& request, PeerUse use) {
 Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
   auto& communicator = entry.communicator;
   communicator->look_at_gpu();
-  if (communicator->failed()) return communicator->failure();
+  if (communicator->failed()) return communicator->tell_failure();
   if (Group::current().open()) return Group::current().add(communicator, nullptr, request);
   auto batch = std::make_unique<Batch>(communicator);
   batch->add(request);
@@ -129,7 +129,7 @@ Result<void> start_staged(CommEntry& entry, R& request) {
   if (auto fits = check_stream(seat, request.gpu_stream, communicator->ranks()); !fits) return fits;
   if (auto plain = check_not_captured(*seat.gpu, request.gpu_stream); !plain) return plain;
   communicator->look_at_gpu();
-  if (communicator->failed()) return communicator->failure();
+  if (communicator->failed()) return communicator->tell_failure();
   if (auto ready = seat.ready_to_stage(communicator->process(), communicator->rank()); !ready) return ready;
   if (auto prepared = prepare(*communicator, request); !prepared) return prepared;
   if (Group::current().open()) return Group::current().add_staged(communicator, request);

@@ -1,67 +1,57 @@
-// The last calls of a rank, for those who look for one that differs from a peer's.
+// The last calls of a rank, for comparing them with a peer's.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <optional>
-#include <vector>
 
-#include "transport/call_line.h"
+#include "transport/call_summary.h"
 
 namespace tutti {
-
-/// A call as ranks of several hosts name it to one another.
-struct CallMark {
-  std::uint64_t sequence = 0;  ///< of the communicator's collective calls, from 1
-  Signature signature;
-};
-static_assert(sizeof(CallMark) == 24);
 
 /// One thread adds, any thread asks. What is just being overwritten is not found.
 class CallHistory {
  public:
-  static constexpr std::size_t kept = 64;
+  /// Some tenths of a second of the smallest calls through sockets: longer than ranks take to compare them.
+  static constexpr std::size_t kept = 8192;
 
-  void add(const CallMark& mark) {
-    Entry& entry = entries_[mark.sequence % kept];
-    const auto words = std::bit_cast<Words>(mark.signature);
-    // Release keeps the words behind the 0, and the number behind the words.
-    entry.sequence.store(0, std::memory_order_relaxed);
-    for (std::size_t i = 0; i < words.size(); ++i) entry.words[i].store(words[i], std::memory_order_release);
-    entry.sequence.store(mark.sequence, std::memory_order_release);
+  /// Pages are taken as calls come.
+  CallHistory() : entries_(static_cast<SharedCallSummary*>(std::calloc(kept, sizeof(SharedCallSummary)))) {
+    if (entries_ == nullptr) throw std::bad_alloc();
+  }
+
+  /// The next call; returns what the calls amount to with it.
+  CallSummary add(const CallMark& mark) {
+    hash_ = hash_on(hash_, mark.signature);
+    const CallSummary summary{.last = mark, .hash = hash_};
+    entries_[mark.sequence % kept].store(summary);
     latest_.store(mark.sequence, std::memory_order_release);
+    return summary;
   }
 
   std::uint64_t latest() const { return latest_.load(std::memory_order_acquire); }
 
-  std::optional<CallMark> find(std::uint64_t sequence) const {
-    const Entry& entry = entries_[sequence % kept];
-    if (sequence == 0 || entry.sequence.load(std::memory_order_acquire) != sequence) return std::nullopt;
-    Words words;
-    for (std::size_t i = 0; i < words.size(); ++i) words[i] = entry.words[i].load(std::memory_order_acquire);
-    if (entry.sequence.load(std::memory_order_relaxed) != sequence) return std::nullopt;
-    return CallMark{.sequence = sequence, .signature = std::bit_cast<Signature>(words)};
-  }
+  /// What they amount to now; nothing before the first, or while the next one is being added.
+  std::optional<CallSummary> last() const { return find(latest()); }
 
-  /// All that are kept, in their order.
-  std::vector<CallMark> all() const {
-    std::vector<CallMark> marks;
-    const std::uint64_t last = latest();
-    for (std::uint64_t sequence = last - std::min<std::uint64_t>(last, kept) + 1; sequence <= last; ++sequence)
-      if (const auto mark = find(sequence)) marks.push_back(*mark);
-    return marks;
+  /// What the calls amounted to at `sequence`; nothing where that is not kept any more, or has not come.
+  std::optional<CallSummary> find(std::uint64_t sequence) const {
+    const auto found = entries_[sequence % kept].load();
+    if (sequence == 0 || !found || found->sequence() != sequence) return std::nullopt;
+    return found;
   }
 
  private:
-  using Words = std::array<std::uint64_t, 2>;
-  struct Entry {
-    std::atomic<std::uint64_t> sequence = 0;
-    std::array<std::atomic<std::uint64_t>, 2> words{};
+  struct Free {
+    void operator()(SharedCallSummary* entries) const { std::free(entries); }
   };
-  std::array<Entry, kept> entries_;
+  std::unique_ptr<SharedCallSummary[], Free> entries_;
+  std::uint64_t hash_ = 0;  // of the adding thread
   std::atomic<std::uint64_t> latest_ = 0;
 };
 

@@ -324,7 +324,7 @@ Result<void> CollectiveCall::map_window(Place place) {
   const Peer& peer = communicator_.members().peers[rank];
   if (reach_ == Reach::pull && !peer.same_process) {
     at = reinterpret_cast<std::byte*>(line.address);
-    memory.pid = peer.pid;
+    memory.pid = peer.visible_pid();
     return {};
   }
   auto window = communicator_.window(rank, line, bytes);
@@ -406,7 +406,7 @@ Result<Progress> CollectiveCall::run() {
 Result<void> CollectiveCall::look_around() {
   if (sequence_ == 0) return {};
   if (communicator_.spans_hosts()) return look_for_leavers();
-  return look_at_lines(communicator_, sequence_, stage_ == Stage::done, [this] { return where(); });
+  return look_at_lines(communicator_, sequence_, stage_ == Stage::done);
 }
 
 /// Ranks of other hosts that left close their connections; those of this one are seen to have left. What they had sent
@@ -437,7 +437,7 @@ std::int64_t CollectiveCall::interests(std::vector<PollItem>& items) const {
 /// Late peers may still store into the output: it is taken back before the caller hears of the failure. They know where
 /// it is from the call line on, and may begin without this rank.
 Error CollectiveCall::abandon(Error reason) {
-  communicator_.fail(with_calls(communicator_.lines(), std::move(reason)));
+  communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), sequence_}, std::move(reason)));
   touch_.reset();
   const bool begun = stage_ == Stage::run && reach_ == Reach::window;
   if (!small_ && !communicator_.spans_hosts() && (stage_ == Stage::gather || begun)) lent_ = request_.output;

@@ -1,5 +1,4 @@
 #include "comm/communicator.h"
-#include "comm/gpu_peers.h"
 
 #include <algorithm>
 #include <cassert>
@@ -10,7 +9,10 @@
 #include <fmt/format.h>
 
 #include "algorithms/select.h"
+#include "comm/call_comparison.h"
+#include "comm/gpu_peers.h"
 #include "comm/hello.h"
+#include "comm/line_watch.h"
 #include "comm/peer_failure.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
@@ -71,6 +73,11 @@ Communicator::Communicator(Process& process, Membership members)
       mapped_next_(members_.peers.size()),
       retired_seen_(members_.peers.size()) {
   if (stream_bytes_ == 0) stream_bytes_ = stream_bytes_auto;
+  if (spans_hosts()) {
+    history_ = std::make_shared<CallHistory>();
+    members_.control->answers_from(history_);
+    comparison_ = std::make_unique<CallComparison>(*this);
+  }
   open_lanes();
   take_gpu_seat();
   members_.area->area.header().state.store(RankState::open, std::memory_order_release);
@@ -80,6 +87,7 @@ Communicator::~Communicator() {
   auto& state = members_.area->area.header().state;
   if (auto open = RankState::open; state.compare_exchange_strong(open, RankState::closed)) ring_all();
   if (members_.control) {
+    if (const auto last = history_->last()) members_.control->tell_summary(*last, /*ask=*/false);
     members_.control->announce(RankState::closed, Code::success, -1, {});
     std::vector<Socket> data;
     if (state.load() == RankState::closed) {
@@ -138,7 +146,7 @@ void Communicator::open_peer(Lane& lane, int index, Rank peer, bool is_signed) {
   }
   if (!is_signed) return;
   sender = std::make_unique<SignedSender>(std::move(sender), mark_);
-  receiver = std::make_unique<SignedReceiver>(std::move(receiver), mark_, rank(), peer);
+  receiver = std::make_unique<SignedReceiver>(std::move(receiver), process_.system, mark_, *history_, rank(), peer);
 }
 
 /// Kernels that the host lets go one by one would hold each other up where ranks of a process share a GPU and its
@@ -222,16 +230,32 @@ Shape Communicator::with_levels(const Shape& shape) const {
   return whole;
 }
 
-void Communicator::fail(Error error) {
+/// What a call meets may only follow from something that is known better elsewhere.
+Error Communicator::understood(Error error) const {
+  if (error.code != Code::remote && error.sys_errno == 0) return error;
   // What a call on the GPU met is this rank's own failure too, whoever of those that share the GPU tells it first.
   if (gpu_ && gpu_->team && error.code == Code::remote)
-    if (auto met = gpu_->team->outcome(); !met && met.error().code == Code::cuda) error = std::move(met).error();
+    if (auto met = gpu_->team->outcome(); !met && met.error().code == Code::cuda) return std::move(met).error();
+  if (error.peer < 0 || error.peer >= ranks() || error.peer == rank()) return error;
+  // Mapping or copying memory of a process that is gone is how some calls learn of its death; it may have said why
+  // before it went.
+  const auto& peer = members_.peers[error.peer];
+  const auto state = peer.area.header().state.load(std::memory_order_acquire);
+  if (peer.process && state != RankState::closed && (error.sys_errno == ESRCH || peer.process->ended()))
+    return failure_of(*this, error.peer).value_or(lost(error.peer));
+  if (comparison_ && state == RankState::closed)
+    if (auto early = comparison_->left_early(error.peer)) return *std::move(early);
+  return error;
+}
+
+void Communicator::fail(Error error) {
   auto& header = members_.area->area.header();
+  // Where no call is under way nobody is harmed by a rank that goes.
+  const bool quiet = error.code == Code::remote && idle();
+  error = understood(std::move(error));
   {
     const std::lock_guard lock(failure_mutex_);
     if (failure_) return;
-    // Copying from a process that is gone is how some calls learn of its death; it may have said why before it went.
-    if (error.sys_errno == ESRCH && error.peer >= 0) error = failure_of(*this, error.peer).value_or(lost(error.peer));
     failure_ = std::make_unique<Error>(std::move(error));
     // Under the lock: on return from a second failure too, peers can see that there is one.
     header.failure.store(static_cast<std::uint32_t>(failure_->code), std::memory_order_relaxed);
@@ -248,7 +272,10 @@ void Communicator::fail(Error error) {
   if (gpu_ && gpu_->team) gpu_->team->abort();
   if (gpu_)
     if (auto* const peers = gpu_->peers_made.load(std::memory_order_acquire)) peers->abort();
-  process_.log.warn(who_, "{}", failure_->text());
+  if (quiet)
+    process_.log.info(LogTopic::coll, who_, "{}", failure_->text());
+  else
+    process_.log.warn(who_, "{}", failure_->text());
   header.doorbell.ring(process_.system, /*fenced=*/true);
   ring_all();
 }
@@ -424,11 +451,17 @@ void Communicator::drop_if_retired(Rank peer, std::uint32_t retired) {
   mapped_[peer] = {};
 }
 
-Error Communicator::lost(Rank rank) const {
-  return {
-      .code = Code::remote,
-      .what = fmt::format("{} lost: its process was killed or exited without leaving the communicator", describe(rank)),
-      .peer = rank};
+Error Communicator::lost(Rank rank, std::string_view why) const {
+  return {.code = Code::remote, .what = fmt::format("{} lost: {}", describe(rank), why), .peer = rank};
+}
+
+Result<void> Communicator::look_before_leaving() {
+  constexpr std::int64_t limit_ns = 500'000'000;
+  auto alike = comparison_ ? comparison_->look_before_leaving(limit_ns) : tutti::look_before_leaving(*this, limit_ns);
+  if (!alike) return alike;
+  // Of a rank that has found a mismatch nothing more is to be compared.
+  if (auto failure = failure_of_any(*this); failure && failure->code == Code::invalid_usage) return *std::move(failure);
+  return {};
 }
 
 }  // namespace tutti

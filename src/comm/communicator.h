@@ -28,10 +28,12 @@
 
 namespace tutti {
 
+class CallComparison;
+
 /// A rank as seen from here.
 struct Peer {
   std::uint64_t token = 0;  ///< of its process
-  int pid = 0;
+  int pid = 0;              ///< as it names itself, for messages: in its own PID namespace
   std::string host;
   std::string fd_server;
   ProcessKey key{};
@@ -41,9 +43,12 @@ struct Peer {
   std::shared_ptr<MirroredHeader> mirror;  ///< of a rank of another host: all there is of its area
   RankArea area;
   bool same_process = false;
-  std::vector<PeerAddress> addresses;  ///< of a rank of another host: where to connect to it
+  std::shared_ptr<PeerProcess> process;  ///< of a rank of this host in another process
+  std::vector<PeerAddress> addresses;    ///< of a rank of another host: where to connect to it
 
   bool remote() const { return mirror != nullptr; }
+  /// For system calls; 0: it has none in this PID namespace.
+  int visible_pid() const { return process ? process->pid() : 0; }
 };
 
 /// What a communicator is made of; Join fills it in.
@@ -105,11 +110,23 @@ class Communicator {
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   /// The first failure. Requires failed().
   Error failure() const;
+  /// The user gets the failure as the result of a call.
+  void say_told() { told_.store(true, std::memory_order_relaxed); }
+  Error tell_failure() {
+    say_told();
+    return failure();
+  }
+  bool told() const { return told_.load(std::memory_order_relaxed); }
+
+  /// For a rank that leaves: whether all others have called the same, as far as can be told soon. It waits at most half
+  /// a second, for those who have not come to its last call. Errors: invalid_usage.
+  Result<void> look_before_leaving();
 
   // ---- Order: calls run one after another, in the order of their tickets ----
 
   std::uint64_t take_ticket() { return issued_.fetch_add(1, std::memory_order_relaxed) + 1; }
   bool turn_of(std::uint64_t ticket) const { return completed_.load(std::memory_order_acquire) + 1 >= ticket; }
+  std::uint64_t completed() const { return completed_.load(std::memory_order_acquire); }
   void complete() { completed_.fetch_add(1, std::memory_order_acq_rel); }
   bool idle() const { return completed_.load(std::memory_order_acquire) == issued_.load(std::memory_order_acquire); }
 
@@ -119,10 +136,12 @@ class Communicator {
   /// Where ranks have no call lines: what goes before the first message of the call on each connection.
   void sign(std::uint64_t sequence, const Signature& signature) {
     mark_ = {sequence, signature};
-    history_.add(mark_);
+    members_.area->area.header().calls.store(history_->add(mark_));
   }
-  /// The calls signed last. Any thread.
-  const CallHistory& history() const { return history_; }
+  /// The calls signed last. Any thread. Requires spans_hosts().
+  const CallHistory& history() const { return *history_; }
+  /// Null where ranks have call lines.
+  CallComparison* comparison() const { return comparison_.get(); }
   /// Adds the handles of connections being opened. True while there are any that a peer is to open.
   bool opening(std::vector<PollItem>& items) const;
   /// How long (now_ns) a blocked call may sleep on sockets alone. `awaited`: a peer is to open a connection.
@@ -198,10 +217,12 @@ class Communicator {
   std::shared_ptr<Task> watch;
 
   std::string describe(Rank rank) const { return members_.describe(rank); }
-  /// The error that says that a rank's process is gone.
-  Error lost(Rank rank) const;
+  /// The error that says that a rank is lost, and why.
+  Error lost(Rank rank,
+             std::string_view why = "its process was killed or exited without leaving the communicator") const;
 
  private:
+  Error understood(Error error) const;
   void open_lanes();
   bool goes_by_peers() const;
   void take_gpu_seat();
@@ -224,10 +245,12 @@ class Communicator {
   Lane point_to_point_;
   std::vector<std::shared_ptr<RemoteLane>> remote_lanes_;
   CallMark mark_;
-  CallHistory history_;
+  std::shared_ptr<CallHistory> history_;  // both where ranks have no call lines
+  std::unique_ptr<CallComparison> comparison_;
   std::vector<Doorbell*> doorbells_;
 
   std::atomic<bool> failed_ = false;
+  std::atomic<bool> told_ = false;
   mutable std::mutex failure_mutex_;
   std::unique_ptr<Error> failure_;
 

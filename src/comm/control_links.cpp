@@ -18,10 +18,11 @@ constexpr std::int64_t nap_ns = 1'000'000'000;
 constexpr std::int64_t start_ns = 30'000'000'000;  // until the first sign of life: others may still be starting
 constexpr std::size_t head_bytes = 16;
 constexpr std::size_t words_bytes_max = sizeof(AreaHeader::words) - 1;
-/// In the place of a code, where the state is open.
-enum Alive : std::uint32_t { beating = 0, traced = 1, stuck = 2 };  // stuck: the words are marks of calls
-constexpr std::size_t mark_bytes = 8 + sizeof(Signature);
-static_assert(CallHistory::kept * mark_bytes <= words_bytes_max);
+/// In the place of a code, where the state is open. The words of `calls` are marks of calls; those of `summary`, of
+/// `ask`, which wants an answer, and of `answered` are a summary of all so far.
+enum Alive : std::uint32_t { beating = 0, traced = 1, calls = 2, summary = 3, ask = 4, answered = 5 };
+constexpr std::size_t marks_max = 64;  // in one frame
+static_assert(marks_max * sizeof(CallMark) <= words_bytes_max);
 
 std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t code, int culprit, std::string_view words) {
   words = words.substr(0, words_bytes_max);
@@ -33,9 +34,29 @@ std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t code, int c
   return std::make_shared<const Bytes>(std::move(writer).take());
 }
 
-bool unreachable(const Error& error) {
-  return error.sys_errno == ETIMEDOUT || error.sys_errno == EHOSTUNREACH || error.sys_errno == ENETUNREACH ||
-         error.sys_errno == ENETDOWN;
+std::string_view text_of(const CallSummary& of) {
+  return {reinterpret_cast<const char*>(&of), sizeof of};
+}
+
+Error nonsense() {
+  return {.code = Code::invalid_argument, .what = "it says what makes no sense"};
+}
+
+/// What the end of a connection tells of the rank there.
+std::string words_for(const Error& error) {
+  switch (error.sys_errno) {
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENETDOWN: return fmt::format("its host does not answer any more ({})", error.text());
+    case ECONNRESET:
+      return "its connection was reset: its process was killed or exited without leaving the communicator, or "
+             "something "
+             "between the hosts cut the connection";
+    default: break;
+  }
+  if (error.code == Code::invalid_argument) return error.what;
+  return "its process was killed or exited without leaving the communicator";
 }
 
 }  // namespace
@@ -56,20 +77,28 @@ void ControlLinks::announce(RankState state, Code code, int culprit, std::string
   }
 }
 
-void ControlLinks::tell_calls(const std::vector<CallMark>& marks) {
-  ByteWriter writer;
-  for (const CallMark& mark : marks) {
-    writer.number(mark.sequence);
-    writer.raw(std::as_bytes(std::span(&mark.signature, 1)));
-  }
-  const std::string_view words(reinterpret_cast<const char*>(writer.bytes().data()), writer.bytes().size());
+void ControlLinks::tell_summary(const CallSummary& summary_now, bool asks) {
   const std::lock_guard lock(mutex_);
-  const auto frame = frame_of(RankState::open, stuck, -1, words);
+  const auto frame = frame_of(RankState::open, asks ? ask : summary, -1, text_of(summary_now));
   for (Link& link : links_) {
     if (link.ended || link.said || announced_) continue;
     link.wire.queue(frame);
     (void)link.wire.flush();
   }
+}
+
+void ControlLinks::tell_calls(int rank, const std::vector<CallMark>& marks) {
+  const std::lock_guard lock(mutex_);
+  const auto link = std::ranges::find(links_, rank, &Link::rank);
+  if (link == links_.end() || link->ended || link->said || announced_) return;
+  std::span<const CallMark> left = marks;
+  while (!left.empty()) {
+    const auto part = left.first(std::min(left.size(), marks_max));
+    left = left.subspan(part.size());
+    const std::string_view words(reinterpret_cast<const char*>(part.data()), part.size_bytes());
+    link->wire.queue(frame_of(RankState::open, calls, -1, words));
+  }
+  (void)link->wire.flush();
 }
 
 std::vector<PeerCalls> ControlLinks::take_calls() {
@@ -139,8 +168,7 @@ void ControlLinks::read(Link& link) {
   for (;;) {
     std::size_t wanted = head_bytes;
     if (link.head) wanted = ByteReader(std::span(*link.head).last(4)).number<std::uint32_t>();
-    if (link.head && wanted > words_bytes_max)
-      return end(link, Error{.code = Code::remote, .what = "it says what makes no sense"});
+    if (link.head && wanted > words_bytes_max) return end(link, nonsense());
     auto bytes = link.wire.take(wanted);
     if (!bytes) return end(link, bytes.error());
     if (!*bytes) return sent ? void() : end(link, sent.error());
@@ -163,7 +191,7 @@ void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& words) {
   link.heard = true;
   if (state == RankState::open) return believe_alive(link, code, words);
   if (state != RankState::failed && state != RankState::aborted && state != RankState::closed)
-    return end(link, Error{.code = Code::remote, .what = "it says what makes no sense"});
+    return end(link, nonsense());
   if (std::exchange(link.said, true)) return;
   AreaHeader& header = link.mirror->header();
   header.failure.store(code, std::memory_order_relaxed);
@@ -172,30 +200,57 @@ void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& words) {
   header.state.store(state, std::memory_order_release);
 }
 
-void ControlLinks::believe_alive(Link& link, std::uint32_t mark, const Bytes& words) {
-  if (mark != stuck) {
-    link.traced = mark == traced;
-    return;
+void ControlLinks::believe_alive(Link& link, std::uint32_t kind, const Bytes& words) {
+  bool sound = true;
+  switch (kind) {
+    case calls: sound = believe_calls(link, words); break;
+    case summary: sound = believe_summary(link, words); break;
+    case ask:
+      sound = believe_summary(link, words);
+      if (sound) answer(link);
+      break;
+    case answered:
+      sound = believe_summary(link, words);
+      link.mirror->header().answers.fetch_add(1, std::memory_order_release);
+      break;
+    default: link.traced = kind == traced;
   }
-  PeerCalls calls{.rank = link.rank, .marks = {}};
-  ByteReader reader(words);
-  while (!reader.done() && calls.marks.size() < CallHistory::kept) {
-    CallMark& call = calls.marks.emplace_back();
-    call.sequence = reader.number<std::uint64_t>();
-    const auto signature = reader.raw(sizeof call.signature);
-    if (!reader.ok()) return end(link, Error{.code = Code::remote, .what = "it says what makes no sense"});
-    std::memcpy(&call.signature, signature.data(), sizeof call.signature);
-  }
-  // What nobody asked for yet is out of date.
-  std::erase_if(calls_, [&](const PeerCalls& known) { return known.rank == link.rank; });
-  calls_.push_back(std::move(calls));
+  if (!sound) end(link, nonsense());
+}
+
+bool ControlLinks::believe_summary(Link& link, const Bytes& words) {
+  CallSummary theirs;
+  if (words.size() != sizeof theirs) return false;
+  std::memcpy(&theirs, words.data(), sizeof theirs);
+  link.mirror->header().calls.store(theirs);
+  return true;
+}
+
+/// A call that is just being added counts as not made yet.
+void ControlLinks::answer(Link& link) {
+  if (!history_ || announced_) return;
+  std::optional<CallSummary> own = history_->last();
+  if (!own) own = history_->find(history_->latest() - 1);
+  link.wire.queue(frame_of(RankState::open, answered, -1, text_of(own.value_or(CallSummary{}))));
+  (void)link.wire.flush();
+}
+
+bool ControlLinks::believe_calls(const Link& link, const Bytes& words) {
+  if (words.size() % sizeof(CallMark) != 0) return false;
+  auto known = std::ranges::find(calls_, link.rank, &PeerCalls::rank);
+  if (known == calls_.end()) known = calls_.insert(calls_.end(), {.rank = link.rank, .marks = {}});
+  const std::size_t before = known->marks.size();
+  const std::size_t count = words.size() / sizeof(CallMark);
+  if (before + count > CallHistory::kept) return true;  // nobody can compare so many
+  known->marks.resize(before + count);
+  if (count > 0) std::memcpy(&known->marks[before], words.data(), words.size());
+  return true;
 }
 
 void ControlLinks::end(Link& link, const Error& error) {
   link.ended = true;
   link.wire = Wire(system_, Socket());
-  lose(link, unreachable(error) ? fmt::format("its host does not answer any more ({})", error.text())
-                                : "its process was killed or exited without leaving the communicator");
+  lose(link, words_for(error));
 }
 
 /// Unless it said something before, or nobody cares any more. The connection stays: should the rank come back, it is to

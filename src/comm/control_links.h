@@ -36,14 +36,14 @@ class MirroredHeader {
   RankArea area_;
 };
 
-/// What a peer says of its last calls.
+/// Calls that a peer has made, in their order, since it found that its calls and this rank's differ.
 struct PeerCalls {
   int rank = 0;
   std::vector<CallMark> marks;
 };
 
-/// A rank's connections to ranks of other hosts, which carry nothing but changes of its state, signs of life, and the
-/// names of calls that do not come to an end; a Task of the service thread. What peers say is written into their
+/// A rank's connections to ranks of other hosts, which carry nothing but changes of its state, signs of life, and what
+/// it has called so far (see CallComparison); a Task of the service thread. What peers say is written into their
 /// mirrored headers, where everybody looks for it. A connection that ends without a word before is a lost rank, and so
 /// is one on which nothing came for too long: its service thread does not run, since the process is stopped, or the
 /// host hangs or is cut off. Who hears of a failure fails and says so in turn: so the news reaches all ranks as long as
@@ -69,11 +69,16 @@ class ControlLinks final : public Task {
   ControlLinks(System& system, std::vector<Link> links, std::int64_t silence_ns)
       : system_(system), links_(std::move(links)), beat_ns_(silence_ns / beats) {}
 
+  /// Where to look up what this rank has called when a peer asks. Before the first call.
+  void answers_from(std::shared_ptr<const CallHistory> history) { history_ = std::move(history); }
+
   /// What all peers are to know. Sends at once what the sockets take. Any thread; the first time counts.
   void announce(RankState state, Code code, int culprit, std::string_view words);
 
-  /// For peers to compare with their own: this rank gets on with the last of them no more. Any thread.
-  void tell_calls(const std::vector<CallMark>& marks);
+  /// For all peers to compare with their own calls; with `ask` they tell theirs at once. Any thread.
+  void tell_summary(const CallSummary& summary, bool ask);
+  /// For `rank` to find where its calls differ from this rank's. Any thread.
+  void tell_calls(int rank, const std::vector<CallMark>& marks);
   /// What peers told so since the last time. Any thread.
   std::vector<PeerCalls> take_calls();
 
@@ -92,13 +97,17 @@ class ControlLinks final : public Task {
   void lose(Link& link, const std::string& why);
   void read(Link& link);
   void believe(Link& link, const Bytes& head, const Bytes& words);
-  void believe_alive(Link& link, std::uint32_t mark, const Bytes& words);
+  void believe_alive(Link& link, std::uint32_t kind, const Bytes& words);
+  bool believe_summary(Link& link, const Bytes& words);
+  bool believe_calls(const Link& link, const Bytes& words);
+  void answer(Link& link);
   void end(Link& link, const Error& error);
   void empty_data();
 
   System& system_;
   std::mutex mutex_;
   std::vector<Link> links_;
+  std::shared_ptr<const CallHistory> history_;
   std::vector<PeerCalls> calls_;
   std::vector<Socket> data_;  // of a communicator that is gone
   bool announced_ = false;

@@ -58,8 +58,10 @@ Result<void> drive(Process& process, std::span<Operation* const> operations) {
   }
   if (!first) return {};
   for (auto* operation : operations)
-    if (auto* communicator = operation->communicator(); communicator != nullptr && communicator->failed())
+    if (auto* communicator = operation->communicator(); communicator != nullptr && communicator->failed()) {
+      communicator->say_told();
       take_back_buffers(*communicator, operation->lent());
+    }
   return *std::move(first);
 }
 

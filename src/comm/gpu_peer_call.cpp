@@ -15,7 +15,7 @@ Result<Progress> GpuPeerCall::advance() {
   while (stage_ != Stage::done) {
     auto went = step();
     if (!went) {
-      communicator_.fail(with_calls(communicator_.lines(), std::move(went).error()));
+      communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), sequence_}, std::move(went).error()));
       return communicator_.failure();
     }
     if (!*went) return progress;
@@ -149,7 +149,7 @@ Result<void> GpuPeerCall::look_around() {
   if (busy_)
     if (auto idle = setup_.of->idle(); !idle) return std::move(idle).error();
   if (stage_ == Stage::begin || stage_ == Stage::publish) return {};
-  return look_at_lines(communicator_, sequence_, stage_ == Stage::done, [this] { return where(); });
+  return look_at_lines(communicator_, sequence_, stage_ == Stage::done);
 }
 
 std::string GpuPeerCall::where() const {

@@ -29,6 +29,10 @@ Result<Hello> read_hello(const Blob& blob) {
   return hello;
 }
 
+Result<Sharing> read_sharing(const Blob& blob) {
+  return read<Sharing>(blob, "a word on sharing memory");
+}
+
 Result<std::vector<PeerAddress>> read_located(const Blob& blob) {
   auto located = read<Located>(blob, "a list of addresses");
   if (!located) return std::move(located).error();

@@ -26,7 +26,7 @@ struct GpuHello {
 
 /// First exchange: who and where a rank is.
 struct Hello {
-  static constexpr std::uint32_t version_value = 4;
+  static constexpr std::uint32_t version_value = 5;
   std::uint32_t version = version_value;
   std::int32_t pid = 0;
   std::uint64_t token = 0;
@@ -35,11 +35,18 @@ struct Hello {
   SegmentName area;
   ProcessKey key{};
   Digest host_identity{};  ///< hash of what ranks that share memory have in common
+  Digest user{};           ///< and of what their kernel calls the user; where it differs sharing has to be tried
   std::array<char, 64> host{};
   std::array<char, 64> boot_id{};
   std::array<char, 108> fd_server{};
   cpu_set_t cpus{};
   GpuHello gpu;
+};
+
+/// An exchange of its own where ranks of one host run as several users: whether a rank can share memory with all others
+/// of its host.
+struct Sharing {
+  std::uint32_t shares = 1;
 };
 
 /// Second exchange, where ranks do not share one host: where others can connect to a rank.
@@ -65,6 +72,7 @@ struct Verdict {
 
 /// Errors: remote (a blob of another size or version).
 Result<Hello> read_hello(const Blob& blob);
+Result<Sharing> read_sharing(const Blob& blob);
 Result<std::vector<PeerAddress>> read_located(const Blob& blob);
 Result<Verdict> read_verdict(const Blob& blob);
 

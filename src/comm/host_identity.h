@@ -11,4 +11,8 @@ namespace tutti {
 /// namespace, where the names of abstract unix sockets end. TUTTI_HOSTID, where it is set, says it instead.
 std::string host_identity(const Config& config);
 
+/// Equal in processes of one user in one user namespace. Others may be the same user to the kernel, or not: descriptors
+/// go from user to user only where both ends see the same one.
+std::string user_identity();
+
 }  // namespace tutti

@@ -1,10 +1,8 @@
 #include "comm/join.h"
 
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include <fmt/format.h>
 
@@ -30,26 +28,6 @@ Bootstrap::Who who_of(const Process& process, const JoinOptions& options) {
           .settings_text = process.config.shared_text() + (deterministic ? " deterministic=1" : "") +
                            (plan ? fmt::format(" TUTTI_PLAN_FILE=digest:{:016x}", plan->digest()) : ""),
           .version = library_version};
-}
-
-/// By rank: the first rank that shares memory with it. `apart`: as if each process had a host of its own.
-std::vector<int> hosts_of(const std::vector<Hello>& hellos, bool apart) {
-  std::vector<int> hosts;
-  for (const Hello& hello : hellos) {
-    const auto same = [&](const Hello& other) {
-      return apart ? other.token == hello.token : other.host_identity == hello.host_identity;
-    };
-    hosts.push_back(static_cast<int>(std::ranges::find_if(hellos, same) - hellos.begin()));
-  }
-  return hosts;
-}
-
-/// Whether `pid`'s memory can be read: tried on a word whose value is known. Never changes who may trace whom.
-bool can_pull(int pid, std::uint64_t address) {
-  std::uint64_t word = 0;
-  const iovec here{&word, sizeof word};
-  const iovec there{reinterpret_cast<void*>(address), sizeof word};
-  return ::process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof word && word == AreaHeader::magic_value;
 }
 
 }  // namespace
@@ -101,13 +79,11 @@ void Join::note(Result<void> done) {
 Result<Progress> Join::next() {
   switch (stage_) {
     case Stage::greet:
-      note(connect());
-      if (!spans_hosts_) {
-        state_verdict();
-      } else {
-        stage_ = Stage::carrier;
-      }
+      note(read_hellos());
+      if (!several_users()) return greeted();
+      try_sharing();
       return Progress::moved;
+    case Stage::share: note(separate()); return greeted();
     case Stage::locate:
       note(take_addresses());
       prove();
@@ -233,6 +209,10 @@ Result<void> Join::begin() {
   auto identity = sha256(std::as_bytes(std::span(host)));
   if (!identity) return std::move(identity).error();
   hello.host_identity = *identity;
+  const std::string user = user_identity();
+  auto hashed = sha256(std::as_bytes(std::span(user)));
+  if (!hashed) return std::move(hashed).error();
+  hello.user = *hashed;
   put_text(hello.fd_server, process_.fd_server_name());
   show_gpu(hello);
   CPU_ZERO(&hello.cpus);
@@ -241,23 +221,14 @@ Result<void> Join::begin() {
   return {};
 }
 
-Result<void> Join::connect() {
-  std::vector<Hello> hellos;
-  for (Rank rank = 0; rank < options_.ranks; ++rank) {
-    auto hello = read_hello(bootstrap_.gathered()[rank]);
-    if (!hello) return std::move(hello).error().at_peer(rank);
-    hellos.push_back(*hello);
+Result<Progress> Join::greeted() {
+  note(connect());
+  if (!spans_hosts_) {
+    state_verdict();
+  } else {
+    stage_ = Stage::carrier;
   }
-  members_.hosts = hosts_of(hellos, process_.config.text("TUTTI_TRANSPORT") == "socket");
-  networks_ = hosts_of(hellos, /*apart=*/false);
-  spans_hosts_ = std::ranges::any_of(members_.hosts, [](int host) { return host != 0; });
-  count_cores(hellos);
-  members_.peers.resize(hellos.size());
-  for (Rank rank = 0; rank < options_.ranks; ++rank)
-    if (auto connected = connect_to(hellos[rank], members_.peers[rank]); !connected)
-      return std::move(connected).error().during("reach a rank at the start").at_peer(rank);
-  try_gpus(hellos);
-  return {};
+  return Progress::moved;
 }
 
 /// A GPU that cannot be shared is no reason not to join.
@@ -277,10 +248,10 @@ void Join::show_gpu(Hello& hello) {
 }
 
 /// Ranks that share one GPU and process need no proof.
-void Join::try_gpus(const std::vector<Hello>& hellos) {
+void Join::try_gpus() {
   reaches_gpus_ = gpu_proof_ != nullptr && !spans_hosts_;
   for (Rank rank = 0; reaches_gpus_ && rank < options_.ranks; ++rank) {
-    const GpuHello& hello = hellos[rank].gpu;
+    const GpuHello& hello = hellos_[rank].gpu;
     const bool same_process = members_.peers[rank].same_process;
     reaches_gpus_ = gpu_proof_->reaches(rank, hello, same_process);
     if (!reaches_gpus_ && hello.gpu != 0)
@@ -290,23 +261,23 @@ void Join::try_gpus(const std::vector<Hello>& hellos) {
 }
 
 /// Ranks of one machine share its cores, whatever else they share.
-void Join::count_cores(const std::vector<Hello>& hellos) {
+void Join::count_cores() {
   members_.cores = 0;
   std::vector<std::string> machines;
-  for (const Hello& first : hellos) {
+  for (const Hello& first : hellos_) {
     const std::string machine = get_text(first.boot_id);
     if (std::ranges::find(machines, machine) != machines.end()) continue;
     machines.push_back(machine);
     cpu_set_t cpus;
     CPU_ZERO(&cpus);
     int ranks = 0;
-    for (const Hello& hello : hellos) {
+    for (const Hello& hello : hellos_) {
       if (get_text(hello.boot_id) != machine) continue;
       CPU_OR(&cpus, &cpus, &hello.cpus);
       ++ranks;
     }
     members_.cores += CPU_COUNT(&cpus);
-    if (machine != get_text(hellos[options_.rank].boot_id)) continue;
+    if (machine != get_text(hellos_[options_.rank].boot_id)) continue;
     cpus_ = cpus;
     members_.fenced = ranks > CPU_COUNT(&cpus);
   }
@@ -353,51 +324,6 @@ Result<void> Join::take_addresses() {
     if (!addresses) return std::move(addresses).error().at_peer(rank);
     if (!members_.peers.empty()) members_.peers[rank].addresses = *std::move(addresses);
   }
-  return {};
-}
-
-Result<void> Join::connect_to(const Hello& hello, Peer& peer) {
-  peer.token = hello.token;
-  peer.pid = hello.pid;
-  peer.host = get_text(hello.host);
-  peer.fd_server = get_text(hello.fd_server);
-  peer.key = hello.key;
-  peer.area_name = hello.area;
-  peer.same_process = hello.token == process_.token;
-  const std::size_t bytes = RankArea::bytes(area_shape());
-  if (hello.area_bytes != bytes)
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("its shared area has {} bytes, here it is {}", hello.area_bytes, bytes)};
-
-  const auto rank = static_cast<std::size_t>(&peer - members_.peers.data());
-  if (members_.hosts[rank] != members_.hosts[static_cast<std::size_t>(options_.rank)]) {
-    peer.mirror = std::make_shared<MirroredHeader>(area_shape());
-    peer.area = peer.mirror->area();
-    return {};
-  }
-  std::byte* base = nullptr;
-  if (peer.same_process) {
-    peer.thread_area = process_.find_area(hello.area.id);
-    if (!peer.thread_area) return Error{.code = Code::remote, .what = "it left while the communicator was being made"};
-    base = peer.thread_area->base;
-  } else {
-    int pid = 0;
-    const auto fetch = [&](std::uint64_t, SegmentName name) -> Result<SegmentTable::Export> {
-      constexpr std::int64_t limit_ns = 10'000'000'000;
-      auto fetched = fetch_segment(peer.fd_server, peer.key, name, limit_ns, [] { return false; });
-      if (!fetched) return std::move(fetched).error();
-      pid = fetched->pid;
-      return std::move(fetched->segment);
-    };
-    auto mapping = process_.cache.map(peer.token, hello.area, bytes, fetch);
-    if (!mapping) return std::move(mapping).error();
-    peer.mapped_area = *std::move(mapping);
-    base = peer.mapped_area->data();
-    if (pid != 0) peer.pid = pid;
-    pulls_ = pulls_ && can_pull(peer.pid, hello.area_address);
-  }
-  peer.area = RankArea(base, area_shape());
-  if (!peer.area.valid()) return Error{.code = Code::remote, .what = "its shared area is not one of tutti's"};
   return {};
 }
 

@@ -38,8 +38,9 @@ class Join final : public Operation {
   std::shared_ptr<Communicator> take() { return std::move(made_); }
 
  private:
-  /// carrier, locate, reach: where not all ranks share memory; prove, compare: where they have several networks.
-  enum class Stage { begin, greet, carrier, locate, prove, compare, reach, agree, made };
+  /// share: where ranks of one host run as several users; carrier, locate, reach: where not all ranks share memory;
+  /// prove, compare: where they have several networks.
+  enum class Stage { begin, greet, share, carrier, locate, prove, compare, reach, agree, made };
   Result<Progress> next();
   void note(Result<void> done);
   Result<void> begin();
@@ -51,11 +52,17 @@ class Join final : public Operation {
   void reach();
   Progress advance_reach();
   void state_verdict();
+  Result<Progress> greeted();
+  Result<void> read_hellos();
+  bool same_host(Rank rank) const { return members_.hosts[rank] == members_.hosts[options_.rank]; }
+  bool several_users() const;
+  void try_sharing();
+  Result<void> separate();
   void show_gpu(Hello& hello);
-  void try_gpus(const std::vector<Hello>& hellos);
-  void count_cores(const std::vector<Hello>& hellos);
+  void try_gpus();
+  void count_cores();
   Result<void> connect();
-  Result<void> connect_to(const Hello& hello, Peer& peer);
+  Result<void> connect_to(Rank rank);
   Result<void> agreed();
   Result<void> finish();
   AreaShape area_shape() const;
@@ -65,6 +72,7 @@ class Join final : public Operation {
   Stage stage_ = Stage::begin;
   Bootstrap bootstrap_;
   Membership members_;
+  std::vector<Hello> hellos_;  ///< by rank; until all are connected
   bool spans_hosts_ = false;
   std::vector<int> networks_;  ///< by rank: the first rank of its host, as its network counts
   bool pulls_ = true;

@@ -26,6 +26,19 @@ std::string words(std::string_view snake) {
   return text;
 }
 
+std::string line(const MadeCall& call) {
+  return fmt::format("\n  rank {}: #{} {}", call.rank, call.sequence, call_text(call.signature));
+}
+
+std::string last_call(const MadeCall& call) {
+  return call.sequence == 0 ? "no call" : fmt::format("#{} {}", call.sequence, call_text(call.signature));
+}
+
+Error mismatch(std::uint64_t sequence, int peer, const std::string& calls) {
+  return {
+      .code = Code::invalid_usage, .what = fmt::format("collective mismatch at #{}{}", sequence, calls), .peer = peer};
+}
+
 }  // namespace
 
 std::string call_text(const Signature& call) {
@@ -45,7 +58,8 @@ std::string call_text(const Signature& call) {
   return text;
 }
 
-Error mismatch_report(const std::vector<std::optional<Signature>>& calls, std::uint64_t sequence, Error error) {
+Error mismatch_report(const std::vector<std::optional<Signature>>& calls, std::uint64_t sequence, Reporter by,
+                      Error error) {
   std::vector<std::pair<Signature, std::vector<int>>> groups;
   std::vector<int> silent;
   for (int rank = 0; rank < static_cast<int>(calls.size()); ++rank) {
@@ -62,19 +76,38 @@ Error mismatch_report(const std::vector<std::optional<Signature>>& calls, std::u
   for (const auto& [call, ranks] : groups)
     error.what += fmt::format("\n  ranks {}: {}", fmt::join(ranks, ","), call_text(call));
   if (!silent.empty()) error.what += fmt::format("\n  ranks {}: no call yet", fmt::join(silent, ","));
-  error.what += "\n  Nothing was written.";
+  error.what += by.in_call == sequence
+                    ? fmt::format("\n  Nothing was written on rank {}.", by.rank)
+                    : fmt::format(
+                          "\n  The call had ended on rank {} when this was seen: what it and later calls wrote is "
+                          "undefined.",
+                          by.rank);
   return error;
 }
 
 Error differing_calls(const MadeCall& own, const MadeCall& theirs) {
-  const auto line = [](const MadeCall& call) {
-    return fmt::format("\n  rank {}: #{} {}", call.rank, call.sequence, call_text(call.signature));
-  };
   const bool first = own.rank < theirs.rank;
-  return Error{.code = Code::invalid_usage,
-               .what = fmt::format("collective mismatch at #{}{}{}\n  What these calls write to is undefined.",
-                                   own.sequence, line(first ? own : theirs), line(first ? theirs : own)),
-               .peer = theirs.rank};
+  return mismatch(
+      own.sequence, theirs.rank,
+      line(first ? own : theirs) + line(first ? theirs : own) + "\n  What these and later calls wrote is undefined.");
+}
+
+Error differing_between(int own, int theirs, std::uint64_t after, std::uint64_t until) {
+  return mismatch(until, theirs,
+                  fmt::format("\n  ranks {} and {}: calls differ somewhere between #{} and #{}; which is not known any "
+                              "more\n  What these and later calls wrote is undefined.",
+                              std::min(own, theirs), std::max(own, theirs), after + 1, until));
+}
+
+Error left_before(const std::string& who, const MadeCall& last, const MadeCall& own) {
+  return mismatch(last.sequence + 1, last.rank,
+                  fmt::format("\n  {} left the communicator after {}{}", who, last_call(last), line(own)));
+}
+
+Error more_calls(const MadeCall& own, const MadeCall& theirs) {
+  return mismatch(
+      own.sequence + 1, theirs.rank,
+      fmt::format("\n  rank {}: leaves the communicator after {}{}", own.rank, last_call(own), line(theirs)));
 }
 
 }  // namespace tutti

@@ -1,41 +1,40 @@
 #include "comm/peer_watch.h"
 
-#include <poll.h>
-#include <signal.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include <fmt/format.h>
 
-#include "comm/mismatch.h"
+#include "base/host.h"
+#include "comm/call_comparison.h"
 #include "comm/peer_failure.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::int64_t look_every_ns = 100'000'000;
-constexpr int looks_until_stuck = 3;
+constexpr std::int64_t look_ns_max = 250'000'000;  // what one look counts for, however late it comes
+constexpr int looks_until_stuck = 2;
 
-bool gone(int pidfd, int pid) {
-  if (pidfd < 0) return ::kill(pid, 0) != 0 && errno == ESRCH;
-  pollfd item{.fd = pidfd, .events = POLLIN, .revents = 0};
-  return ::poll(&item, 1, 0) == 1;
+AreaHeader& header(const Communicator& communicator, Rank rank) {
+  return communicator.members().peers[rank].area.header();
+}
+
+double seconds(std::int64_t ns) {
+  return static_cast<double>(ns) * 1e-9;
 }
 
 }  // namespace
 
 PeerWatch::PeerWatch(const std::shared_ptr<Communicator>& communicator)
-    : communicator_(communicator), system_(communicator->process().system) {
+    : communicator_(communicator),
+      system_(communicator->process().system),
+      silence_ns_(communicator->process().config.integer("TUTTI_SILENCE_MS") * 1'000'000) {
   for (Rank rank = 0; rank < communicator->ranks(); ++rank) {
     const Peer& peer = communicator->members().peers[rank];
-    if (peer.same_process || peer.mirror) continue;
-    auto known = std::ranges::find(processes_, peer.pid, &Watched::pid);
-    if (known == processes_.end()) {
-      auto pidfd = communicator->process().watch(peer.token, peer.pid);
-      processes_.push_back({.pidfd = std::move(pidfd), .pid = peer.pid, .ranks = {}});
-      known = processes_.end() - 1;
-    }
+    if (!peer.process) continue;
+    auto known = std::ranges::find(processes_, peer.token, &Watched::token);
+    if (known == processes_.end())
+      known = processes_.insert(processes_.end(), {.token = peer.token, .process = peer.process, .ranks = {}});
     known->ranks.push_back(rank);
   }
 }
@@ -47,21 +46,28 @@ bool PeerWatch::advance() {
   // Processes first: the dead one is the cause, ranks that fail because of it only follow.
   for (auto& watched : processes_) look_at_process(*communicator, watched);
   look_at_states(*communicator);
-  if (communicator->spans_hosts()) look_at_calls(*communicator);
+  if (const std::int64_t now = system_.now_ns(); now - looked_ns_ >= look_every_ns && !communicator->failed()) {
+    const std::int64_t passed_ns = std::min(now - std::exchange(looked_ns_, now), look_ns_max);
+    beat(*communicator);
+    const bool stuck = silence_ns_ > 0 && is_stuck(*communicator);
+    for (auto& watched : processes_) look_for_stopped(*communicator, watched, stuck ? passed_ns : 0);
+    if (auto* const comparison = communicator->comparison()) comparison->tell();
+  }
+  if (auto* const comparison = communicator->comparison(); comparison != nullptr && !communicator->failed())
+    if (auto alike = comparison->look(); !alike) communicator->fail(std::move(alike).error());
   return !communicator->failed();
 }
 
 std::int64_t PeerWatch::interests(std::vector<PollItem>& items) {
   for (const auto& watched : processes_)
-    if (*watched.pidfd && !watched.ranks.empty()) items.push_back({.handle = watched.pidfd->get(), .want_read = true});
+    if (!watched.ranks.empty()) watched.process->interests(items);
   return system_.now_ns() + look_every_ns;
 }
 
 void PeerWatch::look_at_process(Communicator& communicator, Watched& watched) {
-  if (!gone(watched.pidfd->get(), watched.pid)) return;
+  if (watched.ranks.empty() || !watched.process->ended()) return;
   for (const Rank rank : watched.ranks) {
-    const auto& header = communicator.members().peers[rank].area.header();
-    if (header.state.load(std::memory_order_acquire) == RankState::closed) continue;
+    if (header(communicator, rank).state.load(std::memory_order_acquire) == RankState::closed) continue;
     if (auto failure = failure_of(communicator, rank)) {  // it said why before it went
       communicator.fail(*std::move(failure));
       return;
@@ -72,26 +78,49 @@ void PeerWatch::look_at_process(Communicator& communicator, Watched& watched) {
   watched.ranks.clear();  // all left in order: nothing to wait for any more
 }
 
-/// Calls are compared where messages meet; of ranks that wait for different ones none may ever come.
-void PeerWatch::look_at_calls(Communicator& communicator) {
-  const CallHistory& history = communicator.history();
-  ControlLinks& links = *communicator.members().control;
-  if (communicator.idle() || std::exchange(last_call_, history.latest()) != history.latest()) looks_ = 0;
-  if (last_call_ != 0 && ++looks_ == looks_until_stuck) links.tell_calls(history.all());
-  for (PeerCalls& calls : links.take_calls()) {
-    std::erase_if(to_compare_, [&](const PeerCalls& known) { return known.rank == calls.rank; });
-    to_compare_.push_back(std::move(calls));
+/// For processes that cannot see in /proc whether this one is stopped.
+void PeerWatch::beat(Communicator& communicator) {
+  AreaHeader& own = header(communicator, communicator.rank());
+  const auto blind = [](const Watched& watched) { return !watched.process->shows_stops(); };
+  if (std::ranges::any_of(processes_, blind)) own.traced.store(is_traced() ? 1 : 0, std::memory_order_relaxed);
+  own.beats.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// In one call for a while. Who waits for nothing is not harmed by a rank that is stopped.
+bool PeerWatch::is_stuck(const Communicator& communicator) {
+  const std::uint64_t completed = communicator.completed();
+  if (communicator.idle() || std::exchange(completed_, completed) != completed) looks_ = 0;
+  return ++looks_ > looks_until_stuck;
+}
+
+/// A rank that is slow or has no core runs as far as /proc knows. Where that does not show the process, its service
+/// thread has to have been silent for so many looks of this one.
+void PeerWatch::look_for_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns) {
+  if (watched.ranks.empty() || passed_ns == 0) {
+    watched.silent_ns = 0;
+    return;
   }
-  const std::uint64_t latest = history.latest();
-  for (PeerCalls& calls : to_compare_) {
-    for (const CallMark& theirs : calls.marks) {
-      const auto own = history.find(theirs.sequence);
-      if (!own || own->signature == theirs.signature) continue;
-      return communicator.fail(differing_calls({communicator.rank(), own->sequence, own->signature},
-                                               {calls.rank, theirs.sequence, theirs.signature}));
-    }
-    std::erase_if(calls.marks, [latest](const CallMark& theirs) { return theirs.sequence <= latest; });
+  const Rank rank = watched.ranks.front();
+  const AreaHeader& theirs = header(communicator, rank);
+  const bool open = theirs.state.load(std::memory_order_acquire) == RankState::open;
+  if (watched.process->shows_stops()) {
+    const std::int64_t stopped_ns = watched.process->stopped_ns(system_.now_ns());
+    if (open && stopped_ns >= silence_ns_)
+      communicator.fail(communicator.lost(
+          rank,
+          fmt::format("its process has been stopped for {:.1f} s (by SIGSTOP, SIGTSTP or the like: state T in /proc; "
+                      "SIGCONT lets it go on)",
+                      seconds(stopped_ns))));
+    return;
   }
+  const std::uint32_t beats = theirs.beats.load(std::memory_order_relaxed);
+  const bool alive = std::exchange(watched.beats, beats) != beats || theirs.traced.load(std::memory_order_relaxed) != 0;
+  watched.silent_ns = alive ? 0 : watched.silent_ns + passed_ns;
+  if (open && watched.silent_ns >= silence_ns_)
+    communicator.fail(communicator.lost(
+        rank,
+        fmt::format("it does not answer any more: no sign of life for {:.1f} s, so its process is stopped or hangs",
+                    seconds(watched.silent_ns))));
 }
 
 void PeerWatch::look_at_states(Communicator& communicator) {

@@ -196,7 +196,8 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
     queue.pid = 0;
   } else {
     queue.source = reinterpret_cast<const std::byte*>(header.buffer.address);
-    queue.pid = communicator_.members().peers[queue.peer].pid;
+    queue.pid = communicator_.members().peers[queue.peer].visible_pid();
+    if (queue.pid == 0) queue.source = nullptr;
   }
   if (queue.source == nullptr)
     return Error{.code = Code::remote, .what = "a message names memory that cannot be mapped"};

@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -147,14 +146,22 @@ std::shared_ptr<OwnedArea> Process::find_area(std::uint32_t segment_id) {
   return found == areas_.end() ? nullptr : found->second.lock();
 }
 
-std::shared_ptr<const UniqueFd> Process::watch(std::uint64_t peer_token, int pid) {
+Result<std::shared_ptr<PeerProcess>> Process::peer_process(std::uint64_t peer_token,
+                                                           const std::function<Result<SeenProcess>()>& meet) {
+  const auto known = [&]() -> std::shared_ptr<PeerProcess> {
+    const std::lock_guard lock(mutex_);
+    const auto found = peers_.find(peer_token);
+    return found == peers_.end() ? nullptr : found->second.lock();
+  };
+  if (auto peer = known()) return peer;
+  auto seen = meet();  // which waits for the peer: not under the lock
+  if (!seen) return std::move(seen).error();
+  if (auto peer = known()) return peer;
+  auto peer = std::make_shared<PeerProcess>(*std::move(seen));
   const std::lock_guard lock(mutex_);
-  if (const auto known = watched_.find(peer_token); known != watched_.end())
-    if (auto pidfd = known->second.lock()) return pidfd;
-  std::erase_if(watched_, [](const auto& entry) { return entry.second.expired(); });
-  auto pidfd = std::make_shared<const UniqueFd>(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (*pidfd) watched_[peer_token] = pidfd;
-  return pidfd;
+  std::erase_if(peers_, [](const auto& entry) { return entry.second.expired(); });
+  peers_[peer_token] = peer;
+  return peer;
 }
 
 }  // namespace tutti

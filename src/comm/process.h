@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include "comm/gpu_process.h"
 #include "comm/key_value_space.h"
 #include "comm/own_addresses.h"
+#include "comm/peer_process.h"
 #include "comm/plan_file.h"
 #include "comm/service.h"
 #include "transport/fd_server.h"
@@ -61,9 +63,10 @@ class Process {
   Result<std::shared_ptr<OwnedArea>> make_area(const AreaShape& shape);
   std::shared_ptr<OwnedArea> find_area(std::uint32_t segment_id);
 
-  /// A pidfd of another process, one for all communicators: readable once it has ended. Tokens tell processes apart
-  /// where a pid is used again. Invalid where the system has none to give.
-  std::shared_ptr<const UniqueFd> watch(std::uint64_t peer_token, int pid);
+  /// Another process of this host, one object for all communicators: the known one, else what `meet` brings. Tokens
+  /// tell processes apart where a pid is used again. Errors: those of `meet`.
+  Result<std::shared_ptr<PeerProcess>> peer_process(std::uint64_t peer_token,
+                                                    const std::function<Result<SeenProcess>()>& meet);
 
   System& system;
   Config config;
@@ -93,7 +96,7 @@ class Process {
   std::shared_ptr<FdServer> fd_server_;
   std::shared_ptr<ConnectionServer> connections_;
   std::map<std::uint32_t, std::weak_ptr<OwnedArea>> areas_;
-  std::map<std::uint64_t, std::weak_ptr<const UniqueFd>> watched_;
+  std::map<std::uint64_t, std::weak_ptr<PeerProcess>> peers_;
 };
 
 }  // namespace tutti

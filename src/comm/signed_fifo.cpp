@@ -27,11 +27,25 @@ Result<bool> SignedReceiver::hear() {
   if (message->size() != sizeof theirs)
     return Error{.code = Code::remote, .what = "a message without a mark of its call", .peer = peer_};
   std::memcpy(&theirs, message->data(), sizeof theirs);
-  if (theirs.sequence != mark_.sequence || !(theirs.signature == mark_.signature))
-    return differing_calls({rank_, mark_.sequence, mark_.signature}, {peer_, theirs.sequence, theirs.signature});
+  if (theirs.sequence != mark_.sequence || !(theirs.signature == mark_.signature)) return judge(theirs);
   if (auto freed = through_->release(); !freed) return std::move(freed).error();
   heard_ = mark_.sequence;
   return true;
+}
+
+/// Where the numbers differ, an earlier call did: this rank knows which one, or ranks that compare all their calls name
+/// it within moments (CallComparison).
+Result<bool> SignedReceiver::judge(const CallMark& theirs) {
+  constexpr std::int64_t name_limit_ns = 1'000'000'000;
+  const MadeCall made{peer_, theirs.sequence, theirs.signature};
+  if (theirs.sequence == mark_.sequence) return differing_calls({rank_, mark_.sequence, mark_.signature}, made);
+  const auto own = history_.find(theirs.sequence);
+  if (own && !(own->last.signature == theirs.signature))
+    return differing_calls({rank_, theirs.sequence, own->last.signature}, made);
+  const std::int64_t now = system_.now_ns();
+  if (differs_since_ns_ == 0) differs_since_ns_ = now;
+  if (now - differs_since_ns_ < name_limit_ns) return false;
+  return differing_calls({rank_, mark_.sequence, mark_.signature}, made);
 }
 
 Result<std::span<const std::byte>> SignedReceiver::peek(std::size_t bytes) {

@@ -31,8 +31,10 @@ class SignedSender final : public Sender {
 
 class SignedReceiver final : public Receiver {
  public:
-  SignedReceiver(std::unique_ptr<Receiver> through, const CallMark& mark, int rank, int peer)
-      : through_(std::move(through)), mark_(mark), rank_(rank), peer_(peer) {}
+  /// `history`: of the calls that `mark` has been.
+  SignedReceiver(std::unique_ptr<Receiver> through, System& system, const CallMark& mark, const CallHistory& history,
+                 int rank, int peer)
+      : through_(std::move(through)), system_(system), mark_(mark), history_(history), rank_(rank), peer_(peer) {}
   /// Errors, besides those of the fifo: invalid_usage (the peer is in another call; both are named).
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override { return through_->release(); }
@@ -44,12 +46,16 @@ class SignedReceiver final : public Receiver {
 
  private:
   Result<bool> hear();
+  Result<bool> judge(const CallMark& theirs);
 
   std::unique_ptr<Receiver> through_;
+  System& system_;
   const CallMark& mark_;
+  const CallHistory& history_;
   int rank_;
   int peer_;
-  std::uint64_t heard_ = 0;  // the last call whose mark was here and right
+  std::uint64_t heard_ = 0;            // the last call whose mark was here and right
+  std::int64_t differs_since_ns_ = 0;  // the mark that is here is of another call
 };
 
 }  // namespace tutti

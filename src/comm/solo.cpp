@@ -44,7 +44,10 @@ Result<void> run(Communicator& communicator, CollectiveCall& call) {
 Result<void> run_alone(Communicator& communicator, const Request& request) {
   CollectiveCall call(communicator, request);
   auto ran = run(communicator, call);
-  if (!ran) take_back_buffers(communicator, call.lent());
+  if (!ran) {
+    communicator.say_told();
+    take_back_buffers(communicator, call.lent());
+  }
   return ran;
 }
 

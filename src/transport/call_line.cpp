@@ -69,6 +69,17 @@ Result<void> CallLines::look() {
   return {};
 }
 
+CallMark CallLines::last(int rank) const {
+  CallMark last;
+  for (std::uint64_t place = 0; place < limits::call_lines; ++place) {
+    const std::uint64_t sequence = at(rank, place).sequence.load(std::memory_order_acquire);
+    if (sequence % limits::call_lines == place) last.sequence = std::max(last.sequence, sequence);
+  }
+  // The last line stays as long as this rank makes no more calls; those before it may just be overwritten.
+  if (last.sequence > 0) last.signature = at(rank, last.sequence).signature;
+  return last;
+}
+
 std::vector<std::optional<Signature>> CallLines::calls(std::uint64_t sequence) const {
   assert(sequence + ahead_max > published_);
   std::vector<std::optional<Signature>> calls(rings_.size());

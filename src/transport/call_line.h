@@ -35,6 +35,13 @@ struct Signature {
   }
 };
 
+/// A call as ranks name it to one another.
+struct CallMark {
+  std::uint64_t sequence = 0;  ///< of the communicator's collective calls, from 1
+  Signature signature;
+};
+static_assert(sizeof(CallMark) == 24);
+
 /// Where one of the caller's buffers lies. segment 0: not in a segment, `address` is all there is.
 struct BufferLine {
   static constexpr std::uint32_t nothing = 0xffff'ffff;  ///< in the place of a segment: a buffer without bytes
@@ -132,6 +139,15 @@ class CallLines {
   /// Compares what has come of all peers since, up to the last call this rank has entered. For whoever waits in a call.
   /// Errors: invalid_usage, remote.
   Result<void> look();
+
+  /// All peers' lines up to the last published one were seen.
+  bool seen_all() const {
+    return std::ranges::all_of(seen_, [this](std::uint64_t seen) { return seen >= published_; });
+  }
+  std::uint64_t published() const { return published_; }
+  /// The last line that is there of a rank, which may be ahead; number 0 where there is none, or where it shows
+  /// sequence numbers that are none of its ring.
+  CallMark last(int rank) const;
 
   /// What each rank calls at `sequence`, where it is known: for a report of a mismatch. Only of the last call_lines/2
   /// calls.

@@ -1,6 +1,7 @@
 // How a process asks another for the descriptor of a segment: the client of FdServer.
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -52,8 +53,22 @@ Error failed(std::string what) {
   return Error{.code = Code::system, .what = std::move(what), .sys_errno = errno};
 }
 
+/// Linux 6.5 gives a descriptor of the process at the other end, whatever PID namespace it is in; before that there is
+/// only its pid, where it has one here. A pid that the process itself named would be another's in other namespaces.
+UniqueFd pidfd_of(int socket, int pid) {
+#ifdef SO_PEERPIDFD
+  constexpr int option = SO_PEERPIDFD;
+#else
+  constexpr int option = 77;
+#endif
+  int pidfd = -1;
+  socklen_t bytes = sizeof pidfd;
+  if (::getsockopt(socket, SOL_SOCKET, option, &pidfd, &bytes) == 0 && bytes == sizeof pidfd) return UniqueFd(pidfd);
+  return UniqueFd(pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1);
+}
+
 /// Connected, and the other end is this user's. Empty: its queue is full, try later.
-Result<UniqueFd> reach(const std::string& name, int* pid) {
+Result<UniqueFd> reach(const std::string& name, SeenProcess& owner) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return failed("open a unix socket (EMFILE: raise ulimit -n)");
   const FdAddress address(name);
@@ -62,8 +77,9 @@ Result<UniqueFd> reach(const std::string& name, int* pid) {
     return gone(name, errno);
   }
   // Before the key is shown: the owner may have died and somebody else taken its name.
-  if (!is_same_user(fd.get(), pid))
+  if (!is_same_user(fd.get(), &owner.pid))
     return Error{.code = Code::remote, .what = fmt::format("\"{}\" belongs to another user", name)};
+  owner.pidfd = pidfd_of(fd.get(), owner.pid);  // an answer that comes later proves that this process is meant
   return fd;
 }
 
@@ -95,35 +111,30 @@ std::optional<FdReply> receive_reply(int socket, UniqueFd& fd) {
   return reply;
 }
 
-Result<Fetched> read(const FdReply& reply, UniqueFd fd, SegmentName segment, int pid) {
-  const auto remote = [&](std::string_view why) {
-    return Error{.code = Code::remote,
-                 .what = fmt::format("segment {}.{} of process {}: {}", segment.id, segment.generation, pid, why)};
-  };
-  switch (reply.status) {
-    case FdStatus::granted:
-      if (!fd) return remote("its descriptor did not arrive (is ulimit -n too low here?)");
-      return Fetched{.segment = {.fd = std::move(fd), .bytes = reply.bytes}, .pid = pid};
-    case FdStatus::refused: return remote("refused: wrong key, or another user");
-    case FdStatus::unknown: return remote("it does not exist (any more)");
-    case FdStatus::no_descriptor: return remote("its owner has no descriptor left to share it: raise ulimit -n there");
+std::string words_for(FdStatus status) {
+  switch (status) {
+    case FdStatus::granted: return "its descriptor did not arrive (is ulimit -n too low here?)";
+    case FdStatus::refused: return "refused: wrong key, or another user";
+    case FdStatus::unknown: return "it does not exist (any more)";
+    case FdStatus::no_descriptor: return "its owner has no descriptor left to share it: raise ulimit -n there";
   }
-  return remote("an answer that is none");
+  return "an answer that is none";
 }
 
-}  // namespace
+struct Answer {
+  FdReply reply;
+  UniqueFd fd;
+  SeenProcess owner;  ///< with the connection
+};
 
-Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, SegmentName segment,
-                              std::int64_t timeout_ns, const std::function<bool()>& give_up) {
+Result<Answer> ask(const std::string& name, const FdRequest& request, const Patience& patience) {
   if (name.empty() || name.size() > FdAddress::name_max)
     return Error{.code = Code::remote, .what = "a peer's socket has no possible name"};
-  const FdRequest request{.key = key, .id = segment.id, .generation = segment.generation};
-  const Patience patience(timeout_ns, give_up);
 
   // A server under attack drops the oldest connection for a new one: whoever is dropped without an answer asks again.
   for (;;) {
-    int pid = 0;
-    auto socket = reach(name, &pid);
+    Answer answer;
+    auto socket = reach(name, answer.owner);
     if (!socket) return std::move(socket).error();
     if (*socket && ::send(socket->get(), &request, sizeof request, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof request) {
       for (;;) {
@@ -131,11 +142,39 @@ Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, Se
         if (!readable) return std::move(readable).error();
         if (*readable) break;
       }
-      UniqueFd fd;
-      if (const auto reply = receive_reply(socket->get(), fd)) return read(*reply, std::move(fd), segment, pid);
+      if (const auto reply = receive_reply(socket->get(), answer.fd)) {
+        answer.reply = *reply;
+        answer.owner.connected = *std::move(socket);
+        return answer;
+      }
     }
     if (auto waited = patience.wait(-1, retry_ms); !waited) return std::move(waited).error();
   }
+}
+
+}  // namespace
+
+Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, SegmentName segment,
+                              std::int64_t timeout_ns, const std::function<bool()>& give_up) {
+  const FdRequest request{.key = key, .id = segment.id, .generation = segment.generation};
+  auto answer = ask(name, request, Patience(timeout_ns, give_up));
+  if (!answer) return std::move(answer).error();
+  if (answer->reply.status != FdStatus::granted || !answer->fd)
+    return Error{.code = Code::remote,
+                 .what = fmt::format("segment {}.{} of process {}: {}", segment.id, segment.generation,
+                                     answer->owner.pid, words_for(answer->reply.status))};
+  answer->owner.connected.reset();
+  return Fetched{.segment = {.fd = std::move(answer->fd), .bytes = answer->reply.bytes},
+                 .owner = std::move(answer->owner)};
+}
+
+Result<SeenProcess> watch_process(const std::string& name, const ProcessKey& key, std::int64_t timeout_ns,
+                                  const std::function<bool()>& give_up) {
+  auto answer = ask(name, {.key = key, .id = FdRequest::watch}, Patience(timeout_ns, give_up));
+  if (!answer) return std::move(answer).error();
+  if (answer->reply.status != FdStatus::granted)
+    return Error{.code = Code::remote, .what = "watch a process: " + words_for(answer->reply.status)};
+  return std::move(answer->owner);
 }
 
 }  // namespace tutti

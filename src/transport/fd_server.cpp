@@ -16,6 +16,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t pending_max = 64;
+constexpr std::size_t watchers_max = 65'536;  // each has shown the key
 constexpr int backlog = 128;
 constexpr std::int64_t pending_ns_max = 2'000'000'000;
 constexpr std::int64_t deaf_ns = 100'000'000;
@@ -68,8 +69,18 @@ FdServer::FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueFd
 bool FdServer::advance() {
   const std::int64_t now_ns = real_system().now_ns();
   accept_all(now_ns);
-  std::erase_if(pending_, [&](const Pending& pending) { return answer(pending) || now_ns >= pending.deadline_ns; });
+  std::erase_if(pending_, [&](Pending& pending) { return answer(pending) || now_ns >= pending.deadline_ns; });
+  drop_watchers();
   return true;
+}
+
+/// Watchers say nothing more: what can be read is their end.
+void FdServer::drop_watchers() {
+  std::erase_if(watchers_, [](const UniqueFd& watcher) {
+    std::byte nothing;
+    const ssize_t got = ::recv(watcher.get(), &nothing, sizeof nothing, MSG_DONTWAIT);
+    return got >= 0 || (errno != EAGAIN && errno != EINTR);
+  });
 }
 
 std::int64_t FdServer::interests(std::vector<PollItem>& items) {
@@ -82,6 +93,7 @@ std::int64_t FdServer::interests(std::vector<PollItem>& items) {
     items.push_back({.handle = pending.fd.get(), .want_read = true});
     next_ns = std::min(next_ns, pending.deadline_ns);
   }
+  for (const UniqueFd& watcher : watchers_) items.push_back({.handle = watcher.get(), .want_read = true});
   return next_ns;
 }
 
@@ -106,7 +118,7 @@ void FdServer::accept_all(std::int64_t now_ns) {
 }
 
 /// False: its request has not come yet. Else it is answered, or not worth an answer.
-bool FdServer::answer(const Pending& pending) {
+bool FdServer::answer(Pending& pending) {
   FdRequest request;
   const ssize_t got = ::recv(pending.fd.get(), &request, sizeof request, MSG_DONTWAIT | MSG_TRUNC);
   if (got < 0) return errno != EAGAIN && errno != EINTR;
@@ -114,6 +126,12 @@ bool FdServer::answer(const Pending& pending) {
 
   if (!same_key(request.key, key_)) {
     send_reply(pending.fd.get(), {.status = FdStatus::refused}, -1);
+    return true;
+  }
+  if (request.id == FdRequest::watch) {
+    if (watchers_.size() == watchers_max) return true;
+    send_reply(pending.fd.get(), {.status = FdStatus::granted}, -1);
+    watchers_.push_back(std::move(pending.fd));
     return true;
   }
   auto segment = segments_.share({.id = request.id, .generation = request.generation});

@@ -16,7 +16,8 @@ namespace tutti {
 using ProcessKey = std::array<std::byte, 32>;
 
 /// A Task for the service thread. Peers with another uid, a wrong key or a malformed request are refused; at most 64
-/// connections pend, each for at most 2 s; the oldest makes room for a new one.
+/// connections pend, each for at most 2 s; the oldest makes room for a new one. A peer that asks to watch this process
+/// keeps its connection, whose end tells it that this process has ended.
 class FdServer final : public Task {
  public:
   static Result<std::unique_ptr<FdServer>> open(const SegmentTable& segments, const ProcessKey& key);
@@ -34,20 +35,28 @@ class FdServer final : public Task {
   };
   FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueFd listener, std::string name);
   void accept_all(std::int64_t now_ns);
-  bool answer(const Pending& pending);
+  bool answer(Pending& pending);
+  void drop_watchers();
 
   const SegmentTable& segments_;
   ProcessKey key_;
   UniqueFd listener_;
   std::string name_;
   std::vector<Pending> pending_;    // oldest first
+  std::vector<UniqueFd> watchers_;  // connections of peers that wait for the end of this process
   std::int64_t deaf_until_ns_ = 0;  // no descriptor was left to accept with: look away for a while
 };
 
-/// What a fetch brings besides the descriptor: the peer's pid as the kernel tells it (0 where it cannot).
+/// The process at the other end of a unix connection, as the kernel names it, whatever that process says of itself.
+struct SeenProcess {
+  int pid = 0;         ///< in this process's PID namespace; 0: it is in another one and cannot be seen from here
+  UniqueFd pidfd;      ///< readable once the process has ended; invalid where the kernel gives none
+  UniqueFd connected;  ///< of `watch_process` alone: its end is the end of the process
+};
+
 struct Fetched {
   SegmentTable::Export segment;
-  int pid = 0;
+  SeenProcess owner;
 };
 
 /// Asks the server called `name`. Waits at most `timeout_ns`, and ends early when `give_up` says so, which it is asked
@@ -55,5 +64,9 @@ struct Fetched {
 /// system.
 Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, SegmentName segment,
                               std::int64_t timeout_ns, const std::function<bool()>& give_up);
+
+/// Opens a connection to the server called `name` that lives as long as its process. Limits and errors as above.
+Result<SeenProcess> watch_process(const std::string& name, const ProcessKey& key, std::int64_t timeout_ns,
+                                  const std::function<bool()>& give_up);
 
 }  // namespace tutti

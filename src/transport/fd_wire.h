@@ -17,6 +17,7 @@
 namespace tutti {
 
 struct FdRequest {
+  static constexpr std::uint32_t watch = 0;  ///< in the place of an id, which is never 0: keep the connection
   static constexpr std::uint64_t magic_value = 0x3164'6665'6974'7574;  // "tutiefd1"
   std::uint64_t magic = magic_value;
   ProcessKey key{};
@@ -54,7 +55,8 @@ class FdAddress {
   socklen_t bytes_ = 0;
 };
 
-/// Whether the other end belongs to this user, and its pid, as the kernel knows it.
+/// Whether the other end belongs to this user, and its pid as the kernel translates it to this PID namespace; 0: it has
+/// none here.
 inline bool is_same_user(int socket, int* pid = nullptr) {
   ucred peer{};
   socklen_t bytes = sizeof peer;

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "transport/call_line.h"
+#include "transport/call_summary.h"
 #include "transport/flag.h"
 
 namespace tutti {
@@ -35,7 +36,12 @@ struct AreaHeader {
   /// counts here and reads the peers' states.
   alignas(limits::line_bytes) std::atomic<std::uint32_t> touching;
   Doorbell doorbell;
-  std::array<char, 2048> words;  ///< what the error says; written before state
+  alignas(limits::line_bytes)
+      SharedCallSummary calls;         ///< where ranks have no call lines: what this rank has called so far
+  std::atomic<std::uint32_t> answers;  ///< to this rank's questions for it: a counter
+  std::atomic<std::uint32_t> beats;    ///< of its service thread: a counter
+  std::atomic<std::uint32_t> traced;   ///< 1: a debugger looks at it, so it may be silent
+  std::array<char, 2048> words;        ///< what the error says; written before state
 };
 
 /// All that one peer writes here on one lane; the lengths of its messages follow, one per slot.

@@ -1,10 +1,14 @@
 // A rank that is stopped in mid-pass and goes on when the others have long given up: it hits nobody.
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <random>
 #include <thread>
+#include <vector>
 
 #include "support/call.h"
 #include "support/launch_ranks.h"
@@ -98,34 +102,127 @@ void stop(pid_t pid) {
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WEXITED), 0);
 }
 
-/// Where processes share no memory, nothing but its silence tells. It hears of it when it goes on.
-TEST(Stopped, ARankOfAnotherHostIsToldToAllAndHearsOfIt) {
-  constexpr double told_limit_s = 5;
+/// How peers reach each other: by mapping buffers, by copying from them, through slots, through sockets.
+struct Way {
+  const char* name;
+  const char* transport;
+  Memory memory;
+};
+constexpr std::array ways = {Way{"mapped", "window", Memory::mapped}, Way{"copied", "pull", Memory::heap},
+                             Way{"slots", "fifo", Memory::heap}, Way{"sockets", "socket", Memory::heap}};
+constexpr int ranks = 3;
+
+class StoppedOn : public ::testing::TestWithParam<Way> {};
+INSTANTIATE_TEST_SUITE_P(Ways, StoppedOn, ::testing::ValuesIn(ways),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+/// Calls until one fails, then fills its buffer anew, in which nothing may change after that.
+void call_until_told(Seat& seat, const Way& way, int victim) {
+  constexpr std::size_t count = 1 << 18;
+  const auto comm = seat.init_one();
+  ASSERT_NE(comm, nullptr);
+  Board& board = seat.board();
+  const auto told_word = [](int rank) { return told + static_cast<std::size_t>(rank); };
+  Buffer buffer(way.memory, count * sizeof(float));
+  tuttiResult_t result = tuttiSuccess;
+  for (std::uint64_t call = 1; result == tuttiSuccess; ++call) {
+    result =
+        tuttiAllReduce(buffer.data(), buffer.data(), call % 3 == 0 ? 2 : count, tuttiFloat32, tuttiMax, comm, nullptr);
+    if (seat.rank() == victim) board.raise(under_way, call);
+  }
+  const std::string words = tuttiGetLastError(comm);
+  EXPECT_EQ(result, tuttiRemoteError) << words;
+  EXPECT_NE(words.find("rank " + std::to_string(victim) + "/3"), std::string::npos) << words;
+  EXPECT_NE(words.find("stopped"), std::string::npos) << words;
+  buffer.poison();
+  board.raise(told_word(seat.rank()), 1);
+  for (int rank = 0; rank < ranks; ++rank) ASSERT_TRUE(board.wait_for(told_word(rank), 1));
+  EXPECT_TRUE(buffer.poisoned(0, count * sizeof(float))) << "a late store";
+  EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+}
+
+/// `silence_ms`: TUTTI_SILENCE_MS; `limit_s`: until all survivors have to be told.
+void stop_one(const Way& way, int victim, std::uint64_t calls, int silence_ms, double limit_s) {
   using Clock = std::chrono::steady_clock;
-  Crew crew({.ranks = 3, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_TRANSPORT=socket"}}, [](Seat& seat) {
+  Crew crew({.ranks = ranks,
+             .environment = {"TUTTI_DEBUG=NONE", std::string("TUTTI_TRANSPORT=") + way.transport,
+                             "TUTTI_SILENCE_MS=" + std::to_string(silence_ms)}},
+            [&](Seat& seat) { call_until_told(seat, way, victim); });
+  Board& board = crew.board();
+  ASSERT_TRUE(board.wait_for(under_way, calls));
+  stop(crew.pid_of(victim));
+  const auto start = Clock::now();
+  for (int rank = 0; rank < ranks; ++rank)
+    ASSERT_TRUE(rank == victim || board.wait_for(told + static_cast<std::size_t>(rank), 1));
+  EXPECT_LT(std::chrono::duration<double>(Clock::now() - start).count(), limit_s * patience());
+  ASSERT_EQ(::kill(crew.pid_of(victim), SIGCONT), 0);
+  ASSERT_TRUE(crew.finish());
+}
+
+/// Every survivor is told by name, and what the stopped rank does later hits nobody.
+TEST_P(StoppedOn, IsToldToAllByName) {
+  std::mt19937_64 random(2);
+  for (int victim = 0; victim < ranks; ++victim) {
+    stop_one(GetParam(), victim, 10 + random() % 50, 1000, 2);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(StoppedOn, NightlyFiftyTimesWithinFiveSeconds) {
+  std::mt19937_64 random(3);
+  for (int time = 0; time < 50; ++time) {
+    stop_one(GetParam(), time % ranks, 1 + random() % 200, 4000, 5);
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// Continued before the limit: it was only slow.
+TEST_P(StoppedOn, InTimeContinuedItIsOnlySlow) {
+  const Way way = GetParam();
+  Crew crew({.ranks = ranks, .environment = {std::string("TUTTI_TRANSPORT=") + way.transport}}, [&](Seat& seat) {
     const auto comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
-    Board& board = seat.board();
-    float x = 1;
-    tuttiResult_t result = tuttiSuccess;
-    for (std::uint64_t call = 1; result == tuttiSuccess; ++call) {
-      result = tuttiAllReduce(&x, &x, 1, tuttiFloat32, tuttiMax, comm, nullptr);
-      if (seat.rank() == 1) board.raise(under_way, call);
+    for (std::uint64_t call = 1; call <= 200; ++call) {
+      const Call one{.count = call % 2 == 0 ? 200'000u : 100u,
+                     .memory = way.memory == Memory::mapped ? Mix::mapped : Mix::heap,
+                     .seed = call};
+      ASSERT_EQ(run_call(one, seat.here(), ranks, {comm}), "");
+      if (seat.rank() == 1) seat.board().raise(under_way, call);
     }
-    const std::string words = tuttiGetLastError(comm);
-    EXPECT_EQ(result, tuttiRemoteError) << words;
-    EXPECT_NE(words.find("rank 1/3"), std::string::npos) << words;
-    EXPECT_NE(words.find("does not answer any more"), std::string::npos) << words;
-    board.raise(told + static_cast<std::size_t>(seat.rank()), 1);
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
-  Board& board = crew.board();
-  ASSERT_TRUE(board.wait_for(under_way, 100));
+  ASSERT_TRUE(crew.board().wait_for(under_way, 20));
   stop(crew.pid_of(1));
-  const auto start = Clock::now();
-  ASSERT_TRUE(board.wait_for(told + 0, 1) && board.wait_for(told + 2, 1));
-  EXPECT_LT(std::chrono::duration<double>(Clock::now() - start).count(), told_limit_s * patience());
+  EXPECT_FALSE(crew.board().wait_for(continued, 1, std::chrono::seconds(1)));
   ASSERT_EQ(::kill(crew.pid_of(1), SIGCONT), 0);
+  EXPECT_TRUE(crew.finish());
+}
+
+/// It is only slow as long as it runs, though it has no core for far longer than the limit.
+TEST(Stopped, ARankWithoutACoreIsNotCalledStopped) {
+  constexpr std::uint64_t calls = 100;
+  Crew crew({.ranks = ranks, .environment = {"TUTTI_SILENCE_MS=300"}}, [](Seat& seat) {
+    if (seat.rank() == 1) {
+      const sched_param idle{};
+      EXPECT_EQ(::sched_setscheduler(0, SCHED_IDLE, &idle), 0);
+    }
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    float x = 1;
+    // Keeps all cores busy.
+    std::vector<std::thread> load;
+    std::atomic<bool> over = false;
+    for (unsigned core = 0; seat.rank() == 0 && core < std::thread::hardware_concurrency(); ++core)
+      load.emplace_back([&over] {
+        while (!over.load(std::memory_order_relaxed)) {
+        }
+      });
+    for (std::uint64_t call = 1; call <= calls; ++call)
+      ASSERT_TRUE(ok(tuttiAllReduce(&x, &x, 1, tuttiFloat32, tuttiMax, comm, nullptr)));
+    over = true;
+    for (auto& thread : load) thread.join();
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
   EXPECT_TRUE(crew.finish());
 }
 

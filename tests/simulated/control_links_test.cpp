@@ -176,31 +176,49 @@ TEST_F(OneLink, TwoThatBeatHearEachOther) {
   EXPECT_EQ(theirs->header().state.load(), RankState::open);
 }
 
-TEST_F(OneLink, CallsThatGetNoFurtherAreTold) {
+TEST_F(OneLink, WhoIsAskedTellsWhatItHasCalled) {
+  open();
+  const auto mine = mirror_;
+  const auto theirs = std::make_shared<MirroredHeader>(AreaShape{.ranks = 2});
+  auto other = make(std::move(*peer_).take_socket(), theirs, silence_ms);
+  auto history = std::make_shared<CallHistory>();
+  other->answers_from(history);
+  CallSummary last;
+  for (std::uint64_t sequence = 1; sequence <= CallHistory::kept + 3; ++sequence)
+    last = history->add({.sequence = sequence, .signature = {.collective = 1, .root = 2, .count = sequence * 7}});
+  EXPECT_FALSE(history->find(3)) << "too long ago";
+  const CallSummary asking{.last = {.sequence = 5, .signature = {.collective = 1}}, .hash = 4711};
+  own_->tell_summary(asking, /*ask=*/true);
+  for (int turn = 0; turn < 1'000 && mine->header().calls.load()->sequence() == 0; ++turn) {
+    other->advance();
+    own_->advance();
+    system_.poll({}, ms);
+  }
+  EXPECT_EQ(theirs->header().calls.load()->hash, asking.hash);
+  EXPECT_EQ(mine->header().calls.load()->hash, last.hash);
+  EXPECT_EQ(mine->header().calls.load()->sequence(), last.sequence());
+}
+
+TEST_F(OneLink, CallsAreToldInAsManyFramesAsTheyNeed) {
   open();
   const auto theirs = std::make_shared<MirroredHeader>(AreaShape{.ranks = 2});
   auto other = make(std::move(*peer_).take_socket(), theirs, silence_ms);
-  CallHistory history;
-  for (std::uint64_t sequence = 1; sequence <= 2 * CallHistory::kept + 3; ++sequence)
-    history.add({.sequence = sequence, .signature = {.collective = 1, .root = 2, .count = sequence * 7}});
-  ASSERT_EQ(history.all().size(), CallHistory::kept);
-  EXPECT_FALSE(history.find(3)) << "too long ago";
-  own_->tell_calls(history.all());
-  std::vector<PeerCalls> told;
-  for (int turn = 0; turn < 1'000 && told.empty(); ++turn) {
+  std::vector<CallMark> marks;
+  for (std::uint64_t sequence = 1; sequence <= 1'000; ++sequence)
+    marks.push_back({.sequence = sequence, .signature = {.collective = 1, .count = sequence * 7}});
+  own_->tell_calls(1, marks);
+  std::vector<CallMark> told;
+  for (int turn = 0; turn < 10'000 && told.size() < marks.size(); ++turn) {
     own_->advance();
     other->advance();
     system_.poll({}, ms);
-    told = other->take_calls();
+    for (const PeerCalls& calls : other->take_calls()) told.insert(told.end(), calls.marks.begin(), calls.marks.end());
   }
-  ASSERT_EQ(told.size(), 1u);
-  ASSERT_EQ(told[0].marks.size(), CallHistory::kept);
-  for (const CallMark& mark : told[0].marks) {
-    const auto own = history.find(mark.sequence);
-    ASSERT_TRUE(own);
-    EXPECT_EQ(own->signature, mark.signature);
+  ASSERT_EQ(told.size(), marks.size());
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    EXPECT_EQ(told[i].sequence, marks[i].sequence);
+    EXPECT_EQ(told[i].signature, marks[i].signature);
   }
-  EXPECT_TRUE(other->take_calls().empty());
 }
 
 }  // namespace

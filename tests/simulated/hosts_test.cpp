@@ -141,6 +141,44 @@ TEST_F(SimulatedHosts, AMismatchIsToldToAllRanks) {
   });
 }
 
+/// No data meets: all that ranks have of each other's calls is what they tell. One difference, and hundreds of equal
+/// calls before anybody looks.
+TEST_F(SimulatedHosts, OneDifferentCallAmongManyIsNamedToAll) {
+  for_each_seed([](World& world) {
+    const Rank odd = static_cast<Rank>(world.random() % static_cast<std::uint64_t>(world.ranks));
+    for (Rank rank = 0; rank < world.ranks; ++rank)
+      for (std::uint64_t call = 1; call <= 1'000; ++call)
+        world.made[static_cast<std::size_t>(rank)]->sign(
+            call, {.collective = static_cast<std::uint8_t>(Collective::broadcast),
+                   .root = rank == odd && call == 5 ? 1u : 0u,
+                   .count = call});
+    world.idle(2 * second_ns);
+    for (const auto& communicator : world.made) {
+      ASSERT_TRUE(communicator->failed());
+      const Error error = communicator->failure();
+      EXPECT_EQ(error.code, Code::invalid_usage);
+      EXPECT_NE(error.what.find(fmt::format("rank {}: #5 Broadcast", odd)), std::string::npos) << error.what;
+      EXPECT_NE(error.what.find("root=0"), std::string::npos) << error.what;
+      EXPECT_NE(error.what.find("root=1"), std::string::npos) << error.what;
+    }
+  });
+}
+
+/// Ranks may be thousands of calls apart, and nobody is held up or accused for it.
+TEST_F(SimulatedHosts, RanksThatAreFarApartInEqualCallsAreNotAccused) {
+  for_each_seed([](World& world) {
+    std::vector<std::uint64_t> at(static_cast<std::size_t>(world.ranks));
+    for (int turn = 0; turn < 200; ++turn) {
+      const auto rank = static_cast<std::size_t>(world.random() % at.size());
+      for (std::uint64_t more = world.random() % 5'000; more > 0; --more)
+        world.made[rank]->sign(++at[rank],
+                               {.collective = static_cast<std::uint8_t>(Collective::broadcast), .count = at[rank]});
+      world.idle(static_cast<std::int64_t>(world.random() % 200) * 1'000'000);
+    }
+    for (const auto& communicator : world.made) EXPECT_FALSE(communicator->failed());
+  });
+}
+
 TEST_F(SimulatedHosts, AnAbortEndsAllRanksWithinASecond) {
   for_each_seed([](World& world) {
     const Rank aborting = static_cast<Rank>(world.random() % static_cast<std::uint64_t>(world.ranks));

@@ -1,6 +1,8 @@
 #include "support/launch_ranks.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -101,14 +103,34 @@ Crew::Crew(Team team, const std::function<void(Seat&)>& body)
 
 void Crew::fork_one(Child& child, const std::function<void(Seat&)>& body) {
   const pid_t parent = ::getpid();
-  child.pid = ::fork();
+  int named[2] = {-1, -1};
+  if (::pipe2(named, O_CLOEXEC) != 0) std::abort();
+  // As fork, which knows no namespaces.
+  child.pid = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD | team_.namespaces, nullptr, nullptr, nullptr, nullptr));
   assert(child.pid >= 0);
   if (child.pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) std::_Exit(1);
+    if ((team_.namespaces & CLONE_NEWPID) == 0 && ::getppid() != parent) std::_Exit(1);
+    ::close(named[1]);
+    char nothing = 0;
+    while (::read(named[0], &nothing, 1) < 0) {
+    }
+    ::close(named[0]);
+    if ((team_.namespaces & CLONE_NEWUSER) != 0 && (::setresgid(0, 0, 0) != 0 || ::setresuid(0, 0, 0) != 0))
+      std::_Exit(1);
     run_child(child, body);
   }
+  if ((team_.namespaces & CLONE_NEWUSER) != 0) name_users(child);
+  ::close(named[0]);
+  ::close(named[1]);
   child.pidfd = static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0));
+}
+
+/// Root inside is this test's user outside, or one that no other process has.
+void Crew::name_users(const Child& child) const {
+  const int outside = team_.users ? 100'000 + child.seats.front().front() : 0;
+  for (const char* const map : {"uid_map", "gid_map"})
+    std::ofstream(fmt::format("/proc/{}/{}", child.pid, map)) << fmt::format("0 {} 1", outside);
 }
 
 void Crew::run_child(const Child& child, const std::function<void(Seat&)>& body) {

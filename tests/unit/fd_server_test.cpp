@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -93,11 +95,26 @@ TEST(FdServer, GivesTheSegmentToWhoeverShowsTheKey) {
   auto fetched = serving.fetch(key_of(1), serving.segment());
   ASSERT_TRUE(fetched) << fetched.error().text();
   EXPECT_EQ(fetched->segment.bytes, 8192u);
-  EXPECT_EQ(fetched->pid, ::getpid());
+  EXPECT_EQ(fetched->owner.pid, ::getpid());
   auto mapping = Mapping::shared(fetched->segment.fd.get(), fetched->segment.bytes);
   ASSERT_TRUE(mapping);
   mapping->data()[17] = std::byte{0x5a};
   EXPECT_EQ(serving.memory()[17], std::byte{0x5a});
+}
+
+TEST(FdServer, AWatchersConnectionEndsWithTheProcess) {
+  std::optional<Serving> serving(std::in_place);
+  ASSERT_FALSE(watch_process(serving->name(), key_of(2), patient_ns, never)) << "a wrong key";
+  auto seen = watch_process(serving->name(), key_of(1), patient_ns, never);
+  ASSERT_TRUE(seen) << seen.error().text();
+  ASSERT_TRUE(seen->connected);
+  pollfd item{.fd = seen->connected.get(), .events = POLLIN, .revents = 0};
+  // More come and go; this one stays.
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(watch_process(serving->name(), key_of(1), patient_ns, never));
+  ASSERT_TRUE(serving->fetch(key_of(1), serving->segment()));
+  EXPECT_EQ(::poll(&item, 1, 0), 0);
+  serving.reset();
+  EXPECT_EQ(::poll(&item, 1, static_cast<int>(patient_ns / ms)), 1);
 }
 
 TEST(FdServer, RefusesEveryWrongKey) {

@@ -1,0 +1,166 @@
+#include "comm/call_comparison.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "comm/control_setup.h"
+
+namespace tutti {
+namespace {
+
+/// For the calls in which a difference lies to come from the peer, or for the peer to find it and say so.
+constexpr std::int64_t name_limit_ns = 500'000'000;
+
+}  // namespace
+
+CallComparison::CallComparison(Communicator& communicator)
+    : communicator_(communicator), history_(communicator.history()) {
+  const Membership& members = communicator.members();
+  for (Rank rank = 0; rank < members.ranks; ++rank)
+    if (rank != members.rank && members.hosts[rank] == members.hosts[members.rank]) compared_.push_back({.rank = rank});
+  for (const Rank rank : control_neighbours(members.rank, members.hosts)) compared_.push_back({.rank = rank});
+}
+
+void CallComparison::tell() {
+  const std::lock_guard lock(mutex_);
+  tell_all(/*ask=*/false);
+}
+
+Result<void> CallComparison::look() {
+  const std::lock_guard lock(mutex_);
+  return compare_all();
+}
+
+Result<void> CallComparison::look_before_leaving(std::int64_t limit_ns) {
+  constexpr std::int64_t nap_ns = 200'000;
+  if (history_.latest() == 0) return {};
+  System& system = communicator_.process().system;
+  const std::int64_t end_ns = system.now_ns() + limit_ns;
+  for (bool first = true;; first = false) {
+    auto all = look_around(/*ask=*/first);
+    if (!all) return std::move(all).error();
+    if (*all || communicator_.failed() || system.now_ns() >= end_ns) return {};
+    system.poll({}, nap_ns);
+  }
+}
+
+/// True once all peers have told what they called up to the last call of this rank, which leaves.
+Result<bool> CallComparison::look_around(bool ask) {
+  const std::lock_guard lock(mutex_);
+  tell_all(ask);
+  if (auto compared = compare_all(); !compared) return std::move(compared).error();
+  for (const Compared& with : compared_)
+    if (with.ahead)
+      return more_calls(own(history_.latest()), {with.rank, with.ahead->sequence(), with.ahead->last.signature});
+  return std::ranges::all_of(compared_, [this](const Compared& with) { return settled(with); });
+}
+
+std::optional<Error> CallComparison::left_early(Rank peer) {
+  const std::lock_guard lock(mutex_);
+  const auto with = std::ranges::find(compared_, peer, &Compared::rank);
+  const auto theirs = header(peer).calls.load();
+  if (with == compared_.end() || !theirs) return std::nullopt;
+  auto checked = check_leaver(*with, *theirs);
+  if (checked) return std::nullopt;
+  return std::move(checked).error();
+}
+
+Result<void> CallComparison::compare_all() {
+  if (auto checked = check_calls(); !checked) return checked;
+  for (Compared& with : compared_)
+    if (auto compared = compare(with); !compared) return compared;
+  return {};
+}
+
+/// Ranks of this host see the summary in the own area.
+void CallComparison::tell_all(bool ask) {
+  const auto last = history_.last();
+  if (ask)
+    for (Compared& with : compared_) with.answers = header(with.rank).answers.load(std::memory_order_acquire);
+  if (!last || (!ask && last->sequence() == told_)) return;
+  communicator_.members().control->tell_summary(*last, ask);
+  told_ = last->sequence();
+}
+
+Result<void> CallComparison::compare(Compared& with) {
+  if (with.differing) {
+    if (communicator_.process().system.now_ns() - with.differs_since_ns < name_limit_ns) return {};
+    return differing_between(communicator_.rank(), with.rank, with.agreed, with.differing->sequence());
+  }
+  const std::uint64_t latest = history_.latest();
+  const auto theirs = header(with.rank).calls.load();
+  if (theirs && theirs->sequence() > with.agreed) {
+    if (theirs->sequence() <= latest) {
+      if (auto checked = check(with, *theirs); !checked) return checked;
+    } else if (!with.ahead) {
+      with.ahead = theirs;
+    }
+  }
+  if (with.ahead && with.ahead->sequence() <= latest) {
+    const CallSummary reached = *std::exchange(with.ahead, std::nullopt);
+    if (auto checked = check(with, reached); !checked) return checked;
+  }
+  return theirs ? check_leaver(with, *theirs) : Result<void>();
+}
+
+Result<void> CallComparison::check(Compared& with, const CallSummary& theirs) {
+  const auto mine = history_.find(theirs.sequence());
+  if (!mine) return {};  // too long ago: the peer compares it with what is told of this rank
+  if (mine->hash == theirs.hash) {
+    with.agreed = std::max(with.agreed, theirs.sequence());
+    return {};
+  }
+  if (!(mine->last.signature == theirs.last.signature))
+    return differing_calls(own(theirs.sequence()), {with.rank, theirs.sequence(), theirs.last.signature});
+  with.differing = theirs;
+  with.differs_since_ns = communicator_.process().system.now_ns();
+  tell_calls(with);
+  return {};
+}
+
+/// The calls after the last at which both agreed, as far as they are kept.
+void CallComparison::tell_calls(const Compared& with) const {
+  std::vector<CallMark> marks;
+  const std::uint64_t last = with.differing->sequence();
+  const std::uint64_t kept = last - std::min<std::uint64_t>(last, CallHistory::kept);
+  for (std::uint64_t sequence = std::max(with.agreed, kept) + 1; sequence <= last; ++sequence)
+    if (const auto mine = history_.find(sequence)) marks.push_back(mine->last);
+  communicator_.members().control->tell_calls(with.rank, marks);
+}
+
+Result<void> CallComparison::check_calls() {
+  for (const PeerCalls& told : communicator_.members().control->take_calls())
+    for (const CallMark& theirs : told.marks) {
+      const auto mine = history_.find(theirs.sequence);
+      if (mine && !(mine->last.signature == theirs.signature))
+        return differing_calls(own(theirs.sequence), {told.rank, theirs.sequence, theirs.signature});
+    }
+  return {};
+}
+
+Result<void> CallComparison::check_leaver(const Compared& with, const CallSummary& theirs) const {
+  const bool left = header(with.rank).state.load(std::memory_order_acquire) == RankState::closed;
+  const std::uint64_t latest = history_.latest();
+  // A summary that was read before the state may not have been its last.
+  const auto last = left ? header(with.rank).calls.load() : std::nullopt;
+  if (!last || last->sequence() < theirs.sequence() || last->sequence() >= latest) return {};
+  return left_before(communicator_.describe(with.rank), {with.rank, last->sequence(), last->last.signature},
+                     own(latest));
+}
+
+bool CallComparison::settled(const Compared& with) const {
+  const AreaHeader& theirs = header(with.rank);
+  if (theirs.state.load(std::memory_order_acquire) != RankState::open) return true;
+  // What it told before may be out of date, where it has made more calls since.
+  const bool asked = communicator_.members().peers[with.rank].remote();
+  const bool answered = !asked || theirs.answers.load(std::memory_order_acquire) != with.answers;
+  return answered && with.agreed >= history_.latest();
+}
+
+MadeCall CallComparison::own(std::uint64_t sequence) const {
+  const auto made = history_.find(sequence);
+  return {communicator_.rank(), sequence, made ? made->last.signature : Signature{}};
+}
+
+}  // namespace tutti
