@@ -19,8 +19,8 @@ tutti_api_test(bad_wire)
 tutti_api_test(stop ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
-foreach(test abort arguments cards counts counts_errors deterministic environment group interfaces lifecycle mismatch point_to_point race split
-        exit pairs pods start stream)
+foreach(test abort arguments cards counts counts_errors deterministic environment exit forked_child group interfaces lifecycle mismatch pairs pods
+        point_to_point race split start stream)
   tutti_api_test(${test})
 endforeach()
 
@@ -102,6 +102,10 @@ set_tests_properties(api_footprint_large PROPERTIES LABELS slow TIMEOUT 3600)
 
 add_test(NAME api_scale_large COMMAND api_scale_test --gtest_filter=Nightly*)
 set_tests_properties(api_scale_large PROPERTIES LABELS nightly TIMEOUT 1800)
+
+add_test(NAME api_forked_child_many COMMAND api_forked_child_test)
+set_tests_properties(api_forked_child_many PROPERTIES LABELS nightly TIMEOUT 3600
+                     ENVIRONMENT "TUTTI_TEST_KILLS=100;TUTTI_TUNE=off")
 
 # Between hosts.
 add_test(NAME api_namespaces_product COMMAND api_namespaces_test --gtest_filter=Nightly*)

@@ -21,7 +21,7 @@
 
 #include <fmt/format.h>
 
-#include "base/unique_fd.h"
+#include "base/own_sockets.h"
 
 namespace tutti {
 namespace {
@@ -93,8 +93,8 @@ Result<SocketAddress> from_raw(RawAddress& raw) {
                        .port = port};
 }
 
-Result<UniqueFd> open_socket(int family) {
-  UniqueFd fd{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP)};
+Result<UniqueSocket> open_socket(int family) {
+  UniqueSocket fd{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP)};
   if (!fd) return failed("open a socket");
   return fd;
 }
@@ -150,7 +150,7 @@ class RealSystem final : public System {
   Result<Moved> send(Socket& socket, std::span<const std::byte> bytes) override;
   Result<Moved> send_pieces(Socket& socket, std::span<const std::span<const std::byte>> pieces) override;
   Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) override;
-  void close(int handle) override { ::close(handle); }
+  void close(int handle) override { UniqueSocket::close(handle); }
   std::string congestion(const Socket& socket) override;
   bool set_congestion(Socket& socket, const std::string& name) override;
   void set_user_timeout(Socket& socket, std::int64_t ns) override;
@@ -197,7 +197,7 @@ Result<SocketAddress> RealSystem::peer_address(const Socket& socket) {
 
 Result<Socket> RealSystem::accept(Socket& listener) {
   while (true) {
-    UniqueFd fd{::accept4(listener.handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+    UniqueSocket fd{::accept4(listener.handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
     if (fd) {
       tune(fd.get());
       return Socket(*this, fd.release());

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "base/unique_fd.h"
+#include "base/own_sockets.h"
 #include "comm/meeting.h"
 #include "comm/open_root.h"
 
@@ -50,7 +50,7 @@ bool same_user(int fd) {
 /// Hands the id to every other rank of the job, then ends.
 class IdServer final : public Task {
  public:
-  IdServer(System& system, UniqueFd listener, const UniqueId& id, int ranks, std::int64_t deadline_ns)
+  IdServer(System& system, UniqueSocket listener, const UniqueId& id, int ranks, std::int64_t deadline_ns)
       : system_(system),
         listener_(std::move(listener)),
         id_(id.encode()),
@@ -59,7 +59,7 @@ class IdServer final : public Task {
 
   bool advance() override {
     while (left_ > 0) {
-      UniqueFd peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      UniqueSocket peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!peer) break;
       // 128 bytes fit any socket buffer, so this neither blocks nor is cut.
       if (same_user(peer.get()) &&
@@ -75,7 +75,7 @@ class IdServer final : public Task {
 
  private:
   System& system_;
-  UniqueFd listener_;
+  UniqueSocket listener_;
   std::array<char, 128> id_;
   int left_;
   std::int64_t deadline_ns_;
@@ -84,7 +84,7 @@ class IdServer final : public Task {
 Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   auto id = open_root(process, /*across_hosts=*/false);
   if (!id || launch.ranks == 1) return id;
-  UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueSocket listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const Name name = socket_name(launch, nth);
   if (!listener || ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0 ||
       ::listen(listener.get(), 1024) != 0)
@@ -97,7 +97,7 @@ Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, s
 
 /// One try; nothing when rank 0 is not there yet.
 std::optional<UniqueId> try_fetch(const Name& name, System& system, std::int64_t deadline_ns) {
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  UniqueSocket fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0)
     return std::nullopt;
   if (!same_user(fd.get())) return std::nullopt;

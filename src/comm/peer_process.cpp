@@ -27,7 +27,7 @@ int number_in_proc(int pidfd) {
 
 PeerProcess::PeerProcess(SeenProcess seen) : seen_(std::move(seen)) {
   if (seen_.pidfd) {
-    seen_.connected.reset();
+    seen_.connected = UniqueSocket();
     proc_pid_ = number_in_proc(seen_.pidfd.get());
   }
 }

@@ -68,12 +68,12 @@ UniqueFd pidfd_of(int socket, int pid) {
 }
 
 /// Connected, and the other end is this user's. Empty: its queue is full, try later.
-Result<UniqueFd> reach(const std::string& name, SeenProcess& owner) {
-  UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Result<UniqueSocket> reach(const std::string& name, SeenProcess& owner) {
+  UniqueSocket fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return failed("open a unix socket (EMFILE: raise ulimit -n)");
   const FdAddress address(name);
   if (::connect(fd.get(), address.get(), address.bytes()) != 0) {
-    if (errno == EAGAIN || errno == EINTR) return UniqueFd();
+    if (errno == EAGAIN || errno == EINTR) return UniqueSocket();
     return gone(name, errno);
   }
   // Before the key is shown: the owner may have died and somebody else taken its name.
@@ -163,7 +163,7 @@ Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, Se
     return Error{.code = Code::remote,
                  .what = fmt::format("segment {}.{} of process {}: {}", segment.id, segment.generation,
                                      answer->owner.pid, words_for(answer->reply.status))};
-  answer->owner.connected.reset();
+  answer->owner.connected = UniqueSocket();
   return Fetched{.segment = {.fd = std::move(answer->fd), .bytes = answer->reply.bytes},
                  .owner = std::move(answer->owner)};
 }

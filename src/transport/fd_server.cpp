@@ -55,7 +55,7 @@ Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, c
   std::string name = "tutti-";
   for (const std::byte b : random) name += fmt::format("{:02x}", static_cast<unsigned>(b));
 
-  UniqueFd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueSocket listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const FdAddress address(name);
   if (!listener || ::bind(listener.get(), address.get(), address.bytes()) != 0 ||
       ::listen(listener.get(), backlog) != 0)
@@ -63,7 +63,7 @@ Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, c
   return std::unique_ptr<FdServer>(new FdServer(segments, key, std::move(listener), std::move(name)));
 }
 
-FdServer::FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueFd listener, std::string name)
+FdServer::FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueSocket listener, std::string name)
     : segments_(segments), key_(key), listener_(std::move(listener)), name_(std::move(name)) {}
 
 bool FdServer::advance() {
@@ -76,7 +76,7 @@ bool FdServer::advance() {
 
 /// Watchers say nothing more: what can be read is their end.
 void FdServer::drop_watchers() {
-  std::erase_if(watchers_, [](const UniqueFd& watcher) {
+  std::erase_if(watchers_, [](const UniqueSocket& watcher) {
     std::byte nothing;
     const ssize_t got = ::recv(watcher.get(), &nothing, sizeof nothing, MSG_DONTWAIT);
     return got >= 0 || (errno != EAGAIN && errno != EINTR);
@@ -93,7 +93,7 @@ std::int64_t FdServer::interests(std::vector<PollItem>& items) {
     items.push_back({.handle = pending.fd.get(), .want_read = true});
     next_ns = std::min(next_ns, pending.deadline_ns);
   }
-  for (const UniqueFd& watcher : watchers_) items.push_back({.handle = watcher.get(), .want_read = true});
+  for (const UniqueSocket& watcher : watchers_) items.push_back({.handle = watcher.get(), .want_read = true});
   return next_ns;
 }
 
@@ -102,7 +102,7 @@ void FdServer::accept_all(std::int64_t now_ns) {
   deaf_until_ns_ = 0;
   // Not for ever: other tasks of the thread want their turn too.
   for (std::size_t accepted = 0; accepted < pending_max; ++accepted) {
-    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueSocket fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno != EAGAIN) deaf_until_ns_ = now_ns + deaf_ns;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/own_sockets.h"
 #include "base/system.h"
 #include "transport/segment.h"
 
@@ -30,28 +31,28 @@ class FdServer final : public Task {
 
  private:
   struct Pending {
-    UniqueFd fd;
+    UniqueSocket fd;
     std::int64_t deadline_ns = 0;
   };
-  FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueFd listener, std::string name);
+  FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueSocket listener, std::string name);
   void accept_all(std::int64_t now_ns);
   bool answer(Pending& pending);
   void drop_watchers();
 
   const SegmentTable& segments_;
   ProcessKey key_;
-  UniqueFd listener_;
+  UniqueSocket listener_;
   std::string name_;
-  std::vector<Pending> pending_;    // oldest first
-  std::vector<UniqueFd> watchers_;  // connections of peers that wait for the end of this process
-  std::int64_t deaf_until_ns_ = 0;  // no descriptor was left to accept with: look away for a while
+  std::vector<Pending> pending_;        // oldest first
+  std::vector<UniqueSocket> watchers_;  // connections of peers that wait for the end of this process
+  std::int64_t deaf_until_ns_ = 0;      // no descriptor was left to accept with: look away for a while
 };
 
 /// The process at the other end of a unix connection, as the kernel names it, whatever that process says of itself.
 struct SeenProcess {
-  int pid = 0;         ///< in this process's PID namespace; 0: it is in another one and cannot be seen from here
-  UniqueFd pidfd;      ///< readable once the process has ended; invalid where the kernel gives none
-  UniqueFd connected;  ///< of `watch_process` alone: its end is the end of the process
+  int pid = 0;             ///< in this process's PID namespace; 0: it is in another one and cannot be seen from here
+  UniqueFd pidfd;          ///< readable once the process has ended; invalid where the kernel gives none
+  UniqueSocket connected;  ///< of `watch_process` alone: its end is the end of the process
 };
 
 struct Fetched {

@@ -1,6 +1,7 @@
 // The operating system's clock, sleep and sockets keep what base/system.h promises.
 #include "base/system.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -9,6 +10,9 @@
 #include <cerrno>
 #include <filesystem>
 #include <thread>
+
+#include "base/descriptors.h"
+#include "base/own_sockets.h"
 
 namespace tutti {
 namespace {
@@ -185,6 +189,28 @@ TEST(System, SocketsAreClosedOnce) {
     pair.callee = std::move(moved);
   }
   EXPECT_EQ(open_files(), before);
+}
+
+TEST(OwnSockets, ClosesThoseThatWereAddedAndNotRemoved) {
+  const auto is_open = [](int fd) { return ::fcntl(fd, F_GETFD) >= 0; };
+  const bool many = raise_descriptor_limit().now > 70'001;
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe(pipe_ends), 0);
+  const int kept = ::dup(pipe_ends[0]), removed = ::dup(pipe_ends[0]);
+  const int large = ::fcntl(pipe_ends[0], F_DUPFD, many ? 70'000 : 100);
+  ASSERT_GE(large, 0);
+  OwnSockets own;
+  for (const int fd : {pipe_ends[1], removed, large, -1}) own.add(fd);
+  own.remove(removed);
+  own.remove(kept);  // never added
+  own.close_all();
+  EXPECT_FALSE(is_open(pipe_ends[1]));
+  EXPECT_FALSE(is_open(large));
+  for (const int fd : {pipe_ends[0], kept, removed}) {
+    EXPECT_TRUE(is_open(fd));
+    ::close(fd);
+  }
+  own.close_all();  // nothing is closed twice
 }
 
 }  // namespace
