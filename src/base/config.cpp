@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <numeric>
 
 #include <fmt/format.h>
+
+#include "base/file.h"
 
 namespace tutti {
 namespace {
@@ -114,10 +114,17 @@ std::string unknown_setting(std::string_view name, std::string_view origin) {
               : fmt::format("unknown setting {} ({})", name, origin);
 }
 
-std::optional<std::string> read_whole_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
+constexpr std::size_t file_text_max = std::size_t{1} << 20;
+
+/// Never held up, whatever lies there.
+Result<std::string> read_settings(const std::string& path) {
+  return read_file(path, file_text_max, FileKind::regular);
+}
+
+Error not_readable(Error why, const std::string& setting) {
+  why.code = Code::invalid_argument;
+  why.what += "; settings are read from a regular file of at most 1 MiB";
+  return std::move(why).during(setting);
 }
 
 std::optional<std::string_view> lookup(std::span<const std::string> environment, std::string_view name) {
@@ -169,22 +176,19 @@ Result<void> Config::set_from_file(std::string_view text, const std::string& pat
   return {};
 }
 
-Result<Config> Config::load(std::span<const std::string> environment,
-                            const std::function<std::optional<std::string>(const std::string& path)>& read_file) {
+Result<Config> Config::load(std::span<const std::string> environment, const Read& read) {
   Config config;
-  if (const auto text = read_file(std::string(system_file)))
-    if (auto done = config.set_from_file(*text, std::string(system_file)); !done) return std::move(done).error();
-
-  const auto named = lookup(environment, "TUTTI_CONF_FILE");
-  const auto home = lookup(environment, "HOME");
-  if (named || home) {
-    const std::string path = named ? std::string(*named) : fmt::format("{}/.tutti.conf", *home);
-    const auto text = read_file(path);
-    if (!text && named)
-      return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("TUTTI_CONF_FILE={} (environment): cannot be read", path)};
-    if (text)
-      if (auto done = config.set_from_file(*text, path); !done) return std::move(done).error();
+  const auto take = [&](const std::string& path, std::string_view setting) -> Result<void> {
+    auto text = read(path);
+    if (text) return config.set_from_file(*text, path);
+    if (setting.empty() && text.error().code == Code::system) return {};  // there is none, or it is somebody else's
+    return not_readable(std::move(text).error(), setting.empty() ? "read settings" : std::string(setting));
+  };
+  if (auto done = take(std::string(system_file), ""); !done) return std::move(done).error();
+  if (const auto named = lookup(environment, "TUTTI_CONF_FILE")) {
+    if (auto done = take(std::string(*named), "read TUTTI_CONF_FILE"); !done) return std::move(done).error();
+  } else if (const auto home = lookup(environment, "HOME")) {
+    if (auto done = take(fmt::format("{}/.tutti.conf", *home), ""); !done) return std::move(done).error();
   }
 
   for (const std::string_view entry : environment) {
@@ -199,7 +203,7 @@ Result<Config> Config::load(std::span<const std::string> environment,
 Result<Config> Config::from_process() {
   std::vector<std::string> environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  return load(environment, read_whole_file);
+  return load(environment, read_settings);
 }
 
 const Config::Value& Config::value(std::string_view name) const {

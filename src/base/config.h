@@ -42,11 +42,12 @@ std::string settings_page();
 /// one spelling, so that 64K and 65536 are the same to `text` and `shared_hash`.
 class Config {
  public:
-  /// `environment` lists NAME=VALUE; `read_file` returns a file's text, or nothing when it cannot be read. A value that
-  /// does not parse is an error that names it, its origin and what is allowed; an unknown TUTTI_ name is a warning with
-  /// the nearest known name.
-  static Result<Config> load(std::span<const std::string> environment,
-                             const std::function<std::optional<std::string>(const std::string& path)>& read_file);
+  /// A file's text. Errors: system (there is none, or it may not be read), invalid_argument (what is there is no file).
+  using Read = std::function<Result<std::string>(const std::string& path)>;
+
+  /// `environment` lists NAME=VALUE. A value that does not parse is an error that names it, its origin and what is
+  /// allowed; an unknown TUTTI_ name is a warning with the nearest known name. A file that nobody named may be missing.
+  static Result<Config> load(std::span<const std::string> environment, const Read& read);
   /// From this process's environment and files.
   static Result<Config> from_process();
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,11 @@ std::string size_of(std::size_t bytes) {
   return bytes >= 1 << 20 ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
 }
 
+/// Where programs are pointed to read nothing.
+bool is_null_device(const struct stat& status) {
+  return S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
+}
+
 /// False: errno says why not.
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -49,7 +55,8 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max, Fi
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return failed("look at", path);
   if (S_ISDIR(status.st_mode)) return refused(path, "is a directory");
-  if (kind == FileKind::regular && !S_ISREG(status.st_mode)) return refused(path, "is no regular file");
+  if (kind == FileKind::regular && !S_ISREG(status.st_mode) && !is_null_device(status))
+    return refused(path, "is no regular file");
 
   std::string text;
   const std::size_t piece = std::min<std::size_t>(bytes_max + 1, 1 << 16);

@@ -14,7 +14,7 @@ inline constexpr std::size_t file_bytes_max = std::size_t{16} << 20;
 
 enum class FileKind {
   any,      ///< also pipes, devices and files of /sys: reading may wait for who writes
-  regular,  ///< nothing else: never held up by a pipe that somebody laid there
+  regular,  ///< nothing else but /dev/null: never held up by a pipe that somebody laid there
 };
 
 /// Errors: system (sys_errno ENOENT: there is none), invalid_argument (a folder, too large, of another kind).

@@ -92,7 +92,9 @@ Log::Log(LogLevel level, unsigned topics, const std::string& file_pattern)
     : level_(level), topics_(topics), origin_(fmt::format("{}:{}", host_name(), ::getpid())) {
   if (level == LogLevel::none || file_pattern.empty()) return;
   const std::string name = file_name(file_pattern);
-  file_ = UniqueFd(::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  // A pipe that nobody reads is refused at once. Later its reader is waited for, as lines are not to be lost.
+  file_ = UniqueFd(::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
+  if (file_) ::fcntl(file_.get(), F_SETFL, O_APPEND);
   if (!file_)
     warn("log", "{}", Error{.code = Code::system, .what = "open TUTTI_DEBUG_FILE " + name, .sys_errno = errno}.text());
 }

@@ -4,26 +4,32 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "comm/open_root.h"
 
 namespace tutti {
 namespace {
 
+constexpr std::size_t secret_file_bytes_max = std::size_t{64} << 10;
+
 Result<std::string> secret_text(const Process& process) {
   if (const auto& text = process.config.text("TUTTI_COMM_SECRET"); !text.empty()) return text;
   const auto& path = process.config.text("TUTTI_COMM_SECRET_FILE");
   if (path.empty()) return std::string();
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();  // editors end files with a line
-  if (!file || text.empty())
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("TUTTI_COMM_SECRET_FILE={} cannot be read or is empty", path)};
+  auto text = read_file(path, secret_file_bytes_max, FileKind::regular);
+  if (!text) {
+    Error error = std::move(text).error();
+    error.code = Code::invalid_argument;
+    error.what +=
+        fmt::format("; the secret is read from a regular file of at most {} KiB", secret_file_bytes_max >> 10);
+    return std::move(error).during("read TUTTI_COMM_SECRET_FILE");
+  }
+  while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();  // editors end files with a line
+  if (text->empty())
+    return Error{.code = Code::invalid_argument, .what = fmt::format("TUTTI_COMM_SECRET_FILE={} is empty", path)};
   return text;
 }
 

@@ -25,8 +25,8 @@ std::uint64_t digest_of(const std::string& text) {
 }  // namespace
 
 Result<std::shared_ptr<const PlanFile>> PlanFile::read(const std::string& path) {
-  const auto text = read_file(path);
-  if (!text) return Error(text.error()).during("read TUTTI_PLAN_FILE");
+  auto text = read_file(path, file_bytes_max, FileKind::regular);
+  if (!text) return std::move(text).error().during("read TUTTI_PLAN_FILE");
   const auto within = [&path](Error error) { return std::move(error).during("TUTTI_PLAN_FILE " + path); };
   auto imported = formats::import_plan(*text);
   if (!imported) return within(std::move(imported).error());

@@ -4,14 +4,18 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "support/folder.h"
 
 namespace {
 
@@ -38,6 +42,7 @@ class Started {
     pid_ = ::fork();
     if (pid_ == 0) {
       ::dup2(ends[1], STDOUT_FILENO);
+      ::alarm(100);
       ::execve(program_.c_str(), arguments.data(), variables.data());
       ::_exit(127);
     }
@@ -64,7 +69,7 @@ class Started {
   int said_ = -1;
 };
 
-/// Runs one env_rank per environment. Every one gives up by itself, after 20 s at most.
+/// Runs one env_rank per environment. Every one gives up by itself, after 20 s at most, or is ended after 100.
 std::vector<Ended> run(const std::vector<Environment>& environments) {
   const int ranks = static_cast<int>(environments.size());
   std::vector<std::unique_ptr<Started>> started;
@@ -178,6 +183,27 @@ TEST(Environment, OwnVariablesComeBeforeALaunchers) {
 
 TEST(Environment, OneRankNeedsNobody) {
   expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=1", "PMIX_NAMESPACE=" + job_name()}});
+}
+
+/// What is no file neither holds a rank up nor ends it.
+TEST(Environment, WhatIsNoFileIsRefused) {
+  const tutti::Folder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string variable : {"TUTTI_CONF_FILE", "TUTTI_COMM_SECRET_FILE"})
+    for (const std::string& path : {folder.path(), pipe, std::string("/dev/zero")})
+      expect_refused({"TUTTI_RANK=0", "TUTTI_NRANKS=2", variable + "=" + path}, path + ": is ");
+  ASSERT_TRUE(std::filesystem::create_directory(folder / ".tutti.conf"));
+  expect_refused({"TUTTI_RANK=0", "TUTTI_NRANKS=2", "HOME=" + folder.path()}, ".tutti.conf: is a directory");
+}
+
+/// One that has no reader is waited for by nobody.
+TEST(Environment, ALogFileThatIsAPipeHoldsNobodyUp) {
+  const tutti::Folder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=1", "PMIX_NAMESPACE=" + job_name(), "TUTTI_DEBUG=WARN",
+                 "TUTTI_DEBUG_FILE=" + pipe}});
 }
 
 TEST(Environment, MistakesAreNamed) {

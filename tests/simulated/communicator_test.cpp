@@ -25,7 +25,7 @@ std::uint64_t base_seed() {
 }
 
 Config plain_config() {
-  auto config = Config::load({}, [](const std::string&) { return std::nullopt; });
+  auto config = Config::load({}, [](const std::string&) { return Error{.code = Code::system}; });
   EXPECT_TRUE(config);
   return *std::move(config);
 }

@@ -27,7 +27,7 @@ inline constexpr std::int64_t second_ns = 1'000'000'000;
 inline Config config_of(int host, int silence_ms) {
   const std::vector<std::string> environment = {fmt::format("TUTTI_HOSTID=host {}", host), "TUTTI_DEBUG=NONE",
                                                 fmt::format("TUTTI_SILENCE_MS={}", silence_ms)};
-  auto config = Config::load(environment, [](const std::string&) { return std::nullopt; });
+  auto config = Config::load(environment, [](const std::string&) { return Error{.code = Code::system}; });
   EXPECT_TRUE(config);
   return *std::move(config);
 }

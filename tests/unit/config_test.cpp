@@ -14,9 +14,10 @@ namespace {
 using Files = std::map<std::string, std::string>;
 
 Result<Config> load(const std::vector<std::string>& environment, const Files& files = {}) {
-  return Config::load(environment, [&](const std::string& path) -> std::optional<std::string> {
+  return Config::load(environment, [&](const std::string& path) -> Result<std::string> {
     const auto at = files.find(path);
-    return at == files.end() ? std::nullopt : std::optional(at->second);
+    if (at == files.end()) return Error{.code = Code::system, .what = "open " + path, .sys_errno = ENOENT};
+    return at->second;
   });
 }
 

@@ -101,7 +101,7 @@ TEST(Log, TopicsParse) {
 
 TEST(Log, FollowsTheSettings) {
   const std::vector<std::string> environment{"TUTTI_DEBUG=info", "TUTTI_DEBUG_SUBSYS=NET"};
-  const auto config = Config::load(environment, [](const std::string&) { return std::nullopt; });
+  const auto config = Config::load(environment, [](const std::string&) { return Error{.code = Code::system}; });
   ASSERT_TRUE(config);
   Log log(*config);
   EXPECT_TRUE(log.on(LogLevel::info, LogTopic::net));
@@ -111,7 +111,7 @@ TEST(Log, FollowsTheSettings) {
 
 TEST(Log, BadTopicsCostOneWarning) {
   const std::vector<std::string> environment{"TUTTI_DEBUG_SUBSYS=NOISE"};
-  const auto config = Config::load(environment, [](const std::string&) { return std::nullopt; });
+  const auto config = Config::load(environment, [](const std::string&) { return Error{.code = Code::system}; });
   ASSERT_TRUE(config);
   testing::internal::CaptureStderr();
   Log log(*config);

@@ -30,7 +30,7 @@ class AwaitedAddresses : public ::testing::Test {
  protected:
   Result<std::vector<std::string>> get(const std::string& names = "") {
     const std::vector<std::string> environment = {"TUTTI_SOCKET_IFNAME=" + names};
-    auto config = Config::load(environment, [](const std::string&) { return std::nullopt; });
+    auto config = Config::load(environment, [](const std::string&) { return Error{.code = Code::system}; });
     if (!config) return std::move(config).error();
     auto addresses = addresses_.get(system_, *config, log_);
     if (!addresses) return std::move(addresses).error();
@@ -91,7 +91,7 @@ TEST_F(AwaitedAddresses, ThisHostAloneIsWhatIsLeftInTheEnd) {
 }
 
 TEST_F(AwaitedAddresses, WhoDoesNotWaitIsToldWhenToAskAgain) {
-  auto config = Config::load({}, [](const std::string&) { return std::nullopt; });
+  auto config = Config::load({}, [](const std::string&) { return Error{.code = Code::system}; });
   ASSERT_TRUE(config) << config.error().text();
   EXPECT_FALSE(addresses_.settled(system_, *config, log_));
   EXPECT_FALSE(addresses_.settled(system_, *config, log_));
