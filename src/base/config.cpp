@@ -15,6 +15,9 @@ namespace {
 
 /// Tests hand their own seeds and limits to themselves by names that begin so.
 constexpr std::string_view test_prefix = "TUTTI_TEST_";
+/// Far more than any list needs; some are looked through with every new kind of call.
+constexpr std::size_t value_bytes_max = 16384;
+constexpr std::size_t value_bytes_shown = 200;
 constexpr std::string_view system_file = "/etc/tutti.conf";
 
 std::string_view trimmed(std::string_view text) {
@@ -110,8 +113,9 @@ std::string unknown_setting(std::string_view name, std::string_view origin) {
   const auto nearest = std::ranges::min(
       settings(), {}, [name](const Setting& setting) { return distance(name.substr(0, 64), setting.name); });
   const bool near = distance(name.substr(0, 64), nearest.name) <= 4;
-  return near ? fmt::format("unknown setting {} ({}): did you mean {}?", name, origin, nearest.name)
-              : fmt::format("unknown setting {} ({})", name, origin);
+  const auto shown = name.substr(0, value_bytes_shown);
+  return near ? fmt::format("unknown setting {} ({}): did you mean {}?", shown, origin, nearest.name)
+              : fmt::format("unknown setting {} ({})", shown, origin);
 }
 
 constexpr std::size_t file_text_max = std::size_t{1} << 20;
@@ -151,10 +155,15 @@ Result<void> Config::set(std::string_view name, std::string_view value, const st
     warnings_.push_back(unknown_setting(name, origin));
     return {};
   }
+  if (value.size() > value_bytes_max)
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("{} ({}): its value is {} bytes long, {} at most are allowed", name, origin,
+                                     value.size(), value_bytes_max)};
   auto parsed = parse(*setting, value);
   if (!parsed)
     return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("{}={} ({}): must be {}", name, value, origin, allowed(*setting))};
+                 .what = fmt::format("{}={} ({}): must be {}", name, value.substr(0, value_bytes_shown), origin,
+                                     allowed(*setting))};
   values_[setting->name] = {std::move(parsed->text), parsed->number, origin};
   return {};
 }

@@ -38,8 +38,8 @@ std::string settings_page();
 
 /// Values of all settings. Precedence: environment, TUTTI_CONF_FILE or ~/.tutti.conf, /etc/tutti.conf, default.
 ///
-/// A file has NAME=VALUE lines and lines of comment that begin with #. An empty value is no value. Values are kept in
-/// one spelling, so that 64K and 65536 are the same to `text` and `shared_hash`.
+/// A file has NAME=VALUE lines and lines of comment that begin with #. An empty value is no value, and none is longer
+/// than 16 KiB. Values are kept in one spelling, so that 64K and 65536 are the same to `text` and `shared_hash`.
 class Config {
  public:
   /// A file's text. Errors: system (there is none, or it may not be read), invalid_argument (what is there is no file).

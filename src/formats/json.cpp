@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t depth_max = 32;
 constexpr int values_max = 1 << 20;
+constexpr std::size_t names_max = 1024;  // of one object: each new one is held against all of them
 constexpr int shown_max = 40;
 
 const Json nothing;
@@ -42,6 +43,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& name) override {
     if (open_.back()->find(name) != nullptr)
       return fail(fmt::format("{}: \"{}\" is there twice", path(), name.substr(0, shown_max)));
+    if (open_.back()->names.size() == names_max)
+      return fail(fmt::format("{}: an object of more than {} names", path(), names_max));
     open_.back()->names.push_back(std::move(name));
     return true;
   }

@@ -154,7 +154,9 @@ Path path(const Topology& topology, int from, int to) {
     if (const double c2c = memory_gbps(topology, from, to); c2c > 0) take(best, {PathKind::c2c, c2c, 1, {from, to}});
   if (a != DeviceKind::gpu || b != DeviceKind::gpu) return best;
   if (const Path link = nvlink_path(topology, from, to); link.kind != PathKind::dis) return link;
+  if (topology.links.empty()) return best;
   for (const int by : topology.gpus()) {
+    if (topology.nvlinks(from, by) == 0) continue;
     const Path first = nvlink_path(topology, from, by), second = nvlink_path(topology, by, to);
     if (first.kind != PathKind::dis && second.kind != PathKind::dis) take(best, joined(first, second, PathKind::nvb));
   }

@@ -97,6 +97,9 @@ struct Topology {
   double nvlink_gbps(int gpu) const;         ///< of one link of this GPU; 0: it has none
 };
 
+/// What is drawn and searched is pairs of them, and paths between those: more would take minutes.
+inline constexpr std::size_t machine_gpus_max = 256;
+
 /// The machine as an indented tree, one line a device.
 std::string tree_text(const Topology& topology);
 

@@ -49,6 +49,15 @@ TEST(Settings, PageIsTheTable) {
   EXPECT_EQ(page, settings_page()) << "after a change of the table run this test with TUTTI_TEST_WRITE=1";
 }
 
+TEST(Config, ValuesHaveALimit) {
+  const std::string longest = "TUTTI_ALGO=" + std::string(16384, 'x');
+  EXPECT_TRUE(load({longest}));
+  expect_refused(longest + "x", "TUTTI_ALGO (environment): its value is 16385 bytes long, 16384 at most are allowed");
+  const auto refused = load({"TUTTI_RANK=" + std::string(9000, 'x')});
+  ASSERT_FALSE(refused);
+  EXPECT_LT(refused.error().what.size(), 400u) << "nobody reads all of that";
+}
+
 TEST(Config, DefaultsAreInTheirOwnSpelling) {
   const auto config = load({});
   ASSERT_TRUE(config);

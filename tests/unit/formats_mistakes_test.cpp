@@ -193,6 +193,9 @@ TEST(Mistakes, OfSizeAreRefusedAtOnce) {
   std::string many = "[0";
   for (int i = 0; i < 1 << 20; ++i) many += ",0";
   EXPECT_NE(judged(import_mscclpp(many + "]")).find("more than 1048576 values"), std::string::npos);
+  std::string names = "{\"0\":0";
+  for (int i = 1; i < 300'000; ++i) names += ",\"" + std::to_string(i) + "\":0";
+  EXPECT_NE(judged(import_mscclpp(names + "}")).find("an object of more than 1024 names"), std::string::npos);
 
   // A few lines that stand for very much.
   const std::string wide =

@@ -1,9 +1,9 @@
 // The value type, paths, CPUs, warnings, files that are written, placement and the picture.
 #include "topology/topology.h"
 
-#include <pugixml.hpp>
-
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <pugixml.hpp>
 
 #include "topology/cpus.h"
 #include "topology/hwloc_xml.h"
@@ -64,6 +64,21 @@ TEST(Read, WhatOthersSpellOddly) {
   ASSERT_TRUE(pasted) << pasted.error().text();
   EXPECT_EQ(cells(*pasted), (std::vector<std::string>{"X", "PXB", "PXB", "X"}));
   EXPECT_EQ((*pasted)[pasted->nics()[0]].name, "mlx5_0");
+}
+
+TEST(Read, MoreGpusThanCanBeShownAreRefused) {
+  const auto machine = [](int gpus) {
+    std::string text = "<system version=\"1\"><cpu numaid=\"0\">";
+    for (int gpu = 0; gpu < gpus; ++gpu)
+      text +=
+          fmt::format("<pci busid=\"{:04x}:01:00.0\" class=\"0x030200\"><gpu dev=\"{}\" sm=\"90\"/></pci>", gpu, gpu);
+    return read(text + "</cpu></system>", "large.xml");
+  };
+  EXPECT_TRUE(machine(256));
+  const auto refused = machine(3000);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::invalid_argument);
+  EXPECT_EQ(refused.error().what, "large.xml: 3000 GPUs; at most 256 can be shown, leave some out");
 }
 
 TEST(Paths, AreTheSameBothWays) {
