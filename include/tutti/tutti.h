@@ -362,7 +362,9 @@ TUTTI_API tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm);
 
 /* ---- Insight ----------------------------------------------------------------------------------------------------- */
 
-/* What the last completed collective on comm used, e.g. "two_shot over window". Valid until the next call on comm. */
+/* What the last completed collective on comm used, e.g. "two_shot" and "window". Transports: line, window, pull, fifo
+ * (through slots in shared memory), socket (where not all ranks share memory), gpu, p2p. Valid until the next call on
+ * comm. */
 TUTTI_API tuttiResult_t tuttiCommLastAlgorithm(tuttiComm_t comm, const char** algorithm, const char** transport);
 
 /* Says what a call would use and why: for each way in which ranks may reach each other in it, the algorithms there are

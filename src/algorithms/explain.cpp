@@ -40,8 +40,8 @@ std::string explain(const Shape& shape, Reach reach, std::size_t bytes, const Al
   std::vector<const Algorithm*> all = is_modelled(shape, reach) ? candidates(shape, reach, "") : std::vector{&used};
   if (std::ranges::find(all, &used) == all.end()) all.push_back(&used);
   const auto predicted = predictions(shape, reach, bytes, all, grounds.machine, grounds.conditions);
-  std::string text =
-      fmt::format("{} of {} ranks, {} bytes, over {}:\n", name(shape.collective), shape.ranks, bytes, name(reach));
+  std::string text = fmt::format("{} of {} ranks, {} bytes, over {}:\n", name(shape.collective), shape.ranks, bytes,
+                                 grounds.over.empty() ? name(reach) : grounds.over);
   text += fmt::format("  {:<28}{:>12}{:>7}{:>14}\n", "algorithm", "predicted", "steps", "bytes moved");
   const Prediction* chosen = nullptr;
   for (const Prediction& one : predicted) {

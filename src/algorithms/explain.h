@@ -13,9 +13,10 @@ namespace tutti {
 struct Grounds {
   Machine machine;
   Conditions conditions;
-  std::string forced = {};   ///< TUTTI_ALGO
-  bool fixed_order = false;  ///< of the reduction: what is used has been asked for
-  std::string raced = {};    ///< "the winner of a race of 9 calls: …": why it is used, where there was a race
+  std::string forced = {};     ///< TUTTI_ALGO
+  bool fixed_order = false;    ///< of the reduction: what is used has been asked for
+  std::string_view over = {};  ///< what carries the bytes, where "fifo" would say too little
+  std::string raced = {};      ///< "the winner of a race of 9 calls: …": why it is used, where there was a race
 };
 
 /// A line for the call and how ranks reach each other in it, a line for each candidate with its predicted time, steps

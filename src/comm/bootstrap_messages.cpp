@@ -1,8 +1,9 @@
 #include "comm/bootstrap_messages.h"
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
+
+#include "base/printable.h"
 
 namespace tutti::bootstrap {
 namespace {
@@ -11,11 +12,12 @@ Error malformed(const char* what) {
   return Error{.code = Code::remote, .what = std::string("malformed ") + what + " message"};
 }
 
-/// What a peer says ends up in logs and terminals: no control characters.
-std::string printable(std::string text) {
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7f; }, '?');
-  return text;
+/// What a peer says ends up in logs and terminals. A name is one line, a failure may have several.
+std::string name_from(ByteReader& reader, std::size_t bytes_max) {
+  return printable(reader.text(bytes_max), bytes_max);
+}
+std::string words_from(ByteReader& reader) {
+  return printable(reader.text(words_bytes_max), words_bytes_max, Lines::several);
 }
 
 }  // namespace
@@ -48,8 +50,8 @@ Result<Bootstrap::Who> read_join(const Bytes& body) {
   who.version = reader.number<std::int32_t>();
   who.settings = reader.number<std::uint64_t>();
   who.limit_ms = reader.number<std::int64_t>();
-  who.settings_text = printable(reader.text(settings_text_bytes_max));
-  who.process = printable(reader.text(process_text_bytes_max));
+  who.settings_text = name_from(reader, settings_text_bytes_max);
+  who.process = name_from(reader, process_text_bytes_max);
   if (!reader.done() || who.limit_ms < 0 || who.limit_ms > limit_ms_max) return malformed("join");
   return who;
 }
@@ -71,8 +73,8 @@ Result<Welcome> read_welcome(const Bytes& body) {
   welcome.listen = listen == 1;
   welcome.parent = reader.number<std::int32_t>();
   welcome.at.port = reader.number<std::uint16_t>();
-  welcome.at.host = reader.text(address_bytes_max);
-  welcome.process = printable(reader.text(process_text_bytes_max));
+  welcome.at.host = name_from(reader, address_bytes_max);
+  welcome.process = name_from(reader, process_text_bytes_max);
   if (!reader.done() || listen > 1 || welcome.parent < -1) return malformed("welcome");
   return welcome;
 }
@@ -88,7 +90,7 @@ Result<SocketAddress> read_listens(const Bytes& body) {
   ByteReader reader(body);
   SocketAddress at;
   at.port = reader.number<std::uint16_t>();
-  at.host = reader.text(address_bytes_max);
+  at.host = name_from(reader, address_bytes_max);
   if (!reader.done()) return malformed("listens");
   return at;
 }
@@ -162,7 +164,7 @@ Result<Gone> read_gone(const Bytes& body) {
   gone.rank = reader.number<std::int32_t>();
   gone.by = reader.number<std::int32_t>();
   gone.left = reader.number<std::uint32_t>() != 0;
-  gone.reason = printable(reader.text(words_bytes_max));
+  gone.reason = words_from(reader);
   if (!reader.done() || gone.rank < 0 || gone.by < 0) return malformed("gone");
   return gone;
 }
@@ -179,7 +181,7 @@ Error read_failure(const Bytes& body) {
   ByteReader reader(body);
   const auto code = reader.number<std::int32_t>();
   const auto peer = reader.number<std::int32_t>();
-  std::string words = printable(reader.text(words_bytes_max));
+  std::string words = words_from(reader);
   const bool known = code > static_cast<int>(Code::success) && code <= static_cast<int>(Code::timeout) &&
                      code != static_cast<int>(Code::in_progress);
   if (!reader.done() || !known || peer < -1) return malformed("failure");

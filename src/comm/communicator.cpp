@@ -322,6 +322,10 @@ Result<void> Communicator::check_algorithms() {
   return rank_order_.check(forced_algorithms_);
 }
 
+std::string_view Communicator::transport(Reach reach) const {
+  return reach == Reach::fifo && members_.spans_hosts() ? "socket" : name(reach);
+}
+
 ReachFacts Communicator::reach_facts() const {
   const auto here = [this](const Peer& peer) { return peer.token == members_.peers[0].token; };
   return {.forced = forced_reach_,
@@ -385,20 +389,20 @@ const Plan& Communicator::plan(const Shape& shape, Reach reach, std::size_t byte
   const Algorithm& chosen =
       races_.on() && !counts ? raced(shape, reach, bytes) : algorithm(shape, reach, bytes, counts);
   // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
-  used = {.algorithm = chosen.name.c_str(), .transport = name(reach).data()};
+  used = {.algorithm = chosen.name.c_str(), .transport = transport(reach).data()};
   const PlanKey key{&chosen, shape.collective, reach, shape.root};
   if (const Plan* known = plans_.find(key)) return *known;
-  process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), chosen.name, name(reach));
+  process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), chosen.name, transport(reach));
   return plans_.insert(key, fuse(lower(chosen.build(with_levels(shape)), rank(), reach), slots()));
 }
 
 const Plan& Communicator::plan_from_file(const Shape& shape, Reach reach) {
   const PlanFile& file = *process_.plan_file;
   // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
-  used = {.algorithm = file.name().c_str(), .transport = name(reach).data()};
+  used = {.algorithm = file.name().c_str(), .transport = transport(reach).data()};
   const PlanKey key{nullptr, shape.collective, reach, shape.root};
   if (const Plan* known = plans_.find(key)) return *known;
-  process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), file.name(), name(reach));
+  process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), file.name(), transport(reach));
   return plans_.insert(key, fuse(lower(file.schedule(), rank(), reach), slots()));
 }
 

@@ -197,6 +197,8 @@ class Communicator {
   /// What TUTTI_ALGO says.
   const std::string& forced_algorithms() const { return forced_algorithms_; }
   ReachFacts reach_facts() const;
+  /// What limits calls by that reach, for people: fifos that go on as sockets are called so. A literal.
+  std::string_view transport(Reach reach) const;
 
   /// Where a call keeps what it knows of its peers: here, so that a call allocates nothing. By rank.
   struct Notes {

@@ -10,6 +10,7 @@
 
 #include "algorithms/machine.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "comm/bootstrap.h"
 #include "comm/digest.h"
 #include "comm/peer_address.h"
@@ -89,9 +90,10 @@ void put_text(std::array<char, n>& to, std::string_view text) {
   text.copy(to.data(), n - 1);
 }
 
+/// Whatever a peer wrote there, it can be shown: a name on one line, or the words of a failure.
 template <std::size_t n>
-std::string get_text(const std::array<char, n>& from) {
-  return {from.data(), ::strnlen(from.data(), n)};
+std::string get_text(const std::array<char, n>& from, Lines lines = Lines::one) {
+  return printable({from.data(), ::strnlen(from.data(), n)}, n, lines);
 }
 
 }  // namespace tutti

@@ -21,9 +21,11 @@ std::string plain(std::string_view word) {
 std::string device_memory(const Communicator& communicator) {
   const GpuSeat* const seat = communicator.gpu();
   if (seat == nullptr) return {};
-  return seat->team ? "\nDevice memory: by a kernel, through the memory of the GPU.\n"
-                    : "\nDevice memory: copied to memory as of tuttiMemAlloc, from where the call goes as said, and "
-                      "back.\n";
+  if (seat->team) return "\nDevice memory: by a kernel, through the memory of the GPU.\n";
+  if (seat->reaches_peers)
+    return "\nDevice memory: by a kernel of each rank, through the memory of all GPUs, which reach each other.\n";
+  return "\nDevice memory: copied to memory as of tuttiMemAlloc, from where the call goes as said, and "
+         "back.\n";
 }
 
 }  // namespace
@@ -43,6 +45,7 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
                     .conditions = communicator.conditions(),
                     .forced = communicator.forced_algorithms(),
                     .fixed_order = communicator.members().deterministic && reduces(collective),
+                    .over = communicator.transport(reach),
                     .raced = communicator.races().story(kind)});
   };
   if (!facts.spans_hosts && fits_lines(size, shape.root, facts.forced))

@@ -334,7 +334,7 @@ Result<void> Join::agreed() {
     auto verdict = read_verdict(bootstrap_.gathered()[rank]);
     if (!verdict) return std::move(verdict).error().at_peer(rank);
     if (verdict->code != 0) {
-      std::string why = get_text(verdict->what);
+      std::string why = get_text(verdict->what, Lines::several);
       if (trouble_ && trouble_->text().starts_with(why)) why = trouble_->text();  // told it is cut off
       return Error{.code = static_cast<Code>(std::min(verdict->code, 8u)),
                    .what = fmt::format("rank {} could not join: {}", rank, why)};

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 namespace tutti::launchers {
 namespace {
 
@@ -11,11 +13,16 @@ Error wrong(std::string what) {
   return {.code = Code::invalid_argument, .what = std::move(what)};
 }
 
+/// Launchers' values are texts of others.
+std::string shown(const std::string& text) {
+  return printable(text, 200);
+}
+
 Result<int> to_number(const std::string& name, const std::string& text) {
   int value = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failed != std::errc() || end != text.data() + text.size())
-    return wrong(fmt::format("{}=\"{}\" is not a number", name, text));
+    return wrong(fmt::format("{}=\"{}\" is not a number", name, shown(text)));
   return value;
 }
 
@@ -74,13 +81,14 @@ Result<void> Variables::local(LaunchInfo& launch, const char* local_rank) const 
 
 Result<SocketAddress> read_address(const std::string& name, const std::string& text) {
   const auto colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) return wrong(fmt::format("{}=\"{}\" is not host:port", name, text));
+  if (colon == std::string::npos || colon == 0)
+    return wrong(fmt::format("{}=\"{}\" is not host:port", name, shown(text)));
   auto port = to_number(name, text.substr(colon + 1));
   if (!port) return std::move(port).error();
   if (*port < 1 || *port > 65535) return wrong(fmt::format("{}: port {} is not in 1 to 65535", name, *port));
   std::string host = text.substr(0, colon);
   if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  if (host.empty()) return wrong(fmt::format("{}=\"{}\" is not host:port", name, text));
+  if (host.empty()) return wrong(fmt::format("{}=\"{}\" is not host:port", name, shown(text)));
   return SocketAddress{.host = host == "localhost" ? "127.0.0.1" : host, .port = static_cast<std::uint16_t>(*port)};
 }
 

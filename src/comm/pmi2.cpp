@@ -1,6 +1,8 @@
 // PMI-2, as Slurm's srun --mpi=pmi2 speaks it: a line to begin with, then frames with a length.
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 #include "comm/key_value_space.h"
 #include "comm/pmi_wire.h"
 
@@ -72,8 +74,9 @@ Result<void> Pmi2::greet(const LaunchInfo& launch, std::int64_t deadline_ns) {
   greeted_ = true;
   if (full->value("rank") != std::to_string(launch.rank) || full->value("size") != std::to_string(launch.ranks))
     return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("Slurm says rank {} of {}, the environment rank {} of {}", full->value("rank"),
-                                     full->value("size"), launch.rank, launch.ranks)};
+                 .what = fmt::format("Slurm says rank {} of {}, the environment rank {} of {}",
+                                     printable(full->value("rank"), 40), printable(full->value("size"), 40),
+                                     launch.rank, launch.ranks)};
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/dylib.h"
+#include "base/printable.h"
 
 namespace tutti {
 namespace {
@@ -23,14 +24,6 @@ constexpr std::size_t length_digits = 6;
 
 Error remote(std::string what) {
   return {.code = Code::remote, .what = std::move(what)};
-}
-
-/// An answer may be anything, and goes into a message; further on it may hold what is not to be shown.
-std::string shown(std::string_view text, std::size_t bytes_max) {
-  std::string printable(text.substr(0, bytes_max));
-  std::ranges::replace_if(
-      printable, [](unsigned char c) { return c < 0x20 || c > 0x7e; }, '?');
-  return printable;
 }
 
 bool mpi_is_running() {
@@ -52,7 +45,7 @@ Result<PmiWords> PmiWords::read(std::string_view text, char separator) {
     if (word.empty()) continue;
     const auto equals = word.find('=');
     if (equals == std::string_view::npos || equals == 0 || words.words_.size() == words_max)
-      return remote(fmt::format("the launcher's answer \"{}\" cannot be understood", shown(text, 24)));
+      return remote(fmt::format("the launcher's answer \"{}\" cannot be understood", printable(text, 24)));
     words.words_.emplace_back(word.substr(0, equals), word.substr(equals + 1));
   }
   return words;
@@ -68,9 +61,9 @@ Result<void> PmiWords::expect(std::string_view command) const {
   for (const auto& [name, text] : words_)
     if (name != "value") said += fmt::format("{}{}={}", said.empty() ? "" : " ", name, text);
   if (value("cmd") != command)
-    return remote(fmt::format("the launcher answered \"{}\" where {} was expected", shown(said, 120), command));
+    return remote(fmt::format("the launcher answered \"{}\" where {} was expected", printable(said, 120), command));
   if (const auto rc = value("rc"); !rc.empty() && rc != "0")
-    return remote(fmt::format("the launcher refused: \"{}\"", shown(said, 120)));
+    return remote(fmt::format("the launcher refused: \"{}\"", printable(said, 120)));
   return {};
 }
 
@@ -143,8 +136,8 @@ Result<std::string> PmiWire::frame(std::int64_t deadline_ns) {
   std::size_t bytes = 0;
   const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), bytes);
   if (failed != std::errc() || end != digits.data() + digits.size() || bytes > frame_bytes_max)
-    return remote(
-        fmt::format("the launcher's answer begins with \"{}\", which is no length", shown(received_, length_digits)));
+    return remote(fmt::format("the launcher's answer begins with \"{}\", which is no length",
+                              printable(received_, length_digits)));
   while (received_.size() < length_digits + bytes)
     if (auto more = receive_some(deadline_ns); !more) return std::move(more).error();
   std::string body = received_.substr(length_digits, bytes);

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 #include "base/dylib.h"
 #include "comm/key_value_space.h"
 #include "comm/pmix_abi.h"
@@ -26,7 +28,8 @@ struct Library {
 
   Error failed(const char* what, pmix::Status status) const {
     const char* const words = status_text == nullptr ? nullptr : status_text(status);
-    return {.code = Code::remote, .what = fmt::format("{}: {} ({})", what, words == nullptr ? "?" : words, status)};
+    return {.code = Code::remote,
+            .what = fmt::format("{}: {} ({})", what, words == nullptr ? "?" : printable(words, 200), status)};
   }
 };
 
@@ -50,7 +53,8 @@ Result<Library> load() {
   const std::string said = version();
   const auto digit = std::min(said.find_first_of("0123456789"), said.size());
   if (const int major = std::atoi(said.c_str() + digit); major < 3 || major > 5)
-    return Error{.code = Code::system, .what = fmt::format("libpmix is \"{}\": versions 3 to 5 are known", said)};
+    return Error{.code = Code::system,
+                 .what = fmt::format("libpmix is \"{}\": versions 3 to 5 are known", printable(said, 100))};
   return library;
 }
 

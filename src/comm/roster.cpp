@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/config.h"
 #include "base/limits.h"
+#include "comm/bootstrap_messages.h"
 
 namespace tutti::bootstrap {
 namespace {
@@ -36,10 +38,14 @@ std::map<std::string, std::string> parse_settings(std::string_view text) {
   return values;
 }
 
-std::string has(int rank, const std::string& name, const std::map<std::string, std::string>& values) {
-  const auto at = values.find(name);
-  return at == values.end() ? fmt::format("rank {} has none", rank)
-                            : fmt::format("rank {} has {}={}", rank, name, at->second);
+/// Settings at their default are not in the text, nor are those behind its limit.
+std::string has(const Bootstrap::Who& who, const std::string& name, const std::map<std::string, std::string>& values) {
+  if (const auto at = values.find(name); at != values.end())
+    return fmt::format("rank {} has {}={}", who.rank, name, at->second);
+  if (who.settings_text.size() >= settings_text_bytes_max) return fmt::format("rank {} another value", who.rank);
+  const auto known = std::ranges::find(settings(), name, &Setting::name);
+  if (known == settings().end() || known->default_value.empty()) return fmt::format("rank {} has not set it", who.rank);
+  return fmt::format("rank {} has the default, {}={}", who.rank, name, known->default_value);
 }
 
 }  // namespace
@@ -75,11 +81,11 @@ std::string settings_difference(const Bootstrap::Who& a, const Bootstrap::Who& b
     const auto in_a = values_a.find(name);
     const auto in_b = values_b.find(name);
     if (in_a != values_a.end() && in_b != values_b.end() && in_a->second == in_b->second) continue;
-    // The one that has it comes first, so that the setting is named before somebody "has none".
+    // The one that has it comes first, so that the setting is named before somebody "has not set it".
     const bool a_first = in_a != values_a.end();
     text += text.empty() ? "" : "; ";
-    text += a_first ? has(a.rank, name, values_a) + ", " + has(b.rank, name, values_b)
-                    : has(b.rank, name, values_b) + ", " + has(a.rank, name, values_a);
+    text += a_first ? has(a, name, values_a) + ", " + has(b, name, values_b)
+                    : has(b, name, values_b) + ", " + has(a, name, values_a);
   }
   return text.empty() ? fmt::format("shared settings of rank {} and rank {} differ", a.rank, b.rank) : text;
 }

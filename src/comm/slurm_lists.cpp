@@ -6,11 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 namespace tutti {
 namespace {
 
 Error not_a_list(std::string_view what, std::string_view text) {
-  return {.code = Code::invalid_argument, .what = fmt::format("\"{}\" is not a list of {}", text.substr(0, 200), what)};
+  return {.code = Code::invalid_argument,
+          .what = fmt::format("\"{}\" is not a list of {}", printable(text, 200), what)};
 }
 
 /// A number at the front of `text`, which is then without it. False: there is none.

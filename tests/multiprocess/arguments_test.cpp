@@ -339,6 +339,24 @@ TEST(Answers, AreRight) {
   });
 }
 
+/// What is said of a call's way: that it went through sockets.
+TEST(Answers, TransportsThatAreSocketsAreCalledSo) {
+  launch_ranks({.ranks = 2, .environment = {"TUTTI_TRANSPORT=socket"}}, [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    float x = 1;
+    ASSERT_TRUE(ok(tuttiAllReduce(&x, &x, 1, tuttiFloat32, tuttiSum, comm, nullptr)));
+    const char* algorithm = nullptr;
+    const char* transport = nullptr;
+    EXPECT_TRUE(ok(tuttiCommLastAlgorithm(comm, &algorithm, &transport)));
+    EXPECT_STREQ(transport, "socket");
+    std::string text(4096, '?');
+    EXPECT_TRUE(ok(tuttiCommExplain(comm, "all_reduce", 1, tuttiFloat32, text.data(), text.size(), nullptr)));
+    EXPECT_NE(text.find("bytes, over socket:"), text.npos) << text;
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
 TEST(Answers, ExplainSaysWhatIsUsed) {
   launch_ranks({.ranks = 2}, [](Seat& seat) {
     const auto comm = seat.init_one();

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 
+#include "comm/hello.h"
 #include "support/seeds.h"
 
 namespace tutti::bootstrap {
@@ -51,8 +53,17 @@ TEST(Messages, LongTextsAreCutAndFitTheBound) {
 TEST(Messages, TextsOfPeersCannotSteerATerminal) {
   auto evil = who();
   evil.process = "pid 1\x1b[2J\x07\x7f\r";
-  EXPECT_EQ(read_join(write_join(evil))->process, "pid 1?[2J???");
-  EXPECT_EQ(read_failure(write_failure({.code = Code::remote, .what = "two\nlines × \x1b"})).what, "two\nlines × ?");
+  EXPECT_EQ(read_join(write_join(evil))->process, "pid 1\\x1b[2J\\x07\\x7f\\x0d");
+  EXPECT_EQ(read_failure(write_failure({.code = Code::remote, .what = "two\nlines × \x1b"})).what,
+            "two\nlines × \\x1b");
+  EXPECT_EQ(read_listens(write_listens({.host = "10.0.0.9\n", .port = 1}))->host, "10.0.0.9\\x0a");
+  // What lies in shared memory, or comes as one piece.
+  std::array<char, 12> raw;
+  raw.fill('\xff');
+  EXPECT_EQ(get_text(raw).substr(0, 8), "\\xff\\xff");
+  put_text(raw, "a\n\x9b");
+  EXPECT_EQ(get_text(raw), "a\\x0a\\x9b");
+  EXPECT_EQ(get_text(raw, Lines::several), "a\n\\x9b");
 }
 
 TEST(Messages, GatheredSurvives) {
@@ -106,7 +117,7 @@ TEST(Messages, NoticesFromBelowSurvive) {
   ASSERT_TRUE(gone);
   EXPECT_EQ(gone->rank, 4);
   EXPECT_EQ(gone->by, 2);
-  EXPECT_EQ(gone->reason, "it?left");
+  EXPECT_EQ(gone->reason, "it\\x1bleft");
   EXPECT_FALSE(gone->left);
   const auto left = read_gone(write_gone({.rank = 4, .by = 2, .reason = "it left", .left = true}));
   ASSERT_TRUE(left);

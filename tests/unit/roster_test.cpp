@@ -53,7 +53,7 @@ TEST(Roster, ClaimsAreCompared) {
   auto other = who(1);
   other.settings = 1;
   other.settings_text = "TUTTI_ALGO=ring";
-  EXPECT_EQ(refusal(roster, other), "rank 1 has TUTTI_ALGO=ring, rank 0 has none");
+  EXPECT_EQ(refusal(roster, other), "rank 1 has TUTTI_ALGO=ring, rank 0 has not set it");
   EXPECT_EQ(refusal(roster, who(1)), "");
 }
 
@@ -150,7 +150,11 @@ TEST(SettingsDifference, NamesWhatDiffers) {
   };
   EXPECT_EQ(difference("TUTTI_A=1", "TUTTI_A=2"), "rank 1 has TUTTI_A=1, rank 2 has TUTTI_A=2");
   EXPECT_EQ(difference("TUTTI_A=1 TUTTI_B=1", "TUTTI_B=1 TUTTI_C=3"),
-            "rank 1 has TUTTI_A=1, rank 2 has none; rank 2 has TUTTI_C=3, rank 1 has none");
+            "rank 1 has TUTTI_A=1, rank 2 has not set it; rank 2 has TUTTI_C=3, rank 1 has not set it");
+  EXPECT_EQ(difference("", "TUTTI_TRANSPORT=fifo"),
+            "rank 2 has TUTTI_TRANSPORT=fifo, rank 1 has the default, TUTTI_TRANSPORT=auto");
+  const std::string cut_short(1024, 'x');
+  EXPECT_EQ(difference(cut_short, "TUTTI_TRANSPORT=fifo"), "rank 2 has TUTTI_TRANSPORT=fifo, rank 1 another value");
   EXPECT_EQ(difference("", ""), "shared settings of rank 1 and rank 2 differ");
   EXPECT_EQ(difference("= == x  y=", "TUTTI_A=1 "), difference("= == x  y=", "TUTTI_A=1 ")) << "malformed is harmless";
 }
