@@ -10,6 +10,7 @@
 #include <ctime>
 
 #include "base/host.h"
+#include "base/uncancelled.h"
 
 namespace tutti {
 namespace {
@@ -111,6 +112,7 @@ void Log::write(LogLevel level, std::string_view who, std::string_view text) noe
   const auto time = time_of_day();
   const std::array parts{part(origin_), part(" "), part(time.data()), part(" tutti "), part(level_name(level)),
                          part(" "),     part(who), part(": "),        part(text),      part("\n")};
+  const Uncancelled whole;
   while (::writev(file_ ? file_.get() : STDERR_FILENO, parts.data(), static_cast<int>(parts.size())) < 0 &&
          errno == EINTR) {
   }

@@ -6,6 +6,8 @@
 #include <bit>
 #include <new>
 
+#include "base/uncancelled.h"
+
 namespace tutti {
 
 OwnSockets::~OwnSockets() {
@@ -71,6 +73,7 @@ OwnSockets& own_sockets() {
 
 void UniqueSocket::close(int fd) {
   if (fd < 0) return;
+  const Uncancelled whole;
   own_sockets().remove(fd);
   ::close(fd);
 }

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "base/uncancelled.h"
+
 namespace tutti {
 
 class UniqueFd {
@@ -25,7 +27,9 @@ class UniqueFd {
   int get() const { return fd_; }
   int release() { return std::exchange(fd_, -1); }
   void reset() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+    if (fd_ < 0) return;
+    const Uncancelled whole;
+    ::close(std::exchange(fd_, -1));
   }
 
  private:

@@ -7,7 +7,9 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "base/uncancelled.h"
 #include "comm/communicator.h"
 #include "comm/group.h"
 #include "comm/handles.h"
@@ -38,15 +40,23 @@ std::string& last_words();
 
 tuttiResult_t report(const Error& error);
 
-/// Runs `body`, a Result<void>() function; nothing is thrown past it.
+/// Runs `body`, a Result<void>() function; nothing is thrown past it. A thread that is cancelled meanwhile must not be
+/// unwound through it: where the body may reach a cancellation point it has to see to that.
 template <class Body>
-tuttiResult_t guarded(Body&& body) noexcept {
+tuttiResult_t guarded_but_for_cancellation(Body&& body) noexcept {
   try {
     Result<void> result = body();
     return result ? tuttiSuccess : report(result.error());
   } catch (const std::bad_alloc&) {
     return report(Error{.code = Code::system, .what = "out of memory"});
   }
+}
+
+/// The same, and no call of tutti is a cancellation point.
+template <class Body>
+tuttiResult_t guarded(Body&& body) noexcept {
+  const Uncancelled whole;
+  return guarded_but_for_cancellation(std::forward<Body>(body));
 }
 
 using CommUse = HandleTable<CommEntry>::Use;

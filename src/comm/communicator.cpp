@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "algorithms/select.h"
+#include "base/uncancelled.h"
 #include "comm/call_comparison.h"
 #include "comm/gpu_peers.h"
 #include "comm/hello.h"
@@ -249,6 +250,7 @@ Error Communicator::understood(Error error) const {
 }
 
 void Communicator::fail(Error error) {
+  const Uncancelled whole;
   auto& header = members_.area->area.header();
   // Where no call is under way nobody is harmed by a rank that goes.
   const bool quiet = error.code == Code::remote && idle();

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/uncancelled.h"
 #include "comm/communicator.h"
 #include "comm/touch.h"
 
@@ -57,6 +58,7 @@ Result<void> drive(Process& process, std::span<Operation* const> operations) {
     if (auto paused = waiter.pause(); !paused && !first) first = std::move(paused).error();
   }
   if (!first) return {};
+  const Uncancelled to_the_end;
   for (auto* operation : operations)
     if (auto* communicator = operation->communicator(); communicator != nullptr && communicator->failed()) {
       communicator->say_told();
@@ -91,6 +93,7 @@ Result<void> Waiter::pause() {
 }
 
 Result<void> Waiter::look_around() {
+  const Uncancelled whole;
   const std::int64_t now = process_.system.now_ns();
   if (since_ns_ == 0) {
     since_ns_ = looked_ns_ = now;
@@ -130,6 +133,7 @@ void Waiter::report_stall(std::int64_t waited_ns) {
 /// Says that it sleeps and has the caller look once more; sleeps the second time. So what was published before is seen,
 /// and what is published later rings.
 void Waiter::sleep() {
+  const Uncancelled whole;
   std::vector<PollItem> items;
   Communicator* last = nullptr;
   int active = 0;

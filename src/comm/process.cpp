@@ -10,6 +10,7 @@
 
 #include "algorithms/select.h"
 #include "base/descriptors.h"
+#include "base/uncancelled.h"
 #include "comm/version.h"
 #include "tune/measure.h"
 
@@ -48,6 +49,7 @@ std::unique_ptr<Tune> tune_of(const Config& config) {
 }
 
 Made make() {
+  const Uncancelled whole;
   auto config = Config::from_process();
   if (!config) return {.failure = std::move(config).error()};
   if (auto known = check_algo_setting(config->text("TUTTI_ALGO")); !known) return {.failure = std::move(known).error()};

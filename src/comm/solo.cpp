@@ -1,5 +1,6 @@
 #include "comm/solo.h"
 
+#include "base/uncancelled.h"
 #include "comm/drive.h"
 #include "comm/touch.h"
 
@@ -44,10 +45,10 @@ Result<void> run(Communicator& communicator, CollectiveCall& call) {
 Result<void> run_alone(Communicator& communicator, const Request& request) {
   CollectiveCall call(communicator, request);
   auto ran = run(communicator, call);
-  if (!ran) {
-    communicator.say_told();
-    take_back_buffers(communicator, call.lent());
-  }
+  if (ran) return ran;
+  const Uncancelled to_the_end;
+  communicator.say_told();
+  take_back_buffers(communicator, call.lent());
   return ran;
 }
 

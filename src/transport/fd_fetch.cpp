@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/uncancelled.h"
 #include "transport/fd_server.h"
 #include "transport/fd_wire.h"
 
@@ -130,6 +131,7 @@ struct Answer {
 Result<Answer> ask(const std::string& name, const FdRequest& request, const Patience& patience) {
   if (name.empty() || name.size() > FdAddress::name_max)
     return Error{.code = Code::remote, .what = "a peer's socket has no possible name"};
+  const Uncancelled whole;
 
   // A server under attack drops the oldest connection for a new one: whoever is dropped without an answer asks again.
   for (;;) {
