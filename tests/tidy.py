@@ -46,6 +46,8 @@ WORDS = {
     r"(?<![\w.~})])/(?:wo" + r"rk|ro" + r"ot)/|\.lib" + r"rary\b": "a path of one machine",
     r"(?i:\b(?:se" + r"ssions?|(?:sub)?ag" + r"ents?|LL" + r"Ms?)\b)": "the repository speaks of tutti alone",
 }
+CLOCK = re.compile(r"\b(?:(?:steady|system|high_resolution)_clock|clock_gettime|gettimeofday)\b")
+CLOCK_HOMES = ("src/base/system.cpp",)  # what asks the operating system
 SLEEP = re.compile(r"\b(?:sleep_for|this_thread::sleep_until|usleep|nanosleep|sleep(?=\s*\(\s*\d))\s*\(")
 
 found = []
@@ -160,6 +162,14 @@ def check_waiting(path, text):
             report(path, number, "wait for a condition with a limit, not for a time")
 
 
+def check_clocks(path, text):
+    if str(path.relative_to(ROOT)) in CLOCK_HOMES:
+        return
+    for number, line in enumerate(bare(text).splitlines(), 1):
+        if CLOCK.search(line):
+            report(path, number, "ask the System for the time, so that tests can say what it is")
+
+
 def check_words(path, text):
     for pattern, why in WORDS.items():
         for match in re.finditer(pattern, text):
@@ -234,6 +244,8 @@ def main():
             check_first_line(path, text)
             if relative.parts[0] in ("src", "tests", "perf"):
                 check_waiting(path, text)
+            if relative.parts[0] == "src":
+                check_clocks(path, text)
         if path.suffix == ".md":
             check_links(path, text)
         check_words(path, text)

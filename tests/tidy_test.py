@@ -56,6 +56,14 @@ class Tidy(unittest.TestCase):
         lines = tidy({"examples/b.h": '// B.\n#include "base/e.h"\n'})
         self.assertEqual(len(lines), 1, lines)
 
+    def test_keeps_clocks_where_they_are_handed_in_from(self):
+        read = "// E.\nauto now() { return std::chrono::steady_clock::now(); }\n"
+        self.one("src/base/e.h", read, ":2: ask the System for the time")
+        self.one("src/base/e.h", read.replace("std::chrono::steady_clock::now()", "clock_gettime(0, 0)"), ":2: ask the System")
+        self.assertEqual(tidy({"src/base/system.cpp": "// S.\nint now() { return clock_gettime(0, 0); }\n",
+                               "src/base/CMakeLists.txt": "add_library(e system.cpp)\n"}), [])
+        self.assertEqual(tidy({"examples/first.h": read}), [])
+
     def test_counts_the_lines_of_a_file(self):
         self.one("src/base/e.h", "// E.\n" * 501, "501 lines")
 

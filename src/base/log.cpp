@@ -10,6 +10,7 @@
 #include <ctime>
 
 #include "base/host.h"
+#include "base/system.h"
 #include "base/uncancelled.h"
 
 namespace tutti {
@@ -54,13 +55,14 @@ std::string upper(std::string_view text) {
 
 /// ctime's functions may allocate; this one cannot fail in a way that matters.
 std::array<char, 16> time_of_day() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
+  constexpr std::int64_t ns_per_s = 1'000'000'000;
+  const std::int64_t now_ns = wall_clock_ns();
+  const auto now_s = static_cast<std::time_t>(now_ns / ns_per_s);
   std::tm parts{};
-  ::localtime_r(&now.tv_sec, &parts);
+  ::localtime_r(&now_s, &parts);
   std::array<char, 16> text{};
   fmt::format_to_n(text.data(), text.size() - 1, "{:02}:{:02}:{:02}.{:03}", parts.tm_hour, parts.tm_min, parts.tm_sec,
-                   now.tv_nsec / 1'000'000);
+                   now_ns % ns_per_s / 1'000'000);
   return text;
 }
 

@@ -32,10 +32,14 @@ timespec to_timespec(std::int64_t ns) {
   return {.tv_sec = static_cast<time_t>(ns / ns_per_s), .tv_nsec = static_cast<long>(ns % ns_per_s)};
 }
 
-std::int64_t monotonic_ns() {
+std::int64_t ns_of(clockid_t clock) {
   timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  ::clock_gettime(clock, &now);
   return static_cast<std::int64_t>(now.tv_sec) * ns_per_s + now.tv_nsec;
+}
+
+std::int64_t monotonic_ns() {
+  return ns_of(CLOCK_MONOTONIC);
 }
 
 /// A limit of years instead of one that overflows.
@@ -266,6 +270,10 @@ void RealSystem::set_user_timeout(Socket& socket, std::int64_t ns) {
 
 Socket::~Socket() {
   if (handle_ >= 0) system_->close(handle_);
+}
+
+std::int64_t wall_clock_ns() {
+  return ns_of(CLOCK_REALTIME);
 }
 
 System& real_system() {

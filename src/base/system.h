@@ -103,6 +103,9 @@ class System {
 /// The operating system's own.
 System& real_system();
 
+/// Nanoseconds since 1970, for people alone: it may go back, and nothing waits by it.
+std::int64_t wall_clock_ns();
+
 /// Something that makes progress when asked and says what it waits for; the service thread drives a list of these.
 class Task {
  public:

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -70,14 +68,11 @@ Result<void> GpuPeers::end_turn(cuda::Stream stream) const {
 }
 
 GpuPeers::~GpuPeers() {
-  constexpr auto limit = std::chrono::seconds(1);
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  for (;;) {
-    auto ended = idle();
-    if (!ended || *ended) return;
-    if (std::chrono::steady_clock::now() > deadline) break;
-    std::this_thread::yield();
-  }
+  const bool ended = process_.wait_for([this] {
+    const auto is_idle = idle();
+    return !is_idle || *is_idle;
+  });
+  if (ended) return;
   process_.keep(std::move(engine_));  // a kernel may still read there
   for (auto& room : rooms_) process_.keep(std::move(room));
   for (auto& room : outgrown_) process_.keep(std::move(room));

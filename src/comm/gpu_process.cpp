@@ -38,7 +38,7 @@ PeerUse peer_use(std::string_view setting) {
 
 }  // namespace
 
-GpuProcess::GpuProcess(const Config& config)
+GpuProcess::GpuProcess(System& system, const Config& config)
     : driver(config.text("TUTTI_CUDA_LIBRARY")),
       graveyard(std::make_shared<cuda::Graveyard>()),
       lanes_max(static_cast<int>(config.integer("TUTTI_MAX_CTAS"))),
@@ -47,7 +47,18 @@ GpuProcess::GpuProcess(const Config& config)
       peers(peer_use(config.text("TUTTI_GPU_P2P"))),
       limit_ns(config.integer("TUTTI_TIMEOUT_MS") * 1'000'000),
       meeting_ns(config.integer("TUTTI_MEET_TIMEOUT_MS") * 1'000'000),
+      system_(system),
       kernels_file_(config.text("TUTTI_CUDA_KERNELS")) {}
+
+bool GpuProcess::wait_for(const std::function<bool()>& idle) {
+  constexpr std::int64_t longest_ns = 1'000'000'000;
+  const std::int64_t deadline_ns = system_.now_ns() + longest_ns;
+  while (!idle()) {
+    if (system_.now_ns() > deadline_ns) return false;
+    system_.yield();
+  }
+  return true;
+}
 
 Result<cuda::SharedGpu> GpuProcess::gpu(cuda::Ordinal ordinal) {
   auto loaded = driver.get();

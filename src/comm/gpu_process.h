@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/system.h"
 #include "cuda/driver.h"
 #include "cuda/graveyard.h"
 #include "cuda/kernels.h"
@@ -25,7 +27,7 @@ enum class PeerUse { automatic, always, off };
 
 class GpuProcess {
  public:
-  explicit GpuProcess(const Config& config);
+  GpuProcess(System& system, const Config& config);
 
   cuda::DriverSlot driver;
   const std::shared_ptr<cuda::Graveyard> graveyard;
@@ -43,6 +45,8 @@ class GpuProcess {
   /// False: it is none of `allocate`.
   bool free(std::byte* at);
 
+  /// Waits for it, a second at most. False: the GPU is not idle by then.
+  bool wait_for(const std::function<bool()>& idle);
   /// Never lets go of it.
   void keep(std::shared_ptr<const void> what);
 
@@ -60,6 +64,7 @@ class GpuProcess {
   const std::int64_t meeting_ns;  ///< TUTTI_MEET_TIMEOUT_MS
 
  private:
+  System& system_;
   const std::string kernels_file_;
   std::mutex mutex_;
   std::map<cuda::Ordinal, std::weak_ptr<const cuda::Gpu>> gpus_;

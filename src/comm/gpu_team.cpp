@@ -1,7 +1,6 @@
 #include "comm/gpu_team.h"
 
 #include <cassert>
-#include <chrono>
 
 #include <fmt/format.h>
 
@@ -24,16 +23,13 @@ GpuTeam::GpuTeam(GpuProcess& process, int ranks)
 
 GpuTeam::~GpuTeam() {
   if (!engine_) return;
-  constexpr auto limit = std::chrono::seconds(1);
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  for (;;) {
-    auto idle = engine_->idle();
-    if (!idle || *idle) break;
-    if (std::chrono::steady_clock::now() > deadline) {
-      process_.keep(std::move(engine_));  // a kernel may still write there
-      return;
-    }
-    std::this_thread::yield();
+  const bool ended = process_.wait_for([this] {
+    const auto idle = engine_->idle();
+    return !idle || *idle;
+  });
+  if (!ended) {
+    process_.keep(std::move(engine_));  // a kernel may still write there
+    return;
   }
   engine_.reset();
   process_.graveyard->empty();

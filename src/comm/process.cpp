@@ -85,7 +85,7 @@ Process::Process(System& system_in, Config config_in, Service::Mode mode, std::u
       log(config),
       tune(std::move(tune_in)),
       service(system_in, mode),
-      gpus(config) {
+      gpus(system_in, config) {
   char name[256] = "localhost";
   ::gethostname(name, sizeof name - 1);
   host = name;

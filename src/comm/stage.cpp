@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -122,14 +120,9 @@ Result<std::shared_ptr<StagePool>> StagePool::open(GpuProcess& process, SegmentT
 }
 
 StagePool::~StagePool() {
-  constexpr auto limit = std::chrono::seconds(1);
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (!idle()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      for (auto& stage : stages_) process_.keep(std::move(stage));  // the GPU may still copy there
-      return;
-    }
-    std::this_thread::yield();
+  if (!process_.wait_for([this] { return idle(); })) {
+    for (auto& stage : stages_) process_.keep(std::move(stage));  // the GPU may still copy there
+    return;
   }
   if (auto current = cuda::Current::enter(*gpu_)) stages_.clear();
 }

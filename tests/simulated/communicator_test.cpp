@@ -178,5 +178,15 @@ TEST(SimulatedCommunicator, AnAbortEndsAllRanksWithinASecond) {
   }
 }
 
+/// By the clock that is handed in: a GPU that hangs costs the end of its communicator a second of it.
+TEST(SimulatedGpu, IsWaitedForByTheClockHandedIn) {
+  World world(base_seed(), 1);
+  const std::int64_t begun_ns = world.system.now_ns();
+  EXPECT_FALSE(world.process.gpus.wait_for([] { return false; }));
+  EXPECT_GE(world.system.now_ns() - begun_ns, second_ns);
+  EXPECT_LT(world.system.now_ns() - begun_ns, second_ns + second_ns / 100);
+  EXPECT_TRUE(world.process.gpus.wait_for([] { return true; }));
+}
+
 }  // namespace
 }  // namespace tutti
