@@ -130,6 +130,12 @@ def our_machines():
     expect("switched: CPUs near", {machine["near_cpus"][0], machine["near_cpus"][7]}, {"0-31", "32-63"})
     machine = load(OURS / "switched-8-one-off.xml")
     expect("one off: said", any("GPU5 is off the NVLink fabric" in line for line in machine["warnings"]), True)
+    machine = load(OURS / "hwloc-4x6-divided.xml")
+    rings = machine["rings"]
+    expect("divided: rings", (rings["count"], rings["gbps_each"], rings["kind"]), (6, 36, "NVL"))
+    expect("divided: bound", round(machine["cut_bound_gbps"], 6), 288)
+    expect("divided: trees reach it", round(machine["tree_gather_gbps"], 6), 288)
+    expect("divided: said", sum("is divided into 6 GPUs" in line for line in machine["warnings"]), 4)
     machine = load(OURS / "template-fragment.xml")
     expect("fragment", machine["matrix"], [["X", "PIX"], ["PIX", "X"]])
     machine = load(OURS / "hwloc-2gpu.xml")

@@ -66,9 +66,12 @@ Ratio gather_bound(const Capacity& capacity) {
   const auto gpus = static_cast<std::size_t>(capacity.gpus);
   if (gpus < 2) return {};
   Ratio bound{-1, 1};
+  long long parts = 0;
   for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
-    const long long out = std::accumulate(capacity.links[gpu].begin(), capacity.links[gpu].end(), 0ll);
-    if (bound.numerator < 0 || out < bound.numerator) bound.numerator = out;
+    const Ratio own{std::accumulate(capacity.links[gpu].begin(), capacity.links[gpu].end(), 0ll),
+                    capacity.parts_at(gpu)};
+    if (bound.numerator < 0 || own.numerator * bound.denominator < bound.numerator * own.denominator) bound = own;
+    parts += capacity.parts_at(gpu);
   }
   // Dinkelbach's method: while one set has less than the bound, its own ratio is the new bound.
   for (bool lower = true; lower && bound.numerator > 0;) {
@@ -80,15 +83,15 @@ Ratio gather_bound(const Capacity& capacity) {
       row.push_back(0);
     }
     graph.emplace_back(source + 1, 0);
-    for (std::size_t gpu = 0; gpu < gpus; ++gpu) graph[source][gpu] = bound.numerator;
-    const long long all = bound.numerator * capacity.gpus;
+    for (std::size_t gpu = 0; gpu < gpus; ++gpu) graph[source][gpu] = bound.numerator * capacity.parts_at(gpu);
+    const long long all = bound.numerator * parts;
     for (std::size_t gpu = 0; gpu < gpus && !lower; ++gpu) {
       std::vector<bool> near;
       if (max_flow(graph, static_cast<int>(source), static_cast<int>(gpu), all, &near) >= all) continue;
       Ratio found{0, 0};
       for (std::size_t a = 0; a < source; ++a) {
         if (!near[a]) continue;
-        found.denominator += a < gpus ? 1 : 0;
+        found.denominator += a < gpus ? capacity.parts_at(a) : 0;
         for (std::size_t b = 0; b < source; ++b)
           if (!near[b]) found.numerator += capacity.links[a][b];
       }

@@ -11,6 +11,8 @@ namespace tutti::topology {
 struct Capacity {
   int gpus = 0;
   std::vector<std::vector<long long>> links;
+  std::vector<long long> parts = {};  ///< how many GPUs share the links of each of `gpus`; empty: it has its own
+  long long parts_at(std::size_t gpu) const { return parts.empty() ? 1 : parts[gpu]; }
   int size() const { return static_cast<int>(links.size()); }
 };
 

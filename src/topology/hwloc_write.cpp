@@ -77,7 +77,8 @@ class Writer {
 std::vector<int> Writer::children(int id, bool places) const {
   std::vector<int> found;
   for (std::size_t child = 0; child < topology_.devices.size(); ++child)
-    if (topology_.devices[child].parent == id && is_place(topology_.devices[child].kind) == places)
+    if (topology_.devices[child].parent == id && is_place(topology_.devices[child].kind) == places &&
+        topology_.parts_of(static_cast<int>(child)).front() == static_cast<int>(child))
       found.push_back(static_cast<int>(child));
   // hwloc wants places in the order of their CPUs.
   if (places && !own_.empty())
@@ -224,11 +225,11 @@ void Writer::leaf(int id, int depth) {
        "<object type=\"PCIDev\" gp_index=\"{}\" pci_busid=\"{}\" pci_type=\"{:04x} [{:04x}:{:04x}] [0000:0000] 00\" "
        "pci_link_speed=\"{:.6f}\">",
        gp_, bus_id(id), pci_class & 0xffff, vendor & 0xffff, device.product & 0xffff, device.gbps * 15.753846 / 12);
-  if (gpu) {
-    gp_of_[id] = ++gp_;
-    is_os_[id] = true;
+  for (const int part : gpu ? topology_.parts_of(id) : std::vector<int>()) {
+    gp_of_[part] = ++gp_;
+    is_os_[part] = true;
     line(depth + 1, "<object type=\"OSDev\" gp_index=\"{}\" name=\"{}{}\" subtype=\"{}\" osdev_type=\"1\"/>", gp_,
-         amd ? "rsmi" : "nvml", device.index, amd ? "RSMI" : "NVML");
+         amd ? "rsmi" : "nvml", topology_[part].index, amd ? "RSMI" : "NVML");
   }
   if (nic) {
     const bool verbs = device.pci_class >> 8 == 0x0207 || device.name.find('_') != std::string::npos;

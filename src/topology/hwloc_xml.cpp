@@ -35,7 +35,8 @@ class Reader {
   void numa(const pugi::xml_node& node, Place& place);
   void bridge(const pugi::xml_node& node, Place& place);
   void function(const pugi::xml_node& node, Place& place);
-  void system_device(const pugi::xml_node& node, const Place& place);
+  int system_device(const pugi::xml_node& node, const Place& place);
+  int part(int function, int number);
   void distances(const pugi::xml_node& node);
   void connect(const std::vector<int>& ends, const std::vector<long long>& values, LinkKind kind);
   int links_in(int from, int to, long long mbps, LinkKind kind, double& gbps) const;
@@ -84,6 +85,10 @@ Result<Topology> Reader::read() {
     if (!xml_.failed() && std::string_view(node.name()).starts_with("distances")) distances(node);
   if (xml_.failed()) return xml_.error();
   topology_.nvlink_known = !topology_.links.empty();
+  for (const int gpu : topology_.gpus())
+    if (const auto parts = topology_.parts_of(gpu); parts.size() > 1 && parts.front() == gpu)
+      topology_.notes.push_back(
+          fmt::format("{} is divided into {} GPUs, which share its links", topology_[gpu].bus_id, parts.size()));
   for (const int id : topology_.of_kind(DeviceKind::numa)) {
     topology_[id].maker = maker_of(vendor_, arch_);
     topology_[id].model = model_;
@@ -134,7 +139,7 @@ void Reader::object(const pugi::xml_node& node, Place place) {
   }
   if (type == "Bridge") bridge(node, place);
   if (type == "PCIDev") function(node, place);
-  if (type == "OSDev") system_device(node, place);
+  if (type == "OSDev") place.function = system_device(node, place);
   if (const auto gp = xml_.number(node, "gp_index", 0, 1ll << 60))
     by_gp_[*gp] = place.function >= 0 ? place.function : place.package;
   for (const pugi::xml_node& child : elements(node)) {
@@ -195,14 +200,26 @@ int number_behind(std::string_view text, std::string_view word) {
   return code == std::errc() && end == text.data() + text.size() && number < 65536 ? number : -1;
 }
 
-void Reader::system_device(const pugi::xml_node& node, const Place& place) {
-  if (place.function < 0) return;
+/// One more GPU in a device that has one: the device is divided, and shows all its parts at one address.
+int Reader::part(int function, int number) {
+  if (topology_[function].partition.empty()) topology_[function].partition = std::to_string(0);
+  Device device = topology_[function];
+  device.partition = std::to_string(topology_.parts_of(function).size());
+  device.index = number;
+  return topology_.add(std::move(device));
+}
+
+/// Which device it is of: the function, or a part of it.
+int Reader::system_device(const pugi::xml_node& node, const Place& place) {
+  if (place.function < 0) return -1;
   Device& device = topology_[place.function];
   const std::string called = xml_.text(node, "name");
   const long long type = xml_.number_or(-1, node, "osdev_type", -1, 100);
   const bool network = type == 2 || type == 3;  // whatever it is called
   for (const std::string_view word : {"nvml", "rsmi"})
     if (const int number = network ? -1 : number_behind(called, word); number >= 0) {
+      if (device.index >= 0 && device.index != number)
+        return full(node) ? place.function : part(place.function, number);
       device.kind = DeviceKind::gpu;
       device.index = number;
       device.name.clear();
@@ -213,6 +230,7 @@ void Reader::system_device(const pugi::xml_node& node, const Place& place) {
     device.kind = DeviceKind::nic;
     if (first || type == 3) device.name = called;
   }
+  return place.function;
 }
 
 void Reader::distances(const pugi::xml_node& node) {
@@ -273,6 +291,7 @@ void Reader::connect(const std::vector<int>& ends, const std::vector<long long>&
       if (from < 0 || to < 0 || from == to || mbps < 1000 || mbps >= 1'000'000) continue;
       Link link{.from = from, .to = to, .kind = kind, .source = "hwloc"};
       if (topology_[from].kind != DeviceKind::gpu && topology_[to].kind != DeviceKind::gpu) continue;
+      if (topology_[from].bus_id == topology_[to].bus_id && !topology_[from].bus_id.empty()) continue;  // parts of one
       link.count = links_in(from, to, mbps, kind, link.gbps);
       if (topology_[from].kind == DeviceKind::package || topology_[to].kind == DeviceKind::package)
         link.kind = LinkKind::memory;

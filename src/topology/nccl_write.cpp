@@ -42,13 +42,15 @@ class Writer {
 
 void Writer::gpu(int id, int depth) {
   const Device& device = topology_[id];
+  const std::string part = device.partition.empty() ? "" : fmt::format(" mlopart=\"{}\"", escaped(device.partition));
   if (device.compute > 200)
-    line(depth, "<gpu dev=\"{}\" sm=\"0\" gcn=\"{}\" rank=\"{}\" gdr=\"1\">", device.index, device.compute,
-         device.index);
+    line(depth, "<gpu dev=\"{}\" sm=\"0\" gcn=\"{}\" rank=\"{}\" gdr=\"1\"{}>", device.index, device.compute,
+         device.index, part);
   else
-    line(depth, "<gpu dev=\"{}\" sm=\"{}\" rank=\"{}\" gdr=\"1\">", device.index, device.compute, device.index);
+    line(depth, "<gpu dev=\"{}\" sm=\"{}\" rank=\"{}\" gdr=\"1\"{}>", device.index, device.compute, device.index, part);
   for (const Link& link : topology_.links) {
-    if (link.from != id) continue;
+    const DeviceKind to = topology_[link.to].kind;
+    if (link.from != id || (to == DeviceKind::gpu && topology_.parts_of(link.to).front() != link.to)) continue;
     if (link.kind == LinkKind::memory) {
       line(depth + 1, "<c2c bw=\"{:.0f}\" count=\"{}\"/>", link.gbps * 1000, link.count);
       continue;
@@ -74,7 +76,7 @@ void Writer::net(int id, int depth) {
 
 void Writer::function(int id, int depth) {
   const Device& device = topology_[id];
-  if (device.kind == DeviceKind::nvswitch) return;
+  if (device.kind == DeviceKind::nvswitch || topology_.parts_of(id).front() != id) return;
   if (device.kind == DeviceKind::nic && device.bus_id.empty()) return net(id, depth);
   const std::uint32_t assumed = device.kind == DeviceKind::bridge ? 0x060400
                                 : device.kind == DeviceKind::gpu  ? 0x030200
@@ -90,7 +92,8 @@ void Writer::function(int id, int depth) {
   }
   line(depth, "<pci busid=\"{}\" class=\"0x{:06x}\" vendor=\"0x{:04x}\" device=\"0x{:04x}\"{}>", bus_id(id),
        device.pci_class != 0 ? device.pci_class : assumed, device.vendor, device.product, rate);
-  if (device.kind == DeviceKind::gpu) gpu(id, depth + 1);
+  if (device.kind == DeviceKind::gpu)
+    for (const int part : topology_.parts_of(id)) gpu(part, depth + 1);
   if (device.kind == DeviceKind::nic) net(id, depth + 1);
   below(id, depth + 1, false);
   line(depth, "</pci>");

@@ -255,7 +255,10 @@ void Reader::resolve(const Row& row) {
   }
   if (link.to < 0 || topology_[link.to].kind != DeviceKind::gpu)
     link.to = switch_at(hidden || !target ? std::string() : *target);
-  topology_.links.push_back(link);
+  for (const int part : topology_.parts_of(link.to)) {  // an address is all there is of its end
+    link.to = part;
+    if (topology_[part].bus_id != gpu.bus_id || gpu.bus_id.empty()) topology_.links.push_back(link);
+  }
 }
 
 }  // namespace

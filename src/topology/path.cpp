@@ -143,6 +143,7 @@ Path gpu_to_nic(const Topology& topology, int gpu, int nic) {
 Path path(const Topology& topology, int from, int to) {
   const DeviceKind a = topology[from].kind, b = topology[to].kind;
   if (from == to) return pci_path(topology, from, to);
+  if (topology.share_links(from, to)) return {PathKind::loc, rates::local, 1, {from, to}};
   if (a == DeviceKind::gpu && b == DeviceKind::nic) return gpu_to_nic(topology, from, to);
   if (a == DeviceKind::nic && b == DeviceKind::gpu) {
     Path back = gpu_to_nic(topology, to, from);

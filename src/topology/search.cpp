@@ -74,19 +74,67 @@ ChosenTree chosen(const Tree& tree, const std::vector<int>& numbers, double gbps
   return out;
 }
 
+/// GPUs with links of their own, by number, each with those that share its links: itself first.
+std::vector<std::vector<int>> link_owners(const Topology& topology) {
+  std::vector<std::vector<int>> owners;
+  for (const int gpu : topology.gpus()) {
+    const auto own =
+        std::ranges::find_if(owners, [&](const auto& parts) { return topology.share_links(parts.front(), gpu); });
+    if (own == owners.end())
+      owners.push_back({gpu});
+    else
+      own->push_back(gpu);
+  }
+  for (auto& parts : owners)
+    for (int& part : parts) part = topology[part].index;
+  return owners;
+}
+
+/// A tree of devices as one of the parts of its root: each device is entered at one part, which has it for the others.
+ChosenTree spread(const ChosenTree& tree, std::map<int, std::vector<int>>& parts, std::size_t nth) {
+  const auto entry = [&](int device) { return parts[device][nth % parts[device].size()]; };
+  ChosenTree out{.gbps = tree.gbps / static_cast<double>(parts[tree.root].size()), .root = entry(tree.root)};
+  for (std::size_t at = 0; at < tree.gpus.size(); ++at) {
+    const int device = tree.gpus[at];
+    out.gpus.push_back(entry(device));
+    out.parent.push_back(tree.parent[at] < 0 ? -1 : entry(tree.parent[at]));
+    for (const int part : parts[device]) {
+      if (part == entry(device)) continue;
+      out.gpus.push_back(part);
+      out.parent.push_back(entry(device));
+    }
+  }
+  return out;
+}
+
+/// What was found for devices, for all their parts: within a device nothing is as slow as the links between two.
+void spread(Search& found, const std::vector<std::vector<int>>& owners) {
+  std::map<int, std::vector<int>> parts;
+  for (const auto& own : owners) parts[own.front()] = own;
+  for (auto& order : found.rings.orders) {
+    std::vector<int> all;
+    for (const int device : order) all.insert(all.end(), parts[device].begin(), parts[device].end());
+    order = std::move(all);
+  }
+  std::vector<ChosenTree> trees;
+  for (const ChosenTree& tree : found.trees)
+    for (std::size_t nth = 0; nth < parts[tree.root].size(); ++nth) trees.push_back(spread(tree, parts, nth));
+  found.trees = std::move(trees);
+}
+
 }  // namespace
 
 Search search(const Topology& topology) {
   Search found;
-  const std::vector<int> gpus = topology.gpus();
-  if (gpus.size() < 2) return found;
-  const Capacity capacity = capacity_of(topology);
-  const double rate = rate_of(topology), ranks = static_cast<double>(gpus.size());
+  const auto ranks = static_cast<double>(topology.gpus().size());
+  if (ranks < 2) return found;
+  const auto owners = link_owners(topology);
   std::vector<int> numbers;
-  for (const int gpu : gpus) numbers.push_back(topology[gpu].index);
-  const Rings rings = pack_rings(capacity);
-  const Ratio bound = gather_bound(capacity);
-  found.bound_gbps = bound.value() * ranks * rate;
+  for (const auto& parts : owners) numbers.push_back(parts.front());
+  const Topology devices = with_gpus(topology, numbers);
+  Capacity capacity = capacity_of(devices);
+  const double rate = rate_of(devices);
+  const Rings rings = owners.size() < 2 ? Rings() : pack_rings(capacity);
   if (rings.orders.empty()) {
     found.rings = nearest_ring(topology);
   } else {
@@ -97,14 +145,23 @@ Search search(const Topology& topology) {
       for (const int gpu : order) named.push_back(numbers[static_cast<std::size_t>(gpu)]);
     }
   }
-  found.ring_gather_gbps = found.rings.gbps() * ranks / (ranks - 1);
-  if (found.bound_gbps <= found.ring_gather_gbps * (1 + 1e-9)) return found;
-  const Trees trees = pack_trees(capacity);
-  for (const Tree& tree : trees.trees) {
-    const double gbps = rate * static_cast<double>(tree.units) / static_cast<double>(trees.share);
-    found.trees.push_back(chosen(tree, numbers, gbps));
-    found.tree_gather_gbps += gbps;
+  bool alike = true;  // trees are packed for roots that have equally much
+  for (const auto& parts : owners) {
+    capacity.parts.push_back(static_cast<long long>(parts.size()));
+    alike = alike && parts.size() == owners.front().size();
   }
+  found.bound_gbps = gather_bound(capacity).value() * ranks * rate;
+  found.ring_gather_gbps = found.rings.gbps() * ranks / (ranks - 1);
+  if (alike && found.bound_gbps > found.ring_gather_gbps * (1 + 1e-9)) {
+    capacity.parts.clear();
+    const Trees trees = pack_trees(capacity);
+    for (const Tree& tree : trees.trees) {
+      const double gbps = rate * static_cast<double>(tree.units) / static_cast<double>(trees.share);
+      found.trees.push_back(chosen(tree, numbers, gbps));
+      found.tree_gather_gbps += gbps;
+    }
+  }
+  if (!rings.orders.empty() || !found.trees.empty()) spread(found, owners);
   return found;
 }
 

@@ -74,6 +74,34 @@ double Topology::nvlink_gbps(int gpu) const {
   return 0;
 }
 
+std::vector<int> Topology::parts_of(int gpu) const {
+  if ((*this)[gpu].partition.empty()) return {gpu};
+  std::vector<int> parts = gpus();
+  std::erase_if(parts, [&](int other) {
+    return (*this)[other].bus_id != (*this)[gpu].bus_id || (*this)[other].partition.empty();
+  });
+  return parts;
+}
+
+namespace {
+
+/// Of the device that a GPU is a part of; empty: it is none. AMD's parts may be functions of it.
+std::string_view whole_device(const Device& gpu) {
+  constexpr std::uint32_t amd = 0x1002;
+  const std::string_view at = gpu.bus_id;
+  if (gpu.vendor == amd) return at.substr(0, at.rfind('.'));
+  return gpu.partition.empty() ? std::string_view() : at;
+}
+
+}  // namespace
+
+bool Topology::share_links(int gpu, int other) const {
+  if (gpu == other || (*this)[gpu].kind != DeviceKind::gpu || (*this)[other].kind != DeviceKind::gpu) return false;
+  const std::string_view device = whole_device((*this)[gpu]);
+  if (device.empty() || device != whole_device((*this)[other])) return false;
+  return nvlink_gbps(gpu) > 0 && nvlink_gbps(other) > 0;
+}
+
 namespace {
 
 void tree_below(const Topology& topology, const std::vector<std::vector<int>>& children, int id, int depth,

@@ -95,6 +95,12 @@ struct Topology {
   int direct_links(int from, int to) const;  ///< as the rows say, one direction
   int fabric_links(int gpu) const;           ///< to switches
   double nvlink_gbps(int gpu) const;         ///< of one link of this GPU; 0: it has none
+
+  /// GPUs that are parts of the device at its address, it among them; itself where it is all of one.
+  std::vector<int> parts_of(int gpu) const;
+  /// Whether two GPUs are parts of one device that has NVLinks or xGMI: those are the device's, and serve all its
+  /// parts.
+  bool share_links(int gpu, int other) const;
 };
 
 /// What is drawn and searched is pairs of them, and paths between those: more would take minutes.

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <pugixml.hpp>
 
+#include <map>
+#include <set>
+
 #include "topology/cpus.h"
 #include "topology/hwloc_xml.h"
 #include "topology/nccl_xml.h"
@@ -26,8 +29,9 @@ Topology recorded(const std::string& name) {
   return machine ? *std::move(machine) : Topology{};
 }
 
-const char* const names[] = {"switched-8.xml", "switched-8-one-off.xml", "cube-mesh-double.txt", "all-to-all-4x3.txt",
-                             "hwloc-2gpu.xml", "template-fragment.xml",  "cube-mesh-single.txt", "all-to-all-8x1.txt"};
+const char* const names[] = {"switched-8.xml",       "switched-8-one-off.xml", "cube-mesh-double.txt",
+                             "all-to-all-4x3.txt",   "hwloc-2gpu.xml",         "template-fragment.xml",
+                             "cube-mesh-single.txt", "all-to-all-8x1.txt",     "hwloc-4x6-divided.xml"};
 
 std::vector<std::string> cells(const Topology& machine) {
   std::vector<std::string> all;
@@ -145,6 +149,47 @@ TEST(Warnings, SayWhatIsOdd) {
   EXPECT_TRUE(warnings(pair).empty()) << "not made for it";
 }
 
+/// Four devices, two links between any two, each divided into six GPUs at one address.
+TEST(Divided, GpusOfOneDeviceShareItsLinks) {
+  const Topology machine = recorded("hwloc-4x6-divided.xml");
+  ASSERT_EQ(machine.gpus().size(), 24u);
+  for (int nth = 0; nth < 24; ++nth) {
+    const Device& gpu = machine[machine.gpus()[static_cast<std::size_t>(nth)]];
+    EXPECT_EQ(gpu.index, nth);
+    EXPECT_EQ(gpu.partition, std::to_string(nth % 6));
+    EXPECT_EQ(gpu.bus_id, fmt::format("000{}:02:00.0", nth / 6));
+  }
+  EXPECT_EQ(path(machine, machine.gpus()[0], machine.gpus()[5]).kind, PathKind::loc);
+  EXPECT_EQ(path(machine, machine.gpus()[5], machine.gpus()[6]).kind, PathKind::nvl);
+  EXPECT_EQ(path(machine, machine.gpus()[5], machine.gpus()[6]).gbps, 72);
+
+  // What four whole devices have: six rings, and each can send 3 x 72 GB/s.
+  const Search found = search(machine);
+  EXPECT_EQ(found.rings.kind, PathKind::nvl);
+  EXPECT_EQ(found.rings.orders.size(), 6u);
+  EXPECT_DOUBLE_EQ(found.rings.gbps(), 216);
+  EXPECT_DOUBLE_EQ(found.bound_gbps, 288);
+  EXPECT_NEAR(found.ring_gather_gbps, 216 * 24.0 / 23, 1e-9);
+  EXPECT_NEAR(found.tree_gather_gbps, 288, 1e-9);
+  std::map<std::pair<int, int>, double> between;  // devices
+  for (const auto& order : found.rings.orders)
+    for (std::size_t at = 0; at < order.size(); ++at)
+      between[{order[at] / 6, order[(at + 1) % order.size()] / 6}] += found.rings.gbps_each;
+  for (const auto& [devices, gbps] : between)
+    EXPECT_TRUE(devices.first == devices.second || gbps <= 72) << devices.first << " to " << devices.second;
+  std::map<std::pair<int, int>, double> by_trees;
+  for (const ChosenTree& tree : found.trees) {
+    EXPECT_EQ(std::set(tree.gpus.begin(), tree.gpus.end()).size(), 24u);
+    for (std::size_t at = 1; at < tree.gpus.size(); ++at)
+      by_trees[{tree.parent[at] / 6, tree.gpus[at] / 6}] += tree.gbps;
+  }
+  for (const auto& [devices, gbps] : by_trees)
+    EXPECT_TRUE(devices.first == devices.second || gbps <= 72 + 1e-9) << devices.first << " to " << devices.second;
+
+  // Three parts of one device and one of another: what the three have leaves by two links.
+  EXPECT_DOUBLE_EQ(search(with_gpus(machine, {0, 1, 2, 6})).bound_gbps, 96);
+}
+
 TEST(Written, HwlocsFormatIsReadAgain) {
   for (const char* const name : names) {
     Topology machine = recorded(name);
@@ -163,11 +208,13 @@ TEST(Written, HwlocsFormatIsReadAgain) {
 }
 
 TEST(Written, NcclsFormatIsReadAgain) {
-  const Topology machine = recorded("switched-8.xml");
-  const auto again = read_nccl(write_nccl(machine));
-  ASSERT_TRUE(again) << again.error().text();
-  EXPECT_EQ(cells(*again), cells(machine));
-  EXPECT_EQ(search(*again).rings.orders, search(machine).rings.orders);
+  for (const char* const name : {"switched-8.xml", "hwloc-4x6-divided.xml"}) {
+    const Topology machine = recorded(name);
+    const auto again = read_nccl(write_nccl(machine));
+    ASSERT_TRUE(again) << name << ": " << again.error().text();
+    EXPECT_EQ(cells(*again), cells(machine)) << name;
+    EXPECT_EQ(search(*again).rings.orders, search(machine).rings.orders) << name;
+  }
 }
 
 TEST(Written, IsComparedAsAValue) {
