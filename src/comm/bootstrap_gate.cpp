@@ -17,8 +17,8 @@ constexpr int accepts_per_turn = 64;  // so that a flood does not keep those ins
 }  // namespace
 
 std::vector<Gate::Guest> Gate::advance(bool accepting) {
-  if (accepting && listener_ && system_.now_ns() >= accept_again_ns_) accept_some();
   std::vector<Guest> guests;
+  if (accepting && listener_ && system_.now_ns() >= accept_again_ns_) accept_some(guests);
   if (pending_.empty()) return guests;
   // One look at all, instead of one at each.
   std::vector<PollItem> items;
@@ -29,18 +29,23 @@ std::vector<Gate::Guest> Gate::advance(bool accepting) {
   std::erase_if(pending_, [&](Pending& one) {
     const bool ready = (item++)->ready;
     if (!ready && now - one.since_ns < proof_limit_ns) return false;
-    const Fate fate = ready ? greet(one) : Fate::refused;
+    const Fate fate = ready ? greet(one) : Fate::waits;
     if (fate == Fate::waits && now - one.since_ns < proof_limit_ns) return false;
-    if (fate == Fate::proved)
-      guests.push_back({std::move(one.wire), std::move(one.host), one.handshake.rank(), one.handshake.version()});
-    else
-      refusals_.add(one.host);
+    settle(one, fate, guests);
     return true;
   });
   return guests;
 }
 
-void Gate::accept_some() {
+/// A valid greeting is no refusal, though nothing came of it: ranks give an address up, or are slow, and come again.
+void Gate::settle(Pending& one, Fate fate, std::vector<Guest>& guests) {
+  if (fate == Fate::proved)
+    guests.push_back({std::move(one.wire), std::move(one.host), one.handshake.rank(), one.handshake.version()});
+  else if (fate == Fate::refused || !one.handshake.challenged())
+    refusals_.add(one.host);
+}
+
+void Gate::accept_some(std::vector<Guest>& guests) {
   for (int i = 0; i < accepts_per_turn; ++i) {
     if (pending_.size() == pending_max && !make_room()) return;
     auto socket = system_.accept(listener_);
@@ -50,11 +55,12 @@ void Gate::accept_some() {
     if (!*socket) return;
     std::string host = host_of(*socket);
     Pending one{.wire = Wire(system_, *std::move(socket)), .since_ns = system_.now_ns(), .host = std::move(host)};
-    // Most of those who have no business here show it with their first bytes.
-    if (greet(one) == Fate::refused)
-      refusals_.add(one.host);
-    else
+    // Most of those who have no business here show it with their first bytes, and a quick rank is through at once.
+    const Fate fate = greet(one);
+    if (fate == Fate::waits)
       pending_.push_back(std::move(one));
+    else
+      settle(one, fate, guests);
   }
 }
 
@@ -88,9 +94,8 @@ std::string Gate::host_of(const Socket& socket) {
 }
 
 /// It knew how to greet and saw our challenge.
-Gate::Fate Gate::unproved(const Pending& one, std::string_view what) {
+void Gate::claims(const Pending& one, std::string_view what) {
   refusals_.add_claim(one.handshake.rank(), one.host, what);
-  return Fate::refused;
 }
 
 Gate::Fate Gate::greet(Pending& one) {
@@ -99,14 +104,20 @@ Gate::Fate Gate::greet(Pending& one) {
   while (true) {
     const bool challenged = one.handshake.challenged();
     auto bytes = one.wire.take(challenged ? handshake::proof_bytes : handshake::hello_bytes);
-    if (!bytes) return challenged ? unproved(one, "hung up while greeting") : Fate::refused;
+    if (!bytes && challenged) claims(one, "hung up while greeting");
+    if (!bytes) return challenged ? Fate::hung_up : Fate::refused;
     if (!*bytes) {
       const bool hopeless = !challenged && !handshake::may_be_hello(one.wire.begun());
       return hopeless ? Fate::refused : Fate::waits;
     }
-    if (challenged) return one.handshake.verify(secret_, **bytes) ? Fate::proved : unproved(one, "wrong id");
+    if (challenged) {
+      const bool proved = static_cast<bool>(one.handshake.verify(secret_, **bytes));
+      claims(one, proved ? "silent since it greeted" : "wrong id");
+      return proved ? Fate::proved : Fate::refused;
+    }
     auto challenge = one.handshake.challenge(secret_, **bytes);
     if (!challenge) return Fate::refused;
+    claims(one, "silent since it greeted");
     one.wire.queue(*std::move(challenge));
     (void)one.wire.flush();
   }

@@ -53,11 +53,12 @@ class Gate {
     std::string host;  ///< asked at once: of a connection that broke the system does not say it any more
     handshake::RootSide handshake = {};
   };
-  enum class Fate { waits, refused, proved };
-  void accept_some();
+  enum class Fate { waits, refused, hung_up, proved };  ///< hung_up: after a valid greeting
+  void accept_some(std::vector<Guest>& guests);
+  void settle(Pending& one, Fate fate, std::vector<Guest>& guests);
   void accept_later(Error error);
   bool make_room();
-  Fate unproved(const Pending& one, std::string_view what);
+  void claims(const Pending& one, std::string_view what);
   Fate greet(Pending& one);
   std::string host_of(const Socket& socket);
   bool full_of_greeted() const;

@@ -1,0 +1,158 @@
+// The door of the start, met by ranks that are quick, slow or silent in their greeting.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "comm/bootstrap.h"
+#include "comm/bootstrap_messages.h"
+#include "comm/handshake.h"
+#include "comm/wire.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t s = 1'000'000'000;
+
+/// The real one; says after each challenge that it has left.
+class PromptSystem final : public System {
+ public:
+  std::function<void()> challenged = {};
+
+  std::int64_t now_ns() override { return real_.now_ns(); }
+  void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t timeout_ns) override {
+    real_.wait(word, expected, timeout_ns);
+  }
+  void wake(std::atomic<std::uint32_t>& word) override { real_.wake(word); }
+  void yield() override { real_.yield(); }
+  void poll(std::span<PollItem> items, std::int64_t timeout_ns) override { real_.poll(items, timeout_ns); }
+  Result<Socket> listen(const SocketAddress& at) override { return real_.listen(at); }
+  Result<SocketAddress> address(const Socket& socket) override { return real_.address(socket); }
+  Result<SocketAddress> peer_address(const Socket& socket) override { return real_.peer_address(socket); }
+  Result<Socket> accept(Socket& listener) override { return real_.accept(listener); }
+  Result<Socket> connect(const SocketAddress& to) override { return real_.connect(to); }
+  Result<Moved> send(Socket& socket, std::span<const std::byte> bytes) override {
+    auto moved = real_.send(socket, bytes);
+    if (bytes.size() == handshake::challenge_bytes && challenged) challenged();
+    return moved;
+  }
+  Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) override { return real_.receive(socket, bytes); }
+  void close(int handle) override { real_.close(handle); }
+
+ private:
+  System& real_ = real_system();
+};
+
+/// A root, driven by the test, and what it warns of.
+struct Door {
+  explicit Door(BootstrapLimits limits = {}) {
+    auto made = fresh_secret();
+    auto opened = BootstrapRoot::open(system, {.host = "127.0.0.1"}, *made, limits,
+                                      {.warn = [this](const std::string& line) { warned += line + "\n"; }});
+    EXPECT_TRUE(opened) << opened.error().text();
+    id = {.root = (*opened)->address(), .secret = *made};
+    root = *std::move(opened);
+  }
+  PromptSystem system;
+  std::string warned;
+  UniqueId id;
+  std::unique_ptr<BootstrapRoot> root;
+};
+
+/// A rank by hand, which has said hello.
+struct Caller {
+  Caller(const UniqueId& id, int rank)
+      : side(*handshake::RankSide::begin(rank)), wire(real_system(), *real_system().connect(id.root)) {
+    wire.queue(side.hello());
+    await([this] { return *wire.flush(); });
+  }
+  static void await(const std::function<bool()>& done) {
+    const std::int64_t limit_ns = real_system().now_ns() + 60 * s;
+    while (!done()) {
+      ASSERT_LT(real_system().now_ns(), limit_ns);
+      std::this_thread::yield();
+    }
+  }
+  void prove(const Secret& secret) {
+    std::optional<Bytes> challenge;
+    await([&] { return (challenge = *wire.take(handshake::challenge_bytes)).has_value(); });
+    wire.queue(*side.prove(secret, *challenge));
+  }
+  handshake::RankSide side;
+  Wire wire;
+};
+
+/// Until the rank is let in and has both answers of an exchange; or the root has ended.
+std::string drive(Door& door, Bootstrap& rank) {
+  const std::int64_t limit_ns = real_system().now_ns() + 60 * s;
+  bool serving = true;
+  while (real_system().now_ns() < limit_ns) {
+    serving = serving && door.root->advance();
+    auto done = rank.advance();
+    if (!done) return done.error().text();
+    if (*done) return "";
+    std::this_thread::yield();
+  }
+  return "no answer";
+}
+
+TEST(Gate, ARankThatProvesItselfAtOnceIsLetIn) {
+  Door door;
+  Caller quick(door.id, 0);
+  door.system.challenged = [&] {
+    quick.prove(door.id.secret);
+    quick.wire.queue(frame(FrameKind::join, bootstrap::write_join({.rank = 0, .ranks = 1})));
+    ASSERT_TRUE(*quick.wire.flush());
+  };
+  std::optional<Frame> answer;
+  Caller::await([&] {
+    EXPECT_TRUE(door.root->advance());
+    auto taken = quick.wire.take_frame(bootstrap::notice_bytes_max);
+    EXPECT_TRUE(taken) << taken.error().text();
+    if (taken) answer = *std::move(taken);
+    return !taken || answer;
+  });
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->kind, FrameKind::welcome);
+}
+
+/// An address that answers too late is given up for another one, and no stranger for that.
+TEST(Gate, WhoGreetsWellAndComesAgainIsNotCounted) {
+  Door door;
+  {
+    Caller impatient(door.id, 0);
+    Caller::await([&] {
+      EXPECT_TRUE(door.root->advance());
+      return impatient.wire.take(handshake::challenge_bytes)->has_value();
+    });
+  }
+  Bootstrap rank(door.system, door.id, {.rank = 0, .ranks = 1}, {});
+  rank.exchange({});
+  EXPECT_EQ(drive(door, rank), "");
+  for (int turn = 0; turn < 100; ++turn) (void)door.root->advance();
+  EXPECT_EQ(door.warned, "");
+}
+
+TEST(Gate, ARankThatFallsSilentInItsGreetingIsCalledSilent) {
+  for (const bool proves : {false, true}) {
+    Door door({.init_ms = 500});
+    Caller silent(door.id, 1);
+    Caller::await([&] {
+      EXPECT_TRUE(door.root->advance());
+      PollItem item{.handle = silent.wire.socket().handle(), .want_read = true};
+      real_system().poll({&item, 1}, 0);
+      return item.ready;
+    });
+    if (proves) {
+      silent.prove(door.id.secret);
+      ASSERT_TRUE(*silent.wire.flush());
+    }
+    Bootstrap rank(door.system, door.id, {.rank = 0, .ranks = 2}, {.init_ms = 500});
+    rank.exchange({});
+    const std::string text = drive(door, rank);
+    EXPECT_NE(text.find("missing 1 (127.0.0.1: silent since it greeted)"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tutti
