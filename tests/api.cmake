@@ -17,6 +17,7 @@ tutti_api_test(kill TIMEOUT 600)
 tutti_api_test(namespaces ARGS --gtest_filter=-Nightly*)
 tutti_api_test(bad_wire)
 tutti_api_test(stop ARGS --gtest_filter=-*Nightly*)
+tutti_api_test(many_starts)
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
 foreach(test abort arguments cancel cards counts counts_errors deterministic environment exit forked_child group interfaces lifecycle mismatch
@@ -106,6 +107,8 @@ set_tests_properties(api_scale_large PROPERTIES LABELS nightly TIMEOUT 1800)
 add_test(NAME api_forked_child_many COMMAND api_forked_child_test)
 set_tests_properties(api_forked_child_many PROPERTIES LABELS nightly TIMEOUT 3600
                      ENVIRONMENT "TUTTI_TEST_KILLS=100;TUTTI_TUNE=off")
+add_test(NAME api_starts_ten_thousand COMMAND api_many_starts_test)
+set_tests_properties(api_starts_ten_thousand PROPERTIES LABELS nightly TIMEOUT 7200 ENVIRONMENT TUTTI_TEST_STARTS=10000)
 
 # Between hosts.
 add_test(NAME api_namespaces_product COMMAND api_namespaces_test --gtest_filter=Nightly*)

@@ -1,6 +1,7 @@
 // How ranks find each other: a root that all call first, and exchange(): one blob per rank, all to all, over a tree.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -44,6 +45,8 @@ class BootstrapRoot final : public Task {
                                                      const BootstrapLimits& limits, BootstrapLog log = {});
   ~BootstrapRoot() override;
   SocketAddress address() const;
+  /// Ranks of other processes are here, which still need it. Any thread.
+  bool awaited() const { return awaited_.load(std::memory_order_relaxed); }
 
   bool advance() override;
   std::int64_t interests(std::vector<PollItem>& items) override;
@@ -52,6 +55,7 @@ class BootstrapRoot final : public Task {
   struct State;
   explicit BootstrapRoot(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
+  std::atomic<bool> awaited_ = false;
 };
 
 /// One rank's side: connect, prove the secret both ways (HMAC-SHA256 over nonces), take the place that the root gives,

@@ -383,6 +383,8 @@ bool BootstrapRoot::advance() {
   state.report_start();
   state.keep_limits();
   std::erase_if(state.members, [](const Member& member) { return !member.wire.socket(); });
+  awaited_.store(std::ranges::any_of(state.members, [](const Member& member) { return !member.here; }),
+                 std::memory_order_relaxed);
   return !state.finished();
 }
 

@@ -1,10 +1,14 @@
 #include "comm/farewells.h"
 
+#include <algorithm>
+
 namespace tutti {
 namespace {
 
 constexpr std::int64_t look_ns = 1'000'000;
 constexpr std::int64_t limit_ns = 3'000'000'000;  // each ends within two
+constexpr std::int64_t starts_limit_ns =
+    10'000'000'000;  // for busy machines: nobody is waited for who is not there yet
 
 }  // namespace
 
@@ -20,9 +24,25 @@ bool Farewells::over() {
   return farewells_.empty();
 }
 
+void Farewells::add_root(const std::shared_ptr<const BootstrapRoot>& root) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(roots_, [](const auto& known) { return known.expired(); });
+  roots_.push_back(root);
+}
+
+bool Farewells::starts_over() {
+  if (joining_ > 0) return true;
+  const std::lock_guard lock(mutex_);
+  return std::ranges::none_of(roots_, [](const auto& known) {
+    const auto root = known.lock();
+    return root && root->awaited();
+  });
+}
+
 void Farewells::wait(System& system) {
-  const std::int64_t end = system.now_ns() + limit_ns;
-  while (!over() && system.now_ns() < end) system.poll({}, look_ns);
+  const std::int64_t began = system.now_ns();
+  while (!starts_over() && system.now_ns() < began + starts_limit_ns) system.poll({}, look_ns);
+  while (!over() && system.now_ns() < began + limit_ns) system.poll({}, look_ns);
 }
 
 }  // namespace tutti

@@ -35,6 +35,7 @@ Bootstrap::Who who_of(const Process& process, const JoinOptions& options) {
 Join::Join(Process& process, JoinOptions options)
     : process_(process),
       options_(std::move(options)),
+      joining_(process.farewells),
       bootstrap_(process.system, options_.id, who_of(process, options_), limits_of(process, options_)) {}
 
 AreaShape Join::area_shape() const {

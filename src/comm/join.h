@@ -70,6 +70,7 @@ class Join final : public Operation {
   Process& process_;
   JoinOptions options_;
   Stage stage_ = Stage::begin;
+  const Farewells::Joining joining_;
   Bootstrap bootstrap_;
   Membership members_;
   std::vector<Hello> hellos_;  ///< by rank; until all are connected

@@ -14,7 +14,9 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
   auto root = BootstrapRoot::open(process.system, at, secret, limits, log);
   if (!root) return std::move(root).error().during("open the meeting point of a communicator");
   UniqueId id{.root = (*root)->address(), .secret = secret};
-  if (auto served = process.service.add(*std::move(root)); !served) return std::move(served).error();
+  const std::shared_ptr<BootstrapRoot> shared = *std::move(root);
+  if (auto served = process.service.add(shared); !served) return std::move(served).error();
+  process.farewells.add_root(shared);
   return id;
 }
 

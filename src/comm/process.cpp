@@ -33,7 +33,8 @@ struct Made {
   const volatile unsigned char* mark = nullptr;
 
   bool forked() const { return mark != nullptr && *mark == 0; }
-  /// At the end of the process: what it has sent is to arrive, and its launcher is to know that this end is no crash.
+  /// At the end of the process: what it has sent is to arrive, those who start by it are to be through, and its
+  /// launcher is to know that this end is no crash.
   ~Made() {
     if (process == nullptr || forked()) return;
     process->farewells.wait(process->system);

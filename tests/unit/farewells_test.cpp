@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
+#include "base/host.h"
 #include "support/sim_system.h"
 
 namespace tutti {
@@ -21,10 +24,12 @@ class DroppingSystem final : public System {
  public:
   DroppingSystem(std::shared_ptr<Task> task, std::int64_t after_ns)
       : task_(std::move(task)), at_ns_(sim_.now_ns() + after_ns) {}
+  explicit DroppingSystem(std::function<void()> turn) : turn_(std::move(turn)), at_ns_(sim_.now_ns()) {}
 
   std::int64_t now_ns() override { return sim_.now_ns(); }
   void poll(std::span<PollItem> items, std::int64_t timeout_ns) override {
     sim_.poll(items, timeout_ns);
+    if (turn_) turn_();
     if (sim_.now_ns() >= at_ns_) task_.reset();
   }
   void wait(std::atomic<std::uint32_t>&, std::uint32_t, std::int64_t) override {}
@@ -42,6 +47,7 @@ class DroppingSystem final : public System {
  private:
   static Error none() { return {.code = Code::system, .what = "no sockets here"}; }
   SimSystem sim_{SimOptions{}};
+  std::function<void()> turn_;  ///< of the service thread, while somebody waits
   std::shared_ptr<Task> task_;
   std::int64_t at_ns_;
 };
@@ -76,6 +82,86 @@ TEST(Farewells, ThatAreOverTakeNoTime) {
   const std::int64_t began = system.now_ns();
   farewells.wait(system);
   EXPECT_LT(system.now_ns() - began, ms);
+}
+
+/// The root of a start of two, of which one is of another process.
+struct Starting {
+  Starting() {
+    secret = *fresh_secret();
+    root = *BootstrapRoot::open(network, {.host = "10.0.0.1"}, secret, {});
+    farewells.add_root(root);
+  }
+  void come() {
+    for (const int number : {0, 1}) {
+      const std::string process = number == 0 ? this_process() : "pid 1 on node-b";
+      rank[number] = std::make_unique<Bootstrap>(network, UniqueId{.root = root->address(), .secret = secret},
+                                                 Bootstrap::Who{.rank = number, .ranks = 2, .process = process},
+                                                 BootstrapLimits());
+      rank[number]->exchange({});
+    }
+  }
+  /// Rank 0 is through and has left; the other one hears nothing until `turn`.
+  void let_rank_0_through() {
+    for (bool through = false; !through;) {
+      turn();
+      (void)*rank[1]->advance();
+      through = *rank[0]->advance();
+    }
+    rank[0].reset();
+    turn();
+  }
+  void turn() {
+    network.poll({}, 10 * ms);
+    if (root && !root->advance()) root.reset();
+  }
+  SimSystem network{SimOptions{}};
+  Secret secret;
+  std::shared_ptr<BootstrapRoot> root;
+  std::unique_ptr<Bootstrap> rank[2];
+  Farewells farewells;
+};
+
+TEST(Farewells, AStartThatGoesOnElsewhereIsWaitedFor) {
+  Starting start;
+  start.come();
+  start.let_rank_0_through();
+  int turns = 0;
+  DroppingSystem system([&] {
+    start.turn();
+    if (++turns == 50) start.rank[1].reset();
+  });
+  start.farewells.wait(system);
+  EXPECT_GE(turns, 50);
+  EXPECT_LT(turns, 100);
+}
+
+TEST(Farewells, AStartThatDoesNotEndIsGivenUp) {
+  Starting start;
+  start.come();
+  start.let_rank_0_through();
+  DroppingSystem system([&] { start.turn(); });
+  const std::int64_t began = system.now_ns();
+  start.farewells.wait(system);
+  EXPECT_GE(system.now_ns() - began, 10'000 * ms);
+  EXPECT_LE(system.now_ns() - began, 10'010 * ms);
+}
+
+TEST(Farewells, AStartThatCannotComeAboutAndAnIdWithoutUseTakeNoTime) {
+  Starting start;
+  DroppingSystem system([&] { start.turn(); });
+  const std::int64_t began = system.now_ns();
+  for (int turn = 0; turn < 10; ++turn) start.turn();
+  start.farewells.wait(system);
+  EXPECT_LT(system.now_ns() - began, ms) << "nobody came";
+  start.come();
+  for (int turn = 0; turn < 10; ++turn) {
+    (void)*start.rank[1]->advance();
+    start.turn();
+  }
+  ASSERT_TRUE(start.root->awaited());
+  const Farewells::Joining joining(start.farewells);
+  start.farewells.wait(system);
+  EXPECT_LT(system.now_ns() - began, ms) << "rank 0 ends in the middle";
 }
 
 }  // namespace
