@@ -68,7 +68,7 @@ constexpr std::array table = {
   text("TUTTI_CUDA_KERNELS", local, gpus, "File with tutti's kernels for GPUs (fatbin, cubin or PTX), loaded instead of those built in."),
   number("TUTTI_MEET_TIMEOUT_MS", integer, local, "10000", 0, day_ms, gpus, "Longest time that a call on device memory waits for ranks of the same GPU which its own thread drives; 0: for ever."),
   number("TUTTI_TIMEOUT_MS", integer, local, "0", 0, day_ms, limits_, "Longest time a call waits for a peer that is alive; 0: for ever. A peer that died is noticed without it."),
-  number("TUTTI_INIT_TIMEOUT_MS", integer, local, "120000", 1, day_ms, limits_, "Longest time to wait for all ranks to start."),
+  number("TUTTI_INIT_TIMEOUT_MS", integer, local, "120000", 1, day_ms, limits_, "Longest time that a start may take, from the call to its end: meeting, joining, connecting. Also of each connection that a call opens later."),
   number("TUTTI_SILENCE_MS", integer, shared, "4000", 0, day_ms, limits_, "How long the process of a rank may be stopped (SIGSTOP), or nothing be heard of a rank of another host however busy it is, before it counts as lost. 0: for ever, which a debugger that is attached in mid-run needs."),
   number("TUTTI_STALL_REPORT_MS", integer, local, "10000", 1, hour_ms, limits_, "A call or start that waits this long says in the log for whom."),
 };

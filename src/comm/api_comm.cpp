@@ -89,10 +89,24 @@ Result<void> bring_up(Process& process, std::unique_ptr<Op> operation, tuttiComm
   return std::move(*published);
 }
 
-Result<void> init_rank(tuttiComm_t* comm, int nranks, const UniqueId& id, int rank, const tuttiConfig_t* config,
-                       int device = TUTTI_CONFIG_UNDEF_INT) {
-  auto process = Process::get();
-  if (!process) return std::move(process).error();
+/// When a start that begins now has to be over. Errors: a config that is refused.
+Result<std::int64_t> deadline_of(Process& process, const tuttiConfig_t* config) {
+  JoinOptions options;
+  if (auto read = read_config(config, options); !read) return std::move(read).error();
+  const std::int64_t limit_ms =
+      options.init_limit_ms > 0 ? options.init_limit_ms : process.config.integer("TUTTI_INIT_TIMEOUT_MS");
+  return process.system.now_ns() + limit_ms * 1'000'000;
+}
+
+struct RankToBe {
+  int rank = 0;
+  int ranks = 1;
+  int device = TUTTI_CONFIG_UNDEF_INT;
+};
+
+Result<void> init_rank(Process& process, tuttiComm_t* comm, const RankToBe& place, const UniqueId& id,
+                       const tuttiConfig_t* config, std::int64_t deadline_ns) {
+  const int nranks = place.ranks, rank = place.rank;
   if (nranks < 1 || nranks > limits::ranks_max)
     return Error{.code = Code::invalid_argument,
                  .what = fmt::format("nranks {} is not in 1 to {}", nranks, limits::ranks_max)};
@@ -100,9 +114,10 @@ Result<void> init_rank(tuttiComm_t* comm, int nranks, const UniqueId& id, int ra
     return Error{.code = Code::invalid_argument, .what = fmt::format("rank {} is not in 0 to {}", rank, nranks - 1)};
   JoinOptions options{.rank = rank, .ranks = nranks, .id = id, .name = {}};
   if (auto read = read_config(config, options); !read) return read;
-  if (device == TUTTI_CONFIG_UNDEF_INT) device = device_of(config);
-  if (auto chosen = choose_gpu(**process, device, nullptr, options); !chosen) return chosen;
-  return bring_up(**process, std::make_unique<Join>(**process, std::move(options)), comm);
+  options.deadline_ns = deadline_ns;
+  const int device = place.device == TUTTI_CONFIG_UNDEF_INT ? device_of(config) : place.device;
+  if (auto chosen = choose_gpu(process, device, nullptr, options); !chosen) return chosen;
+  return bring_up(process, std::make_unique<Join>(process, std::move(options)), comm);
 }
 
 /// Takes the communicator from the service thread and from its users; frees it when the last one lets go.
@@ -221,7 +236,11 @@ tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUnique
     if (auto given = not_null(comm, "comm"); !given) return given;
     auto decoded = UniqueId::decode(id.internal);
     if (!decoded) return std::move(decoded).error();
-    return init_rank(comm, nranks, *decoded, rank, config);
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    auto deadline_ns = deadline_of(**process, config);
+    if (!deadline_ns) return std::move(deadline_ns).error();
+    return init_rank(**process, comm, {.rank = rank, .ranks = nranks}, *decoded, config, *deadline_ns);
   });
 }
 
@@ -235,12 +254,15 @@ tuttiResult_t tuttiCommInitAll(tuttiComm_t* made, int ndev, const int* devlist) 
     auto process = Process::get();
     if (!process) return std::move(process).error();
     if (ndev < 1) return Error{.code = Code::invalid_argument, .what = fmt::format("ndev {} is not positive", ndev)};
+    auto deadline_ns = deadline_of(**process, nullptr);
+    if (!deadline_ns) return std::move(deadline_ns).error();
     auto id = open_root(**process, /*across_hosts=*/false);
     if (!id) return std::move(id).error();
     Group::current().start();
     for (int rank = 0; rank < ndev; ++rank) {
       const int device = devlist == nullptr ? TUTTI_CONFIG_UNDEF_INT : devlist[rank];
-      if (auto begun = init_rank(&made[rank], ndev, *id, rank, nullptr, device); !begun)
+      const RankToBe place{.rank = rank, .ranks = ndev, .device = device};
+      if (auto begun = init_rank(**process, &made[rank], place, *id, nullptr, *deadline_ns); !begun)
         Group::current().refuse(begun.error());
     }
     return Group::current().end(**process);
@@ -252,11 +274,14 @@ tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* confi
     if (auto given = not_null(comm, "comm"); !given) return given;
     auto process = Process::get();
     if (!process) return std::move(process).error();
+    auto deadline_ns = deadline_of(**process, config);
+    if (!deadline_ns) return std::move(deadline_ns).error();
     auto launch = read_launch([&](const char* name) { return variable((*process)->config, name); });
     if (!launch) return std::move(launch).error();
-    auto meeting = meet(**process, *launch);
+    auto meeting = meet(**process, *launch, *deadline_ns);
     if (!meeting) return std::move(meeting).error();
-    return init_rank(comm, meeting->ranks, meeting->id, meeting->rank, config);
+    return init_rank(**process, comm, {.rank = meeting->rank, .ranks = meeting->ranks}, meeting->id, config,
+                     *deadline_ns);
   });
 }
 

@@ -23,7 +23,10 @@ using bootstrap::Welcome;
 
 constexpr std::int64_t ms = 1'000'000;
 /// The root's words come when its limit has passed; ours passes a little later, so that they are heard.
-constexpr std::int64_t grace_ns = 2'000 * ms;
+std::int64_t grace_ns(const BootstrapLimits& limits) {
+  constexpr std::int64_t longest_ns = 2'000 * ms;
+  return std::min(longest_ns, limits.init_ms * ms / 10);
+}
 /// For a parent to let us in, before the root takes us itself.
 constexpr std::int64_t parent_limit_ms = 2'000;
 constexpr int parent_tries = 3;
@@ -68,7 +71,11 @@ struct Bootstrap::State {
   Error lost(const std::string& reason) const;
   Error late() const;
   void contribute() { up.queue(frame(FrameKind::contribute, bootstrap::write_contribution(who.rank, round, mine))); }
-  void wait_from_now() { limit_ns = system.now_ns() + limits.init_ms * ms + grace_ns; }
+  void wait_from_now() {
+    limit_ns = system.now_ns() + limits.init_ms * ms;
+    if (limits.deadline_ns != 0) limit_ns = std::min(limit_ns, limits.deadline_ns);
+    limit_ns += grace_ns(limits);
+  }
 
   System& system;
   UniqueId id;

@@ -19,7 +19,8 @@ using Blob = std::vector<std::byte>;
 
 struct BootstrapLimits {
   std::int64_t handshake_ms = 10'000;       ///< one connection: greeting to proof (the listener's side: 2 s)
-  std::int64_t init_ms = 120'000;           ///< one exchange, from the first rank that takes part
+  std::int64_t init_ms = 120'000;           ///< from the first rank that takes part; of a rank: an exchange
+  std::int64_t deadline_ns = 0;             ///< of a rank: when all exchanges have to be over (now_ns); 0: none
   std::int64_t missing_report_ms = 10'000;  ///< a warning names the ranks waited for; 0: none
   std::size_t blob_bytes_max = 64 * 1024;
   int fan_out = 16;  ///< ranks below the root, and below each rank that takes some

@@ -136,6 +136,7 @@ void Communicator::open_peer(Lane& lane, int index, Rank peer, bool is_signed) {
                                                            .slot_bytes = slot_bytes(),
                                                            .addresses = other.addresses,
                                                            .who = describe(peer),
+                                                           .connect_limit_ns = init_limit_ns(),
                                                            .header = &theirs.header()});
     sender = std::make_unique<RemoteSender>(remote);
     receiver = std::make_unique<RemoteReceiver>(remote);
@@ -439,8 +440,7 @@ Result<std::byte*> Communicator::window(Rank peer, BufferLine line, std::size_t 
       return known.mapping->data() + line.offset;
 
   const auto fetch = [this, &from](std::uint64_t, SegmentName wanted) -> Result<SegmentTable::Export> {
-    constexpr std::int64_t limit_ns = 10'000'000'000;
-    auto fetched = fetch_segment(from.fd_server, from.key, wanted, limit_ns, [this] { return failed(); });
+    auto fetched = fetch_segment(from.fd_server, from.key, wanted, init_limit_ns(), [this] { return failed(); });
     if (!fetched) return std::move(fetched).error();
     return std::move(fetched->segment);
   };

@@ -224,6 +224,8 @@ class Communicator {
              std::string_view why = "its process was killed or exited without leaving the communicator") const;
 
  private:
+  /// For what a call may still have to set up: a connection, a mapping.
+  std::int64_t init_limit_ns() const { return process_.config.integer("TUTTI_INIT_TIMEOUT_MS") * 1'000'000; }
   Error understood(Error error) const;
   void open_lanes();
   bool goes_by_peers() const;

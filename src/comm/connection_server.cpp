@@ -10,6 +10,7 @@ namespace {
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t proof_limit_ns = 2'000 * ms;
 constexpr std::int64_t deaf_ns = 20 * ms;
+constexpr std::int64_t stuck_ns = 1'000 * ms;
 constexpr std::size_t pending_max = 64;
 constexpr int accepts_per_turn = 64;
 
@@ -66,14 +67,30 @@ void ConnectionServer::accept_from(Socket& listener, std::int64_t now_ns) {
   if (now_ns < deaf_until_ns_) return;
   for (int i = 0; i < accepts_per_turn; ++i) {
     auto socket = system_.accept(listener);
-    if (!socket) {
-      deaf_until_ns_ = now_ns + deaf_ns;
-      return;
+    if (!socket) return be_deaf(std::move(socket).error(), now_ns);
+    if (deaf_since_ns_ != 0) {
+      deaf_since_ns_ = 0;
+      const std::lock_guard lock(mutex_);
+      stuck_.reset();
     }
     if (!*socket) return;
     if (pending_.size() == pending_max) pending_.pop_front();
     pending_.push_back({.wire = Wire(system_, *std::move(socket)), .deadline_ns = now_ns + proof_limit_ns});
   }
+}
+
+/// Those who wait outside cannot be told. Each connection that goes lets one of them in, so it may pass.
+void ConnectionServer::be_deaf(Error error, std::int64_t now_ns) {
+  deaf_until_ns_ = now_ns + deaf_ns;
+  if (deaf_since_ns_ == 0) deaf_since_ns_ = now_ns;
+  if (now_ns - deaf_since_ns_ < stuck_ns) return;
+  const std::lock_guard lock(mutex_);
+  stuck_ = std::move(error).during("accept connections of other ranks (EMFILE: raise ulimit -n)");
+}
+
+std::optional<Error> ConnectionServer::stuck() {
+  const std::lock_guard lock(mutex_);
+  return stuck_;
 }
 
 /// One frame further. A connection that says anything wrong is dropped without a word.

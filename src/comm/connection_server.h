@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ class ConnectionServer final : public Task {
   /// From now on connections may come for `arrivals`, as long as somebody holds it. Any thread.
   void expect(const std::shared_ptr<Arrivals>& arrivals);
 
+  /// Why nobody could be accepted for the last second; nothing while all is well. Any thread.
+  std::optional<Error> stuck();
+
   bool advance() override;
   std::int64_t interests(std::vector<PollItem>& items) override;
 
@@ -47,6 +51,7 @@ class ConnectionServer final : public Task {
 
   explicit ConnectionServer(System& system) : system_(system) {}
   void accept_from(Socket& listener, std::int64_t now_ns);
+  void be_deaf(Error error, std::int64_t now_ns);
   Step step(Pending& one);
   Step greeted(Pending& one, const Bytes& bytes);
   Step probed(Pending& one, const Bytes& bytes);
@@ -57,8 +62,10 @@ class ConnectionServer final : public Task {
   std::vector<Socket> listeners_;
   std::vector<SocketAddress> addresses_;
   std::deque<Pending> pending_;
-  std::int64_t deaf_until_ns_ = 0;  // no descriptor was left to accept with
+  std::int64_t deaf_until_ns_ = 0;  // no descriptor was left to accept with,
+  std::int64_t deaf_since_ns_ = 0;  //   since then; 0: all is well
   std::mutex mutex_;
+  std::optional<Error> stuck_;
   std::vector<std::weak_ptr<Arrivals>> expected_;
 };
 

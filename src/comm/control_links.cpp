@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::int64_t farewell_ns = 2'000'000'000;
 constexpr std::int64_t nap_ns = 1'000'000'000;
-constexpr std::int64_t start_ns = 30'000'000'000;  // until the first sign of life: others may still be starting
 constexpr std::size_t head_bytes = 16;
 constexpr std::size_t words_bytes_max = sizeof(AreaHeader::words) - 1;
 /// In the place of a code, where the state is open. The words of `calls` are marks of calls; those of `summary`, of
@@ -159,7 +158,7 @@ void ControlLinks::beat() {
 
 bool ControlLinks::is_silent(const Link& link) const {
   if (link.traced) return false;
-  return link.unheard >= (link.heard ? beats : std::max<std::int64_t>(beats, start_ns / beat_ns_));
+  return link.unheard >= (link.heard ? beats : std::max<std::int64_t>(beats, start_ns_ / beat_ns_));
 }
 
 /// Frames are a head of fixed length, the last number of which is the length of the words that follow.

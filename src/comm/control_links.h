@@ -65,9 +65,10 @@ class ControlLinks final : public Task {
     bool heard = false;              ///< its service thread has begun to beat
     bool traced = false;
   };
-  /// `silence_ns`: after which a rank is lost; 0: never. Alike on all ranks.
-  ControlLinks(System& system, std::vector<Link> links, std::int64_t silence_ns)
-      : system_(system), links_(std::move(links)), beat_ns_(silence_ns / beats) {}
+  /// `silence_ns`: after which a rank is lost; 0: never. Alike on all ranks. `start_ns`: until the first sign of life,
+  /// as others may still be starting.
+  ControlLinks(System& system, std::vector<Link> links, std::int64_t silence_ns, std::int64_t start_ns = 0)
+      : system_(system), links_(std::move(links)), start_ns_(start_ns), beat_ns_(silence_ns / beats) {}
 
   /// Where to look up what this rank has called when a peer asks. Before the first call.
   void answers_from(std::shared_ptr<const CallHistory> history) { history_ = std::move(history); }
@@ -112,7 +113,8 @@ class ControlLinks final : public Task {
   std::vector<Socket> data_;  // of a communicator that is gone
   bool announced_ = false;
   std::int64_t leave_by_ns_ = 0;  // 0: it stays
-  std::int64_t beat_ns_;          // from one to the next; 0: none
+  std::int64_t start_ns_;
+  std::int64_t beat_ns_;  // from one to the next; 0: none
   std::int64_t next_beat_ns_ = 0;
 };
 

@@ -7,10 +7,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t connect_limit_ns = 30'000'000'000;
-constexpr std::int64_t arrive_limit_ns = 35'000'000'000;  // later than the other side gives up, which knows why
-constexpr std::int64_t user_timeout_ns = 3'000'000'000;   // the service thread at the other end always reads
-constexpr std::int64_t look_every_ns = 1'000'000;         // for what arrives by the service thread
+constexpr std::int64_t user_timeout_ns = 3'000'000'000;  // the service thread at the other end always reads
+constexpr std::int64_t look_every_ns = 1'000'000;        // for what arrives by the service thread
 
 }  // namespace
 
@@ -25,8 +23,10 @@ std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts) {
   return all;
 }
 
-ControlSetup::ControlSetup(System& system, const Membership& members)
-    : system_(system), members_(members), give_up_ns_(system.now_ns() + arrive_limit_ns) {
+ControlSetup::ControlSetup(System& system, const Membership& members, std::int64_t deadline_ns)
+    : system_(system), members_(members), give_up_ns_(deadline_ns) {
+  // Sooner than the side that waits gives up, as this one knows why.
+  const std::int64_t connect_limit_ns = std::max<std::int64_t>(1, (deadline_ns - system.now_ns()) / 10 * 9);
   for (const Rank rank : control_neighbours(members.rank, members.hosts)) {
     Edge& edge = edges_.emplace_back(Edge{.rank = rank});
     if (rank > members.rank) continue;
@@ -76,7 +76,8 @@ std::shared_ptr<ControlLinks> ControlSetup::take(std::int64_t silence_ns) {
                      .who = members_.describe(edge.rank)});
   }
   edges_.clear();
-  return std::make_shared<ControlLinks>(system_, std::move(links), silence_ns);
+  const std::int64_t others_ns = std::max<std::int64_t>(0, give_up_ns_ - system_.now_ns());
+  return std::make_shared<ControlLinks>(system_, std::move(links), silence_ns, others_ns);
 }
 
 std::int64_t ControlSetup::interests(std::vector<PollItem>& items) const {

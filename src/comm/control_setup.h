@@ -17,8 +17,8 @@ std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts);
 
 class ControlSetup {
  public:
-  /// `members` has its peers and arrivals, and must outlive this.
-  ControlSetup(System& system, const Membership& members);
+  /// `members` has its peers and arrivals, and must outlive this. `deadline_ns`: when it gives up.
+  ControlSetup(System& system, const Membership& members, std::int64_t deadline_ns);
 
   /// True once all are there. Errors: timeout, remote (a neighbour that cannot be reached, or did not connect).
   Result<bool> advance();

@@ -43,4 +43,9 @@ void wipe(std::span<std::byte> bytes) {
   ::OPENSSL_cleanse(bytes.data(), bytes.size());
 }
 
+void prepare_digests() {
+  // Without an option it does nothing.
+  ::OPENSSL_init_crypto(OPENSSL_INIT_ADD_ALL_DIGESTS, nullptr);
+}
+
 }  // namespace tutti

@@ -9,6 +9,9 @@
 
 namespace tutti {
 
+/// Has libcrypto made ready, which the first digest would do otherwise.
+void prepare_digests();
+
 using Digest = std::array<std::byte, 32>;
 
 /// Errors: system (OpenSSL has no memory or no such algorithm).

@@ -12,9 +12,21 @@
 namespace tutti {
 namespace {
 
-BootstrapLimits limits_of(const Process& process, const JoinOptions& options) {
+constexpr std::int64_t ms = 1'000'000;
+
+std::int64_t deadline_of(const Process& process, const JoinOptions& options) {
+  if (options.deadline_ns != 0) return options.deadline_ns;
+  const std::int64_t limit_ms =
+      options.init_limit_ms > 0 ? options.init_limit_ms : process.config.integer("TUTTI_INIT_TIMEOUT_MS");
+  return process.system.now_ns() + limit_ms * ms;
+}
+
+/// What is left of the time for the whole start.
+BootstrapLimits limits_of(const Process& process, std::int64_t deadline_ns) {
   BootstrapLimits limits;
-  limits.init_ms = options.init_limit_ms > 0 ? options.init_limit_ms : process.config.integer("TUTTI_INIT_TIMEOUT_MS");
+  limits.init_ms = std::max<std::int64_t>(1, (deadline_ns - process.system.now_ns()) / ms);
+  limits.handshake_ms = std::min(limits.handshake_ms, limits.init_ms);
+  limits.deadline_ns = deadline_ns;
   return limits;
 }
 
@@ -35,8 +47,9 @@ Bootstrap::Who who_of(const Process& process, const JoinOptions& options) {
 Join::Join(Process& process, JoinOptions options)
     : process_(process),
       options_(std::move(options)),
+      deadline_ns_(deadline_of(process, options_)),
       joining_(process.farewells),
-      bootstrap_(process.system, options_.id, who_of(process, options_), limits_of(process, options_)) {}
+      bootstrap_(process.system, options_.id, who_of(process, options_), limits_of(process, deadline_ns_)) {}
 
 AreaShape Join::area_shape() const {
   AreaShape shape;
@@ -52,8 +65,10 @@ Result<Progress> Join::advance() {
     stage_ = Stage::greet;
     return Progress::moved;
   }
-  if (stage_ == Stage::carrier || stage_ == Stage::prove || stage_ == Stage::reach)
+  if (stage_ == Stage::carrier || stage_ == Stage::prove || stage_ == Stage::reach) {
     if (auto well = bootstrap_.look(); !well) return std::move(well).error();
+    if (is_late()) return late();
+  }
   if (stage_ == Stage::carrier) {
     if (!process_.interfaces.settled(process_.system, process_.config, process_.log)) return Progress::blocked;
     note(locate());
@@ -69,6 +84,17 @@ Result<Progress> Join::advance() {
   if (!complete) return std::move(complete).error();
   if (!*complete) return Progress::blocked;
   return next();
+}
+
+/// Between exchanges, in whose midst the root tells who is late.
+Result<Progress> Join::late() {
+  Error error{.code = Code::timeout,
+              .what = stage_ == Stage::carrier ? "the limit of the start passed while interfaces waited for a carrier"
+                      : stage_ == Stage::prove ? "the limit of the start passed while addresses were tried"
+                                               : "the limit of the start passed while connections were opened"};
+  if (auto stuck = cannot_accept()) error.what += ": " + stuck->text();
+  bootstrap_.fail(Error{.code = error.code, .what = fmt::format("rank {}: {}", options_.rank, error.what)});
+  return error;
 }
 
 /// The last exchange tells all ranks.
@@ -138,12 +164,21 @@ Result<void> Join::keep_proven() {
 void Join::reach() {
   proof_.reset();
   if (trouble_ || given_up_) return state_verdict();
-  setup_.emplace(process_.system, members_);
+  setup_.emplace(process_.system, members_, deadline_ns_);
   stage_ = Stage::reach;
+}
+
+/// Others cannot come in, and do not know why.
+std::optional<Error> Join::cannot_accept() {
+  if (stage_ != Stage::prove && stage_ != Stage::reach) return std::nullopt;
+  auto server = process_.connections();
+  return server ? (*server)->stuck() : std::nullopt;
 }
 
 Progress Join::advance_reach() {
   auto linked = setup_->advance();
+  if (linked && !*linked)
+    if (auto stuck = cannot_accept()) linked = *std::move(stuck);
   if (linked && !*linked) return Progress::blocked;
   if (linked) {
     members_.control = setup_->take(process_.config.integer("TUTTI_SILENCE_MS") * 1'000'000);
@@ -177,9 +212,9 @@ void Join::state_verdict() {
 }
 
 std::int64_t Join::interests(std::vector<PollItem>& items) const {
-  if (stage_ == Stage::carrier) return process_.interfaces.next_look_ns();
-  if (stage_ == Stage::prove) return proof_->interests(items);
-  if (stage_ == Stage::reach) return setup_->interests(items);
+  if (stage_ == Stage::carrier) return std::min(deadline_ns_, process_.interfaces.next_look_ns());
+  if (stage_ == Stage::prove) return std::min(deadline_ns_, proof_->interests(items));
+  if (stage_ == Stage::reach) return std::min(deadline_ns_, setup_->interests(items));
   return bootstrap_.interests(items);
 }
 

@@ -22,6 +22,7 @@ struct JoinOptions {
   std::string name;  ///< from the config; else made from the id
   bool deterministic = false;
   std::int64_t init_limit_ms = 0;  ///< 0: TUTTI_INIT_TIMEOUT_MS
+  std::int64_t deadline_ns = 0;    ///< when all has to be over (now_ns); 0: init_limit_ms from now
   cuda::SharedGpu gpu;             ///< null: host memory alone
 };
 
@@ -41,6 +42,8 @@ class Join final : public Operation {
   /// share: where ranks of one host run as several users; carrier, locate, reach: where not all ranks share memory;
   /// prove, compare: where they have several networks.
   enum class Stage { begin, greet, share, carrier, locate, prove, compare, reach, agree, made };
+  bool is_late() const { return process_.system.now_ns() >= deadline_ns_; }
+  Result<Progress> late();
   Result<Progress> next();
   void note(Result<void> done);
   Result<void> begin();
@@ -50,6 +53,7 @@ class Join final : public Operation {
   void compare();
   Result<void> keep_proven();
   void reach();
+  std::optional<Error> cannot_accept();
   Progress advance_reach();
   void state_verdict();
   Result<Progress> greeted();
@@ -69,6 +73,7 @@ class Join final : public Operation {
 
   Process& process_;
   JoinOptions options_;
+  std::int64_t deadline_ns_;
   Stage stage_ = Stage::begin;
   const Farewells::Joining joining_;
   Bootstrap bootstrap_;

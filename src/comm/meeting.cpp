@@ -116,10 +116,8 @@ std::int64_t host_deadline_ns(Process& process, const LaunchInfo& launch, std::i
 
 }  // namespace
 
-Result<Meeting> meet(Process& process, const LaunchInfo& launch) {
+Result<Meeting> meet(Process& process, const LaunchInfo& launch, std::int64_t deadline_ns) {
   const int nth = process.launched.fetch_add(1);
-  const std::int64_t deadline_ns =
-      process.system.now_ns() + process.config.integer("TUTTI_INIT_TIMEOUT_MS") * 1'000'000;
   tell(process, launch);
   auto secret = secret_text(process);
   if (!secret) return std::move(secret).error();

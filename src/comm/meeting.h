@@ -22,9 +22,9 @@ struct Meeting {
 ///   the launcher's key-value space: rank 0 leaves the id there;
 ///   the secret, and an address that the launcher gave;
 ///   an abstract unix socket of this host on which rank 0 hands out the id to processes of its user.
-/// Waits at most TUTTI_INIT_TIMEOUT_MS. Errors: timeout, remote, system, invalid_argument, invalid_usage (several
+/// Waits until `deadline_ns` at most. Errors: timeout, remote, system, invalid_argument, invalid_usage (several
 /// hosts, and no way open).
-Result<Meeting> meet(Process& process, const LaunchInfo& launch);
+Result<Meeting> meet(Process& process, const LaunchInfo& launch, std::int64_t deadline_ns);
 
 /// Rank 0 makes the id and leaves it, or the reason why it could not; the others get it. `nth`: of the ids that this
 /// job has shared so far.

@@ -11,6 +11,7 @@
 #include "algorithms/select.h"
 #include "base/descriptors.h"
 #include "base/uncancelled.h"
+#include "comm/digest.h"
 #include "comm/version.h"
 #include "tune/measure.h"
 
@@ -39,6 +40,7 @@ struct Made {
     if (process == nullptr || forked()) return;
     process->farewells.wait(process->system);
     process->launcher.leave();
+    process->service.halt();
   }
 };
 
@@ -50,6 +52,9 @@ std::unique_ptr<Tune> tune_of(const Config& config) {
 }
 
 Made make() {
+  // Before the destructor of what is made here is known to the system: so libcrypto is taken down after it, when the
+  // service thread proves nothing any more.
+  prepare_digests();
   const Uncancelled whole;
   auto config = Config::from_process();
   if (!config) return {.failure = std::move(config).error()};

@@ -7,8 +7,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t connect_limit_ns = 30'000'000'000;  // a host that is lost shows on control connections sooner
-constexpr std::int64_t news_limit_ns = 1'000'000'000;      // for the reason of a broken connection to come another way
+constexpr std::int64_t news_limit_ns = 1'000'000'000;  // for the reason of a broken connection to come another way
 
 }  // namespace
 
@@ -59,7 +58,7 @@ Result<bool> RemoteLane::gather_sockets() {
                                 .lane = static_cast<std::uint8_t>(place_.lane),
                                 .index = static_cast<std::uint8_t>(index)};
         connector_.emplace(system_, addresses_in_turn(place_.addresses, place_.lane + index), greeting,
-                           arrivals_->key(), connect_limit_ns);
+                           arrivals_->key(), place_.connect_limit_ns);
       }
       auto connected = connector_->advance();
       if (!connected) return std::move(connected).error();

@@ -27,6 +27,7 @@ struct RemotePlace {
   std::size_t slot_bytes = 64 * 1024;
   std::vector<PeerAddress> addresses;  ///< of the peer's listeners; connections take turns, lane by lane
   std::string who;                     ///< the peer, for messages
+  std::int64_t connect_limit_ns = 0;   ///< for a connection to it
   const AreaHeader* header = nullptr;  ///< what is known of the peer's state
 };
 

@@ -119,7 +119,6 @@ Result<void> Roster::admit(const Bootstrap::Who& who, std::int64_t now_ns) {
   entries_[index(who.rank)].who = who;
   ++here_;
   if (who.limit_ms > 0) {
-    limit_ms_ = limit_ms_ == 0 ? who.limit_ms : std::min(limit_ms_, who.limit_ms);
     const std::int64_t gives_up_ns = now_ns + who.limit_ms * ms;
     give_up_ns_ = give_up_ns_ ? std::min(*give_up_ns_, gives_up_ns) : gives_up_ns;
   }
@@ -141,10 +140,7 @@ Result<void> Roster::contribute(int rank, Contribution contribution, std::int64_
     const int lost = static_cast<int>(gone - entries_.begin());
     return remote(fmt::format("{} is not there any more: {}", words_for(lost), gone->gone), lost);
   }
-  if (contributed_ == 0 && round_ > 0) {
-    waiting_since_ns_ = now_ns;
-    if (limit_ms_ > 0) give_up_ns_ = now_ns + limit_ms_ * ms;
-  }
+  if (contributed_ == 0 && round_ > 0) waiting_since_ns_ = now_ns;
   entry.blob = std::move(contribution.blob);
   ++contributed_;
   return {};

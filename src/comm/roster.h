@@ -61,7 +61,7 @@ class Roster {
   /// Somebody waits for others, since `waiting_since_ns`.
   bool waiting() const { return round_ == 0 ? here_ > 0 : contributed_ > 0; }
   std::int64_t waiting_since_ns() const { return waiting_since_ns_; }
-  /// When the first of those who wait gives up; nothing as long as nobody has said.
+  /// When the first of all ranks gives up, whatever exchange is under way; nothing as long as nobody has said.
   std::optional<std::int64_t> give_up_ns() const { return give_up_ns_; }
   /// "init: 6 of 8 ranks after 10 s; missing 3 (never seen), 5 (10.0.0.9: wrong id)", and the rank if it is one alone;
   /// those who cannot be heard because one above them is silent are "behind rank 3", and do not count for that.
@@ -90,7 +90,6 @@ class Roster {
   int contributed_ = 0;
   std::uint32_t round_ = 0;
   std::int64_t waiting_since_ns_ = 0;
-  std::int64_t limit_ms_ = 0;  ///< the shortest of all ranks'; 0: none has one
   std::optional<std::int64_t> give_up_ns_;
 };
 

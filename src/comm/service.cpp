@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <new>
 
 namespace tutti {
@@ -20,7 +21,7 @@ Service::~Service() = default;
 
 Result<void> Service::add(std::shared_ptr<Task> task) {
   const std::lock_guard lock(mutex_);
-  if (mode_ == Mode::threaded && !started_) {
+  if (mode_ == Mode::threaded && !started_ && !halted_) {
     if (auto running = start(); !running) return running;
   }
   tasks_.push_back(std::move(task));
@@ -32,6 +33,14 @@ void Service::remove(const Task* task) {
   std::unique_lock lock(mutex_);
   std::erase_if(tasks_, [task](const auto& t) { return t.get() == task; });
   idle_.wait(lock, [this, task] { return running_.get() != task; });
+}
+
+void Service::halt() {
+  std::unique_lock lock(mutex_);
+  if (!started_) return;
+  halted_ = true;
+  wake();
+  idle_.wait_for(lock, std::chrono::seconds(2), [this] { return !started_; });
 }
 
 bool Service::turn() {
@@ -107,6 +116,14 @@ void Service::loop() {
     system_.poll(items, std::max<std::int64_t>(0, next - system_.now_ns()));
     std::uint64_t drained;
     while (::read(wake_.get(), &drained, sizeof drained) > 0) {
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      if (halted_) {
+        started_ = false;
+        idle_.notify_all();
+        return;
+      }
     }
     advance_all();
   }

@@ -50,6 +50,20 @@ TEST_P(Exit, WithNoCallUnderWayAlarmsNobody) {
   }
 }
 
+/// Its service thread proves connections with what the system takes away at the end of a process.
+TEST(Exits, AProcessThatEndsWhileOthersProveThemselvesDoesNotCrash) {
+  constexpr int many = 9;  // of which one never comes, so that the others do not get through
+  for (int round = 0; round < 20; ++round)
+    ASSERT_TRUE(launch_ranks({.ranks = many - 1, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_INIT_TIMEOUT_MS=200"}},
+                             [](Seat& seat) {
+                               const tuttiUniqueId id = seat.next_id();
+                               ASSERT_TRUE(seat.meet());
+                               if (seat.rank() == 0) return;  // and exits
+                               tuttiComm_t comm = nullptr;
+                               EXPECT_NE(tuttiCommInitRank(&comm, many, id, seat.rank()), tuttiSuccess);
+                             }));
+}
+
 /// This thread keeps the core, so that the one that watches peers does not get it.
 void have_the_service_thread_late() {
   cpu_set_t one;

@@ -32,7 +32,7 @@ class OneLink : public ::testing::Test {
                                      std::int64_t limit_ms) {
     std::vector<ControlLinks::Link> links;
     links.push_back({.rank = 1, .wire = Wire(system_, std::move(socket)), .mirror = mirror, .who = "rank 1/2"});
-    return std::make_unique<ControlLinks>(system_, std::move(links), limit_ms * ms);
+    return std::make_unique<ControlLinks>(system_, std::move(links), limit_ms * ms, /*start_ns=*/30'000 * ms);
   }
 
   /// As the service thread would, for so long or until the peer is lost; how long it took.

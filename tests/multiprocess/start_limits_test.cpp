@@ -1,0 +1,106 @@
+// One limit for all of a start, whatever it is that does not come to an end.
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <filesystem>
+#include <random>
+#include <string>
+
+#include "support/launch_ranks.h"
+#include "support/share.h"
+
+namespace tutti::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int ranks = 3;
+constexpr int limit_ms = 1'500;
+constexpr double told_limit_s = 1.1 * limit_ms * 1e-3 + 0.5;  // ranks give the root a tenth more to say who is missing
+
+enum Word : std::size_t { begins, told };  // told: and a word per rank
+
+Team team_of(const char* transport) {
+  return {.ranks = ranks,
+          .environment = {std::string("TUTTI_TRANSPORT=") + transport, "TUTTI_DEBUG=NONE",
+                          "TUTTI_INIT_TIMEOUT_MS=" + std::to_string(limit_ms)}};
+}
+
+class StartLimit : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Transports, StartLimit, ::testing::Values("auto", "socket"),
+                         [](const auto& param) { return std::string(param.param); });
+
+/// Rank 1 is stopped at any moment of its start: while ranks meet, map areas, open connections, or just after that.
+TEST_P(StartLimit, HoldsWhereverARankIsStopped) {
+  std::mt19937 random(5);
+  for (int round = 0; round < share_of(6); ++round) {
+    Crew crew(team_of(GetParam()), [](Seat& seat) {
+      const tuttiUniqueId id = seat.next_id();
+      if (seat.rank() == 1) seat.board().raise(begins, 1);
+      const auto begun = Clock::now();
+      tuttiComm_t comm = nullptr;
+      const auto result = tuttiCommInitRank(&comm, ranks, id, seat.rank());
+      const std::string words = tuttiGetLastError(nullptr);
+      if (seat.rank() != 1) {
+        EXPECT_LT(std::chrono::duration<double>(Clock::now() - begun).count(), told_limit_s * patience()) << words;
+        EXPECT_TRUE(result == tuttiSuccess || words.find("rank 1") != std::string::npos ||
+                    words.find("missing 1 ") != std::string::npos)
+            << words;
+      }
+      seat.board().raise(told + static_cast<std::size_t>(seat.rank()), 1);
+      if (comm != nullptr) {
+        EXPECT_TRUE(ok(tuttiCommAbort(comm)));
+      }
+    });
+    ASSERT_TRUE(crew.board().wait_for(begins, 1));
+    for (unsigned spin = random() % 10'000'000; spin > 0; --spin) asm volatile("");
+    ASSERT_EQ(::kill(crew.pid_of(1), SIGSTOP), 0);
+    for (int rank = 0; rank < ranks; ++rank)
+      ASSERT_TRUE(rank == 1 || crew.board().wait_for(told + static_cast<std::size_t>(rank), 1));
+    ASSERT_EQ(::kill(crew.pid_of(1), SIGCONT), 0);
+    ASSERT_TRUE(crew.finish()) << "round " << round;
+  }
+}
+
+int open_descriptors() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+/// Rank 0 has fewer and fewer descriptors. Either the start goes well, or all are told what is missing, within the
+/// limit.
+TEST_P(StartLimit, HoldsWithoutDescriptorsAndNamesThem) {
+  int failed = 0;
+  for (int more = 4; more <= 26; more += 2) {
+    Crew crew(team_of(GetParam()), [more](Seat& seat) {
+      if (seat.rank() == 0) {
+        const auto most = static_cast<rlim_t>(open_descriptors() + more);
+        const rlimit limit{most, most};
+        ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+      }
+      // Another process makes the id: where they meet is not what lacks descriptors.
+      const tuttiUniqueId id = seat.board().share_id(0, seat.rank() == 1);
+      const auto begun = Clock::now();
+      tuttiComm_t comm = nullptr;
+      const auto result = tuttiCommInitRank(&comm, ranks, id, seat.rank());
+      EXPECT_LT(std::chrono::duration<double>(Clock::now() - begun).count(), told_limit_s * patience());
+      if (result == tuttiSuccess) {
+        EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+        return;
+      }
+      seat.board().raise(told, 1);
+      const std::string words = tuttiGetLastError(nullptr);
+      EXPECT_TRUE(words.find("ulimit -n") != std::string::npos ||
+                  words.find("Too many open files") != std::string::npos)
+          << more << " descriptors more: " << words;
+    });
+    EXPECT_TRUE(crew.finish()) << more << " descriptors more";
+    failed += crew.board().word(told) != 0 ? 1 : 0;
+  }
+  EXPECT_GT(failed, 0) << "none lacked a descriptor";
+}
+
+}  // namespace
+}  // namespace tutti::testing
