@@ -12,9 +12,7 @@ namespace tutti {
 /// at the thread's next cancellation point behind it. Some 10 ns; may be nested.
 class Uncancelled {
  public:
-  explicit Uncancelled(bool on = true) {
-    if (on) ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
-  }
+  Uncancelled() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
   ~Uncancelled() {
     if (before_ == PTHREAD_CANCEL_ENABLE) ::pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr);
   }

@@ -12,6 +12,12 @@ Result<void> submit(CommEntry& entry, tuttiStream_t stream, Request& request, in
   return start(entry, stream, request);
 }
 
+[[gnu::noinline]] Result<void> submit_uncancelled(CommEntry& entry, tuttiStream_t stream, Request& request, int type,
+                                                  std::optional<int> op) {
+  const Uncancelled whole;
+  return submit(entry, stream, request, type, op);
+}
+
 tuttiResult_t collective(tuttiComm_t comm, tuttiStream_t stream, Request request, int type,
                          std::optional<int> op = {}) {
   // In shared memory the smallest calls feel every nanosecond; they wait without a cancellation point.
@@ -19,7 +25,9 @@ tuttiResult_t collective(tuttiComm_t comm, tuttiStream_t stream, Request request
     auto entry = use(comm);
     if (!entry) return or_refuse(std::move(entry).error());
     const Communicator& communicator = *(*entry)->communicator;
-    const Uncancelled whole(communicator.spans_hosts() || communicator.gpu() != nullptr);
+    const bool waits_by_polling = communicator.spans_hosts() || communicator.gpu() != nullptr;
+    if (waits_by_polling) [[unlikely]]
+      return or_refuse(submit_uncancelled(**entry, stream, request, type, op));
     return or_refuse(submit(**entry, stream, request, type, op));
   });
 }
