@@ -19,8 +19,8 @@
  * - stream NULL: the call returns when it is complete on this rank, after those queued before on the same communicator.
  *   A tuttiStream_t: the call is queued, and runs in the background in order.
  * - No call is a cancellation point: a thread that is cancelled (pthread_cancel, in its deferred way) while it is in a
- *   call finishes the call, and ends at its next cancellation point behind it. It may have to be helped: by the peers it
- *   waits for, or by tuttiCommAbort from another thread.
+ *   call finishes the call, and ends at its next cancellation point behind it. What it waits for has to come:
+ *   its peers, or tuttiCommAbort from another thread.
  * - Buffers are host memory, or, in a communicator whose ranks have GPUs (tuttiCommDevice), device memory: which one is
  *   found out from the pointers; see "Device memory" below.
  * - In place means send == recv, or, where one buffer is larger, the rank's own block of it (documented at each call).

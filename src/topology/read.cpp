@@ -53,8 +53,9 @@ Result<Topology> read(std::string_view text, const std::string& origin) {
   auto topology = read_any(text);
   if (!topology) return std::move(topology).error().during(origin);
   if (const std::size_t count = topology->gpus().size(); count > machine_gpus_max)
-    return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("{}: {} GPUs; at most {} can be shown, leave some out", origin, count, machine_gpus_max)};
+    return Error{
+        .code = Code::invalid_argument,
+        .what = fmt::format("{}: {} GPUs; at most {} can be shown, leave some out", origin, count, machine_gpus_max)};
   topology->origin = origin;
   return topology;
 }
