@@ -48,6 +48,7 @@ class Reader {
   Xml& xml_;
   Topology topology_;
   std::map<long long, int> by_gp_;  // hwloc's own numbers
+  std::map<int, int> parts_;        // of functions that are divided: parts beside the first
   std::string vendor_, arch_;       // of the CPUs
   int model_ = 0;
 };
@@ -85,10 +86,9 @@ Result<Topology> Reader::read() {
     if (!xml_.failed() && std::string_view(node.name()).starts_with("distances")) distances(node);
   if (xml_.failed()) return xml_.error();
   topology_.nvlink_known = !topology_.links.empty();
-  for (const int gpu : topology_.gpus())
-    if (const auto parts = topology_.parts_of(gpu); parts.size() > 1 && parts.front() == gpu)
-      topology_.notes.push_back(
-          fmt::format("{} is divided into {} GPUs, which share its links", topology_[gpu].bus_id, parts.size()));
+  for (const auto& [function, beside] : parts_)
+    topology_.notes.push_back(
+        fmt::format("{} is divided into {} GPUs, which share its links", topology_[function].bus_id, beside + 1));
   for (const int id : topology_.of_kind(DeviceKind::numa)) {
     topology_[id].maker = maker_of(vendor_, arch_);
     topology_[id].model = model_;
@@ -204,7 +204,7 @@ int number_behind(std::string_view text, std::string_view word) {
 int Reader::part(int function, int number) {
   if (topology_[function].partition.empty()) topology_[function].partition = std::to_string(0);
   Device device = topology_[function];
-  device.partition = std::to_string(topology_.parts_of(function).size());
+  device.partition = std::to_string(++parts_[function]);
   device.index = number;
   return topology_.add(std::move(device));
 }
