@@ -38,6 +38,7 @@ struct Made {
   /// launcher is to know that this end is no crash.
   ~Made() {
     if (process == nullptr || forked()) return;
+    const Uncancelled to_the_end;
     process->farewells.wait(process->system);
     process->launcher.leave();
     process->service.halt();
