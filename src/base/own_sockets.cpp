@@ -55,7 +55,7 @@ void OwnSockets::close_all() {
 
 namespace {
 
-OwnSockets& table() {
+OwnSockets& socket_table() {
   // What runs in a forked child is given nothing, so this cannot be handed in. Never destroyed: the service thread may
   // still close sockets while the process exits.
   static auto& sockets = *new OwnSockets;
@@ -65,9 +65,9 @@ OwnSockets& table() {
 }  // namespace
 
 OwnSockets& own_sockets() {
-  OwnSockets& sockets = table();
+  OwnSockets& sockets = socket_table();
   // Once there is a table: its making, cut short by a fork, would never end for the child.
-  [[maybe_unused]] static const int known = ::pthread_atfork(nullptr, nullptr, [] { table().close_all(); });
+  [[maybe_unused]] static const int known = ::pthread_atfork(nullptr, nullptr, [] { socket_table().close_all(); });
   return sockets;
 }
 

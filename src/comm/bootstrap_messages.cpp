@@ -16,6 +16,10 @@ Error malformed(const char* what) {
 std::string name_from(ByteReader& reader, std::size_t bytes_max) {
   return printable(reader.text(bytes_max), bytes_max);
 }
+/// An address is used as it is, and named where it is of no use.
+bool is_printable(const std::string& address) {
+  return printable(address, address_bytes_max) == address;
+}
 std::string words_from(ByteReader& reader) {
   return printable(reader.text(words_bytes_max), words_bytes_max, Lines::several);
 }
@@ -73,9 +77,10 @@ Result<Welcome> read_welcome(const Bytes& body) {
   welcome.listen = listen == 1;
   welcome.parent = reader.number<std::int32_t>();
   welcome.at.port = reader.number<std::uint16_t>();
-  welcome.at.host = name_from(reader, address_bytes_max);
+  welcome.at.host = reader.text(address_bytes_max);
   welcome.process = name_from(reader, process_text_bytes_max);
-  if (!reader.done() || listen > 1 || welcome.parent < -1) return malformed("welcome");
+  if (!reader.done() || listen > 1 || welcome.parent < -1 || !is_printable(welcome.at.host))
+    return malformed("welcome");
   return welcome;
 }
 
@@ -90,8 +95,8 @@ Result<SocketAddress> read_listens(const Bytes& body) {
   ByteReader reader(body);
   SocketAddress at;
   at.port = reader.number<std::uint16_t>();
-  at.host = name_from(reader, address_bytes_max);
-  if (!reader.done()) return malformed("listens");
+  at.host = reader.text(address_bytes_max);
+  if (!reader.done() || !is_printable(at.host)) return malformed("listens");
   return at;
 }
 
