@@ -91,7 +91,7 @@ Result<void> Join::connect() {
   members_.peers.assign(hellos_.size(), Peer());
   for (Rank rank = 0; rank < options_.ranks; ++rank)
     if (auto connected = connect_to(rank); !connected)
-      return std::move(connected).error().during("reach a rank at the start").at_peer(rank);
+      return std::move(connected).error().during("reach " + members_.describe(rank) + " at the start").at_peer(rank);
   try_gpus();
   hellos_.clear();
   return {};

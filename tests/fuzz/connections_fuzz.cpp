@@ -188,6 +188,7 @@ std::vector<std::string> fuzz_examples() {
   life.raw(frame(RankState::open, 0, -1, ""));
   life.raw(frame(RankState::open, 1, -1, ""));
   life.raw(frame(RankState::open, 2, -1, std::string(3 * 24, '\1')));
+  for (const std::uint32_t summary : {3u, 4u, 5u}) life.raw(frame(RankState::open, summary, -1, std::string(32, '\2')));
   life.raw(frame(RankState::failed, 6, 3, "rank 3/4 lost"));
   ByteWriter greeted;
   greeted.raw(data);

@@ -103,7 +103,7 @@ TEST_F(TwoProcesses, WhatAPeerWritesTheOwnerSees) {
     const auto fetch = [&](std::uint64_t, SegmentName name) -> Result<SegmentTable::Export> {
       auto fetched = fetch_segment(server_->name(), key_of(1), name, patient_ns, never);
       if (!fetched) return std::move(fetched).error();
-      pid = fetched->pid;
+      pid = fetched->owner.pid;
       return std::move(fetched->segment);
     };
     const auto mapping = cache.map(1, segment_, bytes, fetch);
@@ -195,7 +195,7 @@ TEST(OwnerKilled, LeavesMappingsReadableAndNoNameBehind) {
 
   auto fetched = fetch_segment(told.server, key_of(1), told.segment, patient_ns, never);
   ASSERT_TRUE(fetched) << fetched.error().text();
-  EXPECT_EQ(fetched->pid, owner.pid());
+  EXPECT_EQ(fetched->owner.pid, owner.pid());
   auto mapping = Mapping::shared(fetched->segment.fd.get(), bytes);
   ASSERT_TRUE(mapping);
   EXPECT_TRUE(socket_exists(told.server));
