@@ -31,7 +31,7 @@ Result<Meeting> meet(Process& process, const LaunchInfo& launch, std::int64_t de
 Result<UniqueId> meet_in_space(KeyValueSpace& space, int rank, int nth, std::int64_t deadline_ns,
                                const std::function<Result<UniqueId>()>& make);
 
-/// Rank 0 makes the id and hands it out, from the service thread; the others ask for it.
+/// Rank 0 makes the id and hands it out from the service thread, or the reason why it could not; the others ask for it.
 Result<UniqueId> meet_on_host(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns);
 
 }  // namespace tutti

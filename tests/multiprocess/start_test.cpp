@@ -1,4 +1,8 @@
 // Communicators that cannot come about: every rank that waits hears why, in words, within its limit.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <array>
 #include <chrono>
 
@@ -62,6 +66,44 @@ TEST_P(Start, LimitOfTheCallWins) {
     expect_no_start(id, 3, seat.rank(), limited(300), tuttiTimeout, "");
     EXPECT_LT(Clock::now() - start, std::chrono::seconds(30));  // the default is two minutes
     expect_next_start_works(seat);
+  });
+}
+
+/// The meeting before it, which the launcher's variables ask for, is part of the start.
+TEST(Starts, LimitOfTheCallWinsWhereRanksMeetByTheirEnvironment) {
+  const std::string job = "PMIX_NAMESPACE=start-" + std::to_string(::getpid());
+  launch_ranks({.ranks = 1, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_RANK=1", "TUTTI_NRANKS=2", job}}, [](Seat&) {
+    const auto start = Clock::now();
+    tuttiComm_t comm = nullptr;
+    const auto config = limited(300);
+    EXPECT_TRUE(fails(tuttiCommInitFromEnv(&comm, &config), tuttiTimeout, "rank 0"));
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(30));  // the default is two minutes
+  });
+}
+
+/// So many descriptors can be opened from now on.
+void leave_descriptors(int count) {
+  rlim_t limit = 0;
+  for (; count > 0; ++limit)
+    if (::fcntl(static_cast<int>(limit), F_GETFD) < 0) --count;
+  const rlimit few{.rlim_cur = limit, .rlim_max = limit};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+}
+
+/// It has enough to say so, and may end at once.
+TEST(Starts, TheReasonWhyRank0DoesNotListenIsToldToTheOthers) {
+  Team team{.ranks = 3, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_NRANKS=3"}};
+  team.environment.push_back("PMIX_NAMESPACE=deaf-" + std::to_string(::getpid()));
+  team.environment_of = [](int rank) { return std::vector{"TUTTI_RANK=" + std::to_string(rank)}; };
+  launch_ranks(team, [](Seat& seat) {
+    tuttiComm_t comm = nullptr;
+    if (seat.rank() == 0) {
+      leave_descriptors(3);
+      EXPECT_TRUE(fails(tuttiCommInitFromEnv(&comm, nullptr), tuttiSystemError, "Too many open files"));
+    } else {
+      EXPECT_TRUE(
+          fails(tuttiCommInitFromEnv(&comm, nullptr), tuttiRemoteError, "rank 0 could not open the meeting point: "));
+    }
   });
 }
 
