@@ -216,6 +216,33 @@ TEST_F(SimulatedBootstrap, MissingRankIsNamed) {
   });
 }
 
+/// From the first exchange on, however long each of them took.
+TEST(BootstrapLimit, IsOneForAllExchanges) {
+  SimSystem network{SimOptions{}};
+  const Secret secret = *fresh_secret();
+  const auto root = *BootstrapRoot::open(network, {.host = "10.0.0.1"}, secret, {.init_ms = 30'000});
+  const UniqueId id{.root = root->address(), .secret = secret};
+  const std::int64_t begin_ns = network.now_ns();
+  Bootstrap punctual(network, id, {.rank = 0, .ranks = 2}, {.init_ms = 30'000});
+  Bootstrap late(network, id, {.rank = 1, .ranks = 2}, {.init_ms = 30'000});
+  const auto turn = [&] {
+    network.poll({}, s / 100);
+    (void)root->advance();
+    return punctual.advance();
+  };
+  punctual.exchange({});
+  while (network.now_ns() < begin_ns + 20 * s) ASSERT_FALSE(*turn());
+  late.exchange({});
+  while (!*turn()) (void)*late.advance();
+  punctual.exchange({});
+  Result<bool> done = false;
+  while (done && network.now_ns() < begin_ns + 100 * s) done = turn();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::timeout);
+  EXPECT_NE(done.error().what.find("missing 1 ("), std::string::npos) << done.error().text();
+  EXPECT_LE(network.now_ns(), begin_ns + 31 * s);
+}
+
 TEST_F(SimulatedBootstrap, RankWithAnotherSecretIsToldAndNamed) {
   for_each_seed({}, [this](BootstrapWorld& world) {
     Secret other = world.secret;
