@@ -78,7 +78,7 @@ bool Gate::make_room() {
     one = pending_.begin();
     if (system_.now_ns() - one->since_ns < answer_time_ns) return false;
   }
-  refusals_.add(one->host);
+  if (!one->handshake.challenged()) refusals_.add(one->host);  // the others come again
   pending_.erase(one);
   return true;
 }

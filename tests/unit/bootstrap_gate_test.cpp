@@ -1,8 +1,10 @@
 // The door of the start, met by ranks that are quick, slow or silent in their greeting.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "comm/bootstrap.h"
 #include "comm/bootstrap_messages.h"
@@ -126,6 +128,24 @@ TEST(Gate, WhoGreetsWellAndComesAgainIsNotCounted) {
       return impatient.wire.take(handshake::challenge_bytes)->has_value();
     });
   }
+  Bootstrap rank(door.system, door.id, {.rank = 0, .ranks = 1}, {});
+  rank.exchange({});
+  EXPECT_EQ(drive(door, rank), "");
+  for (int turn = 0; turn < 100; ++turn) (void)door.root->advance();
+  EXPECT_EQ(door.warned, "");
+}
+
+/// Neither is a rank of a large start whose greeting took so long that another one got its place at the door.
+TEST(Gate, WhoIsTooSlowInACrowdIsNotCounted) {
+  constexpr int crowd_size = 64;
+  Door door;
+  std::vector<std::unique_ptr<Caller>> crowd;
+  for (int i = 0; i < crowd_size; ++i) crowd.push_back(std::make_unique<Caller>(door.id, 0));
+  for (const auto& slow : crowd)
+    Caller::await([&] {
+      EXPECT_TRUE(door.root->advance());
+      return slow->wire.take(handshake::challenge_bytes)->has_value();
+    });
   Bootstrap rank(door.system, door.id, {.rank = 0, .ranks = 1}, {});
   rank.exchange({});
   EXPECT_EQ(drive(door, rank), "");
