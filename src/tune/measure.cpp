@@ -79,10 +79,11 @@ double Measurement::best_of(const std::function<Spell()>& once) {
 
 std::optional<Machine> Measurement::machine() {
   Machine machine;
+  start_s_ = best_of([this] { return crew_.run([](int) {}); });
+  if (disturbed_) return std::nullopt;  // before the memory is touched, the longest part by far where others work
   crew_.run([this](int member) {
     std::fill_n(memory_[static_cast<std::size_t>(member)], footprint_max, std::byte{1});  // touched, no float of note
   });
-  start_s_ = best_of([this] { return crew_.run([](int) {}); });
   latencies(machine);
   for (std::size_t i = 0; i < Rates::footprints.size() && !disturbed_; ++i) rates_at(i, machine);
   streaming(machine);
