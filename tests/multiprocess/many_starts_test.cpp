@@ -19,19 +19,25 @@
 namespace tutti::testing {
 namespace {
 
-enum class Way { id, address, torchrun, plain };
+enum class Way { id, address, torchrun, slurm, plain };
+enum class Numbers {
+  built_in,
+  cold,
+  warm
+};  ///< cold: the machine is measured first, by rank 0; warm: by a start before
 
 struct Kind {
   Way way;
   Layout layout;
   int ranks;
-  bool cold;  ///< the machine's numbers are measured first, by rank 0
+  Numbers numbers;
 };
 
 std::string text_of(const Kind& kind) {
-  constexpr const char* ways[] = {"id", "address and secret", "torchrun", "TUTTI_RANK alone"};
+  constexpr const char* ways[] = {"id", "address and secret", "torchrun", "Slurm", "TUTTI_RANK alone"};
+  constexpr const char* numbers[] = {"", ", cold", ", warm"};
   return fmt::format("{} ranks, {}, by {}{}", kind.ranks, name(kind.layout), ways[static_cast<int>(kind.way)],
-                     kind.cold ? ", cold" : "");
+                     numbers[static_cast<int>(kind.numbers)]);
 }
 
 /// A folder for what all processes of a start log and keep.
@@ -90,6 +96,15 @@ std::vector<std::string> variables(const Kind& kind, int rank, const std::string
     case Way::torchrun:
       return {"RANK=" + number, "WORLD_SIZE=" + ranks, "LOCAL_RANK=" + number, "LOCAL_WORLD_SIZE=" + ranks,
               "TORCHELASTIC_RUN_ID=" + job};
+    case Way::slurm:
+      return {"SLURM_JOB_ID=" + job,
+              "SLURM_STEP_ID=0",
+              "SLURM_PROCID=" + number,
+              "SLURM_STEP_NUM_TASKS=" + ranks,
+              "SLURM_LOCALID=" + number,
+              "SLURM_NODEID=0",
+              "SLURM_STEP_TASKS_PER_NODE=" + ranks,
+              "SLURM_STEP_NODELIST=localhost"};
     case Way::address:
       return {"TUTTI_RANK=" + number, "TUTTI_NRANKS=" + ranks, "TUTTI_COMM_ID=" + job,
               "TUTTI_COMM_SECRET=a secret of many starts"};
@@ -115,21 +130,26 @@ std::string job_of(const Kind& kind, int nth) {
   return fmt::format("127.{}.{}.{}:{}", 1 + ::getpid() % 250, 1 + nth / 250 % 250, 1 + nth % 250, 10000 + nth % 20000);
 }
 
-std::unique_ptr<Crew> begin(const Kind& kind, int nth, const Place& place) {
+std::unique_ptr<Crew> begin(const Kind& kind, int nth, const Place& place, const Place& kept) {
   Team team{.ranks = kind.ranks, .layout = kind.layout};
-  team.environment = {"TUTTI_DEBUG=WARN", "TUTTI_DEBUG_FILE=" + place.log(), "TUTTI_CACHE_DIR=" + place.cache(),
-                      std::string("TUTTI_TUNE=") + (kind.cold ? "on" : "off")};
+  team.environment = {"TUTTI_DEBUG=WARN", "TUTTI_DEBUG_FILE=" + place.log(),
+                      "TUTTI_CACHE_DIR=" + (kind.numbers == Numbers::warm ? kept : place).cache(),
+                      std::string("TUTTI_TUNE=") + (kind.numbers == Numbers::built_in ? "off" : "on")};
   const std::string job = job_of(kind, nth);
   team.environment_of = [kind, job](int rank) { return variables(kind, rank, job); };
   return std::make_unique<Crew>(team, [kind](Seat& seat) { start_and_leave(kind, seat); });
 }
 
-Kind some_kind(std::mt19937& random, int nth) {
+/// Each property is drawn for itself, so that all of them meet.
+Kind some_kind(std::mt19937& random) {
+  const auto draw = [&random](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
   constexpr int usual[] = {2, 2, 2, 2, 3, 3, 4, 4, 5, 8};
-  Kind kind{.way = static_cast<Way>(nth % 4), .layout = Layout::processes, .ranks = 2, .cold = nth % 12 == 7};
-  kind.ranks = nth % 100 == 99 ? 16 : usual[random() % std::size(usual)];
-  if (kind.way == Way::id && random() % 2 == 0) kind.layout = Layout::threads;
-  if (kind.cold) kind.ranks = 4 + static_cast<int>(random() % 5);
+  Kind kind{.way = static_cast<Way>(draw(5)), .layout = Layout::processes, .ranks = 2, .numbers = Numbers::built_in};
+  kind.ranks = draw(100) == 0 ? 16 : usual[draw(std::size(usual))];
+  if (const int number = draw(12); number < 2) kind.numbers = number == 0 ? Numbers::cold : Numbers::warm;
+  if (kind.numbers == Numbers::cold) kind.ranks = 4 + draw(5);
+  constexpr Layout layouts[] = {Layout::processes, Layout::processes, Layout::threads, Layout::pairs};
+  if (kind.way == Way::id) kind.layout = layouts[draw(std::size(layouts))];
   return kind;
 }
 
@@ -138,21 +158,27 @@ int starts() {
   return text == nullptr ? 500 : std::atoi(text);
 }
 
-/// Every fourth has another job beside it.
+/// Every fourth has another job beside it, of any other kind.
 TEST(ManyStarts, NoneFailsAndNoneWarns) {
   const Load load;
   std::mt19937 random(1);
+  const Place kept(-1);
   for (int nth = 0; nth < starts() && !::testing::Test::HasFailure(); ++nth) {
-    const Kind kind = some_kind(random, nth);
     const Place place(nth);
-    const auto crew = begin(kind, nth, place);
+    const Kind kind = some_kind(random);
+    std::string doing = fmt::format("start {}: {}", nth, text_of(kind));
+    const auto crew = begin(kind, nth, place, kept);
     std::unique_ptr<Crew> beside;
-    if (nth % 4 == 3 && ++nth < starts()) beside = begin(kind, nth, place);
-    EXPECT_TRUE(crew->finish()) << "start " << nth << ": " << text_of(kind);
-    if (beside) {
-      EXPECT_TRUE(beside->finish()) << "start " << nth << ": " << text_of(kind);
+    if (random() % 3 == 0 && nth + 1 < starts()) {
+      const Kind other = some_kind(random);
+      beside = begin(other, ++nth, place, kept);
+      doing += "; beside it " + text_of(other);
     }
-    EXPECT_EQ(place.logged(), "") << "start " << nth << ": " << text_of(kind);
+    EXPECT_TRUE(crew->finish()) << doing;
+    if (beside) {
+      EXPECT_TRUE(beside->finish()) << doing;
+    }
+    EXPECT_EQ(place.logged(), "") << doing;
   }
 }
 
