@@ -37,6 +37,9 @@ class Gate {
   /// Nobody new from now on; who is in between may go on.
   void close() { listener_ = Socket(); }
 
+  /// One who got through has gone before it said more.
+  void hung_up(int rank, const std::string& host) { refusals_.add_claim(rank, host, "hung up while greeting"); }
+
   /// Nobody is in between.
   bool idle() const { return pending_.empty(); }
   std::size_t sockets() const { return pending_.size() + (listener_ ? 1 : 0); }

@@ -37,6 +37,7 @@ struct Member {
   };
   Wire wire;
   int rank;  ///< as claimed; believed once it has joined
+  std::string host = {};
   Stage stage = Stage::guest;
   bool here = false;    ///< in this process
   bool listen = false;  ///< is to take others
@@ -124,7 +125,7 @@ bool BootstrapRoot::State::accepting() const {
 
 void BootstrapRoot::State::let_in() {
   for (Gate::Guest& guest : gate.advance(accepting())) {
-    members.push_back({.wire = std::move(guest.wire), .rank = guest.rank});
+    members.push_back({.wire = std::move(guest.wire), .rank = guest.rank, .host = guest.host});
     if (guest.version != handshake::protocol_version)
       fail(Error{.code = Code::invalid_usage,
                  .what = fmt::format("rank {} at {} speaks version {} of the start protocol, the root version {}",
@@ -260,6 +261,7 @@ void BootstrapRoot::State::take_confirmation(Member& member, const Bytes& body) 
 
 void BootstrapRoot::State::lose(Member& member, const std::string& reason, bool left) {
   member.wire = Wire(system, Socket());
+  if (!member.joined() && !member.told) gate.hung_up(member.rank, member.host);
   refused_below += std::exchange(member.refused, 0);
   if (member.joined() && !member.told) lose_rank(member.rank, reason, left);
 }

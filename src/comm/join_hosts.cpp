@@ -123,7 +123,8 @@ Result<void> Join::connect_to(Rank rank) {
     if (!peer.thread_area) return Error{.code = Code::remote, .what = "it left while the communicator was being made"};
     base = peer.thread_area->base;
   } else {
-    const std::int64_t limit_ns = std::max<std::int64_t>(1, deadline_ns_ - process_.system.now_ns());
+    // A little is left for telling the others whom it waited for.
+    const std::int64_t limit_ns = std::max<std::int64_t>(1, (deadline_ns_ - process_.system.now_ns()) / 10 * 9);
     SeenProcess seen;
     const auto fetch = [&](std::uint64_t, SegmentName name) -> Result<SegmentTable::Export> {
       auto fetched = fetch_segment(peer.fd_server, peer.key, name, limit_ns, [] { return false; });
