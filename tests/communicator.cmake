@@ -6,7 +6,7 @@ find_path(pmix_headers pmix.h PATH_SUFFIXES pmix2/include PATHS /usr/lib/${CMAKE
 if(pmix_headers)
   target_include_directories(launch_test SYSTEM PRIVATE ${pmix_headers})
 endif()
-tutti_test(meeting_space_test SOURCES unit/meeting_space_test.cpp LIBS tutti_comm LABELS unit)
+tutti_test(meeting_space_test SOURCES unit/meeting_space_test.cpp unit/job_sockets_test.cpp LIBS tutti_comm LABELS unit)
 tutti_test(process_test SOURCES unit/own_addresses_test.cpp unit/farewells_test.cpp unit/connection_server_test.cpp LIBS tutti_comm tutti_sim LABELS unit)
 tutti_test(arguments_test SOURCES unit/arguments_test.cpp LIBS tutti_comm LABELS unit)
 tutti_test(race_test SOURCES unit/race_test.cpp LIBS tutti_comm LABELS unit)

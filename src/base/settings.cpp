@@ -43,6 +43,7 @@ constexpr std::array table = {
   text("TUTTI_COMM_SECRET_FILE", local, start, "File to read TUTTI_COMM_SECRET from."),
   number("TUTTI_RANK", integer, local, "-1", -1, limits::ranks_max - 1, start, "This process's rank, for a start from the environment; -1: not given."),
   number("TUTTI_NRANKS", integer, local, "0", 0, limits::ranks_max, start, "Number of ranks, for a start from the environment; 0: not given."),
+  text("TUTTI_JOB_ID", local, start, "Any text that the ranks of one job have in common, and no other job; for a start from the environment on one host without TUTTI_COMM_ID."),
   text("TUTTI_SOCKET_IFNAME", local, start, "Network interfaces to use: prefixes eth,en; exact =eth0; all but ^docker,veth; both ^=lo."),
   choice("TUTTI_SOCKET_FAMILY", local, "ANY", "ANY|AF_INET|AF_INET6", start, "Address family of sockets."),
   number("TUTTI_SOCKET_NSOCKS", integer, shared, "1", 1, 16, start, "Connections between two ranks of different hosts, per lane; long messages are striped over them."),

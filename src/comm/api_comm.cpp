@@ -138,7 +138,7 @@ Result<void> end(Process& process, tuttiComm_t comm) {
 
 /// A launcher's variable; one that is a setting of tutti's may as well stand in a file.
 std::optional<std::string> variable(const Config& config, const char* name) {
-  for (const char* const setting : {"TUTTI_RANK", "TUTTI_NRANKS", "TUTTI_COMM_ID"})
+  for (const char* const setting : {"TUTTI_RANK", "TUTTI_NRANKS", "TUTTI_COMM_ID", "TUTTI_JOB_ID"})
     if (std::strcmp(name, setting) == 0)
       return config.origin(name) == "default" ? std::nullopt : std::optional(config.text(name));
   const char* const value = std::getenv(name);

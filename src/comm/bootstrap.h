@@ -48,6 +48,8 @@ class BootstrapRoot final : public Task {
   SocketAddress address() const;
   /// Ranks of other processes are here, which still need it. Any thread.
   bool awaited() const { return awaited_.load(std::memory_order_relaxed); }
+  /// What to do where two processes claim one rank; said with that error.
+  void advise(const std::string& advice);
 
   bool advance() override;
   std::int64_t interests(std::vector<PollItem>& items) override;

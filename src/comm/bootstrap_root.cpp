@@ -376,6 +376,10 @@ SocketAddress BootstrapRoot::address() const {
   return state_->at;
 }
 
+void BootstrapRoot::advise(const std::string& advice) {
+  state_->roster.advise(advice);
+}
+
 bool BootstrapRoot::advance() {
   State& state = *state_;
   state.let_in();

@@ -43,8 +43,9 @@ Result<void> read_root(const Environment& environment, LaunchInfo& launch) {
 }
 
 /// Every rank with the same idea of the meeting point has the same name for the job.
-void name_job(LaunchInfo& launch) {
+void name_job(const Environment& environment, LaunchInfo& launch) {
   if (launch.root) launch.job += fmt::format("{}:{}", launch.root->host, launch.root->port);
+  if (const auto given = Variables(environment).text("TUTTI_JOB_ID")) launch.job += "/" + *given;
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ Result<LaunchInfo> read_launch(const Environment& environment) {
   }
   if (believed) {
     if (auto root = read_root(environment, *believed); !root) return std::move(root).error();
-    name_job(*believed);
+    name_job(environment, *believed);
     believed->not_used = std::move(not_used);
     return *std::move(believed);
   }

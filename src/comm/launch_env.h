@@ -21,12 +21,14 @@ struct LaunchInfo {
   int local_ranks = -1;               ///< on this host; -1: not told
   std::optional<SocketAddress> root;  ///< where rank 0 is to listen, if known; the host may be a name
   bool root_from_user = false;        ///< by TUTTI_COMM_ID: comes before a space
-  std::string job;                    ///< tells jobs of one user on one host apart
+  std::string job;                    ///< tells jobs of one user on one host apart; empty: their processes have to
   std::string launcher;               ///< for messages: "torchrun"
   SpaceKind space = SpaceKind::none;
   int pmi_fd = -1;                    ///< of PMI-1 and PMI-2
   std::string pmi_job;                ///< of PMI-2
   std::vector<std::string> not_used;  ///< what other launchers left, and why it does not count; for the log
+
+  bool job_named() const { return !job.empty(); }
 };
 
 using Environment = std::function<std::optional<std::string>(const char* name)>;

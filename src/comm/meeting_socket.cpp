@@ -1,162 +1,160 @@
-// The id, or the reason why there is none, from rank 0 to the other ranks of one host, over a socket whose ends the
-// kernel vouches for.
-#include <fcntl.h>
-#include <openssl/evp.h>
+// The id from rank 0 to the other ranks of one host, over a socket whose ends the kernel vouches for.
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <optional>
-#include <string>
-#include <utility>
+#include <array>
+#include <set>
 
 #include <fmt/format.h>
 
-#include "base/own_sockets.h"
-#include "base/printable.h"
-#include "base/unique_fd.h"
+#include "comm/digest.h"
+#include "comm/job_sockets.h"
+#include "comm/kinship.h"
 #include "comm/meeting.h"
 #include "comm/open_root.h"
+#include "comm/word_server.h"
 
 namespace tutti {
 namespace {
 
-Error failed(const char* what) {
-  return {.code = Code::system, .what = what, .sys_errno = errno};
+constexpr std::int64_t retry_ns_min = 5'000'000;
+constexpr std::int64_t retry_ns_max = 40'000'000;
+constexpr std::int64_t cousin_after_ns = 500'000'000;     // a sibling would come first
+constexpr std::int64_t unclear_limit_ns = 2'000'000'000;  // a restart may overlap with what it follows
+constexpr std::size_t others_max = 65536;
+
+constexpr const char* remedy =
+    "jobs of one user on one host that start at the same time are told apart by TUTTI_JOB_ID (any text, the same for "
+    "all ranks of one job) or TUTTI_COMM_ID";
+
+Result<std::string> job_digest(const LaunchInfo& launch, int nth) {
+  const std::string text =
+      fmt::format("{}|{}|{}|{}|{}", ::geteuid(), launch.job_named() ? "job" : "kin", launch.job, launch.ranks, nth);
+  auto digest = sha256(std::as_bytes(std::span(text)));
+  if (!digest) return std::move(digest).error();
+  std::string job = "tutti-";
+  for (int i = 0; i < 16; ++i) job += fmt::format("{:02x}", std::to_integer<unsigned>((*digest)[i]));
+  return job;
 }
 
-struct Name {
-  sockaddr_un address{};
-  socklen_t length = 0;
+/// The meeting points of this job that can be seen now.
+struct Sight {
+  int own = 0;      ///< of this job's name, or of a sibling
+  int cousins = 0;  ///< of a job without a name, started in the same way
+  int strangers = 0;
+  UniqueFd to_own;
+  UniqueFd to_cousin;
+
+  bool empty() const { return own + cousins + strangers == 0; }
 };
 
-/// No file: the name begins with a zero byte and goes with its socket.
-Name socket_name(const LaunchInfo& launch, int nth) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  const std::string text = fmt::format("{}|{}|{}|{}", ::getuid(), launch.job, launch.ranks, nth);
-  EVP_Digest(text.data(), text.size(), digest, &size, EVP_sha256(), nullptr);
-  Name name;
-  name.address.sun_family = AF_UNIX;
-  std::string path = "tutti-";
-  for (int i = 0; i < 16; ++i) path += fmt::format("{:02x}", digest[i]);
-  std::memcpy(name.address.sun_path + 1, path.data(), path.size());
-  name.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + path.size());
-  return name;
-}
-
-bool same_user(int fd) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == ::getuid();
-}
-
-/// What rank 0 has to say: a letter, and the id or the reason why there is none.
-constexpr char good = 'i';
-constexpr char bad = 'e';
-constexpr std::size_t reason_bytes_max = 400;
-constexpr std::size_t word_bytes_max = 1 + reason_bytes_max;
-
-std::string word_of(const Result<UniqueId>& id) {
-  if (!id) return bad + id.error().text().substr(0, reason_bytes_max);
-  const auto bytes = id->encode();
-  return good + std::string(bytes.data(), bytes.size());
-}
-
-/// Nothing: it is cut off.
-std::optional<Result<UniqueId>> read_word(const std::string& word) {
-  if (word.size() > 1 && word.front() == bad)
-    return Error{.code = Code::remote,
-                 .what = "rank 0 could not open the meeting point: " + printable(word.substr(1), reason_bytes_max),
-                 .peer = 0};
-  if (word.size() != 1 + sizeof(std::declval<UniqueId>().encode()) || word.front() != good) return std::nullopt;
-  return UniqueId::decode(word.data() + 1);
-}
-
-/// Hands the word to every other rank of the job, then ends.
-class WordServer final : public Task {
+class Search {
  public:
-  WordServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns)
-      : system_(system),
-        listener_(std::move(listener)),
-        word_(std::move(word)),
-        left_(ranks - 1),
-        deadline_ns_(deadline_ns) {}
+  Search(System& system, const LaunchInfo& launch, std::string job)
+      : system_(system), launch_(launch), job_(std::move(job)) {}
 
-  bool advance() override {
-    while (left_ > 0) {
-      UniqueSocket peer(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!peer) break;
-      // So few bytes fit any socket buffer, so this neither blocks nor is cut.
-      if (same_user(peer.get()) &&
-          ::send(peer.get(), word_.data(), word_.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(word_.size()))
-        --left_;
+  Result<Sight> look(std::int64_t deadline_ns) {
+    auto names = listeners_for_job(job_);
+    if (!names) return std::move(names).error();
+    Sight sight;
+    for (const std::string& name : *names) {
+      if (others_.contains(name)) continue;
+      if (system_.now_ns() >= deadline_ns) break;
+      JobCall call = call_job(name);
+      if (call.outcome == JobCall::Outcome::other_user && others_.size() < others_max) others_.insert(name);
+      if (call.outcome == JobCall::Outcome::connected) count(sight, std::move(call));
     }
-    return left_ > 0 && system_.now_ns() < deadline_ns_;
-  }
-  std::int64_t interests(std::vector<PollItem>& items) override {
-    items.push_back({.handle = listener_.get(), .want_read = true});
-    return deadline_ns_;
+    return sight;
   }
 
  private:
+  void count(Sight& sight, JobCall call) const {
+    const Kin kin = launch_.job_named() ? Kin::sibling : kin_of(call.pid);
+    if (kin == Kin::stranger) ++sight.strangers;
+    if (kin == Kin::sibling && ++sight.own == 1) sight.to_own = std::move(call.fd);
+    if (kin == Kin::cousin && ++sight.cousins == 1) sight.to_cousin = std::move(call.fd);
+  }
+
   System& system_;
-  UniqueSocket listener_;
-  std::string word_;
-  int left_;
-  std::int64_t deadline_ns_;
+  const LaunchInfo& launch_;
+  const std::string job_;
+  std::set<std::string> others_;  ///< of other users, not to be called again
 };
 
-/// Rank 0 listens first, and keeps two descriptors back, for the service thread and for a caller: so it can say that it
-/// has none left for the rest.
+/// Binds first and looks then: of two jobs that come together at least one sees the other.
+Result<UniqueFd> open_listener(System& system, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
+  auto job = job_digest(launch, nth);
+  if (!job) return std::move(job).error();
+  auto sight = Search(system, launch, *job).look(deadline_ns);
+  if (!sight) return std::move(sight).error();
+  auto listener = listen_for_job(*job);
+  if (!listener) return listener;
+  if (sight->own > 0)
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("another job of the same name is starting on this host: {}", remedy)};
+  return listener;
+}
+
 Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   if (launch.ranks == 1) return open_root(process, /*across_hosts=*/false);
-  UniqueSocket listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const Name name = socket_name(launch, nth);
-  if (!listener || ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0 ||
-      ::listen(listener.get(), 1024) != 0)
-    return failed(
-        "open the socket on which rank 0 hands out the communicator's id (is another job of the same name running?)");
-  std::array<UniqueFd, 2> kept;
-  for (UniqueFd& one : kept) one = UniqueFd(::fcntl(listener.get(), F_DUPFD_CLOEXEC, 0));
-  auto id = open_root(process, /*across_hosts=*/false);
-  kept = {};
+  auto listener = open_listener(process.system, launch, nth, deadline_ns);
+  if (!listener) return std::move(listener).error();
+  auto id = open_root(process, /*across_hosts=*/false, launch.job_named() ? "" : remedy);
   auto server =
-      std::make_shared<WordServer>(process.system, std::move(listener), word_of(id), launch.ranks, deadline_ns);
-  if (auto added = process.service.add(server); !added) return id ? std::move(added).error() : std::move(id).error();
-  // A process that cannot start ends soon, and the others may be about to ask.
-  if (!id) process.farewells.add(std::shared_ptr<const Task>(server));
+      std::make_shared<WordServer>(process.system, *std::move(listener), write_word(id), launch.ranks, deadline_ns);
+  if (auto added = process.service.add(std::move(server)); !added) return std::move(added).error();
   return id;
 }
 
-/// One try; nothing when rank 0 is not there yet.
-std::optional<Result<UniqueId>> try_fetch(const Name& name, System& system, std::int64_t deadline_ns) {
-  UniqueSocket fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0)
-    return std::nullopt;
-  if (!same_user(fd.get())) return std::nullopt;
-  std::array<char, word_bytes_max> bytes{};
-  std::size_t got = 0;
-  while (got < bytes.size()) {
-    PollItem item{.handle = fd.get(), .want_read = true};
-    system.poll({&item, 1}, std::max<std::int64_t>(0, deadline_ns - system.now_ns()));
-    const auto n = ::recv(fd.get(), bytes.data() + got, bytes.size() - got, MSG_DONTWAIT);
-    if (n < 0) return std::nullopt;
-    if (n == 0) break;
-    got += static_cast<std::size_t>(n);
-  }
-  return read_word(std::string(bytes.data(), got));
+/// Asks the one that was found. Nothing: it has gone.
+Result<std::optional<UniqueId>> ask(System& system, const UniqueFd& fd, int rank, std::int64_t deadline_ns) {
+  const std::string question = write_question(rank);
+  if (::send(fd.get(), question.data(), question.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    return std::optional<UniqueId>();
+  PollItem item{.handle = fd.get(), .want_read = true};
+  while (!item.ready && system.now_ns() < deadline_ns) system.poll({&item, 1}, deadline_ns - system.now_ns());
+  std::array<char, 1024> packet{};
+  const auto got = ::recv(fd.get(), packet.data(), packet.size(), MSG_DONTWAIT);
+  if (got <= 0) return std::optional<UniqueId>();
+  auto id = read_word({packet.data(), static_cast<std::size_t>(got)});
+  if (!id) return std::move(id).error().at_peer(0);
+  return std::optional(*std::move(id));
+}
+
+Error unclear(const Sight& sight) {
+  const int same = sight.own > 0 ? sight.own : sight.cousins;
+  const std::string seen =
+      same > 1 ? fmt::format("{} jobs that cannot be told apart are starting on this host", same)
+               : "rank 0 of this job did not appear on this host, and one that does is of another parent process";
+  return {.code = Code::invalid_usage, .what = fmt::format("{}: {}", seen, remedy), .peer = 0};
 }
 
 Result<UniqueId> fetch_id(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
-  const Name name = socket_name(launch, nth);
-  constexpr std::int64_t retry_ns = 5'000'000;
-  while (process.system.now_ns() < deadline_ns) {
-    if (auto id = try_fetch(name, process.system, deadline_ns)) return *std::move(id);
-    process.system.poll({}, retry_ns);
+  System& system = process.system;
+  auto job = job_digest(launch, nth);
+  if (!job) return std::move(job).error();
+  Search search(system, launch, *std::move(job));
+  std::int64_t seen_since_ns = -1;
+  std::int64_t retry_ns = retry_ns_min;
+  for (std::int64_t now = system.now_ns(); now < deadline_ns; now = system.now_ns()) {
+    auto sight = search.look(deadline_ns);
+    if (!sight) return std::move(sight).error();
+    if (sight->empty())
+      seen_since_ns = -1;
+    else if (seen_since_ns < 0)
+      seen_since_ns = now;
+    const std::int64_t seen_ns = sight->empty() ? 0 : now - seen_since_ns;
+    const bool cousin = sight->own == 0 && sight->cousins == 1 && seen_ns >= cousin_after_ns;
+    if (sight->own == 1 || cousin) {
+      auto id = ask(system, cousin ? sight->to_cousin : sight->to_own, launch.rank, deadline_ns);
+      if (!id) return std::move(id).error();
+      if (*id) return **std::move(id);
+    } else if (seen_ns >= unclear_limit_ns) {
+      return unclear(*sight);
+    }
+    system.poll({}, std::min(retry_ns, std::max<std::int64_t>(0, deadline_ns - system.now_ns())));
+    retry_ns = std::min(retry_ns * 2, retry_ns_max);
   }
   return Error{.code = Code::timeout,
                .what = fmt::format("rank 0 of this {} job did not appear on this host; ranks on several hosts need "

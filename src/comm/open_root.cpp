@@ -4,7 +4,7 @@
 
 namespace tutti {
 
-Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secret& secret) {
+Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secret& secret, const std::string& advice) {
   BootstrapLimits limits;
   limits.init_ms = process.config.integer("TUTTI_INIT_TIMEOUT_MS");
   limits.missing_report_ms = process.config.integer("TUTTI_STALL_REPORT_MS");
@@ -13,6 +13,7 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
       .info = [&process](const std::string& line) { process.log.info(LogTopic::init, "init", "{}", line); }};
   auto root = BootstrapRoot::open(process.system, at, secret, limits, log);
   if (!root) return std::move(root).error().during("open the meeting point of a communicator");
+  (*root)->advise(advice);
   UniqueId id{.root = (*root)->address(), .secret = secret};
   const std::shared_ptr<BootstrapRoot> shared = *std::move(root);
   if (auto served = process.service.add(shared); !served) return std::move(served).error();
@@ -20,14 +21,14 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
   return id;
 }
 
-Result<UniqueId> open_root(Process& process, bool across_hosts) {
+Result<UniqueId> open_root(Process& process, bool across_hosts, const std::string& advice) {
   auto secret = fresh_secret();
   if (!secret) return std::move(secret).error();
-  if (!across_hosts) return open_root(process, {.host = "127.0.0.1", .port = 0}, *secret);
+  if (!across_hosts) return open_root(process, {.host = "127.0.0.1", .port = 0}, *secret, advice);
   auto addresses = process.interfaces.get(process.system, process.config, process.log);
   if (!addresses) return std::move(addresses).error();
   const std::vector<std::string> hosts = hosts_of(*addresses);
-  auto id = open_root(process, {.host = listening_address(hosts), .port = 0}, *secret);
+  auto id = open_root(process, {.host = listening_address(hosts), .port = 0}, *secret, advice);
   if (!id) return id;
   id->root.host = hosts.front();
   id->also.assign(hosts.begin() + 1, hosts.end());

@@ -101,7 +101,8 @@ Result<void> Roster::check_agrees(const Bootstrap::Who& who) const {
     return misuse(fmt::format("rank {} ({}) has tutti {}, rank {} ({}) has tutti {}", who.rank, who.process,
                               dotted(who.version), first.rank, first.process, dotted(first.version)));
   if (const auto& taken = entries_[index(who.rank)].who)
-    return misuse(fmt::format("rank {} is claimed by two processes: {} and {}", who.rank, taken->process, who.process));
+    return misuse(fmt::format("rank {} is claimed by two processes: {} and {}{}{}", who.rank, taken->process,
+                              who.process, advice_.empty() ? "" : "; ", advice_));
   if (who.settings != first.settings) return misuse(settings_difference(who, first));
   return {};
 }

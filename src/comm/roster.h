@@ -38,6 +38,9 @@ class Roster {
  public:
   explicit Roster(std::size_t blob_bytes_max) : blob_bytes_max_(blob_bytes_max) {}
 
+  /// Goes with the words about a rank that is taken.
+  void advise(const std::string& advice) { advice_ = advice; }
+
   /// Errors: invalid_usage (rank taken or out of range; ranks, version or settings unlike the first rank's).
   Result<void> admit(const Bootstrap::Who& who, std::int64_t now_ns);
   /// Requires an admitted rank. Errors: remote (out of turn, or a rank has left and cannot take part).
@@ -84,6 +87,7 @@ class Roster {
   Result<void> check_agrees(const Bootstrap::Who& who) const;
 
   std::size_t blob_bytes_max_;
+  std::string advice_;
   std::vector<Entry> entries_;
   int first_rank_ = 0;  ///< the one the others are compared with
   int here_ = 0;

@@ -181,6 +181,79 @@ TEST(Environment, OwnVariablesComeBeforeALaunchers) {
                 {"TUTTI_RANK=1", "TUTTI_NRANKS=2", "RANK=0", "WORLD_SIZE=5", job}});
 }
 
+/// Two jobs at once, alike in all but their name.
+TEST(Environment, JobsSideBySideHaveNames) {
+  std::vector<std::unique_ptr<Started>> started;
+  for (const int rank : {0, 1})
+    for (const char* job : {"TUTTI_JOB_ID=red", "TUTTI_JOB_ID=blue"})
+      started.push_back(std::make_unique<Started>(
+          Environment{"TUTTI_INIT_TIMEOUT_MS=20000", "TUTTI_DEBUG=NONE", "TUTTI_TUNE=off", "TUTTI_NRANKS=2",
+                      "TUTTI_RANK=" + number(rank), job + number(::getpid())},
+          rank, 2));
+  for (auto& one : started) {
+    const Ended ended = one->wait();
+    EXPECT_EQ(ended.status, 0) << ended.said;
+  }
+}
+
+TEST(Environment, RankAndNumberOfRanksAlone) {
+  expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=2"}, {"TUTTI_RANK=1", "TUTTI_NRANKS=2"}});
+}
+
+/// One of them may be first, and then waits in vain.
+TEST(Environment, JobsThatAreAlikeAreToldOfNames) {
+  const Environment same = {"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_INIT_TIMEOUT_MS=1500"};
+  const auto ended = run({same, same});
+  EXPECT_EQ(ended[0].status, 1);
+  EXPECT_EQ(ended[1].status, 1);
+  EXPECT_NE((ended[0].said + ended[1].said).find("TUTTI_JOB_ID"), std::string::npos) << ended[0].said << ended[1].said;
+}
+
+/// Runs a script in which $P is a program that starts as a rank.
+Ended script(const std::string& text) {
+  int ends[2];
+  EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::setenv("P", TUTTI_TEST_ENV_RANK, 1);
+    ::setenv("TUTTI_NRANKS", "2", 1);
+    ::setenv("TUTTI_TUNE", "off", 1);
+    ::setenv("TUTTI_INIT_TIMEOUT_MS", "20000", 1);
+    ::setenv("TUTTI_DEBUG", "NONE", 1);
+    ::execl("/bin/sh", "sh", "-c", text.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  Ended ended{.status = -1, .said = {}};
+  char buffer[4096];
+  for (ssize_t n = 0; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    ended.said.append(buffer, static_cast<std::size_t>(n));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return ended;
+}
+
+/// Their parents are two, each with nothing but its rank, and of one parent.
+TEST(Environment, RanksMayBeWrapped) {
+  const auto ended =
+      script("TUTTI_RANK=0 timeout 60 $P 0 2 & first=$!; TUTTI_RANK=1 timeout 60 $P 1 2; s=$?; wait $first && exit $s");
+  EXPECT_EQ(ended.status, 0) << ended.said;
+}
+
+TEST(Environment, RanksOfDifferentParentsAreToldOfNames) {
+  const auto ended = script(
+      "(TUTTI_RANK=0 TUTTI_INIT_TIMEOUT_MS=5000 $P 0 2 >/dev/null; true) & TUTTI_RANK=1 $P 1 2; s=$?; wait; exit $s");
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.said.find("another parent process"), std::string::npos) << ended.said;
+  EXPECT_NE(ended.said.find("TUTTI_JOB_ID"), std::string::npos) << ended.said;
+  const auto named =
+      script("export TUTTI_JOB_ID=$$; (TUTTI_RANK=0 $P 0 2; true) & TUTTI_RANK=1 $P 1 2; s=$?; wait; exit $s");
+  EXPECT_EQ(named.status, 0) << named.said;
+}
+
 TEST(Environment, OneRankNeedsNobody) {
   expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=1", "PMIX_NAMESPACE=" + job_name()}});
 }
