@@ -145,6 +145,16 @@ std::optional<std::string> variable(const Config& config, const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+/// Where rank 0 has settings that are wrong, the others of its host would wait for it until their limit.
+void tell_others(const Error& error) {
+  if (error.code == Code::invalid_usage) return;  // a forked child is no rank
+  const auto launch = read_launch([](const char* name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+  if (launch) tell_on_host(real_system(), *launch, error);
+}
+
 /// Everything queued so far has ended; a failure ends it too.
 void settle(Communicator& communicator) {
   Waiter waiter(communicator.process(), {});
@@ -273,7 +283,10 @@ tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* confi
   return guarded([&]() -> Result<void> {
     if (auto given = not_null(comm, "comm"); !given) return given;
     auto process = Process::get();
-    if (!process) return std::move(process).error();
+    if (!process) {
+      tell_others(process.error());
+      return std::move(process).error();
+    }
     auto deadline_ns = deadline_of(**process, config);
     if (!deadline_ns) return std::move(deadline_ns).error();
     auto launch = read_launch([&](const char* name) { return variable((*process)->config, name); });

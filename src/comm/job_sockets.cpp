@@ -32,11 +32,11 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
 };
 
-UniqueFd packet_socket() {
-  return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+UniqueSocket packet_socket() {
+  return UniqueSocket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-std::optional<ucred> other_end(const UniqueFd& fd) {
+std::optional<ucred> other_end(const UniqueSocket& fd) {
   ucred peer{};
   socklen_t length = sizeof peer;
   if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
@@ -55,12 +55,12 @@ std::optional<std::string_view> listener_in(std::string_view line) {
 
 }  // namespace
 
-bool same_user(const UniqueFd& fd) {
+bool same_user(const UniqueSocket& fd) {
   const auto peer = other_end(fd);
   return peer && peer->uid == ::geteuid();
 }
 
-Result<UniqueFd> listen_for_job(const std::string& job) {
+Result<UniqueSocket> listen_for_job(const std::string& job) {
   const auto failed = [] {
     return Error{.code = Code::system,
                  .what = "open the socket on which rank 0 hands out the communicator's id",
@@ -69,7 +69,7 @@ Result<UniqueFd> listen_for_job(const std::string& job) {
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) return failed();
   const Address address(fmt::format("{}-{:016x}", job, random));
-  UniqueFd listener = packet_socket();
+  UniqueSocket listener = packet_socket();
   if (!listener || ::bind(listener.get(), address.get(), address.length) != 0 || ::listen(listener.get(), 1024) != 0)
     return failed();
   return listener;

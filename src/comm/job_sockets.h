@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/unique_fd.h"
+#include "base/own_sockets.h"
 
 namespace tutti {
 
 /// Listens as "job-" and random digits; connections keep the bounds of packets. Nothing on disk: the name goes with the
 /// socket. Errors: system.
-Result<UniqueFd> listen_for_job(const std::string& job);
+Result<UniqueSocket> listen_for_job(const std::string& job);
 
 /// Names of sockets that listen for `job`, by anybody. Errors: system (/proc/net/unix cannot be read).
 Result<std::vector<std::string>> listeners_for_job(const std::string& job);
@@ -30,14 +30,14 @@ struct JobCall {
     no_answer,   ///< nobody there, or too many at the door
   };
   Outcome outcome = Outcome::no_answer;
-  UniqueFd fd;    ///< does not block
-  pid_t pid = 0;  ///< who listens; 0: in a PID namespace that cannot be seen from here
+  UniqueSocket fd;  ///< does not block
+  pid_t pid = 0;    ///< who listens; 0: in a PID namespace that cannot be seen from here
 };
 
 /// Does not block.
 JobCall call_job(const std::string& name);
 
 /// Whether the other end belongs to the user of this process.
-bool same_user(const UniqueFd& fd);
+bool same_user(const UniqueSocket& fd);
 
 }  // namespace tutti

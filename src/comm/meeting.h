@@ -34,4 +34,7 @@ Result<UniqueId> meet_in_space(KeyValueSpace& space, int rank, int nth, std::int
 /// Rank 0 makes the id and hands it out from the service thread, or the reason why it could not; the others ask for it.
 Result<UniqueId> meet_on_host(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns);
 
+/// Rank 0 of a process that cannot be set up says why to those who ask as in meet_on_host; two seconds at most.
+void tell_on_host(System& system, const LaunchInfo& launch, const Error& error);
+
 }  // namespace tutti

@@ -1,4 +1,5 @@
 // The id from rank 0 to the other ranks of one host, over a socket whose ends the kernel vouches for.
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/unique_fd.h"
 #include "comm/digest.h"
 #include "comm/job_sockets.h"
 #include "comm/kinship.h"
@@ -22,6 +24,7 @@ constexpr std::int64_t retry_ns_min = 5'000'000;
 constexpr std::int64_t retry_ns_max = 40'000'000;
 constexpr std::int64_t cousin_after_ns = 500'000'000;     // a sibling would come first
 constexpr std::int64_t unclear_limit_ns = 2'000'000'000;  // a restart may overlap with what it follows
+constexpr std::int64_t tell_limit_ns = 2'000'000'000;
 constexpr std::size_t others_max = 65536;
 
 constexpr const char* remedy =
@@ -43,8 +46,8 @@ struct Sight {
   int own = 0;      ///< of this job's name, or of a sibling
   int cousins = 0;  ///< of a job without a name, started in the same way
   int strangers = 0;
-  UniqueFd to_own;
-  UniqueFd to_cousin;
+  UniqueSocket to_own;
+  UniqueSocket to_cousin;
 
   bool empty() const { return own + cousins + strangers == 0; }
 };
@@ -83,7 +86,7 @@ class Search {
 };
 
 /// Binds first and looks then: of two jobs that come together at least one sees the other.
-Result<UniqueFd> open_listener(System& system, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
+Result<UniqueSocket> open_listener(System& system, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   auto job = job_digest(launch, nth);
   if (!job) return std::move(job).error();
   auto sight = Search(system, launch, *job).look(deadline_ns);
@@ -96,19 +99,26 @@ Result<UniqueFd> open_listener(System& system, const LaunchInfo& launch, int nth
   return listener;
 }
 
+/// Rank 0 listens first, and keeps two descriptors back, for the service thread and for a caller: so it can say that it
+/// has none left for the rest.
 Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   if (launch.ranks == 1) return open_root(process, /*across_hosts=*/false);
   auto listener = open_listener(process.system, launch, nth, deadline_ns);
   if (!listener) return std::move(listener).error();
+  std::array<UniqueFd, 2> kept;
+  for (UniqueFd& one : kept) one = UniqueFd(::fcntl(listener->get(), F_DUPFD_CLOEXEC, 0));
   auto id = open_root(process, /*across_hosts=*/false, launch.job_named() ? "" : remedy);
+  kept = {};
   auto server =
       std::make_shared<WordServer>(process.system, *std::move(listener), write_word(id), launch.ranks, deadline_ns);
-  if (auto added = process.service.add(std::move(server)); !added) return std::move(added).error();
+  if (auto added = process.service.add(server); !added) return id ? std::move(added).error() : std::move(id).error();
+  // A process that cannot start ends soon, and the others may be about to ask.
+  if (!id) process.farewells.add(std::shared_ptr<const Task>(server));
   return id;
 }
 
 /// Asks the one that was found. Nothing: it has gone.
-Result<std::optional<UniqueId>> ask(System& system, const UniqueFd& fd, int rank, std::int64_t deadline_ns) {
+Result<std::optional<UniqueId>> ask(System& system, const UniqueSocket& fd, int rank, std::int64_t deadline_ns) {
   const std::string question = write_question(rank);
   if (::send(fd.get(), question.data(), question.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
     return std::optional<UniqueId>();
@@ -167,6 +177,20 @@ Result<UniqueId> fetch_id(Process& process, const LaunchInfo& launch, int nth, s
 
 Result<UniqueId> meet_on_host(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   return launch.rank == 0 ? serve_id(process, launch, nth, deadline_ns) : fetch_id(process, launch, nth, deadline_ns);
+}
+
+void tell_on_host(System& system, const LaunchInfo& launch, const Error& error) {
+  if (launch.rank != 0 || launch.ranks < 2 || launch.space != SpaceKind::none) return;
+  const std::int64_t deadline_ns = system.now_ns() + tell_limit_ns;
+  auto listener = open_listener(system, launch, /*nth=*/0, deadline_ns);
+  if (!listener) return;
+  WordServer server(system, *std::move(listener), write_word(error), launch.ranks, deadline_ns);
+  std::vector<PollItem> items;
+  while (server.advance()) {
+    items.clear();
+    const std::int64_t wake_ns = std::min(server.interests(items), deadline_ns);
+    system.poll(items, std::max<std::int64_t>(0, wake_ns - system.now_ns()));
+  }
 }
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/printable.h"
 #include "comm/digest.h"
 #include "comm/job_sockets.h"
 
@@ -39,7 +40,8 @@ std::string write_word(const Result<UniqueId>& id) {
 
 Result<UniqueId> read_word(const std::string& packet) {
   if (packet.starts_with(bad))
-    return Error{.code = Code::remote, .what = "rank 0 could not start: " + packet.substr(1, reason_bytes_max)};
+    return Error{.code = Code::remote,
+                 .what = "rank 0 could not open the meeting point: " + printable(packet.substr(1), reason_bytes_max)};
   if (!packet.starts_with(good) || packet.size() != 1 + sizeof(std::declval<UniqueId>().encode()))
     return Error{.code = Code::remote, .what = "what rank 0 said is no id"};
   return UniqueId::decode(packet.data() + 1);
@@ -52,7 +54,7 @@ std::string write_question(int rank) {
   return bytes;
 }
 
-WordServer::WordServer(System& system, UniqueFd listener, std::string word, int ranks, std::int64_t deadline_ns)
+WordServer::WordServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns)
     : system_(system),
       listener_(std::move(listener)),
       word_(std::move(word)),
@@ -74,7 +76,7 @@ bool WordServer::advance() {
 void WordServer::let_in() {
   const std::int64_t now = system_.now_ns();
   for (int i = 0; i < let_in_at_once && now >= resting_until_ns_; ++i) {
-    UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueSocket fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
       if (errno != EAGAIN && errno != EINTR) resting_until_ns_ = now + rest_ns;
       return;

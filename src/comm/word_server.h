@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/own_sockets.h"
 #include "base/system.h"
-#include "base/unique_fd.h"
 #include "comm/unique_id.h"
 
 namespace tutti {
@@ -23,7 +23,7 @@ std::string write_question(int rank);
 /// Answers each of the other ranks, then ends; at the deadline at the latest. Other users are sent away.
 class WordServer final : public Task {
  public:
-  WordServer(System& system, UniqueFd listener, std::string word, int ranks, std::int64_t deadline_ns);
+  WordServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns);
   ~WordServer() override;
 
   bool advance() override;
@@ -31,7 +31,7 @@ class WordServer final : public Task {
 
  private:
   struct Guest {
-    UniqueFd fd;
+    UniqueSocket fd;
     std::int64_t deadline_ns;
   };
   void let_in();
@@ -39,7 +39,7 @@ class WordServer final : public Task {
   bool serve(const Guest& guest);
 
   System& system_;
-  UniqueFd listener_;
+  UniqueSocket listener_;
   std::string word_;
   std::vector<bool> answered_;  ///< by rank
   std::size_t left_;

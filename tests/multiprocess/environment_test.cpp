@@ -200,6 +200,17 @@ TEST(Environment, RankAndNumberOfRanksAlone) {
   expect_works({{"TUTTI_RANK=0", "TUTTI_NRANKS=2"}, {"TUTTI_RANK=1", "TUTTI_NRANKS=2"}});
 }
 
+TEST(Environment, MistakesInTheSettingsOfRank0AreToldToTheOthers) {
+  const std::string job = "TUTTI_JOB_ID=" + job_name();
+  const auto ended = run({{"TUTTI_RANK=0", "TUTTI_NRANKS=3", "TUTTI_ALGO=no such", job},
+                          {"TUTTI_RANK=1", "TUTTI_NRANKS=3", job},
+                          {"TUTTI_RANK=2", "TUTTI_NRANKS=3", job}});
+  for (const Ended& one : ended) {
+    EXPECT_EQ(one.status, 1);
+    EXPECT_NE(one.said.find("TUTTI_ALGO"), std::string::npos) << one.said;
+  }
+}
+
 /// One of them may be first, and then waits in vain.
 TEST(Environment, JobsThatAreAlikeAreToldOfNames) {
   const Environment same = {"TUTTI_RANK=0", "TUTTI_NRANKS=2", "TUTTI_INIT_TIMEOUT_MS=1500"};

@@ -22,7 +22,7 @@ TEST(JobSockets, AreFoundByAll) {
   EXPECT_EQ(call.outcome, JobCall::Outcome::connected);
   EXPECT_EQ(call.pid, ::getpid());
   EXPECT_TRUE(same_user(call.fd));
-  *listener = UniqueFd();
+  *listener = UniqueSocket();
   EXPECT_TRUE(listeners_for_job(job)->empty());
   EXPECT_EQ(call_job(names->front()).outcome, JobCall::Outcome::no_answer);
 }
