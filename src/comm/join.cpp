@@ -388,6 +388,7 @@ Result<void> Join::agreed() {
 }
 
 Result<void> Join::finish() {
+  members_.area->stop_sharing();
   made_ = std::make_shared<Communicator>(process_, std::move(members_));
   // All ranks have the same settings by now, and refuse alike.
   if (auto good = made_->check_algorithms(); !good) return good;

@@ -89,11 +89,11 @@ class Search {
 Result<UniqueSocket> open_listener(System& system, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   auto job = job_digest(launch, nth);
   if (!job) return std::move(job).error();
-  auto sight = Search(system, launch, *job).look(deadline_ns);
-  if (!sight) return std::move(sight).error();
   auto listener = listen_for_job(*job);
   if (!listener) return listener;
-  if (sight->own > 0)
+  auto sight = Search(system, launch, *job).look(deadline_ns);
+  if (!sight) return std::move(sight).error();
+  if (sight->own > 1)  // it sees itself
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("another job of the same name is starting on this host: {}", remedy)};
   return listener;

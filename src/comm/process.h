@@ -34,6 +34,8 @@ class OwnedArea {
   OwnedArea(SegmentTable& segments, std::byte* at, SegmentSpot spot, const AreaShape& shape)
       : area(at, shape), base(at), name(spot.name), segments_(segments) {}
   ~OwnedArea() { (void)segments_.free(base); }
+  /// All ranks of this host have it: a communicator keeps no descriptor.
+  void stop_sharing() { segments_.stop_sharing(base); }
   OwnedArea(const OwnedArea&) = delete;
   OwnedArea& operator=(const OwnedArea&) = delete;
 

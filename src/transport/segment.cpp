@@ -155,10 +155,16 @@ const SegmentTable::Owned* SegmentTable::named(SegmentName name) const {
   return nullptr;
 }
 
+void SegmentTable::stop_sharing(const std::byte* at) {
+  const std::unique_lock lock(mutex_);
+  const auto found = segments_.find(reinterpret_cast<std::uintptr_t>(at));
+  if (found != segments_.end()) found->second.fd.reset();
+}
+
 Result<SegmentTable::Export> SegmentTable::share(SegmentName name) const {
   const std::shared_lock lock(mutex_);
   const Owned* const owned = named(name);
-  if (owned == nullptr)
+  if (owned == nullptr || !owned->fd)
     return Error{.code = Code::invalid_argument,
                  .what = fmt::format("segment {}.{} does not exist (any more)", name.id, name.generation)};
   UniqueFd fd(::fcntl(owned->fd.get(), F_DUPFD_CLOEXEC, 0));
@@ -182,7 +188,7 @@ Result<void> SegmentTable::move_aside(const void* at) {
   if (above == segments_.begin()) return {};
   Owned& owned = (--above)->second;
   const std::size_t bytes = owned.mapping.bytes();
-  if (address - above->first >= bytes) return {};
+  if (address - above->first >= bytes || !owned.fd) return {};
 
   const auto ranges = data_ranges(owned.fd.get(), bytes);
   std::size_t used = 0;

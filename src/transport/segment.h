@@ -40,6 +40,10 @@ class SegmentTable {
   /// Errors: invalid_argument (not the start of a segment).
   Result<void> free(std::byte* at);
 
+  /// Whoever is to map the segment that begins at `at` has done so: its descriptor is closed, and `share` refuses it
+  /// from now on.
+  void stop_sharing(const std::byte* at);
+
   /// The segment that holds all of [at, at + bytes), if one does.
   std::optional<SegmentSpot> find(const void* at, std::size_t bytes) const;
 

@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "support/call.h"
 #include "support/launch_ranks.h"
@@ -129,6 +131,23 @@ TEST_P(Lifecycle, CommunicatorsLeaveNothing) {
     EXPECT_EQ(run_call(large, seat.here(), 2, {comm}), "");
     ASSERT_TRUE(seat.meet());  // an abort ends the calls of others
     EXPECT_TRUE(ok(cycle % 3 == 2 ? tuttiCommAbort(comm) : tuttiCommDestroy(comm)));
+  });
+}
+
+/// On one host. What served the starts goes a moment after them.
+TEST(LiveCommunicators, HoldNoDescriptors) {
+  launch_ranks({.ranks = 2, .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    const auto parent = seat.init_one();
+    ASSERT_NE(parent, nullptr);
+    std::vector<tuttiComm_t> comms = {next_comm(seat, parent)};
+    ASSERT_TRUE(seat.meet());
+    const int before = entries("/proc/self/fd");
+    for (int i = 0; i < 20; ++i) comms.push_back(next_comm(seat, parent));
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (entries("/proc/self/fd") > before && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    EXPECT_LE(entries("/proc/self/fd"), before);
+    for (const auto comm : comms) EXPECT_EQ(run_call({.count = 10, .seed = 1}, seat.here(), 2, {comm}), "");
+    for (const auto comm : comms) EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
 }
 
