@@ -9,9 +9,9 @@
  * undefined.
  * - Mismatches: ranks must make the same collective calls in the same order. Where they do not, every rank gets
  *   tuttiInvalidUsage, in the call itself or within a second of its next call, finalize or destroy, with both calls in
- *   words. No call succeeds with data that it did not get. What was written: on ranks that share memory and wait for each
- *   other in the call nothing (the message says so); otherwise the receive buffers of that call and of all later ones
- *   are undefined. A rank that leaves while others make one call more is a mismatch too.
+ *   words. No call succeeds with data that it did not get. What was written: on ranks that share memory and wait for
+ * each other in the call nothing (the message says so); otherwise the receive buffers of that call and of all later
+ * ones are undefined. A rank that leaves while others make one call more is a mismatch too.
  * - Counts are elements; zero is legal, more than 2^31 is legal, any alignment is legal.
  * - A communicator is used by one thread at a time, except tuttiCommAbort, tuttiCommGetAsyncError and
  * tuttiGetLastError: any thread, any time. Different communicators may be used in parallel. Several ranks of one
@@ -173,12 +173,12 @@ TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tut
 TUTTI_API tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nranks, tuttiComm_t* newcomm,
                                              const tuttiConfig_t* config);
 
-/* Waits until everything queued on comm has completed. Then only tuttiCommDestroy is useful. Errors: the communicator's;
- * invalidUsage where other ranks are seen to have made other calls, for which it waits at most half a second, and only
- * where some rank has not come to the last call yet. */
+/* Waits until everything queued on comm has completed. Then only tuttiCommDestroy is useful. Errors: the
+ * communicator's; invalidUsage where other ranks are seen to have made other calls, for which it waits at most half a
+ * second, and only where some rank has not come to the last call yet. */
 TUTTI_API tuttiResult_t tuttiCommFinalize(tuttiComm_t comm);
-/* Finishes what is queued, then frees; within a second when a peer is gone. Errors: invalidUsage as of finalize, unless a
- * call has returned it before; comm is freed all the same. */
+/* Finishes what is queued, then frees; within a second when a peer is gone. Errors: invalidUsage as of finalize, unless
+ * a call has returned it before; comm is freed all the same. */
 TUTTI_API tuttiResult_t tuttiCommDestroy(tuttiComm_t comm);
 /* Ends whatever is under way, on this rank and by an error on all others, and frees. Any thread; within a second. */
 TUTTI_API tuttiResult_t tuttiCommAbort(tuttiComm_t comm);
