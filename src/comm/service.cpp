@@ -40,7 +40,7 @@ void Service::halt() {
   if (!started_) return;
   halted_ = true;
   wake();
-  idle_.wait_for(lock, std::chrono::seconds(2), [this] { return !started_; });
+  idle_.wait_for(lock, std::chrono::seconds(2), [this] { return parked_; });
 }
 
 bool Service::turn() {
@@ -118,11 +118,12 @@ void Service::loop() {
     while (::read(wake_.get(), &drained, sizeof drained) > 0) {
     }
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       if (halted_) {
-        started_ = false;
+        parked_ = true;
         idle_.notify_all();
-        return;
+        // It does not end: what libraries keep for a thread would be taken down while the process is.
+        idle_.wait(lock, [] { return false; });
       }
     }
     advance_all();

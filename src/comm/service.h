@@ -32,7 +32,7 @@ class Service {
   /// Has the thread advance its tasks now: what one of them waits for has come without a word to it. Any thread.
   void wake();
 
-  /// Ends the thread: on return no task runs, nor will again. For the end of the process, when what tasks use is about
+  /// Stops the thread: on return no task runs, nor will again. For the end of the process, when what tasks use is about
   /// to be taken away. Waits two seconds at most. Not to be called from a task.
   void halt();
 
@@ -52,7 +52,8 @@ class Service {
   std::shared_ptr<Task> running_;
   UniqueFd wake_;
   bool started_ = false;
-  bool halted_ = false;
+  bool halted_ = false;  ///< to be,
+  bool parked_ = false;  ///<   and it is
 };
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -118,6 +119,13 @@ void Crew::fork_one(Child& child, const std::function<void(Seat&)>& body) {
     ::close(named[0]);
     if ((team_.namespaces & CLONE_NEWUSER) != 0 && (::setresgid(0, 0, 0) != 0 || ::setresuid(0, 0, 0) != 0))
       std::_Exit(1);
+    constexpr unsigned long own_proc = CLONE_NEWPID | CLONE_NEWNS;
+    if ((team_.namespaces & own_proc) == own_proc &&
+        (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+         ::mount("proc", "/proc", "proc", 0, nullptr) != 0)) {
+      std::perror("mount /proc for a PID namespace");
+      std::_Exit(1);
+    }
     run_child(child, body);
   }
   if ((team_.namespaces & CLONE_NEWUSER) != 0) name_users(child);

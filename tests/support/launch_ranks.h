@@ -28,8 +28,8 @@ struct Team {
   std::chrono::seconds limit{60};             ///< stretched by patience(); then all are killed and the test has failed
   std::size_t words = 64;                     ///< of the board
   int threads = 2;                            ///< of a process, in Layout::pairs
-  unsigned long namespaces = 0;               ///< CLONE_NEW…: each process gets such namespaces of its own
-  bool users = false;                         ///< with CLONE_NEWUSER: each is another user to the kernel
+  unsigned long namespaces = 0;  ///< CLONE_NEW…: each process gets its own; with NEWPID and NEWNS /proc too
+  bool users = false;            ///< with CLONE_NEWUSER: each is another user to the kernel
   /// More of the environment, of the process whose first rank that is.
   std::function<std::vector<std::string>(int)> environment_of = {};
 };
