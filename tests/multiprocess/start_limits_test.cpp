@@ -77,7 +77,7 @@ TEST_P(StartLimit, HoldsWithoutDescriptorsAndNamesThem) {
   for (int more = 4; more <= 26; more += 2) {
     Crew crew(team_of(GetParam()), [more](Seat& seat) {
       if (seat.rank() == 0) {
-        const auto most = static_cast<rlim_t>(open_descriptors() + more);
+        const auto most = static_cast<rlim_t>(open_descriptors()) + static_cast<rlim_t>(more);
         const rlimit limit{most, most};
         ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
       }
