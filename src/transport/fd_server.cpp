@@ -1,5 +1,6 @@
 #include "transport/fd_server.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -47,6 +48,10 @@ void send_reply(int to, const FdReply& reply, int fd) {
   [[maybe_unused]] const auto sent = ::sendmsg(to, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+UniqueFd make_spare() {
+  return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, const ProcessKey& key) {
@@ -64,13 +69,14 @@ Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, c
 }
 
 FdServer::FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueSocket listener, std::string name)
-    : segments_(segments), key_(key), listener_(std::move(listener)), name_(std::move(name)) {}
+    : segments_(segments), key_(key), listener_(std::move(listener)), spare_(make_spare()), name_(std::move(name)) {}
 
 bool FdServer::advance() {
   const std::int64_t now_ns = real_system().now_ns();
   accept_all(now_ns);
   std::erase_if(pending_, [&](Pending& pending) { return answer(pending) || now_ns >= pending.deadline_ns; });
   drop_watchers();
+  if (!spare_) spare_ = make_spare();
   return true;
 }
 
@@ -105,6 +111,7 @@ void FdServer::accept_all(std::int64_t now_ns) {
     UniqueSocket fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
+      if ((errno == EMFILE || errno == ENFILE) && give_spare()) continue;
       if (errno != EAGAIN) deaf_until_ns_ = now_ns + deaf_ns;
       return;
     }
@@ -113,8 +120,15 @@ void FdServer::accept_all(std::int64_t now_ns) {
       continue;
     }
     if (pending_.size() == pending_max) pending_.erase(pending_.begin());
-    pending_.push_back({.fd = std::move(fd), .deadline_ns = now_ns + pending_ns_max});
+    pending_.push_back({.fd = std::move(fd), .deadline_ns = now_ns + pending_ns_max, .in_place_of_spare = !spare_});
   }
+}
+
+/// False: the peer that got it is still here.
+bool FdServer::give_spare() {
+  if (!spare_) return false;
+  spare_.reset();
+  return true;
 }
 
 /// False: its request has not come yet. Else it is answered, or not worth an answer.
@@ -130,6 +144,10 @@ bool FdServer::answer(Pending& pending) {
   }
   if (request.id == FdRequest::watch) {
     if (watchers_.size() == watchers_max) return true;
+    if (pending.in_place_of_spare) {
+      send_reply(pending.fd.get(), {.status = FdStatus::no_descriptor}, -1);
+      return true;
+    }
     send_reply(pending.fd.get(), {.status = FdStatus::granted}, -1);
     watchers_.push_back(std::move(pending.fd));
     return true;

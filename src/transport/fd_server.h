@@ -18,7 +18,8 @@ using ProcessKey = std::array<std::byte, 32>;
 
 /// A Task for the service thread. Peers with another uid, a wrong key or a malformed request are refused; at most 64
 /// connections pend, each for at most 2 s; the oldest makes room for a new one. A peer that asks to watch this process
-/// keeps its connection, whose end tells it that this process has ended.
+/// keeps its connection, whose end tells it that this process has ended. Where this process has no descriptor left,
+/// peers are told so one by one.
 class FdServer final : public Task {
  public:
   static Result<std::unique_ptr<FdServer>> open(const SegmentTable& segments, const ProcessKey& key);
@@ -33,15 +34,18 @@ class FdServer final : public Task {
   struct Pending {
     UniqueSocket fd;
     std::int64_t deadline_ns = 0;
+    bool in_place_of_spare = false;
   };
   FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueSocket listener, std::string name);
   void accept_all(std::int64_t now_ns);
+  bool give_spare();
   bool answer(Pending& pending);
   void drop_watchers();
 
   const SegmentTable& segments_;
   ProcessKey key_;
   UniqueSocket listener_;
+  UniqueFd spare_;  ///< to let one peer in with, and tell it that there is no other
   std::string name_;
   std::vector<Pending> pending_;        // oldest first
   std::vector<UniqueSocket> watchers_;  // connections of peers that wait for the end of this process

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -64,6 +67,9 @@ class Serving {
   std::byte* memory() const { return memory_; }
   SegmentTable& table() { return table_; }
   std::size_t handles_max() const { return handles_max_; }
+  /// Nobody is served in between.
+  void pause() { turn_.lock(); }
+  void go_on() { turn_.unlock(); }
   Result<Fetched> fetch(const ProcessKey& key, SegmentName segment) const {
     return fetch_segment(name(), key, segment, patient_ns, never);
   }
@@ -73,6 +79,7 @@ class Serving {
     System& system = real_system();
     std::vector<PollItem> items;
     while (!stop_) {
+      const std::lock_guard turn(turn_);
       items.clear();
       const std::int64_t next_ns = server_->interests(items);
       handles_max_ = std::max(handles_max_.load(), items.size());
@@ -85,6 +92,7 @@ class Serving {
   std::byte* memory_ = nullptr;
   SegmentName name_;
   std::unique_ptr<FdServer> server_;
+  std::mutex turn_;
   std::atomic<bool> stop_ = false;
   std::atomic<std::size_t> handles_max_ = 0;
   std::thread thread_;
@@ -237,6 +245,47 @@ TEST(FdServer, DropsDescriptorsThatClientsSend) {
   writing.reset();
   char byte;
   EXPECT_EQ(::read(reading.get(), &byte, 1), 0) << "somebody still holds the other end";
+}
+
+/// As many descriptors as are open now, and no more, while it lives.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const UniqueFd lowest(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    const rlimit now{.rlim_cur = static_cast<rlim_t>(lowest.get()), .rlim_max = before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &now), 0);
+  }
+  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+/// Peers need not wait for their own limit to learn it.
+TEST(FdServer, SaysThatItHasNoDescriptorLeft) {
+  Serving serving;
+  const auto ask = [&](std::uint32_t id) {
+    UniqueFd fd = raw_connect(serving.name());
+    const FdRequest request{.key = key_of(1), .id = id};
+    (void)raw_send(fd, {reinterpret_cast<const char*>(&request), sizeof request});
+    return fd;
+  };
+  for (const std::uint32_t id : {serving.segment().id, FdRequest::watch}) {
+    serving.pause();
+    std::vector<UniqueFd> peers;
+    for (int i = 0; i < 5; ++i) peers.push_back(ask(id));
+    {
+      const NoMoreDescriptors limit;
+      serving.go_on();
+      for (const UniqueFd& peer : peers) {
+        FdReply reply{.status = FdStatus::granted};
+        EXPECT_EQ(::recv(peer.get(), &reply, sizeof reply, 0), static_cast<ssize_t>(sizeof reply));
+        EXPECT_EQ(reply.status, FdStatus::no_descriptor);
+      }
+    }
+  }
+  EXPECT_TRUE(serving.fetch(key_of(1), serving.segment())) << "and serves again when it has some";
 }
 
 // ---- The asking side ----
