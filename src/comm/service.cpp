@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <new>
+#include <span>
 
 namespace tutti {
 namespace {
@@ -24,14 +25,15 @@ Result<void> Service::add(std::shared_ptr<Task> task) {
   if (mode_ == Mode::threaded && !started_ && !halted_) {
     if (auto running = start(); !running) return running;
   }
-  tasks_.push_back(std::move(task));
-  wake();
+  const Task* const key = task.get();
+  tasks_[key] = {.task = std::move(task)};
+  poke();
   return {};
 }
 
 void Service::remove(const Task* task) {
   std::unique_lock lock(mutex_);
-  std::erase_if(tasks_, [task](const auto& t) { return t.get() == task; });
+  tasks_.erase(task);
   idle_.wait(lock, [this, task] { return running_.get() != task; });
 }
 
@@ -39,12 +41,13 @@ void Service::halt() {
   std::unique_lock lock(mutex_);
   if (!started_) return;
   halted_ = true;
-  wake();
+  poke();
   idle_.wait_for(lock, std::chrono::seconds(2), [this] { return parked_; });
 }
 
 bool Service::turn() {
-  advance_all();
+  all_ = true;
+  advance(take_due({}));
   const std::lock_guard lock(mutex_);
   return !tasks_.empty();
 }
@@ -75,21 +78,36 @@ Result<void> Service::start() {
 }
 
 void Service::wake() {
+  all_ = true;
+  poke();
+}
+
+void Service::poke() {
   if (!wake_) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
 }
 
-void Service::advance_all() {
-  std::vector<std::shared_ptr<Task>> tasks;
-  {
-    const std::lock_guard lock(mutex_);
-    tasks = tasks_;
+std::vector<std::shared_ptr<Task>> Service::take_due(const std::vector<PollItem>& items) {
+  const std::int64_t now = system_.now_ns();
+  const bool all = all_.exchange(false);
+  const auto is_ready = [](const PollItem& item) { return item.ready; };
+  std::vector<std::shared_ptr<Task>> due;
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, entry] : tasks_) {
+    const std::span handles = std::span(items).subspan(entry.first, entry.end - entry.first);
+    if (!all && now < entry.due_ns && std::ranges::none_of(handles, is_ready)) continue;
+    entry.due_ns = std::numeric_limits<std::int64_t>::max();
+    due.push_back(entry.task);
   }
-  for (auto& task : tasks) {
+  return due;
+}
+
+void Service::advance(const std::vector<std::shared_ptr<Task>>& tasks) {
+  for (const auto& task : tasks) {
     {
       const std::lock_guard lock(mutex_);
-      if (std::ranges::find(tasks_, task) == tasks_.end()) continue;
+      if (!tasks_.contains(task.get())) continue;
       running_ = task;
     }
     bool more = false;
@@ -99,7 +117,7 @@ void Service::advance_all() {
     }
     const std::lock_guard lock(mutex_);
     running_ = nullptr;
-    if (!more) std::erase(tasks_, task);
+    if (!more) tasks_.erase(task.get());
     idle_.notify_all();
   }
 }
@@ -111,7 +129,13 @@ void Service::loop() {
     std::int64_t next = system_.now_ns() + nap_ns_max;
     {
       const std::lock_guard lock(mutex_);
-      for (auto& task : tasks_) next = std::min(next, task->interests(items));
+      for (auto& [key, entry] : tasks_) {
+        entry.first = items.size();
+        // The earliest counts: a task that says "in a while" says it anew each time that another one is ready.
+        entry.due_ns = std::min(entry.due_ns, entry.task->interests(items));
+        entry.end = items.size();
+        next = std::min(next, entry.due_ns);
+      }
     }
     system_.poll(items, std::max<std::int64_t>(0, next - system_.now_ns()));
     std::uint64_t drained;
@@ -126,7 +150,7 @@ void Service::loop() {
         idle_.wait(lock, [] { return false; });
       }
     }
-    advance_all();
+    advance(take_due(items));
   }
 }
 

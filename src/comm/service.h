@@ -1,7 +1,11 @@
 // The one thread per process that serves control connections and watches peers. It never touches data.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
+#include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -11,7 +15,7 @@
 
 namespace tutti {
 
-/// Drives a list of Tasks. Thread-safe.
+/// Drives Tasks: each when one of its handles is ready or its time has come. Thread-safe.
 class Service {
  public:
   enum class Mode {
@@ -29,7 +33,7 @@ class Service {
   /// On return the task is not running and will not be called again. Not to be called from a task.
   void remove(const Task* task);
 
-  /// Has the thread advance its tasks now: what one of them waits for has come without a word to it. Any thread.
+  /// Has the thread advance all its tasks now: what one of them waits for has come without a word to it. Any thread.
   void wake();
 
   /// Stops the thread: on return no task runs, nor will again. For the end of the process, when what tasks use is about
@@ -40,17 +44,26 @@ class Service {
   bool turn();
 
  private:
+  struct Entry {
+    std::shared_ptr<Task> task;
+    std::int64_t due_ns = std::numeric_limits<std::int64_t>::min();  ///< the earliest it has asked for; a new one: now
+    std::size_t first = 0;                                           ///< its handles, among those waited for
+    std::size_t end = 0;
+  };
   Result<void> start();
+  void poke();
   void loop();
-  void advance_all();
+  std::vector<std::shared_ptr<Task>> take_due(const std::vector<PollItem>& items);
+  void advance(const std::vector<std::shared_ptr<Task>>& tasks);
 
   System& system_;
   Mode mode_;
   std::mutex mutex_;
   std::condition_variable idle_;
-  std::vector<std::shared_ptr<Task>> tasks_;
+  std::map<const Task*, Entry> tasks_;
   std::shared_ptr<Task> running_;
   UniqueFd wake_;
+  std::atomic<bool> all_ = false;  ///< are to be advanced
   bool started_ = false;
   bool halted_ = false;  ///< to be,
   bool parked_ = false;  ///<   and it is
