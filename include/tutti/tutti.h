@@ -113,6 +113,11 @@ TUTTI_API tuttiResult_t tuttiGetVersion(int* version);
 /* Makes an id and starts listening for its ranks in this process, which must live until all ranks are initialised. */
 TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
 
+/* Stops listening for the ranks of an id that this process made and nobody is going to use; ranks that wait there get
+ * tuttiRemoteError. An id whose ranks have all met needs no such call. tuttiInvalidArgument: not an id of this process,
+ * or all its ranks have met. */
+TUTTI_API tuttiResult_t tuttiDropUniqueId(const tuttiUniqueId* id);
+
 /* A short static text for a code; never NULL. */
 TUTTI_API const char* tuttiGetErrorString(tuttiResult_t result);
 

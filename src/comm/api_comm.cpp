@@ -213,6 +213,17 @@ tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
   });
 }
 
+tuttiResult_t tuttiDropUniqueId(const tuttiUniqueId* id) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(id, "id"); !given) return given;
+    auto decoded = UniqueId::decode(id->internal);
+    if (!decoded) return std::move(decoded).error();
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    return close_root(**process, *decoded);
+  });
+}
+
 const char* tuttiGetErrorString(tuttiResult_t result) {
   switch (result) {
     case tuttiSuccess: return "success";

@@ -17,6 +17,10 @@ namespace tutti {
 
 using Blob = std::vector<std::byte>;
 
+namespace bootstrap {
+class Entrance;
+}
+
 struct BootstrapLimits {
   std::int64_t handshake_ms = 10'000;       ///< one connection: greeting to proof (the listener's side: 2 s)
   std::int64_t init_ms = 120'000;           ///< from the first rank that takes part; of a rank: an exchange
@@ -44,10 +48,17 @@ class BootstrapRoot final : public Task {
   /// Listens on `at` (port 0: any).
   static Result<std::unique_ptr<BootstrapRoot>> open(System& system, const SocketAddress& at, const Secret& secret,
                                                      const BootstrapLimits& limits, BootstrapLog log = {});
+  /// Shares the entrance with other starts.
+  static Result<std::unique_ptr<BootstrapRoot>> open(System& system,
+                                                     const std::shared_ptr<bootstrap::Entrance>& entrance,
+                                                     const Secret& secret, const BootstrapLimits& limits,
+                                                     BootstrapLog log = {});
   ~BootstrapRoot() override;
   SocketAddress address() const;
   /// Ranks of other processes are here, which still need it. Any thread.
   bool awaited() const { return awaited_.load(std::memory_order_relaxed); }
+  /// Whether these ranks' start is meant.
+  bool is_of(const Secret& secret) const;
   /// What to do where two processes claim one rank; said with that error.
   void advise(const std::string& advice);
 

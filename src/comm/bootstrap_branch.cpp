@@ -11,22 +11,21 @@ namespace tutti::bootstrap {
 
 Result<std::unique_ptr<Branch>> Branch::open(System& system, const std::string& host, const Secret& secret, int rank,
                                              int ranks, std::size_t blob_bytes_max) {
-  auto listener = system.listen({.host = host});
-  if (!listener) return std::move(listener).error();
-  auto at = system.address(*listener);
-  if (!at) return std::move(at).error();
-  return std::unique_ptr<Branch>(
-      new Branch(system, *std::move(listener), *std::move(at), secret, rank, ranks, blob_bytes_max));
+  auto entrance = Entrance::open(system, {.host = host});
+  if (!entrance) return std::move(entrance).error();
+  auto seat = Entrance::enter(*entrance, secret);
+  if (!seat) return std::move(seat).error();
+  return std::unique_ptr<Branch>(new Branch(system, *std::move(seat), secret, rank, ranks, blob_bytes_max));
 }
 
-Branch::Branch(System& system, Socket listener, SocketAddress at, const Secret& secret, int rank, int ranks,
+Branch::Branch(System& system, const Entrance::Seat& seat, const Secret& secret, int rank, int ranks,
                std::size_t blob_bytes_max)
     : system_(system),
-      at_(std::move(at)),
+      at_(seat.entrance->at()),
       rank_(rank),
       ranks_(ranks),
       blob_bytes_max_(blob_bytes_max),
-      gate_(system, std::move(listener), secret) {}
+      gate_(system, seat, secret) {}
 
 void Branch::advance(std::vector<SharedFrame>& rising) {
   for (Gate::Guest& guest : gate_.advance(/*accepting=*/true))

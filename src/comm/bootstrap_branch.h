@@ -46,7 +46,7 @@ class Branch {
     std::uint32_t confirmed = 0;  ///< exchanges
     std::uint64_t refused = 0;
   };
-  Branch(System& system, Socket listener, SocketAddress at, const Secret& secret, int rank, int ranks,
+  Branch(System& system, const Entrance::Seat& seat, const Secret& secret, int rank, int ranks,
          std::size_t blob_bytes_max);
   void serve(Child& child, std::vector<SharedFrame>& rising);
   void obey(Child& child, const Frame& frame, std::vector<SharedFrame>& rising);

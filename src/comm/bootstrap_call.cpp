@@ -49,7 +49,7 @@ Call::Call(System& system, const UniqueId& id, const Bootstrap::Who& who, std::i
       retry_ns_(retry_first_ns) {}
 
 Result<void> Call::connect() {
-  auto side = handshake::RankSide::begin(who_.rank);
+  auto side = handshake::RankSide::begin(who_.rank, id_.secret);
   if (!side) return std::move(side).error();
   handshake_ = *std::move(side);
   auto socket = system_.connect(id_.candidate(calls_++));

@@ -7,10 +7,8 @@ namespace tutti::bootstrap {
 namespace {
 
 constexpr std::int64_t ms = 1'000'000;
-constexpr std::int64_t proof_limit_ns = 2'000 * ms;   // from accept to proof
-constexpr std::int64_t answer_time_ns = 100 * ms;     // for those who greeted, whatever the crowd
-constexpr std::int64_t accept_pause_ns = 20 * ms;     // when there are no descriptors
-constexpr std::int64_t accept_limit_ns = 2'000 * ms;  // for them to come back
+constexpr std::int64_t proof_limit_ns = 2'000 * ms;  // from accept to proof
+constexpr std::int64_t answer_time_ns = 100 * ms;    // for those who greeted, whatever the crowd
 constexpr std::size_t pending_max = 64;
 constexpr int accepts_per_turn = 64;  // so that a flood does not keep those inside waiting
 
@@ -18,7 +16,7 @@ constexpr int accepts_per_turn = 64;  // so that a flood does not keep those ins
 
 std::vector<Gate::Guest> Gate::advance(bool accepting) {
   std::vector<Guest> guests;
-  if (accepting && listener_ && system_.now_ns() >= accept_again_ns_) accept_some(guests);
+  if (seat_.entrance) accept_some(guests, accepting);
   if (pending_.empty()) return guests;
   // One look at all, instead of one at each.
   std::vector<PollItem> items;
@@ -41,35 +39,33 @@ std::vector<Gate::Guest> Gate::advance(bool accepting) {
 void Gate::settle(Pending& one, Fate fate, std::vector<Guest>& guests) {
   if (fate == Fate::proved)
     guests.push_back({std::move(one.wire), std::move(one.host), one.handshake.rank(), one.handshake.version()});
-  else if (fate == Fate::refused || !one.handshake.challenged())
+  else if (fate != Fate::elsewhere && (fate == Fate::refused || !one.handshake.challenged()))
     refusals_.add(one.host);
 }
 
-void Gate::accept_some(std::vector<Guest>& guests) {
+void Gate::accept_some(std::vector<Guest>& guests, bool accepting) {
+  Entrance& entrance = *seat_.entrance;
+  const bool doorkeeper = entrance.is_doorkeeper(*seat_.place, accepting);
+  if (!accepting) return;
+  for (Pending& one : entrance.take_mail(*seat_.place))
+    if (pending_.size() < pending_max || make_room()) look_at(std::move(one), guests);
+  if (!doorkeeper || system_.now_ns() < entrance.accept_again_ns()) return;
   for (int i = 0; i < accepts_per_turn; ++i) {
     if (pending_.size() == pending_max && !make_room()) return;
-    auto socket = system_.accept(listener_);
-    if (!socket) return accept_later(std::move(socket).error());
-    failing_since_ns_ = 0;
-    stuck_.reset();
-    if (!*socket) return;
+    auto socket = entrance.accept(system_);
+    if (!socket || !*socket) return;
     std::string host = host_of(*socket);
-    Pending one{.wire = Wire(system_, *std::move(socket)), .since_ns = system_.now_ns(), .host = std::move(host)};
-    // Most of those who have no business here show it with their first bytes, and a quick rank is through at once.
-    const Fate fate = greet(one);
-    if (fate == Fate::waits)
-      pending_.push_back(std::move(one));
-    else
-      settle(one, fate, guests);
+    look_at({.wire = Wire(system_, *std::move(socket)), .since_ns = system_.now_ns(), .host = std::move(host)}, guests);
   }
 }
 
-/// Those who wait outside cannot be told; each connection that goes lets one of them in.
-void Gate::accept_later(Error error) {
-  const std::int64_t now = system_.now_ns();
-  accept_again_ns_ = now + accept_pause_ns;
-  if (failing_since_ns_ == 0) failing_since_ns_ = now;
-  if (now - failing_since_ns_ >= accept_limit_ns) stuck_ = std::move(error);
+/// Most of those who have no business here show it with their first bytes, and a quick rank is through at once.
+void Gate::look_at(Pending one, std::vector<Guest>& guests) {
+  const Fate fate = greet(one);
+  if (fate == Fate::waits)
+    pending_.push_back(std::move(one));
+  else
+    settle(one, fate, guests);
 }
 
 bool Gate::make_room() {
@@ -103,6 +99,10 @@ Gate::Fate Gate::greet(Pending& one) {
   (void)one.wire.flush();
   while (true) {
     const bool challenged = one.handshake.challenged();
+    if (!challenged && !one.hello.empty()) {
+      if (const Fate fate = challenge(one); fate != Fate::waits) return fate;
+      continue;
+    }
     auto bytes = one.wire.take(challenged ? handshake::proof_bytes : handshake::hello_bytes);
     if (!bytes && challenged) claims(one, "hung up while greeting");
     if (!bytes) return challenged ? Fate::hung_up : Fate::refused;
@@ -115,24 +115,37 @@ Gate::Fate Gate::greet(Pending& one) {
       claims(one, proved ? "silent since it greeted" : "wrong id");
       return proved ? Fate::proved : Fate::refused;
     }
-    auto challenge = one.handshake.challenge(secret_, **bytes);
-    if (!challenge) return Fate::refused;
-    claims(one, "silent since it greeted");
-    one.wire.queue(*std::move(challenge));
-    (void)one.wire.flush();
+    one.hello = **std::move(bytes);
+    if (seat_.entrance && seat_.entrance->hand_over(*seat_.place, one)) return Fate::elsewhere;
   }
+}
+
+Gate::Fate Gate::challenge(Pending& one) {
+  auto challenge = one.handshake.challenge(secret_, one.hello);
+  if (!challenge) return Fate::refused;
+  claims(one, "silent since it greeted");
+  one.wire.queue(*std::move(challenge));
+  (void)one.wire.flush();
+  return Fate::waits;
+}
+
+std::int64_t Gate::await_callers(std::vector<PollItem>& items, bool accepting) const {
+  Entrance& entrance = *seat_.entrance;
+  const std::int64_t now = system_.now_ns();
+  const std::int64_t never = now + 3'600'000 * ms;
+  const bool doorkeeper = entrance.is_doorkeeper(*seat_.place, accepting);
+  if (!accepting) return never;
+  if (entrance.has_mail(*seat_.place)) return now;
+  if (full_of_greeted()) return pending_.front().since_ns + answer_time_ns;
+  if (!doorkeeper) return never;
+  if (now < entrance.accept_again_ns()) return entrance.accept_again_ns();
+  items.push_back({.handle = entrance.listener().handle(), .want_read = true});
+  return never;
 }
 
 std::int64_t Gate::interests(std::vector<PollItem>& items, bool accepting) const {
   std::int64_t wake = system_.now_ns() + 3'600'000 * ms;
-  if (listener_ && accepting) {
-    if (full_of_greeted())
-      wake = std::min(wake, pending_.front().since_ns + answer_time_ns);
-    else if (system_.now_ns() < accept_again_ns_)
-      wake = std::min(wake, accept_again_ns_);
-    else
-      items.push_back({.handle = listener_.handle(), .want_read = true});
-  }
+  if (seat_.entrance) wake = std::min(wake, await_callers(items, accepting));
   for (const Pending& one : pending_) {
     items.push_back(one.wire.interest());
     wake = std::min(wake, one.since_ns + proof_limit_ns);

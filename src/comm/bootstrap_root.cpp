@@ -56,14 +56,14 @@ std::string words(const Error& error) {
 }  // namespace
 
 struct BootstrapRoot::State {
-  State(System& system_in, Socket listener, SocketAddress at_in, const Secret& secret_in,
+  State(System& system_in, const bootstrap::Entrance::Seat& seat, const Secret& secret_in,
         const BootstrapLimits& limits_in, BootstrapLog log_in)
       : system(system_in),
-        at(std::move(at_in)),
+        at(seat.entrance->at()),
         secret(secret_in),
         limits(limits_in),
         log(std::move(log_in)),
-        gate(system_in, std::move(listener), secret),
+        gate(system_in, seat, secret),
         tree(limits_in.fan_out),
         roster(limits_in.blob_bytes_max) {}
   ~State() { wipe(secret); }
@@ -132,9 +132,9 @@ void BootstrapRoot::State::let_in() {
                                      guest.rank, guest.host, guest.version, handshake::protocol_version)});
     if (failure) tell(members.back(), *failure);
   }
-  if (gate.stuck() && !failure)
-    fail(Error(*gate.stuck())
-             .during(fmt::format("the root lets in {} ranks and no more (see ulimit -n)", members.size())));
+  if (auto stuck = gate.stuck(); stuck && !failure && (!members.empty() || !gate.shared()))
+    fail(
+        std::move(*stuck).during(fmt::format("the root lets in {} ranks and no more (see ulimit -n)", members.size())));
   sockets_most = std::max(sockets_most, members.size() + gate.sockets());
 }
 
@@ -362,18 +362,29 @@ bool BootstrapRoot::State::finished() const {
 Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::open(System& system, const SocketAddress& at,
                                                            const Secret& secret, const BootstrapLimits& limits,
                                                            BootstrapLog log) {
-  auto listener = system.listen(at);
-  if (!listener) return std::move(listener).error();
-  auto address = system.address(*listener);
-  if (!address) return std::move(address).error();
-  return std::unique_ptr<BootstrapRoot>(new BootstrapRoot(
-      std::make_unique<State>(system, *std::move(listener), *std::move(address), secret, limits, std::move(log))));
+  auto entrance = bootstrap::Entrance::open(system, at);
+  if (!entrance) return std::move(entrance).error();
+  return open(system, *entrance, secret, limits, std::move(log));
+}
+
+Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::open(System& system,
+                                                           const std::shared_ptr<bootstrap::Entrance>& entrance,
+                                                           const Secret& secret, const BootstrapLimits& limits,
+                                                           BootstrapLog log) {
+  auto seat = bootstrap::Entrance::enter(entrance, secret);
+  if (!seat) return std::move(seat).error();
+  return std::unique_ptr<BootstrapRoot>(
+      new BootstrapRoot(std::make_unique<State>(system, *seat, secret, limits, std::move(log))));
 }
 
 BootstrapRoot::BootstrapRoot(std::unique_ptr<State> state) : state_(std::move(state)) {}
 BootstrapRoot::~BootstrapRoot() = default;
 SocketAddress BootstrapRoot::address() const {
   return state_->at;
+}
+
+bool BootstrapRoot::is_of(const Secret& secret) const {
+  return equal_in_constant_time(state_->secret, secret);
 }
 
 void BootstrapRoot::advise(const std::string& advice) {

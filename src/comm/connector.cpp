@@ -31,7 +31,7 @@ Result<void> Connector::begin() {
   auto secret = key_.for_greeting(greeting);
   if (!secret) return std::move(secret).error();
   secret_ = *secret;
-  auto side = handshake::RankSide::begin(greeting_.from);
+  auto side = handshake::RankSide::begin(greeting_.from, secret_);
   if (!side) return std::move(side).error();
   side_ = *std::move(side);
   auto socket = system_.connect(addresses_[at_]);

@@ -30,6 +30,13 @@ void Farewells::add_root(const std::shared_ptr<const BootstrapRoot>& root) {
   roots_.push_back(root);
 }
 
+std::shared_ptr<const BootstrapRoot> Farewells::root_of(const Secret& secret) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& known : roots_)
+    if (auto root = known.lock(); root && root->is_of(secret)) return root;
+  return nullptr;
+}
+
 bool Farewells::starts_over() {
   if (joining_ > 0) return true;
   const std::lock_guard lock(mutex_);

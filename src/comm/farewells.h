@@ -19,6 +19,8 @@ class Farewells {
   void add(const std::shared_ptr<const Task>& farewell);
   /// The root of a start, where ranks of other processes may come and be on their way longer than those of this one.
   void add_root(const std::shared_ptr<const BootstrapRoot>& root);
+  /// The one that was made with this secret, as long as it goes on.
+  std::shared_ptr<const BootstrapRoot> root_of(const Secret& secret);
 
   /// As long as somebody holds one, this process is about to become part of a communicator.
   class Joining {

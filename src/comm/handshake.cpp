@@ -13,6 +13,8 @@ constexpr std::uint64_t challenge_magic = 0x676e'6c68'6369'7474;  // "ttichlng"
 constexpr std::uint64_t proof_magic = 0x666f'6f72'7069'7474;      // "ttiproof"
 
 using Nonce = std::array<std::byte, 32>;
+using ShortNonce = std::array<std::byte, 24>;
+constexpr std::size_t tag_offset = 16;
 
 Result<Digest> code(const Secret& secret, std::string_view role, std::span<const std::byte> hello,
                     std::span<const std::byte> challenge) {
@@ -36,13 +38,31 @@ bool may_be_hello(std::span<const std::byte> begun) {
                             std::span(magic.bytes()).first(std::min(begun.size(), sizeof hello_magic)));
 }
 
-Result<RankSide> RankSide::begin(int rank) {
-  Nonce nonce;
+Result<Tag> tag_of(const Secret& secret) {
+  constexpr std::string_view role = "tag";
+  const auto whole = hmac_sha256(secret, std::as_bytes(std::span(role)));
+  if (!whole) return whole.error();
+  Tag tag;
+  std::copy_n(whole->begin(), tag.size(), tag.begin());
+  return tag;
+}
+
+Tag tag_in(std::span<const std::byte> hello) {
+  Tag tag{};
+  if (hello.size() == hello_bytes) std::copy_n(hello.begin() + tag_offset, tag.size(), tag.begin());
+  return tag;
+}
+
+Result<RankSide> RankSide::begin(int rank, const Secret& secret) {
+  const auto tag = tag_of(secret);
+  if (!tag) return tag.error();
+  ShortNonce nonce;
   if (auto done = fill_random(nonce); !done) return std::move(done).error();
   ByteWriter hello;
   hello.number(hello_magic);
   hello.number(protocol_version);
   hello.number(static_cast<std::int32_t>(rank));
+  hello.raw(*tag);
   hello.raw(nonce);
   RankSide side;
   side.hello_ = std::move(hello).take();

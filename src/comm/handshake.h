@@ -1,12 +1,12 @@
 // How two ends of a fresh connection prove to each other that they know the secret, without showing it.
 //
-//   rank → root   hello      magic, version, rank, nonce
+//   rank → root   hello      magic, version, rank, tag, nonce
 //   root → rank   challenge  magic, version, nonce, HMAC("root", hello, challenge so far)
 //   rank → root   proof      magic, HMAC("rank", hello, challenge)
 //
 // Both nonces are in both codes, so an old conversation is of no use; the roles are in them, so a code cannot be sent
-// back to its maker. These three frames keep their layout in all versions of tutti, so that different versions can say
-// so.
+// back to its maker. The tag says which secret is meant, where one socket is listened at for several. These three
+// frames keep their layout in all versions of tutti, so that different versions can say so.
 #pragma once
 
 #include <array>
@@ -20,10 +20,17 @@
 
 namespace tutti::handshake {
 
-inline constexpr std::uint32_t protocol_version = 2;  ///< of what follows the handshake
+inline constexpr std::uint32_t protocol_version = 3;  ///< of what follows the handshake
 inline constexpr std::size_t hello_bytes = 48;
 inline constexpr std::size_t challenge_bytes = 80;
 inline constexpr std::size_t proof_bytes = 40;
+
+/// What of a secret anybody may know.
+using Tag = std::array<std::byte, 8>;
+/// Errors: system.
+Result<Tag> tag_of(const Secret& secret);
+/// Of a hello, whatever its version; of one that is too short, nobody's.
+Tag tag_in(std::span<const std::byte> hello);
 
 /// Whether a hello can begin with these bytes, be they few or none.
 bool may_be_hello(std::span<const std::byte> begun);
@@ -32,7 +39,7 @@ bool may_be_hello(std::span<const std::byte> begun);
 class RankSide {
  public:
   /// Errors: system (no random bytes).
-  static Result<RankSide> begin(int rank);
+  static Result<RankSide> begin(int rank, const Secret& secret);
 
   const Bytes& hello() const { return hello_; }
   /// The answer to a challenge that is right. Errors: invalid_usage (the other end has another secret), remote (the

@@ -11,7 +11,12 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
   const BootstrapLog log{
       .warn = [&process](const std::string& line) { process.log.warn("init", "{}", line); },
       .info = [&process](const std::string& line) { process.log.info(LogTopic::init, "init", "{}", line); }};
-  auto root = BootstrapRoot::open(process.system, at, secret, limits, log);
+  auto root = [&]() -> Result<std::unique_ptr<BootstrapRoot>> {
+    if (at.port != 0) return BootstrapRoot::open(process.system, at, secret, limits, log);
+    auto entrance = process.entrance(at.host);
+    if (!entrance) return std::move(entrance).error();
+    return BootstrapRoot::open(process.system, *entrance, secret, limits, log);
+  }();
   if (!root) return std::move(root).error().during("open the meeting point of a communicator");
   (*root)->advise(advice);
   UniqueId id{.root = (*root)->address(), .secret = secret};
@@ -33,6 +38,15 @@ Result<UniqueId> open_root(Process& process, bool across_hosts, const std::strin
   id->root.host = hosts.front();
   id->also.assign(hosts.begin() + 1, hosts.end());
   return id;
+}
+
+Result<void> close_root(Process& process, const UniqueId& id) {
+  const auto root = process.farewells.root_of(id.secret);
+  if (!root)
+    return Error{.code = Code::invalid_argument,
+                 .what = "this id was not made by this process, or all its ranks have met already"};
+  process.service.remove(root.get());
+  return {};
 }
 
 }  // namespace tutti

@@ -16,4 +16,8 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
 /// known to be on this host, on loopback. Errors also: invalid_usage (no interface to use).
 Result<UniqueId> open_root(Process& process, bool across_hosts = true, const std::string& advice = {});
 
+/// Ends it; ranks that are on their way are told that the root was lost. Errors: invalid_argument (none of this
+/// process, or all its ranks have met).
+Result<void> close_root(Process& process, const UniqueId& id);
+
 }  // namespace tutti

@@ -137,6 +137,14 @@ Result<std::shared_ptr<ConnectionServer>> Process::connections() {
   return connections_;
 }
 
+Result<std::shared_ptr<bootstrap::Entrance>> Process::entrance(const std::string& at) {
+  const std::lock_guard lock(mutex_);
+  if (auto known = entrances_[at].lock()) return known;
+  auto opened = bootstrap::Entrance::open(system, {.host = at});
+  if (opened) entrances_[at] = *opened;
+  return opened;
+}
+
 Result<std::shared_ptr<OwnedArea>> Process::make_area(const AreaShape& shape) {
   const std::size_t bytes = RankArea::bytes(shape);
   auto base = segments.allocate(bytes, /*touch=*/false);

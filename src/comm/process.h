@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/system.h"
 #include "base/unique_fd.h"
+#include "comm/bootstrap_entrance.h"
 #include "comm/connection_server.h"
 #include "comm/farewells.h"
 #include "comm/gpu_process.h"
@@ -61,6 +62,9 @@ class Process {
   /// Where ranks of other hosts connect; listens from the first call on. Errors: system (no address, no descriptor).
   Result<std::shared_ptr<ConnectionServer>> connections();
 
+  /// Where ranks call the starts that this process is the root of: one for all at this address. Errors: system.
+  Result<std::shared_ptr<bootstrap::Entrance>> entrance(const std::string& at);
+
   /// A fresh formatted area, found by thread ranks under its segment id. Errors: system.
   Result<std::shared_ptr<OwnedArea>> make_area(const AreaShape& shape);
   std::shared_ptr<OwnedArea> find_area(std::uint32_t segment_id);
@@ -97,6 +101,7 @@ class Process {
   std::mutex mutex_;
   std::shared_ptr<FdServer> fd_server_;
   std::shared_ptr<ConnectionServer> connections_;
+  std::map<std::string, std::weak_ptr<bootstrap::Entrance>> entrances_;
   std::map<std::uint32_t, std::weak_ptr<OwnedArea>> areas_;
   std::map<std::uint64_t, std::weak_ptr<PeerProcess>> peers_;
 };

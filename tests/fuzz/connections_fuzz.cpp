@@ -84,8 +84,8 @@ void greet(std::uint64_t seed, Bytes words) {
   const auto greeting = read_greeting(words);
   if (greeting) expect(write_greeting(*greeting) == words, "a greeting that is not read again");
   Wire wire(host.system, *host.system.connect(host.server->addresses().front()));
-  const auto side = handshake::RankSide::begin(greeting ? greeting->from : 2);
   const auto secret = key().for_greeting(words);
+  const auto side = handshake::RankSide::begin(greeting ? greeting->from : 2, *secret);
   expect(side && secret, "no handshake");
   wire.queue(words);
   wire.queue(side->hello());
@@ -192,7 +192,7 @@ std::vector<std::string> fuzz_examples() {
   life.raw(frame(RankState::failed, 6, 3, "rank 3/4 lost"));
   ByteWriter greeted;
   greeted.raw(data);
-  greeted.raw(handshake::RankSide::begin(3)->hello());
+  greeted.raw(handshake::RankSide::begin(3, Secret{})->hello());
   greeted.raw(Bytes(handshake::proof_bytes));
   return {text(stranger, 1, greeted.bytes()),
           text(stranger, 2, question.bytes()),

@@ -42,7 +42,7 @@ void talk_to_root(SimSystem& system, const Bytes& bytes) {
   auto root = BootstrapRoot::open(system, at, secret(), limits(), {.warn = [](const std::string& line) {
                                     if (line.empty()) std::abort();
                                   }});
-  const auto side = handshake::RankSide::begin(0);
+  const auto side = handshake::RankSide::begin(0, secret());
   if (!root || !side) std::abort();
   Wire wire(system, *system.connect(at));
   wire.queue(side->hello());

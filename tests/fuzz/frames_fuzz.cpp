@@ -51,7 +51,7 @@ void shake_hands(const Bytes& bytes) {
   expect(challenge.operator bool() == root.challenged(), "a challenge to no greeting");
   expect(!challenge || challenge->size() == handshake::challenge_bytes, "a challenge of another length");
   handshake::RootSide asked;
-  const auto rank = handshake::RankSide::begin(1);
+  const auto rank = handshake::RankSide::begin(1, secret());
   if (!rank || !asked.challenge(secret(), rank->hello())) return;
   expect(!asked.verify(secret(), bytes), "a proof without the secret");
   expect(!rank->prove(secret(), bytes), "a challenge without the secret");
@@ -116,7 +116,7 @@ std::vector<std::string> fuzz_examples() {
                                write_listens({"::1", 7}), write_confirmation({1, 5}), write_gone({1, 2, "it left"}),
                                write_failure({.code = Code::timeout, .what = "why", .peer = 2})})
     examples.push_back(text('\0', message));
-  const auto rank = handshake::RankSide::begin(1);
+  const auto rank = handshake::RankSide::begin(1, secret());
   handshake::RootSide root;
   const auto challenge = root.challenge(secret(), rank->hello());
   for (const Bytes& frame : {rank->hello(), *challenge, *rank->prove(secret(), *challenge)})

@@ -209,6 +209,12 @@ TEST_P(Arguments, HandlesThatAreNoneAreRefused) {
     EXPECT_TRUE(fails(tuttiCommCount(comm, nullptr), bad, "NULL"));
     EXPECT_TRUE(fails(tuttiGetVersion(nullptr), bad, "NULL"));
     EXPECT_TRUE(fails(tuttiGetUniqueId(nullptr), bad, "NULL"));
+    tuttiUniqueId id{};
+    EXPECT_TRUE(fails(tuttiDropUniqueId(nullptr), bad, "NULL"));
+    EXPECT_TRUE(fails(tuttiDropUniqueId(&id), bad, "id"));
+    ASSERT_TRUE(ok(tuttiGetUniqueId(&id)));
+    EXPECT_TRUE(ok(tuttiDropUniqueId(&id)));
+    EXPECT_TRUE(fails(tuttiDropUniqueId(&id), bad, "not made by this process"));
   });
 }
 

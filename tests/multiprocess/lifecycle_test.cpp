@@ -151,6 +151,28 @@ TEST(LiveCommunicators, HoldNoDescriptors) {
   });
 }
 
+/// A program may make ids that nobody comes to use.
+TEST(UnusedIds, HoldNoDescriptors) {
+  launch_ranks({.ranks = 2, .layout = Layout::threads, .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    static std::vector<tuttiUniqueId> ids(200);
+    if (seat.rank() == 0) {
+      ASSERT_TRUE(ok(tuttiGetUniqueId(&ids.front())));
+      const int before = entries("/proc/self/fd");
+      for (auto& id : ids) ASSERT_TRUE(ok(tuttiGetUniqueId(&id)));
+      EXPECT_LE(entries("/proc/self/fd"), before);
+    }
+    ASSERT_TRUE(seat.meet());
+    for (std::size_t dropped = 10; dropped < 100 && seat.rank() == 0; ++dropped)
+      ASSERT_TRUE(ok(tuttiDropUniqueId(&ids[dropped])));
+    for (const std::size_t used : {150, 3, 199}) {
+      tuttiComm_t comm = nullptr;
+      ASSERT_TRUE(ok(tuttiCommInitRank(&comm, 2, ids[used], seat.rank())));
+      EXPECT_EQ(run_call({.count = 10, .seed = used}, seat.here(), 2, {comm}), "");
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    }
+  });
+}
+
 TEST_P(Lifecycle, SplitsLeaveNothing) {
   std::vector<tuttiComm_t> parents(2);
   expect_no_growth(GetParam(), [&](Seat& seat, int cycle) {

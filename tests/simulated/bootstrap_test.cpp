@@ -127,7 +127,7 @@ TEST_F(SimulatedBootstrap, CompletesAmongStrangers) {
 TEST_F(SimulatedBootstrap, AForgedJoinIsNotBelieved) {
   for_each_seed({}, [this](BootstrapWorld& world) {
     world.open_root();
-    Bytes words = handshake::RankSide::begin(odd)->hello();
+    Bytes words = handshake::RankSide::begin(odd, Secret{})->hello();
     ByteWriter proof;
     proof.number(std::uint64_t{0x666f'6f72'7069'7474});
     proof.raw(Digest{});

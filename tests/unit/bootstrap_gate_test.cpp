@@ -1,12 +1,14 @@
 // The door of the start, met by ranks that are quick, slow or silent in their greeting.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "comm/bootstrap.h"
+#include "comm/bootstrap_entrance.h"
 #include "comm/bootstrap_messages.h"
 #include "comm/handshake.h"
 #include "comm/wire.h"
@@ -64,7 +66,7 @@ struct Door {
 /// A rank by hand, which has said hello.
 struct Caller {
   Caller(const UniqueId& id, int rank)
-      : side(*handshake::RankSide::begin(rank)), wire(real_system(), *real_system().connect(id.root)) {
+      : side(*handshake::RankSide::begin(rank, id.secret)), wire(real_system(), *real_system().connect(id.root)) {
     wire.queue(side.hello());
     await([this] { return *wire.flush(); });
   }
@@ -172,6 +174,87 @@ TEST(Gate, ARankThatFallsSilentInItsGreetingIsCalledSilent) {
     const std::string text = drive(door, rank);
     EXPECT_NE(text.find("missing 1 (127.0.0.1: silent since it greeted)"), std::string::npos) << text;
   }
+}
+
+/// Starts of one process, which have one socket to be called at.
+struct Doors {
+  explicit Doors(int count) {
+    auto opened = bootstrap::Entrance::open(system, {.host = "127.0.0.1"});
+    EXPECT_TRUE(opened) << opened.error().text();
+    for (int i = 0; i < count; ++i) {
+      auto made = fresh_secret();
+      roots.push_back(*BootstrapRoot::open(system, *opened, *made, {},
+                                           {.warn = [this](const std::string& line) { warned += line + "\n"; }}));
+      ids.push_back({.root = roots.back()->address(), .secret = *made});
+    }
+  }
+  bool advance() {
+    for (auto& root : roots)
+      if (root && !root->advance()) root.reset();
+    return std::ranges::any_of(roots, [](const auto& root) { return root != nullptr; });
+  }
+  PromptSystem system;
+  std::string warned;
+  std::vector<UniqueId> ids;
+  std::vector<std::unique_ptr<BootstrapRoot>> roots;
+};
+
+TEST(Entrance, EachRankFindsItsOwnStart) {
+  constexpr int starts = 5, ranks = 3;
+  Doors doors(starts);
+  for (const UniqueId& id : doors.ids) EXPECT_EQ(id.root, doors.ids.front().root);
+  std::vector<std::unique_ptr<Bootstrap>> callers;
+  for (int rank = 0; rank < ranks; ++rank)
+    for (int start = starts - 1; start >= 0; --start) {
+      const auto& id = doors.ids[static_cast<std::size_t>(start)];
+      callers.push_back(std::make_unique<Bootstrap>(doors.system, id, Bootstrap::Who{.rank = rank, .ranks = ranks},
+                                                    BootstrapLimits{}));
+      callers.back()->exchange({static_cast<std::byte>(start), static_cast<std::byte>(rank)});
+    }
+  std::size_t complete = 0;
+  Caller::await([&] {
+    doors.advance();
+    complete = 0;
+    for (const auto& caller : callers) {
+      const auto done = caller->advance();
+      EXPECT_TRUE(done) << done.error().text();
+      complete += done && *done ? 1 : 0;
+    }
+    return complete == callers.size() || testing::Test::HasFailure();
+  });
+  for (std::size_t i = 0; i < callers.size(); ++i)
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Blob expected{static_cast<std::byte>(starts - 1 - static_cast<int>(i) % starts),
+                          static_cast<std::byte>(rank)};
+      EXPECT_EQ(callers[i]->gathered()[static_cast<std::size_t>(rank)], expected);
+    }
+  callers.clear();
+  Caller::await([&] { return !doors.advance(); });
+  EXPECT_EQ(doors.warned, "");
+}
+
+/// Whose id was used up, or dropped, is told by the next start: at once, and that one goes on.
+TEST(Entrance, ARankOfAStartThatIsOverIsSentAway) {
+  Doors doors(2);
+  doors.roots[0].reset();
+  Bootstrap late(doors.system, doors.ids[0], {.rank = 0, .ranks = 1}, {});
+  late.exchange({});
+  Bootstrap rank(doors.system, doors.ids[1], {.rank = 0, .ranks = 1}, {});
+  std::string text;
+  Caller::await([&] {
+    doors.advance();
+    const auto done = late.advance();
+    if (!done) text = done.error().text();
+    return !done;
+  });
+  EXPECT_NE(text.find("what answers there has another unique id"), std::string::npos) << text;
+  rank.exchange({});
+  Caller::await([&] {
+    doors.advance();
+    const auto done = rank.advance();
+    EXPECT_TRUE(done) << done.error().text();
+    return !done || *done;
+  });
 }
 
 }  // namespace

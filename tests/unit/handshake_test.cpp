@@ -17,7 +17,7 @@ Secret secret(int seed) {
 
 /// One conversation up to the proof.
 struct Talk {
-  explicit Talk(int rank = 3) : rank_side(*RankSide::begin(rank)) {
+  explicit Talk(int rank = 3) : rank_side(*RankSide::begin(rank, secret(1))) {
     challenge = *root_side.challenge(secret(1), rank_side.hello());
     proof = *rank_side.prove(secret(1), challenge);
   }
