@@ -25,7 +25,7 @@ tuttiResult_t collective(tuttiComm_t comm, tuttiStream_t stream, Request request
     auto entry = use(comm);
     if (!entry) return or_refuse(std::move(entry).error());
     const Communicator& communicator = *(*entry)->communicator;
-    const bool waits_by_polling = communicator.spans_hosts() || communicator.gpu() != nullptr;
+    const bool waits_by_polling = communicator.spans_hosts() || communicator.device() != nullptr;
     if (waits_by_polling) [[unlikely]]
       return or_refuse(submit_uncancelled(**entry, stream, request, type, op));
     return or_refuse(submit(**entry, stream, request, type, op));

@@ -8,6 +8,7 @@
 
 #include "comm/api_support.h"
 #include "comm/drive.h"
+#include "comm/gpu_seat.h"
 #include "comm/join.h"
 #include "comm/launch_env.h"
 #include "comm/meeting.h"
@@ -132,7 +133,7 @@ Result<void> end(Process& process, tuttiComm_t comm) {
   }
   const std::int64_t deadline = process.system.now_ns() + leave_limit_ns;
   while (!communicator->idle() && process.system.now_ns() < deadline) process.system.yield();
-  if (auto* const seat = communicator->gpu()) seat->leave(process, communicator->idle());
+  if (auto* const seat = gpu_seat(*communicator)) seat->leave(process, communicator->idle());
   return {};
 }
 
@@ -158,8 +159,8 @@ void tell_others(const Error& error) {
 /// Everything queued so far has ended; a failure ends it too.
 void settle(Communicator& communicator) {
   Waiter waiter(communicator.process(), {});
-  while (!(communicator.idle() && communicator.gpu_idle()) && !communicator.failed()) {
-    communicator.look_at_gpu();
+  while (!(communicator.idle() && communicator.device_idle()) && !communicator.failed()) {
+    communicator.look_at_device();
     (void)waiter.pause();
   }
 }
@@ -395,7 +396,7 @@ tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
 
 tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* asyncError) {
   return ask(comm, asyncError, "asyncError", [](Communicator& c) {
-    c.look_at_gpu();
+    c.look_at_device();
     if (c.failed()) c.say_told();
     return c.failed() ? static_cast<tuttiResult_t>(c.failure().code) : tuttiSuccess;
   });
@@ -411,5 +412,5 @@ tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank) {
 
 tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
   return ask(comm, device, "device",
-             [](const Communicator& c) { return c.gpu() == nullptr ? -1 : c.gpu()->gpu->ordinal(); });
+             [](const Communicator& c) { return gpu_seat(c) == nullptr ? -1 : gpu_seat(c)->gpu->ordinal(); });
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "comm/api_submit.h"
+#include "comm/gpu_seat.h"
 #include "comm/layout.h"
 #include "cuda/pointer.h"
 #include "plan/schedule.h"
@@ -36,7 +37,7 @@ Result<bool> goes_to_gpu(const Request& request, const Communicator& communicato
   const Buffers buffers = buffers_of(request, communicator.rank(), communicator.ranks());
   if (request.collective == Collective::barrier || (buffers.send == nullptr && buffers.recv == nullptr))
     return stream != nullptr && !is_host_stream(stream);
-  return cuda::on_gpu(*communicator.gpu()->gpu, buffers.send, buffers.recv);
+  return cuda::on_gpu(*gpu_seat(communicator)->gpu, buffers.send, buffers.recv);
 }
 
 /// Kernels reduce whole elements. A GPU that meets one across their boundary breaks the process's context for good.
@@ -98,7 +99,7 @@ bool goes_to_peers(const Request& request, PeerUse use) {
 
 Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
   auto& communicator = entry.communicator;
-  communicator->look_at_gpu();
+  communicator->look_at_device();
   if (communicator->failed()) return communicator->tell_failure();
   if (Group::current().open()) return Group::current().add(communicator, nullptr, request);
   auto batch = std::make_unique<Batch>(communicator);
@@ -112,7 +113,7 @@ Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
 /// What the caller's thread has to do of a call to peers' memory.
 Result<void> prepare(Communicator& communicator, Request& request) {
   if (request.form != Form::device) return {};
-  auto setup = communicator.gpu()->peers->prepare(communicator, request);
+  auto setup = gpu_seat(communicator)->peers->prepare(communicator, request);
   if (!setup) return std::move(setup).error();
   request.peers = *std::move(setup);
   return {};
@@ -125,12 +126,12 @@ Result<void> prepare(const Communicator&, const PeerRequest&) {
 template <class R>
 Result<void> start_staged(CommEntry& entry, R& request) {
   const auto& communicator = entry.communicator;
-  GpuSeat& seat = *communicator->gpu();
+  GpuSeat& seat = *gpu_seat(*communicator);
   if (auto fits = check_stream(seat, request.gpu_stream, communicator->ranks()); !fits) return fits;
   if (auto plain = check_not_captured(*seat.gpu, request.gpu_stream); !plain) return plain;
-  communicator->look_at_gpu();
+  communicator->look_at_device();
   if (communicator->failed()) return communicator->tell_failure();
-  if (auto ready = seat.ready_to_stage(communicator->process(), communicator->rank()); !ready) return ready;
+  if (auto ready = seat.ready_to_stage(communicator->process()); !ready) return ready;
   if (auto prepared = prepare(*communicator, request); !prepared) return prepared;
   if (Group::current().open()) return Group::current().add_staged(communicator, request);
   auto batch = std::make_unique<StagedBatch>(communicator);
@@ -145,14 +146,14 @@ Result<void> start_staged(CommEntry& entry, R& request) {
 
 Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request request) {
   const auto& communicator = *entry.communicator;
-  GpuSeat& seat = *communicator.gpu();
+  GpuSeat& seat = *gpu_seat(communicator);
   // Nothing tells then what memory was meant, and ranks may have meant different ones.
   if (request.count == 0 && !request.layout && request.collective != Collective::barrier) return {};
   auto on_gpu = goes_to_gpu(request, communicator, stream);
   if (!on_gpu) return std::move(on_gpu).error();
   if (auto fits = check_fit(*on_gpu, stream); !fits) return fits;
   if (!*on_gpu) {
-    if (stream == nullptr && !Group::current().open()) seat.count_collective(communicator.rank());
+    if (stream == nullptr && !Group::current().open()) seat.count_collective();
     return start_on_host(entry, stream, request);
   }
   request.on_gpu = true;
@@ -171,7 +172,7 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
 }
 
 Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerRequest request) {
-  const GpuSeat* const seat = entry.communicator->gpu();
+  const GpuSeat* const seat = gpu_seat(*entry.communicator);
   if (seat == nullptr) return false;
   bool on_gpu = stream != nullptr && !is_host_stream(stream);
   if (request.data != nullptr) {

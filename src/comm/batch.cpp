@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "comm/gpu_seat.h"
 #include "comm/staged_call.h"
 
 namespace tutti {
@@ -22,10 +23,10 @@ Batch::~Batch() {
 
 void Batch::enqueue() {
   ticket_ = communicator_->take_ticket();
-  GpuSeat* const seat = communicator_->gpu();
+  GpuSeat* const seat = gpu_seat(*communicator_);
   if (seat == nullptr) return;
   for (const Request& request : collectives_)
-    if (!request.staged) seat->count_collective(communicator_->rank());
+    if (!request.staged) seat->count_collective();
   for (const PeerRequest& request : peers_) {
     if (request.staged) continue;
     if (request.send)
@@ -160,7 +161,7 @@ std::string Batch::where() const {
   if (gpu_peer_call_) return gpu_peer_call_->where();
   if (transfers_ && !transferred_) return transfers_->where();
   if (awaits_gpu() && communicator_->turn_of(ticket_))
-    return fmt::format("a call that GPU {} has not come to yet", communicator_->gpu()->gpu->ordinal());
+    return fmt::format("a call that GPU {} has not come to yet", gpu_seat(*communicator_)->gpu->ordinal());
   return "its turn";
 }
 

@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "comm/control_setup.h"
+#include "comm/communicator.h"
+#include "comm/control_links.h"
 
 namespace tutti {
 namespace {

@@ -79,9 +79,8 @@ bool CollectiveCall::compares_first() const {
 
 Result<Progress> CollectiveCall::enter() {
   if (sequence_ == 0) {
-    if (auto* const gpu = communicator_.gpu(); gpu != nullptr && gpu->team) [[unlikely]]
-      if (auto alone = gpu->team->host_call(communicator_.rank(), request_.staged != nullptr); !alone)
-        return std::move(alone).error();
+    if (auto* const device = communicator_.device()) [[unlikely]]
+      if (auto may = device->host_call(request_.staged != nullptr); !may) return std::move(may).error();
     sequence_ = communicator_.next_sequence();
     shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
     count_ = request_.count;

@@ -9,10 +9,9 @@
 #include <fmt/format.h>
 
 #include "algorithms/select.h"
+#include "base/fixed_text.h"
 #include "base/uncancelled.h"
 #include "comm/call_comparison.h"
-#include "comm/gpu_peers.h"
-#include "comm/hello.h"
 #include "comm/line_watch.h"
 #include "comm/peer_failure.h"
 #include "plan/fuse.h"
@@ -80,7 +79,6 @@ Communicator::Communicator(Process& process, Membership members)
     comparison_ = std::make_unique<CallComparison>(*this);
   }
   open_lanes();
-  take_gpu_seat();
   members_.area->area.header().state.store(RankState::open, std::memory_order_release);
 }
 
@@ -151,53 +149,9 @@ void Communicator::open_peer(Lane& lane, int index, Rank peer, bool is_signed) {
   receiver = std::make_unique<SignedReceiver>(std::move(receiver), process_.system, mark_, *history_, rank(), peer);
 }
 
-/// Kernels that the host lets go one by one would hold each other up where ranks of a process share a GPU and its
-/// queues, or even a stream: unless that is asked for, such ranks go another way, and so do all. Alike on all ranks.
-bool Communicator::goes_by_peers() const {
-  if (!members_.gpus_reach || forced_reach_.value_or(Reach::window) != Reach::window) return false;
-  if (process_.gpus.peers == PeerUse::always) return true;
-  if (members_.ranks == 1) return false;  // which has its kernels for itself
-  const auto place = [](const Peer& peer) {
-    return std::pair(peer.token, peer.area.header().gpu.load(std::memory_order_relaxed));
-  };
-  for (const Peer& peer : members_.peers)
-    if (std::ranges::count(members_.peers, place(peer), place) > 1) return false;
-  return true;
-}
-
-void Communicator::take_gpu_seat() {
-  if (!members_.gpu) return;
-  const auto gpu_of = [](const Peer& peer) { return peer.area.header().gpu.load(std::memory_order_relaxed); };
-  const std::uint32_t own = gpu_of(members_.peers[members_.rank]);
-  std::vector<bool> neighbours;
-  for (const Peer& peer : members_.peers) neighbours.push_back(peer.same_process && gpu_of(peer) == own);
-  // The id of an area of this process, that of the same rank for all of them.
-  const auto first = static_cast<std::size_t>(std::ranges::find(neighbours, true) - neighbours.begin());
-  const std::uint32_t key = members_.peers[first].area_name.id;
-  gpu_ = std::make_unique<GpuSeat>(members_.gpu);
-  const bool together = std::ranges::all_of(neighbours, std::identity{});
-  gpu_->reaches_peers = goes_by_peers();
-  if (together && !process_.gpus.staged && !gpu_->reaches_peers) {
-    gpu_->team = process_.gpus.team(key, members_.ranks);
-    gpu_->team->enter(members_.rank, members_.gpu);
-  }
-  gpu_->sit(members_.rank, std::move(neighbours), process_.gpus.meeting(key, members_.ranks));
-  constexpr std::string_view others = "those with a count per rank, sends and receives through the host";
-  process_.log.info(
-      LogTopic::init, who_, "calls on device memory go {}",
-      gpu_->team            ? fmt::format("to kernels, as all ranks share one GPU and process; {}", others)
-      : gpu_->reaches_peers ? fmt::format("to a kernel of each rank, as GPUs reach each other's memory; {}", others)
-      : together            ? "through the host, as TUTTI_GPU_STAGED says"
-                 : "through the host, as not all ranks share one GPU and process, nor reach all GPUs' memory");
-}
-
-void Communicator::look_at_gpu() {
-  if (!gpu_ || !gpu_->team || failed()) return;
-  if (auto trouble = gpu_->team->trouble()) fail(*std::move(trouble));
-}
-
-bool Communicator::gpu_idle() const {
-  return !gpu_ || gpu_->idle();
+void Communicator::look_at_device() {
+  if (!device_ || failed()) return;
+  if (auto trouble = device_->trouble()) fail(*std::move(trouble));
 }
 
 bool Communicator::opening(std::vector<PollItem>& items) const {
@@ -236,8 +190,8 @@ Shape Communicator::with_levels(const Shape& shape) const {
 Error Communicator::understood(Error error) const {
   if (error.code != Code::remote && error.sys_errno == 0) return error;
   // What a call on the GPU met is this rank's own failure too, whoever of those that share the GPU tells it first.
-  if (gpu_ && gpu_->team && error.code == Code::remote)
-    if (auto met = gpu_->team->outcome(); !met && met.error().code == Code::cuda) return std::move(met).error();
+  if (device_ && error.code == Code::remote)
+    if (auto cause = device_->cause()) return *std::move(cause);
   if (error.peer < 0 || error.peer >= ranks() || error.peer == rank()) return error;
   // Mapping or copying memory of a process that is gone is how some calls learn of its death; it may have said why
   // before it went.
@@ -272,9 +226,7 @@ void Communicator::fail(Error error) {
     const RankState state = header.state.load(std::memory_order_acquire);
     members_.control->announce(state, failure_->code, failure_->peer, failure_->what);
   }
-  if (gpu_ && gpu_->team) gpu_->team->abort();
-  if (gpu_)
-    if (auto* const peers = gpu_->peers_made.load(std::memory_order_acquire)) peers->abort();
+  if (device_) device_->abort();
   if (quiet)
     process_.log.info(LogTopic::coll, who_, "{}", failure_->text());
   else

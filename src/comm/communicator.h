@@ -16,7 +16,7 @@
 #include "comm/arrivals.h"
 #include "comm/call_history.h"
 #include "comm/control_links.h"
-#include "comm/gpu_seat.h"
+#include "comm/device_side.h"
 #include "comm/process.h"
 #include "comm/race.h"
 #include "comm/reach.h"
@@ -186,11 +186,13 @@ class Communicator {
   void drop_if_retired(Rank peer, std::uint32_t retired);
 
   /// Null where this rank has no GPU.
-  GpuSeat* gpu() const { return gpu_.get(); }
+  DeviceSide* device() const { return device_.get(); }
+  /// Once, before anybody else knows this communicator.
+  void attach(std::unique_ptr<DeviceSide> device) { device_ = std::move(device); }
   /// A kernel that gave up is a failure of the communicator, as is a GPU that is lost. Any thread.
-  void look_at_gpu();
+  void look_at_device();
   /// Nothing that was queued on GPUs runs any more, or ever will.
-  bool gpu_idle() const;
+  bool device_idle() const { return !device_ || device_->idle(); }
 
   /// What TUTTI_TRANSPORT says: nothing for "auto".
   std::optional<Reach> forced_reach() const { return forced_reach_; }
@@ -228,8 +230,6 @@ class Communicator {
   std::int64_t init_limit_ns() const { return process_.config.integer("TUTTI_INIT_TIMEOUT_MS") * 1'000'000; }
   Error understood(Error error) const;
   void open_lanes();
-  bool goes_by_peers() const;
-  void take_gpu_seat();
   void open_peer(Lane& lane, int index, Rank peer, bool is_signed);
   int slots() const;
   const Algorithm& algorithm_for_counts(const Shape& shape, Reach reach, std::size_t bytes);
@@ -291,7 +291,7 @@ class Communicator {
   std::vector<std::array<Mapped, 4>> mapped_;  // by peer: the segments its calls named last
   std::vector<unsigned> mapped_next_;
   std::vector<std::uint32_t> retired_seen_;
-  std::unique_ptr<GpuSeat> gpu_;
+  std::unique_ptr<DeviceSide> device_;
 };
 
 }  // namespace tutti

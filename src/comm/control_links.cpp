@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/fixed_text.h"
 #include "base/host.h"
-#include "comm/hello.h"
 
 namespace tutti {
 namespace {
@@ -59,6 +59,17 @@ std::string words_for(const Error& error) {
 }
 
 }  // namespace
+
+std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts) {
+  const int ranks = static_cast<int>(hosts.size());
+  std::vector<Rank> all;
+  for (int distance = 1; distance < ranks; distance *= 2)
+    for (const int other : {(rank + distance) % ranks, (rank + ranks - distance) % ranks})
+      if (hosts[static_cast<std::size_t>(other)] != hosts[static_cast<std::size_t>(rank)]) all.push_back(other);
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
 
 MirroredHeader::MirroredHeader(const AreaShape& shape) : page_(std::make_unique<Page>()), area_(page_->bytes, shape) {
   area_.format();

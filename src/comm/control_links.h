@@ -12,6 +12,7 @@
 #include "base/system.h"
 #include "comm/call_history.h"
 #include "comm/wire.h"
+#include "plan/types.h"
 #include "transport/rank_area.h"
 
 namespace tutti {
@@ -35,6 +36,11 @@ class MirroredHeader {
   std::unique_ptr<Page> page_;
   RankArea area_;
 };
+
+/// The ranks that `rank` has control connections to: those 1, 2, 4, … before and behind it, where they are on other
+/// hosts. With the ranks of each host, who see each other's state in shared memory, all are joined, also when some are
+/// lost.
+std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts);
 
 /// Calls that a peer has made, in their order, since it found that its calls and this rank's differ.
 struct PeerCalls {

@@ -12,17 +12,6 @@ constexpr std::int64_t look_every_ns = 1'000'000;        // for what arrives by 
 
 }  // namespace
 
-std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts) {
-  const int ranks = static_cast<int>(hosts.size());
-  std::vector<Rank> all;
-  for (int distance = 1; distance < ranks; distance *= 2)
-    for (const int other : {(rank + distance) % ranks, (rank + ranks - distance) % ranks})
-      if (hosts[static_cast<std::size_t>(other)] != hosts[static_cast<std::size_t>(rank)]) all.push_back(other);
-  std::ranges::sort(all);
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  return all;
-}
-
 ControlSetup::ControlSetup(System& system, const Membership& members, std::int64_t deadline_ns)
     : system_(system), members_(members), give_up_ns_(deadline_ns) {
   // Sooner than the side that waits gives up, as this one knows why.

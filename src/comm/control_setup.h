@@ -10,11 +10,6 @@
 
 namespace tutti {
 
-/// The ranks that `rank` has control connections to: those 1, 2, 4, … before and behind it, where they are on other
-/// hosts. With the ranks of each host, who see each other's state in shared memory, all are joined, also when some are
-/// lost.
-std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts);
-
 class ControlSetup {
  public:
   /// `members` has its peers and arrivals, and must outlive this. `deadline_ns`: when it gives up.

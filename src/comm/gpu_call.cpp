@@ -48,7 +48,8 @@ Result<void> GpuCall::look_around() {
 }
 
 std::string GpuCall::where() const {
-  std::string text = fmt::format("{} on GPU {}", call_text(request_.signature()), communicator_.gpu()->gpu->ordinal());
+  std::string text =
+      fmt::format("{} on GPU {}", call_text(request_.signature()), gpu_seat(communicator_)->gpu->ordinal());
   if (!arrived_) return text;
   if (const Rank missing = team().missing(communicator_.rank()); missing >= 0)
     text += fmt::format(", waiting for the call of rank {}", missing);

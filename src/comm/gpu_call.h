@@ -25,7 +25,7 @@ class GpuCall final : public Operation {
   std::string where() const override;
 
  private:
-  GpuTeam& team() const { return *communicator_.gpu()->team; }
+  GpuTeam& team() const { return *gpu_seat(communicator_)->team; }
 
   Communicator& communicator_;
   const Request& request_;

@@ -2,6 +2,10 @@
 
 namespace tutti {
 
+std::shared_ptr<GpuMeeting> GpuMeeting::of(Directory& directory, std::uint32_t key, int ranks) {
+  return directory.find_or_make<GpuMeeting>(key, [&] { return std::make_shared<GpuMeeting>(ranks); });
+}
+
 void GpuMeeting::enter(Rank rank) {
   const std::lock_guard lock(mutex_);
   seat(rank).driver = std::this_thread::get_id();

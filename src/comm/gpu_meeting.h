@@ -7,10 +7,12 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/directory.h"
 #include "plan/types.h"
 
 namespace tutti {
@@ -20,6 +22,10 @@ class GpuMeeting {
  public:
   explicit GpuMeeting(int ranks)
       : ranks_(ranks), seats_(static_cast<std::size_t>(ranks)), sent_(seats_.size() * seats_.size()) {}
+
+  /// Of the ranks of a communicator that are in this process and on one GPU, where others may be elsewhere. `key`: the
+  /// same for all of them, and no others'.
+  static std::shared_ptr<GpuMeeting> of(Directory& directory, std::uint32_t key, int ranks);
 
   /// `rank` is there, made in the calling thread.
   void enter(Rank rank);

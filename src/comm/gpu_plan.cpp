@@ -7,7 +7,7 @@ namespace tutti {
 
 std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& request, bool meeting) {
   const Shape shape{.collective = request.collective, .ranks = communicator.ranks(), .root = request.root};
-  GpuSeat& seat = *communicator.gpu();
+  GpuSeat& seat = *gpu_seat(communicator);
   GpuChoice& chosen = seat.choice(shape.collective, request.group_bytes());
   if (chosen.algorithm == nullptr)
     chosen = choose_on_gpu(shape, request.group_bytes(), communicator.wish(shape.collective, Reach::window),

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "comm/gpu_meeting.h"
-#include "comm/gpu_team.h"
 #include "kernels/image.h"
 
 namespace tutti {
@@ -124,24 +122,6 @@ bool GpuProcess::free(std::byte* at) {
 void GpuProcess::keep(std::shared_ptr<const void> what) {
   const std::lock_guard lock(mutex_);
   kept_.push_back(std::move(what));
-}
-
-std::shared_ptr<GpuTeam> GpuProcess::team(std::uint32_t key, int ranks) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(teams_, [](const auto& entry) { return entry.second.expired(); });
-  if (auto known = teams_[key].lock()) return known;
-  auto made = std::make_shared<GpuTeam>(*this, ranks);
-  teams_[key] = made;
-  return made;
-}
-
-std::shared_ptr<GpuMeeting> GpuProcess::meeting(std::uint32_t key, int ranks) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(meetings_, [](const auto& entry) { return entry.second.expired(); });
-  if (auto known = meetings_[key].lock()) return known;
-  auto made = std::make_shared<GpuMeeting>(ranks);
-  meetings_[key] = made;
-  return made;
 }
 
 }  // namespace tutti

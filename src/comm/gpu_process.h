@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/directory.h"
 #include "base/system.h"
 #include "cuda/driver.h"
 #include "cuda/graveyard.h"
@@ -18,9 +19,6 @@
 #include "cuda/resources.h"
 
 namespace tutti {
-
-class GpuMeeting;
-class GpuTeam;
 
 /// When each rank has a kernel of its own, which reaches the memory of others' GPUs.
 enum class PeerUse { automatic, always, off };
@@ -50,11 +48,8 @@ class GpuProcess {
   /// Never lets go of it.
   void keep(std::shared_ptr<const void> what);
 
-  /// The ranks of one communicator that are in this process. `key`: the same for all of them, and no others'.
-  std::shared_ptr<GpuTeam> team(std::uint32_t key, int ranks);
-
-  /// The same of those of them that are on one GPU, where others may be elsewhere.
-  std::shared_ptr<GpuMeeting> meeting(std::uint32_t key, int ranks);
+  /// Of what ranks of this process that share a communicator or a GPU have in common.
+  Directory directory;
 
   const int lanes_max;            ///< TUTTI_MAX_CTAS
   const bool specialised;         ///< TUTTI_GPU_KERNELS is not run_plan
@@ -69,8 +64,6 @@ class GpuProcess {
   std::mutex mutex_;
   std::map<cuda::Ordinal, std::weak_ptr<const cuda::Gpu>> gpus_;
   std::map<cuda::Ordinal, std::weak_ptr<const cuda::Kernels>> kernels_;
-  std::map<std::uint32_t, std::weak_ptr<GpuTeam>> teams_;
-  std::map<std::uint32_t, std::weak_ptr<GpuMeeting>> meetings_;
   std::map<std::byte*, cuda::DeviceMemory> allocated_;
   std::vector<std::shared_ptr<const void>> kept_;
 };

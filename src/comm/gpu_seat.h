@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "comm/device_side.h"
 #include "comm/gpu_choice.h"
 #include "comm/gpu_meeting.h"
 #include "comm/gpu_process.h"
@@ -16,14 +17,22 @@
 
 namespace tutti {
 
+class Communicator;
 class GpuPeers;
 class Process;
 class StagePool;
 class Stream;
 
-struct GpuSeat {
-  explicit GpuSeat(cuda::SharedGpu on) : gpu(std::move(on)) {}
-  ~GpuSeat();
+struct GpuSeat final : DeviceSide {
+  GpuSeat(cuda::SharedGpu on, Rank rank) : gpu(std::move(on)), rank_(rank) {}
+  ~GpuSeat() override;
+
+  void abort() override;
+  bool idle() const override;
+  std::optional<Error> trouble() const override;
+  std::optional<Error> cause() const override;
+  Result<void> host_call(bool on_behalf) override;
+  std::string explain() const override;
 
   struct Key {
     const void* algorithm;
@@ -68,23 +77,28 @@ struct GpuSeat {
 
   bool is_neighbour(Rank rank) const { return neighbours[static_cast<std::size_t>(rank)]; }
   /// Makes all if need be. Errors: invalid_usage (streams of this GPU cannot wait for memory), cuda, system.
-  Result<void> ready_to_stage(Process& process, Rank rank);
+  Result<void> ready_to_stage(Process& process);
   /// The number of this rank's next receive from `peer`: meets the send of that number.
   std::uint64_t next_receive(Rank peer) { return ++received_[static_cast<std::size_t>(peer)]; }
   /// Of calls on host memory, which neighbours count too.
-  void count_collective(Rank rank) { meeting->collective(rank, /*staged=*/false); }
+  void count_collective() { meeting->collective(rank_, /*staged=*/false); }
 
-  /// Nothing that was queued runs any more, or ever will.
-  bool idle() const;
   /// The proxy is given up: waited for where it is idle, else left to itself.
   void leave(Process& process, bool idle);
 
   /// Where this rank sits: who the neighbours are.
-  void sit(Rank rank, std::vector<bool> around, std::shared_ptr<GpuMeeting> with);
+  void sit(std::vector<bool> around, std::shared_ptr<GpuMeeting> with);
 
  private:
+  const Rank rank_;
   std::array<std::array<GpuChoice, 65>, collective_count> choices_{};
   std::vector<std::uint64_t> received_;
 };
+
+/// Gives a communicator whose rank has a GPU its place there, among the ranks of its process and host.
+void take_gpu_seat(Communicator& communicator);
+
+/// Null where this rank has no GPU.
+GpuSeat* gpu_seat(const Communicator& communicator);
 
 }  // namespace tutti

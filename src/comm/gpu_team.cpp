@@ -21,6 +21,10 @@ bool is_staged(const Request& request) {
 GpuTeam::GpuTeam(GpuProcess& process, int ranks)
     : process_(process), ranks_(ranks), seats_(static_cast<std::size_t>(ranks)) {}
 
+std::shared_ptr<GpuTeam> GpuTeam::of(GpuProcess& process, std::uint32_t key, int ranks) {
+  return process.directory.find_or_make<GpuTeam>(key, [&] { return std::make_shared<GpuTeam>(process, ranks); });
+}
+
 GpuTeam::~GpuTeam() {
   if (!engine_) return;
   const bool ended = process_.wait_for([this] {

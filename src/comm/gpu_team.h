@@ -37,6 +37,8 @@ struct GpuOffer {
 class GpuTeam {
  public:
   GpuTeam(GpuProcess& process, int ranks);
+  /// The ranks of one communicator, which are all in this process. `key`: the same for all of them, and no others'.
+  static std::shared_ptr<GpuTeam> of(GpuProcess& process, std::uint32_t key, int ranks);
   /// Waits for what runs, at most a second; what does not end keeps its memory for ever.
   ~GpuTeam();
   GpuTeam(const GpuTeam&) = delete;

@@ -10,7 +10,7 @@
 
 #include "algorithms/machine.h"
 #include "base/error.h"
-#include "base/printable.h"
+#include "base/fixed_text.h"
 #include "comm/bootstrap.h"
 #include "comm/digest.h"
 #include "comm/peer_address.h"
@@ -82,18 +82,6 @@ Blob to_blob(const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
   const auto* bytes = reinterpret_cast<const std::byte*>(&value);
   return {bytes, bytes + sizeof value};
-}
-
-template <std::size_t n>
-void put_text(std::array<char, n>& to, std::string_view text) {
-  to.fill('\0');
-  text.copy(to.data(), n - 1);
-}
-
-/// Whatever a peer wrote there, it can be shown: a name on one line, or the words of a failure.
-template <std::size_t n>
-std::string get_text(const std::array<char, n>& from, Lines lines = Lines::one) {
-  return printable({from.data(), ::strnlen(from.data(), n)}, n, lines);
 }
 
 }  // namespace tutti

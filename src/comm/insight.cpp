@@ -19,13 +19,8 @@ std::string plain(std::string_view word) {
 
 /// Of a communicator with a GPU.
 std::string device_memory(const Communicator& communicator) {
-  const GpuSeat* const seat = communicator.gpu();
-  if (seat == nullptr) return {};
-  if (seat->team) return "\nDevice memory: by a kernel, through the memory of the GPU.\n";
-  if (seat->reaches_peers)
-    return "\nDevice memory: by a kernel of each rank, through the memory of all GPUs, which reach each other.\n";
-  return "\nDevice memory: copied to memory as of tuttiMemAlloc, from where the call goes as said, and "
-         "back.\n";
+  const DeviceSide* const device = communicator.device();
+  return device == nullptr ? std::string() : fmt::format("\nDevice memory: {}.\n", device->explain());
 }
 
 }  // namespace

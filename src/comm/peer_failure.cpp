@@ -1,11 +1,10 @@
 #include "comm/peer_failure.h"
+#include "base/fixed_text.h"
 
 #include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
-
-#include "comm/hello.h"
 
 namespace tutti {
 namespace {

@@ -42,7 +42,7 @@ PeerWatch::PeerWatch(const std::shared_ptr<Communicator>& communicator)
 bool PeerWatch::advance() {
   const auto communicator = communicator_.lock();
   if (!communicator || communicator->failed()) return false;
-  communicator->look_at_gpu();
+  communicator->look_at_device();
   // Processes first: the dead one is the cause, ranks that fail because of it only follow.
   for (auto& watched : processes_) look_at_process(*communicator, watched);
   look_at_states(*communicator);

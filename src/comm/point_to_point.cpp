@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "comm/peer_failure.h"
-#include "comm/staged_call.h"
 
 namespace tutti {
 namespace {
@@ -27,8 +26,8 @@ std::string amount(std::uint64_t bytes, std::uint32_t type) {
 }
 
 /// A stream that waits for a message does not wait for others beside it.
-void finish_staged(const PeerRequest& request) {
-  if (request.staged) request.staged->finish();
+void end(const PeerRequest& request) {
+  if (request.end) request.end->finish();
 }
 
 }  // namespace
@@ -118,7 +117,7 @@ Result<void> PointToPoint::to_self() {
                                        self_sends_[k]->bytes, self_receives_[k]->bytes),
                    .peer = communicator_.rank()};
     if (self_sends_[k]->bytes > 0) std::memmove(self_receives_[k]->data, self_sends_[k]->data, self_sends_[k]->bytes);
-    finish_staged(*self_receives_[k]);
+    end(*self_receives_[k]);
   }
   return {};
 }
@@ -254,7 +253,7 @@ Result<Progress> PointToPoint::receive_by_reference(Queue& queue, const PeerRequ
 }
 
 void PointToPoint::finish(Queue& queue) {
-  finish_staged(*queue.requests[queue.next]);
+  end(*queue.requests[queue.next]);
   ++queue.next;
   queue.moved = 0;
   queue.begun = false;

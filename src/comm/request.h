@@ -52,6 +52,14 @@ struct Request {
   }
 };
 
+/// Hears that a call is through, whatever became of it.
+class CallEnd {
+ public:
+  virtual ~CallEnd() = default;
+  /// Any number of times.
+  virtual void finish() = 0;
+};
+
 struct PeerRequest {
   bool send = true;
   std::byte* data = nullptr;  ///< only read when sending
@@ -60,6 +68,7 @@ struct PeerRequest {
   Rank peer = 0;
   cuda::Stream gpu_stream = nullptr;
   std::shared_ptr<StagedCall> staged = {};  ///< as of a collective
+  std::shared_ptr<CallEnd> end = {};        ///< null: nobody wants to hear
 };
 
 }  // namespace tutti

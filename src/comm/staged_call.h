@@ -35,14 +35,14 @@ StagedBuffers staged_buffers(const Request& request, Rank rank, int ranks);
 StagedBuffers staged_buffers(const PeerRequest& request);
 
 /// Shared by who queues it and who runs it on the host.
-class StagedCall {
+class StagedCall final : public CallEnd {
  public:
   StagedCall(std::shared_ptr<StagePool> pool, cuda::Stream stream, StagedBuffers buffers)
       : pool_(std::move(pool)), stream_(stream), buffers_(std::move(buffers)) {}
   /// One that kernels of this rank carry out, when the host says so: see GpuPeerCall.
   StagedCall(std::shared_ptr<StagePool> pool, cuda::Stream stream, std::shared_ptr<const PeerCallSetup> peers)
       : pool_(std::move(pool)), stream_(stream), peers_(std::move(peers)) {}
-  ~StagedCall();
+  ~StagedCall() override;
   StagedCall(const StagedCall&) = delete;
   StagedCall& operator=(const StagedCall&) = delete;
 
@@ -68,8 +68,8 @@ class StagedCall {
   /// In memory of the host, laid out as the caller's. Requires landed().
   std::byte* input() const { return stage_->data(); }
   std::byte* output() const { return stage_->data() + output_at(); }
-  /// The output is here, or never will be: the stream may go on. Any number of times.
-  void finish();
+  /// The output is here, or never will be: the stream may go on.
+  void finish() override;
 
  private:
   Result<bool> take_stage(std::uint64_t batch, bool signals);
