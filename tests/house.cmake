@@ -10,11 +10,14 @@ set_tests_properties(tidy tidy_test symbols_test PROPERTIES LABELS house TIMEOUT
 # A sanitizer adds symbols and state of its own, so these ask plain builds only.
 if(NOT TUTTI_SANITIZE)
   set(archives)
-  foreach(module base plan algorithms transport exec kernels cuda tune bootstrap launch comm)
+  foreach(module base plan algorithms transport exec kernels cuda tune net launch bootstrap process call comm progress
+                 collective gpu init submit)
     list(APPEND archives $<TARGET_FILE:tutti_${module}>)
   endforeach()
   if(TARGET tutti_formats)
-    list(APPEND archives $<TARGET_FILE:tutti_formats> $<TARGET_FILE:tutti_simulator> $<TARGET_FILE:tutti_topology>)
+    list(APPEND archives $<TARGET_FILE:tutti_formats> $<TARGET_FILE:tutti_simulator> $<TARGET_FILE:tutti_topology>
+                         $<TARGET_FILE:tutti_topology_graph> $<TARGET_FILE:tutti_topology_sources>
+                         $<TARGET_FILE:tutti_topology_search>)
   endif()
   add_test(NAME exports COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols.py exports
                                 $<TARGET_FILE:tutti> ${PROJECT_SOURCE_DIR}/include/tutti/tutti.h)

@@ -49,6 +49,22 @@ class Tidy(unittest.TestCase):
     def test_refuses_an_arrow_upwards(self):
         self.one("src/base/e.h", '// E.\n#include "plan/a.h"\n', ':2: src/base must not include "plan/a.h"')
 
+    def test_knows_each_room_by_its_own_row(self):
+        above = '// A.\n#include "gpu/gpu_seat.h"\n'
+        self.one("src/comm/a.h", above, ':2: src/comm must not include "gpu/gpu_seat.h"')
+        self.assertEqual(tidy({"src/init/a.h": above}), [])
+        self.one("src/topology/graph/a.h", '// A.\n#include "topology/search/rings.h"\n', "must not include")
+        self.assertEqual(tidy({"src/net/a.h": "// A.\n#include <net/if.h>\n"}), [])
+
+    def test_asks_for_a_row_for_each_room(self):
+        self.one("src/attic/a.h", "// A.\n", "src/attic is no room")
+
+    def test_counts_the_files_of_a_room(self):
+        crowd = {f"src/net/a{i}.h": "// A.\n" for i in range(46)}
+        lines = tidy(crowd)
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("src/net has 46 files", lines[0])
+
     def test_keeps_the_public_header_at_the_boundary(self):
         self.one("src/plan/a.h", "// A.\n#include <tutti/tutti.h>\n", "must not include")
 
@@ -66,6 +82,7 @@ class Tidy(unittest.TestCase):
 
     def test_counts_the_lines_of_a_file(self):
         self.one("src/base/e.h", "// E.\n" * 501, "501 lines")
+        self.one("docs/a.py", "# E.\n" * 501, "501 lines")
 
     def test_counts_the_lines_of_a_function(self):
         body = "// B.\nnamespace t {\nstruct S {\n  int g(int x) const {\n" + LONG + "    return x;\n  }\n};\n}\n"

@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
+#include "call/mismatch.h"
 #include "comm/call_history.h"
 #include "comm/communicator.h"
-#include "comm/mismatch.h"
 
 namespace tutti {
 

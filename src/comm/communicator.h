@@ -13,18 +13,18 @@
 
 #include "algorithms/choice.h"
 #include "algorithms/rank_order.h"
-#include "comm/arrivals.h"
+#include "call/reach.h"
+#include "call/request.h"
 #include "comm/call_history.h"
 #include "comm/control_links.h"
 #include "comm/device_side.h"
-#include "comm/process.h"
 #include "comm/race.h"
-#include "comm/reach.h"
 #include "comm/remote_lane.h"
-#include "comm/request.h"
 #include "comm/signed_fifo.h"
 #include "exec/run.h"
+#include "net/arrivals.h"
 #include "plan/cache.h"
+#include "process/process.h"
 
 namespace tutti {
 

@@ -11,7 +11,7 @@
 
 #include "base/system.h"
 #include "comm/call_history.h"
-#include "comm/wire.h"
+#include "net/wire.h"
 #include "plan/types.h"
 #include "transport/rank_area.h"
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "call/mismatch.h"
 #include "comm/communicator.h"
-#include "comm/mismatch.h"
 
 namespace tutti {
 

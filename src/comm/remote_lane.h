@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/system.h"
-#include "comm/arrivals.h"
-#include "comm/connector.h"
-#include "comm/peer_address.h"
+#include "net/arrivals.h"
+#include "net/connector.h"
+#include "net/peer_address.h"
 #include "transport/rank_area.h"
 #include "transport/socket.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "comm/mismatch.h"
+#include "call/mismatch.h"
 
 namespace tutti {
 

@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "comm/connection_server.h"
 #include "comm/control_links.h"
-#include "comm/hello.h"
-#include "comm/reach_proof.h"
 #include "fuzz/entry.h"
+#include "init/hello.h"
+#include "net/connection_server.h"
+#include "net/reach_proof.h"
 #include "support/sim_system.h"
 
 namespace {

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "comm/bootstrap_messages.h"
-#include "comm/handshake.h"
-#include "comm/wire.h"
+#include "bootstrap/bootstrap_messages.h"
 #include "fuzz/entry.h"
+#include "net/handshake.h"
+#include "net/wire.h"
 #include "support/sim_system.h"
 
 namespace {

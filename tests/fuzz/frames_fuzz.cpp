@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "comm/bootstrap_messages.h"
-#include "comm/handshake.h"
-#include "comm/unique_id.h"
+#include "bootstrap/bootstrap_messages.h"
 #include "fuzz/entry.h"
+#include "net/handshake.h"
+#include "net/unique_id.h"
 
 namespace {
 

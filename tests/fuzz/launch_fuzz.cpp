@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "comm/launch_env.h"
 #include "fuzz/entry.h"
+#include "launch/launch_env.h"
 
 namespace {
 

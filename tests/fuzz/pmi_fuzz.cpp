@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/unique_fd.h"
-#include "comm/key_value_space.h"
 #include "fuzz/entry.h"
+#include "launch/key_value_space.h"
 
 namespace {
 

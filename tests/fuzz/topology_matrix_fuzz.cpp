@@ -2,8 +2,8 @@
 #include "base/file.h"
 #include "fuzz/entry.h"
 #include "fuzz/topology_use.h"
-#include "topology/read.h"
-#include "topology/smi_matrix.h"
+#include "topology/sources/read.h"
+#include "topology/sources/smi_matrix.h"
 
 using namespace tutti;
 

@@ -5,7 +5,7 @@
 
 #include "fuzz/entry.h"
 #include "fuzz/topology_use.h"
-#include "topology/hwloc_source.h"
+#include "topology/sources/hwloc_source.h"
 
 using namespace tutti;
 

@@ -6,16 +6,16 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "topology/cpus.h"
-#include "topology/hwloc_xml.h"
-#include "topology/nccl_xml.h"
-#include "topology/path.h"
-#include "topology/picture.h"
-#include "topology/placement.h"
-#include "topology/report.h"
-#include "topology/search.h"
-#include "topology/warnings.h"
-#include "topology/write.h"
+#include "topology/graph/cpus.h"
+#include "topology/graph/path.h"
+#include "topology/pictures/picture.h"
+#include "topology/pictures/report.h"
+#include "topology/search/placement.h"
+#include "topology/search/search.h"
+#include "topology/search/warnings.h"
+#include "topology/sources/hwloc_xml.h"
+#include "topology/sources/nccl_xml.h"
+#include "topology/sources/write.h"
 
 namespace tutti::testing {
 

@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "fuzz/entry.h"
 #include "fuzz/topology_use.h"
-#include "topology/read.h"
+#include "topology/sources/read.h"
 
 using namespace tutti;
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "comm/bootstrap.h"
+#include "bootstrap/bootstrap.h"
 #include "support/sim_system.h"
 
 namespace tutti {

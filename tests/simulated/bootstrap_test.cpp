@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "comm/bootstrap_messages.h"
-#include "comm/handshake.h"
-#include "comm/wire.h"
+#include "bootstrap/bootstrap_messages.h"
+#include "net/handshake.h"
+#include "net/wire.h"
 #include "simulated/bootstrap_world.h"
 #include "support/seeds.h"
 

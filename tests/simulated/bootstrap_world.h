@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/bootstrap.h"
+#include "bootstrap/bootstrap.h"
 #include "support/sim_system.h"
 
 namespace tutti {

@@ -8,9 +8,9 @@
 #include <numeric>
 #include <random>
 
-#include "comm/batch.h"
-#include "comm/join.h"
-#include "comm/open_root.h"
+#include "init/join.h"
+#include "init/open_root.h"
+#include "submit/batch.h"
 #include "support/share.h"
 #include "support/sim_system.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/hello.h"
+#include "init/hello.h"
 #include "support/seeds.h"
 #include "support/sim_system.h"
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "comm/layout.h"
+#include "call/layout.h"
 #include "simulated/hosts_world.h"
 #include "support/seeds.h"
 

@@ -15,10 +15,10 @@
 
 #include <fmt/format.h>
 
-#include "comm/batch.h"
-#include "comm/control_setup.h"
-#include "comm/join.h"
-#include "comm/open_root.h"
+#include "init/control_setup.h"
+#include "init/join.h"
+#include "init/open_root.h"
+#include "submit/batch.h"
 #include "support/sim_system.h"
 
 namespace tutti {

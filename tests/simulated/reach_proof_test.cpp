@@ -1,6 +1,6 @@
 // Hosts with cards that lead nowhere, addresses that all of them have, and strangers at the door: what is proven is
 // what every host can reach, and nothing else.
-#include "comm/reach_proof.h"
+#include "net/reach_proof.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
-#include "comm/connection_server.h"
+#include "net/connection_server.h"
 #include "support/seeds.h"
 #include "support/sim_system.h"
 

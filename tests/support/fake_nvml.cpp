@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "topology/nvml.h"
+#include "topology/sources/nvml.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "comm/arguments.h"
+#include "call/arguments.h"
 
 #include <gtest/gtest.h>
 

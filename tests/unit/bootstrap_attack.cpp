@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "comm/bootstrap.h"
+#include "bootstrap/bootstrap.h"
 
 namespace {
 

@@ -7,11 +7,11 @@
 #include <thread>
 #include <vector>
 
-#include "comm/bootstrap.h"
-#include "comm/bootstrap_entrance.h"
-#include "comm/bootstrap_messages.h"
-#include "comm/handshake.h"
-#include "comm/wire.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/bootstrap_entrance.h"
+#include "bootstrap/bootstrap_messages.h"
+#include "net/handshake.h"
+#include "net/wire.h"
 
 namespace tutti {
 namespace {

@@ -1,12 +1,12 @@
 // Messages survive the wire; cut, prolonged or changed ones are refused or harmless.
-#include "comm/bootstrap_messages.h"
+#include "bootstrap/bootstrap_messages.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <random>
 
-#include "comm/hello.h"
+#include "init/hello.h"
 #include "support/seeds.h"
 
 namespace tutti::bootstrap {

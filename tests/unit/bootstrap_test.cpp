@@ -1,5 +1,5 @@
 // Ranks meet over real loopback sockets, with every rank and the root in a thread of its own.
-#include "comm/bootstrap.h"
+#include "bootstrap/bootstrap.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // However they come and whoever cannot listen, each rank has a place, nobody too many below it, and all are near the
 // root.
-#include "comm/bootstrap_tree.h"
+#include "bootstrap/bootstrap_tree.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Where ranks of other hosts connect: what a process without descriptors says of it.
-#include "comm/connection_server.h"
+#include "net/connection_server.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A process ends when what its communicators have sent has arrived, or nothing says so any more.
-#include "comm/farewells.h"
+#include "process/farewells.h"
 
 #include <gtest/gtest.h>
 

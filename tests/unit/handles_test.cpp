@@ -1,4 +1,4 @@
-#include "comm/handles.h"
+#include "api/handles.h"
 
 #include <gtest/gtest.h>
 

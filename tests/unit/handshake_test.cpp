@@ -1,5 +1,5 @@
 // Only two ends with one secret get through, and no old or foreign frame helps.
-#include "comm/handshake.h"
+#include "net/handshake.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // Which descriptions of synthetic machines reach hwloc, and what is said of the others.
-#include "topology/hwloc_synthetic.h"
+#include "topology/sources/hwloc_synthetic.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "topology/hwloc_source.h"
+#include "topology/sources/hwloc_source.h"
 
 namespace tutti::topology {
 namespace {

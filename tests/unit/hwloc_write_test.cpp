@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "topology/read.h"
-#include "topology/write.h"
+#include "topology/sources/read.h"
+#include "topology/sources/write.h"
 
 namespace tutti::topology {
 namespace {

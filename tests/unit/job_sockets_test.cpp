@@ -1,5 +1,5 @@
 // Sockets on which a job meets: found among others', and never believed where another user listens.
-#include "comm/job_sockets.h"
+#include "init/job_sockets.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

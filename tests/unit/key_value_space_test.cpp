@@ -1,5 +1,5 @@
 // The launcher's key-value space: what PMI-1 and PMI-2 say, and what happens when the other end says something else.
-#include "comm/key_value_space.h"
+#include "launch/key_value_space.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #if __has_include(<pmix.h>)
 #include <pmix.h>
 
-#include "comm/pmix_abi.h"
+#include "launch/pmix_abi.h"
 #endif
 
 namespace tutti {

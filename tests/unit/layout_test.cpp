@@ -1,5 +1,5 @@
 // Counts per rank become a layout, and ranks that disagree are found whatever the difference.
-#include "comm/layout.h"
+#include "call/layout.h"
 
 #include <gtest/gtest.h>
 

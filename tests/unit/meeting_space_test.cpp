@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "comm/meeting.h"
+#include "init/meeting.h"
 
 namespace tutti {
 namespace {

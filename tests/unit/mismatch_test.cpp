@@ -1,4 +1,4 @@
-#include "comm/mismatch.h"
+#include "call/mismatch.h"
 
 #include <gtest/gtest.h>
 

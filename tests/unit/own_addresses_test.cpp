@@ -1,5 +1,5 @@
 // Which addresses a process has: asked once, and in a container that was just started once they can be used.
-#include "comm/own_addresses.h"
+#include "net/own_addresses.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which address each connection goes to: cards that are fit to share take turns.
-#include "comm/peer_address.h"
+#include "net/peer_address.h"
 
 #include <gtest/gtest.h>
 

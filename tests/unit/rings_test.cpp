@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "support/random.h"
-#include "topology/capacity.h"
-#include "topology/rings.h"
+#include "topology/search/capacity.h"
+#include "topology/search/rings.h"
 
 namespace tutti::topology {
 namespace {

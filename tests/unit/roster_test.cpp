@@ -1,5 +1,5 @@
 // Who may come in, who is waited for, and in which words.
-#include "comm/roster.h"
+#include "bootstrap/roster.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "algorithms/algorithm.h"
-#include "comm/layout.h"
+#include "call/layout.h"
 #include "plan/counts.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"

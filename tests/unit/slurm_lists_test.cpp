@@ -1,5 +1,5 @@
 // Slurm's short lists of nodes and tasks.
-#include "comm/slurm_lists.h"
+#include "launch/slurm_lists.h"
 
 #include <gtest/gtest.h>
 

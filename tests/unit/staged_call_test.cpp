@@ -1,9 +1,9 @@
-#include "comm/staged_call.h"
+#include "gpu/staged_call.h"
 
 #include <gtest/gtest.h>
 
-#include "comm/gpu_meeting.h"
-#include "comm/layout.h"
+#include "call/layout.h"
+#include "gpu/gpu_meeting.h"
 
 namespace tutti {
 namespace {

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "support/folder.h"
-#include "topology/detect.h"
-#include "topology/path.h"
-#include "topology/warnings.h"
+#include "topology/graph/path.h"
+#include "topology/search/warnings.h"
+#include "topology/sources/detect.h"
 
 namespace tutti::topology {
 namespace {

@@ -1,5 +1,5 @@
 // The value type, paths, CPUs, warnings, files that are written, placement and the picture.
-#include "topology/topology.h"
+#include "topology/graph/topology.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,17 +8,17 @@
 #include <map>
 #include <set>
 
-#include "topology/cpus.h"
-#include "topology/hwloc_xml.h"
-#include "topology/nccl_xml.h"
-#include "topology/path.h"
-#include "topology/picture.h"
-#include "topology/placement.h"
-#include "topology/read.h"
-#include "topology/report.h"
-#include "topology/search.h"
-#include "topology/warnings.h"
-#include "topology/write.h"
+#include "topology/graph/cpus.h"
+#include "topology/graph/path.h"
+#include "topology/pictures/picture.h"
+#include "topology/pictures/report.h"
+#include "topology/search/placement.h"
+#include "topology/search/search.h"
+#include "topology/search/warnings.h"
+#include "topology/sources/hwloc_xml.h"
+#include "topology/sources/nccl_xml.h"
+#include "topology/sources/read.h"
+#include "topology/sources/write.h"
 
 namespace tutti::topology {
 namespace {

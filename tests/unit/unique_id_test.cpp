@@ -1,5 +1,5 @@
 // An id survives its 128 bytes, and nothing but an id does.
-#include "comm/unique_id.h"
+#include "net/unique_id.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Frames come as they were sent, however the network cuts them; what is out of bounds ends the connection.
-#include "comm/wire.h"
+#include "net/wire.h"
 
 #include <gtest/gtest.h>
 

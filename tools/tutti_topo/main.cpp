@@ -8,14 +8,14 @@
 #include "base/config.h"
 #include "base/file.h"
 #include "measured.h"
-#include "topology/constants.h"
-#include "topology/detect.h"
-#include "topology/path.h"
-#include "topology/picture.h"
-#include "topology/read.h"
-#include "topology/report.h"
-#include "topology/warnings.h"
-#include "topology/write.h"
+#include "topology/graph/path.h"
+#include "topology/pictures/picture.h"
+#include "topology/pictures/report.h"
+#include "topology/search/constants.h"
+#include "topology/search/warnings.h"
+#include "topology/sources/detect.h"
+#include "topology/sources/read.h"
+#include "topology/sources/write.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <sched.h>
 
-#include "topology/cpus.h"
+#include "topology/graph/cpus.h"
 #include "tune/measure.h"
 
 namespace {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "topology/constants.h"
-#include "topology/topology.h"
+#include "topology/graph/topology.h"
+#include "topology/search/constants.h"
 
 /// Within a NUMA node and between each two of them, four at most, by two threads on CPUs that this process may use:
 /// some tenths of a second each. `undone`: a line for each that other work, or a single CPU, left unmeasured.

@@ -1,0 +1,176 @@
+// The C functions that move data: check, convert, call, translate the error.
+#include "api/api_submit.h"
+#include "call/arguments.h"
+
+namespace tutti::api {
+namespace {
+
+Result<void> submit(CommEntry& entry, tuttiStream_t stream, Request& request, int type, std::optional<int> op) {
+  if (auto set = set_type_and_op(request, type, op, entry); !set) return set;
+  const auto& communicator = *entry.communicator;
+  if (auto checked = check_arguments(request, communicator.rank(), communicator.ranks()); !checked) return checked;
+  return start(entry, stream, request);
+}
+
+[[gnu::noinline]] Result<void> submit_uncancelled(CommEntry& entry, tuttiStream_t stream, Request& request, int type,
+                                                  std::optional<int> op) {
+  const Uncancelled whole;
+  return submit(entry, stream, request, type, op);
+}
+
+tuttiResult_t collective(tuttiComm_t comm, tuttiStream_t stream, Request request, int type,
+                         std::optional<int> op = {}) {
+  // In shared memory the smallest calls feel every nanosecond; they wait without a cancellation point.
+  return guarded_but_for_cancellation([&]() -> Result<void> {
+    auto entry = use(comm);
+    if (!entry) return or_refuse(std::move(entry).error());
+    const Communicator& communicator = *(*entry)->communicator;
+    const bool waits_by_polling = communicator.spans_hosts() || communicator.device() != nullptr;
+    if (waits_by_polling) [[unlikely]]
+      return or_refuse(submit_uncancelled(**entry, stream, request, type, op));
+    return or_refuse(submit(**entry, stream, request, type, op));
+  });
+}
+
+Result<void> submit_peer(CommEntry& entry, tuttiStream_t stream_handle, PeerRequest request, std::size_t count,
+                         int type) {
+  auto known = data_type(type);
+  if (!known) return std::move(known).error();
+  request.type = *known;
+  request.bytes = count * size_of(*known);
+  auto& communicator = entry.communicator;
+  if (auto checked = check_arguments(request, count, communicator->ranks()); !checked) return checked;
+  if (communicator->failed()) return communicator->tell_failure();
+  auto on_gpu = start_peer_on_gpu(entry, stream_handle, request);
+  if (!on_gpu) return std::move(on_gpu).error();
+  if (*on_gpu) return {};
+  auto stream = use(stream_handle);
+  if (!stream) return std::move(stream).error();
+
+  Group& group = Group::current();
+  if (group.open()) return group.add(communicator, *stream, request);
+  auto process = Process::get();
+  if (!process) return std::move(process).error();
+  group.start();
+  if (auto added = group.add(communicator, *stream, request); !added) group.refuse(added.error());
+  return group.end(**process);
+}
+
+tuttiResult_t peer(tuttiComm_t comm, tuttiStream_t stream, const PeerRequest& request, std::size_t count, int type) {
+  return guarded([&]() -> Result<void> {
+    auto entry = use(comm);
+    if (!entry) return or_refuse(std::move(entry).error());
+    return or_refuse(submit_peer(**entry, stream, request, count, type));
+  });
+}
+
+}  // namespace
+}  // namespace tutti::api
+
+using namespace tutti;       // NOLINT: the definitions below are the C functions of tutti.h
+using namespace tutti::api;  // NOLINT
+
+tuttiResult_t tuttiAllReduce(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                             tuttiComm_t comm, tuttiStream_t stream) {
+  return collective(
+      comm, stream,
+      {.collective = Collective::all_reduce, .input = bytes(sendbuff), .output = bytes(recvbuff), .count = count}, type,
+      static_cast<int>(op));
+}
+
+tuttiResult_t tuttiReduce(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                          int root, tuttiComm_t comm, tuttiStream_t stream) {
+  return collective(comm, stream,
+                    {.collective = Collective::reduce,
+                     .input = bytes(sendbuff),
+                     .output = bytes(recvbuff),
+                     .count = count,
+                     .root = root},
+                    type, static_cast<int>(op));
+}
+
+tuttiResult_t tuttiBroadcast(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, int root,
+                             tuttiComm_t comm, tuttiStream_t stream) {
+  return collective(comm, stream,
+                    {.collective = Collective::broadcast,
+                     .input = bytes(sendbuff),
+                     .output = bytes(recvbuff),
+                     .count = count,
+                     .root = root},
+                    type);
+}
+
+tuttiResult_t tuttiAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, tuttiDataType_t type,
+                             tuttiComm_t comm, tuttiStream_t stream) {
+  return collective(
+      comm, stream,
+      {.collective = Collective::all_gather, .input = bytes(sendbuff), .output = bytes(recvbuff), .count = sendcount},
+      type);
+}
+
+tuttiResult_t tuttiReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, tuttiDataType_t type,
+                                 tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream) {
+  return collective(comm, stream,
+                    {.collective = Collective::reduce_scatter,
+                     .input = bytes(sendbuff),
+                     .output = bytes(recvbuff),
+                     .count = recvcount},
+                    type, static_cast<int>(op));
+}
+
+tuttiResult_t tuttiAllToAll(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiComm_t comm,
+                            tuttiStream_t stream) {
+  return collective(
+      comm, stream,
+      {.collective = Collective::all_to_all, .input = bytes(sendbuff), .output = bytes(recvbuff), .count = count},
+      type);
+}
+
+tuttiResult_t tuttiGather(const void* sendbuff, void* recvbuff, size_t sendcount, tuttiDataType_t type, int root,
+                          tuttiComm_t comm, tuttiStream_t stream) {
+  return collective(comm, stream,
+                    {.collective = Collective::gather,
+                     .input = bytes(sendbuff),
+                     .output = bytes(recvbuff),
+                     .count = sendcount,
+                     .root = root},
+                    type);
+}
+
+tuttiResult_t tuttiScatter(const void* sendbuff, void* recvbuff, size_t recvcount, tuttiDataType_t type, int root,
+                           tuttiComm_t comm, tuttiStream_t stream) {
+  return collective(comm, stream,
+                    {.collective = Collective::scatter,
+                     .input = bytes(sendbuff),
+                     .output = bytes(recvbuff),
+                     .count = recvcount,
+                     .root = root},
+                    type);
+}
+
+tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream) {
+  return collective(comm, stream, {.collective = Collective::barrier}, tuttiUint8);
+}
+
+tuttiResult_t tuttiSend(const void* sendbuff, size_t count, tuttiDataType_t type, int to, tuttiComm_t comm,
+                        tuttiStream_t stream) {
+  return peer(comm, stream, {.send = true, .data = bytes(const_cast<void*>(sendbuff)), .peer = to}, count, type);
+}
+
+tuttiResult_t tuttiRecv(void* recvbuff, size_t count, tuttiDataType_t type, int from, tuttiComm_t comm,
+                        tuttiStream_t stream) {
+  return peer(comm, stream, {.send = false, .data = bytes(recvbuff), .peer = from}, count, type);
+}
+
+tuttiResult_t tuttiGroupStart(void) {
+  Group::current().start();
+  return tuttiSuccess;
+}
+
+tuttiResult_t tuttiGroupEnd(void) {
+  return guarded([]() -> Result<void> {
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    return Group::current().end(**process);
+  });
+}

@@ -1,0 +1,416 @@
+// The C functions about communicators: identity, making, splitting, ending, asking.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "api/api_support.h"
+#include "gpu/gpu_seat.h"
+#include "init/join.h"
+#include "init/meeting.h"
+#include "init/open_root.h"
+#include "init/regroup.h"
+#include "launch/launch_env.h"
+#include "progress/drive.h"
+
+namespace tutti::api {
+namespace {
+
+constexpr std::int64_t leave_limit_ns = 1'000'000'000;
+
+/// config.device, or whose GPU it is without one: `usual` if there is one, else that of the thread's current context.
+Result<void> choose_gpu(Process& process, int device, const cuda::SharedGpu& usual, JoinOptions& options) {
+  if (device == -1) return {};
+  if (device == TUTTI_CONFIG_UNDEF_INT && usual) {
+    options.gpu = usual;
+    return {};
+  }
+  auto gpu = device == TUTTI_CONFIG_UNDEF_INT ? process.gpus.current() : process.gpus.gpu(device);
+  if (!gpu) return std::move(gpu).error();
+  options.gpu = *std::move(gpu);
+  return {};
+}
+
+int device_of(const tuttiConfig_t* config) {
+  const bool has = config != nullptr && offsetof(tuttiConfig_t, device) + sizeof(int) <= config->size;
+  return has ? config->device : TUTTI_CONFIG_UNDEF_INT;
+}
+
+/// Only fields within the caller's `size` are read; a larger struct of a later version must have an unset tail.
+Result<void> read_config(const tuttiConfig_t* config, JoinOptions& options) {
+  if (config == nullptr) return {};
+  const auto refused = [](std::string what) { return Error{.code = Code::invalid_argument, .what = std::move(what)}; };
+  if (config->magic != TUTTI_CONFIG_MAGIC) return refused("config was not made with TUTTI_CONFIG_INITIALIZER");
+  constexpr std::size_t known = sizeof(tuttiConfig_t);
+  const std::size_t size = config->size;
+  if (size > 4096) return refused(fmt::format("config has a size of {} bytes", size));
+  const auto* tail = reinterpret_cast<const unsigned char*>(config);
+  for (std::size_t i = known; i < size; ++i)
+    if (tail[i] != 0) return refused("config sets a field that this version does not know");
+  const auto has = [size](std::size_t offset, std::size_t bytes) { return offset + bytes <= size; };
+  if (has(offsetof(tuttiConfig_t, blocking), sizeof(int)) && config->blocking != TUTTI_CONFIG_UNDEF_INT &&
+      config->blocking != 1)
+    return refused("config.blocking must be 1 or unset");
+  if (has(offsetof(tuttiConfig_t, deterministic), sizeof(int)) && config->deterministic != TUTTI_CONFIG_UNDEF_INT)
+    options.deterministic = config->deterministic != 0;
+  if (has(offsetof(tuttiConfig_t, timeoutMs), sizeof(int)) && config->timeoutMs != TUTTI_CONFIG_UNDEF_INT) {
+    if (config->timeoutMs < 1) return refused("config.timeoutMs must be positive");
+    options.init_limit_ms = config->timeoutMs;
+  }
+  if (has(offsetof(tuttiConfig_t, name), sizeof(char*)) && config->name != nullptr) options.name = config->name;
+  if (const int device = device_of(config); device < -1 && device != TUTTI_CONFIG_UNDEF_INT)
+    return refused("config.device must be the number of a GPU, -1 or unset");
+  return {};
+}
+
+/// In a group: at its end. Else: now.
+template <class Op>
+Result<void> bring_up(Process& process, std::unique_ptr<Op> operation, tuttiComm_t* to) {
+  Op* const made = operation.get();
+  auto published = std::make_shared<Result<void>>();
+  auto finish = [made, to, published] {
+    *to = nullptr;
+    auto communicator = made->take();
+    if (!communicator) return;  // outside of every new group
+    auto handle = publish(std::move(communicator));
+    if (handle) *to = *handle;
+    if (!handle) *published = std::move(handle).error();
+  };
+  if (Group::current().open()) {
+    Group::current().add(std::move(operation), finish);
+    return {};
+  }
+  Submission submission;
+  operation->enqueue();
+  submission.operations.push_back(std::move(operation));
+  submission.finishers.push_back(finish);
+  if (auto ran = run_now(process, submission); !ran) return ran;
+  return std::move(*published);
+}
+
+/// When a start that begins now has to be over. Errors: a config that is refused.
+Result<std::int64_t> deadline_of(Process& process, const tuttiConfig_t* config) {
+  JoinOptions options;
+  if (auto read = read_config(config, options); !read) return std::move(read).error();
+  const std::int64_t limit_ms =
+      options.init_limit_ms > 0 ? options.init_limit_ms : process.config.integer("TUTTI_INIT_TIMEOUT_MS");
+  return process.system.now_ns() + limit_ms * 1'000'000;
+}
+
+struct RankToBe {
+  int rank = 0;
+  int ranks = 1;
+  int device = TUTTI_CONFIG_UNDEF_INT;
+};
+
+Result<void> init_rank(Process& process, tuttiComm_t* comm, const RankToBe& place, const UniqueId& id,
+                       const tuttiConfig_t* config, std::int64_t deadline_ns) {
+  const int nranks = place.ranks, rank = place.rank;
+  if (nranks < 1 || nranks > limits::ranks_max)
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("nranks {} is not in 1 to {}", nranks, limits::ranks_max)};
+  if (rank < 0 || rank >= nranks)
+    return Error{.code = Code::invalid_argument, .what = fmt::format("rank {} is not in 0 to {}", rank, nranks - 1)};
+  JoinOptions options{.rank = rank, .ranks = nranks, .id = id, .name = {}};
+  if (auto read = read_config(config, options); !read) return read;
+  options.deadline_ns = deadline_ns;
+  const int device = place.device == TUTTI_CONFIG_UNDEF_INT ? device_of(config) : place.device;
+  if (auto chosen = choose_gpu(process, device, nullptr, options); !chosen) return chosen;
+  return bring_up(process, std::make_unique<Join>(process, std::move(options)), comm);
+}
+
+/// Takes the communicator from the service thread and from its users; frees it when the last one lets go.
+Result<void> end(Process& process, tuttiComm_t comm) {
+  auto entry = comms().close(process.system, comm, leave_limit_ns);
+  if (!entry)
+    return Error{.code = Code::invalid_argument, .what = "comm is not a communicator, or was destroyed already"};
+  auto& communicator = entry->communicator;
+  if (communicator->watch) {
+    process.service.remove(communicator->watch.get());
+    communicator->watch.reset();
+  }
+  const std::int64_t deadline = process.system.now_ns() + leave_limit_ns;
+  while (!communicator->idle() && process.system.now_ns() < deadline) process.system.yield();
+  if (auto* const seat = gpu_seat(*communicator)) seat->leave(process, communicator->idle());
+  return {};
+}
+
+/// A launcher's variable; one that is a setting of tutti's may as well stand in a file.
+std::optional<std::string> variable(const Config& config, const char* name) {
+  for (const char* const setting : {"TUTTI_RANK", "TUTTI_NRANKS", "TUTTI_COMM_ID", "TUTTI_JOB_ID"})
+    if (std::strcmp(name, setting) == 0)
+      return config.origin(name) == "default" ? std::nullopt : std::optional(config.text(name));
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+/// Where rank 0 has settings that are wrong, the others of its host would wait for it until their limit.
+void tell_others(const Error& error) {
+  if (error.code == Code::invalid_usage) return;  // a forked child is no rank
+  const auto launch = read_launch([](const char* name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+  if (launch) tell_on_host(real_system(), *launch, error);
+}
+
+/// Everything queued so far has ended; a failure ends it too.
+void settle(Communicator& communicator) {
+  Waiter waiter(communicator.process(), {});
+  while (!(communicator.idle() && communicator.device_idle()) && !communicator.failed()) {
+    communicator.look_at_device();
+    (void)waiter.pause();
+  }
+}
+
+/// The end of what is queued, and of what can be told of it. Errors: a mismatch that the user has not heard of yet.
+Result<void> finish(Communicator& communicator) {
+  settle(communicator);
+  if (!communicator.failed())
+    if (auto alike = communicator.look_before_leaving(); !alike) communicator.fail(std::move(alike).error());
+  if (!communicator.failed() || communicator.told() || communicator.failure().code != Code::invalid_usage) return {};
+  return communicator.tell_failure();
+}
+
+template <class Value>
+tuttiResult_t ask(tuttiComm_t comm, Value* value, const char* name, auto&& get) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(value, name); !given) return given;
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    *value = get(*(*entry)->communicator);
+    return {};
+  });
+}
+
+}  // namespace
+}  // namespace tutti::api
+
+static_assert(tutti::library_version == TUTTI_VERSION);
+
+using namespace tutti;       // NOLINT: the definitions below are the C functions of tutti.h
+using namespace tutti::api;  // NOLINT
+
+tuttiResult_t tuttiGetVersion(int* version) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(version, "version"); !given) return given;
+    *version = TUTTI_VERSION;
+    return {};
+  });
+}
+
+tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(id, "id"); !given) return given;
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    auto made = open_root(**process);
+    if (!made) return std::move(made).error();
+    const auto encoded = made->encode();
+    std::memcpy(id->internal, encoded.data(), encoded.size());
+    return {};
+  });
+}
+
+tuttiResult_t tuttiDropUniqueId(const tuttiUniqueId* id) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(id, "id"); !given) return given;
+    auto decoded = UniqueId::decode(id->internal);
+    if (!decoded) return std::move(decoded).error();
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    return close_root(**process, *decoded);
+  });
+}
+
+const char* tuttiGetErrorString(tuttiResult_t result) {
+  switch (result) {
+    case tuttiSuccess: return "success";
+    case tuttiUnhandledCudaError: return "CUDA error";
+    case tuttiSystemError: return "system error: see tuttiGetLastError";
+    case tuttiInternalError: return "internal error: a mistake in tutti, please report it";
+    case tuttiInvalidArgument: return "invalid argument: see tuttiGetLastError";
+    case tuttiInvalidUsage: return "invalid usage: see tuttiGetLastError";
+    case tuttiRemoteError: return "remote error: a peer failed, left or was killed";
+    case tuttiInProgress: return "in progress";
+    case tuttiTimeout: return "timeout";
+    case tuttiNumResults: break;
+  }
+  return "unknown result";
+}
+
+const char* tuttiGetLastError(tuttiComm_t comm) {
+  if (comm == nullptr) return last_words().c_str();
+  try {
+    const auto entry = comms().use(comm);
+    if (entry && entry->communicator->failed()) last_words() = entry->communicator->failure().text();
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  }
+  return last_words().c_str();
+}
+
+tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank,
+                                      const tuttiConfig_t* config) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(comm, "comm"); !given) return given;
+    auto decoded = UniqueId::decode(id.internal);
+    if (!decoded) return std::move(decoded).error();
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    auto deadline_ns = deadline_of(**process, config);
+    if (!deadline_ns) return std::move(deadline_ns).error();
+    return init_rank(**process, comm, {.rank = rank, .ranks = nranks}, *decoded, config, *deadline_ns);
+  });
+}
+
+tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank) {
+  return tuttiCommInitRankConfig(comm, nranks, id, rank, nullptr);
+}
+
+tuttiResult_t tuttiCommInitAll(tuttiComm_t* made, int ndev, const int* devlist) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(made, "comms"); !given) return given;
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    if (ndev < 1) return Error{.code = Code::invalid_argument, .what = fmt::format("ndev {} is not positive", ndev)};
+    auto deadline_ns = deadline_of(**process, nullptr);
+    if (!deadline_ns) return std::move(deadline_ns).error();
+    auto id = open_root(**process, /*across_hosts=*/false);
+    if (!id) return std::move(id).error();
+    Group::current().start();
+    for (int rank = 0; rank < ndev; ++rank) {
+      const int device = devlist == nullptr ? TUTTI_CONFIG_UNDEF_INT : devlist[rank];
+      const RankToBe place{.rank = rank, .ranks = ndev, .device = device};
+      if (auto begun = init_rank(**process, &made[rank], place, *id, nullptr, *deadline_ns); !begun)
+        Group::current().refuse(begun.error());
+    }
+    return Group::current().end(**process);
+  });
+}
+
+tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* config) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(comm, "comm"); !given) return given;
+    auto process = Process::get();
+    if (!process) {
+      tell_others(process.error());
+      return std::move(process).error();
+    }
+    auto deadline_ns = deadline_of(**process, config);
+    if (!deadline_ns) return std::move(deadline_ns).error();
+    auto launch = read_launch([&](const char* name) { return variable((*process)->config, name); });
+    if (!launch) return std::move(launch).error();
+    auto meeting = meet(**process, *launch, *deadline_ns);
+    if (!meeting) return std::move(meeting).error();
+    return init_rank(**process, comm, {.rank = meeting->rank, .ranks = meeting->ranks}, meeting->id, config,
+                     *deadline_ns);
+  });
+}
+
+tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* newcomm, const tuttiConfig_t* config) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(newcomm, "newcomm"); !given) return given;
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
+      return Error{.code = Code::invalid_argument,
+                   .what = fmt::format("color {} is negative and not TUTTI_SPLIT_NOCOLOR", color)};
+    JoinOptions options;
+    if (auto read = read_config(config, options); !read) return read;
+    auto& parent = (*entry)->communicator;
+    if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
+      return chosen;
+    return bring_up(parent->process(), std::make_unique<SplitByColor>(parent, color, key, std::move(options)), newcomm);
+  });
+}
+
+tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nranks, tuttiComm_t* newcomm,
+                                   const tuttiConfig_t* config) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(newcomm, "newcomm"); !given) return given;
+    if (auto given = not_null(ranks, "ranks"); !given) return given;
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    auto& parent = (*entry)->communicator;
+    if (nranks < 1 || nranks > parent->ranks())
+      return Error{.code = Code::invalid_argument,
+                   .what = fmt::format("nranks {} is not in 1 to {}", nranks, parent->ranks())};
+    std::vector<Rank> members(ranks, ranks + nranks);
+    std::vector<Rank> sorted = members;
+    std::ranges::sort(sorted);
+    if (sorted.front() < 0 || sorted.back() >= parent->ranks() || std::ranges::adjacent_find(sorted) != sorted.end())
+      return Error{.code = Code::invalid_argument, .what = "ranks must be distinct ranks of comm"};
+    if (!std::ranges::binary_search(sorted, parent->rank()))
+      return Error{.code = Code::invalid_argument,
+                   .what = fmt::format("rank {} calls, but is not in ranks", parent->rank())};
+    JoinOptions options;
+    if (auto read = read_config(config, options); !read) return read;
+    if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
+      return chosen;
+    return bring_up(parent->process(), std::make_unique<CreateGroup>(parent, std::move(members), std::move(options)),
+                    newcomm);
+  });
+}
+
+tuttiResult_t tuttiCommFinalize(tuttiComm_t comm) {
+  return guarded([&]() -> Result<void> {
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    auto& communicator = *(*entry)->communicator;
+    if (auto finished = finish(communicator); !finished) return finished;
+    if (!communicator.failed()) return {};
+    return communicator.tell_failure();
+  });
+}
+
+tuttiResult_t tuttiCommDestroy(tuttiComm_t comm) {
+  return guarded([&]() -> Result<void> {
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    Result<void> finished;
+    {
+      auto entry = use(comm);
+      if (!entry) return std::move(entry).error();
+      finished = finish(*(*entry)->communicator);
+    }
+    auto ended = end(**process, comm);
+    return finished ? std::move(ended) : std::move(finished);
+  });
+}
+
+tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
+  return guarded([&]() -> Result<void> {
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    {
+      auto entry = use(comm);
+      if (!entry) return std::move(entry).error();
+      (*entry)->communicator->abort();
+    }
+    return end(**process, comm);
+  });
+}
+
+tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* asyncError) {
+  return ask(comm, asyncError, "asyncError", [](Communicator& c) {
+    c.look_at_device();
+    if (c.failed()) c.say_told();
+    return c.failed() ? static_cast<tuttiResult_t>(c.failure().code) : tuttiSuccess;
+  });
+}
+
+tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count) {
+  return ask(comm, count, "count", [](const Communicator& c) { return c.ranks(); });
+}
+
+tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank) {
+  return ask(comm, rank, "rank", [](const Communicator& c) { return c.rank(); });
+}
+
+tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
+  return ask(comm, device, "device",
+             [](const Communicator& c) { return gpu_seat(c) == nullptr ? -1 : gpu_seat(c)->gpu->ordinal(); });
+}

@@ -1,0 +1,190 @@
+// Calls in a communicator with a GPU: what memory and which stream they name, and what is refused.
+#include <fmt/format.h>
+
+#include "api/api_submit.h"
+#include "call/layout.h"
+#include "cuda/pointer.h"
+#include "gpu/gpu_seat.h"
+#include "plan/schedule.h"
+
+namespace tutti::api {
+namespace {
+
+Error refused(Code code, std::string what) {
+  return {.code = code, .what = std::move(what)};
+}
+
+bool is_host_stream(tuttiStream_t stream) {
+  return HandleTable<Stream>::is_handle(stream);
+}
+
+/// The buffers that the call looks at on this rank; null: none.
+struct Buffers {
+  const void* send = nullptr;
+  const void* recv = nullptr;
+};
+
+Buffers buffers_of(const Request& request, Rank rank, int ranks) {
+  if (request.layout)
+    return {.send = request.layout->input_elements > 0 ? request.input : nullptr,
+            .recv = request.layout->output_elements > 0 ? request.output : nullptr};
+  const bool sends = input_groups(request.collective, ranks, rank, request.root) > 0;
+  const bool receives = output_groups(request.collective, ranks, rank, request.root) > 0;
+  return {.send = sends ? request.input : nullptr, .recv = receives ? request.output : nullptr};
+}
+
+Result<bool> goes_to_gpu(const Request& request, const Communicator& communicator, tuttiStream_t stream) {
+  const Buffers buffers = buffers_of(request, communicator.rank(), communicator.ranks());
+  if (request.collective == Collective::barrier || (buffers.send == nullptr && buffers.recv == nullptr))
+    return stream != nullptr && !is_host_stream(stream);
+  return cuda::on_gpu(*gpu_seat(communicator)->gpu, buffers.send, buffers.recv);
+}
+
+/// Kernels reduce whole elements. A GPU that meets one across their boundary breaks the process's context for good.
+Result<void> check_alignment(const Request& request, const Buffers& buffers) {
+  const std::size_t bytes = size_of(request.type);
+  if (!reduces(request.collective)) return {};
+  for (const auto& [buffer, name] : {std::pair{buffers.send, "sendbuff"}, std::pair{buffers.recv, "recvbuff"}})
+    if (reinterpret_cast<std::uintptr_t>(buffer) % bytes != 0)
+      return refused(
+          Code::invalid_argument,
+          fmt::format("{} is device memory at {}, no multiple of the {} bytes of an element: reductions on a "
+                      "GPU need that",
+                      name, buffer, bytes));
+  return {};
+}
+
+/// It would be the launching thread's, whose else.
+Result<void> check_stream(const GpuSeat& seat, cuda::Stream stream, int ranks) {
+  if (reinterpret_cast<std::uintptr_t>(stream) == cuda::stream_per_thread && ranks > 1)
+    return refused(Code::invalid_argument,
+                   "stream is cudaStreamPerThread, another one in every thread: ranks that share a GPU are launched by "
+                   "any of their threads, so each needs a stream of its own, or the default one");
+  return cuda::check_stream(*seat.gpu, stream);
+}
+
+/// Which of both a call's buffers and stream are. Errors: invalid_argument.
+Result<void> check_fit(bool on_gpu, tuttiStream_t stream) {
+  if (on_gpu && is_host_stream(stream))
+    return refused(Code::invalid_argument,
+                   "the buffers are device memory, and stream is a tuttiStream_t: they need a cudaStream_t");
+  if (!on_gpu && stream != nullptr && !is_host_stream(stream))
+    return refused(Code::invalid_argument,
+                   "the buffers are host memory, and stream is not a tuttiStream_t: a cudaStream_t goes with device "
+                   "memory");
+  return {};
+}
+
+/// Why: a graph is replayed by the GPU alone.
+Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
+  auto current = cuda::Current::enter(gpu);
+  if (!current) return std::move(current).error();
+  int state = cuda::capture_none;
+  const cuda::Status asked = gpu.api().capture_info(stream, &state, nullptr, nullptr, nullptr, nullptr);
+  if (auto known = gpu.check(asked, "cuStreamGetCaptureInfo"); !known) return known;
+  if (state == cuda::capture_none) return {};
+  return refused(Code::invalid_usage,
+                 "the stream is captured, and this call goes through the host, which a graph that is replayed would "
+                 "not call: not all ranks share one GPU and process, or the call has a count per rank, or is a send or "
+                 "receive, or TUTTI_GPU_STAGED is always");
+}
+
+/// Of ranks whose GPUs reach each other's memory. What is small is sooner through the host, where it is one call in
+/// lines.
+bool goes_to_peers(const Request& request, PeerUse use) {
+  constexpr std::size_t bytes_min = std::size_t{64} * 1024;  // of a group: alike on all ranks
+  if (request.layout || request.collective == Collective::barrier) return false;
+  return use == PeerUse::always || request.group_bytes() >= bytes_min;
+}
+
+Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
+  auto& communicator = entry.communicator;
+  communicator->look_at_device();
+  if (communicator->failed()) return communicator->tell_failure();
+  if (Group::current().open()) return Group::current().add(communicator, nullptr, request);
+  auto batch = std::make_unique<Batch>(communicator);
+  batch->add(request);
+  batch->enqueue();
+  Submission submission;
+  submission.operations.push_back(std::move(batch));
+  return run_now(communicator->process(), submission);
+}
+
+/// What the caller's thread has to do of a call to peers' memory.
+Result<void> prepare(Communicator& communicator, Request& request) {
+  if (request.form != Form::device) return {};
+  auto setup = gpu_seat(communicator)->peers->prepare(communicator, request);
+  if (!setup) return std::move(setup).error();
+  request.peers = *std::move(setup);
+  return {};
+}
+Result<void> prepare(const Communicator&, const PeerRequest&) {
+  return {};
+}
+
+/// Through the host, or to peers' memory when the host says so. The request's stream is known.
+template <class R>
+Result<void> start_staged(CommEntry& entry, R& request) {
+  const auto& communicator = entry.communicator;
+  GpuSeat& seat = *gpu_seat(*communicator);
+  if (auto fits = check_stream(seat, request.gpu_stream, communicator->ranks()); !fits) return fits;
+  if (auto plain = check_not_captured(*seat.gpu, request.gpu_stream); !plain) return plain;
+  communicator->look_at_device();
+  if (communicator->failed()) return communicator->tell_failure();
+  if (auto ready = seat.ready_to_stage(communicator->process()); !ready) return ready;
+  if (auto prepared = prepare(*communicator, request); !prepared) return prepared;
+  if (Group::current().open()) return Group::current().add_staged(communicator, request);
+  auto batch = std::make_unique<StagedBatch>(communicator);
+  batch->add(request);
+  batch->enqueue();
+  Submission submission;
+  submission.operations.push_back(std::move(batch));
+  return run_now(communicator->process(), submission);
+}
+
+}  // namespace
+
+Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request request) {
+  const auto& communicator = *entry.communicator;
+  GpuSeat& seat = *gpu_seat(communicator);
+  // Nothing tells then what memory was meant, and ranks may have meant different ones.
+  if (request.count == 0 && !request.layout && request.collective != Collective::barrier) return {};
+  auto on_gpu = goes_to_gpu(request, communicator, stream);
+  if (!on_gpu) return std::move(on_gpu).error();
+  if (auto fits = check_fit(*on_gpu, stream); !fits) return fits;
+  if (!*on_gpu) {
+    if (stream == nullptr && !Group::current().open()) seat.count_collective();
+    return start_on_host(entry, stream, request);
+  }
+  request.on_gpu = true;
+  request.gpu_stream = reinterpret_cast<cuda::Stream>(stream);
+  if (seat.reaches_peers && goes_to_peers(request, communicator.process().gpus.peers)) {
+    if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
+      return fits;
+    request.form = Form::device;
+    return start_staged(entry, request);
+  }
+  if (!seat.team || request.layout) return start_staged(entry, request);
+  if (auto fits = check_stream(seat, request.gpu_stream, communicator.ranks()); !fits) return fits;
+  if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
+    return fits;
+  return start_on_gpu(entry, request);
+}
+
+Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerRequest request) {
+  const GpuSeat* const seat = gpu_seat(*entry.communicator);
+  if (seat == nullptr) return false;
+  bool on_gpu = stream != nullptr && !is_host_stream(stream);
+  if (request.data != nullptr) {
+    auto found = cuda::on_gpu(*seat->gpu, request.send ? request.data : nullptr, request.send ? nullptr : request.data);
+    if (!found) return std::move(found).error();
+    on_gpu = *found;
+  }
+  if (auto fits = check_fit(on_gpu, stream); !fits) return fits.error();
+  if (!on_gpu) return false;
+  request.gpu_stream = reinterpret_cast<cuda::Stream>(stream);
+  if (auto started = start_staged(entry, request); !started) return started.error();
+  return true;
+}
+
+}  // namespace tutti::api

@@ -1,0 +1,48 @@
+// The C functions that say what calls did and would do.
+#include <algorithm>
+#include <cstring>
+
+#include "api/api_support.h"
+#include "call/arguments.h"
+#include "collective/insight.h"
+
+using namespace tutti;       // NOLINT: the definitions below are the C functions of tutti.h
+using namespace tutti::api;  // NOLINT
+
+tuttiResult_t tuttiCommExplain(tuttiComm_t comm, const char* collective, size_t count, tuttiDataType_t type, char* text,
+                               size_t capacity, size_t* length) {
+  return guarded([&]() -> Result<void> {
+    if (capacity > 0)
+      if (auto given = not_null(text, "text"); !given) return given;
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    auto& communicator = *(*entry)->communicator;
+    auto named = collective_named(collective);
+    if (!named) return std::move(named).error();
+    auto known = data_type(type);
+    if (!known) return std::move(known).error();
+    const std::size_t most = SIZE_MAX / 8 / static_cast<std::size_t>(communicator.ranks());
+    if (count > most) return Error{.code = Code::invalid_argument, .what = "count is more than fits memory"};
+    const std::string all = explain_call(communicator, *named, count * size_of(*known));
+    if (length != nullptr) *length = all.size();
+    if (capacity == 0) return {};
+    std::size_t taken = std::min(all.size(), capacity - 1);
+    // Not in the middle of a letter.
+    while (taken < all.size() && taken > 0 && (static_cast<unsigned char>(all[taken]) & 0xc0U) == 0x80U) --taken;
+    std::memcpy(text, all.data(), taken);
+    text[taken] = '\0';
+    return {};
+  });
+}
+
+tuttiResult_t tuttiCommLastAlgorithm(tuttiComm_t comm, const char** algorithm, const char** transport) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(algorithm, "algorithm"); !given) return given;
+    if (auto given = not_null(transport, "transport"); !given) return given;
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    *algorithm = (*entry)->communicator->used.algorithm;
+    *transport = (*entry)->communicator->used.transport;
+    return {};
+  });
+}

@@ -1,0 +1,60 @@
+// From checked arguments to a call under way: what all collectives of the C API have in common.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "api/api_support.h"
+#include "call/arguments.h"
+#include "submit/solo.h"
+
+namespace tutti::api {
+
+inline const std::byte* bytes(const void* pointer) {
+  return static_cast<const std::byte*>(pointer);
+}
+inline std::byte* bytes(void* pointer) {
+  return static_cast<std::byte*>(pointer);
+}
+
+/// An operator that was made by a user. Errors: invalid_argument.
+Result<void> set_user_op(Request& request, int op, const CommEntry& entry);
+
+/// Gives the request its type and operator. Errors: invalid_argument.
+inline Result<void> set_type_and_op(Request& request, int type, std::optional<int> op, const CommEntry& entry) {
+  auto known = data_type(type);
+  if (!known) return std::move(known).error();
+  request.type = *known;
+  if (!op) return {};
+  if (*op < 0 || *op >= tuttiNumOps) return set_user_op(request, *op, entry);
+  request.op = static_cast<ReduceOp>(*op);
+  return {};
+}
+
+/// What `start` does in a communicator with a GPU: finds out what memory it is. Errors: as documented in tutti.h.
+Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request request);
+/// Starts a send or receive on device memory; false: it is one on host memory. Errors: the same.
+Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerRequest request);
+
+/// Queues the request on a stream, or adds it to the open group.
+Result<void> queue(CommEntry& entry, tuttiStream_t stream, const Request& request);
+
+inline Result<void> start_on_host(CommEntry& entry, tuttiStream_t stream, const Request& request) {
+  auto& communicator = entry.communicator;
+  if (stream == nullptr && !Group::current().open()) return run_alone(*communicator, request);
+  return queue(entry, stream, request);
+}
+
+/// Runs the request, whose arguments were checked, or queues it.
+inline Result<void> start(CommEntry& entry, tuttiStream_t stream, const Request& request) {
+  auto& communicator = entry.communicator;
+  if (communicator->failed()) return communicator->tell_failure();
+  if (communicator->device() != nullptr) [[unlikely]]
+    return start_beside_gpu(entry, stream, request);
+  return start_on_host(entry, stream, request);
+}
+
+/// A refusal inside a group holds back the whole group.
+Result<void> or_refuse(Result<void> result);
+
+}  // namespace tutti::api

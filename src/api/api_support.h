@@ -1,0 +1,74 @@
+// What every C function goes through: one guard at the boundary, and the tables behind the handles.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "api/handles.h"
+#include "base/uncancelled.h"
+#include "comm/communicator.h"
+#include "progress/stream.h"
+#include "submit/group.h"
+#include "tutti/tutti.h"
+
+namespace tutti::api {
+
+/// A pre-multiplied sum a user made.
+struct UserOp {
+  DataType type = DataType::uint8;
+  std::uint64_t scalar = 0;
+};
+
+/// What a tuttiComm_t stands for.
+struct CommEntry {
+  std::shared_ptr<Communicator> communicator;
+  std::map<int, UserOp> user_ops;  ///< by tuttiRedOp_t; used by the communicator's one thread
+  int next_op = tuttiNumOps;
+  std::map<void*, std::size_t> registered;
+};
+
+HandleTable<CommEntry>& comms();
+HandleTable<Stream>& streams();
+
+/// The calling thread's last words, for tuttiGetLastError.
+std::string& last_words();
+
+tuttiResult_t report(const Error& error);
+
+/// Runs `body`, a Result<void>() function; nothing is thrown past it. A thread that is cancelled meanwhile must not be
+/// unwound through it: where the body may reach a cancellation point it has to see to that.
+template <class Body>
+tuttiResult_t guarded_but_for_cancellation(Body&& body) noexcept {
+  try {
+    Result<void> result = body();
+    return result ? tuttiSuccess : report(result.error());
+  } catch (const std::bad_alloc&) {
+    return report(Error{.code = Code::system, .what = "out of memory"});
+  }
+}
+
+/// The same, and no call of tutti is a cancellation point.
+template <class Body>
+tuttiResult_t guarded(Body&& body) noexcept {
+  const Uncancelled whole;
+  return guarded_but_for_cancellation(std::forward<Body>(body));
+}
+
+using CommUse = HandleTable<CommEntry>::Use;
+
+/// Errors: invalid_argument (NULL, or not an open communicator); invalid_usage (in a forked child).
+Result<CommUse> use(tuttiComm_t comm);
+/// Null for the NULL stream. Errors: as for a communicator.
+Result<std::shared_ptr<Stream>> use(tuttiStream_t stream);
+
+Result<void> not_null(const void* pointer, const char* name);
+
+/// A new handle for `communicator`. Errors: system (too many).
+Result<tuttiComm_t> publish(std::shared_ptr<Communicator> communicator);
+
+}  // namespace tutti::api

@@ -1,0 +1,369 @@
+// A rank's side of the bootstrap.
+#include "bootstrap/bootstrap.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/host.h"
+#include "bootstrap/bootstrap_branch.h"
+#include "bootstrap/bootstrap_call.h"
+#include "bootstrap/bootstrap_messages.h"
+#include "net/digest.h"
+#include "net/wire.h"
+
+namespace tutti {
+namespace {
+
+using bootstrap::Branch;
+using bootstrap::Call;
+using bootstrap::Welcome;
+
+constexpr std::int64_t ms = 1'000'000;
+/// The root's words come when its limit has passed; ours passes a little later, so that they are heard.
+std::int64_t grace_ns(const BootstrapLimits& limits) {
+  constexpr std::int64_t longest_ns = 2'000 * ms;
+  return std::min(longest_ns, limits.init_ms * ms / 10);
+}
+/// For a parent to let us in, before the root takes us itself.
+constexpr std::int64_t parent_limit_ms = 2'000;
+constexpr int parent_tries = 3;
+
+}  // namespace
+
+struct Bootstrap::State {
+  enum class Phase {
+    calling,  ///< the root, to be given a place
+    moving,   ///< calls the rank it is to hang below; the root still holds the connection
+    joined,
+  };
+
+  State(System& system_in, const UniqueId& id_in, Who who_in, const BootstrapLimits& limits_in)
+      : system(system_in),
+        id(id_in),
+        who(std::move(who_in)),
+        limits(limits_in),
+        call(std::in_place, system_in, id, who, limits_in.handshake_ms),
+        root(system_in, Socket()),
+        up(system_in, Socket()) {}
+  ~State() {
+    wipe(id.secret);
+    wipe(parent.secret);
+  }
+
+  Result<void> advance();
+  Result<void> call_root();
+  void take_place(Welcome welcome);
+  void open_branch(Wire& wire);
+  Result<void> move();
+  Result<void> listen_to_root();
+  void report_unreachable(const std::string& why);
+  void join_below(Wire wire);
+  Result<void> listen();
+  Result<void> look();
+  void send_rising();
+  Result<void> obey(const Frame& frame);
+  void confirm();
+  void give_up(const Error& error);
+  void say_goodbye();
+  Error lost(const std::string& reason) const;
+  Error late() const;
+  void contribute() { up.queue(frame(FrameKind::contribute, bootstrap::write_contribution(who.rank, round, mine))); }
+  void wait_from_now() {
+    limit_ns = system.now_ns() + limits.init_ms * ms;
+    if (limits.deadline_ns != 0) limit_ns = std::min(limit_ns, limits.deadline_ns);
+    limit_ns += grace_ns(limits);
+  }
+
+  System& system;
+  UniqueId id;
+  Who who;
+  BootstrapLimits limits;
+  Phase phase = Phase::calling;
+  std::optional<Call> call;  ///< of the root, then of the parent
+  std::string trouble = {};  ///< why the call of the root does not succeed
+  Wire root;                 ///< as long as the parent has not let us in
+  bool adopted = false;      ///< asked the root to take us itself
+  std::int64_t parent_limit_ns = 0;
+  Welcome place = {};
+  UniqueId parent = {};  ///< where it is called
+  Wire up;               ///< to the parent, or to the root
+  std::unique_ptr<Branch> branch;
+  std::vector<Branch::SharedFrame> rising;  ///< from below, for the root
+  std::int64_t limit_ns = 0;                ///< of the exchange
+  bool exchanging = false;
+  bool answered = false;  ///< the answer is here; those below have to confirm that they have it too
+  std::uint32_t round = 0;
+  Blob mine;
+  std::vector<Blob> gathered;
+  std::optional<Error> failure;
+};
+
+Result<void> Bootstrap::State::call_root() {
+  auto welcome = call->advance();
+  if (!welcome) return std::move(welcome).error();
+  trouble = call->trouble();
+  if (!*welcome) return {};
+  place = **std::move(welcome);
+  Wire wire = call->take_wire();
+  call.reset();
+  if (place.listen) open_branch(wire);
+  if (place.parent < 0) {
+    join_below(std::move(wire));
+    return listen();
+  }
+  root = std::move(wire);
+  parent = {.root = place.at, .secret = id.secret};
+  call.emplace(system, parent, who, limits.handshake_ms);
+  parent_limit_ns = system.now_ns() + std::min(limits.handshake_ms, parent_limit_ms) * ms;
+  phase = Phase::moving;
+  return move();
+}
+
+/// Where the root reaches this rank, others do too, or the root takes them. Who cannot listen says so, and has none
+/// below.
+void Bootstrap::State::open_branch(Wire& wire) {
+  SocketAddress at;
+  if (const auto here = system.address(wire.socket())) {
+    auto opened = Branch::open(system, here->host, id.secret, who.rank, who.ranks, limits.blob_bytes_max);
+    if (opened) {
+      branch = *std::move(opened);
+      at = branch->address();
+    }
+  }
+  wire.queue(frame(FrameKind::listens, bootstrap::write_listens(at)));
+}
+
+void Bootstrap::State::join_below(Wire wire) {
+  up = std::move(wire);
+  phase = Phase::joined;
+  wait_from_now();
+  if (exchanging) contribute();
+}
+
+Result<void> Bootstrap::State::move() {
+  if (auto heard = listen_to_root(); !heard || phase == Phase::joined) return heard;
+  if (adopted) return {};
+  auto welcome = call->advance();
+  if (welcome && !*welcome && call->failed_tries() < parent_tries && system.now_ns() < parent_limit_ns) return {};
+  if (!welcome || !*welcome) {
+    report_unreachable(welcome ? call->trouble() : welcome.error().text());
+    return {};
+  }
+  join_below(call->take_wire());
+  call.reset();
+  root.queue(frame(FrameKind::settled, {}));
+  return listen();
+}
+
+/// While moving: a failure, or the place below the root that was asked for.
+Result<void> Bootstrap::State::listen_to_root() {
+  const auto sent = root.flush();
+  auto next = root.take_frame(bootstrap::notice_bytes_max);
+  if (!next || (!sent && !*next)) {
+    const Error& why = next ? sent.error() : next.error();
+    return Error{.code = Code::remote, .what = "the root of the start was lost: " + why.text()};
+  }
+  if (!*next) return {};
+  if ((*next)->kind == FrameKind::failure) return bootstrap::read_failure((*next)->body);
+  if ((*next)->kind != FrameKind::welcome || !adopted)
+    return Error{.code = Code::remote, .what = "the root of the start sent a frame of a wrong kind"};
+  place = {};
+  call.reset();
+  join_below(std::exchange(root, Wire(system, Socket())));
+  return listen();
+}
+
+/// The call is kept until the root has answered: its end would look like a rank that was lost.
+void Bootstrap::State::report_unreachable(const std::string& why) {
+  ByteWriter words;
+  words.text(std::string_view(why).substr(0, bootstrap::words_bytes_max));
+  root.queue(frame(FrameKind::unreachable, words.bytes()));
+  (void)root.flush();
+  adopted = true;
+}
+
+void Bootstrap::State::send_rising() {
+  for (auto& frame : rising) up.queue(std::move(frame));
+  rising.clear();
+}
+
+/// Nothing but a failure can come as long as this rank has not spoken.
+Result<void> Bootstrap::State::look() {
+  if (branch) branch->advance(rising);
+  send_rising();
+  const auto sent = up.flush();
+  auto next = up.take_frame(bootstrap::notice_bytes_max);
+  if (!next || (!sent && !*next)) return lost((next ? sent.error() : next.error()).text());
+  if (!*next) return {};
+  if ((*next)->kind == FrameKind::gathered)
+    return Error{.code = Code::remote, .what = "the root of the start sent an answer before it was asked"};
+  return obey(**next);
+}
+
+Result<void> Bootstrap::State::listen() {
+  if (root.socket() && (!root.flush() || !root.interest().want_write)) root = Wire(system, Socket());
+  send_rising();
+  const auto sent = up.flush();
+  // A failure that comes after an exchange was complete is the next one's.
+  while (exchanging && !answered) {
+    // The last words from above may be here even when nothing can be sent there any more.
+    auto next = up.take_frame(
+        std::max(bootstrap::gathered_bytes_max(who.ranks, limits.blob_bytes_max), bootstrap::notice_bytes_max));
+    if (!next || (!sent && !*next)) return lost((next ? sent.error() : next.error()).text());
+    if (!*next) return {};
+    if (auto done = obey(**next); !done) return done;
+  }
+  confirm();
+  return {};
+}
+
+Result<void> Bootstrap::State::obey(const Frame& frame) {
+  if (frame.kind == FrameKind::failure) return bootstrap::read_failure(frame.body);
+  if (frame.kind == FrameKind::bye) return lost("it left");
+  if (frame.kind != FrameKind::gathered)
+    return Error{.code = Code::remote, .what = "the root of the start sent a frame of a wrong kind"};
+  auto blobs = bootstrap::read_gathered(frame.body, round, who.ranks, limits.blob_bytes_max);
+  if (!blobs) return std::move(blobs).error();
+  gathered = *std::move(blobs);
+  answered = true;
+  if (branch) {
+    branch->close_door();
+    branch->hand_down(tutti::frame(frame.kind, frame.body));
+  }
+  return {};
+}
+
+/// Complete for a rank means complete for all below it: it may go now, and takes nothing with it that they wait for.
+void Bootstrap::State::confirm() {
+  if (!answered || (branch && !branch->confirmed(round))) return;
+  up.queue(frame(FrameKind::confirm,
+                 bootstrap::write_confirmation({.round = round, .refused = branch ? branch->refused() : 0})));
+  (void)up.flush();
+  exchanging = answered = false;
+  ++round;
+}
+
+Error Bootstrap::State::lost(const std::string& reason) const {
+  if (place.parent < 0) return {.code = Code::remote, .what = "the root of the start was lost: " + reason};
+  return {.code = Code::remote,
+          .what = fmt::format("rank {} ({}) was lost at the start: {}", place.parent, place.process, reason),
+          .peer = place.parent};
+}
+
+Error Bootstrap::State::late() const {
+  const double seconds = static_cast<double>(limits.init_ms) * 1e-3;
+  const std::string where = fmt::format("the root at {}", id.where());
+  const auto timeout = [](std::string what) { return Error{.code = Code::timeout, .what = std::move(what)}; };
+  if (answered)
+    return timeout(fmt::format("{} has not confirmed exchange {} of the start for {:.3g} s", branch->awaited(round),
+                               round + 1, seconds));
+  if (phase == Phase::joined) return timeout(fmt::format("{} has said nothing for {:.3g} s", where, seconds));
+  if (phase == Phase::moving)
+    return timeout(fmt::format("{} found no place for rank {} in {:.3g} s", where, who.rank, seconds));
+  return timeout(
+      fmt::format("rank {} of {} did not get through to {} for {:.3g} s, last: {}. It may not have "
+                  "started, or have all its ranks already",
+                  who.rank, who.ranks, where, seconds, trouble));
+}
+
+Result<void> Bootstrap::State::advance() {
+  if (branch) branch->advance(rising);
+  Result<void> done;
+  switch (phase) {
+    case Phase::calling: done = call_root(); break;
+    case Phase::moving: done = move(); break;
+    case Phase::joined: done = listen(); break;
+  }
+  if (!done) return done;
+  if (exchanging && system.now_ns() >= limit_ns) return late();
+  return {};
+}
+
+/// Those below hear why. Their connections stay open as long as this rank does, for words not to be cut off.
+void Bootstrap::State::give_up(const Error& error) {
+  if (branch) {
+    branch->close_door();
+    branch->hand_down(frame(FrameKind::failure, bootstrap::write_failure(error)));
+  }
+  failure = error;
+  call.reset();
+  root = Wire(system, Socket());
+  up = Wire(system, Socket());
+}
+
+void Bootstrap::State::say_goodbye() {
+  if (failure) return;
+  const auto bye = frame(FrameKind::bye, {});
+  if (branch) branch->hand_down(bye);
+  for (Wire* const wire : {&root, &up}) {
+    if (!wire->socket()) continue;
+    wire->queue(bye);
+    (void)wire->flush();
+  }
+}
+
+Bootstrap::Bootstrap(System& system, const UniqueId& id, Who who, const BootstrapLimits& limits) {
+  if (who.process.empty()) who.process = this_process();
+  who.limit_ms = std::min(limits.init_ms, bootstrap::limit_ms_max);
+  state_ = std::make_unique<State>(system, id, std::move(who), limits);
+}
+
+Bootstrap::~Bootstrap() {
+  if (state_) state_->say_goodbye();
+}
+
+void Bootstrap::exchange(Blob mine) {
+  assert(!state_->exchanging);
+  assert(mine.size() <= state_->limits.blob_bytes_max);
+  state_->mine = std::move(mine);
+  state_->exchanging = true;
+  state_->wait_from_now();
+  if (state_->phase == State::Phase::joined) state_->contribute();
+}
+
+Result<bool> Bootstrap::advance() {
+  if (!state_->failure)
+    if (auto done = state_->advance(); !done) state_->give_up(done.error());
+  if (state_->failure) return *state_->failure;
+  return !state_->exchanging;
+}
+
+Result<void> Bootstrap::look() {
+  assert(!state_->exchanging && state_->phase == State::Phase::joined);
+  if (!state_->failure)
+    if (auto well = state_->look(); !well) state_->give_up(well.error());
+  if (state_->failure) return *state_->failure;
+  return {};
+}
+
+void Bootstrap::fail(const Error& error) {
+  assert(!state_->exchanging && state_->phase == State::Phase::joined);
+  state_->up.queue(frame(FrameKind::failure, bootstrap::write_failure(error)));
+  (void)state_->up.flush();
+}
+
+const std::vector<Blob>& Bootstrap::gathered() const {
+  return state_->gathered;
+}
+
+std::int64_t Bootstrap::interests(std::vector<PollItem>& items) const {
+  const State& state = *state_;
+  if (state.failure) return state.system.now_ns();
+  std::int64_t wake = state.system.now_ns() + 3'600'000 * ms;
+  if (state.exchanging) wake = std::min(wake, state.limit_ns);
+  if (state.call && !state.adopted) wake = std::min(wake, state.call->interests(items));
+  if (state.phase == State::Phase::moving && !state.adopted) wake = std::min(wake, state.parent_limit_ns);
+  if (state.branch) wake = std::min(wake, state.branch->interests(items));
+  if (state.root.socket()) items.push_back(state.root.interest());
+  if (state.up.socket()) {
+    PollItem item = state.up.interest();
+    item.want_read = state.exchanging && !state.answered;  // nothing else is read
+    if (item.want_read || item.want_write) items.push_back(item);
+  }
+  return wake;
+}
+
+}  // namespace tutti

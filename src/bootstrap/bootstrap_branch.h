@@ -1,0 +1,66 @@
+// Those below a rank at the start: it lets them in, passes on what they say to the root, and the root's words to them.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bootstrap/bootstrap_gate.h"
+#include "net/wire.h"
+
+namespace tutti::bootstrap {
+
+/// Part of a rank's side. Nothing below it ends the rank: one who is lost or talks nonsense is reported upwards.
+class Branch {
+ public:
+  using SharedFrame = std::shared_ptr<const Bytes>;
+
+  /// Listens on any port of `host`. `secret` must outlive it. Errors: system.
+  static Result<std::unique_ptr<Branch>> open(System& system, const std::string& host, const Secret& secret, int rank,
+                                              int ranks, std::size_t blob_bytes_max);
+  const SocketAddress& address() const { return at_; }
+
+  /// Lets in, reads, writes; appends to `rising` the frames that are for the root.
+  void advance(std::vector<SharedFrame>& rising);
+  void hand_down(const SharedFrame& frame);
+  /// All ranks have met: nobody else has any business here.
+  void close_door() { gate_.close(); }
+
+  /// Whether all below have the answer of this exchange; those who are lost need none.
+  bool confirmed(std::uint32_t round) const;
+  /// "rank 3 (pid 12 on node-b)", of the first of those who have not.
+  std::string awaited(std::uint32_t round) const;
+  /// Connections that knew no secret, here and as last heard from below.
+  std::uint64_t refused() const;
+
+  std::int64_t interests(std::vector<PollItem>& items) const;
+
+ private:
+  struct Child {
+    Wire wire;
+    int rank;
+    std::string process = {};  ///< once joined
+    bool joined = false;
+    std::uint32_t confirmed = 0;  ///< exchanges
+    std::uint64_t refused = 0;
+  };
+  Branch(System& system, const Entrance::Seat& seat, const Secret& secret, int rank, int ranks,
+         std::size_t blob_bytes_max);
+  void serve(Child& child, std::vector<SharedFrame>& rising);
+  void obey(Child& child, const Frame& frame, std::vector<SharedFrame>& rising);
+  void join(Child& child, const Frame& frame);
+  void lose(Child& child, const std::string& reason, std::vector<SharedFrame>& rising, bool left = false);
+
+  System& system_;
+  SocketAddress at_;
+  int rank_;
+  int ranks_;
+  std::size_t blob_bytes_max_;
+  Gate gate_;
+  std::list<Child> children_;
+  std::uint64_t refused_below_ = 0;  ///< by those who have gone
+};
+
+}  // namespace tutti::bootstrap

@@ -1,0 +1,146 @@
+#include "bootstrap/bootstrap_call.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tutti::bootstrap {
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+constexpr std::int64_t retry_first_ns = 10 * ms;
+constexpr std::int64_t retry_longest_ns = 250 * ms;
+constexpr std::int64_t try_ms = 1'000;  ///< of a connection, where another address may do better
+
+/// Who is called may be there a little later; a machine without descriptors or memory will not get better by asking
+/// again.
+bool may_pass(const Error& error) {
+  switch (error.sys_errno) {
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case EADDRNOTAVAIL:
+    case EAGAIN: return true;
+    default: return false;
+  }
+}
+
+/// Of several addresses some may mean nothing here: another interface's, another family's.
+bool may_pass_elsewhere(const Error& error) {
+  return error.sys_errno != EMFILE && error.sys_errno != ENFILE && error.sys_errno != ENOBUFS &&
+         error.sys_errno != ENOMEM;
+}
+
+}  // namespace
+
+Call::Call(System& system, const UniqueId& id, const Bootstrap::Who& who, std::int64_t handshake_ms)
+    : system_(system),
+      id_(id),
+      who_(who),
+      handshake_ms_(handshake_ms),
+      wire_(system, Socket()),
+      retry_ns_(retry_first_ns) {}
+
+Result<void> Call::connect() {
+  auto side = handshake::RankSide::begin(who_.rank, id_.secret);
+  if (!side) return std::move(side).error();
+  handshake_ = *std::move(side);
+  auto socket = system_.connect(id_.candidate(calls_++));
+  if (!socket && !may_pass(socket.error()) && (id_.also.empty() || !may_pass_elsewhere(socket.error())))
+    return std::move(socket).error();
+  if (!socket) {
+    again(socket.error().text());
+    return {};
+  }
+  wire_ = Wire(system_, *std::move(socket));
+  wire_.queue(handshake_.hello());
+  phase_ = Phase::greeting;
+  limit_ns_ = system_.now_ns() + (id_.also.empty() ? handshake_ms_ : std::min(handshake_ms_, try_ms)) * ms;
+  return {};
+}
+
+void Call::again(std::string why) {
+  trouble_ = std::move(why);
+  ++failed_tries_;
+  wire_ = Wire(system_, Socket());
+  phase_ = Phase::away;
+  // Ranks that were refused together should not all come back together.
+  next_try_ns_ = system_.now_ns() + retry_ns_ + who_.rank % 16 * ms;
+  retry_ns_ = std::min(2 * retry_ns_, retry_longest_ns);
+}
+
+Result<void> Call::greet() {
+  const auto sent = wire_.flush();
+  auto challenge = wire_.take(handshake::challenge_bytes);
+  if (!sent || !challenge) {
+    again((sent ? challenge.error() : sent.error()).text());
+    return {};
+  }
+  if (*sent) {
+    // On one host a port where nobody listens may be given to the caller himself, who then hears his own words.
+    const auto here = system_.address(wire_.socket());
+    const auto there = system_.peer_address(wire_.socket());
+    if (here && there && *here == *there) {
+      again("nobody listens");
+      return {};
+    }
+  }
+  if (!*challenge) {
+    if (system_.now_ns() >= limit_ns_) again("it accepts connections, but does not answer");
+    return {};
+  }
+  auto proof = handshake_.prove(id_.secret, **challenge);
+  if (!proof) {
+    wire_.queue(handshake::RankSide::refusal());
+    (void)wire_.flush();  // as good as it goes: this end has nothing more to do with it
+  }
+  if (!proof && calls_ <= id_.also.size()) {  // another host may have this address too
+    again(proof.error().text());
+    return {};
+  }
+  if (!proof) return std::move(proof).error().during(fmt::format("greet the root at {}", id_.where()));
+  wire_.queue(*std::move(proof));
+  wire_.queue(frame(FrameKind::join, write_join(who_)));
+  phase_ = Phase::proving;
+  return {};
+}
+
+Result<std::optional<Welcome>> Call::await_welcome() {
+  const auto sent = wire_.flush();
+  auto answer = wire_.take_frame(notice_bytes_max);
+  if (!answer || (!sent && !*answer)) {
+    again((answer ? sent.error() : answer.error()).text());
+    return std::optional<Welcome>{};
+  }
+  if (!*answer) return std::optional<Welcome>{};
+  if ((*answer)->kind == FrameKind::failure) return read_failure((*answer)->body);
+  if ((*answer)->kind != FrameKind::welcome)
+    return Error{.code = Code::remote, .what = "the root of the start sent a frame of a wrong kind"};
+  auto welcome = read_welcome((*answer)->body);
+  if (!welcome) return std::move(welcome).error();
+  return std::optional(*std::move(welcome));
+}
+
+Result<std::optional<Welcome>> Call::advance() {
+  if (phase_ == Phase::away && system_.now_ns() >= next_try_ns_)
+    if (auto called = connect(); !called) return std::move(called).error();
+  if (phase_ == Phase::greeting)
+    if (auto greeted = greet(); !greeted) return std::move(greeted).error();
+  if (phase_ == Phase::proving) return await_welcome();
+  return std::optional<Welcome>{};
+}
+
+std::int64_t Call::interests(std::vector<PollItem>& items) const {
+  if (phase_ == Phase::away) return next_try_ns_;
+  items.push_back(wire_.interest());
+  return phase_ == Phase::greeting ? limit_ns_ : system_.now_ns() + 3'600'000 * ms;
+}
+
+}  // namespace tutti::bootstrap

@@ -1,0 +1,61 @@
+// How a rank gets in where somebody of the start listens: the root, or the rank it is to hang below.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/bootstrap_messages.h"
+#include "net/handshake.h"
+#include "net/wire.h"
+
+namespace tutti::bootstrap {
+
+/// Connects, proves the secret both ways, says who calls, and waits to be welcomed. Whatever may pass is tried again,
+/// for as long as `advance` is called.
+class Call {
+ public:
+  /// Each try goes to the next of the id's addresses. `id` and `who` must outlive it.
+  Call(System& system, const UniqueId& id, const Bootstrap::Who& who, std::int64_t handshake_ms);
+
+  /// The welcome, once. Errors: what trying again would not better, as another secret; or the other end's words.
+  Result<std::optional<Welcome>> advance();
+  /// The connection, after the welcome.
+  Wire take_wire() { return std::exchange(wire_, Wire(system_, Socket())); }
+
+  int failed_tries() const { return failed_tries_; }
+  /// Why the last try did not succeed.
+  const std::string& trouble() const { return trouble_; }
+
+  /// Adds the socket to wait for; returns when to come back anyway.
+  std::int64_t interests(std::vector<PollItem>& items) const;
+
+ private:
+  enum class Phase {
+    away,      ///< no connection; the next try is at next_try_ns
+    greeting,  ///< hello on its way, challenge awaited
+    proving,   ///< proof and join on their way, welcome awaited
+  };
+  Result<void> connect();
+  void again(std::string why);
+  Result<void> greet();
+  Result<std::optional<Welcome>> await_welcome();
+
+  System& system_;
+  const UniqueId& id_;
+  const Bootstrap::Who& who_;
+  std::int64_t handshake_ms_;
+  Wire wire_;
+  Phase phase_ = Phase::away;
+  handshake::RankSide handshake_ = {};
+  std::string trouble_ = "not tried yet";
+  int failed_tries_ = 0;
+  std::size_t calls_ = 0;  ///< so far
+  std::int64_t next_try_ns_ = 0;
+  std::int64_t retry_ns_;
+  std::int64_t limit_ns_ = 0;  ///< of one connection, until the challenge is here
+};
+
+}  // namespace tutti::bootstrap

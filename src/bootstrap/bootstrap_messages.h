@@ -1,0 +1,80 @@
+// What ranks and root tell each other once the handshake is through. Everything read is checked here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "bootstrap/bootstrap.h"
+
+namespace tutti::bootstrap {
+
+inline constexpr std::size_t settings_text_bytes_max = 1024;
+inline constexpr std::size_t process_text_bytes_max = 256;
+inline constexpr std::size_t words_bytes_max = 4096;
+inline constexpr std::int64_t limit_ms_max = std::int64_t{1} << 40;  ///< so that sums of times do not overflow
+
+/// The longest body of each kind, for the reader's bound.
+inline constexpr std::size_t join_bytes_max = 2048;
+inline constexpr std::size_t failure_bytes_max = words_bytes_max + 64;
+inline constexpr std::size_t address_bytes_max = 256;
+inline constexpr std::size_t notice_bytes_max =
+    words_bytes_max + 64;  ///< of welcome, listens, unreachable, confirm, gone
+std::size_t contribution_bytes_max(std::size_t blob_bytes_max);
+std::size_t gathered_bytes_max(int ranks, std::size_t blob_bytes_max);
+
+/// Errors of all read functions: remote (malformed).
+Bytes write_join(const Bootstrap::Who& who);
+Result<Bootstrap::Who> read_join(const Bytes& body);
+
+/// To one who joins: its place.
+struct Welcome {
+  bool listen = false;       ///< others are to hang below it: it opens a port and says where
+  int parent = -1;           ///< below whom it is to hang; −1: whoever says this
+  SocketAddress at = {};     ///< where the parent listens
+  std::string process = {};  ///< who the parent is, for messages
+};
+Bytes write_welcome(const Welcome& welcome);
+Result<Welcome> read_welcome(const Bytes& body);
+
+/// Where one listens who was asked to; an empty host: it cannot.
+Bytes write_listens(const SocketAddress& at);
+Result<SocketAddress> read_listens(const Bytes& body);
+
+/// A rank's part of an exchange, passed up from below.
+struct Contribution {
+  std::uint32_t round = 0;
+  Blob blob;
+  int rank = 0;
+};
+Bytes write_contribution(int rank, std::uint32_t round, const Blob& blob);
+Result<Contribution> read_contribution(const Bytes& body, std::size_t blob_bytes_max);
+
+Bytes write_gathered(std::uint32_t round, const std::vector<Blob>& blobs);
+Result<std::vector<Blob>> read_gathered(const Bytes& body, std::uint32_t round, int ranks, std::size_t blob_bytes_max);
+
+/// The sender and all below it have the answer.
+struct Confirmation {
+  std::uint32_t round = 0;
+  std::uint64_t refused = 0;  ///< connections so far that knew no secret, of this rank and those below it
+};
+Bytes write_confirmation(const Confirmation& confirmation);
+Result<Confirmation> read_confirmation(const Bytes& body);
+
+/// One who hung below `by` is there no more.
+struct Gone {
+  int rank = 0;
+  int by = 0;
+  std::string reason = {};
+  bool left = false;  ///< it said goodbye
+};
+Bytes write_gone(const Gone& gone);
+Result<Gone> read_gone(const Bytes& body);
+
+/// The root's words; errno, channel and step do not travel. A malformed one is an error all the same.
+Bytes write_failure(const Error& error);
+Error read_failure(const Bytes& body);
+
+}  // namespace tutti::bootstrap

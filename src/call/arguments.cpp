@@ -1,0 +1,81 @@
+#include "call/arguments.h"
+
+#include <cstdint>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "plan/schedule.h"
+
+namespace tutti {
+namespace {
+
+Error refused(std::string what) {
+  return {.code = Code::invalid_argument, .what = std::move(what)};
+}
+
+/// Nothing for more than one object can have.
+std::optional<std::size_t> bytes_of(std::size_t groups, std::size_t count, std::size_t element) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, element, &bytes) || __builtin_mul_overflow(bytes, groups, &bytes))
+    return std::nullopt;
+  if (bytes > PTRDIFF_MAX) return std::nullopt;
+  return bytes;
+}
+
+/// Where the output may begin when it shares memory with the input: NCCL's rules.
+const std::byte* in_place_input(const Request& request, Rank rank) {
+  const std::byte* output = request.output;
+  const std::size_t block = rank * request.group_bytes();
+  switch (request.collective) {
+    case Collective::all_gather:
+    case Collective::gather: return output + block;
+    case Collective::reduce_scatter:
+    case Collective::scatter: return output - block;
+    default: return output;
+  }
+}
+
+Result<void> check_overlap(const Request& request, Rank rank, std::size_t in, std::size_t out) {
+  if (in == 0 || out == 0 || request.input == in_place_input(request, rank)) return {};
+  const auto input = reinterpret_cast<std::uintptr_t>(request.input);
+  const auto output = reinterpret_cast<std::uintptr_t>(request.output);
+  if (input + in <= output || output + out <= input) return {};
+  return refused(fmt::format("sendbuff [{:#x}, +{}) and recvbuff [{:#x}, +{}) overlap, and not as {} in place would",
+                             input, in, output, out, name(request.collective)));
+}
+
+}  // namespace
+
+Result<DataType> data_type(int value) {
+  if (value < 0 || value >= data_type_count)
+    return refused(fmt::format("type {} is not a tuttiDataType_t (0 to {})", value, data_type_count - 1));
+  return static_cast<DataType>(value);
+}
+
+Result<void> check_arguments(const Request& request, Rank rank, int ranks) {
+  if (rooted(request.collective) && (request.root < 0 || request.root >= ranks))
+    return refused(fmt::format("root {} is not a rank (0 to {})", request.root, ranks - 1));
+  if (request.collective == Collective::barrier || request.count == 0) return {};
+  const auto in =
+      bytes_of(input_groups(request.collective, ranks, rank, request.root), request.count, size_of(request.type));
+  const auto out =
+      bytes_of(output_groups(request.collective, ranks, rank, request.root), request.count, size_of(request.type));
+  if (!in || !out)
+    return refused(fmt::format("count {} of {} is more memory than there is", request.count, name(request.type)));
+  if (*in > 0 && request.input == nullptr) return refused("sendbuff is NULL");
+  if (*out > 0 && request.output == nullptr) return refused("recvbuff is NULL");
+  return check_overlap(request, rank, *in, *out);
+}
+
+Result<void> check_arguments(const PeerRequest& request, std::size_t count, int ranks) {
+  if (request.peer < 0 || request.peer >= ranks)
+    return refused(fmt::format("peer {} is not a rank (0 to {})", request.peer, ranks - 1));
+  if (!bytes_of(1, count, size_of(request.type)))
+    return refused(fmt::format("count {} is more memory than there is", count));
+  if (request.bytes > 0 && request.data == nullptr)
+    return refused(request.send ? "sendbuff is NULL" : "recvbuff is NULL");
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,210 @@
+#include "call/layout.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "call/mismatch.h"
+#include "plan/schedule.h"
+
+namespace tutti {
+namespace {
+
+Error refused(std::string what) {
+  return {.code = Code::invalid_argument, .what = std::move(what)};
+}
+
+/// The end of a range, in elements; nothing where its bytes are more than one object can have.
+std::optional<std::size_t> end_of(const Range& range, std::size_t element) {
+  std::size_t end = 0, bytes = 0;
+  if (__builtin_add_overflow(range.begin, range.count, &end) || __builtin_mul_overflow(end, element, &bytes) ||
+      bytes > PTRDIFF_MAX)
+    return std::nullopt;
+  return end;
+}
+
+/// Of one buffer; ranges without elements begin at 0.
+Result<std::vector<Range>> ranges_of(const Counts& given, int groups, std::size_t element, std::string_view side) {
+  if (groups == 0) return std::vector<Range>();
+  if (given.counts == nullptr) return refused(fmt::format("{}counts is NULL", side));
+  std::vector<Range> ranges(static_cast<std::size_t>(groups));
+  std::size_t packed = 0;
+  for (std::size_t g = 0; g < ranges.size(); ++g) {
+    const std::size_t count = given.counts[g];
+    if (count == 0) continue;
+    ranges[g] = {.begin = given.displacements != nullptr ? given.displacements[g] : packed, .count = count};
+    const auto end = end_of(ranges[g], element);
+    if (!end)
+      return refused(fmt::format("{}counts[{}] = {} from element {} on is more memory than there is", side, g, count,
+                                 ranges[g].begin));
+    packed = *end;
+  }
+  return ranges;
+}
+
+/// Lets ranges begin at the lowest of them. Returns by how many elements they moved; `elements`: up to the last end.
+std::size_t rebase(std::vector<Range>& ranges, std::size_t& elements) {
+  std::size_t low = SIZE_MAX, high = 0;
+  for (const Range& range : ranges) {
+    if (range.count == 0) continue;
+    low = std::min(low, range.begin);
+    high = std::max(high, range.begin + range.count);
+  }
+  if (high == 0) return 0;
+  for (Range& range : ranges)
+    if (range.count > 0) range.begin -= low;
+  elements = high - low;
+  return low;
+}
+
+/// A group in memory.
+struct Block {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  std::size_t group = 0;
+};
+
+Block block_of(const std::byte* base, const Range& range, std::size_t element, std::size_t group) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(base) + range.begin * element;
+  return {.begin = begin, .end = begin + range.count * element, .group = group};
+}
+
+/// The groups that are not empty, by address.
+std::vector<Block> in_order(const std::byte* base, const std::vector<Range>& ranges, std::size_t element) {
+  std::vector<Block> blocks;
+  blocks.reserve(ranges.size());
+  for (std::size_t g = 0; g < ranges.size(); ++g)
+    if (ranges[g].count > 0) blocks.push_back(block_of(base, ranges[g], element, g));
+  if (!std::ranges::is_sorted(blocks, {}, &Block::begin)) std::ranges::sort(blocks, {}, &Block::begin);
+  return blocks;
+}
+
+bool same(const Range& a, const Range& b) {
+  return a.begin == b.begin && a.count == b.count;
+}
+
+/// Input groups may overlap each other: they are only read. Others not, but for the group that both buffers have, and
+/// for an all-to-all of one buffer and one layout, whose input is copied first.
+Result<void> check_overlap(const Request& request, const Layout& layout, Rank rank, int ranks) {
+  const std::size_t element = size_of(request.type);
+  const std::vector<Block> outputs = in_order(request.output, layout.output, element);
+  for (std::size_t i = 1; i < outputs.size(); ++i)
+    if (outputs[i].begin < outputs[i - 1].end)
+      return refused(fmt::format("recvcounts and rdispls let groups {} and {} overlap",
+                                 std::min(outputs[i - 1].group, outputs[i].group),
+                                 std::max(outputs[i - 1].group, outputs[i].group)));
+  if (outputs.empty() || (request.collective == Collective::all_to_all && request.input == request.output &&
+                          std::ranges::equal(layout.input, layout.output, same)))
+    return {};
+  for (std::size_t g = 0; g < layout.input.size(); ++g) {
+    if (layout.input[g].count == 0) continue;
+    const Block input = block_of(request.input, layout.input[g], element, g);
+    const auto met = std::ranges::upper_bound(outputs, input.begin, {}, &Block::end);
+    if (met == outputs.end() || met->begin >= input.end) continue;
+    const int twin = in_place_block(request.collective, ranks, 1, rank, request.root, static_cast<int>(g));
+    if (static_cast<int>(met->group) == twin && met->begin == input.begin && met->end == input.end) continue;
+    return refused(
+        fmt::format("group {} of sendbuff [{:#x}, +{}) and group {} of recvbuff [{:#x}, +{}) overlap, and "
+                    "not as {}V in place would",
+                    g, input.begin, input.end - input.begin, met->group, met->begin, met->end - met->begin,
+                    name(request.collective)));
+  }
+  return {};
+}
+
+/// Spreads three numbers over 64 bits, so that sums of such are equal by chance alone.
+std::uint64_t hash_of(Rank from, Rank to, std::size_t count) {
+  const auto mix = [](std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  };
+  const auto pair = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint32_t>(to);
+  return mix(mix(pair + 0x9e3779b97f4a7c15u) + count * 0x9e3779b97f4a7c15u);
+}
+
+CountsLine line_of(const Request& request, const Layout& layout, Rank rank, int ranks) {
+  CountsLine line;
+  for (Rank peer = 0; peer < ranks; ++peer) {
+    const Share share = share_with(request, layout, rank, peer);
+    if (share.sent.count > 0) line.sent += hash_of(rank, peer, share.sent.count);
+    if (share.received.count > 0) line.received += hash_of(peer, rank, share.received.count);
+    line.largest = std::max({line.largest, share.sent.count, share.received.count});
+  }
+  return line;
+}
+
+}  // namespace
+
+Result<void> lay_out(Request& request, Rank rank, int ranks, const Counts& send, const Counts& recv) {
+  if (rooted(request.collective) && (request.root < 0 || request.root >= ranks))
+    return refused(fmt::format("root {} is not a rank (0 to {})", request.root, ranks - 1));
+  const std::size_t element = size_of(request.type);
+  auto layout = std::make_shared<Layout>();
+  auto input = ranges_of(send, input_groups(request.collective, ranks, rank, request.root), element, "send");
+  if (!input) return std::move(input).error();
+  auto output = ranges_of(recv, output_groups(request.collective, ranks, rank, request.root), element, "recv");
+  if (!output) return std::move(output).error();
+  layout->input = *std::move(input);
+  layout->output = *std::move(output);
+  const std::size_t input_at = rebase(layout->input, layout->input_elements);
+  const std::size_t output_at = rebase(layout->output, layout->output_elements);
+  if (layout->input_elements > 0 && request.input == nullptr) return refused("sendbuff is NULL");
+  if (layout->output_elements > 0 && request.output == nullptr) return refused("recvbuff is NULL");
+  if (request.input != nullptr) request.input += input_at * element;
+  if (request.output != nullptr) request.output += output_at * element;
+
+  const Share own = share_with(request, *layout, rank, rank);
+  if (own.sent.count != own.received.count)
+    return refused(fmt::format("by its counts rank {} sends itself {} elements and receives {} from itself", rank,
+                               own.sent.count, own.received.count));
+  if (auto apart = check_overlap(request, *layout, rank, ranks); !apart) return apart;
+  layout->line = line_of(request, *layout, rank, ranks);
+  request.layout = std::move(layout);
+  request.form = Form::counts;
+  return {};
+}
+
+Share share_with(const Request& request, const Layout& layout, Rank rank, Rank peer) {
+  const auto group = [peer](const std::vector<Range>& ranges, bool single) {
+    if (ranges.empty()) return Range{};
+    return ranges[single ? 0 : static_cast<std::size_t>(peer)];
+  };
+  const bool to_root = peer == request.root, at_root = rank == request.root;
+  switch (request.collective) {
+    case Collective::all_gather: return {group(layout.input, true), group(layout.output, false)};
+    case Collective::reduce_scatter: return {group(layout.input, false), group(layout.output, true)};
+    case Collective::gather:
+      return {to_root ? group(layout.input, true) : Range{}, at_root ? group(layout.output, false) : Range{}};
+    case Collective::scatter:
+      return {at_root ? group(layout.input, false) : Range{}, to_root ? group(layout.output, true) : Range{}};
+    default: return {group(layout.input, false), group(layout.output, false)};
+  }
+}
+
+void CountsTally::add(const CountsLine& line) {
+  sent_ += line.sent;
+  received_ += line.received;
+  largest_ = std::max<std::size_t>(largest_, line.largest);
+}
+
+Error counts_mismatch(std::span<const std::span<const Share>> shares_of, const Request& request) {
+  constexpr int told_max = 8;
+  Error error{.code = Code::invalid_usage, .what = fmt::format("{}: ranks disagree", call_text(request.signature()))};
+  int found = 0;
+  for (std::size_t from = 0; from < shares_of.size(); ++from)
+    for (std::size_t to = 0; to < shares_of.size(); ++to) {
+      const std::size_t sent = shares_of[from][to].sent.count, received = shares_of[to][from].received.count;
+      if (sent == received || ++found > told_max) continue;
+      error.what += fmt::format("\n  rank {} sends {} elements to rank {}, which wants {}", from, sent, to, received);
+    }
+  if (found > told_max) error.what += fmt::format("\n  and {} more", found - told_max);
+  error.what += "\n  Nothing was written.";
+  return error;
+}
+
+}  // namespace tutti

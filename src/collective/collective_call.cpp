@@ -1,0 +1,458 @@
+#include "collective/collective_call.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "call/mismatch.h"
+#include "comm/line_watch.h"
+#include "comm/peer_failure.h"
+#include "exec/reduce.h"
+
+namespace tutti {
+namespace {
+
+static_assert(sizeof(Share) == RankArea::share_bytes);
+
+int groups_in(const Request& request, int ranks, Rank rank) {
+  return input_groups(request.collective, ranks, rank, request.root);
+}
+
+int groups_out(const Request& request, int ranks, Rank rank) {
+  return output_groups(request.collective, ranks, rank, request.root);
+}
+
+}  // namespace
+
+Result<Progress> CollectiveCall::advance() {
+  auto progress = step();
+  if (progress) return progress;
+  return abandon(std::move(progress).error());
+}
+
+Result<Progress> CollectiveCall::step() {
+  switch (stage_) {
+    case Stage::enter: return enter();
+    case Stage::gather: return gather();
+    case Stage::run: return run();
+    case Stage::done: break;
+  }
+  return Progress::done;
+}
+
+std::size_t CollectiveCall::input_bytes() const {
+  if (request_.layout) [[unlikely]]
+    return request_.layout->input_elements * size_of(request_.type);
+  return groups_in(request_, shape_.ranks, communicator_.rank()) * request_.group_bytes();
+}
+
+std::size_t CollectiveCall::output_bytes() const {
+  if (request_.layout) return request_.layout->output_elements * size_of(request_.type);
+  return groups_out(request_, shape_.ranks, communicator_.rank()) * request_.group_bytes();
+}
+
+bool CollectiveCall::plan_file_serves() const {
+  const auto& file = communicator_.process().plan_file;
+  return file && !request_.layout && request_.count > 0 && file->serves(shape_, size_.bytes_max(shape_.root));
+}
+
+/// A plan from a file is carried as it is. By fifos always.
+bool CollectiveCall::may_use(Reach reach) const {
+  return !from_file_ || communicator_.process().plan_file->carried_by(reach);
+}
+
+/// Whether a small call would write block by block as lines come: then it waits for all of them, so that a mismatch
+/// leaves the output as it was. Others write in one pass at the end, or need the line of the root alone.
+bool CollectiveCall::compares_first() const {
+  switch (request_.collective) {
+    case Collective::all_gather:
+    case Collective::all_to_all: return true;
+    case Collective::gather: return communicator_.rank() == request_.root;
+    case Collective::all_reduce:
+    case Collective::reduce:
+    case Collective::reduce_scatter: return shape_.ranks > limits::sources_max;
+    default: return false;
+  }
+}
+
+Result<Progress> CollectiveCall::enter() {
+  if (sequence_ == 0) {
+    if (auto* const device = communicator_.device()) [[unlikely]]
+      if (auto may = device->host_call(request_.staged != nullptr); !may) return std::move(may).error();
+    sequence_ = communicator_.next_sequence();
+    shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
+    count_ = request_.count;
+    size_ = CallSize(request_.collective, shape_.ranks, shape_.root, request_.layout ? 0 : request_.group_bytes());
+    from_file_ = plan_file_serves();
+    if (communicator_.spans_hosts()) return enter_across_hosts();
+    small_ = !request_.layout && fits_lines(size_, shape_.root, communicator_.forced_reach()) && may_use(Reach::line);
+    gathers_ = !small_ || compares_first();
+    if (auto staged = stage_input(); !staged) return std::move(staged).error();
+  }
+  auto may = communicator_.lines().may_enter(sequence_);
+  if (!may) return std::move(may).error();
+  if (!*may) return Progress::blocked;
+
+  CallLine& line = communicator_.lines().begin(sequence_);
+  write_line(line);
+  communicator_.lines().publish(line, sequence_);
+  communicator_.ring_all();
+  if (gathers_) {
+    stage_ = Stage::gather;
+    return Progress::moved;
+  }
+  if (auto ready = prepare(Reach::line); !ready) return std::move(ready).error();
+  stage_ = Stage::run;
+  return run();
+}
+
+/// Nobody's line can be read by all: calls go by fifos, each connection says what call it carries (signed_fifo.h), and
+/// counts are told in a round of their own.
+Result<Progress> CollectiveCall::enter_across_hosts() {
+  communicator_.sign(sequence_, request_.signature());
+  if (auto staged = stage_input(); !staged) return std::move(staged).error();
+  if (request_.layout) {
+    told_.emplace(communicator_, std::as_bytes(std::span(&request_.layout->line, 1)), sequence_);
+    stage_ = Stage::gather;
+    return Progress::moved;
+  }
+  if (auto ready = prepare(Reach::fifo); !ready) return std::move(ready).error();
+  stage_ = Stage::run;
+  return Progress::moved;
+}
+
+Result<Progress> CollectiveCall::gather_across_hosts() {
+  auto progress = told_->advance();
+  if (!progress || *progress != Progress::done) return progress;
+  if (all_told_) {
+    std::vector<std::span<const Share>> shares_of;
+    for (Rank rank = 0; rank < shape_.ranks; ++rank)
+      shares_of.emplace_back(reinterpret_cast<const Share*>(told_->of(rank).data()), shape_.ranks);
+    return counts_mismatch(shares_of, request_);
+  }
+  for (Rank rank = 0; rank < shape_.ranks; ++rank) {
+    CountsLine counts;
+    std::memcpy(&counts, told_->of(rank).data(), sizeof counts);
+    tally_.add(counts);
+  }
+  if (!tally_.balanced()) {  // as all ranks find: so all tell each other all
+    std::vector<Share> shares;
+    for (Rank peer = 0; peer < shape_.ranks; ++peer)
+      shares.push_back(share_with(request_, *request_.layout, communicator_.rank(), peer));
+    told_.emplace(communicator_, std::as_bytes(std::span(shares)), sequence_);
+    all_told_ = true;
+    return Progress::moved;
+  }
+  told_.reset();
+  if (auto sized = take_largest_count(); !sized) return std::move(sized).error();
+  if (auto ready = prepare(Reach::fifo); !ready) return std::move(ready).error();
+  stage_ = Stage::run;
+  return Progress::moved;
+}
+
+void CollectiveCall::write_line(CallLine& line) {
+  const std::size_t in_bytes = input_bytes();
+  line.signature = request_.signature();
+  line.scalar = request_.scalar;
+  const auto carry = [&] { write_payload(communicator_.lines().payload(line, in_bytes), in_bytes); };
+  if (small_) return in_bytes > 0 ? carry() : void();
+  if (request_.layout)
+    write_counts(line);
+  else if (communicator_.races().on())
+    write_times(line);
+
+  const auto& segments = communicator_.process().segments;
+  const auto locate = [&](const std::byte* at, std::size_t bytes) -> BufferLine {
+    BufferLine buffer{.address = reinterpret_cast<std::uint64_t>(at)};
+    if (bytes == 0) {
+      buffer.segment = BufferLine::nothing;
+    } else if (const auto spot = segments.find(at, bytes)) {
+      buffer.segment = spot->name.id;
+      buffer.generation = spot->name.generation;
+      buffer.offset = spot->offset;
+    }
+    return buffer;
+  };
+  line.input = locate(input_, in_bytes);
+  line.output = locate(request_.output, output_bytes());
+  line.retired = segments.retired();
+  const bool mapped = (in_bytes == 0 || line.input.segment != 0) && (output_bytes() == 0 || line.output.segment != 0);
+  line.carries = !mapped && may_carry(size_, communicator_.reach_facts()) ? 1 : 0;
+  if (line.carries == 0 || in_bytes == 0) return;
+  carry();
+  assert(communicator_.lines().payload(line, in_bytes) == reinterpret_cast<std::byte*>(&line + 1));
+}
+
+/// Where small calls have their payload.
+void CollectiveCall::write_times(CallLine& line) const {
+  const RaceLine times = communicator_.races().line();
+  static_assert(sizeof times <= sizeof line.small);
+  std::memcpy(line.small, &times, sizeof times);
+}
+
+/// Each rank's share by itself, so that a reader needs no more than its own.
+void CollectiveCall::write_counts(CallLine& line) {
+  std::memcpy(line.small, &request_.layout->line, sizeof(CountsLine));
+  const Rank rank = communicator_.rank();
+  auto* const shares = reinterpret_cast<Share*>(communicator_.members().area->area.shares(sequence_));
+  for (Rank peer = 0; peer < shape_.ranks; ++peer) shares[peer] = share_with(request_, *request_.layout, rank, peer);
+}
+
+/// What peers read must be scaled already: they do not know which of their sources is a raw contribution.
+void CollectiveCall::write_payload(std::byte* to, std::size_t bytes) const {
+  if (request_.op != ReduceOp::pre_mul_sum || !reduces(request_.collective)) {
+    std::memcpy(to, input_, bytes);
+    return;
+  }
+  const Source source{.at = input_, .scaled = true, .scalar = request_.scalar};
+  reduce_pass({.sources = {&source, 1},
+               .destinations = {&to, 1},
+               .count = bytes / size_of(request_.type),
+               .type = request_.type,
+               .op = request_.op});
+}
+
+/// An all-to-all in place reads from a copy: no order of exchanges works on one buffer for every plan.
+Result<void> CollectiveCall::stage_input() {
+  input_ = request_.input;
+  if (request_.collective != Collective::all_to_all || request_.input != request_.output || input_bytes() == 0)
+    return {};
+  const std::size_t bytes = input_bytes();
+  auto copy = communicator_.staging(bytes);
+  if (!copy) return std::move(copy).error();
+  std::memcpy(*copy, request_.input, bytes);
+  input_ = *copy;
+  return {};
+}
+
+Result<Progress> CollectiveCall::gather() {
+  if (told_) return gather_across_hosts();
+  for (; gathered_ < shape_.ranks; ++gathered_) {
+    const Rank rank = gathered_;
+    auto line = communicator_.lines().open(rank, sequence_);
+    if (!line) return std::move(line).error();
+    if (*line == nullptr) return Progress::blocked;
+    communicator_.notes().lines[rank] = *line;
+    if (small_) continue;
+    communicator_.drop_if_retired(rank, (*line)->retired);
+    all_carry_ = all_carry_ && (*line)->carries != 0;
+    if ((*line)->input.segment == 0) all_input_mapped_ = false;
+    if ((*line)->output.segment == 0) all_output_mapped_ = false;
+    if (!request_.layout && communicator_.races().on()) {
+      RaceLine times;
+      std::memcpy(&times, (*line)->small, sizeof times);
+      communicator_.races().hear(times);
+    }
+    if (request_.layout) {
+      CountsLine counts;
+      std::memcpy(&counts, (*line)->small, sizeof counts);
+      tally_.add(counts);
+    }
+  }
+  if (request_.layout) {
+    if (auto agree = compare_counts(); !agree) return std::move(agree).error();
+  } else if (!small_) {
+    communicator_.races().decide();
+  }
+  if (auto ready = prepare(small_ ? Reach::line : choose_reach()); !ready) return std::move(ready).error();
+  stage_ = Stage::run;
+  return run();
+}
+
+/// From the call lines alone: a mismatch shows on all ranks, before any of them writes.
+Result<void> CollectiveCall::compare_counts() {
+  if (!tally_.balanced()) {
+    std::vector<std::span<const Share>> shares_of;
+    for (const Peer& peer : communicator_.members().peers)
+      shares_of.emplace_back(reinterpret_cast<const Share*>(peer.area.shares(sequence_)), shape_.ranks);
+    return counts_mismatch(shares_of, request_);
+  }
+  return take_largest_count();
+}
+
+Result<void> CollectiveCall::take_largest_count() {
+  count_ = tally_.largest();
+  if (count_ > PTRDIFF_MAX / size_of(request_.type))
+    return Error{.code = Code::remote, .what = "a call line names more elements than there is memory"};
+  size_.group_bytes = count_ * size_of(request_.type);
+  return {};
+}
+
+/// From the call lines and what was agreed at the start alone, hence alike on all ranks.
+Reach CollectiveCall::choose_reach() const {
+  const Reach fastest =
+      large_reach(size_, communicator_.reach_facts(), all_input_mapped_ && all_output_mapped_, all_carry_);
+  return may_use(fastest) ? fastest : Reach::fifo;
+}
+
+/// Only what the plan touches: a rank waits for those who touch its buffers, so others may come when it has freed them.
+Result<void> CollectiveCall::map_windows(const Plan& plan) {
+  auto& memory = communicator_.notes().memory;
+  std::ranges::fill(memory, PeerMemory{});
+  memory[communicator_.rank()] = {.input = const_cast<std::byte*>(input_), .output = request_.output};
+  for (const Action& action : plan.actions) {
+    if (action.verb != Verb::copy && action.verb != Verb::reduce) continue;
+    for (const auto& places : {plan.sources(action), plan.destinations(action)})
+      for (const Place& place : places)
+        if (auto mapped = map_window(place); !mapped) return mapped;
+  }
+  return {};
+}
+
+Result<void> CollectiveCall::map_window(Place place) {
+  if (place.where != Where::peer_input && place.where != Where::peer_output) return {};
+  const bool input = place.where == Where::peer_input;
+  const Rank rank = place.peer;
+  PeerMemory& memory = communicator_.notes().memory[rank];
+  std::byte*& at = input ? memory.input : memory.output;
+  if (at != nullptr) return {};
+  const CallLine& call = *communicator_.notes().lines[rank];
+  BufferLine line = input ? call.input : call.output;
+  std::size_t bytes = 0;
+  if (request_.layout) {
+    auto block = block_of(rank, line, input, bytes);
+    if (!block) return std::move(block).error();
+    if (bytes == 0) return {};
+    line = *block;
+  } else {
+    const int groups = input ? groups_in(request_, shape_.ranks, rank) : groups_out(request_, shape_.ranks, rank);
+    bytes = groups * request_.group_bytes();
+  }
+  const Peer& peer = communicator_.members().peers[rank];
+  if (reach_ == Reach::pull && !peer.same_process) {
+    at = reinterpret_cast<std::byte*>(line.address);
+    memory.pid = peer.visible_pid();
+    return {};
+  }
+  auto window = communicator_.window(rank, line, bytes);
+  if (!window) return std::move(window).error();
+  at = *window;
+  return {};
+}
+
+/// The one block that this rank touches in a peer's buffer where groups differ, as the peer published it; `bytes` by
+/// this rank's own counts.
+Result<BufferLine> CollectiveCall::block_of(Rank rank, BufferLine line, bool input, std::size_t& bytes) const {
+  const Share own = share_with(request_, *request_.layout, communicator_.rank(), rank);
+  Share theirs;
+  const std::byte* const shares = communicator_.members().peers[rank].area.shares(sequence_);
+  std::memcpy(&theirs, shares + communicator_.rank() * sizeof(Share), sizeof theirs);
+  const Range& block = input ? theirs.sent : theirs.received;
+  const std::size_t count = input ? own.received.count : own.sent.count, element = size_of(request_.type);
+  if (block.count != count || block.begin > PTRDIFF_MAX / element)
+    return Error{.code = Code::remote, .what = "the counts that a rank published make no sense", .peer = rank};
+  bytes = count * element;
+  line.offset += block.begin * element;
+  line.address += block.begin * element;
+  return line;
+}
+
+Result<void> CollectiveCall::prepare(Reach reach) {
+  reach_ = reach;
+  const Layout* const layout = request_.layout.get();
+  const Plan& plan = from_file_ ? communicator_.plan_from_file(shape_, reach)
+                                : communicator_.plan(shape_, reach, size_.choice_bytes(), layout != nullptr);
+  if (reach == Reach::window || reach == Reach::pull) {
+    auto touch = Touch::begin(communicator_);
+    if (!touch) return std::move(touch).error();
+    touch_.emplace(*std::move(touch));
+    if (auto mapped = map_windows(plan); !mapped) return mapped;
+  }
+  if (request_.op == ReduceOp::pre_mul_sum) {
+    auto& scalars = communicator_.notes().scalars;
+    for (Rank rank = 0; rank < shape_.ranks; ++rank)
+      scalars[rank] = gathers_ ? communicator_.notes().lines[rank]->scalar : request_.scalar;
+  }
+  binding_.input = input_;
+  binding_.output = request_.output;
+  binding_.type = request_.type;
+  binding_.op = request_.op;
+  binding_.peers = communicator_.notes().memory;
+  binding_.scalars = communicator_.notes().scalars;
+  binding_.sequence = sequence_;
+  binding_.split = Split(count_, size_of(request_.type), plan.parts);
+  if (layout != nullptr) {
+    binding_.groups_differ = true;
+    binding_.input_groups = layout->input;
+    binding_.output_groups = layout->output;
+  }
+  if (reach == Reach::fifo) binding_.split.tile(communicator_.slot_bytes(), plan.items_max);
+  if (plan.scratch_groups > 0) {
+    auto scratch = communicator_.scratch(plan.scratch_groups * size_.group_bytes);
+    if (!scratch) return std::move(scratch).error();
+    binding_.scratch = *scratch;
+  }
+  run_.emplace(plan, binding_, communicator_.links());
+  if (races()) communicator_.races().start(RaceKind::of(shape_.collective, reach, size_.choice_bytes()), now_ns());
+  return {};
+}
+
+Result<Progress> CollectiveCall::run() {
+  auto progress = run_->advance();
+  if (!progress) return progress;
+  if (*progress != Progress::done) return progress;
+  if (races()) communicator_.races().finish(now_ns());
+  // A peer that failed meanwhile may have changed what was read here, without waiting for anybody.
+  if (touch_)
+    if (auto failure = failure_of_any(communicator_)) return *std::move(failure);
+  touch_.reset();
+  stage_ = Stage::done;
+  return Progress::done;
+}
+
+Result<void> CollectiveCall::look_around() {
+  if (sequence_ == 0) return {};
+  if (communicator_.spans_hosts()) return look_for_leavers();
+  return look_at_lines(communicator_, sequence_, stage_ == Stage::done);
+}
+
+/// Ranks of other hosts that left close their connections; those of this one are seen to have left. What they had sent
+/// before is taken first.
+Result<void> CollectiveCall::look_for_leavers() {
+  if (stage_ != Stage::run || !run_) return {};
+  const int rank = run_->waiting_for().peer;
+  if (rank < 0) return {};
+  const Peer& peer = communicator_.members().peers[rank];
+  if (peer.remote() || peer.area.header().state.load(std::memory_order_acquire) != RankState::closed) return {};
+  auto moved = run_->advance();
+  if (!moved) return std::move(moved).error();
+  if (*moved == Progress::done) stage_ = Stage::done;
+  if (*moved != Progress::blocked || run_->waiting_for().peer != rank) return {};
+  return Error{.code = Code::remote,
+               .what = fmt::format("{} left the communicator before {}", communicator_.describe(rank), where()),
+               .peer = rank};
+}
+
+std::int64_t CollectiveCall::interests(std::vector<PollItem>& items) const {
+  if (!communicator_.spans_hosts()) return 0;
+  const bool awaited = communicator_.opening(items);
+  if (told_) told_->interests(items);
+  if (run_ && stage_ == Stage::run) run_->interests(items);
+  return communicator_.nap_until(awaited);
+}
+
+/// Late peers may still store into the output: it is taken back before the caller hears of the failure. They know where
+/// it is from the call line on, and may begin without this rank.
+Error CollectiveCall::abandon(Error reason) {
+  communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), sequence_}, std::move(reason)));
+  touch_.reset();
+  const bool begun = stage_ == Stage::run && reach_ == Reach::window;
+  if (!small_ && !communicator_.spans_hosts() && (stage_ == Stage::gather || begun)) lent_ = request_.output;
+  return communicator_.failure();
+}
+
+std::string CollectiveCall::where() const {
+  std::string text = fmt::format("{} #{}", call_text(request_.signature()), sequence_);
+  if (stage_ == Stage::gather && told_) text += ", exchanging counts";
+  if (stage_ == Stage::gather && !told_) text += fmt::format(", waiting for the call of rank {}", gathered_);
+  if (stage_ == Stage::run && run_) {
+    const auto spot = run_->waiting_for();
+    text += fmt::format(", channel {} step {}", spot.lane, spot.step);
+    if (spot.peer >= 0) text += fmt::format(", waiting for rank {}", spot.peer);
+  }
+  return text;
+}
+
+}  // namespace tutti

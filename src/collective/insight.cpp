@@ -1,0 +1,67 @@
+#include "collective/insight.h"
+
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "algorithms/explain.h"
+#include "call/reach.h"
+
+namespace tutti {
+namespace {
+
+std::string plain(std::string_view word) {
+  std::string result;
+  for (const char c : word)
+    if (c != '_') result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+/// Of a communicator with a GPU.
+std::string device_memory(const Communicator& communicator) {
+  const DeviceSide* const device = communicator.device();
+  return device == nullptr ? std::string() : fmt::format("\nDevice memory: {}.\n", device->explain());
+}
+
+}  // namespace
+
+std::string explain_call(Communicator& communicator, Collective collective, std::size_t group_bytes) {
+  const Shape shape =
+      communicator.with_levels({.collective = collective, .ranks = communicator.ranks(), .root = 0, .levels = {}});
+  const CallSize size(collective, shape.ranks, shape.root, group_bytes);
+  const ReachFacts facts = communicator.reach_facts();
+  const auto by = [&](Reach reach) {
+    const RaceKind kind = RaceKind::of(collective, reach, size.choice_bytes());
+    const Races::Race* const race = communicator.races().find(kind);
+    const Algorithm& used =
+        race != nullptr ? Races::turn(*race) : communicator.algorithm(shape, reach, size.choice_bytes(), false);
+    return explain(shape, reach, size.choice_bytes(), used,
+                   {.machine = communicator.members().machine,
+                    .conditions = communicator.conditions(),
+                    .forced = communicator.forced_algorithms(),
+                    .fixed_order = communicator.members().deterministic && reduces(collective),
+                    .over = communicator.transport(reach),
+                    .raced = communicator.races().story(kind)});
+  };
+  if (!facts.spans_hosts && fits_lines(size, shape.root, facts.forced))
+    return by(Reach::line) + device_memory(communicator);
+  const Reach mapped = large_reach(size, facts, true, false);
+  const Reach ordinary = large_reach(size, facts, facts.one_process, !facts.one_process);
+  const std::string on_host =
+      mapped == ordinary ? by(mapped)
+                         : fmt::format("Memory of tuttiMemAlloc: {}\nOrdinary memory: {}", by(mapped), by(ordinary));
+  return on_host + device_memory(communicator);
+}
+
+Result<Collective> collective_named(const char* word) {
+  std::string known;
+  for (int i = 0; i < collective_count; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    if (word != nullptr && plain(word) == plain(name(collective))) return collective;
+    known += fmt::format("{}{}", i == 0 ? "" : ", ", name(collective));
+  }
+  return Error{.code = Code::invalid_argument,
+               .what = fmt::format("collective \"{:.64}\" is none of {}", word == nullptr ? "NULL" : word, known)};
+}
+
+}  // namespace tutti

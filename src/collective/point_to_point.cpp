@@ -1,0 +1,290 @@
+#include "collective/point_to_point.h"
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "comm/peer_failure.h"
+
+namespace tutti {
+namespace {
+
+/// Shorter messages are copied through slots: cheaper than waiting for the reader.
+constexpr std::size_t reference_bytes_min = 64 * 1024;
+
+enum class Carry : std::uint32_t { slots, window, pull };
+
+/// "100 x float32": the type's number may be a peer's.
+std::string amount(std::uint64_t bytes, std::uint32_t type) {
+  if (type >= data_type_count) return fmt::format("{} bytes of a type {}", bytes, type);
+  const auto known = static_cast<DataType>(type);
+  return fmt::format("{} x {}", bytes / size_of(known), name(known));
+}
+
+/// A stream that waits for a message does not wait for others beside it.
+void end(const PeerRequest& request) {
+  if (request.end) request.end->finish();
+}
+
+}  // namespace
+
+struct PointToPoint::Header {
+  std::uint64_t bytes = 0;
+  Carry carry = Carry::slots;
+  std::uint32_t type = 0;
+  BufferLine buffer;
+};
+
+PointToPoint::PointToPoint(Communicator& communicator, std::span<const PeerRequest> requests)
+    : communicator_(communicator) {
+  for (const auto& request : requests) {
+    if (request.peer == communicator.rank()) {
+      (request.send ? self_sends_ : self_receives_).push_back(&request);
+      continue;
+    }
+    auto queue =
+        std::ranges::find_if(queues_, [&](const Queue& q) { return q.peer == request.peer && q.send == request.send; });
+    if (queue == queues_.end()) queue = queues_.insert(queues_.end(), {.peer = request.peer, .send = request.send});
+    queue->requests.push_back(&request);
+  }
+}
+
+Result<Progress> PointToPoint::advance() {
+  if (!self_done_) {
+    if (auto copied = to_self(); !copied) return std::move(copied).error();
+    self_done_ = true;
+  }
+  Progress progress = Progress::blocked;
+  bool done = true;
+  for (auto& queue : queues_) {
+    if (queue.next == queue.requests.size()) continue;
+    auto moved = queue.send ? send(queue) : receive(queue);
+    if (!moved) return std::move(moved).error().at_peer(queue.peer);
+    if (*moved == Progress::moved) progress = Progress::moved;
+    done = done && queue.next == queue.requests.size();
+  }
+  auto flushed = flush();
+  if (!flushed) return std::move(flushed).error();
+  if (!done || !*flushed) return progress;
+  touch_.reset();
+  return Progress::done;
+}
+
+std::size_t PointToPoint::slot_bytes() const {
+  return communicator_.slot_bytes();
+}
+
+/// True when nothing that was sent waits here.
+Result<bool> PointToPoint::flush() {
+  bool all = true;
+  for (const auto& queue : queues_) {
+    if (!queue.send) continue;
+    auto flushed = communicator_.point_to_point_lane().senders[queue.peer]->flush();
+    if (!flushed) return std::move(flushed).error().at_peer(queue.peer);
+    all = all && *flushed;
+  }
+  return all;
+}
+
+std::int64_t PointToPoint::interests(std::vector<PollItem>& items) const {
+  if (!communicator_.spans_hosts()) return 0;
+  const bool awaited = communicator_.opening(items);
+  const Lane& lane = communicator_.point_to_point_lane();
+  for (const auto& queue : queues_) {
+    if (queue.send) {
+      lane.senders[queue.peer]->interests(items);
+    } else if (queue.next < queue.requests.size()) {
+      lane.receivers[queue.peer]->interests(items);
+    }
+  }
+  return communicator_.nap_until(awaited);
+}
+
+Result<void> PointToPoint::to_self() {
+  if (self_sends_.size() != self_receives_.size())
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("{} sends to this rank itself and {} receives from it in one group",
+                                     self_sends_.size(), self_receives_.size()),
+                 .peer = communicator_.rank()};
+  for (std::size_t k = 0; k < self_sends_.size(); ++k) {
+    if (self_sends_[k]->bytes != self_receives_[k]->bytes)
+      return Error{.code = Code::invalid_usage,
+                   .what = fmt::format("a send of {} bytes to this rank itself meets a receive of {}",
+                                       self_sends_[k]->bytes, self_receives_[k]->bytes),
+                   .peer = communicator_.rank()};
+    if (self_sends_[k]->bytes > 0) std::memmove(self_receives_[k]->data, self_sends_[k]->data, self_sends_[k]->bytes);
+    end(*self_receives_[k]);
+  }
+  return {};
+}
+
+PointToPoint::Header PointToPoint::header_of(const PeerRequest& request) const {
+  Header header{.bytes = request.bytes, .type = static_cast<std::uint32_t>(request.type), .buffer = {}};
+  header.buffer.address = reinterpret_cast<std::uint64_t>(request.data);
+  if (request.bytes < reference_bytes_min || communicator_.members().peers[request.peer].remote()) return header;
+  if (communicator_.members().peers[request.peer].same_process) {
+    header.carry = Carry::window;
+  } else if (const auto spot = communicator_.process().segments.find(request.data, request.bytes)) {
+    header.carry = Carry::window;
+    header.buffer.segment = spot->name.id;
+    header.buffer.generation = spot->name.generation;
+    header.buffer.offset = spot->offset;
+  } else if (communicator_.members().pulls) {
+    header.carry = Carry::pull;
+  }
+  return header;
+}
+
+Result<Progress> PointToPoint::send(Queue& queue) {
+  Sender& sender = *communicator_.point_to_point_lane().senders[queue.peer];
+  const PeerRequest& request = *queue.requests[queue.next];
+  if (queue.begun && queue.by_reference) {
+    auto taken = sender.settled();
+    if (!taken) return std::move(taken).error();
+    if (!*taken) return Progress::blocked;
+    finish(queue);
+    return Progress::moved;
+  }
+  auto slot = sender.acquire();
+  if (!slot) return std::move(slot).error();
+  if (slot->empty()) return Progress::blocked;
+
+  std::size_t used = 0;
+  if (!queue.begun) {
+    const Header header = header_of(request);
+    std::memcpy(slot->data(), &header, sizeof header);
+    used = sizeof header;
+    queue.begun = true;
+    queue.by_reference = header.carry != Carry::slots;
+  }
+  // On a wire without lengths the header travels alone: the receiver may expect another one.
+  const bool alone = used > 0 && communicator_.members().peers[queue.peer].remote();
+  if (!queue.by_reference && !alone) {
+    const std::size_t piece = std::min(slot->size() - used, request.bytes - queue.moved);
+    if (piece > 0) std::memcpy(slot->data() + used, request.data + queue.moved, piece);
+    queue.moved += piece;
+    used += piece;
+  }
+  if (auto sent = sender.commit(used); !sent) return std::move(sent).error();
+  if (!queue.by_reference && queue.moved == request.bytes) finish(queue);
+  return Progress::moved;
+}
+
+Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const Header& header) {
+  if (header.bytes != request.bytes || header.type != static_cast<std::uint32_t>(request.type))
+    return Error{
+        .code = Code::invalid_usage,
+        .what = fmt::format("rank {} sends {}, but rank {} receives {}", queue.peer, amount(header.bytes, header.type),
+                            communicator_.rank(), amount(request.bytes, static_cast<std::uint32_t>(request.type)))};
+  queue.begun = true;
+  queue.by_reference = header.carry != Carry::slots;
+  if (!queue.by_reference) return {};
+  if (!touch_) {
+    auto touch = Touch::begin(communicator_);
+    if (!touch) return std::move(touch).error();
+    touch_.emplace(*std::move(touch));
+  }
+  if (header.carry == Carry::window) {
+    auto window = communicator_.window(queue.peer, header.buffer, request.bytes);
+    if (!window) return std::move(window).error();
+    queue.source = *window;
+    queue.pid = 0;
+  } else {
+    queue.source = reinterpret_cast<const std::byte*>(header.buffer.address);
+    queue.pid = communicator_.members().peers[queue.peer].visible_pid();
+    if (queue.pid == 0) queue.source = nullptr;
+  }
+  if (queue.source == nullptr)
+    return Error{.code = Code::remote, .what = "a message names memory that cannot be mapped"};
+  return {};
+}
+
+Result<Progress> PointToPoint::receive(Queue& queue) {
+  Receiver& receiver = *communicator_.point_to_point_lane().receivers[queue.peer];
+  const PeerRequest& request = *queue.requests[queue.next];
+  if (queue.begun && queue.by_reference) return receive_by_reference(queue, request);
+
+  const bool remote = communicator_.members().peers[queue.peer].remote();
+  const std::size_t length = queue.begun ? std::min(slot_bytes(), request.bytes - queue.moved) : sizeof(Header);
+  auto slot = receiver.peek(remote ? length : 0);  // shared memory knows for itself
+  if (!slot) return std::move(slot).error();
+  if (slot->data() == nullptr) return Progress::blocked;
+  std::span<const std::byte> data = *slot;
+  if (!queue.begun) {
+    Header header;
+    if (data.size() < sizeof header) return Error{.code = Code::remote, .what = "a message without a header"};
+    std::memcpy(&header, data.data(), sizeof header);
+    if (auto opened = open(queue, request, header); !opened) return std::move(opened).error();
+    if (queue.by_reference) return Progress::moved;  // the slot is released once the data is here
+    data = data.subspan(sizeof header);
+  }
+  if (data.size() > request.bytes - queue.moved)
+    return Error{.code = Code::remote, .what = "a message longer than its header said"};
+  if (!data.empty()) std::memcpy(request.data + queue.moved, data.data(), data.size());
+  queue.moved += data.size();
+  if (auto freed = receiver.release(); !freed) return std::move(freed).error();
+  if (queue.moved == request.bytes) finish(queue);
+  return Progress::moved;
+}
+
+Result<Progress> PointToPoint::receive_by_reference(Queue& queue, const PeerRequest& request) {
+  const std::size_t piece = std::min(limits::pass_bytes, request.bytes - queue.moved);
+  if (queue.pid == 0) {
+    std::memcpy(request.data + queue.moved, queue.source + queue.moved, piece);
+  } else {
+    const iovec here{request.data + queue.moved, piece};
+    const iovec there{const_cast<std::byte*>(queue.source) + queue.moved, piece};
+    const auto got = ::process_vm_readv(queue.pid, &here, 1, &there, 1, 0);
+    if (got != static_cast<ssize_t>(piece))
+      return Error{.code = Code::remote, .what = "copy from the sender's memory", .sys_errno = got < 0 ? errno : 0};
+  }
+  queue.moved += piece;
+  if (queue.moved < request.bytes) return Progress::moved;
+  // A sender that failed meanwhile may have changed what was read here.
+  if (auto failure = failure_of(communicator_, queue.peer)) return *std::move(failure);
+  if (auto freed = communicator_.point_to_point_lane().receivers[queue.peer]->release(); !freed)
+    return std::move(freed).error();
+  finish(queue);
+  return Progress::moved;
+}
+
+void PointToPoint::finish(Queue& queue) {
+  end(*queue.requests[queue.next]);
+  ++queue.next;
+  queue.moved = 0;
+  queue.begun = false;
+  queue.by_reference = false;
+}
+
+/// What a rank sent before it left is still taken; after that there is nothing to come.
+Result<void> PointToPoint::look_around() {
+  for (auto& queue : queues_) {
+    if (queue.next == queue.requests.size()) continue;
+    const Peer& peer = communicator_.members().peers[queue.peer];
+    // A rank of another host closes its connections, behind what it sent.
+    if (peer.remote() || peer.area.header().state.load(std::memory_order_acquire) != RankState::closed) continue;
+    auto moved = queue.send ? send(queue) : receive(queue);
+    if (!moved) return std::move(moved).error().at_peer(queue.peer);
+    if (*moved == Progress::blocked)
+      return Error{.code = Code::remote,
+                   .what = fmt::format("{} left the communicator in the midst of {}",
+                                       communicator_.describe(queue.peer), where()),
+                   .peer = queue.peer};
+  }
+  return {};
+}
+
+std::string PointToPoint::where() const {
+  for (const auto& queue : queues_) {
+    if (queue.next == queue.requests.size()) continue;
+    return fmt::format("{} {} of {} bytes, {} of them moved", queue.send ? "a send to rank" : "a receive from rank",
+                       queue.peer, queue.requests[queue.next]->bytes, queue.moved);
+  }
+  return "sends and receives";
+}
+
+}  // namespace tutti

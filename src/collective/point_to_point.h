@@ -1,0 +1,63 @@
+// The sends and receives of one group: all peers and directions at once, in order for each of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "call/operation.h"
+#include "call/request.h"
+#include "comm/communicator.h"
+#include "progress/touch.h"
+
+namespace tutti {
+
+/// The k-th send to a peer meets its k-th receive from here. A message's first slot says how long it is, of what type,
+/// and whether the data follows in slots or is to be read from the sender's memory (mapped or copied from).
+class PointToPoint final : public Operation {
+ public:
+  /// Both must outlive it. Errors of the requests themselves show at the first advance.
+  PointToPoint(Communicator& communicator, std::span<const PeerRequest> requests);
+
+  Result<Progress> advance() override;
+  Communicator* communicator() override { return &communicator_; }
+  std::string where() const override;
+  std::int64_t interests(std::vector<PollItem>& items) const override;
+
+  /// Errors: remote (a rank left that messages are to come from or to go to).
+  Result<void> look_around() override;
+
+ private:
+  struct Header;
+  struct Queue {
+    Rank peer = 0;
+    bool send = true;
+    std::vector<const PeerRequest*> requests;
+    std::size_t next = 0;
+    std::size_t moved = 0;              // bytes of the current request
+    bool begun = false;                 // its header is sent or read
+    bool by_reference = false;          // the receiver reads the sender's memory
+    const std::byte* source = nullptr;  // by reference: where from; mapped or, if pid, in another process
+    int pid = 0;
+  };
+
+  Result<void> to_self();
+  Result<Progress> send(Queue& queue);
+  Result<Progress> receive(Queue& queue);
+  Result<bool> flush();
+  std::size_t slot_bytes() const;
+  Result<Progress> receive_by_reference(Queue& queue, const PeerRequest& request);
+  Header header_of(const PeerRequest& request) const;
+  Result<void> open(Queue& queue, const PeerRequest& request, const Header& header);
+  void finish(Queue& queue);
+
+  Communicator& communicator_;
+  std::vector<Queue> queues_;
+  std::vector<const PeerRequest*> self_sends_;
+  std::vector<const PeerRequest*> self_receives_;
+  bool self_done_ = false;
+  std::optional<Touch> touch_;  // from the first message on that is read from its sender's memory
+};
+
+}  // namespace tutti

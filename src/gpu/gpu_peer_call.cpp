@@ -1,0 +1,165 @@
+#include "gpu/gpu_peer_call.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "call/mismatch.h"
+#include "comm/line_watch.h"
+#include "gpu/staged_call.h"
+#include "plan/schedule.h"
+
+namespace tutti {
+Result<Progress> GpuPeerCall::advance() {
+  Progress progress = Progress::blocked;
+  while (stage_ != Stage::done) {
+    auto went = step();
+    if (!went) {
+      communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), sequence_}, std::move(went).error()));
+      return communicator_.failure();
+    }
+    if (!*went) return progress;
+    progress = Progress::moved;
+  }
+  return Progress::done;
+}
+
+/// False: nothing can be done now.
+Result<bool> GpuPeerCall::step() {
+  if (busy_ && !request_.staged->landed(kernel_)) return false;
+  busy_ = false;
+  switch (stage_) {
+    case Stage::begin:
+      sequence_ = communicator_.next_sequence();
+      stage_ = Stage::publish;
+      return true;
+    case Stage::publish: return publish();
+    case Stage::gather: return gather();
+    case Stage::run: return run();
+    case Stage::done: break;
+  }
+  return true;
+}
+
+std::size_t GpuPeerCall::bytes_of(Rank rank, bool input) const {
+  const int ranks = communicator_.ranks();
+  const int groups = input ? input_groups(request_.collective, ranks, rank, request_.root)
+                           : output_groups(request_.collective, ranks, rank, request_.root);
+  return static_cast<std::size_t>(groups) * request_.group_bytes();
+}
+
+Result<bool> GpuPeerCall::publish() {
+  auto& lines = communicator_.lines();
+  auto may = lines.may_enter(sequence_);
+  if (!may || !*may) return may;
+  CallLine& line = lines.begin(sequence_);
+  line.signature = request_.signature();
+  line.scalar = request_.scalar;
+  line.input = line.output = {};
+  line.retired = communicator_.process().segments.retired();
+  line.carries = 1;
+  std::memcpy(lines.payload(line, sizeof setup_.own), &setup_.own, sizeof setup_.own);
+  lines.publish(line, sequence_);
+  communicator_.ring_all();
+  stage_ = Stage::gather;
+  return true;
+}
+
+/// When all lines are here, all inputs are, and all outputs may be written.
+Result<bool> GpuPeerCall::gather() {
+  for (; gathered_ < communicator_.ranks(); ++gathered_) {
+    const auto at = static_cast<std::size_t>(gathered_);
+    auto line = communicator_.lines().open(gathered_, sequence_);
+    if (!line) return std::move(line).error();
+    if (*line == nullptr) return false;
+    communicator_.drop_if_retired(gathered_, (*line)->retired);
+    communicator_.notes().lines[at] = *line;
+    request_.staged->table()[at] = {.scalar = (*line)->scalar};
+  }
+  if (auto mapped = map_buffers(); !mapped) return mapped.error();
+  stage_ = Stage::run;
+  return true;
+}
+
+/// Only what the plan touches.
+Result<void> GpuPeerCall::map_buffers() {
+  auto& own = request_.staged->table()[communicator_.rank()];
+  own.input = setup_.input;
+  own.output = setup_.output;
+  const Plan& plan = setup_.plan->plan;
+  for (const Action& action : plan.actions) {
+    if (!is_pass(action)) continue;
+    for (const auto& places : {plan.sources(action), plan.destinations(action)})
+      for (const Place& place : places)
+        if (auto mapped = map_buffer(place); !mapped) return mapped;
+  }
+  return {};
+}
+
+Result<void> GpuPeerCall::map_buffer(const Place& place) {
+  if (place.where != Where::peer_input && place.where != Where::peer_output) return {};
+  const bool input = place.where == Where::peer_input;
+  const Rank rank = place.peer;
+  auto& buffers = request_.staged->table()[place.peer];
+  if ((input ? buffers.input : buffers.output) != nullptr) return {};
+  PeerCallSetup::Buffers theirs;
+  std::memcpy(&theirs, communicator_.lines().payload(*communicator_.notes().lines[place.peer], sizeof theirs),
+              sizeof theirs);
+  const cuda::MemoryLine& line = input ? theirs.input : theirs.output;
+  std::byte* at = reinterpret_cast<std::byte*>(line.address);  // NOLINT: an address of the GPU's
+  if (!communicator_.members().peers[place.peer].same_process) {
+    auto mapped = setup_.of->map(rank, line, bytes_of(rank, input));
+    if (!mapped) return std::move(mapped).error();
+    at = *mapped;
+  }
+  if (input)
+    buffers.input = at;
+  else
+    buffers.output = at;
+  return {};
+}
+
+/// What peers look for is told them when the kernel before it has ended.
+bool GpuPeerCall::run() {
+  const auto& actions = setup_.plan->plan.actions;
+  const Links links = communicator_.links();
+  auto& signals = links.lanes.front().signals;
+  while (next_ < actions.size()) {
+    const Action& action = actions[next_];
+    if (is_pass(action)) {
+      request_.staged->let_go(++kernel_);
+      next_ += setup_.kernels[kernel_ - 1].count;
+      busy_ = true;
+      return true;
+    }
+    if (action.verb == Verb::wait) {
+      if (!signals[action.peer].take()) return false;
+    } else {
+      signals[action.peer].raise();
+      links.doorbells[action.peer]->ring(*links.system, links.fenced);
+    }
+    ++next_;
+  }
+  stage_ = Stage::done;
+  return true;
+}
+
+/// A word that never comes because the GPU is lost is no peer's fault.
+Result<void> GpuPeerCall::look_around() {
+  if (busy_)
+    if (auto idle = setup_.of->idle(); !idle) return std::move(idle).error();
+  if (stage_ == Stage::begin || stage_ == Stage::publish) return {};
+  return look_at_lines(communicator_, sequence_, stage_ == Stage::done);
+}
+
+std::string GpuPeerCall::where() const {
+  std::string text = fmt::format("{} #{} on GPU {}", call_text(request_.signature()), sequence_,
+                                 gpu_seat(communicator_)->gpu->ordinal());
+  if (busy_) return text + ", waiting for the GPU";
+  if (stage_ == Stage::gather) return text + fmt::format(", waiting for the call of rank {}", gathered_);
+  if (stage_ != Stage::run || next_ >= setup_.plan->plan.actions.size()) return text;
+  const Action& action = setup_.plan->plan.actions[next_];
+  return text + fmt::format(", step {}, waiting for rank {}", action.step, action.peer);
+}
+
+}  // namespace tutti

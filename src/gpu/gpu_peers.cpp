@@ -1,0 +1,174 @@
+#include "gpu/gpu_peers.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "comm/communicator.h"
+#include "gpu/gpu_plan.h"
+#include "gpu/stage.h"
+#include "plan/schedule.h"
+
+namespace tutti {
+namespace {
+
+/// An all-to-all in place reads from a copy, see CollectiveCall::stage_input.
+bool reads_from_copy(const Request& request) {
+  return request.collective == Collective::all_to_all && request.input == request.output;
+}
+
+std::vector<PeerCallSetup::Kernel> kernels_of(const Plan& plan) {
+  std::vector<PeerCallSetup::Kernel> kernels;
+  bool open = false;
+  for (std::uint32_t i = 0; i < plan.actions.size(); ++i) {
+    const bool pass = is_pass(plan.actions[i]);
+    if (pass && !open) kernels.push_back({.first = i});
+    if (pass) ++kernels.back().count;
+    open = pass;
+  }
+  return kernels;
+}
+
+std::byte* pointer(std::uint64_t address) {
+  return reinterpret_cast<std::byte*>(address);  // NOLINT: an address of the GPU's
+}
+
+}  // namespace
+
+Result<std::shared_ptr<GpuPeers>> GpuPeers::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank,
+                                                 int ranks) {
+  std::shared_ptr<GpuPeers> peers(new GpuPeers(process, gpu, rank, ranks));
+  if (auto ready = peers->set_up(); !ready) return std::move(ready).error();
+  return peers;
+}
+
+Result<void> GpuPeers::set_up() {
+  auto kernels = process_.kernels(gpu_);
+  if (!kernels) return std::move(kernels).error();
+  cuda::EngineShape shape{
+      .ranks = ranks_, .local = {rank_}, .lanes_max = process_.lanes_max, .specialised = false, .frees_late = true};
+  auto engine = cuda::Engine::open(gpu_, *std::move(kernels), std::move(shape), std::make_shared<cuda::Graveyard>());
+  if (!engine) return std::move(engine).error();
+  engine_ = *std::move(engine);
+  auto current = cuda::Current::enter(*gpu_);
+  if (!current) return std::move(current).error();
+  auto event = cuda::OwnEvent::create(gpu_);
+  if (!event) return std::move(event).error();
+  ended_ = *std::move(event);
+  return {};
+}
+
+Result<void> GpuPeers::take_turn(cuda::Stream stream) const {
+  return gpu_->check(gpu_->api().stream_wait(stream, ended_.get(), 0), "cuStreamWaitEvent");
+}
+
+Result<void> GpuPeers::end_turn(cuda::Stream stream) const {
+  return gpu_->check(gpu_->api().event_record(ended_.get(), stream), "cuEventRecord");
+}
+
+GpuPeers::~GpuPeers() {
+  const bool ended = process_.wait_for([this] {
+    const auto is_idle = idle();
+    return !is_idle || *is_idle;
+  });
+  if (ended) return;
+  process_.keep(std::move(engine_));  // a kernel may still read there
+  for (auto& room : rooms_) process_.keep(std::move(room));
+  for (auto& room : outgrown_) process_.keep(std::move(room));
+}
+
+Result<std::byte*> GpuPeers::room(Room which, std::size_t bytes) {
+  auto& room = rooms_[which];
+  if (!room || room->bytes() < bytes) {
+    if (room) outgrown_.push_back(std::move(room));
+    auto larger = cuda::DeviceMemory::allocate(gpu_, std::bit_ceil(bytes));
+    if (!larger) return std::move(larger).error();
+    room = std::make_shared<cuda::DeviceMemory>(*std::move(larger));
+  }
+  return room->data();
+}
+
+/// What other processes cannot map is used in room that they can.
+Result<cuda::MemoryLine> GpuPeers::locate(Room which, const std::byte* at, std::size_t bytes, bool strangers) {
+  if (bytes == 0) return cuda::MemoryLine{};
+  if (!strangers) return cuda::MemoryLine{.address = reinterpret_cast<std::uint64_t>(at)};
+  auto line = exports_.locate(at, bytes);
+  if (!line || line->exported != 0) return line;
+  auto place = room(which, bytes);
+  if (!place) return std::move(place).error();
+  return exports_.locate(*place, bytes);
+}
+
+Result<std::shared_ptr<const PeerCallSetup>> GpuPeers::prepare(Communicator& communicator, const Request& request) {
+  auto current = cuda::Current::enter(*gpu_);
+  if (!current) return std::move(current).error();
+  auto setup = std::make_shared<PeerCallSetup>(PeerCallSetup{.of = this,
+                                                             .type = request.type,
+                                                             .op = request.op,
+                                                             .count = request.count,
+                                                             .given_input = request.input,
+                                                             .given_output = request.output});
+  setup->plan = plan_on_gpu(communicator, request, /*meeting=*/false);
+  if (!setup->plan->uploaded) {
+    auto uploaded = engine_->upload(setup->plan->plan);
+    if (!uploaded) return std::move(uploaded).error();
+    setup->plan->uploaded = *std::move(uploaded);
+  }
+  setup->kernels = kernels_of(setup->plan->plan);
+  if (setup->kernels.size() >= Stage::last_phase)
+    return Error{.code = Code::internal,
+                 .what = fmt::format("a plan of {} kernels, at most {} are possible", setup->kernels.size(),
+                                     Stage::last_phase - 1)};
+  const auto bytes = [&](int groups) { return static_cast<std::size_t>(groups) * request.group_bytes(); };
+  setup->input_bytes = bytes(input_groups(request.collective, ranks_, rank_, request.root));
+  setup->output_bytes = bytes(output_groups(request.collective, ranks_, rank_, request.root));
+  const bool strangers =
+      std::ranges::any_of(communicator.members().peers, [](const Peer& peer) { return !peer.same_process; });
+  const std::byte* input = request.input;
+  if (reads_from_copy(request)) {
+    auto place = room(input_room, setup->input_bytes);
+    if (!place) return std::move(place).error();
+    input = *place;
+  }
+  auto in = locate(input_room, input, setup->input_bytes, strangers);
+  if (!in) return std::move(in).error();
+  auto out = locate(output_room, request.output, setup->output_bytes, strangers);
+  if (!out) return std::move(out).error();
+  setup->own = {.input = *in, .output = *out};
+  setup->input = pointer(in->address);
+  setup->output = pointer(out->address);
+  if (const int groups = setup->plan->plan.scratch_groups; groups > 0) {
+    auto place = room(scratch_room, bytes(groups));
+    if (!place) return std::move(place).error();
+    setup->scratch = *place;
+  }
+  return std::shared_ptr<const PeerCallSetup>(std::move(setup));
+}
+
+Result<void> GpuPeers::launch(const PeerCallSetup& setup, std::uint32_t kernel, cuda::Stream stream,
+                              const device::PeerBuffers* table) {
+  const PeerCallSetup::Kernel& one = setup.kernels[kernel - 1];
+  const cuda::Job job{.plan = &setup.plan->plan,
+                      .type = setup.type,
+                      .op = setup.op,
+                      .count = setup.count,
+                      .passes_only = true,
+                      .table = table};
+  const cuda::Part part{.stream = stream,
+                        .plan = setup.plan->uploaded,
+                        .first_action = one.first,
+                        .action_count = one.count,
+                        .scratch = setup.scratch};
+  std::vector<device::PeerBuffers> own(static_cast<std::size_t>(ranks_));
+  own[static_cast<std::size_t>(rank_)] = {.input = setup.input, .output = setup.output};
+  return engine_->launch(job, {&part, 1}, own);
+}
+
+Result<std::byte*> GpuPeers::map(Rank rank, const cuda::MemoryLine& line, std::size_t bytes) {
+  auto current = cuda::Current::enter(*gpu_);
+  if (!current) return std::move(current).error();
+  return maps_.map(rank, line, bytes);
+}
+
+}  // namespace tutti

@@ -1,0 +1,135 @@
+#include "gpu/gpu_seat.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "comm/communicator.h"
+#include "gpu/gpu_peers.h"
+#include "gpu/stage.h"
+#include "process/process.h"
+#include "progress/stream.h"
+
+namespace tutti {
+namespace {
+
+/// Kernels that the host lets go one by one would hold each other up where ranks of a process share a GPU and its
+/// queues, or even a stream: unless that is asked for, such ranks go another way, and so do all. Alike on all ranks.
+bool goes_by_peers(const Communicator& communicator) {
+  const Membership& members = communicator.members();
+  if (!members.gpus_reach || communicator.forced_reach().value_or(Reach::window) != Reach::window) return false;
+  if (communicator.process().gpus.peers == PeerUse::always) return true;
+  if (members.ranks == 1) return false;  // which has its kernels for itself
+  const auto place = [](const Peer& peer) {
+    return std::pair(peer.token, peer.area.header().gpu.load(std::memory_order_relaxed));
+  };
+  for (const Peer& peer : members.peers)
+    if (std::ranges::count(members.peers, place(peer), place) > 1) return false;
+  return true;
+}
+
+}  // namespace
+
+GpuSeat::~GpuSeat() = default;
+
+void GpuSeat::sit(std::vector<bool> around, std::shared_ptr<GpuMeeting> with) {
+  neighbours = std::move(around);
+  meeting = std::move(with);
+  received_.resize(neighbours.size());
+  meeting->enter(rank_);
+}
+
+Result<void> GpuSeat::ready_to_stage(Process& process) {
+  if (proxy) return {};
+  if (reaches_peers && !peers) {
+    auto opened = GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()));
+    if (!opened) return std::move(opened).error();
+    peers = *std::move(opened);
+    peers_made.store(peers.get(), std::memory_order_release);
+  }
+  if (!stages) {
+    auto opened = StagePool::open(process.gpus, process.segments, gpu);
+    if (!opened) return std::move(opened).error();
+    stages = *std::move(opened);
+  }
+  auto made = std::make_shared<Stream>(process);
+  if (auto started = made->start(/*roams=*/true); !started) return started;
+  proxy = std::move(made);
+  return {};
+}
+
+bool GpuSeat::idle() const {
+  if (stages && !stages->idle()) return false;
+  if (const auto* made = peers_made.load(std::memory_order_acquire))
+    if (auto ended = made->idle(); ended && !*ended) return false;
+  if (!team) return true;
+  auto ended = team->idle();
+  return !ended || *ended;
+}
+
+void GpuSeat::abort() {
+  if (team) team->abort();
+  if (auto* const made = peers_made.load(std::memory_order_acquire)) made->abort();
+}
+
+std::optional<Error> GpuSeat::trouble() const {
+  return team ? team->trouble() : std::nullopt;
+}
+
+std::optional<Error> GpuSeat::cause() const {
+  if (!team) return std::nullopt;
+  auto met = team->outcome();
+  if (met || met.error().code != Code::cuda) return std::nullopt;
+  return std::move(met).error();
+}
+
+Result<void> GpuSeat::host_call(bool on_behalf) {
+  return team ? team->host_call(rank_, on_behalf) : Result<void>();
+}
+
+std::string GpuSeat::explain() const {
+  if (team) return "by a kernel, through the memory of the GPU";
+  if (reaches_peers) return "by a kernel of each rank, through the memory of all GPUs, which reach each other";
+  return "copied to memory as of tuttiMemAlloc, from where the call goes as said, and back";
+}
+
+void GpuSeat::leave(Process& process, bool idle) {
+  if (!idle) process.gpus.keep(proxy);
+  proxy.reset();
+}
+
+void take_gpu_seat(Communicator& communicator) {
+  const Membership& members = communicator.members();
+  if (!members.gpu) return;
+  GpuProcess& gpus = communicator.process().gpus;
+  const auto gpu_of = [](const Peer& peer) { return peer.area.header().gpu.load(std::memory_order_relaxed); };
+  const std::uint32_t own = gpu_of(members.peers[members.rank]);
+  std::vector<bool> neighbours;
+  for (const Peer& peer : members.peers) neighbours.push_back(peer.same_process && gpu_of(peer) == own);
+  // The id of an area of this process, that of the same rank for all of them.
+  const auto first = static_cast<std::size_t>(std::ranges::find(neighbours, true) - neighbours.begin());
+  const std::uint32_t key = members.peers[first].area_name.id;
+  auto seat = std::make_unique<GpuSeat>(members.gpu, members.rank);
+  const bool together = std::ranges::all_of(neighbours, std::identity{});
+  seat->reaches_peers = goes_by_peers(communicator);
+  if (together && !gpus.staged && !seat->reaches_peers) {
+    seat->team = GpuTeam::of(gpus, key, members.ranks);
+    seat->team->enter(members.rank, members.gpu);
+  }
+  seat->sit(std::move(neighbours), GpuMeeting::of(gpus.directory, key, members.ranks));
+  constexpr std::string_view others = "those with a count per rank, sends and receives through the host";
+  communicator.process().log.info(
+      LogTopic::init, communicator.who(), "calls on device memory go {}",
+      seat->team            ? fmt::format("to kernels, as all ranks share one GPU and process; {}", others)
+      : seat->reaches_peers ? fmt::format("to a kernel of each rank, as GPUs reach each other's memory; {}", others)
+      : together            ? "through the host, as TUTTI_GPU_STAGED says"
+                 : "through the host, as not all ranks share one GPU and process, nor reach all GPUs' memory");
+  communicator.attach(std::move(seat));
+}
+
+GpuSeat* gpu_seat(const Communicator& communicator) {
+  return static_cast<GpuSeat*>(communicator.device());  // the only kind there is
+}
+
+}  // namespace tutti

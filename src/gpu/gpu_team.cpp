@@ -1,0 +1,206 @@
+#include "gpu/gpu_team.h"
+
+#include <cassert>
+
+#include <fmt/format.h>
+
+#include "call/mismatch.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t remembered = 64;
+
+/// An all-to-all in place reads from a copy, see CollectiveCall::stage_input.
+bool is_staged(const Request& request) {
+  return request.collective == Collective::all_to_all && request.input == request.output && request.count > 0;
+}
+
+}  // namespace
+
+GpuTeam::GpuTeam(GpuProcess& process, int ranks)
+    : process_(process), ranks_(ranks), seats_(static_cast<std::size_t>(ranks)) {}
+
+std::shared_ptr<GpuTeam> GpuTeam::of(GpuProcess& process, std::uint32_t key, int ranks) {
+  return process.directory.find_or_make<GpuTeam>(key, [&] { return std::make_shared<GpuTeam>(process, ranks); });
+}
+
+GpuTeam::~GpuTeam() {
+  if (!engine_) return;
+  const bool ended = process_.wait_for([this] {
+    const auto idle = engine_->idle();
+    return !idle || *idle;
+  });
+  if (!ended) {
+    process_.keep(std::move(engine_));  // a kernel may still write there
+    return;
+  }
+  engine_.reset();
+  process_.graveyard->empty();
+}
+
+void GpuTeam::enter(Rank rank, cuda::SharedGpu gpu) {
+  const std::lock_guard lock(mutex_);
+  Seat& seat = seats_[static_cast<std::size_t>(rank)];
+  seat.gpu = std::move(gpu);
+  seat.driver = std::this_thread::get_id();
+}
+
+Error GpuTeam::mixed(Rank host, Rank device) {
+  return {.code = Code::invalid_usage,
+          .what = fmt::format("in one call rank {} has host memory and rank {} device memory: all ranks of a call must "
+                              "have the same",
+                              host, device)};
+}
+
+Result<void> GpuTeam::host_call(Rank rank, bool staged) {
+  const std::lock_guard lock(mutex_);
+  Seat& own = seats_[static_cast<std::size_t>(rank)];
+  own.host_calls |= std::uint64_t{1} << (++own.calls % remembered);
+  if (!staged) own.driver = std::this_thread::get_id();
+  for (const Seat& peer : seats_)
+    if (peer.waiting && peer.calls == own.calls) return mixed(rank, static_cast<Rank>(&peer - seats_.data()));
+  return {};
+}
+
+bool GpuTeam::arrive(Rank rank, const GpuOffer& offer) {
+  const std::lock_guard lock(mutex_);
+  Seat& own = seats_[static_cast<std::size_t>(rank)];
+  assert(!own.waiting);
+  own.host_calls &= ~(std::uint64_t{1} << (++own.calls % remembered));
+  own.driver = std::this_thread::get_id();
+  own.offer = offer;
+  own.waiting = true;
+  ++arrived_;
+  for (const Seat& peer : seats_)
+    if (peer.calls >= own.calls && peer.calls < own.calls + remembered &&
+        (peer.host_calls >> (own.calls % remembered) & 1) != 0) {
+      failure_ = mixed(static_cast<Rank>(&peer - seats_.data()), rank);
+      own.waiting = false;  // the others learn from this rank's failure
+      --arrived_;
+      return true;
+    }
+  if (arrived_ < ranks_) return false;
+  if (auto met = meet(); !met) failure_ = met.error();
+  for (Seat& seat : seats_) seat.waiting = false;
+  arrived_ = 0;
+  return true;
+}
+
+bool GpuTeam::finished(Rank rank) const {
+  const std::lock_guard lock(mutex_);
+  return !seats_[static_cast<std::size_t>(rank)].waiting;
+}
+
+Result<void> GpuTeam::outcome() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_) return *failure_;
+  return {};
+}
+
+void GpuTeam::withdraw(Rank rank) {
+  const std::lock_guard lock(mutex_);
+  Seat& seat = seats_[static_cast<std::size_t>(rank)];
+  if (!seat.waiting) return;
+  seat.waiting = false;
+  --arrived_;
+}
+
+Rank GpuTeam::missing(Rank rank) const {
+  const std::lock_guard lock(mutex_);
+  if (!seats_[static_cast<std::size_t>(rank)].waiting) return -1;
+  for (const Seat& seat : seats_)
+    if (!seat.waiting) return static_cast<Rank>(&seat - seats_.data());
+  return -1;
+}
+
+bool GpuTeam::waits_for_itself(Rank rank) const {
+  const std::lock_guard lock(mutex_);
+  if (!seats_[static_cast<std::size_t>(rank)].waiting) return false;
+  for (const Seat& seat : seats_)
+    if (!seat.waiting && seat.driver != std::this_thread::get_id()) return false;
+  return true;
+}
+
+Result<void> GpuTeam::compare() const {
+  const Request& first = *seats_.front().offer.request;
+  for (const Seat& seat : seats_) {
+    const Request& request = *seat.offer.request;
+    if (request.signature() == first.signature()) continue;
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("ranks call different things: rank 0 {}, rank {} {}", call_text(first.signature()),
+                                     &seat - seats_.data(), call_text(request.signature()))};
+  }
+  return {};
+}
+
+/// Once: when all ranks have come for the first time.
+Result<void> GpuTeam::open() {
+  if (engine_) return {};
+  const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
+  cuda::EngineShape shape{.ranks = ranks_,
+                          .lanes_max = process_.lanes_max,
+                          .limit_ns = process_.limit_ns,
+                          .specialised = process_.specialised};
+  const auto& gpu = seats_.front().gpu;
+  for (Rank rank = 0; rank < ranks_; ++rank) {
+    const auto& other = seats_[static_cast<std::size_t>(rank)].gpu;
+    if (other->ordinal() != gpu->ordinal())
+      return refused(
+          fmt::format("rank 0 is on GPU {} and rank {} on GPU {}: calls on device memory between GPUs are not "
+                      "there yet",
+                      gpu->ordinal(), rank, other->ordinal()));
+    shape.local.push_back(rank);
+  }
+  auto kernels = process_.kernels(gpu);
+  if (!kernels) return std::move(kernels).error();
+  auto engine = cuda::Engine::open(gpu, *std::move(kernels), std::move(shape), process_.graveyard);
+  if (!engine) return std::move(engine).error();
+  engine_ = *std::move(engine);
+  launched_.store(engine_.get(), std::memory_order_release);
+  return {};
+}
+
+Result<void> GpuTeam::meet() {
+  if (auto same = compare(); !same) return same;
+  if (auto ready = open(); !ready) return ready;
+  std::vector<cuda::Part> parts;
+  std::vector<device::PeerBuffers> buffers;
+  for (Seat& seat : seats_) {
+    const Request& request = *seat.offer.request;
+    GpuPlan& plan = *seat.offer.plan;
+    if (!plan.uploaded) {
+      auto uploaded = engine_->upload(plan.plan);
+      if (!uploaded) return std::move(uploaded).error();
+      plan.uploaded = *std::move(uploaded);
+    }
+    parts.push_back({.stream = request.gpu_stream, .plan = plan.uploaded, .staged = is_staged(request)});
+    buffers.push_back({.input = request.input, .output = request.output, .scalar = request.scalar});
+  }
+  const Request& first = *seats_.front().offer.request;
+  const cuda::Job job{.plan = &seats_.front().offer.plan->plan,
+                      .type = first.type,
+                      .op = first.op,
+                      .count = first.count,
+                      .input_bytes = first.collective == Collective::all_to_all
+                                         ? first.group_bytes() * static_cast<std::size_t>(ranks_)
+                                         : 0};
+  return engine_->launch(job, parts, buffers);
+}
+
+void GpuTeam::abort() {
+  if (auto* engine = launched_.load(std::memory_order_acquire)) engine->abort();
+}
+
+std::optional<Error> GpuTeam::trouble() const {
+  const auto* engine = launched_.load(std::memory_order_acquire);
+  return engine == nullptr ? std::nullopt : engine->trouble();
+}
+
+Result<bool> GpuTeam::idle() const {
+  auto* engine = launched_.load(std::memory_order_acquire);
+  if (engine == nullptr) return true;
+  return engine->idle();
+}
+
+}  // namespace tutti

@@ -1,0 +1,181 @@
+#include "gpu/stage.h"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t stage_bytes_min = std::size_t{64} * 1024;
+/// Of all stages of a rank together: more is taken by a batch that is larger by itself, and given back after it.
+constexpr std::size_t pool_bytes_max = std::size_t{512} << 20;
+
+constexpr std::size_t ready_at = 0;  // written by the stream; each word has lines for itself
+constexpr std::size_t done_at = 2 * limits::line_bytes;
+constexpr std::size_t table_at = 2 * done_at;
+constexpr std::size_t word_bytes = table_at + device::ranks_max * sizeof(device::PeerBuffers);
+
+std::atomic_ref<std::uint32_t> word(std::byte* at) {
+  return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));
+}
+
+cuda::Address address(std::byte* at) {
+  return reinterpret_cast<cuda::Address>(at);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Stage>> Stage::make(SegmentTable& segments, const cuda::SharedGpu& gpu, std::size_t bytes) {
+  std::shared_ptr<Stage> stage(new Stage(segments, gpu));
+  auto memory = segments.allocate(bytes, /*touch=*/true);
+  if (!memory) return std::move(memory).error().during("make room for calls on device memory");
+  stage->at_ = *memory;
+  stage->bytes_ = bytes;
+  auto registration = cuda::Registration::make(gpu, stage->at_, bytes);
+  if (!registration) return std::move(registration).error();
+  stage->registration_ = *std::move(registration);
+  auto words = cuda::PinnedMemory::allocate(gpu, word_bytes);
+  if (!words) return std::move(words).error();
+  stage->words_ = *std::move(words);
+  auto ended = cuda::OwnEvent::create(gpu);
+  if (!ended) return std::move(ended).error();
+  stage->ended_ = *std::move(ended);
+  return stage;
+}
+
+Stage::~Stage() {
+  if (at_ == nullptr) return;
+  registration_ = {};
+  (void)segments_.free(at_);
+}
+
+void Stage::take(std::uint64_t batch) {
+  batch_ = batch;
+  ++use_;
+  with_stream_.store(true, std::memory_order_relaxed);
+  with_host_.store(true, std::memory_order_relaxed);
+}
+
+Result<void> Stage::signal(cuda::Stream stream, std::uint32_t phase) {
+  const cuda::Status queued = gpu_->api().stream_write_value(stream, address(words_.device() + ready_at), value(phase),
+                                                             cuda::write_value_ordered);
+  return gpu_->check(queued, "cuStreamWriteValue32");
+}
+
+Result<void> Stage::await(cuda::Stream stream, std::uint32_t phase) {
+  const cuda::Status queued =
+      gpu_->api().stream_wait_value(stream, address(words_.device() + done_at), value(phase), cuda::wait_value_reached);
+  return gpu_->check(queued, "cuStreamWaitValue32");
+}
+
+Result<void> Stage::seal(cuda::Stream stream) {
+  const cuda::Status status = gpu_->api().event_record(ended_.get(), stream);
+  // Otherwise nobody knows when the stage is free: never. After a sticky error nothing runs any more.
+  if (status == cuda::status::success || cuda::is_sticky(status)) with_stream_.store(false, std::memory_order_release);
+  return gpu_->check(status, "cuEventRecord");
+}
+
+bool Stage::landed(std::uint32_t phase) const {
+  const std::uint32_t came = word(words_.host() + ready_at).load(std::memory_order_acquire);
+  return static_cast<std::int32_t>(came - value(phase)) >= 0;  // they wrap around
+}
+
+void Stage::let_go(std::uint32_t phase) {
+  word(words_.host() + done_at).store(value(phase), std::memory_order_release);
+}
+
+void Stage::release() {
+  let_go(last_phase);
+  with_host_.store(false, std::memory_order_release);
+}
+
+device::PeerBuffers* Stage::table() const {
+  return reinterpret_cast<device::PeerBuffers*>(words_.host() + table_at);
+}
+
+const device::PeerBuffers* Stage::device_table() const {
+  return reinterpret_cast<const device::PeerBuffers*>(words_.device() + table_at);
+}
+
+bool Stage::free() {
+  if (with_stream_.load(std::memory_order_acquire) || with_host_.load(std::memory_order_acquire)) return false;
+  return gpu_->api().event_query(ended_.get()) != cuda::status::not_ready;
+}
+
+Result<std::shared_ptr<StagePool>> StagePool::open(GpuProcess& process, SegmentTable& segments,
+                                                   const cuda::SharedGpu& gpu) {
+  auto can = gpu->driver().device_attribute(gpu->ordinal(), cuda::attribute::stream_memory_operations);
+  if (!can) return std::move(can).error();
+  if (*can == 0)
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("streams of GPU {} cannot wait for memory of the host, as calls on device memory "
+                                     "need here: not all ranks share one GPU and one process, or the call has a count "
+                                     "per rank or is a send or receive",
+                                     gpu->ordinal())};
+  return std::shared_ptr<StagePool>(new StagePool(process, segments, gpu));
+}
+
+StagePool::~StagePool() {
+  if (!process_.wait_for([this] { return idle(); })) {
+    for (auto& stage : stages_) process_.keep(std::move(stage));  // the GPU may still copy there
+    return;
+  }
+  if (auto current = cuda::Current::enter(*gpu_)) stages_.clear();
+}
+
+bool StagePool::idle() {
+  const std::lock_guard lock(mutex_);
+  if (stages_.empty()) return true;
+  auto current = cuda::Current::enter(*gpu_);
+  return !current || std::ranges::all_of(stages_, [](const auto& stage) { return stage->free(); });
+}
+
+/// A batch waits for earlier ones, never for itself: all of it may have to be under way before any of it ends.
+bool StagePool::may_take(std::size_t bytes, std::uint64_t batch) {
+  std::size_t all = bytes;
+  bool others = false;
+  for (const auto& stage : stages_) {
+    if (stage->free()) continue;
+    all += stage->bytes();
+    others = others || stage->batch() != batch;
+  }
+  return !others || all <= pool_bytes_max;
+}
+
+/// Makes place for a stage of so many bytes among those that are free.
+void StagePool::trim(std::size_t bytes) {
+  std::size_t all = bytes;
+  for (const auto& stage : stages_) all += stage->bytes();
+  for (auto at = stages_.begin(); at != stages_.end() && all > pool_bytes_max;) {
+    if (!(*at)->free()) {
+      ++at;
+      continue;
+    }
+    all -= (*at)->bytes();
+    at = stages_.erase(at);
+  }
+}
+
+Result<std::shared_ptr<Stage>> StagePool::lease(std::size_t bytes, std::uint64_t batch) {
+  const std::size_t needed = std::bit_ceil(std::max(bytes, stage_bytes_min));
+  const std::lock_guard lock(mutex_);
+  if (!may_take(needed, batch)) return std::shared_ptr<Stage>();
+  std::shared_ptr<Stage>* best = nullptr;
+  for (auto& stage : stages_)
+    if (stage->bytes() >= needed && (best == nullptr || stage->bytes() < (*best)->bytes()) && stage->free())
+      best = &stage;
+  if (best == nullptr) {
+    trim(needed);
+    auto made = Stage::make(segments_, gpu_, needed);
+    if (!made) return made;
+    best = &stages_.emplace_back(*std::move(made));
+  }
+  (*best)->take(batch);
+  return *best;
+}
+
+}  // namespace tutti

@@ -1,0 +1,166 @@
+#include "gpu/staged_call.h"
+
+#include <algorithm>
+
+#include "call/layout.h"
+#include "gpu/gpu_peers.h"
+#include "plan/schedule.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t output_alignment = 4096;
+
+/// Ascending, without what is empty, and with neighbours made one.
+std::vector<Extent> merged(std::vector<Extent> all) {
+  std::erase_if(all, [](const Extent& one) { return one.bytes == 0; });
+  std::ranges::sort(all, {}, &Extent::begin);
+  std::vector<Extent> result;
+  for (const Extent& one : all) {
+    if (result.empty() || result.back().begin + result.back().bytes < one.begin) {
+      result.push_back(one);
+      continue;
+    }
+    Extent& last = result.back();  // blocks that are only read may overlap
+    last.bytes = std::max(last.begin + last.bytes, one.begin + one.bytes) - last.begin;
+  }
+  return result;
+}
+
+std::vector<Extent> extents_of(const std::vector<Range>& groups, std::size_t element) {
+  std::vector<Extent> all;
+  for (const Range& group : groups) all.push_back({.begin = group.begin * element, .bytes = group.count * element});
+  return merged(std::move(all));
+}
+
+}  // namespace
+
+StagedBuffers staged_buffers(const Request& request, Rank rank, int ranks) {
+  StagedBuffers buffers;
+  buffers.input.at = const_cast<std::byte*>(request.input);
+  buffers.output.at = request.output;
+  if (request.layout) {
+    buffers.input.extents = extents_of(request.layout->input, size_of(request.type));
+    buffers.output.extents = extents_of(request.layout->output, size_of(request.type));
+    return buffers;
+  }
+  const auto whole = [&](int groups) {
+    return merged({{.begin = 0, .bytes = static_cast<std::size_t>(groups) * request.group_bytes()}});
+  };
+  buffers.input.extents = whole(input_groups(request.collective, ranks, rank, request.root));
+  buffers.output.extents = whole(output_groups(request.collective, ranks, rank, request.root));
+  return buffers;
+}
+
+StagedBuffers staged_buffers(const PeerRequest& request) {
+  StagedBuffers buffers;
+  StagedBuffer& only = request.send ? buffers.input : buffers.output;
+  only.at = request.data;
+  only.extents = merged({{.begin = 0, .bytes = request.bytes}});
+  return buffers;
+}
+
+StagedCall::~StagedCall() {
+  give_up();
+  finish();
+}
+
+std::size_t StagedCall::output_at() const {
+  return (buffers_.input.bytes() + output_alignment - 1) / output_alignment * output_alignment;
+}
+
+/// Who finishes says so first and looks for a stage then; who takes one, the other way round. So one sees the other.
+Result<bool> StagedCall::take_stage(std::uint64_t batch, bool signals) {
+  auto stage = pool_->lease(output_at() + buffers_.output.bytes(), batch);
+  if (!stage) return std::move(stage).error();
+  if (*stage == nullptr) return false;
+  stage_ = *std::move(stage);
+  signals_ = signals;
+  begun_.store(true, std::memory_order_seq_cst);
+  if (finished_.load(std::memory_order_seq_cst)) finish();
+  return true;
+}
+
+Result<void> StagedCall::copy(const StagedBuffer& buffer, std::byte* host, bool in) const {
+  const auto& gpu = *pool_->gpu();
+  for (const Extent& part : buffer.extents) {
+    const auto there = reinterpret_cast<cuda::Address>(buffer.at + part.begin);
+    const auto here = reinterpret_cast<cuda::Address>(host + part.begin);
+    const cuda::Status queued = gpu.api().copy_async(in ? here : there, in ? there : here, part.bytes, stream_);
+    if (auto copied = gpu.check(queued, "cuMemcpyAsync"); !copied) return copied;
+  }
+  return {};
+}
+
+/// Between the caller's buffer and the one in its place, if that is another.
+Result<void> StagedCall::copy_room(std::byte* to, const std::byte* from, std::size_t bytes) const {
+  if (bytes == 0 || to == from) return {};
+  const auto& gpu = *pool_->gpu();
+  const cuda::Status queued =
+      gpu.api().copy_async(reinterpret_cast<cuda::Address>(to), reinterpret_cast<cuda::Address>(from), bytes, stream_);
+  return gpu.check(queued, "cuMemcpyAsync");
+}
+
+Result<void> StagedCall::queue_kernels() const {
+  for (std::uint32_t kernel = 1; kernel <= peers_->kernels.size(); ++kernel) {
+    if (auto waits = stage_->await(stream_, kernel); !waits) return waits;
+    if (auto launched = peers_->of->launch(*peers_, kernel, stream_, stage_->device_table()); !launched)
+      return launched;
+    if (auto told = stage_->signal(stream_, kernel); !told) return told;
+  }
+  return {};
+}
+
+Result<bool> StagedCall::queue_input(std::uint64_t batch) {
+  auto current = cuda::Current::enter(*pool_->gpu());
+  if (!current) return std::move(current).error();
+  auto taken = take_stage(batch, /*signals=*/true);
+  if (!taken || !*taken) return taken;
+  if (peers_)
+    if (auto turn = peers_->of->take_turn(stream_); !turn) return turn.error();
+  if (peers_)
+    if (auto copied = copy_room(const_cast<std::byte*>(peers_->input), peers_->given_input, peers_->input_bytes);
+        !copied)
+      return copied.error();
+  if (auto copied = copy(buffers_.input, stage_->data(), /*in=*/true); !copied) return copied.error();
+  if (auto told = stage_->signal(stream_); !told) return told.error();
+  return true;
+}
+
+Result<bool> StagedCall::queue_nothing(std::uint64_t batch) {
+  auto current = cuda::Current::enter(*pool_->gpu());
+  if (!current) return std::move(current).error();
+  return take_stage(batch, /*signals=*/false);
+}
+
+Result<void> StagedCall::queue_output() {
+  auto current = cuda::Current::enter(*pool_->gpu());
+  if (!current) return std::move(current).error();
+  if (peers_)
+    if (auto kernels = queue_kernels(); !kernels) return kernels;
+  if (auto waits = stage_->await(stream_); !waits) return waits;
+  if (peers_) {
+    if (auto copied = copy_room(peers_->given_output, peers_->output, peers_->output_bytes); !copied) return copied;
+    if (auto ended = peers_->of->end_turn(stream_); !ended) return ended;
+  }
+  if (auto copied = copy(buffers_.output, stage_->data() + output_at(), /*in=*/false); !copied) return copied;
+  sealed_ = true;
+  return stage_->seal(stream_);
+}
+
+void StagedCall::give_up() {
+  if (!stage_ || sealed_) return;
+  sealed_ = true;
+  if (auto current = cuda::Current::enter(*pool_->gpu())) (void)stage_->seal(stream_);
+}
+
+bool StagedCall::landed(std::uint32_t kernel) const {
+  return begun_.load(std::memory_order_acquire) && (!signals_ || stage_->landed(kernel));
+}
+
+void StagedCall::finish() {
+  finished_.store(true, std::memory_order_seq_cst);
+  if (begun_.load(std::memory_order_seq_cst) && !released_.exchange(true, std::memory_order_acq_rel)) stage_->release();
+}
+
+}  // namespace tutti

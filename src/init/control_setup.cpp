@@ -1,0 +1,79 @@
+#include "init/control_setup.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t user_timeout_ns = 3'000'000'000;  // the service thread at the other end always reads
+constexpr std::int64_t look_every_ns = 1'000'000;        // for what arrives by the service thread
+
+}  // namespace
+
+ControlSetup::ControlSetup(System& system, const Membership& members, std::int64_t deadline_ns)
+    : system_(system), members_(members), give_up_ns_(deadline_ns) {
+  // Sooner than the side that waits gives up, as this one knows why.
+  const std::int64_t connect_limit_ns = std::max<std::int64_t>(1, (deadline_ns - system.now_ns()) / 10 * 9);
+  for (const Rank rank : control_neighbours(members.rank, members.hosts)) {
+    Edge& edge = edges_.emplace_back(Edge{.rank = rank});
+    if (rank > members.rank) continue;
+    const ConnectionKey& key = members.arrivals->key();
+    const Greeting greeting{
+        .communicator = key.communicator, .from = members.rank, .to = rank, .purpose = Purpose::control};
+    const Peer& peer = members.peers[static_cast<std::size_t>(rank)];
+    edge.connector.emplace(system, in_order(peer.addresses), greeting, key, connect_limit_ns);
+  }
+}
+
+Result<bool> ControlSetup::advance() {
+  bool all = true;
+  for (Edge& edge : edges_) {
+    if (edge.socket) continue;
+    std::optional<Socket> socket;
+    if (edge.connector) {
+      auto connected = edge.connector->advance();
+      if (!connected) return std::move(connected).error().during(members_.describe(edge.rank)).at_peer(edge.rank);
+      socket = *std::move(connected);
+      if (socket) edge.connector.reset();
+    } else {
+      socket = members_.arrivals->take(Purpose::control, edge.rank, 0, 0);
+    }
+    if (socket) {
+      edge.socket = *std::move(socket);
+      continue;
+    }
+    all = false;
+    if (system_.now_ns() >= give_up_ns_)
+      return Error{.code = Code::timeout,
+                   .what = fmt::format("{} did not connect to {}", members_.describe(edge.rank),
+                                       members_.describe(members_.rank)),
+                   .peer = edge.rank};
+  }
+  return all;
+}
+
+std::shared_ptr<ControlLinks> ControlSetup::take(std::int64_t silence_ns) {
+  std::vector<ControlLinks::Link> links;
+  for (Edge& edge : edges_) {
+    system_.set_user_timeout(edge.socket, user_timeout_ns);
+    const Peer& peer = members_.peers[static_cast<std::size_t>(edge.rank)];
+    links.push_back({.rank = edge.rank,
+                     .wire = Wire(system_, std::move(edge.socket)),
+                     .mirror = peer.mirror,
+                     .who = members_.describe(edge.rank)});
+  }
+  edges_.clear();
+  const std::int64_t others_ns = std::max<std::int64_t>(0, give_up_ns_ - system_.now_ns());
+  return std::make_shared<ControlLinks>(system_, std::move(links), silence_ns, others_ns);
+}
+
+std::int64_t ControlSetup::interests(std::vector<PollItem>& items) const {
+  std::int64_t next = system_.now_ns() + look_every_ns;
+  for (const Edge& edge : edges_)
+    if (edge.connector) next = std::min(next, std::max<std::int64_t>(edge.connector->interests(items), 1));
+  return next;
+}
+
+}  // namespace tutti

@@ -1,0 +1,104 @@
+#include "init/gpu_proof.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t place_bytes = 64;
+
+/// What `writer` stores in the probe of `owner`.
+std::array<std::byte, place_bytes> pattern(Rank owner, Rank writer) {
+  std::array<std::byte, place_bytes> bytes{};
+  std::uint64_t state =
+      0x9e37'79b9'7f4a'7c15u * (static_cast<std::uint64_t>(owner) + 1) + static_cast<unsigned>(writer);
+  for (std::byte& one : bytes) {
+    state = state * 0x5851'f42d'4c95'7f2du + 1;
+    one = static_cast<std::byte>(state >> 56);
+  }
+  return bytes;
+}
+
+cuda::Address address(const std::byte* at) {
+  return reinterpret_cast<cuda::Address>(at);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GpuProof>> GpuProof::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank,
+                                                 int ranks) {
+  std::unique_ptr<GpuProof> proof(new GpuProof(process, gpu, rank, ranks));
+  if (auto ready = proof->set_up(); !ready) return std::move(ready).error();
+  return proof;
+}
+
+Result<void> GpuProof::set_up() {
+  auto current = cuda::Current::enter(*gpu_);
+  if (!current) return std::move(current).error();
+  const std::size_t bytes = place_bytes * (static_cast<std::size_t>(ranks_) + 1);
+  auto probe = cuda::DeviceMemory::allocate(gpu_, bytes);
+  if (!probe) return std::move(probe).error();
+  probe_ = *std::move(probe);
+  auto words = cuda::PinnedMemory::allocate(gpu_, place_bytes);
+  if (!words) return std::move(words).error();
+  words_ = *std::move(words);
+  auto stream = cuda::OwnStream::create(gpu_);
+  if (!stream) return std::move(stream).error();
+  stream_ = *std::move(stream);
+  const auto own = pattern(rank_, -1);
+  std::memcpy(words_.host(), own.data(), own.size());
+  if (auto written = copy(probe_.data(), words_.device()); !written) return written;
+  auto line = cuda::Exports(gpu_).locate(probe_.data(), bytes);
+  if (!line) return std::move(line).error();
+  line_ = *line;
+  return {};
+}
+
+/// A place, now.
+Result<void> GpuProof::copy(std::byte* to, const std::byte* from) const {
+  const auto& api = gpu_->api();
+  const cuda::Status queued = api.copy_async(address(to), address(from), place_bytes, stream_.get());
+  if (auto began = gpu_->check(queued, "cuMemcpyAsync"); !began) return began;
+  return gpu_->check(api.stream_synchronize(stream_.get()), "cuStreamSynchronize");
+}
+
+/// Lets kernels here reach memory of another GPU of this process.
+bool GpuProof::allow(cuda::Ordinal other) const {
+  if (other == gpu_->ordinal()) return true;
+  int can = 0;
+  const auto& driver = gpu_->driver();
+  if (driver.api.can_access_peer(&can, gpu_->ordinal(), other) != cuda::status::success || can == 0) return false;
+  cuda::Context context = nullptr;  // which its rank keeps, too
+  if (driver.api.primary_retain(&context, other) != cuda::status::success) return false;
+  const cuda::Status enabled = driver.api.enable_peer_access(context, 0);
+  (void)driver.api.primary_release(other);
+  return enabled == cuda::status::success || enabled == cuda::status::peer_access_already_enabled;
+}
+
+bool GpuProof::reaches(Rank peer, const GpuHello& hello, bool same_process) {
+  auto current = cuda::Current::enter(*gpu_);
+  if (!current || hello.gpu == 0 || hello.probe.address == 0) return false;
+  const std::size_t bytes = place_bytes * (static_cast<std::size_t>(ranks_) + 1);
+  auto* theirs = reinterpret_cast<std::byte*>(hello.probe.address);  // NOLINT: an address of the GPU's
+  if (same_process) {
+    if (!allow(static_cast<cuda::Ordinal>(hello.gpu) - 1)) return false;
+  } else {
+    auto mapped = maps_.map(peer, hello.probe, bytes);
+    if (!mapped) return false;
+    theirs = *mapped;
+  }
+  const auto holds = [this](const std::array<std::byte, place_bytes>& wanted) {
+    return std::memcmp(words_.host(), wanted.data(), wanted.size()) == 0;
+  };
+  if (!copy(words_.device(), theirs) || !holds(pattern(peer, -1))) return false;
+  const auto mine = pattern(peer, rank_);
+  std::memcpy(words_.host(), mine.data(), mine.size());
+  std::byte* const place = theirs + (static_cast<std::size_t>(rank_) + 1) * place_bytes;
+  if (!copy(place, words_.device())) return false;
+  std::memset(words_.host(), 0, place_bytes);
+  return copy(words_.device(), place) && holds(mine);
+}
+
+}  // namespace tutti

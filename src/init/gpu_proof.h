@@ -1,0 +1,43 @@
+// Whether GPUs of one host reach each other's memory: tried before it is counted on, as drivers, containers, virtual
+// machines and switches each have reasons why they do not, and not all of them say so.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "cuda/peer_memory.h"
+#include "init/hello.h"
+
+namespace tutti {
+
+/// Of one rank, while it joins. Its probe, a few lines of device memory, must live until all ranks have tried.
+class GpuProof {
+ public:
+  /// Errors: cuda, invalid_argument.
+  static Result<std::unique_ptr<GpuProof>> open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks);
+
+  /// For the others.
+  GpuHello hello() const { return {.gpu = static_cast<std::uint32_t>(gpu_->ordinal()) + 1, .probe = line_}; }
+
+  /// Maps the probe of `peer`, reads the pattern there, stores one in this rank's place and reads that back.
+  /// False: it cannot be counted on.
+  bool reaches(Rank peer, const GpuHello& hello, bool same_process);
+
+ private:
+  GpuProof(GpuProcess& process, cuda::SharedGpu gpu, Rank rank, int ranks)
+      : gpu_(std::move(gpu)), rank_(rank), ranks_(ranks), maps_(process.mapped, gpu_, ranks) {}
+  Result<void> set_up();
+  bool allow(cuda::Ordinal other) const;
+  Result<void> copy(std::byte* to, const std::byte* from) const;
+
+  cuda::SharedGpu gpu_;
+  Rank rank_;
+  int ranks_;
+  cuda::DeviceMemory probe_;  // a pattern, then a place for each rank
+  cuda::PinnedMemory words_;
+  cuda::OwnStream stream_;
+  cuda::MemoryLine line_;
+  cuda::PeerMaps maps_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,114 @@
+#include "init/job_sockets.h"
+
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+constexpr const char* table_path = "/proc/net/unix";
+constexpr unsigned listens = 0x10000;  // __SO_ACCEPTCON, in the column of flags
+
+struct Address {
+  sockaddr_un bytes{};
+  socklen_t length = 0;
+
+  /// Abstract: it begins with a zero byte. Requires a name that fits.
+  explicit Address(const std::string& name) {
+    bytes.sun_family = AF_UNIX;
+    std::memcpy(bytes.sun_path + 1, name.data(), name.size());
+    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
+};
+
+UniqueSocket packet_socket() {
+  return UniqueSocket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+std::optional<ucred> other_end(const UniqueSocket& fd) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return std::nullopt;
+  return peer;
+}
+
+/// The name in one line of the table, if it listens: "Num: RefCount Protocol Flags Type St Inode @name".
+std::optional<std::string_view> listener_in(std::string_view line) {
+  const auto at = line.find(" @");
+  unsigned flags = 0;
+  if (at == std::string_view::npos || std::sscanf(std::string(line).c_str(), "%*s %*s %*s %x", &flags) != 1)
+    return std::nullopt;
+  if ((flags & listens) == 0) return std::nullopt;
+  return line.substr(at + 2);
+}
+
+}  // namespace
+
+bool same_user(const UniqueSocket& fd) {
+  const auto peer = other_end(fd);
+  return peer && peer->uid == ::geteuid();
+}
+
+Result<UniqueSocket> listen_for_job(const std::string& job) {
+  const auto failed = [] {
+    return Error{.code = Code::system,
+                 .what = "open the socket on which rank 0 hands out the communicator's id",
+                 .sys_errno = errno};
+  };
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) return failed();
+  const Address address(fmt::format("{}-{:016x}", job, random));
+  UniqueSocket listener = packet_socket();
+  if (!listener || ::bind(listener.get(), address.get(), address.length) != 0 || ::listen(listener.get(), 1024) != 0)
+    return failed();
+  return listener;
+}
+
+std::vector<std::string> listeners_in(std::string_view table, const std::string& job) {
+  const std::size_t length = job.size() + 1 + 16;
+  const std::string prefix = job + "-";
+  std::vector<std::string> names;
+  while (!table.empty()) {
+    const std::string_view line = table.substr(0, table.find('\n'));
+    table.remove_prefix(std::min(line.size() + 1, table.size()));
+    if (line.find(prefix) == std::string_view::npos) continue;
+    const auto name = listener_in(line);
+    if (name && name->size() == length && name->starts_with(prefix)) names.emplace_back(*name);
+  }
+  return names;
+}
+
+Result<std::vector<std::string>> listeners_for_job(const std::string& job) {
+  std::ifstream file(table_path);
+  const std::string table{std::istreambuf_iterator<char>(file), {}};
+  if (table.empty())
+    return Error{.code = Code::system,
+                 .what = fmt::format("{} cannot be read, where ranks of one host find each other: set TUTTI_COMM_ID "
+                                     "and TUTTI_COMM_SECRET (or TUTTI_COMM_SECRET_FILE)",
+                                     table_path)};
+  return listeners_in(table, job);
+}
+
+JobCall call_job(const std::string& name) {
+  JobCall call{.fd = packet_socket()};
+  const Address address(name);
+  if (!call.fd || ::connect(call.fd.get(), address.get(), address.length) != 0) return call;
+  const auto peer = other_end(call.fd);
+  if (!peer) return call;
+  call.outcome = peer->uid == ::geteuid() ? JobCall::Outcome::connected : JobCall::Outcome::other_user;
+  call.pid = peer->pid;
+  return call;
+}
+
+}  // namespace tutti

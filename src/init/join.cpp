@@ -1,0 +1,412 @@
+#include "init/join.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "comm/peer_watch.h"
+#include "gpu/gpu_seat.h"
+#include "init/host_identity.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+
+std::int64_t deadline_of(const Process& process, const JoinOptions& options) {
+  if (options.deadline_ns != 0) return options.deadline_ns;
+  const std::int64_t limit_ms =
+      options.init_limit_ms > 0 ? options.init_limit_ms : process.config.integer("TUTTI_INIT_TIMEOUT_MS");
+  return process.system.now_ns() + limit_ms * ms;
+}
+
+/// What is left of the time for the whole start.
+BootstrapLimits limits_of(const Process& process, std::int64_t deadline_ns) {
+  BootstrapLimits limits;
+  limits.init_ms = std::max<std::int64_t>(1, (deadline_ns - process.system.now_ns()) / ms);
+  limits.handshake_ms = std::min(limits.handshake_ms, limits.init_ms);
+  limits.deadline_ns = deadline_ns;
+  return limits;
+}
+
+Bootstrap::Who who_of(const Process& process, const JoinOptions& options) {
+  // One order of reduction or several: a setting that ranks must share, though it comes from the call.
+  const bool deterministic = options.deterministic;
+  const auto& plan = process.plan_file;
+  return {.rank = options.rank,
+          .ranks = options.ranks,
+          .settings = process.config.shared_hash() + deterministic + (plan ? plan->digest() : 0),
+          .settings_text = process.config.shared_text() + (deterministic ? " deterministic=1" : "") +
+                           (plan ? fmt::format(" TUTTI_PLAN_FILE=digest:{:016x}", plan->digest()) : ""),
+          .version = library_version};
+}
+
+}  // namespace
+
+Join::Join(Process& process, JoinOptions options)
+    : process_(process),
+      options_(std::move(options)),
+      deadline_ns_(deadline_of(process, options_)),
+      joining_(process.farewells),
+      bootstrap_(process.system, options_.id, who_of(process, options_), limits_of(process, deadline_ns_)) {}
+
+AreaShape Join::area_shape() const {
+  AreaShape shape;
+  shape.ranks = options_.ranks;
+  shape.lanes = static_cast<int>(process_.config.integer("TUTTI_NCHANNELS")) + 1;
+  shape.slot_bytes = static_cast<std::size_t>(process_.config.integer("TUTTI_BUFFSIZE"));
+  return shape;
+}
+
+Result<Progress> Join::advance() {
+  if (stage_ == Stage::begin) {
+    if (auto begun = begin(); !begun) return std::move(begun).error();
+    stage_ = Stage::greet;
+    return Progress::moved;
+  }
+  if (stage_ == Stage::carrier || stage_ == Stage::prove || stage_ == Stage::reach) {
+    if (auto well = bootstrap_.look(); !well) return std::move(well).error();
+    if (is_late()) return late();
+  }
+  if (stage_ == Stage::carrier) {
+    if (!process_.interfaces.settled(process_.system, process_.config, process_.log)) return Progress::blocked;
+    note(locate());
+    return Progress::moved;
+  }
+  if (stage_ == Stage::prove) {
+    if (!proof_->advance()) return Progress::blocked;
+    compare();
+    return Progress::moved;
+  }
+  if (stage_ == Stage::reach) return advance_reach();
+  auto complete = bootstrap_.advance();
+  if (!complete) return std::move(complete).error();
+  if (!*complete) return Progress::blocked;
+  return next();
+}
+
+/// Between exchanges, in whose midst the root tells who is late.
+Result<Progress> Join::late() {
+  Error error{.code = Code::timeout,
+              .what = stage_ == Stage::carrier ? "the limit of the start passed while interfaces waited for a carrier"
+                      : stage_ == Stage::prove ? "the limit of the start passed while addresses were tried"
+                                               : "the limit of the start passed while connections were opened"};
+  if (auto stuck = cannot_accept()) error.what += ": " + stuck->text();
+  bootstrap_.fail(Error{.code = error.code, .what = fmt::format("rank {}: {}", options_.rank, error.what)});
+  return error;
+}
+
+/// The last exchange tells all ranks.
+void Join::note(Result<void> done) {
+  if (!done && !trouble_) trouble_ = std::move(done).error();
+}
+
+/// An exchange is complete.
+Result<Progress> Join::next() {
+  switch (stage_) {
+    case Stage::greet:
+      note(read_hellos());
+      if (!several_users()) return greeted();
+      try_sharing();
+      return Progress::moved;
+    case Stage::share: note(separate()); return greeted();
+    case Stage::locate:
+      note(take_addresses());
+      prove();
+      return Progress::moved;
+    case Stage::compare:
+      note(keep_proven());
+      reach();
+      return Progress::moved;
+    default: break;
+  }
+  if (auto agreement = agreed(); !agreement) return std::move(agreement).error();
+  if (auto finished = finish(); !finished) return std::move(finished).error();
+  stage_ = Stage::made;
+  return Progress::done;
+}
+
+/// A host that has one network needs no proof; who met trouble tells it where the others tell what they reached.
+void Join::prove() {
+  const auto differs = [this](int network) { return network != networks_.front(); };
+  if (std::ranges::none_of(networks_, differs)) {
+    reach();
+  } else if (trouble_) {
+    compare();
+  } else {
+    proof_.emplace(process_, members_, networks_);
+    stage_ = Stage::prove;
+  }
+}
+
+/// Begins one more exchange, of what was reached: a byte that says whether all is well, then the map.
+void Join::compare() {
+  Blob blob(1, static_cast<std::byte>(trouble_ ? 0 : 1));
+  if (!trouble_) {
+    const Blob map = proof_->told();
+    blob.insert(blob.end(), map.begin(), map.end());
+  }
+  bootstrap_.exchange(std::move(blob));
+  stage_ = Stage::compare;
+}
+
+Result<void> Join::keep_proven() {
+  std::vector<Blob> maps = bootstrap_.gathered();
+  for (Blob& map : maps) {
+    given_up_ = given_up_ || map.empty() || map.front() == std::byte{0};
+    if (!map.empty()) map.erase(map.begin());
+  }
+  if (given_up_) return {};
+  return proof_->keep_proven(maps, members_.peers);
+}
+
+void Join::reach() {
+  proof_.reset();
+  if (trouble_ || given_up_) return state_verdict();
+  setup_.emplace(process_.system, members_, deadline_ns_);
+  stage_ = Stage::reach;
+}
+
+/// Others cannot come in, and do not know why.
+std::optional<Error> Join::cannot_accept() {
+  if (stage_ != Stage::prove && stage_ != Stage::reach) return std::nullopt;
+  auto server = process_.connections();
+  return server ? (*server)->stuck() : std::nullopt;
+}
+
+Progress Join::advance_reach() {
+  auto linked = setup_->advance();
+  if (linked && !*linked)
+    if (auto stuck = cannot_accept()) linked = *std::move(stuck);
+  if (linked && !*linked) return Progress::blocked;
+  if (linked) {
+    members_.control = setup_->take(process_.config.integer("TUTTI_SILENCE_MS") * 1'000'000);
+  } else {
+    trouble_ = std::move(linked).error();
+    // Others may wait for those who wait for this rank, and all may hear it now.
+    Error told = *trouble_;
+    told.what = fmt::format("rank {} could not join: {}", options_.rank, trouble_->text());
+    bootstrap_.fail(told);
+  }
+  setup_.reset();
+  state_verdict();
+  return Progress::moved;
+}
+
+/// The last exchange: every rank takes part in it, also one that has met trouble.
+void Join::state_verdict() {
+  Verdict verdict;
+  if (trouble_) {
+    verdict.code = static_cast<std::uint32_t>(trouble_->code);
+    put_text(verdict.what, trouble_->text());
+  }
+  verdict.pulls = pulls_;
+  verdict.reaches_gpus = reaches_gpus_ && gpu_proof_ ? 1 : 0;
+  if (options_.rank == 0 && !trouble_) {
+    const Machine machine = spans_hosts_ ? over_sockets() : process_.tune->machine(cpus_, process_.log);
+    verdict.machine = machine.numbers();
+  }
+  bootstrap_.exchange(to_blob(verdict));
+  stage_ = Stage::agree;
+}
+
+std::int64_t Join::interests(std::vector<PollItem>& items) const {
+  if (stage_ == Stage::carrier) return std::min(deadline_ns_, process_.interfaces.next_look_ns());
+  if (stage_ == Stage::prove) return std::min(deadline_ns_, proof_->interests(items));
+  if (stage_ == Stage::reach) return std::min(deadline_ns_, setup_->interests(items));
+  return bootstrap_.interests(items);
+}
+
+Result<void> Join::begin() {
+  if (auto serving = process_.serve(); !serving) return serving;
+  auto area = process_.make_area(area_shape());
+  if (!area) return std::move(area).error();
+  members_.area = *std::move(area);
+  members_.rank = options_.rank;
+  members_.ranks = options_.ranks;
+  members_.deterministic = options_.deterministic;
+  members_.gpu = options_.gpu;
+  if (members_.gpu)
+    members_.area->area.header().gpu.store(static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1,
+                                           std::memory_order_relaxed);
+  members_.name = options_.name.empty() ? "comm " + options_.id.fingerprint() : options_.name;
+
+  Hello hello;
+  hello.pid = ::getpid();
+  hello.token = process_.token;
+  hello.area = members_.area->name;
+  hello.area_bytes = RankArea::bytes(area_shape());
+  hello.area_address = reinterpret_cast<std::uint64_t>(members_.area->base);
+  hello.key = process_.key;
+  put_text(hello.host, process_.host);
+  put_text(hello.boot_id, process_.boot_id);
+  const std::string host = host_identity(process_.config);
+  auto identity = sha256(std::as_bytes(std::span(host)));
+  if (!identity) return std::move(identity).error();
+  hello.host_identity = *identity;
+  const std::string user = user_identity();
+  auto hashed = sha256(std::as_bytes(std::span(user)));
+  if (!hashed) return std::move(hashed).error();
+  hello.user = *hashed;
+  put_text(hello.fd_server, process_.fd_server_name());
+  show_gpu(hello);
+  CPU_ZERO(&hello.cpus);
+  if (::sched_getaffinity(0, sizeof hello.cpus, &hello.cpus) != 0) CPU_SET(0, &hello.cpus);
+  bootstrap_.exchange(to_blob(hello));
+  return {};
+}
+
+Result<Progress> Join::greeted() {
+  note(connect());
+  if (!spans_hosts_) {
+    state_verdict();
+  } else {
+    stage_ = Stage::carrier;
+  }
+  return Progress::moved;
+}
+
+/// A GPU that cannot be shared is no reason not to join.
+void Join::show_gpu(Hello& hello) {
+  if (!members_.gpu) return;
+  hello.gpu.gpu = static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1;
+  const GpuProcess& gpus = process_.gpus;
+  if (gpus.staged || gpus.peers == PeerUse::off || options_.ranks > device::ranks_max) return;
+  auto proof = GpuProof::open(process_.gpus, members_.gpu, options_.rank, options_.ranks);
+  if (!proof) {
+    process_.log.info(LogTopic::init, members_.name, "others cannot try to reach memory of GPU {}: {}",
+                      members_.gpu->ordinal(), proof.error().text());
+    return;
+  }
+  gpu_proof_ = *std::move(proof);
+  hello.gpu = gpu_proof_->hello();
+}
+
+/// Ranks that share one GPU and process need no proof.
+void Join::try_gpus() {
+  reaches_gpus_ = gpu_proof_ != nullptr && !spans_hosts_;
+  for (Rank rank = 0; reaches_gpus_ && rank < options_.ranks; ++rank) {
+    const GpuHello& hello = hellos_[rank].gpu;
+    const bool same_process = members_.peers[rank].same_process;
+    reaches_gpus_ = gpu_proof_->reaches(rank, hello, same_process);
+    if (!reaches_gpus_ && hello.gpu != 0)
+      process_.log.info(LogTopic::init, members_.name, "GPU {} does not reach memory of GPU {} of rank {}",
+                        members_.gpu->ordinal(), hello.gpu - 1, rank);
+  }
+}
+
+/// Ranks of one machine share its cores, whatever else they share.
+void Join::count_cores() {
+  members_.cores = 0;
+  std::vector<std::string> machines;
+  for (const Hello& first : hellos_) {
+    const std::string machine = get_text(first.boot_id);
+    if (std::ranges::find(machines, machine) != machines.end()) continue;
+    machines.push_back(machine);
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    int ranks = 0;
+    for (const Hello& hello : hellos_) {
+      if (get_text(hello.boot_id) != machine) continue;
+      CPU_OR(&cpus, &cpus, &hello.cpus);
+      ++ranks;
+    }
+    members_.cores += CPU_COUNT(&cpus);
+    if (machine != get_text(hellos_[options_.rank].boot_id)) continue;
+    cpus_ = cpus;
+    members_.fenced = ranks > CPU_COUNT(&cpus);
+  }
+}
+
+/// Begins to listen, and tells the others where.
+Result<void> Join::locate() {
+  stage_ = Stage::locate;
+  Located located;
+  auto begin = [&]() -> Result<void> {
+    auto key = ConnectionKey::of(options_.id.secret);
+    if (!key) return std::move(key).error();
+    const AreaShape shape = area_shape();
+    members_.sockets = static_cast<int>(process_.config.integer("TUTTI_SOCKET_NSOCKS"));
+    members_.arrivals = std::make_shared<Arrivals>(
+        process_.system, *key,
+        Arrivals::Bounds{
+            .rank = options_.rank, .ranks = options_.ranks, .lanes = shape.lanes, .sockets = members_.sockets});
+    auto server = process_.connections();
+    if (!server) return std::move(server).error();
+    (*server)->expect(members_.arrivals);
+    auto own = process_.interfaces.get(process_.system, process_.config, process_.log);
+    if (!own) return std::move(own).error();
+    for (std::size_t i = 0; i < (*server)->addresses().size() && i < Located::addresses_max; ++i) {
+      const SocketAddress& at = (*server)->addresses()[i];
+      auto& told = located.addresses[i];
+      put_text(told.host, at.host);
+      told.port = at.port;
+      const auto known = std::ranges::find(*own, at.host, &OwnAddress::host);
+      if (known == own->end()) continue;
+      told.card = static_cast<std::uint16_t>(known->card);
+      told.mbps = known->mbps;
+    }
+    return {};
+  };
+  auto begun = begin();
+  bootstrap_.exchange(to_blob(located));
+  return begun;
+}
+
+Result<void> Join::take_addresses() {
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    auto addresses = read_located(bootstrap_.gathered()[rank]);
+    if (!addresses) return std::move(addresses).error().at_peer(rank);
+    if (!members_.peers.empty()) members_.peers[rank].addresses = *std::move(addresses);
+  }
+  return {};
+}
+
+Result<void> Join::agreed() {
+  members_.pulls = true;
+  members_.gpus_reach = true;
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    auto verdict = read_verdict(bootstrap_.gathered()[rank]);
+    if (!verdict) return std::move(verdict).error().at_peer(rank);
+    if (verdict->code != 0) {
+      std::string why = get_text(verdict->what, Lines::several);
+      if (trouble_ && trouble_->text().starts_with(why)) why = trouble_->text();  // told it is cut off
+      return Error{.code = static_cast<Code>(std::min(verdict->code, 8u)),
+                   .what = fmt::format("rank {} could not join: {}", rank, why)};
+    }
+    members_.pulls = members_.pulls && verdict->pulls != 0;
+    members_.gpus_reach = members_.gpus_reach && verdict->reaches_gpus != 0;
+    if (rank > 0) continue;
+    auto machine = Machine::of(verdict->machine);
+    if (!machine) return std::move(machine).error().at_peer(rank);
+    members_.machine = *machine;
+  }
+  if (given_up_) return Error{.code = Code::remote, .what = "a rank met trouble, and nobody said which"};
+  gpu_proof_.reset();
+  return {};
+}
+
+Result<void> Join::finish() {
+  members_.area->stop_sharing();
+  made_ = std::make_shared<Communicator>(process_, std::move(members_));
+  take_gpu_seat(*made_);
+  // All ranks have the same settings by now, and refuse alike.
+  if (auto good = made_->check_algorithms(); !good) return good;
+  if (made_->spans_hosts()) {
+    const auto& area = made_->members().area;
+    made_->members().arrivals->wakes({area, &area->area.header().doorbell});
+    if (auto watching = process_.service.add(made_->members().control); !watching) return watching;
+  }
+  made_->watch = std::make_shared<PeerWatch>(made_);
+  if (auto watching = process_.service.add(made_->watch); !watching) return watching;
+  const auto& m = made_->members();
+  process_.log.info(
+      LogTopic::init, made_->who(), "{} ranks ready, {}, {}", m.ranks,
+      m.fenced ? "more ranks than cores" : "a core for each rank",
+      m.pulls ? "other processes' memory can be copied from" : "other processes' memory cannot be copied from");
+  return {};
+}
+
+}  // namespace tutti

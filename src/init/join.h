@@ -1,0 +1,95 @@
+// How a rank becomes part of a communicator: a state machine, so that one thread can bring up several ranks.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "base/version.h"
+#include "bootstrap/bootstrap.h"
+#include "call/operation.h"
+#include "comm/communicator.h"
+#include "init/address_proof.h"
+#include "init/control_setup.h"
+#include "init/gpu_proof.h"
+#include "init/hello.h"
+
+namespace tutti {
+
+struct JoinOptions {
+  Rank rank = 0;
+  int ranks = 1;
+  UniqueId id;
+  std::string name;  ///< from the config; else made from the id
+  bool deterministic = false;
+  std::int64_t init_limit_ms = 0;  ///< 0: TUTTI_INIT_TIMEOUT_MS
+  std::int64_t deadline_ns = 0;    ///< when all has to be over (now_ns); 0: init_limit_ms from now
+  cuda::SharedGpu gpu;             ///< null: host memory alone
+};
+
+class Join final : public Operation {
+ public:
+  Join(Process& process, JoinOptions options);
+
+  Result<Progress> advance() override;
+  Communicator* communicator() override { return nullptr; }
+
+  std::int64_t interests(std::vector<PollItem>& items) const override;
+
+  /// After done.
+  std::shared_ptr<Communicator> take() { return std::move(made_); }
+
+ private:
+  /// share: where ranks of one host run as several users; carrier, locate, reach: where not all ranks share memory;
+  /// prove, compare: where they have several networks.
+  enum class Stage { begin, greet, share, carrier, locate, prove, compare, reach, agree, made };
+  bool is_late() const { return process_.system.now_ns() >= deadline_ns_; }
+  Result<Progress> late();
+  Result<Progress> next();
+  void note(Result<void> done);
+  Result<void> begin();
+  Result<void> locate();
+  Result<void> take_addresses();
+  void prove();
+  void compare();
+  Result<void> keep_proven();
+  void reach();
+  std::optional<Error> cannot_accept();
+  Progress advance_reach();
+  void state_verdict();
+  Result<Progress> greeted();
+  Result<void> read_hellos();
+  bool same_host(Rank rank) const { return members_.hosts[rank] == members_.hosts[options_.rank]; }
+  bool several_users() const;
+  void try_sharing();
+  Result<void> separate();
+  void show_gpu(Hello& hello);
+  void try_gpus();
+  void count_cores();
+  Result<void> connect();
+  Result<void> connect_to(Rank rank);
+  Result<void> agreed();
+  Result<void> finish();
+  AreaShape area_shape() const;
+
+  Process& process_;
+  JoinOptions options_;
+  std::int64_t deadline_ns_;
+  Stage stage_ = Stage::begin;
+  const Farewells::Joining joining_;
+  Bootstrap bootstrap_;
+  Membership members_;
+  std::vector<Hello> hellos_;  ///< by rank; until all are connected
+  bool spans_hosts_ = false;
+  std::vector<int> networks_;  ///< by rank: the first rank of its host, as its network counts
+  bool pulls_ = true;
+  bool reaches_gpus_ = true;
+  std::unique_ptr<GpuProof> gpu_proof_;  ///< where there may be peers' GPUs to reach; until all ranks have tried
+  cpu_set_t cpus_{};                     ///< of all ranks of this machine
+  std::optional<Error> trouble_;         ///< told to all in the last exchange
+  bool given_up_ = false;                ///< somebody has met trouble
+  std::optional<AddressProof> proof_;
+  std::optional<ControlSetup> setup_;
+  std::shared_ptr<Communicator> made_;
+};
+
+}  // namespace tutti

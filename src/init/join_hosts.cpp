@@ -1,0 +1,152 @@
+// The part of a start in which ranks find out who shares memory with whom, and map the areas of those who do.
+#include <sys/uio.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "init/join.h"
+
+namespace tutti {
+namespace {
+
+/// By rank: the first rank that shares memory with it. `apart`: as if each process had a host of its own.
+std::vector<int> hosts_of(const std::vector<Hello>& hellos, bool apart) {
+  std::vector<int> hosts;
+  for (const Hello& hello : hellos) {
+    const auto same = [&](const Hello& other) {
+      return apart ? other.token == hello.token : other.host_identity == hello.host_identity;
+    };
+    hosts.push_back(static_cast<int>(std::ranges::find_if(hellos, same) - hellos.begin()));
+  }
+  return hosts;
+}
+
+/// Whether `pid`'s memory can be read: tried on a word whose value is known. Never changes who may trace whom.
+bool can_pull(int pid, std::uint64_t address) {
+  if (pid <= 0) return false;
+  std::uint64_t word = 0;
+  const iovec here{&word, sizeof word};
+  const iovec there{reinterpret_cast<void*>(address), sizeof word};
+  return ::process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof word && word == AreaHeader::magic_value;
+}
+
+}  // namespace
+
+Result<void> Join::read_hellos() {
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    auto hello = read_hello(bootstrap_.gathered()[rank]);
+    if (!hello) return std::move(hello).error().at_peer(rank);
+    hellos_.push_back(*hello);
+  }
+  members_.hosts = hosts_of(hellos_, process_.config.text("TUTTI_TRANSPORT") == "socket");
+  networks_ = hosts_of(hellos_, /*apart=*/false);
+  return {};
+}
+
+/// All ranks find the same, as they know the same of each other.
+bool Join::several_users() const {
+  if (hellos_.size() != static_cast<std::size_t>(options_.ranks)) return false;
+  for (Rank rank = 0; rank < options_.ranks; ++rank)
+    if (hellos_[rank].user != hellos_[members_.hosts[rank]].user) return true;
+  return false;
+}
+
+/// Begins one more exchange: whether this rank can share memory with all others of its host.
+void Join::try_sharing() {
+  Sharing word;
+  members_.peers.resize(hellos_.size());
+  for (Rank rank = 0; rank < options_.ranks && word.shares != 0; ++rank) {
+    if (!same_host(rank) || hellos_[rank].user == hellos_[options_.rank].user) continue;
+    auto tried = connect_to(rank);
+    if (tried) continue;
+    word.shares = 0;
+    process_.log.info(
+        LogTopic::init, members_.name,
+        "no memory is shared with rank {}, which runs as another user ({}): ranks of this host use sockets", rank,
+        tried.error().text());
+  }
+  bootstrap_.exchange(to_blob(word));
+  stage_ = Stage::share;
+}
+
+/// Where some rank of a host cannot share memory, each of its processes is treated as a host of its own.
+Result<void> Join::separate() {
+  const std::vector<int> apart = hosts_of(hellos_, /*apart=*/true);
+  const std::vector<int> hosts = members_.hosts;
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    const auto word = read_sharing(bootstrap_.gathered()[rank]);
+    if (!word) return Error(word.error()).at_peer(rank);
+    if (word->shares != 0) continue;
+    for (Rank other = 0; other < options_.ranks; ++other)
+      if (hosts[other] == hosts[rank]) members_.hosts[other] = apart[other];
+  }
+  return {};
+}
+
+Result<void> Join::connect() {
+  spans_hosts_ = std::ranges::any_of(members_.hosts, [](int host) { return host != 0; });
+  if (trouble_) return {};
+  count_cores();
+  members_.peers.assign(hellos_.size(), Peer());
+  for (Rank rank = 0; rank < options_.ranks; ++rank)
+    if (auto connected = connect_to(rank); !connected)
+      return std::move(connected).error().during("reach " + members_.describe(rank) + " at the start").at_peer(rank);
+  try_gpus();
+  hellos_.clear();
+  return {};
+}
+
+Result<void> Join::connect_to(Rank rank) {
+  const Hello& hello = hellos_[rank];
+  Peer& peer = members_.peers[rank];
+  peer.token = hello.token;
+  peer.pid = hello.pid;
+  peer.host = get_text(hello.host);
+  peer.fd_server = get_text(hello.fd_server);
+  peer.key = hello.key;
+  peer.area_name = hello.area;
+  peer.same_process = hello.token == process_.token;
+  const std::size_t bytes = RankArea::bytes(area_shape());
+  if (hello.area_bytes != bytes)
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("its shared area has {} bytes, here it is {}", hello.area_bytes, bytes)};
+
+  if (!same_host(rank)) {
+    peer.mirror = std::make_shared<MirroredHeader>(area_shape());
+    peer.area = peer.mirror->area();
+    return {};
+  }
+  std::byte* base = nullptr;
+  if (peer.same_process) {
+    peer.thread_area = process_.find_area(hello.area.id);
+    if (!peer.thread_area) return Error{.code = Code::remote, .what = "it left while the communicator was being made"};
+    base = peer.thread_area->base;
+  } else {
+    // A little is left for telling the others whom it waited for.
+    const std::int64_t limit_ns = std::max<std::int64_t>(1, (deadline_ns_ - process_.system.now_ns()) / 10 * 9);
+    SeenProcess seen;
+    const auto fetch = [&](std::uint64_t, SegmentName name) -> Result<SegmentTable::Export> {
+      auto fetched = fetch_segment(peer.fd_server, peer.key, name, limit_ns, [] { return false; });
+      if (!fetched) return std::move(fetched).error();
+      seen = std::move(fetched->owner);
+      return std::move(fetched->segment);
+    };
+    auto mapping = process_.cache.map(peer.token, hello.area, bytes, fetch);
+    if (!mapping) return std::move(mapping).error();
+    peer.mapped_area = *std::move(mapping);
+    base = peer.mapped_area->data();
+    auto process = process_.peer_process(peer.token, [&]() -> Result<SeenProcess> {
+      if (seen.pidfd) return std::move(seen);
+      return watch_process(peer.fd_server, peer.key, limit_ns, [] { return false; });
+    });
+    if (!process) return std::move(process).error();
+    peer.process = *std::move(process);
+    pulls_ = pulls_ && can_pull(peer.visible_pid(), hello.area_address);
+  }
+  peer.area = RankArea(base, area_shape());
+  if (!peer.area.valid()) return Error{.code = Code::remote, .what = "its shared area is not one of tutti's"};
+  return {};
+}
+
+}  // namespace tutti

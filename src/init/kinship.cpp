@@ -1,0 +1,48 @@
+#include "init/kinship.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+/// Nothing where it is gone or cannot be seen; 0: a parent outside of this PID namespace.
+std::optional<pid_t> parent_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  std::getline(file, line);
+  // The name in brackets may hold anything; behind it stand the state and the parent.
+  const auto end = line.rfind(") ");
+  if (end == std::string::npos || line.size() < end + 5) return std::nullopt;
+  pid_t parent = 0;
+  return std::sscanf(line.c_str() + end + 4, "%d", &parent) == 1 ? std::optional(parent) : std::nullopt;
+}
+
+/// The main thread's children are those of nearly all programs that start others.
+bool has_one_child(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", pid));
+  pid_t child = 0;
+  return file >> child && !(file >> child);
+}
+
+}  // namespace
+
+Kin kin_of(pid_t pid) {
+  if (pid == ::getpid()) return Kin::sibling;
+  if (pid <= 0 || ::getsid(pid) != ::getsid(0)) return Kin::stranger;
+  const auto parent = parent_of(pid);
+  if (!parent) return Kin::stranger;
+  const pid_t own = ::getppid();
+  if (*parent == own) return Kin::sibling;
+  if (*parent <= 1 || own <= 1) return Kin::stranger;
+  const auto starter = parent_of(*parent);
+  const bool wrapped = starter && *starter > 1 && starter == parent_of(own);
+  return wrapped && has_one_child(*parent) && has_one_child(own) ? Kin::cousin : Kin::stranger;
+}
+
+}  // namespace tutti

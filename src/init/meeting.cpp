@@ -1,0 +1,157 @@
+#include "init/meeting.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "init/open_root.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t secret_file_bytes_max = std::size_t{64} << 10;
+
+Result<std::string> secret_text(const Process& process) {
+  if (const auto& text = process.config.text("TUTTI_COMM_SECRET"); !text.empty()) return text;
+  const auto& path = process.config.text("TUTTI_COMM_SECRET_FILE");
+  if (path.empty()) return std::string();
+  auto text = read_file(path, secret_file_bytes_max, FileKind::regular);
+  if (!text) {
+    Error error = std::move(text).error();
+    error.code = Code::invalid_argument;
+    error.what +=
+        fmt::format("; the secret is read from a regular file of at most {} KiB", secret_file_bytes_max >> 10);
+    return std::move(error).during("read TUTTI_COMM_SECRET_FILE");
+  }
+  while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();  // editors end files with a line
+  if (text->empty())
+    return Error{.code = Code::invalid_argument, .what = fmt::format("TUTTI_COMM_SECRET_FILE={} is empty", path)};
+  return text;
+}
+
+bool is_numeric(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
+  ::freeaddrinfo(found);
+  return true;
+}
+
+/// Launchers name hosts, sockets know numbers. Every rank asks the resolver for itself: hosts need not agree on names.
+Result<std::vector<std::string>> resolve(const Process& process, const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  const auto& family = process.config.text("TUTTI_SOCKET_FAMILY");
+  hints.ai_family = family == "AF_INET" ? AF_INET : family == "AF_INET6" ? AF_INET6 : AF_UNSPEC;
+  addrinfo* found = nullptr;
+  const int status = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  std::vector<std::string> numbers;
+  for (const addrinfo* one = status == 0 ? found : nullptr; one != nullptr; one = one->ai_next) {
+    char numeric[NI_MAXHOST];
+    if (::getnameinfo(one->ai_addr, one->ai_addrlen, numeric, sizeof numeric, nullptr, 0, NI_NUMERICHOST) == 0 &&
+        std::ranges::find(numbers, numeric) == numbers.end())
+      numbers.emplace_back(numeric);
+  }
+  if (status == 0) ::freeaddrinfo(found);
+  if (!numbers.empty()) return numbers;
+  return Error{.code = Code::invalid_argument,
+               .what = fmt::format("the host \"{}\" of rank 0 is unknown here: {}", host, ::gai_strerror(status))};
+}
+
+/// Rank 0 listens at the address, and all make the id from the secret: nothing has to be passed.
+Result<UniqueId> meet_at_address(Process& process, const LaunchInfo& launch, int nth, const std::string& text) {
+  if (auto long_enough = secret_from_text(text); !long_enough)
+    return std::move(long_enough).error().during("TUTTI_COMM_SECRET");
+  auto secret = secret_from_text(fmt::format("tutti secret {} {}", nth, text));
+  if (!secret) return std::move(secret).error();
+  auto hosts = resolve(process, launch.root->host);
+  if (!hosts) return std::move(hosts).error();
+  UniqueId id{.root = {.host = hosts->front(), .port = launch.root->port}, .secret = *secret};
+  id.also.assign(hosts->begin() + 1, hosts->end());
+  if (launch.rank != 0) return id;
+  // A host often knows its own name by an address that others do not have: 127.0.1.1.
+  const std::string any = listening_address({"0.0.0.0", hosts->front()});
+  const SocketAddress at{.host = is_numeric(launch.root->host) ? hosts->front() : any, .port = launch.root->port};
+  if (auto opened = open_root(process, at, id.secret); !opened) return std::move(opened).error();
+  return id;
+}
+
+/// The launcher's space, or why there is none to be used: null, and `why` where something should have been there.
+Result<std::shared_ptr<KeyValueSpace>> find_space(Process& process, const LaunchInfo& launch, std::int64_t deadline_ns,
+                                                  std::string& why) {
+  auto space = process.launcher.get(process.system, launch, deadline_ns);
+  if (space) return space;
+  // No library, or no descriptor: all ranks of the job are in the same position. A launcher that falls silent or talks
+  // nonsense is another matter.
+  const bool absent = space.error().code == Code::system || space.error().code == Code::invalid_usage;
+  if (!absent) return space;
+  why = space.error().text();
+  process.log.info(LogTopic::init, "start", "the launcher's key-value space is not used: {}", why);
+  return std::shared_ptr<KeyValueSpace>();
+}
+
+std::string known(int value) {
+  return value < 0 ? "?" : std::to_string(value);
+}
+
+void tell(Process& process, const LaunchInfo& launch) {
+  process.log.info(LogTopic::init, "start", "started by {}: rank {} of {}, on this host {} of {}", launch.launcher,
+                   launch.rank, launch.ranks > 0 ? std::to_string(launch.ranks) : "?", known(launch.local_rank),
+                   known(launch.local_ranks));
+  for (const auto& line : launch.not_used)
+    process.log.info(LogTopic::init, "start", "not believed, {} comes first: {}", launch.launcher, line);
+}
+
+/// Those of other hosts will not find the socket: no need to wait for long.
+std::int64_t host_deadline_ns(Process& process, const LaunchInfo& launch, std::int64_t deadline_ns) {
+  constexpr std::int64_t short_ns = 10'000'000'000;
+  const bool several_hosts = launch.local_ranks > 0 && launch.local_ranks < launch.ranks;
+  return several_hosts ? std::min(deadline_ns, process.system.now_ns() + short_ns) : deadline_ns;
+}
+
+}  // namespace
+
+Result<Meeting> meet(Process& process, const LaunchInfo& launch, std::int64_t deadline_ns) {
+  const int nth = process.launched.fetch_add(1);
+  tell(process, launch);
+  auto secret = secret_text(process);
+  if (!secret) return std::move(secret).error();
+
+  Meeting meeting{.rank = launch.rank, .ranks = launch.ranks, .id = {}};
+  const auto by = [&](const char* way, Result<UniqueId> id) -> Result<Meeting> {
+    if (!id) return std::move(id).error();
+    meeting.id = *std::move(id);
+    process.log.info(LogTopic::init, "start", "the meeting point is {}, agreed by {}", meeting.id.where(), way);
+    return std::move(meeting);
+  };
+  const bool address = !secret->empty() && launch.root;
+  if (address && (launch.root_from_user || launch.space == SpaceKind::none))
+    return by("address and secret", meet_at_address(process, launch, nth, *secret));
+
+  std::string why;
+  if (launch.ranks != 1 && launch.space != SpaceKind::none) {
+    auto space = find_space(process, launch, deadline_ns, why);
+    if (!space) return std::move(space).error();
+    if (*space) {
+      if ((*space)->ranks() > 0) meeting.ranks = (*space)->ranks();
+      return by((*space)->name(),
+                meet_in_space(**space, launch.rank, nth, deadline_ns, [&] { return open_root(process); }));
+    }
+  }
+  if (address) return by("address and secret", meet_at_address(process, launch, nth, *secret));
+  if (!secret->empty())
+    return Error{.code = Code::invalid_usage,
+                 .what = "TUTTI_COMM_SECRET is set, but no address: set TUTTI_COMM_ID=host:port"};
+  if (launch.ranks == 0)
+    return Error{.code = Code::invalid_usage, .what = "the number of ranks is known to PMIx alone: " + why};
+  auto id = meet_on_host(process, launch, nth, host_deadline_ns(process, launch, deadline_ns));
+  if (!id && !why.empty()) return std::move(id).error().during(why);
+  return by("a socket of this host", std::move(id));
+}
+
+}  // namespace tutti

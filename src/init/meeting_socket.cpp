@@ -1,0 +1,196 @@
+// The id from rank 0 to the other ranks of one host, over a socket whose ends the kernel vouches for.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/unique_fd.h"
+#include "init/job_sockets.h"
+#include "init/kinship.h"
+#include "init/meeting.h"
+#include "init/open_root.h"
+#include "init/word_server.h"
+#include "net/digest.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t retry_ns_min = 5'000'000;
+constexpr std::int64_t retry_ns_max = 40'000'000;
+constexpr std::int64_t cousin_after_ns = 500'000'000;     // a sibling would come first
+constexpr std::int64_t unclear_limit_ns = 2'000'000'000;  // a restart may overlap with what it follows
+constexpr std::int64_t tell_limit_ns = 2'000'000'000;
+constexpr std::size_t others_max = 65536;
+
+constexpr const char* remedy =
+    "jobs of one user on one host that start at the same time are told apart by TUTTI_JOB_ID (any text, the same for "
+    "all ranks of one job) or TUTTI_COMM_ID";
+
+Result<std::string> job_digest(const LaunchInfo& launch, int nth) {
+  const std::string text =
+      fmt::format("{}|{}|{}|{}|{}", ::geteuid(), launch.job_named() ? "job" : "kin", launch.job, launch.ranks, nth);
+  auto digest = sha256(std::as_bytes(std::span(text)));
+  if (!digest) return std::move(digest).error();
+  std::string job = "tutti-";
+  for (int i = 0; i < 16; ++i) job += fmt::format("{:02x}", std::to_integer<unsigned>((*digest)[i]));
+  return job;
+}
+
+/// The meeting points of this job that can be seen now.
+struct Sight {
+  int own = 0;      ///< of this job's name, or of a sibling
+  int cousins = 0;  ///< of a job without a name, started in the same way
+  int strangers = 0;
+  UniqueSocket to_own;
+  UniqueSocket to_cousin;
+
+  bool empty() const { return own + cousins + strangers == 0; }
+};
+
+class Search {
+ public:
+  Search(System& system, const LaunchInfo& launch, std::string job)
+      : system_(system), launch_(launch), job_(std::move(job)) {}
+
+  Result<Sight> look(std::int64_t deadline_ns) {
+    auto names = listeners_for_job(job_);
+    if (!names) return std::move(names).error();
+    Sight sight;
+    for (const std::string& name : *names) {
+      if (others_.contains(name)) continue;
+      if (system_.now_ns() >= deadline_ns) break;
+      JobCall call = call_job(name);
+      if (call.outcome == JobCall::Outcome::other_user && others_.size() < others_max) others_.insert(name);
+      if (call.outcome == JobCall::Outcome::connected) count(sight, std::move(call));
+    }
+    return sight;
+  }
+
+ private:
+  void count(Sight& sight, JobCall call) const {
+    const Kin kin = launch_.job_named() ? Kin::sibling : kin_of(call.pid);
+    if (kin == Kin::stranger) ++sight.strangers;
+    if (kin == Kin::sibling && ++sight.own == 1) sight.to_own = std::move(call.fd);
+    if (kin == Kin::cousin && ++sight.cousins == 1) sight.to_cousin = std::move(call.fd);
+  }
+
+  System& system_;
+  const LaunchInfo& launch_;
+  const std::string job_;
+  std::set<std::string> others_;  ///< of other users, not to be called again
+};
+
+/// Binds first and looks then: of two jobs that come together at least one sees the other.
+Result<UniqueSocket> open_listener(System& system, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
+  auto job = job_digest(launch, nth);
+  if (!job) return std::move(job).error();
+  auto listener = listen_for_job(*job);
+  if (!listener) return listener;
+  auto sight = Search(system, launch, *job).look(deadline_ns);
+  if (!sight) return std::move(sight).error();
+  if (sight->own > 1)  // it sees itself
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("another job of the same name is starting on this host: {}", remedy)};
+  return listener;
+}
+
+/// Rank 0 listens first, and keeps two descriptors back, for the service thread and for a caller: so it can say that it
+/// has none left for the rest.
+Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
+  if (launch.ranks == 1) return open_root(process, /*across_hosts=*/false);
+  auto listener = open_listener(process.system, launch, nth, deadline_ns);
+  if (!listener) return std::move(listener).error();
+  std::array<UniqueFd, 2> kept;
+  for (UniqueFd& one : kept) one = UniqueFd(::fcntl(listener->get(), F_DUPFD_CLOEXEC, 0));
+  auto id = open_root(process, /*across_hosts=*/false, launch.job_named() ? "" : remedy);
+  kept = {};
+  auto server =
+      std::make_shared<WordServer>(process.system, *std::move(listener), write_word(id), launch.ranks, deadline_ns);
+  if (auto added = process.service.add(server); !added) return id ? std::move(added).error() : std::move(id).error();
+  // A process that cannot start ends soon, and the others may be about to ask.
+  if (!id) process.farewells.add(std::shared_ptr<const Task>(server));
+  return id;
+}
+
+/// Asks the one that was found. Nothing: it has gone.
+Result<std::optional<UniqueId>> ask(System& system, const UniqueSocket& fd, int rank, std::int64_t deadline_ns) {
+  const std::string question = write_question(rank);
+  if (::send(fd.get(), question.data(), question.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    return std::optional<UniqueId>();
+  PollItem item{.handle = fd.get(), .want_read = true};
+  while (!item.ready && system.now_ns() < deadline_ns) system.poll({&item, 1}, deadline_ns - system.now_ns());
+  std::array<char, 1024> packet{};
+  const auto got = ::recv(fd.get(), packet.data(), packet.size(), MSG_DONTWAIT);
+  if (got <= 0) return std::optional<UniqueId>();
+  auto id = read_word({packet.data(), static_cast<std::size_t>(got)});
+  if (!id) return std::move(id).error().at_peer(0);
+  return std::optional(*std::move(id));
+}
+
+Error unclear(const Sight& sight) {
+  const int same = sight.own > 0 ? sight.own : sight.cousins;
+  const std::string seen =
+      same > 1 ? fmt::format("{} jobs that cannot be told apart are starting on this host", same)
+               : "rank 0 of this job did not appear on this host, and one that does is of another parent process";
+  return {.code = Code::invalid_usage, .what = fmt::format("{}: {}", seen, remedy), .peer = 0};
+}
+
+Result<UniqueId> fetch_id(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
+  System& system = process.system;
+  auto job = job_digest(launch, nth);
+  if (!job) return std::move(job).error();
+  Search search(system, launch, *std::move(job));
+  std::int64_t seen_since_ns = -1;
+  std::int64_t retry_ns = retry_ns_min;
+  for (std::int64_t now = system.now_ns(); now < deadline_ns; now = system.now_ns()) {
+    auto sight = search.look(deadline_ns);
+    if (!sight) return std::move(sight).error();
+    if (sight->empty())
+      seen_since_ns = -1;
+    else if (seen_since_ns < 0)
+      seen_since_ns = now;
+    const std::int64_t seen_ns = sight->empty() ? 0 : now - seen_since_ns;
+    const bool cousin = sight->own == 0 && sight->cousins == 1 && seen_ns >= cousin_after_ns;
+    if (sight->own == 1 || cousin) {
+      auto id = ask(system, cousin ? sight->to_cousin : sight->to_own, launch.rank, deadline_ns);
+      if (!id) return std::move(id).error();
+      if (*id) return **std::move(id);
+    } else if (seen_ns >= unclear_limit_ns) {
+      return unclear(*sight);
+    }
+    system.poll({}, std::min(retry_ns, std::max<std::int64_t>(0, deadline_ns - system.now_ns())));
+    retry_ns = std::min(retry_ns * 2, retry_ns_max);
+  }
+  return Error{.code = Code::timeout,
+               .what = fmt::format("rank 0 of this {} job did not appear on this host; ranks on several hosts need "
+                                   "TUTTI_COMM_ID and TUTTI_COMM_SECRET (or TUTTI_COMM_SECRET_FILE)",
+                                   launch.launcher),
+               .peer = 0};
+}
+
+}  // namespace
+
+Result<UniqueId> meet_on_host(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
+  return launch.rank == 0 ? serve_id(process, launch, nth, deadline_ns) : fetch_id(process, launch, nth, deadline_ns);
+}
+
+void tell_on_host(System& system, const LaunchInfo& launch, const Error& error) {
+  if (launch.rank != 0 || launch.ranks < 2 || launch.space != SpaceKind::none) return;
+  const std::int64_t deadline_ns = system.now_ns() + tell_limit_ns;
+  auto listener = open_listener(system, launch, /*nth=*/0, deadline_ns);
+  if (!listener) return;
+  WordServer server(system, *std::move(listener), write_word(error), launch.ranks, deadline_ns);
+  std::vector<PollItem> items;
+  while (server.advance()) {
+    items.clear();
+    const std::int64_t wake_ns = std::min(server.interests(items), deadline_ns);
+    system.poll(items, std::max<std::int64_t>(0, wake_ns - system.now_ns()));
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,148 @@
+#include "init/regroup.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "init/open_root.h"
+
+namespace tutti {
+
+Regroup::Regroup(std::shared_ptr<Communicator> parent, JoinOptions options)
+    : options_(std::move(options)), parent_(std::move(parent)) {}
+
+Regroup::~Regroup() {
+  leave();
+}
+
+void Regroup::leave() {
+  if (std::exchange(ticket_, 0) != 0) parent_->complete();
+}
+
+Result<Progress> Regroup::advance() {
+  if (!join_) return arrange_in_turn();
+  auto joined = join_->advance();
+  if (joined && *joined == Progress::done) made_ = join_->take();
+  return joined;
+}
+
+Result<Progress> Regroup::arrange_in_turn() {
+  if (parent_->failed()) {
+    leave();
+    return parent_->failure();
+  }
+  if (!parent_->turn_of(ticket_)) return Progress::blocked;
+  auto arranged = arrange();
+  if (!arranged) {
+    parent_->fail(arranged.error());
+    leave();
+    return arranged;
+  }
+  if (*arranged != Progress::done) return arranged;
+  leave();
+  if (outside_) return Progress::done;
+  join_.emplace(parent_->process(), options_);
+  return Progress::moved;
+}
+
+Result<void> Regroup::look_around() {
+  if (join_ || current() == nullptr) return {};
+  auto looked = current()->look_around();
+  if (!looked) parent_->fail(looked.error());
+  return looked;
+}
+
+std::int64_t Regroup::interests(std::vector<PollItem>& items) const {
+  if (join_) return join_->interests(items);
+  return current() != nullptr ? current()->interests(items) : 0;
+}
+
+std::string Regroup::where() const {
+  return "making a communicator from another";
+}
+
+SplitByColor::SplitByColor(std::shared_ptr<Communicator> parent, int color, int key, JoinOptions options)
+    : Regroup(std::move(parent), std::move(options)), mine_{.color = color, .key = key} {}
+
+void SplitByColor::gather(const void* mine, void* all, std::size_t bytes) {
+  request_ = {.collective = Collective::all_gather,
+              .input = static_cast<const std::byte*>(mine),
+              .output = static_cast<std::byte*>(all),
+              .count = bytes};
+  call_.emplace(parent(), request_);
+}
+
+Result<Progress> SplitByColor::arrange() {
+  if (!call_) {
+    wishes_.resize(parent().ranks());
+    gather(&mine_, wishes_.data(), sizeof mine_);
+  }
+  auto progress = call_->advance();
+  if (!progress || *progress != Progress::done) return progress;
+  if (stage_++ == 0) {
+    if (auto chosen = choose_places(); !chosen) return std::move(chosen).error();
+    ids_.resize(id_.size() * parent().ranks());
+    gather(id_.data(), ids_.data(), id_.size());
+    return Progress::moved;
+  }
+  if (outside_) return Progress::done;
+  if (auto read = read_id(); !read) return std::move(read).error();
+  return Progress::done;
+}
+
+Result<void> SplitByColor::choose_places() {
+  outside_ = mine_.color == no_color;
+  if (outside_) return {};
+  std::vector<Rank> members;
+  for (Rank rank = 0; rank < parent().ranks(); ++rank)
+    if (wishes_[rank].color == mine_.color) members.push_back(rank);
+  std::ranges::stable_sort(members, {}, [this](Rank rank) { return wishes_[rank].key; });
+  options_.ranks = static_cast<int>(members.size());
+  options_.rank = static_cast<Rank>(std::ranges::find(members, parent().rank()) - members.begin());
+  leader_ = members.front();
+  if (leader_ != parent().rank()) return {};
+  auto id = open_root(parent().process());
+  if (!id) return std::move(id).error();
+  id_ = id->encode();
+  return {};
+}
+
+Result<void> SplitByColor::read_id() {
+  auto id = UniqueId::decode(ids_.data() + static_cast<std::size_t>(leader_) * id_.size());
+  if (!id) return std::move(id).error().at_peer(leader_);
+  options_.id = *id;
+  return {};
+}
+
+CreateGroup::CreateGroup(std::shared_ptr<Communicator> parent_in, std::vector<Rank> ranks, JoinOptions options)
+    : Regroup(std::move(parent_in), std::move(options)), ranks_(std::move(ranks)) {
+  options_.ranks = static_cast<int>(ranks_.size());
+  options_.rank = static_cast<Rank>(std::ranges::find(ranks_, parent().rank()) - ranks_.begin());
+}
+
+Result<Progress> CreateGroup::arrange() {
+  if (!transfers_) {
+    if (options_.rank == 0) {
+      auto id = open_root(parent().process());
+      if (!id) return std::move(id).error();
+      id_ = id->encode();
+    }
+    const auto data = reinterpret_cast<std::byte*>(id_.data());
+    if (options_.rank == 0) {
+      for (std::size_t i = 1; i < ranks_.size(); ++i)
+        requests_.push_back({.send = true, .data = data, .bytes = id_.size(), .peer = ranks_[i]});
+    } else {
+      requests_.push_back({.send = false, .data = data, .bytes = id_.size(), .peer = ranks_[0]});
+    }
+    transfers_.emplace(parent(), requests_);
+  }
+  auto progress = transfers_->advance();
+  if (!progress || *progress != Progress::done) return progress;
+  auto id = UniqueId::decode(id_.data());
+  if (!id) return std::move(id).error().at_peer(ranks_[0]);
+  options_.id = *id;
+  return Progress::done;
+}
+
+}  // namespace tutti

@@ -1,0 +1,94 @@
+// Communicators made from a communicator: by color and key, or from a list of its ranks.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "collective/collective_call.h"
+#include "collective/point_to_point.h"
+#include "init/join.h"
+
+namespace tutti {
+
+/// What both have in common: a place in the parent's order, and the join at the end.
+class Regroup : public Operation {
+ public:
+  void enqueue() final { ticket_ = parent_->take_ticket(); }
+  Result<Progress> advance() final;
+  Communicator* communicator() final { return join_ ? nullptr : parent_.get(); }
+  Result<void> look_around() final;
+  std::string where() const final;
+  std::int64_t interests(std::vector<PollItem>& items) const final;
+
+  /// After done; null for a rank that is in no new communicator.
+  std::shared_ptr<Communicator> take() { return std::move(made_); }
+
+ protected:
+  Regroup(std::shared_ptr<Communicator> parent, JoinOptions options);
+  ~Regroup() override;
+
+  /// Brings id, rank and size of the new communicator over the parent; moved: called again; done: ready to join.
+  virtual Result<Progress> arrange() = 0;
+  virtual Operation* current() = 0;
+  virtual const Operation* current() const = 0;
+
+  Communicator& parent() { return *parent_; }
+  JoinOptions options_;
+  bool outside_ = false;  ///< this rank is in no new communicator
+
+ private:
+  Result<Progress> arrange_in_turn();
+  void leave();
+
+  std::shared_ptr<Communicator> parent_;
+  std::uint64_t ticket_ = 0;  // 0: not enqueued, or left
+  std::optional<Join> join_;
+  std::shared_ptr<Communicator> made_;
+};
+
+/// Two all-gathers over the parent: colors and keys, then the ids that the first of each color made.
+class SplitByColor final : public Regroup {
+ public:
+  static constexpr int no_color = -1;
+  SplitByColor(std::shared_ptr<Communicator> parent, int color, int key, JoinOptions options);
+
+ private:
+  struct Wish {
+    std::int32_t color;
+    std::int32_t key;
+  };
+  Result<Progress> arrange() override;
+  Operation* current() override { return call_ ? &*call_ : nullptr; }
+  const Operation* current() const override { return call_ ? &*call_ : nullptr; }
+  Result<void> choose_places();
+  void gather(const void* mine, void* all, std::size_t bytes);
+  Result<void> read_id();
+
+  Wish mine_;
+  std::vector<Wish> wishes_;
+  std::array<char, 128> id_{};
+  std::vector<char> ids_;
+  Rank leader_ = 0;
+  Request request_;
+  std::optional<CollectiveCall> call_;
+  int stage_ = 0;
+};
+
+/// The first listed rank makes the id and sends it to the others.
+class CreateGroup final : public Regroup {
+ public:
+  /// `ranks` are distinct ranks of the parent, this one among them.
+  CreateGroup(std::shared_ptr<Communicator> parent, std::vector<Rank> ranks, JoinOptions options);
+
+ private:
+  Result<Progress> arrange() override;
+  Operation* current() override { return transfers_ ? &*transfers_ : nullptr; }
+  const Operation* current() const override { return transfers_ ? &*transfers_ : nullptr; }
+
+  std::vector<Rank> ranks_;
+  std::array<char, 128> id_{};
+  std::vector<PeerRequest> requests_;
+  std::optional<PointToPoint> transfers_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,119 @@
+#include "init/word_server.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/printable.h"
+#include "init/job_sockets.h"
+#include "net/digest.h"
+
+namespace tutti {
+namespace {
+
+constexpr char good = 'i';
+constexpr char bad = 'e';
+constexpr std::size_t reason_bytes_max = 400;
+constexpr std::size_t guests_max = 64;
+constexpr int let_in_at_once = 256;  // others wait for the next turn: the service thread has more to do
+constexpr std::int64_t question_limit_ns = 2'000'000'000;
+constexpr std::int64_t rest_ns = 10'000'000;
+
+constexpr std::uint32_t question_mark = 0x74757431;  // "tut1"
+
+struct Question {
+  std::uint32_t mark = question_mark;
+  std::int32_t rank = 0;
+};
+
+}  // namespace
+
+std::string write_word(const Result<UniqueId>& id) {
+  if (!id) return bad + id.error().text().substr(0, reason_bytes_max);
+  auto bytes = id->encode();
+  std::string word = good + std::string(bytes.data(), bytes.size());
+  wipe(std::as_writable_bytes(std::span(bytes)));
+  return word;
+}
+
+Result<UniqueId> read_word(const std::string& packet) {
+  if (packet.starts_with(bad))
+    return Error{.code = Code::remote,
+                 .what = "rank 0 could not open the meeting point: " + printable(packet.substr(1), reason_bytes_max)};
+  if (!packet.starts_with(good) || packet.size() != 1 + sizeof(std::declval<UniqueId>().encode()))
+    return Error{.code = Code::remote, .what = "what rank 0 said is no id"};
+  return UniqueId::decode(packet.data() + 1);
+}
+
+std::string write_question(int rank) {
+  const Question question{.rank = rank};
+  std::string bytes(sizeof question, '\0');
+  std::memcpy(bytes.data(), &question, sizeof question);
+  return bytes;
+}
+
+WordServer::WordServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns)
+    : system_(system),
+      listener_(std::move(listener)),
+      word_(std::move(word)),
+      answered_(static_cast<std::size_t>(ranks)),
+      left_(static_cast<std::size_t>(ranks) - 1),
+      deadline_ns_(deadline_ns) {}
+
+WordServer::~WordServer() {
+  wipe(std::as_writable_bytes(std::span(word_)));
+}
+
+bool WordServer::advance() {
+  let_in();
+  const std::int64_t now = system_.now_ns();
+  std::erase_if(guests_, [&](const Guest& guest) { return !serve(guest) || now >= guest.deadline_ns; });
+  return left_ > 0 && now < deadline_ns_;
+}
+
+void WordServer::let_in() {
+  const std::int64_t now = system_.now_ns();
+  for (int i = 0; i < let_in_at_once && now >= resting_until_ns_; ++i) {
+    UniqueSocket fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) {
+      if (errno != EAGAIN && errno != EINTR) resting_until_ns_ = now + rest_ns;
+      return;
+    }
+    if (!same_user(fd)) continue;
+    if (guests_.size() >= guests_max) guests_.pop_front();  // it has had its time, and may come again
+    guests_.push_back({.fd = std::move(fd), .deadline_ns = now + question_limit_ns});
+    if (!serve(guests_.back())) guests_.pop_back();
+  }
+}
+
+bool WordServer::serve(const Guest& guest) {
+  Question question;
+  const auto got = ::recv(guest.fd.get(), &question, sizeof question, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  const auto rank = static_cast<std::size_t>(question.rank);
+  if (got != sizeof question || question.mark != question_mark || question.rank < 1 || rank >= answered_.size())
+    return false;
+  // A packet of this size fits any socket buffer, so this neither blocks nor is cut.
+  if (::send(guest.fd.get(), word_.data(), word_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(word_.size()))
+    return false;
+  if (!answered_[rank]) --left_;
+  answered_[rank] = true;
+  return false;
+}
+
+std::int64_t WordServer::interests(std::vector<PollItem>& items) {
+  std::int64_t wake = deadline_ns_;
+  if (system_.now_ns() < resting_until_ns_)
+    wake = std::min(wake, resting_until_ns_);
+  else
+    items.push_back({.handle = listener_.get(), .want_read = true});
+  for (const Guest& guest : guests_) {
+    items.push_back({.handle = guest.fd.get(), .want_read = true});
+    wake = std::min(wake, guest.deadline_ns);
+  }
+  return wake;
+}
+
+}  // namespace tutti

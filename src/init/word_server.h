@@ -1,0 +1,51 @@
+// What rank 0 has to say to the other ranks of one host: the id, or why there is none.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "base/own_sockets.h"
+#include "base/system.h"
+#include "net/unique_id.h"
+
+namespace tutti {
+
+/// As it goes over the socket, in one packet.
+std::string write_word(const Result<UniqueId>& id);
+/// Errors: rank 0's, in its words; remote (no word of rank 0).
+Result<UniqueId> read_word(const std::string& packet);
+
+/// What a rank sends to hear it.
+std::string write_question(int rank);
+
+/// Answers each of the other ranks, then ends; at the deadline at the latest. Other users are sent away.
+class WordServer final : public Task {
+ public:
+  WordServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns);
+  ~WordServer() override;
+
+  bool advance() override;
+  std::int64_t interests(std::vector<PollItem>& items) override;
+
+ private:
+  struct Guest {
+    UniqueSocket fd;
+    std::int64_t deadline_ns;
+  };
+  void let_in();
+  /// False: done with, answered or not.
+  bool serve(const Guest& guest);
+
+  System& system_;
+  UniqueSocket listener_;
+  std::string word_;
+  std::vector<bool> answered_;  ///< by rank
+  std::size_t left_;
+  std::int64_t deadline_ns_;
+  std::int64_t resting_until_ns_ = 0;  ///< no descriptor was left for a guest
+  std::list<Guest> guests_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,28 @@
+// MPICH's mpiexec.hydra, and its kin (Intel MPI, MVAPICH): PMI-1 on a descriptor that the rank inherits.
+#include "launch/launch_variables.h"
+
+namespace tutti::launchers {
+
+Found hydra(const Environment& environment) {
+  const Variables variables(environment);
+  auto launch = variables.rank_and_ranks("hydra", "PMI_RANK", "PMI_SIZE");
+  if (!launch || !*launch) return launch;
+  // Slurm's PMI-2 sets these as well, but never hydra's local ones.
+  if (!variables.has("MPI_LOCALNRANKS") && variables.has("SLURM_PROCID") && variables.has("PMI_JOBID"))
+    return std::optional<LaunchInfo>();
+  if (auto local = variables.local(**launch, "MPI_LOCALRANKID", "MPI_LOCALNRANKS"); !local)
+    return std::move(local).error();
+  auto fd = variables.number("PMI_FD");
+  if (!fd) return std::move(fd).error();
+  if (*fd && **fd < 0)
+    return Error{.code = Code::invalid_argument, .what = "PMI_FD=" + std::to_string(**fd) + " is not a descriptor"};
+  if (*fd) {
+    (*launch)->space = SpaceKind::pmi1;
+    (*launch)->pmi_fd = **fd;
+  }
+  for (const char* job : {"PMI_PORT", "PMI_JOBID"})
+    if (const auto value = variables.text(job)) (*launch)->job += *value + "/";
+  return launch;
+}
+
+}  // namespace tutti::launchers

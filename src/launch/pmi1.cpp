@@ -1,0 +1,102 @@
+// PMI-1, as MPICH's hydra speaks it: lines of words.
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "launch/key_value_space.h"
+#include "launch/pmi_wire.h"
+
+namespace tutti {
+namespace {
+
+class Pmi1 final : public KeyValueSpace {
+ public:
+  Pmi1(System& system, PmiWire wire) : system_(system), wire_(std::move(wire)) {}
+  ~Pmi1() override {
+    // Unless it hears this, hydra takes the end of the process for a crash.
+    if (greeted_) (void)ask("cmd=finalize", "finalize_ack", system_.now_ns() + goodbye_ns);
+  }
+
+  Result<void> greet(std::int64_t deadline_ns);
+
+  const char* name() const override { return "PMI-1"; }
+  Result<void> put(const std::string& key, const std::string& value, std::int64_t deadline_ns) override;
+  Result<void> fence(std::int64_t deadline_ns) override;
+  Result<std::string> get(int rank, const std::string& key, std::int64_t deadline_ns) override;
+
+ private:
+  static constexpr std::int64_t goodbye_ns = 1'000'000'000;
+  Result<PmiWords> ask(const std::string& line, std::string_view answer, std::int64_t deadline_ns);
+
+  System& system_;
+  PmiWire wire_;
+  std::string space_;
+  std::size_t value_bytes_max_ = 0;
+  bool greeted_ = false;
+  std::optional<Error> failure_;  ///< after it nobody knows which answer belongs to which question
+};
+
+Result<PmiWords> Pmi1::ask(const std::string& line, std::string_view answer, std::int64_t deadline_ns) {
+  if (failure_) return *failure_;
+  const auto exchange = [&]() -> Result<PmiWords> {
+    if (auto sent = wire_.send(line + "\n", deadline_ns); !sent) return std::move(sent).error();
+    auto said = wire_.line(deadline_ns);
+    if (!said) return std::move(said).error();
+    auto words = PmiWords::read(*said, ' ');
+    if (!words) return words;
+    if (auto good = words->expect(answer); !good) return std::move(good).error();
+    return words;
+  };
+  auto words = exchange();
+  if (!words) failure_ = words.error();
+  return words;
+}
+
+Result<void> Pmi1::greet(std::int64_t deadline_ns) {
+  auto init = ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", deadline_ns);
+  if (!init) return std::move(init).error();
+  greeted_ = true;
+  auto maxes = ask("cmd=get_maxes", "maxes", deadline_ns);
+  if (!maxes) return std::move(maxes).error();
+  const std::string_view most = maxes->value("vallen_max");
+  std::from_chars(most.data(), most.data() + most.size(), value_bytes_max_);
+  auto space = ask("cmd=get_my_kvsname", "my_kvsname", deadline_ns);
+  if (!space) return std::move(space).error();
+  space_ = space->value("kvsname");
+  if (space_.empty()) return Error{.code = Code::remote, .what = "the launcher has no name for its key-value space"};
+  return {};
+}
+
+Result<void> Pmi1::put(const std::string& key, const std::string& value, std::int64_t deadline_ns) {
+  if (value.size() >= value_bytes_max_)
+    return Error{.code = Code::remote,
+                 .what = fmt::format("the launcher keeps values of less than {} bytes, {} are needed", value_bytes_max_,
+                                     value.size())};
+  auto done = ask(fmt::format("cmd=put kvsname={} key={} value={}", space_, key, value), "put_result", deadline_ns);
+  if (!done) return std::move(done).error();
+  return {};
+}
+
+Result<void> Pmi1::fence(std::int64_t deadline_ns) {
+  auto done = ask("cmd=barrier_in", "barrier_out", deadline_ns);
+  if (!done) return std::move(done).error();
+  return {};
+}
+
+Result<std::string> Pmi1::get(int /*rank*/, const std::string& key, std::int64_t deadline_ns) {
+  auto got = ask(fmt::format("cmd=get kvsname={} key={}", space_, key), "get_result", deadline_ns);
+  if (!got) return std::move(got).error();
+  return std::string(got->value("value"));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KeyValueSpace>> open_pmi1(System& system, const LaunchInfo& launch, std::int64_t deadline_ns) {
+  auto wire = PmiWire::open(system, launch.pmi_fd);
+  if (!wire) return std::move(wire).error();
+  auto space = std::make_unique<Pmi1>(system, *std::move(wire));
+  if (auto greeted = space->greet(deadline_ns); !greeted) return std::move(greeted).error().during("PMI-1");
+  return std::unique_ptr<KeyValueSpace>(std::move(space));
+}
+
+}  // namespace tutti

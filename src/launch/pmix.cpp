@@ -1,0 +1,214 @@
+// PMIx, by the library that belongs to the launcher, loaded when it is there.
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+
+#include "base/dylib.h"
+#include "launch/key_value_space.h"
+#include "launch/pmix_abi.h"
+
+namespace tutti {
+namespace {
+
+struct Library {
+  Dylib file;
+  pmix::InitFunction* init = nullptr;
+  pmix::FinalizeFunction* finalize = nullptr;
+  pmix::PutFunction* put = nullptr;
+  pmix::CommitFunction* commit = nullptr;
+  pmix::FenceFunction* fence = nullptr;
+  pmix::GetFunction* get = nullptr;
+  pmix::StatusTextFunction* status_text = nullptr;
+
+  Error failed(const char* what, pmix::Status status) const {
+    const char* const words = status_text == nullptr ? nullptr : status_text(status);
+    return {.code = Code::remote,
+            .what = fmt::format("{}: {} ({})", what, words == nullptr ? "?" : printable(words, 200), status)};
+  }
+};
+
+Result<Library> load() {
+  Library library;
+  auto file = Dylib::open({"libpmix.so.2", "libpmix.so"});
+  if (!file) return std::move(file).error();
+  library.file = *std::move(file);
+  auto* const version = library.file.symbol<pmix::VersionFunction>("PMIx_Get_version");
+  library.init = library.file.symbol<pmix::InitFunction>("PMIx_Init");
+  library.finalize = library.file.symbol<pmix::FinalizeFunction>("PMIx_Finalize");
+  library.put = library.file.symbol<pmix::PutFunction>("PMIx_Put");
+  library.commit = library.file.symbol<pmix::CommitFunction>("PMIx_Commit");
+  library.fence = library.file.symbol<pmix::FenceFunction>("PMIx_Fence_nb");
+  library.get = library.file.symbol<pmix::GetFunction>("PMIx_Get_nb");
+  library.status_text = library.file.symbol<pmix::StatusTextFunction>("PMIx_Error_string");
+  if (!version || !library.init || !library.finalize || !library.put || !library.commit || !library.fence ||
+      !library.get)
+    return Error{.code = Code::system, .what = "libpmix lacks functions of the standard"};
+  // "OpenPMIx 4.2.2 (…", "PMIx 3.1.5": the layout of values is known from version 3 to 5.
+  const std::string said = version();
+  const auto digit = std::min(said.find_first_of("0123456789"), said.size());
+  if (const int major = std::atoi(said.c_str() + digit); major < 3 || major > 5)
+    return Error{.code = Code::system,
+                 .what = fmt::format("libpmix is \"{}\": versions 3 to 5 are known", printable(said, 100))};
+  return library;
+}
+
+/// What a callback of libpmix's own thread leaves for us. It may come after we have given up, so both ends hold it.
+class Answer {
+ public:
+  void arrive(pmix::Status status, const pmix::Value* value) {
+    const std::lock_guard lock(mutex_);
+    status_ = status;
+    if (value != nullptr && value->type == pmix::type_string && value->string != nullptr) text_ = value->string;
+    if (value != nullptr && value->type == pmix::type_uint32) number_ = value->uint32;
+    if (value != nullptr && value->type == pmix::type_uint16) number_ = value->uint16;
+    here_ = true;
+    changed_.notify_all();
+  }
+  bool wait(std::int64_t limit_ns) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::nanoseconds(std::max<std::int64_t>(limit_ns, 0)),
+                             [&] { return here_; });
+  }
+  pmix::Status status() const { return status_; }
+  const std::string& text() const { return text_; }
+  std::int64_t number() const { return number_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool here_ = false;
+  pmix::Status status_ = pmix::success;
+  std::string text_;
+  std::int64_t number_ = -1;
+};
+
+using Held = std::shared_ptr<Answer>;
+
+void arrived(pmix::Status status, pmix::Value* value, void* context) {
+  const std::unique_ptr<Held> held(static_cast<Held*>(context));
+  (*held)->arrive(status, value);
+}
+
+void arrived_alone(pmix::Status status, void* context) {
+  arrived(status, nullptr, context);
+}
+
+pmix::Process process_of(const char* space, std::uint32_t rank) {
+  pmix::Process process{};
+  std::memcpy(process.space, space, std::min(std::strlen(space), sizeof process.space - 1));
+  process.rank = rank;
+  return process;
+}
+
+class Pmix final : public KeyValueSpace {
+ public:
+  Pmix(System& system, Library library) : system_(system), library_(std::move(library)) {}
+  ~Pmix() override {
+    if (greeted_) library_.finalize(nullptr, 0);
+  }
+
+  Result<void> greet(const LaunchInfo& launch, std::int64_t deadline_ns);
+
+  const char* name() const override { return "PMIx"; }
+  int ranks() const override { return ranks_; }
+  Result<void> put(const std::string& key, const std::string& value, std::int64_t deadline_ns) override;
+  Result<void> fence(std::int64_t deadline_ns) override;
+  Result<std::string> get(int rank, const std::string& key, std::int64_t deadline_ns) override;
+
+ private:
+  Result<Held> ask(std::uint32_t rank, const char* key, std::int64_t deadline_ns);
+  /// Starts something that ends in a callback with `context`, and waits for that.
+  template <class Start>
+  Result<Held> wait_for(const char* what, std::int64_t deadline_ns, Start start);
+
+  System& system_;
+  Library library_;
+  pmix::Process self_{};
+  int ranks_ = 0;
+  bool greeted_ = false;
+};
+
+template <class Start>
+Result<Held> Pmix::wait_for(const char* what, std::int64_t deadline_ns, Start start) {
+  auto answer = std::make_shared<Answer>();
+  auto context = std::make_unique<Held>(answer);
+  const pmix::Status status = start(context.get());
+  if (status == pmix::success) {
+    [[maybe_unused]] const Held* const callbacks_own = context.release();
+    if (!answer->wait(deadline_ns - system_.now_ns()))
+      return Error{.code = Code::timeout,
+                   .what = fmt::format("{}: no answer in time (all ranks have to start for it)", what)};
+    if (answer->status() != pmix::success) return library_.failed(what, answer->status());
+  } else if (status != pmix::done_at_once) {
+    return library_.failed(what, status);
+  }
+  return answer;
+}
+
+Result<Held> Pmix::ask(std::uint32_t rank, const char* key, std::int64_t deadline_ns) {
+  const auto of = process_of(self_.space, rank);
+  return wait_for(key, deadline_ns,
+                  [&](void* context) { return library_.get(&of, key, nullptr, 0, arrived, context); });
+}
+
+Result<void> Pmix::greet(const LaunchInfo& launch, std::int64_t deadline_ns) {
+  if (const auto status = library_.init(&self_, nullptr, 0); status != pmix::success)
+    return library_.failed("PMIx_Init", status);
+  greeted_ = true;
+  if (self_.rank != static_cast<std::uint32_t>(launch.rank))
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("PMIx says rank {}, the environment rank {}", self_.rank, launch.rank)};
+  auto size = ask(pmix::any_rank, "pmix.job.size", deadline_ns);
+  if (!size) return std::move(size).error();
+  const std::int64_t ranks = (*size)->number();
+  if (ranks <= launch.rank || ranks > INT32_MAX || (launch.ranks > 0 && ranks != launch.ranks))
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("PMIx says {} ranks, the environment {}", ranks, launch.ranks)};
+  ranks_ = static_cast<int>(ranks);
+  return {};
+}
+
+Result<void> Pmix::put(const std::string& key, const std::string& value, std::int64_t /*deadline_ns*/) {
+  pmix::Value held{};
+  held.type = pmix::type_string;
+  held.string = const_cast<char*>(value.c_str());  // it is copied
+  if (const auto status = library_.put(pmix::scope_global, key.c_str(), &held); status != pmix::success)
+    return library_.failed("PMIx_Put", status);
+  if (const auto status = library_.commit(); status != pmix::success) return library_.failed("PMIx_Commit", status);
+  return {};
+}
+
+Result<void> Pmix::fence(std::int64_t deadline_ns) {
+  pmix::Info collect{};
+  std::strcpy(collect.key, "pmix.collect");
+  collect.value.type = pmix::type_bool;
+  collect.value.flag = true;
+  auto met = wait_for("PMIx_Fence", deadline_ns,
+                      [&](void* context) { return library_.fence(nullptr, 0, &collect, 1, arrived_alone, context); });
+  if (!met) return std::move(met).error();
+  return {};
+}
+
+Result<std::string> Pmix::get(int rank, const std::string& key, std::int64_t deadline_ns) {
+  auto answer = ask(static_cast<std::uint32_t>(rank), key.c_str(), deadline_ns);
+  if (!answer) return std::move(answer).error();
+  return (*answer)->text();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KeyValueSpace>> open_pmix(System& system, const LaunchInfo& launch, std::int64_t deadline_ns) {
+  auto library = load();
+  if (!library) return std::move(library).error().during("load libpmix");
+  auto space = std::make_unique<Pmix>(system, *std::move(library));
+  if (auto greeted = space->greet(launch, deadline_ns); !greeted) return std::move(greeted).error().during("PMIx");
+  return std::unique_ptr<KeyValueSpace>(std::move(space));
+}
+
+}  // namespace tutti

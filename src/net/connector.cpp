@@ -1,0 +1,120 @@
+#include "net/connector.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+constexpr std::int64_t try_ns = 1'000 * ms;
+constexpr std::int64_t patient_ns = 2'000 * ms;  // more, where the call was answered: a busy peer is slow to greet
+constexpr std::int64_t unanswered_ns = 10'000 * ms;
+constexpr std::int64_t pause_ns = 20 * ms;  // before all addresses are tried once more
+
+}  // namespace
+
+Connector::Connector(System& system, std::vector<SocketAddress> addresses, const Greeting& greeting,
+                     const ConnectionKey& key, std::int64_t limit_ns)
+    : system_(system),
+      addresses_(std::move(addresses)),
+      greeting_(greeting),
+      key_(key),
+      give_up_ns_(system.now_ns() + limit_ns),
+      give_up_unanswered_ns_(system.now_ns() + std::min(limit_ns, unanswered_ns)),
+      met_(addresses_.size(), "not tried") {}
+
+Result<void> Connector::begin() {
+  const Bytes greeting = write_greeting(greeting_);
+  auto secret = key_.for_greeting(greeting);
+  if (!secret) return std::move(secret).error();
+  secret_ = *secret;
+  auto side = handshake::RankSide::begin(greeting_.from, secret_);
+  if (!side) return std::move(side).error();
+  side_ = *std::move(side);
+  auto socket = system_.connect(addresses_[at_]);
+  if (!socket) return std::move(socket).error();
+  wire_.emplace(system_, *std::move(socket));
+  wire_->queue(greeting);
+  wire_->queue(side_->hello());
+  stage_ = Stage::challenge;
+  until_ns_ = std::min(system_.now_ns() + try_ns, give_up_ns_);
+  return {};
+}
+
+void Connector::try_next(const std::string& why) {
+  met_[at_] = why;
+  wire_.reset();
+  stage_ = Stage::pause;
+  at_ = (at_ + 1) % addresses_.size();
+  until_ns_ = at_ == 0 ? system_.now_ns() + pause_ns : 0;
+}
+
+Result<std::optional<Socket>> Connector::advance() {
+  if (addresses_.empty()) return Error{.code = Code::remote, .what = "it told no address"};
+  const std::int64_t now = system_.now_ns();
+  if (now >= give_up_ns_ || (!answered_ && now >= give_up_unanswered_ns_)) {
+    std::string tried;
+    for (std::size_t i = 0; i < addresses_.size(); ++i)
+      tried += fmt::format("{}{} port {}: {}", i == 0 ? "" : "; ", addresses_[i].host, addresses_[i].port, met_[i]);
+    return Error{.code = Code::timeout, .what = "cannot be reached: " + tried};
+  }
+  if (stage_ == Stage::pause) {
+    if (now < until_ns_) return std::optional<Socket>{};
+    if (auto begun = begin(); !begun) {
+      try_next(begun.error().text());
+      return std::optional<Socket>{};
+    }
+  } else if (gives_up(now)) {
+    try_next("no answer");
+    return std::optional<Socket>{};
+  }
+  auto connected = step();
+  if (connected) return connected;
+  if (connected.error().code == Code::invalid_usage) return connected;  // it has another secret: for good
+  // A busy listener cuts callers off.
+  answered_ = answered_ || connected.error().code == Code::remote || connected.error().sys_errno == ECONNRESET;
+  try_next(connected.error().text());
+  return std::optional<Socket>{};
+}
+
+bool Connector::gives_up(std::int64_t now_ns) {
+  if (now_ns < until_ns_ || stage_ == Stage::welcome) return false;
+  const bool answers = static_cast<bool>(system_.peer_address(wire_->socket()));
+  answered_ = answered_ || answers;
+  return now_ns >= until_ns_ + patient_ns || !answers;
+}
+
+/// As far as it goes. Errors end this try.
+Result<std::optional<Socket>> Connector::step() {
+  if (auto sent = wire_->flush(); !sent) return std::move(sent).error();
+  if (stage_ == Stage::challenge) {
+    auto challenge = wire_->take(handshake::challenge_bytes);
+    if (!challenge) return std::move(challenge).error();
+    if (!*challenge) return std::optional<Socket>{};
+    auto proof = side_->prove(secret_, **challenge);
+    if (!proof) return std::move(proof).error();
+    wire_->queue(*std::move(proof));
+    stage_ = Stage::welcome;
+    answered_ = true;
+    if (auto sent = wire_->flush(); !sent) return std::move(sent).error();
+  }
+  auto welcome = wire_->take(welcome_bytes);
+  if (!welcome) return std::move(welcome).error();
+  if (!*welcome) return std::optional<Socket>{};
+  if (ByteReader(**welcome).number<std::uint64_t>() != welcome_value)
+    return Error{.code = Code::remote, .what = "what answers there is not tutti"};
+  return std::optional<Socket>(std::move(*wire_).take_socket());
+}
+
+std::int64_t Connector::interests(std::vector<PollItem>& items) const {
+  if (wire_) items.push_back(wire_->interest());
+  constexpr std::int64_t look_ns = 10 * ms;
+  if (stage_ == Stage::pause) return std::min(std::max<std::int64_t>(until_ns_, 1), give_up_ns_);
+  const std::int64_t now = system_.now_ns();
+  return std::min(std::max(until_ns_, now + look_ns), give_up_ns_);
+}
+
+}  // namespace tutti

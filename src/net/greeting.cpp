@@ -1,0 +1,64 @@
+#include "net/greeting.h"
+
+#include <string_view>
+
+#include "net/digest.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t greeting_magic = 0x3174'6565'7267'7474;  // "ttgreet1"
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+}  // namespace
+
+Bytes write_greeting(const Greeting& greeting) {
+  ByteWriter writer;
+  writer.number(greeting_magic);
+  writer.number(greeting.communicator);
+  writer.number(greeting.from);
+  writer.number(greeting.to);
+  writer.number(static_cast<std::uint8_t>(greeting.purpose));
+  writer.number(greeting.lane);
+  writer.number(greeting.index);
+  writer.number(std::uint8_t{0});
+  writer.number(std::uint32_t{0});
+  return std::move(writer).take();
+}
+
+Result<Greeting> read_greeting(std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  Greeting greeting;
+  const auto magic = reader.number<std::uint64_t>();
+  greeting.communicator = reader.number<std::uint64_t>();
+  greeting.from = reader.number<std::int32_t>();
+  greeting.to = reader.number<std::int32_t>();
+  greeting.purpose = static_cast<Purpose>(reader.number<std::uint8_t>());
+  greeting.lane = reader.number<std::uint8_t>();
+  greeting.index = reader.number<std::uint8_t>();
+  const auto reserved = reader.number<std::uint8_t>() + reader.number<std::uint32_t>();
+  const bool known = greeting.purpose == Purpose::control || greeting.purpose == Purpose::data;
+  if (!reader.done() || magic != greeting_magic || reserved != 0 || !known)
+    return Error{.code = Code::remote, .what = "not a greeting"};
+  return greeting;
+}
+
+Result<ConnectionKey> ConnectionKey::of(const Secret& secret) {
+  ConnectionKey key;
+  auto derived = hmac_sha256(secret, bytes_of("connections"));
+  if (!derived) return std::move(derived).error();
+  key.secret = *derived;
+  auto name = hmac_sha256(secret, bytes_of("communicator"));
+  if (!name) return std::move(name).error();
+  key.communicator = ByteReader(*name).number<std::uint64_t>();
+  return key;
+}
+
+Result<Secret> ConnectionKey::for_greeting(std::span<const std::byte> greeting) const {
+  return hmac_sha256(secret, greeting);
+}
+
+}  // namespace tutti

@@ -1,0 +1,52 @@
+// The first words on a connection between two ranks: for which communicator, from whom to whom, and what for.
+//
+//   connecting rank → listening one   greeting, then the hello of handshake.h
+//   listening rank → connecting one   challenge
+//   connecting rank → listening one   proof
+//   listening rank → connecting one   welcome
+//
+// The key of the handshake is made from the communicator's secret and the greeting, so nobody can change a word of it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+#include "net/unique_id.h"
+
+namespace tutti {
+
+/// control: state changes, served by the service threads; data: one lane.
+enum class Purpose : std::uint8_t { control = 1, data = 2 };
+
+struct Greeting {
+  static constexpr std::size_t bytes = 32;
+  std::uint64_t communicator = 0;  ///< ConnectionKey::communicator
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+  Purpose purpose = Purpose::control;
+  std::uint8_t lane = 0;
+  std::uint8_t index = 0;  ///< of several sockets of one lane
+  bool operator==(const Greeting&) const = default;
+};
+
+Bytes write_greeting(const Greeting& greeting);
+/// Errors: remote (not a greeting). Ranks and lanes are whatever the other end says.
+Result<Greeting> read_greeting(std::span<const std::byte> bytes);
+
+/// What is kept of an id's secret to prove connections with, as long as the communicator lives.
+struct ConnectionKey {
+  std::uint64_t communicator = 0;  ///< tells communicators apart; public
+  Secret secret{};
+
+  /// Errors: system.
+  static Result<ConnectionKey> of(const Secret& secret);
+  /// The secret of the handshake on one connection. Errors: system.
+  Result<Secret> for_greeting(std::span<const std::byte> greeting) const;
+};
+
+/// The last word of the listening end: the connection is taken.
+inline constexpr std::uint64_t welcome_value = 0x656d'6f63'6c65'7774;  // "twelcome"
+inline constexpr std::size_t welcome_bytes = 8;
+
+}  // namespace tutti

@@ -1,0 +1,130 @@
+#include "net/handshake.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/random.h"
+
+namespace tutti::handshake {
+namespace {
+
+constexpr std::uint64_t hello_magic = 0x6f6c'6c65'6869'7474;      // "ttihello"
+constexpr std::uint64_t challenge_magic = 0x676e'6c68'6369'7474;  // "ttichlng"
+constexpr std::uint64_t proof_magic = 0x666f'6f72'7069'7474;      // "ttiproof"
+
+using Nonce = std::array<std::byte, 32>;
+using ShortNonce = std::array<std::byte, 24>;
+constexpr std::size_t tag_offset = 16;
+
+Result<Digest> code(const Secret& secret, std::string_view role, std::span<const std::byte> hello,
+                    std::span<const std::byte> challenge) {
+  ByteWriter transcript;
+  transcript.text(role);
+  transcript.raw(hello);
+  transcript.raw(challenge);
+  return hmac_sha256(secret, transcript.bytes());
+}
+
+Error remote(const char* what) {
+  return Error{.code = Code::remote, .what = what};
+}
+
+}  // namespace
+
+bool may_be_hello(std::span<const std::byte> begun) {
+  ByteWriter magic;
+  magic.number(hello_magic);
+  return std::ranges::equal(begun.first(std::min(begun.size(), sizeof hello_magic)),
+                            std::span(magic.bytes()).first(std::min(begun.size(), sizeof hello_magic)));
+}
+
+Result<Tag> tag_of(const Secret& secret) {
+  constexpr std::string_view role = "tag";
+  const auto whole = hmac_sha256(secret, std::as_bytes(std::span(role)));
+  if (!whole) return whole.error();
+  Tag tag;
+  std::copy_n(whole->begin(), tag.size(), tag.begin());
+  return tag;
+}
+
+Tag tag_in(std::span<const std::byte> hello) {
+  Tag tag{};
+  if (hello.size() == hello_bytes) std::copy_n(hello.begin() + tag_offset, tag.size(), tag.begin());
+  return tag;
+}
+
+Result<RankSide> RankSide::begin(int rank, const Secret& secret) {
+  const auto tag = tag_of(secret);
+  if (!tag) return tag.error();
+  ShortNonce nonce;
+  if (auto done = fill_random(nonce); !done) return std::move(done).error();
+  ByteWriter hello;
+  hello.number(hello_magic);
+  hello.number(protocol_version);
+  hello.number(static_cast<std::int32_t>(rank));
+  hello.raw(*tag);
+  hello.raw(nonce);
+  RankSide side;
+  side.hello_ = std::move(hello).take();
+  return side;
+}
+
+Result<Bytes> RankSide::prove(const Secret& secret, std::span<const std::byte> challenge) const {
+  ByteReader reader(challenge);
+  const auto magic = reader.number<std::uint64_t>();
+  if (challenge.size() != challenge_bytes || magic != challenge_magic) return remote("what answers there is not tutti");
+  const auto signed_part = challenge.first(challenge_bytes - sizeof(Digest));
+  const auto expected = code(secret, "root", hello_, signed_part);
+  if (!expected) return expected.error();
+  if (!equal_in_constant_time(*expected, challenge.last(sizeof(Digest))))
+    return Error{.code = Code::invalid_usage, .what = "what answers there has another unique id or secret"};
+
+  const auto mine = code(secret, "rank", hello_, challenge);
+  if (!mine) return mine.error();
+  ByteWriter proof;
+  proof.number(proof_magic);
+  proof.raw(*mine);
+  return std::move(proof).take();
+}
+
+Bytes RankSide::refusal() {
+  ByteWriter proof;
+  proof.number(proof_magic);
+  proof.raw(Digest{});
+  return std::move(proof).take();
+}
+
+Result<Bytes> RootSide::challenge(const Secret& secret, std::span<const std::byte> hello) {
+  ByteReader reader(hello);
+  const auto magic = reader.number<std::uint64_t>();
+  version_ = reader.number<std::uint32_t>();
+  rank_ = reader.number<std::int32_t>();
+  if (hello.size() != hello_bytes || magic != hello_magic) return remote("not a greeting");
+  hello_.assign(hello.begin(), hello.end());
+
+  Nonce nonce;
+  if (auto done = fill_random(nonce); !done) return std::move(done).error();
+  ByteWriter writer;
+  writer.number(challenge_magic);
+  writer.number(protocol_version);
+  writer.number(std::uint32_t{0});
+  writer.raw(nonce);
+  const auto mine = code(secret, "root", hello_, writer.bytes());
+  if (!mine) return mine.error();
+  writer.raw(*mine);
+  challenge_ = std::move(writer).take();
+  return challenge_;
+}
+
+Result<void> RootSide::verify(const Secret& secret, std::span<const std::byte> proof) const {
+  ByteReader reader(proof);
+  const auto magic = reader.number<std::uint64_t>();
+  const auto theirs = reader.raw(sizeof(Digest));
+  if (!challenged() || !reader.done() || magic != proof_magic) return remote("not a proof");
+  const auto expected = code(secret, "rank", hello_, challenge_);
+  if (!expected) return expected.error();
+  if (!equal_in_constant_time(*expected, theirs)) return remote("a proof with another secret");
+  return {};
+}
+
+}  // namespace tutti::handshake

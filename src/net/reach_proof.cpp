@@ -1,0 +1,314 @@
+#include "net/reach_proof.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/random.h"
+#include "net/peer_address.h"
+#include "net/wire.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t ms = 1'000'000;
+constexpr std::uint64_t probe_magic = 0x3165'626f'7270'7474;   // "ttprobe1"
+constexpr std::uint64_t answer_magic = 0x3172'6577'736e'6174;  // "tanswer1"
+constexpr std::size_t nonce_bytes = 16;
+constexpr std::size_t digest_bytes = sizeof(Digest);
+constexpr std::size_t answer_bytes = 8 + digest_bytes;
+constexpr std::int64_t again_ns = 20 * ms;  // after being cut off
+constexpr std::int64_t look_ns = 100 * ms;  // whether calls got through
+constexpr int tries_max = 50;
+static_assert(Greeting::bytes <= ReachProbe::bytes);
+
+/// With the use in it, so that a probe is no answer.
+Result<Digest> code(const Secret& secret, std::string_view use, std::span<const std::byte> bytes) {
+  ByteWriter writer;
+  writer.text(use);
+  writer.raw(bytes);
+  return hmac_sha256(secret, writer.bytes());
+}
+
+Result<Bytes> make_probe(const ConnectionKey& key, std::size_t from, int to, std::size_t address) {
+  std::array<std::byte, nonce_bytes> nonce;
+  if (auto done = fill_random(nonce); !done) return std::move(done).error();
+  ByteWriter writer;
+  writer.number(probe_magic);
+  writer.number(key.communicator);
+  writer.number(static_cast<std::int32_t>(to));
+  writer.number(static_cast<std::uint32_t>(from));
+  writer.number(static_cast<std::uint32_t>(address));
+  writer.raw(nonce);
+  auto mac = code(key.secret, "probe", writer.bytes());
+  if (!mac) return std::move(mac).error();
+  writer.raw(*mac);
+  return std::move(writer).take();
+}
+
+bool is_answer(const Secret& secret, std::span<const std::byte> probe, std::span<const std::byte> answer) {
+  ByteReader reader(answer);
+  if (reader.number<std::uint64_t>() != answer_magic) return false;
+  const auto mac = code(secret, "answer", probe);
+  return mac && equal_in_constant_time(*mac, answer.last(digest_bytes));
+}
+
+}  // namespace
+
+std::optional<ReachProbe> ReachProbe::read(std::span<const std::byte> begun) {
+  ByteReader reader(begun);
+  if (reader.number<std::uint64_t>() != probe_magic) return std::nullopt;
+  ReachProbe probe;
+  probe.communicator = reader.number<std::uint64_t>();
+  probe.rank = reader.number<std::int32_t>();
+  return reader.ok() ? std::optional(probe) : std::nullopt;
+}
+
+Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> probe) {
+  if (probe.size() != ReachProbe::bytes) return Error{.code = Code::remote, .what = "a probe of another length"};
+  auto mac = code(key.secret, "probe", probe.first(probe.size() - digest_bytes));
+  if (!mac) return std::move(mac).error();
+  if (!equal_in_constant_time(*mac, probe.last(digest_bytes)))
+    return Error{.code = Code::remote, .what = "a probe made with another secret"};
+  auto answer = code(key.secret, "answer", probe);
+  if (!answer) return std::move(answer).error();
+  ByteWriter writer;
+  writer.number(answer_magic);
+  writer.raw(*answer);
+  return std::move(writer).take();
+}
+
+ReachMap::ReachMap(std::span<const ReachHost> hosts) {
+  for (const auto& host : hosts) ways_.emplace_back(host.addresses.size());
+}
+
+std::vector<std::byte> ReachMap::encode() const {
+  std::vector<std::byte> bytes;
+  std::size_t bit = 0;
+  for (const auto& host : ways_)
+    for (const Way& way : host)
+      for (const bool is : {way.reached, way.wide}) {
+        if (bit % 8 == 0) bytes.push_back(std::byte{0});
+        if (is) bytes.back() |= std::byte{1} << (bit % 8);
+        ++bit;
+      }
+  return bytes;
+}
+
+Result<ReachMap> ReachMap::decode(std::span<const std::byte> bytes, std::span<const ReachHost> hosts) {
+  ReachMap map(hosts);
+  if (map.encode().size() != bytes.size())
+    return Error{.code = Code::remote, .what = fmt::format("a map of {} bytes, of other hosts", bytes.size())};
+  std::size_t bit = 0;
+  for (auto& host : map.ways_)
+    for (Way& way : host)
+      for (bool* is : {&way.reached, &way.wide}) {
+        *is = (bytes[bit / 8] & (std::byte{1} << (bit % 8))) != std::byte{0};
+        ++bit;
+      }
+  return map;
+}
+
+struct ReachProof::Call {
+  Place place;
+  Wire wire;
+  Bytes probe;
+  std::int64_t first_ns = 0;  ///< of the first try
+  std::int64_t tried_ns = 0;  ///< of this one
+  std::int64_t begin_ns = 0;  ///< when to call again; 0: it is under way
+  int tries = 0;
+};
+
+ReachProof::ReachProof(System& system, const ConnectionKey& key, std::size_t self, std::vector<ReachHost> hosts,
+                       const ReachLimits& limits)
+    : system_(system),
+      key_(key),
+      self_(self),
+      hosts_(std::move(hosts)),
+      limits_(limits),
+      map_(hosts_),
+      met_(hosts_.size(), false) {
+  for (std::size_t address = 0; address < hosts_[self_].addresses.size(); ++address) map_.set(self_, address);
+  for (const auto& host : hosts_) rates_.emplace_back(host.addresses.size(), 0);
+  // Every host begins with another one, so that not all of them call the first together.
+  for (std::size_t i = 1; i < hosts_.size(); ++i) {
+    const std::size_t host = (self_ + i) % hosts_.size();
+    for (std::size_t address = 0; address < hosts_[host].addresses.size(); ++address)
+      to_call_.push_back({host, address});
+  }
+}
+
+ReachProof::~ReachProof() {
+  wipe(key_.secret);
+}
+
+void ReachProof::fail(const Place& place, const std::string& reason) {
+  const ReachHost& host = hosts_[place.host];
+  const SocketAddress& at = host.addresses[place.address].at;
+  why_.push_back(fmt::format("{} at {} port {}: {}", host.name, at.host, at.port, reason));
+}
+
+/// False: it has ended.
+bool ReachProof::begin(Call& call) {
+  const ReachAddress& to = hosts_[call.place.host].addresses[call.place.address];
+  auto probe = make_probe(key_, self_, to.rank, call.place.address);
+  auto socket = probe ? system_.connect(to.at) : Result<Socket>(probe.error());
+  if (!socket) return cut_off(call, socket.error());
+  call.wire = Wire(system_, *std::move(socket));
+  call.probe = *std::move(probe);
+  call.wire.queue(call.probe);
+  call.tried_ns = system_.now_ns();
+  if (call.first_ns == 0) call.first_ns = call.tried_ns;
+  call.begin_ns = 0;
+  return true;
+}
+
+/// False: it has ended. A listener that is too busy cuts callers off; where nobody listens there is no host of ours.
+bool ReachProof::cut_off(Call& call, const Error& error) {
+  if (error.code == Code::remote || error.sys_errno == ECONNRESET) {
+    if (++call.tries < tries_max) {
+      call.wire = Wire(system_, Socket());
+      call.begin_ns = system_.now_ns() + again_ns;
+      return true;
+    }
+  }
+  fail(call.place, error.text());
+  return false;
+}
+
+/// Many dead addresses are waited for together, not 64 after 64.
+bool ReachProof::may_call() const {
+  const std::int64_t old_ns = system_.now_ns() - limits_.fresh_ms * ms;
+  const auto fresh = std::ranges::count_if(calls_, [old_ns](const Call& call) { return call.tried_ns > old_ns; });
+  return !to_call_.empty() && calls_.size() < limits_.calls_max && static_cast<std::size_t>(fresh) < limits_.at_once;
+}
+
+void ReachProof::call_some() {
+  while (may_call()) {
+    Call call{.place = to_call_.front(), .wire = Wire(system_, Socket()), .probe = {}};
+    to_call_.pop_front();
+    if (begin(call)) calls_.push_back(std::move(call));
+  }
+}
+
+/// A call that got through is given the time that a busy host takes.
+bool ReachProof::is_late(const Call& call) const {
+  const std::int64_t tried_ns = system_.now_ns() - call.tried_ns;
+  if (tried_ns < limits_.try_ms * ms) return false;
+  return tried_ns >= limits_.answer_ms * ms || !system_.peer_address(call.wire.socket());
+}
+
+/// False: it has ended, one way or the other.
+bool ReachProof::serve(Call& call) {
+  if (call.begin_ns != 0) return system_.now_ns() < call.begin_ns || begin(call);
+  const auto sent = call.wire.flush();
+  auto answer = call.wire.take(answer_bytes);
+  // The answer may be here though nothing can be sent any more.
+  if (!answer) return cut_off(call, sent ? answer.error() : sent.error());
+  if (*answer) {
+    const auto& [host, address] = call.place;
+    if (is_answer(key_.secret, call.probe, **answer)) {
+      map_.set(host, address);
+      met_[host] = true;
+      rates_[host][address] = rate_of(call);
+    } else {
+      fail(call.place, "another process has this address and port");
+    }
+    return false;
+  }
+  if (!sent) return cut_off(call, sent.error());
+  if (!is_late(call)) return true;
+  // Without another way to the host, one more try is not too much.
+  const std::int64_t waited_ns = system_.now_ns() - call.first_ns;
+  if (!met_[call.place.host] && waited_ns < limits_.host_ms * ms) return begin(call);
+  fail(call.place, fmt::format("no answer for {} ms", waited_ns / ms));
+  return false;
+}
+
+/// Of the slower one of the two interfaces that the call goes through, as far as they are known.
+int ReachProof::rate_of(const Call& call) {
+  const int there = hosts_[call.place.host].addresses[call.place.address].mbps;
+  const auto own = system_.address(call.wire.socket());
+  if (!own) return there;
+  const auto& mine = hosts_[self_].addresses;
+  const auto here = std::ranges::find(mine, own->host, [](const ReachAddress& address) { return address.at.host; });
+  if (here == mine.end() || here->mbps == 0) return there;
+  return there == 0 ? here->mbps : std::min(there, here->mbps);
+}
+
+void ReachProof::find_wide() {
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    int best = 0;
+    for (const int rate : rates_[host]) best = std::max(best, rate);
+    for (std::size_t address = 0; address < rates_[host].size(); ++address)
+      if (host != self_ && map_.reached(host, address) && comparable(rates_[host][address], best))
+        map_.set_wide(host, address);
+  }
+}
+
+bool ReachProof::advance() {
+  call_some();
+  std::erase_if(calls_, [this](Call& call) { return !serve(call); });
+  call_some();
+  if (!calls_.empty() || !to_call_.empty()) return false;
+  find_wide();
+  return true;
+}
+
+std::int64_t ReachProof::interests(std::vector<PollItem>& items) const {
+  const std::int64_t now = system_.now_ns();
+  if (may_call()) return now;
+  std::int64_t wake = now + (to_call_.empty() ? 3'600'000 * ms : look_ns);
+  for (const auto& call : calls_) {
+    const std::int64_t late_ns = call.tried_ns + limits_.try_ms * ms;
+    wake = std::min(wake, call.begin_ns != 0 ? call.begin_ns : std::max(late_ns, now + look_ns));
+    if (call.begin_ns == 0) items.push_back(call.wire.interest());
+  }
+  return wake;
+}
+
+namespace {
+
+std::string list_of(const ReachHost& host) {
+  std::vector<std::string> texts;
+  for (const auto& address : host.addresses) texts.push_back(address.at.host);
+  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<std::size_t>>> usable_addresses(std::span<const ReachHost> hosts,
+                                                               std::span<const ReachMap> maps, std::size_t self) {
+  if (maps.size() != hosts.size())
+    return Error{.code = Code::remote, .what = fmt::format("{} maps of {} hosts", maps.size(), hosts.size())};
+  std::vector<std::vector<std::size_t>> usable(hosts.size());
+  for (std::size_t host = 0; host < hosts.size(); ++host) {
+    const std::size_t count = hosts[host].addresses.size();
+    std::vector<std::size_t> reached_by(maps.size(), 0);
+    std::vector<std::size_t> by_self;
+    for (std::size_t address = 0; address < count; ++address) {
+      std::size_t all = 0;
+      for (std::size_t from = 0; from < maps.size(); ++from) {
+        if (!maps[from].reached(host, address)) continue;
+        ++reached_by[from];
+        ++all;
+      }
+      if (all == maps.size()) usable[host].push_back(address);
+      if (maps[self].reached(host, address)) by_self.push_back(address);
+    }
+    if (!usable[host].empty()) continue;
+    const auto none = std::ranges::find(reached_by, std::size_t{0});
+    if (none != reached_by.end())
+      return Error{.code = Code::system,
+                   .what = fmt::format("{} cannot reach {} at {}; its own addresses: {} (TUTTI_SOCKET_IFNAME says "
+                                       "which interfaces to use)",
+                                       hosts[static_cast<std::size_t>(none - reached_by.begin())].name,
+                                       hosts[host].name, list_of(hosts[host]),
+                                       list_of(hosts[static_cast<std::size_t>(none - reached_by.begin())]))};
+    usable[host] = std::move(by_self);
+  }
+  return usable;
+}
+
+}  // namespace tutti

@@ -1,0 +1,127 @@
+#include "process/gpu_process.h"
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "kernels/image.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t image_bytes_max = std::size_t{1} << 30;
+
+Result<std::vector<std::byte>> read_image(const std::string& path) {
+  const auto text = read_file(path, image_bytes_max, FileKind::regular);
+  if (!text || text->empty())
+    return Error{.code = Code::cuda,
+                 .what = fmt::format("TUTTI_CUDA_KERNELS={}: {}", path, text ? "is empty" : text.error().text())};
+  const auto* const begin = reinterpret_cast<const std::byte*>(text->data());
+  std::vector<std::byte> image(begin, begin + text->size());
+  image.resize(image.size() + 1);  // PTX ends with a zero
+  return image;
+}
+
+/// From the file if there is one, else those inside the library.
+Result<std::shared_ptr<const cuda::Kernels>> load_kernels(const cuda::SharedGpu& gpu, const std::string& path) {
+  if (path.empty()) return cuda::Kernels::load(gpu, kernel_image);
+  auto image = read_image(path);
+  if (!image) return std::move(image).error();
+  return cuda::Kernels::load(gpu, [&image](device::Body, DataType) { return std::span<const std::byte>(*image); });
+}
+
+PeerUse peer_use(std::string_view setting) {
+  if (setting == "off") return PeerUse::off;
+  return setting == "always" ? PeerUse::always : PeerUse::automatic;
+}
+
+}  // namespace
+
+GpuProcess::GpuProcess(System& system, const Config& config)
+    : driver(config.text("TUTTI_CUDA_LIBRARY")),
+      graveyard(std::make_shared<cuda::Graveyard>()),
+      lanes_max(static_cast<int>(config.integer("TUTTI_MAX_CTAS"))),
+      specialised(config.text("TUTTI_GPU_KERNELS") != "run_plan"),
+      staged(config.text("TUTTI_GPU_STAGED") == "always"),
+      peers(peer_use(config.text("TUTTI_GPU_P2P"))),
+      limit_ns(config.integer("TUTTI_TIMEOUT_MS") * 1'000'000),
+      meeting_ns(config.integer("TUTTI_MEET_TIMEOUT_MS") * 1'000'000),
+      system_(system),
+      kernels_file_(config.text("TUTTI_CUDA_KERNELS")) {}
+
+bool GpuProcess::wait_for(const std::function<bool()>& idle) {
+  constexpr std::int64_t longest_ns = 1'000'000'000;
+  const std::int64_t deadline_ns = system_.now_ns() + longest_ns;
+  while (!idle()) {
+    if (system_.now_ns() > deadline_ns) return false;
+    system_.yield();
+  }
+  return true;
+}
+
+Result<cuda::SharedGpu> GpuProcess::gpu(cuda::Ordinal ordinal) {
+  auto loaded = driver.get();
+  if (!loaded) return std::move(loaded).error();
+  graveyard->empty();
+  const std::lock_guard lock(mutex_);
+  if (auto known = gpus_[ordinal].lock()) return known;
+  auto opened = cuda::Gpu::open(*loaded, ordinal);
+  if (opened) gpus_[ordinal] = *opened;
+  return opened;
+}
+
+Result<cuda::SharedGpu> GpuProcess::current() {
+  const auto loaded = driver.if_loaded();
+  if (!loaded) return cuda::SharedGpu();
+  cuda::Context context = nullptr;
+  if (auto asked = loaded->check(loaded->api.context_current(&context), "cuCtxGetCurrent"); !asked)
+    return asked.error();
+  if (context == nullptr) return cuda::SharedGpu();
+  cuda::Ordinal ordinal = 0;
+  if (auto asked = loaded->check(loaded->api.context_device(&ordinal), "cuCtxGetDevice"); !asked) return asked.error();
+  return gpu(ordinal);
+}
+
+Result<std::shared_ptr<const cuda::Kernels>> GpuProcess::kernels(const cuda::SharedGpu& gpu) {
+  const std::lock_guard lock(mutex_);
+  if (auto known = kernels_[gpu->ordinal()].lock()) return known;
+  auto loaded = load_kernels(gpu, kernels_file_);
+  if (loaded) kernels_[gpu->ordinal()] = *loaded;
+  return loaded;
+}
+
+Result<std::byte*> GpuProcess::allocate(cuda::Ordinal ordinal, std::size_t bytes) {
+  auto on = gpu(ordinal);
+  if (!on) return std::move(on).error();
+  auto current = cuda::Current::enter(**on);
+  if (!current) return std::move(current).error();
+  auto memory = cuda::DeviceMemory::allocate(*on, bytes);
+  if (!memory) return std::move(memory).error();
+  auto stream = cuda::OwnStream::create(*on);
+  if (!stream) return std::move(stream).error();
+  const auto& api = (*on)->api();
+  const cuda::Status cleared = api.set_async(memory->address(), 0, bytes, stream->get());
+  if (auto queued = (*on)->check(cleared, "cuMemsetD8Async"); !queued) return queued.error();
+  if (auto done = (*on)->check(api.stream_synchronize(stream->get()), "cuStreamSynchronize"); !done)
+    return done.error();
+  std::byte* const at = memory->data();
+  const std::lock_guard lock(mutex_);
+  allocated_.emplace(at, *std::move(memory));
+  return at;
+}
+
+bool GpuProcess::free(std::byte* at) {
+  cuda::DeviceMemory gone;  // freed after the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = allocated_.find(at);
+  if (found == allocated_.end()) return false;
+  gone = std::move(found->second);
+  allocated_.erase(found);
+  return true;
+}
+
+void GpuProcess::keep(std::shared_ptr<const void> what) {
+  const std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(what));
+}
+
+}  // namespace tutti

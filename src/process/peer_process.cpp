@@ -1,0 +1,63 @@
+#include "process/peer_process.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include <fmt/format.h>
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t look_ns_max = 250'000'000;
+constexpr std::int64_t forget_ns = 2'000'000'000;  // nobody looked: what was before is another matter
+
+/// The kernel says of a pidfd which number its process has in this /proc: 0 or less where it has none.
+int number_in_proc(int pidfd) {
+  std::ifstream info(fmt::format("/proc/self/fdinfo/{}", pidfd));
+  for (std::string word; info >> word;) {
+    int number = 0;
+    if (word == "Pid:" && info >> number) return number;
+  }
+  return 0;
+}
+
+}  // namespace
+
+PeerProcess::PeerProcess(SeenProcess seen) : seen_(std::move(seen)) {
+  if (seen_.pidfd) {
+    seen_.connected = UniqueSocket();
+    proc_pid_ = number_in_proc(seen_.pidfd.get());
+  }
+}
+
+bool PeerProcess::ended() const {
+  if (watched() < 0) return false;
+  pollfd item{.fd = watched(), .events = POLLIN, .revents = 0};
+  return ::poll(&item, 1, 0) == 1;
+}
+
+void PeerProcess::interests(std::vector<PollItem>& items) const {
+  if (watched() >= 0) items.push_back({.handle = watched(), .want_read = true});
+}
+
+/// The state follows the name, which may hold anything but ends at the last parenthesis. T: by a signal; t: by a
+/// debugger.
+bool PeerProcess::is_stopped() const {
+  std::ifstream stat(fmt::format("/proc/{}/stat", proc_pid_));
+  std::string line;
+  std::getline(stat, line);
+  const auto name_end = line.rfind(')');
+  return name_end != std::string::npos && name_end + 2 < line.size() && line[name_end + 2] == 'T' && !ended();
+}
+
+std::int64_t PeerProcess::stopped_ns(std::int64_t now_ns) {
+  if (!shows_stops()) return 0;
+  const std::int64_t passed_ns = now_ns - std::exchange(looked_ns_, now_ns);
+  if (passed_ns > forget_ns) stopped_ns_ = 0;
+  stopped_ns_ = is_stopped() ? stopped_ns_ + std::min(passed_ns, look_ns_max) : 0;
+  return stopped_ns_;
+}
+
+}  // namespace tutti

@@ -1,0 +1,184 @@
+#include "process/process.h"
+
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+
+#include "algorithms/select.h"
+#include "base/descriptors.h"
+#include "base/uncancelled.h"
+#include "base/version.h"
+#include "net/digest.h"
+#include "tune/measure.h"
+
+namespace tutti {
+namespace {
+
+/// A page that a fork wipes: the child sees zero where the parent wrote one. Costs one load per look, no system call.
+const volatile unsigned char* fork_mark() {
+  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const at = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return nullptr;
+  if (::madvise(at, page, MADV_WIPEONFORK) != 0) return nullptr;
+  *static_cast<unsigned char*>(at) = 1;
+  return static_cast<unsigned char*>(at);
+}
+
+struct Made {
+  Process* process = nullptr;
+  std::optional<Error> failure;
+  const volatile unsigned char* mark = nullptr;
+
+  bool forked() const { return mark != nullptr && *mark == 0; }
+  /// At the end of the process: what it has sent is to arrive, those who start by it are to be through, and its
+  /// launcher is to know that this end is no crash.
+  ~Made() {
+    if (process == nullptr || forked()) return;
+    const Uncancelled to_the_end;
+    process->farewells.wait(process->system);
+    process->launcher.leave();
+    process->service.halt();
+  }
+};
+
+std::unique_ptr<Tune> tune_of(const Config& config) {
+  if (config.text("TUTTI_TUNE") == "off") return std::make_unique<Tune>();
+  return std::make_unique<Tune>(
+      cache_folder(config.text("TUTTI_CACHE_DIR"), std::getenv("XDG_CACHE_HOME"), std::getenv("HOME")), library_version,
+      measure);
+}
+
+Made make() {
+  // Before the destructor of what is made here is known to the system: so libcrypto is taken down after it, when the
+  // service thread proves nothing any more.
+  prepare_digests();
+  const Uncancelled whole;
+  auto config = Config::from_process();
+  if (!config) return {.failure = std::move(config).error()};
+  if (auto known = check_algo_setting(config->text("TUTTI_ALGO")); !known) return {.failure = std::move(known).error()};
+  auto tune = tune_of(*config);
+  std::shared_ptr<const PlanFile> plan;
+  if (const std::string& path = config->text("TUTTI_PLAN_FILE"); !path.empty()) {
+    auto read = PlanFile::read(path);
+    if (!read) return {.failure = std::move(read).error()};
+    plan = *std::move(read);
+  }
+  // Never destroyed: the service thread may still run while the process exits.
+  auto* const process = new Process(real_system(), *std::move(config), Service::Mode::threaded, std::move(tune));
+  process->plan_file = std::move(plan);
+  if (process->plan_file)
+    process->log.info(LogTopic::init, "settings", "{}: {}", process->plan_file->name(), process->plan_file->text());
+  return {.process = process, .mark = fork_mark()};
+}
+
+}  // namespace
+
+Result<Process*> Process::get() {
+  static const Made made = make();
+  if (made.failure) return *made.failure;
+  if (made.forked())
+    return Error{.code = Code::invalid_usage,
+                 .what = "tutti was initialised before this process was forked; a forked child must not call it"};
+  return made.process;
+}
+
+Process::Process(System& system_in, Config config_in, Service::Mode mode, std::unique_ptr<Tune> tune_in)
+    : system(system_in),
+      config(std::move(config_in)),
+      log(config),
+      tune(std::move(tune_in)),
+      service(system_in, mode),
+      gpus(system_in, config) {
+  char name[256] = "localhost";
+  ::gethostname(name, sizeof name - 1);
+  host = name;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
+  for (const auto& warning : config.warnings()) log.warn("settings", "{}", warning);
+  for (const auto& setting : config.set_by_user()) log.info(LogTopic::env, "settings", "{}", setting);
+}
+
+Result<void> Process::identify() {
+  if (token != 0) return {};
+  if (::getrandom(&token, sizeof token, 0) != sizeof token || ::getrandom(key.data(), key.size(), 0) != 32)
+    return Error{.code = Code::system, .what = "read random bytes", .sys_errno = errno};
+  token |= 1;
+  return {};
+}
+
+Result<void> Process::serve() {
+  const std::lock_guard lock(mutex_);
+  if (auto identified = identify(); !identified) return identified;
+  if (fd_server_) return {};
+  auto server = FdServer::open(segments, key);
+  if (!server) return std::move(server).error().during("open the descriptor server");
+  std::shared_ptr<FdServer> shared = *std::move(server);
+  if (auto added = service.add(shared); !added) return added;
+  fd_server_ = std::move(shared);
+  return {};
+}
+
+Result<std::shared_ptr<ConnectionServer>> Process::connections() {
+  const std::lock_guard lock(mutex_);
+  if (connections_) return connections_;
+  const DescriptorLimit descriptors = raise_descriptor_limit();
+  log.info(LogTopic::init, "descriptors", "{} may be open, {} before", descriptors.now, descriptors.before);
+  auto own = interfaces.get(system, config, log);
+  if (!own) return std::move(own).error();
+  auto server = ConnectionServer::open(system, hosts_of(*own));
+  if (!server) return std::move(server).error();
+  if (auto added = service.add(*server); !added) return std::move(added).error();
+  connections_ = *std::move(server);
+  for (const SocketAddress& at : connections_->addresses())
+    log.info(LogTopic::net, "connections", "listening at {} port {}", at.host, at.port);
+  return connections_;
+}
+
+Result<std::shared_ptr<bootstrap::Entrance>> Process::entrance(const std::string& at) {
+  const std::lock_guard lock(mutex_);
+  if (auto known = entrances_[at].lock()) return known;
+  auto opened = bootstrap::Entrance::open(system, {.host = at});
+  if (opened) entrances_[at] = *opened;
+  return opened;
+}
+
+Result<std::shared_ptr<OwnedArea>> Process::make_area(const AreaShape& shape) {
+  const std::size_t bytes = RankArea::bytes(shape);
+  auto base = segments.allocate(bytes, /*touch=*/false);
+  if (!base) return std::move(base).error().during("make a rank's shared area");
+  auto area = std::make_shared<OwnedArea>(segments, *base, *segments.find(*base, bytes), shape);
+  area->area.format();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(areas_, [](const auto& entry) { return entry.second.expired(); });
+  areas_[area->name.id] = area;
+  return area;
+}
+
+std::shared_ptr<OwnedArea> Process::find_area(std::uint32_t segment_id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = areas_.find(segment_id);
+  return found == areas_.end() ? nullptr : found->second.lock();
+}
+
+Result<std::shared_ptr<PeerProcess>> Process::peer_process(std::uint64_t peer_token,
+                                                           const std::function<Result<SeenProcess>()>& meet) {
+  const auto known = [&]() -> std::shared_ptr<PeerProcess> {
+    const std::lock_guard lock(mutex_);
+    const auto found = peers_.find(peer_token);
+    return found == peers_.end() ? nullptr : found->second.lock();
+  };
+  if (auto peer = known()) return peer;
+  auto seen = meet();  // which waits for the peer: not under the lock
+  if (!seen) return std::move(seen).error();
+  if (auto peer = known()) return peer;
+  auto peer = std::make_shared<PeerProcess>(*std::move(seen));
+  const std::lock_guard lock(mutex_);
+  std::erase_if(peers_, [](const auto& entry) { return entry.second.expired(); });
+  peers_[peer_token] = peer;
+  return peer;
+}
+
+}  // namespace tutti

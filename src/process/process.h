@@ -1,0 +1,109 @@
+// What a process has once: settings, log, segments, service thread.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "algorithms/choice.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "base/system.h"
+#include "base/unique_fd.h"
+#include "bootstrap/bootstrap_entrance.h"
+#include "launch/key_value_space.h"
+#include "net/connection_server.h"
+#include "net/own_addresses.h"
+#include "process/farewells.h"
+#include "process/gpu_process.h"
+#include "process/peer_process.h"
+#include "process/plan_file.h"
+#include "process/service.h"
+#include "transport/fd_server.h"
+#include "transport/rank_area.h"
+#include "transport/segment.h"
+#include "tune/tune.h"
+
+namespace tutti {
+
+/// The shared area of one of this process's ranks. Thread ranks of one process hold each other's.
+class OwnedArea {
+ public:
+  OwnedArea(SegmentTable& segments, std::byte* at, SegmentSpot spot, const AreaShape& shape)
+      : area(at, shape), base(at), name(spot.name), segments_(segments) {}
+  ~OwnedArea() { (void)segments_.free(base); }
+  /// All ranks of this host have it: a communicator keeps no descriptor.
+  void stop_sharing() { segments_.stop_sharing(base); }
+  OwnedArea(const OwnedArea&) = delete;
+  OwnedArea& operator=(const OwnedArea&) = delete;
+
+  RankArea area;
+  std::byte* const base;
+  const SegmentName name;
+
+ private:
+  SegmentTable& segments_;
+};
+
+class Process {
+ public:
+  /// This process's, made on first use. Errors: a setting that does not parse; invalid_usage in a forked child.
+  static Result<Process*> get();
+
+  /// Without `tune`, what is known of the machine is what is built in.
+  Process(System& system, Config config, Service::Mode mode, std::unique_ptr<Tune> tune = std::make_unique<Tune>());
+
+  /// Starts the descriptor server if it is not running yet.
+  Result<void> serve();
+
+  /// Where ranks of other hosts connect; listens from the first call on. Errors: system (no address, no descriptor).
+  Result<std::shared_ptr<ConnectionServer>> connections();
+
+  /// Where ranks call the starts that this process is the root of: one for all at this address. Errors: system.
+  Result<std::shared_ptr<bootstrap::Entrance>> entrance(const std::string& at);
+
+  /// A fresh formatted area, found by thread ranks under its segment id. Errors: system.
+  Result<std::shared_ptr<OwnedArea>> make_area(const AreaShape& shape);
+  std::shared_ptr<OwnedArea> find_area(std::uint32_t segment_id);
+
+  /// Another process of this host, one object for all communicators: the known one, else what `meet` brings. Tokens
+  /// tell processes apart where a pid is used again. Errors: those of `meet`.
+  Result<std::shared_ptr<PeerProcess>> peer_process(std::uint64_t peer_token,
+                                                    const std::function<Result<SeenProcess>()>& meet);
+
+  System& system;
+  Config config;
+  Log log;
+  std::uint64_t token = 0;  ///< random: tells processes apart, whatever pid namespaces they live in
+  std::string host;         ///< for messages
+  std::string boot_id;      ///< equal on one running kernel
+  ProcessKey key{};
+  SegmentTable segments;
+  SegmentCache cache;
+  const std::unique_ptr<Tune> tune;
+  Envelopes envelopes;                        ///< which algorithm at which size
+  std::shared_ptr<const PlanFile> plan_file;  ///< of TUTTI_PLAN_FILE, if it is set
+  Service service;
+  std::atomic<int> launched = 0;  ///< communicators made from the environment so far
+  LauncherSpace launcher;
+  OwnAddresses interfaces;
+  Farewells farewells;
+  GpuProcess gpus;
+
+  const std::string& fd_server_name() const { return fd_server_->name(); }
+
+ private:
+  Result<void> identify();
+
+  std::mutex mutex_;
+  std::shared_ptr<FdServer> fd_server_;
+  std::shared_ptr<ConnectionServer> connections_;
+  std::map<std::string, std::weak_ptr<bootstrap::Entrance>> entrances_;
+  std::map<std::uint32_t, std::weak_ptr<OwnedArea>> areas_;
+  std::map<std::uint64_t, std::weak_ptr<PeerProcess>> peers_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,157 @@
+#include "process/service.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <new>
+#include <span>
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t nap_ns_max = 1'000'000'000;
+
+}  // namespace
+
+// The thread lives as long as the process: Process is never destroyed in Mode::threaded.
+Service::~Service() = default;
+
+Result<void> Service::add(std::shared_ptr<Task> task) {
+  const std::lock_guard lock(mutex_);
+  if (mode_ == Mode::threaded && !started_ && !halted_) {
+    if (auto running = start(); !running) return running;
+  }
+  const Task* const key = task.get();
+  tasks_[key] = {.task = std::move(task)};
+  poke();
+  return {};
+}
+
+void Service::remove(const Task* task) {
+  std::unique_lock lock(mutex_);
+  tasks_.erase(task);
+  idle_.wait(lock, [this, task] { return running_.get() != task; });
+}
+
+void Service::halt() {
+  std::unique_lock lock(mutex_);
+  if (!started_) return;
+  halted_ = true;
+  poke();
+  idle_.wait_for(lock, std::chrono::seconds(2), [this] { return parked_; });
+}
+
+bool Service::turn() {
+  all_ = true;
+  advance(take_due({}));
+  const std::lock_guard lock(mutex_);
+  return !tasks_.empty();
+}
+
+Result<void> Service::start() {
+  wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_) return Error{.code = Code::system, .what = "make an eventfd for the service thread", .sys_errno = errno};
+
+  // Signals are the application's: its threads take them, not ours.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  const int failed = ::pthread_create(
+      &thread, nullptr,
+      [](void* self) -> void* {
+        static_cast<Service*>(self)->loop();
+        return nullptr;
+      },
+      this);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failed != 0) return Error{.code = Code::system, .what = "start the service thread", .sys_errno = failed};
+  ::pthread_setname_np(thread, "tutti-service");
+  ::pthread_detach(thread);
+  started_ = true;
+  return {};
+}
+
+void Service::wake() {
+  all_ = true;
+  poke();
+}
+
+void Service::poke() {
+  if (!wake_) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
+}
+
+std::vector<std::shared_ptr<Task>> Service::take_due(const std::vector<PollItem>& items) {
+  const std::int64_t now = system_.now_ns();
+  const bool all = all_.exchange(false);
+  const auto is_ready = [](const PollItem& item) { return item.ready; };
+  std::vector<std::shared_ptr<Task>> due;
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, entry] : tasks_) {
+    const std::span handles = std::span(items).subspan(entry.first, entry.end - entry.first);
+    if (!all && now < entry.due_ns && std::ranges::none_of(handles, is_ready)) continue;
+    entry.due_ns = std::numeric_limits<std::int64_t>::max();
+    due.push_back(entry.task);
+  }
+  return due;
+}
+
+void Service::advance(const std::vector<std::shared_ptr<Task>>& tasks) {
+  for (const auto& task : tasks) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!tasks_.contains(task.get())) continue;
+      running_ = task;
+    }
+    bool more = false;
+    try {
+      more = task->advance();
+    } catch (const std::bad_alloc&) {  // the task is dropped; whoever waits for it meets its own limit
+    }
+    const std::lock_guard lock(mutex_);
+    running_ = nullptr;
+    if (!more) tasks_.erase(task.get());
+    idle_.notify_all();
+  }
+}
+
+void Service::loop() {
+  std::vector<PollItem> items;
+  for (;;) {
+    items.assign(1, PollItem{.handle = wake_.get(), .want_read = true});
+    std::int64_t next = system_.now_ns() + nap_ns_max;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& [key, entry] : tasks_) {
+        entry.first = items.size();
+        // The earliest counts: a task that says "in a while" says it anew each time that another one is ready.
+        entry.due_ns = std::min(entry.due_ns, entry.task->interests(items));
+        entry.end = items.size();
+        next = std::min(next, entry.due_ns);
+      }
+    }
+    system_.poll(items, std::max<std::int64_t>(0, next - system_.now_ns()));
+    std::uint64_t drained;
+    while (::read(wake_.get(), &drained, sizeof drained) > 0) {
+    }
+    {
+      std::unique_lock lock(mutex_);
+      if (halted_) {
+        parked_ = true;
+        idle_.notify_all();
+        // It does not end: what libraries keep for a thread would be taken down while the process is.
+        idle_.wait(lock, [] { return false; });
+      }
+    }
+    advance(take_due(items));
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,168 @@
+#include "progress/drive.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/uncancelled.h"
+#include "comm/communicator.h"
+#include "progress/touch.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tutti {
+namespace {
+
+constexpr unsigned rounds_per_us = 40;   // of pauses: about
+constexpr unsigned patient_rounds = 64;  // until then nobody has time to look up a setting
+constexpr unsigned yield_rounds = 2'000;
+constexpr std::int64_t look_every_ns = 1'000'000;
+constexpr std::int64_t nap_ns = 10'000'000;
+constexpr std::int64_t nap_shared_ns = 1'000'000;  // several ranks here, one doorbell slept on
+
+void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+/// Advances what is not done yet. True when something moved or ended.
+bool advance_all(std::span<Operation*> operations, std::optional<Error>& first) {
+  bool moved = false;
+  for (auto*& operation : operations) {
+    if (operation == nullptr) continue;
+    auto progress = operation->advance();
+    if (progress && *progress == Progress::blocked) continue;
+    moved = true;
+    if (!progress || *progress == Progress::done) operation = nullptr;
+    if (!progress && !first) first = std::move(progress).error();
+  }
+  return moved;
+}
+
+}  // namespace
+
+Result<void> drive(Process& process, std::span<Operation* const> operations) {
+  std::vector<Operation*> active(operations.begin(), operations.end());
+  std::optional<Error> first;
+  Waiter waiter(process, active);
+  while (std::ranges::any_of(active, [](const Operation* o) { return o != nullptr; })) {
+    if (advance_all(active, first)) {
+      waiter.reset();
+      continue;
+    }
+    // What looking around finds has failed a communicator already: its operation ends at the next advance.
+    if (auto paused = waiter.pause(); !paused && !first) first = std::move(paused).error();
+  }
+  if (!first) return {};
+  const Uncancelled to_the_end;
+  for (auto* operation : operations)
+    if (auto* communicator = operation->communicator(); communicator != nullptr && communicator->failed()) {
+      communicator->say_told();
+      take_back_buffers(*communicator, operation->lent());
+    }
+  return *std::move(first);
+}
+
+Waiter::Waiter(Process& process, std::span<Operation* const> operations) : process_(process), operations_(operations) {
+  for (auto* operation : operations)
+    if (operation != nullptr)
+      if (const auto* communicator = operation->communicator()) crowded_ = crowded_ || communicator->members().fenced;
+}
+
+Result<void> Waiter::pause() {
+  ++rounds_;
+  if (rounds_ == 1) since_ns_ = 0;
+  if (rounds_ == patient_rounds)
+    spin_rounds_ = static_cast<unsigned>(process_.config.integer("TUTTI_SPIN_US")) * rounds_per_us;
+  if (!crowded_ && rounds_ < std::max(spin_rounds_, patient_rounds)) {
+    relax();
+    return {};
+  }
+  if (rounds_ < spin_rounds_ + yield_rounds) {
+    process_.system.yield();
+    if (rounds_ % 256 != 0) return {};
+    return look_around();
+  }
+  if (auto looked = look_around(); !looked) return looked;
+  sleep();
+  return {};
+}
+
+Result<void> Waiter::look_around() {
+  const Uncancelled whole;
+  const std::int64_t now = process_.system.now_ns();
+  if (since_ns_ == 0) {
+    since_ns_ = looked_ns_ = now;
+    next_report_ns_ = now + process_.config.integer("TUTTI_STALL_REPORT_MS") * 1'000'000;
+  }
+  if (now - looked_ns_ < look_every_ns) return {};
+  looked_ns_ = now;
+  for (auto* operation : operations_)
+    if (operation != nullptr)
+      if (auto looked = operation->look_around(); !looked) return looked;
+  if (now >= next_report_ns_) report_stall(now - since_ns_);
+  return check_limit(now);
+}
+
+Result<void> Waiter::check_limit(std::int64_t now) {
+  const std::int64_t limit_ns = process_.config.integer("TUTTI_TIMEOUT_MS") * 1'000'000;
+  if (limit_ns == 0 || now - since_ns_ < limit_ns) return {};
+  for (auto* operation : operations_) {
+    if (operation == nullptr || operation->communicator() == nullptr) continue;
+    Error late{.code = Code::timeout,
+               .what = fmt::format("nothing moved for {:.1f} s in {}", static_cast<double>(now - since_ns_) * 1e-9,
+                                   operation->where())};
+    operation->communicator()->fail(late);
+    return late;
+  }
+  return {};
+}
+
+void Waiter::report_stall(std::int64_t waited_ns) {
+  next_report_ns_ += std::max<std::int64_t>(waited_ns, 1'000'000'000);
+  for (auto* operation : operations_)
+    if (operation != nullptr && operation->communicator() != nullptr)
+      process_.log.warn(operation->communicator()->who(), "{:.1f} s in {}", static_cast<double>(waited_ns) * 1e-9,
+                        operation->where());
+}
+
+/// Says that it sleeps and has the caller look once more; sleeps the second time. So what was published before is seen,
+/// and what is published later rings.
+void Waiter::sleep() {
+  const Uncancelled whole;
+  std::vector<PollItem> items;
+  Communicator* last = nullptr;
+  int active = 0;
+  std::int64_t until = process_.system.now_ns() + nap_ns;
+  for (auto* operation : operations_) {
+    if (operation == nullptr) continue;
+    ++active;
+    if (const std::int64_t next = operation->interests(items); next != 0) until = std::min(until, next);
+    if (operation->communicator() != nullptr) last = operation->communicator();
+  }
+  // Sockets wake nobody who sleeps on a doorbell, and the other way round; whose operations have sockets comes back
+  // often enough.
+  if (last == nullptr || !items.empty()) {
+    process_.system.poll(items, std::max<std::int64_t>(0, until - process_.system.now_ns()));
+    return;
+  }
+  if (armed_ == nullptr) {
+    armed_ = &last->doorbell();
+    armed_->asleep.exchange(1, std::memory_order_seq_cst);
+    return;
+  }
+  const std::int64_t longest = active == 1 ? nap_ns : nap_shared_ns;
+  process_.system.wait(armed_->asleep, 1, std::clamp(until - process_.system.now_ns(), std::int64_t{0}, longest));
+  disarm();
+}
+
+void Waiter::disarm() {
+  armed_->asleep.store(0, std::memory_order_relaxed);
+  armed_ = nullptr;
+}
+
+}  // namespace tutti

@@ -1,0 +1,108 @@
+#include "progress/stream.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include <new>
+#include <system_error>
+
+#include "progress/drive.h"
+
+namespace tutti {
+
+Result<void> run_now(Process& process, Submission& submission) {
+  std::vector<Operation*> operations;
+  operations.reserve(submission.operations.size());
+  for (auto& operation : submission.operations) operations.push_back(operation.get());
+  auto driven = drive(process, operations);
+  if (driven)
+    for (auto& finish : submission.finishers) finish();
+  return driven;
+}
+
+Stream::~Stream() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    work_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+/// Where the thread that made this one was bound to one core: both may spin, and would take turns of milliseconds.
+void Stream::roam() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0 || CPU_COUNT(&cpus) > 1) return;
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &cpus);
+  (void)::sched_setaffinity(0, sizeof cpus, &cpus);  // as far as the kernel lets it
+}
+
+Result<void> Stream::start(bool roams) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::optional<Error> failed;
+  try {
+    thread_ = std::thread([this, roams] {
+      if (roams) roam();
+      loop();
+    });
+  } catch (const std::system_error& error) {
+    failed = Error{.code = Code::system, .what = "start a stream's thread", .sys_errno = error.code().value()};
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (failed) return *std::move(failed);
+  return {};
+}
+
+void Stream::push(Submission submission) {
+  const std::lock_guard lock(mutex_);
+  queue_.push_back(std::move(submission));
+  work_.notify_one();
+}
+
+Result<void> Stream::synchronize() {
+  std::unique_lock lock(mutex_);
+  drained_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  if (!first_) return {};
+  return *std::exchange(first_, std::nullopt);
+}
+
+bool Stream::idle() {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty() && !busy_;
+}
+
+Result<void> Stream::take_error() {
+  const std::lock_guard lock(mutex_);
+  if (!first_) return {};
+  return *std::exchange(first_, std::nullopt);
+}
+
+void Stream::loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    work_.wait(lock, [this] { return !queue_.empty() || ending_; });
+    if (queue_.empty()) return;
+    busy_ = true;
+    Submission submission = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    std::optional<Error> failed;
+    try {
+      if (auto ran = run_now(process_, submission); !ran) failed = std::move(ran).error();
+      submission = {};
+    } catch (const std::bad_alloc&) {
+      failed = Error{.code = Code::system, .what = "out of memory"};
+    }
+    lock.lock();
+    if (failed && !first_) first_ = std::move(failed);
+    busy_ = false;
+    if (queue_.empty()) drained_.notify_all();
+  }
+}
+
+}  // namespace tutti

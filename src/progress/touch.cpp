@@ -1,0 +1,60 @@
+#include "progress/touch.h"
+
+#include <algorithm>
+
+#include "comm/peer_failure.h"
+
+namespace tutti {
+namespace {
+
+std::atomic<std::uint32_t>& touching(const Peer& peer) {
+  return peer.area.header().touching;
+}
+
+}  // namespace
+
+/// Says so first and looks for failures then; who fails says so first and looks for touches then. So one sees the
+/// other.
+Result<Touch> Touch::begin(Communicator& communicator) {
+  touching(communicator.members().peers[communicator.rank()]).fetch_add(1, std::memory_order_seq_cst);
+  Touch touch(&communicator);
+  if (auto failure = failure_of_any(communicator)) return *std::move(failure);
+  return touch;
+}
+
+Touch::~Touch() {
+  if (communicator_ != nullptr)
+    touching(communicator_->members().peers[communicator_->rank()]).fetch_sub(1, std::memory_order_release);
+}
+
+namespace {
+
+void await_no_touch(Communicator& communicator) {
+  constexpr std::int64_t limit_ns = 1'000'000'000;
+  System& system = communicator.process().system;
+  const std::int64_t deadline = system.now_ns() + limit_ns;
+  for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
+    const Peer& peer = communicator.members().peers[rank];
+    if (!peer.same_process || rank == communicator.rank()) continue;
+    while (touching(peer).load(std::memory_order_seq_cst) != 0) {
+      if (system.now_ns() > deadline) {
+        communicator.process().log.warn(communicator.who(), "{} may still touch buffers of the failed call",
+                                        communicator.describe(rank));
+        return;
+      }
+      system.yield();
+    }
+  }
+}
+
+}  // namespace
+
+void take_back_buffers(Communicator& communicator, const void* lent) {
+  await_no_touch(communicator);
+  const auto& peers = communicator.members().peers;
+  if (lent == nullptr || std::ranges::all_of(peers, &Peer::same_process)) return;
+  auto moved = communicator.process().segments.move_aside(lent);
+  if (!moved) communicator.process().log.warn(communicator.who(), "{}", moved.error().text());
+}
+
+}  // namespace tutti

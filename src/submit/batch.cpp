@@ -1,0 +1,168 @@
+#include "submit/batch.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gpu/gpu_seat.h"
+#include "gpu/staged_call.h"
+
+namespace tutti {
+
+namespace {
+
+/// A GPU rings no bell: how often to look for what it brings.
+constexpr std::int64_t gpu_look_ns = 50'000;
+
+}  // namespace
+
+Batch::~Batch() {
+  leave();
+  finish_staged();
+}
+
+void Batch::enqueue() {
+  ticket_ = communicator_->take_ticket();
+  GpuSeat* const seat = gpu_seat(*communicator_);
+  if (seat == nullptr) return;
+  for (const Request& request : collectives_)
+    if (!request.staged) seat->count_collective();
+  for (const PeerRequest& request : peers_) {
+    if (request.staged) continue;
+    if (request.send)
+      seat->meeting->sent(communicator_->rank(), request.peer);
+    else
+      (void)seat->next_receive(request.peer);
+  }
+}
+
+/// Whatever became of them, streams go on.
+void Batch::finish_staged() {
+  for (const Request& request : collectives_)
+    if (request.staged) request.staged->finish();
+  for (const PeerRequest& request : peers_)
+    if (request.staged) request.staged->finish();
+}
+
+void Batch::leave() {
+  if (ticket_ == 0) return;
+  ticket_ = 0;
+  // A stage is used by no other call after a failure, so peers may still write there.
+  if (call_ && !collectives_[next_].staged) lent_ = call_->lent();
+  call_.reset();
+  gpu_call_.reset();
+  gpu_peer_call_.reset();
+  transfers_.reset();
+  finish_staged();
+  communicator_->complete();
+}
+
+Result<Progress> Batch::advance() {
+  if (communicator_->failed()) {
+    if (call_) (void)call_->abandon(communicator_->failure());
+    leave();
+    return communicator_->failure();
+  }
+  if (!communicator_->turn_of(ticket_)) return Progress::blocked;
+  auto progress = work();
+  if (!progress) {
+    communicator_->fail(progress.error());
+    leave();
+  } else if (*progress == Progress::done) {
+    leave();
+  }
+  return progress;
+}
+
+Result<Progress> Batch::collective() {
+  Request& request = collectives_[next_];
+  if (request.staged && !begun()) {
+    if (!request.staged->landed()) return Progress::blocked;
+    if (request.peers) {
+      gpu_peer_call_.emplace(*communicator_, request);
+    } else {
+      request.input = request.staged->input();
+      request.output = request.staged->output();
+    }
+  } else if (request.on_gpu && !request.staged) {
+    if (!gpu_call_) gpu_call_.emplace(*communicator_, request);
+    return gpu_call_->advance();
+  }
+  if (gpu_peer_call_) return gpu_peer_call_->advance();
+  if (!call_) call_.emplace(*communicator_, request);
+  return call_->advance();
+}
+
+Result<Progress> Batch::work() {
+  Progress progress = Progress::blocked;
+  if (next_ < collectives_.size()) {
+    auto moved = collective();
+    if (!moved) return moved;
+    if (*moved != Progress::blocked) progress = Progress::moved;
+    if (*moved == Progress::done) {
+      call_.reset();
+      gpu_call_.reset();
+      gpu_peer_call_.reset();
+      if (collectives_[next_].staged) collectives_[next_].staged->finish();
+      ++next_;
+    }
+  }
+  if (!transferred_ && (transfers_ || peers_landed())) {
+    if (!transfers_) transfers_.emplace(*communicator_, peers_);
+    auto moved = transfers_->advance();
+    if (!moved) return moved;
+    if (*moved != Progress::blocked) progress = Progress::moved;
+    transferred_ = *moved == Progress::done;
+  }
+  return transferred_ && next_ == collectives_.size() ? Progress::done : progress;
+}
+
+/// All of them: then they know where their buffers are.
+bool Batch::peers_landed() {
+  for (PeerRequest& request : peers_) {
+    if (!request.staged) continue;
+    if (!request.staged->landed()) return false;
+    request.data = request.send ? request.staged->input() : request.staged->output();
+  }
+  return true;
+}
+
+bool Batch::awaits_gpu() const {
+  if (gpu_peer_call_ && gpu_peer_call_->awaits_gpu()) return true;
+  const bool collective = next_ < collectives_.size() && collectives_[next_].staged && !begun();
+  const auto staged = [](const PeerRequest& request) { return request.staged != nullptr; };
+  return collective || (!transferred_ && !transfers_ && std::ranges::any_of(peers_, staged));
+}
+
+Result<void> Batch::look_around() {
+  Result<void> looked;
+  if (call_) looked = call_->look_around();
+  if (gpu_call_) looked = gpu_call_->look_around();
+  if (gpu_peer_call_) looked = gpu_peer_call_->look_around();
+  if (looked && transfers_ && !transferred_) looked = transfers_->look_around();
+  if (!looked) communicator_->fail(looked.error());
+  return looked;
+}
+
+std::int64_t Batch::interests(std::vector<PollItem>& items) const {
+  std::int64_t until = 0;
+  const auto sooner = [&until](std::int64_t other) {
+    if (other != 0) until = until == 0 ? other : std::min(until, other);
+  };
+  if (call_) sooner(call_->interests(items));
+  if (transfers_ && !transferred_) sooner(transfers_->interests(items));
+  if (awaits_gpu()) sooner(communicator_->process().system.now_ns() + gpu_look_ns);
+  return until;
+}
+
+std::string Batch::where() const {
+  if (call_) return call_->where();
+  if (gpu_call_) return gpu_call_->where();
+  if (gpu_peer_call_) return gpu_peer_call_->where();
+  if (transfers_ && !transferred_) return transfers_->where();
+  if (awaits_gpu() && communicator_->turn_of(ticket_))
+    return fmt::format("a call that GPU {} has not come to yet", gpu_seat(*communicator_)->gpu->ordinal());
+  return "its turn";
+}
+
+}  // namespace tutti

@@ -1,0 +1,64 @@
+// Calls between tuttiGroupStart and tuttiGroupEnd, collected per thread and submitted together.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "progress/stream.h"
+#include "submit/batch.h"
+#include "submit/staged_batch.h"
+
+namespace tutti {
+
+class Group {
+ public:
+  /// The calling thread's.
+  static Group& current();
+
+  bool open() const { return depth_ > 0; }
+  void start() { ++depth_; }
+
+  template <class R>
+  Result<void> add(const std::shared_ptr<Communicator>& communicator, const std::shared_ptr<Stream>& stream,
+                   const R& request) {
+    auto batch = batch_for(communicator, stream);
+    if (!batch) return std::move(batch).error();
+    (*batch)->add(request);
+    return {};
+  }
+  /// The same of calls on device memory that go through the host.
+  template <class R>
+  Result<void> add_staged(const std::shared_ptr<Communicator>& communicator, const R& request) {
+    auto batch = staged_batch_for(communicator);
+    if (!batch) return std::move(batch).error();
+    (*batch)->add(request);
+    return {};
+  }
+  void add(std::unique_ptr<Operation> operation, std::function<void()> finisher);
+
+  /// A call inside the group was refused: nothing of the group will be started.
+  void refuse(Error error);
+
+  /// The outermost end submits everything: stream by stream, then what has none, in this thread. Errors: invalid_usage
+  /// (no group open); the first refusal; the first failure.
+  Result<void> end(Process& process);
+
+ private:
+  Result<Batch*> batch_for(const std::shared_ptr<Communicator>& communicator, const std::shared_ptr<Stream>& stream);
+  Result<StagedBatch*> staged_batch_for(const std::shared_ptr<Communicator>& communicator);
+  Submission& submission_for(const std::shared_ptr<Stream>& stream);
+
+  int depth_ = 0;
+  std::vector<std::pair<std::shared_ptr<Stream>, Submission>> submissions_;
+  struct Open {
+    Batch* batch = nullptr;
+    std::shared_ptr<Stream> stream = nullptr;
+    StagedBatch* staged = nullptr;  ///< in the place of the batch
+  };
+  std::map<Communicator*, Open> batches_;
+  std::optional<Error> refused_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,200 @@
+#include "submit/staged_batch.h"
+
+#include <fmt/format.h>
+
+#include "call/mismatch.h"
+#include "comm/peer_failure.h"
+#include "gpu/gpu_seat.h"
+#include "progress/stream.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t look_ns = 100'000;
+
+}  // namespace
+
+StagedBatch::StagedBatch(std::shared_ptr<Communicator> communicator)
+    : communicator_(std::move(communicator)),
+      proxy_(gpu_seat(*communicator_)->proxy),
+      host_(std::make_unique<Batch>(communicator_)),
+      batch_(gpu_seat(*communicator_)->stages->next_batch()) {}
+
+StagedBatch::~StagedBatch() {
+  give_up();
+}
+
+void StagedBatch::add(Request request) {
+  const auto& stages = gpu_seat(*communicator_)->stages;
+  request.staged = request.peers ? std::make_shared<StagedCall>(stages, request.gpu_stream, request.peers)
+                                 : std::make_shared<StagedCall>(
+                                       stages, request.gpu_stream,
+                                       staged_buffers(request, communicator_->rank(), communicator_->ranks()));
+  collectives_.push_back({.call = request.staged, .text = call_text(request.signature())});
+  host_->add(request);
+}
+
+void StagedBatch::add(PeerRequest request) {
+  request.staged =
+      std::make_shared<StagedCall>(gpu_seat(*communicator_)->stages, request.gpu_stream, staged_buffers(request));
+  request.end = request.staged;
+  (request.send ? sends_ : receives_)
+      .push_back({.call = request.staged,
+                  .peer = request.peer,
+                  .text = fmt::format("a {} rank {} of {} bytes", request.send ? "send to" : "receive from",
+                                      request.peer, request.bytes)});
+  host_->add(request);
+}
+
+void StagedBatch::enqueue() {
+  GpuSeat& seat = *gpu_seat(*communicator_);
+  for (Item& item : collectives_) item.number = seat.meeting->collective(communicator_->rank(), /*staged=*/true);
+  for (Item& item : receives_) item.number = seat.next_receive(item.peer);
+  host_->enqueue();
+  Submission submission;
+  submission.operations.push_back(std::move(host_));
+  proxy_->push(std::move(submission));
+}
+
+Result<Progress> StagedBatch::advance() {
+  if (communicator_->failed()) {
+    give_up();
+    return communicator_->failure();
+  }
+  auto progress = step();
+  if (!progress) {
+    communicator_->fail(progress.error());
+    give_up();
+  }
+  if (!progress || *progress != Progress::blocked) since_ns_ = 0;
+  return progress;
+}
+
+Result<bool> StagedBatch::begin(Item& item, bool signals) {
+  auto begun = signals ? item.call->queue_input(batch_) : item.call->queue_nothing(batch_);
+  if (begun && *begun) item.begun = true;
+  return begun;
+}
+
+/// The first time as far as nothing waits: whoever else is in the submission comes that far before a stream waits.
+Result<Progress> StagedBatch::step() {
+  if (!exchange_begun_) {
+    auto begun = begin_exchange();
+    if (!begun) return std::move(begun).error();
+    if (!*begun) return Progress::blocked;
+  }
+  if (next_collective_ < collectives_.size()) return collective(collectives_[next_collective_]);
+  if (next_receive_ < receives_.size()) return receive(receives_[next_receive_]);
+  return Progress::done;
+}
+
+/// Sends are queued, and receives have room: all of them, as the host begins with none before.
+Result<bool> StagedBatch::begin_exchange() {
+  for (auto* const items : {&sends_, &receives_})
+    for (Item& item : *items) {
+      if (item.begun) continue;
+      auto begun = begin(item, /*signals=*/items == &sends_);
+      if (!begun || !*begun) return begun;
+      if (items == &sends_) item.call->give_up();  // what was sent need not be waited for
+    }
+  for (const Item& item : sends_) gpu_seat(*communicator_)->meeting->sent(communicator_->rank(), item.peer);
+  if (!sends_.empty()) communicator_->ring_all();
+  exchange_begun_ = true;
+  return true;
+}
+
+Result<Progress> StagedBatch::collective(Item& item) {
+  if (!item.begun) {
+    auto begun = begin(item, /*signals=*/true);
+    if (!begun) return std::move(begun).error();
+    if (!*begun) return Progress::blocked;
+    gpu_seat(*communicator_)->meeting->queued(communicator_->rank());
+    communicator_->ring_all();
+    return Progress::moved;
+  }
+  if (missing() >= 0) return Progress::blocked;
+  if (auto queued = item.call->queue_output(); !queued) return queued.error();
+  ++next_collective_;
+  return Progress::moved;
+}
+
+Result<Progress> StagedBatch::receive(Item& item) {
+  if (std::exchange(first_receive_, false)) return Progress::moved;
+  if (missing() >= 0) return Progress::blocked;
+  if (auto queued = item.call->queue_output(); !queued) return queued.error();
+  ++next_receive_;
+  return Progress::moved;
+}
+
+bool StagedBatch::awaits(const Item& item, Rank rank) const {
+  const GpuSeat& seat = *gpu_seat(*communicator_);
+  if (!seat.is_neighbour(rank)) return false;
+  if (item.peer < 0) return !seat.meeting->has_queued(rank, item.number);
+  return rank == item.peer && !seat.meeting->has_sent(rank, communicator_->rank(), item.number);
+}
+
+/// What is to be queued next; null: nothing.
+const StagedBatch::Item* StagedBatch::next() const {
+  if (!exchange_begun_)
+    for (const auto* const items : {&sends_, &receives_})
+      for (const Item& item : *items)
+        if (!item.begun) return &item;
+  if (next_collective_ < collectives_.size()) return &collectives_[next_collective_];
+  return next_receive_ < receives_.size() ? &receives_[next_receive_] : nullptr;
+}
+
+/// For which rank it waits, the first; −1: for none.
+Rank StagedBatch::missing() const {
+  const Item* const item = next();
+  if (item == nullptr || !item->begun) return -1;
+  for (Rank rank = 0; rank < communicator_->ranks(); ++rank)
+    if (awaits(*item, rank)) return rank;
+  return -1;
+}
+
+Result<void> StagedBatch::look_around() {
+  const Rank rank = missing();
+  if (rank < 0) return {};
+  const std::int64_t now = communicator_->process().system.now_ns();
+  if (since_ns_ == 0) since_ns_ = now;
+  const auto failed = [this](Error error) {
+    communicator_->fail(error);
+    return error;
+  };
+  if (auto failure = failure_of_any(*communicator_)) return failed(*std::move(failure));
+  const auto& header = communicator_->members().peers[static_cast<std::size_t>(rank)].area.header();
+  if (header.state.load(std::memory_order_acquire) == RankState::closed)
+    return failed({.code = Code::remote,
+                   .what = fmt::format("{} left the communicator before {}", communicator_->describe(rank), where()),
+                   .peer = rank});
+  const std::int64_t limit_ns = communicator_->process().gpus.meeting_ns;
+  if (limit_ns == 0 || now - since_ns_ < limit_ns || !gpu_seat(*communicator_)->meeting->driven_here(rank)) return {};
+  return failed({.code = Code::timeout,
+                 .what = fmt::format("rank {} waited {:.1f} s for rank {}, which this thread drives too: ranks that "
+                                     "share a GPU make a call together, so wrap the calls of one thread in "
+                                     "tuttiGroupStart and tuttiGroupEnd",
+                                     communicator_->rank(), static_cast<double>(now - since_ns_) * 1e-9, rank),
+                 .peer = rank});
+}
+
+std::string StagedBatch::where() const {
+  const Item* const item = next();
+  if (item == nullptr) return "the end of a group";
+  const std::string text =
+      fmt::format("{} through the host for GPU {}", item->text, gpu_seat(*communicator_)->gpu->ordinal());
+  if (!item->begun) return text + ", waiting for earlier calls to leave room";
+  const Rank rank = missing();
+  return rank < 0 ? text : text + fmt::format(", waiting for the call of rank {}", rank);
+}
+
+/// What it waits for besides other ranks rings no bell.
+std::int64_t StagedBatch::interests(std::vector<PollItem>&) const {
+  return communicator_->process().system.now_ns() + look_ns;
+}
+
+void StagedBatch::give_up() {
+  for (auto* const items : {&sends_, &collectives_, &receives_})
+    for (Item& item : *items) item.call->give_up();
+}
+
+}  // namespace tutti

@@ -1,0 +1,23 @@
+// A machine, its channels and its warnings as JSON.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "topology/graph/topology.h"
+#include "topology/search/constants.h"
+#include "topology/search/search.h"
+
+namespace tutti::topology {
+
+/// One object: `devices` (kind, name, busid, numa, index, parent, gbps), `matrix` (kinds as nvidia-smi prints them,
+/// GPUs then NICs), `matrix_names`, `paths` (of GPUs and NICs: kind, gbps, hops), `links`, `rings` (count, gbps_each,
+/// kind, orders), `levels` and `near_cpus` (one rank a GPU; see placement.h), `nvlink_known`, `allowed_cpus`, `trees`
+/// (root, gbps, gpus, parents), `cut_bound_gbps`, `constants` (what, value, unit, source; those of this topology and
+/// `measured`), `warnings`.
+std::string json(const Topology& topology, const Search& search, std::span<const Constant> measured = {});
+
+/// The channels in words.
+std::string search_text(const Search& search);
+
+}  // namespace tutti::topology

@@ -1,0 +1,105 @@
+#include "topology/search/constants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "topology/graph/rates.h"
+
+namespace tutti::topology {
+namespace {
+
+std::string_view name(CpuMaker maker) {
+  switch (maker) {
+    case CpuMaker::intel: return "Intel";
+    case CpuMaker::amd: return "AMD";
+    case CpuMaker::arm: return "Arm";
+    case CpuMaker::power: return "POWER";
+    case CpuMaker::zhaoxin: return "Zhaoxin";
+    case CpuMaker::unknown: break;
+  }
+  return "";
+}
+
+std::string_view one_link(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::nvlink: return "one NVLink";
+    case LinkKind::xgmi: return "one xGMI link";
+    case LinkKind::memory: break;
+  }
+  return "one link to the memory of a CPU";
+}
+
+/// A row of rates.h.
+std::string table(const Device& cpus) {
+  if (cpus.maker == CpuMaker::unknown) return "table (CPU not known)";
+  return fmt::format("table ({}, model {:#x})", name(cpus.maker), cpus.model);
+}
+
+void add_once(std::vector<Constant>& all, Constant constant) {
+  const auto same = [&](const Constant& other) {
+    return other.what == constant.what && other.value == constant.value && other.source == constant.source;
+  };
+  if (std::ranges::none_of(all, same)) all.push_back(std::move(constant));
+}
+
+void add_links(const Topology& topology, std::vector<Constant>& all) {
+  for (const Link& link : topology.links) {
+    const Device& from = topology[link.from];
+    const bool amd = link.kind == LinkKind::xgmi;
+    std::string of = from.compute > 0 ? fmt::format(", {}{}", amd ? "gfx" : "sm_", from.compute) : "";
+    add_once(all, {.what = std::string(one_link(link.kind)),
+                   .value = link.gbps,
+                   .unit = "GB/s",
+                   .source = fmt::format("table ({}{})", amd ? "RCCL" : "NCCL 2.30", of)});
+  }
+}
+
+/// A link to the bus that says nothing limits no path.
+void add_bus(const Topology& topology, std::vector<Constant>& all) {
+  for (const Device& device : topology.devices) {
+    if (device.gbps > 0 && (device.kind == DeviceKind::gpu || device.kind == DeviceKind::nic))
+      add_once(all, {.what = fmt::format("PCI link of a {}", device.kind == DeviceKind::gpu ? "GPU" : "NIC"),
+                     .value = device.gbps,
+                     .unit = "GB/s",
+                     .source = "said by " + device.source});
+    if (device.kind != DeviceKind::nic) continue;
+    const bool said = device.network_gbps > 0;
+    add_once(all, {.what = "wire of a NIC",
+                   .value = said ? device.network_gbps : rates::network,
+                   .unit = "GB/s",
+                   .source = said ? "said by " + device.source : "table (it does not say)"});
+  }
+}
+
+}  // namespace
+
+std::vector<Constant> constants(const Topology& topology) {
+  std::vector<Constant> all;
+  const std::vector<int> nodes = topology.of_kind(DeviceKind::numa);
+  for (const int node : nodes) {
+    const Device& cpus = topology[node];
+    if (nodes.size() < 2) break;  // no path leaves it
+    add_once(all, {.what = "between the CPUs of two NUMA nodes",
+                   .value = rates::cpu(cpus.maker, cpus.model),
+                   .unit = "GB/s",
+                   .source = table(cpus)});
+  }
+  add_links(topology, all);
+  add_bus(topology, all);
+  return all;
+}
+
+std::string constants_text(std::span<const Constant> constants) {
+  std::size_t widest = 0;
+  for (const Constant& constant : constants) widest = std::max(widest, constant.what.size());
+  std::string text;
+  for (const Constant& constant : constants)
+    fmt::format_to(std::back_inserter(text), "  {:<{}} {:>9.4g} {:<5} {}\n", constant.what, widest, constant.value,
+                   constant.unit, constant.source);
+  return text;
+}
+
+}  // namespace tutti::topology

@@ -1,0 +1,153 @@
+#include "topology/search/placement.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "topology/graph/cpus.h"
+#include "topology/graph/path.h"
+#include "topology/search/search.h"
+
+namespace tutti::topology {
+namespace {
+
+constexpr double pci_assumed = 12;  // as NCCL does where nobody knows: 8 GT/s x16
+
+/// The highest bridge above a device; -1: it hangs from a root.
+int outermost_switch(const Topology& topology, int device) {
+  int found = -1;
+  for (int up = device; up >= 0; up = topology[up].parent)
+    if (topology[up].kind == DeviceKind::bridge) found = up;
+  return found;
+}
+
+/// Groups of ranks with equal keys, numbered in order of their first ranks.
+template <class Key>
+std::vector<int> grouped(const std::vector<Key>& keys) {
+  std::map<Key, int> numbers;
+  std::vector<int> groups;
+  for (const Key& key : keys)
+    groups.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
+  return groups;
+}
+
+/// The devices above it, from the root on: sorted so, neighbours are next to each other.
+std::vector<int> way_to(const Topology& topology, int device) {
+  std::vector<int> way;
+  for (int up = device; up >= 0; up = topology[up].parent) way.push_back(up);
+  std::ranges::reverse(way);
+  return way;
+}
+
+/// One ring in the order of the tree, as fast as its slowest hop.
+RankChannels tree_ring(const Topology& topology, std::span<const int> devices) {
+  std::vector<int> order(devices.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto device = [&](int rank) { return devices[static_cast<std::size_t>(rank)]; };
+  std::ranges::stable_sort(order,
+                           [&](int a, int b) { return way_to(topology, device(a)) < way_to(topology, device(b)); });
+  double slowest = 0;
+  for (std::size_t at = 0; at < order.size(); ++at) {
+    const Path hop = path(topology, device(order[at]), device(order[(at + 1) % order.size()]));
+    const double gbps = hop.gbps > 0 ? hop.gbps : pci_assumed;
+    slowest = slowest > 0 ? std::min(slowest, gbps) : gbps;
+  }
+  return {.orders = {std::move(order)}, .gbps_each = slowest};
+}
+
+/// "0-3,8-11" as two: the second is mostly the other threads of the same cores.
+std::vector<std::vector<int>> runs_in(const std::vector<int>& cpus) {
+  std::vector<std::vector<int>> runs;
+  for (const int cpu : cpus) {
+    if (runs.empty() || runs.back().back() + 1 != cpu) runs.emplace_back();
+    runs.back().push_back(cpu);
+  }
+  return runs;
+}
+
+/// Part `at` of `count` of each run; nothing where a run is shorter, so that no part would be like the others.
+std::vector<int> share_of(const std::vector<std::vector<int>>& runs, std::size_t at, std::size_t count) {
+  std::vector<int> own;
+  for (const std::vector<int>& run : runs) {
+    if (run.size() < count) return {};
+    for (std::size_t i = at * run.size() / count; i < (at + 1) * run.size() / count; ++i) own.push_back(run[i]);
+  }
+  return own;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> levels_of(std::span<const Seat> seats) {
+  std::vector<int> hosts;
+  std::vector<std::pair<int, int>> nodes;
+  std::vector<std::tuple<int, int, int>> switches;
+  for (const Seat& seat : seats) {
+    const bool known = seat.topology && seat.device >= 0;
+    const int numa = known ? (*seat.topology)[seat.device].numa : -1;
+    // What hangs from no switch is a group of its own, and so are the ranks on one device.
+    const int shared = known ? outermost_switch(*seat.topology, seat.device) : -1;
+    const int own = known ? -2 - seat.device : -2;
+    hosts.push_back(seat.host);
+    nodes.emplace_back(seat.host, numa);
+    switches.emplace_back(seat.host, numa, shared >= 0 ? shared : own);
+  }
+  std::vector<std::vector<int>> levels;
+  for (std::vector<int> level : {grouped(hosts), grouped(nodes), grouped(switches)}) {
+    const std::size_t groups = level.empty() ? 0 : static_cast<std::size_t>(*std::ranges::max_element(level)) + 1;
+    const bool divides = groups > 1 && groups < seats.size();
+    if (divides && (levels.empty() || levels.back() != level)) levels.push_back(std::move(level));
+  }
+  return levels;
+}
+
+RankChannels channels_of(const Topology& topology, std::span<const int> devices) {
+  if (devices.size() < 2) return {};
+  std::map<int, std::vector<int>> ranks_of;  // number of a GPU: its ranks
+  bool all_gpus = true;
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    const Device& device = topology[devices[rank]];
+    all_gpus = all_gpus && device.kind == DeviceKind::gpu;
+    ranks_of[device.index].push_back(static_cast<int>(rank));
+  }
+  if (!all_gpus || ranks_of.size() < 2) return tree_ring(topology, devices);
+  std::vector<int> numbers;
+  for (const auto& [number, ranks] : ranks_of) numbers.push_back(number);
+  const Search found = search(with_gpus(topology, numbers));
+  RankChannels channels{.gbps_each = found.rings.gbps_each};
+  for (const auto& order : found.rings.orders) {
+    auto& line = channels.orders.emplace_back();
+    for (const int number : order) std::ranges::copy(ranks_of[number], std::back_inserter(line));
+  }
+  return channels;
+}
+
+std::string cpus_near(const Topology& topology, int device) {
+  std::string near = device >= 0 ? topology[device].cpus : std::string();
+  if (const int home = device < 0 ? -1 : topology.above(device, DeviceKind::numa); near.empty() && home >= 0)
+    near = topology[home].cpus;
+  if (near.empty() && device >= 0)  // hangs from a package, or is known by its number alone
+    for (const int node : topology.of_kind(DeviceKind::numa))
+      if (topology[node].index == topology[device].numa) near = topology[node].cpus;
+  if (topology.allowed_cpus.empty()) return near;
+  const std::string usable = common_cpus(near, topology.allowed_cpus);
+  return usable.empty() ? topology.allowed_cpus : usable;
+}
+
+std::vector<std::string> shared_cpus(const Topology& topology, std::span<const int> devices) {
+  std::map<std::string, std::vector<std::size_t>> together;
+  for (std::size_t rank = 0; rank < devices.size(); ++rank)
+    together[cpus_near(topology, devices[rank])].push_back(rank);
+  std::vector<std::string> lists(devices.size());
+  for (const auto& [near, ranks] : together) {
+    const std::vector<int> cpus = cpus_of_list(near);
+    for (std::size_t at = 0; at < ranks.size(); ++at) {
+      std::vector<int> own = share_of(runs_in(cpus), at, ranks.size());
+      if (own.empty()) own = share_of({cpus}, at, ranks.size());
+      lists[ranks[at]] = own.empty() ? near : list_of_cpus(own);
+    }
+  }
+  return lists;
+}
+
+}  // namespace tutti::topology

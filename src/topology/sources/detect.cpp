@@ -1,0 +1,59 @@
+#include "topology/sources/detect.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "topology/sources/hwloc_source.h"
+#include "topology/sources/read.h"
+#include "topology/sources/write.h"
+
+namespace tutti::topology {
+namespace {
+
+Topology live(const Sources& sources) {
+  Topology topology{.origin = sources.root.empty() ? "live" : sources.root};
+  if (sources.root.empty()) {
+    auto cpus = hwloc_cpus();
+    if (cpus)
+      topology.devices = std::move(cpus->devices);
+    else
+      topology.notes.push_back(cpus.error().what + "; CPUs are those of /sys");
+  }
+  add_sysfs(topology, sources.root);
+  if (topology.of_kind(DeviceKind::numa).empty()) {
+    topology.add({.kind = DeviceKind::numa, .name = "NUMA0", .index = 0, .numa = 0, .source = "assumed"});
+    if (::access((sources.root + "/sys").c_str(), F_OK) == 0)
+      topology.notes.push_back("nothing says what CPUs there are; taken as one NUMA node");
+  }
+  add_limits(topology, sources.root);
+  settle(topology);
+  if (sources.nvml) add_nvml(topology, sources.nvml_library);
+  settle(topology);
+  return topology;
+}
+
+}  // namespace
+
+Sources sources_of(const Config& config) {
+  return {.file = config.text("TUTTI_TOPO_FILE"), .dump = config.text("TUTTI_TOPO_DUMP_FILE")};
+}
+
+Result<Topology> detect(const Sources& sources) {
+  Topology topology;
+  struct stat about = {};
+  if (sources.file.empty()) {
+    topology = live(sources);
+  } else if (::stat((sources.file + "/sys").c_str(), &about) == 0 && S_ISDIR(about.st_mode)) {
+    topology = live({.root = sources.file, .nvml = false});
+  } else {
+    auto recorded = read_machine(sources.file);
+    if (!recorded) return recorded;
+    topology = *std::move(recorded);
+  }
+  if (!sources.dump.empty())
+    if (auto written = write_machine(sources.dump, topology); !written) return std::move(written).error();
+  return topology;
+}
+
+}  // namespace tutti::topology

@@ -1,0 +1,79 @@
+#include "topology/sources/hwloc_source.h"
+
+#if TUTTI_HAS_HWLOC
+#include <hwloc.h>
+#endif
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "topology/sources/hwloc_synthetic.h"
+#include "topology/sources/hwloc_xml.h"
+
+namespace tutti::topology {
+
+#if TUTTI_HAS_HWLOC
+namespace {
+
+struct Destroy {
+  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
+};
+using Handle = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, Destroy>;
+
+Handle fresh() {
+  hwloc_topology_t topology = nullptr;
+  if (hwloc_topology_init(&topology) != 0) return nullptr;
+  return Handle(topology);
+}
+
+/// By way of XML, so that one reader knows how hwloc sees machines.
+Result<Topology> taken(const Handle& handle) {
+  char* text = nullptr;
+  int bytes = 0;
+  if (hwloc_topology_export_xmlbuffer(handle.get(), &text, &bytes, 0) != 0)
+    return Error{.code = Code::system, .what = "hwloc_topology_export_xmlbuffer", .sys_errno = errno};
+  auto topology = read_hwloc(std::string_view(text, bytes > 0 ? static_cast<std::size_t>(bytes) - 1 : 0));
+  hwloc_free_xmlbuffer(handle.get(), text);
+  return topology;
+}
+
+}  // namespace
+
+Result<Topology> hwloc_cpus() {
+  // Also of CPUs that others have: GPUs near them stay where they are.
+  const Handle handle = fresh();
+  if (!handle || hwloc_topology_set_flags(handle.get(), HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
+      hwloc_topology_set_io_types_filter(handle.get(), HWLOC_TYPE_FILTER_KEEP_NONE) != 0 ||
+      hwloc_topology_load(handle.get()) != 0)
+    return Error{.code = Code::system, .what = "hwloc cannot load the machine", .sys_errno = errno};
+  return taken(handle);
+}
+
+Result<Topology> read_synthetic(std::string_view text) {
+  if (auto checked = check_synthetic(text); !checked) return std::move(checked).error();
+  const Handle handle = fresh();
+  if (!handle) return Error{.code = Code::system, .what = "hwloc_topology_init", .sys_errno = errno};
+  const std::string description(text);
+  if (hwloc_topology_set_synthetic(handle.get(), description.c_str()) != 0 || hwloc_topology_load(handle.get()) != 0)
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("synthetic machine \"{}\": hwloc knows no such machine", text.substr(0, 80))};
+  return taken(handle);
+}
+
+#else
+
+Result<Topology> hwloc_cpus() {
+  return Error{.code = Code::system, .what = "built without libhwloc"};
+}
+
+Result<Topology> read_synthetic(std::string_view) {
+  return Error{.code = Code::system, .what = "synthetic machine: built without libhwloc"};
+}
+
+#endif
+
+}  // namespace tutti::topology

@@ -1,0 +1,76 @@
+// The channels of NCCL_GRAPH_DUMP_FILE and NCCL_GRAPH_FILE.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "topology/graph/pci.h"
+#include "topology/sources/nccl_xml.h"
+#include "topology/sources/xml.h"
+
+namespace tutti::topology {
+namespace {
+
+constexpr int channels_max = 4096, places_max = 4096;
+
+double gbps(Xml& xml, const pugi::xml_node& node, const char* name) {
+  const std::string text = xml.text(node, name);
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (!text.empty() && (code != std::errc() || end != text.data() + text.size() || !(value >= 0) || value > 1e6))
+    xml.refuse(node, fmt::format("{} is \"{}\", not a rate", name, text.substr(0, 40)));
+  return value;
+}
+
+GraphChannel channel(Xml& xml, const pugi::xml_node& node) {
+  GraphChannel read;
+  for (const pugi::xml_node& place : elements(node)) {
+    if (static_cast<int>(read.gpus.size()) > places_max) {
+      xml.refuse(place, fmt::format("a channel of more than {} devices", places_max));
+      return read;
+    }
+    // Numbers here are hexadecimal where they begin with 0x.
+    const std::string text = xml.text(place, "dev");
+    const bool hex = text.starts_with("0x");
+    int dev = -1;
+    const char* const first = text.data() + (hex ? 2 : 0);
+    const auto [end, code] = std::from_chars(first, text.data() + text.size(), dev, hex ? 16 : 10);
+    if (code != std::errc() || end != text.data() + text.size() || dev < 0)
+      xml.refuse(place, fmt::format("<{}>: dev \"{}\" is no number", place.name(), text.substr(0, 40)));
+    const std::string_view what = place.name();
+    if (what == "gpu") read.gpus.push_back(dev);
+    if (what == "net") (read.gpus.empty() ? read.net_in : read.net_out) = dev;
+  }
+  return read;
+}
+
+}  // namespace
+
+Result<std::vector<Graph>> read_graphs(std::string_view text) {
+  auto parsed = Xml::parse(text);
+  if (!parsed) return std::move(parsed).error();
+  Xml& xml = **parsed;
+  if (std::string_view(xml.root().name()) != "graphs") xml.refuse(xml.root(), "the file is no <graphs>");
+  std::vector<Graph> graphs;
+  int channels = 0;
+  for (const pugi::xml_node& node : elements(xml.root())) {
+    Graph graph;
+    graph.id = static_cast<int>(xml.number_or(0, node, "id", 0, 1000));
+    graph.pattern = static_cast<int>(xml.number_or(0, node, "pattern", 0, 1000));
+    graph.cross_nic = static_cast<int>(xml.number_or(0, node, "crossnic", 0, 2));
+    graph.same_channels = xml.number_or(0, node, "samechannels", 0, 1) == 1;
+    graph.intra_gbps = gbps(xml, node, "speedintra");
+    graph.inter_gbps = gbps(xml, node, "speedinter");
+    graph.intra_kind = xml.text(node, "typeintra");
+    graph.inter_kind = xml.text(node, "typeinter");
+    for (const pugi::xml_node& child : elements(node)) {
+      if (++channels > channels_max) xml.refuse(child, fmt::format("there are more than {} channels", channels_max));
+      if (xml.failed()) return xml.error();
+      graph.channels.push_back(channel(xml, child));
+    }
+    graphs.push_back(std::move(graph));
+  }
+  if (xml.failed()) return xml.error();
+  return graphs;
+}
+
+}  // namespace tutti::topology

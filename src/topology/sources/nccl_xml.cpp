@@ -1,0 +1,272 @@
+#include "topology/sources/nccl_xml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "topology/graph/cpus.h"
+#include "topology/graph/pci.h"
+#include "topology/graph/rates.h"
+#include "topology/sources/xml.h"
+
+namespace tutti::topology {
+namespace {
+
+/// Rows about links are kept until all devices are known.
+struct Row {
+  int gpu = 0;
+  LinkKind kind = LinkKind::nvlink;
+  std::string target;
+  std::uint32_t target_class = 0;
+  int count = 0;
+  double gbps = 0;  // memory alone
+};
+
+class Reader {
+ public:
+  explicit Reader(Xml& xml) : xml_(xml) {}
+  Result<Topology> read();
+
+ private:
+  void cpu(const pugi::xml_node& node);
+  void pci(const pugi::xml_node& node, int parent, int depth);
+  void gpu(const pugi::xml_node& node, int parent, const Device& function, int parts);
+  void nic(const pugi::xml_node& node, int parent, const Device& function);
+  void net(const pugi::xml_node& node, int parent, const Device& function);
+  void link(const pugi::xml_node& node, int gpu);
+  void resolve(const Row& row);
+  int switch_at(const std::string& bus_id);
+  int add(const pugi::xml_node& node, Device device);
+  int place(const pugi::xml_node& node, const char* name) {
+    return static_cast<int>(xml_.number_or(-1, node, name, -1, 65535));
+  }
+
+  Xml& xml_;
+  Topology topology_;
+  std::vector<Row> rows_;
+  std::set<std::pair<std::string, std::string>> seen_;  // bus id and partition
+};
+
+Result<Topology> Reader::read() {
+  const pugi::xml_node root = xml_.root();
+  const std::string_view what = root.name();
+  if (what == "system")
+    for (const pugi::xml_node& node : elements(root)) {
+      if (std::string_view(node.name()) == "cpu")
+        cpu(node);
+      else if (std::string_view(node.name()) == "pci")
+        pci(node, -1, 0);
+      else if (std::string_view(node.name()) == "nic")
+        nic(node, -1, {});
+    }
+  else if (what == "cpu")
+    cpu(root);
+  else if (what == "pci")
+    pci(root, -1, 0);
+  else
+    xml_.refuse(root, fmt::format("<{}> is no <system>, <cpu> or <pci>", what.substr(0, 40)));
+  if (!xml_.failed() && topology_.devices.empty()) xml_.refuse(root, "there is no device in it");
+  if (xml_.failed()) return xml_.error();
+  for (const Row& row : rows_) resolve(row);
+  settle(topology_);
+  return std::move(topology_);
+}
+
+int Reader::add(const pugi::xml_node& node, Device device) {
+  if (topology_.devices.size() >= devices_max) {
+    xml_.refuse(node, fmt::format("there are more than {} devices", devices_max));
+    return 0;
+  }
+  return topology_.add(std::move(device));
+}
+
+void Reader::cpu(const pugi::xml_node& node) {
+  const int count = static_cast<int>(topology_.of_kind(DeviceKind::numa).size());
+  const int number = static_cast<int>(xml_.number_or(-1, node, "numaid", -1, 65535));
+  Device device{.kind = DeviceKind::numa, .index = number < 0 ? count : number, .source = "file"};
+  device.name = fmt::format("NUMA{}", device.index);
+  device.numa = device.index;
+  device.cpus = cpu_list_of_mask(xml_.text(node, "affinity"));
+  device.maker = maker_of(xml_.text(node, "vendor"), xml_.text(node, "arch"));
+  device.model = static_cast<int>(xml_.number_or(0, node, "modelid", -1, 1 << 20));
+  const int id = add(node, std::move(device));
+  for (const pugi::xml_node& child : elements(node)) {
+    if (xml_.failed()) return;
+    if (std::string_view(child.name()) == "pci") pci(child, id, 0);
+    if (std::string_view(child.name()) == "nic") nic(child, id, {});
+  }
+}
+
+void Reader::pci(const pugi::xml_node& node, int parent, int depth) {
+  if (depth > depth_max) return xml_.refuse(node, fmt::format("<pci> is more than {} deep", depth_max));
+  const std::string spelled = xml_.text(node, "busid");
+  const auto bus_id = bus_id_of(spelled);
+  if (!bus_id) return xml_.refuse(node, fmt::format("<pci>: busid \"{}\" is no PCI address", spelled.substr(0, 40)));
+  Device device{.name = *bus_id, .bus_id = *bus_id, .parent = parent, .source = "file"};
+  device.pci_class = xml_.hex_or_zero(node, "class") & 0xffffff;  // PCI has 24 bits for it
+  device.vendor = xml_.hex_or_zero(node, "vendor");
+  device.product = xml_.hex_or_zero(node, "device");
+  // Where it is not known the kernel says 255, and others -1.
+  const long long said = xml_.number_or(0, node, "link_width", -1, 255);
+  const int width = said < 0 || said > 64 ? 0 : static_cast<int>(said);
+  if (node.attribute("link_speed") || node.attribute("link_width"))
+    device.gbps = pci_gbps(xml_.text(node, "link_speed"), width);
+  const auto inside = elements(node);
+  const auto has = [&](std::string_view name) {
+    return static_cast<int>(std::ranges::count_if(inside, [&](const auto& n) { return name == n.name(); }));
+  };
+  const int gpus = has("gpu"), nics = has("nic"), functions = has("pci");
+  device.kind = kind_of(device.pci_class, device.vendor, device.product);
+  if (functions > 0) device.kind = DeviceKind::bridge;
+  // What is named below stands for the function itself.
+  if (gpus > 0 || nics > 0) {
+    int beside = parent;
+    if (functions > 0) beside = add(node, device);
+    for (const pugi::xml_node& child : inside) {
+      if (std::string_view(child.name()) == "gpu") gpu(child, beside, device, gpus);
+      if (std::string_view(child.name()) == "nic") nic(child, beside, device);
+      if (std::string_view(child.name()) == "pci") pci(child, beside, depth + 1);
+      if (xml_.failed()) return;
+    }
+    return;
+  }
+  if (!seen_.insert({*bus_id, ""}).second) return xml_.refuse(node, fmt::format("there are two <pci> at {}", *bus_id));
+  if (device.kind == DeviceKind::gpu) device.name.clear();  // numbered when all are known
+  const int id = add(node, device);
+  for (const pugi::xml_node& child : inside) {
+    if (xml_.failed()) return;
+    if (std::string_view(child.name()) == "pci") pci(child, id, depth + 1);
+  }
+}
+
+void Reader::gpu(const pugi::xml_node& node, int parent, const Device& function, int parts) {
+  Device device = function;
+  device.kind = DeviceKind::gpu;
+  device.parent = parent;
+  device.name.clear();
+  device.index = place(node, "dev");
+  if (parts > 1 || node.attribute("mlopart")) {
+    device.partition = xml_.text(node, "mlopart");
+    if (device.partition.empty()) device.partition = std::to_string(std::max(device.index, 0));
+  }
+  if (!seen_.insert({device.bus_id, device.partition}).second)
+    return xml_.refuse(node, fmt::format("there are two <gpu> at {}", device.bus_id));
+  device.compute = static_cast<int>(xml_.number_or(0, node, "sm", 0, 9999));
+  const std::string gcn = xml_.text(node, "gcn");  // "908", "90a", "gfx942:sramecc+"
+  if (!gcn.empty()) {
+    std::string digits;
+    for (const char c : gcn.starts_with("gfx") ? gcn.substr(3) : gcn) {
+      if (std::isxdigit(static_cast<unsigned char>(c)) == 0) break;
+      digits += c;
+    }
+    device.compute = digits == "90a" ? 910 : std::atoi(digits.substr(0, 4).c_str());
+    if (device.vendor == 0) device.vendor = 0x1002;
+  }
+  const int id = add(node, device);
+  for (const pugi::xml_node& child : elements(node)) link(child, id);
+}
+
+void Reader::link(const pugi::xml_node& node, int gpu) {
+  Row row{.gpu = gpu};
+  const std::string_view what = node.name();
+  row.count = static_cast<int>(xml_.number_or(1, node, "count", 0, 1024));
+  if (what == "c2c") {
+    row.kind = LinkKind::memory;
+    row.gbps = static_cast<double>(xml_.number_or(0, node, "bw", 0, 100'000'000)) / 1000;  // MB/s
+  } else if (what == "nvlink" || what == "xgmi") {
+    row.kind = what == "nvlink" ? LinkKind::nvlink : LinkKind::xgmi;
+    row.target = xml_.text(node, "target");
+    row.target_class = xml_.hex_or_zero(node, "tclass");
+  } else {
+    return;
+  }
+  if (rows_.size() >= devices_max) return xml_.refuse(node, fmt::format("there are more than {} links", devices_max));
+  rows_.push_back(row);
+}
+
+void Reader::nic(const pugi::xml_node& node, int parent, const Device& function) {
+  const auto nets = elements(node);
+  for (const pugi::xml_node& child : nets)
+    if (std::string_view(child.name()) == "net") net(child, parent, function);
+  if (!nets.empty() || function.bus_id.empty()) return;
+  Device device = function;
+  device.kind = DeviceKind::nic;
+  device.parent = parent;
+  add(node, device);
+}
+
+void Reader::net(const pugi::xml_node& node, int parent, const Device& function) {
+  Device device = function;
+  device.kind = DeviceKind::nic;
+  device.parent = parent;
+  device.name = xml_.text(node, "name");
+  device.source = "file";
+  if (device.name.empty()) device.name = device.bus_id;
+  const long long mbits = xml_.number_or(0, node, "speed", -1, 1'000'000'000);  // -1: a link that is down
+  device.network_gbps = static_cast<double>(std::max(mbits, 0ll)) / 8000;
+  for (const int other : topology_.nics())
+    if (topology_[other].name == device.name && topology_[other].bus_id == device.bus_id) {
+      // One interface that both CPUs list is one, and near to both.
+      if (topology_[other].parent != parent) topology_[other].anywhere = true;
+      return;
+    }
+  add(node, device);
+}
+
+int Reader::switch_at(const std::string& bus_id) {
+  for (const int id : topology_.of_kind(DeviceKind::nvswitch))
+    if (topology_[id].bus_id == bus_id) return id;
+  const int number = static_cast<int>(topology_.of_kind(DeviceKind::nvswitch).size());
+  return topology_.add(
+      {.kind = DeviceKind::nvswitch, .name = fmt::format("NVS{}", number), .bus_id = bus_id, .source = "file"});
+}
+
+void Reader::resolve(const Row& row) {
+  const Device gpu = topology_[row.gpu];
+  Link link{.from = row.gpu, .kind = row.kind, .count = row.count, .gbps = row.gbps, .source = "file"};
+  if (row.count == 0) return;
+  if (row.kind == LinkKind::nvlink) link.gbps = rates::nvlink(gpu.compute);
+  if (row.kind == LinkKind::xgmi) link.gbps = rates::xgmi(gpu.compute);
+  const int numa = topology_.above(row.gpu, DeviceKind::numa);
+  if (row.kind == LinkKind::memory || row.target_class >> 8 == 0x0604) {
+    link.kind = LinkKind::memory;  // POWER: NVLinks to the CPU
+    link.to = numa;
+    if (numa < 0) return;
+    topology_.links.push_back(link);
+    std::swap(link.from, link.to);
+    topology_.links.push_back(link);
+    return;
+  }
+  // fffffff:ffff:ff and fffffff:ff:ff.0 stand for a switch that this machine cannot see.
+  const bool hidden = row.target.starts_with("fffffff:") || row.target.empty();
+  const auto target = bus_id_of(row.target);
+  link.to = hidden || !target ? -1 : topology_.find_bus(*target);
+  if (link.to == row.gpu) {
+    topology_.notes.push_back(fmt::format("{} has an NVLink to itself, left out", gpu.bus_id));
+    return;
+  }
+  const std::uint32_t subclass = row.target_class >> 8;
+  if (link.to < 0 && !hidden &&
+      (subclass == 0x0302 || subclass == 0x0300 || subclass == 0x0380 || subclass == 0x1200)) {
+    topology_.notes.push_back(fmt::format("{} has links to {}, which is not in the file", gpu.bus_id, row.target));
+    return;
+  }
+  if (link.to < 0 || topology_[link.to].kind != DeviceKind::gpu)
+    link.to = switch_at(hidden || !target ? std::string() : *target);
+  for (const int part : topology_.parts_of(link.to)) {  // an address is all there is of its end
+    link.to = part;
+    if (topology_[part].bus_id != gpu.bus_id || gpu.bus_id.empty()) topology_.links.push_back(link);
+  }
+}
+
+}  // namespace
+
+Result<Topology> read_nccl(std::string_view text) {
+  auto xml = Xml::parse(text);
+  if (!xml) return std::move(xml).error();
+  return Reader(**xml).read();
+}
+
+}  // namespace tutti::topology

@@ -1,0 +1,37 @@
+// The machine as NCCL and RCCL write it (NCCL_TOPO_DUMP_FILE), and the channels they chose (NCCL_GRAPH_DUMP_FILE).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "topology/graph/topology.h"
+
+namespace tutti::topology {
+
+/// <system>, or a <pci> or <cpu> alone. Errors: invalid_argument with the line.
+Result<Topology> read_nccl(std::string_view text);
+
+/// In NCCL's schema, so that NCCL_TOPO_FILE takes it.
+std::string write_nccl(const Topology& topology);
+
+struct GraphChannel {
+  std::vector<int> gpus;  ///< in the order of the channel
+  int net_in = -1, net_out = -1;
+  bool operator==(const GraphChannel&) const = default;
+};
+/// One <graph> of a graph file.
+struct Graph {
+  int id = 0, pattern = 0;  ///< 4 ring; 1 balanced, 2 split, 3 plain tree; 5 NVLS; 6 collnet direct
+  int cross_nic = 0;
+  bool same_channels = false;
+  double intra_gbps = 0, inter_gbps = 0;  ///< of one channel
+  std::string intra_kind, inter_kind;     ///< "NVL"
+  std::vector<GraphChannel> channels;
+};
+
+/// Errors: invalid_argument with the line.
+Result<std::vector<Graph>> read_graphs(std::string_view text);
+
+}  // namespace tutti::topology

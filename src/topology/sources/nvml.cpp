@@ -1,0 +1,64 @@
+#include "topology/sources/nvml.h"
+
+#include <dlfcn.h>
+
+#include <fmt/format.h>
+
+namespace tutti::topology::nvml {
+
+std::string text_of(int code) {
+  const char* const words = code == 1                   ? ": not initialised"
+                            : code == invalid_argument  ? ": invalid argument"
+                            : code == not_supported     ? ": not supported"
+                            : code == 4                 ? ": no permission"
+                            : code == driver_not_loaded ? ": the driver is not loaded"
+                            : code == 12                ? ": a library of the driver is missing"
+                            : code == not_there         ? ": the driver is too old for this question"
+                            : code == 15                ? ": the GPU is lost"
+                            : code == 17                ? ": the system denies access to the GPU"
+                            : code == 18                ? ": library and driver are of different versions"
+                                                        : "";
+  return fmt::format("error {}{}", code, words);
+}
+
+std::unique_ptr<Library> Library::open(const std::string& path) {
+  void* const loaded = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  return loaded ? std::unique_ptr<Library>(new Library(loaded)) : nullptr;
+}
+
+Library::Library(void* loaded) : loaded_(loaded) {
+  // The first of the names that is there: each has the parameters of our prototype.
+  const auto find = [loaded](auto& function, auto... names) {
+    for (const char* const name : {names...})
+      if (!function) function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(loaded, name));
+  };
+  Functions& f = functions_;
+  find(f.init, "nvmlInit_v2", "nvmlInit");
+  find(f.shutdown, "nvmlShutdown");
+  find(f.device_count, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount");
+  find(f.handle_by_index, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex");
+  find(f.pci_info, "nvmlDeviceGetPciInfo_v3", "nvmlDeviceGetPciInfo_v2");
+  find(f.compute_capability, "nvmlDeviceGetCudaComputeCapability");
+  find(f.pcie_generation, "nvmlDeviceGetMaxPcieLinkGeneration");
+  find(f.pcie_width, "nvmlDeviceGetMaxPcieLinkWidth");
+  find(f.cpu_affinity, "nvmlDeviceGetCpuAffinity");
+  find(f.memory_node, "nvmlDeviceGetNumaNodeId");
+  find(f.link_state, "nvmlDeviceGetNvLinkState");
+  find(f.link_capability, "nvmlDeviceGetNvLinkCapability");
+  find(f.link_version, "nvmlDeviceGetNvLinkVersion");
+  find(f.remote_type, "nvmlDeviceGetNvLinkRemoteDeviceType");
+  find(f.remote_pci_info, "nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemotePciInfo");
+  find(f.field_values, "nvmlDeviceGetFieldValues");
+  find(f.fabric_info, "nvmlDeviceGetGpuFabricInfoV");
+  find(f.p2p_status, "nvmlDeviceGetP2PStatus");
+  find(f.common_ancestor, "nvmlDeviceGetTopologyCommonAncestor");
+  find(f.mig_mode, "nvmlDeviceGetMigMode");
+  find(f.mig_count, "nvmlDeviceGetMaxMigDeviceCount");
+  find(f.mig_handle, "nvmlDeviceGetMigDeviceHandleByIndex");
+}
+
+Library::~Library() {
+  ::dlclose(loaded_);
+}
+
+}  // namespace tutti::topology::nvml

@@ -1,0 +1,285 @@
+// What /sys says of PCI functions, NICs and NUMA nodes.
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "topology/graph/cpus.h"
+#include "topology/graph/pci.h"
+#include "topology/sources/detect.h"
+
+namespace tutti::topology {
+namespace {
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+/// Sorted; empty where it cannot be read.
+std::vector<std::string> entries(const std::string& folder) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, CloseFolder> open(::opendir(folder.c_str()));
+  while (const dirent* entry = open ? ::readdir(open.get()) : nullptr)
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  std::ranges::sort(names);
+  return names;
+}
+
+/// The first line of a file; empty where it cannot be read.
+std::string line_of(const std::string& path) {
+  const auto text = read_file(path);
+  return text ? text->substr(0, text->find('\n')) : std::string();
+}
+
+int number_of(const std::string& path, int otherwise) {
+  const std::string text = line_of(path);
+  int number = otherwise;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+std::string real_path(const std::string& path) {
+  char* const resolved = ::realpath(path.c_str(), nullptr);
+  const std::string found = resolved ? resolved : "";
+  std::free(resolved);  // NOLINT: realpath allocates so
+  return found;
+}
+
+constexpr std::size_t devices_max = 4096;
+
+class Walker {
+ public:
+  Walker(Topology& topology, const std::string& root) : topology_(topology), sys_(root + "/sys") {}
+  void walk();
+
+ private:
+  void nodes();
+  void node(int number, const std::string& cpus);
+  int package(int cpu);
+  void makers();
+  void functions();
+  void isolation(Device& device, const std::string& group) const;
+  bool is_usable(const Device& device, const std::string& folder) const;
+  void rate(Device& device, const std::string& folder);
+  void name_nic(Device& device, const std::string& folder);
+  int parent_of(const std::string& real, int numa);
+  int bridge(const std::string& folder, const std::string& bus_id, int parent);
+  int home(int numa);
+
+  Topology& topology_;
+  std::string sys_;
+  std::map<std::string, int> made_;  // bridges and roots by path
+};
+
+/// Who made the CPUs, and their model number, as /proc/cpuinfo says.
+void Walker::makers() {
+  const auto cpuinfo = read_file(sys_.substr(0, sys_.size() - 3) + "proc/cpuinfo");
+  if (!cpuinfo) return;
+  const auto behind = [&](std::string_view key) {
+    const std::size_t at = cpuinfo->find(key), colon = cpuinfo->find(':', at);
+    if (at == std::string::npos || colon == std::string::npos) return std::string();
+    const std::size_t first = cpuinfo->find_first_not_of(" \t", colon + 1), end = cpuinfo->find('\n', colon);
+    return first < end ? cpuinfo->substr(first, end - first) : std::string();
+  };
+  const bool arm = cpuinfo->find("CPU implementer") != std::string::npos;
+  const bool power = cpuinfo->find("POWER") != std::string::npos;
+  const std::string model = behind("\nmodel\t");
+  for (const int id : topology_.of_kind(DeviceKind::numa)) {
+    topology_[id].maker = maker_of(behind("vendor_id"), arm ? "aarch64" : power ? "ppc64" : "");
+    std::from_chars(model.data(), model.data() + model.size(), topology_[id].model);
+  }
+}
+
+/// The package of a CPU; -1: not said.
+int Walker::package(int cpu) {
+  const int number = number_of(fmt::format("{}/devices/system/cpu/cpu{}/topology/physical_package_id", sys_, cpu), -1);
+  if (number < 0) return -1;
+  for (const int id : topology_.of_kind(DeviceKind::package))
+    if (topology_[id].index == number) return id;
+  return topology_.add(
+      {.kind = DeviceKind::package, .name = fmt::format("CPU{}", number), .index = number, .source = "sysfs"});
+}
+
+void Walker::node(int number, const std::string& cpus) {
+  const std::vector<int> all = cpus_of_list(cpus);
+  topology_.add({.kind = DeviceKind::numa,
+                 .name = fmt::format("NUMA{}", number),
+                 .parent = all.empty() ? -1 : package(all.front()),
+                 .index = number,
+                 .numa = number,
+                 .cpus = cpus,
+                 .source = "sysfs"});
+}
+
+void Walker::nodes() {
+  const std::string folder = sys_ + "/devices/system/node";
+  for (const std::string& entry : entries(folder)) {
+    int number = -1;
+    if (!entry.starts_with("node")) continue;
+    std::from_chars(entry.data() + 4, entry.data() + entry.size(), number);
+    std::string cpus = cpu_list_of_mask(line_of(folder + "/" + entry + "/cpumap"));
+    if (cpus.empty()) cpus = list_of_cpus(cpus_of_list(line_of(folder + "/" + entry + "/cpulist")));
+    if (number >= 0 && !cpus.empty()) node(number, cpus);  // memory without CPUs is of a GPU
+  }
+  // A kernel without NUMA.
+  const std::string online = list_of_cpus(cpus_of_list(line_of(sys_ + "/devices/system/cpu/online")));
+  if (topology_.of_kind(DeviceKind::numa).empty() && !online.empty()) node(0, online);
+}
+
+/// The NUMA node of that number; the only one, where there is one and the number is not known (virtual machines).
+int Walker::home(int numa) {
+  const std::vector<int> nodes = topology_.of_kind(DeviceKind::numa);
+  for (const int id : nodes)
+    if (topology_[id].index == numa) return id;
+  return nodes.size() == 1 ? nodes.front() : -1;
+}
+
+/// Of the link below a port and above a device the slower end counts.
+void Walker::rate(Device& device, const std::string& folder) {
+  const auto gbps = [&](const std::string& where, const char* which) {
+    const std::string speed = line_of(fmt::format("{}/{}_link_speed", where, which));
+    if (speed.empty() || speed.starts_with("Unknown")) return 0.0;
+    return pci_gbps(speed, number_of(fmt::format("{}/{}_link_width", where, which), 0));
+  };
+  const double own = gbps(folder, "max"), port = gbps(folder + "/..", "max"), now = gbps(folder, "current");
+  device.gbps = own > 0 && port > 0 ? std::min(own, port) : std::max(own, port);
+  // An idle link slows down to save power, but keeps its width: what is narrower than both ends allow is a fault.
+  const int width = number_of(folder + "/current_link_width", 0), widest = number_of(folder + "/max_link_width", 0);
+  const int ports = number_of(folder + "/../max_link_width", widest);
+  if (now > 0 && width > 0 && width < std::min(widest, ports)) {
+    device.gbps_max = device.gbps;
+    device.gbps = device.gbps * width / std::min(widest, ports);
+  }
+}
+
+void Walker::name_nic(Device& device, const std::string& folder) {
+  for (const char* kind : {"/infiniband", "/net"})
+    for (const std::string& called : entries(folder + kind)) {
+      if (device.kind == DeviceKind::nic && device.name != device.bus_id) return;
+      device.kind = DeviceKind::nic;
+      device.name = called;
+      const int mbps = number_of(folder + kind + "/" + called + "/speed", 0);
+      if (mbps > 0) device.network_gbps = mbps / 8000.0;
+      const std::string rate = line_of(folder + kind + "/" + called + "/ports/1/rate");  // "200 Gb/sec (4X HDR)"
+      int gbits = 0;
+      std::from_chars(rate.data(), rate.data() + rate.size(), gbits);
+      if (gbits > 0) device.network_gbps = gbits / 8.0;
+    }
+}
+
+int Walker::bridge(const std::string& folder, const std::string& bus_id, int parent) {
+  const auto [at, is_new] = made_.try_emplace(folder, -1);
+  if (!is_new) return at->second;
+  Device device{.kind = DeviceKind::bridge, .name = bus_id, .bus_id = bus_id, .parent = parent, .source = "sysfs"};
+  device.pci_class = hex_of(line_of(folder + "/class")).value_or(0);
+  device.vendor = hex_of(line_of(folder + "/vendor")).value_or(0);
+  device.product = hex_of(line_of(folder + "/device")).value_or(0);
+  rate(device, folder);
+  return at->second = topology_.add(device);
+}
+
+/// A path …/pci0000:16/0000:16:02.0/0000:17:00.0/0000:18:00.0/0000:19:00.0 names a root port, then two ends of a
+/// switch, then the device. Every second one upwards from the device is a switch; the others are ports.
+int Walker::parent_of(const std::string& real, int numa) {
+  std::vector<std::pair<std::string, std::string>> above;  // folder and address, the nearest first
+  std::string folder = real.substr(0, real.rfind('/'));
+  while (above.size() < 64) {
+    const std::string last = folder.substr(folder.rfind('/') + 1);
+    const auto bus_id = bus_id_of(last);
+    if (!bus_id || !last.ends_with(bus_id->substr(bus_id->size() - 4))) break;
+    above.emplace_back(folder, *bus_id);
+    folder = folder.substr(0, folder.rfind('/'));
+  }
+  const auto [at, is_new] = made_.try_emplace(folder, -1);
+  if (is_new)
+    at->second = topology_.add({.kind = DeviceKind::host_bridge,
+                                .name = "root " + folder.substr(folder.rfind('/') + 1),
+                                .parent = home(numa),
+                                .source = "sysfs"});
+  int parent = at->second;
+  for (std::size_t place = above.size() / 2; place-- > 0;) {
+    const auto& [where, bus_id] = above[2 * place + 1];
+    parent = bridge(where, bus_id, parent);
+  }
+  return parent;
+}
+
+/// Virtual functions of a device that is there itself are for virtual machines: a GPU's are no GPUs here, and a NIC's
+/// are NICs only while the system drives them.
+bool Walker::is_usable(const Device& device, const std::string& folder) const {
+  if (::access((folder + "/physfn").c_str(), F_OK) != 0) return true;
+  return device.kind == DeviceKind::nic && device.name != device.bus_id;
+}
+
+/// Devices that switches keep apart (ACS) have groups of their own, "…/kernel/iommu_groups/27".
+void Walker::isolation(Device& device, const std::string& group) const {
+  const std::string real = real_path(group);
+  const std::string number = real.substr(real.rfind('/') + 1);
+  std::from_chars(number.data(), number.data() + number.size(), device.iommu_group);
+  device.iommu_translates = line_of(group + "/type").starts_with("DMA");
+}
+
+void Walker::functions() {
+  const std::string folder = sys_ + "/bus/pci/devices";
+  int dangling = 0;
+  for (const std::string& entry : entries(folder)) {
+    const auto bus_id = bus_id_of(entry);
+    const std::string real = real_path(folder + "/" + entry);
+    dangling += real.empty() ? 1 : 0;
+    if (!bus_id || real.empty() || topology_.devices.size() > devices_max) continue;
+    Device device{.name = *bus_id, .bus_id = *bus_id, .source = "sysfs"};
+    device.pci_class = hex_of(line_of(real + "/class")).value_or(0);
+    device.vendor = hex_of(line_of(real + "/vendor")).value_or(0);
+    device.product = hex_of(line_of(real + "/device")).value_or(0);
+    device.kind =
+        device.pci_class == 0 ? DeviceKind::function : kind_of(device.pci_class, device.vendor, device.product);
+    name_nic(device, real);
+    if (device.kind == DeviceKind::function)  // virtio: the net device is one folder deeper
+      for (const std::string& inside : entries(real))
+        if (inside.starts_with("virtio")) name_nic(device, real + "/" + inside);
+    if (device.kind != DeviceKind::gpu && device.kind != DeviceKind::nic && device.kind != DeviceKind::nvswitch)
+      continue;
+    if (!is_usable(device, real)) continue;
+    if (device.kind == DeviceKind::gpu) device.name.clear();
+    if (device.kind == DeviceKind::nic && device.name == *bus_id)
+      for (const std::string& inside : entries(real))
+        if (inside.starts_with("virtio")) name_nic(device, real + "/" + inside);
+    device.numa = number_of(real + "/numa_node", -1);
+    rate(device, real);
+    if (device.kind == DeviceKind::gpu) isolation(device, real + "/iommu_group");
+    device.parent = parent_of(real, device.numa);
+    topology_.add(device);
+  }
+  if (dangling > 0)
+    topology_.notes.push_back(fmt::format("{} entries of {} lead nowhere: those devices are hidden", dangling, folder));
+}
+
+void Walker::walk() {
+  if (topology_.of_kind(DeviceKind::numa).empty()) nodes();
+  makers();
+  if (::access(sys_.c_str(), F_OK) != 0)
+    topology_.notes.push_back(fmt::format("{} is not there: no GPU, NIC or NUMA node can be found", sys_));
+  else if (::access((sys_ + "/bus/pci/devices").c_str(), R_OK) != 0)
+    topology_.notes.push_back(fmt::format("{}/bus/pci cannot be read: no GPU or NIC can be found there", sys_));
+  functions();
+  const auto gpus = topology_.gpus();
+  const bool nvidia = std::ranges::any_of(gpus, [&](int gpu) { return topology_[gpu].vendor == 0x10de; });
+  topology_.nvlink_known = !nvidia;
+}
+
+}  // namespace
+
+void add_sysfs(Topology& topology, const std::string& root) {
+  Walker(topology, root).walk();
+}
+
+}  // namespace tutti::topology
