@@ -14,39 +14,39 @@ namespace tutti::device {
 /// Sizes of an area. All ranks of a communicator have the same.
 struct Area {
   std::uint32_t ranks = 1;
-  std::uint32_t lanes = 1;
+  std::uint32_t channels = 1;
   std::uint32_t slots = 0;        ///< per ring; 0: no fifos
   std::uint64_t slot_bytes = 0;   ///< a multiple of 16
   std::uint64_t inbox_bytes = 0;  ///< a multiple of 16; 0: no inboxes
 
   static constexpr std::uint64_t line_bytes = 128;  ///< a word that is polled has its line for itself
-  static constexpr std::uint64_t words = 3;         ///< per lane and peer: flag, committed, released
+  static constexpr std::uint64_t words = 3;         ///< per channel and peer: flag, committed, released
 
-  constexpr std::uint64_t links() const { return std::uint64_t{lanes} * ranks; }
+  constexpr std::uint64_t links() const { return std::uint64_t{channels} * ranks; }
   constexpr std::uint64_t ring_bytes() const { return slots * slot_bytes; }
   constexpr std::uint64_t bytes() const { return links() * (words * line_bytes + ring_bytes() + 2 * inbox_bytes); }
 
-  /// Offsets of what `peer` writes on `lane`.
-  constexpr std::uint64_t word(std::uint32_t lane, std::uint32_t peer, std::uint64_t which) const {
-    return (index(lane, peer) * words + which) * line_bytes;
+  /// Offsets of what `peer` writes on `channel`.
+  constexpr std::uint64_t word(std::uint32_t channel, std::uint32_t peer, std::uint64_t which) const {
+    return (index(channel, peer) * words + which) * line_bytes;
   }
-  constexpr std::uint64_t ring(std::uint32_t lane, std::uint32_t peer) const {
-    return links() * words * line_bytes + index(lane, peer) * ring_bytes();
+  constexpr std::uint64_t ring(std::uint32_t channel, std::uint32_t peer) const {
+    return links() * words * line_bytes + index(channel, peer) * ring_bytes();
   }
-  constexpr std::uint64_t inbox(std::uint32_t lane, std::uint32_t peer) const {
-    return links() * (words * line_bytes + ring_bytes()) + index(lane, peer) * 2 * inbox_bytes;
+  constexpr std::uint64_t inbox(std::uint32_t channel, std::uint32_t peer) const {
+    return links() * (words * line_bytes + ring_bytes()) + index(channel, peer) * 2 * inbox_bytes;
   }
-  constexpr std::uint64_t index(std::uint32_t lane, std::uint32_t peer) const {
-    return std::uint64_t{lane} * ranks + peer;
+  constexpr std::uint64_t index(std::uint32_t channel, std::uint32_t peer) const {
+    return std::uint64_t{channel} * ranks + peer;
   }
 
-  /// The link of `rank` to `peer` on `lane`, between their areas as the rank's GPU sees them. Counters are zero.
-  Link link(std::uint32_t lane, std::uint32_t rank, std::uint32_t peer, std::byte* mine, std::byte* theirs) const {
+  /// The link of `rank` to `peer` on `channel`, between their areas as the rank's GPU sees them. Counters are zero.
+  Link link(std::uint32_t channel, std::uint32_t rank, std::uint32_t peer, std::byte* mine, std::byte* theirs) const {
     const auto here = [=, this](std::uint64_t which) {
-      return reinterpret_cast<std::uint64_t*>(mine + word(lane, peer, which));
+      return reinterpret_cast<std::uint64_t*>(mine + word(channel, peer, which));
     };
     const auto there = [=, this](std::uint64_t which) {
-      return reinterpret_cast<std::uint64_t*>(theirs + word(lane, rank, which));
+      return reinterpret_cast<std::uint64_t*>(theirs + word(channel, rank, which));
     };
     Link link{};
     link.flag_there = there(0);
@@ -55,10 +55,10 @@ struct Area {
     link.committed_here = here(1);
     link.released_there = there(2);
     link.released_here = here(2);
-    link.slots_there = theirs + ring(lane, rank);
-    link.slots_here = mine + ring(lane, peer);
-    link.inbox_there = theirs + inbox(lane, rank);
-    link.inbox_here = mine + inbox(lane, peer);
+    link.slots_there = theirs + ring(channel, rank);
+    link.slots_here = mine + ring(channel, peer);
+    link.inbox_there = theirs + inbox(channel, rank);
+    link.inbox_here = mine + inbox(channel, peer);
     return link;
   }
 };

@@ -2,10 +2,10 @@
 //
 // Every entry is a function of the embedded image (kernels/image.h) with C linkage, launched with block_threads_min to
 // block_threads threads a block, no dynamic shared memory, and one argument, a device::Call by value. The grid has
-// `local_ranks · lanes` blocks in one dimension: block b serves lane b mod lanes of the launch's rank b / lanes. All of
-// them must be resident at once, for they wait for each other: a cooperative launch, or fewer blocks than always fit.
-// A block takes most of a processor's registers, so count on one per processor, or ask the driver. Buffers begin at
-// multiples of their element's size; whoever gets others has to refuse them.
+// `local_ranks · channels` blocks in one dimension: block b serves channel b mod channels of the launch's rank b /
+// channels. All of them must be resident at once, for they wait for each other: a cooperative launch, or fewer blocks
+// than always fit. A block takes most of a processor's registers, so count on one per processor, or ask the driver.
+// Buffers begin at multiples of their element's size; whoever gets others has to refuse them.
 //
 // A launch serves the ranks of one process that share a GPU. Calls of one communicator are launched in one order at all
 // ranks; the next launch of a rank begins when its last one has ended (stream order).
@@ -27,8 +27,8 @@ inline constexpr int block_threads_min = 64;  ///< fewer would not wait for all 
 inline constexpr int local_ranks_max = 16;    ///< of one launch
 inline constexpr int ranks_max = 64;          ///< of a communicator whose calls run as kernels
 
-/// How the elements of a group are cut: a Split as numbers, see plan/plan.h. A tile is what one lane does at a time;
-/// window plans have as many tiles as lanes at most, so that lanes share all passes.
+/// How the elements of a group are cut: a Split as numbers, see plan/plan.h. A tile is what one channel does at a time;
+/// window plans have as many tiles as channels at most, so that channels share all passes.
 struct Cut {
   std::uint64_t count = 0;          ///< elements of a group
   std::uint64_t unit = 1;           ///< elements; parts begin at multiples
@@ -41,10 +41,10 @@ struct Cut {
   std::uint32_t element_bytes = 1;
 };
 
-/// One lane of a rank and one peer: where to reach the peer, where it reaches us, and how often each has happened. In
-/// device memory, zero where there is no connection; index lane · ranks + peer. The host writes it once, when the
-/// connection is made. The counters belong to the block that serves the lane and live on from launch to launch, never
-/// as an argument: a captured graph replays its arguments.
+/// One channel of a rank and one peer: where to reach the peer, where it reaches us, and how often each has happened.
+/// In device memory, zero where there is no connection; index channel · ranks + peer. The host writes it once, when the
+/// connection is made. The counters belong to the block that serves the channel and live on from launch to launch,
+/// never as an argument: a captured graph replays its arguments.
 struct alignas(128) Link {
   std::uint64_t* flag_there;            ///< raised by us in the peer's memory
   const std::uint64_t* flag_here;       ///< raised by the peer
@@ -64,7 +64,7 @@ struct alignas(128) Link {
   std::uint64_t reserved;
 };
 
-/// Why a block gave up. In pinned host memory, zeroed before the launch, one per rank and lane: index lane.
+/// Why a block gave up. In pinned host memory, zeroed before the launch, one per rank and channel: index channel.
 /// `state` is stored last, with release.
 struct ErrorRecord {
   enum State : std::uint32_t { none = 0, aborted = 1, late = 2 };
@@ -114,7 +114,7 @@ struct Call {
   std::uint32_t slots;        ///< of every ring
   std::uint32_t ranks;        ///< of the communicator
   std::uint32_t local_ranks;  ///< of this launch
-  std::uint32_t lanes;        ///< blocks per rank; alike at all ranks of the communicator
+  std::uint32_t channels;     ///< blocks per rank; alike at all ranks of the communicator
   DataType type;              ///< of the elements; entries are per type, copies take any with uint8's
   ReduceOp op;
   std::uint8_t average;  ///< 1: passes marked `last` divide by `ranks`

@@ -43,15 +43,15 @@ class OneShot {
       : b_(b),
         s_(s),
         call_(call),
-        rank_(call.local[static_cast<std::uint32_t>(b.block()) / call.lanes]),
-        lane_(static_cast<std::uint32_t>(b.block()) % call.lanes),
-        links_(rank_.links + std::size_t{lane_} * call.ranks),
+        rank_(call.local[static_cast<std::uint32_t>(b.block()) / call.channels]),
+        channel_(static_cast<std::uint32_t>(b.block()) % call.channels),
+        links_(rank_.links + std::size_t{channel_} * call.ranks),
         ranks_(static_cast<int>(call.ranks)),
         self_(static_cast<int>(rank_.rank)) {}
 
   TUTTI_DEVICE void run() {
-    if (lane_ >= call_.cut.tiles) return;  // as at all ranks; a lane has one tile
-    extent_ = extent_of(call_.cut, 0, lane_);
+    if (channel_ >= call_.cut.tiles) return;  // as at all ranks; a channel has one tile
+    extent_ = extent_of(call_.cut, 0, channel_);
     const std::uint64_t words = (extent_.count + Word::size - 1) / Word::size;
     const auto threads = static_cast<std::uint64_t>(b_.threads());
     const auto thread = static_cast<std::uint64_t>(b_.thread());
@@ -95,7 +95,7 @@ class OneShot {
   TUTTI_DEVICE bool clear() {
     if constexpr (B::fault == Fault::inbox_not_cleared) return true;
     fetch(b_, s_.links, links_, ranks_);
-    if (!meet(b_, s_.waits, s_.links, call_, rank_, static_cast<int>(lane_), 0)) return false;
+    if (!meet(b_, s_.waits, s_.links, call_, rank_, static_cast<int>(channel_), 0)) return false;
     for (int peer = 0; peer < ranks_; ++peer) {
       if (peer == self_) continue;
       std::byte* const inbox = links_[peer].inbox_here;
@@ -103,7 +103,7 @@ class OneShot {
            at += static_cast<std::uint64_t>(b_.threads()) * 16)
         b_.store_flagged(inbox + at, {});
     }
-    return meet(b_, s_.waits, s_.links, call_, rank_, static_cast<int>(lane_), 1);
+    return meet(b_, s_.waits, s_.links, call_, rank_, static_cast<int>(channel_), 1);
   }
 
   /// This rank's elements of a word; none are zeros.
@@ -214,7 +214,7 @@ class OneShot {
       if (!b_.sync_any(missing_ == peer)) continue;
       const bool late = b_.sync_any(missing_ == peer && state_ == ErrorRecord::late);
       if (b_.thread() != 0) return;
-      ErrorRecord& record = rank_.errors[lane_];
+      ErrorRecord& record = rank_.errors[channel_];
       record.peer = static_cast<std::uint32_t>(peer);
       record.verb = static_cast<std::uint32_t>(Verb::peek);
       b_.store_release(&record.state, std::uint32_t{late ? ErrorRecord::late : ErrorRecord::aborted});
@@ -227,7 +227,7 @@ class OneShot {
   Shared<Body::one_shot>& s_;
   const Call& call_;
   const RankCall& rank_;
-  std::uint32_t lane_;
+  std::uint32_t channel_;
   Link* links_;
   int ranks_;
   int self_;

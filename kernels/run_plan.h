@@ -1,4 +1,5 @@
-// The body that walks a plan: a block serves one lane of one rank and does what the plan's actions say, tile by tile.
+// The body that walks a plan: a block serves one channel of one rank and does what the plan's actions say, tile by
+// tile.
 //
 // What src/exec/run.cpp does on hosts, with one difference: actions that a plan lists side by side (flags to all peers,
 // say) are carried out side by side, by a thread each.
@@ -21,7 +22,7 @@ template <>
 struct Shared<Body::run_plan> {
   Action actions[actions_held];  ///< those of the plan from `first` on
   Place places[places_held];     ///< all of them, if that is enough
-  Link links[ranks_max];         ///< of this lane; what is counted in them is stored where they came from, too
+  Link links[ranks_max];         ///< of this channel; what is counted in them is stored where they came from, too
   Operands operands[2];          ///< of this pass and the one before
   WaitShared waits;
   MeetingLinks meeting;
@@ -34,22 +35,22 @@ class PlanWalk {
       : b_(b),
         s_(s),
         call_(call),
-        rank_(call.local[static_cast<std::uint32_t>(b.block()) / call.lanes]),
-        lane_(static_cast<std::uint32_t>(b.block()) % call.lanes),
-        links_(rank_.links + std::size_t{lane_} * call.ranks),
+        rank_(call.local[static_cast<std::uint32_t>(b.block()) / call.channels]),
+        channel_(static_cast<std::uint32_t>(b.block()) % call.channels),
+        links_(rank_.links + std::size_t{channel_} * call.ranks),
         places_(rank_.places) {}
 
   TUTTI_DEVICE void run() {
-    if (lane_ >= call_.cut.tiles) return;  // as at all ranks
-    if (call_.table != nullptr)            // one thread alone looks: the word is in the host's memory
+    if (channel_ >= call_.cut.tiles) return;  // as at all ranks
+    if (call_.table != nullptr)               // one thread alone looks: the word is in the host's memory
       if (b_.sync_any(b_.thread() == 0 && b_.load_relaxed(call_.abort) != 0)) return;
     if constexpr (B::fault != Fault::no_first_meeting)
       if (call_.meet != 0) {
         fetch(b_, s_.meeting, links_, static_cast<int>(call_.ranks));
-        if (!meet(b_, s_.waits, s_.meeting, call_, rank_, static_cast<int>(lane_), 0)) return;
+        if (!meet(b_, s_.waits, s_.meeting, call_, rank_, static_cast<int>(channel_), 0)) return;
       }
     bring();
-    for (tile_ = lane_; tile_ < call_.cut.tiles; tile_ += call_.lanes)
+    for (tile_ = channel_; tile_ < call_.cut.tiles; tile_ += call_.channels)
       if (!run_tile()) return;
   }
 
@@ -134,7 +135,7 @@ class PlanWalk {
       failed = failed || s_.waits.failed[i] != ErrorRecord::none;
     }
     if (all_came(b_, failed)) return true;
-    give_up(b_, s_.waits, call_, rank_.errors[lane_], static_cast<int>(count), [&](int i, ErrorRecord& record) {
+    give_up(b_, s_.waits, call_, rank_.errors[channel_], static_cast<int>(count), [&](int i, ErrorRecord& record) {
       record.peer = actions[i].peer;
       record.action = index + static_cast<std::uint32_t>(i);
       record.step = actions[i].step;
@@ -271,7 +272,7 @@ class PlanWalk {
   Shared<Body::run_plan>& s_;
   const Call& call_;
   const RankCall& rank_;
-  std::uint32_t lane_;
+  std::uint32_t channel_;
   Link* links_;
   const Place* places_;
   std::uint64_t tile_ = 0;

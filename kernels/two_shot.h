@@ -25,13 +25,13 @@ enum class TwoShotMeeting : std::uint32_t { begin, end };
 
 template <class T, Block B>
 TUTTI_DEVICE void two_shot(B& b, Shared<Body::two_shot>& s, const Call& call) {
-  const RankCall& rank = call.local[static_cast<std::uint32_t>(b.block()) / call.lanes];
-  const std::uint32_t lane = static_cast<std::uint32_t>(b.block()) % call.lanes;
+  const RankCall& rank = call.local[static_cast<std::uint32_t>(b.block()) / call.channels];
+  const std::uint32_t channel = static_cast<std::uint32_t>(b.block()) % call.channels;
   const int ranks = static_cast<int>(call.ranks);
-  if (lane >= call.cut.tiles) return;  // as at all ranks
-  fetch(b, s.links, rank.links + std::size_t{lane} * call.ranks, ranks);
+  if (channel >= call.cut.tiles) return;  // as at all ranks
+  fetch(b, s.links, rank.links + std::size_t{channel} * call.ranks, ranks);
   const auto meets = [&](TwoShotMeeting meeting) {
-    return meet(b, s.waits, s.links, call, rank, static_cast<int>(lane), static_cast<std::uint32_t>(meeting));
+    return meet(b, s.waits, s.links, call, rank, static_cast<int>(channel), static_cast<std::uint32_t>(meeting));
   };
   if constexpr (B::fault != Fault::no_first_meeting)
     if (call.meet != 0 && !meets(TwoShotMeeting::begin)) return;
@@ -42,7 +42,7 @@ TUTTI_DEVICE void two_shot(B& b, Shared<Body::two_shot>& s, const Call& call) {
                         .divisor = call.average != 0 ? ranks : 1,
                         .scales = call.scaled != 0};
   int turn = 0;
-  for (std::uint64_t tile = lane; tile < call.cut.tiles; tile += call.lanes) {
+  for (std::uint64_t tile = channel; tile < call.cut.tiles; tile += call.channels) {
     const Extent extent = extent_of(call.cut, rank.rank, tile);
     Operands& o = s.operands[turn ^= 1];
     for (int i = b.thread(); i < ranks; i += b.threads()) {

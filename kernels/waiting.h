@@ -15,8 +15,8 @@ struct WaitShared {
   std::uint32_t failed[ranks_max];  ///< why a thread gave up, by what it waited for
 };
 
-/// The links of a block's lane, for it to meet by: fetched early, so that a meeting need not wait for them. Entry i is
-/// of the thread that cares for peer i, alone.
+/// The links of a block's channel, for it to meet by: fetched early, so that a meeting need not wait for them. Entry i
+/// is of the thread that cares for peer i, alone.
 struct MeetingLinks {
   std::uint64_t* there[ranks_max];
   const std::uint64_t* here[ranks_max];
@@ -100,14 +100,14 @@ TUTTI_DEVICE void give_up(B& b, WaitShared& s, const Call& call, ErrorRecord& re
   b.store_relaxed(call.abort, std::uint32_t{1});
 }
 
-/// All ranks' blocks of this lane are here before any goes on, and see what each had stored before; `m` was fetched.
+/// All ranks' blocks of this channel are here before any goes on, and see what each had stored before; `m` was fetched.
 /// `meeting` is its number in the call, for the record of an error. False: gave up.
 template <Block B>
-TUTTI_DEVICE bool meet(B& b, WaitShared& s, MeetingLinks& m, const Call& call, const RankCall& rank, int lane,
+TUTTI_DEVICE bool meet(B& b, WaitShared& s, MeetingLinks& m, const Call& call, const RankCall& rank, int channel,
                        std::uint32_t meeting) {
   const int ranks = static_cast<int>(call.ranks);
   const int self = static_cast<int>(rank.rank);
-  Link* const links = rank.links + static_cast<std::size_t>(lane) * call.ranks;
+  Link* const links = rank.links + static_cast<std::size_t>(channel) * call.ranks;
   publish(b);
   for (int peer = b.thread(); peer < ranks; peer += b.threads())
     if (peer != self) {
@@ -123,7 +123,7 @@ TUTTI_DEVICE bool meet(B& b, WaitShared& s, MeetingLinks& m, const Call& call, c
     failed = s.failed[peer] != ErrorRecord::none;
   }
   if (all_came(b, failed)) return true;
-  give_up(b, s, call, rank.errors[lane], ranks, [&](int peer, ErrorRecord& record) {
+  give_up(b, s, call, rank.errors[channel], ranks, [&](int peer, ErrorRecord& record) {
     record.peer = static_cast<std::uint32_t>(peer);
     record.action = 0;
     record.step = meeting;

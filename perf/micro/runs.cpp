@@ -31,15 +31,15 @@ void eight_bytes_by_line(benchmark::State& state) {
   plan.actions = {{.verb = Verb::wait_line, .peer = 1},
                   {.verb = Verb::reduce, .last = 1, .sources = 2, .destinations = 1}};
   plan.places = {{.where = Where::input, .leaf = 1}, {.where = Where::peer_line, .peer = 1}, {.where = Where::output}};
-  Lane lane;
-  lane.reserve(2);
+  Channel channel;
+  channel.reserve(2);
   float input[] = {1, 2}, output[] = {0, 0};
   Binding binding{.input = reinterpret_cast<std::byte*>(input),
                   .output = reinterpret_cast<std::byte*>(output),
                   .type = DataType::float32,
                   .split = Split(2, sizeof(float), 1),
                   .sequence = 1};
-  const Links links{.lanes = {&lane, 1}, .lines = &lines[0], .stream_bytes = 4 << 20};
+  const Links links{.channels = {&channel, 1}, .lines = &lines[0], .stream_bytes = 4 << 20};
   for (auto _ : state) {
     Run run(plan, binding, links);
     auto progress = run.advance();

@@ -120,7 +120,7 @@ bool is_modelled(const Shape& shape, Reach reach) {
 std::shared_ptr<const Envelope> Envelopes::of(const Shape& shape, Reach reach, std::string_view forced,
                                               const Machine& machine, const Conditions& conditions) {
   Key key{shape.collective,    shape.ranks,           shape.levels,           reach,
-          std::string(forced), machine.numbers(),     conditions.cores,       conditions.lanes,
+          std::string(forced), machine.numbers(),     conditions.cores,       conditions.channels,
           conditions.slots,    conditions.slot_bytes, conditions.stream_bytes};
   const std::lock_guard lock(mutex_);
   if (const auto known = made_.find(key); known != made_.end()) return known->second;

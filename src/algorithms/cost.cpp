@@ -12,8 +12,8 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-/// Tiles of each lane that are walked through: from the second half of them follows the pace of all later ones.
-constexpr std::size_t tiles_of_lane = 4;
+/// Tiles of each channel that are walked through: from the second half of them follows the pace of all later ones.
+constexpr std::size_t tiles_of_channel = 4;
 
 constexpr double bounce_bytes = 128 * 1024;  // what one process_vm_readv brings at most
 
@@ -76,7 +76,7 @@ void Cost::price(std::size_t group_bytes) {
   Split split(group_bytes, 1, first.parts);
   if (first.reach == Reach::fifo) split.tile(conditions_.slot_bytes, std::max(items_max_, 1));
   tiles_ = split.tiles();
-  walked_ = std::min(tiles_, tiles_of_lane * static_cast<std::size_t>(conditions_.lanes));
+  walked_ = std::min(tiles_, tiles_of_channel * static_cast<std::size_t>(conditions_.channels));
   const auto bytes = static_cast<double>(group_bytes);
   block_bytes_ = bytes / first.parts / static_cast<double>(tiles_);
 
@@ -85,7 +85,7 @@ void Cost::price(std::size_t group_bytes) {
   const double own = own_groups_ * bytes;
   double far = own + moved_groups_ * bytes;
   if (first.reach == Reach::fifo)
-    far = fifo_peers_ * conditions_.lanes * conditions_.slots * block_bytes_ * std::max(items_max_, 1);
+    far = fifo_peers_ * conditions_.channels * conditions_.slots * block_bytes_ * std::max(items_max_, 1);
   read_ = machine_.read.us_per_byte(crowd * own);
   write_ = machine_.write.us_per_byte(crowd * own);
   far_read_ = machine_.far_read.us_per_byte(crowd * far);
@@ -131,8 +131,9 @@ double Cost::operand_us(const Plan& plan, const Place& place, bool read, bool st
 
 /// All ranks enter: publish their lines, and where they reach for each other's buffers wait for those of all.
 void Cost::enter() {
-  const std::size_t lanes =
-      plans_[0].reach == Reach::fifo ? std::min(static_cast<std::size_t>(conditions_.lanes), tiles_) : std::size_t{1};
+  const std::size_t channels = plans_[0].reach == Reach::fifo
+                                   ? std::min(static_cast<std::size_t>(conditions_.channels), tiles_)
+                                   : std::size_t{1};
   std::ranges::fill(cores_, Core{});
   lines_at_.assign(ranks_, 0);
   published_ = 0;
@@ -143,16 +144,16 @@ void Cost::enter() {
     lines_at_[rank] = core.now;
     published_ = std::max(published_, core.now);
   }
-  lanes_.clear();
+  channels_.clear();
   const bool waits = plans_[0].reach != Reach::line && ranks_ > 1;
   for (std::size_t rank = 0; rank < ranks_; ++rank)
-    for (std::size_t lane = 0; lane < lanes; ++lane)
-      lanes_.push_back({.rank = static_cast<Rank>(rank),
-                        .index = static_cast<int>(lane),
-                        .tile = lane,
-                        .ready = waits ? published_ + machine_.hop_us : 0});
+    for (std::size_t channel = 0; channel < channels; ++channel)
+      channels_.push_back({.rank = static_cast<Rank>(rank),
+                           .index = static_cast<int>(channel),
+                           .tile = channel,
+                           .ready = waits ? published_ + machine_.hop_us : 0});
   const auto slots = static_cast<std::size_t>(conditions_.slots);
-  fifos_.assign(lanes * ranks_ * ranks_, {});
+  fifos_.assign(channels * ranks_ * ranks_, {});
   committed_at_.resize(fifos_.size() * slots);
   released_at_.resize(fifos_.size() * slots);
   signals_.resize(ranks_ * ranks_);
@@ -168,9 +169,9 @@ void Cost::enter() {
 }
 
 double Cost::walk(double bound_us) {
-  while (Lane* const lane = next()) {
-    run(*lane);
-    if (core_of(lane->rank).now > bound_us) return never;
+  while (Channel* const channel = next()) {
+    run(*channel);
+    if (core_of(channel->rank).now > bound_us) return never;
   }
   double end = 0;
   for (const Core& core : cores_) end = std::max(end, core.now);
@@ -183,21 +184,21 @@ double Cost::walk(double bound_us) {
   return end + std::max(pace, busiest(prices_, cores_.size())) * static_cast<double>(tiles_ - walked_);
 }
 
-/// The lane that can go on first; none when all are done.
-Cost::Lane* Cost::next() {
-  Lane* first = nullptr;
+/// The channel that can go on first; none when all are done.
+Cost::Channel* Cost::next() {
+  Channel* first = nullptr;
   double earliest = never;
-  for (Lane& lane : lanes_) {
-    if (lane.done) continue;
-    if (lane.ready == never) lane.ready = ready_at(lane);
-    const Core& core = core_of(lane.rank);
-    const double start = std::max(core.now + (core.rank == lane.rank ? 0 : machine_.switch_us), lane.ready);
+  for (Channel& channel : channels_) {
+    if (channel.done) continue;
+    if (channel.ready == never) channel.ready = ready_at(channel);
+    const Core& core = core_of(channel.rank);
+    const double start = std::max(core.now + (core.rank == channel.rank ? 0 : machine_.switch_us), channel.ready);
     if (start >= earliest) continue;
     earliest = start;
-    first = &lane;
+    first = &channel;
   }
   if (first == nullptr) {
-    assert(std::ranges::all_of(lanes_, &Lane::done) && "a plan that was proven does not stop");
+    assert(std::ranges::all_of(channels_, &Channel::done) && "a plan that was proven does not stop");
     return nullptr;
   }
   Core& core = core_of(first->rank);
@@ -207,52 +208,52 @@ Cost::Lane* Cost::next() {
 }
 
 /// Until it must wait for something that has not come.
-void Cost::run(Lane& lane) {
-  const Plan& plan = plans_[static_cast<std::size_t>(lane.rank)];
-  double& now = core_of(lane.rank).now;
-  while (!lane.done) {
-    if (lane.action == plan.actions.size()) {
-      finish_tile(lane, now);
+void Cost::run(Channel& channel) {
+  const Plan& plan = plans_[static_cast<std::size_t>(channel.rank)];
+  double& now = core_of(channel.rank).now;
+  while (!channel.done) {
+    if (channel.action == plan.actions.size()) {
+      finish_tile(channel, now);
       continue;
     }
-    lane.ready = ready_at(lane);
-    if (lane.ready > now) return;
-    const Action& action = plan.actions[lane.action];
-    act(lane, action, now);
-    ++lane.action;
+    channel.ready = ready_at(channel);
+    if (channel.ready > now) return;
+    const Action& action = plan.actions[channel.action];
+    act(channel, action, now);
+    ++channel.action;
   }
 }
 
-void Cost::finish_tile(Lane& lane, double now) {
-  if (lane.tile < walked_) tile_done_[lane.tile] = std::max(tile_done_[lane.tile], now);
-  lane.action = 0;
-  lane.tile += static_cast<std::size_t>(std::min(conditions_.lanes, static_cast<int>(tiles_)));
-  lane.done = lane.tile >= walked_;
+void Cost::finish_tile(Channel& channel, double now) {
+  if (channel.tile < walked_) tile_done_[channel.tile] = std::max(tile_done_[channel.tile], now);
+  channel.action = 0;
+  channel.tile += static_cast<std::size_t>(std::min(conditions_.channels, static_cast<int>(tiles_)));
+  channel.done = channel.tile >= walked_;
 }
 
-/// When what the lane's next action waits for is there.
-double Cost::ready_at(const Lane& lane) const {
-  const Plan& plan = plans_[static_cast<std::size_t>(lane.rank)];
-  if (lane.action >= plan.actions.size()) return 0;
-  const Action& action = plan.actions[lane.action];
+/// When what the channel's next action waits for is there.
+double Cost::ready_at(const Channel& channel) const {
+  const Plan& plan = plans_[static_cast<std::size_t>(channel.rank)];
+  if (channel.action >= plan.actions.size()) return 0;
+  const Action& action = plan.actions[channel.action];
   const Rank peer = action.peer;
   const auto slots = static_cast<std::size_t>(conditions_.slots);
   const double hop = cores_.size() > 1 ? machine_.hop_us : 0;
   switch (action.verb) {
     case Verb::acquire: {
-      const std::size_t at = index(lane, lane.rank, peer);
+      const std::size_t at = index(channel, channel.rank, peer);
       const Fifo& fifo = fifos_[at];
       if (fifo.acquired < slots) return 0;
       if (fifo.released + slots <= fifo.acquired) return never;
       return released_at_[at * slots + fifo.acquired % slots] + hop;
     }
     case Verb::peek: {
-      const std::size_t at = index(lane, peer, lane.rank);
+      const std::size_t at = index(channel, peer, channel.rank);
       const Fifo& fifo = fifos_[at];
       return fifo.committed > fifo.peeked ? committed_at_[at * slots + fifo.peeked % slots] + hop : never;
     }
     case Verb::wait: {
-      const std::size_t at = static_cast<std::size_t>(peer) * ranks_ + static_cast<std::size_t>(lane.rank);
+      const std::size_t at = static_cast<std::size_t>(peer) * ranks_ + static_cast<std::size_t>(channel.rank);
       return signals_[at].size() > taken_[at] ? signals_[at][taken_[at]] + hop : never;
     }
     case Verb::wait_line: return lines_at_[static_cast<std::size_t>(peer)] + hop;
@@ -261,26 +262,26 @@ double Cost::ready_at(const Lane& lane) const {
 }
 
 /// Does it, and adds to `now` what it takes.
-void Cost::act(Lane& lane, const Action& action, double& now) {
+void Cost::act(Channel& channel, const Action& action, double& now) {
   const auto slots = static_cast<std::size_t>(conditions_.slots);
-  const auto rank = static_cast<std::size_t>(lane.rank), peer = static_cast<std::size_t>(action.peer);
+  const auto rank = static_cast<std::size_t>(channel.rank), peer = static_cast<std::size_t>(action.peer);
   switch (action.verb) {
     case Verb::copy:
-    case Verb::reduce: now += prices_[rank][lane.action]; break;
-    case Verb::acquire: ++fifos_[index(lane, lane.rank, action.peer)].acquired; break;
+    case Verb::reduce: now += prices_[rank][channel.action]; break;
+    case Verb::acquire: ++fifos_[index(channel, channel.rank, action.peer)].acquired; break;
     case Verb::commit: {
       now += machine_.message_us;
-      const std::size_t at = index(lane, lane.rank, action.peer);
+      const std::size_t at = index(channel, channel.rank, action.peer);
       committed_at_[at * slots + fifos_[at].committed++ % slots] = now;
       break;
     }
     case Verb::peek:
       now += machine_.message_us;
-      ++fifos_[index(lane, action.peer, lane.rank)].peeked;
+      ++fifos_[index(channel, action.peer, channel.rank)].peeked;
       break;
     case Verb::release: {
       now += machine_.message_us;
-      const std::size_t at = index(lane, action.peer, lane.rank);
+      const std::size_t at = index(channel, action.peer, channel.rank);
       released_at_[at * slots + fifos_[at].released++ % slots] = now;
       break;
     }

@@ -14,7 +14,7 @@ namespace tutti {
 /// How plans are run: equal on all ranks of a communicator.
 struct Conditions {
   int cores = 1;                       ///< that its ranks may run on, all together
-  int lanes = 2;                       ///< of collectives
+  int channels = 2;                    ///< of collectives
   int slots = 4;                       ///< of each fifo
   std::size_t slot_bytes = 64 * 1024;  ///< of each slot
   std::size_t stream_bytes = 4 << 20;  ///< calls from this size on store past the caches
@@ -37,7 +37,7 @@ class Cost {
   std::size_t bytes_moved(std::size_t group_bytes) const;
 
  private:
-  struct Lane {
+  struct Channel {
     Rank rank = 0;
     int index = 0;
     std::size_t action = 0;
@@ -58,14 +58,14 @@ class Cost {
   double operand_us(const Plan& plan, const Place& place, bool read, bool streams) const;
   void enter();
   double walk(double bound_us);
-  Lane* next();
-  void run(Lane& lane);
-  void act(Lane& lane, const Action& action, double& now);
-  double ready_at(const Lane& lane) const;
-  void finish_tile(Lane& lane, double now);
+  Channel* next();
+  void run(Channel& channel);
+  void act(Channel& channel, const Action& action, double& now);
+  double ready_at(const Channel& channel) const;
+  void finish_tile(Channel& channel, double now);
 
-  std::size_t index(const Lane& lane, Rank from, Rank to) const {
-    return (static_cast<std::size_t>(lane.index) * ranks_ + static_cast<std::size_t>(from)) * ranks_ +
+  std::size_t index(const Channel& channel, Rank from, Rank to) const {
+    return (static_cast<std::size_t>(channel.index) * ranks_ + static_cast<std::size_t>(from)) * ranks_ +
            static_cast<std::size_t>(to);
   }
   Core& core_of(Rank rank) { return cores_[static_cast<std::size_t>(rank) % cores_.size()]; }
@@ -89,7 +89,7 @@ class Cost {
   double published_ = 0;                                        ///< when the last call line is
   std::vector<std::vector<double>> prices_;                     ///< of passes, by rank and action
   std::vector<Core> cores_;
-  std::vector<Lane> lanes_;
+  std::vector<Channel> channels_;
   std::vector<Fifo> fifos_;
   std::vector<double> committed_at_, released_at_;  ///< by fifo and slot
   std::vector<std::vector<double>> signals_;        ///< by pair: when raised

@@ -449,7 +449,7 @@ std::string CollectiveCall::where() const {
   if (stage_ == Stage::gather && !told_) text += fmt::format(", waiting for the call of rank {}", gathered_);
   if (stage_ == Stage::run && run_) {
     const auto spot = run_->waiting_for();
-    text += fmt::format(", channel {} step {}", spot.lane, spot.step);
+    text += fmt::format(", channel {} step {}", spot.channel, spot.step);
     if (spot.peer >= 0) text += fmt::format(", waiting for rank {}", spot.peer);
   }
   return text;

@@ -83,7 +83,7 @@ Result<bool> PointToPoint::flush() {
   bool all = true;
   for (const auto& queue : queues_) {
     if (!queue.send) continue;
-    auto flushed = communicator_.point_to_point_lane().senders[queue.peer]->flush();
+    auto flushed = communicator_.point_to_point_channel().senders[queue.peer]->flush();
     if (!flushed) return std::move(flushed).error().at_peer(queue.peer);
     all = all && *flushed;
   }
@@ -93,12 +93,12 @@ Result<bool> PointToPoint::flush() {
 std::int64_t PointToPoint::interests(std::vector<PollItem>& items) const {
   if (!communicator_.spans_hosts()) return 0;
   const bool awaited = communicator_.opening(items);
-  const Lane& lane = communicator_.point_to_point_lane();
+  const Channel& channel = communicator_.point_to_point_channel();
   for (const auto& queue : queues_) {
     if (queue.send) {
-      lane.senders[queue.peer]->interests(items);
+      channel.senders[queue.peer]->interests(items);
     } else if (queue.next < queue.requests.size()) {
-      lane.receivers[queue.peer]->interests(items);
+      channel.receivers[queue.peer]->interests(items);
     }
   }
   return communicator_.nap_until(awaited);
@@ -140,7 +140,7 @@ PointToPoint::Header PointToPoint::header_of(const PeerRequest& request) const {
 }
 
 Result<Progress> PointToPoint::send(Queue& queue) {
-  Sender& sender = *communicator_.point_to_point_lane().senders[queue.peer];
+  Sender& sender = *communicator_.point_to_point_channel().senders[queue.peer];
   const PeerRequest& request = *queue.requests[queue.next];
   if (queue.begun && queue.by_reference) {
     auto taken = sender.settled();
@@ -204,7 +204,7 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
 }
 
 Result<Progress> PointToPoint::receive(Queue& queue) {
-  Receiver& receiver = *communicator_.point_to_point_lane().receivers[queue.peer];
+  Receiver& receiver = *communicator_.point_to_point_channel().receivers[queue.peer];
   const PeerRequest& request = *queue.requests[queue.next];
   if (queue.begun && queue.by_reference) return receive_by_reference(queue, request);
 
@@ -246,7 +246,7 @@ Result<Progress> PointToPoint::receive_by_reference(Queue& queue, const PeerRequ
   if (queue.moved < request.bytes) return Progress::moved;
   // A sender that failed meanwhile may have changed what was read here.
   if (auto failure = failure_of(communicator_, queue.peer)) return *std::move(failure);
-  if (auto freed = communicator_.point_to_point_lane().receivers[queue.peer]->release(); !freed)
+  if (auto freed = communicator_.point_to_point_channel().receivers[queue.peer]->release(); !freed)
     return std::move(freed).error();
   finish(queue);
   return Progress::moved;

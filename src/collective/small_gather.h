@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// By fifos, on the lanes of the call it belongs to and under its mark. Not to be moved.
+/// By fifos, on the channels of the call it belongs to and under its mark. Not to be moved.
 class SmallGather {
  public:
   /// The same number of bytes on all ranks, at least one.

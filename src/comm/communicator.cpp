@@ -78,7 +78,7 @@ Communicator::Communicator(Process& process, Membership members)
     members_.control->answers_from(history_);
     comparison_ = std::make_unique<CallComparison>(*this);
   }
-  open_lanes();
+  open_channels();
   members_.area->area.header().state.store(RankState::open, std::memory_order_release);
 }
 
@@ -90,7 +90,7 @@ Communicator::~Communicator() {
     members_.control->announce(RankState::closed, Code::success, -1, {});
     std::vector<Socket> data;
     if (state.load() == RankState::closed) {
-      for (const auto& lane : remote_lanes_) std::ranges::move(lane->take_sockets(), std::back_inserter(data));
+      for (const auto& channel : remote_channels_) std::ranges::move(channel->take_sockets(), std::back_inserter(data));
       process_.farewells.add(members_.control);
     }
     members_.control->leave(std::move(data));
@@ -99,50 +99,50 @@ Communicator::~Communicator() {
   if (staging_ != nullptr) (void)process_.segments.free(staging_);
 }
 
-void Communicator::open_lanes() {
+void Communicator::open_channels() {
   slot_bytes_ = members_.area->area.shape().slot_bytes;
   if (members_.each_on_its_own()) slot_bytes_ = std::max(slot_bytes_, socket_slot_bytes);
   const auto& mine = members_.area->area;
-  const int lanes = mine.shape().lanes;
+  const int channels = mine.shape().channels;
   for (const auto& peer : members_.peers) doorbells_.push_back(&peer.area.header().doorbell);
   const auto open = [&](int index, bool is_signed) {
-    Lane lane;
-    lane.reserve(ranks());
+    Channel channel;
+    channel.reserve(ranks());
     for (Rank peer = 0; peer < ranks(); ++peer)
-      if (peer != rank()) open_peer(lane, index, peer, is_signed);
-    return lane;
+      if (peer != rank()) open_peer(channel, index, peer, is_signed);
+    return channel;
   };
-  for (int index = 0; index + 1 < lanes; ++index) lanes_.push_back(open(index, spans_hosts()));
-  point_to_point_ = open(lanes - 1, /*is_signed=*/false);
+  for (int index = 0; index + 1 < channels; ++index) channels_.push_back(open(index, spans_hosts()));
+  point_to_point_ = open(channels - 1, /*is_signed=*/false);
 }
 
-void Communicator::open_peer(Lane& lane, int index, Rank peer, bool is_signed) {
+void Communicator::open_peer(Channel& channel, int index, Rank peer, bool is_signed) {
   const auto& mine = members_.area->area;
   const Peer& other = members_.peers[peer];
   const auto& theirs = other.area;
-  auto& sender = lane.senders[peer];
-  auto& receiver = lane.receivers[peer];
+  auto& sender = channel.senders[peer];
+  auto& receiver = channel.receivers[peer];
   if (other.remote()) {
     const AreaShape& shape = mine.shape();
-    auto remote = std::make_shared<RemoteLane>(process_.system, members_.arrivals,
-                                               RemotePlace{.rank = rank(),
-                                                           .peer = peer,
-                                                           .lane = index,
-                                                           .sockets = members_.sockets,
-                                                           .congestion = process_.config.text("TUTTI_SOCKET_CC"),
-                                                           .slots = shape.slots,
-                                                           .slot_bytes = slot_bytes(),
-                                                           .addresses = other.addresses,
-                                                           .who = describe(peer),
-                                                           .connect_limit_ns = init_limit_ns(),
-                                                           .header = &theirs.header()});
+    auto remote = std::make_shared<RemoteChannel>(process_.system, members_.arrivals,
+                                                  RemotePlace{.rank = rank(),
+                                                              .peer = peer,
+                                                              .channel = index,
+                                                              .sockets = members_.sockets,
+                                                              .congestion = process_.config.text("TUTTI_SOCKET_CC"),
+                                                              .slots = shape.slots,
+                                                              .slot_bytes = slot_bytes(),
+                                                              .addresses = other.addresses,
+                                                              .who = describe(peer),
+                                                              .connect_limit_ns = init_limit_ns(),
+                                                              .header = &theirs.header()});
     sender = std::make_unique<RemoteSender>(remote);
     receiver = std::make_unique<RemoteReceiver>(remote);
-    remote_lanes_.push_back(std::move(remote));
+    remote_channels_.push_back(std::move(remote));
   } else {
     sender = std::make_unique<ShmSender>(process_.system, mine, rank(), theirs, peer, index, members_.fenced);
     receiver = std::make_unique<ShmReceiver>(process_.system, mine, rank(), theirs, peer, index, members_.fenced);
-    lane.signals[peer] = Signal(theirs.signal(index, rank()), mine.signal(index, peer));
+    channel.signals[peer] = Signal(theirs.signal(index, rank()), mine.signal(index, peer));
   }
   if (!is_signed) return;
   sender = std::make_unique<SignedSender>(std::move(sender), mark_);
@@ -156,9 +156,9 @@ void Communicator::look_at_device() {
 
 bool Communicator::opening(std::vector<PollItem>& items) const {
   bool any = false;
-  for (const auto& lane : remote_lanes_) {
-    lane->interests(items);
-    any = any || lane->awaits_arrival();
+  for (const auto& channel : remote_channels_) {
+    channel->interests(items);
+    any = any || channel->awaits_arrival();
   }
   return any;
 }
@@ -253,7 +253,7 @@ void Communicator::ring_all() {
 }
 
 Links Communicator::links() {
-  return {.lanes = lanes_,
+  return {.channels = channels_,
           .lines = &lines_,
           .doorbells = doorbells_,
           .system = &process_.system,
@@ -294,7 +294,7 @@ Conditions Communicator::conditions() const {
   const AreaShape& area = members_.area->area.shape();
   // Not what TUTTI_NT_THRESHOLD says, which ranks need not agree on.
   return {.cores = members_.cores,
-          .lanes = area.lanes - 1,
+          .channels = area.channels - 1,
           .slots = slots(),
           .slot_bytes = slot_bytes(),
           .stream_bytes = stream_bytes_auto};

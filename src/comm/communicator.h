@@ -19,7 +19,7 @@
 #include "comm/control_links.h"
 #include "comm/device_side.h"
 #include "comm/race.h"
-#include "comm/remote_lane.h"
+#include "comm/remote_channel.h"
 #include "comm/signed_fifo.h"
 #include "exec/run.h"
 #include "net/arrivals.h"
@@ -65,7 +65,7 @@ struct Membership {
   bool fenced = false;                    ///< more ranks than cores, on this rank's machine
   int cores = 1;                          ///< that the ranks may run on, all together
   Machine machine;                        ///< rank 0's: all ranks choose by the same numbers
-  int sockets = 1;                        ///< connections to a rank of another host, per lane
+  int sockets = 1;                        ///< connections to a rank of another host, per channel
   std::shared_ptr<Arrivals> arrivals;     ///< where there are other hosts: connections from there,
   std::shared_ptr<ControlLinks> control;  ///<   and those that carry the state of ranks
   cuda::SharedGpu gpu;                    ///< of this rank; null: it knows host memory alone
@@ -147,8 +147,8 @@ class Communicator {
   /// How long (now_ns) a blocked call may sleep on sockets alone. `awaited`: a peer is to open a connection.
   std::int64_t nap_until(bool awaited) const;
   CallLines& lines() { return lines_; }
-  std::span<Lane> lanes() { return lanes_; }
-  Lane& point_to_point_lane() { return point_to_point_; }
+  std::span<Channel> channels() { return channels_; }
+  Channel& point_to_point_channel() { return point_to_point_; }
   Doorbell& doorbell() { return members_.area->area.header().doorbell; }
   void ring_all();
   Links links();
@@ -229,8 +229,8 @@ class Communicator {
   /// For what a call may still have to set up: a connection, a mapping.
   std::int64_t init_limit_ns() const { return process_.config.integer("TUTTI_INIT_TIMEOUT_MS") * 1'000'000; }
   Error understood(Error error) const;
-  void open_lanes();
-  void open_peer(Lane& lane, int index, Rank peer, bool is_signed);
+  void open_channels();
+  void open_peer(Channel& channel, int index, Rank peer, bool is_signed);
   int slots() const;
   const Algorithm& algorithm_for_counts(const Shape& shape, Reach reach, std::size_t bytes);
   const Algorithm& raced(const Shape& shape, Reach reach, std::size_t bytes);
@@ -245,9 +245,9 @@ class Communicator {
   Races races_;
   std::size_t slot_bytes_ = 0;
   CallLines lines_;
-  std::vector<Lane> lanes_;
-  Lane point_to_point_;
-  std::vector<std::shared_ptr<RemoteLane>> remote_lanes_;
+  std::vector<Channel> channels_;
+  Channel point_to_point_;
+  std::vector<std::shared_ptr<RemoteChannel>> remote_channels_;
   CallMark mark_;
   std::shared_ptr<CallHistory> history_;  // both where ranks have no call lines
   std::unique_ptr<CallComparison> comparison_;

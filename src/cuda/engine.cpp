@@ -13,8 +13,8 @@ namespace tutti::cuda {
 namespace {
 
 constexpr std::size_t record_offset = 128;  // the abort word has its line for itself
-constexpr std::size_t lane_bytes_min = 16 * 1024;
-constexpr std::size_t one_shot_lane_bytes_min = 2 * 1024;
+constexpr std::size_t channel_bytes_min = 16 * 1024;
+constexpr std::size_t one_shot_channel_bytes_min = 2 * 1024;
 constexpr std::size_t in_flight_most = 64;
 constexpr std::size_t plan_room_bytes = std::size_t{1} << 20;
 constexpr std::size_t alignment = 256;
@@ -36,17 +36,17 @@ void bury(void* kept) {
   graveyard->bury(std::move(owned));
 }
 
-/// What a lane has at most of a call that its inbox must hold; share() cuts at these multiples.
-constexpr std::size_t one_shot_lane_bytes(std::size_t bytes, int lanes) {
-  const auto each = (bytes + static_cast<std::size_t>(lanes) - 1) / static_cast<std::size_t>(lanes);
-  return round_up(std::max(each, one_shot_lane_bytes_min));
+/// What a channel has at most of a call that its inbox must hold; share() cuts at these multiples.
+constexpr std::size_t one_shot_channel_bytes(std::size_t bytes, int channels) {
+  const auto each = (bytes + static_cast<std::size_t>(channels) - 1) / static_cast<std::size_t>(channels);
+  return round_up(std::max(each, one_shot_channel_bytes_min));
 }
 
 std::atomic_ref<std::uint32_t> word(std::byte* at) {
   return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));
 }
 
-/// A thread for each word that a lane has at a time: all execute what is not about words, too, and take each other's
+/// A thread for each word that a channel has at a time: all execute what is not about words, too, and take each other's
 /// turns for it.
 unsigned threads_for(device::Body body, const device::Cut& cut) {
   const std::uint64_t part = (cut.part_units + (cut.part_rest > 0 ? 1 : 0)) * cut.unit;
@@ -105,8 +105,8 @@ Result<void> Engine::finish_setup() {
 
 Result<void> Engine::set_up() {
   const std::size_t local = shape_.local.size();
-  lanes_ = std::min(shape_.lanes_max, kernels_->blocks_max() / static_cast<int>(local));
-  if (lanes_ < 1)
+  channels_ = std::min(shape_.channels_max, kernels_->blocks_max() / static_cast<int>(local));
+  if (channels_ < 1)
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("GPU {} holds {} blocks at once, too few for {} ranks", gpu_->ordinal(),
                                      kernels_->blocks_max(), local)};
@@ -125,9 +125,9 @@ Result<void> Engine::set_up() {
     *one = *std::move(event);
   }
 
-  inbox_bytes_ = 2 * one_shot_lane_bytes(one_shot_bytes_max, lanes_);
+  inbox_bytes_ = 2 * one_shot_channel_bytes(one_shot_bytes_max, channels_);
   const device::Area area{.ranks = static_cast<std::uint32_t>(shape_.ranks),
-                          .lanes = static_cast<std::uint32_t>(lanes_),
+                          .channels = static_cast<std::uint32_t>(channels_),
                           .inbox_bytes = inbox_bytes_};
   const std::size_t area_bytes = round_up(area.bytes());
   const std::size_t link_bytes = round_up(area.links() * sizeof(device::Link));
@@ -135,7 +135,7 @@ Result<void> Engine::set_up() {
   if (!memory) return std::move(memory).error();
   memory_ = *std::move(memory);
   auto shared = PinnedMemory::allocate(
-      gpu_, record_offset + local * static_cast<std::size_t>(lanes_) * sizeof(device::ErrorRecord));
+      gpu_, record_offset + local * static_cast<std::size_t>(channels_) * sizeof(device::ErrorRecord));
   if (!shared) return std::move(shared).error();
   shared_ = *std::move(shared);
 
@@ -150,12 +150,12 @@ Result<void> Engine::set_up() {
   }
   std::vector<std::vector<device::Link>> links(local, std::vector<device::Link>(area.links()));
   for (std::size_t i = 0; i < local; ++i) {
-    for (std::uint32_t lane = 0; lane < area.lanes; ++lane)
+    for (std::uint32_t channel = 0; channel < area.channels; ++channel)
       for (std::size_t j = 0; j < local; ++j)
         if (i != j) {
           const auto mine = static_cast<std::uint32_t>(shape_.local[i]),
                      peer = static_cast<std::uint32_t>(shape_.local[j]);
-          links[i][area.index(lane, peer)] = area.link(lane, mine, peer, seats_[i].area, seats_[j].area);
+          links[i][area.index(channel, peer)] = area.link(channel, mine, peer, seats_[i].area, seats_[j].area);
         }
     const auto at = reinterpret_cast<Address>(seats_[i].links);
     if (auto written = write(at, links[i].data(), links[i].size() * sizeof(device::Link)); !written) return written;
@@ -314,21 +314,21 @@ Result<void> Engine::stage(const Job& job, std::span<const Part> parts, std::spa
 }
 
 device::ErrorRecord* Engine::records(std::byte* base, std::size_t local) const {
-  return reinterpret_cast<device::ErrorRecord*>(base + record_offset) + local * static_cast<std::size_t>(lanes_);
+  return reinterpret_cast<device::ErrorRecord*>(base + record_offset) + local * static_cast<std::size_t>(channels_);
 }
 
 void Engine::fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
                   std::span<const device::PeerBuffers> buffers) const {
   Binding binding{.type = job.type, .op = job.op, .split = Split(job.count, size_of(job.type), job.plan->parts)};
-  share(binding.split, lanes_, body == device::Body::one_shot ? one_shot_lane_bytes_min : lane_bytes_min);
+  share(binding.split, channels_, body == device::Body::one_shot ? one_shot_channel_bytes_min : channel_bytes_min);
   describe(call, *job.plan, binding);
   call.abort = reinterpret_cast<std::uint32_t*>(shared_.device());
   call.inbox_bytes = inbox_bytes_;
   call.table = job.table;
   call.limit_ns = static_cast<std::uint64_t>(shape_.limit_ns);
   call.local_ranks = static_cast<std::uint32_t>(parts.size());
-  call.lanes =
-      static_cast<std::uint32_t>(std::clamp<std::size_t>(binding.split.tiles(), 1, static_cast<std::size_t>(lanes_)));
+  call.channels = static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(binding.split.tiles(), 1, static_cast<std::size_t>(channels_)));
   std::ranges::copy(buffers, call.buffers);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto rank = static_cast<std::size_t>(shape_.local[i]);
@@ -399,8 +399,8 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   void* parameters[] = {&call};
   auto* const function = kernels_->function(body, reduces(job.plan->collective) ? job.type : DataType::uint8);
   const Status launched =
-      gpu_->api().launch_cooperative(function, call.local_ranks * call.lanes, 1, 1, threads_for(body, call.cut), 1, 1,
-                                     0, parts.front().stream, parameters);
+      gpu_->api().launch_cooperative(function, call.local_ranks * call.channels, 1, 1, threads_for(body, call.cut), 1,
+                                     1, 0, parts.front().stream, parameters);
   if (auto queued = gpu_->check(launched, "cuLaunchCooperativeKernel"); !queued) return queued;
   return fork(parts, last);
 }
@@ -421,7 +421,7 @@ std::optional<Error> Engine::trouble() const {
   if (word(shared_.host()).load(std::memory_order_acquire) == 0) return std::nullopt;
   const device::ErrorRecord* found = nullptr;
   std::size_t where = 0;
-  const std::size_t all = seats_.size() * static_cast<std::size_t>(lanes_);
+  const std::size_t all = seats_.size() * static_cast<std::size_t>(channels_);
   for (std::size_t i = 0; i < all; ++i) {
     auto& record = records(shared_.host(), 0)[i];
     const std::uint32_t state = std::atomic_ref<std::uint32_t>(record.state).load(std::memory_order_acquire);
@@ -433,8 +433,8 @@ std::optional<Error> Engine::trouble() const {
     if (state == device::ErrorRecord::late) break;
   }
   if (found == nullptr) return std::nullopt;
-  const Rank rank = shape_.local[where / static_cast<std::size_t>(lanes_)];
-  const int channel = static_cast<int>(where % static_cast<std::size_t>(lanes_));
+  const Rank rank = shape_.local[where / static_cast<std::size_t>(channels_)];
+  const int channel = static_cast<int>(where % static_cast<std::size_t>(channels_));
   const bool late = found->state == device::ErrorRecord::late;
   return Error{
       .code = late ? Code::timeout : Code::remote,

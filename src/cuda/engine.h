@@ -17,7 +17,7 @@ namespace tutti::cuda {
 struct EngineShape {
   int ranks = 1;              ///< of the communicator
   std::vector<Rank> local;    ///< those on this GPU, ascending
-  int lanes_max = 1;          ///< blocks that a rank may use
+  int channels_max = 1;       ///< blocks that a rank may use
   std::int64_t limit_ns = 0;  ///< how long a kernel waits for a peer; 0: for ever
   bool specialised = true;    ///< false: run_plan alone, but for plans of Reach::line
   /// Memory of plans comes from a few large pieces and is freed with the engine alone: for where streams may wait for
@@ -72,7 +72,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Engine& operator=(const Engine&) = delete;
 
   const Gpu& gpu() const { return *gpu_; }
-  int lanes() const { return lanes_; }
+  int channels() const { return channels_; }
 
   /// Waits for the copy: done once per plan. Errors: cuda.
   Result<std::shared_ptr<const DevicePlan>> upload(const Plan& plan);
@@ -131,7 +131,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::shared_ptr<const Kernels> kernels_;
   EngineShape shape_;
   std::shared_ptr<Graveyard> graveyard_;
-  int lanes_ = 1;
+  int channels_ = 1;
   std::size_t inbox_bytes_ = 0;  // one half
   DeviceMemory memory_;          // areas and links
   PinnedMemory shared_;          // the abort word, then the records of errors

@@ -81,10 +81,10 @@ device::Cut cut_of(const Split& split) {
           .element_bytes = static_cast<std::uint32_t>(split.element_bytes())};
 }
 
-void share(Split& split, int lanes, std::size_t bytes_min) {
+void share(Split& split, int channels, std::size_t bytes_min) {
   const std::size_t bytes = split.part(0).count * split.element_bytes();
-  const std::size_t each = (bytes + static_cast<std::size_t>(lanes) - 1) / static_cast<std::size_t>(lanes);
-  constexpr std::size_t line = 128;  // lanes do not meet in one
+  const std::size_t each = (bytes + static_cast<std::size_t>(channels) - 1) / static_cast<std::size_t>(channels);
+  constexpr std::size_t line = 128;  // channels do not meet in one
   split.tile((std::max(each, bytes_min) + line - 1) / line * line, 1);
 }
 

@@ -18,7 +18,7 @@ constexpr std::size_t direct_bytes_min = 8 * 1024;
 
 }  // namespace
 
-void Lane::reserve(int ranks) {
+void Channel::reserve(int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   senders.resize(n);
   receivers.resize(n);
@@ -30,9 +30,9 @@ void Lane::reserve(int ranks) {
 Run::Run(const Plan& plan, const Binding& binding, const Links& links)
     : plan_(&plan), binding_(&binding), links_(links) {
   const std::size_t tiles = binding.split.tiles();
-  assert(!links.lanes.empty() && (plan.reach == Reach::fifo || tiles == 1));
-  lanes_ = static_cast<int>(std::min({links.lanes.size(), tiles, state_.size()}));
-  for (std::size_t i = static_cast<std::size_t>(lanes_); i-- > 0;) {
+  assert(!links.channels.empty() && (plan.reach == Reach::fifo || tiles == 1));
+  channels_ = static_cast<int>(std::min({links.channels.size(), tiles, state_.size()}));
+  for (std::size_t i = static_cast<std::size_t>(channels_); i-- > 0;) {
     state_[i].tile = i;  // field by field: g++ clears a whole array of structs by string instructions, a call's worth
     state_[i].action = 0;
     state_[i].finished = false;
@@ -65,39 +65,39 @@ Result<Progress> Run::advance() {
   std::size_t budget = budget_bytes;
   bool moved = false;
   bool finished = true;
-  for (int i = 0; i < lanes_; ++i) {
-    const int index = first_lane_ + i < lanes_ ? first_lane_ + i : first_lane_ + i - lanes_;
-    Lane& lane = links_.lanes[static_cast<std::size_t>(index)];
-    const LaneState& state = state_[static_cast<std::size_t>(index)];
+  for (int i = 0; i < channels_; ++i) {
+    const int index = first_channel_ + i < channels_ ? first_channel_ + i : first_channel_ + i - channels_;
+    Channel& channel = links_.channels[static_cast<std::size_t>(index)];
+    const ChannelState& state = state_[static_cast<std::size_t>(index)];
     if (!state.finished) {
-      auto went = advance_lane(index, budget);
+      auto went = advance_channel(index, budget);
       if (!went) return std::move(went).error();
       moved = moved || *went;
     }
-    // Whatever the lane waits for: its peers may wait for what is left here.
-    if (!lane.unsent.empty()) {
-      auto left = flush(lane);
+    // Whatever the channel waits for: its peers may wait for what is left here.
+    if (!channel.unsent.empty()) {
+      auto left = flush(channel);
       if (!left) return std::move(left).error().at_step(index, -1);
       moved = moved || *left;
     }
-    finished = finished && state.finished && lane.unsent.empty();
+    finished = finished && state.finished && channel.unsent.empty();
   }
-  first_lane_ = first_lane_ + 1 < lanes_ ? first_lane_ + 1 : 0;
+  first_channel_ = first_channel_ + 1 < channels_ ? first_channel_ + 1 : 0;
   if (finished) return Progress::done;
   return moved ? Progress::moved : Progress::blocked;
 }
 
 /// True if a peer has got all that was for it.
-Result<bool> Run::flush(Lane& lane) {
+Result<bool> Run::flush(Channel& channel) {
   bool moved = false;
-  for (std::size_t i = 0; i < lane.unsent.size();) {
-    const std::uint16_t peer = lane.unsent[i];
-    auto gone = lane.senders[peer]->flush();
+  for (std::size_t i = 0; i < channel.unsent.size();) {
+    const std::uint16_t peer = channel.unsent[i];
+    auto gone = channel.senders[peer]->flush();
     if (!gone) return std::move(gone).error().at_peer(peer);
-    if (*gone && lane.open[peer].filling.data() == nullptr) {
+    if (*gone && channel.open[peer].filling.data() == nullptr) {
       moved = true;
-      lane.unsent[i] = lane.unsent.back();
-      lane.unsent.pop_back();
+      channel.unsent[i] = channel.unsent.back();
+      channel.unsent.pop_back();
     } else {
       ++i;
     }
@@ -106,24 +106,25 @@ Result<bool> Run::flush(Lane& lane) {
 }
 
 /// As far as it goes; true if that was anything.
-Result<bool> Run::advance_lane(int index, std::size_t& budget) {
-  Lane& lane = links_.lanes[static_cast<std::size_t>(index)];
-  LaneState& state = state_[static_cast<std::size_t>(index)];
+Result<bool> Run::advance_channel(int index, std::size_t& budget) {
+  Channel& channel = links_.channels[static_cast<std::size_t>(index)];
+  ChannelState& state = state_[static_cast<std::size_t>(index)];
   bool moved = false;
   while (budget > 0) {
     if (state.action == plan_->actions.size()) {
       state.action = 0;
-      state.tile += static_cast<std::size_t>(lanes_);
+      state.tile += static_cast<std::size_t>(channels_);
       if (state.tile < binding_->split.tiles()) continue;
       state.finished = true;
       return true;
     }
     const Action& action = plan_->actions[state.action];
     // Before the first look: what is waited for may be the answer to what is left here.
-    if (action.verb == Verb::peek && moved && !lane.unsent.empty())
-      if (auto left = flush(lane); !left) return std::move(left).error().at_step(index, static_cast<int>(action.step));
+    if (action.verb == Verb::peek && moved && !channel.unsent.empty())
+      if (auto left = flush(channel); !left)
+        return std::move(left).error().at_step(index, static_cast<int>(action.step));
     const std::size_t before = state.pass_done;
-    auto went = act(lane, state, action, budget);
+    auto went = act(channel, state, action, budget);
     if (!went) return std::move(went).error().at_step(index, static_cast<int>(action.step));
     if (!*went) return moved || state.pass_done != before;
     moved = true;
@@ -133,36 +134,36 @@ Result<bool> Run::advance_lane(int index, std::size_t& budget) {
 }
 
 /// False: it cannot be finished now.
-Result<bool> Run::act(Lane& lane, LaneState& state, const Action& action, std::size_t& budget) {
+Result<bool> Run::act(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget) {
   const std::size_t peer = action.peer;
   switch (action.verb) {
     case Verb::copy:
-    case Verb::reduce: return pass(lane, state, action, budget);
-    case Verb::acquire: return acquire(lane, state, action);
-    case Verb::peek: return peek(lane, state, action);
-    case Verb::wait_line: return wait_line(lane, action);
-    case Verb::wait: return lane.signals[peer].take();
+    case Verb::reduce: return pass(channel, state, action, budget);
+    case Verb::acquire: return acquire(channel, state, action);
+    case Verb::peek: return peek(channel, state, action);
+    case Verb::wait_line: return wait_line(channel, action);
+    case Verb::wait: return channel.signals[peer].take();
     case Verb::signal:
-      lane.signals[peer].raise();
+      channel.signals[peer].raise();
       links_.doorbells[peer]->ring(*links_.system, links_.fenced);
       return true;
     case Verb::commit: {
-      if (lane.open[peer].filling.data() == nullptr) return true;  // acquire found it empty
-      auto sent = lane.senders[peer]->commit(lane.open[peer].filling.size());
-      lane.open[peer].filling = {};
+      if (channel.open[peer].filling.data() == nullptr) return true;  // acquire found it empty
+      auto sent = channel.senders[peer]->commit(channel.open[peer].filling.size());
+      channel.open[peer].filling = {};
       if (!sent) return std::move(sent).error().at_peer(action.peer);
-      if (std::ranges::find(lane.unsent, action.peer) == lane.unsent.end()) lane.unsent.push_back(action.peer);
+      if (std::ranges::find(channel.unsent, action.peer) == channel.unsent.end()) channel.unsent.push_back(action.peer);
       return true;
     }
     case Verb::release: {
-      if (lane.open[peer].reading.data() == nullptr) return true;
-      lane.open[peer].reading = {};
-      if (auto freed = lane.receivers[peer]->release(); !freed) return std::move(freed).error().at_peer(action.peer);
+      if (channel.open[peer].reading.data() == nullptr) return true;
+      channel.open[peer].reading = {};
+      if (auto freed = channel.receivers[peer]->release(); !freed) return std::move(freed).error().at_peer(action.peer);
       return true;
     }
     case Verb::settle: {
-      if (lane.senders[peer]->buffers()) return true;
-      auto settled = lane.senders[peer]->settled();
+      if (channel.senders[peer]->buffers()) return true;
+      auto settled = channel.senders[peer]->settled();
       if (!settled) return std::move(settled).error().at_peer(action.peer);
       return settled;
     }
@@ -170,9 +171,9 @@ Result<bool> Run::act(Lane& lane, LaneState& state, const Action& action, std::s
   return Error{.code = Code::internal, .what = "a verb that is none"};
 }
 
-Result<bool> Run::acquire(Lane& lane, const LaneState& state, const Action& action) {
+Result<bool> Run::acquire(Channel& channel, const ChannelState& state, const Action& action) {
   if (skips_empty_ && is_empty_message(state, action)) return true;
-  auto slot = lane.senders[action.peer]->acquire();
+  auto slot = channel.senders[action.peer]->acquire();
   if (!slot) return std::move(slot).error().at_peer(action.peer);
   if (slot->data() == nullptr) return false;
   const std::size_t bytes = action.items * binding_->split.stride();
@@ -180,14 +181,14 @@ Result<bool> Run::acquire(Lane& lane, const LaneState& state, const Action& acti
     return Error{.code = Code::internal,
                  .what = fmt::format("message of {} bytes for a slot of {}", bytes, slot->size()),
                  .peer = action.peer};
-  lane.open[action.peer].filling = slot->first(bytes);
+  channel.open[action.peer].filling = slot->first(bytes);
   return true;
 }
 
-Result<bool> Run::peek(Lane& lane, const LaneState& state, const Action& action) {
+Result<bool> Run::peek(Channel& channel, const ChannelState& state, const Action& action) {
   if (skips_empty_ && is_empty_message(state, action)) return true;
   const std::size_t bytes = action.items * binding_->split.stride();
-  Receiver& receiver = *lane.receivers[action.peer];
+  Receiver& receiver = *channel.receivers[action.peer];
   const bool arriving = direct_ && receiver.streams();
   auto message = arriving ? receiver.expect(bytes) : receiver.peek(bytes);
   if (!message) return std::move(message).error().at_peer(action.peer);
@@ -196,25 +197,25 @@ Result<bool> Run::peek(Lane& lane, const LaneState& state, const Action& action)
     return Error{.code = Code::remote,
                  .what = fmt::format("message of {} bytes where {} were expected", message->size(), bytes),
                  .peer = action.peer};
-  lane.open[action.peer].reading = *message;
-  lane.open[action.peer].arriving = arriving;
+  channel.open[action.peer].reading = *message;
+  channel.open[action.peer].arriving = arriving;
   return true;
 }
 
-Result<bool> Run::wait_line(Lane& lane, const Action& action) {
+Result<bool> Run::wait_line(Channel& channel, const Action& action) {
   auto line = links_.lines->open(action.peer, binding_->sequence);
   if (!line) return std::move(line).error().at_peer(action.peer);
   if (*line == nullptr) return false;
   const int groups = input_groups(plan_->collective, plan_->ranks, action.peer, plan_->root);
   const std::size_t bytes = static_cast<std::size_t>(groups) * binding_->split.group_bytes();
   assert(bytes <= links_.lines->payload_bytes());
-  lane.open[action.peer].line = links_.lines->payload(**line, bytes);
+  channel.open[action.peer].line = links_.lines->payload(**line, bytes);
   return true;
 }
 
 Run::Spot Run::waiting_for() const {
-  for (int lane = 0; lane < lanes_; ++lane) {
-    const LaneState& state = state_[static_cast<std::size_t>(lane)];
+  for (int channel = 0; channel < channels_; ++channel) {
+    const ChannelState& state = state_[static_cast<std::size_t>(channel)];
     if (state.finished || state.action >= plan_->actions.size()) continue;
     const Action& action = plan_->actions[state.action];
     const bool passes = action.verb == Verb::copy || action.verb == Verb::reduce;
@@ -222,28 +223,29 @@ Run::Spot Run::waiting_for() const {
     if (passes)
       for (const Place& place : plan_->sources(action))
         if (place.where == Where::slot) peer = place.peer;
-    return {peer, lane, static_cast<int>(action.step), action.verb};
+    return {peer, channel, static_cast<int>(action.step), action.verb};
   }
-  for (int lane = 0; lane < lanes_; ++lane) {
-    const auto& unsent = links_.lanes[static_cast<std::size_t>(lane)].unsent;
+  for (int channel = 0; channel < channels_; ++channel) {
+    const auto& unsent = links_.channels[static_cast<std::size_t>(channel)].unsent;
     if (unsent.empty()) continue;
     const auto step = plan_->actions.empty() ? 0 : static_cast<int>(plan_->actions.back().step);
-    return {.peer = unsent.front(), .lane = lane, .step = step, .verb = Verb::commit};
+    return {.peer = unsent.front(), .channel = channel, .step = step, .verb = Verb::commit};
   }
   return {};
 }
 
 void Run::interests(std::vector<PollItem>& items) const {
-  for (int index = 0; index < lanes_; ++index) {
-    const Lane& lane = links_.lanes[static_cast<std::size_t>(index)];
-    const LaneState& state = state_[static_cast<std::size_t>(index)];
-    for (const std::uint16_t peer : lane.unsent) lane.senders[peer]->interests(items);
+  for (int index = 0; index < channels_; ++index) {
+    const Channel& channel = links_.channels[static_cast<std::size_t>(index)];
+    const ChannelState& state = state_[static_cast<std::size_t>(index)];
+    for (const std::uint16_t peer : channel.unsent) channel.senders[peer]->interests(items);
     if (state.finished || state.action >= plan_->actions.size()) continue;
     const Action& action = plan_->actions[state.action];
-    if (action.verb == Verb::peek) lane.receivers[action.peer]->interests(items);
+    if (action.verb == Verb::peek) channel.receivers[action.peer]->interests(items);
     if (action.verb != Verb::copy && action.verb != Verb::reduce) continue;
     for (const Place& place : plan_->sources(action))
-      if (place.where == Where::slot && lane.open[place.peer].arriving) lane.receivers[place.peer]->interests(items);
+      if (place.where == Where::slot && channel.open[place.peer].arriving)
+        channel.receivers[place.peer]->interests(items);
   }
 }
 

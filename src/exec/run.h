@@ -16,13 +16,13 @@
 
 namespace tutti {
 
-/// What one lane has to reach its peers, by rank; entries of absent connections are null.
-struct Lane {
+/// What one channel has to reach its peers, by rank; entries of absent connections are null.
+struct Channel {
   std::vector<std::unique_ptr<Sender>> senders;
   std::vector<std::unique_ptr<Receiver>> receivers;
   std::vector<Signal> signals;
 
-  /// What the run on this lane has open towards a peer. Here, not in the run, so that a call allocates nothing.
+  /// What the run on this channel has open towards a peer. Here, not in the run, so that a call allocates nothing.
   struct Open {
     std::span<std::byte> filling;        ///< acquired, not yet committed: the message's bytes
     std::span<const std::byte> reading;  ///< peeked, not yet released
@@ -40,7 +40,7 @@ struct Lane {
 
 /// All that a run borrows from its communicator.
 struct Links {
-  std::span<Lane> lanes;
+  std::span<Channel> channels;
   CallLines* lines = nullptr;            ///< Reach::line only
   std::span<Doorbell* const> doorbells;  ///< by rank: rung after a signal
   System* system = nullptr;
@@ -52,7 +52,7 @@ enum class Progress { blocked, moved, done };
 
 class Run {
  public:
-  /// All of it must outlive the run. The number of lanes used is min(lanes, tiles); plans without slots use one.
+  /// All of it must outlive the run. The number of channels used is min(channels, tiles); plans without slots use one.
   Run(const Plan& plan, const Binding& binding, const Links& links);
 
   /// Does what can be done without waiting, at most about a megabyte of it. Done once what was sent has left this
@@ -63,18 +63,18 @@ class Run {
   /// instead.
   void interests(std::vector<PollItem>& items) const;
 
-  /// Where it stands, for stall reports: the peer that the first blocked lane waits for, and the step.
+  /// Where it stands, for stall reports: the peer that the first blocked channel waits for, and the step.
   struct Spot {
     int peer = -1;
-    int lane = 0;
+    int channel = 0;
     int step = 0;
     Verb verb = Verb::copy;
   };
   Spot waiting_for() const;
 
  private:
-  struct LaneState {
-    std::size_t tile;  // current tile; lanes_ apart
+  struct ChannelState {
+    std::size_t tile;  // current tile; channels_ apart
     std::uint32_t action;
     bool finished;
     std::size_t pass_done;  // elements of the current pass already moved
@@ -88,37 +88,39 @@ class Run {
     std::size_t count = 0;
   };
 
-  Result<bool> advance_lane(int index, std::size_t& budget);
-  Result<bool> flush(Lane& lane);
-  Result<bool> act(Lane& lane, LaneState& state, const Action& action, std::size_t& budget);
-  Result<bool> acquire(Lane& lane, const LaneState& state, const Action& action);
-  Result<bool> peek(Lane& lane, const LaneState& state, const Action& action);
-  Result<bool> wait_line(Lane& lane, const Action& action);
+  Result<bool> advance_channel(int index, std::size_t& budget);
+  Result<bool> flush(Channel& channel);
+  Result<bool> act(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget);
+  Result<bool> acquire(Channel& channel, const ChannelState& state, const Action& action);
+  Result<bool> peek(Channel& channel, const ChannelState& state, const Action& action);
+  Result<bool> wait_line(Channel& channel, const Action& action);
 
-  Result<bool> pass(Lane& lane, LaneState& state, const Action& action, std::size_t& budget);
-  Result<void> move(Lane& lane, const Action& action, std::span<const Place> to, const Piece& piece);
-  Result<void> move_pulled_copy(Lane& lane, const Action& action, const Piece& piece);
-  Result<void> pull_sources(Lane& lane, const Action& action, const Piece& piece, std::span<Source> sources);
+  Result<bool> pass(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget);
+  Result<void> move(Channel& channel, const Action& action, std::span<const Place> to, const Piece& piece);
+  Result<void> move_pulled_copy(Channel& channel, const Action& action, const Piece& piece);
+  Result<void> pull_sources(Channel& channel, const Action& action, const Piece& piece, std::span<Source> sources);
 
-  Result<bool> pass_direct(Lane& lane, LaneState& state, const Action& action, std::size_t& budget);
-  void keep(Lane& lane, const Action& action, const Piece& whole) const;
-  std::uint64_t offer(Lane& lane, const Action& action, const Piece& whole) const;
-  const std::byte* lasting(const Lane& lane, const Action& action, const Piece& whole) const;
-  bool lands(const Lane& lane, const LaneState& state, const Action& action) const;
-  std::span<const Place> written(const LaneState& state, const Action& action, std::span<Place> rest) const;
-  Result<bool> move_pieces(Lane& lane, LaneState& state, const Action& action, const Piece& whole, std::size_t& budget);
-  Result<bool> land(Lane& lane, LaneState& state, const Action& action, const Piece& whole, std::size_t& budget);
-  Result<std::size_t> arrived(Lane& lane, const Action& action, const Piece& left) const;
+  Result<bool> pass_direct(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget);
+  void keep(Channel& channel, const Action& action, const Piece& whole) const;
+  std::uint64_t offer(Channel& channel, const Action& action, const Piece& whole) const;
+  const std::byte* lasting(const Channel& channel, const Action& action, const Piece& whole) const;
+  bool lands(const Channel& channel, const ChannelState& state, const Action& action) const;
+  std::span<const Place> written(const ChannelState& state, const Action& action, std::span<Place> rest) const;
+  Result<bool> move_pieces(Channel& channel, ChannelState& state, const Action& action, const Piece& whole,
+                           std::size_t& budget);
+  Result<bool> land(Channel& channel, ChannelState& state, const Action& action, const Piece& whole,
+                    std::size_t& budget);
+  Result<std::size_t> arrived(Channel& channel, const Action& action, const Piece& left) const;
 
   Range range_of(const Action& action, std::size_t tile) const;
   std::size_t elements_of(const Action& action) const;
-  bool is_empty_message(const LaneState& state, const Action& action) const;
+  bool is_empty_message(const ChannelState& state, const Action& action) const;
   std::size_t piece_elements(const Action& action, std::size_t budget) const;
-  const std::byte* source_of(const Lane& lane, const Place& place, const Piece& piece) const;
-  std::byte* destination_of(const Lane& lane, const Place& place, const Piece& piece) const;
+  const std::byte* source_of(const Channel& channel, const Place& place, const Piece& piece) const;
+  std::byte* destination_of(const Channel& channel, const Place& place, const Piece& piece) const;
   std::byte* in_buffer(const Place& place, std::byte* base, const Piece& piece) const;
   std::size_t begin_of(const Place& place) const;
-  void set_source(Source& source, const Lane& lane, const Place& place, const Piece& piece) const;
+  void set_source(Source& source, const Channel& channel, const Place& place, const Piece& piece) const;
   int pid_of(const Place& place) const;
   bool scales(const Place& place) const { return scales_ && place.leaf != 0; }
   bool streams(const Action& action) const;
@@ -126,15 +128,15 @@ class Run {
   const Plan* plan_;
   const Binding* binding_;
   Links links_;
-  int lanes_ = 1;
-  int first_lane_ = 0;          // where the next advance begins, so that no lane takes all of its megabyte
+  int channels_ = 1;
+  int first_channel_ = 0;       // where the next advance begins, so that no channel takes all of its megabyte
   bool groups_differ_ = false;  // a count per rank
   bool skips_empty_ = false;    // and messages that are known to be empty at both ends
   bool average_ = false;
   bool scales_ = false;
   bool streams_ = false;
   bool direct_ = false;  // blocks are so large that what wires can do with the caller's memory pays
-  std::array<LaneState, limits::channels_max> state_;  // of the lanes used; the others cost nothing
+  std::array<ChannelState, limits::channels_max> state_;  // of the channels used; the others cost nothing
 };
 
 }  // namespace tutti

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t arriving_bytes_max = 256 * 1024;
 constexpr std::size_t arriving_bytes_min = 64 * 1024;
 
-constexpr std::size_t destinations_max = 64;  // of a pass that offers: the bits of LaneState::offered
+constexpr std::size_t destinations_max = 64;  // of a pass that offers: the bits of ChannelState::offered
 
 bool own(const Place& place) {
   return place.where == Where::output || place.where == Where::scratch;
@@ -21,17 +21,17 @@ bool own(const Place& place) {
 
 }  // namespace
 
-Result<bool> Run::pass_direct(Lane& lane, LaneState& state, const Action& action, std::size_t& budget) {
+Result<bool> Run::pass_direct(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget) {
   const Range range = range_of(action, state.tile);
   if (range.count == 0) return true;
   const Piece whole{.at = range.begin, .count = range.count};
   if (!state.begun) {
-    keep(lane, action, whole);
-    state.offered = offer(lane, action, whole);
+    keep(channel, action, whole);
+    state.offered = offer(channel, action, whole);
     state.begun = true;
   }
-  auto finished = lands(lane, state, action) ? land(lane, state, action, whole, budget)
-                                             : move_pieces(lane, state, action, whole, budget);
+  auto finished = lands(channel, state, action) ? land(channel, state, action, whole, budget)
+                                                : move_pieces(channel, state, action, whole, budget);
   if (!finished || !*finished) return finished;
   state.begun = false;
   state.pass_done = 0;
@@ -39,7 +39,7 @@ Result<bool> Run::pass_direct(Lane& lane, LaneState& state, const Action& action
 }
 
 /// The destinations that are still to be written: `rest`, or all that the plan has.
-std::span<const Place> Run::written(const LaneState& state, const Action& action, std::span<Place> rest) const {
+std::span<const Place> Run::written(const ChannelState& state, const Action& action, std::span<Place> rest) const {
   const auto to = plan_->destinations(action);
   if (state.offered == 0) return to;
   std::size_t left = 0;
@@ -48,7 +48,7 @@ std::span<const Place> Run::written(const LaneState& state, const Action& action
   return rest.first(left);
 }
 
-Result<bool> Run::move_pieces(Lane& lane, LaneState& state, const Action& action, const Piece& whole,
+Result<bool> Run::move_pieces(Channel& channel, ChannelState& state, const Action& action, const Piece& whole,
                               std::size_t& budget) {
   Place rest[destinations_max];
   const std::span<const Place> to = written(state, action, rest);
@@ -57,11 +57,11 @@ Result<bool> Run::move_pieces(Lane& lane, LaneState& state, const Action& action
   while (state.pass_done < whole.count) {
     if (budget == 0) return false;
     Piece piece{.at = whole.at + state.pass_done, .skipped = state.pass_done, .count = whole.count - state.pass_done};
-    auto here = arrived(lane, action, piece);
+    auto here = arrived(channel, action, piece);
     if (!here) return std::move(here).error();
     if (*here == 0) return false;
     piece.count = std::min(*here, piece_elements(action, budget));
-    if (auto moved = move(lane, action, to, piece); !moved) return std::move(moved).error();
+    if (auto moved = move(channel, action, to, piece); !moved) return std::move(moved).error();
     state.pass_done += piece.count;
     budget -= std::min(budget, operands * piece.count * size);
   }
@@ -69,48 +69,48 @@ Result<bool> Run::move_pieces(Lane& lane, LaneState& state, const Action& action
 }
 
 /// Messages that have not all left may lie in what the pass is about to write.
-void Run::keep(Lane& lane, const Action& action, const Piece& whole) const {
-  if (lane.unsent.empty()) return;
+void Run::keep(Channel& channel, const Action& action, const Piece& whole) const {
+  if (channel.unsent.empty()) return;
   for (const Place& place : plan_->destinations(action)) {
     if (!own(place)) continue;
-    const std::span<const std::byte> changing(destination_of(lane, place, whole),
+    const std::span<const std::byte> changing(destination_of(channel, place, whole),
                                               whole.count * binding_->split.element_bytes());
-    for (const std::uint16_t peer : lane.unsent) lane.senders[peer]->keep(changing);
+    for (const std::uint16_t peer : channel.unsent) channel.senders[peer]->keep(changing);
   }
 }
 
 /// Where the block lies, or will when the pass is done, in a buffer of the call; nullptr: nowhere.
-const std::byte* Run::lasting(const Lane& lane, const Action& action, const Piece& whole) const {
+const std::byte* Run::lasting(const Channel& channel, const Action& action, const Piece& whole) const {
   const Place& source = plan_->sources(action)[0];
   const bool copies_own = action.verb == Verb::copy && (own(source) || source.where == Where::input);
-  if (copies_own && !scales(source)) return source_of(lane, source, whole);
+  if (copies_own && !scales(source)) return source_of(channel, source, whole);
   const auto to = plan_->destinations(action);
   const auto kept = std::ranges::find_if(to, own);
-  return kept == to.end() ? nullptr : destination_of(lane, *kept, whole);
+  return kept == to.end() ? nullptr : destination_of(channel, *kept, whole);
 }
 
 /// Has messages leave from where the block lasts instead of a copy in their slot. Which destinations that spares.
-std::uint64_t Run::offer(Lane& lane, const Action& action, const Piece& whole) const {
+std::uint64_t Run::offer(Channel& channel, const Action& action, const Piece& whole) const {
   const auto to = plan_->destinations(action);
-  const std::byte* const from = to.size() <= destinations_max ? lasting(lane, action, whole) : nullptr;
+  const std::byte* const from = to.size() <= destinations_max ? lasting(channel, action, whole) : nullptr;
   if (from == nullptr) return 0;
   const std::span block(from, whole.count * binding_->split.element_bytes());
   std::uint64_t offered = 0;
   for (std::size_t i = 0; i < to.size(); ++i) {
     const std::uint16_t peer = to[i].peer;
-    if (to[i].where != Where::slot || lane.open[peer].filling.data() == nullptr) continue;
-    if (!lane.senders[peer]->offer(to[i].block * binding_->split.stride(), block)) continue;
+    if (to[i].where != Where::slot || channel.open[peer].filling.data() == nullptr) continue;
+    if (!channel.senders[peer]->offer(to[i].block * binding_->split.stride(), block)) continue;
     offered |= std::uint64_t{1} << i;
     // From now on keep has to ask.
-    if (std::ranges::find(lane.unsent, peer) == lane.unsent.end()) lane.unsent.push_back(peer);
+    if (std::ranges::find(channel.unsent, peer) == channel.unsent.end()) channel.unsent.push_back(peer);
   }
   return offered;
 }
 
 /// Whether the one block that is read goes straight into a buffer of the call: nobody reads it again in its message.
-bool Run::lands(const Lane& lane, const LaneState& state, const Action& action) const {
+bool Run::lands(const Channel& channel, const ChannelState& state, const Action& action) const {
   const Place& from = plan_->sources(action)[0];
-  if (action.verb != Verb::copy || from.where != Where::slot || !lane.open[from.peer].arriving) return false;
+  if (action.verb != Verb::copy || from.where != Where::slot || !channel.open[from.peer].arriving) return false;
   if (std::ranges::none_of(plan_->destinations(action), own)) return false;
   for (std::size_t i = state.action + 1; i < plan_->actions.size(); ++i) {
     const Action& later = plan_->actions[i];
@@ -124,32 +124,33 @@ bool Run::lands(const Lane& lane, const LaneState& state, const Action& action) 
   return true;
 }
 
-Result<bool> Run::land(Lane& lane, LaneState& state, const Action& action, const Piece& whole, std::size_t& budget) {
+Result<bool> Run::land(Channel& channel, ChannelState& state, const Action& action, const Piece& whole,
+                       std::size_t& budget) {
   const Place& from = plan_->sources(action)[0];
   const Place& first = *std::ranges::find_if(plan_->destinations(action), own);
   const std::size_t size = binding_->split.element_bytes();
-  const std::span into(destination_of(lane, first, whole), whole.count * size);
-  auto landed = lane.receivers[from.peer]->land(from.block * binding_->split.stride(), into);
+  const std::span into(destination_of(channel, first, whole), whole.count * size);
+  auto landed = channel.receivers[from.peer]->land(from.block * binding_->split.stride(), into);
   if (!landed) return std::move(landed).error().at_peer(from.peer);
   budget -= std::min(budget, 2 * (*landed - std::min(*landed, state.pass_done * size)));
   state.pass_done = *landed / size;
   if (*landed < into.size()) return false;
   Place rest[destinations_max];
   for (const Place& place : written(state, action, rest)) {
-    std::byte* const destination = destination_of(lane, place, whole);
+    std::byte* const destination = destination_of(channel, place, whole);
     if (destination != into.data()) copy_pass(into.data(), {&destination, 1}, into.size(), false);
   }
   return true;
 }
 
 /// How many elements of what is left of a pass can be moved now. Zero: too few to begin with.
-Result<std::size_t> Run::arrived(Lane& lane, const Action& action, const Piece& left) const {
+Result<std::size_t> Run::arrived(Channel& channel, const Action& action, const Piece& left) const {
   const std::size_t size = binding_->split.element_bytes();
   std::size_t count = left.count;
   for (const Place& place : plan_->sources(action)) {
-    if (place.where != Where::slot || !lane.open[place.peer].arriving) continue;
+    if (place.where != Where::slot || !channel.open[place.peer].arriving) continue;
     const std::size_t at = place.block * binding_->split.stride() + left.skipped * size;
-    auto here = lane.receivers[place.peer]->arrived(at, std::min(left.count * size, arriving_bytes_max));
+    auto here = channel.receivers[place.peer]->arrived(at, std::min(left.count * size, arriving_bytes_max));
     if (!here) return std::move(here).error().at_peer(place.peer);
     count = std::min(count, *here / size);
   }

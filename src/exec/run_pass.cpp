@@ -15,8 +15,8 @@ constexpr std::size_t destinations_max = 64;      // of one call to reduce_pass;
 
 }  // namespace
 
-Result<bool> Run::pass(Lane& lane, LaneState& state, const Action& action, std::size_t& budget) {
-  if (direct_) return pass_direct(lane, state, action, budget);
+Result<bool> Run::pass(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget) {
+  if (direct_) return pass_direct(channel, state, action, budget);
   const Range range = range_of(action, state.tile);
   const std::size_t operands = action.sources + action.destinations;
   const std::size_t size = binding_->split.element_bytes();
@@ -26,7 +26,7 @@ Result<bool> Run::pass(Lane& lane, LaneState& state, const Action& action, std::
     const std::size_t left = range.count - state.pass_done;
     const bool small = left * size <= cut_bytes;
     piece.count = small ? left : std::min(left, piece_elements(action, budget));
-    if (auto moved = move(lane, action, plan_->destinations(action), piece); !moved) return std::move(moved).error();
+    if (auto moved = move(channel, action, plan_->destinations(action), piece); !moved) return std::move(moved).error();
     state.pass_done += piece.count;
     budget -= std::min(budget, operands * piece.count * size);
   }
@@ -57,7 +57,7 @@ std::size_t Run::elements_of(const Action& action) const {
 }
 
 /// Acquire or peek, of a direct plan: a message holds one block, whose size both ends know.
-bool Run::is_empty_message(const LaneState& state, const Action& action) const {
+bool Run::is_empty_message(const ChannelState& state, const Action& action) const {
   const auto groups = action.verb == Verb::acquire ? binding_->input_groups : binding_->output_groups;
   const std::size_t count = groups[groups.size() == 1 ? 0 : std::size_t{action.peer}].count;
   return binding_->split.tile_of_group(count, state.tile).count == 0;
@@ -71,21 +71,21 @@ std::size_t Run::piece_elements(const Action& action, std::size_t budget) const 
   return bytes / binding_->split.element_bytes();
 }
 
-Result<void> Run::move(Lane& lane, const Action& action, std::span<const Place> to, const Piece& piece) {
+Result<void> Run::move(Channel& channel, const Action& action, std::span<const Place> to, const Piece& piece) {
   const auto from = plan_->sources(action);
   if (from.size() == 1 && action.verb == Verb::copy && pid_of(from[0]) != 0 && !scales(from[0]))
-    return move_pulled_copy(lane, action, piece);
+    return move_pulled_copy(channel, action, piece);
 
   Source sources[limits::sources_max];
   assert(from.size() <= limits::sources_max);
-  for (std::size_t i = 0; i < from.size(); ++i) set_source(sources[i], lane, from[i], piece);
+  for (std::size_t i = 0; i < from.size(); ++i) set_source(sources[i], channel, from[i], piece);
   const std::span<Source> used(sources, from.size());
   if (plan_->reach == Reach::pull)
-    if (auto pulled = pull_sources(lane, action, piece, used); !pulled) return pulled;
+    if (auto pulled = pull_sources(channel, action, piece, used); !pulled) return pulled;
 
   std::byte* destinations[destinations_max];
   const std::size_t first = std::min(to.size(), destinations_max);
-  for (std::size_t i = 0; i < first; ++i) destinations[i] = destination_of(lane, to[i], piece);
+  for (std::size_t i = 0; i < first; ++i) destinations[i] = destination_of(channel, to[i], piece);
   const bool stream = streams_ && streams(action);
   reduce_pass({.sources = used,
                .destinations = {destinations, first},
@@ -95,35 +95,35 @@ Result<void> Run::move(Lane& lane, const Action& action, std::span<const Place> 
                .divisor = average_ && action.last != 0 ? plan_->ranks : 1,
                .stream = stream});
   for (std::size_t i = first; i < to.size(); ++i) {
-    std::byte* const destination = destination_of(lane, to[i], piece);
+    std::byte* const destination = destination_of(channel, to[i], piece);
     copy_pass(destinations[0], {&destination, 1}, piece.count * size_of(binding_->type), stream);
   }
   return {};
 }
 
 /// Straight into the first destination, and from there to the others.
-Result<void> Run::move_pulled_copy(Lane& lane, const Action& action, const Piece& piece) {
+Result<void> Run::move_pulled_copy(Channel& channel, const Action& action, const Piece& piece) {
   const Place& from = plan_->sources(action)[0];
   const auto to = plan_->destinations(action);
-  const std::span into(destination_of(lane, to[0], piece), piece.count * size_of(binding_->type));
-  auto pulled = pull(pid_of(from), source_of(lane, from, piece), into);
+  const std::span into(destination_of(channel, to[0], piece), piece.count * size_of(binding_->type));
+  auto pulled = pull(pid_of(from), source_of(channel, from, piece), into);
   if (!pulled) return std::move(pulled).error().at_peer(from.peer);
   for (const Place& place : to.subspan(1)) {
-    std::byte* const destination = destination_of(lane, place, piece);
+    std::byte* const destination = destination_of(channel, place, piece);
     copy_pass(into.data(), {&destination, 1}, into.size(), false);
   }
   return {};
 }
 
-/// Brings sources in other processes into this lane's bounce buffer.
-Result<void> Run::pull_sources(Lane& lane, const Action& action, const Piece& piece, std::span<Source> sources) {
+/// Brings sources in other processes into this channel's bounce buffer.
+Result<void> Run::pull_sources(Channel& channel, const Action& action, const Piece& piece, std::span<Source> sources) {
   const auto from = plan_->sources(action);
   const std::size_t bytes = piece.count * size_of(binding_->type);
   std::size_t used = 0;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (pid_of(from[i]) == 0) continue;
-    if (lane.bounce.empty()) lane.bounce.resize(bounce_bytes);
-    const auto into = std::span(lane.bounce).subspan(used, bytes);
+    if (channel.bounce.empty()) channel.bounce.resize(bounce_bytes);
+    const auto into = std::span(channel.bounce).subspan(used, bytes);
     auto pulled = pull(pid_of(from[i]), sources[i].at, into);
     if (!pulled) return std::move(pulled).error().at_peer(from[i].peer);
     sources[i].at = into.data();
@@ -138,8 +138,8 @@ int Run::pid_of(const Place& place) const {
 }
 
 /// Field by field: a copy of a struct just written waits until all of it is stored.
-void Run::set_source(Source& source, const Lane& lane, const Place& place, const Piece& piece) const {
-  source.at = source_of(lane, place, piece);
+void Run::set_source(Source& source, const Channel& channel, const Place& place, const Piece& piece) const {
+  source.at = source_of(channel, place, piece);
   source.scaled = scales(place);
   if (!source.scaled) return;
   const auto owner = place.where == Where::peer_input ? static_cast<Rank>(place.peer) : plan_->rank;
@@ -164,29 +164,29 @@ std::size_t Run::begin_of(const Place& place) const {
   }
 }
 
-const std::byte* Run::source_of(const Lane& lane, const Place& place, const Piece& piece) const {
+const std::byte* Run::source_of(const Channel& channel, const Place& place, const Piece& piece) const {
   const auto readable = [](const std::byte* base) { return const_cast<std::byte*>(base); };
   switch (place.where) {
     case Where::input: return in_buffer(place, readable(binding_->input), piece);
     case Where::peer_input: return in_buffer(place, binding_->peers[place.peer].input, piece);
-    case Where::peer_line: return in_buffer(place, readable(lane.open[place.peer].line), piece);
+    case Where::peer_line: return in_buffer(place, readable(channel.open[place.peer].line), piece);
     case Where::slot: {
-      const auto message = lane.open[place.peer].reading;
+      const auto message = channel.open[place.peer].reading;
       const std::size_t at = place.block * binding_->split.stride() + piece.skipped * binding_->split.element_bytes();
       assert(at + piece.count * binding_->split.element_bytes() <= message.size());
       return message.data() + at;
     }
-    default: return destination_of(lane, place, piece);
+    default: return destination_of(channel, place, piece);
   }
 }
 
-std::byte* Run::destination_of(const Lane& lane, const Place& place, const Piece& piece) const {
+std::byte* Run::destination_of(const Channel& channel, const Place& place, const Piece& piece) const {
   switch (place.where) {
     case Where::output: return in_buffer(place, binding_->output, piece);
     case Where::scratch: return in_buffer(place, binding_->scratch, piece);
     case Where::peer_output: return in_buffer(place, binding_->peers[place.peer].output, piece);
     case Where::slot: {
-      const auto message = lane.open[place.peer].filling;
+      const auto message = channel.open[place.peer].filling;
       const std::size_t at = place.block * binding_->split.stride() + piece.skipped * binding_->split.element_bytes();
       assert(at + piece.count * binding_->split.element_bytes() <= message.size());
       return message.data() + at;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/lanes.h"
+#include "formats/channels.h"
 #include "plan/verify.h"
 
 namespace tutti::formats {
@@ -32,7 +32,7 @@ struct Imported {
 /// The program's scratch becomes the schedule's, and so does every other place where a value lies only for a while.
 /// Errors: invalid_argument, naming the instruction: a circle of waits, a race, a chunk that is read before anything is
 /// in it, chunks of two parts combined, a reduction in a collective that has none.
-Result<Imported> to_schedule(LaneProgram program, std::string name);
+Result<Imported> to_schedule(ChannelProgram program, std::string name);
 
 /// verify, with the place in the file where one is to blame. Errors: invalid_argument.
 Result<Meaning> verify(const Imported& imported);

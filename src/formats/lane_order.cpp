@@ -1,4 +1,4 @@
-// In which order the instructions of all lanes may run, and whether it matters.
+// In which order the instructions of all channels may run, and whether it matters.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "formats/lanes.h"
+#include "formats/channels.h"
 #include "formats/source.h"
 
 namespace tutti::formats {
@@ -17,15 +17,15 @@ std::size_t index(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// What each instruction waits for: the one before it in its lane, and what it says.
-std::vector<std::vector<int>> waits(const LaneProgram& program) {
+/// What each instruction waits for: the one before it in its channel, and what it says.
+std::vector<std::vector<int>> waits(const ChannelProgram& program) {
   std::vector<std::vector<int>> before(program.instructions.size());
-  std::vector<int> last(index(program.lanes), -1);
+  std::vector<int> last(index(program.channels), -1);
   for (std::size_t i = 0; i < before.size(); ++i) {
     const Instruction& instruction = program.instructions[i];
     before[i] = instruction.after;
     before[i].insert(before[i].end(), instruction.behind.begin(), instruction.behind.end());
-    int& previous = last[index(instruction.lane)];
+    int& previous = last[index(instruction.channel)];
     if (previous >= 0) before[i].push_back(previous);
     previous = static_cast<int>(i);
   }
@@ -33,7 +33,8 @@ std::vector<std::vector<int>> waits(const LaneProgram& program) {
 }
 
 /// Going back from a stuck instruction along stuck ones ends in a circle.
-Error circle(const LaneProgram& program, const std::vector<std::vector<int>>& before, const std::vector<int>& missing) {
+Error circle(const ChannelProgram& program, const std::vector<std::vector<int>>& before,
+             const std::vector<int>& missing) {
   int at = static_cast<int>(std::ranges::find_if(missing, [](int count) { return count > 0; }) - missing.begin());
   std::vector<char> seen(missing.size());
   const auto stuck = [&](int i) { return missing[index(i)] > 0; };
@@ -53,7 +54,7 @@ Error circle(const LaneProgram& program, const std::vector<std::vector<int>>& be
   return refused(program.where_of(first), what);
 }
 
-/// What an instruction comes after: of each lane that counts, the last such instruction. Sorted by lane.
+/// What an instruction comes after: of each channel that counts, the last such instruction. Sorted by channel.
 class Clock {
  public:
   void join(const Clock& other, long& work) {
@@ -71,32 +72,32 @@ class Clock {
     both.insert(both.end(), a, ticks_.end());
     ticks_ = std::move(both);
   }
-  void set(int lane, int instruction) {
-    const auto at = find(lane);
-    if (at != ticks_.end() && at->first == lane)
+  void set(int channel, int instruction) {
+    const auto at = find(channel);
+    if (at != ticks_.end() && at->first == channel)
       ticks_[static_cast<std::size_t>(at - ticks_.begin())].second = instruction;
     else
-      ticks_.insert(at, {lane, instruction});
+      ticks_.insert(at, {channel, instruction});
   }
-  bool covers(int lane, int instruction) const {
-    const auto at = find(lane);
-    return at != ticks_.end() && at->first == lane && at->second >= instruction;
+  bool covers(int channel, int instruction) const {
+    const auto at = find(channel);
+    return at != ticks_.end() && at->first == channel && at->second >= instruction;
   }
   std::size_t size() const { return ticks_.size(); }
 
  private:
-  using Tick = std::pair<int, int>;  // lane, instruction: those of a lane are numbered upwards
-  std::vector<Tick>::const_iterator find(int lane) const {
-    return std::ranges::lower_bound(ticks_, lane, {}, &Tick::first);
+  using Tick = std::pair<int, int>;  // channel, instruction: those of a channel are numbered upwards
+  std::vector<Tick>::const_iterator find(int channel) const {
+    return std::ranges::lower_bound(ticks_, channel, {}, &Tick::first);
   }
   std::vector<Tick> ticks_;
 };
 
 class Races {
  public:
-  explicit Races(const LaneProgram& program)
+  explicit Races(const ChannelProgram& program)
       : program_(program),
-        lanes_(index(program.lanes)),
+        channels_(index(program.channels)),
         kept_(program.instructions.size()),
         wanted_(program.instructions.size()),
         accesses_(index(program.memory.size())) {
@@ -113,13 +114,13 @@ class Races {
  private:
   struct Accesses {
     int write = -1;
-    std::vector<int> reads = {};  // since then, the last one of each lane
+    std::vector<int> reads = {};  // since then, the last one of each channel
   };
 
   Result<void> run(int i) {
     const Instruction& instruction = program_.instructions[index(i)];
-    Clock& clock = lanes_[index(instruction.lane)];
-    clock.set(instruction.lane, i);
+    Clock& clock = channels_[index(instruction.channel)];
+    clock.set(instruction.channel, i);
     for (const int before : instruction.after) {
       clock.join(kept_[index(before)], work_);
       if (--wanted_[index(before)] == 0) kept_[index(before)] = {};
@@ -134,17 +135,17 @@ class Races {
       work_ += static_cast<long>(clock.size());
     }
     if (work_ > order_work_max)
-      return refused(program_.where_of(i), "too many lanes wait for each other to prove the plan free of races");
+      return refused(program_.where_of(i), "too many channels wait for each other to prove the plan free of races");
     return {};
   }
 
   Result<void> read(int i, Cell cell, const Clock& clock) {
     Accesses& accesses = accesses_[index(cell)];
     if (accesses.write >= 0 && !ordered(accesses.write, clock)) return race(i, "reads", accesses.write, "writes", cell);
-    const int lane = program_.instructions[index(i)].lane;
-    const auto same_lane = [&](int other) { return program_.instructions[index(other)].lane == lane; };
+    const int channel = program_.instructions[index(i)].channel;
+    const auto same_channel = [&](int other) { return program_.instructions[index(other)].channel == channel; };
     work_ += static_cast<long>(accesses.reads.size());
-    std::erase_if(accesses.reads, same_lane);
+    std::erase_if(accesses.reads, same_channel);
     accesses.reads.push_back(i);
     return {};
   }
@@ -159,13 +160,13 @@ class Races {
     return {};
   }
 
-  /// When all lanes of a rank have ended, its caller reads the output and may write the input.
+  /// When all channels of a rank have ended, its caller reads the output and may write the input.
   Result<void> end() {
     std::vector<Clock> ranks(index(program_.buffers.shape.ranks));
-    std::vector<char> joined(lanes_.size());
+    std::vector<char> joined(channels_.size());
     for (const Instruction& instruction : program_.instructions)
-      if (!std::exchange(joined[index(instruction.lane)], 1))
-        ranks[index(instruction.place.rank)].join(lanes_[index(instruction.lane)], work_);
+      if (!std::exchange(joined[index(instruction.channel)], 1))
+        ranks[index(instruction.place.rank)].join(channels_[index(instruction.channel)], work_);
     for (Cell cell = 0; cell < program_.memory.size(); ++cell) {
       const bool is_users = program_.memory.input_block(cell) >= 0 || program_.memory.output_block(cell) >= 0;
       const Clock& clock = ranks[index(program_.memory.rank(cell))];
@@ -184,7 +185,7 @@ class Races {
   }
 
   bool ordered(int earlier, const Clock& clock) const {
-    return clock.covers(program_.instructions[index(earlier)].lane, earlier);
+    return clock.covers(program_.instructions[index(earlier)].channel, earlier);
   }
 
   Error race(int i, std::string_view does, int other, std::string_view other_does, Cell cell) const {
@@ -193,8 +194,8 @@ class Races {
                                program_.memory.rank(cell), program_.where_of(other), other_does));
   }
 
-  const LaneProgram& program_;
-  std::vector<Clock> lanes_;        // as of the last instruction run in each
+  const ChannelProgram& program_;
+  std::vector<Clock> channels_;     // as of the last instruction run in each
   std::vector<Clock> kept_;         // of instructions that others still wait for
   std::vector<int> wanted_;         // how many
   std::vector<Accesses> accesses_;  // by cell
@@ -203,7 +204,7 @@ class Races {
 
 }  // namespace
 
-Result<std::vector<int>> execution_order(const LaneProgram& program) {
+Result<std::vector<int>> execution_order(const ChannelProgram& program) {
   const std::vector<std::vector<int>> before = waits(program);
   std::vector<std::vector<int>> next(before.size());
   std::vector<int> missing(before.size());
@@ -225,7 +226,7 @@ Result<std::vector<int>> execution_order(const LaneProgram& program) {
   return order;
 }
 
-Result<void> check_races(const LaneProgram& program, const std::vector<int>& order) {
+Result<void> check_races(const ChannelProgram& program, const std::vector<int>& order) {
   return Races(program).run(order);
 }
 

@@ -1,4 +1,4 @@
-// From lanes to steps: follows every value through the program, then says when and where it lies in the schedule.
+// From channels to steps: follows every value through the program, then says when and where it lies in the schedule.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ struct Pass {
 
 class Conversion {
  public:
-  explicit Conversion(LaneProgram program)
+  explicit Conversion(ChannelProgram program)
       : program_(std::move(program)),
         memory_(program_.memory),
         current_(index(memory_.size()), none),
@@ -76,7 +76,7 @@ class Conversion {
   int aliased_input(Cell output) const;
   Ref home(int value) const;
 
-  LaneProgram program_;
+  ChannelProgram program_;
   const Memory& memory_;
   std::vector<int> current_;  // value by cell
   std::vector<char> apart_;   // by output cell: its values lie in scratch until the end
@@ -311,7 +311,7 @@ Imported Conversion::result(std::string name) const {
 
 }  // namespace
 
-Result<Imported> to_schedule(LaneProgram program, std::string name) {
+Result<Imported> to_schedule(ChannelProgram program, std::string name) {
   program.in_flight.resize(index(program.memory.size()));
   const auto order = execution_order(program);
   if (!order) return Error(order.error());

@@ -41,7 +41,7 @@ struct InMemory {
 };
 
 /// A thread block: to a peer, from a peer, or neither.
-struct Lane {
+struct Channel {
   Rank send = -1;
   Rank recv = -1;
   std::string text;
@@ -52,10 +52,10 @@ struct Lane {
 /// One instruction; `re` with several sources is as many steps.
 struct Op {
   std::string_view type;
-  int lane = 0;
+  int channel = 0;
   std::vector<Ref> sources;
   Ref dst;
-  std::vector<int> waits = {};  // ops of this rank in other lanes, at most one of each
+  std::vector<int> waits = {};  // ops of this rank in other channels, at most one of each
   bool waited_for = false;
 };
 
@@ -69,7 +69,7 @@ std::vector<Operand> arrivals(const Job& job) {
   return remote;
 }
 
-/// What one rank does, in an order that is right if it is done one after the other; waits between lanes keep what
+/// What one rank does, in an order that is right if it is done one after the other; waits between channels keep what
 /// matters of that order.
 class Program {
  public:
@@ -81,28 +81,28 @@ class Program {
         scratch_(schedule.scratch_groups() * schedule.parts()),
         scratch_end_(scratch_) {}
 
-  void send(Rank to, Ref src) { add("s", lane(to, -1), {src}, {}); }
+  void send(Rank to, Ref src) { add("s", channel(to, -1), {src}, {}); }
   void make(const Job& job);
   void begin_step() { temporary_ = scratch_; }
   std::string text();
 
  private:
-  int lane(Rank send, Rank recv) {
-    const auto [at, is_new] = lane_of_.try_emplace({send, recv}, static_cast<int>(lanes_.size()));
-    if (is_new) lanes_.push_back({.send = send, .recv = recv});
+  int channel(Rank send, Rank recv) {
+    const auto [at, is_new] = channel_of_.try_emplace({send, recv}, static_cast<int>(channels_.size()));
+    if (is_new) channels_.push_back({.send = send, .recv = recv});
     return at->second;
   }
-  int local() { return lane(-1, -1); }
+  int local() { return channel(-1, -1); }
   Ref temporary() {
     scratch_end_ = std::max(scratch_end_, temporary_ + 1);
     return {Buffer::scratch, temporary_++};
   }
   void chain(const Job& job);
   void bring(const Operand& operand, Ref dst);
-  void add(std::string_view type, int lane, std::vector<Ref> sources, Ref dst);
+  void add(std::string_view type, int channel, std::vector<Ref> sources, Ref dst);
   Ref place_of(Ref ref) const;
   void write(const Op& op);
-  void write_step(Lane& lane, std::string_view type, Ref src, Ref dst, const Op* wait, bool waited_for);
+  void write_step(Channel& channel, std::string_view type, Ref src, Ref dst, const Op* wait, bool waited_for);
 
   struct Accesses {
     int write = -1;
@@ -114,12 +114,12 @@ class Program {
   int scratch_;      // chunks of the schedule's own
   int scratch_end_;  // and of ours
   int temporary_ = 0;
-  std::map<std::pair<Rank, Rank>, int> lane_of_;
-  std::vector<Lane> lanes_;
+  std::map<std::pair<Rank, Rank>, int> channel_of_;
+  std::vector<Channel> channels_;
   std::vector<Op> ops_;
   std::vector<int> last_step_;  // by op
   std::map<Ref, Accesses, InMemory> accesses_;
-  std::vector<std::map<int, int>> seen_;  // by lane: the last op of each other lane waited for
+  std::vector<std::map<int, int>> seen_;  // by channel: the last op of each other channel waited for
 };
 
 void Program::make(const Job& job) {
@@ -132,9 +132,9 @@ void Program::make(const Job& job) {
   const Operand& other = sources[second_is_own ? 0 : 1];
   if (own.rank != rank_) {
     bring(own, job.dst);
-    add("rrc", lane(-1, other.rank), {job.dst}, job.dst);
+    add("rrc", channel(-1, other.rank), {job.dst}, job.dst);
   } else if (other.rank != rank_) {
-    add("rrc", lane(-1, other.rank), {own.ref}, job.dst);
+    add("rrc", channel(-1, other.rank), {own.ref}, job.dst);
   } else if (other.ref == job.dst) {
     add("re", local(), {own.ref}, job.dst);
   } else {
@@ -158,7 +158,7 @@ void Program::chain(const Job& job) {
 
 void Program::bring(const Operand& operand, Ref dst) {
   if (operand.rank != rank_)
-    add("r", lane(-1, operand.rank), {}, dst);
+    add("r", channel(-1, operand.rank), {}, dst);
   else if (operand.ref != dst)
     add("cpy", local(), {operand.ref}, dst);
 }
@@ -171,13 +171,13 @@ Ref Program::place_of(Ref ref) const {
   return same < 0 ? ref : Ref{Buffer::output, same};
 }
 
-void Program::add(std::string_view type, int lane, std::vector<Ref> sources, Ref dst) {
+void Program::add(std::string_view type, int channel, std::vector<Ref> sources, Ref dst) {
   const int number = static_cast<int>(ops_.size());
-  Op op{.type = type, .lane = lane, .sources = std::move(sources), .dst = dst};
-  std::map<int, int> wanted;  // by lane
+  Op op{.type = type, .channel = channel, .sources = std::move(sources), .dst = dst};
+  std::map<int, int> wanted;  // by channel
   const auto wait = [&](int other) {
-    if (other >= 0 && ops_[index(other)].lane != lane) {
-      int& last = wanted.try_emplace(ops_[index(other)].lane, other).first->second;
+    if (other >= 0 && ops_[index(other)].channel != channel) {
+      int& last = wanted.try_emplace(ops_[index(other)].channel, other).first->second;
       last = std::max(last, other);
     }
   };
@@ -190,9 +190,9 @@ void Program::add(std::string_view type, int lane, std::vector<Ref> sources, Ref
   for (const Ref& source : op.sources) accesses_[place_of(source)].reads.push_back(number);
   if (type != "s") accesses_[place_of(dst)] = {.write = number};
 
-  seen_.resize(lanes_.size());
-  for (const auto& [other_lane, other] : wanted) {
-    const auto [at, is_new] = seen_[index(lane)].try_emplace(other_lane, other);
+  seen_.resize(channels_.size());
+  for (const auto& [other_channel, other] : wanted) {
+    const auto [at, is_new] = seen_[index(channel)].try_emplace(other_channel, other);
     if (!is_new && at->second >= other) continue;
     at->second = other;
     op.waits.push_back(other);
@@ -201,33 +201,34 @@ void Program::add(std::string_view type, int lane, std::vector<Ref> sources, Ref
   ops_.push_back(std::move(op));
 }
 
-void Program::write_step(Lane& lane, std::string_view type, Ref src, Ref dst, const Op* wait, bool waited_for) {
+void Program::write_step(Channel& channel, std::string_view type, Ref src, Ref dst, const Op* wait, bool waited_for) {
   static constexpr char names[] = {'i', 'o', 's'};
   const auto name = [](Ref ref) { return names[static_cast<int>(ref.buffer)]; };
   const int after = wait == nullptr ? -1 : static_cast<int>(wait - ops_.data());
-  lane.text += fmt::format(
+  channel.text += fmt::format(
       "      <step s=\"{}\" type=\"{}\" srcbuf=\"{}\" srcoff=\"{}\" dstbuf=\"{}\" dstoff=\"{}\" cnt=\"{}\" "
       "depid=\"{}\" "
       "deps=\"{}\" hasdep=\"{}\"/>\n",
-      lane.steps++, type, name(src), src.block, name(dst), dst.block, type == "nop" ? 0 : 1,
-      after < 0 ? -1 : wait->lane, after < 0 ? -1 : last_step_[index(after)], waited_for ? 1 : 0);
+      channel.steps++, type, name(src), src.block, name(dst), dst.block, type == "nop" ? 0 : 1,
+      after < 0 ? -1 : wait->channel, after < 0 ? -1 : last_step_[index(after)], waited_for ? 1 : 0);
 }
 
 void Program::write(const Op& op) {
-  Lane& lane = lanes_[index(op.lane)];
+  Channel& channel = channels_[index(op.channel)];
   const Ref nothing{Buffer::input, 0};
   for (std::size_t i = 1; i < op.waits.size(); ++i)
-    write_step(lane, "nop", nothing, nothing, &ops_[index(op.waits[i])], false);
-  if (op.type == "re" && lane.reduced && op.waits.empty()) write_step(lane, "nop", nothing, nothing, nullptr, false);
+    write_step(channel, "nop", nothing, nothing, &ops_[index(op.waits[i])], false);
+  if (op.type == "re" && channel.reduced && op.waits.empty())
+    write_step(channel, "nop", nothing, nothing, nullptr, false);
   const Op* wait = op.waits.empty() ? nullptr : &ops_[index(op.waits[0])];
   const std::size_t steps = std::max<std::size_t>(op.sources.size(), 1);
   for (std::size_t i = 0; i < steps; ++i) {
     const Ref src = op.sources.empty() ? op.dst : op.sources[i];
     const Ref dst = op.type == "s" ? src : op.dst;
-    write_step(lane, op.type, src, dst, i == 0 ? wait : nullptr, i + 1 == steps && op.waited_for);
+    write_step(channel, op.type, src, dst, i == 0 ? wait : nullptr, i + 1 == steps && op.waited_for);
   }
-  lane.reduced = op.type == "re";
-  last_step_.push_back(lane.steps - 1);
+  channel.reduced = op.type == "re";
+  last_step_.push_back(channel.steps - 1);
 }
 
 std::string Program::text() {
@@ -238,9 +239,9 @@ std::string Program::text() {
   const int outputs = collective == Collective::all_gather || collective == Collective::all_to_all ? n : 1;
   std::string text = fmt::format("  <gpu id=\"{}\" i_chunks=\"{}\" o_chunks=\"{}\" s_chunks=\"{}\">\n", rank_,
                                  inputs * parts, outputs * parts, scratch_end_);
-  for (std::size_t id = 0; id < lanes_.size(); ++id)
-    text += fmt::format("    <tb id=\"{}\" send=\"{}\" recv=\"{}\" chan=\"0\">\n{}    </tb>\n", id, lanes_[id].send,
-                        lanes_[id].recv, lanes_[id].text);
+  for (std::size_t id = 0; id < channels_.size(); ++id)
+    text += fmt::format("    <tb id=\"{}\" send=\"{}\" recv=\"{}\" chan=\"0\">\n{}    </tb>\n", id, channels_[id].send,
+                        channels_[id].recv, channels_[id].text);
   return text + "  </gpu>\n";
 }
 

@@ -191,9 +191,9 @@ void Parser::gpu(const pugi::xml_node& node) {
     if (reader_.failed()) return;
     reader_.inside(fmt::format(", gpu {}", rank));
     const int id = static_cast<int>(gpu.blocks.size());
-    if (reader_.number(child, "id", 0, lanes_max) != id)
+    if (reader_.number(child, "id", 0, channels_max) != id)
       reader_.refuse(child, fmt::format("this <tb> is number {}, and its id says otherwise", id));
-    if (++blocks_ > lanes_max) reader_.refuse(child, fmt::format("more than {} thread blocks", lanes_max));
+    if (++blocks_ > channels_max) reader_.refuse(child, fmt::format("more than {} thread blocks", channels_max));
     if (!reader_.failed()) block(child, rank, id, gpu);
   }
   reader_.inside(fmt::format(", gpu {}", rank));
@@ -235,7 +235,7 @@ MscclStep Parser::step(const pugi::xml_node& node, int id) {
   if (reads_own(step.type)) step.src = ref(node, "srcbuf", "srcoff");
   if (writes_own(step.type)) step.dst = ref(node, "dstbuf", "dstoff");
   if (step.type != MscclType::nop) step.count = reader_.number(node, "cnt", 1, chunks_max);
-  step.wait_block = reader_.number_or(-1, node, "depid", -1, lanes_max);
+  step.wait_block = reader_.number_or(-1, node, "depid", -1, channels_max);
   step.wait_step = reader_.number_or(-1, node, "deps", -1, steps_max);
   step.waited_for = reader_.number_or(0, node, "hasdep", 0, 1) == 1;
   if ((step.wait_block < 0) != (step.wait_step < 0))

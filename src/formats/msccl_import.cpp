@@ -15,7 +15,7 @@ namespace tutti::formats {
 namespace {
 
 std::string where(const Place& place) {
-  return fmt::format("line {}, gpu {}, tb {}, step {}", place.line, place.rank, place.lane, place.step);
+  return fmt::format("line {}, gpu {}, tb {}, step {}", place.line, place.rank, place.channel, place.step);
 }
 
 std::size_t index(int i) {
@@ -34,7 +34,7 @@ class Import {
   }
 
   Result<void> run();
-  LaneProgram program() && { return std::move(program_); }
+  ChannelProgram program() && { return std::move(program_); }
 
  private:
   using Connection = std::tuple<Rank, Rank, int>;  // from, to, channel
@@ -49,12 +49,12 @@ class Import {
     moves.push_back({.sources = std::move(sources), .destination = destination});
   }
   Cell cell(Rank rank, Ref ref, int chunk) const { return program_.memory.cell(rank, ref.buffer, ref.block + chunk); }
-  Place place(const MscclStep& step, Rank rank, int lane, int number) const {
-    return {.line = step.line, .rank = rank, .lane = lane, .step = number};
+  Place place(const MscclStep& step, Rank rank, int channel, int number) const {
+    return {.line = step.line, .rank = rank, .channel = channel, .step = number};
   }
 
   const MscclFile& file_;
-  LaneProgram program_;
+  ChannelProgram program_;
   std::vector<std::vector<int>> first_;    // by rank and tb: number of its first step
   std::vector<Cell> outgoing_, incoming_;  // by step, over all ranks: first cell
   std::vector<int> partner_;               // by step: of a receive, the step that sends
@@ -78,7 +78,7 @@ Result<void> Import::run() {
   if (auto good = match(); !good) return good;
   for (Rank rank = 0; rank < file_.shape.ranks; ++rank) {
     for (std::size_t id = 0; id < file_.gpus[index(rank)].blocks.size(); ++id) emit(rank, static_cast<int>(id));
-    program_.lanes += static_cast<int>(file_.gpus[index(rank)].blocks.size());
+    program_.channels += static_cast<int>(file_.gpus[index(rank)].blocks.size());
   }
   connect();
   return {};
@@ -192,7 +192,7 @@ void Import::emit(Rank rank, int id) {
     } else {
       std::vector<Move> made = moves(step, rank, at);
       program_.instructions.push_back(
-          {.lane = program_.lanes + id, .place = place(step, rank, id, number), .moves = std::move(made)});
+          {.channel = program_.channels + id, .place = place(step, rank, id, number), .moves = std::move(made)});
     }
     instruction_[index(at)] = static_cast<int>(program_.instructions.size()) - 1;
     before = &step;

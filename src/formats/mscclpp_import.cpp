@@ -73,7 +73,7 @@ enum ChannelType { memory_channel, port_channel, channel_types, switch_channel =
 constexpr int shown_max = 40;
 
 std::string where(const Place& place) {
-  return fmt::format("gpus[{}].threadblocks[{}].ops[{}]", place.rank, place.lane, place.step);
+  return fmt::format("gpus[{}].threadblocks[{}].ops[{}]", place.rank, place.channel, place.step);
 }
 
 std::size_t index(int i) {
@@ -134,13 +134,13 @@ class Import {
   Buffer buffer(const JsonAt& at);
 
   JsonReader reader_;
-  LaneProgram program_;
+  ChannelProgram program_;
   std::string name_;
   long long bytes_min_ = 0, bytes_max_ = LLONG_MAX;
   std::vector<Gpu> gpus_;
   std::map<Wire, std::vector<Flag>> signals_, waits_;
   std::map<std::tuple<Rank, int, int>, Barrier> barriers_;  // by rank, id and how often it was passed
-  std::map<std::tuple<int, int>, int> passed_;              // by lane and id
+  std::map<std::tuple<int, int>, int> passed_;              // by channel and id
   int steps_ = 0;
   int moves_ = 0;
 };
@@ -270,16 +270,16 @@ void Import::blocks(Rank rank) {
   const Gpu& gpu = gpus_[index(rank)];
   int id = 0;
   for (const JsonAt& at : reader_.items(reader_.member(gpu.at, "threadblocks"))) {
-    if (const JsonAt own = reader_.member(at, "id"); reader_.number(own, 0, lanes_max) != id)
+    if (const JsonAt own = reader_.member(at, "id"); reader_.number(own, 0, channels_max) != id)
       reader_.refuse(own, fmt::format("this is thread block {}, and its id says otherwise", id));
-    if (++program_.lanes > lanes_max) reader_.refuse(at, fmt::format("more than {} thread blocks", lanes_max));
+    if (++program_.channels > channels_max) reader_.refuse(at, fmt::format("more than {} thread blocks", channels_max));
     const Block named = block(at, gpu);
     int step = 0;
     for (const JsonAt& one : reader_.items(reader_.member(at, "ops"))) {
       if (++steps_ > steps_max) reader_.refuse(one, fmt::format("more than {} operations", steps_max));
       if (reader_.failed()) return;
       program_.instructions.push_back(
-          {.lane = program_.lanes - 1, .place = {.rank = rank, .lane = id, .step = step++}});
+          {.channel = program_.channels - 1, .place = {.rank = rank, .channel = id, .step = step++}});
       op(one, named);
     }
     ++id;
@@ -435,14 +435,14 @@ void Import::refuse_overlap(const JsonAt& at, const std::vector<Cell>& source, c
 void Import::barrier(const JsonAt& at, const Place& place) {
   const int id = reader_.number(reader_.member(at, "barrier_id"), 0, chunks_max);
   const JsonAt count_at = reader_.member(at, "num_threadblocks");
-  const int count = reader_.number(count_at, 1, lanes_max);
-  const int lane = program_.lanes - 1;
-  Barrier& barrier = barriers_[{place.rank, id, passed_[{lane, id}]++}];
+  const int count = reader_.number(count_at, 1, channels_max);
+  const int channel = program_.channels - 1;
+  Barrier& barrier = barriers_[{place.rank, id, passed_[{channel, id}]++}];
   if (barrier.expected != 0 && barrier.expected != count)
     reader_.refuse(count_at, fmt::format("{}, and another thread block says {}", count, barrier.expected));
   barrier.expected = count;
   barrier.entries.push_back(static_cast<int>(program_.instructions.size()) - 1);
-  program_.instructions.push_back({.lane = lane, .place = place});
+  program_.instructions.push_back({.channel = channel, .place = place});
   barrier.exits.push_back(static_cast<int>(program_.instructions.size()) - 1);
 }
 
@@ -451,8 +451,8 @@ Result<void> Import::match() {
   for (auto* const side : {&signals_, &waits_})
     for (const auto& [wire, flags] : *side)
       for (const Flag& flag : flags)
-        if (program_.instructions[index(flag.instruction)].lane !=
-            program_.instructions[index(flags[0].instruction)].lane)
+        if (program_.instructions[index(flag.instruction)].channel !=
+            program_.instructions[index(flags[0].instruction)].channel)
           return refused(at(flag),
                          fmt::format("uses a channel that ({}) uses too: two thread blocks at one end have no order",
                                      at(flags[0])));
@@ -474,7 +474,7 @@ Result<void> Import::match() {
   return {};
 }
 
-/// Through one more lane, lest everybody waits for everybody.
+/// Through one more channel, lest everybody waits for everybody.
 Result<void> Import::join_barriers() {
   for (const auto& [which, barrier] : barriers_) {
     if (barrier.entries.size() != index(barrier.expected))
@@ -483,7 +483,7 @@ Result<void> Import::join_barriers() {
           fmt::format("the barrier is for {} thread blocks, and {} come", barrier.expected, barrier.entries.size()));
     const int hub = static_cast<int>(program_.instructions.size());
     const Place place = program_.instructions[index(barrier.entries[0])].place;
-    program_.instructions.push_back({.lane = program_.lanes++, .place = place, .after = barrier.entries});
+    program_.instructions.push_back({.channel = program_.channels++, .place = place, .after = barrier.entries});
     for (const int exit : barrier.exits) program_.instructions[index(exit)].after.push_back(hub);
   }
   return {};

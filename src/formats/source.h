@@ -11,7 +11,7 @@ namespace tutti::formats {
 
 // A file beyond one of these is refused before memory or time is spent on it.
 inline constexpr int ranks_max = 1024;
-inline constexpr int lanes_max = 1 << 14;        // thread blocks, of all ranks
+inline constexpr int channels_max = 1 << 14;     // thread blocks, of all ranks
 inline constexpr int chunks_max = 1 << 16;       // of one buffer
 inline constexpr int blocks_max = 1 << 22;       // chunks in all buffers of all ranks
 inline constexpr int moves_max = 1 << 20;        // chunks moved, by all instructions

@@ -123,7 +123,7 @@ Result<void> GpuPeerCall::map_buffer(const Place& place) {
 bool GpuPeerCall::run() {
   const auto& actions = setup_.plan->plan.actions;
   const Links links = communicator_.links();
-  auto& signals = links.lanes.front().signals;
+  auto& signals = links.channels.front().signals;
   while (next_ < actions.size()) {
     const Action& action = actions[next_];
     if (is_pass(action)) {

@@ -46,8 +46,11 @@ Result<std::shared_ptr<GpuPeers>> GpuPeers::open(GpuProcess& process, const cuda
 Result<void> GpuPeers::set_up() {
   auto kernels = process_.kernels(gpu_);
   if (!kernels) return std::move(kernels).error();
-  cuda::EngineShape shape{
-      .ranks = ranks_, .local = {rank_}, .lanes_max = process_.lanes_max, .specialised = false, .frees_late = true};
+  cuda::EngineShape shape{.ranks = ranks_,
+                          .local = {rank_},
+                          .channels_max = process_.channels_max,
+                          .specialised = false,
+                          .frees_late = true};
   auto engine = cuda::Engine::open(gpu_, *std::move(kernels), std::move(shape), std::make_shared<cuda::Graveyard>());
   if (!engine) return std::move(engine).error();
   engine_ = *std::move(engine);

@@ -139,7 +139,7 @@ Result<void> GpuTeam::open() {
   if (engine_) return {};
   const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
   cuda::EngineShape shape{.ranks = ranks_,
-                          .lanes_max = process_.lanes_max,
+                          .channels_max = process_.channels_max,
                           .limit_ns = process_.limit_ns,
                           .specialised = process_.specialised};
   const auto& gpu = seats_.front().gpu;

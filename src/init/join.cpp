@@ -55,7 +55,7 @@ Join::Join(Process& process, JoinOptions options)
 AreaShape Join::area_shape() const {
   AreaShape shape;
   shape.ranks = options_.ranks;
-  shape.lanes = static_cast<int>(process_.config.integer("TUTTI_NCHANNELS")) + 1;
+  shape.channels = static_cast<int>(process_.config.integer("TUTTI_NCHANNELS")) + 1;
   shape.slot_bytes = static_cast<std::size_t>(process_.config.integer("TUTTI_BUFFSIZE"));
   return shape;
 }
@@ -332,7 +332,7 @@ Result<void> Join::locate() {
     members_.arrivals = std::make_shared<Arrivals>(
         process_.system, *key,
         Arrivals::Bounds{
-            .rank = options_.rank, .ranks = options_.ranks, .lanes = shape.lanes, .sockets = members_.sockets});
+            .rank = options_.rank, .ranks = options_.ranks, .channels = shape.channels, .sockets = members_.sockets});
     auto server = process_.connections();
     if (!server) return std::move(server).error();
     (*server)->expect(members_.arrivals);

@@ -5,7 +5,7 @@ namespace tutti {
 bool Arrivals::may_come(const Greeting& greeting) const {
   const bool data = greeting.purpose == Purpose::data;
   const bool fits = greeting.to == bounds_.rank && greeting.from > bounds_.rank && greeting.from < bounds_.ranks &&
-                    greeting.lane < (data ? bounds_.lanes : 1) && greeting.index < (data ? bounds_.sockets : 1);
+                    greeting.channel < (data ? bounds_.channels : 1) && greeting.index < (data ? bounds_.sockets : 1);
   if (!fits || greeting.communicator != key_.communicator) return false;
   const std::lock_guard lock(mutex_);
   const auto known = arrived_.find(key_of(greeting));
@@ -20,9 +20,9 @@ void Arrivals::put(const Greeting& greeting, Socket socket) {
   if (bell_) bell_->ring(system_, /*fenced=*/true);
 }
 
-std::optional<Socket> Arrivals::take(Purpose purpose, int from, int lane, int index) {
+std::optional<Socket> Arrivals::take(Purpose purpose, int from, int channel, int index) {
   const std::lock_guard lock(mutex_);
-  const auto entry = arrived_.find({purpose, from, lane, index});
+  const auto entry = arrived_.find({purpose, from, channel, index});
   if (entry == arrived_.end() || !entry->second) return std::nullopt;
   return std::exchange(entry->second, Socket());
 }

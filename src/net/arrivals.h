@@ -20,8 +20,8 @@ class Arrivals {
   struct Bounds {
     int rank = 0;
     int ranks = 1;
-    int lanes = 1;
-    int sockets = 1;  ///< of a lane
+    int channels = 1;
+    int sockets = 1;  ///< of a channel
   };
   Arrivals(System& system, const ConnectionKey& key, const Bounds& bounds)
       : system_(system), key_(key), bounds_(bounds) {}
@@ -38,14 +38,14 @@ class Arrivals {
   /// A proven one. One that nobody took yet is replaced: its maker has given it up. Rings the bell.
   void put(const Greeting& greeting, Socket socket);
   /// The connection `from` opened for that, once it is here.
-  std::optional<Socket> take(Purpose purpose, int from, int lane, int index);
+  std::optional<Socket> take(Purpose purpose, int from, int channel, int index);
 
   /// Whom to wake when something comes.
   void wakes(std::shared_ptr<Doorbell> bell);
 
  private:
   using Key = std::tuple<Purpose, int, int, int>;
-  static Key key_of(const Greeting& g) { return {g.purpose, g.from, g.lane, g.index}; }
+  static Key key_of(const Greeting& g) { return {g.purpose, g.from, g.channel, g.index}; }
 
   System& system_;
   ConnectionKey key_;

@@ -22,7 +22,7 @@ Bytes write_greeting(const Greeting& greeting) {
   writer.number(greeting.from);
   writer.number(greeting.to);
   writer.number(static_cast<std::uint8_t>(greeting.purpose));
-  writer.number(greeting.lane);
+  writer.number(greeting.channel);
   writer.number(greeting.index);
   writer.number(std::uint8_t{0});
   writer.number(std::uint32_t{0});
@@ -37,7 +37,7 @@ Result<Greeting> read_greeting(std::span<const std::byte> bytes) {
   greeting.from = reader.number<std::int32_t>();
   greeting.to = reader.number<std::int32_t>();
   greeting.purpose = static_cast<Purpose>(reader.number<std::uint8_t>());
-  greeting.lane = reader.number<std::uint8_t>();
+  greeting.channel = reader.number<std::uint8_t>();
   greeting.index = reader.number<std::uint8_t>();
   const auto reserved = reader.number<std::uint8_t>() + reader.number<std::uint32_t>();
   const bool known = greeting.purpose == Purpose::control || greeting.purpose == Purpose::data;

@@ -16,7 +16,7 @@
 
 namespace tutti {
 
-/// control: state changes, served by the service threads; data: one lane.
+/// control: state changes, served by the service threads; data: one channel.
 enum class Purpose : std::uint8_t { control = 1, data = 2 };
 
 struct Greeting {
@@ -25,13 +25,13 @@ struct Greeting {
   std::int32_t from = 0;
   std::int32_t to = 0;
   Purpose purpose = Purpose::control;
-  std::uint8_t lane = 0;
-  std::uint8_t index = 0;  ///< of several sockets of one lane
+  std::uint8_t channel = 0;
+  std::uint8_t index = 0;  ///< of several sockets of one channel
   bool operator==(const Greeting&) const = default;
 };
 
 Bytes write_greeting(const Greeting& greeting);
-/// Errors: remote (not a greeting). Ranks and lanes are whatever the other end says.
+/// Errors: remote (not a greeting). Ranks and channels are whatever the other end says.
 Result<Greeting> read_greeting(std::span<const std::byte> bytes);
 
 /// What is kept of an id's secret to prove connections with, as long as the communicator lives.

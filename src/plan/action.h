@@ -35,7 +35,7 @@ enum class Verb : std::uint8_t {
   peek,       ///< open the next message from `peer`; blocks until it is here
   release,    ///< give its slot back
   settle,     ///< wait until `peer` has taken the last committed message; at the end of a step, never needed with slots
-  signal,     ///< raise this lane's flag at `peer` by one
+  signal,     ///< raise this channel's flag at `peer` by one
   wait,       ///< block until `peer` has raised its flag here once more than waited for so far
   wait_line,  ///< block until `peer`'s call line of this call is here, and open it
 };

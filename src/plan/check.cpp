@@ -74,9 +74,9 @@ Result<Residency> residency(const Schedule& schedule, std::span<const Plan> plan
   once.calls = 1;
   Residency found;
   const auto looked = run(std::span(&call, 1), once, [&](const proof::Machine& machine) {
-    found = {.lanes = machine.lanes() * schedule.ranks(), .resident = 1};
-    for (int lane = 0; lane < machine.lanes(); ++lane)
-      found.resident += proof::blocked_max(machine.waits(lane), schedule.ranks());
+    found = {.channels = machine.channels() * schedule.ranks(), .resident = 1};
+    for (int channel = 0; channel < machine.channels(); ++channel)
+      found.resident += proof::blocked_max(machine.waits(channel), schedule.ranks());
   });
   if (!looked) return Error(looked.error());
   return found;
@@ -95,10 +95,10 @@ std::vector<CheckCase> check_cases(Collective collective, int ranks, Reach reach
   std::vector<CheckCase> cases;
   for (const auto& mix : mixes) {
     if (reach != Reach::fifo) {
-      cases.push_back({.slots = 1, .lanes = 1, .tiles = 1, .calls = 2, .in_place = mix});
+      cases.push_back({.slots = 1, .channels = 1, .tiles = 1, .calls = 2, .in_place = mix});
     } else {
       for (const int slots : {0, 1, 2})
-        cases.push_back({.slots = slots, .lanes = 2, .tiles = 3, .calls = 2, .in_place = mix});
+        cases.push_back({.slots = slots, .channels = 2, .tiles = 3, .calls = 2, .in_place = mix});
     }
   }
   return cases;

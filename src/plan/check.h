@@ -11,14 +11,14 @@
 
 namespace tutti {
 
-/// One way to run the plans. Tiles, lanes and slots concern Reach::fifo; the others have one tile on one lane.
+/// One way to run the plans. Tiles, channels and slots concern Reach::fifo; the others have one tile on one channel.
 struct CheckCase {
-  /// Per connection and lane. With slots, acquire waits for a free one and settle does nothing. 0: a message lies in
+  /// Per connection and channel. With slots, acquire waits for a free one and settle does nothing. 0: a message lies in
   /// the sender's memory until it is taken. Then acquire and settle wait until the one before was released, commit
   /// never waits, and a rank must have settled all its messages when its call ends.
   int slots = 2;
-  int lanes = 2;
-  int tiles = 3;  ///< dealt to lanes in turn
+  int channels = 2;
+  int tiles = 3;  ///< dealt to channels in turn
   int calls = 2;  ///< the plan so often in a row, on the same slots, flags and lines, buffers given anew
   std::vector<bool> in_place = {};  ///< by rank: its output is its input, as the collective defines it; empty: none
 };
@@ -39,17 +39,17 @@ struct CheckedCall {
 /// - a deadlock, a message whose two ends disagree, a message or signal that is never taken;
 /// - an operand out of range or of a kind that the reach does not have;
 /// - a barrier that a rank can leave before another has entered.
-/// Errors: internal, with peer = rank, channel = lane and step set.
+/// Errors: internal, with peer = rank, channel = channel and step set.
 Result<void> check(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how);
 
 /// The same for different plans of the same ranks one after another, on the same slots, flags and lines: all of `calls`
 /// (one at least) in turn, `how.calls` times over. Each call says who is in place, `how` does not.
 Result<void> check(std::span<const CheckedCall> calls, const CheckCase& how);
 
-/// Lanes of all ranks, where each is a thread block of one processor, which takes blocks in any order and keeps each
+/// Channels of all ranks, where each is a thread block of one processor, which takes blocks in any order and keeps each
 /// until its call is over.
 struct Residency {
-  int lanes = 0;     ///< that have something to do
+  int channels = 0;  ///< that have something to do
   int resident = 0;  ///< that must fit at once: then no order is a deadlock. With fewer, some order may be one.
 };
 

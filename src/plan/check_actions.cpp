@@ -6,7 +6,7 @@
 
 namespace tutti::proof {
 
-Result<bool> Machine::step(Lane& l, const Action& a) {
+Result<bool> Machine::step(Channel& l, const Action& a) {
   switch (a.verb) {
     case Verb::copy:
     case Verb::reduce: return pass(l, a);
@@ -18,7 +18,7 @@ Result<bool> Machine::step(Lane& l, const Action& a) {
     case Verb::signal:
       flags_[0].raise(l.rank, a.peer, clocks_, l.now);
       publish(l);
-      wake(a.peer, l.lane);
+      wake(a.peer, l.channel);
       return true;
     case Verb::wait: return flags_[0].take(a.peer, l.rank, clocks_, l.now);
     case Verb::wait_line: return wait_line(l, a);
@@ -26,8 +26,8 @@ Result<bool> Machine::step(Lane& l, const Action& a) {
   return wrong(l, "no such verb");
 }
 
-Result<bool> Machine::acquire(Lane& l, const Action& a) {
-  Slots& slots = slots_[static_cast<std::size_t>(l.lane)];
+Result<bool> Machine::acquire(Channel& l, const Action& a) {
+  Slots& slots = slots_[static_cast<std::size_t>(l.channel)];
   Slots::Link& link = slots.link(l.rank, a.peer);
   if (link.filling()) return wrong(l, fmt::format("a message to rank {} is open already", a.peer));
   if (!slots.has_free_slot(link)) return false;
@@ -47,8 +47,8 @@ Result<bool> Machine::acquire(Lane& l, const Action& a) {
   return true;
 }
 
-Result<bool> Machine::commit(Lane& l, const Action& a) {
-  Slots& slots = slots_[static_cast<std::size_t>(l.lane)];
+Result<bool> Machine::commit(Channel& l, const Action& a) {
+  Slots& slots = slots_[static_cast<std::size_t>(l.channel)];
   Slots::Link& link = slots.link(l.rank, a.peer);
   if (!link.filling()) return wrong(l, fmt::format("commit without an open message to rank {}", a.peer));
 
@@ -58,12 +58,12 @@ Result<bool> Machine::commit(Lane& l, const Action& a) {
   publish(l);
   ++link.committed;
   --l.open;
-  wake(a.peer, l.lane);
+  wake(a.peer, l.channel);
   return true;
 }
 
-Result<bool> Machine::peek(Lane& l, const Action& a) {
-  Slots& slots = slots_[static_cast<std::size_t>(l.lane)];
+Result<bool> Machine::peek(Channel& l, const Action& a) {
+  Slots& slots = slots_[static_cast<std::size_t>(l.channel)];
   Slots::Link& link = slots.link(a.peer, l.rank);
   if (link.reading()) return wrong(l, fmt::format("a message from rank {} is open already", a.peer));
   if (link.peeked == link.committed) return false;
@@ -79,8 +79,8 @@ Result<bool> Machine::peek(Lane& l, const Action& a) {
   return true;
 }
 
-Result<bool> Machine::release(Lane& l, const Action& a) {
-  Slots& slots = slots_[static_cast<std::size_t>(l.lane)];
+Result<bool> Machine::release(Channel& l, const Action& a) {
+  Slots& slots = slots_[static_cast<std::size_t>(l.channel)];
   Slots::Link& link = slots.link(a.peer, l.rank);
   if (!link.reading()) return wrong(l, fmt::format("release without an open message from rank {}", a.peer));
 
@@ -90,14 +90,14 @@ Result<bool> Machine::release(Lane& l, const Action& a) {
   publish(l);
   ++link.released;
   --l.open;
-  wake(a.peer, l.lane);
+  wake(a.peer, l.channel);
   return true;
 }
 
 /// With slots it is not needed, and must not be: there it orders nothing.
-Result<bool> Machine::settle(Lane& l, const Action& a) {
+Result<bool> Machine::settle(Channel& l, const Action& a) {
   if (!rendezvous_) return true;
-  Slots& slots = slots_[static_cast<std::size_t>(l.lane)];
+  Slots& slots = slots_[static_cast<std::size_t>(l.channel)];
   Slots::Link& link = slots.link(l.rank, a.peer);
   if (link.released != link.committed) return false;
   if (link.committed > 0) clocks_.join(l.now, slots.message(link, link.committed - 1).freed);
@@ -105,7 +105,7 @@ Result<bool> Machine::settle(Lane& l, const Action& a) {
   return true;
 }
 
-Result<bool> Machine::wait_line(Lane& l, const Action& a) {
+Result<bool> Machine::wait_line(Channel& l, const Action& a) {
   const Clocks::Row line = lines_[static_cast<std::size_t>(l.call) * ranks_ + a.peer];
   if (line == Clocks::none) return false;
   clocks_.join(l.now, line);
@@ -113,7 +113,7 @@ Result<bool> Machine::wait_line(Lane& l, const Action& a) {
   return true;
 }
 
-Result<bool> Machine::pass(Lane& l, const Action& a) {
+Result<bool> Machine::pass(Channel& l, const Action& a) {
   Terms& terms = *stage(l).program.terms;
   operands_.clear();
   for (const Place& p : plan(l).sources(a)) {
@@ -132,14 +132,14 @@ Result<bool> Machine::pass(Lane& l, const Action& a) {
 }
 
 /// In place, a copy may be of a block onto itself: nothing is stored then, unless reading scales it.
-bool Machine::left_alone(const Lane& l, const Place& source, const Place& destination) {
+bool Machine::left_alone(const Channel& l, const Place& source, const Place& destination) {
   const bool buffers = source.where < Where::slot && destination.where < Where::slot;
   const bool scales = source.leaf && adds(l);
   return buffers && !scales && &cell(l, source) == &cell(l, destination);
 }
 
 /// The cell of a buffer; slots and lines have their own.
-Cell& Machine::cell(const Lane& l, const Place& p) {
+Cell& Machine::cell(const Channel& l, const Place& p) {
   const int block = static_cast<int>(p.block);
   Memory& memory = stage(l).memory;
   switch (p.where) {
@@ -151,8 +151,8 @@ Cell& Machine::cell(const Lane& l, const Place& p) {
   }
 }
 
-Result<Slots::Item*> Machine::item(Lane& l, const Action& a, const Place& p, bool written) {
-  Slots& slots = slots_[static_cast<std::size_t>(l.lane)];
+Result<Slots::Item*> Machine::item(Channel& l, const Action& a, const Place& p, bool written) {
+  Slots& slots = slots_[static_cast<std::size_t>(l.channel)];
   Slots::Link& link = written ? slots.link(l.rank, p.peer) : slots.link(p.peer, l.rank);
   if (written ? !link.filling() : !link.reading()) return wrong(l, describe(p, written) + ": no message is open");
 
@@ -164,7 +164,7 @@ Result<Slots::Item*> Machine::item(Lane& l, const Action& a, const Place& p, boo
   return &item;
 }
 
-Result<Terms::Id> Machine::read(Lane& l, const Action& a, const Place& p) {
+Result<Terms::Id> Machine::read(Channel& l, const Action& a, const Place& p) {
   if (p.where == Where::peer_line) {
     if (opened_[static_cast<std::size_t>(l.rank) * ranks_ + p.peer] != l.call + 1)
       return wrong(l, describe(p, false) + ": not waited for");
@@ -183,7 +183,7 @@ Result<Terms::Id> Machine::read(Lane& l, const Action& a, const Place& p) {
 }
 
 /// Contributions are scaled where they are first read, and a finished block is no operand.
-Result<Terms::Id> Machine::as_operand(Lane& l, const Action& a, const Place& p, Terms::Id term) {
+Result<Terms::Id> Machine::as_operand(Channel& l, const Action& a, const Place& p, Terms::Id term) {
   if (term == Terms::undefined) return wrong(l, describe(p, false) + ": read, but nothing was written");
   if (!adds(l)) return term;
   const Terms& terms = *stage(l).program.terms;
@@ -197,7 +197,7 @@ Result<Terms::Id> Machine::as_operand(Lane& l, const Action& a, const Place& p, 
   return term;
 }
 
-Result<void> Machine::write(Lane& l, const Action& a, const Place& p, Terms::Id term) {
+Result<void> Machine::write(Channel& l, const Action& a, const Place& p, Terms::Id term) {
   Cell* to = nullptr;
   if (p.where == Where::slot) {
     const auto found = item(l, a, p, true);

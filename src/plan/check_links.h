@@ -8,7 +8,7 @@
 
 namespace tutti::proof {
 
-/// Flags between all ranks of one lane: each raise is taken once, in order.
+/// Flags between all ranks of one channel: each raise is taken once, in order.
 class Flags {
  public:
   explicit Flags(int ranks) : ranks_(static_cast<std::size_t>(ranks)), queues_(ranks_ * ranks_) {}
@@ -39,7 +39,7 @@ struct Message {
   Clocks::Row freed = Clocks::none;
 };
 
-/// The slots of one lane, from every rank to every other. With 0 slots there is one, in the sender's memory.
+/// The slots of one channel, from every rank to every other. With 0 slots there is one, in the sender's memory.
 class Slots {
  public:
   Slots(int ranks, int slots, int items_max);

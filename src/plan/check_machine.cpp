@@ -1,4 +1,4 @@
-// Executes the plans of all ranks symbolically: lanes, calls, and how they end.
+// Executes the plans of all ranks symbolically: channels, calls, and how they end.
 #include "plan/check_machine.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace tutti::proof {
 namespace {
 
-/// Only slots are cut into tiles and lanes.
+/// Only slots are cut into tiles and channels.
 int tiles_of(Reach reach, const CheckCase& how) {
   return reach == Reach::fifo ? std::max(how.tiles, 1) : 1;
 }
@@ -21,7 +21,7 @@ Machine::Stage::Stage(const Program& program_in, const CheckCase& how)
     : program(program_in),
       reach(program_in.plans[0].reach),
       tiles(tiles_of(reach, how)),
-      lanes(std::clamp(how.lanes, 1, tiles)),
+      channels(std::clamp(how.channels, 1, tiles)),
       memory(*program_in.schedule, tiles, *program_in.in_place) {}
 
 Machine::Machine(std::span<const Program> programs, const CheckCase& how)
@@ -35,29 +35,29 @@ Machine::Machine(std::span<const Program> programs, const CheckCase& how)
   int items_max = 0;
   for (const Program& program : programs) {
     stages_.emplace_back(program, how);
-    lanes_per_rank_ = std::max(lanes_per_rank_, stages_.back().lanes);
+    channels_per_rank_ = std::max(channels_per_rank_, stages_.back().channels);
     items_max = std::max(items_max, program.plans[0].items_max);
   }
-  entered_.resize(static_cast<std::size_t>(calls_) * ranks_ * lanes_per_rank_);
+  entered_.resize(static_cast<std::size_t>(calls_) * ranks_ * channels_per_rank_);
   const auto any = [this](auto&&... reach) {
     return std::ranges::any_of(stages_, [=](const Stage& s) { return ((s.reach == reach) || ...); });
   };
-  for (int lane = 0; lane < lanes_per_rank_ && any(Reach::fifo); ++lane)
+  for (int channel = 0; channel < channels_per_rank_ && any(Reach::fifo); ++channel)
     slots_.emplace_back(ranks_, how.slots, items_max);
   if (any(Reach::line, Reach::window, Reach::pull)) flags_.emplace_back(ranks_);
   if (any(Reach::line)) opened_.resize(static_cast<std::size_t>(ranks_) * ranks_);
   for (Rank rank = 0; rank < ranks_; ++rank)
-    for (int lane = 0; lane < lanes_per_rank_; ++lane) {
-      lanes_.push_back({.rank = rank, .lane = lane, .now = clocks_.take()});
-      clocks_.clear(lanes_.back().now);
-      publish(lanes_.back());
+    for (int channel = 0; channel < channels_per_rank_; ++channel) {
+      channels_.push_back({.rank = rank, .channel = channel, .now = clocks_.take()});
+      clocks_.clear(channels_.back().now);
+      publish(channels_.back());
     }
 }
 
 Result<void> Machine::run() {
   for (Rank rank = 0; rank < ranks_; ++rank) begin_call(rank, 0);
   while (!ready_.empty()) {
-    Lane& l = lanes_[ready_.back()];
+    Channel& l = channels_[ready_.back()];
     ready_.pop_back();
     l.waiting = true;
     if (auto advanced = advance(l); !advanced) return advanced;
@@ -66,35 +66,35 @@ Result<void> Machine::run() {
   return nothing_left();
 }
 
-/// A clock knows a time of all whose actions came before, of its own lane alone.
-Waits Machine::waits(int lane_index) const {
+/// A clock knows a time of all whose actions came before, of its own channel alone.
+Waits Machine::waits(int channel_index) const {
   Waits all;
   for (Rank rank = 0; rank < ranks_; ++rank) {
-    const std::uint32_t* const now = clocks_.at(lane(rank, lane_index).now);
+    const std::uint32_t* const now = clocks_.at(channel(rank, channel_index).now);
     for (Rank peer = 0; peer < ranks_; ++peer) all.push_back(now[peer] > 0 ? 1 : 0);
   }
   return all;
 }
 
-void Machine::wake(Rank rank, int lane) {
-  const auto index = static_cast<std::size_t>(rank) * lanes_per_rank_ + lane;
-  if (!lanes_[index].waiting || lanes_[index].done) return;
-  lanes_[index].waiting = false;
+void Machine::wake(Rank rank, int channel) {
+  const auto index = static_cast<std::size_t>(rank) * channels_per_rank_ + channel;
+  if (!channels_[index].waiting || channels_[index].done) return;
+  channels_[index].waiting = false;
   ready_.push_back(static_cast<std::uint32_t>(index));
 }
 
 /// The user hands over new buffers, written just before, and the rank publishes its line.
 void Machine::begin_call(Rank rank, int call) {
   Stage& s = stage(call);
-  running_[static_cast<std::size_t>(rank)] = s.lanes;
+  running_[static_cast<std::size_t>(rank)] = s.channels;
   std::vector<Moment> written;
-  for (int i = 0; i < s.lanes; ++i) {
-    written.push_back({static_cast<std::uint32_t>(rank), clocks_.at(lane(rank, i).now)[rank]});
-    entered(call, lane(rank, i)) = written.back().time;
+  for (int i = 0; i < s.channels; ++i) {
+    written.push_back({static_cast<std::uint32_t>(rank), clocks_.at(channel(rank, i).now)[rank]});
+    entered(call, channel(rank, i)) = written.back().time;
   }
   s.memory.fill(rank, *s.program.terms, written);
   if (s.reach != Reach::fifo) {
-    Lane& only = lane(rank, 0);
+    Channel& only = channel(rank, 0);
     Clocks::Row& line = lines_[static_cast<std::size_t>(call) * ranks_ + rank];
     line = clocks_.take();
     clocks_.copy(line, only.now);
@@ -102,18 +102,18 @@ void Machine::begin_call(Rank rank, int call) {
     ++published_[static_cast<std::size_t>(call)];
     for (Rank peer = 0; peer < ranks_; ++peer) wake(peer, 0);
   }
-  for (int lane_index = 0; lane_index < lanes_per_rank_; ++lane_index) {
-    Lane& l = lane(rank, lane_index);
+  for (int channel_index = 0; channel_index < channels_per_rank_; ++channel_index) {
+    Channel& l = channel(rank, channel_index);
     l.call = call;
-    l.tile = lane_index;
+    l.tile = channel_index;
     l.action = 0;
     l.entered = s.reach == Reach::fifo || s.reach == Reach::line;
-    wake(rank, lane_index);
+    wake(rank, channel_index);
   }
 }
 
 /// All lines of the call are the entry barrier where peers' memory is touched.
-bool Machine::enter(Lane& l) {
+bool Machine::enter(Channel& l) {
   if (l.entered) return true;
   if (published_[static_cast<std::size_t>(l.call)] < ranks_) return false;
   for (Rank peer = 0; peer < ranks_; ++peer)
@@ -121,7 +121,7 @@ bool Machine::enter(Lane& l) {
   return l.entered = true;
 }
 
-Result<void> Machine::advance(Lane& l) {
+Result<void> Machine::advance(Channel& l) {
   const Stage& s = stage(l);
   if (l.tile >= s.tiles || !enter(l)) return {};
   const std::vector<Action>& actions = plan(l).actions;
@@ -132,7 +132,7 @@ Result<void> Machine::advance(Lane& l) {
       if (!*moved) return {};
     }
     if (l.open != 0) return wrong(l, "a message is left open at the end");
-    l.tile += s.lanes;
+    l.tile += s.channels;
     if (l.tile >= s.tiles) break;
     l.action = 0;
   }
@@ -151,7 +151,7 @@ Result<void> Machine::end_call(Rank rank, int call) {
   if (call + 1 < calls_) {
     begin_call(rank, call + 1);
   } else {
-    for (int i = 0; i < lanes_per_rank_; ++i) lane(rank, i).done = true;
+    for (int i = 0; i < channels_per_rank_; ++i) channel(rank, i).done = true;
   }
   return {};
 }
@@ -161,7 +161,7 @@ Result<void> Machine::take_outputs(Rank rank, int call) {
   Terms& terms = *s.program.terms;
   const std::vector<Terms::Id>& wanted = (*s.program.outputs)[static_cast<std::size_t>(rank)];
   for (int tile = 0; tile < s.tiles; ++tile) {
-    Lane& l = lane(rank, tile % s.lanes);
+    Channel& l = channel(rank, tile % s.channels);
     for (int block = 0; block < static_cast<int>(wanted.size()); ++block) {
       const Terms::Id want = wanted[static_cast<std::size_t>(block)];
       Cell& cell = s.memory.at(rank, Buffer::output, block, tile);
@@ -179,9 +179,9 @@ Result<void> Machine::take_outputs(Rank rank, int call) {
   return {};
 }
 
-Result<void> Machine::all_entered(const Lane& l, int call) {
+Result<void> Machine::all_entered(const Channel& l, int call) {
   for (Rank peer = 0; peer < ranks_; ++peer)
-    if (clocks_.at(l.now)[peer] < entered(call, lane(peer, l.lane)))
+    if (clocks_.at(l.now)[peer] < entered(call, channel(peer, l.channel)))
       return wrong(l, fmt::format("leaves the barrier before rank {} is known to have entered", peer));
   return {};
 }
@@ -190,7 +190,7 @@ Result<void> Machine::take_back(Rank rank, int call, Buffer buffer, int blocks) 
   Stage& s = stage(call);
   const Where where = buffer == Buffer::input ? Where::input : Where::output;
   for (int tile = 0; tile < s.tiles; ++tile) {
-    Lane& l = lane(rank, tile % s.lanes);
+    Channel& l = channel(rank, tile % s.channels);
     for (int block = 0; block < blocks; ++block) {
       const Place place{.where = where, .block = static_cast<std::uint32_t>(block)};
       const auto with = note_write(s.memory.at(rank, buffer, block, tile), clocks_, rank, l.now);
@@ -202,10 +202,10 @@ Result<void> Machine::take_back(Rank rank, int call, Buffer buffer, int blocks) 
 
 /// With 0 slots messages lie in the sender's memory, which is free for other use when its call is over.
 Result<void> Machine::take_back_staging(Rank rank) {
-  for (int lane_index = 0; lane_index < lanes_per_rank_; ++lane_index) {
-    Lane& l = lane(rank, lane_index);
+  for (int channel_index = 0; channel_index < channels_per_rank_; ++channel_index) {
+    Channel& l = channel(rank, channel_index);
     for (Rank peer = 0; peer < ranks_; ++peer) {
-      const Slots::Link& link = slots_[static_cast<std::size_t>(lane_index)].link(rank, peer);
+      const Slots::Link& link = slots_[static_cast<std::size_t>(channel_index)].link(rank, peer);
       if (link.committed > link.known_released)
         return wrong(l, fmt::format("leaves the call while rank {} may still take its message", peer));
     }
@@ -213,12 +213,12 @@ Result<void> Machine::take_back_staging(Rank rank) {
   return {};
 }
 
-/// Names the lane nearest to the cause: one that awaits a rank which has finished, else one inside a call.
+/// Names the channel nearest to the cause: one that awaits a rank which has finished, else one inside a call.
 Result<void> Machine::all_done() {
-  const Lane* found = nullptr;
-  for (const Lane& l : lanes_) {
-    const bool waits_for_other_lanes = l.tile >= stage(l).tiles;
-    if (l.done || waits_for_other_lanes) continue;
+  const Channel* found = nullptr;
+  for (const Channel& l : channels_) {
+    const bool waits_for_other_channels = l.tile >= stage(l).tiles;
+    if (l.done || waits_for_other_channels) continue;
     if (awaits_finished_rank(l)) return stuck(l);
     if (!found || (l.entered && !found->entered)) found = &l;
   }
@@ -226,41 +226,41 @@ Result<void> Machine::all_done() {
   return {};
 }
 
-bool Machine::awaits_finished_rank(const Lane& l) const {
-  return l.entered && lane(plan(l).actions[l.action].peer, l.lane).done;
+bool Machine::awaits_finished_rank(const Channel& l) const {
+  return l.entered && channel(plan(l).actions[l.action].peer, l.channel).done;
 }
 
-Error Machine::stuck(const Lane& l) const {
+Error Machine::stuck(const Channel& l) const {
   assert(l.entered);  // if nobody were stuck inside a call, all would have entered the next
   const Action& a = plan(l).actions[l.action];
   return wrong(l, fmt::format("deadlock: {} with rank {} never ends", verb_name(a.verb), a.peer));
 }
 
 Result<void> Machine::nothing_left() {
-  for (Lane& l : lanes_)
+  for (Channel& l : channels_)
     for (Rank peer = 0; peer < ranks_; ++peer) {
       if (!slots_.empty()) {
-        const Slots::Link& link = slots_[static_cast<std::size_t>(l.lane)].link(l.rank, peer);
+        const Slots::Link& link = slots_[static_cast<std::size_t>(l.channel)].link(l.rank, peer);
         if (link.committed != link.released) return wrong(l, fmt::format("rank {} never takes its message", peer));
       }
-      if (!flags_.empty() && l.lane == 0 && flags_[0].pending(l.rank, peer))
+      if (!flags_.empty() && l.channel == 0 && flags_[0].pending(l.rank, peer))
         return wrong(l, fmt::format("rank {} never waits for its signal", peer));
     }
   return {};
 }
 
-Error Machine::wrong(const Lane& l, std::string what) const {
+Error Machine::wrong(const Channel& l, std::string what) const {
   const std::vector<Action>& actions = plan(l).actions;
   const int at =
       actions.empty() ? 0 : static_cast<int>(actions[std::min<std::size_t>(l.action, actions.size() - 1)].step);
   return Error{.code = Code::internal,
                .what = fmt::format("{} (action {}, tile {}, call {})", what, l.action, l.tile, l.call),
                .peer = l.rank,
-               .channel = l.lane,
+               .channel = l.channel,
                .step = at};
 }
 
-Error Machine::race(const Lane& l, const Place& p, bool written, const Conflict& with) const {
+Error Machine::race(const Channel& l, const Place& p, bool written, const Conflict& with) const {
   return wrong(l, fmt::format("race: {} {} while rank {} {} it", written ? "writes" : "reads", describe(p, written),
                               with.other, with.other_wrote ? "writes" : "reads"));
 }

@@ -1,4 +1,4 @@
-// Executes the plans of all ranks symbolically, as the executor would: lanes, slots, flags, lines, calls in a row.
+// Executes the plans of all ranks symbolically, as the executor would: channels, slots, flags, lines, calls in a row.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct Program {
 /// ends of a message alike, progress, and at the end of every call the rank's outputs.
 ///
 /// One interleaving is enough: no action asks whether another is done without waiting for it, so what meets what does
-/// not depend on speed; and an order that only this interleaving has is not in the clocks. Lanes share nothing within a
-/// call, so clocks count ranks per lane.
+/// not depend on speed; and an order that only this interleaving has is not in the clocks. Channels share nothing
+/// within a call, so clocks count ranks per channel.
 class Machine {
  public:
   /// All programs in turn, `how.calls` times over; they are of the same ranks.
@@ -38,9 +38,9 @@ class Machine {
 
   Result<void> run();
 
-  /// After run: lanes of a rank, and who waited for whom in one of them.
-  int lanes() const { return lanes_per_rank_; }
-  Waits waits(int lane) const;
+  /// After run: channels of a rank, and who waited for whom in one of them.
+  int channels() const { return channels_per_rank_; }
+  Waits waits(int channel) const;
 
  private:
   /// A program, and the buffers that its calls are given.
@@ -49,12 +49,12 @@ class Machine {
     Program program;
     Reach reach;
     int tiles;
-    int lanes;  ///< of a rank, that have tiles
+    int channels;  ///< of a rank, that have tiles
     Memory memory;
   };
-  struct Lane {
+  struct Channel {
     Rank rank = 0;
-    int lane = 0;
+    int channel = 0;
     int call = 0;
     int tile = 0;
     std::uint32_t action = 0;
@@ -65,17 +65,19 @@ class Machine {
     Clocks::Row now = 0;
   };
 
-  Lane& lane(Rank rank, int lane) { return lanes_[static_cast<std::size_t>(rank) * lanes_per_rank_ + lane]; }
+  Channel& channel(Rank rank, int channel) {
+    return channels_[static_cast<std::size_t>(rank) * channels_per_rank_ + channel];
+  }
   Stage& stage(int call) { return stages_[static_cast<std::size_t>(call) % stages_.size()]; }
   const Stage& stage(int call) const { return stages_[static_cast<std::size_t>(call) % stages_.size()]; }
-  Stage& stage(const Lane& l) { return stage(l.call); }
-  const Stage& stage(const Lane& l) const { return stage(l.call); }
-  const Plan& plan(const Lane& l) const { return stage(l).program.plans[static_cast<std::size_t>(l.rank)]; }
-  bool adds(const Lane& l) const { return reduces(stage(l).program.schedule->collective()); }
-  const Lane& lane(Rank rank, int lane) const {
-    return lanes_[static_cast<std::size_t>(rank) * lanes_per_rank_ + lane];
+  Stage& stage(const Channel& l) { return stage(l.call); }
+  const Stage& stage(const Channel& l) const { return stage(l.call); }
+  const Plan& plan(const Channel& l) const { return stage(l).program.plans[static_cast<std::size_t>(l.rank)]; }
+  bool adds(const Channel& l) const { return reduces(stage(l).program.schedule->collective()); }
+  const Channel& channel(Rank rank, int channel) const {
+    return channels_[static_cast<std::size_t>(rank) * channels_per_rank_ + channel];
   }
-  void wake(Rank rank, int lane);
+  void wake(Rank rank, int channel);
 
   // Calls: the user's side of them.
   void begin_call(Rank rank, int call);
@@ -83,53 +85,54 @@ class Machine {
   Result<void> take_outputs(Rank rank, int call);
   Result<void> take_back(Rank rank, int call, Buffer buffer, int blocks);
   Result<void> take_back_staging(Rank rank);
-  Result<void> all_entered(const Lane& l, int call);
-  std::uint32_t& entered(int call, const Lane& l) {
-    return entered_[(static_cast<std::size_t>(call) * ranks_ + l.rank) * lanes_per_rank_ + l.lane];
+  Result<void> all_entered(const Channel& l, int call);
+  std::uint32_t& entered(int call, const Channel& l) {
+    return entered_[(static_cast<std::size_t>(call) * ranks_ + l.rank) * channels_per_rank_ + l.channel];
   }
 
   // Actions: true when done, false when it has to wait.
-  Result<void> advance(Lane& l);
-  bool enter(Lane& l);
-  Result<bool> step(Lane& l, const Action& a);
-  Result<bool> acquire(Lane& l, const Action& a);
-  Result<bool> commit(Lane& l, const Action& a);
-  Result<bool> peek(Lane& l, const Action& a);
-  Result<bool> release(Lane& l, const Action& a);
-  Result<bool> settle(Lane& l, const Action& a);
-  Result<bool> wait_line(Lane& l, const Action& a);
-  Result<bool> pass(Lane& l, const Action& a);
-  Result<Terms::Id> read(Lane& l, const Action& a, const Place& p);
-  Result<void> write(Lane& l, const Action& a, const Place& p, Terms::Id term);
-  Result<Terms::Id> as_operand(Lane& l, const Action& a, const Place& p, Terms::Id term);
-  bool left_alone(const Lane& l, const Place& source, const Place& destination);
-  Cell& cell(const Lane& l, const Place& p);
-  Result<Slots::Item*> item(Lane& l, const Action& a, const Place& p, bool written);
-  void publish(Lane& l) { ++clocks_.at(l.now)[static_cast<std::size_t>(l.rank)]; }
+  Result<void> advance(Channel& l);
+  bool enter(Channel& l);
+  Result<bool> step(Channel& l, const Action& a);
+  Result<bool> acquire(Channel& l, const Action& a);
+  Result<bool> commit(Channel& l, const Action& a);
+  Result<bool> peek(Channel& l, const Action& a);
+  Result<bool> release(Channel& l, const Action& a);
+  Result<bool> settle(Channel& l, const Action& a);
+  Result<bool> wait_line(Channel& l, const Action& a);
+  Result<bool> pass(Channel& l, const Action& a);
+  Result<Terms::Id> read(Channel& l, const Action& a, const Place& p);
+  Result<void> write(Channel& l, const Action& a, const Place& p, Terms::Id term);
+  Result<Terms::Id> as_operand(Channel& l, const Action& a, const Place& p, Terms::Id term);
+  bool left_alone(const Channel& l, const Place& source, const Place& destination);
+  Cell& cell(const Channel& l, const Place& p);
+  Result<Slots::Item*> item(Channel& l, const Action& a, const Place& p, bool written);
+  void publish(Channel& l) { ++clocks_.at(l.now)[static_cast<std::size_t>(l.rank)]; }
 
   // Ends.
   Result<void> all_done();
   Result<void> nothing_left();
-  Error stuck(const Lane& l) const;
-  bool awaits_finished_rank(const Lane& l) const;
-  Error wrong(const Lane& l, std::string what) const;
-  Error race(const Lane& l, const Place& p, bool written, const Conflict& with) const;
+  Error stuck(const Channel& l) const;
+  bool awaits_finished_rank(const Channel& l) const;
+  Error wrong(const Channel& l, std::string what) const;
+  Error race(const Channel& l, const Place& p, bool written, const Conflict& with) const;
 
   std::vector<Stage> stages_;
   int ranks_;
   int calls_;
-  int lanes_per_rank_ = 1;
+  int channels_per_rank_ = 1;
   bool rendezvous_;  // 0 slots
 
   Clocks clocks_;
-  std::vector<Slots> slots_;            // by lane
-  std::vector<Flags> flags_;            // by lane
-  std::vector<Clocks::Row> lines_;      // by call · ranks + rank; none until published
-  std::vector<int> opened_;             // by rank · ranks + peer: the last call whose line was opened, from 1
-  std::vector<int> published_;          // by call: lines there are
-  std::vector<std::uint32_t> entered_;  // by (call · ranks + rank) · lanes + lane: the time at which the call began
-  std::vector<int> running_;            // by rank: lanes still in the call
-  std::vector<Lane> lanes_;
+  std::vector<Slots> slots_;        // by channel
+  std::vector<Flags> flags_;        // by channel
+  std::vector<Clocks::Row> lines_;  // by call · ranks + rank; none until published
+  std::vector<int> opened_;         // by rank · ranks + peer: the last call whose line was opened, from 1
+  std::vector<int> published_;      // by call: lines there are
+  std::vector<std::uint32_t>
+      entered_;               // by (call · ranks + rank) · channels + channel: the time at which the call began
+  std::vector<int> running_;  // by rank: channels still in the call
+  std::vector<Channel> channels_;
   std::vector<std::uint32_t> ready_;
   std::vector<Terms::Id> operands_;
 };

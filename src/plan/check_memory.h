@@ -31,7 +31,7 @@ class Memory {
   const BlockCounts& counts(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)].counts; }
 
   /// What a rank holds when a call begins: its contributions, and nothing elsewhere. All of it was written by then:
-  /// `written` says when, by lanes that tiles are dealt to in turn.
+  /// `written` says when, by channels that tiles are dealt to in turn.
   void fill(Rank rank, const Terms& terms, std::span<const Moment> written);
 
  private:

@@ -1,4 +1,4 @@
-// How many lanes have to be resident at once.
+// How many channels have to be resident at once.
 #include "plan/check_residency.h"
 
 #include <algorithm>

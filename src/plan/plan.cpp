@@ -43,7 +43,7 @@ void Split::tile(std::size_t slot_bytes, int items) {
   assert(most > 0 && "a slot must hold an element of each item");
   if (most >= unit_) most = most / unit_ * unit_;
 
-  // Equal tiles: a short last one would leave its lane idle.
+  // Equal tiles: a short last one would leave its channel idle.
   tiles_ = divide_up(largest, most);
   tile_elements_ = divide_up(largest, tiles_);
   if (most >= unit_) tile_elements_ = round_up(tile_elements_, unit_);

@@ -19,7 +19,7 @@ enum class Reach : std::uint8_t {
 };
 std::string_view name(Reach reach);
 
-/// A lane runs all actions once for each of its tiles. Lanes have fifos and flags of their own and share nothing.
+/// A channel runs all actions once for each of its tiles. Channels have fifos and flags of their own and share nothing.
 struct Plan {
   Collective collective = Collective::all_reduce;
   Reach reach = Reach::fifo;

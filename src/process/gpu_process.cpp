@@ -39,7 +39,7 @@ PeerUse peer_use(std::string_view setting) {
 GpuProcess::GpuProcess(System& system, const Config& config)
     : driver(config.text("TUTTI_CUDA_LIBRARY")),
       graveyard(std::make_shared<cuda::Graveyard>()),
-      lanes_max(static_cast<int>(config.integer("TUTTI_MAX_CTAS"))),
+      channels_max(static_cast<int>(config.integer("TUTTI_MAX_CTAS"))),
       specialised(config.text("TUTTI_GPU_KERNELS") != "run_plan"),
       staged(config.text("TUTTI_GPU_STAGED") == "always"),
       peers(peer_use(config.text("TUTTI_GPU_P2P"))),

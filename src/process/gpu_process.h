@@ -51,7 +51,7 @@ class GpuProcess {
   /// Of what ranks of this process that share a communicator or a GPU have in common.
   Directory directory;
 
-  const int lanes_max;            ///< TUTTI_MAX_CTAS
+  const int channels_max;         ///< TUTTI_MAX_CTAS
   const bool specialised;         ///< TUTTI_GPU_KERNELS is not run_plan
   const bool staged;              ///< TUTTI_GPU_STAGED is always
   const PeerUse peers;            ///< TUTTI_GPU_P2P

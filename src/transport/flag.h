@@ -51,7 +51,7 @@ void doorbell_sleep(System& system, Doorbell& bell, Ready&& ready, std::int64_t 
   bell.asleep.exchange(0, std::memory_order_seq_cst);
 }
 
-/// One lane's flag pair between two ranks: raise mine at the peer, wait for the peer's here. Counts for ever.
+/// One channel's flag pair between two ranks: raise mine at the peer, wait for the peer's here. Counts for ever.
 class Signal {
  public:
   Signal() = default;

@@ -31,9 +31,9 @@ constexpr std::size_t ring_offset =
 }  // namespace
 
 RankArea::Layout::Layout(const AreaShape& shape) {
-  assert(shape.ranks >= 1 && shape.lanes >= 1 && shape.slots >= 1);
+  assert(shape.ranks >= 1 && shape.channels >= 1 && shape.slots >= 1);
   assert(shape.slot_bytes >= 1 && shape.slot_bytes <= std::numeric_limits<std::uint32_t>::max());
-  const std::size_t pairs = times(shape.lanes, shape.ranks);
+  const std::size_t pairs = times(shape.channels, shape.ranks);
   flags = round_up(plus(ring_offset, CallLines::ring_bytes(shape.payload_bytes)), alignof(PeerFlags));
   flags_stride = round_up(plus(sizeof(PeerFlags), times(shape.slots, sizeof(std::uint32_t))), alignof(PeerFlags));
   slots = round_up(plus(flags, times(pairs, flags_stride)), page_bytes);
@@ -72,27 +72,27 @@ std::byte* RankArea::call_lines() const {
   return base_ + ring_offset;
 }
 
-std::size_t RankArea::pair(int lane, int peer) const {
-  assert(lane >= 0 && lane < shape_.lanes && peer >= 0 && peer < shape_.ranks);
-  return static_cast<std::size_t>(lane) * shape_.ranks + peer;
+std::size_t RankArea::pair(int channel, int peer) const {
+  assert(channel >= 0 && channel < shape_.channels && peer >= 0 && peer < shape_.ranks);
+  return static_cast<std::size_t>(channel) * shape_.ranks + peer;
 }
 
-PeerFlags& RankArea::flags(int lane, int peer) const {
-  return *reinterpret_cast<PeerFlags*>(base_ + layout_.flags + pair(lane, peer) * layout_.flags_stride);
+PeerFlags& RankArea::flags(int channel, int peer) const {
+  return *reinterpret_cast<PeerFlags*>(base_ + layout_.flags + pair(channel, peer) * layout_.flags_stride);
 }
 
-Flag& RankArea::signal(int lane, int peer) const {
-  return flags(lane, peer).signal;
+Flag& RankArea::signal(int channel, int peer) const {
+  return flags(channel, peer).signal;
 }
-Flag& RankArea::filled(int lane, int peer) const {
-  return flags(lane, peer).filled;
+Flag& RankArea::filled(int channel, int peer) const {
+  return flags(channel, peer).filled;
 }
-Flag& RankArea::freed(int lane, int peer) const {
-  return flags(lane, peer).freed;
+Flag& RankArea::freed(int channel, int peer) const {
+  return flags(channel, peer).freed;
 }
 
-std::byte* RankArea::slot(int lane, int peer, std::uint64_t message) const {
-  const std::size_t index = pair(lane, peer) * shape_.slots + message % shape_.slots;
+std::byte* RankArea::slot(int channel, int peer, std::uint64_t message) const {
+  const std::size_t index = pair(channel, peer) * shape_.slots + message % shape_.slots;
   return base_ + layout_.slots + index * layout_.slot_stride;
 }
 
@@ -100,8 +100,8 @@ std::byte* RankArea::shares(std::uint64_t sequence) const {
   return base_ + layout_.shares + sequence % limits::call_lines * layout_.shares_stride;
 }
 
-std::uint32_t& RankArea::slot_length(int lane, int peer, std::uint64_t message) const {
-  auto* const lengths = reinterpret_cast<std::uint32_t*>(&flags(lane, peer) + 1);
+std::uint32_t& RankArea::slot_length(int channel, int peer, std::uint64_t message) const {
+  auto* const lengths = reinterpret_cast<std::uint32_t*>(&flags(channel, peer) + 1);
   return lengths[message % shape_.slots];
 }
 

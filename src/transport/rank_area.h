@@ -15,8 +15,8 @@ namespace tutti {
 /// Equal on all ranks of a communicator. The area is sparse: pages exist once touched.
 struct AreaShape {
   int ranks = 1;
-  int lanes = 1;  ///< those of collectives and one more for point to point
-  int slots = 4;  ///< per lane and peer
+  int channels = 1;  ///< those of collectives and one more for point to point
+  int slots = 4;     ///< per channel and peer
   std::size_t slot_bytes = 64 * 1024;
   std::size_t payload_bytes = 16 * 1024;  ///< of one call line
 };
@@ -44,7 +44,7 @@ struct AreaHeader {
   std::array<char, 2048> words;        ///< what the error says; written before state
 };
 
-/// All that one peer writes here on one lane; the lengths of its messages follow, one per slot.
+/// All that one peer writes here on one channel; the lengths of its messages follow, one per slot.
 struct alignas(2 * limits::line_bytes) PeerFlags {
   Flag signal;
   Flag filled;
@@ -67,11 +67,11 @@ class RankArea {
   const AreaShape& shape() const { return shape_; }
   AreaHeader& header() const;
   std::byte* call_lines() const;
-  Flag& signal(int lane, int peer) const;  ///< raised by `peer`
-  Flag& filled(int lane, int peer) const;  ///< messages from `peer` so far, written by it
-  Flag& freed(int lane, int peer) const;   ///< messages to `peer` it has released, written by it
-  std::byte* slot(int lane, int peer, std::uint64_t message) const;  ///< in the receiver's area
-  std::uint32_t& slot_length(int lane, int peer, std::uint64_t message) const;
+  Flag& signal(int channel, int peer) const;  ///< raised by `peer`
+  Flag& filled(int channel, int peer) const;  ///< messages from `peer` so far, written by it
+  Flag& freed(int channel, int peer) const;   ///< messages to `peer` it has released, written by it
+  std::byte* slot(int channel, int peer, std::uint64_t message) const;  ///< in the receiver's area
+  std::uint32_t& slot_length(int channel, int peer, std::uint64_t message) const;
   /// Room for what the call `sequence` tells each rank of its counts, share_bytes for each; it is written and read by
   /// the rules of the call's line.
   std::byte* shares(std::uint64_t sequence) const;
@@ -80,7 +80,7 @@ class RankArea {
  private:
   struct Layout {
     explicit Layout(const AreaShape& shape);
-    std::size_t flags = 0;  // one PeerFlags and its lengths per lane and peer
+    std::size_t flags = 0;  // one PeerFlags and its lengths per channel and peer
     std::size_t flags_stride = 0;
     std::size_t slots = 0;
     std::size_t slot_stride = 0;
@@ -88,8 +88,8 @@ class RankArea {
     std::size_t shares_stride = 0;
     std::size_t bytes = 0;
   };
-  PeerFlags& flags(int lane, int peer) const;
-  std::size_t pair(int lane, int peer) const;
+  PeerFlags& flags(int channel, int peer) const;
+  std::size_t pair(int channel, int peer) const;
 
   std::byte* base_ = nullptr;
   AreaShape shape_;

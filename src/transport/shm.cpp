@@ -16,18 +16,18 @@ Error damaged(int peer, const char* what, std::uint64_t found, std::uint64_t exp
 
 }  // namespace
 
-ShmSender::ShmSender(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int lane,
+ShmSender::ShmSender(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
                      bool fenced)
     : system_(system),
       theirs_(theirs),
       rank_(rank),
       peer_(peer),
-      lane_(lane),
+      channel_(channel),
       fenced_(fenced),
       slot_bytes_(theirs.shape().slot_bytes),
       slots_(theirs.shape().slots),
-      freed_(&mine.freed(lane, peer)),
-      filled_(&theirs.filled(lane, rank)),
+      freed_(&mine.freed(channel, peer)),
+      filled_(&theirs.filled(channel, rank)),
       doorbell_(&theirs.header().doorbell) {}
 
 /// Reads the peer's count; what is neither released nor possibly in flight is nonsense.
@@ -43,12 +43,12 @@ Result<std::span<std::byte>> ShmSender::acquire() {
     if (auto looked = look(); !looked) return std::move(looked).error();
     if (sent_ - freed_seen_ == slots_) return std::span<std::byte>();
   }
-  return std::span(theirs_.slot(lane_, rank_, sent_), slot_bytes_);
+  return std::span(theirs_.slot(channel_, rank_, sent_), slot_bytes_);
 }
 
 Result<void> ShmSender::commit(std::size_t bytes) {
   assert(bytes <= slot_bytes_ && sent_ - freed_seen_ < slots_);
-  std::atomic_ref(theirs_.slot_length(lane_, rank_, sent_))
+  std::atomic_ref(theirs_.slot_length(channel_, rank_, sent_))
       .store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
   filled_->store(++sent_);
   doorbell_->ring(system_, fenced_);
@@ -61,17 +61,17 @@ Result<bool> ShmSender::settled() {
   return freed_seen_ == sent_;
 }
 
-ShmReceiver::ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int lane,
+ShmReceiver::ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
                          bool fenced)
     : system_(system),
       mine_(mine),
       peer_(peer),
-      lane_(lane),
+      channel_(channel),
       fenced_(fenced),
       slot_bytes_(mine.shape().slot_bytes),
       slots_(mine.shape().slots),
-      filled_(&mine.filled(lane, peer)),
-      freed_(&theirs.freed(lane, rank)),
+      filled_(&mine.filled(channel, peer)),
+      freed_(&theirs.freed(channel, rank)),
       doorbell_(&theirs.header().doorbell) {}
 
 Result<std::span<const std::byte>> ShmReceiver::peek(std::size_t) {
@@ -82,9 +82,10 @@ Result<std::span<const std::byte>> ShmReceiver::peek(std::size_t) {
     if (filled == taken_) return std::span<const std::byte>();
   }
   // Read once: the peer could change it between the check and the use.
-  const std::uint32_t bytes = std::atomic_ref(mine_.slot_length(lane_, peer_, taken_)).load(std::memory_order_relaxed);
+  const std::uint32_t bytes =
+      std::atomic_ref(mine_.slot_length(channel_, peer_, taken_)).load(std::memory_order_relaxed);
   if (bytes > slot_bytes_) return damaged(peer_, "the length of a message", bytes, slot_bytes_);
-  return std::span<const std::byte>(mine_.slot(lane_, peer_, taken_), bytes);
+  return std::span<const std::byte>(mine_.slot(channel_, peer_, taken_), bytes);
 }
 
 Result<void> ShmReceiver::release() {

@@ -11,8 +11,8 @@ namespace tutti {
 /// Slots lie in the receiver's area, the count of freed ones in the sender's: each side spins on its own memory.
 class ShmSender final : public Sender {
  public:
-  /// `rank` sends to `peer` on `lane`. `fenced`: see Doorbell.
-  ShmSender(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int lane, bool fenced);
+  /// `rank` sends to `peer` on `channel`. `fenced`: see Doorbell.
+  ShmSender(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel, bool fenced);
 
   Result<std::span<std::byte>> acquire() override;
   Result<void> commit(std::size_t bytes) override;
@@ -26,7 +26,7 @@ class ShmSender final : public Sender {
   RankArea theirs_;
   int rank_;
   int peer_;
-  int lane_;
+  int channel_;
   bool fenced_;
   std::size_t slot_bytes_;
   std::uint64_t slots_;
@@ -39,7 +39,8 @@ class ShmSender final : public Sender {
 
 class ShmReceiver final : public Receiver {
  public:
-  ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int lane, bool fenced);
+  ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
+              bool fenced);
 
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override;
@@ -48,7 +49,7 @@ class ShmReceiver final : public Receiver {
   System& system_;
   RankArea mine_;
   int peer_;
-  int lane_;
+  int channel_;
   bool fenced_;
   std::size_t slot_bytes_;
   std::uint64_t slots_;

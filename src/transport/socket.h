@@ -15,7 +15,7 @@ namespace tutti {
 /// What a message should have at most where sockets are all that ranks have: measured, see docs/transports.md.
 inline constexpr std::size_t socket_slot_bytes = 1 << 20;
 
-/// The connections between this rank and a peer on one lane, shared by the sender and the receiver there. Both ends
+/// The connections between this rank and a peer on one channel, shared by the sender and the receiver there. Both ends
 /// must hold them in the same order.
 class SocketLink {
  public:

@@ -39,7 +39,7 @@ struct Kind {
 constexpr std::size_t slot_bytes = 3000;  // no power of two, less than a page
 
 Fifo shm(int slots, bool twice_mapped, bool fenced) {
-  const AreaShape shape{.ranks = 3, .lanes = 2, .slots = slots, .slot_bytes = slot_bytes};
+  const AreaShape shape{.ranks = 3, .channels = 2, .slots = slots, .slot_bytes = slot_bytes};
   auto areas = std::make_shared<testing::SharedAreas>(shape);
   const auto seen = [&](int rank) { return twice_mapped ? areas->mapped_again(rank) : areas->area(rank); };
   Fifo fifo;
@@ -383,7 +383,7 @@ INSTANTIATE_TEST_SUITE_P(Fifo, EveryFifo, ::testing::ValuesIn(kinds()),
 
 class BrokenPeer : public ::testing::Test {
  protected:
-  testing::SharedAreas areas_{{.ranks = 2, .lanes = 1, .slots = 2, .slot_bytes = slot_bytes}};
+  testing::SharedAreas areas_{{.ranks = 2, .channels = 1, .slots = 2, .slot_bytes = slot_bytes}};
   ShmSender sender_{real_system(), areas_.area(0), 0, areas_.area(1), 1, 0, false};
   ShmReceiver receiver_{real_system(), areas_.area(1), 1, areas_.area(0), 0, 0, false};
 };

@@ -177,7 +177,7 @@ TEST_P(PlanAfterPlan, IsProven) {
     const Program first = random_program(ranks, random), second = random_program(ranks, random);
     const CheckedCall calls[] = {call_of(first, random), call_of(second, random)};
     const int slots = std::max(random.below(3), std::max(first.slots_min, second.slots_min));
-    const auto proven = check(calls, {.slots = slots, .lanes = 2, .tiles = 3, .calls = 2});
+    const auto proven = check(calls, {.slots = slots, .channels = 2, .tiles = 3, .calls = 2});
     EXPECT_TRUE(proven) << ranks << " ranks, " << slots << " slots: " << first.name << "; then " << second.name << ": "
                         << proven.error().text();
   }

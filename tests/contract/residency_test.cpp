@@ -1,5 +1,5 @@
-// How many lanes must be resident at once: with so many, lanes that come in any order never lock each other out; with
-// one fewer some order does.
+// How many channels must be resident at once: with so many, channels that come in any order never lock each other out;
+// with one fewer some order does.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -34,17 +34,17 @@ Original random_original(Random& random) {
     if (!serves(algorithm, shape, reach)) continue;
     Schedule schedule = algorithm.build(shape);
     std::vector<Plan> plans = lower_all(schedule, reach);
-    CheckCase how{.slots = 1, .lanes = 1, .tiles = 1, .calls = 1};
+    CheckCase how{.slots = 1, .channels = 1, .tiles = 1, .calls = 1};
     if (reach == Reach::fifo) {
       how.slots = random.below(3);
-      how.lanes = random.between(1, 2);
-      how.tiles = random.between(how.lanes, 4);
+      how.channels = random.between(1, 2);
+      how.tiles = random.between(how.channels, 4);
     }
     if (how.slots > 0 && random.chance(50))
       for (Plan& plan : plans) plan = fuse(std::move(plan), how.slots);
     return {.name = std::string(algorithm.name) + " " + std::string(name(shape.collective)) + ", " +
                     std::to_string(shape.ranks) + " ranks, " + std::string(name(reach)) + ", " +
-                    std::to_string(how.slots) + " slots, " + std::to_string(how.lanes) + " lanes, " +
+                    std::to_string(how.slots) + " slots, " + std::to_string(how.channels) + " channels, " +
                     std::to_string(how.tiles) + " tiles",
             .schedule = std::move(schedule),
             .plans = std::move(plans),
@@ -61,7 +61,7 @@ Verdict try_out(const Original& original, const std::vector<Plan>& plans, int re
   for (int i = 0; i < trials && verdict.outcome == Outcome::right; ++i) {
     const Trial trial{.seed = seed + static_cast<std::uint64_t>(i),
                       .slots = original.how.slots,
-                      .lanes = original.how.lanes,
+                      .channels = original.how.channels,
                       .tiles = original.how.tiles,
                       .calls = 1,
                       .resident = resident};
@@ -78,8 +78,8 @@ TEST(Residency, IsEnoughAndNotTooMuch) {
     const Original original = random_original(random);
     const auto found = residency(original.schedule, original.plans, original.how);
     ASSERT_TRUE(found) << original.name << ": " << found.error().text();
-    ASSERT_LE(found->resident, found->lanes) << original.name;
-    below_all += found->resident < found->lanes ? 1 : 0;
+    ASSERT_LE(found->resident, found->channels) << original.name;
+    below_all += found->resident < found->channels ? 1 : 0;
 
     const Verdict enough = try_out(original, original.plans, found->resident, 20, random.next());
     EXPECT_EQ(enough.outcome, Outcome::right)
@@ -87,7 +87,7 @@ TEST(Residency, IsEnoughAndNotTooMuch) {
     if (found->resident == 1) continue;
     const Verdict fewer = try_out(original, original.plans, found->resident - 1, 4000, random.next());
     EXPECT_EQ(fewer.outcome, Outcome::stalled)
-        << original.name << ", " << found->resident - 1 << " resident of " << found->lanes;
+        << original.name << ", " << found->resident - 1 << " resident of " << found->channels;
   }
   EXPECT_GT(below_all, 0);
 }

@@ -39,8 +39,8 @@ ConnectionKey key() {
 struct Listening {
   explicit Listening(std::uint64_t seed)
       : system({.seed = seed}),
-        arrivals(std::make_shared<Arrivals>(system, key(),
-                                            Arrivals::Bounds{.rank = rank, .ranks = ranks, .lanes = 2, .sockets = 2})),
+        arrivals(std::make_shared<Arrivals>(
+            system, key(), Arrivals::Bounds{.rank = rank, .ranks = ranks, .channels = 2, .sockets = 2})),
         server(*ConnectionServer::open(system, {"10.0.0.1"})) {
     server->expect(arrivals);
   }
@@ -53,10 +53,10 @@ struct Listening {
   int arrived() const {
     int count = 0;
     for (int from = 0; from < ranks; ++from)
-      for (int lane = 0; lane < 2; ++lane)
+      for (int channel = 0; channel < 2; ++channel)
         for (int index = 0; index < 2; ++index) {
-          if (arrivals->take(Purpose::data, from, lane, index)) ++count;
-          if (arrivals->take(Purpose::control, from, lane, index)) ++count;
+          if (arrivals->take(Purpose::data, from, channel, index)) ++count;
+          if (arrivals->take(Purpose::control, from, channel, index)) ++count;
         }
     return count;
   }
@@ -101,7 +101,7 @@ void greet(std::uint64_t seed, Bytes words) {
   }
   const int most = greeting && greeting->purpose == Purpose::data ? 2 : 1;
   const bool wanted = greeting && host.arrivals->is_for(greeting->communicator, greeting->to) &&
-                      greeting->from > rank && greeting->from < ranks && greeting->lane < most &&
+                      greeting->from > rank && greeting->from < ranks && greeting->channel < most &&
                       greeting->index < most;
   expect(host.arrived() == (wanted ? 1 : 0),
          wanted ? "one who knows the secret was not let in" : "let in beyond bounds");
@@ -176,7 +176,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 std::vector<std::string> fuzz_examples() {
   const std::uint64_t communicator = key().communicator;
   const Bytes data = write_greeting(
-      {.communicator = communicator, .from = 3, .to = rank, .purpose = Purpose::data, .lane = 1, .index = 1});
+      {.communicator = communicator, .from = 3, .to = rank, .purpose = Purpose::data, .channel = 1, .index = 1});
   const Bytes controls =
       write_greeting({.communicator = communicator, .from = 2, .to = rank, .purpose = Purpose::control});
   ByteWriter question;

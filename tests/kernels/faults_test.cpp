@@ -44,7 +44,7 @@ std::vector<Plan> plans_of(const Scene& scene, Reach reach) {
 bool comes_right(const Scene& scene, bool walk, Fault fault, std::uint64_t seed) {
   const Reach compared = scene.reach == Reach::line ? Reach::fifo : scene.reach;
   KernelWorld world(plans_of(scene, scene.reach), plans_of(scene, compared),
-                    {.count = 100, .lanes = 2, .slot_bytes = 128, .calls = 4, .seed = seed, .walk = walk});
+                    {.count = 100, .channels = 2, .slot_bytes = 128, .calls = 4, .seed = seed, .walk = walk});
   if (scene.reach == Reach::line) {  // flags begin anew, and inboxes still hold the first of the last time
     world.set_inbox_uses(device::one_shot_period);
     world.fill_inboxes(0x00000001'00000000u);

@@ -52,7 +52,7 @@ KernelCase some_case(const std::vector<Plan>& plans, int slots, int kind, Random
   if (reduces(plan.collective)) how.op = static_cast<ReduceOp>(kind / data_type_count % reduce_op_count);
   const int sizes[] = {0, 1, 7, 16, 61, 130};
   how.count = plan.collective == Collective::barrier ? 0 : static_cast<std::size_t>(sizes[random.below(6)]);
-  how.lanes = random.between(1, 2);
+  how.channels = random.between(1, 2);
   how.slots = slots;
   how.slot_bytes =
       static_cast<std::size_t>(std::max(plan.items_max, 1)) * 16 * static_cast<std::size_t>(random.between(1, 6));

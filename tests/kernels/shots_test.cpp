@@ -63,7 +63,7 @@ TEST_P(Shots, GiveTheBitsOfTheirPlan) {
         const KernelCase how{.type = static_cast<DataType>(type),
                              .op = static_cast<ReduceOp>(op),
                              .count = static_cast<std::size_t>(sizes[random.below(5)]),
-                             .lanes = random.between(1, 2),
+                             .channels = random.between(1, 2),
                              .misaligned = static_cast<std::size_t>(random.chance(30) ? 1 : 0),
                              .in_place = random.below(3),
                              .seed = random.next() % 1000000};

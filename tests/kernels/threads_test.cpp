@@ -54,7 +54,7 @@ TEST(KernelThreads, PlansGiveTheBitsOfTheCpuExecutor) {
       for (const int slots : {1, 2})
         run(scene, {.type = type,
                     .count = scene.collective == Collective::barrier ? std::size_t{0} : std::size_t{150},
-                    .lanes = 2,
+                    .channels = 2,
                     .slots = slots,
                     .slot_bytes = 192,
                     .in_place = slots - 1,

@@ -54,7 +54,7 @@ const std::vector<double> both = {0.25, 0.25}, first_alone = {0.9, 0}, second_al
 INSTANTIATE_TEST_SUITE_P(
     Kinds, TwoCards,
     ::testing::Values(
-        Cards{"LanesTakeTurns", two_cards(), {"TUTTI_SOCKET_NSOCKS=1"}, both, "carries a share"},
+        Cards{"ChannelsTakeTurns", two_cards(), {"TUTTI_SOCKET_NSOCKS=1"}, both, "carries a share"},
         Cards{"SocketsTakeTurns", two_cards(), {"TUTTI_SOCKET_NSOCKS=2"}, both, "carries a share"},
         Cards{"Ipv6", two_cards(true), {"TUTTI_SOCKET_NSOCKS=2"}, both, "carries a share"},
         Cards{"ADeadOne", two_cards(), {"TUTTI_SOCKET_NSOCKS=2"}, first_alone, "not reached", true},

@@ -236,7 +236,7 @@ class RanksInProcesses : public ::testing::Test {
   }
   std::vector<RankArea> areas() const { return {RankArea(bases_[0], shape_), RankArea(bases_[1], shape_)}; }
 
-  const AreaShape shape_{.ranks = 2, .lanes = 1, .slots = 2, .slot_bytes = 5000, .payload_bytes = 512};
+  const AreaShape shape_{.ranks = 2, .channels = 1, .slots = 2, .slot_bytes = 5000, .payload_bytes = 512};
   SegmentTable table_;
   std::vector<std::byte*> bases_;
   std::vector<Mapping> mappings_;

@@ -70,8 +70,8 @@ TEST_F(SimulatedHosts, CallsGiveWhatTheyShould) {
   });
 }
 
-/// Nobody gets to run for a second or so, while lanes are opened: a peer that is slow to answer is no lost one.
-TEST_F(SimulatedHosts, LanesOpenOnBusyMachinesToo) {
+/// Nobody gets to run for a second or so, while channels are opened: a peer that is slow to answer is no lost one.
+TEST_F(SimulatedHosts, ChannelsOpenOnBusyMachinesToo) {
   for_each_seed(
       [](World& world) {
         world.step_ns_max = second_ns / 4;
@@ -210,7 +210,7 @@ TEST_F(SimulatedHosts, AnAbortEndsAllRanksWithinASecond) {
   });
 }
 
-/// In the midst of calls; before the first one too, when no lane is open.
+/// In the midst of calls; before the first one too, when no channel is open.
 TEST_F(SimulatedHosts, TheLossOfAHostIsToldToAllSurvivors) {
   for_each_seed([](World& world) {
     if (world.random() % 2 == 0) all_reduce(world, 100);

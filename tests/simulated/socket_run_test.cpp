@@ -37,10 +37,10 @@ class World {
   World(const Schedule& schedule, std::size_t count, bool in_place, const Setting& setting)
       : schedule_(schedule),
         system_({.seed = setting.seed, .delay_ns_max = 50'000, .buffer_bytes = 50'000}),
-        lanes_(static_cast<std::size_t>(schedule.ranks())) {
-    for (auto& lanes : lanes_) {
-      lanes.resize(2);
-      for (Lane& lane : lanes) lane.reserve(schedule.ranks());
+        channels_(static_cast<std::size_t>(schedule.ranks())) {
+    for (auto& channels : channels_) {
+      channels.resize(2);
+      for (Channel& channel : channels) channel.reserve(schedule.ranks());
     }
     for (std::size_t index = 0; index < 2; ++index)
       for (Rank a = 0; a < schedule.ranks(); ++a)
@@ -51,7 +51,7 @@ class World {
   void run() {
     std::vector<Run> runs;
     for (std::size_t rank = 0; rank < plans_.size(); ++rank)
-      runs.emplace_back(plans_[rank], bindings_[rank], Links{.lanes = lanes_[rank], .system = &system_});
+      runs.emplace_back(plans_[rank], bindings_[rank], Links{.channels = channels_[rank], .system = &system_});
     std::vector<bool> done(runs.size());
     int idle = 0;
     while (!std::ranges::all_of(done, [](bool d) { return d; })) {
@@ -66,8 +66,8 @@ class World {
       }
       system_.yield();
     }
-    for (const auto& lanes : lanes_)
-      for (const Lane& lane : lanes) EXPECT_TRUE(lane.unsent.empty());
+    for (const auto& channels : channels_)
+      for (const Channel& channel : channels) EXPECT_TRUE(channel.unsent.empty());
   }
 
   void check(Rank rank) const {
@@ -92,10 +92,10 @@ class World {
     for (const auto& [mine, peer, sockets] : {std::tuple{a, b, &ends.callers}, {b, a, &ends.callees}}) {
       auto link = std::make_shared<SocketLink>(system_, std::move(*sockets), peer, fmt::format("rank {}", peer),
                                                setting.piece_bytes);
-      Lane& lane = lanes_[static_cast<std::size_t>(mine)][index];
-      lane.senders[static_cast<std::size_t>(peer)] =
+      Channel& channel = channels_[static_cast<std::size_t>(mine)][index];
+      channel.senders[static_cast<std::size_t>(peer)] =
           std::make_unique<SocketSender>(link, setting.slots, setting.slot_bytes);
-      lane.receivers[static_cast<std::size_t>(peer)] = std::make_unique<SocketReceiver>(link, setting.slot_bytes);
+      channel.receivers[static_cast<std::size_t>(peer)] = std::make_unique<SocketReceiver>(link, setting.slot_bytes);
     }
   }
 
@@ -161,13 +161,13 @@ class World {
 
   const Schedule& schedule_;
   SimSystem system_;
-  std::vector<std::vector<Lane>> lanes_;  // by rank
+  std::vector<std::vector<Channel>> channels_;  // by rank
   std::vector<Plan> plans_;
   std::vector<Words> inputs_, outputs_, scratches_;
   std::vector<Binding> bindings_;
 };
 
-/// Large enough for several tiles on each lane, of blocks that leave and land in the call's buffers.
+/// Large enough for several tiles on each channel, of blocks that leave and land in the call's buffers.
 constexpr std::size_t count_large = 150'000;
 
 void run_all(Collective collective, int ranks, const Setting& setting) {

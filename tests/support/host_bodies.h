@@ -30,20 +30,20 @@ void run_body_of(B& b, BodyShared& s, device::Body body, const device::Call& cal
   }
 }
 
-/// What the user of a rank does between its calls, as far as one lane's elements go: each block does its share, so that
-/// nothing but the calls themselves orders one rank's turn after another's.
+/// What the user of a rank does between its calls, as far as one channel's elements go: each block does its share, so
+/// that nothing but the calls themselves orders one rank's turn after another's.
 template <device::Block B>
 class Between {
  public:
   Between(B& b, BodyShared& s, const device::Call& call) : b_(b), s_(s), call_(call) {
-    lane_ = static_cast<std::uint32_t>(b.block()) % call.lanes;
+    channel_ = static_cast<std::uint32_t>(b.block()) % call.channels;
   }
 
   void copy(const std::byte* from, std::byte* to, int groups) {
     const device::Cut& cut = call_.cut;
     for (int group = 0; group < groups; ++group)
       for (std::uint32_t part = 0; part < cut.parts; ++part)
-        for (std::uint64_t tile = lane_; tile < cut.tiles; tile += call_.lanes) {
+        for (std::uint64_t tile = channel_; tile < cut.tiles; tile += call_.channels) {
           const device::Extent extent = device::extent_of(cut, part, tile);
           const std::size_t at = (static_cast<std::size_t>(group) * cut.count + extent.begin) * cut.element_bytes;
           device::Operands& o = s_.rehearsal[turn_ ^= 1];
@@ -61,7 +61,7 @@ class Between {
   B& b_;
   BodyShared& s_;
   const device::Call& call_;
-  std::uint32_t lane_;
+  std::uint32_t channel_;
   int turn_ = 0;
 };
 
@@ -69,7 +69,7 @@ class Between {
 template <class T, device::Block B>
 void perform_as(B& b, BodyShared& s, device::Body body, const device::Call& call, const Rehearsal* rehearsal) {
   if (rehearsal == nullptr) return run_body_of<T>(b, s, body, call);
-  const std::uint32_t local = static_cast<std::uint32_t>(b.block()) / call.lanes;
+  const std::uint32_t local = static_cast<std::uint32_t>(b.block()) / call.channels;
   const device::RankCall& rank = call.local[local];
   const Rehearsal::Rank& user = rehearsal->ranks[local];
   Between<B> between(b, s, call);

@@ -34,7 +34,7 @@ struct Launch {
   DataType type = DataType::uint8;  ///< of the entry
   const device::Call* call = nullptr;
   const Rehearsal* rehearsal = nullptr;
-  int blocks() const { return static_cast<int>(call->local_ranks * call->lanes); }
+  int blocks() const { return static_cast<int>(call->local_ranks * call->channels); }
 };
 
 /// With so many real threads per block. Returns when all of them have.

@@ -76,8 +76,8 @@ bool same(DataType type, const std::byte* a, const std::byte* b) {
 }  // namespace
 
 std::string KernelCase::text() const {
-  return fmt::format("{} {}, {} elements, {} lanes, {} slots of {}, misaligned {}, in place {}, {} calls, seed {}",
-                     name(type), name(op), count, lanes, slots, slot_bytes, misaligned, in_place, calls, seed);
+  return fmt::format("{} {}, {} elements, {} channels, {} slots of {}, misaligned {}, in place {}, {} calls, seed {}",
+                     name(type), name(op), count, channels, slots, slot_bytes, misaligned, in_place, calls, seed);
 }
 
 KernelWorld::KernelWorld(const std::vector<Plan>& plans, const KernelCase& how) : KernelWorld(plans, plans, how) {}
@@ -91,7 +91,7 @@ KernelWorld::KernelWorld(std::vector<Plan> plans, std::vector<Plan> reference, c
   if (plans_[0].reach == Reach::fifo)
     split_.tile(how.slot_bytes, plans_[0].items_max);
   else
-    share(split_, how.lanes, 64);
+    share(split_, how.channels, 64);
   for (const Plan& plan : plans_) {
     actions_.push_back(device_actions(plan));
     users_.push_back(make_user(plan, static_cast<int>(plan.rank)));
@@ -140,18 +140,19 @@ KernelWorld::User KernelWorld::make_user(const Plan& plan, int rank) const {
 void KernelWorld::make_links() {
   const auto n = static_cast<std::uint32_t>(ranks_);
   area_ = {.ranks = n,
-           .lanes = static_cast<std::uint32_t>(how_.lanes),
+           .channels = static_cast<std::uint32_t>(how_.channels),
            .slots = static_cast<std::uint32_t>(how_.slots),
            .slot_bytes = how_.slot_bytes,
            .inbox_bytes = plans_[0].reach == Reach::line ? inbox_bytes_for(split_) : 0};
   for (std::uint32_t rank = 0; rank < n; ++rank) areas_.push_back(std::make_unique<AlignedBytes>(area_.bytes()));
   for (std::uint32_t rank = 0; rank < n; ++rank) {
     auto& links = links_.emplace_back(area_.links());
-    for (std::uint32_t lane = 0; lane < area_.lanes; ++lane)
+    for (std::uint32_t channel = 0; channel < area_.channels; ++channel)
       for (std::uint32_t peer = 0; peer < n; ++peer)
         if (peer != rank)
-          links[area_.index(lane, peer)] = area_.link(lane, rank, peer, areas_[rank]->data(), areas_[peer]->data());
-    errors_.emplace_back(area_.lanes);
+          links[area_.index(channel, peer)] =
+              area_.link(channel, rank, peer, areas_[rank]->data(), areas_[peer]->data());
+    errors_.emplace_back(area_.channels);
   }
 }
 
@@ -162,7 +163,7 @@ void KernelWorld::make_call() {
   call_.slots = area_.slots;
   call_.inbox_bytes = area_.inbox_bytes;
   call_.local_ranks = area_.ranks;
-  call_.lanes = area_.lanes;
+  call_.channels = area_.channels;
   call_.meet = plans_[0].reach == Reach::window && !how_.together ? 1 : 0;
   rehearsal_.calls = how_.calls;
   for (std::size_t rank = 0; rank < plans_.size(); ++rank) {
@@ -239,7 +240,7 @@ std::vector<std::vector<std::byte>> KernelWorld::expected(int call) {
 
 void KernelWorld::set_inbox_uses(std::uint64_t uses) {
   for (int rank = 0; rank < ranks_; ++rank)
-    for (int lane = 0; lane < how_.lanes; ++lane) link(lane, rank, rank).inbox_uses = uses;
+    for (int channel = 0; channel < how_.channels; ++channel) link(channel, rank, rank).inbox_uses = uses;
 }
 
 void KernelWorld::fill_inboxes(std::uint64_t word) {
@@ -268,11 +269,11 @@ std::string KernelWorld::compare() {
 
 std::string KernelWorld::error() const {
   for (int rank = 0; rank < ranks_; ++rank)
-    for (int lane = 0; lane < how_.lanes; ++lane) {
-      const device::ErrorRecord& e = record(rank, lane);
+    for (int channel = 0; channel < how_.channels; ++channel) {
+      const device::ErrorRecord& e = record(rank, channel);
       if (e.state != device::ErrorRecord::none)
-        return fmt::format("rank {}, lane {} waits for rank {} in action {}, step {}, tile {}, verb {}", rank, lane,
-                           e.peer, e.action, e.step, e.tile, e.verb);
+        return fmt::format("rank {}, channel {} waits for rank {} in action {}, step {}, tile {}, verb {}", rank,
+                           channel, e.peer, e.action, e.step, e.tile, e.verb);
     }
   return "";
 }

@@ -43,7 +43,7 @@ struct KernelCase {
   DataType type = DataType::int32;
   ReduceOp op = ReduceOp::sum;
   std::size_t count = 1;  ///< elements of a group
-  int lanes = 1;
+  int channels = 1;
   int slots = 2;
   std::size_t slot_bytes = 256;
   std::size_t misaligned = 0;  ///< elements, of all buffers; of odd ranks one more
@@ -66,8 +66,8 @@ class KernelWorld {
   device::Call& call() { return call_; }
   Launch launch();
   void abort() { abort_ = 1; }
-  device::Link& link(int lane, int rank, int peer) {
-    const auto index = area_.index(static_cast<std::uint32_t>(lane), static_cast<std::uint32_t>(peer));
+  device::Link& link(int channel, int rank, int peer) {
+    const auto index = area_.index(static_cast<std::uint32_t>(channel), static_cast<std::uint32_t>(peer));
     return links_[static_cast<std::size_t>(rank)][index];
   }
 
@@ -79,8 +79,8 @@ class KernelWorld {
   std::string compare();
   /// "" or the first error record of any block, as a sentence.
   std::string error() const;
-  const device::ErrorRecord& record(int rank, int lane) const {
-    return errors_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(lane)];
+  const device::ErrorRecord& record(int rank, int channel) const {
+    return errors_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(channel)];
   }
 
  private:

@@ -19,15 +19,15 @@ bool is_of_lines(const device::Call& call) {
                      [](const Action& action) { return action.verb == Verb::wait_line; });
 }
 
-/// What one lane of one rank does.
-class LaneOfRank {
+/// What one channel of one rank does.
+class ChannelOfRank {
  public:
-  LaneOfRank(const device::Call& call, const Inputs& lines, std::uint32_t local, std::uint32_t lane)
+  ChannelOfRank(const device::Call& call, const Inputs& lines, std::uint32_t local, std::uint32_t channel)
       : call_(call),
         lines_(lines),
         own_(call.local[local]),
-        links_(own_.links + std::size_t{lane} * call.ranks),
-        tile_(lane) {}
+        links_(own_.links + std::size_t{channel} * call.ranks),
+        tile_(channel) {}
 
   bool done() const { return tile_ >= call_.cut.tiles && tile_ != 0; }
 
@@ -37,7 +37,7 @@ class LaneOfRank {
     while (!done()) {
       if (action_ == own_.action_count) {
         action_ = 0;
-        tile_ += call_.lanes;
+        tile_ += call_.channels;
       } else if (act(own_.actions[action_])) {
         ++action_;
       } else {
@@ -131,15 +131,16 @@ bool run_plans(const device::Call& call) {
   Inputs lines(is_of_lines(call) ? call.ranks : 0);
   for (std::size_t rank = 0; rank < lines.size(); ++rank)
     lines[rank].assign(call.buffers[rank].input, call.buffers[rank].input + call.cut.count * call.cut.element_bytes);
-  std::vector<LaneOfRank> lanes;
+  std::vector<ChannelOfRank> channels;
   for (std::uint32_t local = 0; local < call.local_ranks; ++local)
-    for (std::uint32_t lane = 0; lane < call.lanes; ++lane) lanes.emplace_back(call, lines, local, lane);
+    for (std::uint32_t channel = 0; channel < call.channels; ++channel)
+      channels.emplace_back(call, lines, local, channel);
   for (bool moved = true; moved;) {
     if (std::atomic_ref<std::uint32_t>(*call.abort).load(std::memory_order_acquire) != 0) return false;
     moved = false;
-    for (LaneOfRank& lane : lanes) moved = lane.advance() || moved;
+    for (ChannelOfRank& channel : channels) moved = channel.advance() || moved;
   }
-  return std::ranges::all_of(lanes, [](const LaneOfRank& lane) { return lane.done(); });
+  return std::ranges::all_of(channels, [](const ChannelOfRank& channel) { return channel.done(); });
 }
 
 }  // namespace tutti::testing

@@ -1,5 +1,5 @@
-// A launch of ours carried out by one thread: actions by their meaning alone, ranks and lanes in turn. What it does not
-// do is what kernels are about: blocks, memory orders, speed.
+// A launch of ours carried out by one thread: actions by their meaning alone, ranks and channels in turn. What it does
+// not do is what kernels are about: blocks, memory orders, speed.
 #pragma once
 
 #include "kernels/entries.h"

@@ -19,7 +19,7 @@ Trial random_trial(const Plan& plan, std::uint64_t seed) {
   if (plan.reach == Reach::fifo) {
     trial.slots = random.below(3);
     trial.tiles = random.between(1, 3);
-    trial.lanes = random.between(1, std::min(trial.tiles, 2));
+    trial.channels = random.between(1, std::min(trial.tiles, 2));
   }
   const int mix = random.below(3);  // none, all or some in place
   if (mix > 0)
@@ -43,15 +43,15 @@ ReferenceExecutor::ReferenceExecutor(std::span<const Plan> plans, Expected& expe
   slot_words_ = index(items) * block_words_max;
   buffers_.resize(index(ranks_));
   lines_.resize(index(trial_.calls * ranks_));
-  links_.resize(index(trial_.lanes) * index(ranks_) * index(ranks_));
+  links_.resize(index(trial_.channels) * index(ranks_) * index(ranks_));
   raised_.resize(index(ranks_ * ranks_));
   taken_.resize(index(ranks_ * ranks_));
   for (Rank rank = 0; rank < ranks_; ++rank) {
     lay_out(rank);
-    for (int lane = 0; lane < trial_.lanes; ++lane) lanes_.push_back({.rank = rank, .lane = lane});
+    for (int channel = 0; channel < trial_.channels; ++channel) channels_.push_back({.rank = rank, .channel = channel});
   }
-  placed_.resize(lanes_.size());
-  places_left_ = trial.resident > 0 ? trial.resident : static_cast<int>(lanes_.size());
+  placed_.resize(channels_.size());
+  places_left_ = trial.resident > 0 ? trial.resident : static_cast<int>(channels_.size());
 }
 
 void ReferenceExecutor::lay_out(Rank rank) {
@@ -72,11 +72,11 @@ void ReferenceExecutor::lay_out(Rank rank) {
   b.scratch.assign(index(plans_[index(rank)].scratch_groups * parts_) * words, poison);
 }
 
-/// A rank is in its call as soon as one of its lanes has had a turn.
+/// A rank is in its call as soon as one of its channels has had a turn.
 void ReferenceExecutor::begin_call(Rank rank) {
   Buffers& b = buffers_[index(rank)];
   ++b.call;
-  b.lanes_left = trial_.lanes;
+  b.channels_left = trial_.channels;
   std::vector<Word>& line = lines_[index(b.call * ranks_ + rank)];
   line.assign(index(b.input_blocks) * block_words_max + 1, poison);
   for (int block = 0; block < b.input_blocks; ++block)
@@ -87,12 +87,12 @@ void ReferenceExecutor::begin_call(Rank rank) {
         if (tile == 0)
           line[index(block) * block_words_max + index(word)] = arithmetic_.reduces() ? arithmetic_.scaled(x, rank) : x;
       }
-  for (Lane& l : lanes_)
-    if (l.rank == rank) l.state = State::entering, l.tile = l.lane, l.action = 0;
+  for (Channel& l : channels_)
+    if (l.rank == rank) l.state = State::entering, l.tile = l.channel, l.action = 0;
 }
 
 /// Windows are touched when all have entered.
-bool ReferenceExecutor::may_begin(const Lane& l) const {
+bool ReferenceExecutor::may_begin(const Channel& l) const {
   if (reach_ != Reach::window && reach_ != Reach::pull) return true;
   return std::ranges::all_of(buffers_, [&](const Buffers& b) { return b.call >= buffers_[index(l.rank)].call; });
 }
@@ -120,28 +120,28 @@ void ReferenceExecutor::end_call(Rank rank) {
   Buffers& b = buffers_[index(rank)];
   std::ranges::fill(b.user, poison);
   if (trial_.slots == 0)
-    for (int lane = 0; lane < trial_.lanes; ++lane)
+    for (int channel = 0; channel < trial_.channels; ++channel)
       for (Rank peer = 0; peer < ranks_; ++peer)
-        std::ranges::fill(links_[(index(lane) * index(ranks_) + index(rank)) * index(ranks_) + index(peer)].slots,
+        std::ranges::fill(links_[(index(channel) * index(ranks_) + index(rank)) * index(ranks_) + index(peer)].slots,
                           poison);
   const bool again = b.call + 1 < trial_.calls;
-  for (Lane& l : lanes_)
+  for (Channel& l : channels_)
     if (l.rank == rank) l.state = again ? State::entering : State::done;
 }
 
 /// As a block of a kernel: whoever has a place keeps it until it has finished.
-bool ReferenceExecutor::find_place(std::size_t lane) {
-  if (placed_[lane]) return true;
+bool ReferenceExecutor::find_place(std::size_t channel) {
+  if (placed_[channel]) return true;
   if (places_left_ == 0) return false;
   --places_left_;
-  placed_[lane] = 1;
+  placed_[channel] = 1;
   return true;
 }
 
-void ReferenceExecutor::leave_place(std::size_t lane) {
-  if (!placed_[lane] || lanes_[lane].state < State::finished) return;
+void ReferenceExecutor::leave_place(std::size_t channel) {
+  if (!placed_[channel] || channels_[channel].state < State::finished) return;
   ++places_left_;
-  placed_[lane] = 0;
+  placed_[channel] = 0;
 }
 
 Verdict ReferenceExecutor::run() {
@@ -149,7 +149,7 @@ Verdict ReferenceExecutor::run() {
   const int longest = longest_turns[random_.below(4)];
   const int slow_rank = random_.chance(50) ? random_.below(ranks_) : -1;
 
-  std::vector<std::size_t> order(lanes_.size());
+  std::vector<std::size_t> order(channels_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   for (;;) {
     // Whoever can go first in a random order has the turn; the slow rank comes last.
@@ -158,7 +158,7 @@ Verdict ReferenceExecutor::run() {
     for (const bool slow : {false, true}) {
       for (std::size_t n = order.size(); n > 0 && !moved; --n) {
         std::swap(order[n - 1], order[index(random_.below(static_cast<int>(n)))]);
-        Lane& l = lanes_[order[n - 1]];
+        Channel& l = channels_[order[n - 1]];
         if ((l.rank == slow_rank) != slow || l.state == State::done) continue;
         left = true;
         if (l.state == State::finished || !find_place(order[n - 1])) continue;

@@ -19,8 +19,8 @@ bool ReferenceExecutor::fail(Outcome outcome, std::string what) {
   return false;
 }
 
-ReferenceExecutor::Link& ReferenceExecutor::link(const Lane& l, Rank from, Rank to) {
-  Link& link = links_[(index(l.lane) * index(ranks_) + index(from)) * index(ranks_) + index(to)];
+ReferenceExecutor::Link& ReferenceExecutor::link(const Channel& l, Rank from, Rank to) {
+  Link& link = links_[(index(l.channel) * index(ranks_) + index(from)) * index(ranks_) + index(to)];
   if (link.slots.empty()) link.slots.assign(ring_ * slot_words_ + 1, poison);
   return link;
 }
@@ -30,9 +30,9 @@ std::uint64_t& ReferenceExecutor::flag(Rank from, Rank to, bool raised) {
 }
 
 /// One operand of a pass, or one other action. False: blocked, or over.
-bool ReferenceExecutor::turn(Lane& l) {
+bool ReferenceExecutor::turn(Channel& l) {
   if (l.state == State::entering) {
-    if (buffers_[index(l.rank)].call < 0 || buffers_[index(l.rank)].lanes_left == 0) begin_call(l.rank);
+    if (buffers_[index(l.rank)].call < 0 || buffers_[index(l.rank)].channels_left == 0) begin_call(l.rank);
     if (!may_begin(l)) return false;
     l.state = State::running;
     if (plans_[index(l.rank)].actions.empty()) next_action(l);
@@ -49,18 +49,18 @@ bool ReferenceExecutor::turn(Lane& l) {
   return true;
 }
 
-void ReferenceExecutor::next_action(Lane& l) {
+void ReferenceExecutor::next_action(Channel& l) {
   const Plan& plan = plans_[index(l.rank)];
   if (++l.action < plan.actions.size()) return;
   l.action = 0;
-  l.tile += trial_.lanes;
+  l.tile += trial_.channels;
   if (l.tile < trial_.tiles && !plan.actions.empty()) return;
   l.state = State::finished;
-  if (--buffers_[index(l.rank)].lanes_left == 0) end_call(l.rank);
+  if (--buffers_[index(l.rank)].channels_left == 0) end_call(l.rank);
 }
 
 /// All but passes. False: blocked or broken.
-bool ReferenceExecutor::act(Lane& l, const Action& a) {
+bool ReferenceExecutor::act(Channel& l, const Action& a) {
   Link& out = link(l, l.rank, a.peer);
   Link& in = link(l, a.peer, l.rank);
   switch (a.verb) {
@@ -95,7 +95,7 @@ bool ReferenceExecutor::act(Lane& l, const Action& a) {
 }
 
 /// Reads or writes one operand. True when it was the last.
-bool ReferenceExecutor::pass(Lane& l, const Action& a) {
+bool ReferenceExecutor::pass(Channel& l, const Action& a) {
   const Plan& plan = plans_[index(l.rank)];
   const int sources = a.sources;
   if (a.first + index(sources) + a.destinations > plan.places.size() || sources < 1 || a.part >= index(parts_))
@@ -123,7 +123,7 @@ bool ReferenceExecutor::pass(Lane& l, const Action& a) {
   return true;
 }
 
-ReferenceExecutor::Operand ReferenceExecutor::operand(Lane& l, const Action& a, const Place& p, bool written) {
+ReferenceExecutor::Operand ReferenceExecutor::operand(Channel& l, const Action& a, const Place& p, bool written) {
   if (p.where == Where::slot) return item(l, p, written);
   const bool remote = p.where >= Where::peer_input;
   const Rank owner = remote ? p.peer : l.rank;
@@ -158,7 +158,7 @@ ReferenceExecutor::Operand ReferenceExecutor::operand(Lane& l, const Action& a, 
   return {};
 }
 
-ReferenceExecutor::Operand ReferenceExecutor::item(Lane& l, const Place& p, bool written) {
+ReferenceExecutor::Operand ReferenceExecutor::item(Channel& l, const Place& p, bool written) {
   if (p.peer >= ranks_ || p.peer == l.rank || reach_ != Reach::fifo) return {};
   Link& k = written ? link(l, l.rank, p.peer) : link(l, p.peer, l.rank);
   const bool open = written ? k.filling : k.reading;

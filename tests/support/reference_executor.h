@@ -16,11 +16,11 @@ namespace tutti::testing {
 struct Trial {
   std::uint64_t seed = 0;
   int slots = 2;  ///< 0: messages are taken from the sender's memory
-  int lanes = 1;
+  int channels = 1;
   int tiles = 1;
   int calls = 2;
   std::vector<bool> in_place = {};  ///< by rank; empty: none
-  int resident = 0;                 ///< lanes that have a place at once, each until its call ends; 0: all
+  int resident = 0;                 ///< channels that have a place at once, each until its call ends; 0: all
 };
 /// A random one that suits the plans.
 Trial random_trial(const Plan& plan, std::uint64_t seed);
@@ -37,8 +37,8 @@ struct Verdict {
   std::string what;
 };
 
-/// Every rank's lanes take their actions one operand at a time, in random turns: some seeds give long turns, some let
-/// one rank or lane go on only when nobody else can. When a rank's call ends, its outputs are compared, then its
+/// Every rank's channels take their actions one operand at a time, in random turns: some seeds give long turns, some
+/// let one rank or channel go on only when nobody else can. When a rank's call ends, its outputs are compared, then its
 /// buffers overwritten at once; the next call brings new inputs whenever it is the rank's turn.
 class ReferenceExecutor {
  public:
@@ -48,9 +48,9 @@ class ReferenceExecutor {
  private:
   static constexpr Word poison = 0xdeadbeefdeadbeefu;
   enum class State { entering, running, finished, done };
-  struct Lane {
+  struct Channel {
     Rank rank = 0;
-    int lane = 0;
+    int channel = 0;
     State state = State::entering;
     int tile = 0;
     std::size_t action = 0;
@@ -65,7 +65,7 @@ class ReferenceExecutor {
     int input_blocks = 0;
     int output_blocks = 0;
     int call = -1;  // under way
-    int lanes_left = 0;
+    int channels_left = 0;
   };
   struct Link {
     std::vector<Word> slots;
@@ -81,20 +81,20 @@ class ReferenceExecutor {
   };
 
   void lay_out(Rank rank);
-  bool may_begin(const Lane& l) const;
+  bool may_begin(const Channel& l) const;
   void begin_call(Rank rank);
   void end_call(Rank rank);
   bool compare(Rank rank);
-  bool find_place(std::size_t lane);
-  void leave_place(std::size_t lane);
+  bool find_place(std::size_t channel);
+  void leave_place(std::size_t channel);
 
-  bool turn(Lane& l);  ///< false: blocked
-  bool act(Lane& l, const Action& a);
-  bool pass(Lane& l, const Action& a);
-  void next_action(Lane& l);
-  Operand operand(Lane& l, const Action& a, const Place& p, bool written);
-  Operand item(Lane& l, const Place& p, bool written);
-  Link& link(const Lane& l, Rank from, Rank to);
+  bool turn(Channel& l);  ///< false: blocked
+  bool act(Channel& l, const Action& a);
+  bool pass(Channel& l, const Action& a);
+  void next_action(Channel& l);
+  Operand operand(Channel& l, const Action& a, const Place& p, bool written);
+  Operand item(Channel& l, const Place& p, bool written);
+  Link& link(const Channel& l, Rank from, Rank to);
   std::uint64_t& flag(Rank from, Rank to, bool raised);
   bool fail(Outcome outcome, std::string what);
 
@@ -114,8 +114,8 @@ class ReferenceExecutor {
   Word nothing_[block_words_max] = {poison, poison, poison};  // of a line that is not there yet
   std::vector<Link> links_;
   std::vector<std::uint64_t> raised_, taken_;
-  std::vector<Lane> lanes_;
-  std::vector<char> placed_;  // by lane
+  std::vector<Channel> channels_;
+  std::vector<char> placed_;  // by channel
   int places_left_;
   Verdict verdict_;
 };

@@ -77,7 +77,7 @@ class FakeReceiver final : public Receiver {
 
 struct WorldShape {
   int ranks = 2;
-  int lanes = 1;
+  int channels = 1;
   std::size_t slots = 2;
   std::size_t slot_bytes = 256;
 };
@@ -85,36 +85,40 @@ struct WorldShape {
 class World {
  public:
   explicit World(const WorldShape& shape)
-      : shape_(shape), lanes_(shape.ranks), bells_(shape.ranks), flags_(shape.lanes * pairs()), fifos_(flags_.size()) {
+      : shape_(shape),
+        channels_(shape.ranks),
+        bells_(shape.ranks),
+        flags_(shape.channels * pairs()),
+        fifos_(flags_.size()) {
     for (auto& bell : bells_) bell_pointers_.push_back(&bell);
     for (int rank = 0; rank < shape.ranks; ++rank)
-      for (int index = 0; index < shape.lanes; ++index) lanes_[rank].push_back(open(index, rank));
+      for (int index = 0; index < shape.channels; ++index) channels_[rank].push_back(open(index, rank));
   }
 
-  Links links(int rank) { return {.lanes = lanes_[rank], .doorbells = bell_pointers_, .system = &real_system()}; }
-  FakeFifo& fifo(int lane, int from, int to) { return fifos_[at(lane, from, to)]; }
+  Links links(int rank) { return {.channels = channels_[rank], .doorbells = bell_pointers_, .system = &real_system()}; }
+  FakeFifo& fifo(int channel, int from, int to) { return fifos_[at(channel, from, to)]; }
   Doorbell& bell(int rank) { return bells_[rank]; }
 
  private:
   std::size_t pairs() const { return static_cast<std::size_t>(shape_.ranks) * shape_.ranks; }
-  std::size_t at(int lane, int from, int to) const { return lane * pairs() + from * shape_.ranks + to; }
+  std::size_t at(int channel, int from, int to) const { return channel * pairs() + from * shape_.ranks + to; }
 
-  Lane open(int index, int rank) {
-    Lane lane;
-    lane.reserve(shape_.ranks);
+  Channel open(int index, int rank) {
+    Channel channel;
+    channel.reserve(shape_.ranks);
     for (int peer = 0; peer < shape_.ranks; ++peer) {
       if (peer == rank) continue;
       auto& out = fifo(index, rank, peer);
       out.slots = shape_.slots;
-      lane.senders[peer] = std::make_unique<FakeSender>(out, shape_.slot_bytes);
-      lane.receivers[peer] = std::make_unique<FakeReceiver>(fifo(index, peer, rank));
-      lane.signals[peer] = Signal(flags_[at(index, rank, peer)], flags_[at(index, peer, rank)]);
+      channel.senders[peer] = std::make_unique<FakeSender>(out, shape_.slot_bytes);
+      channel.receivers[peer] = std::make_unique<FakeReceiver>(fifo(index, peer, rank));
+      channel.signals[peer] = Signal(flags_[at(index, rank, peer)], flags_[at(index, peer, rank)]);
     }
-    return lane;
+    return channel;
   }
 
   WorldShape shape_;
-  std::vector<std::vector<Lane>> lanes_;
+  std::vector<std::vector<Channel>> channels_;
   std::vector<Doorbell> bells_;
   std::vector<Doorbell*> bell_pointers_;
   std::vector<Flag> flags_;

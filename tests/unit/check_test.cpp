@@ -197,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(
         Flaw{"MixedReaches", [](Plans& p) { p[0].reach = Reach::pull, p[0].places[3] = output(0); }, "another way"}),
     flaw_name);
 
-TEST(Check, NamesRankLaneAndStepOfADeadlock) {
+TEST(Check, NamesRankChannelAndStepOfADeadlock) {
   const Schedule schedule = exchange_schedule();
   Plans plans = exchange_plans(schedule);
   // Both wait for the other's message before they send their own.
@@ -420,7 +420,7 @@ TEST(Check, RefusesWhatAnEarlierPlanLeftOver) {
   takes_more[1] = PlanWriter(send_and_add(exchange, 1)).peek(0, 0).release(0).plan();
   const CheckedCall calls[] = {{.schedule = &exchange, .plans = sends_more, .in_place = {}},
                                {.schedule = &exchange, .plans = takes_more, .in_place = {}}};
-  expect_refused(check(calls, {.slots = 4, .lanes = 1, .tiles = 1}), "message of call 0");
+  expect_refused(check(calls, {.slots = 4, .channels = 1, .tiles = 1}), "message of call 0");
 }
 
 /// A rank that does not wait at the end of one call is seen in the next one, of another plan.
@@ -435,13 +435,15 @@ TEST(Check, RefusesMemoryThatAnEarlierPlanStillUses) {
   expect_refused(check(calls, {.calls = 1}), "race");
 }
 
-TEST(Check, SaysHowManyLanesMustBeResident) {
+TEST(Check, SaysHowManyChannelsMustBeResident) {
   const Schedule exchange = exchange_schedule();
   const Plans both = exchange_plans(exchange);
-  const auto of = [&](int lanes) { return *residency(exchange, both, {.slots = 2, .lanes = lanes, .tiles = 8}); };
-  EXPECT_EQ(of(1).lanes, 2);
+  const auto of = [&](int channels) {
+    return *residency(exchange, both, {.slots = 2, .channels = channels, .tiles = 8});
+  };
+  EXPECT_EQ(of(1).channels, 2);
   EXPECT_EQ(of(1).resident, 2);
-  EXPECT_EQ(of(4).lanes, 8);
+  EXPECT_EQ(of(4).channels, 8);
   EXPECT_EQ(of(4).resident, 5) << "four may wait for their other halves, and the fifth place is for one of these";
 
   Schedule one_way({.collective = Collective::broadcast, .ranks = 2}, 1);
@@ -455,7 +457,7 @@ TEST(Check, SaysHowManyLanesMustBeResident) {
                        .settle(1)
                        .plan(),
                    PlanWriter(one_way, 1, Reach::fifo, 1).peek(0, 1).copy(slot(0, 0), {output(0)}).release(0).plan()};
-  const auto with = [&](int tiles) { return residency(one_way, sent, {.slots = 2, .lanes = 1, .tiles = tiles}); };
+  const auto with = [&](int tiles) { return residency(one_way, sent, {.slots = 2, .channels = 1, .tiles = tiles}); };
   EXPECT_EQ(with(2)->resident, 2) << "the receiver may wait for the sender";
   EXPECT_EQ(with(3)->resident, 2);
 }

@@ -51,8 +51,8 @@ class CudaEngine : public ::testing::Test {
       return real_library != nullptr ? kernel_image(body, type) : std::span<const std::byte>(any_image);
     });
     ASSERT_TRUE(kernels) << kernels.error().text();
-    auto engine = cuda::Engine::open(*gpu, *kernels,
-                                     {.ranks = 2, .local = {0, 1}, .lanes_max = 2, .limit_ns = limit_ns}, graveyard_);
+    auto engine = cuda::Engine::open(
+        *gpu, *kernels, {.ranks = 2, .local = {0, 1}, .channels_max = 2, .limit_ns = limit_ns}, graveyard_);
     ASSERT_TRUE(engine) << engine.error().text();
     engine_ = *engine;
     for (int rank = 0; rank < 2; ++rank) {

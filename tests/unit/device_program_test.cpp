@@ -34,7 +34,7 @@ TEST(DeviceProgram, ExtentsAreThoseOfTheSplit) {
         }
 }
 
-TEST(DeviceProgram, LanesShareAWindowCall) {
+TEST(DeviceProgram, ChannelsShareAWindowCall) {
   Split split(1 << 20, 4, 4);
   share(split, 16, 1024);
   EXPECT_GE(split.tiles(), 15u);

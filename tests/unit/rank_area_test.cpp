@@ -28,15 +28,15 @@ std::vector<Region> regions(const RankArea& area) {
   };
   add(&area.header(), sizeof(AreaHeader), "header");
   add(area.call_lines(), CallLines::ring_bytes(shape.payload_bytes), "call lines");
-  for (int lane = 0; lane < shape.lanes; ++lane)
+  for (int channel = 0; channel < shape.channels; ++channel)
     for (int peer = 0; peer < shape.ranks; ++peer) {
-      const std::string where = " of lane " + std::to_string(lane) + " peer " + std::to_string(peer);
-      add(&area.signal(lane, peer), sizeof(Flag), "signal" + where);
-      add(&area.filled(lane, peer), sizeof(Flag), "filled" + where);
-      add(&area.freed(lane, peer), sizeof(Flag), "freed" + where);
+      const std::string where = " of channel " + std::to_string(channel) + " peer " + std::to_string(peer);
+      add(&area.signal(channel, peer), sizeof(Flag), "signal" + where);
+      add(&area.filled(channel, peer), sizeof(Flag), "filled" + where);
+      add(&area.freed(channel, peer), sizeof(Flag), "freed" + where);
       for (int slot = 0; slot < shape.slots; ++slot) {
-        add(&area.slot_length(lane, peer, slot), sizeof(std::uint32_t), "length" + where);
-        add(area.slot(lane, peer, slot), shape.slot_bytes, "slot" + where);
+        add(&area.slot_length(channel, peer, slot), sizeof(std::uint32_t), "length" + where);
+        add(area.slot(channel, peer, slot), shape.slot_bytes, "slot" + where);
       }
     }
   for (int call = 0; call < limits::call_lines; ++call)
@@ -80,15 +80,16 @@ TEST_P(AnyShape, MessagesGoRoundTheSlots) {
 }
 
 INSTANTIATE_TEST_SUITE_P(RankArea, AnyShape,
-                         ::testing::Values(AreaShape{}, AreaShape{.ranks = 2, .lanes = 1, .slots = 1, .slot_bytes = 1},
-                                           AreaShape{.ranks = 3, .lanes = 2, .slots = 2, .slot_bytes = 4097},
-                                           AreaShape{.ranks = 5, .lanes = 3, .slots = 33, .slot_bytes = 100},
-                                           AreaShape{.ranks = 64, .lanes = 9, .slots = 4},
+                         ::testing::Values(AreaShape{},
+                                           AreaShape{.ranks = 2, .channels = 1, .slots = 1, .slot_bytes = 1},
+                                           AreaShape{.ranks = 3, .channels = 2, .slots = 2, .slot_bytes = 4097},
+                                           AreaShape{.ranks = 5, .channels = 3, .slots = 33, .slot_bytes = 100},
+                                           AreaShape{.ranks = 64, .channels = 9, .slots = 4},
                                            AreaShape{.ranks = 2, .payload_bytes = 0},
                                            AreaShape{.ranks = 2, .payload_bytes = 8064}));
 
 TEST(RankArea, OnlyWhatWasFormattedForThisShapeIsValid) {
-  const AreaShape shape{.ranks = 2, .lanes = 2};
+  const AreaShape shape{.ranks = 2, .channels = 2};
   testing::SharedAreas areas(shape);
   const RankArea& area = areas.area(0);
   EXPECT_TRUE(area.valid());
@@ -104,10 +105,10 @@ TEST(RankArea, OnlyWhatWasFormattedForThisShapeIsValid) {
 
 TEST(RankArea, AbsurdShapesDoNotWrapAround) {
   constexpr int many = std::numeric_limits<int>::max();
-  EXPECT_EQ(RankArea::bytes({.ranks = many, .lanes = many, .slots = many, .slot_bytes = 0xffff'ffff}),
+  EXPECT_EQ(RankArea::bytes({.ranks = many, .channels = many, .slots = many, .slot_bytes = 0xffff'ffff}),
             std::numeric_limits<std::size_t>::max());
-  const std::size_t one = RankArea::bytes({.ranks = 256, .lanes = 9});
-  const std::size_t two = RankArea::bytes({.ranks = 512, .lanes = 9});
+  const std::size_t one = RankArea::bytes({.ranks = 256, .channels = 9});
+  const std::size_t two = RankArea::bytes({.ranks = 512, .channels = 9});
   EXPECT_GT(two, one + 256ul * 9 * 4 * 65536 - 1);
 }
 

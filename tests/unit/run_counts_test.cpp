@@ -137,7 +137,7 @@ struct CountsWorld {
   }
 
   void run(const Schedule& schedule, Reach reach) {
-    World world({.ranks = schedule.ranks(), .lanes = 2, .slots = 2, .slot_bytes = 256});
+    World world({.ranks = schedule.ranks(), .channels = 2, .slots = 2, .slot_bytes = 256});
     run(schedule, reach, world);
   }
 
@@ -196,7 +196,7 @@ TEST(Counts, OfNothingNeedNoSlot) {
   std::vector<CountsOf> counts(3, CountsOf(3));
   counts[0][1] = 100;
   CountsWorld calls(shape, counts);
-  World world({.ranks = 3, .lanes = 1, .slots = 2, .slot_bytes = 256});
+  World world({.ranks = 3, .channels = 1, .slots = 2, .slot_bytes = 256});
   for (const auto& [from, to] : {std::pair(0, 2), std::pair(1, 0), std::pair(1, 2), std::pair(2, 0), std::pair(2, 1)})
     world.fifo(0, from, to).broken = Error{.code = Code::internal, .what = "used"};
   calls.run(member(algorithm::one_shot).build(shape), Reach::fifo, world);

@@ -90,11 +90,11 @@ Plan exchange(const Schedule& schedule, Rank rank) {
 
 class Exchanges : public ::testing::TestWithParam<std::tuple<ReduceOp, std::size_t, int>> {};
 
-TEST_P(Exchanges, ReduceThroughSlotsInTilesAndLanes) {
-  const auto [op, count, lanes] = GetParam();
+TEST_P(Exchanges, ReduceThroughSlotsInTilesAndChannels) {
+  const auto [op, count, channels] = GetParam();
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = 2}, 1);
   const Plan plans[] = {exchange(schedule, 0), exchange(schedule, 1)};
-  World world({.ranks = 2, .lanes = lanes, .slots = 1, .slot_bytes = 256});
+  World world({.ranks = 2, .channels = channels, .slots = 1, .slot_bytes = 256});
   for (const std::size_t stream_bytes : {std::size_t{0}, std::size_t{1}}) {
     Calls calls(2, count, 1, 1, 1, op);
     for (auto& binding : calls.bindings) binding.split.tile(256, 1);
@@ -126,7 +126,7 @@ TEST(Run, BlocksOfDifferentSizeTravelInOneMessageAndAreForwarded) {
   tail.release(1);
   const Plan plans[] = {head.plan(), middle.plan(), tail.plan()};
   for (const std::size_t count : {0, 1, 2, 63, 1001}) {
-    World world({.ranks = 3, .lanes = 2, .slot_bytes = 256});
+    World world({.ranks = 3, .channels = 2, .slot_bytes = 256});
     Calls calls(3, count, 2, 1, 1);
     for (auto& binding : calls.bindings) binding.split.tile(256, 2);
     run_all(world, plans, calls);
@@ -159,7 +159,7 @@ std::vector<Plan> two_shot(int ranks) {
 TEST(Run, WindowsAreReadAndWrittenDirectly) {
   for (const int ranks : {2, 3, 4}) {
     const auto plans = two_shot(ranks);
-    World world({.ranks = ranks, .lanes = 4});
+    World world({.ranks = ranks, .channels = 4});
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::pre_mul_sum}) {
       for (const std::size_t stream_bytes : {0, 1}) {
         Calls calls(ranks, 1003, ranks, 1, 1, op);
@@ -299,7 +299,7 @@ TEST(Run, SmallCallsReadTheirPeersLines) {
                         .last()
                         .plan();
   for (const std::size_t count : {1, 6, 7, 100}) {
-    World world({.ranks = 3, .lanes = 4});
+    World world({.ranks = 3, .channels = 4});
     Lines lines(3, 1024);
     Calls calls(3, count, 1, 1, 1);
     Links links = world.links(1);
@@ -344,11 +344,11 @@ TEST(Run, OneAdvanceMovesAboutAMegabyte) {
   EXPECT_EQ(calls.outputs[0], calls.inputs[0]);
 }
 
-TEST(Run, LanesDoNotWaitForEachOther) {
-  // Lane 0 of rank 1 has no slot to send in; lane 1 comes through.
+TEST(Run, ChannelsDoNotWaitForEachOther) {
+  // Channel 0 of rank 1 has no slot to send in; channel 1 comes through.
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = 2}, 1);
   const Plan plan = exchange(schedule, 1);
-  World world({.ranks = 2, .lanes = 2, .slots = 1, .slot_bytes = 256});
+  World world({.ranks = 2, .channels = 2, .slots = 1, .slot_bytes = 256});
   world.fifo(0, 1, 0).push(1);
   world.fifo(1, 0, 1).push(256);
   Calls calls(2, 128, 1, 1, 1);
@@ -357,10 +357,10 @@ TEST(Run, LanesDoNotWaitForEachOther) {
   tutti::Run run(plan, calls.bindings[1], world.links(1));
   auto progress = run.advance();
   ASSERT_TRUE(progress && *progress == Progress::moved);
-  EXPECT_EQ(run.waiting_for().lane, 0);
+  EXPECT_EQ(run.waiting_for().channel, 0);
   EXPECT_EQ(run.waiting_for().verb, Verb::acquire);
   EXPECT_EQ(calls.outputs[1][0], -1);
-  EXPECT_EQ(calls.outputs[1][127], calls.inputs[1][127]) << "lane 1 reduced its tile with zeros";
+  EXPECT_EQ(calls.outputs[1][127], calls.inputs[1][127]) << "channel 1 reduced its tile with zeros";
 }
 
 TEST(Run, SignalsRingTheSleeper) {
@@ -390,7 +390,7 @@ class Faults : public ::testing::Test {
     return progress ? Error{} : std::move(progress).error();
   }
 
-  World world_{{.ranks = 2, .lanes = 2, .slots = 2, .slot_bytes = 256}};
+  World world_{{.ranks = 2, .channels = 2, .slots = 2, .slot_bytes = 256}};
   Calls calls_;
   Plan plan_;
 };

@@ -82,17 +82,17 @@ std::string slots_text(const Schedule& schedule) {
   return fmt::format("at least {} as lowered, {} fused for one, {} fused for two", text(0), text(1), text(2));
 }
 
-/// Thread blocks that must be resident at once where all ranks run on one processor, one lane each.
+/// Thread blocks that must be resident at once where all ranks run on one processor, one channel each.
 std::string resident_text(const Schedule& schedule) {
   if (schedule.ranks() > ranks_checked_max) return fmt::format("not looked at above {} ranks", ranks_checked_max);
   std::string text;
   for (const Reach reach : {Reach::window, Reach::fifo}) {
     if (!lowers_to(schedule, reach)) continue;
     const auto needed =
-        residency(schedule, lower_all(schedule, reach), {.slots = 2, .lanes = 1, .tiles = 1, .calls = 1});
+        residency(schedule, lower_all(schedule, reach), {.slots = 2, .channels = 1, .tiles = 1, .calls = 1});
     if (!needed) return needed.error().text();
-    text +=
-        fmt::format("{}{} of {} lanes by {}", text.empty() ? "" : ", ", needed->resident, needed->lanes, name(reach));
+    text += fmt::format("{}{} of {} channels by {}", text.empty() ? "" : ", ", needed->resident, needed->channels,
+                        name(reach));
   }
   return text.empty() ? "nothing carries it" : text;
 }

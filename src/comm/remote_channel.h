@@ -1,4 +1,4 @@
-// One lane to a rank of another host: opened when a plan first needs it, then a socket fifo in each direction.
+// One channel to a rank of another host: opened when a plan first needs it, then a socket fifo in each direction.
 #pragma once
 
 #include <memory>
@@ -20,12 +20,12 @@ namespace tutti {
 struct RemotePlace {
   int rank = 0;  ///< this one
   int peer = 0;
-  int lane = 0;
+  int channel = 0;
   int sockets = 1;
   std::string congestion;  ///< control of it: see choose_congestion
   int slots = 4;
   std::size_t slot_bytes = 64 * 1024;
-  std::vector<PeerAddress> addresses;  ///< of the peer's listeners; connections take turns, lane by lane
+  std::vector<PeerAddress> addresses;  ///< of the peer's listeners; connections take turns, channel by channel
   std::string who;                     ///< the peer, for messages
   std::int64_t connect_limit_ns = 0;   ///< for a connection to it
   const AreaHeader* header = nullptr;  ///< what is known of the peer's state
@@ -33,9 +33,9 @@ struct RemotePlace {
 
 /// Both directions. The rank with the higher number connects, the other takes what arrives; both begin when they first
 /// send or look for something, and neither waits. Driven by one thread at a time.
-class RemoteLane {
+class RemoteChannel {
  public:
-  RemoteLane(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place);
+  RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place);
 
   /// True once it is open: then there are a sender and a receiver. Errors: as judge.
   Result<bool> open();
@@ -55,7 +55,7 @@ class RemoteLane {
 
   void interests(std::vector<PollItem>& items) const;
 
-  /// At its end: the connections of an open lane that is not broken, else none.
+  /// At its end: the connections of an open channel that is not broken, else none.
   std::vector<Socket> take_sockets();
 
  private:
@@ -74,26 +74,28 @@ class RemoteLane {
   std::int64_t broken_ns_ = 0;
 };
 
-/// The verbs of both ends, before and after the lane is open.
+/// The verbs of both ends, before and after the channel is open.
 class RemoteSender final : public Sender {
  public:
-  explicit RemoteSender(std::shared_ptr<RemoteLane> lane) : lane_(std::move(lane)) {}
+  explicit RemoteSender(std::shared_ptr<RemoteChannel> channel) : channel_(std::move(channel)) {}
   Result<std::span<std::byte>> acquire() override;
   Result<void> commit(std::size_t bytes) override;
   Result<bool> flush() override;
   Result<bool> settled() override { return flush(); }
-  std::size_t slot_bytes() const override { return lane_->slot_bytes(); }
-  bool offer(std::size_t at, std::span<const std::byte> memory) override { return lane_->sender().offer(at, memory); }
+  std::size_t slot_bytes() const override { return channel_->slot_bytes(); }
+  bool offer(std::size_t at, std::span<const std::byte> memory) override {
+    return channel_->sender().offer(at, memory);
+  }
   void keep(std::span<const std::byte> memory) override;
   void interests(std::vector<PollItem>& items) const override;
 
  private:
-  std::shared_ptr<RemoteLane> lane_;
+  std::shared_ptr<RemoteChannel> channel_;
 };
 
 class RemoteReceiver final : public Receiver {
  public:
-  explicit RemoteReceiver(std::shared_ptr<RemoteLane> lane) : lane_(std::move(lane)) {}
+  explicit RemoteReceiver(std::shared_ptr<RemoteChannel> channel) : channel_(std::move(channel)) {}
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override;
   bool streams() const override { return true; }
@@ -106,7 +108,7 @@ class RemoteReceiver final : public Receiver {
   template <class T, class Call>
   Result<T> ask(Call call);
 
-  std::shared_ptr<RemoteLane> lane_;
+  std::shared_ptr<RemoteChannel> channel_;
 };
 
 }  // namespace tutti

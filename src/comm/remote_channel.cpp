@@ -1,4 +1,4 @@
-#include "comm/remote_lane.h"
+#include "comm/remote_channel.h"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,10 @@ constexpr std::int64_t news_limit_ns = 1'000'000'000;  // for the reason of a br
 
 }  // namespace
 
-RemoteLane::RemoteLane(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place)
+RemoteChannel::RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place)
     : system_(system), arrivals_(std::move(arrivals)), place_(std::move(place)) {}
 
-Result<bool> RemoteLane::open() {
+Result<bool> RemoteChannel::open() {
   if (sender_) return true;
   wanted_ = true;
   if (broken_) {
@@ -30,7 +30,7 @@ Result<bool> RemoteLane::open() {
     return false;
   }
   if (!*gathered) {
-    // Whoever left has nothing to say on a lane that never was. It may have sent its share and left before the last
+    // Whoever left has nothing to say on a channel that never was. It may have sent its share and left before the last
     // word of the handshake was here.
     if (!left || (connector_ && connector_->proven())) return false;
     if (auto judged = judge(Error{}); !judged) return std::move(judged).error();
@@ -43,21 +43,21 @@ Result<bool> RemoteLane::open() {
 }
 
 /// True once all are here, in order.
-Result<bool> RemoteLane::gather_sockets() {
+Result<bool> RemoteChannel::gather_sockets() {
   while (sockets_.size() < static_cast<std::size_t>(place_.sockets)) {
     const int index = static_cast<int>(sockets_.size());
     std::optional<Socket> socket;
     if (place_.rank < place_.peer) {
-      socket = arrivals_->take(Purpose::data, place_.peer, place_.lane, index);
+      socket = arrivals_->take(Purpose::data, place_.peer, place_.channel, index);
     } else {
       if (!connector_) {
         const Greeting greeting{.communicator = arrivals_->key().communicator,
                                 .from = place_.rank,
                                 .to = place_.peer,
                                 .purpose = Purpose::data,
-                                .lane = static_cast<std::uint8_t>(place_.lane),
+                                .channel = static_cast<std::uint8_t>(place_.channel),
                                 .index = static_cast<std::uint8_t>(index)};
-        connector_.emplace(system_, addresses_in_turn(place_.addresses, place_.lane + index), greeting,
+        connector_.emplace(system_, addresses_in_turn(place_.addresses, place_.channel + index), greeting,
                            arrivals_->key(), place_.connect_limit_ns);
       }
       auto connected = connector_->advance();
@@ -72,11 +72,11 @@ Result<bool> RemoteLane::gather_sockets() {
   return true;
 }
 
-std::vector<Socket> RemoteLane::take_sockets() {
+std::vector<Socket> RemoteChannel::take_sockets() {
   return link_ && !broken_ ? link_->take_sockets() : std::vector<Socket>();
 }
 
-Result<void> RemoteLane::judge(Error error) {
+Result<void> RemoteChannel::judge(Error error) {
   const std::int64_t now = system_.now_ns();
   if (!broken_) {
     broken_ = std::move(error);
@@ -93,66 +93,66 @@ Result<void> RemoteLane::judge(Error error) {
   return *broken_;
 }
 
-void RemoteLane::interests(std::vector<PollItem>& items) const {
+void RemoteChannel::interests(std::vector<PollItem>& items) const {
   if (!sender_ && connector_ && !broken_) (void)connector_->interests(items);
 }
 
 Result<std::span<std::byte>> RemoteSender::acquire() {
-  if (!lane_->is_open()) {
-    auto open = lane_->open();
+  if (!channel_->is_open()) {
+    auto open = channel_->open();
     if (!open) return std::move(open).error();
     if (!*open) return std::span<std::byte>();
   }
-  if (!lane_->broken()) {
-    auto slot = lane_->sender().acquire();
+  if (!channel_->broken()) {
+    auto slot = channel_->sender().acquire();
     if (slot) return slot;
-    (void)lane_->judge(std::move(slot).error());
+    (void)channel_->judge(std::move(slot).error());
   }
-  if (auto judged = lane_->judge_again(); !judged) return std::move(judged).error();
+  if (auto judged = channel_->judge_again(); !judged) return std::move(judged).error();
   return std::span<std::byte>();
 }
 
 /// A connection that breaks meanwhile shows at the next flush.
 Result<void> RemoteSender::commit(std::size_t bytes) {
-  auto committed = lane_->sender().commit(bytes);
+  auto committed = channel_->sender().commit(bytes);
   if (committed) return committed;
-  return lane_->judge(std::move(committed).error());
+  return channel_->judge(std::move(committed).error());
 }
 
 Result<bool> RemoteSender::flush() {
-  if (!lane_->is_open()) return true;
-  if (!lane_->broken()) {
-    auto flushed = lane_->sender().flush();
+  if (!channel_->is_open()) return true;
+  if (!channel_->broken()) {
+    auto flushed = channel_->sender().flush();
     if (flushed) return flushed;
-    (void)lane_->judge(std::move(flushed).error());
+    (void)channel_->judge(std::move(flushed).error());
   }
-  if (auto judged = lane_->judge_again(); !judged) return std::move(judged).error();
+  if (auto judged = channel_->judge_again(); !judged) return std::move(judged).error();
   return false;
 }
 
 void RemoteSender::interests(std::vector<PollItem>& items) const {
-  if (!lane_->is_open()) return lane_->interests(items);
-  if (!lane_->broken()) lane_->sender().interests(items);
+  if (!channel_->is_open()) return channel_->interests(items);
+  if (!channel_->broken()) channel_->sender().interests(items);
 }
 
 void RemoteSender::keep(std::span<const std::byte> memory) {
-  if (lane_->is_open()) lane_->sender().keep(memory);
+  if (channel_->is_open()) channel_->sender().keep(memory);
 }
 
-/// Nothing while the lane is not open, or broken without a reason yet.
+/// Nothing while the channel is not open, or broken without a reason yet.
 template <class T, class Call>
 Result<T> RemoteReceiver::ask(Call call) {
-  if (!lane_->is_open()) {
-    auto open = lane_->open();
+  if (!channel_->is_open()) {
+    auto open = channel_->open();
     if (!open) return std::move(open).error();
     if (!*open) return T();
   }
-  if (!lane_->broken()) {
-    Result<T> answer = call(lane_->receiver());
+  if (!channel_->broken()) {
+    Result<T> answer = call(channel_->receiver());
     if (answer) return answer;
-    (void)lane_->judge(std::move(answer).error());
+    (void)channel_->judge(std::move(answer).error());
   }
-  if (auto judged = lane_->judge_again(); !judged) return std::move(judged).error();
+  if (auto judged = channel_->judge_again(); !judged) return std::move(judged).error();
   return T();
 }
 
@@ -173,12 +173,12 @@ Result<std::size_t> RemoteReceiver::land(std::size_t at, std::span<std::byte> in
 }
 
 Result<void> RemoteReceiver::release() {
-  return lane_->receiver().release();
+  return channel_->receiver().release();
 }
 
 void RemoteReceiver::interests(std::vector<PollItem>& items) const {
-  if (!lane_->is_open()) return lane_->interests(items);
-  if (!lane_->broken()) lane_->receiver().interests(items);
+  if (!channel_->is_open()) return channel_->interests(items);
+  if (!channel_->broken()) channel_->receiver().interests(items);
 }
 
 }  // namespace tutti
