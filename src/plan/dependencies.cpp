@@ -15,7 +15,7 @@ struct Spot {
   int position = 0;
 };
 
-struct Access {
+struct MemoryAccess {
   std::size_t cell = 0;
   Spot by;
   bool write = false;
@@ -47,8 +47,8 @@ class Dependencies {
   void walk(const Cells& cells);
   void mark(std::span<const Rank> ranks, const Cells& cells);
   void collect(const Job& job, int position, const Cells& cells);
-  void note(const Access& access);
-  void meet(std::span<const Access> accesses, History& history);
+  void note(const MemoryAccess& access);
+  void meet(std::span<const MemoryAccess> accesses, History& history);
   void add(Spot first, Spot then);
   void leave(Spot last, Rank owner) { add(last, {owner, static_cast<int>(jobs_.of(owner).size())}); }
 
@@ -60,7 +60,7 @@ class Dependencies {
   std::vector<std::vector<Edge>> raised_;   // by rank, for peers that wait for it
   std::vector<std::vector<Edge>> awaited_;  // by rank, of peers it waits for
   std::vector<History> histories_;          // by cell
-  std::vector<Access> accesses_;            // of this step
+  std::vector<MemoryAccess> accesses_;      // of this step
 };
 
 Dependencies::Dependencies(const Schedule& schedule, const Jobs& jobs, std::span<const Rank> ranks)
@@ -91,7 +91,7 @@ void Dependencies::mark(std::span<const Rank> ranks, const Cells& cells) {
 void Dependencies::walk(const Cells& cells) {
   histories_.assign(cells.size(), {});
   std::vector<int> done(static_cast<std::size_t>(ranks_));  // jobs of each rank in earlier steps
-  std::vector<Access> meeting;
+  std::vector<MemoryAccess> meeting;
   for (int step = 0, left = 1; left > 0; ++step) {
     left = 0;
     accesses_.clear();
@@ -105,7 +105,7 @@ void Dependencies::walk(const Cells& cells) {
       }
       left += static_cast<int>(own.size()) - position;
     }
-    for (const Access& access : accesses_) {
+    for (const MemoryAccess& access : accesses_) {
       History& history = histories_[access.cell];
       if (history.access < 0) continue;  // has met with another
       meeting.clear();
@@ -129,7 +129,7 @@ void Dependencies::collect(const Job& job, int position, const Cells& cells) {
   leave(by, job.to);
 }
 
-void Dependencies::note(const Access& access) {
+void Dependencies::note(const MemoryAccess& access) {
   if (!met_.empty() && met_[access.cell] == 0) return;
   const int before = std::exchange(histories_[access.cell].access, static_cast<int>(accesses_.size()));
   accesses_.push_back(access);
@@ -137,9 +137,9 @@ void Dependencies::note(const Access& access) {
 }
 
 /// All accesses of one step to one block.
-void Dependencies::meet(std::span<const Access> accesses, History& history) {
-  const bool written = std::ranges::any_of(accesses, &Access::write);
-  for (const Access& access : accesses) {
+void Dependencies::meet(std::span<const MemoryAccess> accesses, History& history) {
+  const bool written = std::ranges::any_of(accesses, &MemoryAccess::write);
+  for (const MemoryAccess& access : accesses) {
     if (written && access.by.rank != accesses[0].by.rank) raced_ = true;
     add(history.writer, access.by);
     if (written)
@@ -147,11 +147,11 @@ void Dependencies::meet(std::span<const Access> accesses, History& history) {
   }
   if (written) {
     history.writer = accesses[0].by;
-    for (const Access& access : accesses)
+    for (const MemoryAccess& access : accesses)
       history.writer.position = std::max(history.writer.position, access.by.position);
     history.readers.clear();
   } else {
-    for (const Access& access : accesses) history.readers.push_back(access.by);
+    for (const MemoryAccess& access : accesses) history.readers.push_back(access.by);
   }
 }
 
