@@ -41,7 +41,7 @@ struct Cut {
   std::uint32_t element_bytes = 1;
 };
 
-/// One channel of a rank and one peer: where to reach the peer, where it reaches us, and how often each has happened.
+/// One channel of a rank and one peer: where to reach the peer, where it accesses us, and how often each has happened.
 /// In device memory, zero where there is no connection; index channel · ranks + peer. The host writes it once, when the
 /// connection is made. The counters belong to the block that serves the channel and live on from launch to launch,
 /// never as an argument: a captured graph replays its arguments.
@@ -136,7 +136,7 @@ static_assert(std::is_standard_layout_v<Link> && std::is_trivially_copyable_v<Li
 
 /// The kernels, each for all types.
 enum class Body : std::uint8_t {
-  run_plan,  ///< walks the actions of any plan of Reach::window or Reach::fifo
+  run_plan,  ///< walks the actions of any plan of Access::mapped or Access::slots
   two_shot,  ///< all-reduce: each rank reduces its part of all inputs and stores it to all outputs; windows
   one_shot,  ///< small all-reduce: everything to everybody's inbox
 };

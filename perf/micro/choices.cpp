@@ -11,15 +11,15 @@ namespace {
 
 void make_envelope(benchmark::State& state) {
   const Shape shape{.collective = static_cast<Collective>(state.range(0)), .ranks = static_cast<int>(state.range(1))};
-  const auto reach = static_cast<Reach>(state.range(2));
-  const auto all = candidates(shape, reach, "");
-  for (auto _ : state) benchmark::DoNotOptimize(Envelope(shape, reach, all, Machine{}, {.cores = 8}).at(4096));
+  const auto access = static_cast<Access>(state.range(2));
+  const auto all = candidates(shape, access, "");
+  for (auto _ : state) benchmark::DoNotOptimize(Envelope(shape, access, all, Machine{}, {.cores = 8}).at(4096));
   state.counters["candidates"] = static_cast<double>(all.size());
 }
 
 void look_up(benchmark::State& state) {
   const Shape shape{.ranks = 4};
-  const Envelope envelope(shape, Reach::fifo, candidates(shape, Reach::fifo, ""), Machine{}, {.cores = 8});
+  const Envelope envelope(shape, Access::slots, candidates(shape, Access::slots, ""), Machine{}, {.cores = 8});
   std::size_t bytes = 1;
   for (auto _ : state) {
     benchmark::DoNotOptimize(envelope.at(bytes));
@@ -28,17 +28,17 @@ void look_up(benchmark::State& state) {
 }
 
 /// One rank's plan, as on the first call that uses an algorithm.
-void make_plan(benchmark::State& state, Collective collective, const char* name, Reach reach) {
+void make_plan(benchmark::State& state, Collective collective, const char* name, Access access) {
   const Shape shape{.collective = collective, .ranks = static_cast<int>(state.range(0))};
   const Algorithm* const algorithm = find_algorithm(name, shape);
-  for (auto _ : state) benchmark::DoNotOptimize(fuse(lower(algorithm->build(shape), 1, reach), 4));
+  for (auto _ : state) benchmark::DoNotOptimize(fuse(lower(algorithm->build(shape), 1, access), 4));
 }
 
-#define PLAN(collective, name, reach)                                                                      \
-  BENCHMARK_CAPTURE(make_plan, collective##_##name##_##reach, Collective::collective, #name, Reach::reach) \
-      ->Arg(64)                                                                                            \
-      ->Arg(256)                                                                                           \
-      ->Arg(1024)                                                                                          \
+#define PLAN(collective, name, access)                                                                        \
+  BENCHMARK_CAPTURE(make_plan, collective##_##name##_##access, Collective::collective, #name, Access::access) \
+      ->Arg(64)                                                                                               \
+      ->Arg(256)                                                                                              \
+      ->Arg(1024)                                                                                             \
       ->Unit(benchmark::kMillisecond)
 PLAN(all_reduce, ring, fifo);
 PLAN(all_reduce, circulant, fifo);
@@ -60,7 +60,7 @@ BENCHMARK(make_envelope)
     ->ArgNames({"collective", "ranks", "reach"})
     ->ArgsProduct({{static_cast<int>(Collective::all_reduce), static_cast<int>(Collective::broadcast)},
                    {2, 4, 8, 16},
-                   {static_cast<int>(Reach::window), static_cast<int>(Reach::fifo)}})
+                   {static_cast<int>(Access::mapped), static_cast<int>(Access::slots)}})
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(look_up);
 

@@ -26,7 +26,7 @@ void eight_bytes_by_line(benchmark::State& state) {
     mine.publish(line, 1);
   }
   Plan plan;
-  plan.reach = Reach::line;
+  plan.access = Access::in_line;
   plan.ranks = 2;
   plan.actions = {{.verb = Verb::wait_line, .peer = 1},
                   {.verb = Verb::reduce, .last = 1, .sources = 2, .destinations = 1}};

@@ -16,7 +16,7 @@ struct Family {
   bool (*supports)(const Shape& shape, int parameter);  ///< false: build must not be called
   Schedule (*build)(const Shape& shape, int parameter);
   /// Besides fifos, which carry everything: what lowers_to says of all its schedules, without building them.
-  bool (*carried_by)(Collective collective, Reach reach) = nullptr;
+  bool (*carried_by)(Collective collective, Access access) = nullptr;
   std::string_view parameter = "";   ///< what the number means: "radix"; empty: there is none, and it is 0
   std::span<const int> values = {};  ///< members, the one to take without further thought first
 };
@@ -50,7 +50,7 @@ const Algorithm& member(const Family& family);
 /// member that does.
 const Algorithm* find_algorithm(std::string_view name, const Shape& shape);
 
-/// True if `algorithm` may serve calls of that shape and reach.
-bool serves(const Algorithm& algorithm, const Shape& shape, Reach reach);
+/// True if `algorithm` may serve calls of that shape and access.
+bool serves(const Algorithm& algorithm, const Shape& shape, Access access);
 
 }  // namespace tutti

@@ -27,8 +27,8 @@ Schedule build(const Shape& shape, int chunks) {
 }
 
 /// A reduce's sums are in scratch when the parent wants them.
-bool carried_by(Collective collective, Reach reach) {
-  return reach != Reach::line && collective == Collective::broadcast;
+bool carried_by(Collective collective, Access access) {
+  return access != Access::in_line && collective == Collective::broadcast;
 }
 
 constexpr int chunks[] = {4, 16, 1};

@@ -88,8 +88,8 @@ Schedule build(const Shape& shape, int) {
 }
 
 /// All but a broadcast keep data of others in scratch.
-bool carried_by(Collective collective, Reach reach) {
-  return reach != Reach::line && collective == Collective::broadcast;
+bool carried_by(Collective collective, Access access) {
+  return access != Access::in_line && collective == Collective::broadcast;
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ Schedule build(const Shape& shape, int radix) {
   return schedule;
 }
 
-bool carried_by(Collective, Reach reach) {
-  return reach != Reach::line;
+bool carried_by(Collective, Access access) {
+  return access != Access::in_line;
 }
 
 constexpr int radixes[] = {2, 4, 8};

@@ -18,12 +18,12 @@ constexpr std::size_t envelopes_max = 1024;
 /// A candidate, built for all ranks.
 class Built {
  public:
-  Built(const Algorithm& algorithm, const Shape& shape, Reach reach, const Machine& machine,
+  Built(const Algorithm& algorithm, const Shape& shape, Access access, const Machine& machine,
         const Conditions& conditions)
       : algorithm_(algorithm) {
     const Schedule schedule = algorithm.build(shape);
     steps_ = schedule.steps();
-    plans_ = lower_all(schedule, reach);
+    plans_ = lower_all(schedule, access);
     for (Plan& plan : plans_) plan = fuse(std::move(plan), conditions.slots);
     cost_.emplace(plans_, machine, conditions);
   }
@@ -71,29 +71,29 @@ Built* fastest(const AllBuilt& all, std::size_t size, Chosen&& among) {
 
 }  // namespace
 
-std::vector<Prediction> predictions(const Shape& shape, Reach reach, std::size_t bytes,
+std::vector<Prediction> predictions(const Shape& shape, Access access, std::size_t bytes,
                                     std::span<const Algorithm* const> candidates, const Machine& machine,
                                     const Conditions& conditions) {
   std::vector<Prediction> all;
   for (const Algorithm* const algorithm : candidates)
-    all.push_back(Built(*algorithm, shape, reach, machine, conditions).predict(group_bytes(shape, bytes)));
+    all.push_back(Built(*algorithm, shape, access, machine, conditions).predict(group_bytes(shape, bytes)));
   std::ranges::stable_sort(all, {}, &Prediction::us);
   return all;
 }
 
-Envelope::Envelope(const Shape& shape, Reach reach, std::string_view forced) {
+Envelope::Envelope(const Shape& shape, Access access, std::string_view forced) {
   for (std::size_t width = 0; width < by_width_.size(); ++width)
-    by_width_[width] = select(shape, reach, width == 0 ? 0 : std::size_t{1} << (width - 1), forced);
+    by_width_[width] = select(shape, access, width == 0 ? 0 : std::size_t{1} << (width - 1), forced);
 }
 
-Envelope::Envelope(const Shape& shape, Reach reach, std::span<const Algorithm* const> candidates,
+Envelope::Envelope(const Shape& shape, Access access, std::span<const Algorithm* const> candidates,
                    const Machine& machine, const Conditions& conditions) {
   assert(!candidates.empty());
   by_width_.fill(candidates[0]);
   if (candidates.size() == 1) return;
   AllBuilt all;
   for (const Algorithm* const algorithm : candidates)
-    all.push_back(std::make_unique<Built>(*algorithm, shape, reach, machine, conditions));
+    all.push_back(std::make_unique<Built>(*algorithm, shape, access, machine, conditions));
 
   const auto size_of_width = [&](int width) { return group_bytes(shape, std::size_t{1} << (width - 1)); };
   std::array<Built*, 65> best{};
@@ -112,14 +112,14 @@ Envelope::Envelope(const Shape& shape, Reach reach, std::span<const Algorithm* c
   }
 }
 
-bool is_modelled(const Shape& shape, Reach reach) {
-  return shape.ranks > 1 && shape.ranks <= modelled_ranks_max && reach != Reach::line &&
+bool is_modelled(const Shape& shape, Access access) {
+  return shape.ranks > 1 && shape.ranks <= modelled_ranks_max && access != Access::in_line &&
          shape.collective != Collective::barrier;
 }
 
-std::shared_ptr<const Envelope> Envelopes::of(const Shape& shape, Reach reach, std::string_view forced,
+std::shared_ptr<const Envelope> Envelopes::of(const Shape& shape, Access access, std::string_view forced,
                                               const Machine& machine, const Conditions& conditions) {
-  Key key{shape.collective,    shape.ranks,           shape.levels,           reach,
+  Key key{shape.collective,    shape.ranks,           shape.levels,           access,
           std::string(forced), machine.numbers(),     conditions.cores,       conditions.channels,
           conditions.slots,    conditions.slot_bytes, conditions.stream_bytes};
   const std::lock_guard lock(mutex_);
@@ -128,9 +128,9 @@ std::shared_ptr<const Envelope> Envelopes::of(const Shape& shape, Reach reach, s
   Shape any_root = shape;
   any_root.root = 0;
   std::vector<const Algorithm*> all;
-  if (is_modelled(any_root, reach)) all = candidates(any_root, reach, forced);
-  auto envelope = all.empty() ? std::make_shared<const Envelope>(any_root, reach, forced)
-                              : std::make_shared<const Envelope>(any_root, reach, all, machine, conditions);
+  if (is_modelled(any_root, access)) all = candidates(any_root, access, forced);
+  auto envelope = all.empty() ? std::make_shared<const Envelope>(any_root, access, forced)
+                              : std::make_shared<const Envelope>(any_root, access, all, machine, conditions);
   made_.emplace(std::move(key), envelope);
   return envelope;
 }

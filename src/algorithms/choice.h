@@ -30,7 +30,7 @@ struct Prediction {
 };
 
 /// All candidates, the fastest first. `bytes`: of the largest buffer of one rank. Builds every schedule.
-std::vector<Prediction> predictions(const Shape& shape, Reach reach, std::size_t bytes,
+std::vector<Prediction> predictions(const Shape& shape, Access access, std::size_t bytes,
                                     std::span<const Algorithm* const> candidates, const Machine& machine,
                                     const Conditions& conditions);
 
@@ -38,10 +38,10 @@ std::vector<Prediction> predictions(const Shape& shape, Reach reach, std::size_t
 class Envelope {
  public:
   /// What select says.
-  Envelope(const Shape& shape, Reach reach, std::string_view forced);
+  Envelope(const Shape& shape, Access access, std::string_view forced);
   /// The fastest of the candidates, of which there is one at least; the first of those within a hundredth. Evaluated
   /// at every fourth size from 16 bytes to 1 GiB, and in between where the neighbours differ.
-  Envelope(const Shape& shape, Reach reach, std::span<const Algorithm* const> candidates, const Machine& machine,
+  Envelope(const Shape& shape, Access access, std::span<const Algorithm* const> candidates, const Machine& machine,
            const Conditions& conditions);
 
   /// `bytes`: of the largest buffer of one rank.
@@ -53,17 +53,17 @@ class Envelope {
 
 /// True where there is something to choose: not for calls by lines, which are one pass whoever does it, nor for more
 /// ranks than are modelled.
-bool is_modelled(const Shape& shape, Reach reach);
+bool is_modelled(const Shape& shape, Access access);
 
 /// Envelopes that were made, for all communicators of a process. Thread-safe.
 class Envelopes {
  public:
   /// The same for all roots. `forced`: TUTTI_ALGO. Made on first use, which takes milliseconds.
-  std::shared_ptr<const Envelope> of(const Shape& shape, Reach reach, std::string_view forced, const Machine& machine,
+  std::shared_ptr<const Envelope> of(const Shape& shape, Access access, std::string_view forced, const Machine& machine,
                                      const Conditions& conditions);
 
  private:
-  using Key = std::tuple<Collective, int, std::vector<Level>, Reach, std::string, std::array<double, Machine::count>,
+  using Key = std::tuple<Collective, int, std::vector<Level>, Access, std::string, std::array<double, Machine::count>,
                          int, int, int, std::size_t, std::size_t>;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Envelope>> made_;

@@ -74,7 +74,7 @@ double Cost::us(std::size_t group_bytes, double bound_us) {
 void Cost::price(std::size_t group_bytes) {
   const Plan& first = plans_[0];
   Split split(group_bytes, 1, first.parts);
-  if (first.reach == Reach::fifo) split.tile(conditions_.slot_bytes, std::max(items_max_, 1));
+  if (first.access == Access::slots) split.tile(conditions_.slot_bytes, std::max(items_max_, 1));
   tiles_ = split.tiles();
   walked_ = std::min(tiles_, tiles_of_channel * static_cast<std::size_t>(conditions_.channels));
   const auto bytes = static_cast<double>(group_bytes);
@@ -84,7 +84,7 @@ void Cost::price(std::size_t group_bytes) {
   const double crowd = std::ceil(static_cast<double>(ranks_) / static_cast<double>(cores_.size()));
   const double own = own_groups_ * bytes;
   double far = own + moved_groups_ * bytes;
-  if (first.reach == Reach::fifo)
+  if (first.access == Access::slots)
     far = fifo_peers_ * conditions_.channels * conditions_.slots * block_bytes_ * std::max(items_max_, 1);
   read_ = machine_.read.us_per_byte(crowd * own);
   write_ = machine_.write.us_per_byte(crowd * own);
@@ -111,9 +111,9 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
   double us = machine_.pass_us;
   for (const Place& place : from) us += operand_us(plan, place, true, false);
   // What is pulled lands where it belongs, if it is not to be combined first.
-  const bool lands = plan.reach == Reach::pull && from.size() == 1 && is_far(from[0]);
+  const bool lands = plan.access == Access::cma && from.size() == 1 && is_far(from[0]);
   for (std::size_t i = lands ? 1 : 0; i < to.size(); ++i) us += operand_us(plan, to[i], false, streams);
-  if (plan.reach == Reach::pull) {
+  if (plan.access == Access::cma) {
     const double calls = std::ceil(block_bytes_ * static_cast<double>(from.size()) / bounce_bytes);
     us += calls * machine_.pull_us * static_cast<double>(std::ranges::count_if(from, is_far));
   }
@@ -123,15 +123,15 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
 /// What it adds to a pass.
 double Cost::operand_us(const Plan& plan, const Place& place, bool read, bool streams) const {
   if (streams) return block_bytes_ * 1e-3 / machine_.stream_gbps;
-  if (plan.reach == Reach::pull && is_far(place))
+  if (plan.access == Access::cma && is_far(place))
     return block_bytes_ * (1e-3 / machine_.pull_gbps + machine_.read.us_per_byte(0));
   if (is_far(place)) return block_bytes_ * (read ? far_read_ : far_write_);
   return block_bytes_ * (read ? read_ : write_);
 }
 
-/// All ranks enter: publish their lines, and where they reach for each other's buffers wait for those of all.
+/// All ranks enter: publish their lines, and where they access for each other's buffers wait for those of all.
 void Cost::enter() {
-  const std::size_t channels = plans_[0].reach == Reach::fifo
+  const std::size_t channels = plans_[0].access == Access::slots
                                    ? std::min(static_cast<std::size_t>(conditions_.channels), tiles_)
                                    : std::size_t{1};
   std::ranges::fill(cores_, Core{});
@@ -145,7 +145,7 @@ void Cost::enter() {
     published_ = std::max(published_, core.now);
   }
   channels_.clear();
-  const bool waits = plans_[0].reach != Reach::line && ranks_ > 1;
+  const bool waits = plans_[0].access != Access::in_line && ranks_ > 1;
   for (std::size_t rank = 0; rank < ranks_; ++rank)
     for (std::size_t channel = 0; channel < channels; ++channel)
       channels_.push_back({.rank = static_cast<Rank>(rank),

@@ -30,8 +30,8 @@ Schedule build(const Shape& shape, int) {
   return schedule;
 }
 
-bool carried_by(Collective, Reach reach) {
-  return reach != Reach::line;
+bool carried_by(Collective, Access access) {
+  return access != Access::in_line;
 }
 
 }  // namespace

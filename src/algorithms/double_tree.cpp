@@ -74,8 +74,8 @@ Schedule build(const Shape& shape, int chunks) {
 }
 
 /// A reduce's sums are in scratch when the parent wants them.
-bool carried_by(Collective collective, Reach reach) {
-  return reach != Reach::line && collective != Collective::reduce;
+bool carried_by(Collective collective, Access access) {
+  return access != Access::in_line && collective != Collective::reduce;
 }
 
 constexpr int chunks[] = {8, 2, 16};

@@ -9,16 +9,16 @@
 namespace tutti {
 namespace {
 
-std::string reason(const std::vector<Prediction>& all, const Prediction& used, const Shape& shape, Reach reach,
+std::string reason(const std::vector<Prediction>& all, const Prediction& used, const Shape& shape, Access access,
                    const Grounds& grounds) {
   const std::string& forced = grounds.forced;
   if (!grounds.raced.empty()) return grounds.raced;
   if (grounds.fixed_order) return "the order of its reductions is what deterministic asks for";
-  if (reach == Reach::line) return "nothing to choose: by lines every rank makes one pass";
-  if (!is_modelled(shape, reach)) return "by a table: times are predicted and compared up to 16 ranks";
+  if (access == Access::in_line) return "nothing to choose: by lines every rank makes one pass";
+  if (!is_modelled(shape, access)) return "by a table: times are predicted and compared up to 16 ranks";
   if (all.size() == 1) return "the only one that may serve";
   const Prediction& fastest = all.front();
-  const auto wished = candidates(shape, reach, forced);
+  const auto wished = candidates(shape, access, forced);
   const auto allowed = [&](const Prediction& p) { return std::ranges::find(wished, p.algorithm) != wished.end(); };
   if (!forced.empty() && !allowed(fastest)) return fmt::format("TUTTI_ALGO={} leaves out what is faster", forced);
   if (&fastest == &used) {
@@ -36,12 +36,13 @@ std::string reason(const std::vector<Prediction>& all, const Prediction& used, c
 
 }  // namespace
 
-std::string explain(const Shape& shape, Reach reach, std::size_t bytes, const Algorithm& used, const Grounds& grounds) {
-  std::vector<const Algorithm*> all = is_modelled(shape, reach) ? candidates(shape, reach, "") : std::vector{&used};
+std::string explain(const Shape& shape, Access access, std::size_t bytes, const Algorithm& used,
+                    const Grounds& grounds) {
+  std::vector<const Algorithm*> all = is_modelled(shape, access) ? candidates(shape, access, "") : std::vector{&used};
   if (std::ranges::find(all, &used) == all.end()) all.push_back(&used);
-  const auto predicted = predictions(shape, reach, bytes, all, grounds.machine, grounds.conditions);
+  const auto predicted = predictions(shape, access, bytes, all, grounds.machine, grounds.conditions);
   std::string text = fmt::format("{} of {} ranks, {} bytes, over {}:\n", name(shape.collective), shape.ranks, bytes,
-                                 grounds.over.empty() ? name(reach) : grounds.over);
+                                 grounds.over.empty() ? name(access) : grounds.over);
   text += fmt::format("  {:<28}{:>12}{:>7}{:>14}\n", "algorithm", "predicted", "steps", "bytes moved");
   const Prediction* chosen = nullptr;
   for (const Prediction& one : predicted) {
@@ -49,7 +50,7 @@ std::string explain(const Shape& shape, Reach reach, std::size_t bytes, const Al
     text += fmt::format("{} {:<28}{:>9.2f} µs{:>7}{:>14}\n", one.algorithm == &used ? '*' : ' ', one.algorithm->name,
                         one.us, one.steps, one.bytes);
   }
-  text += fmt::format("  used: {}, {}\n", used.name, reason(predicted, *chosen, shape, reach, grounds));
+  text += fmt::format("  used: {}, {}\n", used.name, reason(predicted, *chosen, shape, access, grounds));
   return text;
 }
 

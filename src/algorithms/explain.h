@@ -22,6 +22,7 @@ struct Grounds {
 /// A line for the call and how ranks reach each other in it, a line for each candidate with its predicted time, steps
 /// and bytes, the fastest first, and a line that says which is used and why. `bytes`: of the largest buffer of one
 /// rank. `used`: what the call will use. Builds every schedule: takes milliseconds.
-std::string explain(const Shape& shape, Reach reach, std::size_t bytes, const Algorithm& used, const Grounds& grounds);
+std::string explain(const Shape& shape, Access access, std::size_t bytes, const Algorithm& used,
+                    const Grounds& grounds);
 
 }  // namespace tutti

@@ -23,8 +23,8 @@ Schedule build(const Shape& shape, int) {
   return halve_and_double(shape, butterfly, butterfly.contiguous());
 }
 
-bool carried_by(Collective, Reach reach) {
-  return reach != Reach::line;
+bool carried_by(Collective, Access access) {
+  return access != Access::in_line;
 }
 
 }  // namespace

@@ -148,8 +148,8 @@ Schedule build(const Shape& shape, int group_size) {
 }
 
 /// A reduce-scatter's sums are in scratch when others want them.
-bool carried_by(Collective collective, Reach reach) {
-  return reach != Reach::line && collective != Collective::reduce_scatter;
+bool carried_by(Collective collective, Access access) {
+  return access != Access::in_line && collective != Collective::reduce_scatter;
 }
 
 constexpr int group_sizes[] = {0, 8, 4, 2};

@@ -57,8 +57,8 @@ Schedule build(const Shape& shape, int group_size) {
 }
 
 /// A window can be stored to; what waits in scratch could not be pulled from there.
-bool carried_by(Collective, Reach reach) {
-  return reach == Reach::window;
+bool carried_by(Collective, Access access) {
+  return access == Access::mapped;
 }
 
 constexpr int group_sizes[] = {0, 4, 2, 8};

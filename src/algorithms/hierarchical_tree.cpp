@@ -64,8 +64,8 @@ Schedule build(const Shape& shape, int group_size) {
 }
 
 /// A reduce's sums are in scratch when others want them.
-bool carried_by(Collective collective, Reach reach) {
-  return reach != Reach::line && collective == Collective::broadcast;
+bool carried_by(Collective collective, Access access) {
+  return access != Access::in_line && collective == Collective::broadcast;
 }
 
 constexpr int group_sizes[] = {0, 4, 2, 8};

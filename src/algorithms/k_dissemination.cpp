@@ -31,8 +31,8 @@ Schedule build(const Shape& shape, int radix) {
   return schedule;
 }
 
-bool carried_by(Collective, Reach reach) {
-  return reach != Reach::line;
+bool carried_by(Collective, Access access) {
+  return access != Access::in_line;
 }
 
 constexpr int radices[] = {4, 3, 8};

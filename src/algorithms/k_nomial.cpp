@@ -83,8 +83,8 @@ Schedule build(const Shape& shape, int radix) {
 }
 
 /// All but a broadcast keep data of others in scratch.
-bool carried_by(Collective collective, Reach reach) {
-  return reach != Reach::line && collective == Collective::broadcast;
+bool carried_by(Collective collective, Access access) {
+  return access != Access::in_line && collective == Collective::broadcast;
 }
 
 constexpr int radices[] = {4, 3, 6};

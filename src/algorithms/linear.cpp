@@ -36,8 +36,8 @@ Schedule build(const Shape& shape, int) {
 }
 
 /// Nobody keeps data of others in scratch.
-bool carried_by(Collective, Reach reach) {
-  return reach != Reach::line;
+bool carried_by(Collective, Access access) {
+  return access != Access::in_line;
 }
 
 }  // namespace

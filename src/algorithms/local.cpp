@@ -14,7 +14,7 @@ Schedule build(const Shape& shape, int) {
   return schedule;
 }
 
-bool carried_by(Collective, Reach) {
+bool carried_by(Collective, Access) {
   return true;
 }
 

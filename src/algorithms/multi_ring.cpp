@@ -39,8 +39,8 @@ Schedule build(const Shape& shape, int rings) {
 }
 
 /// A reduce-scatter's sums are in scratch when the neighbour wants them.
-bool carried_by(Collective collective, Reach reach) {
-  return reach != Reach::line && collective != Collective::reduce_scatter;
+bool carried_by(Collective collective, Access access) {
+  return access != Access::in_line && collective != Collective::reduce_scatter;
 }
 
 constexpr int rings[] = {2, 4};

@@ -47,8 +47,8 @@ Schedule build(const Shape& shape, int) {
 }
 
 /// In place, the inputs of an all-reduce would be overwritten while others read them.
-bool carried_by(Collective collective, Reach reach) {
-  return reach == Reach::line || collective != Collective::all_reduce;
+bool carried_by(Collective collective, Access access) {
+  return access == Access::in_line || collective != Collective::all_reduce;
 }
 
 }  // namespace

@@ -111,8 +111,8 @@ Schedule build(const Shape& shape, int aggregation) {
 }
 
 /// A reduce-scatter's sums are in scratch when others want them.
-bool carried_by(Collective collective, Reach reach) {
-  return reach != Reach::line && collective == Collective::all_gather;
+bool carried_by(Collective collective, Access access) {
+  return access != Access::in_line && collective == Collective::all_gather;
 }
 
 constexpr int aggregations[] = {8, 2, 32};

@@ -42,11 +42,11 @@ std::span<const Algorithm* const> RankOrder::members(Collective collective) {
   return *known;
 }
 
-std::string RankOrder::wish(Collective collective, Reach reach, std::string_view forced) {
+std::string RankOrder::wish(Collective collective, Access access, std::string_view forced) {
   const Wish wanted(forced, collective);
   std::string all, allowed;
   for (const Algorithm* member : members(collective)) {
-    if (!serves(*member, {.collective = collective, .ranks = ranks_}, reach)) continue;
+    if (!serves(*member, {.collective = collective, .ranks = ranks_}, access)) continue;
     for (std::string* names : {&all, wanted.allows(*member) ? &allowed : nullptr})
       if (names != nullptr) *names += (names->empty() ? "" : ",") + member->name;
   }

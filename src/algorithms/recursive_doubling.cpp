@@ -57,8 +57,8 @@ Schedule build(const Shape& shape, int) {
 }
 
 /// An exchanged sum would be overwritten while the partner reads it; gathered blocks are never rewritten.
-bool carried_by(Collective collective, Reach reach) {
-  return reach != Reach::line && collective == Collective::all_gather;
+bool carried_by(Collective collective, Access access) {
+  return access != Access::in_line && collective == Collective::all_gather;
 }
 
 }  // namespace

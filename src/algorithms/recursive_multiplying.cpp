@@ -59,8 +59,8 @@ Schedule build(const Shape& shape, int radix) {
 }
 
 /// An exchanged sum would be overwritten while others read it; gathered blocks are never rewritten.
-bool carried_by(Collective collective, Reach reach) {
-  return reach != Reach::line && collective == Collective::all_gather;
+bool carried_by(Collective collective, Access access) {
+  return access != Access::in_line && collective == Collective::all_gather;
 }
 
 constexpr int radixes[] = {4, 8, 3};

@@ -49,10 +49,10 @@ const Algorithm* find_algorithm(std::string_view name, const Shape& shape) {
   return nullptr;
 }
 
-bool serves(const Algorithm& algorithm, const Shape& shape, Reach reach) {
+bool serves(const Algorithm& algorithm, const Shape& shape, Access access) {
   if (!algorithm.supports(shape)) return false;
   const auto carried_by = algorithm.family->carried_by;
-  return reach == Reach::fifo || (carried_by != nullptr && carried_by(shape.collective, reach));
+  return access == Access::slots || (carried_by != nullptr && carried_by(shape.collective, access));
 }
 
 }  // namespace tutti

@@ -19,8 +19,8 @@ Schedule build(const Shape& shape, int) {
   return scatter_then_ring(shape);
 }
 
-bool carried_by(Collective, Reach reach) {
-  return reach != Reach::line;
+bool carried_by(Collective, Access access) {
+  return access != Access::in_line;
 }
 
 }  // namespace

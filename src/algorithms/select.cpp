@@ -36,38 +36,38 @@ const Family& for_fifo(const Shape& shape, std::size_t bytes) {
 }
 
 /// Peers' memory at hand: everything in one pass of every rank, without a copy in between.
-const Family& for_windows(const Shape& shape, Reach reach) {
+const Family& for_windows(const Shape& shape, Access access) {
   switch (shape.collective) {
     case Collective::all_reduce: return algorithm::two_shot;
     case Collective::broadcast:
-    case Collective::reduce: return reach == Reach::window ? algorithm::two_shot : algorithm::one_shot;
+    case Collective::reduce: return access == Access::mapped ? algorithm::two_shot : algorithm::one_shot;
     default: return algorithm::one_shot;
   }
 }
 
-const Family& fastest(const Shape& shape, Reach reach, std::size_t bytes) {
+const Family& fastest(const Shape& shape, Access access, std::size_t bytes) {
   if (shape.ranks == 1) return algorithm::local;
-  switch (reach) {
-    case Reach::line: return algorithm::one_shot;
-    case Reach::window:
-    case Reach::pull: return for_windows(shape, reach);
-    case Reach::fifo: return for_fifo(shape, bytes);
+  switch (access) {
+    case Access::in_line: return algorithm::one_shot;
+    case Access::mapped:
+    case Access::cma: return for_windows(shape, access);
+    case Access::slots: return for_fifo(shape, bytes);
   }
   return algorithm::one_shot;
 }
 
-bool serves_counts(const Algorithm& algorithm, const Shape& shape, Reach reach) {
-  if (!serves(algorithm, shape, reach)) return false;
+bool serves_counts(const Algorithm& algorithm, const Shape& shape, Access access) {
+  if (!serves(algorithm, shape, access)) return false;
   const Schedule schedule = algorithm.build(shape);
-  return direct(schedule) || (reach == Reach::fifo && keeps_groups(schedule));
+  return direct(schedule) || (access == Access::slots && keeps_groups(schedule));
 }
 
 /// Without a message for who gets nothing; but slots to all others are too much for many ranks.
-const Family& fastest_for_counts(const Shape& shape, Reach reach, std::size_t bytes) {
+const Family& fastest_for_counts(const Shape& shape, Access access, std::size_t bytes) {
   if (shape.ranks == 1) return algorithm::local;
   const bool all_pairs = shape.ranks <= pairs_max;
-  if (reach == Reach::fifo && shape.collective == Collective::all_gather && !all_pairs) return algorithm::ring;
-  if (reach == Reach::fifo && shape.collective == Collective::all_to_all && !(all_pairs && bytes <= 32 * kib))
+  if (access == Access::slots && shape.collective == Collective::all_gather && !all_pairs) return algorithm::ring;
+  if (access == Access::slots && shape.collective == Collective::all_to_all && !(all_pairs && bytes <= 32 * kib))
     return algorithm::pairwise;
   return algorithm::one_shot;
 }
@@ -85,24 +85,24 @@ const Algorithm* wanted(const Algorithm& best, Collective collective, std::strin
 
 }  // namespace
 
-const Algorithm* select(const Shape& shape, Reach reach, std::size_t bytes, std::string_view forced) {
-  const Algorithm& best = member(fastest(shape, reach, bytes));
-  assert(serves(best, shape, reach));
-  return wanted(best, shape.collective, forced, [&](const Algorithm& other) { return serves(other, shape, reach); });
+const Algorithm* select(const Shape& shape, Access access, std::size_t bytes, std::string_view forced) {
+  const Algorithm& best = member(fastest(shape, access, bytes));
+  assert(serves(best, shape, access));
+  return wanted(best, shape.collective, forced, [&](const Algorithm& other) { return serves(other, shape, access); });
 }
 
-const Algorithm* select_for_counts(const Shape& shape, Reach reach, std::size_t bytes, std::string_view forced) {
-  const Algorithm& best = member(fastest_for_counts(shape, reach, bytes));
-  assert(serves(best, shape, reach));
+const Algorithm* select_for_counts(const Shape& shape, Access access, std::size_t bytes, std::string_view forced) {
+  const Algorithm& best = member(fastest_for_counts(shape, access, bytes));
+  assert(serves(best, shape, access));
   return wanted(best, shape.collective, forced,
-                [&](const Algorithm& other) { return serves_counts(other, shape, reach); });
+                [&](const Algorithm& other) { return serves_counts(other, shape, access); });
 }
 
-std::vector<const Algorithm*> candidates(const Shape& shape, Reach reach, std::string_view forced) {
+std::vector<const Algorithm*> candidates(const Shape& shape, Access access, std::string_view forced) {
   std::vector<const Algorithm*> all;
   const Wish wish(forced, shape.collective);
   for (const Algorithm& algorithm : algorithms())
-    if (serves(algorithm, shape, reach) && wish.allows(algorithm)) all.push_back(&algorithm);
+    if (serves(algorithm, shape, access) && wish.allows(algorithm)) all.push_back(&algorithm);
   return all;
 }
 

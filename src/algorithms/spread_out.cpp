@@ -22,8 +22,8 @@ Schedule build(const Shape& shape, int batch) {
   return relay(shape, legs);
 }
 
-bool carried_by(Collective, Reach reach) {
-  return reach != Reach::line;
+bool carried_by(Collective, Access access) {
+  return access != Access::in_line;
 }
 
 constexpr int batches[] = {4, 2, 8};

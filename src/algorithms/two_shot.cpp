@@ -40,8 +40,8 @@ Schedule build(const Shape& shape, int) {
 }
 
 /// A reduction leaves parts in scratch, which must be pushed.
-bool carried_by(Collective collective, Reach reach) {
-  return reach == Reach::window || (reach == Reach::pull && collective != Collective::reduce);
+bool carried_by(Collective collective, Access access) {
+  return access == Access::mapped || (access == Access::cma && collective != Collective::reduce);
 }
 
 }  // namespace

@@ -59,8 +59,8 @@ bool CollectiveCall::plan_file_serves() const {
 }
 
 /// A plan from a file is carried as it is. By fifos always.
-bool CollectiveCall::may_use(Reach reach) const {
-  return !from_file_ || communicator_.process().plan_file->carried_by(reach);
+bool CollectiveCall::may_use(Access access) const {
+  return !from_file_ || communicator_.process().plan_file->carried_by(access);
 }
 
 /// Whether a small call would write block by block as lines come: then it waits for all of them, so that a mismatch
@@ -87,7 +87,8 @@ Result<Progress> CollectiveCall::enter() {
     size_ = CallSize(request_.collective, shape_.ranks, shape_.root, request_.layout ? 0 : request_.group_bytes());
     from_file_ = plan_file_serves();
     if (communicator_.spans_hosts()) return enter_across_hosts();
-    small_ = !request_.layout && fits_lines(size_, shape_.root, communicator_.forced_reach()) && may_use(Reach::line);
+    small_ =
+        !request_.layout && fits_lines(size_, shape_.root, communicator_.forced_access()) && may_use(Access::in_line);
     gathers_ = !small_ || compares_first();
     if (auto staged = stage_input(); !staged) return std::move(staged).error();
   }
@@ -103,7 +104,7 @@ Result<Progress> CollectiveCall::enter() {
     stage_ = Stage::gather;
     return Progress::moved;
   }
-  if (auto ready = prepare(Reach::line); !ready) return std::move(ready).error();
+  if (auto ready = prepare(Access::in_line); !ready) return std::move(ready).error();
   stage_ = Stage::run;
   return run();
 }
@@ -118,7 +119,7 @@ Result<Progress> CollectiveCall::enter_across_hosts() {
     stage_ = Stage::gather;
     return Progress::moved;
   }
-  if (auto ready = prepare(Reach::fifo); !ready) return std::move(ready).error();
+  if (auto ready = prepare(Access::slots); !ready) return std::move(ready).error();
   stage_ = Stage::run;
   return Progress::moved;
 }
@@ -147,7 +148,7 @@ Result<Progress> CollectiveCall::gather_across_hosts() {
   }
   told_.reset();
   if (auto sized = take_largest_count(); !sized) return std::move(sized).error();
-  if (auto ready = prepare(Reach::fifo); !ready) return std::move(ready).error();
+  if (auto ready = prepare(Access::slots); !ready) return std::move(ready).error();
   stage_ = Stage::run;
   return Progress::moved;
 }
@@ -179,7 +180,7 @@ void CollectiveCall::write_line(CallLine& line) {
   line.output = locate(request_.output, output_bytes());
   line.retired = segments.retired();
   const bool mapped = (in_bytes == 0 || line.input.segment != 0) && (output_bytes() == 0 || line.output.segment != 0);
-  line.carries = !mapped && may_carry(size_, communicator_.reach_facts()) ? 1 : 0;
+  line.carries = !mapped && may_carry(size_, communicator_.access_facts()) ? 1 : 0;
   if (line.carries == 0 || in_bytes == 0) return;
   carry();
   assert(communicator_.lines().payload(line, in_bytes) == reinterpret_cast<std::byte*>(&line + 1));
@@ -256,7 +257,7 @@ Result<Progress> CollectiveCall::gather() {
   } else if (!small_) {
     communicator_.races().decide();
   }
-  if (auto ready = prepare(small_ ? Reach::line : choose_reach()); !ready) return std::move(ready).error();
+  if (auto ready = prepare(small_ ? Access::in_line : choose_access()); !ready) return std::move(ready).error();
   stage_ = Stage::run;
   return run();
 }
@@ -281,10 +282,10 @@ Result<void> CollectiveCall::take_largest_count() {
 }
 
 /// From the call lines and what was agreed at the start alone, hence alike on all ranks.
-Reach CollectiveCall::choose_reach() const {
-  const Reach fastest =
-      large_reach(size_, communicator_.reach_facts(), all_input_mapped_ && all_output_mapped_, all_carry_);
-  return may_use(fastest) ? fastest : Reach::fifo;
+Access CollectiveCall::choose_access() const {
+  const Access fastest =
+      large_access(size_, communicator_.access_facts(), all_input_mapped_ && all_output_mapped_, all_carry_);
+  return may_use(fastest) ? fastest : Access::slots;
 }
 
 /// Only what the plan touches: a rank waits for those who touch its buffers, so others may come when it has freed them.
@@ -321,7 +322,7 @@ Result<void> CollectiveCall::map_window(Place place) {
     bytes = groups * request_.group_bytes();
   }
   const Peer& peer = communicator_.members().peers[rank];
-  if (reach_ == Reach::pull && !peer.same_process) {
+  if (access_ == Access::cma && !peer.same_process) {
     at = reinterpret_cast<std::byte*>(line.address);
     memory.pid = peer.visible_pid();
     return {};
@@ -349,12 +350,12 @@ Result<BufferLine> CollectiveCall::block_of(Rank rank, BufferLine line, bool inp
   return line;
 }
 
-Result<void> CollectiveCall::prepare(Reach reach) {
-  reach_ = reach;
+Result<void> CollectiveCall::prepare(Access access) {
+  access_ = access;
   const Layout* const layout = request_.layout.get();
-  const Plan& plan = from_file_ ? communicator_.plan_from_file(shape_, reach)
-                                : communicator_.plan(shape_, reach, size_.choice_bytes(), layout != nullptr);
-  if (reach == Reach::window || reach == Reach::pull) {
+  const Plan& plan = from_file_ ? communicator_.plan_from_file(shape_, access)
+                                : communicator_.plan(shape_, access, size_.choice_bytes(), layout != nullptr);
+  if (access == Access::mapped || access == Access::cma) {
     auto touch = Touch::begin(communicator_);
     if (!touch) return std::move(touch).error();
     touch_.emplace(*std::move(touch));
@@ -378,14 +379,14 @@ Result<void> CollectiveCall::prepare(Reach reach) {
     binding_.input_groups = layout->input;
     binding_.output_groups = layout->output;
   }
-  if (reach == Reach::fifo) binding_.split.tile(communicator_.slot_bytes(), plan.items_max);
+  if (access == Access::slots) binding_.split.tile(communicator_.slot_bytes(), plan.items_max);
   if (plan.scratch_groups > 0) {
     auto scratch = communicator_.scratch(plan.scratch_groups * size_.group_bytes);
     if (!scratch) return std::move(scratch).error();
     binding_.scratch = *scratch;
   }
   run_.emplace(plan, binding_, communicator_.links());
-  if (races()) communicator_.races().start(RaceKind::of(shape_.collective, reach, size_.choice_bytes()), now_ns());
+  if (races()) communicator_.races().start(RaceKind::of(shape_.collective, access, size_.choice_bytes()), now_ns());
   return {};
 }
 
@@ -438,7 +439,7 @@ std::int64_t CollectiveCall::interests(std::vector<PollItem>& items) const {
 Error CollectiveCall::abandon(Error reason) {
   communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), sequence_}, std::move(reason)));
   touch_.reset();
-  const bool begun = stage_ == Stage::run && reach_ == Reach::window;
+  const bool begun = stage_ == Stage::run && access_ == Access::mapped;
   if (!small_ && !communicator_.spans_hosts() && (stage_ == Stage::gather || begun)) lent_ = request_.output;
   return communicator_.failure();
 }

@@ -1,4 +1,4 @@
-// One collective under way on one rank: call line, choice of reach and plan, run.
+// One collective under way on one rank: call line, choice of access and plan, run.
 #pragma once
 
 #include <optional>
@@ -48,7 +48,7 @@ class CollectiveCall final : public Operation {
   std::size_t input_bytes() const;
   std::size_t output_bytes() const;
   bool plan_file_serves() const;
-  bool may_use(Reach reach) const;
+  bool may_use(Access access) const;
   bool compares_first() const;
   void write_line(CallLine& line);
   void write_payload(std::byte* to, std::size_t bytes) const;
@@ -59,16 +59,16 @@ class CollectiveCall final : public Operation {
   Result<void> stage_input();
   Result<void> compare_counts();
   Result<void> take_largest_count();
-  Reach choose_reach() const;
+  Access choose_access() const;
   Result<void> map_windows(const Plan& plan);
   Result<void> map_window(Place place);
   Result<BufferLine> block_of(Rank rank, BufferLine line, bool input, std::size_t& bytes) const;
-  Result<void> prepare(Reach reach);
+  Result<void> prepare(Access access);
 
   Communicator& communicator_;
   const Request& request_;
   Stage stage_ = Stage::enter;
-  Reach reach_ = Reach::fifo;
+  Access access_ = Access::slots;
   std::uint64_t sequence_ = 0;
   CallSize size_;           // of a count per rank: once all lines are here
   bool from_file_ = false;  // the plan of TUTTI_PLAN_FILE serves it
@@ -87,7 +87,7 @@ class CollectiveCall final : public Operation {
   std::optional<SmallGather> told_;  // with a count per rank and across hosts: what lines would say of the counts,
   bool all_told_ = false;            // and then, since they disagree, all of them
   std::optional<Run> run_;
-  std::optional<Touch> touch_;  // while reach_ goes to peers' memory by address
+  std::optional<Touch> touch_;  // while access_ goes to peers' memory by address
 };
 
 }  // namespace tutti

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "algorithms/explain.h"
-#include "call/reach.h"
+#include "call/access.h"
 
 namespace tutti {
 namespace {
@@ -29,24 +29,24 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
   const Shape shape =
       communicator.with_levels({.collective = collective, .ranks = communicator.ranks(), .root = 0, .levels = {}});
   const CallSize size(collective, shape.ranks, shape.root, group_bytes);
-  const ReachFacts facts = communicator.reach_facts();
-  const auto by = [&](Reach reach) {
-    const RaceKind kind = RaceKind::of(collective, reach, size.choice_bytes());
+  const AccessFacts facts = communicator.access_facts();
+  const auto by = [&](Access access) {
+    const RaceKind kind = RaceKind::of(collective, access, size.choice_bytes());
     const Races::Race* const race = communicator.races().find(kind);
     const Algorithm& used =
-        race != nullptr ? Races::turn(*race) : communicator.algorithm(shape, reach, size.choice_bytes(), false);
-    return explain(shape, reach, size.choice_bytes(), used,
+        race != nullptr ? Races::turn(*race) : communicator.algorithm(shape, access, size.choice_bytes(), false);
+    return explain(shape, access, size.choice_bytes(), used,
                    {.machine = communicator.members().machine,
                     .conditions = communicator.conditions(),
                     .forced = communicator.forced_algorithms(),
                     .fixed_order = communicator.members().deterministic && reduces(collective),
-                    .over = communicator.transport(reach),
+                    .over = communicator.transport(access),
                     .raced = communicator.races().story(kind)});
   };
   if (!facts.spans_hosts && fits_lines(size, shape.root, facts.forced))
-    return by(Reach::line) + device_memory(communicator);
-  const Reach mapped = large_reach(size, facts, true, false);
-  const Reach ordinary = large_reach(size, facts, facts.one_process, !facts.one_process);
+    return by(Access::in_line) + device_memory(communicator);
+  const Access mapped = large_access(size, facts, true, false);
+  const Access ordinary = large_access(size, facts, facts.one_process, !facts.one_process);
   const std::string on_host =
       mapped == ordinary ? by(mapped)
                          : fmt::format("Memory of tuttiMemAlloc: {}\nOrdinary memory: {}", by(mapped), by(ordinary));

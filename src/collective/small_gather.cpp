@@ -5,7 +5,7 @@ namespace tutti {
 SmallGather::SmallGather(Communicator& communicator, std::span<const std::byte> mine, std::uint64_t sequence)
     : mine_(mine.begin(), mine.end()), all_(mine.size() * static_cast<std::size_t>(communicator.ranks())) {
   const Shape shape{.collective = Collective::all_gather, .ranks = communicator.ranks()};
-  const Plan& plan = communicator.plan(shape, Reach::fifo, mine_.size(), /*counts=*/false);
+  const Plan& plan = communicator.plan(shape, Access::slots, mine_.size(), /*counts=*/false);
   scratch_.resize(static_cast<std::size_t>(plan.scratch_groups) * mine_.size());
   binding_.input = mine_.data();
   binding_.output = all_.data();

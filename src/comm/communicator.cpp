@@ -35,10 +35,10 @@ std::vector<std::byte*> rings_of(const Membership& members) {
   return rings;
 }
 
-std::optional<Reach> forced_reach(const Config& config) {
+std::optional<Access> forced_access(const Config& config) {
   const std::string& forced = config.text("TUTTI_TRANSPORT");
-  for (const Reach reach : {Reach::window, Reach::pull, Reach::fifo})
-    if (forced == name(reach)) return reach;
+  for (const Access access : {Access::mapped, Access::cma, Access::slots})
+    if (forced == name(access)) return access;
   return std::nullopt;
 }
 
@@ -51,7 +51,7 @@ std::string Membership::describe(Rank of) const {
 
 std::size_t Communicator::PlanKeyHash::operator()(const PlanKey& key) const {
   const auto small = (static_cast<std::size_t>(key.root) << 8) | (static_cast<std::size_t>(key.collective) << 4) |
-                     static_cast<std::size_t>(key.reach);
+                     static_cast<std::size_t>(key.access);
   return std::hash<const void*>{}(key.algorithm) ^ (small * 0x9e3779b97f4a7c15u);
 }
 
@@ -60,7 +60,7 @@ Communicator::Communicator(Process& process, Membership members)
       members_(std::move(members)),
       who_(fmt::format("{} rank {}", members_.name, members_.rank)),
       forced_algorithms_(process.config.text("TUTTI_ALGO")),
-      forced_reach_(tutti::forced_reach(process.config)),
+      forced_access_(tutti::forced_access(process.config)),
       rank_order_(members_.ranks),
       stream_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
       races_(members_.spans_hosts() ? 0 : static_cast<int>(process.config.integer("TUTTI_RACE"))),
@@ -261,9 +261,9 @@ Links Communicator::links() {
           .stream_bytes = stream_bytes_};
 }
 
-std::string Communicator::wish(Collective collective, Reach reach) {
+std::string Communicator::wish(Collective collective, Access access) {
   if (!members_.deterministic || !reduces(collective)) return forced_algorithms_;
-  return rank_order_.wish(collective, reach, forced_algorithms_);
+  return rank_order_.wish(collective, access, forced_algorithms_);
 }
 
 Result<void> Communicator::check_algorithms() {
@@ -277,13 +277,13 @@ Result<void> Communicator::check_algorithms() {
   return rank_order_.check(forced_algorithms_);
 }
 
-std::string_view Communicator::transport(Reach reach) const {
-  return reach == Reach::fifo && members_.spans_hosts() ? "socket" : name(reach);
+std::string_view Communicator::transport(Access access) const {
+  return access == Access::slots && members_.spans_hosts() ? "socket" : name(access);
 }
 
-ReachFacts Communicator::reach_facts() const {
+AccessFacts Communicator::access_facts() const {
   const auto here = [this](const Peer& peer) { return peer.token == members_.peers[0].token; };
-  return {.forced = forced_reach_,
+  return {.forced = forced_access_,
           .spans_hosts = spans_hosts(),
           .one_process = std::ranges::all_of(members_.peers, here),
           .pulls = members_.pulls,
@@ -300,65 +300,65 @@ Conditions Communicator::conditions() const {
           .stream_bytes = stream_bytes_auto};
 }
 
-const Algorithm& Communicator::algorithm(const Shape& shape, Reach reach, std::size_t bytes, bool counts) {
-  if (counts) return algorithm_for_counts(shape, reach, bytes);
-  auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(reach)];
+const Algorithm& Communicator::algorithm(const Shape& shape, Access access, std::size_t bytes, bool counts) {
+  if (counts) return algorithm_for_counts(shape, access, bytes);
+  auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)];
   if (envelope == nullptr)
-    envelope =
-        process_.envelopes.of(with_levels(shape), reach, wish(shape.collective, reach), members_.machine, conditions());
+    envelope = process_.envelopes.of(with_levels(shape), access, wish(shape.collective, access), members_.machine,
+                                     conditions());
   return envelope->at(bytes);
 }
 
-const Algorithm& Communicator::algorithm_for_counts(const Shape& shape, Reach reach, std::size_t bytes) {
+const Algorithm& Communicator::algorithm_for_counts(const Shape& shape, Access access, std::size_t bytes) {
   if (!chosen_for_counts_) chosen_for_counts_ = std::make_unique<Chosen>();
-  auto& known = (*chosen_for_counts_)[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(reach)]
+  auto& known = (*chosen_for_counts_)[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)]
                                      [static_cast<std::size_t>(std::bit_width(bytes))];
   // All sizes of one power of two are served alike, by what suits the smallest of them.
   if (known == nullptr)
-    known = select_for_counts(with_levels(shape), reach, std::bit_floor(bytes), wish(shape.collective, reach));
+    known = select_for_counts(with_levels(shape), access, std::bit_floor(bytes), wish(shape.collective, access));
   return *known;
 }
 
 /// Entrants are those predicted to be the fastest for a root of 0 and the smallest size of the kind. Of algorithms
 /// whose plans are the same, as their times tell, one runs.
-const Algorithm& Communicator::raced(const Shape& shape, Reach reach, std::size_t bytes) {
-  if (!is_modelled(shape, reach)) return algorithm(shape, reach, bytes, false);
-  const RaceKind kind = RaceKind::of(shape.collective, reach, bytes);
+const Algorithm& Communicator::raced(const Shape& shape, Access access, std::size_t bytes) {
+  if (!is_modelled(shape, access)) return algorithm(shape, access, bytes, false);
+  const RaceKind kind = RaceKind::of(shape.collective, access, bytes);
   if (const auto* race = races_.find(kind)) return Races::turn(*race);
   Shape any_root = shape;
   any_root.root = 0;
-  const auto all = candidates(any_root, reach, wish(shape.collective, reach));
+  const auto all = candidates(any_root, access, wish(shape.collective, access));
   std::vector<const Algorithm*> entrants;
   if (all.size() > 1) {
     double us = -1;
     for (const Prediction& one :
-         predictions(any_root, reach, std::bit_floor(bytes), all, members_.machine, conditions()))
+         predictions(any_root, access, std::bit_floor(bytes), all, members_.machine, conditions()))
       if (std::exchange(us, one.us) != one.us) entrants.push_back(one.algorithm);
   } else {
-    entrants.push_back(&algorithm(shape, reach, bytes, false));
+    entrants.push_back(&algorithm(shape, access, bytes, false));
   }
   return Races::turn(races_.enter(kind, std::move(entrants)));
 }
 
-const Plan& Communicator::plan(const Shape& shape, Reach reach, std::size_t bytes, bool counts) {
+const Plan& Communicator::plan(const Shape& shape, Access access, std::size_t bytes, bool counts) {
   const Algorithm& chosen =
-      races_.on() && !counts ? raced(shape, reach, bytes) : algorithm(shape, reach, bytes, counts);
+      races_.on() && !counts ? raced(shape, access, bytes) : algorithm(shape, access, bytes, counts);
   // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
-  used = {.algorithm = chosen.name.c_str(), .transport = transport(reach).data()};
-  const PlanKey key{&chosen, shape.collective, reach, shape.root};
+  used = {.algorithm = chosen.name.c_str(), .transport = transport(access).data()};
+  const PlanKey key{&chosen, shape.collective, access, shape.root};
   if (const Plan* known = plans_.find(key)) return *known;
-  process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), chosen.name, transport(reach));
-  return plans_.insert(key, fuse(lower(chosen.build(with_levels(shape)), rank(), reach), slots()));
+  process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), chosen.name, transport(access));
+  return plans_.insert(key, fuse(lower(chosen.build(with_levels(shape)), rank(), access), slots()));
 }
 
-const Plan& Communicator::plan_from_file(const Shape& shape, Reach reach) {
+const Plan& Communicator::plan_from_file(const Shape& shape, Access access) {
   const PlanFile& file = *process_.plan_file;
   // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
-  used = {.algorithm = file.name().c_str(), .transport = transport(reach).data()};
-  const PlanKey key{nullptr, shape.collective, reach, shape.root};
+  used = {.algorithm = file.name().c_str(), .transport = transport(access).data()};
+  const PlanKey key{nullptr, shape.collective, access, shape.root};
   if (const Plan* known = plans_.find(key)) return *known;
-  process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), file.name(), transport(reach));
-  return plans_.insert(key, fuse(lower(file.schedule(), rank(), reach), slots()));
+  process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(shape.collective), file.name(), transport(access));
+  return plans_.insert(key, fuse(lower(file.schedule(), rank(), access), slots()));
 }
 
 Result<std::byte*> Communicator::scratch(std::size_t bytes) {

@@ -13,7 +13,7 @@
 
 #include "algorithms/choice.h"
 #include "algorithms/rank_order.h"
-#include "call/reach.h"
+#include "call/access.h"
 #include "call/request.h"
 #include "comm/call_history.h"
 #include "comm/control_links.h"
@@ -155,19 +155,19 @@ class Communicator {
 
   /// The plan for a call of `bytes` at most per buffer, made on first use. `counts`: its groups differ in size, and the
   /// largest has so many bytes.
-  const Plan& plan(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
+  const Plan& plan(const Shape& shape, Access access, std::size_t bytes, bool counts);
   /// What it would use if nothing was raced.
-  const Algorithm& algorithm(const Shape& shape, Reach reach, std::size_t bytes, bool counts);
+  const Algorithm& algorithm(const Shape& shape, Access access, std::size_t bytes, bool counts);
   /// What TUTTI_ALGO says; of a deterministic communicator, those of the one order of reduction.
-  std::string wish(Collective collective, Reach reach);
+  std::string wish(Collective collective, Access access);
   Races& races() { return races_; }
   /// The shape with what all of this communicator have in common: the hosts, where there are several.
   Shape with_levels(const Shape& shape) const;
   /// What the choice goes by besides the shape: alike on all ranks.
   Conditions conditions() const;
 
-  /// The same of the plan of TUTTI_PLAN_FILE, which must serve the shape and be carried by `reach`.
-  const Plan& plan_from_file(const Shape& shape, Reach reach);
+  /// The same of the plan of TUTTI_PLAN_FILE, which must serve the shape and be carried by `access`.
+  const Plan& plan_from_file(const Shape& shape, Access access);
 
   /// Whether what settings ask for is what a deterministic communicator may use. Errors: invalid_usage.
   Result<void> check_algorithms();
@@ -195,12 +195,12 @@ class Communicator {
   bool device_idle() const { return !device_ || device_->idle(); }
 
   /// What TUTTI_TRANSPORT says: nothing for "auto".
-  std::optional<Reach> forced_reach() const { return forced_reach_; }
+  std::optional<Access> forced_access() const { return forced_access_; }
   /// What TUTTI_ALGO says.
   const std::string& forced_algorithms() const { return forced_algorithms_; }
-  ReachFacts reach_facts() const;
-  /// What limits calls by that reach, for people: fifos that go on as sockets are called so. A literal.
-  std::string_view transport(Reach reach) const;
+  AccessFacts access_facts() const;
+  /// What limits calls by that access, for people: fifos that go on as sockets are called so. A literal.
+  std::string_view transport(Access access) const;
 
   /// Where a call keeps what it knows of its peers: here, so that a call allocates nothing. By rank.
   struct Notes {
@@ -232,14 +232,14 @@ class Communicator {
   void open_channels();
   void open_peer(Channel& channel, int index, Rank peer, bool is_signed);
   int slots() const;
-  const Algorithm& algorithm_for_counts(const Shape& shape, Reach reach, std::size_t bytes);
-  const Algorithm& raced(const Shape& shape, Reach reach, std::size_t bytes);
+  const Algorithm& algorithm_for_counts(const Shape& shape, Access access, std::size_t bytes);
+  const Algorithm& raced(const Shape& shape, Access access, std::size_t bytes);
 
   Process& process_;
   Membership members_;
   std::string who_;
   std::string forced_algorithms_;
-  std::optional<Reach> forced_reach_;
+  std::optional<Access> forced_access_;
   RankOrder rank_order_;
   std::size_t stream_bytes_;
   Races races_;
@@ -265,7 +265,7 @@ class Communicator {
   struct PlanKey {
     const Algorithm* algorithm;
     Collective collective;
-    Reach reach;
+    Access access;
     Rank root;
     bool operator==(const PlanKey&) const = default;
   };
@@ -273,7 +273,7 @@ class Communicator {
     std::size_t operator()(const PlanKey& key) const;
   };
   LruCache<PlanKey, Plan, PlanKeyHash> plans_;
-  /// By collective and reach, made on first use.
+  /// By collective and access, made on first use.
   std::array<std::array<std::shared_ptr<const Envelope>, 4>, collective_count> envelopes_;
   /// For calls whose groups differ in size, once there was one: what select said, by the largest group's power of two.
   using Chosen = std::array<std::array<std::array<const Algorithm*, 65>, 4>, collective_count>;

@@ -17,11 +17,11 @@ namespace tutti {
 /// Calls that are served alike: what the choice goes by besides what a communicator never changes.
 struct RaceKind {
   Collective collective = Collective::all_reduce;
-  Reach reach = Reach::fifo;
+  Access access = Access::slots;
   int width = 0;  ///< bits of the size of the largest buffer of one rank, in bytes
 
-  static RaceKind of(Collective collective, Reach reach, std::size_t bytes) {
-    return {.collective = collective, .reach = reach, .width = static_cast<int>(std::bit_width(bytes))};
+  static RaceKind of(Collective collective, Access access, std::size_t bytes) {
+    return {.collective = collective, .access = access, .width = static_cast<int>(std::bit_width(bytes))};
   }
   auto operator<=>(const RaceKind&) const = default;
 };

@@ -19,7 +19,7 @@ struct EngineShape {
   std::vector<Rank> local;    ///< those on this GPU, ascending
   int channels_max = 1;       ///< blocks that a rank may use
   std::int64_t limit_ns = 0;  ///< how long a kernel waits for a peer; 0: for ever
-  bool specialised = true;    ///< false: run_plan alone, but for plans of Reach::line
+  bool specialised = true;    ///< false: run_plan alone, but for plans of Access::in_line
   /// Memory of plans comes from a few large pieces and is freed with the engine alone: for where streams may wait for
   /// the host for long, as the driver may have whoever allocates or frees memory wait for all streams.
   bool frees_late = false;
@@ -61,7 +61,7 @@ struct Part {
 /// need nothing beside their kernels. Used by one thread at a time, but for abort and trouble: any thread, any time.
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  /// The largest call of a plan of Reach::line, in bytes.
+  /// The largest call of a plan of Access::in_line, in bytes.
   static constexpr std::size_t one_shot_bytes_max = std::size_t{64} * 1024;
 
   /// Allocates all that calls need but scratch. Errors: invalid_usage (more ranks than fit the GPU), cuda.

@@ -42,7 +42,7 @@ bool reads_all(const Plan& plan, const Action& pass, Where theirs, std::uint32_t
 
 /// Rank r reduces part r of all inputs and stores it to all outputs.
 bool is_two_shot(const Plan& plan) {
-  if (plan.collective != Collective::all_reduce || plan.reach != Reach::window || plan.parts != plan.ranks)
+  if (plan.collective != Collective::all_reduce || plan.access != Access::mapped || plan.parts != plan.ranks)
     return false;
   const Action* const pass = only_pass(plan, {Verb::signal, Verb::wait});
   const auto part = static_cast<std::uint32_t>(plan.rank);
@@ -59,7 +59,7 @@ bool is_two_shot(const Plan& plan) {
 
 /// Every rank gets all inputs whole and reduces them itself.
 bool is_one_shot(const Plan& plan) {
-  if (plan.collective != Collective::all_reduce || plan.reach != Reach::line || plan.parts != 1) return false;
+  if (plan.collective != Collective::all_reduce || plan.access != Access::in_line || plan.parts != 1) return false;
   const Action* const pass = only_pass(plan, {Verb::wait_line});
   if (pass == nullptr || pass->last == 0 || !reads_all(plan, *pass, Where::peer_line, 0)) return false;
   const auto to = plan.destinations(*pass);
@@ -122,7 +122,7 @@ KernelChoice kernel_for(const Plan& plan, const Binding& binding) {
 
 bool has_kernel(const Plan& plan) {
   return plan.ranks <= device::ranks_max &&
-         (plan.reach == Reach::window || plan.reach == Reach::fifo || is_one_shot(plan));
+         (plan.access == Access::mapped || plan.access == Access::slots || is_one_shot(plan));
 }
 
 }  // namespace tutti

@@ -23,7 +23,7 @@ std::vector<Action> device_actions(const Plan& plan);
 /// channels, ranks) is the host's.
 void describe(device::Call& call, const Plan& plan, const Binding& binding);
 
-/// Which kernel runs a plan, and the type whose entry it takes. A plan of Reach::line has one only if it is
+/// Which kernel runs a plan, and the type whose entry it takes. A plan of Access::in_line has one only if it is
 /// `one_shot`'s: an all-reduce in one pass over all inputs; its channels have one tile each, of which an inbox must
 /// hold twice the bytes.
 struct KernelChoice {

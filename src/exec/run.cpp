@@ -30,7 +30,7 @@ void Channel::reserve(int ranks) {
 Run::Run(const Plan& plan, const Binding& binding, const Links& links)
     : plan_(&plan), binding_(&binding), links_(links) {
   const std::size_t tiles = binding.split.tiles();
-  assert(!links.channels.empty() && (plan.reach == Reach::fifo || tiles == 1));
+  assert(!links.channels.empty() && (plan.access == Access::slots || tiles == 1));
   channels_ = static_cast<int>(std::min({links.channels.size(), tiles, state_.size()}));
   for (std::size_t i = static_cast<std::size_t>(channels_); i-- > 0;) {
     state_[i].tile = i;  // field by field: g++ clears a whole array of structs by string instructions, a call's worth
@@ -42,7 +42,7 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
 
   groups_differ_ = binding.groups_differ;
   skips_empty_ = groups_differ_ && plan.direct;
-  direct_ = plan.reach == Reach::fifo && binding.split.stride() >= direct_bytes_min;
+  direct_ = plan.access == Access::slots && binding.split.stride() >= direct_bytes_min;
   average_ = binding.op == ReduceOp::avg && reduces(plan.collective);
   scales_ = binding.op == ReduceOp::pre_mul_sum && reduces(plan.collective);
   if (links.stream_bytes == 0) return;

@@ -41,7 +41,7 @@ struct Channel {
 /// All that a run borrows from its communicator.
 struct Links {
   std::span<Channel> channels;
-  CallLines* lines = nullptr;            ///< Reach::line only
+  CallLines* lines = nullptr;            ///< Access::in_line only
   std::span<Doorbell* const> doorbells;  ///< by rank: rung after a signal
   System* system = nullptr;
   bool fenced = false;           ///< see Doorbell

@@ -67,7 +67,7 @@ bool Run::is_empty_message(const ChannelState& state, const Action& action) cons
 std::size_t Run::piece_elements(const Action& action, std::size_t budget) const {
   const std::size_t operands = action.sources + action.destinations;
   std::size_t bytes = std::max(budget / operands / cut_bytes, std::size_t{1}) * cut_bytes;
-  if (plan_->reach == Reach::pull) bytes = std::min(bytes, bounce_bytes / action.sources / cut_bytes * cut_bytes);
+  if (plan_->access == Access::cma) bytes = std::min(bytes, bounce_bytes / action.sources / cut_bytes * cut_bytes);
   return bytes / binding_->split.element_bytes();
 }
 
@@ -80,7 +80,7 @@ Result<void> Run::move(Channel& channel, const Action& action, std::span<const P
   assert(from.size() <= limits::sources_max);
   for (std::size_t i = 0; i < from.size(); ++i) set_source(sources[i], channel, from[i], piece);
   const std::span<Source> used(sources, from.size());
-  if (plan_->reach == Reach::pull)
+  if (plan_->access == Access::cma)
     if (auto pulled = pull_sources(channel, action, piece, used); !pulled) return pulled;
 
   std::byte* destinations[destinations_max];

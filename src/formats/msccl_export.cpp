@@ -251,12 +251,12 @@ Result<std::string> export_msccl(const Schedule& schedule, std::string_view name
   const Collective collective = schedule.collective();
   if (coll_of(collective).empty())
     return Error{.code = Code::invalid_argument, .what = fmt::format("MSCCL XML has no {}", tutti::name(collective))};
-  if (!lowers_to(schedule, Reach::fifo))
+  if (!lowers_to(schedule, Access::slots))
     return Error{.code = Code::invalid_argument,
                  .what = "in some step no order of a rank's passes lets all of them read what the step began with"};
 
   // A receiver takes messages in the order of its work, so that is the order in which they are sent.
-  const Jobs jobs(schedule, Reach::fifo);
+  const Jobs jobs(schedule, Access::slots);
   std::vector<std::map<int, Program::Sends>> sends(index(schedule.ranks()));  // by sender and step
   for (Rank rank = 0; rank < schedule.ranks(); ++rank)
     for (const int job : jobs.of(rank))

@@ -86,7 +86,7 @@ std::string table(const Schedule& schedule, std::optional<Rank> rank) {
 std::string table(const Plan& plan) {
   static constexpr std::string_view verbs[] = {"copy",    "reduce", "acquire", "commit", "peek",
                                                "release", "settle", "signal",  "wait",   "wait_line"};
-  std::string text = fmt::format("rank {} by {}: {} actions\n{:>5}  action\n", plan.rank, name(plan.reach),
+  std::string text = fmt::format("rank {} by {}: {} actions\n{:>5}  action\n", plan.rank, name(plan.access),
                                  plan.actions.size(), "step");
   for (const Action& action : plan.actions) {
     text += fmt::format("{:>5}  {}", action.step, verbs[static_cast<int>(action.verb)]);

@@ -107,7 +107,7 @@ std::size_t block_bytes(const Schedule& schedule, int part, std::size_t bytes) {
 }
 
 Result<std::vector<std::vector<TrafficNode>>> traffic(const Schedule& schedule, const TrafficSize& size) {
-  if (!lowers_to(schedule, Reach::fifo))
+  if (!lowers_to(schedule, Access::slots))
     return Error{.code = Code::invalid_argument,
                  .what = "in some step no order of a rank's passes lets all of them read what the step began with"};
   const int n = schedule.ranks();
@@ -117,7 +117,7 @@ Result<std::vector<std::vector<TrafficNode>>> traffic(const Schedule& schedule, 
       sent[index(t.from)][{t.step, t.to}].push_back(t.src);
       received[index(t.to)][{t.step, t.from}].push_back(t.dst);
     }
-  const Jobs jobs(schedule, Reach::fifo);
+  const Jobs jobs(schedule, Access::slots);
   std::vector<std::vector<TrafficNode>> graphs;
   for (Rank rank = 0; rank < n; ++rank) {
     Graph graph(schedule, size, rank);

@@ -10,7 +10,7 @@ namespace tutti {
 
 struct GpuChoice {
   const Algorithm* algorithm = nullptr;
-  Reach reach = Reach::window;
+  Access access = Access::mapped;
 };
 
 /// For a call of ranks that share a GPU, with `bytes` in a group: the same for all sizes of one power of two, and for

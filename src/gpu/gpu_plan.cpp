@@ -10,17 +10,17 @@ std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& 
   GpuSeat& seat = *gpu_seat(communicator);
   GpuChoice& chosen = seat.choice(shape.collective, request.group_bytes());
   if (chosen.algorithm == nullptr)
-    chosen = choose_on_gpu(shape, request.group_bytes(), communicator.wish(shape.collective, Reach::window),
+    chosen = choose_on_gpu(shape, request.group_bytes(), communicator.wish(shape.collective, Access::mapped),
                            meeting && communicator.process().gpus.specialised);
   communicator.used = {.algorithm = chosen.algorithm->name.c_str(), .transport = meeting ? "gpu" : "p2p"};
   auto& plans = seat.plans;
   const GpuSeat::Key key{
-      .algorithm = chosen.algorithm, .reach = chosen.reach, .collective = shape.collective, .root = shape.root};
+      .algorithm = chosen.algorithm, .access = chosen.access, .collective = shape.collective, .root = shape.root};
   if (const auto* const known = plans.find(key)) return *known;
   const Schedule schedule = chosen.algorithm->build(communicator.with_levels(shape));
   constexpr int slots = 2;  // windows have none
-  return plans.insert(
-      key, std::make_shared<GpuPlan>(GpuPlan{.plan = fuse(lower(schedule, communicator.rank(), chosen.reach), slots)}));
+  return plans.insert(key, std::make_shared<GpuPlan>(
+                               GpuPlan{.plan = fuse(lower(schedule, communicator.rank(), chosen.access), slots)}));
 }
 
 }  // namespace tutti

@@ -18,7 +18,7 @@ namespace {
 /// queues, or even a stream: unless that is asked for, such ranks go another way, and so do all. Alike on all ranks.
 bool goes_by_peers(const Communicator& communicator) {
   const Membership& members = communicator.members();
-  if (!members.gpus_reach || communicator.forced_reach().value_or(Reach::window) != Reach::window) return false;
+  if (!members.gpus_reach || communicator.forced_access().value_or(Access::mapped) != Access::mapped) return false;
   if (communicator.process().gpus.peers == PeerUse::always) return true;
   if (members.ranks == 1) return false;  // which has its kernels for itself
   const auto place = [](const Peer& peer) {

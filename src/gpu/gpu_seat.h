@@ -36,7 +36,7 @@ struct GpuSeat final : DeviceSide {
 
   struct Key {
     const void* algorithm;
-    Reach reach;
+    Access access;
     Collective collective;
     Rank root;
     bool operator==(const Key&) const = default;
@@ -44,7 +44,7 @@ struct GpuSeat final : DeviceSide {
   struct KeyHash {
     std::size_t operator()(const Key& key) const {
       return std::hash<const void*>{}(key.algorithm) ^
-             (static_cast<std::size_t>(key.root) << 16 | static_cast<std::size_t>(key.reach) << 8 |
+             (static_cast<std::size_t>(key.root) << 16 | static_cast<std::size_t>(key.access) << 8 |
               static_cast<std::size_t>(key.collective)) *
                  0x9e37'79b9'7f4a'7c15u;
     }

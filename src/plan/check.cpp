@@ -20,7 +20,7 @@ Error refused(Rank rank, std::string what) {
 /// Ranks that fill a slot and ranks that read it must cut it alike.
 Result<void> alike(std::span<const Plan> plans) {
   for (const Plan& plan : plans) {
-    if (plan.reach != plans[0].reach) return refused(plan.rank, "reaches its peers in another way than rank 0");
+    if (plan.access != plans[0].access) return refused(plan.rank, "reaches its peers in another way than rank 0");
     if (plan.items_max != plans[0].items_max) return refused(plan.rank, "another items_max than rank 0's");
   }
   return {};
@@ -82,7 +82,7 @@ Result<Residency> residency(const Schedule& schedule, std::span<const Plan> plan
   return found;
 }
 
-std::vector<CheckCase> check_cases(Collective collective, int ranks, Reach reach) {
+std::vector<CheckCase> check_cases(Collective collective, int ranks, Access access) {
   const auto size = static_cast<std::size_t>(ranks);
   std::vector<std::vector<bool>> mixes{{}};
   if (collective != Collective::all_to_all && collective != Collective::barrier) {
@@ -94,7 +94,7 @@ std::vector<CheckCase> check_cases(Collective collective, int ranks, Reach reach
   }
   std::vector<CheckCase> cases;
   for (const auto& mix : mixes) {
-    if (reach != Reach::fifo) {
+    if (access != Access::slots) {
       cases.push_back({.slots = 1, .channels = 1, .tiles = 1, .calls = 2, .in_place = mix});
     } else {
       for (const int slots : {0, 1, 2})

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-/// One way to run the plans. Tiles, channels and slots concern Reach::fifo; the others have one tile on one channel.
+/// One way to run the plans. Tiles, channels and slots concern Access::slots; the others have one tile on one channel.
 struct CheckCase {
   /// Per connection and channel. With slots, acquire waits for a free one and settle does nothing. 0: a message lies in
   /// the sender's memory until it is taken. Then acquire and settle wait until the one before was released, commit
@@ -35,9 +35,9 @@ struct CheckedCall {
 /// - Action::last or Place::leaf missing or too often on the way of a contribution into a result;
 /// - two accesses of one block without an order, where the user too accesses all of a rank's input and output between
 /// two
-///   of its calls; the entry of a call orders nothing but what its reach waits for;
+///   of its calls; the entry of a call orders nothing but what its access waits for;
 /// - a deadlock, a message whose two ends disagree, a message or signal that is never taken;
-/// - an operand out of range or of a kind that the reach does not have;
+/// - an operand out of range or of a kind that the access does not have;
 /// - a barrier that a rank can leave before another has entered.
 /// Errors: internal, with peer = rank, channel = channel and step set.
 Result<void> check(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how);
@@ -56,7 +56,7 @@ struct Residency {
 /// Of one call. Lines and the entry of a call count as waiting too, as in kernels that meet. Errors: as check.
 Result<Residency> residency(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how);
 
-/// Enough to believe a plan: {none, all, some ranks in place} × slots {0, 1, 2} as far as `reach` has slots.
-std::vector<CheckCase> check_cases(Collective collective, int ranks, Reach reach);
+/// Enough to believe a plan: {none, all, some ranks in place} × slots {0, 1, 2} as far as `access` has slots.
+std::vector<CheckCase> check_cases(Collective collective, int ranks, Access access);
 
 }  // namespace tutti

@@ -11,16 +11,16 @@ namespace tutti::proof {
 namespace {
 
 /// Only slots are cut into tiles and channels.
-int tiles_of(Reach reach, const CheckCase& how) {
-  return reach == Reach::fifo ? std::max(how.tiles, 1) : 1;
+int tiles_of(Access access, const CheckCase& how) {
+  return access == Access::slots ? std::max(how.tiles, 1) : 1;
 }
 
 }  // namespace
 
 Machine::Stage::Stage(const Program& program_in, const CheckCase& how)
     : program(program_in),
-      reach(program_in.plans[0].reach),
-      tiles(tiles_of(reach, how)),
+      access(program_in.plans[0].access),
+      tiles(tiles_of(access, how)),
       channels(std::clamp(how.channels, 1, tiles)),
       memory(*program_in.schedule, tiles, *program_in.in_place) {}
 
@@ -39,13 +39,13 @@ Machine::Machine(std::span<const Program> programs, const CheckCase& how)
     items_max = std::max(items_max, program.plans[0].items_max);
   }
   entered_.resize(static_cast<std::size_t>(calls_) * ranks_ * channels_per_rank_);
-  const auto any = [this](auto&&... reach) {
-    return std::ranges::any_of(stages_, [=](const Stage& s) { return ((s.reach == reach) || ...); });
+  const auto any = [this](auto&&... access) {
+    return std::ranges::any_of(stages_, [=](const Stage& s) { return ((s.access == access) || ...); });
   };
-  for (int channel = 0; channel < channels_per_rank_ && any(Reach::fifo); ++channel)
+  for (int channel = 0; channel < channels_per_rank_ && any(Access::slots); ++channel)
     slots_.emplace_back(ranks_, how.slots, items_max);
-  if (any(Reach::line, Reach::window, Reach::pull)) flags_.emplace_back(ranks_);
-  if (any(Reach::line)) opened_.resize(static_cast<std::size_t>(ranks_) * ranks_);
+  if (any(Access::in_line, Access::mapped, Access::cma)) flags_.emplace_back(ranks_);
+  if (any(Access::in_line)) opened_.resize(static_cast<std::size_t>(ranks_) * ranks_);
   for (Rank rank = 0; rank < ranks_; ++rank)
     for (int channel = 0; channel < channels_per_rank_; ++channel) {
       channels_.push_back({.rank = rank, .channel = channel, .now = clocks_.take()});
@@ -93,7 +93,7 @@ void Machine::begin_call(Rank rank, int call) {
     entered(call, channel(rank, i)) = written.back().time;
   }
   s.memory.fill(rank, *s.program.terms, written);
-  if (s.reach != Reach::fifo) {
+  if (s.access != Access::slots) {
     Channel& only = channel(rank, 0);
     Clocks::Row& line = lines_[static_cast<std::size_t>(call) * ranks_ + rank];
     line = clocks_.take();
@@ -107,7 +107,7 @@ void Machine::begin_call(Rank rank, int call) {
     l.call = call;
     l.tile = channel_index;
     l.action = 0;
-    l.entered = s.reach == Reach::fifo || s.reach == Reach::line;
+    l.entered = s.access == Access::slots || s.access == Access::in_line;
     wake(rank, channel_index);
   }
 }
@@ -146,7 +146,7 @@ Result<void> Machine::end_call(Rank rank, int call) {
   const BlockCounts& n = stage(call).memory.counts(rank);
   if (auto back = take_back(rank, call, Buffer::input, n.input); !back) return back;
   if (auto back = take_back(rank, call, Buffer::output, n.output); !back) return back;
-  if (rendezvous_ && stage(call).reach == Reach::fifo)
+  if (rendezvous_ && stage(call).access == Access::slots)
     if (auto back = take_back_staging(rank); !back) return back;
   if (call + 1 < calls_) {
     begin_call(rank, call + 1);

@@ -47,7 +47,7 @@ class Machine {
   struct Stage {
     Stage(const Program& program_in, const CheckCase& how);
     Program program;
-    Reach reach;
+    Access access;
     int tiles;
     int channels;  ///< of a rank, that have tiles
     Memory memory;
@@ -59,7 +59,7 @@ class Machine {
     int tile = 0;
     std::uint32_t action = 0;
     int open = 0;          // messages
-    bool entered = false;  // seen all lines, where the reach wants that
+    bool entered = false;  // seen all lines, where the access wants that
     bool waiting = true;   // not in ready_
     bool done = false;     // with all calls
     Clocks::Row now = 0;

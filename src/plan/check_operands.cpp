@@ -26,8 +26,8 @@ class Inspection {
 
   std::string action(const Action& a) const {
     if (a.verb == Verb::copy || a.verb == Verb::reduce) return pass(a);
-    const bool fifo = plan_.reach == Reach::fifo;
-    const bool line = plan_.reach == Reach::line;
+    const bool fifo = plan_.access == Access::slots;
+    const bool line = plan_.access == Access::in_line;
     switch (a.verb) {
       case Verb::acquire:
       case Verb::commit:
@@ -70,7 +70,7 @@ class Inspection {
   }
 
   std::string place(const Action& a, const Place& p, bool written) const {
-    const bool window = plan_.reach == Reach::window || (plan_.reach == Reach::pull && !written);
+    const bool window = plan_.access == Access::mapped || (plan_.access == Access::cma && !written);
     Rank owner = rank_;
     switch (p.where) {
       case Where::input:
@@ -79,7 +79,7 @@ class Inspection {
       case Where::output:
       case Where::scratch: break;
       case Where::slot:
-        if (plan_.reach != Reach::fifo) return "there are no slots at this reach";
+        if (plan_.access != Access::slots) return "there are no slots at this reach";
         if (!is_peer(p.peer)) return "no peer";
         if (p.leaf) return "a slot is no contribution of its own";
         return {};  // which items there are is known when a message is open
@@ -91,7 +91,7 @@ class Inspection {
         owner = p.peer;
         break;
       case Where::peer_line:
-        if (plan_.reach != Reach::line || written) return "no line to be read at this reach";
+        if (plan_.access != Access::in_line || written) return "no line to be read at this reach";
         if (p.leaf) return "a line is scaled already";
         owner = p.peer;
         break;

@@ -11,7 +11,7 @@
 namespace tutti::proof {
 
 /// What can be seen without running: `plan` is `rank`'s, of `schedule`, and all its operands are in range and of a kind
-/// its reach has. Errors: internal, with peer = rank and step set.
+/// its access has. Errors: internal, with peer = rank and step set.
 Result<void> check_operands(const Schedule& schedule, const Plan& plan, Rank rank);
 
 /// "scratch block 3", "item 2 of the message from rank 1".

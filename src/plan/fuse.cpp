@@ -98,7 +98,7 @@ Fusion::Index Fusion::maker_of(Index copy) const {
     if (early.action.verb == Verb::wait || early.action.verb == Verb::wait_line) return none;
     if (!early.is_pass()) continue;
     const bool makes = std::ranges::any_of(early.destinations, [&](auto& d) { return same_block(d, wanted); });
-    const bool shares = plan_.reach != Reach::fifo && early.action.verb == Verb::copy && early.sources[0] == wanted;
+    const bool shares = plan_.access != Access::slots && early.action.verb == Verb::copy && early.sources[0] == wanted;
     const bool writes_too =
         std::ranges::any_of(early.destinations, [&](auto& d) { return same_memory(d, late.destinations[0]); });
     if ((makes || shares) && !writes_too) return i;
@@ -176,7 +176,7 @@ void Fusion::move(Index from, Index to) {
 
 /// From the end: what is still to be read. Windows: any peer may read the output.
 void Fusion::drop_unread() {
-  const bool output_is_own = plan_.reach == Reach::fifo || plan_.reach == Reach::line;
+  const bool output_is_own = plan_.access == Access::slots || plan_.access == Access::in_line;
   std::set<std::uint32_t> read_scratch, overwritten;
   for (Index i = size() - 1; i >= 0; --i) {
     if (!op(i).is_pass()) continue;

@@ -34,9 +34,9 @@ Cells::Cells(const Schedule& schedule, bool in_place) {
   }
 }
 
-Jobs::Jobs(const Schedule& schedule, Reach reach, Rank only)
+Jobs::Jobs(const Schedule& schedule, Access access, Rank only)
     : schedule_(schedule),
-      reach_(reach),
+      access_(access),
       only_(only),
       apart_(schedule, false),
       in_place_(schedule, true),
@@ -44,11 +44,11 @@ Jobs::Jobs(const Schedule& schedule, Reach reach, Rank only)
       sent_(of_.size()),
       items_(of_.size() * of_.size()),
       writer_(apart_.size(), -1) {
-  assert(only == everybody || reach == Reach::fifo || reach == Reach::line);
+  assert(only == everybody || access == Access::slots || access == Access::in_line);
   if (reduces(schedule.collective())) contribute_inputs();
   collect();
-  if (reach == Reach::window || reach == Reach::pull) choose_makers();
-  for (const Job& job : jobs_) possible_ = possible_ && reaches(job);
+  if (access == Access::mapped || access == Access::cma) choose_makers();
+  for (const Job& job : jobs_) possible_ = possible_ && accesses(job);
   if (possible_) order();
 }
 
@@ -149,7 +149,7 @@ void Jobs::contribute(std::span<const Transfer> transfers, std::size_t first_job
 /// Windows: the side that has fewer transfers in the step copies, so that all ranks work. With equally many the sender
 /// does it where one block goes to several ranks or was made by a pass, which can then store it there at once.
 void Jobs::choose_makers() {
-  if (reach_ == Reach::pull) return;
+  if (access_ == Access::cma) return;
   for (std::size_t begin = 0, end = 0; begin < jobs_.size(); begin = end) {
     while (end < jobs_.size() && jobs_[end].step == jobs_[begin].step) ++end;
     choose_makers(std::span(jobs_).subspan(begin, end - begin));
@@ -180,17 +180,17 @@ void Jobs::choose_makers(std::span<Job> step) {
 }
 
 /// Lines carry inputs alone; nobody sees another rank's scratch.
-bool Jobs::reaches(const Job& job) const {
-  if (reach_ == Reach::fifo) return true;
+bool Jobs::accesses(const Job& job) const {
+  if (access_ == Access::slots) return true;
   for (const Operand& source : job.sources) {
-    if (reach_ == Reach::line && (source.ref.buffer != Buffer::input || job.step > 0)) return false;
+    if (access_ == Access::in_line && (source.ref.buffer != Buffer::input || job.step > 0)) return false;
     if (source.rank != job.maker && source.ref.buffer == Buffer::scratch) return false;
   }
   return job.maker == job.to || job.dst.buffer != Buffer::scratch;
 }
 
 bool Jobs::touches(const Job& job, const Operand& source) const {
-  return source.rank == job.maker || reach_ == Reach::window || reach_ == Reach::pull;
+  return source.rank == job.maker || access_ == Access::mapped || access_ == Access::cma;
 }
 
 bool Jobs::idle(const Job& job, const Cells& cells) const {
@@ -259,7 +259,7 @@ std::vector<Jobs::Edge> Jobs::constraints(std::span<const int> jobs) {
   return edges;
 }
 
-/// How far the job reaches: 0 for own memory alone.
+/// How far the job accesses: 0 for own memory alone.
 int Jobs::distance(const Job& job) const {
   const int ranks = schedule_.ranks();
   int farthest = (job.to - job.maker + ranks) % ranks;

@@ -54,19 +54,19 @@ struct Sent {
   Ref ref;
 };
 
-/// All jobs of a schedule at one reach.
+/// All jobs of a schedule at one access.
 class Jobs {
  public:
   static constexpr Rank everybody = -1;
 
-  /// `only`: what that rank makes and sends alone, for a reach where a rank makes its own blocks (fifo and line). All
+  /// `only`: what that rank makes and sends alone, for an access where a rank makes its own blocks (fifo and line). All
   /// else is as if the jobs of all ranks were there, but `possible` speaks of that rank.
-  Jobs(const Schedule& schedule, Reach reach, Rank only = everybody);
+  Jobs(const Schedule& schedule, Access access, Rank only = everybody);
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
   /// False where no order of some rank's passes lets all of them read what the step began with, or where a job would
-  /// need memory that this reach does not offer.
+  /// need memory that this access does not offer.
   bool possible() const { return possible_; }
   const Job& job(int index) const { return jobs_[static_cast<std::size_t>(index)]; }
   /// What `rank` makes, in the order it makes it.
@@ -93,7 +93,7 @@ class Jobs {
   void contribute(std::span<const Transfer> transfers, std::size_t first_job);
   void choose_makers();
   void choose_makers(std::span<Job> step);
-  bool reaches(const Job& job) const;
+  bool accesses(const Job& job) const;
   void order();
   bool order_step(std::vector<int>& jobs);
   struct Edge {
@@ -104,7 +104,7 @@ class Jobs {
   int distance(const Job& job) const;
 
   const Schedule& schedule_;
-  Reach reach_;
+  Access access_;
   Rank only_;
   Cells apart_;
   Cells in_place_;

@@ -17,7 +17,7 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(const Schedule& schedule, const Jobs& jobs, Rank rank, Reach reach);
+  Lowering(const Schedule& schedule, const Jobs& jobs, Rank rank, Access access);
   Plan plan(const Flags& flags);  ///< flags: windows and pulls only
 
  private:
@@ -46,10 +46,10 @@ class Lowering {
   std::vector<Received> message_from_;  // by peer, in this step
 };
 
-Lowering::Lowering(const Schedule& schedule, const Jobs& jobs, Rank rank, Reach reach)
+Lowering::Lowering(const Schedule& schedule, const Jobs& jobs, Rank rank, Access access)
     : schedule_(schedule), rank_(rank), jobs_(jobs), message_from_(static_cast<std::size_t>(schedule.ranks())) {
   plan_.collective = schedule.collective();
-  plan_.reach = reach;
+  plan_.access = access;
   plan_.ranks = schedule.ranks();
   plan_.rank = rank;
   plan_.root = schedule.root();
@@ -58,11 +58,11 @@ Lowering::Lowering(const Schedule& schedule, const Jobs& jobs, Rank rank, Reach 
 }
 
 Plan Lowering::plan(const Flags& flags) {
-  switch (plan_.reach) {
-    case Reach::line: lines(); break;
-    case Reach::fifo: fifo(); break;
-    case Reach::window:
-    case Reach::pull: windows(flags); break;
+  switch (plan_.access) {
+    case Access::in_line: lines(); break;
+    case Access::slots: fifo(); break;
+    case Access::mapped:
+    case Access::cma: windows(flags); break;
   }
   return std::move(plan_);
 }
@@ -208,14 +208,14 @@ void Lowering::verb(Verb verb, Rank peer, int step, int items) {
 Place Lowering::source(const Job& job, const Operand& operand) const {
   if (operand.rank == rank_) return own(operand.ref, true);
   Place place{.peer = static_cast<std::uint16_t>(operand.rank), .block = static_cast<std::uint32_t>(operand.ref.block)};
-  switch (plan_.reach) {
-    case Reach::fifo:
+  switch (plan_.access) {
+    case Access::slots:
       place.where = Where::slot;
       place.block = static_cast<std::uint32_t>(operand.item);
       break;
-    case Reach::line: place.where = Where::peer_line; break;
-    case Reach::window:
-    case Reach::pull:
+    case Access::in_line: place.where = Where::peer_line; break;
+    case Access::mapped:
+    case Access::cma:
       assert(job.maker == rank_ && operand.ref.buffer != Buffer::scratch);
       place.where = operand.ref.buffer == Buffer::input ? Where::peer_input : Where::peer_output;
       place.leaf = place.where == Where::peer_input && reduces(plan_.collective);
@@ -232,20 +232,20 @@ Place Lowering::own(Ref ref, bool read) const {
           .block = static_cast<std::uint32_t>(ref.block)};
 }
 
-bool by_flags(Reach reach) {
-  return reach == Reach::window || reach == Reach::pull;
+bool by_flags(Access access) {
+  return access == Access::mapped || access == Access::cma;
 }
 
-std::vector<Plan> lower(const Schedule& schedule, std::span<const Rank> ranks, Reach reach) {
-  const bool alone = ranks.size() == 1 && !by_flags(reach);
-  const Jobs jobs(schedule, reach, alone ? ranks[0] : Jobs::everybody);
+std::vector<Plan> lower(const Schedule& schedule, std::span<const Rank> ranks, Access access) {
+  const bool alone = ranks.size() == 1 && !by_flags(access);
+  const Jobs jobs(schedule, access, alone ? ranks[0] : Jobs::everybody);
   assert(jobs.possible());
   std::vector<Flags> of_ranks(ranks.size());
-  if (by_flags(reach)) of_ranks = flags(schedule, jobs, ranks);
+  if (by_flags(access)) of_ranks = flags(schedule, jobs, ranks);
   const bool is_direct = direct(schedule);
   std::vector<Plan> plans;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    plans.push_back(Lowering(schedule, jobs, ranks[i], reach).plan(of_ranks[i]));
+    plans.push_back(Lowering(schedule, jobs, ranks[i], access).plan(of_ranks[i]));
     plans.back().direct = is_direct;
   }
   return plans;
@@ -253,19 +253,19 @@ std::vector<Plan> lower(const Schedule& schedule, std::span<const Rank> ranks, R
 
 }  // namespace
 
-bool lowers_to(const Schedule& schedule, Reach reach) {
-  const Jobs jobs(schedule, reach);
-  return jobs.possible() && !(by_flags(reach) && races(schedule, jobs));
+bool lowers_to(const Schedule& schedule, Access access) {
+  const Jobs jobs(schedule, access);
+  return jobs.possible() && !(by_flags(access) && races(schedule, jobs));
 }
 
-Plan lower(const Schedule& schedule, Rank rank, Reach reach) {
-  return std::move(lower(schedule, {&rank, 1}, reach)[0]);
+Plan lower(const Schedule& schedule, Rank rank, Access access) {
+  return std::move(lower(schedule, {&rank, 1}, access)[0]);
 }
 
-std::vector<Plan> lower_all(const Schedule& schedule, Reach reach) {
+std::vector<Plan> lower_all(const Schedule& schedule, Access access) {
   std::vector<Rank> ranks(static_cast<std::size_t>(schedule.ranks()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  return lower(schedule, ranks, reach);
+  return lower(schedule, ranks, access);
 }
 
 }  // namespace tutti

@@ -12,13 +12,13 @@ namespace tutti {
 /// True when `schedule`, already proven, can be carried that way. All: some order of a rank's passes in each step lets
 /// all of them read what the step began with, in place too. `line`: one step that reads inputs alone. `window`, `pull`:
 /// no rank sees another's scratch, and no two ranks touch one block in one step if one of them writes.
-bool lowers_to(const Schedule& schedule, Reach reach);
+bool lowers_to(const Schedule& schedule, Access access);
 
 /// The program of `rank`, through slots and by lines without making those of others: each transfer bound to a message,
-/// a window or a call line, with the waits that order them. Requires lowers_to(schedule, reach).
-Plan lower(const Schedule& schedule, Rank rank, Reach reach);
+/// a window or a call line, with the waits that order them. Requires lowers_to(schedule, access).
+Plan lower(const Schedule& schedule, Rank rank, Access access);
 
 /// The programs of all ranks, for less than lower of each.
-std::vector<Plan> lower_all(const Schedule& schedule, Reach reach);
+std::vector<Plan> lower_all(const Schedule& schedule, Access access);
 
 }  // namespace tutti

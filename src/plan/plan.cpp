@@ -21,9 +21,9 @@ constexpr std::size_t divide_up(std::size_t value, std::size_t by) {
 
 }  // namespace
 
-std::string_view name(Reach reach) {
+std::string_view name(Access access) {
   static constexpr std::string_view names[] = {"line", "window", "pull", "fifo"};
-  return names[static_cast<int>(reach)];
+  return names[static_cast<int>(access)];
 }
 
 Split::Split(std::size_t count, std::size_t element_bytes, int parts)

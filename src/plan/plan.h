@@ -11,18 +11,18 @@
 namespace tutti {
 
 /// How ranks reach each other's data in one call; decided from the call lines, so alike on all ranks.
-enum class Reach : std::uint8_t {
+enum class Access : std::uint8_t {
   line,    ///< inputs travel inside the call lines (small calls; schedules of one step that read only inputs)
   window,  ///< peers' buffers are mapped: load and store
   pull,    ///< peers' buffers can only be copied from (process_vm_readv)
   fifo,    ///< through slots; what always works
 };
-std::string_view name(Reach reach);
+std::string_view name(Access access);
 
 /// A channel runs all actions once for each of its tiles. Channels have fifos and flags of their own and share nothing.
 struct Plan {
   Collective collective = Collective::all_reduce;
-  Reach reach = Reach::fifo;
+  Access access = Access::slots;
   int ranks = 1;
   Rank rank = 0;
   Rank root = 0;

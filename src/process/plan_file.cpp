@@ -34,9 +34,9 @@ Result<std::shared_ptr<const PlanFile>> PlanFile::read(const std::string& path) 
   if (!meaning) return within(meaning.error());
 
   std::shared_ptr<PlanFile> plan(new PlanFile(std::move(imported->schedule)));
-  for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo})
-    plan->carried_by_[static_cast<std::size_t>(reach)] = lowers_to(plan->schedule_, reach);
-  if (!plan->carried_by(Reach::fifo))
+  for (const Access access : {Access::in_line, Access::mapped, Access::cma, Access::slots})
+    plan->carried_by_[static_cast<std::size_t>(access)] = lowers_to(plan->schedule_, access);
+  if (!plan->carried_by(Access::slots))
     return within(Error{.code = Code::invalid_argument,
                         .what = "blocks change places within one step of one rank, which no order of copies does"});
   plan->name_ = "plan file " + (imported->name.empty() ? path : imported->name);

@@ -28,7 +28,7 @@ class PlanFile {
   /// Whether calls of that shape with `bytes` in the largest buffer of a rank use the plan.
   bool serves(const Shape& shape, std::size_t bytes) const;
   /// Always true of fifos.
-  bool carried_by(Reach reach) const { return carried_by_[static_cast<std::size_t>(reach)]; }
+  bool carried_by(Access access) const { return carried_by_[static_cast<std::size_t>(access)]; }
   /// "all_reduce of 4 ranks, 3 steps"
   std::string text() const;
 

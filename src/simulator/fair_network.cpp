@@ -157,16 +157,16 @@ void FairWire::share_out() {
 void FairWire::find_neighbours() {
   links_.clear();
   affected_.clear();
-  const auto reach = [this](int link) {
+  const auto access = [this](int link) {
     if (!std::exchange(share(link).seen, true)) links_.push_back(link);
   };
-  for (const int link : changed_) reach(link);
+  for (const int link : changed_) access(link);
   for (std::size_t i = 0; i < links_.size(); ++i)  // NOLINT(modernize-loop-convert): it grows
     for (const User& user : share(links_[i]).users) {
       Flow& flow = flows_[user.flow];
       if (std::exchange(flow.seen, true)) continue;
       affected_.push_back(user.flow);
-      for (const int link : flow.path) reach(link);
+      for (const int link : flow.path) access(link);
     }
 }
 

@@ -69,7 +69,7 @@ UniqueFd pidfd_of(int socket, int pid) {
 }
 
 /// Connected, and the other end is this user's. Empty: its queue is full, try later.
-Result<UniqueSocket> reach(const std::string& name, SeenProcess& owner) {
+Result<UniqueSocket> access(const std::string& name, SeenProcess& owner) {
   UniqueSocket fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return failed("open a unix socket (EMFILE: raise ulimit -n)");
   const FdAddress address(name);
@@ -136,7 +136,7 @@ Result<Answer> ask(const std::string& name, const FdRequest& request, const Pati
   // A server under attack drops the oldest connection for a new one: whoever is dropped without an answer asks again.
   for (;;) {
     Answer answer;
-    auto socket = reach(name, answer.owner);
+    auto socket = access(name, answer.owner);
     if (!socket) return std::move(socket).error();
     if (*socket && ::send(socket->get(), &request, sizeof request, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof request) {
       for (;;) {

@@ -29,7 +29,7 @@ struct Original {
   std::string name;
   Schedule schedule;
   Meaning meaning;
-  Reach reach;
+  Access access;
   std::vector<Plan> plans;
   std::vector<CheckCase> cases;
   int slots_min = 0;  ///< fewer would not do for these plans
@@ -41,28 +41,28 @@ Original random_original(Random& random) {
     const Algorithm& algorithm = all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
     Shape shape{.collective = static_cast<Collective>(random.below(collective_count)), .ranks = random.between(2, 9)};
     if (rooted(shape.collective)) shape.root = random.below(shape.ranks);
-    const auto reach = static_cast<Reach>(random.below(4));
+    const auto access = static_cast<Access>(random.below(4));
     if (!algorithm.supports(shape)) continue;
     Schedule schedule = algorithm.build(shape);
-    if (!lowers_to(schedule, reach)) continue;
+    if (!lowers_to(schedule, access)) continue;
 
-    const int fused = random.below(reach == Reach::fifo ? 3 : 2);
+    const int fused = random.below(access == Access::slots ? 3 : 2);
     std::vector<Plan> plans;
     for (Rank rank = 0; rank < shape.ranks; ++rank) {
-      plans.push_back(lower(schedule, rank, reach));
+      plans.push_back(lower(schedule, rank, access));
       if (fused > 0) plans.back() = fuse(std::move(plans.back()), fused);
     }
     auto meaning = verify(schedule);
     EXPECT_TRUE(meaning) << meaning.error().text();
-    std::vector<CheckCase> cases = check_cases(shape.collective, shape.ranks, reach);
+    std::vector<CheckCase> cases = check_cases(shape.collective, shape.ranks, access);
     const int slots_min = fused > 1 ? fused : 0;
     std::erase_if(cases, [&](const CheckCase& how) { return how.slots < slots_min; });
     return {.name = std::string(algorithm.name) + " " + std::string(name(shape.collective)) + ", " +
-                    std::to_string(shape.ranks) + " ranks, " + std::string(name(reach)) + ", fused " +
+                    std::to_string(shape.ranks) + " ranks, " + std::string(name(access)) + ", fused " +
                     std::to_string(fused),
             .schedule = std::move(schedule),
             .meaning = *std::move(meaning),
-            .reach = reach,
+            .access = access,
             .plans = std::move(plans),
             .cases = std::move(cases),
             .slots_min = slots_min};
@@ -146,12 +146,12 @@ void try_schedule_mutant(const Original& original, Random& random, Tally& tally)
     tally.add(wrong, !meaning, what);
     return;
   }
-  if (!lowers_to(mutant.schedule, original.reach)) return;
+  if (!lowers_to(mutant.schedule, original.access)) return;
   std::vector<Plan> plans;
   for (Rank rank = 0; rank < mutant.schedule.ranks(); ++rank)
-    plans.push_back(lower(mutant.schedule, rank, original.reach));
+    plans.push_back(lower(mutant.schedule, rank, original.access));
   const auto checked = check_all(mutant.schedule, plans,
-                                 check_cases(mutant.schedule.collective(), mutant.schedule.ranks(), original.reach));
+                                 check_cases(mutant.schedule.collective(), mutant.schedule.ranks(), original.access));
   EXPECT_TRUE(checked) << what << ": proven, but its plans are not: " << checked.error().text();
   const Verdict verdict = try_out(mutant.schedule, Yardstick::definition, plans, 0, 10, random.next());
   tally.add(verdict.outcome != Outcome::right, !checked, what + ": " + verdict.what);

@@ -68,28 +68,28 @@ class Prover {
       ADD_FAILURE() << where_ << ": " << meaning.error().text();
       return;
     }
-    for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo})
-      if (lowers_to(schedule, reach)) prove(schedule, reach);
+    for (const Access access : {Access::in_line, Access::mapped, Access::cma, Access::slots})
+      if (lowers_to(schedule, access)) prove(schedule, access);
   }
   int checks() const { return checks_; }
   Random& random() { return random_; }
 
  private:
-  void prove(const Schedule& schedule, Reach reach) {
+  void prove(const Schedule& schedule, Access access) {
     std::vector<int> ways{0, 1};
-    if (reach == Reach::fifo) ways.push_back(2);
+    if (access == Access::slots) ways.push_back(2);
     if (ranks_ > ranks_in_full()) ways = {random_.below(static_cast<int>(ways.size()))};
-    const std::vector<Plan> plain = lower_all(schedule, reach);
+    const std::vector<Plan> plain = lower_all(schedule, access);
     if (ranks_ <= ranks_in_full() || random_.chance(25)) {
       const Rank one = random_.below(ranks_);
-      EXPECT_TRUE(alike(lower(schedule, one, reach), plain[static_cast<std::size_t>(one)]))
-          << where_ << ", " << name(reach) << ": the plan of rank " << one << " made alone";
+      EXPECT_TRUE(alike(lower(schedule, one, access), plain[static_cast<std::size_t>(one)]))
+          << where_ << ", " << name(access) << ": the plan of rank " << one << " made alone";
     }
-    for (const int slots : ways) prove(schedule, slots == 0 ? plain : fused(plain, slots), reach, slots);
+    for (const int slots : ways) prove(schedule, slots == 0 ? plain : fused(plain, slots), access, slots);
   }
 
-  void prove(const Schedule& schedule, const std::vector<Plan>& all, Reach reach, int fused_for_slots) {
-    std::vector<CheckCase> cases = check_cases(schedule.collective(), schedule.ranks(), reach);
+  void prove(const Schedule& schedule, const std::vector<Plan>& all, Access access, int fused_for_slots) {
+    std::vector<CheckCase> cases = check_cases(schedule.collective(), schedule.ranks(), access);
     std::erase_if(cases, [&](const CheckCase& how) { return fused_for_slots > 1 && how.slots < fused_for_slots; });
     if (ranks_ > ranks_in_full()) {
       const CheckCase one = cases[static_cast<std::size_t>(random_.below(static_cast<int>(cases.size())))];
@@ -98,7 +98,7 @@ class Prover {
     for (const CheckCase& how : cases) {
       ++checks_;
       const auto proven = check(schedule, all, how);
-      EXPECT_TRUE(proven) << where_ << ", " << name(reach) << ", fused for " << fused_for_slots << " slots, run with "
+      EXPECT_TRUE(proven) << where_ << ", " << name(access) << ", fused for " << fused_for_slots << " slots, run with "
                           << how.slots << ", in place " << std::ranges::count(how.in_place, true) << ": "
                           << proven.error().text();
     }
@@ -143,14 +143,14 @@ Program random_program(int ranks, Random& random) {
     const Algorithm& algorithm = all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
     Shape shape{.collective = static_cast<Collective>(random.below(collective_count)), .ranks = ranks};
     if (rooted(shape.collective)) shape.root = random.below(ranks);
-    const auto reach = static_cast<Reach>(random.below(4));
-    if (!serves(algorithm, shape, reach)) continue;
+    const auto access = static_cast<Access>(random.below(4));
+    if (!serves(algorithm, shape, access)) continue;
     Schedule schedule = algorithm.build(shape);
-    const int slots = random.below(reach == Reach::fifo ? 3 : 2);
-    std::vector<Plan> plans = lower_all(schedule, reach);
+    const int slots = random.below(access == Access::slots ? 3 : 2);
+    std::vector<Plan> plans = lower_all(schedule, access);
     if (slots > 0) plans = fused(std::move(plans), slots);
     return {.name = std::string(algorithm.name) + " " + std::string(name(shape.collective)) + ", root " +
-                    std::to_string(shape.root) + ", " + std::string(name(reach)) + ", fused for " +
+                    std::to_string(shape.root) + ", " + std::string(name(access)) + ", fused for " +
                     std::to_string(slots),
             .schedule = std::move(schedule),
             .plans = std::move(plans),
@@ -159,7 +159,7 @@ Program random_program(int ranks, Random& random) {
 }
 
 CheckedCall call_of(const Program& program, Random& random) {
-  const auto mixes = check_cases(program.schedule.collective(), program.schedule.ranks(), Reach::window);
+  const auto mixes = check_cases(program.schedule.collective(), program.schedule.ranks(), Access::mapped);
   return {.schedule = &program.schedule,
           .plans = program.plans,
           .in_place = mixes[static_cast<std::size_t>(random.below(static_cast<int>(mixes.size())))].in_place};

@@ -20,10 +20,10 @@ namespace {
 using testing::Random;
 using testing::RandomSchedule;
 
-constexpr Reach reaches[] = {Reach::line, Reach::window, Reach::pull, Reach::fifo};
+constexpr Access accesses[] = {Access::in_line, Access::mapped, Access::cma, Access::slots};
 
-std::vector<Plan> plans(const Schedule& schedule, Reach reach, int fused_for_slots) {
-  std::vector<Plan> all = lower_all(schedule, reach);
+std::vector<Plan> plans(const Schedule& schedule, Access access, int fused_for_slots) {
+  std::vector<Plan> all = lower_all(schedule, access);
   if (fused_for_slots > 0)
     for (Plan& plan : all) plan = fuse(std::move(plan), fused_for_slots);
   return all;
@@ -38,12 +38,12 @@ std::string text(const std::vector<Plan>& all) {
   return result;
 }
 
-void expect_proven(const Schedule& schedule, Reach reach, int fused_for_slots) {
-  const std::vector<Plan> all = plans(schedule, reach, fused_for_slots);
-  for (const CheckCase& how : check_cases(schedule.collective(), schedule.ranks(), reach)) {
-    if (reach == Reach::fifo && how.slots < fused_for_slots && fused_for_slots > 1) continue;
+void expect_proven(const Schedule& schedule, Access access, int fused_for_slots) {
+  const std::vector<Plan> all = plans(schedule, access, fused_for_slots);
+  for (const CheckCase& how : check_cases(schedule.collective(), schedule.ranks(), access)) {
+    if (access == Access::slots && how.slots < fused_for_slots && fused_for_slots > 1) continue;
     const auto proof = check(schedule, all, how);
-    ASSERT_TRUE(proof) << name(reach) << ", fused for " << fused_for_slots << " slots, run with " << how.slots << ": "
+    ASSERT_TRUE(proof) << name(access) << ", fused for " << fused_for_slots << " slots, run with " << how.slots << ": "
                        << proof.error().text() << "\n"
                        << text(all);
   }
@@ -52,22 +52,22 @@ void expect_proven(const Schedule& schedule, Reach reach, int fused_for_slots) {
 class RandomSchedules : public ::testing::TestWithParam<Collective> {};
 
 TEST_P(RandomSchedules, HaveProvenPlans) {
-  std::map<Reach, int> carried;
+  std::map<Access, int> carried;
   for (const std::uint64_t seed : seeds(200)) {
     SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
     Random random(seed);
     const Schedule schedule = RandomSchedule(GetParam(), random).make();
     if (!verify(schedule)) continue;  // an input was read after the output in its place was written
-    for (const Reach reach : reaches) {
-      if (!lowers_to(schedule, reach)) continue;
-      ++carried[reach];
-      for (const int fused_for_slots : {0, 1, 2, 3}) expect_proven(schedule, reach, fused_for_slots);
+    for (const Access access : accesses) {
+      if (!lowers_to(schedule, access)) continue;
+      ++carried[access];
+      for (const int fused_for_slots : {0, 1, 2, 3}) expect_proven(schedule, access, fused_for_slots);
       if (HasFatalFailure()) return;
     }
   }
   if (std::getenv("TUTTI_TEST_SEED")) return;
-  for (const Reach reach : {Reach::window, Reach::pull, Reach::fifo})
-    EXPECT_GE(carried[reach], share_of(10)) << "too few schedules for " << name(reach);
+  for (const Access access : {Access::mapped, Access::cma, Access::slots})
+    EXPECT_GE(carried[access], share_of(10)) << "too few schedules for " << name(access);
 }
 
 INSTANTIATE_TEST_SUITE_P(Collectives, RandomSchedules,

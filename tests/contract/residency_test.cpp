@@ -30,12 +30,12 @@ Original random_original(Random& random) {
     const Algorithm& algorithm = all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
     Shape shape{.collective = static_cast<Collective>(random.below(collective_count)), .ranks = random.between(2, 6)};
     if (rooted(shape.collective)) shape.root = random.below(shape.ranks);
-    const auto reach = static_cast<Reach>(random.below(4));
-    if (!serves(algorithm, shape, reach)) continue;
+    const auto access = static_cast<Access>(random.below(4));
+    if (!serves(algorithm, shape, access)) continue;
     Schedule schedule = algorithm.build(shape);
-    std::vector<Plan> plans = lower_all(schedule, reach);
+    std::vector<Plan> plans = lower_all(schedule, access);
     CheckCase how{.slots = 1, .channels = 1, .tiles = 1, .calls = 1};
-    if (reach == Reach::fifo) {
+    if (access == Access::slots) {
       how.slots = random.below(3);
       how.channels = random.between(1, 2);
       how.tiles = random.between(how.channels, 4);
@@ -43,7 +43,7 @@ Original random_original(Random& random) {
     if (how.slots > 0 && random.chance(50))
       for (Plan& plan : plans) plan = fuse(std::move(plan), how.slots);
     return {.name = std::string(algorithm.name) + " " + std::string(name(shape.collective)) + ", " +
-                    std::to_string(shape.ranks) + " ranks, " + std::string(name(reach)) + ", " +
+                    std::to_string(shape.ranks) + " ranks, " + std::string(name(access)) + ", " +
                     std::to_string(how.slots) + " slots, " + std::to_string(how.channels) + " channels, " +
                     std::to_string(how.tiles) + " tiles",
             .schedule = std::move(schedule),

@@ -21,31 +21,31 @@ using device::Fault;
 struct Scene {
   const char* algorithm;
   Collective collective;
-  Reach reach;
+  Access access;
   int ranks;
 };
 constexpr Scene walked[] = {
-    {"two_shot", Collective::all_reduce, Reach::window, 3},
-    {"halving_doubling", Collective::all_reduce, Reach::window, 4},
-    {"ring", Collective::all_reduce, Reach::fifo, 3},
-    {"pairwise", Collective::all_to_all, Reach::fifo, 3},
+    {"two_shot", Collective::all_reduce, Access::mapped, 3},
+    {"halving_doubling", Collective::all_reduce, Access::mapped, 4},
+    {"ring", Collective::all_reduce, Access::slots, 3},
+    {"pairwise", Collective::all_to_all, Access::slots, 3},
 };
-constexpr Scene two_shot[] = {{"two_shot", Collective::all_reduce, Reach::window, 3}};
-constexpr Scene one_shot[] = {{"one_shot", Collective::all_reduce, Reach::line, 3}};
+constexpr Scene two_shot[] = {{"two_shot", Collective::all_reduce, Access::mapped, 3}};
+constexpr Scene one_shot[] = {{"one_shot", Collective::all_reduce, Access::in_line, 3}};
 
-std::vector<Plan> plans_of(const Scene& scene, Reach reach) {
+std::vector<Plan> plans_of(const Scene& scene, Access access) {
   const Shape shape{.collective = scene.collective, .ranks = scene.ranks};
-  std::vector<Plan> plans = lower_all(find_algorithm(scene.algorithm, shape)->build(shape), reach);
+  std::vector<Plan> plans = lower_all(find_algorithm(scene.algorithm, shape)->build(shape), access);
   for (Plan& plan : plans) plan = fuse(std::move(plan), 2);
   return plans;
 }
 
 /// Whether a launch with that breakage comes to the right end.
 bool comes_right(const Scene& scene, bool walk, Fault fault, std::uint64_t seed) {
-  const Reach compared = scene.reach == Reach::line ? Reach::fifo : scene.reach;
-  KernelWorld world(plans_of(scene, scene.reach), plans_of(scene, compared),
+  const Access compared = scene.access == Access::in_line ? Access::slots : scene.access;
+  KernelWorld world(plans_of(scene, scene.access), plans_of(scene, compared),
                     {.count = 100, .channels = 2, .slot_bytes = 128, .calls = 4, .seed = seed, .walk = walk});
-  if (scene.reach == Reach::line) {  // flags begin anew, and inboxes still hold the first of the last time
+  if (scene.access == Access::in_line) {  // flags begin anew, and inboxes still hold the first of the last time
     world.set_inbox_uses(device::one_shot_period);
     world.fill_inboxes(0x00000001'00000000u);
   }
@@ -61,7 +61,7 @@ bool comes_right(const Scene& scene, bool walk, Fault fault, std::uint64_t seed)
 
 /// The same where one rank never comes: right is that all blocks end.
 bool gives_up(Fault fault, std::uint64_t seed) {
-  std::vector<Plan> plans = plans_of(walked[2], Reach::fifo);
+  std::vector<Plan> plans = plans_of(walked[2], Access::slots);
   plans[1].actions.clear();
   KernelWorld world(plans, {.count = 100, .calls = 1, .seed = seed, .together = true, .walk = true});
   const FiberOptions options{.threads = 3, .seed = seed, .on_deadlock = [&] { world.abort(); }};

@@ -16,7 +16,7 @@ using device::Fault;
 template <Fault fault>
 int run() {
   const Shape shape{.collective = Collective::all_reduce, .ranks = 3};
-  std::vector<Plan> plans = lower_all(find_algorithm("ring", shape)->build(shape), Reach::fifo);
+  std::vector<Plan> plans = lower_all(find_algorithm("ring", shape)->build(shape), Access::slots);
   for (Plan& plan : plans) plan = fuse(std::move(plan), 2);
   KernelWorld world(plans, {.count = 150, .slot_bytes = 192, .calls = 4});
   const Launch launch = world.launch();

@@ -21,8 +21,8 @@ namespace {
 
 using namespace testing;
 
-std::vector<Plan> plans_of(const Algorithm& algorithm, const Shape& shape, Reach reach, bool fused, int slots) {
-  std::vector<Plan> plans = lower_all(algorithm.build(shape), reach);
+std::vector<Plan> plans_of(const Algorithm& algorithm, const Shape& shape, Access access, bool fused, int slots) {
+  std::vector<Plan> plans = lower_all(algorithm.build(shape), access);
   if (fused)
     for (Plan& plan : plans) plan = fuse(std::move(plan), slots);
   return plans;
@@ -75,16 +75,16 @@ TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuExecutor) {
   int ran = 0;
   for (const Algorithm& algorithm : algorithms())
     for (const Shape& shape : shapes(ranks))
-      for (const Reach reach : {Reach::window, Reach::fifo}) {
-        if (shape.root > 1 || !algorithm.supports(shape) || !serves(algorithm, shape, reach)) continue;
+      for (const Access access : {Access::mapped, Access::slots}) {
+        if (shape.root > 1 || !algorithm.supports(shape) || !serves(algorithm, shape, access)) continue;
         for (int i = 0; i < samples; ++i) {
           if (!random.chance(cases_percent())) continue;
           const int slots = random.between(1, 3);
-          const auto plans = plans_of(algorithm, shape, reach, random.chance(80), slots);
+          const auto plans = plans_of(algorithm, shape, access, random.chance(80), slots);
           const int kind = samples >= kinds ? i : random.below(kinds);  // with so many, all of them
           const KernelCase how = some_case(plans, slots, kind, random);
           ASSERT_EQ(run(plans, how, random.between(1, 3)), "")
-              << algorithm.name << ", " << text(shape) << ", " << name(reach) << ": " << how.text();
+              << algorithm.name << ", " << text(shape) << ", " << name(access) << ": " << how.text();
           ++ran;
         }
       }
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, EveryAlgorithm, ::testing::Range(1, 9));
 
 TEST(RunPlan, EveryTypeAndOperatorInOnePass) {
   const Shape shape{.collective = Collective::all_reduce, .ranks = 4};
-  const auto plans = plans_of(*find_algorithm("two_shot", shape), shape, Reach::window, true, 1);
+  const auto plans = plans_of(*find_algorithm("two_shot", shape), shape, Access::mapped, true, 1);
   for (int type = 0; type < data_type_count; ++type)
     for (int op = 0; op < reduce_op_count; ++op)
       for (const std::size_t count : {5, 300})
@@ -113,7 +113,7 @@ TEST(RunPlan, EveryTypeAndOperatorInOnePass) {
 
 TEST(RunPlan, MoreActionsThanAreHeldAndMoreDestinationsThanAPassHas) {
   const Schedule schedule({.collective = Collective::broadcast, .ranks = 1}, 1);
-  PlanWriter writer(schedule, 0, Reach::window);
+  PlanWriter writer(schedule, 0, Access::mapped);
   std::vector<Place> many;
   for (int round = 0; round < 100; ++round) writer.copy(leaf(input(0)), {scratch(round)});
   writer.copy(scratch(99), {output(0)});
@@ -131,9 +131,9 @@ TEST(RunPlan, MoreActionsThanAreHeldAndMoreDestinationsThanAPassHas) {
 
 TEST(RunPlan, APeerThatNeverComesIsNamed) {
   const Shape shape{.collective = Collective::all_reduce, .ranks = 2};
-  for (const Reach reach : {Reach::window, Reach::fifo})
+  for (const Access access : {Access::mapped, Access::slots})
     for (const bool limited : {false, true}) {
-      auto plans = plans_of(*find_algorithm("ring", shape), shape, reach, true, 1);
+      auto plans = plans_of(*find_algorithm("ring", shape), shape, access, true, 1);
       plans[1].actions.clear();
       KernelWorld world(plans, {.count = 16, .slot_bytes = 64, .calls = 1, .together = true});
       world.call().limit_ns = limited ? 1'000'000'000 : 0;
@@ -147,7 +147,7 @@ TEST(RunPlan, APeerThatNeverComesIsNamed) {
       EXPECT_EQ(record.state, limited ? device::ErrorRecord::late : device::ErrorRecord::aborted);
       EXPECT_EQ(record.peer, 1u);
       const Action& action = plans[0].actions[record.action];
-      EXPECT_EQ(action.verb, reach == Reach::window ? Verb::wait : Verb::peek);
+      EXPECT_EQ(action.verb, access == Access::mapped ? Verb::wait : Verb::peek);
       EXPECT_EQ(record.verb, static_cast<std::uint32_t>(action.verb));
       EXPECT_EQ(record.step, action.step);
     }

@@ -20,9 +20,9 @@ namespace {
 using namespace testing;
 using device::Body;
 
-std::vector<Plan> plans_of(const char* algorithm, Collective collective, int ranks, Reach reach) {
+std::vector<Plan> plans_of(const char* algorithm, Collective collective, int ranks, Access access) {
   const Shape shape{.collective = collective, .ranks = ranks};
-  std::vector<Plan> plans = lower_all(find_algorithm(algorithm, shape)->build(shape), reach);
+  std::vector<Plan> plans = lower_all(find_algorithm(algorithm, shape)->build(shape), access);
   for (Plan& plan : plans) plan = fuse(std::move(plan), 1);
   return plans;
 }
@@ -44,12 +44,12 @@ std::string run(KernelWorld& world, Body body, std::uint64_t seed, int threads) 
 class Shots : public ::testing::TestWithParam<Body> {
  protected:
   static std::vector<Plan> plans(int ranks) {
-    return GetParam() == Body::two_shot ? plans_of("two_shot", Collective::all_reduce, ranks, Reach::window)
-                                        : plans_of("one_shot", Collective::all_reduce, ranks, Reach::line);
+    return GetParam() == Body::two_shot ? plans_of("two_shot", Collective::all_reduce, ranks, Access::mapped)
+                                        : plans_of("one_shot", Collective::all_reduce, ranks, Access::in_line);
   }
   static KernelWorld world(int ranks, const KernelCase& how) {
     if (GetParam() == Body::two_shot) return KernelWorld(plans(ranks), how);
-    return KernelWorld(plans(ranks), plans_of("one_shot", Collective::all_reduce, ranks, Reach::fifo), how);
+    return KernelWorld(plans(ranks), plans_of("one_shot", Collective::all_reduce, ranks, Access::slots), how);
   }
 };
 
@@ -90,10 +90,10 @@ TEST_P(Shots, NameThePeerThatNeverComes) {
 INSTANTIATE_TEST_SUITE_P(Kernels, Shots, ::testing::Values(Body::two_shot, Body::one_shot));
 
 TEST(OneShot, FlagsBeginAnewAfterTheirPeriod) {
-  const auto plans = plans_of("one_shot", Collective::all_reduce, 3, Reach::line);
+  const auto plans = plans_of("one_shot", Collective::all_reduce, 3, Access::in_line);
   for (const std::uint64_t before : {0, 1, 2, 3}) {
     // What the inboxes hold is of calls long ago that had the flags which are next.
-    KernelWorld world(plans, plans_of("one_shot", Collective::all_reduce, 3, Reach::fifo), {.count = 20, .calls = 5});
+    KernelWorld world(plans, plans_of("one_shot", Collective::all_reduce, 3, Access::slots), {.count = 20, .calls = 5});
     world.set_inbox_uses(device::one_shot_period - before);
     world.fill_inboxes(0xffffffff00000001u);
     EXPECT_EQ(run(world, Body::one_shot, 1 + before, 2), "") << before;
@@ -104,7 +104,7 @@ TEST(KernelChoice, OnlyPlansThatSayJustThatAreSpecial) {
   const auto choice = [](const Plan& plan) {
     return kernel_for(plan, {.type = DataType::float32, .op = ReduceOp::sum, .split = Split(64, 4, plan.parts)});
   };
-  const auto two_shot = plans_of("two_shot", Collective::all_reduce, 4, Reach::window);
+  const auto two_shot = plans_of("two_shot", Collective::all_reduce, 4, Access::mapped);
   for (const Plan& plan : two_shot) EXPECT_EQ(choice(plan).body, Body::two_shot);
   const auto edited = [&](auto edit) {
     Plan plan = two_shot[1];
@@ -119,9 +119,9 @@ TEST(KernelChoice, OnlyPlansThatSayJustThatAreSpecial) {
   EXPECT_EQ(edited([](Plan&, Action& a) { a.part = 0; }), Body::run_plan);
   EXPECT_EQ(edited([](Plan& p, Action& a) { p.places[a.first].leaf = 0; }), Body::run_plan);
   for (const char* other : {"ring", "halving_doubling"})
-    for (const Plan& plan : plans_of(other, Collective::all_reduce, 4, Reach::window))
+    for (const Plan& plan : plans_of(other, Collective::all_reduce, 4, Access::mapped))
       EXPECT_EQ(choice(plan).body, Body::run_plan) << other;
-  for (const Plan& plan : plans_of("ring", Collective::all_gather, 4, Reach::fifo))
+  for (const Plan& plan : plans_of("ring", Collective::all_gather, 4, Access::slots))
     EXPECT_EQ(choice(plan).type, DataType::uint8);
 }
 

@@ -17,37 +17,37 @@ using namespace testing;
 struct Scene {
   const char* algorithm;
   Collective collective;
-  Reach reach;
+  Access access;
   int ranks;
 };
 
-std::vector<Plan> plans_of(const Scene& scene, Reach reach, int slots) {
+std::vector<Plan> plans_of(const Scene& scene, Access access, int slots) {
   const Shape shape{.collective = scene.collective, .ranks = scene.ranks};
-  std::vector<Plan> plans = lower_all(find_algorithm(scene.algorithm, shape)->build(shape), reach);
+  std::vector<Plan> plans = lower_all(find_algorithm(scene.algorithm, shape)->build(shape), access);
   for (Plan& plan : plans) plan = fuse(std::move(plan), slots);
   return plans;
 }
 
 void run(const Scene& scene, const KernelCase& how) {
-  const Reach compared = scene.reach == Reach::line ? Reach::fifo : scene.reach;
-  KernelWorld world(plans_of(scene, scene.reach, how.slots), plans_of(scene, compared, how.slots), how);
+  const Access compared = scene.access == Access::in_line ? Access::slots : scene.access;
+  KernelWorld world(plans_of(scene, scene.access, how.slots), plans_of(scene, compared, how.slots), how);
   run_on_threads(world.launch(), 2);
   EXPECT_EQ(world.error(), "");
-  EXPECT_EQ(world.compare(), "") << scene.algorithm << ", " << name(scene.reach) << ": " << how.text();
+  EXPECT_EQ(world.compare(), "") << scene.algorithm << ", " << name(scene.access) << ": " << how.text();
 }
 
 TEST(KernelThreads, PlansGiveTheBitsOfTheCpuExecutor) {
   const Scene scenes[] = {
-      {"two_shot", Collective::all_reduce, Reach::window, 2},
-      {"two_shot", Collective::all_reduce, Reach::window, 4},
-      {"halving_doubling", Collective::all_reduce, Reach::window, 3},
-      {"ring", Collective::all_reduce, Reach::fifo, 3},
-      {"ring", Collective::all_gather, Reach::window, 3},
-      {"binomial", Collective::broadcast, Reach::fifo, 4},
-      {"pairwise", Collective::all_to_all, Reach::fifo, 3},
-      {"one_shot", Collective::all_reduce, Reach::line, 2},
-      {"one_shot", Collective::all_reduce, Reach::line, 4},
-      {"dissemination", Collective::barrier, Reach::fifo, 3},
+      {"two_shot", Collective::all_reduce, Access::mapped, 2},
+      {"two_shot", Collective::all_reduce, Access::mapped, 4},
+      {"halving_doubling", Collective::all_reduce, Access::mapped, 3},
+      {"ring", Collective::all_reduce, Access::slots, 3},
+      {"ring", Collective::all_gather, Access::mapped, 3},
+      {"binomial", Collective::broadcast, Access::slots, 4},
+      {"pairwise", Collective::all_to_all, Access::slots, 3},
+      {"one_shot", Collective::all_reduce, Access::in_line, 2},
+      {"one_shot", Collective::all_reduce, Access::in_line, 4},
+      {"dissemination", Collective::barrier, Access::slots, 3},
   };
   for (const Scene& scene : scenes)
     for (const DataType type : {DataType::float32, DataType::bfloat16})
@@ -59,12 +59,12 @@ TEST(KernelThreads, PlansGiveTheBitsOfTheCpuExecutor) {
                     .slot_bytes = 192,
                     .in_place = slots - 1,
                     .calls = 4,
-                    .walk = scene.reach != Reach::line && type == DataType::bfloat16});
+                    .walk = scene.access != Access::in_line && type == DataType::bfloat16});
 }
 
 TEST(KernelThreads, EntriesAreFoundByName) {
   const Shape shape{.collective = Collective::all_reduce, .ranks = 2};
-  std::vector<Plan> plans = lower_all(find_algorithm("two_shot", shape)->build(shape), Reach::window);
+  std::vector<Plan> plans = lower_all(find_algorithm("two_shot", shape)->build(shape), Access::mapped);
   KernelWorld world(plans, {.count = 0, .calls = 1});
   EXPECT_TRUE(launch_by_name("tutti_run_plan_int32", world.call()));
   EXPECT_FALSE(launch_by_name("tutti_run_plan_int33", world.call()));

@@ -1,5 +1,5 @@
 // Collectives with a count per rank, and tuttiScatterGather: any counts, displacements, types, operators and memory
-// give what they should, whatever the reach, and nothing between the blocks is touched.
+// give what they should, whatever the access, and nothing between the blocks is touched.
 #include <algorithm>
 #include <numeric>
 

@@ -34,14 +34,14 @@ TEST_P(EveryAlgorithm, GivesWhatItShould) {
                  .words = turn_words(ranks)},
                 [&, now = way](Seat& seat) { run_rank(seat, turn, now.memory); });
       ASSERT_TRUE(crew.finish()) << setting(turn) << " over " << way.transport;
-      for (std::size_t reach = 0; reach < forced.size(); ++reach) forced[reach] += crew.board().word(reach).load();
+      for (std::size_t access = 0; access < forced.size(); ++access) forced[access] += crew.board().word(access).load();
       expect_same_bits(crew, ranks, setting(turn) + ", " + way.transport);
     }
   std::cout << "calls by line " << forced[0] << ", window " << forced[1] << ", pull " << forced[2] << ", fifo "
             << forced[3] << "\n";
-  EXPECT_GT(forced[static_cast<std::size_t>(Reach::window)], 0U);
-  EXPECT_GT(forced[static_cast<std::size_t>(Reach::pull)], 0U);
-  EXPECT_GT(forced[static_cast<std::size_t>(Reach::fifo)], 0U);
+  EXPECT_GT(forced[static_cast<std::size_t>(Access::mapped)], 0U);
+  EXPECT_GT(forced[static_cast<std::size_t>(Access::cma)], 0U);
+  EXPECT_GT(forced[static_cast<std::size_t>(Access::slots)], 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm,

@@ -54,7 +54,7 @@ TEST(GpuCalls, EveryAlgorithm) {
       std::vector<Call> calls;
       for (int kind = 0; kind < kind_count; ++kind) {
         const Shape shape{.collective = static_cast<Collective>(kind), .ranks = ranks, .root = ranks - 1};
-        if (!serves(algorithm, shape, Reach::window)) continue;
+        if (!serves(algorithm, shape, Access::mapped)) continue;
         for (const std::size_t count : {5u, 20'000u})
           calls.push_back({.kind = static_cast<Kind>(kind),
                            .type = tuttiInt32,

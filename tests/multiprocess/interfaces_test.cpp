@@ -120,7 +120,7 @@ class Unreachable : public ::testing::Test {
   }
 };
 
-/// Both reach the root, and one another not: all hear who cannot reach whom, and where it looked.
+/// Both reach the root, and one another not: all hear who cannot access whom, and where it looked.
 TEST_F(Unreachable, APairWithoutAnAddressIsNamedToAll) {
   const NetNamespaces net({.hosts = hosts});
   ASSERT_TRUE(net.made());

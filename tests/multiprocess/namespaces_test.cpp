@@ -128,7 +128,7 @@ TEST_P(EveryAlgorithm, GivesWhatItShould) {
               });
     ASSERT_TRUE(crew.finish()) << setting(turn);
     expect_same_bits(crew, ranks, setting(turn));
-    forced += crew.board().word(static_cast<std::size_t>(Reach::fifo)).load();
+    forced += crew.board().word(static_cast<std::size_t>(Access::slots)).load();
     ++starts;
   });
   std::cout << starts << " starts, " << forced << " calls by the algorithm that was forced\n";

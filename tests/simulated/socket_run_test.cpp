@@ -117,7 +117,7 @@ class World {
       in = reinterpret_cast<const std::byte*>(output.data() + (group_out - least) * count);
       out = reinterpret_cast<std::byte*>(output.data() + (group_in - least) * count);
     }
-    plans_.push_back(fuse(lower(schedule_, rank, Reach::fifo), setting.slots));
+    plans_.push_back(fuse(lower(schedule_, rank, Access::slots), setting.slots));
     Words& scratch = scratches_.emplace_back(static_cast<std::size_t>(plans_.back().scratch_groups) * count + 1);
     bindings_.push_back({.input = in,
                          .output = out,

@@ -30,12 +30,12 @@ Shape shape_of(Collective collective, int ranks, Rank root, const std::vector<in
   return shape;
 }
 
-Reach reach_named(const char* word) {
-  for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo})
-    if (name(reach) == word) return reach;
-  if (std::string_view(word) == "socket") return Reach::fifo;
+Access access_named(const char* word) {
+  for (const Access access : {Access::in_line, Access::mapped, Access::cma, Access::slots})
+    if (name(access) == word) return access;
+  if (std::string_view(word) == "socket") return Access::slots;
   ADD_FAILURE() << "no such transport: " << word;
-  return Reach::fifo;
+  return Access::slots;
 }
 
 }  // namespace
@@ -86,10 +86,10 @@ void run_turn(Seat& seat, tuttiComm_t comm, const Turn& turn, Mix memory, const 
       const char* used = nullptr;
       const char* transport = nullptr;
       ASSERT_TRUE(ok(tuttiCommLastAlgorithm(comm, &used, &transport)));
-      const Reach reach = reach_named(transport);
-      if (serves(*algorithm, shape_of(collective, seat.ranks(), call.root, hosts), reach)) {
+      const Access access = access_named(transport);
+      if (serves(*algorithm, shape_of(collective, seat.ranks(), call.root, hosts), access)) {
         EXPECT_EQ(used, algorithm->name) << call.text();
-        seat.board().word(static_cast<std::size_t>(reach)).fetch_add(1);
+        seat.board().word(static_cast<std::size_t>(access)).fetch_add(1);
       } else {
         EXPECT_NE(used, algorithm->name) << call.text();
       }

@@ -22,7 +22,7 @@ std::string setting(const Turn& turn);
 
 /// Calls of all collectives of the turn, on one rank: right results, by the algorithm that was forced where it serves.
 /// On slots of 4 KiB the larger ones are cut into many tiles. `hosts`: as in turns_of. Fails the test. Words of the
-/// board, turn_words of them: how many calls used what they were forced to, by Reach; then the bits of all-reduces, by
+/// board, turn_words of them: how many calls used what they were forced to, by Access; then the bits of all-reduces, by
 /// rank.
 void run_turn(Seat& seat, tuttiComm_t comm, const Turn& turn, Mix memory, const std::vector<int>& hosts = {});
 std::size_t turn_words(int ranks);

@@ -88,7 +88,7 @@ KernelWorld::KernelWorld(std::vector<Plan> plans, std::vector<Plan> reference, c
       how_(how),
       ranks_(plans_[0].ranks),
       split_(how.count, size_of(how.type), plans_[0].parts) {
-  if (plans_[0].reach == Reach::fifo)
+  if (plans_[0].access == Access::slots)
     split_.tile(how.slot_bytes, plans_[0].items_max);
   else
     share(split_, how.channels, 64);
@@ -143,7 +143,7 @@ void KernelWorld::make_links() {
            .channels = static_cast<std::uint32_t>(how_.channels),
            .slots = static_cast<std::uint32_t>(how_.slots),
            .slot_bytes = how_.slot_bytes,
-           .inbox_bytes = plans_[0].reach == Reach::line ? inbox_bytes_for(split_) : 0};
+           .inbox_bytes = plans_[0].access == Access::in_line ? inbox_bytes_for(split_) : 0};
   for (std::uint32_t rank = 0; rank < n; ++rank) areas_.push_back(std::make_unique<AlignedBytes>(area_.bytes()));
   for (std::uint32_t rank = 0; rank < n; ++rank) {
     auto& links = links_.emplace_back(area_.links());
@@ -164,7 +164,7 @@ void KernelWorld::make_call() {
   call_.inbox_bytes = area_.inbox_bytes;
   call_.local_ranks = area_.ranks;
   call_.channels = area_.channels;
-  call_.meet = plans_[0].reach == Reach::window && !how_.together ? 1 : 0;
+  call_.meet = plans_[0].access == Access::mapped && !how_.together ? 1 : 0;
   rehearsal_.calls = how_.calls;
   for (std::size_t rank = 0; rank < plans_.size(); ++rank) {
     const Plan& plan = plans_[rank];
@@ -210,7 +210,7 @@ Launch KernelWorld::launch() {
 std::vector<std::vector<std::byte>> KernelWorld::expected(int call) {
   World world({.ranks = ranks_, .slots = static_cast<std::size_t>(how_.slots), .slot_bytes = how_.slot_bytes});
   Split split(how_.count, size_of(how_.type), reference_[0].parts);
-  if (reference_[0].reach == Reach::fifo) split.tile(how_.slot_bytes, reference_[0].items_max);
+  if (reference_[0].access == Access::slots) split.tile(how_.slot_bytes, reference_[0].items_max);
   std::vector<PeerMemory> peers;
   std::vector<std::uint64_t> scalars;
   prepare(call);

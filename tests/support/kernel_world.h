@@ -59,7 +59,7 @@ class KernelWorld {
  public:
   /// Plans of all ranks, of which there is a kernel.
   KernelWorld(const std::vector<Plan>& plans, const KernelCase& how);
-  /// The CPU executor is given others, of the same bits: for plans of Reach::line.
+  /// The CPU executor is given others, of the same bits: for plans of Access::in_line.
   KernelWorld(std::vector<Plan> plans, std::vector<Plan> reference, const KernelCase& how);
 
   const device::Call& call() const { return call_; }

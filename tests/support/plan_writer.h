@@ -31,9 +31,9 @@ inline Place leaf(Place place) {
 
 class PlanWriter {
  public:
-  PlanWriter(const Schedule& schedule, Rank rank, Reach reach, int items_max = 0) {
+  PlanWriter(const Schedule& schedule, Rank rank, Access access, int items_max = 0) {
     plan_.collective = schedule.collective();
-    plan_.reach = reach;
+    plan_.access = access;
     plan_.ranks = schedule.ranks();
     plan_.rank = rank;
     plan_.root = schedule.root();

@@ -16,7 +16,7 @@ std::size_t index(int i) {
 Trial random_trial(const Plan& plan, std::uint64_t seed) {
   Random random(seed);
   Trial trial{.seed = seed};
-  if (plan.reach == Reach::fifo) {
+  if (plan.access == Access::slots) {
     trial.slots = random.below(3);
     trial.tiles = random.between(1, 3);
     trial.channels = random.between(1, std::min(trial.tiles, 2));
@@ -34,7 +34,7 @@ ReferenceExecutor::ReferenceExecutor(std::span<const Plan> plans, Expected& expe
       arithmetic_(arithmetic),
       trial_(trial),
       random_(trial.seed ^ 0x5eed),
-      reach_(plans[0].reach),
+      access_(plans[0].access),
       ranks_(plans[0].ranks),
       parts_(plans[0].parts),
       ring_(static_cast<std::uint64_t>(std::max(trial.slots, 1))) {
@@ -93,7 +93,7 @@ void ReferenceExecutor::begin_call(Rank rank) {
 
 /// Windows are touched when all have entered.
 bool ReferenceExecutor::may_begin(const Channel& l) const {
-  if (reach_ != Reach::window && reach_ != Reach::pull) return true;
+  if (access_ != Access::mapped && access_ != Access::cma) return true;
   return std::ranges::all_of(buffers_, [&](const Buffers& b) { return b.call >= buffers_[index(l.rank)].call; });
 }
 

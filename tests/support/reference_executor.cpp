@@ -138,19 +138,20 @@ ReferenceExecutor::Operand ReferenceExecutor::operand(Channel& l, const Action& 
     case Where::input:
     case Where::peer_input:
       if (p.block >= index(b.input_blocks) || written) return {};
-      if (remote && reach_ != Reach::window && reach_ != Reach::pull) return {};
+      if (remote && access_ != Access::mapped && access_ != Access::cma) return {};
       return {at(b.user, b.input), words, owner};
     case Where::output:
     case Where::peer_output:
       if (p.block >= index(b.output_blocks)) return {};
-      if (remote && reach_ != Reach::window && (reach_ != Reach::pull || written)) return {};
+      if (remote && access_ != Access::mapped && (access_ != Access::cma || written)) return {};
       return {at(b.user, b.output), words, owner};
     case Where::scratch:
       if (p.block >= index(plans_[index(l.rank)].scratch_groups * parts_)) return {};
       return {at(b.scratch, 0), words, owner};
     case Where::peer_line: {
       std::vector<Word>& line = lines_[index(buffers_[index(l.rank)].call) * index(ranks_) + index(owner)];
-      if (p.block >= index(b.input_blocks) || written || reach_ != Reach::line || a.part >= index(parts_)) return {};
+      if (p.block >= index(b.input_blocks) || written || access_ != Access::in_line || a.part >= index(parts_))
+        return {};
       return {line.empty() ? nothing_ : &line[p.block * block_words_max], words, owner};
     }
     case Where::slot: break;
@@ -159,7 +160,7 @@ ReferenceExecutor::Operand ReferenceExecutor::operand(Channel& l, const Action& 
 }
 
 ReferenceExecutor::Operand ReferenceExecutor::item(Channel& l, const Place& p, bool written) {
-  if (p.peer >= ranks_ || p.peer == l.rank || reach_ != Reach::fifo) return {};
+  if (p.peer >= ranks_ || p.peer == l.rank || access_ != Access::slots) return {};
   Link& k = written ? link(l, l.rank, p.peer) : link(l, p.peer, l.rank);
   const bool open = written ? k.filling : k.reading;
   if (!open || (std::size_t{p.block} + 1) * block_words_max > slot_words_) return {};

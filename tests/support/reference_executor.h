@@ -103,7 +103,7 @@ class ReferenceExecutor {
   const Arithmetic& arithmetic_;
   Trial trial_;
   Random random_;
-  Reach reach_;
+  Access access_;
   int ranks_;
   int parts_;
   int expected_call_ = -1;

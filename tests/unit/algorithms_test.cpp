@@ -52,23 +52,23 @@ INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm, ::testing::ValuesIn(many_ranks()
 // Few ranks have so little to do that more is possible by chance; so what is not claimed must fail for some number of
 // ranks that are not few.
 TEST(Algorithms, SayTruthfullyWhatCarriesThem) {
-  std::map<std::tuple<const Algorithm*, Collective, Reach>, bool> unclaimed;  // whether all of its schedules lower
+  std::map<std::tuple<const Algorithm*, Collective, Access>, bool> unclaimed;  // whether all of its schedules lower
   for (const int ranks : {1, 2, 3, 4, 5, 8, 9, 12, 16, 17, 33, 64})
     for_every_algorithm(ranks, [&](const Algorithm& algorithm, const Shape& shape) {
       const Schedule schedule = algorithm.build(shape);
-      for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo}) {
-        const bool lowers = lowers_to(schedule, reach);
-        if (serves(algorithm, shape, reach)) {
-          EXPECT_TRUE(lowers) << text(algorithm, shape) << " by " << name(reach);
+      for (const Access access : {Access::in_line, Access::mapped, Access::cma, Access::slots}) {
+        const bool lowers = lowers_to(schedule, access);
+        if (serves(algorithm, shape, access)) {
+          EXPECT_TRUE(lowers) << text(algorithm, shape) << " by " << name(access);
         } else if (shape.ranks >= 8) {
-          bool& always = unclaimed.try_emplace({&algorithm, shape.collective, reach}, true).first->second;
+          bool& always = unclaimed.try_emplace({&algorithm, shape.collective, access}, true).first->second;
           always = always && lowers;
         }
       }
     });
   for (const auto& [what, always] : unclaimed) {
-    const auto& [algorithm, collective, reach] = what;
-    EXPECT_FALSE(always) << algorithm->name << ", " << name(collective) << ", says nothing of " << name(reach);
+    const auto& [algorithm, collective, access] = what;
+    EXPECT_FALSE(always) << algorithm->name << ", " << name(collective) << ", says nothing of " << name(access);
   }
 }
 
@@ -167,7 +167,7 @@ TEST(OneAndTwoShot, TakeOneAndTwoSteps) {
   }
 }
 
-// So a call gives the same bits whether it is small, large, one in a group, or repeated through another reach.
+// So a call gives the same bits whether it is small, large, one in a group, or repeated through another access.
 TEST(OneAndTwoShot, ReduceInOneOrder) {
   for (const int n : {2, 3, 8, 17, 40}) {
     const auto small = verify(built("one_shot", Collective::all_reduce, n));

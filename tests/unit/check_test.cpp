@@ -30,7 +30,7 @@ PlanWriter send_and_add(const Schedule& schedule, Rank rank) {
   const Rank peer = 1 - rank;
   const Place mine = leaf(input(0));
   const Place theirs = slot(peer, 0);
-  PlanWriter w(schedule, rank, Reach::fifo, 1);
+  PlanWriter w(schedule, rank, Access::slots, 1);
   w.acquire(peer, 1).copy(mine, {slot(peer, 0)}).commit(peer);
   w.peek(peer, 1);
   if (rank == 0)
@@ -60,7 +60,7 @@ PlanWriter add_half(const Schedule& schedule, Rank rank) {
   const Rank peer = 1 - rank;
   const Place mine = leaf(input(rank));
   const Place theirs = leaf(at_peer(Where::peer_input, peer, rank));
-  PlanWriter w(schedule, rank, Reach::window);
+  PlanWriter w(schedule, rank, Access::mapped);
   if (rank == 0)
     w.reduce({mine, theirs}, {output(0), at_peer(Where::peer_output, peer, 0)}, 0).last();
   else
@@ -74,7 +74,7 @@ Plans halves_plans(const Schedule& schedule) {
 
 /// The first refusal over all cases.
 Result<void> check_all(const Schedule& schedule, const Plans& plans) {
-  for (const CheckCase& how : check_cases(schedule.collective(), schedule.ranks(), plans[0].reach))
+  for (const CheckCase& how : check_cases(schedule.collective(), schedule.ranks(), plans[0].access))
     if (auto checked = check(schedule, plans, how); !checked) return checked;
   return {};
 }
@@ -193,8 +193,8 @@ INSTANTIATE_TEST_SUITE_P(
         Flaw{"SlotInAWindowPlan", [](Plans& p) { p[0].places[0] = slot(1, 0); }, "no slots"},
         Flaw{"LineInAWindowPlan", [](Plans& p) { p[0].places[0] = at_peer(Where::peer_line, 1, 0); }, "no line"},
         Flaw{"OwnWindow", [](Plans& p) { p[0].places[1].peer = 0; }, "no peer"},
-        Flaw{"PushAtPull", [](Plans& p) { p[0].reach = p[1].reach = Reach::pull; }, "no window"},
-        Flaw{"MixedReaches", [](Plans& p) { p[0].reach = Reach::pull, p[0].places[3] = output(0); }, "another way"}),
+        Flaw{"PushAtPull", [](Plans& p) { p[0].access = p[1].access = Access::cma; }, "no window"},
+        Flaw{"MixedAccesses", [](Plans& p) { p[0].access = Access::cma, p[0].places[3] = output(0); }, "another way"}),
     flaw_name);
 
 TEST(Check, NamesRankChannelAndStepOfADeadlock) {
@@ -213,7 +213,7 @@ TEST(Check, NamesRankChannelAndStepOfADeadlock) {
   EXPECT_EQ(checked.error().step, 7);
 }
 
-/// Rank 0's input reaches rank 2 by way of rank 1; two blocks, a message each.
+/// Rank 0's input accesses rank 2 by way of rank 1; two blocks, a message each.
 Schedule chain_schedule() {
   Schedule schedule({.collective = Collective::broadcast, .ranks = 3}, 2);
   for (int block = 0; block < 2; ++block) {
@@ -227,9 +227,9 @@ Schedule chain_schedule() {
 }
 
 Plans chain_plans(const Schedule& schedule) {
-  PlanWriter first(schedule, 0, Reach::fifo, 1);
-  PlanWriter middle(schedule, 1, Reach::fifo, 1);
-  PlanWriter end(schedule, 2, Reach::fifo, 1);
+  PlanWriter first(schedule, 0, Access::slots, 1);
+  PlanWriter middle(schedule, 1, Access::slots, 1);
+  PlanWriter end(schedule, 2, Access::slots, 1);
   for (int block = 0; block < 2; ++block) {
     first.acquire(1, 1).copy(input(block), {output(block), slot(1, 0)}, block).commit(1).settle(1);
     middle.peek(0, 1).acquire(2, 1).copy(slot(0, 0), {output(block), slot(2, 0)}, block);
@@ -280,7 +280,7 @@ TEST(Check, CountsSlots) {
   Plans plans;
   for (Rank rank = 0; rank < 2; ++rank) {
     const Rank peer = 1 - rank;
-    PlanWriter w(schedule, rank, Reach::fifo, 1);
+    PlanWriter w(schedule, rank, Access::slots, 1);
     for (int part = 0; part < 2; ++part)
       w.acquire(peer, 1).copy(input(part), {output(2 * rank + part), slot(peer, 0)}, part).commit(peer);
     for (int part = 0; part < 2; ++part)
@@ -297,9 +297,9 @@ TEST(Check, SettleWaitsWhereThereAreNoSlots) {
   Plans plans = chain_plans(schedule);
   // Rank 0 sends both blocks to rank 1, then lets rank 2 go on, which rank 1 has not settled with before it frees rank
   // 0.
-  PlanWriter first(schedule, 0, Reach::fifo, 1);
-  PlanWriter middle(schedule, 1, Reach::fifo, 1);
-  PlanWriter end(schedule, 2, Reach::fifo, 1);
+  PlanWriter first(schedule, 0, Access::slots, 1);
+  PlanWriter middle(schedule, 1, Access::slots, 1);
+  PlanWriter end(schedule, 2, Access::slots, 1);
   end.peek(0, 0).release(0);
   for (int block = 0; block < 2; ++block) {
     first.acquire(1, 1).copy(input(block), {output(block), slot(1, 0)}, block).commit(1);
@@ -321,7 +321,7 @@ TEST(Check, SeesWhatOnlyInPlaceGoesWrong) {
     for (Rank from = 0; from < 2; ++from) schedule.reduce(from, {Buffer::input, 0}, to, {Buffer::output, 0}, from);
   Plans plans;
   for (Rank rank = 0; rank < 2; ++rank) {
-    PlanWriter w(schedule, rank, Reach::window);
+    PlanWriter w(schedule, rank, Access::mapped);
     const Place mine = leaf(input(0));
     const Place theirs = leaf(at_peer(Where::peer_input, 1 - rank, 0));
     if (rank == 0)
@@ -341,7 +341,7 @@ TEST(Check, LinesMustBeWaitedFor) {
   for (Rank rank = 0; rank < 2; ++rank) {
     const Place mine = leaf(input(0));
     const Place theirs = at_peer(Where::peer_line, 1 - rank, 0);
-    PlanWriter w(schedule, rank, Reach::line);
+    PlanWriter w(schedule, rank, Access::in_line);
     w.wait_line(1 - rank);
     if (rank == 0)
       w.reduce({mine, theirs}, {output(0)}).last();
@@ -359,7 +359,7 @@ TEST(Check, StaleScratchIsNothing) {
   schedule.copy(0, {Buffer::input, 0}, 0, {Buffer::scratch, 0});
   schedule.next_step();
   schedule.copy(0, {Buffer::scratch, 0}, 0, {Buffer::output, 0});
-  PlanWriter w(schedule, 0, Reach::fifo, 1);
+  PlanWriter w(schedule, 0, Access::slots, 1);
   w.copy(scratch(0), {output(0)}).copy(input(0), {scratch(0)});
   expect_refused(check_all(schedule, {w.plan()}), "nothing was written");
 }
@@ -370,7 +370,7 @@ TEST(Check, ManySourcesAreAChain) {
   for (Rank from = 0; from < ranks; ++from) schedule.reduce(from, {Buffer::input, 0}, 0, {Buffer::output, 0}, from);
   const auto plans_cut_at = [&schedule](Rank cut) {
     Plans plans;
-    Plan root = PlanWriter(schedule, 0, Reach::pull).plan();
+    Plan root = PlanWriter(schedule, 0, Access::cma).plan();
     const auto pass = [&root](Rank begin, Rank end) {
       const auto first = static_cast<std::uint32_t>(root.places.size());
       if (begin > 0) root.places.push_back(output(0));
@@ -389,7 +389,7 @@ TEST(Check, ManySourcesAreAChain) {
     for (Rank rank = 1; rank < ranks; ++rank)
       root.actions.push_back({.verb = Verb::signal, .peer = static_cast<std::uint16_t>(rank)});
     plans.push_back(root);
-    for (Rank rank = 1; rank < ranks; ++rank) plans.push_back(PlanWriter(schedule, rank, Reach::pull).wait(0).plan());
+    for (Rank rank = 1; rank < ranks; ++rank) plans.push_back(PlanWriter(schedule, rank, Access::cma).wait(0).plan());
     return plans;
   };
   EXPECT_EQ(text(check(schedule, plans_cut_at(16), {})), "");
@@ -449,25 +449,25 @@ TEST(Check, SaysHowManyChannelsMustBeResident) {
   Schedule one_way({.collective = Collective::broadcast, .ranks = 2}, 1);
   one_way.copy(0, {Buffer::input, 0}, 0, {Buffer::output, 0});
   one_way.copy(0, {Buffer::input, 0}, 1, {Buffer::output, 0});
-  const Plans sent{PlanWriter(one_way, 0, Reach::fifo, 1)
+  const Plans sent{PlanWriter(one_way, 0, Access::slots, 1)
                        .acquire(1, 1)
                        .copy(input(0), {slot(1, 0)})
                        .commit(1)
                        .copy(input(0), {output(0)})
                        .settle(1)
                        .plan(),
-                   PlanWriter(one_way, 1, Reach::fifo, 1).peek(0, 1).copy(slot(0, 0), {output(0)}).release(0).plan()};
+                   PlanWriter(one_way, 1, Access::slots, 1).peek(0, 1).copy(slot(0, 0), {output(0)}).release(0).plan()};
   const auto with = [&](int tiles) { return residency(one_way, sent, {.slots = 2, .channels = 1, .tiles = tiles}); };
   EXPECT_EQ(with(2)->resident, 2) << "the receiver may wait for the sender";
   EXPECT_EQ(with(3)->resident, 2);
 }
 
 TEST(Check, CasesCoverSlotsAndPlaces) {
-  EXPECT_EQ(check_cases(Collective::all_reduce, 4, Reach::fifo).size(), 9u);
-  EXPECT_EQ(check_cases(Collective::all_reduce, 4, Reach::window).size(), 3u);
-  EXPECT_EQ(check_cases(Collective::broadcast, 4, Reach::fifo).size(), 6u);
-  EXPECT_EQ(check_cases(Collective::all_to_all, 4, Reach::fifo).size(), 3u);
-  EXPECT_EQ(check_cases(Collective::barrier, 4, Reach::line).size(), 1u);
+  EXPECT_EQ(check_cases(Collective::all_reduce, 4, Access::slots).size(), 9u);
+  EXPECT_EQ(check_cases(Collective::all_reduce, 4, Access::mapped).size(), 3u);
+  EXPECT_EQ(check_cases(Collective::broadcast, 4, Access::slots).size(), 6u);
+  EXPECT_EQ(check_cases(Collective::all_to_all, 4, Access::slots).size(), 3u);
+  EXPECT_EQ(check_cases(Collective::barrier, 4, Access::in_line).size(), 1u);
 }
 
 }  // namespace

@@ -29,10 +29,10 @@ Machine idle() {
   return m;
 }
 
-double us(std::string_view algorithm, const Shape& shape, Reach reach, std::size_t group_bytes, const Machine& machine,
-          Conditions conditions = {.cores = 64}) {
+double us(std::string_view algorithm, const Shape& shape, Access access, std::size_t group_bytes,
+          const Machine& machine, Conditions conditions = {.cores = 64}) {
   const Algorithm* const found = find_algorithm(algorithm, shape);
-  std::vector<Plan> plans = lower_all(found->build(shape), reach);
+  std::vector<Plan> plans = lower_all(found->build(shape), access);
   for (Plan& plan : plans) plan = fuse(std::move(plan), conditions.slots);
   return Cost(plans, machine, conditions).us(group_bytes);
 }
@@ -41,7 +41,7 @@ TEST(Cost, OfHopsAloneIsTheStepsAndOneToEnter) {
   Machine hops = idle();
   hops.hop_us = 1;
   const auto of = [&](const char* name, Collective collective, int ranks) {
-    return us(name, {.collective = collective, .ranks = ranks}, Reach::fifo, 64, hops);
+    return us(name, {.collective = collective, .ranks = ranks}, Access::slots, 64, hops);
   };
   for (const int ranks : {2, 3, 5, 8, 13}) {
     EXPECT_NEAR(of("ring", Collective::all_reduce, ranks), 1 + 2 * (ranks - 1), 0.1) << ranks;
@@ -53,8 +53,8 @@ TEST(Cost, OfHopsAloneIsTheStepsAndOneToEnter) {
       EXPECT_NEAR(of("binomial", Collective::broadcast, ranks), 1 + log2_up(ranks), 0.1) << ranks;
     }
   }
-  EXPECT_NEAR(us("one_shot", {.ranks = 5}, Reach::line, 64, hops), 1, 0.1) << "the line is the entry";
-  EXPECT_NEAR(us("two_shot", {.ranks = 5}, Reach::window, 64, hops), 2, 0.1)
+  EXPECT_NEAR(us("one_shot", {.ranks = 5}, Access::in_line, 64, hops), 1, 0.1) << "the line is the entry";
+  EXPECT_NEAR(us("two_shot", {.ranks = 5}, Access::mapped, 64, hops), 2, 0.1)
       << "fused to one pass, then the last flags";
 }
 
@@ -65,17 +65,17 @@ TEST(Cost, OfBytesAloneIsWhatARankMoves) {
   for (const int ranks : {2, 3, 4, 5, 8}) {
     const Shape shape{.ranks = ranks};
     const double share = group * (ranks - 1) / ranks;
-    EXPECT_NEAR(us("ring", shape, Reach::fifo, group, bytes), 2 * share, 0.01 * share) << ranks;
-    EXPECT_NEAR(us("two_shot", shape, Reach::fifo, group, bytes), 2 * share, 0.01 * share) << ranks;
-    EXPECT_NEAR(us("one_shot", shape, Reach::fifo, group, bytes), group * (ranks - 1), 0.01 * group) << ranks;
+    EXPECT_NEAR(us("ring", shape, Access::slots, group, bytes), 2 * share, 0.01 * share) << ranks;
+    EXPECT_NEAR(us("two_shot", shape, Access::slots, group, bytes), 2 * share, 0.01 * share) << ranks;
+    EXPECT_NEAR(us("one_shot", shape, Access::slots, group, bytes), group * (ranks - 1), 0.01 * group) << ranks;
   }
 }
 
 // Twice as many tiles take twice as long once the pipeline is full, walked through or not.
 TEST(Cost, OfManyTilesGrowsWithThem) {
   for (const char* const name : {"ring", "two_shot", "double_tree/8", "recursive_doubling"}) {
-    const double once = us(name, {.ranks = 6}, Reach::fifo, 256 << 20, Machine{});
-    const double twice = us(name, {.ranks = 6}, Reach::fifo, 512 << 20, Machine{});
+    const double once = us(name, {.ranks = 6}, Access::slots, 256 << 20, Machine{});
+    const double twice = us(name, {.ranks = 6}, Access::slots, 512 << 20, Machine{});
     EXPECT_NEAR(twice / once, 2, 0.05) << name;
   }
 }
@@ -83,9 +83,9 @@ TEST(Cost, OfManyTilesGrowsWithThem) {
 TEST(Cost, OfRanksOnOneCoreIsAllTheirWork) {
   Machine bytes = idle();
   bytes.far_write.gbps.fill(1e-3);
-  const double apart = us("ring", {.ranks = 4}, Reach::fifo, 1 << 16, bytes, {.cores = 4});
-  EXPECT_NEAR(us("ring", {.ranks = 4}, Reach::fifo, 1 << 16, bytes, {.cores = 2}), 2 * apart, 0.05 * apart);
-  EXPECT_NEAR(us("ring", {.ranks = 4}, Reach::fifo, 1 << 16, bytes, {.cores = 1}), 4 * apart, 0.05 * apart);
+  const double apart = us("ring", {.ranks = 4}, Access::slots, 1 << 16, bytes, {.cores = 4});
+  EXPECT_NEAR(us("ring", {.ranks = 4}, Access::slots, 1 << 16, bytes, {.cores = 2}), 2 * apart, 0.05 * apart);
+  EXPECT_NEAR(us("ring", {.ranks = 4}, Access::slots, 1 << 16, bytes, {.cores = 1}), 4 * apart, 0.05 * apart);
 }
 
 /// However the ranks take turns, two cores do not do more than twice the work of one.
@@ -98,7 +98,7 @@ TEST(Cost, OfManyTilesOnFewCoresIsAllTheirWork) {
       if (!algorithm.supports(shape)) continue;
       const auto with = [&](int cores, std::size_t group_bytes) {
         const Conditions conditions{.cores = cores, .stream_bytes = std::size_t{1} << 60};
-        return us(algorithm.name, shape, Reach::fifo, group_bytes, slow, conditions);
+        return us(algorithm.name, shape, Access::slots, group_bytes, slow, conditions);
       };
       const double small = with(1, 4 << 20), large = with(1, 64 << 20);
       EXPECT_NEAR(large / small, 16, 0.5) << algorithm.name << " " << name(collective);
@@ -110,10 +110,10 @@ TEST(Cost, IsFiniteForEveryAlgorithmAndGrowsWithTheCall) {
   for (const int ranks : {2, 5, 8})
     testing::for_every_algorithm(ranks, [](const Algorithm& algorithm, const Shape& shape) {
       if (shape.root != 0) return;
-      for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo}) {
-        if (!serves(algorithm, shape, reach)) continue;
-        const double small = us(algorithm.name, shape, reach, 64, Machine{}, {.cores = 4});
-        const double large = us(algorithm.name, shape, reach, 1 << 20, Machine{}, {.cores = 4});
+      for (const Access access : {Access::in_line, Access::mapped, Access::cma, Access::slots}) {
+        if (!serves(algorithm, shape, access)) continue;
+        const double small = us(algorithm.name, shape, access, 64, Machine{}, {.cores = 4});
+        const double large = us(algorithm.name, shape, access, 1 << 20, Machine{}, {.cores = 4});
         EXPECT_GT(small, 0) << testing::text(algorithm, shape);
         EXPECT_TRUE(std::isfinite(large)) << testing::text(algorithm, shape);
         if (shape.collective != Collective::barrier) {
@@ -143,18 +143,18 @@ TEST(Machine, TravelsAsNumbersAndIsCheckedOnArrival) {
 TEST(Envelope, HoldsTheFastestAtEverySizeItWasMadeFor) {
   for (const int ranks : {2, 3, 4})
     for (const Collective collective : {Collective::all_reduce, Collective::broadcast, Collective::all_to_all})
-      for (const Reach reach : {Reach::window, Reach::pull, Reach::fifo}) {
+      for (const Access access : {Access::mapped, Access::cma, Access::slots}) {
         const Shape shape{.collective = collective, .ranks = ranks};
-        const auto all = candidates(shape, reach, "");
+        const auto all = candidates(shape, access, "");
         ASSERT_FALSE(all.empty());
-        const Envelope envelope(shape, reach, all, Machine{}, {.cores = 8});
+        const Envelope envelope(shape, access, all, Machine{}, {.cores = 8});
         for (std::size_t bytes = 16; bytes <= 1 << 26; bytes <<= 2) {
-          const auto predicted = predictions(shape, reach, bytes, all, Machine{}, {.cores = 8});
+          const auto predicted = predictions(shape, access, bytes, all, Machine{}, {.cores = 8});
           const auto mine = std::ranges::find(predicted, &envelope.at(bytes), &Prediction::algorithm);
           ASSERT_NE(mine, predicted.end());
           // Each later one in a chain of near ties may be a hundredth faster than the one before.
           EXPECT_LE(mine->us, 1.02 * predicted[0].us)
-              << name(collective) << " of " << ranks << " ranks over " << name(reach) << ", " << bytes << " bytes";
+              << name(collective) << " of " << ranks << " ranks over " << name(access) << ", " << bytes << " bytes";
           EXPECT_EQ(&envelope.at(bytes + bytes / 2), &envelope.at(bytes));
         }
       }
@@ -164,12 +164,12 @@ TEST(Envelopes, AlwaysGiveWhatServes) {
   Envelopes envelopes;
   for (const int ranks : {1, 2, 5, 17, 40})
     for (const Shape& shape : testing::shapes(ranks))
-      for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo})
+      for (const Access access : {Access::in_line, Access::mapped, Access::cma, Access::slots})
         for (const std::string_view forced : {"", "ring", "^one_shot,two_shot", "no such thing"}) {
-          const auto envelope = envelopes.of(shape, reach, forced, Machine{}, {.cores = 2});
+          const auto envelope = envelopes.of(shape, access, forced, Machine{}, {.cores = 2});
           for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{1} << 16, SIZE_MAX})
-            ASSERT_TRUE(serves(envelope->at(bytes), shape, reach)) << testing::text(envelope->at(bytes), shape);
-          EXPECT_EQ(envelope, envelopes.of(shape, reach, forced, Machine{}, {.cores = 2})) << "made once";
+            ASSERT_TRUE(serves(envelope->at(bytes), shape, access)) << testing::text(envelope->at(bytes), shape);
+          EXPECT_EQ(envelope, envelopes.of(shape, access, forced, Machine{}, {.cores = 2})) << "made once";
         }
 }
 
@@ -177,10 +177,10 @@ TEST(Envelopes, FollowTheWish) {
   Envelopes envelopes;
   const Shape shape{.ranks = 6};
   for (const std::size_t bytes : {std::size_t{64}, std::size_t{1} << 20}) {
-    EXPECT_EQ(envelopes.of(shape, Reach::fifo, "ring", Machine{}, {})->at(bytes).name, "ring");
-    const std::string& left = envelopes.of(shape, Reach::fifo, "ring,circulant", Machine{}, {})->at(bytes).name;
+    EXPECT_EQ(envelopes.of(shape, Access::slots, "ring", Machine{}, {})->at(bytes).name, "ring");
+    const std::string& left = envelopes.of(shape, Access::slots, "ring,circulant", Machine{}, {})->at(bytes).name;
     EXPECT_TRUE(left == "ring" || left == "circulant") << left;
-    EXPECT_EQ(left, predictions(shape, Reach::fifo, bytes, candidates(shape, Reach::fifo, "ring,circulant"), {}, {})
+    EXPECT_EQ(left, predictions(shape, Access::slots, bytes, candidates(shape, Access::slots, "ring,circulant"), {}, {})
                         .front()
                         .algorithm->name);
   }

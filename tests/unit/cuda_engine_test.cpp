@@ -63,7 +63,7 @@ class CudaEngine : public ::testing::Test {
 
   static Plan plan_of(Rank rank) {
     const Schedule schedule = member(algorithm::two_shot).build({.collective = Collective::all_reduce, .ranks = 2});
-    return fuse(lower(schedule, rank, Reach::window), 2);
+    return fuse(lower(schedule, rank, Access::mapped), 2);
   }
 
   /// Queues an all-reduce by these plans, which nobody holds afterwards but whoever needs them.

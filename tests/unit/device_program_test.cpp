@@ -46,7 +46,7 @@ TEST(DeviceProgram, ChannelsShareAWindowCall) {
 
 TEST(DeviceProgram, TogetherGoWhatHasDifferentPeers) {
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = 4}, 1);
-  PlanWriter writer(schedule, 0, Reach::window);
+  PlanWriter writer(schedule, 0, Access::mapped);
   writer.signal(1).signal(2).signal(1).wait(1).wait(2).copy(input(0), {output(0)}).copy(input(0), {output(0)});
   std::vector<std::uint32_t> together;
   for (const Action& action : device_actions(writer.plan())) together.push_back(action.together);

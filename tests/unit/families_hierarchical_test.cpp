@@ -121,16 +121,16 @@ TEST(Hierarchical, IsRightOnMachines) {
       const auto meaning = verify(schedule);
       ASSERT_TRUE(meaning) << machine.name << ", " << text(shape) << ": " << meaning.error().text();
       EXPECT_TRUE(meaning->same_bits) << machine.name;
-      for (const Reach reach : {Reach::window, Reach::pull, Reach::fifo}) {
-        EXPECT_EQ(lowers_to(schedule, reach), serves(*algorithm, shape, reach))
-            << machine.name << " by " << name(reach);
-        if (!lowers_to(schedule, reach)) continue;
-        std::vector<Plan> plans = lower_all(schedule, reach);
+      for (const Access access : {Access::mapped, Access::cma, Access::slots}) {
+        EXPECT_EQ(lowers_to(schedule, access), serves(*algorithm, shape, access))
+            << machine.name << " by " << name(access);
+        if (!lowers_to(schedule, access)) continue;
+        std::vector<Plan> plans = lower_all(schedule, access);
         for (Plan& plan : plans) plan = fuse(std::move(plan), 1);
-        for (const CheckCase& how : check_cases(collective, machine.ranks, reach)) {
-          if (reach == Reach::fifo && how.slots < 1) continue;
+        for (const CheckCase& how : check_cases(collective, machine.ranks, access)) {
+          if (access == Access::slots && how.slots < 1) continue;
           const auto proven = check(schedule, plans, how);
-          EXPECT_TRUE(proven) << machine.name << ", " << text(shape) << " by " << name(reach) << ": "
+          EXPECT_TRUE(proven) << machine.name << ", " << text(shape) << " by " << name(access) << ": "
                               << proven.error().text();
         }
       }

@@ -1,4 +1,4 @@
-// Which descriptions of synthetic machines reach hwloc, and what is said of the others.
+// Which descriptions of synthetic machines access hwloc, and what is said of the others.
 #include "topology/sources/hwloc_synthetic.h"
 
 #include <gtest/gtest.h>

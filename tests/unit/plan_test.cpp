@@ -119,8 +119,8 @@ TEST(Split, HoldsOneElementOfEachItemInTheSmallestSlot) {
   EXPECT_EQ(split.tile_of(0, 0).count, 2u);
 }
 
-TEST(Reach, HasAName) {
-  EXPECT_EQ(name(Reach::pull), "pull");
+TEST(Access, HasAName) {
+  EXPECT_EQ(name(Access::cma), "pull");
 }
 
 }  // namespace

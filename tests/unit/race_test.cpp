@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-const RaceKind kind{.collective = Collective::all_reduce, .reach = Reach::fifo, .width = 20};
+const RaceKind kind{.collective = Collective::all_reduce, .access = Access::slots, .width = 20};
 
 std::vector<const Algorithm*> first(std::size_t entrants) {
   std::vector<const Algorithm*> all;

@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 constexpr Collective reductions[] = {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter};
-constexpr Reach reaches[] = {Reach::line, Reach::window, Reach::pull, Reach::fifo};
+constexpr Access accesses[] = {Access::in_line, Access::mapped, Access::cma, Access::slots};
 
 bool has(std::span<const Algorithm* const> members, std::string_view name) {
   return std::ranges::any_of(members, [name](const Algorithm* member) { return member->name == name; });
@@ -54,14 +54,14 @@ TEST(RankOrder, IsAllThatIsSelected) {
   for (const int ranks : {1, 2, 3, 5, 8, 17, 33}) {
     RankOrder order(ranks);
     for (const Collective collective : reductions)
-      for (const Reach reach : reaches)
+      for (const Access access : accesses)
         for (const std::string_view forced : {"", "one_shot", "two_shot", "^two_shot", "^one_shot,two_shot,local"}) {
-          const std::string wish = order.wish(collective, reach, forced);
-          ASSERT_NE(wish, "") << name(collective) << " by " << name(reach) << ", " << ranks << " ranks";
+          const std::string wish = order.wish(collective, access, forced);
+          ASSERT_NE(wish, "") << name(collective) << " by " << name(access) << ", " << ranks << " ranks";
           for (const std::size_t bytes : {8ul, 1ul << 14, 1ul << 20, 1ul << 28}) {
-            const Algorithm* chosen = select({.collective = collective, .ranks = ranks}, reach, bytes, wish);
+            const Algorithm* chosen = select({.collective = collective, .ranks = ranks}, access, bytes, wish);
             EXPECT_TRUE(has(order.members(collective), chosen->name))
-                << chosen->name << " for " << name(collective) << " by " << name(reach) << ", " << ranks << " ranks";
+                << chosen->name << " for " << name(collective) << " by " << name(access) << ", " << ranks << " ranks";
           }
         }
   }
@@ -69,10 +69,10 @@ TEST(RankOrder, IsAllThatIsSelected) {
 
 TEST(RankOrder, FollowsTheWishWhereItCan) {
   RankOrder order(5);
-  EXPECT_EQ(order.wish(Collective::all_reduce, Reach::fifo, "two_shot"), "two_shot");
-  EXPECT_EQ(order.wish(Collective::all_reduce, Reach::line, "two_shot"),
-            order.wish(Collective::all_reduce, Reach::line, ""));
-  EXPECT_EQ(order.wish(Collective::all_reduce, Reach::fifo, "^one_shot").find("one_shot"), std::string::npos);
+  EXPECT_EQ(order.wish(Collective::all_reduce, Access::slots, "two_shot"), "two_shot");
+  EXPECT_EQ(order.wish(Collective::all_reduce, Access::in_line, "two_shot"),
+            order.wish(Collective::all_reduce, Access::in_line, ""));
+  EXPECT_EQ(order.wish(Collective::all_reduce, Access::slots, "^one_shot").find("one_shot"), std::string::npos);
 }
 
 TEST(RankOrder, RefusesWhatHasAnotherOrder) {

@@ -136,17 +136,17 @@ struct CountsWorld {
                         .sequence = 1});
   }
 
-  void run(const Schedule& schedule, Reach reach) {
+  void run(const Schedule& schedule, Access access) {
     World world({.ranks = schedule.ranks(), .channels = 2, .slots = 2, .slot_bytes = 256});
-    run(schedule, reach, world);
+    run(schedule, access, world);
   }
 
-  void run(const Schedule& schedule, Reach reach, World& world) {
+  void run(const Schedule& schedule, Access access, World& world) {
     std::vector<Plan> plans;
     std::vector<Run> runs;
-    for (Rank rank = 0; rank < schedule.ranks(); ++rank) plans.push_back(fuse(lower(schedule, rank, reach), 2));
+    for (Rank rank = 0; rank < schedule.ranks(); ++rank) plans.push_back(fuse(lower(schedule, rank, access), 2));
     for (std::size_t rank = 0; rank < plans.size(); ++rank) {
-      if (reach == Reach::fifo) bindings[rank].split.tile(256, plans[rank].items_max);
+      if (access == Access::slots) bindings[rank].split.tile(256, plans[rank].items_max);
       runs.emplace_back(plans[rank], bindings[rank], world.links(static_cast<int>(rank)));
     }
     run_to_end(runs);
@@ -154,19 +154,19 @@ struct CountsWorld {
   }
 };
 
-std::set<std::string> served(Reach reach) {
+std::set<std::string> served(Access access) {
   std::set<std::string> names;
   for (const int ranks : {1, 2, 3, 5, 8})
     for (const Collective collective : collectives)
       for (const Algorithm& algorithm : algorithms()) {
         const Shape shape{.collective = collective, .ranks = ranks, .root = ranks / 2};
-        if (!serves(algorithm, shape, reach)) continue;
+        if (!serves(algorithm, shape, access)) continue;
         const Schedule schedule = algorithm.build(shape);
-        if (!direct(schedule) && !(reach == Reach::fifo && keeps_groups(schedule))) continue;
+        if (!direct(schedule) && !(access == Access::slots && keeps_groups(schedule))) continue;
         const std::string name = fmt::format("{} {}", tutti::name(collective), algorithm.name);
         SCOPED_TRACE(fmt::format("{}, {} ranks", name, ranks));
         Random random(test_seed() + static_cast<std::uint64_t>(ranks));
-        CountsWorld(shape, random_counts(shape, random)).run(schedule, reach);
+        CountsWorld(shape, random_counts(shape, random)).run(schedule, access);
         if (ranks == 8) names.insert(name);
         if (::testing::Test::HasFailure()) return names;
       }
@@ -174,7 +174,7 @@ std::set<std::string> served(Reach reach) {
 }
 
 TEST(Counts, AreServedThroughSlotsByThoseThatSaySo) {
-  const auto names = served(Reach::fifo);
+  const auto names = served(Access::slots);
   for (const char* name : {"all_gather one_shot", "all_gather ring", "all_gather circulant", "reduce_scatter one_shot",
                            "reduce_scatter pairwise", "all_to_all one_shot", "all_to_all pairwise", "gather one_shot",
                            "scatter one_shot", "gather linear"})
@@ -184,7 +184,7 @@ TEST(Counts, AreServedThroughSlotsByThoseThatSaySo) {
 }
 
 TEST(Counts, AreServedInPlaceByThoseThatSaySo) {
-  const auto names = served(Reach::window);
+  const auto names = served(Access::mapped);
   for (const Collective collective : collectives)
     EXPECT_TRUE(names.contains(fmt::format("{} one_shot", tutti::name(collective))));
   EXPECT_FALSE(names.contains("all_gather ring"));
@@ -199,7 +199,7 @@ TEST(Counts, OfNothingNeedNoSlot) {
   World world({.ranks = 3, .channels = 1, .slots = 2, .slot_bytes = 256});
   for (const auto& [from, to] : {std::pair(0, 2), std::pair(1, 0), std::pair(1, 2), std::pair(2, 0), std::pair(2, 1)})
     world.fifo(0, from, to).broken = Error{.code = Code::internal, .what = "used"};
-  calls.run(member(algorithm::one_shot).build(shape), Reach::fifo, world);
+  calls.run(member(algorithm::one_shot).build(shape), Access::slots, world);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ void run_all(World& world, std::span<const Plan> plans, const Calls& calls, std:
 /// Both send all they have, both reduce in rank order.
 Plan exchange(const Schedule& schedule, Rank rank) {
   const Rank peer = 1 - rank;
-  PlanWriter plan(schedule, rank, Reach::fifo, 1);
+  PlanWriter plan(schedule, rank, Access::slots, 1);
   plan.acquire(peer, 1).copy(leaf(input(0)), {slot(peer, 0)}).commit(peer).peek(peer, 1);
   if (rank == 0)
     plan.reduce({leaf(input(0)), slot(peer, 0)}, {output(0)}).last();
@@ -112,7 +112,8 @@ INSTANTIATE_TEST_SUITE_P(Run, Exchanges,
 TEST(Run, BlocksOfDifferentSizeTravelInOneMessageAndAreForwarded) {
   // Broadcast along a chain, two parts; the middle rank passes on in the pass that stores.
   const Schedule schedule({.collective = Collective::broadcast, .ranks = 3}, 2);
-  PlanWriter head(schedule, 0, Reach::fifo, 2), middle(schedule, 1, Reach::fifo, 2), tail(schedule, 2, Reach::fifo, 2);
+  PlanWriter head(schedule, 0, Access::slots, 2), middle(schedule, 1, Access::slots, 2),
+      tail(schedule, 2, Access::slots, 2);
   head.acquire(1, 2);
   middle.peek(0, 2).acquire(2, 2);
   tail.peek(1, 2);
@@ -139,7 +140,7 @@ std::vector<Plan> two_shot(int ranks) {
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = ranks}, ranks);
   std::vector<Plan> plans;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    PlanWriter writer(schedule, rank, Reach::window);
+    PlanWriter writer(schedule, rank, Access::mapped);
     writer.reduce({}, {}, rank).last();
     for (Rank peer = 0; peer < ranks; ++peer)
       if (peer != rank) writer.signal(peer);
@@ -186,7 +187,7 @@ TEST(Run, WindowsInPlace) {
 TEST(Run, ManyDestinationsAreAllWritten) {
   const int ranks = 150;
   const Schedule schedule({.collective = Collective::broadcast, .ranks = ranks}, 1);
-  Plan plan = PlanWriter(schedule, 0, Reach::window).copy(input(0), {}).plan();
+  Plan plan = PlanWriter(schedule, 0, Access::mapped).copy(input(0), {}).plan();
   for (Rank peer = 0; peer < ranks; ++peer) plan.places.push_back(at_peer(Where::peer_output, peer, 0));
   plan.actions[0].destinations = static_cast<std::uint16_t>(ranks);
   World world({.ranks = ranks, .slot_bytes = 1});
@@ -198,7 +199,7 @@ TEST(Run, ManyDestinationsAreAllWritten) {
 TEST(Run, GroupsAndScratchLieWhereTheyShould) {
   // Swap the two groups of an all-to-all of one rank's view, through scratch.
   const Schedule schedule({.collective = Collective::all_to_all, .ranks = 2}, 2);
-  PlanWriter writer(schedule, 0, Reach::window);
+  PlanWriter writer(schedule, 0, Access::mapped);
   for (int part : {0, 1}) {
     writer.copy(input(part), {scratch(part)}, part).copy(scratch(part), {output(2 + part)}, part);
     writer.copy(input(2 + part), {output(part)}, part);
@@ -222,12 +223,12 @@ TEST(Run, PulledMemoryIsCopiedOrReduced) {
   if (!may_pull()) GTEST_SKIP() << "process_vm_readv is not permitted here";
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = 3}, 1);
   const auto theirs = [](Rank peer) { return leaf(at_peer(Where::peer_input, peer, 0)); };
-  const Plan reducing = PlanWriter(schedule, 0, Reach::pull)
+  const Plan reducing = PlanWriter(schedule, 0, Access::cma)
                             .reduce({leaf(input(0)), theirs(1), theirs(2)}, {output(0), scratch(0)})
                             .last()
                             .plan();
   const Plan copying =
-      PlanWriter(schedule, 0, Reach::pull).copy(theirs(1), {output(0), at_peer(Where::peer_output, 2, 0)}).plan();
+      PlanWriter(schedule, 0, Access::cma).copy(theirs(1), {output(0), at_peer(Where::peer_output, 2, 0)}).plan();
   const std::size_t count = 100'003;  // more than the bounce buffer takes at once
   for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::pre_mul_sum}) {
     World world({.ranks = 3});
@@ -250,7 +251,7 @@ TEST(Run, APullFromNowhereIsARemoteError) {
   if (!may_pull()) GTEST_SKIP() << "process_vm_readv is not permitted here";
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = 2}, 1);
   const Plan plan =
-      PlanWriter(schedule, 0, Reach::pull).step(4).copy(at_peer(Where::peer_input, 1, 0), {output(0)}).plan();
+      PlanWriter(schedule, 0, Access::cma).step(4).copy(at_peer(Where::peer_input, 1, 0), {output(0)}).plan();
   World world({.ranks = 2});
   Calls calls(2, 10, 1, 1, 1);
   calls.peers[1] = {.input = nullptr, .output = nullptr, .pid = getpid()};
@@ -292,7 +293,7 @@ struct Lines {
 TEST(Run, SmallCallsReadTheirPeersLines) {
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = 3}, 1);
   const auto line = [](Rank peer) { return at_peer(Where::peer_line, peer, 0); };
-  const Plan plan = PlanWriter(schedule, 1, Reach::line)
+  const Plan plan = PlanWriter(schedule, 1, Access::in_line)
                         .wait_line(0)
                         .wait_line(2)
                         .reduce({line(0), leaf(input(0)), line(2)}, {output(0)})
@@ -324,7 +325,7 @@ TEST(Run, SmallCallsReadTheirPeersLines) {
 
 TEST(Run, OneAdvanceMovesAboutAMegabyte) {
   const Schedule schedule({.collective = Collective::broadcast, .ranks = 1}, 1);
-  const Plan plan = PlanWriter(schedule, 0, Reach::window).copy(input(0), {output(0)}).plan();
+  const Plan plan = PlanWriter(schedule, 0, Access::mapped).copy(input(0), {output(0)}).plan();
   World world({.ranks = 1});
   const std::size_t megabyte = (1 << 20) / sizeof(std::int32_t);
   Calls calls(1, 16 * megabyte, 1, 1, 1);
@@ -365,7 +366,7 @@ TEST(Run, ChannelsDoNotWaitForEachOther) {
 
 TEST(Run, SignalsRingTheSleeper) {
   const Schedule schedule({.collective = Collective::barrier, .ranks = 2}, 1);
-  const Plan plan = PlanWriter(schedule, 0, Reach::window).signal(1).wait(1).plan();
+  const Plan plan = PlanWriter(schedule, 0, Access::mapped).signal(1).wait(1).plan();
   World world({.ranks = 2});
   world.bell(1).asleep.store(1);
   Calls calls(2, 0, 1, 1, 1);

@@ -13,26 +13,26 @@ namespace {
 using testing::shapes;
 using testing::text;
 
-constexpr Reach reaches[] = {Reach::line, Reach::window, Reach::pull, Reach::fifo};
+constexpr Access accesses[] = {Access::in_line, Access::mapped, Access::cma, Access::slots};
 constexpr std::size_t sizes[] = {0, 8, 4096, 1 << 14, 1 << 16, 1 << 20, std::size_t{1} << 30};
 
-std::string_view chosen(Collective collective, int ranks, Reach reach, std::size_t bytes, std::string_view forced) {
-  return select({.collective = collective, .ranks = ranks}, reach, bytes, forced)->name;
+std::string_view chosen(Collective collective, int ranks, Access access, std::size_t bytes, std::string_view forced) {
+  return select({.collective = collective, .ranks = ranks}, access, bytes, forced)->name;
 }
 
 TEST(Select, AlwaysGivesWhatLowers) {
   for (const int ranks : {1, 2, 3, 4, 7, 16, 17, 40})
     for (const Shape& shape : shapes(ranks))
-      for (const Reach reach : reaches)
+      for (const Access access : accesses)
         for (const std::string_view forced :
              {"", "ring", "one_shot", "two_shot", "circulant", "binomial", "^one_shot", "^one_shot,two_shot"}) {
           const Algorithm* before = nullptr;
           for (const std::size_t bytes : sizes) {
-            const Algorithm* algorithm = select(shape, reach, bytes, forced);
+            const Algorithm* algorithm = select(shape, access, bytes, forced);
             ASSERT_NE(algorithm, nullptr);
             ASSERT_TRUE(algorithm->supports(shape)) << text(*algorithm, shape);
-            ASSERT_TRUE(algorithm == before || lowers_to(algorithm->build(shape), reach))
-                << text(*algorithm, shape) << " by " << name(reach) << ", forced " << forced;
+            ASSERT_TRUE(algorithm == before || lowers_to(algorithm->build(shape), access))
+                << text(*algorithm, shape) << " by " << name(access) << ", forced " << forced;
             before = algorithm;
           }
         }
@@ -43,50 +43,50 @@ TEST(Select, GivesCountsWhatServesThem) {
                                         Collective::gather, Collective::scatter};
   for (const int ranks : {1, 2, 7, 40})
     for (const Collective collective : with_counts)
-      for (const Reach reach : {Reach::window, Reach::pull, Reach::fifo})
+      for (const Access access : {Access::mapped, Access::cma, Access::slots})
         for (const std::string_view forced : {"", "ring", "circulant", "binomial", "pairwise", "^one_shot"})
           for (const std::size_t bytes : {0u, 1u << 20}) {
             const Shape shape{.collective = collective, .ranks = ranks};
-            const Algorithm* algorithm = select_for_counts(shape, reach, bytes, forced);
+            const Algorithm* algorithm = select_for_counts(shape, access, bytes, forced);
             ASSERT_NE(algorithm, nullptr);
-            ASSERT_TRUE(serves(*algorithm, shape, reach));
+            ASSERT_TRUE(serves(*algorithm, shape, access));
             const Schedule schedule = algorithm->build(shape);
-            EXPECT_TRUE(direct(schedule) || (reach == Reach::fifo && keeps_groups(schedule)))
-                << text(*algorithm, shape) << " by " << name(reach) << ", forced " << forced;
+            EXPECT_TRUE(direct(schedule) || (access == Access::slots && keeps_groups(schedule)))
+                << text(*algorithm, shape) << " by " << name(access) << ", forced " << forced;
           }
   const Shape gather{.collective = Collective::all_gather, .ranks = 6};
-  EXPECT_EQ(select_for_counts(gather, Reach::fifo, 8, "circulant")->name, "circulant");
+  EXPECT_EQ(select_for_counts(gather, Access::slots, 8, "circulant")->name, "circulant");
 }
 
 TEST(Select, FollowsTheWish) {
   constexpr auto all_reduce = Collective::all_reduce;
-  const std::string_view free = chosen(all_reduce, 6, Reach::fifo, 8, "");
+  const std::string_view free = chosen(all_reduce, 6, Access::slots, 8, "");
   EXPECT_NE(free, "ring");
-  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "ring"), "ring");
-  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "Ring"), "ring");
-  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "allreduce:ring"), "ring");
-  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "all_reduce:ring"), "ring");
-  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "AllReduce: ring ; broadcast:^tree"), "ring");
-  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "allgather:ring"), free);
-  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "allreduce:circulant;ring"), "circulant") << "the special one wins";
-  EXPECT_EQ(chosen(all_reduce, 6, Reach::fifo, 8, "ring;allreduce:circulant"), "circulant");
-  EXPECT_EQ(chosen(Collective::all_gather, 6, Reach::fifo, 8, "allreduce:circulant;ring"), "ring");
+  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "ring"), "ring");
+  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "Ring"), "ring");
+  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "allreduce:ring"), "ring");
+  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "all_reduce:ring"), "ring");
+  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "AllReduce: ring ; broadcast:^tree"), "ring");
+  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "allgather:ring"), free);
+  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "allreduce:circulant;ring"), "circulant") << "the special one wins";
+  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "ring;allreduce:circulant"), "circulant");
+  EXPECT_EQ(chosen(Collective::all_gather, 6, Access::slots, 8, "allreduce:circulant;ring"), "ring");
 }
 
 TEST(Select, LeavesOutWhatIsUnwanted) {
-  const std::string_view tree = chosen(Collective::broadcast, 6, Reach::fifo, 8, "");
+  const std::string_view tree = chosen(Collective::broadcast, 6, Access::slots, 8, "");
   EXPECT_EQ(tree, "binomial");
-  EXPECT_NE(chosen(Collective::broadcast, 6, Reach::fifo, 8, "^binomial"), tree);
-  EXPECT_NE(chosen(Collective::broadcast, 6, Reach::fifo, 8, "broadcast:^tree"), tree);
-  EXPECT_EQ(chosen(Collective::broadcast, 6, Reach::fifo, 8, "^one_shot,binomial"), "two_shot");
+  EXPECT_NE(chosen(Collective::broadcast, 6, Access::slots, 8, "^binomial"), tree);
+  EXPECT_NE(chosen(Collective::broadcast, 6, Access::slots, 8, "broadcast:^tree"), tree);
+  EXPECT_EQ(chosen(Collective::broadcast, 6, Access::slots, 8, "^one_shot,binomial"), "two_shot");
 }
 
 TEST(Select, PassesOverWhatCannotServe) {
   for (const std::string_view forced :
        {"ring", "barrier:ring", "^dissemination,k_dissemination,one_shot", "no such thing"})
-    EXPECT_EQ(chosen(Collective::barrier, 6, Reach::fifo, 0, forced), "dissemination") << forced;
-  EXPECT_EQ(chosen(Collective::all_reduce, 6, Reach::line, 8, "ring"), "one_shot");
-  EXPECT_EQ(chosen(Collective::all_reduce, 1, Reach::window, 8, "ring"), "local");
+    EXPECT_EQ(chosen(Collective::barrier, 6, Access::slots, 0, forced), "dissemination") << forced;
+  EXPECT_EQ(chosen(Collective::all_reduce, 6, Access::in_line, 8, "ring"), "one_shot");
+  EXPECT_EQ(chosen(Collective::all_reduce, 1, Access::mapped, 8, "ring"), "local");
 }
 
 TEST(AlgoSetting, AcceptsWhatItDocuments) {

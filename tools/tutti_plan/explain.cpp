@@ -20,7 +20,7 @@ struct Options {
   int ranks = 4;
   int root = 0;
   int cores = 0;
-  std::string reach = "window";
+  std::string access = "window";
   std::string forced;
 };
 
@@ -32,14 +32,14 @@ int explain(const Options& options) {
   if (shape.root >= shape.ranks)
     return fail({.code = Code::invalid_argument,
                  .what = fmt::format("root {} is not one of 0 … {}", shape.root, shape.ranks - 1)});
-  const auto reach = reach_of(options.reach);
-  if (!reach) return fail(reach.error());
+  const auto access = access_of(options.access);
+  if (!access) return fail(access.error());
   const unsigned here = std::max(std::thread::hardware_concurrency(), 1U);
   const Grounds grounds{.machine = {},
                         .conditions = {.cores = options.cores > 0 ? options.cores : static_cast<int>(here)},
                         .forced = options.forced};
-  const auto envelope = Envelopes().of(shape, *reach, options.forced, grounds.machine, grounds.conditions);
-  return put("-", tutti::explain(shape, *reach, options.bytes, envelope->at(options.bytes), grounds));
+  const auto envelope = Envelopes().of(shape, *access, options.forced, grounds.machine, grounds.conditions);
+  return put("-", tutti::explain(shape, *access, options.bytes, envelope->at(options.bytes), grounds));
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ void add_explain(CLI::App& app, int& status) {
       ->check(CLI::Range(0, 63));
   command->add_option("--cores", options->cores, "Cores that the ranks have, all together [those of this machine]")
       ->check(CLI::Range(1, 1 << 16));
-  command->add_option("--reach", options->reach, "How ranks reach each other: line, window, pull or fifo [window]")
+  command->add_option("--reach", options->access, "How ranks reach each other: line, window, pull or fifo [window]")
       ->check(CLI::IsMember({"line", "window", "pull", "fifo"}));
   command->add_option("--algo", options->forced, "What TUTTI_ALGO would be");
   command->final_callback([options, &status] { status = explain(*options); });

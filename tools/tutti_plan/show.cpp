@@ -18,18 +18,18 @@ namespace {
 struct Options {
   Source source;
   std::optional<int> rank;
-  std::string reach;
+  std::string access;
   bool as_lowered = false;
   std::string output = "-";
 };
 
 int show_plan(const Schedule& schedule, const Options& options) {
-  const auto reach = reach_of(options.reach);
-  if (!reach) return fail(reach.error());
-  if (!lowers_to(schedule, *reach))
+  const auto access = access_of(options.access);
+  if (!access) return fail(access.error());
+  if (!lowers_to(schedule, *access))
     return fail(
-        {.code = Code::invalid_argument, .what = fmt::format("this schedule cannot be carried by {}", options.reach)});
-  Plan plan = lower(schedule, options.rank.value_or(0), *reach);
+        {.code = Code::invalid_argument, .what = fmt::format("this schedule cannot be carried by {}", options.access)});
+  Plan plan = lower(schedule, options.rank.value_or(0), *access);
   if (!options.as_lowered) plan = fuse(std::move(plan));
   return put("-", formats::table(plan));
 }
@@ -44,7 +44,7 @@ int show(const Options& options) {
   if (const int status = put("-", fmt::format("{}: {}\n", found->title, formats::summary(schedule)));
       status != Exit::ok)
     return status;
-  if (!options.reach.empty()) return show_plan(schedule, options);
+  if (!options.access.empty()) return show_plan(schedule, options);
   return put("-", formats::table(schedule, options.rank));
 }
 
@@ -64,7 +64,7 @@ void add_show(CLI::App& app, int& status) {
   add_source(*table, options->source);
   table->add_option("--rank", options->rank, "Only what this rank takes part in; with --plan, whose plan [0]")
       ->check(CLI::NonNegativeNumber);
-  table->add_option("--plan", options->reach, "The actions of a rank, its peers reached by line, window, pull or fifo")
+  table->add_option("--plan", options->access, "The actions of a rank, its peers reached by line, window, pull or fifo")
       ->check(CLI::IsMember({"line", "window", "pull", "fifo"}));
   table->add_flag("--as-lowered", options->as_lowered, "With --plan: before passes are fused");
   table->final_callback([options, &status] { status = show(*options); });

@@ -162,7 +162,7 @@ Result<Traffic> traffic_of_algorithm(const std::string& name, const Shape& shape
     return traffic;
   }
   const Algorithm* const algorithm =
-      name.empty() ? select(shape, Reach::fifo, 1 << 20, "") : find_algorithm(name, shape);
+      name.empty() ? select(shape, Access::slots, 1 << 20, "") : find_algorithm(name, shape);
   if (algorithm == nullptr) {
     std::string names;
     for (const std::string& one : special) names += " " + one;

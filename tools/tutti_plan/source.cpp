@@ -34,7 +34,7 @@ Error invalid(std::string what) {
 
 /// Without a name, what a call of 1 MiB over fifos would use.
 Result<const Algorithm*> algorithm_of(const Source& source, const Shape& shape) {
-  if (source.algo.empty()) return select(shape, Reach::fifo, 1 << 20, "");
+  if (source.algo.empty()) return select(shape, Access::slots, 1 << 20, "");
   if (const Algorithm* found = find_algorithm(source.algo, shape)) return found;
   std::string names;
   for (const Algorithm& algorithm : algorithms())
@@ -90,9 +90,9 @@ Result<Collective> collective_of(std::string_view name) {
   return invalid(fmt::format("no collective \"{}\"", name));
 }
 
-Result<Reach> reach_of(std::string_view word) {
-  for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo})
-    if (name(reach) == word) return reach;
+Result<Access> access_of(std::string_view word) {
+  for (const Access access : {Access::in_line, Access::mapped, Access::cma, Access::slots})
+    if (name(access) == word) return access;
   return Error{.code = Code::invalid_argument, .what = fmt::format("no reach \"{}\"", word)};
 }
 

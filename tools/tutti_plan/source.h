@@ -39,7 +39,7 @@ Result<formats::Imported> import_file(const std::string& path, Rank root);
 Result<Collective> collective_of(std::string_view name);
 
 /// "line", "window", "pull", "fifo". Errors: invalid_argument.
-Result<Reach> reach_of(std::string_view word);
+Result<Access> access_of(std::string_view word);
 
 /// Says what is wrong on standard error. Returns Exit::refused.
 int fail(const Error& error);

@@ -52,7 +52,7 @@ std::uint64_t order_of(const Meaning& meaning) {
 }
 
 std::vector<Plan> plans(const Schedule& schedule, int fused_for_slots) {
-  std::vector<Plan> all = lower_all(schedule, Reach::fifo);
+  std::vector<Plan> all = lower_all(schedule, Access::slots);
   if (fused_for_slots > 0)
     for (Plan& plan : all) plan = fuse(std::move(plan), fused_for_slots);
   return all;
@@ -60,7 +60,7 @@ std::vector<Plan> plans(const Schedule& schedule, int fused_for_slots) {
 
 /// The least number of slots with which every mix of ranks in place is proven; -1: none up to slots_tried_max.
 int least_slots(const Schedule& schedule, const std::vector<Plan>& all) {
-  std::vector<CheckCase> mixes = check_cases(schedule.collective(), schedule.ranks(), Reach::fifo);
+  std::vector<CheckCase> mixes = check_cases(schedule.collective(), schedule.ranks(), Access::slots);
   std::erase_if(mixes, [](const CheckCase& how) { return how.slots != 0; });
   for (int slots = 0; slots <= slots_tried_max; ++slots) {
     const auto proven = [&](CheckCase how) {
@@ -73,7 +73,7 @@ int least_slots(const Schedule& schedule, const std::vector<Plan>& all) {
 }
 
 std::string slots_text(const Schedule& schedule) {
-  if (!lowers_to(schedule, Reach::fifo)) return "none: fifos cannot carry it";
+  if (!lowers_to(schedule, Access::slots)) return "none: fifos cannot carry it";
   if (schedule.ranks() > ranks_checked_max) return fmt::format("not looked at above {} ranks", ranks_checked_max);
   const auto text = [&](int fused) {
     const int least = least_slots(schedule, plans(schedule, fused));
@@ -86,13 +86,13 @@ std::string slots_text(const Schedule& schedule) {
 std::string resident_text(const Schedule& schedule) {
   if (schedule.ranks() > ranks_checked_max) return fmt::format("not looked at above {} ranks", ranks_checked_max);
   std::string text;
-  for (const Reach reach : {Reach::window, Reach::fifo}) {
-    if (!lowers_to(schedule, reach)) continue;
+  for (const Access access : {Access::mapped, Access::slots}) {
+    if (!lowers_to(schedule, access)) continue;
     const auto needed =
-        residency(schedule, lower_all(schedule, reach), {.slots = 2, .channels = 1, .tiles = 1, .calls = 1});
+        residency(schedule, lower_all(schedule, access), {.slots = 2, .channels = 1, .tiles = 1, .calls = 1});
     if (!needed) return needed.error().text();
     text += fmt::format("{}{} of {} channels by {}", text.empty() ? "" : ", ", needed->resident, needed->channels,
-                        name(reach));
+                        name(access));
   }
   return text.empty() ? "nothing carries it" : text;
 }
@@ -101,9 +101,9 @@ int run(const Source& source) {
   const auto found = find(source);
   if (!found) return fail(found.error());
   const Schedule& schedule = found->schedule;
-  std::string reaches;
-  for (const Reach reach : {Reach::line, Reach::window, Reach::pull, Reach::fifo})
-    if (lowers_to(schedule, reach)) reaches += fmt::format("{}{}", reaches.empty() ? "" : ", ", name(reach));
+  std::string accesses;
+  for (const Access access : {Access::in_line, Access::mapped, Access::cma, Access::slots})
+    if (lowers_to(schedule, access)) accesses += fmt::format("{}{}", accesses.empty() ? "" : ", ", name(access));
   std::string text = fmt::format("{}: {}\n", found->title, formats::summary(schedule));
   const auto say = [&](std::string_view what, std::string_view value) {
     text += fmt::format("  {:<11} {}\n", what, value);
@@ -117,7 +117,7 @@ int run(const Source& source) {
     say("reductions", fmt::format("order {:016x}, {}", order_of(found->meaning),
                                   found->meaning.same_bits ? "the same bits wherever a result is"
                                                            : "NOT the same bits on every rank"));
-  say("carried by", reaches.empty() ? "nothing" : reaches);
+  say("carried by", accesses.empty() ? "nothing" : accesses);
   say("slots", slots_text(schedule));
   say("resident", resident_text(schedule));
   return put("-", text);

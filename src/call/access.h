@@ -46,8 +46,8 @@ struct CallSize {
 };
 
 /// What was agreed at the start.
-struct ReachFacts {
-  std::optional<Reach> forced;
+struct AccessFacts {
+  std::optional<Access> forced;
   bool spans_hosts = false;  ///< not all ranks share memory
   bool one_process = false;
   bool pulls = false;             ///< every rank may copy from every process
@@ -55,27 +55,27 @@ struct ReachFacts {
 };
 
 /// Where all ranks share memory.
-inline bool fits_lines(const CallSize& size, Rank root, std::optional<Reach> forced) {
+inline bool fits_lines(const CallSize& size, Rank root, std::optional<Access> forced) {
   if (size.group_bytes == 0) return true;
   return !forced && (size.bytes_max(root) <= small_bytes_max || size.input_bytes_max <= limits::line_bytes);
 }
 
 /// Whether ranks whose buffers are not mapped put their input into their line all the same. Inputs that would lie where
 /// the line names buffers do not travel so.
-inline bool may_carry(const CallSize& size, const ReachFacts& facts) {
+inline bool may_carry(const CallSize& size, const AccessFacts& facts) {
   return !facts.forced && !facts.spans_hosts && !facts.one_process && size.input_bytes_max > limits::line_bytes &&
          size.input_bytes_max <= facts.payload_bytes && size.input_bytes_max * size.ranks <= carried_bytes_max;
 }
 
 /// Of a call that does not fit lines. `mapped`: every buffer of every rank lies in a segment; `all_carry`: every rank
 /// carries its input.
-inline Reach large_reach(const CallSize& size, const ReachFacts& facts, bool mapped, bool all_carry) {
-  if (facts.forced == Reach::fifo || facts.spans_hosts) return Reach::fifo;
-  if ((mapped || facts.one_process) && facts.forced != Reach::pull) return Reach::window;
-  if (all_carry && may_carry(size, facts)) return Reach::line;
+inline Access large_access(const CallSize& size, const AccessFacts& facts, bool mapped, bool all_carry) {
+  if (facts.forced == Access::slots || facts.spans_hosts) return Access::slots;
+  if ((mapped || facts.one_process) && facts.forced != Access::cma) return Access::mapped;
+  if (all_carry && may_carry(size, facts)) return Access::in_line;
   const std::size_t pulled = size.group_bytes / (size.collective == Collective::all_reduce ? size.ranks : 1);
   const bool pays = pulled >= (size.ranks == 2 ? pull_bytes_min_pair : pull_bytes_min_many);
-  return facts.pulls && (facts.forced == Reach::pull || pays) ? Reach::pull : Reach::fifo;
+  return facts.pulls && (facts.forced == Access::cma || pays) ? Access::cma : Access::slots;
 }
 
 }  // namespace tutti
