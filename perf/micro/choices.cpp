@@ -40,20 +40,20 @@ void make_plan(benchmark::State& state, Collective collective, const char* name,
       ->Arg(256)                                                                                              \
       ->Arg(1024)                                                                                             \
       ->Unit(benchmark::kMillisecond)
-PLAN(all_reduce, ring, fifo);
-PLAN(all_reduce, circulant, fifo);
-PLAN(all_reduce, two_shot, fifo);
-PLAN(all_reduce, two_shot, window);
-PLAN(all_reduce, recursive_doubling, fifo);
-PLAN(all_gather, ring, fifo);
-PLAN(all_gather, circulant, fifo);
-PLAN(all_gather, one_shot, window);
-PLAN(reduce_scatter, circulant, fifo);
-PLAN(reduce_scatter, one_shot, window);
-PLAN(all_to_all, pairwise, fifo);
-PLAN(all_to_all, one_shot, window);
-PLAN(broadcast, binomial, fifo);
-PLAN(broadcast, two_shot, window);
+PLAN(all_reduce, ring, slots);
+PLAN(all_reduce, circulant, slots);
+PLAN(all_reduce, two_shot, slots);
+PLAN(all_reduce, two_shot, mapped);
+PLAN(all_reduce, recursive_doubling, slots);
+PLAN(all_gather, ring, slots);
+PLAN(all_gather, circulant, slots);
+PLAN(all_gather, one_shot, mapped);
+PLAN(reduce_scatter, circulant, slots);
+PLAN(reduce_scatter, one_shot, mapped);
+PLAN(all_to_all, pairwise, slots);
+PLAN(all_to_all, one_shot, mapped);
+PLAN(broadcast, binomial, slots);
+PLAN(broadcast, two_shot, mapped);
 #undef PLAN
 
 BENCHMARK(make_envelope)

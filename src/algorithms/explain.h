@@ -15,7 +15,7 @@ struct Grounds {
   Conditions conditions;
   std::string forced = {};     ///< TUTTI_ALGO
   bool fixed_order = false;    ///< of the reduction: what is used has been asked for
-  std::string_view over = {};  ///< what carries the bytes, where "fifo" would say too little
+  std::string_view over = {};  ///< what carries the bytes, where "slots" would say too little
   std::string raced = {};      ///< "the winner of a race of 9 calls: …": why it is used, where there was a race
 };
 

@@ -51,7 +51,7 @@ constexpr std::array table = {
   text("TUTTI_HOSTID", local, start, "What ranks that may share memory have in common; empty: they run on one kernel, in one network namespace."),
   text("TUTTI_ALGO", shared, engine, "Algorithm to use, or ^ to leave out, per collective: allreduce:two_shot;broadcast:^one_shot. Empty: the fastest."),
   text("TUTTI_PLAN_FILE", local, engine, "MSCCL XML or MSCCL++ JSON file: its plan serves the calls of its collective and number of ranks. The same file for all ranks."),
-  choice("TUTTI_TRANSPORT", shared, "auto", "auto|fifo|window|pull|socket", engine, "How bytes reach a peer on the same host: through slots, by mapping its buffers, by copying from them, or through sockets as if each process had a host of its own."),
+  choice("TUTTI_TRANSPORT", shared, "auto", "auto|slots|mapped|cma|socket", engine, "How bytes reach a peer on the same host: through slots, by mapping its buffers, by copying from them, or through sockets as if each process had a host of its own."),
   choice("TUTTI_TUNE", local, "on", "on|off", engine, "Measure once what the machine does how fast, to choose algorithms by; rank 0's setting counts. off: by built-in numbers."),
   number("TUTTI_RACE", integer, shared, "0", 0, 1000, engine, "How often each of the three algorithms that are predicted to be the fastest is tried in the first calls of a collective, size and transport; then the one that was the fastest is used. 0: no trials, as where ranks run on several hosts."),
   text("TUTTI_CACHE_DIR", local, engine, "Folder that keeps what was measured; empty: $XDG_CACHE_HOME/tutti or ~/.cache/tutti."),

@@ -10,8 +10,8 @@
 namespace tutti {
 
 /// True when `schedule`, already proven, can be carried that way. All: some order of a rank's passes in each step lets
-/// all of them read what the step began with, in place too. `line`: one step that reads inputs alone. `window`, `pull`:
-/// no rank sees another's scratch, and no two ranks touch one block in one step if one of them writes.
+/// all of them read what the step began with, in place too. `inline`: one step that reads inputs alone. `mapped`,
+/// `cma`: no rank sees another's scratch, and no two ranks touch one block in one step if one of them writes.
 bool lowers_to(const Schedule& schedule, Access access);
 
 /// The program of `rank`, through slots and by lines without making those of others: each transfer bound to a message,

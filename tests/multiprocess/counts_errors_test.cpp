@@ -231,8 +231,8 @@ class CountsMismatch : public ::testing::TestWithParam<Setup> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Layouts, CountsMismatch,
-                         ::testing::Values(Setup{3, Layout::processes, "auto"}, Setup{4, Layout::threads, "window"},
-                                           Setup{3, Layout::processes, "fifo"}, Setup{3, Layout::processes, "socket"}),
+                         ::testing::Values(Setup{3, Layout::processes, "auto"}, Setup{4, Layout::threads, "mapped"},
+                                           Setup{3, Layout::processes, "slots"}, Setup{3, Layout::processes, "socket"}),
                          [](const auto& test) {
                            return fmt::format("{}_{}_{}", name(test.param.layout), test.param.ranks,
                                               test.param.transport);

@@ -42,14 +42,14 @@ class Counts : public ::testing::TestWithParam<Ranks> {
 INSTANTIATE_TEST_SUITE_P(
     Layouts, Counts,
     ::testing::Values(Ranks{1, Layout::processes, "auto"}, Ranks{2, Layout::processes, "auto"},
-                      Ranks{3, Layout::processes, "window"}, Ranks{4, Layout::processes, "pull"},
-                      Ranks{5, Layout::processes, "fifo"}, Ranks{6, Layout::pairs, "auto"},
-                      Ranks{4, Layout::threads, "auto"}, Ranks{3, Layout::threads, "fifo"},
-                      Ranks{8, Layout::one_thread, "auto"}, Ranks{7, Layout::one_thread, "fifo"},
-                      Ranks{5, Layout::one_thread, "pull"}, Ranks{20, Layout::one_thread, "fifo", "pairwise,ring"},
-                      Ranks{20, Layout::one_thread, "window"}, Ranks{4, Layout::processes, "socket"},
-                      Ranks{6, Layout::pairs, "socket"}, Ranks{6, Layout::one_thread, "fifo", "circulant"},
-                      Ranks{5, Layout::threads, "fifo", "ring"}, Ranks{4, Layout::one_thread, "fifo", "spread_out"}),
+                      Ranks{3, Layout::processes, "mapped"}, Ranks{4, Layout::processes, "cma"},
+                      Ranks{5, Layout::processes, "slots"}, Ranks{6, Layout::pairs, "auto"},
+                      Ranks{4, Layout::threads, "auto"}, Ranks{3, Layout::threads, "slots"},
+                      Ranks{8, Layout::one_thread, "auto"}, Ranks{7, Layout::one_thread, "slots"},
+                      Ranks{5, Layout::one_thread, "cma"}, Ranks{20, Layout::one_thread, "slots", "pairwise,ring"},
+                      Ranks{20, Layout::one_thread, "mapped"}, Ranks{4, Layout::processes, "socket"},
+                      Ranks{6, Layout::pairs, "socket"}, Ranks{6, Layout::one_thread, "slots", "circulant"},
+                      Ranks{5, Layout::threads, "slots", "ring"}, Ranks{4, Layout::one_thread, "slots", "spread_out"}),
     [](const auto& test) {
       const Ranks& s = test.param;
       std::string text = fmt::format("{}_{}_{}_{}", name(s.layout), s.ranks, s.transport, s.algorithm);

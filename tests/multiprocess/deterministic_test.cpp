@@ -27,21 +27,21 @@ std::vector<Way> ways() {
   return {
       {"AsItComes", Layout::processes, {}, Memory::mapped, false, count},
       {"InPlace", Layout::processes, {}, Memory::mapped, true, count},
-      {"Fifo", Layout::processes, {"TUTTI_TRANSPORT=fifo"}, Memory::heap, false, count},
-      {"FifoInPlace", Layout::processes, {"TUTTI_TRANSPORT=fifo"}, Memory::heap, true, count},
-      {"Window", Layout::processes, {"TUTTI_TRANSPORT=window"}, Memory::mapped, false, count},
-      {"Pull", Layout::processes, {"TUTTI_TRANSPORT=pull"}, Memory::heap, false, count},
+      {"Fifo", Layout::processes, {"TUTTI_TRANSPORT=slots"}, Memory::heap, false, count},
+      {"FifoInPlace", Layout::processes, {"TUTTI_TRANSPORT=slots"}, Memory::heap, true, count},
+      {"Window", Layout::processes, {"TUTTI_TRANSPORT=mapped"}, Memory::mapped, false, count},
+      {"Pull", Layout::processes, {"TUTTI_TRANSPORT=cma"}, Memory::heap, false, count},
       {"Socket", Layout::processes, {"TUTTI_TRANSPORT=socket"}, Memory::heap, true, count},
       {"SocketPairs", Layout::pairs, {"TUTTI_TRANSPORT=socket"}, Memory::heap, false, count},
       {"Threads", Layout::threads, {}, Memory::heap, false, count},
       {"OneThread", Layout::one_thread, {}, Memory::heap, true, count},
       {"Pairs", Layout::pairs, {}, Memory::heap, false, count},
-      {"SmallSlots", Layout::processes, {"TUTTI_TRANSPORT=fifo", "TUTTI_BUFFSIZE=4096"}, Memory::heap, false, count},
-      {"OneChannel", Layout::processes, {"TUTTI_TRANSPORT=fifo", "TUTTI_NCHANNELS=1"}, Memory::heap, true, count},
+      {"SmallSlots", Layout::processes, {"TUTTI_TRANSPORT=slots", "TUTTI_BUFFSIZE=4096"}, Memory::heap, false, count},
+      {"OneChannel", Layout::processes, {"TUTTI_TRANSPORT=slots", "TUTTI_NCHANNELS=1"}, Memory::heap, true, count},
       {"ForcedAlgorithm", Layout::threads, {"TUTTI_ALGO=one_shot"}, Memory::heap, false, count},
       {"UnwantedAlgorithm",
        Layout::processes,
-       {"TUTTI_ALGO=^two_shot", "TUTTI_TRANSPORT=fifo"},
+       {"TUTTI_ALGO=^two_shot", "TUTTI_TRANSPORT=slots"},
        Memory::heap,
        true,
        count},
@@ -112,7 +112,7 @@ void run_rank(Seat& seat, Result what, const Way& way) {
 
 /// Of two ranks a ring sums up in their order.
 Way ring_of_two() {
-  return {"RingOfTwo", Layout::processes, {"TUTTI_ALGO=allreduce:ring", "TUTTI_TRANSPORT=fifo"}, Memory::heap, false,
+  return {"RingOfTwo", Layout::processes, {"TUTTI_ALGO=allreduce:ring", "TUTTI_TRANSPORT=slots"}, Memory::heap, false,
           count};
 }
 
@@ -182,7 +182,7 @@ TEST(AnyAlgorithm, threads_GivesAllRanksTheSameBits) {
     if (!algorithm.supports({.collective = Collective::all_reduce, .ranks = ranks})) continue;
     Crew crew({.ranks = ranks,
                .layout = Layout::one_thread,
-               .environment = {"TUTTI_ALGO=" + algorithm.name, "TUTTI_TRANSPORT=fifo", "TUTTI_DEBUG=WARN"}},
+               .environment = {"TUTTI_ALGO=" + algorithm.name, "TUTTI_TRANSPORT=slots", "TUTTI_DEBUG=WARN"}},
               [](Seat& seat) { reduce_once(seat, 5'003); });
     ASSERT_TRUE(crew.finish()) << algorithm.name;
     const std::uint64_t first = crew.board().word(0);

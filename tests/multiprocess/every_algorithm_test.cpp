@@ -23,7 +23,7 @@ TEST_P(EveryAlgorithm, GivesWhatItShould) {
     const char* transport;
     Mix memory;
   };
-  constexpr std::array ways = {Way{"fifo", Mix::heap}, Way{"window", Mix::mapped}, Way{"pull", Mix::heap}};
+  constexpr std::array ways = {Way{"slots", Mix::heap}, Way{"mapped", Mix::mapped}, Way{"cma", Mix::heap}};
   std::array<std::uint64_t, 4> forced{};
   for (const Turn& turn : turns_of(ranks))
     for (const Way& way : ways) {

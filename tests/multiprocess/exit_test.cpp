@@ -87,7 +87,7 @@ void have_the_service_thread_late() {
 TEST(KilledRank, IsNamedByWhoeverIsAboutToMapItsBuffer) {
   constexpr std::size_t bytes = 1 << 20;
   for (int round = 0; round < 5; ++round) {
-    Crew crew({.ranks = 2, .environment = {"TUTTI_TRANSPORT=window", "TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    Crew crew({.ranks = 2, .environment = {"TUTTI_TRANSPORT=mapped", "TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
       Board& board = seat.board();
       const auto comm = seat.init_one();
       ASSERT_NE(comm, nullptr);

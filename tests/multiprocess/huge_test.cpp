@@ -34,7 +34,7 @@ struct Way {
   const char* transport;
   Mix memory;
 };
-constexpr std::array ways = {Way{"window", Mix::mapped}, Way{"pull", Mix::heap}, Way{"fifo", Mix::heap}};
+constexpr std::array ways = {Way{"mapped", Mix::mapped}, Way{"cma", Mix::heap}, Way{"slots", Mix::heap}};
 
 std::size_t available_bytes() {
   std::ifstream meminfo("/proc/meminfo");

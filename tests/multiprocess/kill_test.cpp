@@ -279,9 +279,9 @@ TEST(KillAtTheStart, EverySurvivorIsToldWho) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Works, Kill,
-                         ::testing::Values(Work{"small", 2, true, "auto"}, Work{"window", 1 << 18, true, "auto"},
-                                           Work{"fifo", 40'000, false, "fifo"}, Work{"pull", 1 << 18, false, "auto"},
-                                           Work{"large_fifo", 1 << 20, false, "fifo"},
+                         ::testing::Values(Work{"small", 2, true, "auto"}, Work{"mapped", 1 << 18, true, "auto"},
+                                           Work{"slots", 40'000, false, "slots"}, Work{"cma", 1 << 18, false, "auto"},
+                                           Work{"large_fifo", 1 << 20, false, "slots"},
                                            Work{"socket", 2, false, "socket"},
                                            Work{"large_socket", 1 << 20, false, "socket"}),
                          [](const auto& param) { return std::string(param.param.name); });

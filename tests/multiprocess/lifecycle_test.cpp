@@ -215,7 +215,7 @@ TEST_P(Lifecycle, StreamsAndMemoryLeaveNothing) {
 /// A rank that needs nothing of the others has its result early and frees its buffers: no late one may want to map
 /// them.
 TEST(Memory, IsTheCallersAgainWhenItsCallReturns) {
-  launch_ranks({.ranks = 5, .environment = {"TUTTI_TRANSPORT=window"}}, [](Seat& seat) {
+  launch_ranks({.ranks = 5, .environment = {"TUTTI_TRANSPORT=mapped"}}, [](Seat& seat) {
     const auto comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
     for (int round = 0; round < 50; ++round)

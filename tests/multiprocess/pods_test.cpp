@@ -151,7 +151,7 @@ TEST_P(Pods, SayWhereMemoryCannotBeShared) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Pods,
-                         ::testing::Values(Pod{"pid", pod, false, "auto"}, Pod{"pid_fifo", pod, false, "fifo"},
+                         ::testing::Values(Pod{"pid", pod, false, "auto"}, Pod{"pid_fifo", pod, false, "slots"},
                                            Pod{"pid_socket", pod, false, "socket"},
                                            Pod{"pid_ipc", pod | CLONE_NEWIPC, false, "auto"},
                                            Pod{"pid_ipc_user", pod | CLONE_NEWIPC | CLONE_NEWUSER, false, "auto"},

@@ -27,8 +27,8 @@ class PointToPoint : public ::testing::TestWithParam<Setup> {
 INSTANTIATE_TEST_SUITE_P(Layouts, PointToPoint,
                          ::testing::Values(Setup{1, Layout::threads, "auto"}, Setup{2, Layout::processes, "auto"},
                                            Setup{3, Layout::threads, "auto"}, Setup{4, Layout::pairs, "auto"},
-                                           Setup{5, Layout::processes, "fifo"}, Setup{4, Layout::one_thread, "auto"},
-                                           Setup{4, Layout::processes, "pull"}, Setup{9, Layout::threads, "window"},
+                                           Setup{5, Layout::processes, "slots"}, Setup{4, Layout::one_thread, "auto"},
+                                           Setup{4, Layout::processes, "cma"}, Setup{9, Layout::threads, "mapped"},
                                            Setup{3, Layout::processes, "socket"}, Setup{6, Layout::pairs, "socket"}),
                          [](const auto& test) {
                            return std::string(name(test.param.layout)) + std::to_string(test.param.ranks) +

@@ -111,9 +111,9 @@ TEST_P(Race, EndsAlikeOnAllRanks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, Race,
-                         ::testing::Values(Place{Layout::threads, 3, "fifo"}, Place{Layout::threads, 4, "window"},
-                                           Place{Layout::processes, 3, "fifo"}, Place{Layout::processes, 3, "pull"},
-                                           Place{Layout::processes, 5, "fifo", true}),
+                         ::testing::Values(Place{Layout::threads, 3, "slots"}, Place{Layout::threads, 4, "mapped"},
+                                           Place{Layout::processes, 3, "slots"}, Place{Layout::processes, 3, "cma"},
+                                           Place{Layout::processes, 5, "slots", true}),
                          [](const auto& test) {
                            const Place& place = test.param;
                            return std::string(name(place.layout)) + "_" + std::to_string(place.ranks) + "_" +

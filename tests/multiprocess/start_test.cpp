@@ -134,7 +134,8 @@ TEST_P(Start, OneWantsItDeterministic) {
 }
 
 TEST(Starts, SettingsThatMustAgree) {
-  for (const char* setting : {"TUTTI_TRANSPORT=fifo", "TUTTI_NCHANNELS=3", "TUTTI_BUFFSIZE=16K", "TUTTI_ALGO=one_shot"})
+  for (const char* setting :
+       {"TUTTI_TRANSPORT=slots", "TUTTI_NCHANNELS=3", "TUTTI_BUFFSIZE=16K", "TUTTI_ALGO=one_shot"})
     launch_ranks({.ranks = 2, .environment = {"TUTTI_DEBUG=NONE"}}, [setting](Seat& seat) {
       const std::string text = setting;
       const std::string name = text.substr(0, text.find('='));

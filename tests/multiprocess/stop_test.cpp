@@ -56,7 +56,7 @@ void run_rank(Seat& seat) {
 TEST(Stopped, RankThatWakesLateHitsNobody) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 8; ++round) {
-    Crew crew({.ranks = 2, .layout = Layout::processes, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_TRANSPORT=window"}},
+    Crew crew({.ranks = 2, .layout = Layout::processes, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_TRANSPORT=mapped"}},
               run_rank);
     ASSERT_TRUE(crew.board().wait_for(under_way, 1 + random() % 4));
     for (std::uint64_t spin = random() % 20'000'000; spin > 0; --spin) asm volatile("");
@@ -108,8 +108,8 @@ struct Way {
   const char* transport;
   Memory memory;
 };
-constexpr std::array ways = {Way{"mapped", "window", Memory::mapped}, Way{"copied", "pull", Memory::heap},
-                             Way{"slots", "fifo", Memory::heap}, Way{"sockets", "socket", Memory::heap}};
+constexpr std::array ways = {Way{"mapped", "mapped", Memory::mapped}, Way{"copied", "cma", Memory::heap},
+                             Way{"slots", "slots", Memory::heap}, Way{"sockets", "socket", Memory::heap}};
 constexpr int ranks = 3;
 
 class StoppedOn : public ::testing::TestWithParam<Way> {};

@@ -24,7 +24,7 @@ const char* name(Layout layout);
 struct Team {
   int ranks = 2;
   Layout layout = Layout::processes;
-  std::vector<std::string> environment = {};  ///< "TUTTI_TRANSPORT=fifo": of the children
+  std::vector<std::string> environment = {};  ///< "TUTTI_TRANSPORT=slots": of the children
   std::chrono::seconds limit{60};             ///< stretched by patience(); then all are killed and the test has failed
   std::size_t words = 64;                     ///< of the board
   int threads = 2;                            ///< of a process, in Layout::pairs

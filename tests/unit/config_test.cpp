@@ -107,7 +107,7 @@ TEST(Config, ChoicesInAnyCase) {
   ASSERT_TRUE(config);
   EXPECT_EQ(config->text("TUTTI_DEBUG"), "INFO");
   EXPECT_EQ(config->integer("TUTTI_DEBUG"), 3);
-  EXPECT_EQ(config->text("TUTTI_TRANSPORT"), "fifo");
+  EXPECT_EQ(config->text("TUTTI_TRANSPORT"), "slots");
   expect_refused("TUTTI_DEBUG=LOUD", "one of NONE|VERSION|WARN|INFO|TRACE");
   expect_refused("TUTTI_DEBUG=INF", "one of");
 }

@@ -120,7 +120,7 @@ TEST(Split, HoldsOneElementOfEachItemInTheSmallestSlot) {
 }
 
 TEST(Access, HasAName) {
-  EXPECT_EQ(name(Access::cma), "pull");
+  EXPECT_EQ(name(Access::cma), "cma");
 }
 
 }  // namespace

@@ -151,10 +151,10 @@ TEST(SettingsDifference, NamesWhatDiffers) {
   EXPECT_EQ(difference("TUTTI_A=1", "TUTTI_A=2"), "rank 1 has TUTTI_A=1, rank 2 has TUTTI_A=2");
   EXPECT_EQ(difference("TUTTI_A=1 TUTTI_B=1", "TUTTI_B=1 TUTTI_C=3"),
             "rank 1 has TUTTI_A=1, rank 2 has not set it; rank 2 has TUTTI_C=3, rank 1 has not set it");
-  EXPECT_EQ(difference("", "TUTTI_TRANSPORT=fifo"),
-            "rank 2 has TUTTI_TRANSPORT=fifo, rank 1 has the default, TUTTI_TRANSPORT=auto");
+  EXPECT_EQ(difference("", "TUTTI_TRANSPORT=slots"),
+            "rank 2 has TUTTI_TRANSPORT=slots, rank 1 has the default, TUTTI_TRANSPORT=auto");
   const std::string cut_short(1024, 'x');
-  EXPECT_EQ(difference(cut_short, "TUTTI_TRANSPORT=fifo"), "rank 2 has TUTTI_TRANSPORT=fifo, rank 1 another value");
+  EXPECT_EQ(difference(cut_short, "TUTTI_TRANSPORT=slots"), "rank 2 has TUTTI_TRANSPORT=slots, rank 1 another value");
   EXPECT_EQ(difference("", ""), "shared settings of rank 1 and rank 2 differ");
   EXPECT_EQ(difference("= == x  y=", "TUTTI_A=1 "), difference("= == x  y=", "TUTTI_A=1 ")) << "malformed is harmless";
 }

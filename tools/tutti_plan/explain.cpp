@@ -20,7 +20,7 @@ struct Options {
   int ranks = 4;
   int root = 0;
   int cores = 0;
-  std::string access = "window";
+  std::string access = "mapped";
   std::string forced;
 };
 
@@ -57,8 +57,8 @@ void add_explain(CLI::App& app, int& status) {
       ->check(CLI::Range(0, 63));
   command->add_option("--cores", options->cores, "Cores that the ranks have, all together [those of this machine]")
       ->check(CLI::Range(1, 1 << 16));
-  command->add_option("--reach", options->access, "How ranks reach each other: line, window, pull or fifo [window]")
-      ->check(CLI::IsMember({"line", "window", "pull", "fifo"}));
+  command->add_option("--reach", options->access, "How ranks reach each other: inline, mapped, cma or slots [mapped]")
+      ->check(CLI::IsMember({"line", "mapped", "cma", "slots"}));
   command->add_option("--algo", options->forced, "What TUTTI_ALGO would be");
   command->final_callback([options, &status] { status = explain(*options); });
 }

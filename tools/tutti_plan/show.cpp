@@ -64,8 +64,10 @@ void add_show(CLI::App& app, int& status) {
   add_source(*table, options->source);
   table->add_option("--rank", options->rank, "Only what this rank takes part in; with --plan, whose plan [0]")
       ->check(CLI::NonNegativeNumber);
-  table->add_option("--plan", options->access, "The actions of a rank, its peers reached by line, window, pull or fifo")
-      ->check(CLI::IsMember({"line", "window", "pull", "fifo"}));
+  table
+      ->add_option("--plan", options->access,
+                   "The actions of a rank, its peers reached by inline, mapped, cma or slots")
+      ->check(CLI::IsMember({"line", "mapped", "cma", "slots"}));
   table->add_flag("--as-lowered", options->as_lowered, "With --plan: before passes are fused");
   table->final_callback([options, &status] { status = show(*options); });
 
