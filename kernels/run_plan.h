@@ -73,7 +73,7 @@ class PlanWalk {
         case Verb::peek:
           if (!await(&action, together, next)) return false;
           break;
-        default: break;  // slots are settled when committed; call lines are not for devices
+        default: break;  // slots are settled when committed; call descriptors are not for devices
       }
       next += together;
     }

@@ -17,11 +17,11 @@ struct alignas(64) Ring {
 
 /// Rank 0 of two reduces 8 bytes from the peer's line, which is there already, and its own input.
 void eight_bytes_by_line(benchmark::State& state) {
-  std::vector<std::vector<Ring>> memory(2, std::vector<Ring>(CallLines::ring_bytes(64) / sizeof(Ring) + 1));
+  std::vector<std::vector<Ring>> memory(2, std::vector<Ring>(CallDescriptors::ring_bytes(64) / sizeof(Ring) + 1));
   const std::vector<std::byte*> rings{memory[0][0].bytes, memory[1][0].bytes};
-  CallLines lines[] = {CallLines(rings, 0, 64), CallLines(rings, 1, 64)};
-  for (CallLines& mine : lines) {
-    CallLine& line = mine.begin(1);
+  CallDescriptors lines[] = {CallDescriptors(rings, 0, 64), CallDescriptors(rings, 1, 64)};
+  for (CallDescriptors& mine : lines) {
+    CallDescriptor& line = mine.begin(1);
     line.signature = {};
     mine.publish(line, 1);
   }

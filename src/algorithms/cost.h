@@ -86,7 +86,7 @@ class Cost {
   double block_bytes_ = 0;  ///< of one tile of a part
   bool streams_ = false;
   double read_ = 0, write_ = 0, far_read_ = 0, far_write_ = 0;  ///< µs a byte
-  double published_ = 0;                                        ///< when the last call line is
+  double published_ = 0;                                        ///< when the last call descriptor is
   std::vector<std::vector<double>> prices_;                     ///< of passes, by rank and action
   std::vector<Core> cores_;
   std::vector<Channel> channels_;

@@ -26,7 +26,7 @@ struct Machine {
   double hop_us = 0.11;                          ///< from a rank's store to another rank's seeing it, each on its core
   double switch_us = 1.6;                        ///< a core goes on with another of its ranks
   double enter_us = 0.22;                        ///< what every call costs, whatever it does
-  double line_us = 0.03;                         ///< reading one call line that is here
+  double line_us = 0.03;                         ///< reading one call descriptor that is here
   double pass_us = 0.02;                         ///< a pass over no bytes
   double message_us = 0.03;                      ///< one verb on a slot or a flag: a line that the other rank has
   double pull_us = 0.5;                          ///< one process_vm_readv of no bytes

@@ -13,11 +13,11 @@ namespace tutti {
 
 // Measured with two, four and eight ranks on two cores, see docs/performance.md.
 
-/// Calls of no larger buffers, or with inputs of a cache line, travel in call lines; above, using buffers in place is
-/// faster where they are mapped.
+/// Calls of no larger buffers, or with inputs of a cache line, travel in call descriptors; above, using buffers in
+/// place is faster where they are mapped.
 inline constexpr std::size_t small_bytes_max = 2 * 1024;
 
-/// Bytes of all ranks' inputs up to which call lines beat slots where buffers are not mapped.
+/// Bytes of all ranks' inputs up to which call descriptors beat slots where buffers are not mapped.
 inline constexpr std::size_t carried_bytes_max = 32 * 1024;
 
 /// Where a rank reads less of each other rank than this, copying through slots beats a system call per rank.
@@ -51,11 +51,11 @@ struct AccessFacts {
   bool spans_hosts = false;  ///< not all ranks share memory
   bool one_process = false;
   bool pulls = false;             ///< every rank may copy from every process
-  std::size_t payload_bytes = 0;  ///< of a call line
+  std::size_t payload_bytes = 0;  ///< of a call descriptor
 };
 
 /// Where all ranks share memory.
-inline bool fits_lines(const CallSize& size, Rank root, std::optional<Access> forced) {
+inline bool fits_inline(const CallSize& size, Rank root, std::optional<Access> forced) {
   if (size.group_bytes == 0) return true;
   return !forced && (size.bytes_max(root) <= small_bytes_max || size.input_bytes_max <= limits::line_bytes);
 }

@@ -127,8 +127,8 @@ std::uint64_t hash_of(Rank from, Rank to, std::size_t count) {
   return mix(mix(pair + 0x9e3779b97f4a7c15u) + count * 0x9e3779b97f4a7c15u);
 }
 
-CountsLine line_of(const Request& request, const Layout& layout, Rank rank, int ranks) {
-  CountsLine line;
+CountsDescriptor line_of(const Request& request, const Layout& layout, Rank rank, int ranks) {
+  CountsDescriptor line;
   for (Rank peer = 0; peer < ranks; ++peer) {
     const Share share = share_with(request, layout, rank, peer);
     if (share.sent.count > 0) line.sent += hash_of(rank, peer, share.sent.count);
@@ -186,7 +186,7 @@ Share share_with(const Request& request, const Layout& layout, Rank rank, Rank p
   }
 }
 
-void CountsTally::add(const CountsLine& line) {
+void CountsTally::add(const CountsDescriptor& line) {
   sent_ += line.sent;
   received_ += line.received;
   largest_ = std::max<std::size_t>(largest_, line.largest);

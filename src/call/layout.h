@@ -26,7 +26,7 @@ struct Layout {
   std::vector<Range> output;
   std::size_t input_elements = 0;  ///< from the beginning of the buffer to the end of its last group
   std::size_t output_elements = 0;
-  CountsLine line;  ///< what the call line says
+  CountsDescriptor line;  ///< what the call descriptor says
 };
 
 /// The user's arguments for one buffer: a count per group, and where each group begins, or nullptr: one after another.
@@ -44,10 +44,10 @@ Result<void> lay_out(Request& request, Rank rank, int ranks, const Counts& send,
 /// What `rank` exchanges with `peer` in a call of that layout.
 Share share_with(const Request& request, const Layout& layout, Rank rank, Rank peer);
 
-/// What all call lines of one call say together.
+/// What all call descriptors of one call say together.
 class CountsTally {
  public:
-  void add(const CountsLine& line);
+  void add(const CountsDescriptor& line);
   /// Every rank receives what the others send to it, but for a chance of 2^-64.
   bool balanced() const { return sent_ == received_; }
   /// The largest number of elements that one rank sends another.

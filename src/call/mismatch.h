@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "transport/call_line.h"
+#include "transport/call_descriptor.h"
 
 namespace tutti {
 

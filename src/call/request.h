@@ -7,7 +7,7 @@
 
 #include "cuda/driver_types.h"
 #include "plan/types.h"
-#include "transport/call_line.h"
+#include "transport/call_descriptor.h"
 
 namespace tutti {
 

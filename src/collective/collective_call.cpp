@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "call/mismatch.h"
-#include "comm/line_watch.h"
+#include "comm/descriptor_watch.h"
 #include "comm/peer_failure.h"
 #include "exec/reduce.h"
 
@@ -88,7 +88,7 @@ Result<Progress> CollectiveCall::enter() {
     from_file_ = plan_file_serves();
     if (communicator_.spans_hosts()) return enter_across_hosts();
     small_ =
-        !request_.layout && fits_lines(size_, shape_.root, communicator_.forced_access()) && may_use(Access::in_line);
+        !request_.layout && fits_inline(size_, shape_.root, communicator_.forced_access()) && may_use(Access::in_line);
     gathers_ = !small_ || compares_first();
     if (auto staged = stage_input(); !staged) return std::move(staged).error();
   }
@@ -96,8 +96,8 @@ Result<Progress> CollectiveCall::enter() {
   if (!may) return std::move(may).error();
   if (!*may) return Progress::blocked;
 
-  CallLine& line = communicator_.lines().begin(sequence_);
-  write_line(line);
+  CallDescriptor& line = communicator_.lines().begin(sequence_);
+  write_descriptor(line);
   communicator_.lines().publish(line, sequence_);
   communicator_.ring_all();
   if (gathers_) {
@@ -134,7 +134,7 @@ Result<Progress> CollectiveCall::gather_across_hosts() {
     return counts_mismatch(shares_of, request_);
   }
   for (Rank rank = 0; rank < shape_.ranks; ++rank) {
-    CountsLine counts;
+    CountsDescriptor counts;
     std::memcpy(&counts, told_->of(rank).data(), sizeof counts);
     tally_.add(counts);
   }
@@ -153,7 +153,7 @@ Result<Progress> CollectiveCall::gather_across_hosts() {
   return Progress::moved;
 }
 
-void CollectiveCall::write_line(CallLine& line) {
+void CollectiveCall::write_descriptor(CallDescriptor& line) {
   const std::size_t in_bytes = input_bytes();
   line.signature = request_.signature();
   line.scalar = request_.scalar;
@@ -165,10 +165,10 @@ void CollectiveCall::write_line(CallLine& line) {
     write_times(line);
 
   const auto& segments = communicator_.process().segments;
-  const auto locate = [&](const std::byte* at, std::size_t bytes) -> BufferLine {
-    BufferLine buffer{.address = reinterpret_cast<std::uint64_t>(at)};
+  const auto locate = [&](const std::byte* at, std::size_t bytes) -> BufferDescriptor {
+    BufferDescriptor buffer{.address = reinterpret_cast<std::uint64_t>(at)};
     if (bytes == 0) {
-      buffer.segment = BufferLine::nothing;
+      buffer.segment = BufferDescriptor::nothing;
     } else if (const auto spot = segments.find(at, bytes)) {
       buffer.segment = spot->name.id;
       buffer.generation = spot->name.generation;
@@ -187,15 +187,15 @@ void CollectiveCall::write_line(CallLine& line) {
 }
 
 /// Where small calls have their payload.
-void CollectiveCall::write_times(CallLine& line) const {
+void CollectiveCall::write_times(CallDescriptor& line) const {
   const RaceLine times = communicator_.races().line();
   static_assert(sizeof times <= sizeof line.small);
   std::memcpy(line.small, &times, sizeof times);
 }
 
 /// Each rank's share by itself, so that a reader needs no more than its own.
-void CollectiveCall::write_counts(CallLine& line) {
-  std::memcpy(line.small, &request_.layout->line, sizeof(CountsLine));
+void CollectiveCall::write_counts(CallDescriptor& line) {
+  std::memcpy(line.small, &request_.layout->line, sizeof(CountsDescriptor));
   const Rank rank = communicator_.rank();
   auto* const shares = reinterpret_cast<Share*>(communicator_.members().area->area.shares(sequence_));
   for (Rank peer = 0; peer < shape_.ranks; ++peer) shares[peer] = share_with(request_, *request_.layout, rank, peer);
@@ -247,7 +247,7 @@ Result<Progress> CollectiveCall::gather() {
       communicator_.races().hear(times);
     }
     if (request_.layout) {
-      CountsLine counts;
+      CountsDescriptor counts;
       std::memcpy(&counts, (*line)->small, sizeof counts);
       tally_.add(counts);
     }
@@ -262,7 +262,7 @@ Result<Progress> CollectiveCall::gather() {
   return run();
 }
 
-/// From the call lines alone: a mismatch shows on all ranks, before any of them writes.
+/// From the call descriptors alone: a mismatch shows on all ranks, before any of them writes.
 Result<void> CollectiveCall::compare_counts() {
   if (!tally_.balanced()) {
     std::vector<std::span<const Share>> shares_of;
@@ -276,12 +276,12 @@ Result<void> CollectiveCall::compare_counts() {
 Result<void> CollectiveCall::take_largest_count() {
   count_ = tally_.largest();
   if (count_ > PTRDIFF_MAX / size_of(request_.type))
-    return Error{.code = Code::remote, .what = "a call line names more elements than there is memory"};
+    return Error{.code = Code::remote, .what = "a call descriptor names more elements than there is memory"};
   size_.group_bytes = count_ * size_of(request_.type);
   return {};
 }
 
-/// From the call lines and what was agreed at the start alone, hence alike on all ranks.
+/// From the call descriptors and what was agreed at the start alone, hence alike on all ranks.
 Access CollectiveCall::choose_access() const {
   const Access fastest =
       large_access(size_, communicator_.access_facts(), all_input_mapped_ && all_output_mapped_, all_carry_);
@@ -309,8 +309,8 @@ Result<void> CollectiveCall::map_window(Place place) {
   PeerMemory& memory = communicator_.notes().memory[rank];
   std::byte*& at = input ? memory.input : memory.output;
   if (at != nullptr) return {};
-  const CallLine& call = *communicator_.notes().lines[rank];
-  BufferLine line = input ? call.input : call.output;
+  const CallDescriptor& call = *communicator_.notes().lines[rank];
+  BufferDescriptor line = input ? call.input : call.output;
   std::size_t bytes = 0;
   if (request_.layout) {
     auto block = block_of(rank, line, input, bytes);
@@ -335,7 +335,8 @@ Result<void> CollectiveCall::map_window(Place place) {
 
 /// The one block that this rank touches in a peer's buffer where groups differ, as the peer published it; `bytes` by
 /// this rank's own counts.
-Result<BufferLine> CollectiveCall::block_of(Rank rank, BufferLine line, bool input, std::size_t& bytes) const {
+Result<BufferDescriptor> CollectiveCall::block_of(Rank rank, BufferDescriptor line, bool input,
+                                                  std::size_t& bytes) const {
   const Share own = share_with(request_, *request_.layout, communicator_.rank(), rank);
   Share theirs;
   const std::byte* const shares = communicator_.members().peers[rank].area.shares(sequence_);
@@ -406,7 +407,7 @@ Result<Progress> CollectiveCall::run() {
 Result<void> CollectiveCall::look_around() {
   if (sequence_ == 0) return {};
   if (communicator_.spans_hosts()) return look_for_leavers();
-  return look_at_lines(communicator_, sequence_, stage_ == Stage::done);
+  return look_at_descriptors(communicator_, sequence_, stage_ == Stage::done);
 }
 
 /// Ranks of other hosts that left close their connections; those of this one are seen to have left. What they had sent
@@ -435,7 +436,7 @@ std::int64_t CollectiveCall::interests(std::vector<PollItem>& items) const {
 }
 
 /// Late peers may still store into the output: it is taken back before the caller hears of the failure. They know where
-/// it is from the call line on, and may begin without this rank.
+/// it is from the call descriptor on, and may begin without this rank.
 Error CollectiveCall::abandon(Error reason) {
   communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), sequence_}, std::move(reason)));
   touch_.reset();

@@ -1,4 +1,4 @@
-// One collective under way on one rank: call line, choice of access and plan, run.
+// One collective under way on one rank: call descriptor, choice of access and plan, run.
 #pragma once
 
 #include <optional>
@@ -50,10 +50,10 @@ class CollectiveCall final : public Operation {
   bool plan_file_serves() const;
   bool may_use(Access access) const;
   bool compares_first() const;
-  void write_line(CallLine& line);
+  void write_descriptor(CallDescriptor& line);
   void write_payload(std::byte* to, std::size_t bytes) const;
-  void write_counts(CallLine& line);
-  void write_times(CallLine& line) const;
+  void write_counts(CallDescriptor& line);
+  void write_times(CallDescriptor& line) const;
   bool races() const { return communicator_.races().on() && !from_file_ && !request_.layout; }
   std::int64_t now_ns() const { return communicator_.process().system.now_ns(); }
   Result<void> stage_input();
@@ -62,7 +62,7 @@ class CollectiveCall final : public Operation {
   Access choose_access() const;
   Result<void> map_windows(const Plan& plan);
   Result<void> map_window(Place place);
-  Result<BufferLine> block_of(Rank rank, BufferLine line, bool input, std::size_t& bytes) const;
+  Result<BufferDescriptor> block_of(Rank rank, BufferDescriptor line, bool input, std::size_t& bytes) const;
   Result<void> prepare(Access access);
 
   Communicator& communicator_;
@@ -72,7 +72,7 @@ class CollectiveCall final : public Operation {
   std::uint64_t sequence_ = 0;
   CallSize size_;           // of a count per rank: once all lines are here
   bool from_file_ = false;  // the plan of TUTTI_PLAN_FILE serves it
-  bool small_ = false;      // inputs travel in call lines whoever the peers are
+  bool small_ = false;      // inputs travel in call descriptors whoever the peers are
   bool gathers_ = false;    // all lines are read before anything else
   Rank gathered_ = 0;       // lines of ranks below this one are here
   CountsTally tally_;       // with a count per rank: of those lines

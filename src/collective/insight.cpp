@@ -43,7 +43,7 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
                     .over = communicator.transport(access),
                     .raced = communicator.races().story(kind)});
   };
-  if (!facts.spans_hosts && fits_lines(size, shape.root, facts.forced))
+  if (!facts.spans_hosts && fits_inline(size, shape.root, facts.forced))
     return by(Access::in_line) + device_memory(communicator);
   const Access mapped = large_access(size, facts, true, false);
   const Access ordinary = large_access(size, facts, facts.one_process, !facts.one_process);

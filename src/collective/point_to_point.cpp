@@ -36,7 +36,7 @@ struct PointToPoint::Header {
   std::uint64_t bytes = 0;
   Carry carry = Carry::slots;
   std::uint32_t type = 0;
-  BufferLine buffer;
+  BufferDescriptor buffer;
 };
 
 PointToPoint::PointToPoint(Communicator& communicator, std::span<const PeerRequest> requests)

@@ -1,4 +1,4 @@
-// An all-gather of a few bytes inside another call, where ranks cannot read each other's call lines.
+// An all-gather of a few bytes inside another call, where ranks cannot read each other's call descriptors.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Whether the ranks of a communicator that have no call lines all call the same, also where no data meets.
+// Whether the ranks of a communicator that have no call descriptors all call the same, also where no data meets.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 #include "base/fixed_text.h"
 #include "base/uncancelled.h"
 #include "comm/call_comparison.h"
-#include "comm/line_watch.h"
+#include "comm/descriptor_watch.h"
 #include "comm/peer_failure.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
@@ -31,7 +31,8 @@ constexpr std::size_t stream_bytes_auto = 4 << 20;
 std::vector<std::byte*> rings_of(const Membership& members) {
   std::vector<std::byte*> rings;
   rings.reserve(members.peers.size());
-  for (const auto& peer : members.peers) rings.push_back((peer.remote() ? members.area->area : peer.area).call_lines());
+  for (const auto& peer : members.peers)
+    rings.push_back((peer.remote() ? members.area->area : peer.area).call_descriptors());
   return rings;
 }
 
@@ -66,7 +67,7 @@ Communicator::Communicator(Process& process, Membership members)
       races_(members_.spans_hosts() ? 0 : static_cast<int>(process.config.integer("TUTTI_RACE"))),
       lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes),
       plans_(plans_max),
-      notes_{.lines = std::vector<const CallLine*>(members_.peers.size()),
+      notes_{.lines = std::vector<const CallDescriptor*>(members_.peers.size()),
              .memory = std::vector<PeerMemory>(members_.peers.size()),
              .scalars = std::vector<std::uint64_t>(members_.peers.size())},
       mapped_(members_.peers.size()),
@@ -377,7 +378,7 @@ Result<std::byte*> Communicator::staging(std::size_t bytes) {
   return staging_;
 }
 
-Result<std::byte*> Communicator::window(Rank peer, BufferLine line, std::size_t bytes) {
+Result<std::byte*> Communicator::window(Rank peer, BufferDescriptor line, std::size_t bytes) {
   const Peer& from = members_.peers[peer];
   if (from.same_process) return reinterpret_cast<std::byte*>(line.address);
   if (line.segment == 0) return static_cast<std::byte*>(nullptr);
@@ -385,8 +386,8 @@ Result<std::byte*> Communicator::window(Rank peer, BufferLine line, std::size_t 
   const SegmentName name{.id = line.segment, .generation = line.generation};
   const std::uint64_t end = line.offset + bytes;
   if (end < bytes)
-    return Error{.code = Code::remote, .what = "a call line names memory beyond the end of the address space"}.at_peer(
-        peer);
+    return Error{.code = Code::remote, .what = "a call descriptor names memory beyond the end of the address space"}
+        .at_peer(peer);
   for (const auto& known : mapped_[peer])
     if (known.mapping && known.name == name && known.mapping->bytes() >= end)
       return known.mapping->data() + line.offset;

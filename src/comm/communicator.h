@@ -96,7 +96,7 @@ class Communicator {
   int ranks() const { return members_.ranks; }
   const Membership& members() const { return members_; }
   const std::string& who() const { return who_; }  ///< "comm 1f3a rank 2"
-  /// Not all ranks share memory: then there are no call lines, and all calls go by fifos.
+  /// Not all ranks share memory: then there are no call descriptors, and all calls go by fifos.
   bool spans_hosts() const { return members_.spans_hosts(); }
   /// What a message through fifos may have at most; alike on all ranks.
   std::size_t slot_bytes() const { return slot_bytes_; }
@@ -133,20 +133,20 @@ class Communicator {
   // ---- For the call whose turn it is ----
 
   std::uint64_t next_sequence() { return ++sequence_; }
-  /// Where ranks have no call lines: what goes before the first message of the call on each connection.
+  /// Where ranks have no call descriptors: what goes before the first message of the call on each connection.
   void sign(std::uint64_t sequence, const Signature& signature) {
     mark_ = {sequence, signature};
     members_.area->area.header().calls.store(history_->add(mark_));
   }
   /// The calls signed last. Any thread. Requires spans_hosts().
   const CallHistory& history() const { return *history_; }
-  /// Null where ranks have call lines.
+  /// Null where ranks have call descriptors.
   CallComparison* comparison() const { return comparison_.get(); }
   /// Adds the handles of connections being opened. True while there are any that a peer is to open.
   bool opening(std::vector<PollItem>& items) const;
   /// How long (now_ns) a blocked call may sleep on sockets alone. `awaited`: a peer is to open a connection.
   std::int64_t nap_until(bool awaited) const;
-  CallLines& lines() { return lines_; }
+  CallDescriptors& lines() { return lines_; }
   std::span<Channel> channels() { return channels_; }
   Channel& point_to_point_channel() { return point_to_point_; }
   Doorbell& doorbell() { return members_.area->area.header().doorbell; }
@@ -177,9 +177,9 @@ class Communicator {
   /// The same in memory that peers can map: inputs of all-to-alls in place.
   Result<std::byte*> staging(std::size_t bytes);
 
-  /// `bytes` of `peer`'s memory as its call line names it: mapped, or nullptr where it can only be copied from.
+  /// `bytes` of `peer`'s memory as its call descriptor names it: mapped, or nullptr where it can only be copied from.
   /// The line is taken by value: the peer can still write to its own, and what was checked must be what is used.
-  Result<std::byte*> window(Rank peer, BufferLine line, std::size_t bytes);
+  Result<std::byte*> window(Rank peer, BufferDescriptor line, std::size_t bytes);
 
   /// Forgets the mappings of `peer`'s process when it has freed segments since (`retired`: its count, from a call
   /// line).
@@ -204,7 +204,7 @@ class Communicator {
 
   /// Where a call keeps what it knows of its peers: here, so that a call allocates nothing. By rank.
   struct Notes {
-    std::vector<const CallLine*> lines;
+    std::vector<const CallDescriptor*> lines;
     std::vector<PeerMemory> memory;
     std::vector<std::uint64_t> scalars;
   };
@@ -244,12 +244,12 @@ class Communicator {
   std::size_t stream_bytes_;
   Races races_;
   std::size_t slot_bytes_ = 0;
-  CallLines lines_;
+  CallDescriptors lines_;
   std::vector<Channel> channels_;
   Channel point_to_point_;
   std::vector<std::shared_ptr<RemoteChannel>> remote_channels_;
   CallMark mark_;
-  std::shared_ptr<CallHistory> history_;  // both where ranks have no call lines
+  std::shared_ptr<CallHistory> history_;  // both where ranks have no call descriptors
   std::unique_ptr<CallComparison> comparison_;
   std::vector<Doorbell*> doorbells_;
 

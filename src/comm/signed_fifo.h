@@ -1,4 +1,5 @@
-// Fifos that say, before the first message of each call, which call it belongs to: where ranks have no call lines.
+// Fifos that say, before the first message of each call, which call it belongs to: where ranks have no call
+// descriptors.
 #pragma once
 
 #include <memory>

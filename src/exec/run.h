@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "exec/reduce.h"
 #include "plan/plan.h"
-#include "transport/call_line.h"
+#include "transport/call_descriptor.h"
 #include "transport/fifo.h"
 #include "transport/flag.h"
 
@@ -26,7 +26,7 @@ struct Channel {
   struct Open {
     std::span<std::byte> filling;        ///< acquired, not yet committed: the message's bytes
     std::span<const std::byte> reading;  ///< peeked, not yet released
-    const std::byte* line = nullptr;     ///< payload of the peer's call line
+    const std::byte* line = nullptr;     ///< payload of the peer's call descriptor
     bool arriving = false;               ///< what is read comes bit by bit: see Receiver::streams
   };
   std::vector<Open> open;
@@ -41,7 +41,7 @@ struct Channel {
 /// All that a run borrows from its communicator.
 struct Links {
   std::span<Channel> channels;
-  CallLines* lines = nullptr;            ///< Access::in_line only
+  CallDescriptors* lines = nullptr;      ///< Access::in_line only
   std::span<Doorbell* const> doorbells;  ///< by rank: rung after a signal
   System* system = nullptr;
   bool fenced = false;           ///< see Doorbell

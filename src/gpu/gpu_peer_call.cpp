@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "call/mismatch.h"
-#include "comm/line_watch.h"
+#include "comm/descriptor_watch.h"
 #include "gpu/staged_call.h"
 #include "plan/schedule.h"
 
@@ -52,7 +52,7 @@ Result<bool> GpuPeerCall::publish() {
   auto& lines = communicator_.lines();
   auto may = lines.may_enter(sequence_);
   if (!may || !*may) return may;
-  CallLine& line = lines.begin(sequence_);
+  CallDescriptor& line = lines.begin(sequence_);
   line.signature = request_.signature();
   line.scalar = request_.scalar;
   line.input = line.output = {};
@@ -149,7 +149,7 @@ Result<void> GpuPeerCall::look_around() {
   if (busy_)
     if (auto idle = setup_.of->idle(); !idle) return std::move(idle).error();
   if (stage_ == Stage::begin || stage_ == Stage::publish) return {};
-  return look_at_lines(communicator_, sequence_, stage_ == Stage::done);
+  return look_at_descriptors(communicator_, sequence_, stage_ == Stage::done);
 }
 
 std::string GpuPeerCall::where() const {

@@ -24,7 +24,7 @@ class GpuPeers;
 
 /// One call as its caller prepared it.
 struct PeerCallSetup {
-  /// How ranks name their buffers to each other: in the payload of the call line.
+  /// How ranks name their buffers to each other: in the payload of the call descriptor.
   struct Buffers {
     cuda::MemoryLine input;
     cuda::MemoryLine output;

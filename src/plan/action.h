@@ -14,7 +14,7 @@ enum class Where : std::uint8_t {
   slot,        ///< the open message from `peer` (as source) or to `peer` (as destination); `block` is the item in it
   peer_input,  ///< windows on a peer's buffers
   peer_output,
-  peer_line,  ///< the peer's whole input, published in its call line; `block` as in its input
+  peer_line,  ///< the peer's whole input, published in its call descriptor; `block` as in its input
 };
 
 /// An operand of a pass.
@@ -37,7 +37,7 @@ enum class Verb : std::uint8_t {
   settle,     ///< wait until `peer` has taken the last committed message; at the end of a step, never needed with slots
   signal,     ///< raise this channel's flag at `peer` by one
   wait,       ///< block until `peer` has raised its flag here once more than waited for so far
-  wait_line,  ///< block until `peer`'s call line of this call is here, and open it
+  wait_line,  ///< block until `peer`'s call descriptor of this call is here, and open it
 };
 
 struct Action {

@@ -1,4 +1,4 @@
-// What joins the ranks: slots, flags and call lines, each with the clocks it carries from one rank to another.
+// What joins the ranks: slots, flags and call descriptors, each with the clocks it carries from one rank to another.
 #pragma once
 
 #include <cstdint>

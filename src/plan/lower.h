@@ -15,7 +15,7 @@ namespace tutti {
 bool lowers_to(const Schedule& schedule, Access access);
 
 /// The program of `rank`, through slots and by lines without making those of others: each transfer bound to a message,
-/// a window or a call line, with the waits that order them. Requires lowers_to(schedule, access).
+/// a window or a call descriptor, with the waits that order them. Requires lowers_to(schedule, access).
 Plan lower(const Schedule& schedule, Rank rank, Access access);
 
 /// The programs of all ranks, for less than lower of each.

@@ -1,4 +1,5 @@
-// What a rank has called so far in a few words, for ranks that see none of its call lines to compare with their own.
+// What a rank has called so far in a few words, for ranks that see none of its call descriptors to compare with their
+// own.
 #pragma once
 
 #include <array>
@@ -7,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "transport/call_line.h"
+#include "transport/call_descriptor.h"
 
 namespace tutti {
 

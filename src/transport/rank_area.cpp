@@ -34,13 +34,13 @@ RankArea::Layout::Layout(const AreaShape& shape) {
   assert(shape.ranks >= 1 && shape.channels >= 1 && shape.slots >= 1);
   assert(shape.slot_bytes >= 1 && shape.slot_bytes <= std::numeric_limits<std::uint32_t>::max());
   const std::size_t pairs = times(shape.channels, shape.ranks);
-  flags = round_up(plus(ring_offset, CallLines::ring_bytes(shape.payload_bytes)), alignof(PeerFlags));
+  flags = round_up(plus(ring_offset, CallDescriptors::ring_bytes(shape.payload_bytes)), alignof(PeerFlags));
   flags_stride = round_up(plus(sizeof(PeerFlags), times(shape.slots, sizeof(std::uint32_t))), alignof(PeerFlags));
   slots = round_up(plus(flags, times(pairs, flags_stride)), page_bytes);
   slot_stride = round_up(shape.slot_bytes, page_bytes);
   shares = plus(slots, times(times(pairs, shape.slots), slot_stride));
   shares_stride = round_up(times(shape.ranks, share_bytes), limits::line_bytes);
-  bytes = plus(shares, round_up(times(limits::call_lines, shares_stride), page_bytes));
+  bytes = plus(shares, round_up(times(limits::call_descriptors, shares_stride), page_bytes));
 }
 
 RankArea::RankArea(std::byte* base, const AreaShape& shape) : base_(base), shape_(shape) {
@@ -68,7 +68,7 @@ AreaHeader& RankArea::header() const {
   return *reinterpret_cast<AreaHeader*>(base_);
 }
 
-std::byte* RankArea::call_lines() const {
+std::byte* RankArea::call_descriptors() const {
   return base_ + ring_offset;
 }
 
@@ -97,7 +97,7 @@ std::byte* RankArea::slot(int channel, int peer, std::uint64_t message) const {
 }
 
 std::byte* RankArea::shares(std::uint64_t sequence) const {
-  return base_ + layout_.shares + sequence % limits::call_lines * layout_.shares_stride;
+  return base_ + layout_.shares + sequence % limits::call_descriptors * layout_.shares_stride;
 }
 
 std::uint32_t& RankArea::slot_length(int channel, int peer, std::uint64_t message) const {

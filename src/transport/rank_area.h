@@ -1,4 +1,4 @@
-// Where everything lies in a rank's shared area: header, call lines, flags, counters and slots.
+// Where everything lies in a rank's shared area: header, call descriptors, flags, counters and slots.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transport/call_line.h"
+#include "transport/call_descriptor.h"
 #include "transport/call_summary.h"
 #include "transport/flag.h"
 
@@ -18,7 +18,7 @@ struct AreaShape {
   int channels = 1;  ///< those of collectives and one more for point to point
   int slots = 4;     ///< per channel and peer
   std::size_t slot_bytes = 64 * 1024;
-  std::size_t payload_bytes = 16 * 1024;  ///< of one call line
+  std::size_t payload_bytes = 16 * 1024;  ///< of one call descriptor
 };
 
 /// lost: of a rank of another host, whom nobody can reach any more; its own area never says so.
@@ -37,7 +37,7 @@ struct AreaHeader {
   alignas(limits::line_bytes) std::atomic<std::uint32_t> touching;
   Doorbell doorbell;
   alignas(limits::line_bytes)
-      SharedCallSummary calls;         ///< where ranks have no call lines: what this rank has called so far
+      SharedCallSummary calls;         ///< where ranks have no call descriptors: what this rank has called so far
   std::atomic<std::uint32_t> answers;  ///< to this rank's questions for it: a counter
   std::atomic<std::uint32_t> beats;    ///< of its service thread: a counter
   std::atomic<std::uint32_t> traced;   ///< 1: a debugger looks at it, so it may be silent
@@ -66,7 +66,7 @@ class RankArea {
 
   const AreaShape& shape() const { return shape_; }
   AreaHeader& header() const;
-  std::byte* call_lines() const;
+  std::byte* call_descriptors() const;
   Flag& signal(int channel, int peer) const;  ///< raised by `peer`
   Flag& filled(int channel, int peer) const;  ///< messages from `peer` so far, written by it
   Flag& freed(int channel, int peer) const;   ///< messages to `peer` it has released, written by it

@@ -255,7 +255,7 @@ std::size_t payload_of(std::uint64_t call) {
 
 /// Number of calls that went wrong.
 int make_calls(const std::vector<RankArea>& areas, int rank) {
-  CallLines lines({areas[0].call_lines(), areas[1].call_lines()}, rank, 512);
+  CallDescriptors lines({areas[0].call_descriptors(), areas[1].call_descriptors()}, rank, 512);
   int wrong = 0;
   for (std::uint64_t call = 1; call <= calls; ++call) {
     const auto entered = [&] {
@@ -263,7 +263,7 @@ int make_calls(const std::vector<RankArea>& areas, int rank) {
       return !may || *may;
     };
     await(areas, rank, entered);
-    CallLine& line = lines.begin(call);
+    CallDescriptor& line = lines.begin(call);
     line.signature = {.collective = 1, .count = call};
     const std::size_t bytes = payload_of(call);
     std::memset(lines.payload(line, bytes), static_cast<int>(call + rank), bytes);
@@ -271,7 +271,7 @@ int make_calls(const std::vector<RankArea>& areas, int rank) {
     areas[1 - rank].header().doorbell.ring(real_system(), true);
 
     if (call % 3 == 0) continue;  // nobody reads these: both run ahead
-    const CallLine* theirs = nullptr;
+    const CallDescriptor* theirs = nullptr;
     await(areas, rank, [&] {
       const auto open = lines.open(1 - rank, call);
       if (!open) ++wrong;

@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::size_t first_hash = 8;
 
-/// None travels in call lines but barriers.
+/// None travels in call descriptors but barriers.
 std::vector<Call> calls_of(Collective collective, int ranks, Mix memory) {
   if (collective == Collective::barrier) return {{.kind = Kind::barrier}};
   const auto kind = static_cast<Kind>(collective);

@@ -54,7 +54,7 @@ std::size_t count_of(int level, Kind kind, tuttiDataType_t type, int ranks) {
     case 0: return 0;
     case 1: return 1;
     case 2: return 37;
-    case 3: return count_for(kind, type, ranks, 4096);  // just fits a call line
+    case 3: return count_for(kind, type, ranks, 4096);  // just fits a call descriptor
     case 4: return count_for(kind, type, ranks, 4096) + 1;
     case 5: return count_for(kind, type, ranks, 5 * 65536) + 13;  // several slots
     default: return count_for(kind, type, ranks, 1 << 20) + 7;

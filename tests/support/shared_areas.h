@@ -37,7 +37,7 @@ class SharedAreas {
 
   std::vector<std::byte*> rings() const {
     std::vector<std::byte*> rings;
-    for (const auto& area : areas_) rings.push_back(area.call_lines());
+    for (const auto& area : areas_) rings.push_back(area.call_descriptors());
     return rings;
   }
 

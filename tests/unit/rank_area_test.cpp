@@ -27,7 +27,7 @@ std::vector<Region> regions(const RankArea& area) {
     all.push_back({reinterpret_cast<std::uintptr_t>(at), bytes, std::move(what)});
   };
   add(&area.header(), sizeof(AreaHeader), "header");
-  add(area.call_lines(), CallLines::ring_bytes(shape.payload_bytes), "call lines");
+  add(area.call_descriptors(), CallDescriptors::ring_bytes(shape.payload_bytes), "call descriptors");
   for (int channel = 0; channel < shape.channels; ++channel)
     for (int peer = 0; peer < shape.ranks; ++peer) {
       const std::string where = " of channel " + std::to_string(channel) + " peer " + std::to_string(peer);
@@ -39,7 +39,7 @@ std::vector<Region> regions(const RankArea& area) {
         add(area.slot(channel, peer, slot), shape.slot_bytes, "slot" + where);
       }
     }
-  for (int call = 0; call < limits::call_lines; ++call)
+  for (int call = 0; call < limits::call_descriptors; ++call)
     add(area.shares(call), static_cast<std::size_t>(shape.ranks) * RankArea::share_bytes, "shares");
   return all;
 }

@@ -1,5 +1,5 @@
-// Does a Run do what its plan says, on slots, windows, pulls and call lines, in tiles and pieces, and say what went
-// wrong?
+// Does a Run do what its plan says, on slots, windows, pulls and call descriptors, in tiles and pieces, and say what
+// went wrong?
 #include "exec/run.h"
 
 #include <gtest/gtest.h>
@@ -264,25 +264,25 @@ TEST(Run, APullFromNowhereIsARemoteError) {
   EXPECT_EQ(progress.error().step, 4);
 }
 
-/// One ring of call lines per rank, as each rank sees them.
+/// One ring of call descriptors per rank, as each rank sees them.
 struct Lines {
   struct alignas(64) Block {
     std::byte bytes[64];
   };
   std::vector<std::vector<Block>> memory;
-  std::vector<CallLines> of;
+  std::vector<CallDescriptors> of;
 
   Lines(int ranks, std::size_t payload_bytes) {
     std::vector<std::byte*> rings;
     for (int rank = 0; rank < ranks; ++rank) {
-      memory.emplace_back((CallLines::ring_bytes(payload_bytes) + 63) / 64);
+      memory.emplace_back((CallDescriptors::ring_bytes(payload_bytes) + 63) / 64);
       rings.push_back(memory.back()[0].bytes);
     }
     for (int rank = 0; rank < ranks; ++rank) of.emplace_back(rings, rank, payload_bytes);
   }
 
   void publish(int rank, const Words& input) {
-    CallLine& line = of[rank].begin(1);
+    CallDescriptor& line = of[rank].begin(1);
     line.signature = {};
     const std::size_t bytes = input.size() * sizeof(std::int32_t);
     if (bytes > 0) std::memcpy(of[rank].payload(line, bytes), input.data(), bytes);

@@ -1,11 +1,11 @@
-#include "comm/line_watch.h"
+#include "comm/descriptor_watch.h"
 
 #include <fmt/format.h>
 
 namespace tutti {
 namespace {
 
-MadeCall last_call(const CallLines& lines, Rank rank) {
+MadeCall last_call(const CallDescriptors& lines, Rank rank) {
   const CallMark last = lines.last(rank);
   return {rank, last.sequence, last.signature};
 }
@@ -17,7 +17,7 @@ bool has_left(const Communicator& communicator, Rank rank) {
 
 /// Ranks that left before this one made its call `sequence`, and have no line of it.
 Result<void> look_for_leavers(Communicator& communicator, std::uint64_t sequence) {
-  CallLines& lines = communicator.lines();
+  CallDescriptors& lines = communicator.lines();
   for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
     if (rank == communicator.rank() || !has_left(communicator, rank)) continue;
     auto line = lines.open(rank, sequence);
@@ -30,14 +30,14 @@ Result<void> look_for_leavers(Communicator& communicator, std::uint64_t sequence
 
 }  // namespace
 
-Error with_calls(const CallLines& lines, Reporter by, Error error) {
+Error with_calls(const CallDescriptors& lines, Reporter by, Error error) {
   const std::uint64_t at = lines.differing();
   if (error.code != Code::invalid_usage || at == 0) return error;
   return mismatch_report(lines.calls(at), at, by, std::move(error));
 }
 
-Result<void> look_at_lines(Communicator& communicator, std::uint64_t sequence, bool over) {
-  CallLines& lines = communicator.lines();
+Result<void> look_at_descriptors(Communicator& communicator, std::uint64_t sequence, bool over) {
+  CallDescriptors& lines = communicator.lines();
   if (auto looked = lines.look(); !looked)
     return with_calls(lines, {communicator.rank(), sequence}, std::move(looked).error());
   return over ? Result<void>() : look_for_leavers(communicator, sequence);
@@ -45,7 +45,7 @@ Result<void> look_at_lines(Communicator& communicator, std::uint64_t sequence, b
 
 Result<void> look_before_leaving(Communicator& communicator, std::int64_t limit_ns) {
   constexpr std::int64_t nap_ns = 200'000;
-  CallLines& lines = communicator.lines();
+  CallDescriptors& lines = communicator.lines();
   const std::uint64_t latest = lines.published();
   System& system = communicator.process().system;
   const std::int64_t end_ns = system.now_ns() + limit_ns;

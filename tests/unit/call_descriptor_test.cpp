@@ -1,6 +1,6 @@
 // Every rank reads every call as it was published, however far others run ahead; differing calls and damage are
 // noticed.
-#include "transport/call_line.h"
+#include "transport/call_descriptor.h"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ class Ranks {
       : areas_({.ranks = ranks, .payload_bytes = payload_bytes}) {
     for (int rank = 0; rank < ranks; ++rank) lines_.emplace_back(areas_.rings(), rank, payload_bytes);
   }
-  CallLines& of(int rank) { return lines_[rank]; }
+  CallDescriptors& of(int rank) { return lines_[rank]; }
 
   bool try_enter(int rank, std::uint64_t sequence, const Signature& call) {
     auto may = of(rank).may_enter(sequence);
@@ -36,23 +36,23 @@ class Ranks {
     return true;
   }
   void publish(int rank, std::uint64_t sequence, const Signature& call) {
-    CallLine& line = of(rank).begin(sequence);
+    CallDescriptor& line = of(rank).begin(sequence);
     line.signature = call;
     of(rank).publish(line, sequence);
   }
   /// The line as it lies in memory, for tests that damage it.
-  CallLine& raw(int rank, std::uint64_t sequence) {
+  CallDescriptor& raw(int rank, std::uint64_t sequence) {
     auto line = of((rank + 1) % static_cast<int>(lines_.size())).open(rank, sequence);
     EXPECT_TRUE(line && *line != nullptr);
-    return const_cast<CallLine&>(**line);
+    return const_cast<CallDescriptor&>(**line);
   }
 
  private:
   testing::SharedAreas areas_;
-  std::vector<CallLines> lines_;
+  std::vector<CallDescriptors> lines_;
 };
 
-TEST(CallLines, ShowWhatWasPublished) {
+TEST(CallDescriptors, ShowWhatWasPublished) {
   Ranks ranks(3);
   auto absent = ranks.of(1).open(0, 1);
   ASSERT_TRUE(absent);
@@ -60,7 +60,7 @@ TEST(CallLines, ShowWhatWasPublished) {
 
   ASSERT_TRUE(ranks.try_enter(1, 1, all_reduce(8)));
   ASSERT_TRUE(*ranks.of(0).may_enter(1));
-  CallLine& line = ranks.of(0).begin(1);
+  CallDescriptor& line = ranks.of(0).begin(1);
   line.signature = all_reduce(8);
   line.scalar = 77;
   std::memcpy(ranks.of(0).payload(line, 8), "8 bytes!", 8);
@@ -73,9 +73,9 @@ TEST(CallLines, ShowWhatWasPublished) {
   EXPECT_EQ(std::memcmp(ranks.of(1).payload(**seen, 8), "8 bytes!", 8), 0);
 }
 
-TEST(CallLines, KeepSmallPayloadsInTheFirstTwoCacheLines) {
+TEST(CallDescriptors, KeepSmallPayloadsInTheFirstTwoCacheLines) {
   Ranks ranks(2);
-  CallLine& line = ranks.of(0).begin(1);
+  CallDescriptor& line = ranks.of(0).begin(1);
   const auto offset = [&](std::size_t bytes) {
     return reinterpret_cast<std::byte*>(ranks.of(0).payload(line, bytes)) - reinterpret_cast<std::byte*>(&line);
   };
@@ -86,7 +86,7 @@ TEST(CallLines, KeepSmallPayloadsInTheFirstTwoCacheLines) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&line) % 128, 0u);
 }
 
-TEST(CallLines, OfOneCallDoNotAliasEachOther) {
+TEST(CallDescriptors, OfOneCallDoNotAliasEachOther) {
   for (const std::size_t payload_bytes : {0u, 256u, 4096u - 128u, 4096u}) {
     Ranks ranks(8, payload_bytes);
     const auto place = [&](int rank, std::uint64_t sequence) {
@@ -99,9 +99,9 @@ TEST(CallLines, OfOneCallDoNotAliasEachOther) {
   }
 }
 
-TEST(CallLines, LetNobodyRunMoreThanHalfARingAhead) {
+TEST(CallDescriptors, LetNobodyRunMoreThanHalfARingAhead) {
   Ranks ranks(2);
-  constexpr std::uint64_t ahead = limits::call_lines / 2;
+  constexpr std::uint64_t ahead = limits::call_descriptors / 2;
   for (std::uint64_t call = 1; call <= ahead; ++call) ASSERT_TRUE(ranks.try_enter(0, call, all_reduce(call)));
   for (std::uint64_t call = ahead + 1; call <= 100; ++call) {
     ASSERT_FALSE(ranks.try_enter(0, call, all_reduce(call)));
@@ -110,7 +110,7 @@ TEST(CallLines, LetNobodyRunMoreThanHalfARingAhead) {
   }
 }
 
-TEST(CallLines, WaitForTheSlowestOfMany) {
+TEST(CallDescriptors, WaitForTheSlowestOfMany) {
   Ranks ranks(4);
   for (std::uint64_t call = 1; call <= 8; ++call)
     for (const int rank : {0, 1, 3}) ASSERT_TRUE(ranks.try_enter(rank, call, all_reduce(1)));
@@ -143,14 +143,14 @@ TEST_P(EveryDifference, IsFoundByBothSidesAndNamesThePeer) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    CallLines, EveryDifference,
+    CallDescriptors, EveryDifference,
     ::testing::Values(Signature{.collective = 2, .type = 7, .op = 0, .root = 0, .count = 8},
                       Signature{.collective = 1, .type = 8, .op = 0, .root = 0, .count = 8},
                       Signature{.collective = 1, .type = 7, .op = 1, .root = 0, .count = 8},
                       Signature{.collective = 1, .type = 7, .op = 0, .root = 1, .count = 8},
                       Signature{.collective = 1, .type = 7, .op = 0, .root = 0, .count = 1ull << 63 | 8}));
 
-TEST(CallLines, FindADifferenceInACallLongReturnedFrom) {
+TEST(CallDescriptors, FindADifferenceInACallLongReturnedFrom) {
   Ranks ranks(2);
   for (std::uint64_t call = 1; call <= 6; ++call) ASSERT_TRUE(ranks.try_enter(0, call, all_reduce(8)));
   for (std::uint64_t call = 1; call <= 3; ++call) ASSERT_TRUE(ranks.try_enter(1, call, all_reduce(call == 2 ? 9 : 8)));
@@ -161,7 +161,7 @@ TEST(CallLines, FindADifferenceInACallLongReturnedFrom) {
   EXPECT_EQ(ranks.of(0).calls(2)[1], all_reduce(9));
 }
 
-TEST(CallLines, PassedOverAreComparedByTheNextThatIsOpened) {
+TEST(CallDescriptors, PassedOverAreComparedByTheNextThatIsOpened) {
   Ranks ranks(2);
   for (std::uint64_t call = 1; call <= 5; ++call) {
     ASSERT_TRUE(ranks.try_enter(0, call, all_reduce(8)));
@@ -173,7 +173,7 @@ TEST(CallLines, PassedOverAreComparedByTheNextThatIsOpened) {
   EXPECT_EQ(ranks.of(0).differing(), 3u);
 }
 
-TEST(CallLines, OfCallsNotYetEnteredAreShownButNotCompared) {
+TEST(CallDescriptors, OfCallsNotYetEnteredAreShownButNotCompared) {
   Ranks ranks(2);
   for (std::uint64_t call = 1; call <= 3; ++call) ASSERT_TRUE(ranks.try_enter(1, call, all_reduce(call)));
   auto ahead = ranks.of(0).open(1, 2);
@@ -184,7 +184,7 @@ TEST(CallLines, OfCallsNotYetEnteredAreShownButNotCompared) {
   EXPECT_FALSE(ranks.of(0).look());
 }
 
-TEST(CallLines, ASequenceThatJumpsIsARemoteError) {
+TEST(CallDescriptors, ASequenceThatJumpsIsARemoteError) {
   for (const std::uint64_t nonsense : {std::uint64_t{2}, std::uint64_t{17}, std::uint64_t{33}, ~std::uint64_t{0}}) {
     Ranks ranks(2);
     ASSERT_TRUE(ranks.try_enter(0, 1, all_reduce(1)));
@@ -197,7 +197,7 @@ TEST(CallLines, ASequenceThatJumpsIsARemoteError) {
   }
 }
 
-TEST(CallLines, WhatAPeerScribblesOverOurOwnLineChangesNothing) {
+TEST(CallDescriptors, WhatAPeerScribblesOverOurOwnLineChangesNothing) {
   Ranks ranks(2);
   ASSERT_TRUE(ranks.try_enter(0, 1, all_reduce(1)));
   ASSERT_TRUE(ranks.try_enter(1, 1, all_reduce(1)));
@@ -205,7 +205,7 @@ TEST(CallLines, WhatAPeerScribblesOverOurOwnLineChangesNothing) {
   EXPECT_TRUE(ranks.of(0).open(1, 1));
 }
 
-TEST(CallLines, OfASingleRankNeverWait) {
+TEST(CallDescriptors, OfASingleRankNeverWait) {
   Ranks ranks(1);
   for (std::uint64_t call = 1; call <= 50; ++call) {
     ASSERT_TRUE(ranks.try_enter(0, call, all_reduce(call)));
@@ -243,7 +243,7 @@ std::byte letter(int rank, std::uint64_t call, std::size_t at) {
   return static_cast<std::byte>(static_cast<std::uint64_t>(rank) * 31 + call * 7 + at);
 }
 
-void play(CallLines& lines, int rank, const Story& story) {
+void play(CallDescriptors& lines, int rank, const Story& story) {
   for (std::uint64_t call = 1; call <= story.calls; ++call) {
     const Scene scene(story, call);
     for (;;) {
@@ -252,7 +252,7 @@ void play(CallLines& lines, int rank, const Story& story) {
       if (*may) break;
       std::this_thread::yield();
     }
-    CallLine& line = lines.begin(call);
+    CallDescriptor& line = lines.begin(call);
     line.signature = all_reduce(scene.bytes);
     std::byte* const payload = lines.payload(line, scene.bytes);
     for (std::size_t at = 0; at < scene.bytes; ++at) payload[at] = letter(rank, call, at);
@@ -260,7 +260,7 @@ void play(CallLines& lines, int rank, const Story& story) {
 
     for (int peer = 0; peer < story.ranks; ++peer) {
       if (!scene.reads(rank, peer)) continue;
-      const CallLine* open = nullptr;
+      const CallDescriptor* open = nullptr;
       while (open == nullptr) {
         const auto seen = lines.open(peer, call);
         ASSERT_TRUE(seen) << seen.error().text();
@@ -279,7 +279,7 @@ void play(CallLines& lines, int rank, const Story& story) {
   }
 }
 
-TEST(CallLines, AreReadAsPublishedByRacingRanks) {
+TEST(CallDescriptors, AreReadAsPublishedByRacingRanks) {
   for (const Story story : {Story{2, 6000, 1}, Story{3, 3000, 2}, Story{5, 1500, 3}}) {
     Ranks ranks(story.ranks);
     std::vector<std::thread> threads;

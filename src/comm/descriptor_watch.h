@@ -1,4 +1,4 @@
-// What a rank finds by looking at its peers' call lines, while it waits in a call and before it leaves.
+// What a rank finds by looking at its peers' call descriptors, while it waits in a call and before it leaves.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace tutti {
 
 /// `error` with what every rank called, where it is a mismatch that lines have shown. `by`: who reports it, in which
 /// call.
-Error with_calls(const CallLines& lines, Reporter by, Error error);
+Error with_calls(const CallDescriptors& lines, Reporter by, Error error);
 
 /// Compares all lines that have come since, and finds ranks that left before call `sequence`, which is not `over` here.
 /// Errors: invalid_usage (a mismatch, or a rank that left), remote.
-Result<void> look_at_lines(Communicator& communicator, std::uint64_t sequence, bool over);
+Result<void> look_at_descriptors(Communicator& communicator, std::uint64_t sequence, bool over);
 
 /// For a rank that leaves: compares its calls with those of all others, and waits at most `limit_ns` for ranks that
 /// have not come to its last call yet. Errors: invalid_usage; also for a peer that is in a call that this rank never

@@ -1,4 +1,4 @@
-#include "transport/call_line.h"
+#include "transport/call_descriptor.h"
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ constexpr std::size_t line_align = 128;    // two cache lines: what a core's pre
 constexpr std::size_t alias_bytes = 4096;  // a load waits for an earlier store whose address is equal modulo this
 
 std::size_t line_stride(std::size_t payload_bytes) {
-  const std::size_t bytes = (sizeof(CallLine) + payload_bytes + line_align - 1) / line_align * line_align;
+  const std::size_t bytes = (sizeof(CallDescriptor) + payload_bytes + line_align - 1) / line_align * line_align;
   return bytes % alias_bytes == 0 ? bytes + line_align : bytes;
 }
 
@@ -27,7 +27,7 @@ std::string text(const Signature& call) {
 
 }  // namespace
 
-CallLines::CallLines(std::vector<std::byte*> rings, int rank, std::size_t payload_bytes)
+CallDescriptors::CallDescriptors(std::vector<std::byte*> rings, int rank, std::size_t payload_bytes)
     : rings_(std::move(rings)),
       rank_(rank),
       payload_bytes_(payload_bytes),
@@ -36,11 +36,11 @@ CallLines::CallLines(std::vector<std::byte*> rings, int rank, std::size_t payloa
   for (int r = 0; r < static_cast<int>(rings_.size()); ++r) rings_[r] += stagger(r);
 }
 
-std::size_t CallLines::ring_bytes(std::size_t payload_bytes) {
-  return limits::call_lines * line_stride(payload_bytes) + alias_bytes;
+std::size_t CallDescriptors::ring_bytes(std::size_t payload_bytes) {
+  return limits::call_descriptors * line_stride(payload_bytes) + alias_bytes;
 }
 
-Result<bool> CallLines::catch_up(std::uint64_t sequence) {
+Result<bool> CallDescriptors::catch_up(std::uint64_t sequence) {
   if (auto looked = look(); !looked) return std::move(looked).error();
   seen_by_all_ = *std::ranges::min_element(seen_);
   return sequence <= seen_by_all_ + ahead_max;
@@ -48,7 +48,7 @@ Result<bool> CallLines::catch_up(std::uint64_t sequence) {
 
 /// Calls before that needed nothing of this peer: what it called in their place is compared now, so that a mismatch
 /// shows at the next call that does.
-Result<const CallLine*> CallLines::pass_over(int peer, std::uint64_t sequence) {
+Result<const CallDescriptor*> CallDescriptors::pass_over(int peer, std::uint64_t sequence) {
   while (seen_[peer] + 1 < sequence) {
     const std::uint64_t next = seen_[peer] + 1;
     auto line = open(peer, next);
@@ -58,7 +58,7 @@ Result<const CallLine*> CallLines::pass_over(int peer, std::uint64_t sequence) {
   return open(peer, sequence);
 }
 
-Result<void> CallLines::look() {
+Result<void> CallDescriptors::look() {
   for (int peer = 0; peer < static_cast<int>(rings_.size()); ++peer) {
     while (seen_[peer] < published_) {
       auto line = open(peer, seen_[peer] + 1);
@@ -69,36 +69,37 @@ Result<void> CallLines::look() {
   return {};
 }
 
-CallMark CallLines::last(int rank) const {
+CallMark CallDescriptors::last(int rank) const {
   CallMark last;
-  for (std::uint64_t place = 0; place < limits::call_lines; ++place) {
+  for (std::uint64_t place = 0; place < limits::call_descriptors; ++place) {
     const std::uint64_t sequence = at(rank, place).sequence.load(std::memory_order_acquire);
-    if (sequence % limits::call_lines == place) last.sequence = std::max(last.sequence, sequence);
+    if (sequence % limits::call_descriptors == place) last.sequence = std::max(last.sequence, sequence);
   }
   // The last line stays as long as this rank makes no more calls; those before it may just be overwritten.
   if (last.sequence > 0) last.signature = at(rank, last.sequence).signature;
   return last;
 }
 
-std::vector<std::optional<Signature>> CallLines::calls(std::uint64_t sequence) const {
+std::vector<std::optional<Signature>> CallDescriptors::calls(std::uint64_t sequence) const {
   assert(sequence + ahead_max > published_);
   std::vector<std::optional<Signature>> calls(rings_.size());
   for (int rank = 0; rank < static_cast<int>(rings_.size()); ++rank) {
-    const CallLine& line = at(rank, sequence);
+    const CallDescriptor& line = at(rank, sequence);
     if (line.sequence.load(std::memory_order_acquire) == sequence) calls[rank] = line.signature;
   }
   return calls;
 }
 
-Error CallLines::differs(int peer, std::uint64_t sequence) {
+Error CallDescriptors::differs(int peer, std::uint64_t sequence) {
   if (differing_ == 0) differing_ = sequence;
-  return Error{.code = Code::invalid_usage,
-               .what = fmt::format("call #{} of rank {} is {}, of this rank {}", sequence, peer,
-                                   text(at(peer, sequence).signature), text(mine_[sequence % limits::call_lines])),
-               .peer = peer};
+  return Error{
+      .code = Code::invalid_usage,
+      .what = fmt::format("call #{} of rank {} is {}, of this rank {}", sequence, peer,
+                          text(at(peer, sequence).signature), text(mine_[sequence % limits::call_descriptors])),
+      .peer = peer};
 }
 
-Error CallLines::jumped(int peer, std::uint64_t sequence, std::uint64_t found) {
+Error CallDescriptors::jumped(int peer, std::uint64_t sequence, std::uint64_t found) {
   return Error{.code = Code::remote,
                .what = fmt::format("rank {} shows call #{} where #{} belongs: its shared memory is damaged", peer,
                                    found, sequence),
