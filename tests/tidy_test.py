@@ -50,8 +50,8 @@ class Tidy(unittest.TestCase):
         self.one("src/base/e.h", '// E.\n#include "plan/a.h"\n', ':2: src/base must not include "plan/a.h"')
 
     def test_knows_each_room_by_its_own_row(self):
-        above = '// A.\n#include "gpu/gpu_seat.h"\n'
-        self.one("src/comm/a.h", above, ':2: src/comm must not include "gpu/gpu_seat.h"')
+        above = '// A.\n#include "gpu/gpu_context.h"\n'
+        self.one("src/comm/a.h", above, ':2: src/comm must not include "gpu/gpu_context.h"')
         self.assertEqual(tidy({"src/init/a.h": above}), [])
         self.one("src/topology/graph/a.h", '// A.\n#include "topology/search/rings.h"\n', "must not include")
         self.assertEqual(tidy({"src/net/a.h": "// A.\n#include <net/if.h>\n"}), [])

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "api/api_support.h"
-#include "gpu/gpu_seat.h"
+#include "gpu/gpu_context.h"
 #include "init/join.h"
 #include "init/meeting.h"
 #include "init/open_root.h"
@@ -133,7 +133,7 @@ Result<void> end(Process& process, tuttiComm_t comm) {
   }
   const std::int64_t deadline = process.system.now_ns() + leave_limit_ns;
   while (!communicator->idle() && process.system.now_ns() < deadline) process.system.yield();
-  if (auto* const seat = gpu_seat(*communicator)) seat->leave(process, communicator->idle());
+  if (auto* const context = gpu_context(*communicator)) context->leave(process, communicator->idle());
   return {};
 }
 
@@ -305,8 +305,8 @@ tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* confi
     if (!launch) return std::move(launch).error();
     auto meeting = meet(**process, *launch, *deadline_ns);
     if (!meeting) return std::move(meeting).error();
-    return init_rank(**process, comm, {.rank = meeting->rank, .ranks = meeting->ranks}, meeting->id, config,
-                     *deadline_ns);
+    return init_rank(**process, comm, {.rank = stream_order->rank, .ranks = stream_order->ranks}, stream_order->id,
+                     config, *deadline_ns);
   });
 }
 
@@ -412,5 +412,5 @@ tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank) {
 
 tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
   return ask(comm, device, "device",
-             [](const Communicator& c) { return gpu_seat(c) == nullptr ? -1 : gpu_seat(c)->gpu->ordinal(); });
+             [](const Communicator& c) { return gpu_context(c) == nullptr ? -1 : gpu_context(c)->gpu->ordinal(); });
 }

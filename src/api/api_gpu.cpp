@@ -4,7 +4,7 @@
 #include "api/api_submit.h"
 #include "call/layout.h"
 #include "cuda/pointer.h"
-#include "gpu/gpu_seat.h"
+#include "gpu/gpu_context.h"
 #include "plan/schedule.h"
 
 namespace tutti::api {
@@ -37,7 +37,7 @@ Result<bool> goes_to_gpu(const Request& request, const Communicator& communicato
   const Buffers buffers = buffers_of(request, communicator.rank(), communicator.ranks());
   if (request.collective == Collective::barrier || (buffers.send == nullptr && buffers.recv == nullptr))
     return stream != nullptr && !is_host_stream(stream);
-  return cuda::on_gpu(*gpu_seat(communicator)->gpu, buffers.send, buffers.recv);
+  return cuda::on_gpu(*gpu_context(communicator)->gpu, buffers.send, buffers.recv);
 }
 
 /// Kernels reduce whole elements. A GPU that meets one across their boundary breaks the process's context for good.
@@ -55,12 +55,12 @@ Result<void> check_alignment(const Request& request, const Buffers& buffers) {
 }
 
 /// It would be the launching thread's, whose else.
-Result<void> check_stream(const GpuSeat& seat, cuda::Stream stream, int ranks) {
+Result<void> check_stream(const GpuContext& context, cuda::Stream stream, int ranks) {
   if (reinterpret_cast<std::uintptr_t>(stream) == cuda::stream_per_thread && ranks > 1)
     return refused(Code::invalid_argument,
                    "stream is cudaStreamPerThread, another one in every thread: ranks that share a GPU are launched by "
                    "any of their threads, so each needs a stream of its own, or the default one");
-  return cuda::check_stream(*seat.gpu, stream);
+  return cuda::check_stream(*context.gpu, stream);
 }
 
 /// Which of both a call's buffers and stream are. Errors: invalid_argument.
@@ -113,7 +113,7 @@ Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
 /// What the caller's thread has to do of a call to peers' memory.
 Result<void> prepare(Communicator& communicator, Request& request) {
   if (request.form != Form::device) return {};
-  auto setup = gpu_seat(communicator)->peers->prepare(communicator, request);
+  auto setup = gpu_context(communicator)->peers->prepare(communicator, request);
   if (!setup) return std::move(setup).error();
   request.peers = *std::move(setup);
   return {};
@@ -126,12 +126,12 @@ Result<void> prepare(const Communicator&, const PeerRequest&) {
 template <class R>
 Result<void> start_staged(CommEntry& entry, R& request) {
   const auto& communicator = entry.communicator;
-  GpuSeat& seat = *gpu_seat(*communicator);
-  if (auto fits = check_stream(seat, request.gpu_stream, communicator->ranks()); !fits) return fits;
-  if (auto plain = check_not_captured(*seat.gpu, request.gpu_stream); !plain) return plain;
+  GpuContext& context = *gpu_context(*communicator);
+  if (auto fits = check_stream(context, request.gpu_stream, communicator->ranks()); !fits) return fits;
+  if (auto plain = check_not_captured(*context.gpu, request.gpu_stream); !plain) return plain;
   communicator->look_at_device();
   if (communicator->failed()) return communicator->tell_failure();
-  if (auto ready = seat.ready_to_stage(communicator->process()); !ready) return ready;
+  if (auto ready = context.ready_to_stage(communicator->process()); !ready) return ready;
   if (auto prepared = prepare(*communicator, request); !prepared) return prepared;
   if (Group::current().open()) return Group::current().add_staged(communicator, request);
   auto batch = std::make_unique<StagedBatch>(communicator);
@@ -146,37 +146,38 @@ Result<void> start_staged(CommEntry& entry, R& request) {
 
 Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request request) {
   const auto& communicator = *entry.communicator;
-  GpuSeat& seat = *gpu_seat(communicator);
+  GpuContext& context = *gpu_context(communicator);
   // Nothing tells then what memory was meant, and ranks may have meant different ones.
   if (request.count == 0 && !request.layout && request.collective != Collective::barrier) return {};
   auto on_gpu = goes_to_gpu(request, communicator, stream);
   if (!on_gpu) return std::move(on_gpu).error();
   if (auto fits = check_fit(*on_gpu, stream); !fits) return fits;
   if (!*on_gpu) {
-    if (stream == nullptr && !Group::current().open()) seat.count_collective();
+    if (stream == nullptr && !Group::current().open()) context.count_collective();
     return start_on_host(entry, stream, request);
   }
   request.on_gpu = true;
   request.gpu_stream = reinterpret_cast<cuda::Stream>(stream);
-  if (seat.reaches_peers && goes_to_peers(request, communicator.process().gpus.peers)) {
+  if (context.reaches_peers && goes_to_peers(request, communicator.process().gpus.peers)) {
     if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
       return fits;
     request.form = Form::device;
     return start_staged(entry, request);
   }
-  if (!seat.team || request.layout) return start_staged(entry, request);
-  if (auto fits = check_stream(seat, request.gpu_stream, communicator.ranks()); !fits) return fits;
+  if (!context.launch_group || request.layout) return start_staged(entry, request);
+  if (auto fits = check_stream(context, request.gpu_stream, communicator.ranks()); !fits) return fits;
   if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
     return fits;
   return start_on_gpu(entry, request);
 }
 
 Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerRequest request) {
-  const GpuSeat* const seat = gpu_seat(*entry.communicator);
-  if (seat == nullptr) return false;
+  const GpuContext* const context = gpu_context(*entry.communicator);
+  if (context == nullptr) return false;
   bool on_gpu = stream != nullptr && !is_host_stream(stream);
   if (request.data != nullptr) {
-    auto found = cuda::on_gpu(*seat->gpu, request.send ? request.data : nullptr, request.send ? nullptr : request.data);
+    auto found =
+        cuda::on_gpu(*context->gpu, request.send ? request.data : nullptr, request.send ? nullptr : request.data);
     if (!found) return std::move(found).error();
     on_gpu = *found;
   }

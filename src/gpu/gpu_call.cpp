@@ -49,7 +49,7 @@ Result<void> GpuCall::look_around() {
 
 std::string GpuCall::where() const {
   std::string text =
-      fmt::format("{} on GPU {}", call_text(request_.signature()), gpu_seat(communicator_)->gpu->ordinal());
+      fmt::format("{} on GPU {}", call_text(request_.signature()), gpu_context(communicator_)->gpu->ordinal());
   if (!arrived_) return text;
   if (const Rank missing = team().missing(communicator_.rank()); missing >= 0)
     text += fmt::format(", waiting for the call of rank {}", missing);

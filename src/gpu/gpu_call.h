@@ -6,7 +6,7 @@
 #include "call/operation.h"
 #include "call/request.h"
 #include "comm/communicator.h"
-#include "gpu/gpu_seat.h"
+#include "gpu/gpu_context.h"
 
 namespace tutti {
 
@@ -25,7 +25,7 @@ class GpuCall final : public Operation {
   std::string where() const override;
 
  private:
-  GpuTeam& team() const { return *gpu_seat(communicator_)->team; }
+  LaunchGroup& team() const { return *gpu_context(communicator_)->launch_group; }
 
   Communicator& communicator_;
   const Request& request_;

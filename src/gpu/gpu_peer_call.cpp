@@ -154,7 +154,7 @@ Result<void> GpuPeerCall::look_around() {
 
 std::string GpuPeerCall::where() const {
   std::string text = fmt::format("{} #{} on GPU {}", call_text(request_.signature()), sequence_,
-                                 gpu_seat(communicator_)->gpu->ordinal());
+                                 gpu_context(communicator_)->gpu->ordinal());
   if (busy_) return text + ", waiting for the GPU";
   if (stage_ == Stage::gather) return text + fmt::format(", waiting for the call of rank {}", gathered_);
   if (stage_ != Stage::run || next_ >= setup_.plan->plan.actions.size()) return text;

@@ -12,8 +12,8 @@
 #include "call/operation.h"
 #include "call/request.h"
 #include "comm/communicator.h"
+#include "gpu/gpu_context.h"
 #include "gpu/gpu_peers.h"
-#include "gpu/gpu_seat.h"
 
 namespace tutti {
 

@@ -13,7 +13,7 @@
 #include "call/request.h"
 #include "cuda/engine.h"
 #include "cuda/peer_memory.h"
-#include "gpu/gpu_team.h"
+#include "gpu/launch_group.h"
 #include "process/gpu_process.h"
 
 namespace tutti {

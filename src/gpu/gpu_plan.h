@@ -3,7 +3,7 @@
 
 #include "call/request.h"
 #include "comm/communicator.h"
-#include "gpu/gpu_seat.h"
+#include "gpu/gpu_context.h"
 
 namespace tutti {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "comm/peer_watch.h"
-#include "gpu/gpu_seat.h"
+#include "gpu/gpu_context.h"
 #include "init/host_identity.h"
 
 namespace tutti {
@@ -391,7 +391,7 @@ Result<void> Join::agreed() {
 Result<void> Join::finish() {
   members_.area->stop_sharing();
   made_ = std::make_shared<Communicator>(process_, std::move(members_));
-  take_gpu_seat(*made_);
+  make_gpu_context(*made_);
   // All ranks have the same settings by now, and refuse alike.
   if (auto good = made_->check_algorithms(); !good) return good;
   if (made_->spans_hosts()) {

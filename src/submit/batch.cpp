@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "gpu/gpu_seat.h"
+#include "gpu/gpu_context.h"
 #include "gpu/staged_call.h"
 
 namespace tutti {
@@ -23,16 +23,16 @@ Batch::~Batch() {
 
 void Batch::enqueue() {
   ticket_ = communicator_->take_ticket();
-  GpuSeat* const seat = gpu_seat(*communicator_);
-  if (seat == nullptr) return;
+  GpuContext* const context = gpu_context(*communicator_);
+  if (context == nullptr) return;
   for (const Request& request : collectives_)
-    if (!request.staged) seat->count_collective();
+    if (!request.staged) context->count_collective();
   for (const PeerRequest& request : peers_) {
     if (request.staged) continue;
     if (request.send)
-      seat->meeting->sent(communicator_->rank(), request.peer);
+      context->stream_order->sent(communicator_->rank(), request.peer);
     else
-      (void)seat->next_receive(request.peer);
+      (void)context->next_receive(request.peer);
   }
 }
 
@@ -161,7 +161,7 @@ std::string Batch::where() const {
   if (gpu_peer_call_) return gpu_peer_call_->where();
   if (transfers_ && !transferred_) return transfers_->where();
   if (awaits_gpu() && communicator_->turn_of(ticket_))
-    return fmt::format("a call that GPU {} has not come to yet", gpu_seat(*communicator_)->gpu->ordinal());
+    return fmt::format("a call that GPU {} has not come to yet", gpu_context(*communicator_)->gpu->ordinal());
   return "its turn";
 }
 

@@ -4,7 +4,7 @@
 
 #include "call/mismatch.h"
 #include "comm/peer_failure.h"
-#include "gpu/gpu_seat.h"
+#include "gpu/gpu_context.h"
 #include "progress/stream.h"
 
 namespace tutti {
@@ -16,16 +16,16 @@ constexpr std::int64_t look_ns = 100'000;
 
 StagedBatch::StagedBatch(std::shared_ptr<Communicator> communicator)
     : communicator_(std::move(communicator)),
-      proxy_(gpu_seat(*communicator_)->proxy),
+      proxy_(gpu_context(*communicator_)->proxy),
       host_(std::make_unique<Batch>(communicator_)),
-      batch_(gpu_seat(*communicator_)->stages->next_batch()) {}
+      batch_(gpu_context(*communicator_)->stages->next_batch()) {}
 
 StagedBatch::~StagedBatch() {
   give_up();
 }
 
 void StagedBatch::add(Request request) {
-  const auto& stages = gpu_seat(*communicator_)->stages;
+  const auto& stages = gpu_context(*communicator_)->stages;
   request.staged = request.peers ? std::make_shared<StagedCall>(stages, request.gpu_stream, request.peers)
                                  : std::make_shared<StagedCall>(
                                        stages, request.gpu_stream,
@@ -36,7 +36,7 @@ void StagedBatch::add(Request request) {
 
 void StagedBatch::add(PeerRequest request) {
   request.staged =
-      std::make_shared<StagedCall>(gpu_seat(*communicator_)->stages, request.gpu_stream, staged_buffers(request));
+      std::make_shared<StagedCall>(gpu_context(*communicator_)->stages, request.gpu_stream, staged_buffers(request));
   request.end = request.staged;
   (request.send ? sends_ : receives_)
       .push_back({.call = request.staged,
@@ -47,9 +47,10 @@ void StagedBatch::add(PeerRequest request) {
 }
 
 void StagedBatch::enqueue() {
-  GpuSeat& seat = *gpu_seat(*communicator_);
-  for (Item& item : collectives_) item.number = seat.meeting->collective(communicator_->rank(), /*staged=*/true);
-  for (Item& item : receives_) item.number = seat.next_receive(item.peer);
+  GpuContext& context = *gpu_context(*communicator_);
+  for (Item& item : collectives_)
+    item.number = context.stream_order->collective(communicator_->rank(), /*staged=*/true);
+  for (Item& item : receives_) item.number = context.next_receive(item.peer);
   host_->enqueue();
   Submission submission;
   submission.operations.push_back(std::move(host_));
@@ -97,7 +98,7 @@ Result<bool> StagedBatch::begin_exchange() {
       if (!begun || !*begun) return begun;
       if (items == &sends_) item.call->give_up();  // what was sent need not be waited for
     }
-  for (const Item& item : sends_) gpu_seat(*communicator_)->meeting->sent(communicator_->rank(), item.peer);
+  for (const Item& item : sends_) gpu_context(*communicator_)->stream_order->sent(communicator_->rank(), item.peer);
   if (!sends_.empty()) communicator_->ring_all();
   exchange_begun_ = true;
   return true;
@@ -108,7 +109,7 @@ Result<Progress> StagedBatch::collective(Item& item) {
     auto begun = begin(item, /*signals=*/true);
     if (!begun) return std::move(begun).error();
     if (!*begun) return Progress::blocked;
-    gpu_seat(*communicator_)->meeting->queued(communicator_->rank());
+    gpu_context(*communicator_)->stream_order->queued(communicator_->rank());
     communicator_->ring_all();
     return Progress::moved;
   }
@@ -127,10 +128,10 @@ Result<Progress> StagedBatch::receive(Item& item) {
 }
 
 bool StagedBatch::awaits(const Item& item, Rank rank) const {
-  const GpuSeat& seat = *gpu_seat(*communicator_);
-  if (!seat.is_neighbour(rank)) return false;
-  if (item.peer < 0) return !seat.meeting->has_queued(rank, item.number);
-  return rank == item.peer && !seat.meeting->has_sent(rank, communicator_->rank(), item.number);
+  const GpuContext& context = *gpu_context(*communicator_);
+  if (!context.is_neighbour(rank)) return false;
+  if (item.peer < 0) return !context.stream_order->has_queued(rank, item.number);
+  return rank == item.peer && !context.stream_order->has_sent(rank, communicator_->rank(), item.number);
 }
 
 /// What is to be queued next; null: nothing.
@@ -168,7 +169,8 @@ Result<void> StagedBatch::look_around() {
                    .what = fmt::format("{} left the communicator before {}", communicator_->describe(rank), where()),
                    .peer = rank});
   const std::int64_t limit_ns = communicator_->process().gpus.meeting_ns;
-  if (limit_ns == 0 || now - since_ns_ < limit_ns || !gpu_seat(*communicator_)->meeting->driven_here(rank)) return {};
+  if (limit_ns == 0 || now - since_ns_ < limit_ns || !gpu_context(*communicator_)->stream_order->driven_here(rank))
+    return {};
   return failed({.code = Code::timeout,
                  .what = fmt::format("rank {} waited {:.1f} s for rank {}, which this thread drives too: ranks that "
                                      "share a GPU make a call together, so wrap the calls of one thread in "
@@ -181,7 +183,7 @@ std::string StagedBatch::where() const {
   const Item* const item = next();
   if (item == nullptr) return "the end of a group";
   const std::string text =
-      fmt::format("{} through the host for GPU {}", item->text, gpu_seat(*communicator_)->gpu->ordinal());
+      fmt::format("{} through the host for GPU {}", item->text, gpu_context(*communicator_)->gpu->ordinal());
   if (!item->begun) return text + ", waiting for earlier calls to leave room";
   const Rank rank = missing();
   return rank < 0 ? text : text + fmt::format(", waiting for the call of rank {}", rank);

@@ -18,7 +18,7 @@ class Stream;
 /// it.
 class StagedBatch final : public Operation {
  public:
-  /// The communicator has a GPU and is ready for such calls: GpuSeat::ready_to_stage.
+  /// The communicator has a GPU and is ready for such calls: GpuContext::ready_to_stage.
   explicit StagedBatch(std::shared_ptr<Communicator> communicator);
   ~StagedBatch() override;
 

@@ -85,7 +85,7 @@ class Pair {
 };
 
 TEST(GpuBits, AreThoseOfTheHost) {
-  launch_ranks(gpu_team(2, Layout::one_thread), [](Seat& seat) {
+  launch_ranks(launch_group(2, Layout::one_thread), [](Seat& seat) {
     CudaUser user(library);
     const auto comms = seat.init();
     ASSERT_EQ(comms.size(), 2u);

@@ -12,7 +12,7 @@ namespace {
 
 TEST(GpuBodies, CallsOfAllKinds) {
   for (const int ranks : {2, 3})
-    launch_ranks(gpu_team(ranks, Layout::one_thread, {"TUTTI_MAX_CTAS=3", "TUTTI_ALGO=allreduce:two_shot"}),
+    launch_ranks(launch_group(ranks, Layout::one_thread, {"TUTTI_MAX_CTAS=3", "TUTTI_ALGO=allreduce:two_shot"}),
                  [](Seat& seat) {
                    std::set<std::string> entries;
                    fake_cuda(library).set_kernel(

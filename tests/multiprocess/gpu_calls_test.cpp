@@ -30,7 +30,7 @@ TEST(GpuCalls, EveryKindOfCall) {
   std::size_t number = 0;
   for (const auto& [ranks, calls] : calls_by_ranks()) {
     number += calls.size();
-    launch_ranks(gpu_team(ranks, Layout::one_thread), [&calls](Seat& seat) {
+    launch_ranks(launch_group(ranks, Layout::one_thread), [&calls](Seat& seat) {
       CudaUser user(library);
       const auto comms = seat.init();
       ASSERT_FALSE(comms.empty());
@@ -66,7 +66,7 @@ TEST(GpuCalls, EveryAlgorithm) {
       }
       if (calls.empty()) continue;
       ++used;
-      launch_ranks(gpu_team(ranks, Layout::one_thread, {"TUTTI_ALGO=" + algorithm.name}), [&](Seat& seat) {
+      launch_ranks(launch_group(ranks, Layout::one_thread, {"TUTTI_ALGO=" + algorithm.name}), [&](Seat& seat) {
         CudaUser user(library);
         const auto comms = seat.init();
         ASSERT_FALSE(comms.empty());

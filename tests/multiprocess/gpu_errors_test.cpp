@@ -9,7 +9,7 @@ namespace {
 /// All ranks in this thread, on GPU 0 of two.
 void in_one_thread(int ranks, const std::function<void(CudaUser&, const std::vector<OneRank>&)>& body,
                    const std::vector<std::string>& environment = {}) {
-  launch_ranks(gpu_team(ranks, Layout::one_thread, environment), [&](Seat& seat) {
+  launch_ranks(launch_group(ranks, Layout::one_thread, environment), [&](Seat& seat) {
     fake_cuda(library).set_devices(2);
     fake_cuda(library).set_kernel(sum_kernel);
     CudaUser user(library);
@@ -107,7 +107,7 @@ TEST(GpuErrors, NoDriver) {
 }
 
 TEST(GpuErrors, NoSuchGpuAndNoKernels) {
-  launch_ranks(gpu_team(1, Layout::one_thread, {"TUTTI_CUDA_KERNELS=/nowhere/kernels"}), [](Seat&) {
+  launch_ranks(launch_group(1, Layout::one_thread, {"TUTTI_CUDA_KERNELS=/nowhere/kernels"}), [](Seat&) {
     tuttiComm_t comm = nullptr;
     const int far = 7;
     EXPECT_TRUE(
@@ -132,7 +132,7 @@ TEST(GpuErrors, OneThreadWithoutAGroup) {
 
 /// A rank of another thread may take its time.
 TEST(GpuErrors, OtherThreadsAreWaitedFor) {
-  launch_ranks(gpu_team(2, Layout::threads, {"TUTTI_MEET_TIMEOUT_MS=1"}), [](Seat& seat) {
+  launch_ranks(launch_group(2, Layout::threads, {"TUTTI_MEET_TIMEOUT_MS=1"}), [](Seat& seat) {
     fake_cuda(library).set_kernel(sum_kernel);
     CudaUser user(library);
     auto* const comm = seat.init_one();
@@ -209,7 +209,7 @@ TEST(GpuErrors, AKernelThatCrashesIsTheErrorOfTheNextCall) {
 }
 
 TEST(GpuErrors, TooManyRanksForTheGpu) {
-  launch_ranks(gpu_team(3, Layout::one_thread), [](Seat& seat) {
+  launch_ranks(launch_group(3, Layout::one_thread), [](Seat& seat) {
     fake_cuda(library).set_blocks_max(2);
     CudaUser user(library);
     const auto comms = seat.init();
@@ -222,7 +222,7 @@ TEST(GpuErrors, TooManyRanksForTheGpu) {
 /// What a rank uses at most is a setting, and is less where the GPU holds less.
 TEST(GpuErrors, BlocksAreBounded) {
   for (const auto& [setting, holds, expected] : {std::tuple{"5", 100u, 10u}, std::tuple{"128", 9u, 8u}})
-    launch_ranks(gpu_team(2, Layout::one_thread, {std::string("TUTTI_MAX_CTAS=") + setting}), [&](Seat& seat) {
+    launch_ranks(launch_group(2, Layout::one_thread, {std::string("TUTTI_MAX_CTAS=") + setting}), [&](Seat& seat) {
       unsigned most = 0, most_threads = 0;
       fake_cuda(library).set_blocks_max(holds);
       fake_cuda(library).set_kernel([&](const std::string&, const std::byte*, unsigned blocks, unsigned threads) {
@@ -298,7 +298,7 @@ TEST(GpuErrors, AbortEndsWaitingKernels) {
 
 /// One that does not end keeps its memory, and nobody waits for it for ever.
 TEST(GpuErrors, AKernelThatGoesOnKeepsItsMemory) {
-  launch_ranks(gpu_team(1, Layout::one_thread), [](Seat& seat) {
+  launch_ranks(launch_group(1, Layout::one_thread), [](Seat& seat) {
     auto& fake = fake_cuda(library);
     std::atomic<bool> ends = false;
     fake.set_kernel([&ends](const std::string&, const std::byte*, unsigned, unsigned) {

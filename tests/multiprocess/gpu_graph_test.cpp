@@ -27,7 +27,7 @@ void replay(CudaUser& user, cuda::GraphExec exec, const std::vector<OneRank>& ra
 }
 
 void with_ranks(int number, const std::function<void(CudaUser&, Seat&, const std::vector<tuttiComm_t>&)>& body) {
-  launch_ranks(gpu_team(number, Layout::one_thread), [&](Seat& seat) {
+  launch_ranks(launch_group(number, Layout::one_thread), [&](Seat& seat) {
     auto& fake = fake_cuda(library);
     fake.set_kernel(sum_kernel);
     CudaUser user(library);

@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(Ends, GpuStagedEnd,
 TEST_P(GpuStagedEnd, LetsTheStreamGo) {
   const End end = std::get<0>(GetParam());
   const bool by_peers = std::get<1>(GetParam());
-  Crew crew(gpu_team(2, Layout::processes, by_peers ? by_any_peers : silent), [end, by_peers](Seat& seat) {
+  Crew crew(launch_group(2, Layout::processes, by_peers ? by_any_peers : silent), [end, by_peers](Seat& seat) {
     fake_cuda(library).set_shareable(by_peers);
     CudaUser user(library);
     auto* const comm = seat.init_one();
@@ -108,7 +108,7 @@ TEST_P(GpuStagedEnd, LetsTheStreamGo) {
 
 /// The GPU never comes to the call: an abort does not wait for it, and what may still be copied keeps its memory.
 TEST(GpuStagedErrors, AbortBeforeTheStreamComes) {
-  launch_ranks(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [](Seat& seat) {
+  launch_ranks(launch_group(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [](Seat& seat) {
     auto& fake = fake_cuda(library);
     CudaUser user(library);
     auto* const comm = seat.init_one();
@@ -131,7 +131,7 @@ TEST(GpuStagedErrors, WhateverFails) {
   for (const char* const function :
        {"cuDeviceGetAttribute", "cuStreamGetCaptureInfo", "cuMemHostRegister", "cuMemHostAlloc", "cuEventCreate",
         "cuMemcpyAsync", "cuStreamWriteValue32", "cuStreamWaitValue32", "cuEventRecord"})
-    launch_ranks(gpu_team(2, Layout::one_thread, always), [function](Seat& seat) {
+    launch_ranks(launch_group(2, Layout::one_thread, always), [function](Seat& seat) {
       CudaUser user(library);
       const auto comms = seat.init();
       ASSERT_EQ(comms.size(), 2u);
@@ -153,7 +153,7 @@ TEST(GpuStagedErrors, WhateverFails) {
 }
 
 TEST(GpuStagedErrors, WhatIsRefused) {
-  launch_ranks(gpu_team(2, Layout::one_thread, always), [](Seat& seat) {
+  launch_ranks(launch_group(2, Layout::one_thread, always), [](Seat& seat) {
     auto& fake = fake_cuda(library);
     fake.set_devices(2);
     CudaUser user(library);
@@ -207,7 +207,7 @@ TEST(GpuStagedErrors, WhatIsRefused) {
 TEST(GpuStagedErrors, OneThreadWithoutAGroup) {
   auto settings = always;
   settings.emplace_back("TUTTI_MEET_TIMEOUT_MS=50");
-  launch_ranks(gpu_team(2, Layout::one_thread, settings), [](Seat& seat) {
+  launch_ranks(launch_group(2, Layout::one_thread, settings), [](Seat& seat) {
     CudaUser user(library);
     const auto comms = seat.init();
     ASSERT_EQ(comms.size(), 2u);
@@ -225,7 +225,7 @@ TEST(GpuStagedErrors, OneThreadWithoutAGroup) {
 TEST(GpuStagedErrors, WhatFailsOnTheWayToPeers) {
   for (const auto& [function, at_proxy] :
        {std::pair{"cuIpcOpenMemHandle", true}, {"cuLaunchCooperativeKernel", false}, {"cuStreamWaitValue32", false}})
-    launch_ranks(gpu_team(2, Layout::processes, by_any_peers), [function, at_proxy](Seat& seat) {
+    launch_ranks(launch_group(2, Layout::processes, by_any_peers), [function, at_proxy](Seat& seat) {
       auto& fake = fake_cuda(library);
       fake.set_shareable(true);
       CudaUser user(library);
@@ -250,7 +250,7 @@ TEST(GpuStagedErrors, WhatFailsOnTheWayToPeers) {
 /// Where the proof fails on one rank, all go through the host, and nothing of it stays.
 TEST(GpuStagedErrors, NoProofNoWay) {
   for (const char* const function : {"cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuMemcpyAsync"})
-    launch_ranks(gpu_team(2, Layout::processes, by_any_peers), [function](Seat& seat) {
+    launch_ranks(launch_group(2, Layout::processes, by_any_peers), [function](Seat& seat) {
       auto& fake = fake_cuda(library);
       fake.set_shareable(true);
       CudaUser user(library);
@@ -270,7 +270,7 @@ TEST(GpuStagedErrors, NoProofNoWay) {
 
 /// One rank's memory is the host's, another's the GPU's: different calls, and no stream waits for ever.
 TEST(GpuStagedErrors, HostMemoryMeetsPeers) {
-  launch_ranks(gpu_team(2, Layout::processes, by_any_peers), [](Seat& seat) {
+  launch_ranks(launch_group(2, Layout::processes, by_any_peers), [](Seat& seat) {
     fake_cuda(library).set_shareable(true);
     CudaUser user(library);
     auto* const comm = seat.init_one();
@@ -292,7 +292,7 @@ TEST(GpuStagedErrors, HostMemoryMeetsPeers) {
 
 /// The GPU is lost while a stream waits.
 TEST(GpuStagedErrors, ALostGpu) {
-  launch_ranks(gpu_team(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [](Seat& seat) {
+  launch_ranks(launch_group(2, Layout::processes, {"TUTTI_DEBUG=NONE"}), [](Seat& seat) {
     auto& fake = fake_cuda(library);
     CudaUser user(library);
     auto* const comm = seat.init_one();

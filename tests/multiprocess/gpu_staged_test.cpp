@@ -37,7 +37,7 @@ Team team_of(const Ranks& r, const std::vector<std::string>& more = {}) {
   else if (real_library != nullptr || r.layout == Layout::threads || r.layout == Layout::one_thread || r.ranks == 1)
     settings.emplace_back("TUTTI_GPU_STAGED=always");
   settings.insert(settings.end(), more.begin(), more.end());
-  return gpu_team(r.ranks, r.layout, settings);
+  return launch_group(r.ranks, r.layout, settings);
 }
 
 class GpuStaged : public ::testing::TestWithParam<Ranks> {

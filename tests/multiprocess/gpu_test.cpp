@@ -11,7 +11,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Gpu, ::testing::Values(Layout::threads, Layout
                          [](const auto& test) { return name(test.param); });
 
 TEST_P(Gpu, AllReduceIsQueuedAndRight) {
-  launch_ranks(gpu_team(3, GetParam()), [](Seat& seat) {
+  launch_ranks(launch_group(3, GetParam()), [](Seat& seat) {
     auto& fake = fake_cuda(library);
     fake.set_kernel(sum_kernel);
     CudaUser user(library);
@@ -43,7 +43,7 @@ TEST_P(Gpu, AllReduceIsQueuedAndRight) {
 }
 
 TEST_P(Gpu, ManyCallsInARowOnChangingData) {
-  launch_ranks(gpu_team(2, GetParam()), [](Seat& seat) {
+  launch_ranks(launch_group(2, GetParam()), [](Seat& seat) {
     fake_cuda(library).set_kernel(sum_kernel);
     CudaUser user(library);
     const auto comms = seat.init();
@@ -66,7 +66,7 @@ TEST_P(Gpu, ManyCallsInARowOnChangingData) {
 
 /// The default stream, managed memory, in place, one stream for all ranks: as any program may have it.
 TEST(GpuRanks, OneStreamForAllRanksInPlaceInManagedMemory) {
-  launch_ranks(gpu_team(4, Layout::one_thread), [](Seat& seat) {
+  launch_ranks(launch_group(4, Layout::one_thread), [](Seat& seat) {
     fake_cuda(library).set_kernel(sum_kernel);
     CudaUser user(library);
     const auto comms = seat.init();
@@ -90,7 +90,7 @@ TEST(GpuRanks, OneStreamForAllRanksInPlaceInManagedMemory) {
 }
 
 TEST_P(Gpu, HostMemoryGoesOnAsEver) {
-  launch_ranks(gpu_team(2, GetParam()), [](Seat& seat) {
+  launch_ranks(launch_group(2, GetParam()), [](Seat& seat) {
     fake_cuda(library).set_kernel(sum_kernel);
     CudaUser user(library);
     const auto comms = seat.init();
@@ -117,7 +117,7 @@ TEST_P(Gpu, HostMemoryGoesOnAsEver) {
 
 /// Calls by kernels and calls through the host, of one communicator in turns.
 TEST_P(Gpu, BesideCallsThroughTheHost) {
-  launch_ranks(gpu_team(3, GetParam()), [](Seat& seat) {
+  launch_ranks(launch_group(3, GetParam()), [](Seat& seat) {
     fake_cuda(library).set_kernel(sum_kernel);
     CudaUser user(library);
     const auto comms = seat.init();
@@ -150,7 +150,7 @@ TEST_P(Gpu, BesideCallsThroughTheHost) {
 
 /// Everything a communicator takes of a GPU is given back with it.
 TEST(GpuRanks, NothingIsLeftBehind) {
-  launch_ranks(gpu_team(2, Layout::one_thread), [](Seat& seat) {
+  launch_ranks(launch_group(2, Layout::one_thread), [](Seat& seat) {
     auto& fake = fake_cuda(library);
     fake.set_kernel(sum_kernel);
     CudaUser user(library);
@@ -172,7 +172,7 @@ TEST(GpuRanks, NothingIsLeftBehind) {
 
 /// A program without a GPU never loads a driver, and nobody looks at its pointers.
 TEST(GpuRanks, WithoutCudaNobodyAsksTheDriver) {
-  launch_ranks({.ranks = 2, .layout = Layout::one_thread, .environment = gpu_team(2, Layout::threads).environment},
+  launch_ranks({.ranks = 2, .layout = Layout::one_thread, .environment = launch_group(2, Layout::threads).environment},
                [](Seat& seat) {
                  const auto comms = seat.init();
                  ASSERT_EQ(comms.size(), 2u);
@@ -186,7 +186,7 @@ TEST(GpuRanks, WithoutCudaNobodyAsksTheDriver) {
 
 /// CUDA is in use, but the config wants none of it.
 TEST(GpuRanks, ConfigSaysHostMemoryAlone) {
-  launch_ranks(gpu_team(1, Layout::one_thread), [](Seat& seat) {
+  launch_ranks(launch_group(1, Layout::one_thread), [](Seat& seat) {
     CudaUser user(library);
     tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
     config.device = -1;
@@ -204,7 +204,7 @@ TEST(GpuRanks, ConfigSaysHostMemoryAlone) {
 }
 
 TEST(GpuRanks, MemoryOfTuttis) {
-  launch_ranks(gpu_team(2, Layout::one_thread), [](Seat& seat) {
+  launch_ranks(launch_group(2, Layout::one_thread), [](Seat& seat) {
     auto& fake = fake_cuda(library);
     fake.set_kernel(sum_kernel);
     CudaUser user(library);
@@ -237,7 +237,7 @@ TEST(GpuRanks, MemoryOfTuttis) {
 
 /// An explicit list loads the driver, and communicators made from one take its GPUs.
 TEST(GpuRanks, ListsOfDevicesAndCommunicatorsMadeFromOthers) {
-  launch_ranks(gpu_team(3, Layout::one_thread), [](Seat& seat) {
+  launch_ranks(launch_group(3, Layout::one_thread), [](Seat& seat) {
     (void)seat;
     fake_cuda(library).set_devices(2);
     std::vector<tuttiComm_t> comms(3);
@@ -284,7 +284,7 @@ TEST(GpuRanks, ListsOfDevicesAndCommunicatorsMadeFromOthers) {
 
 /// Each has kernels of its own, which reach the others' memory by its address.
 TEST(GpuRanks, AGpuForEachRankOfAProcess) {
-  launch_ranks(gpu_team(3, Layout::one_thread), [](Seat&) {
+  launch_ranks(launch_group(3, Layout::one_thread), [](Seat&) {
     auto& fake = fake_cuda(library);
     fake.set_devices(3);
     constexpr std::size_t count = 20'000;  // less goes through the host

@@ -18,7 +18,7 @@ namespace tutti::testing {
 inline const char* const real_library = std::getenv("TUTTI_TEST_CUDA");
 inline const char* const library = real_library != nullptr ? real_library : TUTTI_FAKE_CUDA;
 
-inline Team gpu_team(int ranks, Layout layout, const std::vector<std::string>& more = {}) {
+inline Team launch_group(int ranks, Layout layout, const std::vector<std::string>& more = {}) {
   Team team{.ranks = ranks, .layout = layout};
   for (const char* const name : {"TUTTI_CUDA_LIBRARY=", "TUTTI_CUDA_KERNELS="}) {
     team.environment.emplace_back(name);

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "call/layout.h"
-#include "gpu/gpu_meeting.h"
+#include "gpu/stream_order.h"
 
 namespace tutti {
 namespace {
@@ -50,8 +50,8 @@ TEST(StagedBuffers, SendsAndReceives) {
 }
 
 /// A rank that made a call on host memory holds nobody up; one whose call is still to be queued does.
-TEST(GpuMeeting, CallsAreCountedOnWhateverMemory) {
-  GpuMeeting meeting(2);
+TEST(StreamOrder, CallsAreCountedOnWhateverMemory) {
+  StreamOrder meeting(2);
   EXPECT_EQ(meeting.collective(0, true), 1u);
   EXPECT_FALSE(meeting.has_queued(0, 1));
   EXPECT_FALSE(meeting.has_queued(1, 1));
@@ -65,8 +65,8 @@ TEST(GpuMeeting, CallsAreCountedOnWhateverMemory) {
   EXPECT_FALSE(meeting.has_queued(0, 3));
 }
 
-TEST(GpuMeeting, SendsAreCountedByPair) {
-  GpuMeeting meeting(3);
+TEST(StreamOrder, SendsAreCountedByPair) {
+  StreamOrder meeting(3);
   meeting.sent(0, 2);
   meeting.sent(0, 2);
   EXPECT_TRUE(meeting.has_sent(0, 2, 2));

@@ -1,4 +1,4 @@
-#include "gpu/gpu_team.h"
+#include "gpu/launch_group.h"
 
 #include <cassert>
 
@@ -18,14 +18,15 @@ bool is_staged(const Request& request) {
 
 }  // namespace
 
-GpuTeam::GpuTeam(GpuProcess& process, int ranks)
-    : process_(process), ranks_(ranks), seats_(static_cast<std::size_t>(ranks)) {}
+LaunchGroup::LaunchGroup(GpuProcess& process, int ranks)
+    : process_(process), ranks_(ranks), members_(static_cast<std::size_t>(ranks)) {}
 
-std::shared_ptr<GpuTeam> GpuTeam::of(GpuProcess& process, std::uint32_t key, int ranks) {
-  return process.directory.find_or_make<GpuTeam>(key, [&] { return std::make_shared<GpuTeam>(process, ranks); });
+std::shared_ptr<LaunchGroup> LaunchGroup::of(GpuProcess& process, std::uint32_t key, int ranks) {
+  return process.directory.find_or_make<LaunchGroup>(key,
+                                                     [&] { return std::make_shared<LaunchGroup>(process, ranks); });
 }
 
-GpuTeam::~GpuTeam() {
+LaunchGroup::~LaunchGroup() {
   if (!engine_) return;
   const bool ended = process_.wait_for([this] {
     const auto idle = engine_->idle();
@@ -39,112 +40,112 @@ GpuTeam::~GpuTeam() {
   process_.graveyard->empty();
 }
 
-void GpuTeam::enter(Rank rank, cuda::SharedGpu gpu) {
+void LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu) {
   const std::lock_guard lock(mutex_);
-  Seat& seat = seats_[static_cast<std::size_t>(rank)];
-  seat.gpu = std::move(gpu);
-  seat.driver = std::this_thread::get_id();
+  Member& context = members_[static_cast<std::size_t>(rank)];
+  context.gpu = std::move(gpu);
+  context.driver = std::this_thread::get_id();
 }
 
-Error GpuTeam::mixed(Rank host, Rank device) {
+Error LaunchGroup::mixed(Rank host, Rank device) {
   return {.code = Code::invalid_usage,
           .what = fmt::format("in one call rank {} has host memory and rank {} device memory: all ranks of a call must "
                               "have the same",
                               host, device)};
 }
 
-Result<void> GpuTeam::host_call(Rank rank, bool staged) {
+Result<void> LaunchGroup::host_call(Rank rank, bool staged) {
   const std::lock_guard lock(mutex_);
-  Seat& own = seats_[static_cast<std::size_t>(rank)];
+  Member& own = members_[static_cast<std::size_t>(rank)];
   own.host_calls |= std::uint64_t{1} << (++own.calls % remembered);
   if (!staged) own.driver = std::this_thread::get_id();
-  for (const Seat& peer : seats_)
-    if (peer.waiting && peer.calls == own.calls) return mixed(rank, static_cast<Rank>(&peer - seats_.data()));
+  for (const Member& peer : members_)
+    if (peer.waiting && peer.calls == own.calls) return mixed(rank, static_cast<Rank>(&peer - members_.data()));
   return {};
 }
 
-bool GpuTeam::arrive(Rank rank, const GpuOffer& offer) {
+bool LaunchGroup::arrive(Rank rank, const GpuOffer& offer) {
   const std::lock_guard lock(mutex_);
-  Seat& own = seats_[static_cast<std::size_t>(rank)];
+  Member& own = members_[static_cast<std::size_t>(rank)];
   assert(!own.waiting);
   own.host_calls &= ~(std::uint64_t{1} << (++own.calls % remembered));
   own.driver = std::this_thread::get_id();
   own.offer = offer;
   own.waiting = true;
   ++arrived_;
-  for (const Seat& peer : seats_)
+  for (const Member& peer : members_)
     if (peer.calls >= own.calls && peer.calls < own.calls + remembered &&
         (peer.host_calls >> (own.calls % remembered) & 1) != 0) {
-      failure_ = mixed(static_cast<Rank>(&peer - seats_.data()), rank);
+      failure_ = mixed(static_cast<Rank>(&peer - members_.data()), rank);
       own.waiting = false;  // the others learn from this rank's failure
       --arrived_;
       return true;
     }
   if (arrived_ < ranks_) return false;
   if (auto met = meet(); !met) failure_ = met.error();
-  for (Seat& seat : seats_) seat.waiting = false;
+  for (Member& context : members_) context.waiting = false;
   arrived_ = 0;
   return true;
 }
 
-bool GpuTeam::finished(Rank rank) const {
+bool LaunchGroup::finished(Rank rank) const {
   const std::lock_guard lock(mutex_);
-  return !seats_[static_cast<std::size_t>(rank)].waiting;
+  return !members_[static_cast<std::size_t>(rank)].waiting;
 }
 
-Result<void> GpuTeam::outcome() const {
+Result<void> LaunchGroup::outcome() const {
   const std::lock_guard lock(mutex_);
   if (failure_) return *failure_;
   return {};
 }
 
-void GpuTeam::withdraw(Rank rank) {
+void LaunchGroup::withdraw(Rank rank) {
   const std::lock_guard lock(mutex_);
-  Seat& seat = seats_[static_cast<std::size_t>(rank)];
-  if (!seat.waiting) return;
-  seat.waiting = false;
+  Member& context = members_[static_cast<std::size_t>(rank)];
+  if (!context.waiting) return;
+  context.waiting = false;
   --arrived_;
 }
 
-Rank GpuTeam::missing(Rank rank) const {
+Rank LaunchGroup::missing(Rank rank) const {
   const std::lock_guard lock(mutex_);
-  if (!seats_[static_cast<std::size_t>(rank)].waiting) return -1;
-  for (const Seat& seat : seats_)
-    if (!seat.waiting) return static_cast<Rank>(&seat - seats_.data());
+  if (!members_[static_cast<std::size_t>(rank)].waiting) return -1;
+  for (const Member& context : members_)
+    if (!context.waiting) return static_cast<Rank>(&context - members_.data());
   return -1;
 }
 
-bool GpuTeam::waits_for_itself(Rank rank) const {
+bool LaunchGroup::waits_for_itself(Rank rank) const {
   const std::lock_guard lock(mutex_);
-  if (!seats_[static_cast<std::size_t>(rank)].waiting) return false;
-  for (const Seat& seat : seats_)
-    if (!seat.waiting && seat.driver != std::this_thread::get_id()) return false;
+  if (!members_[static_cast<std::size_t>(rank)].waiting) return false;
+  for (const Member& context : members_)
+    if (!context.waiting && context.driver != std::this_thread::get_id()) return false;
   return true;
 }
 
-Result<void> GpuTeam::compare() const {
-  const Request& first = *seats_.front().offer.request;
-  for (const Seat& seat : seats_) {
-    const Request& request = *seat.offer.request;
+Result<void> LaunchGroup::compare() const {
+  const Request& first = *members_.front().offer.request;
+  for (const Member& context : members_) {
+    const Request& request = *context.offer.request;
     if (request.signature() == first.signature()) continue;
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("ranks call different things: rank 0 {}, rank {} {}", call_text(first.signature()),
-                                     &seat - seats_.data(), call_text(request.signature()))};
+                                     &context - members_.data(), call_text(request.signature()))};
   }
   return {};
 }
 
 /// Once: when all ranks have come for the first time.
-Result<void> GpuTeam::open() {
+Result<void> LaunchGroup::open() {
   if (engine_) return {};
   const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
   cuda::EngineShape shape{.ranks = ranks_,
                           .channels_max = process_.channels_max,
                           .limit_ns = process_.limit_ns,
                           .specialised = process_.specialised};
-  const auto& gpu = seats_.front().gpu;
+  const auto& gpu = members_.front().gpu;
   for (Rank rank = 0; rank < ranks_; ++rank) {
-    const auto& other = seats_[static_cast<std::size_t>(rank)].gpu;
+    const auto& other = members_[static_cast<std::size_t>(rank)].gpu;
     if (other->ordinal() != gpu->ordinal())
       return refused(
           fmt::format("rank 0 is on GPU {} and rank {} on GPU {}: calls on device memory between GPUs are not "
@@ -161,14 +162,14 @@ Result<void> GpuTeam::open() {
   return {};
 }
 
-Result<void> GpuTeam::meet() {
+Result<void> LaunchGroup::meet() {
   if (auto same = compare(); !same) return same;
   if (auto ready = open(); !ready) return ready;
   std::vector<cuda::Part> parts;
   std::vector<device::PeerBuffers> buffers;
-  for (Seat& seat : seats_) {
-    const Request& request = *seat.offer.request;
-    GpuPlan& plan = *seat.offer.plan;
+  for (Member& context : members_) {
+    const Request& request = *context.offer.request;
+    GpuPlan& plan = *context.offer.plan;
     if (!plan.uploaded) {
       auto uploaded = engine_->upload(plan.plan);
       if (!uploaded) return std::move(uploaded).error();
@@ -177,8 +178,8 @@ Result<void> GpuTeam::meet() {
     parts.push_back({.stream = request.gpu_stream, .plan = plan.uploaded, .staged = is_staged(request)});
     buffers.push_back({.input = request.input, .output = request.output, .scalar = request.scalar});
   }
-  const Request& first = *seats_.front().offer.request;
-  const cuda::Job job{.plan = &seats_.front().offer.plan->plan,
+  const Request& first = *members_.front().offer.request;
+  const cuda::Job job{.plan = &members_.front().offer.plan->plan,
                       .type = first.type,
                       .op = first.op,
                       .count = first.count,
@@ -188,16 +189,16 @@ Result<void> GpuTeam::meet() {
   return engine_->launch(job, parts, buffers);
 }
 
-void GpuTeam::abort() {
+void LaunchGroup::abort() {
   if (auto* engine = launched_.load(std::memory_order_acquire)) engine->abort();
 }
 
-std::optional<Error> GpuTeam::trouble() const {
+std::optional<Error> LaunchGroup::trouble() const {
   const auto* engine = launched_.load(std::memory_order_acquire);
   return engine == nullptr ? std::nullopt : engine->trouble();
 }
 
-Result<bool> GpuTeam::idle() const {
+Result<bool> LaunchGroup::idle() const {
   auto* engine = launched_.load(std::memory_order_acquire);
   if (engine == nullptr) return true;
   return engine->idle();

@@ -10,8 +10,8 @@
 
 #include "comm/device_side.h"
 #include "gpu/gpu_choice.h"
-#include "gpu/gpu_meeting.h"
-#include "gpu/gpu_team.h"
+#include "gpu/launch_group.h"
+#include "gpu/stream_order.h"
 #include "plan/cache.h"
 #include "process/gpu_process.h"
 
@@ -23,9 +23,9 @@ class Process;
 class StagePool;
 class Stream;
 
-struct GpuSeat final : DeviceSide {
-  GpuSeat(cuda::SharedGpu on, Rank rank) : gpu(std::move(on)), rank_(rank) {}
-  ~GpuSeat() override;
+struct GpuContext final : DeviceSide {
+  GpuContext(cuda::SharedGpu on, Rank rank) : gpu(std::move(on)), rank_(rank) {}
+  ~GpuContext() override;
 
   void abort() override;
   bool idle() const override;
@@ -60,7 +60,7 @@ struct GpuSeat final : DeviceSide {
   }
 
   /// Null: calls go through the host, as not all ranks share this GPU and process, or a setting says so.
-  std::shared_ptr<GpuTeam> team;
+  std::shared_ptr<LaunchGroup> launch_group;
 
   /// All ranks are of this host, and their GPUs have proven to reach each other: then plain collectives go that way.
   bool reaches_peers = false;
@@ -71,7 +71,7 @@ struct GpuSeat final : DeviceSide {
 
   /// Ranks of this process on this GPU, by rank, this one among them.
   std::vector<bool> neighbours;
-  std::shared_ptr<GpuMeeting> meeting;
+  std::shared_ptr<StreamOrder> stream_order;
   std::shared_ptr<StagePool> stages;  ///< from the first such call on, as is
   std::shared_ptr<Stream> proxy;      ///<   what carries them out on the host, one after another
 
@@ -81,13 +81,13 @@ struct GpuSeat final : DeviceSide {
   /// The number of this rank's next receive from `peer`: meets the send of that number.
   std::uint64_t next_receive(Rank peer) { return ++received_[static_cast<std::size_t>(peer)]; }
   /// Of calls on host memory, which neighbours count too.
-  void count_collective() { meeting->collective(rank_, /*staged=*/false); }
+  void count_collective() { stream_order->collective(rank_, /*staged=*/false); }
 
   /// The proxy is given up: waited for where it is idle, else left to itself.
   void leave(Process& process, bool idle);
 
   /// Where this rank sits: who the neighbours are.
-  void sit(std::vector<bool> around, std::shared_ptr<GpuMeeting> with);
+  void sit(std::vector<bool> around, std::shared_ptr<StreamOrder> with);
 
  private:
   const Rank rank_;
@@ -96,9 +96,9 @@ struct GpuSeat final : DeviceSide {
 };
 
 /// Gives a communicator whose rank has a GPU its place there, among the ranks of its process and host.
-void take_gpu_seat(Communicator& communicator);
+void make_gpu_context(Communicator& communicator);
 
 /// Null where this rank has no GPU.
-GpuSeat* gpu_seat(const Communicator& communicator);
+GpuContext* gpu_context(const Communicator& communicator);
 
 }  // namespace tutti

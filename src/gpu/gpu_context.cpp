@@ -1,4 +1,4 @@
-#include "gpu/gpu_seat.h"
+#include "gpu/gpu_context.h"
 
 #include <algorithm>
 #include <functional>
@@ -31,16 +31,16 @@ bool goes_by_peers(const Communicator& communicator) {
 
 }  // namespace
 
-GpuSeat::~GpuSeat() = default;
+GpuContext::~GpuContext() = default;
 
-void GpuSeat::sit(std::vector<bool> around, std::shared_ptr<GpuMeeting> with) {
+void GpuContext::sit(std::vector<bool> around, std::shared_ptr<StreamOrder> with) {
   neighbours = std::move(around);
   meeting = std::move(with);
   received_.resize(neighbours.size());
-  meeting->enter(rank_);
+  stream_order->enter(rank_);
 }
 
-Result<void> GpuSeat::ready_to_stage(Process& process) {
+Result<void> GpuContext::ready_to_stage(Process& process) {
   if (proxy) return {};
   if (reaches_peers && !peers) {
     auto opened = GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()));
@@ -59,47 +59,47 @@ Result<void> GpuSeat::ready_to_stage(Process& process) {
   return {};
 }
 
-bool GpuSeat::idle() const {
+bool GpuContext::idle() const {
   if (stages && !stages->idle()) return false;
   if (const auto* made = peers_made.load(std::memory_order_acquire))
     if (auto ended = made->idle(); ended && !*ended) return false;
-  if (!team) return true;
-  auto ended = team->idle();
+  if (!launch_group) return true;
+  auto ended = launch_group->idle();
   return !ended || *ended;
 }
 
-void GpuSeat::abort() {
-  if (team) team->abort();
+void GpuContext::abort() {
+  if (launch_group) launch_group->abort();
   if (auto* const made = peers_made.load(std::memory_order_acquire)) made->abort();
 }
 
-std::optional<Error> GpuSeat::trouble() const {
-  return team ? team->trouble() : std::nullopt;
+std::optional<Error> GpuContext::trouble() const {
+  return launch_group ? launch_group->trouble() : std::nullopt;
 }
 
-std::optional<Error> GpuSeat::cause() const {
-  if (!team) return std::nullopt;
-  auto met = team->outcome();
+std::optional<Error> GpuContext::cause() const {
+  if (!launch_group) return std::nullopt;
+  auto met = launch_group->outcome();
   if (met || met.error().code != Code::cuda) return std::nullopt;
   return std::move(met).error();
 }
 
-Result<void> GpuSeat::host_call(bool on_behalf) {
-  return team ? team->host_call(rank_, on_behalf) : Result<void>();
+Result<void> GpuContext::host_call(bool on_behalf) {
+  return launch_group ? launch_group->host_call(rank_, on_behalf) : Result<void>();
 }
 
-std::string GpuSeat::explain() const {
-  if (team) return "by a kernel, through the memory of the GPU";
+std::string GpuContext::explain() const {
+  if (launch_group) return "by a kernel, through the memory of the GPU";
   if (reaches_peers) return "by a kernel of each rank, through the memory of all GPUs, which reach each other";
   return "copied to memory as of tuttiMemAlloc, from where the call goes as said, and back";
 }
 
-void GpuSeat::leave(Process& process, bool idle) {
+void GpuContext::leave(Process& process, bool idle) {
   if (!idle) process.gpus.keep(proxy);
   proxy.reset();
 }
 
-void take_gpu_seat(Communicator& communicator) {
+void make_gpu_context(Communicator& communicator) {
   const Membership& members = communicator.members();
   if (!members.gpu) return;
   GpuProcess& gpus = communicator.process().gpus;
@@ -110,26 +110,26 @@ void take_gpu_seat(Communicator& communicator) {
   // The id of an area of this process, that of the same rank for all of them.
   const auto first = static_cast<std::size_t>(std::ranges::find(neighbours, true) - neighbours.begin());
   const std::uint32_t key = members.peers[first].area_name.id;
-  auto seat = std::make_unique<GpuSeat>(members.gpu, members.rank);
+  auto context = std::make_unique<GpuContext>(members.gpu, members.rank);
   const bool together = std::ranges::all_of(neighbours, std::identity{});
-  seat->reaches_peers = goes_by_peers(communicator);
-  if (together && !gpus.staged && !seat->reaches_peers) {
-    seat->team = GpuTeam::of(gpus, key, members.ranks);
-    seat->team->enter(members.rank, members.gpu);
+  context->reaches_peers = goes_by_peers(communicator);
+  if (together && !gpus.staged && !context->reaches_peers) {
+    context->launch_group = LaunchGroup::of(gpus, key, members.ranks);
+    context->launch_group->enter(members.rank, members.gpu);
   }
-  seat->sit(std::move(neighbours), GpuMeeting::of(gpus.directory, key, members.ranks));
+  context->sit(std::move(neighbours), StreamOrder::of(gpus.directory, key, members.ranks));
   constexpr std::string_view others = "those with a count per rank, sends and receives through the host";
   communicator.process().log.info(
       LogTopic::init, communicator.who(), "calls on device memory go {}",
-      seat->team            ? fmt::format("to kernels, as all ranks share one GPU and process; {}", others)
-      : seat->reaches_peers ? fmt::format("to a kernel of each rank, as GPUs reach each other's memory; {}", others)
-      : together            ? "through the host, as TUTTI_GPU_STAGED says"
+      context->launch_group    ? fmt::format("to kernels, as all ranks share one GPU and process; {}", others)
+      : context->reaches_peers ? fmt::format("to a kernel of each rank, as GPUs reach each other's memory; {}", others)
+      : together               ? "through the host, as TUTTI_GPU_STAGED says"
                  : "through the host, as not all ranks share one GPU and process, nor reach all GPUs' memory");
-  communicator.attach(std::move(seat));
+  communicator.attach(std::move(context));
 }
 
-GpuSeat* gpu_seat(const Communicator& communicator) {
-  return static_cast<GpuSeat*>(communicator.device());  // the only kind there is
+GpuContext* gpu_context(const Communicator& communicator) {
+  return static_cast<GpuContext*>(communicator.device());  // the only kind there is
 }
 
 }  // namespace tutti

@@ -18,14 +18,14 @@
 namespace tutti {
 
 /// Of one communicator. Any thread.
-class GpuMeeting {
+class StreamOrder {
  public:
-  explicit GpuMeeting(int ranks)
-      : ranks_(ranks), seats_(static_cast<std::size_t>(ranks)), sent_(seats_.size() * seats_.size()) {}
+  explicit StreamOrder(int ranks)
+      : ranks_(ranks), members_(static_cast<std::size_t>(ranks)), sent_(members_.size() * members_.size()) {}
 
   /// Of the ranks of a communicator that are in this process and on one GPU, where others may be elsewhere. `key`: the
   /// same for all of them, and no others'.
-  static std::shared_ptr<GpuMeeting> of(Directory& directory, std::uint32_t key, int ranks);
+  static std::shared_ptr<StreamOrder> of(Directory& directory, std::uint32_t key, int ranks);
 
   /// `rank` is there, made in the calling thread.
   void enter(Rank rank);
@@ -46,20 +46,20 @@ class GpuMeeting {
   bool driven_here(Rank rank) const;
 
  private:
-  struct Seat {
+  struct Member {
     std::uint64_t calls = 0;
     std::deque<std::uint64_t> unqueued;
     std::thread::id driver;
   };
-  const Seat& seat(Rank rank) const { return seats_[static_cast<std::size_t>(rank)]; }
-  Seat& seat(Rank rank) { return seats_[static_cast<std::size_t>(rank)]; }
+  const Member& context(Rank rank) const { return members_[static_cast<std::size_t>(rank)]; }
+  Member& context(Rank rank) { return members_[static_cast<std::size_t>(rank)]; }
   std::size_t pair(Rank from, Rank to) const {
     return static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) + static_cast<std::size_t>(to);
   }
 
   const int ranks_;
   mutable std::mutex mutex_;
-  std::vector<Seat> seats_;
+  std::vector<Member> members_;
   std::vector<std::uint64_t> sent_;  // by pair
 };
 

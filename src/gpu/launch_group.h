@@ -34,15 +34,15 @@ struct GpuOffer {
 };
 
 /// Any thread.
-class GpuTeam {
+class LaunchGroup {
  public:
-  GpuTeam(GpuProcess& process, int ranks);
+  LaunchGroup(GpuProcess& process, int ranks);
   /// The ranks of one communicator, which are all in this process. `key`: the same for all of them, and no others'.
-  static std::shared_ptr<GpuTeam> of(GpuProcess& process, std::uint32_t key, int ranks);
+  static std::shared_ptr<LaunchGroup> of(GpuProcess& process, std::uint32_t key, int ranks);
   /// Waits for what runs, at most a second; what does not end keeps its memory for ever.
-  ~GpuTeam();
-  GpuTeam(const GpuTeam&) = delete;
-  GpuTeam& operator=(const GpuTeam&) = delete;
+  ~LaunchGroup();
+  LaunchGroup(const LaunchGroup&) = delete;
+  LaunchGroup& operator=(const LaunchGroup&) = delete;
 
   /// `rank` is there, on `gpu`, made in the calling thread.
   void enter(Rank rank, cuda::SharedGpu gpu);
@@ -72,7 +72,7 @@ class GpuTeam {
   Result<bool> idle() const;
 
  private:
-  struct Seat {
+  struct Member {
     cuda::SharedGpu gpu;
     GpuOffer offer;
     bool waiting = false;
@@ -89,7 +89,7 @@ class GpuTeam {
   GpuProcess& process_;
   const int ranks_;
   mutable std::mutex mutex_;
-  std::vector<Seat> seats_;
+  std::vector<Member> members_;
   int arrived_ = 0;
   std::optional<Error> failure_;
   std::shared_ptr<cuda::Engine> engine_;

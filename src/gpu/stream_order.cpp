@@ -1,0 +1,50 @@
+#include "gpu/stream_order.h"
+
+namespace tutti {
+
+std::shared_ptr<StreamOrder> StreamOrder::of(Directory& directory, std::uint32_t key, int ranks) {
+  return directory.find_or_make<StreamOrder>(key, [&] { return std::make_shared<StreamOrder>(ranks); });
+}
+
+void StreamOrder::enter(Rank rank) {
+  const std::lock_guard lock(mutex_);
+  context(rank).driver = std::this_thread::get_id();
+}
+
+std::uint64_t StreamOrder::collective(Rank rank, bool staged) {
+  const std::lock_guard lock(mutex_);
+  Member& own = context(rank);
+  own.driver = std::this_thread::get_id();
+  ++own.calls;
+  if (staged) own.unqueued.push_back(own.calls);
+  return own.calls;
+}
+
+void StreamOrder::queued(Rank rank) {
+  const std::lock_guard lock(mutex_);
+  context(rank).unqueued.pop_front();
+}
+
+bool StreamOrder::has_queued(Rank rank, std::uint64_t number) const {
+  const std::lock_guard lock(mutex_);
+  const Member& other = context(rank);
+  return other.calls >= number && (other.unqueued.empty() || other.unqueued.front() > number);
+}
+
+void StreamOrder::sent(Rank from, Rank to) {
+  const std::lock_guard lock(mutex_);
+  context(from).driver = std::this_thread::get_id();
+  ++sent_[pair(from, to)];
+}
+
+bool StreamOrder::has_sent(Rank from, Rank to, std::uint64_t number) const {
+  const std::lock_guard lock(mutex_);
+  return sent_[pair(from, to)] >= number;
+}
+
+bool StreamOrder::driven_here(Rank rank) const {
+  const std::lock_guard lock(mutex_);
+  return context(rank).driver == std::this_thread::get_id();
+}
+
+}  // namespace tutti
