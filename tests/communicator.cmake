@@ -11,7 +11,7 @@ tutti_test(process_test SOURCES unit/own_addresses_test.cpp unit/farewells_test.
 tutti_test(arguments_test SOURCES unit/arguments_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(race_test SOURCES unit/race_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(layout_test SOURCES unit/layout_test.cpp LIBS tutti_submit LABELS unit)
-tutti_test(staged_call_test SOURCES unit/staged_call_test.cpp LIBS tutti_submit LABELS unit)
+tutti_test(host_staged_call_test SOURCES unit/host_staged_call_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(scatter_gather_test SOURCES unit/scatter_gather_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(run_counts_test SOURCES unit/run_counts_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(mismatch_test SOURCES unit/mismatch_test.cpp LIBS tutti_submit LABELS unit)

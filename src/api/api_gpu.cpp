@@ -124,7 +124,7 @@ Result<void> prepare(const Communicator&, const PeerRequest&) {
 
 /// Through the host, or to peers' memory when the host says so. The request's stream is known.
 template <class R>
-Result<void> start_staged(CommEntry& entry, R& request) {
+Result<void> start_host_staged(CommEntry& entry, R& request) {
   const auto& communicator = entry.communicator;
   GpuContext& context = *gpu_context(*communicator);
   if (auto fits = check_stream(context, request.gpu_stream, communicator->ranks()); !fits) return fits;
@@ -133,8 +133,8 @@ Result<void> start_staged(CommEntry& entry, R& request) {
   if (communicator->failed()) return communicator->tell_failure();
   if (auto ready = context.ready_to_stage(communicator->process()); !ready) return ready;
   if (auto prepared = prepare(*communicator, request); !prepared) return prepared;
-  if (Group::current().open()) return Group::current().add_staged(communicator, request);
-  auto batch = std::make_unique<StagedBatch>(communicator);
+  if (Group::current().open()) return Group::current().add_host_staged(communicator, request);
+  auto batch = std::make_unique<HostStagedBatch>(communicator);
   batch->add(request);
   batch->enqueue();
   Submission submission;
@@ -162,9 +162,9 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
     if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
       return fits;
     request.form = Form::device;
-    return start_staged(entry, request);
+    return start_host_staged(entry, request);
   }
-  if (!context.launch_group || request.layout) return start_staged(entry, request);
+  if (!context.launch_group || request.layout) return start_host_staged(entry, request);
   if (auto fits = check_stream(context, request.gpu_stream, communicator.ranks()); !fits) return fits;
   if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
     return fits;
@@ -184,7 +184,7 @@ Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerReque
   if (auto fits = check_fit(on_gpu, stream); !fits) return fits.error();
   if (!on_gpu) return false;
   request.gpu_stream = reinterpret_cast<cuda::Stream>(stream);
-  if (auto started = start_staged(entry, request); !started) return started.error();
+  if (auto started = start_host_staged(entry, request); !started) return started.error();
   return true;
 }
 

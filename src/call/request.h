@@ -13,7 +13,7 @@ namespace tutti {
 
 struct Layout;
 struct PeerCallSetup;
-class StagedCall;
+class HostStagedCall;
 
 /// How a collective was asked for.
 enum class Form : std::uint8_t {
@@ -37,7 +37,8 @@ struct Request {
   std::uint32_t lists = 0;  ///< scatter_gather: fingerprint of the lists of ranks
   bool on_gpu = false;      ///< buffers in device memory: queued on gpu_stream
   cuda::Stream gpu_stream = nullptr;
-  std::shared_ptr<StagedCall> staged = {};  ///< not null: the call goes through the host, and buffers are known later
+  std::shared_ptr<HostStagedCall> host_staged =
+      {};  ///< not null: the call goes through the host, and buffers are known later
 
   std::shared_ptr<const PeerCallSetup> peers = {};  ///< not null: nothing is copied, as GPUs reach each other's memory
 
@@ -67,8 +68,8 @@ struct PeerRequest {
   DataType type = DataType::uint8;
   Rank peer = 0;
   cuda::Stream gpu_stream = nullptr;
-  std::shared_ptr<StagedCall> staged = {};  ///< as of a collective
-  std::shared_ptr<CallEnd> end = {};        ///< null: nobody wants to hear
+  std::shared_ptr<HostStagedCall> host_staged = {};  ///< as of a collective
+  std::shared_ptr<CallEnd> end = {};                 ///< null: nobody wants to hear
 };
 
 }  // namespace tutti

@@ -80,7 +80,7 @@ bool CollectiveCall::compares_first() const {
 Result<Progress> CollectiveCall::enter() {
   if (sequence_ == 0) {
     if (auto* const device = communicator_.device()) [[unlikely]]
-      if (auto may = device->host_call(request_.staged != nullptr); !may) return std::move(may).error();
+      if (auto may = device->host_call(request_.host_staged != nullptr); !may) return std::move(may).error();
     sequence_ = communicator_.next_sequence();
     shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
     count_ = request_.count;

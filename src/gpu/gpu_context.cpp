@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "comm/communicator.h"
+#include "gpu/bounce_buffer.h"
 #include "gpu/gpu_peers.h"
-#include "gpu/stage.h"
 #include "process/process.h"
 #include "progress/stream.h"
 
@@ -48,10 +48,10 @@ Result<void> GpuContext::ready_to_stage(Process& process) {
     peers = *std::move(opened);
     peers_made.store(peers.get(), std::memory_order_release);
   }
-  if (!stages) {
-    auto opened = StagePool::open(process.gpus, process.segments, gpu);
+  if (!bounce_pool) {
+    auto opened = BouncePool::open(process.gpus, process.segments, gpu);
     if (!opened) return std::move(opened).error();
-    stages = *std::move(opened);
+    bounce_pool = *std::move(opened);
   }
   auto made = std::make_shared<Stream>(process);
   if (auto started = made->start(/*roams=*/true); !started) return started;
@@ -60,7 +60,7 @@ Result<void> GpuContext::ready_to_stage(Process& process) {
 }
 
 bool GpuContext::idle() const {
-  if (stages && !stages->idle()) return false;
+  if (bounce_pool && !bounce_pool->idle()) return false;
   if (const auto* made = peers_made.load(std::memory_order_acquire))
     if (auto ended = made->idle(); ended && !*ended) return false;
   if (!launch_group) return true;
@@ -113,7 +113,7 @@ void make_gpu_context(Communicator& communicator) {
   auto context = std::make_unique<GpuContext>(members.gpu, members.rank);
   const bool together = std::ranges::all_of(neighbours, std::identity{});
   context->reaches_peers = goes_by_peers(communicator);
-  if (together && !gpus.staged && !context->reaches_peers) {
+  if (together && !gpus.host_staged && !context->reaches_peers) {
     context->launch_group = LaunchGroup::of(gpus, key, members.ranks);
     context->launch_group->enter(members.rank, members.gpu);
   }

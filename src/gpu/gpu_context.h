@@ -20,7 +20,7 @@ namespace tutti {
 class Communicator;
 class GpuPeers;
 class Process;
-class StagePool;
+class BouncePool;
 class Stream;
 
 struct GpuContext final : DeviceSide {
@@ -72,8 +72,8 @@ struct GpuContext final : DeviceSide {
   /// Ranks of this process on this GPU, by rank, this one among them.
   std::vector<bool> neighbours;
   std::shared_ptr<StreamOrder> stream_order;
-  std::shared_ptr<StagePool> stages;  ///< from the first such call on, as is
-  std::shared_ptr<Stream> proxy;      ///<   what carries them out on the host, one after another
+  std::shared_ptr<BouncePool> bounce_pool;  ///< from the first such call on, as is
+  std::shared_ptr<Stream> proxy;            ///<   what carries them out on the host, one after another
 
   bool is_neighbour(Rank rank) const { return neighbours[static_cast<std::size_t>(rank)]; }
   /// Makes all if need be. Errors: invalid_usage (streams of this GPU cannot wait for memory), cuda, system.

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "comm/communicator.h"
+#include "gpu/bounce_buffer.h"
 #include "gpu/gpu_plan.h"
-#include "gpu/stage.h"
 #include "plan/schedule.h"
 
 namespace tutti {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t remembered = 64;
 
 /// An all-to-all in place reads from a copy, see CollectiveCall::stage_input.
-bool is_staged(const Request& request) {
+bool is_host_staged(const Request& request) {
   return request.collective == Collective::all_to_all && request.input == request.output && request.count > 0;
 }
 
@@ -54,11 +54,11 @@ Error LaunchGroup::mixed(Rank host, Rank device) {
                               host, device)};
 }
 
-Result<void> LaunchGroup::host_call(Rank rank, bool staged) {
+Result<void> LaunchGroup::host_call(Rank rank, bool host_staged) {
   const std::lock_guard lock(mutex_);
   Member& own = members_[static_cast<std::size_t>(rank)];
   own.host_calls |= std::uint64_t{1} << (++own.calls % remembered);
-  if (!staged) own.driver = std::this_thread::get_id();
+  if (!host_staged) own.driver = std::this_thread::get_id();
   for (const Member& peer : members_)
     if (peer.waiting && peer.calls == own.calls) return mixed(rank, static_cast<Rank>(&peer - members_.data()));
   return {};
@@ -175,7 +175,7 @@ Result<void> LaunchGroup::meet() {
       if (!uploaded) return std::move(uploaded).error();
       plan.uploaded = *std::move(uploaded);
     }
-    parts.push_back({.stream = request.gpu_stream, .plan = plan.uploaded, .staged = is_staged(request)});
+    parts.push_back({.stream = request.gpu_stream, .plan = plan.uploaded, .host_staged = is_host_staged(request)});
     buffers.push_back({.input = request.input, .output = request.output, .scalar = request.scalar});
   }
   const Request& first = *members_.front().offer.request;

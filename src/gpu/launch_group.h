@@ -57,7 +57,7 @@ class LaunchGroup {
 
   /// `rank` makes its next call on host memory, or through it: then who drives the rank is not this thread. Errors:
   /// invalid_usage, when another rank makes the same call by kernels.
-  Result<void> host_call(Rank rank, bool staged);
+  Result<void> host_call(Rank rank, bool host_staged);
 
   /// For whom `rank` waits, the first; −1: it does not.
   Rank missing(Rank rank) const;

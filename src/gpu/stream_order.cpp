@@ -11,12 +11,12 @@ void StreamOrder::enter(Rank rank) {
   context(rank).driver = std::this_thread::get_id();
 }
 
-std::uint64_t StreamOrder::collective(Rank rank, bool staged) {
+std::uint64_t StreamOrder::collective(Rank rank, bool host_staged) {
   const std::lock_guard lock(mutex_);
   Member& own = context(rank);
   own.driver = std::this_thread::get_id();
   ++own.calls;
-  if (staged) own.unqueued.push_back(own.calls);
+  if (host_staged) own.unqueued.push_back(own.calls);
   return own.calls;
 }
 

@@ -32,7 +32,7 @@ class StreamOrder {
 
   /// `rank` makes its next collective, whatever memory it is on; `staged`: it has something to queue, later.
   /// Returns the number of the call, the same on all ranks.
-  std::uint64_t collective(Rank rank, bool staged);
+  std::uint64_t collective(Rank rank, bool host_staged);
   /// `rank` has queued what it had to of the first such call.
   void queued(Rank rank);
   /// Whether `rank` has nothing to queue any more of the call of that number.

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "gpu/gpu_context.h"
-#include "gpu/staged_call.h"
+#include "gpu/host_staged_call.h"
 
 namespace tutti {
 
@@ -18,7 +18,7 @@ constexpr std::int64_t gpu_look_ns = 50'000;
 
 Batch::~Batch() {
   leave();
-  finish_staged();
+  finish_host_staged();
 }
 
 void Batch::enqueue() {
@@ -26,9 +26,9 @@ void Batch::enqueue() {
   GpuContext* const context = gpu_context(*communicator_);
   if (context == nullptr) return;
   for (const Request& request : collectives_)
-    if (!request.staged) context->count_collective();
+    if (!request.host_staged) context->count_collective();
   for (const PeerRequest& request : peers_) {
-    if (request.staged) continue;
+    if (request.host_staged) continue;
     if (request.send)
       context->stream_order->sent(communicator_->rank(), request.peer);
     else
@@ -37,23 +37,23 @@ void Batch::enqueue() {
 }
 
 /// Whatever became of them, streams go on.
-void Batch::finish_staged() {
+void Batch::finish_host_staged() {
   for (const Request& request : collectives_)
-    if (request.staged) request.staged->finish();
+    if (request.host_staged) request.host_staged->finish();
   for (const PeerRequest& request : peers_)
-    if (request.staged) request.staged->finish();
+    if (request.host_staged) request.host_staged->finish();
 }
 
 void Batch::leave() {
   if (ticket_ == 0) return;
   ticket_ = 0;
   // A stage is used by no other call after a failure, so peers may still write there.
-  if (call_ && !collectives_[next_].staged) lent_ = call_->lent();
+  if (call_ && !collectives_[next_].host_staged) lent_ = call_->lent();
   call_.reset();
   gpu_call_.reset();
   gpu_peer_call_.reset();
   transfers_.reset();
-  finish_staged();
+  finish_host_staged();
   communicator_->complete();
 }
 
@@ -76,15 +76,15 @@ Result<Progress> Batch::advance() {
 
 Result<Progress> Batch::collective() {
   Request& request = collectives_[next_];
-  if (request.staged && !begun()) {
-    if (!request.staged->landed()) return Progress::blocked;
+  if (request.host_staged && !begun()) {
+    if (!request.host_staged->landed()) return Progress::blocked;
     if (request.peers) {
       gpu_peer_call_.emplace(*communicator_, request);
     } else {
-      request.input = request.staged->input();
-      request.output = request.staged->output();
+      request.input = request.host_staged->input();
+      request.output = request.host_staged->output();
     }
-  } else if (request.on_gpu && !request.staged) {
+  } else if (request.on_gpu && !request.host_staged) {
     if (!gpu_call_) gpu_call_.emplace(*communicator_, request);
     return gpu_call_->advance();
   }
@@ -103,7 +103,7 @@ Result<Progress> Batch::work() {
       call_.reset();
       gpu_call_.reset();
       gpu_peer_call_.reset();
-      if (collectives_[next_].staged) collectives_[next_].staged->finish();
+      if (collectives_[next_].host_staged) collectives_[next_].host_staged->finish();
       ++next_;
     }
   }
@@ -120,18 +120,18 @@ Result<Progress> Batch::work() {
 /// All of them: then they know where their buffers are.
 bool Batch::peers_landed() {
   for (PeerRequest& request : peers_) {
-    if (!request.staged) continue;
-    if (!request.staged->landed()) return false;
-    request.data = request.send ? request.staged->input() : request.staged->output();
+    if (!request.host_staged) continue;
+    if (!request.host_staged->landed()) return false;
+    request.data = request.send ? request.host_staged->input() : request.host_staged->output();
   }
   return true;
 }
 
 bool Batch::awaits_gpu() const {
   if (gpu_peer_call_ && gpu_peer_call_->awaits_gpu()) return true;
-  const bool collective = next_ < collectives_.size() && collectives_[next_].staged && !begun();
-  const auto staged = [](const PeerRequest& request) { return request.staged != nullptr; };
-  return collective || (!transferred_ && !transfers_ && std::ranges::any_of(peers_, staged));
+  const bool collective = next_ < collectives_.size() && collectives_[next_].host_staged && !begun();
+  const auto host_staged = [](const PeerRequest& request) { return request.host_staged != nullptr; };
+  return collective || (!transferred_ && !transfers_ && std::ranges::any_of(peers_, host_staged));
 }
 
 Result<void> Batch::look_around() {

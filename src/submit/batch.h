@@ -33,7 +33,7 @@ class Batch final : public Operation {
   Result<Progress> work();
   Result<Progress> collective();
   void leave();
-  void finish_staged();
+  void finish_host_staged();
   bool peers_landed();
   bool awaits_gpu() const;
   bool begun() const { return call_ || gpu_call_ || gpu_peer_call_; }

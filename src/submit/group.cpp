@@ -30,7 +30,7 @@ Submission& Group::submission_for(const std::shared_ptr<Stream>& stream) {
 Result<Batch*> Group::batch_for(const std::shared_ptr<Communicator>& communicator,
                                 const std::shared_ptr<Stream>& stream) {
   if (const auto known = batches_.find(communicator.get()); known != batches_.end()) {
-    if (known->second.staged != nullptr) return mixed();
+    if (known->second.host_staged != nullptr) return mixed();
     if (known->second.stream != stream)
       return Error{.code = Code::invalid_usage, .what = "calls on one communicator in one group must name one stream"};
     return known->second.batch;
@@ -42,15 +42,15 @@ Result<Batch*> Group::batch_for(const std::shared_ptr<Communicator>& communicato
   return made;
 }
 
-Result<StagedBatch*> Group::staged_batch_for(const std::shared_ptr<Communicator>& communicator) {
+Result<HostStagedBatch*> Group::host_staged_batch_for(const std::shared_ptr<Communicator>& communicator) {
   if (const auto known = batches_.find(communicator.get()); known != batches_.end()) {
-    if (known->second.staged == nullptr) return mixed();
-    return known->second.staged;
+    if (known->second.host_staged == nullptr) return mixed();
+    return known->second.host_staged;
   }
-  auto batch = std::make_unique<StagedBatch>(communicator);
-  StagedBatch* const made = batch.get();
+  auto batch = std::make_unique<HostStagedBatch>(communicator);
+  HostStagedBatch* const made = batch.get();
   submission_for(nullptr).operations.push_back(std::move(batch));
-  batches_[communicator.get()] = {.staged = made};
+  batches_[communicator.get()] = {.host_staged = made};
   return made;
 }
 

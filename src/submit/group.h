@@ -8,7 +8,7 @@
 
 #include "progress/stream.h"
 #include "submit/batch.h"
-#include "submit/staged_batch.h"
+#include "submit/host_staged_batch.h"
 
 namespace tutti {
 
@@ -30,8 +30,8 @@ class Group {
   }
   /// The same of calls on device memory that go through the host.
   template <class R>
-  Result<void> add_staged(const std::shared_ptr<Communicator>& communicator, const R& request) {
-    auto batch = staged_batch_for(communicator);
+  Result<void> add_host_staged(const std::shared_ptr<Communicator>& communicator, const R& request) {
+    auto batch = host_staged_batch_for(communicator);
     if (!batch) return std::move(batch).error();
     (*batch)->add(request);
     return {};
@@ -47,7 +47,7 @@ class Group {
 
  private:
   Result<Batch*> batch_for(const std::shared_ptr<Communicator>& communicator, const std::shared_ptr<Stream>& stream);
-  Result<StagedBatch*> staged_batch_for(const std::shared_ptr<Communicator>& communicator);
+  Result<HostStagedBatch*> host_staged_batch_for(const std::shared_ptr<Communicator>& communicator);
   Submission& submission_for(const std::shared_ptr<Stream>& stream);
 
   int depth_ = 0;
@@ -55,7 +55,7 @@ class Group {
   struct Open {
     Batch* batch = nullptr;
     std::shared_ptr<Stream> stream = nullptr;
-    StagedBatch* staged = nullptr;  ///< in the place of the batch
+    HostStagedBatch* host_staged = nullptr;  ///< in the place of the batch
   };
   std::map<Communicator*, Open> batches_;
   std::optional<Error> refused_;

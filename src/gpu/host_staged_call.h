@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "call/request.h"
-#include "gpu/stage.h"
+#include "gpu/bounce_buffer.h"
 
 namespace tutti {
 
@@ -20,31 +20,31 @@ struct Extent {
 };
 
 /// One buffer of a call: what is copied of it, ascending, none next to each other.
-struct StagedBuffer {
+struct HostStagedBuffer {
   std::byte* at = nullptr;
   std::vector<Extent> extents;
   std::size_t bytes() const { return extents.empty() ? 0 : extents.back().begin + extents.back().bytes; }
 };
 
 /// What a call reads and writes on this rank.
-struct StagedBuffers {
-  StagedBuffer input;
-  StagedBuffer output;
+struct HostStagedBuffers {
+  HostStagedBuffer input;
+  HostStagedBuffer output;
 };
-StagedBuffers staged_buffers(const Request& request, Rank rank, int ranks);
-StagedBuffers staged_buffers(const PeerRequest& request);
+HostStagedBuffers host_staged_buffers(const Request& request, Rank rank, int ranks);
+HostStagedBuffers host_staged_buffers(const PeerRequest& request);
 
 /// Shared by who queues it and who runs it on the host.
-class StagedCall final : public CallEnd {
+class HostStagedCall final : public CallEnd {
  public:
-  StagedCall(std::shared_ptr<StagePool> pool, cuda::Stream stream, StagedBuffers buffers)
+  HostStagedCall(std::shared_ptr<BouncePool> pool, cuda::Stream stream, HostStagedBuffers buffers)
       : pool_(std::move(pool)), stream_(stream), buffers_(std::move(buffers)) {}
   /// One that kernels of this rank carry out, when the host says so: see GpuPeerCall.
-  StagedCall(std::shared_ptr<StagePool> pool, cuda::Stream stream, std::shared_ptr<const PeerCallSetup> peers)
+  HostStagedCall(std::shared_ptr<BouncePool> pool, cuda::Stream stream, std::shared_ptr<const PeerCallSetup> peers)
       : pool_(std::move(pool)), stream_(stream), peers_(std::move(peers)) {}
-  ~StagedCall() override;
-  StagedCall(const StagedCall&) = delete;
-  StagedCall& operator=(const StagedCall&) = delete;
+  ~HostStagedCall() override;
+  HostStagedCall(const HostStagedCall&) = delete;
+  HostStagedCall& operator=(const HostStagedCall&) = delete;
 
   // ---- Of the thread that queues; it must not call them again after an error ----
 
@@ -63,26 +63,26 @@ class StagedCall final : public CallEnd {
   /// The input is here; kernel `kernel`, from 1, has ended.
   bool landed(std::uint32_t kernel = 0) const;
   /// Kernel `kernel` may begin; the table says where buffers are from the first one on.
-  void let_go(std::uint32_t kernel) const { stage_->let_go(kernel); }
-  device::PeerBuffers* table() const { return stage_->table(); }
+  void let_go(std::uint32_t kernel) const { buffer_->let_go(kernel); }
+  device::PeerBuffers* table() const { return buffer_->table(); }
   /// In memory of the host, laid out as the caller's. Requires landed().
-  std::byte* input() const { return stage_->data(); }
-  std::byte* output() const { return stage_->data() + output_at(); }
+  std::byte* input() const { return buffer_->data(); }
+  std::byte* output() const { return buffer_->data() + output_at(); }
   /// The output is here, or never will be: the stream may go on.
   void finish() override;
 
  private:
-  Result<bool> take_stage(std::uint64_t batch, bool signals);
-  Result<void> copy(const StagedBuffer& buffer, std::byte* host, bool in) const;
+  Result<bool> take_buffer(std::uint64_t batch, bool signals);
+  Result<void> copy(const HostStagedBuffer& buffer, std::byte* host, bool in) const;
   Result<void> copy_room(std::byte* to, const std::byte* from, std::size_t bytes) const;
   Result<void> queue_kernels() const;
   std::size_t output_at() const;
 
-  const std::shared_ptr<StagePool> pool_;
+  const std::shared_ptr<BouncePool> pool_;
   cuda::Stream stream_;
-  const StagedBuffers buffers_;
+  const HostStagedBuffers buffers_;
   const std::shared_ptr<const PeerCallSetup> peers_;  // null: through the host
-  std::shared_ptr<Stage> stage_;
+  std::shared_ptr<BounceBuffer> buffer_;
   bool sealed_ = false;              // by the thread that queues
   bool signals_ = false;             // the host waits for word of the stream
   std::atomic<bool> begun_ = false;  // there is a stage, and nobody changes the above any more

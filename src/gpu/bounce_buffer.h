@@ -16,13 +16,14 @@ namespace tutti {
 
 /// Room for one call at a time, which peers can map and GPUs copy from and to; and two words by which a stream and the
 /// host wait for each other. A use is free again once the host and the stream are both done with it.
-class Stage {
+class BounceBuffer {
  public:
   /// The context must be current. Errors: system, cuda.
-  static Result<std::shared_ptr<Stage>> make(SegmentTable& segments, const cuda::SharedGpu& gpu, std::size_t bytes);
-  ~Stage();
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
+  static Result<std::shared_ptr<BounceBuffer>> make(SegmentTable& segments, const cuda::SharedGpu& gpu,
+                                                    std::size_t bytes);
+  ~BounceBuffer();
+  BounceBuffer(const BounceBuffer&) = delete;
+  BounceBuffer& operator=(const BounceBuffer&) = delete;
 
   std::byte* data() const { return at_; }
   std::size_t bytes() const { return bytes_; }
@@ -55,7 +56,7 @@ class Stage {
   bool free();
 
  private:
-  Stage(SegmentTable& segments, cuda::SharedGpu gpu) : segments_(segments), gpu_(std::move(gpu)) {}
+  BounceBuffer(SegmentTable& segments, cuda::SharedGpu gpu) : segments_(segments), gpu_(std::move(gpu)) {}
 
   std::uint32_t value(std::uint32_t phase) const { return use_ * (last_phase + 1) + phase; }
 
@@ -73,21 +74,21 @@ class Stage {
 };
 
 /// The stages of one rank: used again and again, as many as calls are under way. Any thread.
-class StagePool {
+class BouncePool {
  public:
   /// Errors: invalid_usage (streams of this GPU cannot wait for memory), cuda.
-  static Result<std::shared_ptr<StagePool>> open(GpuProcess& process, SegmentTable& segments,
-                                                 const cuda::SharedGpu& gpu);
+  static Result<std::shared_ptr<BouncePool>> open(GpuProcess& process, SegmentTable& segments,
+                                                  const cuda::SharedGpu& gpu);
   /// Waits for what runs, at most a second; what does not end keeps its memory for ever.
-  ~StagePool();
-  StagePool(const StagePool&) = delete;
-  StagePool& operator=(const StagePool&) = delete;
+  ~BouncePool();
+  BouncePool(const BouncePool&) = delete;
+  BouncePool& operator=(const BouncePool&) = delete;
 
   const cuda::SharedGpu& gpu() const { return gpu_; }
 
   /// A stage of at least `bytes`, taken for the batch of that number; null: there are enough under way, ask again. The
   /// context must be current. Errors: system, cuda.
-  Result<std::shared_ptr<Stage>> lease(std::size_t bytes, std::uint64_t batch);
+  Result<std::shared_ptr<BounceBuffer>> lease(std::size_t bytes, std::uint64_t batch);
 
   /// A number that no other batch has.
   std::uint64_t next_batch() { return batches_.fetch_add(1, std::memory_order_relaxed) + 1; }
@@ -95,7 +96,7 @@ class StagePool {
   bool idle();
 
  private:
-  StagePool(GpuProcess& process, SegmentTable& segments, cuda::SharedGpu gpu)
+  BouncePool(GpuProcess& process, SegmentTable& segments, cuda::SharedGpu gpu)
       : process_(process), segments_(segments), gpu_(std::move(gpu)) {}
   bool may_take(std::size_t bytes, std::uint64_t batch);
   void trim(std::size_t bytes);
@@ -104,7 +105,7 @@ class StagePool {
   SegmentTable& segments_;
   cuda::SharedGpu gpu_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<Stage>> stages_;
+  std::vector<std::shared_ptr<BounceBuffer>> bounce_pool_;
   std::atomic<std::uint64_t> batches_ = 0;
 };
 

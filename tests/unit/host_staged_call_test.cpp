@@ -1,4 +1,4 @@
-#include "gpu/staged_call.h"
+#include "gpu/host_staged_call.h"
 
 #include <gtest/gtest.h>
 
@@ -12,10 +12,14 @@ Request request(Collective collective) {
   return {.collective = collective, .count = 10, .type = DataType::int32, .root = 1};
 }
 
-TEST(StagedBuffers, WholeBuffersOfWhatThisRankHas) {
+TEST(HostStagedBuffers, WholeBuffersOfWhatThisRankHas) {
   const std::vector<Extent> one{{0, 40}}, all{{0, 120}}, none;
-  const auto input = [](Collective kind, Rank rank) { return staged_buffers(request(kind), rank, 3).input.extents; };
-  const auto output = [](Collective kind, Rank rank) { return staged_buffers(request(kind), rank, 3).output.extents; };
+  const auto input = [](Collective kind, Rank rank) {
+    return host_staged_buffers(request(kind), rank, 3).input.extents;
+  };
+  const auto output = [](Collective kind, Rank rank) {
+    return host_staged_buffers(request(kind), rank, 3).output.extents;
+  };
   EXPECT_EQ(input(Collective::all_reduce, 0), one);
   EXPECT_EQ(output(Collective::all_reduce, 0), one);
   EXPECT_EQ(output(Collective::reduce, 0), none);
@@ -26,27 +30,27 @@ TEST(StagedBuffers, WholeBuffersOfWhatThisRankHas) {
 }
 
 /// Nothing between blocks is touched; blocks next to each other are one copy, in whatever order they are listed.
-TEST(StagedBuffers, BlocksOfCountsPerRank) {
+TEST(HostStagedBuffers, BlocksOfCountsPerRank) {
   Request counts = request(Collective::all_to_all);
   auto layout = std::make_shared<Layout>();
   layout->input = {
       {.begin = 20, .count = 5}, {.begin = 0, .count = 3}, {.begin = 3, .count = 2}, {.begin = 9, .count = 0}};
   layout->output = {{.begin = 1, .count = 4}, {.begin = 2, .count = 2}};
   counts.layout = layout;
-  const StagedBuffers buffers = staged_buffers(counts, 0, 4);
+  const HostStagedBuffers buffers = host_staged_buffers(counts, 0, 4);
   EXPECT_EQ(buffers.input.extents, (std::vector<Extent>{{0, 20}, {80, 20}}));
   EXPECT_EQ(buffers.input.bytes(), 100u);
   EXPECT_EQ(buffers.output.extents, (std::vector<Extent>{{4, 16}}));
 }
 
-TEST(StagedBuffers, SendsAndReceives) {
+TEST(HostStagedBuffers, SendsAndReceives) {
   std::byte data[8];
-  const StagedBuffers send = staged_buffers(PeerRequest{.send = true, .data = data, .bytes = 8});
+  const HostStagedBuffers send = host_staged_buffers(PeerRequest{.send = true, .data = data, .bytes = 8});
   EXPECT_EQ(send.input.extents, (std::vector<Extent>{{0, 8}}));
   EXPECT_EQ(send.input.at, data);
   EXPECT_TRUE(send.output.extents.empty());
-  EXPECT_EQ(staged_buffers(PeerRequest{.send = false, .data = data, .bytes = 8}).output.bytes(), 8u);
-  EXPECT_EQ(staged_buffers(PeerRequest{.send = false, .data = data, .bytes = 0}).output.bytes(), 0u);
+  EXPECT_EQ(host_staged_buffers(PeerRequest{.send = false, .data = data, .bytes = 8}).output.bytes(), 8u);
+  EXPECT_EQ(host_staged_buffers(PeerRequest{.send = false, .data = data, .bytes = 0}).output.bytes(), 0u);
 }
 
 /// A rank that made a call on host memory holds nobody up; one whose call is still to be queued does.

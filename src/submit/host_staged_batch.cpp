@@ -1,4 +1,4 @@
-#include "submit/staged_batch.h"
+#include "submit/host_staged_batch.h"
 
 #include <fmt/format.h>
 
@@ -14,39 +14,40 @@ constexpr std::int64_t look_ns = 100'000;
 
 }  // namespace
 
-StagedBatch::StagedBatch(std::shared_ptr<Communicator> communicator)
+HostStagedBatch::HostStagedBatch(std::shared_ptr<Communicator> communicator)
     : communicator_(std::move(communicator)),
       proxy_(gpu_context(*communicator_)->proxy),
       host_(std::make_unique<Batch>(communicator_)),
-      batch_(gpu_context(*communicator_)->stages->next_batch()) {}
+      batch_(gpu_context(*communicator_)->bounce_pool->next_batch()) {}
 
-StagedBatch::~StagedBatch() {
+HostStagedBatch::~HostStagedBatch() {
   give_up();
 }
 
-void StagedBatch::add(Request request) {
-  const auto& stages = gpu_context(*communicator_)->stages;
-  request.staged = request.peers ? std::make_shared<StagedCall>(stages, request.gpu_stream, request.peers)
-                                 : std::make_shared<StagedCall>(
-                                       stages, request.gpu_stream,
-                                       staged_buffers(request, communicator_->rank(), communicator_->ranks()));
-  collectives_.push_back({.call = request.staged, .text = call_text(request.signature())});
+void HostStagedBatch::add(Request request) {
+  const auto& bounce_pool = gpu_context(*communicator_)->bounce_pool;
+  request.host_staged = request.peers
+                            ? std::make_shared<HostStagedCall>(bounce_pool, request.gpu_stream, request.peers)
+                            : std::make_shared<HostStagedCall>(
+                                  bounce_pool, request.gpu_stream,
+                                  host_staged_buffers(request, communicator_->rank(), communicator_->ranks()));
+  collectives_.push_back({.call = request.host_staged, .text = call_text(request.signature())});
   host_->add(request);
 }
 
-void StagedBatch::add(PeerRequest request) {
-  request.staged =
-      std::make_shared<StagedCall>(gpu_context(*communicator_)->stages, request.gpu_stream, staged_buffers(request));
-  request.end = request.staged;
+void HostStagedBatch::add(PeerRequest request) {
+  request.host_staged = std::make_shared<HostStagedCall>(gpu_context(*communicator_)->bounce_pool, request.gpu_stream,
+                                                         host_staged_buffers(request));
+  request.end = request.host_staged;
   (request.send ? sends_ : receives_)
-      .push_back({.call = request.staged,
+      .push_back({.call = request.host_staged,
                   .peer = request.peer,
                   .text = fmt::format("a {} rank {} of {} bytes", request.send ? "send to" : "receive from",
                                       request.peer, request.bytes)});
   host_->add(request);
 }
 
-void StagedBatch::enqueue() {
+void HostStagedBatch::enqueue() {
   GpuContext& context = *gpu_context(*communicator_);
   for (Item& item : collectives_)
     item.number = context.stream_order->collective(communicator_->rank(), /*staged=*/true);
@@ -57,7 +58,7 @@ void StagedBatch::enqueue() {
   proxy_->push(std::move(submission));
 }
 
-Result<Progress> StagedBatch::advance() {
+Result<Progress> HostStagedBatch::advance() {
   if (communicator_->failed()) {
     give_up();
     return communicator_->failure();
@@ -71,14 +72,14 @@ Result<Progress> StagedBatch::advance() {
   return progress;
 }
 
-Result<bool> StagedBatch::begin(Item& item, bool signals) {
+Result<bool> HostStagedBatch::begin(Item& item, bool signals) {
   auto begun = signals ? item.call->queue_input(batch_) : item.call->queue_nothing(batch_);
   if (begun && *begun) item.begun = true;
   return begun;
 }
 
 /// The first time as far as nothing waits: whoever else is in the submission comes that far before a stream waits.
-Result<Progress> StagedBatch::step() {
+Result<Progress> HostStagedBatch::step() {
   if (!exchange_begun_) {
     auto begun = begin_exchange();
     if (!begun) return std::move(begun).error();
@@ -90,7 +91,7 @@ Result<Progress> StagedBatch::step() {
 }
 
 /// Sends are queued, and receives have room: all of them, as the host begins with none before.
-Result<bool> StagedBatch::begin_exchange() {
+Result<bool> HostStagedBatch::begin_exchange() {
   for (auto* const items : {&sends_, &receives_})
     for (Item& item : *items) {
       if (item.begun) continue;
@@ -104,7 +105,7 @@ Result<bool> StagedBatch::begin_exchange() {
   return true;
 }
 
-Result<Progress> StagedBatch::collective(Item& item) {
+Result<Progress> HostStagedBatch::collective(Item& item) {
   if (!item.begun) {
     auto begun = begin(item, /*signals=*/true);
     if (!begun) return std::move(begun).error();
@@ -119,7 +120,7 @@ Result<Progress> StagedBatch::collective(Item& item) {
   return Progress::moved;
 }
 
-Result<Progress> StagedBatch::receive(Item& item) {
+Result<Progress> HostStagedBatch::receive(Item& item) {
   if (std::exchange(first_receive_, false)) return Progress::moved;
   if (missing() >= 0) return Progress::blocked;
   if (auto queued = item.call->queue_output(); !queued) return queued.error();
@@ -127,7 +128,7 @@ Result<Progress> StagedBatch::receive(Item& item) {
   return Progress::moved;
 }
 
-bool StagedBatch::awaits(const Item& item, Rank rank) const {
+bool HostStagedBatch::awaits(const Item& item, Rank rank) const {
   const GpuContext& context = *gpu_context(*communicator_);
   if (!context.is_neighbour(rank)) return false;
   if (item.peer < 0) return !context.stream_order->has_queued(rank, item.number);
@@ -135,7 +136,7 @@ bool StagedBatch::awaits(const Item& item, Rank rank) const {
 }
 
 /// What is to be queued next; null: nothing.
-const StagedBatch::Item* StagedBatch::next() const {
+const HostStagedBatch::Item* HostStagedBatch::next() const {
   if (!exchange_begun_)
     for (const auto* const items : {&sends_, &receives_})
       for (const Item& item : *items)
@@ -145,7 +146,7 @@ const StagedBatch::Item* StagedBatch::next() const {
 }
 
 /// For which rank it waits, the first; −1: for none.
-Rank StagedBatch::missing() const {
+Rank HostStagedBatch::missing() const {
   const Item* const item = next();
   if (item == nullptr || !item->begun) return -1;
   for (Rank rank = 0; rank < communicator_->ranks(); ++rank)
@@ -153,7 +154,7 @@ Rank StagedBatch::missing() const {
   return -1;
 }
 
-Result<void> StagedBatch::look_around() {
+Result<void> HostStagedBatch::look_around() {
   const Rank rank = missing();
   if (rank < 0) return {};
   const std::int64_t now = communicator_->process().system.now_ns();
@@ -179,7 +180,7 @@ Result<void> StagedBatch::look_around() {
                  .peer = rank});
 }
 
-std::string StagedBatch::where() const {
+std::string HostStagedBatch::where() const {
   const Item* const item = next();
   if (item == nullptr) return "the end of a group";
   const std::string text =
@@ -190,11 +191,11 @@ std::string StagedBatch::where() const {
 }
 
 /// What it waits for besides other ranks rings no bell.
-std::int64_t StagedBatch::interests(std::vector<PollItem>&) const {
+std::int64_t HostStagedBatch::interests(std::vector<PollItem>&) const {
   return communicator_->process().system.now_ns() + look_ns;
 }
 
-void StagedBatch::give_up() {
+void HostStagedBatch::give_up() {
   for (auto* const items : {&sends_, &collectives_, &receives_})
     for (Item& item : *items) item.call->give_up();
 }

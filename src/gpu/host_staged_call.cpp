@@ -1,4 +1,4 @@
-#include "gpu/staged_call.h"
+#include "gpu/host_staged_call.h"
 
 #include <algorithm>
 
@@ -35,8 +35,8 @@ std::vector<Extent> extents_of(const std::vector<Range>& groups, std::size_t ele
 
 }  // namespace
 
-StagedBuffers staged_buffers(const Request& request, Rank rank, int ranks) {
-  StagedBuffers buffers;
+HostStagedBuffers host_staged_buffers(const Request& request, Rank rank, int ranks) {
+  HostStagedBuffers buffers;
   buffers.input.at = const_cast<std::byte*>(request.input);
   buffers.output.at = request.output;
   if (request.layout) {
@@ -52,36 +52,36 @@ StagedBuffers staged_buffers(const Request& request, Rank rank, int ranks) {
   return buffers;
 }
 
-StagedBuffers staged_buffers(const PeerRequest& request) {
-  StagedBuffers buffers;
-  StagedBuffer& only = request.send ? buffers.input : buffers.output;
+HostStagedBuffers host_staged_buffers(const PeerRequest& request) {
+  HostStagedBuffers buffers;
+  HostStagedBuffer& only = request.send ? buffers.input : buffers.output;
   only.at = request.data;
   only.extents = merged({{.begin = 0, .bytes = request.bytes}});
   return buffers;
 }
 
-StagedCall::~StagedCall() {
+HostStagedCall::~HostStagedCall() {
   give_up();
   finish();
 }
 
-std::size_t StagedCall::output_at() const {
+std::size_t HostStagedCall::output_at() const {
   return (buffers_.input.bytes() + output_alignment - 1) / output_alignment * output_alignment;
 }
 
 /// Who finishes says so first and looks for a stage then; who takes one, the other way round. So one sees the other.
-Result<bool> StagedCall::take_stage(std::uint64_t batch, bool signals) {
+Result<bool> HostStagedCall::take_buffer(std::uint64_t batch, bool signals) {
   auto stage = pool_->lease(output_at() + buffers_.output.bytes(), batch);
   if (!stage) return std::move(stage).error();
   if (*stage == nullptr) return false;
-  stage_ = *std::move(stage);
+  buffer_ = *std::move(stage);
   signals_ = signals;
   begun_.store(true, std::memory_order_seq_cst);
   if (finished_.load(std::memory_order_seq_cst)) finish();
   return true;
 }
 
-Result<void> StagedCall::copy(const StagedBuffer& buffer, std::byte* host, bool in) const {
+Result<void> HostStagedCall::copy(const HostStagedBuffer& buffer, std::byte* host, bool in) const {
   const auto& gpu = *pool_->gpu();
   for (const Extent& part : buffer.extents) {
     const auto there = reinterpret_cast<cuda::Address>(buffer.at + part.begin);
@@ -93,7 +93,7 @@ Result<void> StagedCall::copy(const StagedBuffer& buffer, std::byte* host, bool 
 }
 
 /// Between the caller's buffer and the one in its place, if that is another.
-Result<void> StagedCall::copy_room(std::byte* to, const std::byte* from, std::size_t bytes) const {
+Result<void> HostStagedCall::copy_room(std::byte* to, const std::byte* from, std::size_t bytes) const {
   if (bytes == 0 || to == from) return {};
   const auto& gpu = *pool_->gpu();
   const cuda::Status queued =
@@ -101,20 +101,20 @@ Result<void> StagedCall::copy_room(std::byte* to, const std::byte* from, std::si
   return gpu.check(queued, "cuMemcpyAsync");
 }
 
-Result<void> StagedCall::queue_kernels() const {
+Result<void> HostStagedCall::queue_kernels() const {
   for (std::uint32_t kernel = 1; kernel <= peers_->kernels.size(); ++kernel) {
-    if (auto waits = stage_->await(stream_, kernel); !waits) return waits;
-    if (auto launched = peers_->of->launch(*peers_, kernel, stream_, stage_->device_table()); !launched)
+    if (auto waits = buffer_->await(stream_, kernel); !waits) return waits;
+    if (auto launched = peers_->of->launch(*peers_, kernel, stream_, buffer_->device_table()); !launched)
       return launched;
-    if (auto told = stage_->signal(stream_, kernel); !told) return told;
+    if (auto told = buffer_->signal(stream_, kernel); !told) return told;
   }
   return {};
 }
 
-Result<bool> StagedCall::queue_input(std::uint64_t batch) {
+Result<bool> HostStagedCall::queue_input(std::uint64_t batch) {
   auto current = cuda::Current::enter(*pool_->gpu());
   if (!current) return std::move(current).error();
-  auto taken = take_stage(batch, /*signals=*/true);
+  auto taken = take_buffer(batch, /*signals=*/true);
   if (!taken || !*taken) return taken;
   if (peers_)
     if (auto turn = peers_->of->take_turn(stream_); !turn) return turn.error();
@@ -122,45 +122,46 @@ Result<bool> StagedCall::queue_input(std::uint64_t batch) {
     if (auto copied = copy_room(const_cast<std::byte*>(peers_->input), peers_->given_input, peers_->input_bytes);
         !copied)
       return copied.error();
-  if (auto copied = copy(buffers_.input, stage_->data(), /*in=*/true); !copied) return copied.error();
-  if (auto told = stage_->signal(stream_); !told) return told.error();
+  if (auto copied = copy(buffers_.input, buffer_->data(), /*in=*/true); !copied) return copied.error();
+  if (auto told = buffer_->signal(stream_); !told) return told.error();
   return true;
 }
 
-Result<bool> StagedCall::queue_nothing(std::uint64_t batch) {
+Result<bool> HostStagedCall::queue_nothing(std::uint64_t batch) {
   auto current = cuda::Current::enter(*pool_->gpu());
   if (!current) return std::move(current).error();
-  return take_stage(batch, /*signals=*/false);
+  return take_buffer(batch, /*signals=*/false);
 }
 
-Result<void> StagedCall::queue_output() {
+Result<void> HostStagedCall::queue_output() {
   auto current = cuda::Current::enter(*pool_->gpu());
   if (!current) return std::move(current).error();
   if (peers_)
     if (auto kernels = queue_kernels(); !kernels) return kernels;
-  if (auto waits = stage_->await(stream_); !waits) return waits;
+  if (auto waits = buffer_->await(stream_); !waits) return waits;
   if (peers_) {
     if (auto copied = copy_room(peers_->given_output, peers_->output, peers_->output_bytes); !copied) return copied;
     if (auto ended = peers_->of->end_turn(stream_); !ended) return ended;
   }
-  if (auto copied = copy(buffers_.output, stage_->data() + output_at(), /*in=*/false); !copied) return copied;
+  if (auto copied = copy(buffers_.output, buffer_->data() + output_at(), /*in=*/false); !copied) return copied;
   sealed_ = true;
-  return stage_->seal(stream_);
+  return buffer_->seal(stream_);
 }
 
-void StagedCall::give_up() {
-  if (!stage_ || sealed_) return;
+void HostStagedCall::give_up() {
+  if (!buffer_ || sealed_) return;
   sealed_ = true;
-  if (auto current = cuda::Current::enter(*pool_->gpu())) (void)stage_->seal(stream_);
+  if (auto current = cuda::Current::enter(*pool_->gpu())) (void)buffer_->seal(stream_);
 }
 
-bool StagedCall::landed(std::uint32_t kernel) const {
-  return begun_.load(std::memory_order_acquire) && (!signals_ || stage_->landed(kernel));
+bool HostStagedCall::landed(std::uint32_t kernel) const {
+  return begun_.load(std::memory_order_acquire) && (!signals_ || buffer_->landed(kernel));
 }
 
-void StagedCall::finish() {
+void HostStagedCall::finish() {
   finished_.store(true, std::memory_order_seq_cst);
-  if (begun_.load(std::memory_order_seq_cst) && !released_.exchange(true, std::memory_order_acq_rel)) stage_->release();
+  if (begun_.load(std::memory_order_seq_cst) && !released_.exchange(true, std::memory_order_acq_rel))
+    buffer_->release();
 }
 
 }  // namespace tutti

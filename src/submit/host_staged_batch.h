@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "call/operation.h"
-#include "gpu/staged_call.h"
+#include "gpu/host_staged_call.h"
 #include "submit/batch.h"
 
 namespace tutti {
@@ -16,11 +16,11 @@ class Stream;
 /// Done once all of it is queued; nothing waits for the GPU, but for stages that earlier calls still use. First the
 /// sends are queued, then collectives one after another, then receives: so nothing that a stream waits for is behind
 /// it.
-class StagedBatch final : public Operation {
+class HostStagedBatch final : public Operation {
  public:
   /// The communicator has a GPU and is ready for such calls: GpuContext::ready_to_stage.
-  explicit StagedBatch(std::shared_ptr<Communicator> communicator);
-  ~StagedBatch() override;
+  explicit HostStagedBatch(std::shared_ptr<Communicator> communicator);
+  ~HostStagedBatch() override;
 
   void add(Request request);
   void add(PeerRequest request);
@@ -36,7 +36,7 @@ class StagedBatch final : public Operation {
 
  private:
   struct Item {
-    std::shared_ptr<StagedCall> call;
+    std::shared_ptr<HostStagedCall> call;
     std::uint64_t number = 0;  ///< of collectives, and of receives from one peer
     Rank peer = -1;            ///< of sends and receives
     std::string text;          ///< for messages

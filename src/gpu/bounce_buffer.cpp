@@ -1,4 +1,4 @@
-#include "gpu/stage.h"
+#include "gpu/bounce_buffer.h"
 
 #include <algorithm>
 #include <bit>
@@ -29,8 +29,9 @@ cuda::Address address(std::byte* at) {
 
 }  // namespace
 
-Result<std::shared_ptr<Stage>> Stage::make(SegmentTable& segments, const cuda::SharedGpu& gpu, std::size_t bytes) {
-  std::shared_ptr<Stage> stage(new Stage(segments, gpu));
+Result<std::shared_ptr<BounceBuffer>> BounceBuffer::make(SegmentTable& segments, const cuda::SharedGpu& gpu,
+                                                         std::size_t bytes) {
+  std::shared_ptr<BounceBuffer> stage(new BounceBuffer(segments, gpu));
   auto memory = segments.allocate(bytes, /*touch=*/true);
   if (!memory) return std::move(memory).error().during("make room for calls on device memory");
   stage->at_ = *memory;
@@ -47,67 +48,67 @@ Result<std::shared_ptr<Stage>> Stage::make(SegmentTable& segments, const cuda::S
   return stage;
 }
 
-Stage::~Stage() {
+BounceBuffer::~BounceBuffer() {
   if (at_ == nullptr) return;
   registration_ = {};
   (void)segments_.free(at_);
 }
 
-void Stage::take(std::uint64_t batch) {
+void BounceBuffer::take(std::uint64_t batch) {
   batch_ = batch;
   ++use_;
   with_stream_.store(true, std::memory_order_relaxed);
   with_host_.store(true, std::memory_order_relaxed);
 }
 
-Result<void> Stage::signal(cuda::Stream stream, std::uint32_t phase) {
+Result<void> BounceBuffer::signal(cuda::Stream stream, std::uint32_t phase) {
   const cuda::Status queued = gpu_->api().stream_write_value(stream, address(words_.device() + ready_at), value(phase),
                                                              cuda::write_value_ordered);
   return gpu_->check(queued, "cuStreamWriteValue32");
 }
 
-Result<void> Stage::await(cuda::Stream stream, std::uint32_t phase) {
+Result<void> BounceBuffer::await(cuda::Stream stream, std::uint32_t phase) {
   const cuda::Status queued =
       gpu_->api().stream_wait_value(stream, address(words_.device() + done_at), value(phase), cuda::wait_value_reached);
   return gpu_->check(queued, "cuStreamWaitValue32");
 }
 
-Result<void> Stage::seal(cuda::Stream stream) {
+Result<void> BounceBuffer::seal(cuda::Stream stream) {
   const cuda::Status status = gpu_->api().event_record(ended_.get(), stream);
   // Otherwise nobody knows when the stage is free: never. After a sticky error nothing runs any more.
   if (status == cuda::status::success || cuda::is_sticky(status)) with_stream_.store(false, std::memory_order_release);
   return gpu_->check(status, "cuEventRecord");
 }
 
-bool Stage::landed(std::uint32_t phase) const {
+bool BounceBuffer::landed(std::uint32_t phase) const {
   const std::uint32_t came = word(words_.host() + ready_at).load(std::memory_order_acquire);
   return static_cast<std::int32_t>(came - value(phase)) >= 0;  // they wrap around
 }
 
-void Stage::let_go(std::uint32_t phase) {
+void BounceBuffer::let_go(std::uint32_t phase) {
   word(words_.host() + done_at).store(value(phase), std::memory_order_release);
 }
 
-void Stage::release() {
+void BounceBuffer::release() {
   let_go(last_phase);
   with_host_.store(false, std::memory_order_release);
 }
 
-device::PeerBuffers* Stage::table() const {
+device::PeerBuffers* BounceBuffer::table() const {
   return reinterpret_cast<device::PeerBuffers*>(words_.host() + table_at);
 }
 
-const device::PeerBuffers* Stage::device_table() const {
+const device::PeerBuffers* BounceBuffer::device_table() const {
   return reinterpret_cast<const device::PeerBuffers*>(words_.device() + table_at);
 }
 
-bool Stage::free() {
+bool BounceBuffer::free() {
   if (with_stream_.load(std::memory_order_acquire) || with_host_.load(std::memory_order_acquire)) return false;
   return gpu_->api().event_query(ended_.get()) != cuda::status::not_ready;
 }
 
-Result<std::shared_ptr<StagePool>> StagePool::open(GpuProcess& process, SegmentTable& segments,
-                                                   const cuda::SharedGpu& gpu) {
+Result<std::shared_ptr<BouncePool>> BouncePool::open(GpuProcess& process, SegmentTable& segments,
+                                                     const cuda::SharedGpu& gpu) {
   auto can = gpu->driver().device_attribute(gpu->ordinal(), cuda::attribute::stream_memory_operations);
   if (!can) return std::move(can).error();
   if (*can == 0)
@@ -116,29 +117,29 @@ Result<std::shared_ptr<StagePool>> StagePool::open(GpuProcess& process, SegmentT
                                      "need here: not all ranks share one GPU and one process, or the call has a count "
                                      "per rank or is a send or receive",
                                      gpu->ordinal())};
-  return std::shared_ptr<StagePool>(new StagePool(process, segments, gpu));
+  return std::shared_ptr<BouncePool>(new BouncePool(process, segments, gpu));
 }
 
-StagePool::~StagePool() {
+BouncePool::~BouncePool() {
   if (!process_.wait_for([this] { return idle(); })) {
-    for (auto& stage : stages_) process_.keep(std::move(stage));  // the GPU may still copy there
+    for (auto& stage : bounce_pool_) process_.keep(std::move(stage));  // the GPU may still copy there
     return;
   }
-  if (auto current = cuda::Current::enter(*gpu_)) stages_.clear();
+  if (auto current = cuda::Current::enter(*gpu_)) bounce_pool_.clear();
 }
 
-bool StagePool::idle() {
+bool BouncePool::idle() {
   const std::lock_guard lock(mutex_);
-  if (stages_.empty()) return true;
+  if (bounce_pool_.empty()) return true;
   auto current = cuda::Current::enter(*gpu_);
-  return !current || std::ranges::all_of(stages_, [](const auto& stage) { return stage->free(); });
+  return !current || std::ranges::all_of(bounce_pool_, [](const auto& stage) { return stage->free(); });
 }
 
 /// A batch waits for earlier ones, never for itself: all of it may have to be under way before any of it ends.
-bool StagePool::may_take(std::size_t bytes, std::uint64_t batch) {
+bool BouncePool::may_take(std::size_t bytes, std::uint64_t batch) {
   std::size_t all = bytes;
   bool others = false;
-  for (const auto& stage : stages_) {
+  for (const auto& stage : bounce_pool_) {
     if (stage->free()) continue;
     all += stage->bytes();
     others = others || stage->batch() != batch;
@@ -147,32 +148,32 @@ bool StagePool::may_take(std::size_t bytes, std::uint64_t batch) {
 }
 
 /// Makes place for a stage of so many bytes among those that are free.
-void StagePool::trim(std::size_t bytes) {
+void BouncePool::trim(std::size_t bytes) {
   std::size_t all = bytes;
-  for (const auto& stage : stages_) all += stage->bytes();
-  for (auto at = stages_.begin(); at != stages_.end() && all > pool_bytes_max;) {
+  for (const auto& stage : bounce_pool_) all += stage->bytes();
+  for (auto at = bounce_pool_.begin(); at != bounce_pool_.end() && all > pool_bytes_max;) {
     if (!(*at)->free()) {
       ++at;
       continue;
     }
     all -= (*at)->bytes();
-    at = stages_.erase(at);
+    at = bounce_pool_.erase(at);
   }
 }
 
-Result<std::shared_ptr<Stage>> StagePool::lease(std::size_t bytes, std::uint64_t batch) {
+Result<std::shared_ptr<BounceBuffer>> BouncePool::lease(std::size_t bytes, std::uint64_t batch) {
   const std::size_t needed = std::bit_ceil(std::max(bytes, stage_bytes_min));
   const std::lock_guard lock(mutex_);
-  if (!may_take(needed, batch)) return std::shared_ptr<Stage>();
-  std::shared_ptr<Stage>* best = nullptr;
-  for (auto& stage : stages_)
+  if (!may_take(needed, batch)) return std::shared_ptr<BounceBuffer>();
+  std::shared_ptr<BounceBuffer>* best = nullptr;
+  for (auto& stage : bounce_pool_)
     if (stage->bytes() >= needed && (best == nullptr || stage->bytes() < (*best)->bytes()) && stage->free())
       best = &stage;
   if (best == nullptr) {
     trim(needed);
-    auto made = Stage::make(segments_, gpu_, needed);
+    auto made = BounceBuffer::make(segments_, gpu_, needed);
     if (!made) return made;
-    best = &stages_.emplace_back(*std::move(made));
+    best = &bounce_pool_.emplace_back(*std::move(made));
   }
   (*best)->take(batch);
   return *best;
