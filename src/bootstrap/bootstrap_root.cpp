@@ -29,7 +29,7 @@ constexpr std::size_t moving_max = 64;                  // on their way to their
 
 /// A connection that knows the secret.
 struct Member {
-  enum class Stage {
+  enum class State {
     guest,    ///< has not said yet who it is
     waiting,  ///< for its place
     moving,   ///< to a place below another rank
@@ -38,7 +38,7 @@ struct Member {
   Wire wire;
   int rank;  ///< as claimed; believed once it has joined
   std::string host = {};
-  Stage stage = Stage::guest;
+  State state = State::guest;
   bool here = false;    ///< in this process
   bool listen = false;  ///< is to take others
   bool told = false;    ///< the failure is on its way; only its end is awaited
@@ -46,7 +46,7 @@ struct Member {
   std::uint64_t refused = 0;     ///< connections, by those below
   std::int64_t deadline_ns = 0;  ///< of the farewell, or of the place
 
-  bool joined() const { return stage != Stage::guest; }
+  bool joined() const { return state != State::guest; }
 };
 
 std::string words(const Error& error) {
@@ -119,7 +119,7 @@ struct BootstrapRoot::State {
 
 bool BootstrapRoot::State::accepting() const {
   const auto moving =
-      std::ranges::count_if(members, [](const Member& one) { return one.stage != Member::Stage::seated && !one.told; });
+      std::ranges::count_if(members, [](const Member& one) { return one.state != Member::State::seated && !one.told; });
   return static_cast<std::size_t>(moving) < moving_max;
 }
 
@@ -171,8 +171,8 @@ void BootstrapRoot::State::obey(Member& member, const Frame& frame) {
 }
 
 void BootstrapRoot::State::obey_joined(Member& member, const Frame& frame) {
-  const bool moving = member.stage == Member::Stage::moving;
-  const bool seated = member.stage == Member::Stage::seated;
+  const bool moving = member.state == Member::State::moving;
+  const bool seated = member.state == Member::State::seated;
   if (frame.kind == FrameKind::listens && member.listen && (moving || seated)) {
     auto where = bootstrap::read_listens(frame.body);
     if (!where) return lose(member, words(where.error()));
@@ -206,7 +206,7 @@ void BootstrapRoot::State::join(Member& member, const Bytes& body) {
     if (complete) return tell(member, admitted.error());
     return fail(std::move(admitted).error());
   }
-  member.stage = Member::Stage::waiting;
+  member.state = Member::State::waiting;
   member.deadline_ns = system.now_ns() + place_limit_ns;
   member.here = who->process == this_process();
   member.listen = tree.arrive(who->rank, who->ranks);
@@ -215,7 +215,7 @@ void BootstrapRoot::State::join(Member& member, const Bytes& body) {
 void BootstrapRoot::State::give_places() {
   if (failure) return;
   for (Member& member : members) {
-    if (member.stage != Member::Stage::waiting || member.told || !member.wire.socket()) continue;
+    if (member.state != Member::State::waiting || member.told || !member.wire.socket()) continue;
     auto parent = tree.place(member.rank);
     if (!parent && system.now_ns() < member.deadline_ns) continue;
     if (!parent) tree.adopt(member.rank);
@@ -224,13 +224,13 @@ void BootstrapRoot::State::give_places() {
 }
 
 void BootstrapRoot::State::welcome(Member& member, int parent) {
-  bootstrap::Welcome place{.listen = member.listen && member.stage == Member::Stage::waiting, .parent = parent};
+  bootstrap::Welcome place{.listen = member.listen && member.state == Member::State::waiting, .parent = parent};
   if (parent != Tree::root) {
     place.at = tree.address(parent);
     place.process = roster.process_of(parent);
   }
   roster.hang(member.rank, parent);
-  member.stage = parent == Tree::root ? Member::Stage::seated : Member::Stage::moving;
+  member.state = parent == Tree::root ? Member::State::seated : Member::State::moving;
   member.wire.queue(frame(FrameKind::welcome, bootstrap::write_welcome(place)));
   (void)member.wire.flush();
 }
@@ -315,7 +315,7 @@ void BootstrapRoot::State::publish_complete_rounds() {
   ++rounds;
   const auto gathered = frame(FrameKind::gathered, roster.take_gathered());
   for (Member& member : members) {
-    if (member.stage != Member::Stage::seated || member.told) continue;
+    if (member.state != Member::State::seated || member.told) continue;
     member.wire.queue(gathered);
     (void)member.wire.flush();
   }
@@ -326,7 +326,7 @@ void BootstrapRoot::State::report_start() {
   if (start_reported || rounds == 0) return;
   std::uint64_t refused = refused_below + gate.refusals().count();
   for (const Member& member : members) {
-    if (member.stage == Member::Stage::seated && !member.told && member.confirmed == 0) return;
+    if (member.state == Member::State::seated && !member.told && member.confirmed == 0) return;
     refused += member.refused;
   }
   start_reported = true;
@@ -411,7 +411,7 @@ std::int64_t BootstrapRoot::interests(std::vector<PollItem>& items) {
   const auto not_later = [&wake](std::int64_t then) { wake = std::min(wake, then); };
   for (const Member& member : state.members) {
     items.push_back(member.wire.interest());
-    if (member.told || member.stage == Member::Stage::waiting) not_later(member.deadline_ns);
+    if (member.told || member.state == Member::State::waiting) not_later(member.deadline_ns);
   }
   if (state.failure) {
     not_later(state.end_ns);

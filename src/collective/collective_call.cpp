@@ -33,11 +33,11 @@ Result<Progress> CollectiveCall::advance() {
 }
 
 Result<Progress> CollectiveCall::step() {
-  switch (stage_) {
-    case Stage::enter: return enter();
-    case Stage::gather: return gather();
-    case Stage::run: return run();
-    case Stage::done: break;
+  switch (state_) {
+    case State::enter: return enter();
+    case State::gather: return gather();
+    case State::run: return run();
+    case State::done: break;
   }
   return Progress::done;
 }
@@ -101,11 +101,11 @@ Result<Progress> CollectiveCall::enter() {
   communicator_.lines().publish(line, sequence_);
   communicator_.ring_all();
   if (gathers_) {
-    stage_ = Stage::gather;
+    state_ = State::gather;
     return Progress::moved;
   }
   if (auto ready = prepare(Access::in_line); !ready) return std::move(ready).error();
-  stage_ = Stage::run;
+  state_ = State::run;
   return run();
 }
 
@@ -116,11 +116,11 @@ Result<Progress> CollectiveCall::enter_across_hosts() {
   if (auto staged = stage_input(); !staged) return std::move(staged).error();
   if (request_.layout) {
     told_.emplace(communicator_, std::as_bytes(std::span(&request_.layout->line, 1)), sequence_);
-    stage_ = Stage::gather;
+    state_ = State::gather;
     return Progress::moved;
   }
   if (auto ready = prepare(Access::slots); !ready) return std::move(ready).error();
-  stage_ = Stage::run;
+  state_ = State::run;
   return Progress::moved;
 }
 
@@ -149,7 +149,7 @@ Result<Progress> CollectiveCall::gather_across_hosts() {
   told_.reset();
   if (auto sized = take_largest_count(); !sized) return std::move(sized).error();
   if (auto ready = prepare(Access::slots); !ready) return std::move(ready).error();
-  stage_ = Stage::run;
+  state_ = State::run;
   return Progress::moved;
 }
 
@@ -258,7 +258,7 @@ Result<Progress> CollectiveCall::gather() {
     communicator_.races().decide();
   }
   if (auto ready = prepare(small_ ? Access::in_line : choose_access()); !ready) return std::move(ready).error();
-  stage_ = Stage::run;
+  state_ = State::run;
   return run();
 }
 
@@ -400,27 +400,27 @@ Result<Progress> CollectiveCall::run() {
   if (touch_)
     if (auto failure = failure_of_any(communicator_)) return *std::move(failure);
   touch_.reset();
-  stage_ = Stage::done;
+  state_ = State::done;
   return Progress::done;
 }
 
 Result<void> CollectiveCall::look_around() {
   if (sequence_ == 0) return {};
   if (communicator_.spans_hosts()) return look_for_leavers();
-  return look_at_descriptors(communicator_, sequence_, stage_ == Stage::done);
+  return look_at_descriptors(communicator_, sequence_, state_ == State::done);
 }
 
 /// Ranks of other hosts that left close their connections; those of this one are seen to have left. What they had sent
 /// before is taken first.
 Result<void> CollectiveCall::look_for_leavers() {
-  if (stage_ != Stage::run || !run_) return {};
+  if (state_ != State::run || !run_) return {};
   const int rank = run_->waiting_for().peer;
   if (rank < 0) return {};
   const Peer& peer = communicator_.members().peers[rank];
   if (peer.remote() || peer.area.header().state.load(std::memory_order_acquire) != RankState::closed) return {};
   auto moved = run_->advance();
   if (!moved) return std::move(moved).error();
-  if (*moved == Progress::done) stage_ = Stage::done;
+  if (*moved == Progress::done) state_ = State::done;
   if (*moved != Progress::blocked || run_->waiting_for().peer != rank) return {};
   return Error{.code = Code::remote,
                .what = fmt::format("{} left the communicator before {}", communicator_.describe(rank), where()),
@@ -431,7 +431,7 @@ std::int64_t CollectiveCall::interests(std::vector<PollItem>& items) const {
   if (!communicator_.spans_hosts()) return 0;
   const bool awaited = communicator_.opening(items);
   if (told_) told_->interests(items);
-  if (run_ && stage_ == Stage::run) run_->interests(items);
+  if (run_ && state_ == State::run) run_->interests(items);
   return communicator_.nap_until(awaited);
 }
 
@@ -440,16 +440,16 @@ std::int64_t CollectiveCall::interests(std::vector<PollItem>& items) const {
 Error CollectiveCall::abandon(Error reason) {
   communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), sequence_}, std::move(reason)));
   touch_.reset();
-  const bool begun = stage_ == Stage::run && access_ == Access::mapped;
-  if (!small_ && !communicator_.spans_hosts() && (stage_ == Stage::gather || begun)) lent_ = request_.output;
+  const bool begun = state_ == State::run && access_ == Access::mapped;
+  if (!small_ && !communicator_.spans_hosts() && (state_ == State::gather || begun)) lent_ = request_.output;
   return communicator_.failure();
 }
 
 std::string CollectiveCall::where() const {
   std::string text = fmt::format("{} #{}", call_text(request_.signature()), sequence_);
-  if (stage_ == Stage::gather && told_) text += ", exchanging counts";
-  if (stage_ == Stage::gather && !told_) text += fmt::format(", waiting for the call of rank {}", gathered_);
-  if (stage_ == Stage::run && run_) {
+  if (state_ == State::gather && told_) text += ", exchanging counts";
+  if (state_ == State::gather && !told_) text += fmt::format(", waiting for the call of rank {}", gathered_);
+  if (state_ == State::run && run_) {
     const auto spot = run_->waiting_for();
     text += fmt::format(", channel {} step {}", spot.channel, spot.step);
     if (spot.peer >= 0) text += fmt::format(", waiting for rank {}", spot.peer);

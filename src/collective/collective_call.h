@@ -36,7 +36,7 @@ class CollectiveCall final : public Operation {
   std::int64_t interests(std::vector<PollItem>& items) const override;
 
  private:
-  enum class Stage { enter, gather, run, done };
+  enum class State { enter, gather, run, done };
 
   Result<Progress> step();
   Result<Progress> enter();
@@ -67,7 +67,7 @@ class CollectiveCall final : public Operation {
 
   Communicator& communicator_;
   const Request& request_;
-  Stage stage_ = Stage::enter;
+  State state_ = State::enter;
   Access access_ = Access::slots;
   std::uint64_t sequence_ = 0;
   CallSize size_;           // of a count per rank: once all lines are here

@@ -12,7 +12,7 @@
 namespace tutti {
 Result<Progress> GpuPeerCall::advance() {
   Progress progress = Progress::blocked;
-  while (stage_ != Stage::done) {
+  while (state_ != State::done) {
     auto went = step();
     if (!went) {
       communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), sequence_}, std::move(went).error()));
@@ -28,15 +28,15 @@ Result<Progress> GpuPeerCall::advance() {
 Result<bool> GpuPeerCall::step() {
   if (busy_ && !request_.host_staged->landed(kernel_)) return false;
   busy_ = false;
-  switch (stage_) {
-    case Stage::begin:
+  switch (state_) {
+    case State::begin:
       sequence_ = communicator_.next_sequence();
-      stage_ = Stage::publish;
+      state_ = State::publish;
       return true;
-    case Stage::publish: return publish();
-    case Stage::gather: return gather();
-    case Stage::run: return run();
-    case Stage::done: break;
+    case State::publish: return publish();
+    case State::gather: return gather();
+    case State::run: return run();
+    case State::done: break;
   }
   return true;
 }
@@ -61,7 +61,7 @@ Result<bool> GpuPeerCall::publish() {
   std::memcpy(lines.payload(line, sizeof setup_.own), &setup_.own, sizeof setup_.own);
   lines.publish(line, sequence_);
   communicator_.ring_all();
-  stage_ = Stage::gather;
+  state_ = State::gather;
   return true;
 }
 
@@ -77,7 +77,7 @@ Result<bool> GpuPeerCall::gather() {
     request_.host_staged->table()[at] = {.scalar = (*line)->scalar};
   }
   if (auto mapped = map_buffers(); !mapped) return mapped.error();
-  stage_ = Stage::run;
+  state_ = State::run;
   return true;
 }
 
@@ -140,7 +140,7 @@ bool GpuPeerCall::run() {
     }
     ++next_;
   }
-  stage_ = Stage::done;
+  state_ = State::done;
   return true;
 }
 
@@ -148,16 +148,16 @@ bool GpuPeerCall::run() {
 Result<void> GpuPeerCall::look_around() {
   if (busy_)
     if (auto idle = setup_.of->idle(); !idle) return std::move(idle).error();
-  if (stage_ == Stage::begin || stage_ == Stage::publish) return {};
-  return look_at_descriptors(communicator_, sequence_, stage_ == Stage::done);
+  if (state_ == State::begin || state_ == State::publish) return {};
+  return look_at_descriptors(communicator_, sequence_, state_ == State::done);
 }
 
 std::string GpuPeerCall::where() const {
   std::string text = fmt::format("{} #{} on GPU {}", call_text(request_.signature()), sequence_,
                                  gpu_context(communicator_)->gpu->ordinal());
   if (busy_) return text + ", waiting for the GPU";
-  if (stage_ == Stage::gather) return text + fmt::format(", waiting for the call of rank {}", gathered_);
-  if (stage_ != Stage::run || next_ >= setup_.plan->plan.actions.size()) return text;
+  if (state_ == State::gather) return text + fmt::format(", waiting for the call of rank {}", gathered_);
+  if (state_ != State::run || next_ >= setup_.plan->plan.actions.size()) return text;
   const Action& action = setup_.plan->plan.actions[next_];
   return text + fmt::format(", step {}, waiting for rank {}", action.step, action.peer);
 }

@@ -35,7 +35,7 @@ class GpuPeerCall final : public Operation {
   bool awaits_gpu() const { return busy_; }
 
  private:
-  enum class Stage { begin, publish, gather, run, done };
+  enum class State { begin, publish, gather, run, done };
 
   Result<bool> step();
   Result<bool> publish();
@@ -48,7 +48,7 @@ class GpuPeerCall final : public Operation {
   Communicator& communicator_;
   const Request& request_;
   const PeerCallSetup& setup_;
-  Stage stage_ = Stage::begin;
+  State state_ = State::begin;
   std::uint64_t sequence_ = 0;
   Rank gathered_ = 0;
   std::uint32_t next_ = 0;    ///< of the plan's actions

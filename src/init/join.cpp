@@ -61,26 +61,26 @@ AreaShape Join::area_shape() const {
 }
 
 Result<Progress> Join::advance() {
-  if (stage_ == Stage::begin) {
+  if (state_ == State::begin) {
     if (auto begun = begin(); !begun) return std::move(begun).error();
-    stage_ = Stage::greet;
+    state_ = State::greet;
     return Progress::moved;
   }
-  if (stage_ == Stage::carrier || stage_ == Stage::prove || stage_ == Stage::reach) {
+  if (state_ == State::carrier || state_ == State::prove || state_ == State::reach) {
     if (auto well = bootstrap_.look(); !well) return std::move(well).error();
     if (is_late()) return late();
   }
-  if (stage_ == Stage::carrier) {
+  if (state_ == State::carrier) {
     if (!process_.interfaces.settled(process_.system, process_.config, process_.log)) return Progress::blocked;
     note(locate());
     return Progress::moved;
   }
-  if (stage_ == Stage::prove) {
+  if (state_ == State::prove) {
     if (!proof_->advance()) return Progress::blocked;
     compare();
     return Progress::moved;
   }
-  if (stage_ == Stage::reach) return advance_reach();
+  if (state_ == State::reach) return advance_reach();
   auto complete = bootstrap_.advance();
   if (!complete) return std::move(complete).error();
   if (!*complete) return Progress::blocked;
@@ -90,8 +90,8 @@ Result<Progress> Join::advance() {
 /// Between exchanges, in whose midst the root tells who is late.
 Result<Progress> Join::late() {
   Error error{.code = Code::timeout,
-              .what = stage_ == Stage::carrier ? "the limit of the start passed while interfaces waited for a carrier"
-                      : stage_ == Stage::prove ? "the limit of the start passed while addresses were tried"
+              .what = state_ == State::carrier ? "the limit of the start passed while interfaces waited for a carrier"
+                      : state_ == State::prove ? "the limit of the start passed while addresses were tried"
                                                : "the limit of the start passed while connections were opened"};
   if (auto stuck = cannot_accept()) error.what += ": " + stuck->text();
   bootstrap_.fail(Error{.code = error.code, .what = fmt::format("rank {}: {}", options_.rank, error.what)});
@@ -105,18 +105,18 @@ void Join::note(Result<void> done) {
 
 /// An exchange is complete.
 Result<Progress> Join::next() {
-  switch (stage_) {
-    case Stage::greet:
+  switch (state_) {
+    case State::greet:
       note(read_hellos());
       if (!several_users()) return greeted();
       try_sharing();
       return Progress::moved;
-    case Stage::share: note(separate()); return greeted();
-    case Stage::locate:
+    case State::share: note(separate()); return greeted();
+    case State::locate:
       note(take_addresses());
       prove();
       return Progress::moved;
-    case Stage::compare:
+    case State::compare:
       note(keep_proven());
       reach();
       return Progress::moved;
@@ -124,7 +124,7 @@ Result<Progress> Join::next() {
   }
   if (auto agreement = agreed(); !agreement) return std::move(agreement).error();
   if (auto finished = finish(); !finished) return std::move(finished).error();
-  stage_ = Stage::made;
+  state_ = State::made;
   return Progress::done;
 }
 
@@ -137,7 +137,7 @@ void Join::prove() {
     compare();
   } else {
     proof_.emplace(process_, members_, networks_);
-    stage_ = Stage::prove;
+    state_ = State::prove;
   }
 }
 
@@ -149,7 +149,7 @@ void Join::compare() {
     blob.insert(blob.end(), map.begin(), map.end());
   }
   bootstrap_.exchange(std::move(blob));
-  stage_ = Stage::compare;
+  state_ = State::compare;
 }
 
 Result<void> Join::keep_proven() {
@@ -166,12 +166,12 @@ void Join::reach() {
   proof_.reset();
   if (trouble_ || given_up_) return state_verdict();
   setup_.emplace(process_.system, members_, deadline_ns_);
-  stage_ = Stage::reach;
+  state_ = State::reach;
 }
 
 /// Others cannot come in, and do not know why.
 std::optional<Error> Join::cannot_accept() {
-  if (stage_ != Stage::prove && stage_ != Stage::reach) return std::nullopt;
+  if (state_ != State::prove && state_ != State::reach) return std::nullopt;
   auto server = process_.connections();
   return server ? (*server)->stuck() : std::nullopt;
 }
@@ -209,13 +209,13 @@ void Join::state_verdict() {
     verdict.machine = machine.numbers();
   }
   bootstrap_.exchange(to_blob(verdict));
-  stage_ = Stage::agree;
+  state_ = State::agree;
 }
 
 std::int64_t Join::interests(std::vector<PollItem>& items) const {
-  if (stage_ == Stage::carrier) return std::min(deadline_ns_, process_.interfaces.next_look_ns());
-  if (stage_ == Stage::prove) return std::min(deadline_ns_, proof_->interests(items));
-  if (stage_ == Stage::reach) return std::min(deadline_ns_, setup_->interests(items));
+  if (state_ == State::carrier) return std::min(deadline_ns_, process_.interfaces.next_look_ns());
+  if (state_ == State::prove) return std::min(deadline_ns_, proof_->interests(items));
+  if (state_ == State::reach) return std::min(deadline_ns_, setup_->interests(items));
   return bootstrap_.interests(items);
 }
 
@@ -263,7 +263,7 @@ Result<Progress> Join::greeted() {
   if (!spans_hosts_) {
     state_verdict();
   } else {
-    stage_ = Stage::carrier;
+    state_ = State::carrier;
   }
   return Progress::moved;
 }
@@ -322,7 +322,7 @@ void Join::count_cores() {
 
 /// Begins to listen, and tells the others where.
 Result<void> Join::locate() {
-  stage_ = Stage::locate;
+  state_ = State::locate;
   Located located;
   auto begin = [&]() -> Result<void> {
     auto key = ConnectionKey::of(options_.id.secret);

@@ -41,7 +41,7 @@ class Join final : public Operation {
  private:
   /// share: where ranks of one host run as several users; carrier, locate, reach: where not all ranks share memory;
   /// prove, compare: where they have several networks.
-  enum class Stage { begin, greet, share, carrier, locate, prove, compare, reach, agree, made };
+  enum class State { begin, greet, share, carrier, locate, prove, compare, reach, agree, made };
   bool is_late() const { return process_.system.now_ns() >= deadline_ns_; }
   Result<Progress> late();
   Result<Progress> next();
@@ -74,7 +74,7 @@ class Join final : public Operation {
   Process& process_;
   JoinOptions options_;
   std::int64_t deadline_ns_;
-  Stage stage_ = Stage::begin;
+  State state_ = State::begin;
   const Farewells::Joining joining_;
   Bootstrap bootstrap_;
   Membership members_;

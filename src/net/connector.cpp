@@ -39,7 +39,7 @@ Result<void> Connector::begin() {
   wire_.emplace(system_, *std::move(socket));
   wire_->queue(greeting);
   wire_->queue(side_->hello());
-  stage_ = Stage::challenge;
+  state_ = State::challenge;
   until_ns_ = std::min(system_.now_ns() + try_ns, give_up_ns_);
   return {};
 }
@@ -47,7 +47,7 @@ Result<void> Connector::begin() {
 void Connector::try_next(const std::string& why) {
   met_[at_] = why;
   wire_.reset();
-  stage_ = Stage::pause;
+  state_ = State::pause;
   at_ = (at_ + 1) % addresses_.size();
   until_ns_ = at_ == 0 ? system_.now_ns() + pause_ns : 0;
 }
@@ -61,7 +61,7 @@ Result<std::optional<Socket>> Connector::advance() {
       tried += fmt::format("{}{} port {}: {}", i == 0 ? "" : "; ", addresses_[i].host, addresses_[i].port, met_[i]);
     return Error{.code = Code::timeout, .what = "cannot be reached: " + tried};
   }
-  if (stage_ == Stage::pause) {
+  if (state_ == State::pause) {
     if (now < until_ns_) return std::optional<Socket>{};
     if (auto begun = begin(); !begun) {
       try_next(begun.error().text());
@@ -81,7 +81,7 @@ Result<std::optional<Socket>> Connector::advance() {
 }
 
 bool Connector::gives_up(std::int64_t now_ns) {
-  if (now_ns < until_ns_ || stage_ == Stage::welcome) return false;
+  if (now_ns < until_ns_ || state_ == State::welcome) return false;
   const bool answers = static_cast<bool>(system_.peer_address(wire_->socket()));
   answered_ = answered_ || answers;
   return now_ns >= until_ns_ + patient_ns || !answers;
@@ -90,14 +90,14 @@ bool Connector::gives_up(std::int64_t now_ns) {
 /// As far as it goes. Errors end this try.
 Result<std::optional<Socket>> Connector::step() {
   if (auto sent = wire_->flush(); !sent) return std::move(sent).error();
-  if (stage_ == Stage::challenge) {
+  if (state_ == State::challenge) {
     auto challenge = wire_->take(handshake::challenge_bytes);
     if (!challenge) return std::move(challenge).error();
     if (!*challenge) return std::optional<Socket>{};
     auto proof = side_->prove(secret_, **challenge);
     if (!proof) return std::move(proof).error();
     wire_->queue(*std::move(proof));
-    stage_ = Stage::welcome;
+    state_ = State::welcome;
     answered_ = true;
     if (auto sent = wire_->flush(); !sent) return std::move(sent).error();
   }
@@ -112,7 +112,7 @@ Result<std::optional<Socket>> Connector::step() {
 std::int64_t Connector::interests(std::vector<PollItem>& items) const {
   if (wire_) items.push_back(wire_->interest());
   constexpr std::int64_t look_ns = 10 * ms;
-  if (stage_ == Stage::pause) return std::min(std::max<std::int64_t>(until_ns_, 1), give_up_ns_);
+  if (state_ == State::pause) return std::min(std::max<std::int64_t>(until_ns_, 1), give_up_ns_);
   const std::int64_t now = system_.now_ns();
   return std::min(std::max(until_ns_, now + look_ns), give_up_ns_);
 }

@@ -25,7 +25,7 @@ class Connector {
   Result<std::optional<Socket>> advance();
 
   /// The peer may have taken the connection of this try, and said so.
-  bool proven() const { return stage_ == Stage::welcome; }
+  bool proven() const { return state_ == State::welcome; }
 
   /// The address that was good. After advance gave a connection.
   const SocketAddress& reached() const { return addresses_[at_]; }
@@ -34,7 +34,7 @@ class Connector {
   std::int64_t interests(std::vector<PollItem>& items) const;
 
  private:
-  enum class Stage { pause, challenge, welcome };
+  enum class State { pause, challenge, welcome };
   Result<void> begin();
   Result<std::optional<Socket>> step();
   void try_next(const std::string& why);
@@ -49,7 +49,7 @@ class Connector {
   bool answered_ = false;      // a call of this peer: its host is there, and may be busy
   std::int64_t until_ns_ = 0;  // of this try while nobody answers, or of the pause before the next
   std::size_t at_ = 0;
-  Stage stage_ = Stage::pause;
+  State state_ = State::pause;
   Secret secret_{};
   std::optional<Wire> wire_;
   std::optional<handshake::RankSide> side_;
