@@ -140,7 +140,7 @@ Result<void> Engine::set_up() {
   shared_ = *std::move(shared);
 
   if (shape_.frees_late)
-    if (auto room = plan_room(0); !room) return std::move(room).error();
+    if (auto buffer = plan_buffer(0); !buffer) return std::move(buffer).error();
 
   const Status cleared = gpu_->api().set_async(memory_.address(), 0, memory_.bytes(), setup_.get());
   if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
@@ -176,9 +176,9 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   made->body = kernel_for(plan, {}).body;
   std::byte* at = nullptr;
   if (const std::size_t bytes = action_bytes + place_bytes; bytes > 0 && shape_.frees_late) {
-    auto room = plan_room(bytes);
-    if (!room) return std::move(room).error();
-    at = *room;
+    auto buffer = plan_buffer(bytes);
+    if (!buffer) return std::move(buffer).error();
+    at = *buffer;
   } else if (bytes > 0) {
     auto memory = DeviceMemory::allocate(gpu_, bytes);
     if (!memory) return std::move(memory).error();
@@ -197,7 +197,7 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
 }
 
 /// From a few large pieces, which stay.
-Result<std::byte*> Engine::plan_room(std::size_t bytes) {
+Result<std::byte*> Engine::plan_buffer(std::size_t bytes) {
   if (plan_rooms_.empty() || plan_room_used_ + bytes > plan_rooms_.back().bytes()) {
     auto larger = DeviceMemory::allocate(gpu_, std::max(plan_room_bytes, bytes));
     if (!larger) return std::move(larger).error();
@@ -234,8 +234,8 @@ Result<Engine::Capture> Engine::capture_of(std::span<const Part> parts) const {
 }
 
 /// At least `bytes`; a larger one in its place where there are fewer.
-Result<std::shared_ptr<const DeviceMemory>> Engine::room(std::shared_ptr<const DeviceMemory>& memory,
-                                                         std::size_t bytes) {
+Result<std::shared_ptr<const DeviceMemory>> Engine::buffer(std::shared_ptr<const DeviceMemory>& memory,
+                                                           std::size_t bytes) {
   if (memory == nullptr || memory->bytes() < bytes) {
     auto larger = DeviceMemory::allocate(gpu_, std::max(bytes, memory == nullptr ? 0 : 2 * memory->bytes()));
     if (!larger) return std::move(larger).error();
@@ -245,7 +245,7 @@ Result<std::shared_ptr<const DeviceMemory>> Engine::room(std::shared_ptr<const D
   return memory;
 }
 
-Result<void> Engine::make_room(const Job& job, std::span<const Part> parts, std::size_t group_bytes) {
+Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts, std::size_t group_bytes) {
   int groups = 0;
   bool staged = false;
   for (const Part& part : parts) {
@@ -255,9 +255,9 @@ Result<void> Engine::make_room(const Job& job, std::span<const Part> parts, std:
   const std::size_t scratch_bytes = round_up(static_cast<std::size_t>(groups) * group_bytes);
   const std::size_t staging_bytes = staged ? round_up(job.input_bytes) : 0;
   if (scratch_bytes > 0)
-    if (auto got = room(scratch_, scratch_bytes * parts.size()); !got) return got.error();
+    if (auto got = buffer(scratch_, scratch_bytes * parts.size()); !got) return got.error();
   if (staging_bytes > 0)
-    if (auto got = room(staging_, staging_bytes * parts.size()); !got) return got.error();
+    if (auto got = buffer(staging_, staging_bytes * parts.size()); !got) return got.error();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     seats_[i].scratch = scratch_bytes > 0 ? scratch_->data() + i * scratch_bytes : parts[i].scratch;
     seats_[i].staging = staging_bytes > 0 ? staging_->data() + i * staging_bytes : nullptr;
@@ -383,7 +383,7 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   graveyard_->empty();
   auto capture = capture_of(parts);
   if (!capture) return std::move(capture).error();
-  if (auto roomy = make_room(job, parts, job.count * size_of(job.type)); !roomy) return roomy;
+  if (auto ready = make_buffers(job, parts, job.count * size_of(job.type)); !ready) return ready;
   if (capture->graph == nullptr)
     keep(parts);
   else if (auto retained = retain(*capture, parts); !retained)

@@ -110,12 +110,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
          std::shared_ptr<Graveyard> graveyard);
   Result<void> set_up();
-  Result<std::byte*> plan_room(std::size_t bytes);
+  Result<std::byte*> plan_buffer(std::size_t bytes);
   Result<void> write(Address to, const void* from, std::size_t bytes);
   Result<void> finish_setup();
   Result<Capture> capture_of(std::span<const Part> parts) const;
-  Result<std::shared_ptr<const DeviceMemory>> room(std::shared_ptr<const DeviceMemory>& memory, std::size_t bytes);
-  Result<void> make_room(const Job& job, std::span<const Part> parts, std::size_t group_bytes);
+  Result<std::shared_ptr<const DeviceMemory>> buffer(std::shared_ptr<const DeviceMemory>& memory, std::size_t bytes);
+  Result<void> make_buffers(const Job& job, std::span<const Part> parts, std::size_t group_bytes);
   Result<void> stage(const Job& job, std::span<const Part> parts, std::span<device::PeerBuffers> buffers);
   Result<void> follow(Stream stream, const OwnEvent& event) const;
   Result<void> join(std::span<const Part> parts, Launched& last, std::uint64_t capture);

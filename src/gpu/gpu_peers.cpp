@@ -77,28 +77,28 @@ GpuPeers::~GpuPeers() {
   });
   if (ended) return;
   process_.keep(std::move(engine_));  // a kernel may still read there
-  for (auto& room : rooms_) process_.keep(std::move(room));
-  for (auto& room : outgrown_) process_.keep(std::move(room));
+  for (auto& buffer : buffers_) process_.keep(std::move(buffer));
+  for (auto& buffer : outgrown_) process_.keep(std::move(buffer));
 }
 
-Result<std::byte*> GpuPeers::room(Room which, std::size_t bytes) {
-  auto& room = rooms_[which];
-  if (!room || room->bytes() < bytes) {
-    if (room) outgrown_.push_back(std::move(room));
+Result<std::byte*> GpuPeers::buffer(Scratch which, std::size_t bytes) {
+  auto& buffer = buffers_[which];
+  if (!buffer || buffer->bytes() < bytes) {
+    if (buffer) outgrown_.push_back(std::move(buffer));
     auto larger = cuda::DeviceMemory::allocate(gpu_, std::bit_ceil(bytes));
     if (!larger) return std::move(larger).error();
-    room = std::make_shared<cuda::DeviceMemory>(*std::move(larger));
+    buffer = std::make_shared<cuda::DeviceMemory>(*std::move(larger));
   }
-  return room->data();
+  return buffer->data();
 }
 
 /// What other processes cannot map is used in room that they can.
-Result<cuda::MemoryLine> GpuPeers::locate(Room which, const std::byte* at, std::size_t bytes, bool strangers) {
+Result<cuda::MemoryLine> GpuPeers::locate(Scratch which, const std::byte* at, std::size_t bytes, bool strangers) {
   if (bytes == 0) return cuda::MemoryLine{};
   if (!strangers) return cuda::MemoryLine{.address = reinterpret_cast<std::uint64_t>(at)};
   auto line = exports_.locate(at, bytes);
   if (!line || line->exported != 0) return line;
-  auto place = room(which, bytes);
+  auto place = buffer(which, bytes);
   if (!place) return std::move(place).error();
   return exports_.locate(*place, bytes);
 }
@@ -130,19 +130,19 @@ Result<std::shared_ptr<const PeerCallSetup>> GpuPeers::prepare(Communicator& com
       std::ranges::any_of(communicator.members().peers, [](const Peer& peer) { return !peer.same_process; });
   const std::byte* input = request.input;
   if (reads_from_copy(request)) {
-    auto place = room(input_room, setup->input_bytes);
+    auto place = buffer(input_buffer, setup->input_bytes);
     if (!place) return std::move(place).error();
     input = *place;
   }
-  auto in = locate(input_room, input, setup->input_bytes, strangers);
+  auto in = locate(input_buffer, input, setup->input_bytes, strangers);
   if (!in) return std::move(in).error();
-  auto out = locate(output_room, request.output, setup->output_bytes, strangers);
+  auto out = locate(output_buffer, request.output, setup->output_bytes, strangers);
   if (!out) return std::move(out).error();
   setup->own = {.input = *in, .output = *out};
   setup->input = pointer(in->address);
   setup->output = pointer(out->address);
   if (const int groups = setup->plan->plan.scratch_groups; groups > 0) {
-    auto place = room(scratch_room, bytes(groups));
+    auto place = buffer(plan_scratch, bytes(groups));
     if (!place) return std::move(place).error();
     setup->scratch = *place;
   }

@@ -86,13 +86,13 @@ class GpuPeers {
   Result<bool> idle() const { return engine_ ? engine_->idle() : Result<bool>(true); }
 
  private:
-  enum Room { input_room, output_room, scratch_room, room_count };
+  enum Scratch { input_buffer, output_buffer, plan_scratch, buffer_count };
 
   GpuPeers(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks)
       : process_(process), gpu_(gpu), rank_(rank), exports_(gpu), maps_(process.mapped, gpu, ranks), ranks_(ranks) {}
   Result<void> set_up();
-  Result<std::byte*> room(Room which, std::size_t bytes);
-  Result<cuda::MemoryLine> locate(Room which, const std::byte* at, std::size_t bytes, bool strangers);
+  Result<std::byte*> buffer(Scratch which, std::size_t bytes);
+  Result<cuda::MemoryLine> locate(Scratch which, const std::byte* at, std::size_t bytes, bool strangers);
 
   GpuProcess& process_;
   cuda::SharedGpu gpu_;
@@ -102,7 +102,7 @@ class GpuPeers {
   int ranks_;
   std::shared_ptr<cuda::Engine> engine_;
   cuda::OwnEvent ended_;  // the last call
-  std::array<std::shared_ptr<cuda::DeviceMemory>, room_count> rooms_;
+  std::array<std::shared_ptr<cuda::DeviceMemory>, buffer_count> buffers_;
   std::vector<std::shared_ptr<cuda::DeviceMemory>> outgrown_;  // see cuda::EngineShape::frees_late
 };
 

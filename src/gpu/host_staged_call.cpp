@@ -93,7 +93,7 @@ Result<void> HostStagedCall::copy(const HostStagedBuffer& buffer, std::byte* hos
 }
 
 /// Between the caller's buffer and the one in its place, if that is another.
-Result<void> HostStagedCall::copy_room(std::byte* to, const std::byte* from, std::size_t bytes) const {
+Result<void> HostStagedCall::copy_buffer(std::byte* to, const std::byte* from, std::size_t bytes) const {
   if (bytes == 0 || to == from) return {};
   const auto& gpu = *pool_->gpu();
   const cuda::Status queued =
@@ -119,7 +119,7 @@ Result<bool> HostStagedCall::queue_input(std::uint64_t batch) {
   if (peers_)
     if (auto turn = peers_->of->take_turn(stream_); !turn) return turn.error();
   if (peers_)
-    if (auto copied = copy_room(const_cast<std::byte*>(peers_->input), peers_->given_input, peers_->input_bytes);
+    if (auto copied = copy_buffer(const_cast<std::byte*>(peers_->input), peers_->given_input, peers_->input_bytes);
         !copied)
       return copied.error();
   if (auto copied = copy(buffers_.input, buffer_->data(), /*in=*/true); !copied) return copied.error();
@@ -140,7 +140,7 @@ Result<void> HostStagedCall::queue_output() {
     if (auto kernels = queue_kernels(); !kernels) return kernels;
   if (auto waits = buffer_->await(stream_); !waits) return waits;
   if (peers_) {
-    if (auto copied = copy_room(peers_->given_output, peers_->output, peers_->output_bytes); !copied) return copied;
+    if (auto copied = copy_buffer(peers_->given_output, peers_->output, peers_->output_bytes); !copied) return copied;
     if (auto ended = peers_->of->end_turn(stream_); !ended) return ended;
   }
   if (auto copied = copy(buffers_.output, buffer_->data() + output_at(), /*in=*/false); !copied) return copied;

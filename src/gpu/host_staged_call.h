@@ -74,7 +74,7 @@ class HostStagedCall final : public CallEnd {
  private:
   Result<bool> take_buffer(std::uint64_t batch, bool signals);
   Result<void> copy(const HostStagedBuffer& buffer, std::byte* host, bool in) const;
-  Result<void> copy_room(std::byte* to, const std::byte* from, std::size_t bytes) const;
+  Result<void> copy_buffer(std::byte* to, const std::byte* from, std::size_t bytes) const;
   Result<void> queue_kernels() const;
   std::size_t output_at() const;
 

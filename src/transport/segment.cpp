@@ -15,7 +15,7 @@
 
 #include <fmt/format.h>
 
-#include "transport/memory_room.h"
+#include "transport/free_memory.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -33,7 +33,7 @@ Error failed(std::string what, int why) {
 }
 
 Result<void> check_room(std::size_t bytes) {
-  const auto room = memory_room();
+  const auto room = free_memory();
   if (!room || bytes <= room->bytes) return {};
   return failed(fmt::format("{} bytes of memory are needed, {} are left ({}): ask for less, or raise the limit", bytes,
                             room->bytes, room->limit),

@@ -8,17 +8,17 @@
 
 namespace tutti {
 
-struct MemoryRoom {
+struct FreeMemory {
   std::size_t bytes = 0;
   std::string limit;  ///< what sets it: "/proc/meminfo MemAvailable", "/sys/fs/cgroup/job/memory.max"
 };
 
 /// The least of what the host has available and what each control group above this process allows; nothing where
 /// neither can be read. `read_file` returns a file's text, or nothing when there is none.
-std::optional<MemoryRoom> memory_room(
+std::optional<FreeMemory> free_memory(
     const std::function<std::optional<std::string>(const std::string& path)>& read_file);
 
 /// From this host's files.
-std::optional<MemoryRoom> memory_room();
+std::optional<FreeMemory> free_memory();
 
 }  // namespace tutti

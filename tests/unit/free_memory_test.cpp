@@ -1,5 +1,5 @@
 // The room is the least that the host and any control group above leave; what cannot be read sets no limit.
-#include "transport/memory_room.h"
+#include "transport/free_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@ namespace {
 
 using Files = std::map<std::string, std::string>;
 
-std::optional<MemoryRoom> room_of(const Files& files) {
-  return memory_room([&files](const std::string& path) -> std::optional<std::string> {
+std::optional<FreeMemory> room_of(const Files& files) {
+  return free_memory([&files](const std::string& path) -> std::optional<std::string> {
     const auto found = files.find(path);
     if (found == files.end()) return std::nullopt;
     return found->second;
@@ -22,14 +22,14 @@ std::optional<MemoryRoom> room_of(const Files& files) {
 const std::string meminfo =
     "MemTotal:       24000 kB\nMemFree: 1 kB\nMemAvailable:   20000 kB\nSwapFree:         500 kB\n";
 
-TEST(MemoryRoom, WithoutGroupsIsWhatTheHostHas) {
+TEST(FreeMemory, WithoutGroupsIsWhatTheHostHas) {
   const auto room = room_of({{"/proc/meminfo", meminfo}});
   ASSERT_TRUE(room);
   EXPECT_EQ(room->bytes, 20500u * 1024);
   EXPECT_NE(room->limit.find("MemAvailable"), std::string::npos);
 }
 
-TEST(MemoryRoom, CountsWhatAGroupMayStillTake) {
+TEST(FreeMemory, CountsWhatAGroupMayStillTake) {
   const auto room = room_of({{"/proc/meminfo", meminfo},
                              {"/proc/self/cgroup", "0::/job/step\n"},
                              {"/sys/fs/cgroup/job/step/memory.max", "5000\n"},
@@ -40,7 +40,7 @@ TEST(MemoryRoom, CountsWhatAGroupMayStillTake) {
   EXPECT_EQ(room->limit, "/sys/fs/cgroup/job/step/memory.max");
 }
 
-TEST(MemoryRoom, LooksAtGroupsAboveToo) {
+TEST(FreeMemory, LooksAtGroupsAboveToo) {
   const auto room = room_of({{"/proc/meminfo", meminfo},
                              {"/proc/self/cgroup", "0::/job/step\n"},
                              {"/sys/fs/cgroup/job/step/memory.max", "max\n"},
@@ -53,7 +53,7 @@ TEST(MemoryRoom, LooksAtGroupsAboveToo) {
   EXPECT_EQ(room->bytes, 500u);
 }
 
-TEST(MemoryRoom, ReadsTheFirstVersionOfGroups) {
+TEST(FreeMemory, ReadsTheFirstVersionOfGroups) {
   const auto room = room_of({{"/proc/self/cgroup", "5:cpu,cpuacct:/job\n4:memory:/job\n"},
                              {"/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1000\n"},
                              {"/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1500\n"},
@@ -62,11 +62,11 @@ TEST(MemoryRoom, ReadsTheFirstVersionOfGroups) {
   EXPECT_EQ(room->bytes, 100u);
 }
 
-TEST(MemoryRoom, IsUnknownWhereNothingCanBeRead) {
+TEST(FreeMemory, IsUnknownWhereNothingCanBeRead) {
   EXPECT_FALSE(room_of({}));
 }
 
-TEST(MemoryRoom, SurvivesNonsense) {
+TEST(FreeMemory, SurvivesNonsense) {
   EXPECT_FALSE(room_of({{"/proc/meminfo", "MemAvailable: lots\n"}}));
   EXPECT_FALSE(room_of({{"/proc/meminfo", ""}, {"/proc/self/cgroup", "\n:\n0\n::\n0::\nmemory"}}));
   const auto room = room_of({{"/proc/self/cgroup", "0::relative"},
@@ -76,8 +76,8 @@ TEST(MemoryRoom, SurvivesNonsense) {
   EXPECT_EQ(room->bytes, 0u);
 }
 
-TEST(MemoryRoom, OfThisHostIsKnown) {
-  const auto room = memory_room();
+TEST(FreeMemory, OfThisHostIsKnown) {
+  const auto room = free_memory();
   ASSERT_TRUE(room);
   EXPECT_GT(room->bytes, 0u);
 }

@@ -1,4 +1,4 @@
-#include "transport/memory_room.h"
+#include "transport/free_memory.h"
 
 #include <algorithm>
 #include <charconv>
@@ -35,11 +35,11 @@ std::optional<std::size_t> number_in(const ReadFile& read_file, const std::strin
   return text ? number(*text) : std::nullopt;
 }
 
-void lower_to(std::optional<MemoryRoom>& room, std::size_t bytes, std::string limit) {
-  if (!room || bytes < room->bytes) room = MemoryRoom{.bytes = bytes, .limit = std::move(limit)};
+void lower_to(std::optional<FreeMemory>& room, std::size_t bytes, std::string limit) {
+  if (!room || bytes < room->bytes) room = FreeMemory{.bytes = bytes, .limit = std::move(limit)};
 }
 
-void consider_host(std::optional<MemoryRoom>& room, const ReadFile& read_file) {
+void consider_host(std::optional<FreeMemory>& room, const ReadFile& read_file) {
   const auto text = read_file("/proc/meminfo");
   if (!text) return;
   const auto available = number_after(*text, "MemAvailable:");
@@ -55,7 +55,7 @@ struct Names {
 };
 
 /// A group and all groups above it: each may set a limit.
-void consider_groups(std::optional<MemoryRoom>& room, const ReadFile& read_file, const std::string& root,
+void consider_groups(std::optional<FreeMemory>& room, const ReadFile& read_file, const std::string& root,
                      std::string group, const Names& names) {
   for (;;) {
     while (!group.empty() && group.back() == '/') group.pop_back();
@@ -75,8 +75,8 @@ void consider_groups(std::optional<MemoryRoom>& room, const ReadFile& read_file,
 
 }  // namespace
 
-std::optional<MemoryRoom> memory_room(const ReadFile& read_file) {
-  std::optional<MemoryRoom> room;
+std::optional<FreeMemory> free_memory(const ReadFile& read_file) {
+  std::optional<FreeMemory> room;
   consider_host(room, read_file);
   const std::string groups = read_file("/proc/self/cgroup").value_or("");
   for (std::size_t at = 0; at < groups.size();) {
@@ -97,8 +97,8 @@ std::optional<MemoryRoom> memory_room(const ReadFile& read_file) {
   return room;
 }
 
-std::optional<MemoryRoom> memory_room() {
-  return memory_room([](const std::string& path) -> std::optional<std::string> {
+std::optional<FreeMemory> free_memory() {
+  return free_memory([](const std::string& path) -> std::optional<std::string> {
     std::ifstream file(path);
     if (!file) return std::nullopt;
     return std::string(std::istreambuf_iterator<char>(file), {});
