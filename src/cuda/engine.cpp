@@ -25,15 +25,15 @@ constexpr std::size_t round_up(std::size_t bytes) {
 
 /// What a captured graph keeps.
 struct Kept {
-  std::shared_ptr<Graveyard> graveyard;
+  std::shared_ptr<DeferredReleases> deferred;
   std::vector<std::shared_ptr<const void>> all;
 };
 
 /// Called by the driver, which must not be called meanwhile.
-void bury(void* kept) {
+void defer_release(void* kept) {
   std::shared_ptr<Kept> owned(static_cast<Kept*>(kept));
-  const auto graveyard = owned->graveyard;
-  graveyard->bury(std::move(owned));
+  const auto deferred = owned->deferred;
+  deferred->defer_release(std::move(owned));
 }
 
 /// What a channel has at most of a call that its inbox must hold; share() cuts at these multiples.
@@ -66,11 +66,11 @@ bool repeated(std::span<const Part> parts, std::size_t i) {
 }  // namespace
 
 Engine::Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
-               std::shared_ptr<Graveyard> graveyard)
+               std::shared_ptr<DeferredReleases> deferred)
     : gpu_(std::move(gpu)),
       kernels_(std::move(kernels)),
       shape_(std::move(shape)),
-      graveyard_(std::move(graveyard)),
+      graveyard_(std::move(deferred)),
       seats_(shape_.local.size()) {}
 
 Engine::~Engine() {
@@ -80,7 +80,7 @@ Engine::~Engine() {
 }
 
 Result<std::shared_ptr<Engine>> Engine::open(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
-                                             std::shared_ptr<Graveyard> graveyard) {
+                                             std::shared_ptr<DeferredReleases> deferred) {
   assert(!shape.local.empty());
   const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
   if (shape.local.size() > device::local_ranks_max)
@@ -89,8 +89,7 @@ Result<std::shared_ptr<Engine>> Engine::open(SharedGpu gpu, std::shared_ptr<cons
   if (shape.ranks > device::ranks_max)
     return refused(fmt::format("calls on device memory have at most {} ranks; this communicator has {}",
                                device::ranks_max, shape.ranks));
-  std::shared_ptr<Engine> engine(
-      new Engine(std::move(gpu), std::move(kernels), std::move(shape), std::move(graveyard)));
+  std::shared_ptr<Engine> engine(new Engine(std::move(gpu), std::move(kernels), std::move(shape), std::move(deferred)));
   if (auto ready = engine->set_up(); !ready) return ready.error();
   return engine;
 }
@@ -349,13 +348,13 @@ void Engine::fill(device::Call& call, device::Body body, const Job& job, std::sp
 /// What the graph may use as long as it lives, whatever becomes of the communicator and its plans.
 Result<void> Engine::retain(const Capture& capture, std::span<const Part> parts) {
   auto* const kept = new Kept;  // the driver's, once it has the object
-  kept->graveyard = graveyard_;
+  kept->deferred = graveyard_;
   kept->all = {shared_from_this(), scratch_, staging_};
   for (const Part& part : parts) kept->all.push_back(part.plan);
   const Api& api = gpu_->api();
   UserObject object = nullptr;
-  if (auto made =
-          gpu_->check(api.user_object_create(&object, kept, bury, 1, user_object_unsynchronized), "cuUserObjectCreate");
+  if (auto made = gpu_->check(api.user_object_create(&object, kept, defer_release, 1, user_object_unsynchronized),
+                              "cuUserObjectCreate");
       !made) {
     delete kept;
     return made;

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "cuda/graveyard.h"
+#include "cuda/deferred_releases.h"
 #include "cuda/kernels.h"
 #include "cuda/resources.h"
 #include "kernels/entries.h"
@@ -66,7 +66,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   /// Allocates all that calls need but scratch. Errors: invalid_usage (more ranks than fit the GPU), cuda.
   static Result<std::shared_ptr<Engine>> open(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
-                                              std::shared_ptr<Graveyard> graveyard);
+                                              std::shared_ptr<DeferredReleases> deferred);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -108,7 +108,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   };
 
   Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
-         std::shared_ptr<Graveyard> graveyard);
+         std::shared_ptr<DeferredReleases> deferred);
   Result<void> set_up();
   Result<std::byte*> plan_buffer(std::size_t bytes);
   Result<void> write(Address to, const void* from, std::size_t bytes);
@@ -130,7 +130,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   SharedGpu gpu_;
   std::shared_ptr<const Kernels> kernels_;
   EngineShape shape_;
-  std::shared_ptr<Graveyard> graveyard_;
+  std::shared_ptr<DeferredReleases> graveyard_;
   int channels_ = 1;
   std::size_t inbox_bytes_ = 0;  // one half
   DeviceMemory memory_;          // areas and links

@@ -51,7 +51,8 @@ Result<void> GpuPeers::set_up() {
                           .channels_max = process_.channels_max,
                           .specialised = false,
                           .frees_late = true};
-  auto engine = cuda::Engine::open(gpu_, *std::move(kernels), std::move(shape), std::make_shared<cuda::Graveyard>());
+  auto engine =
+      cuda::Engine::open(gpu_, *std::move(kernels), std::move(shape), std::make_shared<cuda::DeferredReleases>());
   if (!engine) return std::move(engine).error();
   engine_ = *std::move(engine);
   auto current = cuda::Current::enter(*gpu_);

@@ -37,7 +37,7 @@ LaunchGroup::~LaunchGroup() {
     return;
   }
   engine_.reset();
-  process_.graveyard->empty();
+  process_.deferred->empty();
 }
 
 void LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu) {
@@ -155,7 +155,7 @@ Result<void> LaunchGroup::open() {
   }
   auto kernels = process_.kernels(gpu);
   if (!kernels) return std::move(kernels).error();
-  auto engine = cuda::Engine::open(gpu, *std::move(kernels), std::move(shape), process_.graveyard);
+  auto engine = cuda::Engine::open(gpu, *std::move(kernels), std::move(shape), process_.deferred);
   if (!engine) return std::move(engine).error();
   engine_ = *std::move(engine);
   launched_.store(engine_.get(), std::memory_order_release);

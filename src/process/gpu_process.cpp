@@ -38,7 +38,7 @@ PeerUse peer_use(std::string_view setting) {
 
 GpuProcess::GpuProcess(System& system, const Config& config)
     : driver(config.text("TUTTI_CUDA_LIBRARY")),
-      graveyard(std::make_shared<cuda::Graveyard>()),
+      deferred(std::make_shared<cuda::DeferredReleases>()),
       channels_max(static_cast<int>(config.integer("TUTTI_MAX_CTAS"))),
       specialised(config.text("TUTTI_GPU_KERNELS") != "run_plan"),
       staged(config.text("TUTTI_GPU_STAGED") == "always"),
@@ -61,7 +61,7 @@ bool GpuProcess::wait_for(const std::function<bool()>& idle) {
 Result<cuda::SharedGpu> GpuProcess::gpu(cuda::Ordinal ordinal) {
   auto loaded = driver.get();
   if (!loaded) return std::move(loaded).error();
-  graveyard->empty();
+  deferred->empty();
   const std::lock_guard lock(mutex_);
   if (auto known = gpus_[ordinal].lock()) return known;
   auto opened = cuda::Gpu::open(*loaded, ordinal);

@@ -12,8 +12,8 @@
 #include "base/config.h"
 #include "base/directory.h"
 #include "base/system.h"
+#include "cuda/deferred_releases.h"
 #include "cuda/driver.h"
-#include "cuda/graveyard.h"
 #include "cuda/kernels.h"
 #include "cuda/peer_memory.h"
 #include "cuda/resources.h"
@@ -28,7 +28,7 @@ class GpuProcess {
   GpuProcess(System& system, const Config& config);
 
   cuda::DriverSlot driver;
-  const std::shared_ptr<cuda::Graveyard> graveyard;
+  const std::shared_ptr<cuda::DeferredReleases> deferred;
   cuda::PeerMapTable mapped;
 
   /// Errors: invalid_argument (no such GPU), cuda.

@@ -104,7 +104,7 @@ class CudaEngine : public ::testing::Test {
 
   CudaUser user_{library};
   cuda::Stream stream_ = user_.stream();
-  std::shared_ptr<cuda::Graveyard> graveyard_ = std::make_shared<cuda::Graveyard>();
+  std::shared_ptr<cuda::DeferredReleases> graveyard_ = std::make_shared<cuda::DeferredReleases>();
   std::shared_ptr<cuda::Engine> engine_;
   std::vector<float*> inputs_;
   std::vector<float*> outputs_;

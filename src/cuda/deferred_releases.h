@@ -8,9 +8,9 @@
 
 namespace tutti::cuda {
 
-class Graveyard {
+class DeferredReleases {
  public:
-  void bury(std::shared_ptr<const void> what) {
+  void defer_release(std::shared_ptr<const void> what) {
     const std::lock_guard lock(mutex_);
     buried_.push_back(std::move(what));
     any_.store(true, std::memory_order_release);
