@@ -179,7 +179,7 @@ Result<void> Bootstrap::State::listen_to_root() {
 /// The call is kept until the root has answered: its end would look like a rank that was lost.
 void Bootstrap::State::report_unreachable(const std::string& why) {
   ByteWriter words;
-  words.text(std::string_view(why).substr(0, bootstrap::words_bytes_max));
+  words.text(std::string_view(why).substr(0, bootstrap::text_bytes_max));
   root.queue(frame(FrameKind::unreachable, words.bytes()));
   (void)root.flush();
   adopted = true;

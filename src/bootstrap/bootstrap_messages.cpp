@@ -21,7 +21,7 @@ bool is_printable(const std::string& address) {
   return printable(address, address_bytes_max) == address;
 }
 std::string words_from(ByteReader& reader) {
-  return printable(reader.text(words_bytes_max), words_bytes_max, Lines::several);
+  return printable(reader.text(text_bytes_max), text_bytes_max, Lines::several);
 }
 
 }  // namespace
@@ -159,7 +159,7 @@ Bytes write_gone(const Gone& gone) {
   writer.number(static_cast<std::int32_t>(gone.rank));
   writer.number(static_cast<std::int32_t>(gone.by));
   writer.number(static_cast<std::uint32_t>(gone.left));
-  writer.text(std::string_view(gone.reason).substr(0, words_bytes_max));
+  writer.text(std::string_view(gone.reason).substr(0, text_bytes_max));
   return std::move(writer).take();
 }
 
@@ -178,7 +178,7 @@ Bytes write_failure(const Error& error) {
   ByteWriter writer;
   writer.number(static_cast<std::int32_t>(error.code));
   writer.number(static_cast<std::int32_t>(error.peer));
-  writer.text(std::string_view(error.what).substr(0, words_bytes_max));
+  writer.text(std::string_view(error.what).substr(0, text_bytes_max));
   return std::move(writer).take();
 }
 

@@ -13,15 +13,15 @@ namespace tutti::bootstrap {
 
 inline constexpr std::size_t settings_text_bytes_max = 1024;
 inline constexpr std::size_t process_text_bytes_max = 256;
-inline constexpr std::size_t words_bytes_max = 4096;
+inline constexpr std::size_t text_bytes_max = 4096;
 inline constexpr std::int64_t limit_ms_max = std::int64_t{1} << 40;  ///< so that sums of times do not overflow
 
 /// The longest body of each kind, for the reader's bound.
 inline constexpr std::size_t join_bytes_max = 2048;
-inline constexpr std::size_t failure_bytes_max = words_bytes_max + 64;
+inline constexpr std::size_t failure_bytes_max = text_bytes_max + 64;
 inline constexpr std::size_t address_bytes_max = 256;
 inline constexpr std::size_t notice_bytes_max =
-    words_bytes_max + 64;  ///< of welcome, listens, unreachable, confirm, gone
+    text_bytes_max + 64;  ///< of welcome, listens, unreachable, confirm, gone
 std::size_t contribution_bytes_max(std::size_t blob_bytes_max);
 std::size_t gathered_bytes_max(int ranks, std::size_t blob_bytes_max);
 

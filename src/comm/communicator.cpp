@@ -218,7 +218,7 @@ void Communicator::fail(Error error) {
     // Under the lock: on return from a second failure too, peers can see that there is one.
     header.failure.store(static_cast<std::uint32_t>(failure_->code), std::memory_order_relaxed);
     header.culprit.store(failure_->peer, std::memory_order_relaxed);
-    put_text(header.words, failure_->what);
+    put_text(header.message, failure_->what);
     auto open = RankState::open;
     header.state.compare_exchange_strong(open, RankState::failed, std::memory_order_seq_cst);
   }

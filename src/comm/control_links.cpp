@@ -16,15 +16,15 @@ namespace {
 constexpr std::int64_t farewell_ns = 2'000'000'000;
 constexpr std::int64_t nap_ns = 1'000'000'000;
 constexpr std::size_t head_bytes = 16;
-constexpr std::size_t words_bytes_max = sizeof(AreaHeader::words) - 1;
+constexpr std::size_t text_bytes_max = sizeof(AreaHeader::words) - 1;
 /// In the place of a code, where the state is open. The words of `calls` are marks of calls; those of `summary`, of
 /// `ask`, which wants an answer, and of `answered` are a summary of all so far.
 enum Alive : std::uint32_t { beating = 0, traced = 1, calls = 2, summary = 3, ask = 4, answered = 5 };
 constexpr std::size_t marks_max = 64;  // in one frame
-static_assert(marks_max * sizeof(CallMark) <= words_bytes_max);
+static_assert(marks_max * sizeof(CallMark) <= text_bytes_max);
 
 std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t code, int culprit, std::string_view words) {
-  words = words.substr(0, words_bytes_max);
+  words = words.substr(0, text_bytes_max);
   ByteWriter writer;
   writer.number(static_cast<std::uint32_t>(state));
   writer.number(code);
@@ -178,7 +178,7 @@ void ControlLinks::read(Link& link) {
   for (;;) {
     std::size_t wanted = head_bytes;
     if (link.head) wanted = ByteReader(std::span(*link.head).last(4)).number<std::uint32_t>();
-    if (link.head && wanted > words_bytes_max) return end(link, nonsense());
+    if (link.head && wanted > text_bytes_max) return end(link, nonsense());
     auto bytes = link.wire.take(wanted);
     if (!bytes) return end(link, bytes.error());
     if (!*bytes) return sent ? void() : end(link, sent.error());
@@ -206,7 +206,7 @@ void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& words) {
   AreaHeader& header = link.mirror->header();
   header.failure.store(code, std::memory_order_relaxed);
   header.culprit.store(culprit, std::memory_order_relaxed);
-  put_text(header.words, {reinterpret_cast<const char*>(words.data()), words.size()});
+  put_text(header.message, {reinterpret_cast<const char*>(words.data()), words.size()});
   header.state.store(state, std::memory_order_release);
 }
 
@@ -268,7 +268,7 @@ void ControlLinks::end(Link& link, const Error& error) {
 void ControlLinks::lose(Link& link, const std::string& why) {
   if (std::exchange(link.said, true) || leave_by_ns_ != 0) return;
   AreaHeader& header = link.mirror->header();
-  put_text(header.words, fmt::format("{} lost: {}", link.who, why));
+  put_text(header.message, fmt::format("{} lost: {}", link.who, why));
   header.state.store(RankState::lost, std::memory_order_release);
 }
 

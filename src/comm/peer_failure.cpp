@@ -29,11 +29,11 @@ std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
       const auto code = static_cast<Code>(std::min(header.failure.load(std::memory_order_relaxed), 8u));
       const int culprit = header.culprit.load(std::memory_order_relaxed);
       return Error{.code = code == Code::invalid_usage ? code : Code::remote,
-                   .what = told(get_text(header.words, Lines::several), communicator.describe(rank)),
+                   .what = told(get_text(header.message, Lines::several), communicator.describe(rank)),
                    .peer = culprit >= 0 && culprit < communicator.ranks() ? culprit : rank};
     }
     case RankState::lost:
-      return Error{.code = Code::remote, .what = get_text(header.words, Lines::several), .peer = rank};
+      return Error{.code = Code::remote, .what = get_text(header.message, Lines::several), .peer = rank};
     case RankState::starting:
     case RankState::open:
     case RankState::closed: return std::nullopt;

@@ -10,11 +10,11 @@
 #include <fmt/format.h>
 
 #include "base/unique_fd.h"
+#include "init/id_server.h"
 #include "init/job_sockets.h"
 #include "init/kinship.h"
 #include "init/meeting.h"
 #include "init/open_root.h"
-#include "init/word_server.h"
 #include "net/digest.h"
 
 namespace tutti {
@@ -110,7 +110,7 @@ Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, s
   auto id = open_root(process, /*across_hosts=*/false, launch.job_named() ? "" : remedy);
   kept = {};
   auto server =
-      std::make_shared<WordServer>(process.system, *std::move(listener), write_word(id), launch.ranks, deadline_ns);
+      std::make_shared<IdServer>(process.system, *std::move(listener), write_answer(id), launch.ranks, deadline_ns);
   if (auto added = process.service.add(server); !added) return id ? std::move(added).error() : std::move(id).error();
   // A process that cannot start ends soon, and the others may be about to ask.
   if (!id) process.farewells.add(std::shared_ptr<const Task>(server));
@@ -127,7 +127,7 @@ Result<std::optional<UniqueId>> ask(System& system, const UniqueSocket& fd, int 
   std::array<char, 1024> packet{};
   const auto got = ::recv(fd.get(), packet.data(), packet.size(), MSG_DONTWAIT);
   if (got <= 0) return std::optional<UniqueId>();
-  auto id = read_word({packet.data(), static_cast<std::size_t>(got)});
+  auto id = read_answer({packet.data(), static_cast<std::size_t>(got)});
   if (!id) return std::move(id).error().at_peer(0);
   return std::optional(*std::move(id));
 }
@@ -184,7 +184,7 @@ void tell_on_host(System& system, const LaunchInfo& launch, const Error& error) 
   const std::int64_t deadline_ns = system.now_ns() + tell_limit_ns;
   auto listener = open_listener(system, launch, /*nth=*/0, deadline_ns);
   if (!listener) return;
-  WordServer server(system, *std::move(listener), write_word(error), launch.ranks, deadline_ns);
+  IdServer server(system, *std::move(listener), write_answer(error), launch.ranks, deadline_ns);
   std::vector<PollItem> items;
   while (server.advance()) {
     items.clear();

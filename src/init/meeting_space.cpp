@@ -33,7 +33,7 @@ std::optional<std::string> from_hex(std::string_view hex) {
   return bytes;
 }
 
-Result<UniqueId> read_word(std::string_view word) {
+Result<UniqueId> read_answer(std::string_view word) {
   const auto bytes = word.starts_with(good)  ? from_hex(word.substr(good.size()))
                      : word.starts_with(bad) ? from_hex(word.substr(bad.size()))
                                              : std::nullopt;
@@ -67,7 +67,7 @@ Result<UniqueId> meet_in_space(KeyValueSpace& space, int rank, int nth, std::int
   if (rank == 0) return id;
   auto word = space.get(0, key, deadline_ns);
   if (!word) return about(std::move(word).error());
-  auto read = read_word(*word);
+  auto read = read_answer(*word);
   if (!read) return about(std::move(read).error());
   return read;
 }

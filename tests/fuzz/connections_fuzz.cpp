@@ -133,7 +133,7 @@ void tell(std::uint64_t seed, const Bytes& bytes) {
   expect(header.state.load() <= RankState::lost && header.state.load() != RankState::starting, "no such state");
   for (const PeerCalls& calls : links.take_calls())
     expect(calls.rank == 2 && calls.marks.size() <= CallHistory::kept, "calls of nobody");
-  expect(::strnlen(header.words.data(), header.words.size()) < header.words.size(), "words without an end");
+  expect(::strnlen(header.message.data(), header.message.size()) < header.message.size(), "words without an end");
 }
 
 /// Without the secret there is no answer to a probe, and none to one that was changed.

@@ -41,7 +41,7 @@ void read_messages(const Bytes& bytes) {
   if (const auto all = read_confirmation(bytes)) expect(write_confirmation(*all) == bytes, "another confirmation");
   if (const auto gone = read_gone(bytes)) expect(gone->rank >= 0 && gone->by >= 0, "gone who never was");
   const Error failure = read_failure(bytes);
-  expect(failure.code != Code::success && failure.what.size() <= words_bytes_max, "a failure that is none");
+  expect(failure.code != Code::success && failure.what.size() <= text_bytes_max, "a failure that is none");
 }
 
 /// Nobody gets through who has not the secret, and a conversation ends with what it was asked.

@@ -1,4 +1,4 @@
-#include "init/word_server.h"
+#include "init/id_server.h"
 
 #include <sys/socket.h>
 
@@ -30,7 +30,7 @@ struct Question {
 
 }  // namespace
 
-std::string write_word(const Result<UniqueId>& id) {
+std::string write_answer(const Result<UniqueId>& id) {
   if (!id) return bad + id.error().text().substr(0, reason_bytes_max);
   auto bytes = id->encode();
   std::string word = good + std::string(bytes.data(), bytes.size());
@@ -38,7 +38,7 @@ std::string write_word(const Result<UniqueId>& id) {
   return word;
 }
 
-Result<UniqueId> read_word(const std::string& packet) {
+Result<UniqueId> read_answer(const std::string& packet) {
   if (packet.starts_with(bad))
     return Error{.code = Code::remote,
                  .what = "rank 0 could not open the meeting point: " + printable(packet.substr(1), reason_bytes_max)};
@@ -54,7 +54,7 @@ std::string write_question(int rank) {
   return bytes;
 }
 
-WordServer::WordServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns)
+IdServer::IdServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns)
     : system_(system),
       listener_(std::move(listener)),
       word_(std::move(word)),
@@ -62,18 +62,18 @@ WordServer::WordServer(System& system, UniqueSocket listener, std::string word, 
       left_(static_cast<std::size_t>(ranks) - 1),
       deadline_ns_(deadline_ns) {}
 
-WordServer::~WordServer() {
+IdServer::~IdServer() {
   wipe(std::as_writable_bytes(std::span(word_)));
 }
 
-bool WordServer::advance() {
+bool IdServer::advance() {
   let_in();
   const std::int64_t now = system_.now_ns();
   std::erase_if(guests_, [&](const Guest& guest) { return !serve(guest) || now >= guest.deadline_ns; });
   return left_ > 0 && now < deadline_ns_;
 }
 
-void WordServer::let_in() {
+void IdServer::let_in() {
   const std::int64_t now = system_.now_ns();
   for (int i = 0; i < let_in_at_once && now >= resting_until_ns_; ++i) {
     UniqueSocket fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -88,7 +88,7 @@ void WordServer::let_in() {
   }
 }
 
-bool WordServer::serve(const Guest& guest) {
+bool IdServer::serve(const Guest& guest) {
   Question question;
   const auto got = ::recv(guest.fd.get(), &question, sizeof question, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
@@ -103,7 +103,7 @@ bool WordServer::serve(const Guest& guest) {
   return false;
 }
 
-std::int64_t WordServer::interests(std::vector<PollItem>& items) {
+std::int64_t IdServer::interests(std::vector<PollItem>& items) {
   std::int64_t wake = deadline_ns_;
   if (system_.now_ns() < resting_until_ns_)
     wake = std::min(wake, resting_until_ns_);

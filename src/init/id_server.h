@@ -13,18 +13,18 @@
 namespace tutti {
 
 /// As it goes over the socket, in one packet.
-std::string write_word(const Result<UniqueId>& id);
+std::string write_answer(const Result<UniqueId>& id);
 /// Errors: rank 0's, in its words; remote (no word of rank 0).
-Result<UniqueId> read_word(const std::string& packet);
+Result<UniqueId> read_answer(const std::string& packet);
 
 /// What a rank sends to hear it.
 std::string write_question(int rank);
 
 /// Answers each of the other ranks, then ends; at the deadline at the latest. Other users are sent away.
-class WordServer final : public Task {
+class IdServer final : public Task {
  public:
-  WordServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns);
-  ~WordServer() override;
+  IdServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns);
+  ~IdServer() override;
 
   bool advance() override;
   std::int64_t interests(std::vector<PollItem>& items) override;
