@@ -17,7 +17,7 @@ AddressProof::AddressProof(Process& process, const Membership& members, std::vec
     const auto host = [](const ReachAddress& address) { return address.at.host; };
     for (const PeerAddress& one : peer.addresses)
       if (std::ranges::find(known, one.at.host, host) == known.end())
-        known.push_back({.rank = static_cast<int>(rank), .at = one.at, .card = one.card, .mbps = one.mbps});
+        known.push_back({.rank = static_cast<int>(rank), .at = one.at, .nic = one.nic, .mbps = one.mbps});
   }
   self_ = host_of_[static_cast<std::size_t>(members.rank)];
   if (networks_[static_cast<std::size_t>(members.rank)] == members.rank)
@@ -59,7 +59,7 @@ Result<void> AddressProof::keep_proven(const std::vector<Bytes>& told, std::vect
 void AddressProof::log_shares(const std::vector<std::vector<std::size_t>>& usable, const AccessMap& map) const {
   for (std::size_t host = 0; host < hosts_.size(); ++host) {
     const auto& addresses = hosts_[host].addresses;
-    const auto differs = [&](std::size_t i) { return addresses[i].card != addresses[usable[host].front()].card; };
+    const auto differs = [&](std::size_t i) { return addresses[i].nic != addresses[usable[host].front()].nic; };
     if (host == self_ || std::ranges::none_of(usable[host], differs)) continue;
     for (const std::size_t i : usable[host])
       process_.log.info(LogTopic::init, "interfaces", "{}: {} at {}, {} Mbit/s",

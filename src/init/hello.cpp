@@ -40,7 +40,7 @@ Result<std::vector<PeerAddress>> read_located(const Blob& blob) {
   for (const auto& address : located->addresses)
     if (address.host[0] != '\0')
       addresses.push_back({.at = {.host = get_text(address.host), .port = address.port},
-                           .card = address.card,
+                           .nic = address.nic,
                            .mbps = std::max(0, address.mbps)});
   return addresses;
 }

@@ -56,8 +56,8 @@ struct Located {
   struct Address {
     std::array<char, 64> host{};
     std::uint16_t port = 0;
-    std::uint16_t card = 0;  ///< number of its interface
-    std::int32_t mbps = 0;   ///< of its interface; 0: not known
+    std::uint16_t nic = 0;  ///< number of its interface
+    std::int32_t mbps = 0;  ///< of its interface; 0: not known
   };
   std::array<Address, addresses_max> addresses{};  ///< unused ones have an empty host
 };

@@ -345,7 +345,7 @@ Result<void> Join::locate() {
       told.port = at.port;
       const auto known = std::ranges::find(*own, at.host, &OwnAddress::host);
       if (known == own->end()) continue;
-      told.card = static_cast<std::uint16_t>(known->card);
+      told.nic = static_cast<std::uint16_t>(known->nic);
       told.mbps = known->mbps;
     }
     return {};

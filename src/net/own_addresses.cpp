@@ -21,15 +21,14 @@ Result<std::vector<OwnAddress>> choose(const std::vector<InterfaceAddress>& all,
   for (const auto& line : choice->used_text()) log.info(LogTopic::init, "interfaces", "used: {}", line);
   for (const auto& line : choice->left_out_text()) log.info(LogTopic::init, "interfaces", "not used: {}", line);
   std::vector<OwnAddress> addresses;
-  std::vector<std::string> cards;
+  std::vector<std::string> nics;
   for (const auto& one : choice->used) {
-    const auto card = std::ranges::find(cards, one.interface) - cards.begin();
-    if (card == std::ssize(cards)) cards.push_back(one.interface);
-    addresses.push_back({.host = one.address, .card = static_cast<int>(card), .mbps = one.mbps});
+    const auto nic = std::ranges::find(nics, one.interface) - nics.begin();
+    if (nic == std::ssize(nics)) nics.push_back(one.interface);
+    addresses.push_back({.host = one.address, .nic = static_cast<int>(nic), .mbps = one.mbps});
   }
   // What is known on one link alone may not even lead back to this host.
-  if (choice->used.front().link_local)
-    addresses.push_back({.host = "127.0.0.1", .card = static_cast<int>(cards.size())});
+  if (choice->used.front().link_local) addresses.push_back({.host = "127.0.0.1", .nic = static_cast<int>(nics.size())});
   return addresses;
 }
 

@@ -19,7 +19,7 @@ namespace tutti {
 
 struct OwnAddress {
   std::string host;  ///< numeric
-  int card = 0;      ///< number of its interface among those that are used
+  int nic = 0;       ///< number of its interface among those that are used
   int mbps = 0;      ///< of the interface; 0: not known
 };
 

@@ -16,13 +16,12 @@ std::vector<SocketAddress> in_order(std::span<const PeerAddress> addresses) {
 }
 
 std::vector<SocketAddress> addresses_in_turn(std::span<const PeerAddress> addresses, int nth) {
-  std::vector<const PeerAddress*> cards;
+  std::vector<const PeerAddress*> nics;
   for (const PeerAddress& address : addresses)
-    if (address.wide && std::ranges::find(cards, address.card, &PeerAddress::card) == cards.end())
-      cards.push_back(&address);
+    if (address.wide && std::ranges::find(nics, address.nic, &PeerAddress::nic) == nics.end()) nics.push_back(&address);
   std::vector<SocketAddress> all = in_order(addresses);
-  if (cards.empty()) return all;
-  const auto first = std::ranges::find(all, cards[static_cast<std::size_t>(nth) % cards.size()]->at);
+  if (nics.empty()) return all;
+  const auto first = std::ranges::find(all, nics[static_cast<std::size_t>(nth) % nics.size()]->at);
   std::rotate(all.begin(), first, first + 1);
   return all;
 }

@@ -11,7 +11,7 @@ namespace tutti {
 /// One of the addresses of a rank of another host.
 struct PeerAddress {
   SocketAddress at;
-  int card = 0;  ///< number of the interface among those of its host
+  int nic = 0;   ///< number of the interface among those of its host
   int mbps = 0;  ///< of the interface; 0: not known
   /// Proven, and about as fast from here as the fastest way to its host: fit to carry a share of the data.
   bool wide = false;
@@ -21,7 +21,7 @@ struct PeerAddress {
 /// neither is known (0).
 bool comparable(int mbps, int best_mbps);
 
-/// The addresses for the nth connection for data, in the order in which to try them: cards with a wide address take
+/// The addresses for the nth connection for data, in the order in which to try them: NICs with a wide address take
 /// turns to be the first, with the first of their wide addresses; where there are none such the order is that of
 /// `addresses`. All are in it: what does not answer any more makes room for the others.
 std::vector<SocketAddress> addresses_in_turn(std::span<const PeerAddress> addresses, int nth);

@@ -80,15 +80,15 @@ Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> 
 }
 
 ReachMap::ReachMap(std::span<const ReachHost> hosts) {
-  for (const auto& host : hosts) ways_.emplace_back(host.addresses.size());
+  for (const auto& host : hosts) paths_.emplace_back(host.addresses.size());
 }
 
 std::vector<std::byte> ReachMap::encode() const {
   std::vector<std::byte> bytes;
   std::size_t bit = 0;
-  for (const auto& host : ways_)
-    for (const Way& way : host)
-      for (const bool is : {way.reached, way.wide}) {
+  for (const auto& host : paths_)
+    for (const Path& path : host)
+      for (const bool is : {path.reached, path.wide}) {
         if (bit % 8 == 0) bytes.push_back(std::byte{0});
         if (is) bytes.back() |= std::byte{1} << (bit % 8);
         ++bit;
@@ -101,9 +101,9 @@ Result<ReachMap> ReachMap::decode(std::span<const std::byte> bytes, std::span<co
   if (map.encode().size() != bytes.size())
     return Error{.code = Code::remote, .what = fmt::format("a map of {} bytes, of other hosts", bytes.size())};
   std::size_t bit = 0;
-  for (auto& host : map.ways_)
-    for (Way& way : host)
-      for (bool* is : {&way.reached, &way.wide}) {
+  for (auto& host : map.paths_)
+    for (Path& path : host)
+      for (bool* is : {&path.reached, &path.wide}) {
         *is = (bytes[bit / 8] & (std::byte{1} << (bit % 8))) != std::byte{0};
         ++bit;
       }

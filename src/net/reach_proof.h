@@ -35,7 +35,7 @@ struct ReachLimits {
 struct ReachAddress {
   int rank = 0;
   SocketAddress at;
-  int card = 0;  ///< number of the interface among those of its host
+  int nic = 0;   ///< number of the interface among those of its host
   int mbps = 0;  ///< of the interface; 0: not known
 };
 
@@ -65,10 +65,10 @@ class ReachMap {
   ReachMap() = default;
   explicit ReachMap(std::span<const ReachHost> hosts);
 
-  bool reached(std::size_t host, std::size_t address) const { return ways_[host][address].reached; }
-  bool wide(std::size_t host, std::size_t address) const { return ways_[host][address].wide; }
-  void set(std::size_t host, std::size_t address) { ways_[host][address].reached = true; }
-  void set_wide(std::size_t host, std::size_t address) { ways_[host][address].wide = true; }
+  bool reached(std::size_t host, std::size_t address) const { return paths_[host][address].reached; }
+  bool wide(std::size_t host, std::size_t address) const { return paths_[host][address].wide; }
+  void set(std::size_t host, std::size_t address) { paths_[host][address].reached = true; }
+  void set_wide(std::size_t host, std::size_t address) { paths_[host][address].wide = true; }
 
   /// In the order of hosts.
   std::vector<std::byte> encode() const;
@@ -76,11 +76,11 @@ class ReachMap {
   static Result<ReachMap> decode(std::span<const std::byte> bytes, std::span<const ReachHost> hosts);
 
  private:
-  struct Way {
+  struct Path {
     bool reached = false;
     bool wide = false;
   };
-  std::vector<std::vector<Way>> ways_;
+  std::vector<std::vector<Path>> paths_;
 };
 
 /// The calling side of one host: a state machine that calls every address of every other host. Where it is cut off

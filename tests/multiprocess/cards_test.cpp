@@ -1,4 +1,4 @@
-// Hosts with two network cards: both carry data where both are good, and one alone where the other is not.
+// Hosts with two network NICs: both carry data where both are good, and one alone where the other is not.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -16,26 +16,26 @@ namespace {
 
 constexpr int hosts = 2;
 
-/// Two cards and what is wrong with the second.
+/// Two NICs and what is wrong with the second.
 struct Cards {
   const char* name;
   NetOptions net;
   std::vector<std::string> settings;
-  std::vector<double> shares;  ///< of the data, that each card carries at least
+  std::vector<double> shares;  ///< of the data, that each NIC carries at least
   std::string logged = {};     ///< by both
   bool second_leads_nowhere = false;
 };
 
-void PrintTo(const Cards& cards, std::ostream* out) {
-  *out << cards.name;
+void PrintTo(const Cards& nics, std::ostream* out) {
+  *out << nics.name;
 }
 
-NetOptions two_cards(bool ipv6 = false) {
-  return {.hosts = hosts, .ipv4 = !ipv6, .ipv6 = ipv6, .cards = 2};
+NetOptions two_nics(bool ipv6 = false) {
+  return {.hosts = hosts, .ipv4 = !ipv6, .ipv6 = ipv6, .nics = 2};
 }
 
 NetOptions cards_of(int mbps, int other_mbps) {
-  NetOptions options = two_cards();
+  NetOptions options = two_nics();
   options.faults = {{.announced_mbps = mbps}, {.announced_mbps = other_mbps}};
   return options;
 }
@@ -54,41 +54,41 @@ const std::vector<double> both = {0.25, 0.25}, first_alone = {0.9, 0}, second_al
 INSTANTIATE_TEST_SUITE_P(
     Kinds, TwoCards,
     ::testing::Values(
-        Cards{"ChannelsTakeTurns", two_cards(), {"TUTTI_SOCKET_NSOCKS=1"}, both, "carries a share"},
-        Cards{"SocketsTakeTurns", two_cards(), {"TUTTI_SOCKET_NSOCKS=2"}, both, "carries a share"},
-        Cards{"Ipv6", two_cards(true), {"TUTTI_SOCKET_NSOCKS=2"}, both, "carries a share"},
-        Cards{"ADeadOne", two_cards(), {"TUTTI_SOCKET_NSOCKS=2"}, first_alone, "not reached", true},
+        Cards{"ChannelsTakeTurns", two_nics(), {"TUTTI_SOCKET_NSOCKS=1"}, both, "carries a share"},
+        Cards{"SocketsTakeTurns", two_nics(), {"TUTTI_SOCKET_NSOCKS=2"}, both, "carries a share"},
+        Cards{"Ipv6", two_nics(true), {"TUTTI_SOCKET_NSOCKS=2"}, both, "carries a share"},
+        Cards{"ADeadOne", two_nics(), {"TUTTI_SOCKET_NSOCKS=2"}, first_alone, "not reached", true},
         Cards{"ASlowOne", cards_of(10'000, 1'000), {"TUTTI_SOCKET_NSOCKS=2"}, first_alone, "in reserve, slower"},
         Cards{"ASlowFirstOne", cards_of(1'000, 10'000), {"TUTTI_SOCKET_NSOCKS=2"}, second_alone, "in reserve, slower"},
-        Cards{"OneThatIsNamed", two_cards(), {"TUTTI_SOCKET_IFNAME==eth1"}, second_alone, "not in TUTTI_SOCKET_IFNAME"},
-        Cards{"OneThatIsExcluded", two_cards(), {"TUTTI_SOCKET_IFNAME=^eth1"}, first_alone, "excluded by"}),
+        Cards{"OneThatIsNamed", two_nics(), {"TUTTI_SOCKET_IFNAME==eth1"}, second_alone, "not in TUTTI_SOCKET_IFNAME"},
+        Cards{"OneThatIsExcluded", two_nics(), {"TUTTI_SOCKET_IFNAME=^eth1"}, first_alone, "excluded by"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-/// Bytes that have left through a card of the calling thread's host.
-double sent_by(const std::string& card) {
+/// Bytes that have left through a NIC of the calling thread's host.
+double sent_by(const std::string& nic) {
   std::ifstream file("/proc/thread-self/net/dev");
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string name;
     words >> name;
-    if (name != card + ":") continue;
+    if (name != nic + ":") continue;
     double number = 0;
     constexpr int column = 9;  // after eight of what came in
     for (int i = 0; i < column; ++i) words >> number;
     return number;
   }
-  ADD_FAILURE() << "there is no " << card;
+  ADD_FAILURE() << "there is no " << nic;
   return 0;
 }
 
 TEST_P(TwoCards, CarryWhatTheyShould) {
-  const Cards& cards = GetParam();
-  const NetNamespaces net(cards.net);
+  const Cards& nics = GetParam();
+  const NetNamespaces net(nics.net);
   ASSERT_TRUE(net.made());
-  if (cards.second_leads_nowhere) {
+  if (nics.second_leads_nowhere) {
     ASSERT_TRUE(net.ip(NetNamespaces::bridge, "link set port1_1 nomaster"));
   }
-  launch_ranks({.ranks = hosts, .environment = cards.settings}, [&](Seat& seat) {
+  launch_ranks({.ranks = hosts, .environment = nics.settings}, [&](Seat& seat) {
     const LogFile log;
     const auto comm = start_on(seat, net, seat.rank());
     ASSERT_NE(comm, nullptr);
@@ -98,8 +98,8 @@ TEST_P(TwoCards, CarryWhatTheyShould) {
     const double sent[] = {sent_by("eth0") - before[0], sent_by("eth1") - before[1]};
     const double all = sent[0] + sent[1];
     EXPECT_GE(all, 3 * 4e6);
-    for (const int card : {0, 1}) EXPECT_GE(sent[card], cards.shares[static_cast<std::size_t>(card)] * all) << card;
-    EXPECT_NE(log.text().find(cards.logged), std::string::npos) << cards.logged << "\n" << log.text();
+    for (const int nic : {0, 1}) EXPECT_GE(sent[nic], nics.shares[static_cast<std::size_t>(nic)] * all) << nic;
+    EXPECT_NE(log.text().find(nics.logged), std::string::npos) << nics.logged << "\n" << log.text();
     ASSERT_TRUE(seat.meet());
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });

@@ -37,8 +37,8 @@ Decoy docker() {
           .address = "172.17.0.1"};
 }
 
-/// A second card with a network of its own, whose switch is dead.
-Decoy dead_card() {
+/// A second NIC with a network of its own, whose switch is dead.
+Decoy dead_nic() {
   Decoy decoy{.name = "DeadCard", .commands = cable_into_nothing, .address = "10.88.0.{}"};
   decoy.commands.emplace_back("addr add 10.88.0.{}/24 dev decoy");
   return decoy;
@@ -58,7 +58,7 @@ class Decoys : public ::testing::TestWithParam<Decoy> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Decoys, ::testing::Values(docker(), dead_card(), link_local()),
+INSTANTIATE_TEST_SUITE_P(Kinds, Decoys, ::testing::Values(docker(), dead_nic(), link_local()),
                          [](const auto& test) { return std::string(test.param.name); });
 
 void make(const Decoy& decoy, const NetNamespaces& net) {

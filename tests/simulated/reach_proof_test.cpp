@@ -1,4 +1,4 @@
-// Hosts with cards that lead nowhere, addresses that all of them have, and strangers at the door: what is proven is
+// Hosts with NICs that lead nowhere, addresses that all of them have, and strangers at the door: what is proven is
 // what every host can reach, and nothing else.
 #include "net/reach_proof.h"
 
@@ -165,7 +165,7 @@ TEST(ReachProof, EveryGoodAddressIsProven) {
   }
 }
 
-/// A second card whose cable is out on one host: nobody uses that host's address, the rest is used together.
+/// A second NIC whose cable is out on one host: nobody uses that host's address, the rest is used together.
 TEST(ReachProof, ADeadCardIsLeftOut) {
   Wiring wiring;
   for (std::size_t host = 0; host < 4; ++host) wiring.dead.insert({host, "b.2"});
@@ -179,7 +179,7 @@ TEST(ReachProof, ADeadCardIsLeftOut) {
   EXPECT_EQ(world.proofs[0]->why(), std::vector<std::string>{"host 2 at b.2 port 4711: no answer for 2000 ms"});
 }
 
-/// Hundreds of hosts have a dead card each: the start waits for all of them together, not for one lot after the other.
+/// Hundreds of hosts have a dead NIC each: the start waits for all of them together, not for one lot after the other.
 TEST(ReachProof, ManyDeadCardsAreWaitedForTogether) {
   constexpr std::size_t count = 300;
   Wiring wiring;

@@ -66,8 +66,8 @@ bool run_ip(pid_t pid, const std::string& words, bool quiet = false) {
 }
 
 /// On the bridge.
-std::string port_name(int host, int card) {
-  return fmt::format("port{}_{}", host, card);
+std::string port_name(int host, int nic) {
+  return fmt::format("port{}_{}", host, nic);
 }
 
 void end(pid_t pid) {
@@ -95,17 +95,17 @@ NetNamespaces::NetNamespaces(const NetOptions& options) : options_(options), bri
     holders_.push_back(fork_holder());
     if (holders_.back() < 0 || !ip(host, "link set lo up")) return;
   }
-  for (int card = 0; card < options.cards; ++card) {
+  for (int nic = 0; nic < options.nics; ++nic) {
     if (!options.faults.empty()) {
       const auto& faults = options.faults[std::min(wires_.size(), options.faults.size() - 1)];
-      wires_.push_back(std::make_unique<PacketWire>(holders_, fmt::format("eth{}", card), faults));
+      wires_.push_back(std::make_unique<PacketWire>(holders_, fmt::format("eth{}", nic), faults));
       if (!wires_.back()->made()) return;
-    } else if (!ip(bridge, fmt::format("link add name br{} type bridge", card)) ||
-               !ip(bridge, fmt::format("link set br{} up", card))) {
+    } else if (!ip(bridge, fmt::format("link add name br{} type bridge", nic)) ||
+               !ip(bridge, fmt::format("link set br{} up", nic))) {
       return;
     }
     for (int host = 0; host < options.hosts; ++host)
-      if (!connect(host, card)) return;
+      if (!connect(host, nic)) return;
   }
   made_ = true;
 }
@@ -115,27 +115,27 @@ NetNamespaces::~NetNamespaces() {
   for (const pid_t pid : holders_) end(pid);
 }
 
-bool NetNamespaces::connect(int host, int card) {
-  const auto eth = fmt::format("eth{}", card);
-  const auto port = port_name(host, card);
+bool NetNamespaces::connect(int host, int nic) {
+  const auto eth = fmt::format("eth{}", nic);
+  const auto port = port_name(host, nic);
   bool well = true;
   if (!options_.faults.empty())
     well = ip(host, fmt::format("link set {} address {}", eth, PacketWire::hardware_address(host)));
   else
     well = ip(bridge, fmt::format("link add name {} type veth peer name {} netns {}", port, eth, holder(host))) &&
-           ip(bridge, fmt::format("link set {} master br{}", port, card)) &&
+           ip(bridge, fmt::format("link set {} master br{}", port, nic)) &&
            ip(bridge, fmt::format("link set {} up", port));
   well = well && ip(host, fmt::format("link set {} up", eth));
-  if (options_.ipv4) well = well && ip(host, fmt::format("addr add 10.77.{}.{}/24 dev {}", card, host + 1, eth));
+  if (options_.ipv4) well = well && ip(host, fmt::format("addr add 10.77.{}.{}/24 dev {}", nic, host + 1, eth));
   // Without nodad an address cannot be used for a second or two.
   if (options_.ipv6)
-    well = well && ip(host, fmt::format("addr add fd77:{:x}::{:x}/64 dev {} nodad", card, host + 1, eth));
+    well = well && ip(host, fmt::format("addr add fd77:{:x}::{:x}/64 dev {} nodad", nic, host + 1, eth));
   return well;
 }
 
-bool NetNamespaces::cut(int host, int card) const {
-  if (options_.faults.empty()) return ip(bridge, fmt::format("link set {} down", port_name(host, card)));
-  wires_[static_cast<std::size_t>(card)]->cut(host);
+bool NetNamespaces::cut(int host, int nic) const {
+  if (options_.faults.empty()) return ip(bridge, fmt::format("link set {} down", port_name(host, nic)));
+  wires_[static_cast<std::size_t>(nic)]->cut(host);
   return true;
 }
 
@@ -143,10 +143,10 @@ bool NetNamespaces::enter(int host) const {
   return enter_namespace_of(holder(host));
 }
 
-std::string NetNamespaces::address(int host, int card) const {
+std::string NetNamespaces::address(int host, int nic) const {
   // As it is printed: without a group of zeros.
-  const auto ipv6 = card == 0 ? std::string("fd77::") : fmt::format("fd77:{:x}::", card);
-  return options_.ipv4 ? fmt::format("10.77.{}.{}", card, host + 1) : fmt::format("{}{:x}", ipv6, host + 1);
+  const auto ipv6 = nic == 0 ? std::string("fd77::") : fmt::format("fd77:{:x}::", nic);
+  return options_.ipv4 ? fmt::format("10.77.{}.{}", nic, host + 1) : fmt::format("{}{:x}", ipv6, host + 1);
 }
 
 bool NetNamespaces::ip(int host, const std::string& words) const {

@@ -28,7 +28,7 @@ InterfaceAddress v6(std::string interface, std::string address, InterfaceKind ki
   return one;
 }
 
-/// A machine as they are: two cards, one of them slow, and what container engines leave behind.
+/// A machine as they are: two NICs, one of them slow, and what container engines leave behind.
 std::vector<InterfaceAddress> usual() {
   using enum InterfaceKind;
   auto down = v4("eth2", "10.9.0.1", device, 100'000);

@@ -14,14 +14,14 @@ constexpr std::int64_t ms = 1'000'000;
 struct Container {
   int looks = 0;
   int carrier_at = 3;
-  bool other_card = false;
+  bool other_nic = false;
 
   Result<std::vector<InterfaceAddress>> list() {
     ++looks;
     std::vector<InterfaceAddress> all = {
         {.interface = "lo", .address = "127.0.0.1", .kind = InterfaceKind::loopback},
         {.interface = "eth0", .address = "10.0.0.5", .kind = InterfaceKind::pair, .up = looks >= carrier_at}};
-    if (other_card) all.push_back({.interface = "eth1", .address = "10.1.0.5"});
+    if (other_nic) all.push_back({.interface = "eth1", .address = "10.1.0.5"});
     return all;
   }
 };
@@ -57,7 +57,7 @@ TEST_F(AwaitedAddresses, ACarrierIsAwaited) {
 }
 
 TEST_F(AwaitedAddresses, AHostWithAnotherInterfaceDoesNotWait) {
-  container_.other_card = true;
+  container_.other_nic = true;
   auto hosts = get();
   ASSERT_TRUE(hosts) << hosts.error().text();
   EXPECT_EQ(*hosts, Hosts{"10.1.0.5"});
@@ -65,7 +65,7 @@ TEST_F(AwaitedAddresses, AHostWithAnotherInterfaceDoesNotWait) {
 }
 
 TEST_F(AwaitedAddresses, TheOneThatIsNamedIsAwaited) {
-  container_.other_card = true;
+  container_.other_nic = true;
   auto hosts = get("=eth0");
   ASSERT_TRUE(hosts) << hosts.error().text();
   EXPECT_EQ(*hosts, Hosts{"10.0.0.5"});

@@ -1,4 +1,4 @@
-// Which address each connection goes to: cards that are fit to share take turns.
+// Which address each connection goes to: NICs that are fit to share take turns.
 #include "net/peer_address.h"
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 namespace tutti {
 namespace {
 
-PeerAddress address(const std::string& host, int card, bool wide) {
-  return {.at = {.host = host, .port = 1}, .card = card, .wide = wide};
+PeerAddress address(const std::string& host, int nic, bool wide) {
+  return {.at = {.host = host, .port = 1}, .nic = nic, .wide = wide};
 }
 
 /// Their hosts, one behind the other.

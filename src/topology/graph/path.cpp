@@ -13,7 +13,7 @@ std::vector<int> ancestors(const Topology& topology, int device) {
   return line;
 }
 
-bool one_card(const Device& a, const Device& b) {  // functions of one device
+bool one_nic(const Device& a, const Device& b) {  // functions of one device
   const std::size_t dot = a.bus_id.rfind('.');
   return dot != std::string::npos && a.bus_id.substr(0, dot) == b.bus_id.substr(0, b.bus_id.rfind('.'));
 }
@@ -79,7 +79,7 @@ Path pci_path(const Topology& topology, int from, int to) {
     path.kind = kind_at(topology, path, up[here], here > 0 ? up[here - 1] : -1, there > 0 ? down[there - 1] : -1);
   else
     path.kind = topology[from].anywhere || topology[to].anywhere ? PathKind::phb : PathKind::sys;
-  if (one_card(topology[from], topology[to])) path.kind = PathKind::pix;
+  if (one_nic(topology[from], topology[to])) path.kind = PathKind::pix;
   if (path.kind == PathKind::sys) path.gbps = narrower(path.gbps, cpu_gbps(topology));
   const auto stated = topology.stated.find({from, to});
   if (stated != topology.stated.end()) path.kind = stated->second;
