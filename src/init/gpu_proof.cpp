@@ -77,15 +77,15 @@ bool GpuProof::allow(cuda::Ordinal other) const {
   return enabled == cuda::status::success || enabled == cuda::status::peer_access_already_enabled;
 }
 
-bool GpuProof::reaches(Rank peer, const GpuHello& hello, bool same_process) {
+bool GpuProof::reaches(Rank peer, const GpuInfo& info, bool same_process) {
   auto current = cuda::Current::enter(*gpu_);
-  if (!current || hello.gpu == 0 || hello.probe.address == 0) return false;
+  if (!current || info.gpu == 0 || info.probe.address == 0) return false;
   const std::size_t bytes = place_bytes * (static_cast<std::size_t>(ranks_) + 1);
-  auto* theirs = reinterpret_cast<std::byte*>(hello.probe.address);  // NOLINT: an address of the GPU's
+  auto* theirs = reinterpret_cast<std::byte*>(info.probe.address);  // NOLINT: an address of the GPU's
   if (same_process) {
-    if (!allow(static_cast<cuda::Ordinal>(hello.gpu) - 1)) return false;
+    if (!allow(static_cast<cuda::Ordinal>(info.gpu) - 1)) return false;
   } else {
-    auto mapped = maps_.map(peer, hello.probe, bytes);
+    auto mapped = maps_.map(peer, info.probe, bytes);
     if (!mapped) return false;
     theirs = *mapped;
   }

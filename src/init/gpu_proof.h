@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cuda/peer_memory.h"
-#include "init/hello.h"
+#include "init/peer_info.h"
 
 namespace tutti {
 
@@ -17,11 +17,11 @@ class GpuProof {
   static Result<std::unique_ptr<GpuProof>> open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks);
 
   /// For the others.
-  GpuHello hello() const { return {.gpu = static_cast<std::uint32_t>(gpu_->ordinal()) + 1, .probe = line_}; }
+  GpuInfo info() const { return {.gpu = static_cast<std::uint32_t>(gpu_->ordinal()) + 1, .probe = line_}; }
 
   /// Maps the probe of `peer`, reads the pattern there, stores one in this rank's place and reads that back.
   /// False: it cannot be counted on.
-  bool reaches(Rank peer, const GpuHello& hello, bool same_process);
+  bool reaches(Rank peer, const GpuInfo& info, bool same_process);
 
  private:
   GpuProof(GpuProcess& process, cuda::SharedGpu gpu, Rank rank, int ranks)

@@ -197,18 +197,18 @@ Progress Join::advance_reach() {
 
 /// The last exchange: every rank takes part in it, also one that has met trouble.
 void Join::state_verdict() {
-  Verdict verdict;
+  InitResult result;
   if (trouble_) {
-    verdict.code = static_cast<std::uint32_t>(trouble_->code);
-    put_text(verdict.what, trouble_->text());
+    result.code = static_cast<std::uint32_t>(trouble_->code);
+    put_text(result.what, trouble_->text());
   }
-  verdict.pulls = pulls_;
-  verdict.reaches_gpus = reaches_gpus_ && gpu_proof_ ? 1 : 0;
+  result.pulls = pulls_;
+  result.reaches_gpus = reaches_gpus_ && gpu_proof_ ? 1 : 0;
   if (options_.rank == 0 && !trouble_) {
     const Machine machine = spans_hosts_ ? over_sockets() : process_.tune->machine(cpus_, process_.log);
-    verdict.machine = machine.numbers();
+    result.machine = machine.numbers();
   }
-  bootstrap_.exchange(to_blob(verdict));
+  bootstrap_.exchange(to_blob(result));
   state_ = State::agree;
 }
 
@@ -233,28 +233,28 @@ Result<void> Join::begin() {
                                            std::memory_order_relaxed);
   members_.name = options_.name.empty() ? "comm " + options_.id.fingerprint() : options_.name;
 
-  Hello hello;
-  hello.pid = ::getpid();
-  hello.token = process_.token;
-  hello.area = members_.area->name;
-  hello.area_bytes = RankArea::bytes(area_shape());
-  hello.area_address = reinterpret_cast<std::uint64_t>(members_.area->base);
-  hello.key = process_.key;
-  put_text(hello.host, process_.host);
-  put_text(hello.boot_id, process_.boot_id);
+  PeerInfo info;
+  info.pid = ::getpid();
+  info.token = process_.token;
+  info.area = members_.area->name;
+  info.area_bytes = RankArea::bytes(area_shape());
+  info.area_address = reinterpret_cast<std::uint64_t>(members_.area->base);
+  info.key = process_.key;
+  put_text(info.host, process_.host);
+  put_text(info.boot_id, process_.boot_id);
   const std::string host = host_identity(process_.config);
   auto identity = sha256(std::as_bytes(std::span(host)));
   if (!identity) return std::move(identity).error();
-  hello.host_identity = *identity;
+  info.host_identity = *identity;
   const std::string user = user_identity();
   auto hashed = sha256(std::as_bytes(std::span(user)));
   if (!hashed) return std::move(hashed).error();
-  hello.user = *hashed;
-  put_text(hello.fd_server, process_.fd_server_name());
-  show_gpu(hello);
-  CPU_ZERO(&hello.cpus);
-  if (::sched_getaffinity(0, sizeof hello.cpus, &hello.cpus) != 0) CPU_SET(0, &hello.cpus);
-  bootstrap_.exchange(to_blob(hello));
+  info.user = *hashed;
+  put_text(info.fd_server, process_.fd_server_name());
+  offer_gpu(info);
+  CPU_ZERO(&info.cpus);
+  if (::sched_getaffinity(0, sizeof info.cpus, &info.cpus) != 0) CPU_SET(0, &info.cpus);
+  bootstrap_.exchange(to_blob(info));
   return {};
 }
 
@@ -269,9 +269,9 @@ Result<Progress> Join::greeted() {
 }
 
 /// A GPU that cannot be shared is no reason not to join.
-void Join::show_gpu(Hello& hello) {
+void Join::offer_gpu(PeerInfo& info) {
   if (!members_.gpu) return;
-  hello.gpu.gpu = static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1;
+  info.gpu.gpu = static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1;
   const GpuProcess& gpus = process_.gpus;
   if (gpus.staged || gpus.peers == PeerUse::off || options_.ranks > device::ranks_max) return;
   auto proof = GpuProof::open(process_.gpus, members_.gpu, options_.rank, options_.ranks);
@@ -281,19 +281,19 @@ void Join::show_gpu(Hello& hello) {
     return;
   }
   gpu_proof_ = *std::move(proof);
-  hello.gpu = gpu_proof_->hello();
+  info.gpu = gpu_proof_->info();
 }
 
 /// Ranks that share one GPU and process need no proof.
 void Join::try_gpus() {
   reaches_gpus_ = gpu_proof_ != nullptr && !spans_hosts_;
   for (Rank rank = 0; reaches_gpus_ && rank < options_.ranks; ++rank) {
-    const GpuHello& hello = hellos_[rank].gpu;
+    const GpuInfo& info = peer_infos_[rank].gpu;
     const bool same_process = members_.peers[rank].same_process;
-    reaches_gpus_ = gpu_proof_->reaches(rank, hello, same_process);
-    if (!reaches_gpus_ && hello.gpu != 0)
+    reaches_gpus_ = gpu_proof_->reaches(rank, info, same_process);
+    if (!reaches_gpus_ && info.gpu != 0)
       process_.log.info(LogTopic::init, members_.name, "GPU {} does not reach memory of GPU {} of rank {}",
-                        members_.gpu->ordinal(), hello.gpu - 1, rank);
+                        members_.gpu->ordinal(), info.gpu - 1, rank);
   }
 }
 
@@ -301,20 +301,20 @@ void Join::try_gpus() {
 void Join::count_cores() {
   members_.cores = 0;
   std::vector<std::string> machines;
-  for (const Hello& first : hellos_) {
+  for (const PeerInfo& first : peer_infos_) {
     const std::string machine = get_text(first.boot_id);
     if (std::ranges::find(machines, machine) != machines.end()) continue;
     machines.push_back(machine);
     cpu_set_t cpus;
     CPU_ZERO(&cpus);
     int ranks = 0;
-    for (const Hello& hello : hellos_) {
-      if (get_text(hello.boot_id) != machine) continue;
-      CPU_OR(&cpus, &cpus, &hello.cpus);
+    for (const PeerInfo& info : peer_infos_) {
+      if (get_text(info.boot_id) != machine) continue;
+      CPU_OR(&cpus, &cpus, &info.cpus);
       ++ranks;
     }
     members_.cores += CPU_COUNT(&cpus);
-    if (machine != get_text(hellos_[options_.rank].boot_id)) continue;
+    if (machine != get_text(peer_infos_[options_.rank].boot_id)) continue;
     cpus_ = cpus;
     members_.fenced = ranks > CPU_COUNT(&cpus);
   }
@@ -323,7 +323,7 @@ void Join::count_cores() {
 /// Begins to listen, and tells the others where.
 Result<void> Join::locate() {
   state_ = State::locate;
-  Located located;
+  PeerAddresses located;
   auto begin = [&]() -> Result<void> {
     auto key = ConnectionKey::of(options_.id.secret);
     if (!key) return std::move(key).error();
@@ -338,7 +338,7 @@ Result<void> Join::locate() {
     (*server)->expect(members_.arrivals);
     auto own = process_.interfaces.get(process_.system, process_.config, process_.log);
     if (!own) return std::move(own).error();
-    for (std::size_t i = 0; i < (*server)->addresses().size() && i < Located::addresses_max; ++i) {
+    for (std::size_t i = 0; i < (*server)->addresses().size() && i < PeerAddresses::addresses_max; ++i) {
       const SocketAddress& at = (*server)->addresses()[i];
       auto& told = located.addresses[i];
       put_text(told.host, at.host);
@@ -357,7 +357,7 @@ Result<void> Join::locate() {
 
 Result<void> Join::take_addresses() {
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
-    auto addresses = read_located(bootstrap_.gathered()[rank]);
+    auto addresses = read_peer_addresses(bootstrap_.gathered()[rank]);
     if (!addresses) return std::move(addresses).error().at_peer(rank);
     if (!members_.peers.empty()) members_.peers[rank].addresses = *std::move(addresses);
   }
@@ -368,18 +368,18 @@ Result<void> Join::agreed() {
   members_.pulls = true;
   members_.gpus_reach = true;
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
-    auto verdict = read_verdict(bootstrap_.gathered()[rank]);
-    if (!verdict) return std::move(verdict).error().at_peer(rank);
-    if (verdict->code != 0) {
-      std::string why = get_text(verdict->what, Lines::several);
+    auto result = read_init_result(bootstrap_.gathered()[rank]);
+    if (!result) return std::move(result).error().at_peer(rank);
+    if (result->code != 0) {
+      std::string why = get_text(result->what, Lines::several);
       if (trouble_ && trouble_->text().starts_with(why)) why = trouble_->text();  // told it is cut off
-      return Error{.code = static_cast<Code>(std::min(verdict->code, 8u)),
+      return Error{.code = static_cast<Code>(std::min(result->code, 8u)),
                    .what = fmt::format("rank {} could not join: {}", rank, why)};
     }
-    members_.pulls = members_.pulls && verdict->pulls != 0;
-    members_.gpus_reach = members_.gpus_reach && verdict->reaches_gpus != 0;
+    members_.pulls = members_.pulls && result->pulls != 0;
+    members_.gpus_reach = members_.gpus_reach && result->reaches_gpus != 0;
     if (rank > 0) continue;
-    auto machine = Machine::of(verdict->machine);
+    auto machine = Machine::of(result->machine);
     if (!machine) return std::move(machine).error().at_peer(rank);
     members_.machine = *machine;
   }

@@ -11,7 +11,7 @@
 #include "init/address_proof.h"
 #include "init/control_setup.h"
 #include "init/gpu_proof.h"
-#include "init/hello.h"
+#include "init/peer_info.h"
 
 namespace tutti {
 
@@ -62,7 +62,7 @@ class Join final : public Operation {
   bool several_users() const;
   void try_sharing();
   Result<void> separate();
-  void show_gpu(Hello& hello);
+  void offer_gpu(PeerInfo& info);
   void try_gpus();
   void count_cores();
   Result<void> connect();
@@ -78,7 +78,7 @@ class Join final : public Operation {
   const Farewells::Joining joining_;
   Bootstrap bootstrap_;
   Membership members_;
-  std::vector<Hello> hellos_;  ///< by rank; until all are connected
+  std::vector<PeerInfo> peer_infos_;  ///< by rank; until all are connected
   bool spans_hosts_ = false;
   std::vector<int> networks_;  ///< by rank: the first rank of its host, as its network counts
   bool pulls_ = true;

@@ -11,13 +11,13 @@ namespace tutti {
 namespace {
 
 /// By rank: the first rank that shares memory with it. `apart`: as if each process had a host of its own.
-std::vector<int> hosts_of(const std::vector<Hello>& hellos, bool apart) {
+std::vector<int> hosts_of(const std::vector<PeerInfo>& infos, bool apart) {
   std::vector<int> hosts;
-  for (const Hello& hello : hellos) {
-    const auto same = [&](const Hello& other) {
-      return apart ? other.token == hello.token : other.host_identity == hello.host_identity;
+  for (const PeerInfo& info : infos) {
+    const auto same = [&](const PeerInfo& other) {
+      return apart ? other.token == info.token : other.host_identity == info.host_identity;
     };
-    hosts.push_back(static_cast<int>(std::ranges::find_if(hellos, same) - hellos.begin()));
+    hosts.push_back(static_cast<int>(std::ranges::find_if(infos, same) - infos.begin()));
   }
   return hosts;
 }
@@ -35,29 +35,29 @@ bool can_pull(int pid, std::uint64_t address) {
 
 Result<void> Join::read_hellos() {
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
-    auto hello = read_hello(bootstrap_.gathered()[rank]);
-    if (!hello) return std::move(hello).error().at_peer(rank);
-    hellos_.push_back(*hello);
+    auto info = read_peer_info(bootstrap_.gathered()[rank]);
+    if (!info) return std::move(info).error().at_peer(rank);
+    peer_infos_.push_back(*info);
   }
-  members_.hosts = hosts_of(hellos_, process_.config.text("TUTTI_TRANSPORT") == "socket");
-  networks_ = hosts_of(hellos_, /*apart=*/false);
+  members_.hosts = hosts_of(peer_infos_, process_.config.text("TUTTI_TRANSPORT") == "socket");
+  networks_ = hosts_of(peer_infos_, /*apart=*/false);
   return {};
 }
 
 /// All ranks find the same, as they know the same of each other.
 bool Join::several_users() const {
-  if (hellos_.size() != static_cast<std::size_t>(options_.ranks)) return false;
+  if (peer_infos_.size() != static_cast<std::size_t>(options_.ranks)) return false;
   for (Rank rank = 0; rank < options_.ranks; ++rank)
-    if (hellos_[rank].user != hellos_[members_.hosts[rank]].user) return true;
+    if (peer_infos_[rank].user != peer_infos_[members_.hosts[rank]].user) return true;
   return false;
 }
 
 /// Begins one more exchange: whether this rank can share memory with all others of its host.
 void Join::try_sharing() {
   Sharing word;
-  members_.peers.resize(hellos_.size());
+  members_.peers.resize(peer_infos_.size());
   for (Rank rank = 0; rank < options_.ranks && word.shares != 0; ++rank) {
-    if (!same_host(rank) || hellos_[rank].user == hellos_[options_.rank].user) continue;
+    if (!same_host(rank) || peer_infos_[rank].user == peer_infos_[options_.rank].user) continue;
     auto tried = connect_to(rank);
     if (tried) continue;
     word.shares = 0;
@@ -72,7 +72,7 @@ void Join::try_sharing() {
 
 /// Where some rank of a host cannot share memory, each of its processes is treated as a host of its own.
 Result<void> Join::separate() {
-  const std::vector<int> apart = hosts_of(hellos_, /*apart=*/true);
+  const std::vector<int> apart = hosts_of(peer_infos_, /*apart=*/true);
   const std::vector<int> hosts = members_.hosts;
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
     const auto word = read_sharing(bootstrap_.gathered()[rank]);
@@ -88,29 +88,29 @@ Result<void> Join::connect() {
   spans_hosts_ = std::ranges::any_of(members_.hosts, [](int host) { return host != 0; });
   if (trouble_) return {};
   count_cores();
-  members_.peers.assign(hellos_.size(), Peer());
+  members_.peers.assign(peer_infos_.size(), Peer());
   for (Rank rank = 0; rank < options_.ranks; ++rank)
     if (auto connected = connect_to(rank); !connected)
       return std::move(connected).error().during("reach " + members_.describe(rank) + " at the start").at_peer(rank);
   try_gpus();
-  hellos_.clear();
+  peer_infos_.clear();
   return {};
 }
 
 Result<void> Join::connect_to(Rank rank) {
-  const Hello& hello = hellos_[rank];
+  const PeerInfo& info = peer_infos_[rank];
   Peer& peer = members_.peers[rank];
-  peer.token = hello.token;
-  peer.pid = hello.pid;
-  peer.host = get_text(hello.host);
-  peer.fd_server = get_text(hello.fd_server);
-  peer.key = hello.key;
-  peer.area_name = hello.area;
-  peer.same_process = hello.token == process_.token;
+  peer.token = info.token;
+  peer.pid = info.pid;
+  peer.host = get_text(info.host);
+  peer.fd_server = get_text(info.fd_server);
+  peer.key = info.key;
+  peer.area_name = info.area;
+  peer.same_process = info.token == process_.token;
   const std::size_t bytes = RankArea::bytes(area_shape());
-  if (hello.area_bytes != bytes)
+  if (info.area_bytes != bytes)
     return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("its shared area has {} bytes, here it is {}", hello.area_bytes, bytes)};
+                 .what = fmt::format("its shared area has {} bytes, here it is {}", info.area_bytes, bytes)};
 
   if (!same_host(rank)) {
     peer.mirror = std::make_shared<MirroredHeader>(area_shape());
@@ -119,7 +119,7 @@ Result<void> Join::connect_to(Rank rank) {
   }
   std::byte* base = nullptr;
   if (peer.same_process) {
-    peer.thread_area = process_.find_area(hello.area.id);
+    peer.thread_area = process_.find_area(info.area.id);
     if (!peer.thread_area) return Error{.code = Code::remote, .what = "it left while the communicator was being made"};
     base = peer.thread_area->base;
   } else {
@@ -132,7 +132,7 @@ Result<void> Join::connect_to(Rank rank) {
       seen = std::move(fetched->owner);
       return std::move(fetched->segment);
     };
-    auto mapping = process_.cache.map(peer.token, hello.area, bytes, fetch);
+    auto mapping = process_.cache.map(peer.token, info.area, bytes, fetch);
     if (!mapping) return std::move(mapping).error();
     peer.mapped_area = *std::move(mapping);
     base = peer.mapped_area->data();
@@ -142,7 +142,7 @@ Result<void> Join::connect_to(Rank rank) {
     });
     if (!process) return std::move(process).error();
     peer.process = *std::move(process);
-    pulls_ = pulls_ && can_pull(peer.visible_pid(), hello.area_address);
+    pulls_ = pulls_ && can_pull(peer.visible_pid(), info.area_address);
   }
   peer.area = RankArea(base, area_shape());
   if (!peer.area.valid()) return Error{.code = Code::remote, .what = "its shared area is not one of tutti's"};

@@ -77,11 +77,11 @@ Result<void> check_all(const Schedule& schedule, const std::vector<Plan>& plans,
 }
 
 /// The first trial that is not right, or the last.
-Verdict try_out(const Schedule& schedule, Yardstick yardstick, const std::vector<Plan>& plans, int slots_min,
-                int trials, std::uint64_t seed) {
+InitResult try_out(const Schedule& schedule, Yardstick yardstick, const std::vector<Plan>& plans, int slots_min,
+                   int trials, std::uint64_t seed) {
   const Arithmetic arithmetic(yardstick, reduces(schedule.collective()), seed);
   Expected expected(schedule, yardstick);
-  Verdict verdict;
+  InitResult verdict;
   for (int i = 0; i < trials && verdict.outcome == Outcome::right; ++i) {
     Trial trial = random_trial(plans[0], seed + static_cast<std::uint64_t>(i));
     trial.slots = std::max(trial.slots, slots_min);
@@ -121,7 +121,7 @@ struct Tally {
 
 void try_plan_mutant(const Original& original, Random& random, Tally& tally) {
   const PlanMutant mutant = mutate(original.plans, random);
-  const Verdict verdict =
+  const InitResult verdict =
       try_out(original.schedule, Yardstick::schedule, mutant.plans, original.slots_min, trials_max, random.next());
   const bool refused = !check_all(original.schedule, mutant.plans, original.cases);
   tally.add(verdict.outcome != Outcome::right, refused, original.name + ": " + mutant.what + ": " + verdict.what);
@@ -153,7 +153,7 @@ void try_schedule_mutant(const Original& original, Random& random, Tally& tally)
   const auto checked = check_all(mutant.schedule, plans,
                                  check_cases(mutant.schedule.collective(), mutant.schedule.ranks(), original.access));
   EXPECT_TRUE(checked) << what << ": proven, but its plans are not: " << checked.error().text();
-  const Verdict verdict = try_out(mutant.schedule, Yardstick::definition, plans, 0, 10, random.next());
+  const InitResult verdict = try_out(mutant.schedule, Yardstick::definition, plans, 0, 10, random.next());
   tally.add(verdict.outcome != Outcome::right, !checked, what + ": " + verdict.what);
 }
 
@@ -168,7 +168,7 @@ TEST_P(Mutants, AreRefused) {
     const Original original = random_original(random);
     const auto checked = check_all(original.schedule, original.plans, original.cases);
     EXPECT_TRUE(checked) << original.name << ": " << checked.error().text();
-    const Verdict verdict =
+    const InitResult verdict =
         try_out(original.schedule, Yardstick::schedule, original.plans, original.slots_min, 10, random.next());
     EXPECT_EQ(verdict.outcome, Outcome::right) << original.name << ": " << verdict.what;
     const bool has_actions = std::ranges::any_of(original.plans, [](const Plan& p) { return !p.actions.empty(); });

@@ -53,11 +53,11 @@ Original random_original(Random& random) {
 }
 
 /// The first trial that is not right, or the last.
-Verdict try_out(const Original& original, const std::vector<Plan>& plans, int resident, int trials,
-                std::uint64_t seed) {
+InitResult try_out(const Original& original, const std::vector<Plan>& plans, int resident, int trials,
+                   std::uint64_t seed) {
   const Arithmetic arithmetic(Yardstick::schedule, reduces(original.schedule.collective()), seed);
   Expected expected(original.schedule, Yardstick::schedule);
-  Verdict verdict;
+  InitResult verdict;
   for (int i = 0; i < trials && verdict.outcome == Outcome::right; ++i) {
     const Trial trial{.seed = seed + static_cast<std::uint64_t>(i),
                       .slots = original.how.slots,
@@ -81,11 +81,11 @@ TEST(Residency, IsEnoughAndNotTooMuch) {
     ASSERT_LE(found->resident, found->channels) << original.name;
     below_all += found->resident < found->channels ? 1 : 0;
 
-    const Verdict enough = try_out(original, original.plans, found->resident, 20, random.next());
+    const InitResult enough = try_out(original, original.plans, found->resident, 20, random.next());
     EXPECT_EQ(enough.outcome, Outcome::right)
         << original.name << ", " << found->resident << " resident: " << enough.what;
     if (found->resident == 1) continue;
-    const Verdict fewer = try_out(original, original.plans, found->resident - 1, 4000, random.next());
+    const InitResult fewer = try_out(original, original.plans, found->resident - 1, 4000, random.next());
     EXPECT_EQ(fewer.outcome, Outcome::stalled)
         << original.name << ", " << found->resident - 1 << " resident of " << found->channels;
   }
@@ -107,7 +107,7 @@ TEST(Residency, HoldsForMutantsThatAreRight) {
       if (!found) continue;
       ++right;
       other += found->resident != before->resident ? 1 : 0;
-      const Verdict verdict = try_out(original, mutant.plans, found->resident, 20, random.next());
+      const InitResult verdict = try_out(original, mutant.plans, found->resident, 20, random.next());
       EXPECT_EQ(verdict.outcome, Outcome::right)
           << original.name << ", " << mutant.what << ", " << found->resident << " resident: " << verdict.what;
     }

@@ -8,7 +8,7 @@
 
 #include "comm/control_links.h"
 #include "fuzz/entry.h"
-#include "init/hello.h"
+#include "init/peer_info.h"
 #include "net/connection_server.h"
 #include "net/reach_proof.h"
 #include "support/sim_system.h"

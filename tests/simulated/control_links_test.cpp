@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "init/hello.h"
+#include "init/peer_info.h"
 #include "support/seeds.h"
 #include "support/sim_system.h"
 

@@ -144,7 +144,7 @@ void ReferenceExecutor::leave_place(std::size_t channel) {
   placed_[channel] = 0;
 }
 
-Verdict ReferenceExecutor::run() {
+InitResult ReferenceExecutor::run() {
   static constexpr int longest_turns[] = {1, 5, 40, 1000};
   const int longest = longest_turns[random_.below(4)];
   const int slow_rank = random_.chance(50) ? random_.below(ranks_) : -1;

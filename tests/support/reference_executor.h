@@ -32,7 +32,7 @@ enum class Outcome {
   broken,   ///< an action that no executor could carry out, or that leaves its block
 };
 
-struct Verdict {
+struct InitResult {
   Outcome outcome = Outcome::right;
   std::string what;
 };
@@ -43,7 +43,7 @@ struct Verdict {
 class ReferenceExecutor {
  public:
   ReferenceExecutor(std::span<const Plan> plans, Expected& expected, const Arithmetic& arithmetic, const Trial& trial);
-  Verdict run();
+  InitResult run();
 
  private:
   static constexpr Word poison = 0xdeadbeefdeadbeefu;
@@ -117,7 +117,7 @@ class ReferenceExecutor {
   std::vector<Channel> channels_;
   std::vector<char> placed_;  // by channel
   int places_left_;
-  Verdict verdict_;
+  InitResult verdict_;
 };
 
 }  // namespace tutti::testing

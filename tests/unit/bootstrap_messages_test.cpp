@@ -6,7 +6,7 @@
 #include <array>
 #include <random>
 
-#include "init/hello.h"
+#include "init/peer_info.h"
 #include "support/seeds.h"
 
 namespace tutti::bootstrap {

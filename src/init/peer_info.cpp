@@ -1,4 +1,4 @@
-#include "init/hello.h"
+#include "init/peer_info.h"
 
 #include <algorithm>
 #include <cstring>
@@ -20,21 +20,21 @@ Result<T> read(const Blob& blob, const char* what) {
 
 }  // namespace
 
-Result<Hello> read_hello(const Blob& blob) {
-  auto hello = read<Hello>(blob, "a greeting");
-  if (hello && hello->version != Hello::version_value)
+Result<PeerInfo> read_peer_info(const Blob& blob) {
+  auto info = read<PeerInfo>(blob, "a greeting");
+  if (info && info->version != PeerInfo::version_value)
     return Error{
         .code = Code::remote,
-        .what = fmt::format("a greeting of version {}, this is version {}", hello->version, Hello::version_value)};
-  return hello;
+        .what = fmt::format("a greeting of version {}, this is version {}", info->version, PeerInfo::version_value)};
+  return info;
 }
 
 Result<Sharing> read_sharing(const Blob& blob) {
   return read<Sharing>(blob, "a word on sharing memory");
 }
 
-Result<std::vector<PeerAddress>> read_located(const Blob& blob) {
-  auto located = read<Located>(blob, "a list of addresses");
+Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob) {
+  auto located = read<PeerAddresses>(blob, "a list of addresses");
   if (!located) return std::move(located).error();
   std::vector<PeerAddress> addresses;
   for (const auto& address : located->addresses)
@@ -45,8 +45,8 @@ Result<std::vector<PeerAddress>> read_located(const Blob& blob) {
   return addresses;
 }
 
-Result<Verdict> read_verdict(const Blob& blob) {
-  return read<Verdict>(blob, "a verdict");
+Result<InitResult> read_init_result(const Blob& blob) {
+  return read<InitResult>(blob, "a verdict");
 }
 
 }  // namespace tutti

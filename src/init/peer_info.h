@@ -20,13 +20,13 @@
 namespace tutti {
 
 /// What a rank has of its GPU for others of its host to try.
-struct GpuHello {
+struct GpuInfo {
   std::uint32_t gpu = 0;     ///< as its process counts them, from 1; 0: none
   cuda::MemoryLine probe{};  ///< see GpuProof; all zero: not to be tried
 };
 
 /// First exchange: who and where a rank is.
-struct Hello {
+struct PeerInfo {
   static constexpr std::uint32_t version_value = 5;
   std::uint32_t version = version_value;
   std::int32_t pid = 0;
@@ -41,7 +41,7 @@ struct Hello {
   std::array<char, 64> boot_id{};
   std::array<char, 108> fd_server{};
   cpu_set_t cpus{};
-  GpuHello gpu;
+  GpuInfo gpu;
 };
 
 /// An exchange of its own where ranks of one host run as several users: whether a rank can share memory with all others
@@ -51,7 +51,7 @@ struct Sharing {
 };
 
 /// Second exchange, where ranks do not share one host: where others can connect to a rank.
-struct Located {
+struct PeerAddresses {
   static constexpr std::size_t addresses_max = 8;  ///< the best ones
   struct Address {
     std::array<char, 64> host{};
@@ -63,7 +63,7 @@ struct Located {
 };
 
 /// Last exchange: whether a rank reached all others, and what rank 0 knows of the machine.
-struct Verdict {
+struct InitResult {
   std::uint32_t code = 0;                        ///< Code of its failure, 0 when all is well
   std::uint32_t pulls = 0;                       ///< it may copy from every process's memory
   std::uint32_t reaches_gpus = 0;                ///< its GPU reaches every other rank's memory
@@ -72,10 +72,10 @@ struct Verdict {
 };
 
 /// Errors: remote (a blob of another size or version).
-Result<Hello> read_hello(const Blob& blob);
+Result<PeerInfo> read_peer_info(const Blob& blob);
 Result<Sharing> read_sharing(const Blob& blob);
-Result<std::vector<PeerAddress>> read_located(const Blob& blob);
-Result<Verdict> read_verdict(const Blob& blob);
+Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob);
+Result<InitResult> read_init_result(const Blob& blob);
 
 template <class T>
 Blob to_blob(const T& value) {
