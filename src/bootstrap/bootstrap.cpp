@@ -230,7 +230,7 @@ Result<void> Bootstrap::State::obey(const Frame& frame) {
   gathered = *std::move(blobs);
   answered = true;
   if (branch) {
-    branch->close_door();
+    branch->stop_accepting();
     branch->hand_down(tutti::frame(frame.kind, frame.body));
   }
   return {};
@@ -285,7 +285,7 @@ Result<void> Bootstrap::State::advance() {
 /// Those below hear why. Their connections stay open as long as this rank does, for words not to be cut off.
 void Bootstrap::State::give_up(const Error& error) {
   if (branch) {
-    branch->close_door();
+    branch->stop_accepting();
     branch->hand_down(frame(FrameKind::failure, bootstrap::write_failure(error)));
   }
   failure = error;

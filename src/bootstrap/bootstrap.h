@@ -18,7 +18,7 @@ namespace tutti {
 using Blob = std::vector<std::byte>;
 
 namespace bootstrap {
-class Entrance;
+class SharedListener;
 }
 
 struct BootstrapLimits {
@@ -48,9 +48,9 @@ class BootstrapRoot final : public Task {
   /// Listens on `at` (port 0: any).
   static Result<std::unique_ptr<BootstrapRoot>> open(System& system, const SocketAddress& at, const Secret& secret,
                                                      const BootstrapLimits& limits, BootstrapLog log = {});
-  /// Shares the entrance with other starts.
+  /// Shares the shared_listener with other starts.
   static Result<std::unique_ptr<BootstrapRoot>> open(System& system,
-                                                     const std::shared_ptr<bootstrap::Entrance>& entrance,
+                                                     const std::shared_ptr<bootstrap::SharedListener>& shared_listener,
                                                      const Secret& secret, const BootstrapLimits& limits,
                                                      BootstrapLog log = {});
   ~BootstrapRoot() override;

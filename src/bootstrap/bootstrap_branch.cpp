@@ -11,25 +11,25 @@ namespace tutti::bootstrap {
 
 Result<std::unique_ptr<Branch>> Branch::open(System& system, const std::string& host, const Secret& secret, int rank,
                                              int ranks, std::size_t blob_bytes_max) {
-  auto entrance = Entrance::open(system, {.host = host});
-  if (!entrance) return std::move(entrance).error();
-  auto seat = Entrance::enter(*entrance, secret);
-  if (!seat) return std::move(seat).error();
-  return std::unique_ptr<Branch>(new Branch(system, *std::move(seat), secret, rank, ranks, blob_bytes_max));
+  auto shared_listener = SharedListener::open(system, {.host = host});
+  if (!shared_listener) return std::move(shared_listener).error();
+  auto registration = SharedListener::enter(*shared_listener, secret);
+  if (!registration) return std::move(registration).error();
+  return std::unique_ptr<Branch>(new Branch(system, *std::move(registration), secret, rank, ranks, blob_bytes_max));
 }
 
-Branch::Branch(System& system, const Entrance::Seat& seat, const Secret& secret, int rank, int ranks,
-               std::size_t blob_bytes_max)
+Branch::Branch(System& system, const SharedListener::Registration& registration, const Secret& secret, int rank,
+               int ranks, std::size_t blob_bytes_max)
     : system_(system),
-      at_(seat.entrance->at()),
+      at_(registration.shared_listener->at()),
       rank_(rank),
       ranks_(ranks),
       blob_bytes_max_(blob_bytes_max),
-      gate_(system, seat, secret) {}
+      acceptor_(system, registration, secret) {}
 
 void Branch::advance(std::vector<SharedFrame>& rising) {
-  for (Gate::Guest& guest : gate_.advance(/*accepting=*/true))
-    children_.push_back({.wire = std::move(guest.wire), .rank = guest.rank});
+  for (Acceptor::AuthenticatedConnection& connection : acceptor_.advance(/*accepting=*/true))
+    children_.push_back({.wire = std::move(connection.wire), .rank = connection.rank});
   std::vector<PollItem> items;
   for (const Child& child : children_) items.push_back(child.wire.interest());
   if (items.empty()) return;
@@ -117,14 +117,14 @@ std::string Branch::awaited(std::uint32_t round) const {
 }
 
 std::uint64_t Branch::refused() const {
-  std::uint64_t count = gate_.refusals().count() + refused_below_;
+  std::uint64_t count = acceptor_.refusals().count() + refused_below_;
   for (const Child& child : children_) count += child.refused;
   return count;
 }
 
 std::int64_t Branch::interests(std::vector<PollItem>& items) const {
   for (const Child& child : children_) items.push_back(child.wire.interest());
-  return gate_.interests(items, /*accepting=*/true);
+  return acceptor_.interests(items, /*accepting=*/true);
 }
 
 }  // namespace tutti::bootstrap

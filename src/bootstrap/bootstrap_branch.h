@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/bootstrap_gate.h"
+#include "bootstrap/bootstrap_acceptor.h"
 #include "net/wire.h"
 
 namespace tutti::bootstrap {
@@ -26,7 +26,7 @@ class Branch {
   void advance(std::vector<SharedFrame>& rising);
   void hand_down(const SharedFrame& frame);
   /// All ranks have met: nobody else has any business here.
-  void close_door() { gate_.close(); }
+  void stop_accepting() { acceptor_.close(); }
 
   /// Whether all below have the answer of this exchange; those who are lost need none.
   bool confirmed(std::uint32_t round) const;
@@ -46,7 +46,7 @@ class Branch {
     std::uint32_t confirmed = 0;  ///< exchanges
     std::uint64_t refused = 0;
   };
-  Branch(System& system, const Entrance::Seat& seat, const Secret& secret, int rank, int ranks,
+  Branch(System& system, const SharedListener::Registration& registration, const Secret& secret, int rank, int ranks,
          std::size_t blob_bytes_max);
   void serve(Child& child, std::vector<SharedFrame>& rising);
   void obey(Child& child, const Frame& frame, std::vector<SharedFrame>& rising);
@@ -58,7 +58,7 @@ class Branch {
   int rank_;
   int ranks_;
   std::size_t blob_bytes_max_;
-  Gate gate_;
+  Acceptor acceptor_;
   std::list<Child> children_;
   std::uint64_t refused_below_ = 0;  ///< by those who have gone
 };

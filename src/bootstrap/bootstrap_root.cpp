@@ -8,7 +8,7 @@
 
 #include "base/host.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/bootstrap_gate.h"
+#include "bootstrap/bootstrap_acceptor.h"
 #include "bootstrap/bootstrap_messages.h"
 #include "bootstrap/bootstrap_tree.h"
 #include "bootstrap/roster.h"
@@ -18,7 +18,7 @@
 namespace tutti {
 namespace {
 
-using bootstrap::Gate;
+using bootstrap::Acceptor;
 using bootstrap::Roster;
 using bootstrap::Tree;
 
@@ -30,15 +30,15 @@ constexpr std::size_t moving_max = 64;                  // on their way to their
 /// A connection that knows the secret.
 struct Member {
   enum class State {
-    guest,    ///< has not said yet who it is
-    waiting,  ///< for its place
-    moving,   ///< to a place below another rank
-    seated,   ///< below the root
+    connection,  ///< has not said yet who it is
+    waiting,     ///< for its place
+    moving,      ///< to a place below another rank
+    seated,      ///< below the root
   };
   Wire wire;
   int rank;  ///< as claimed; believed once it has joined
   std::string host = {};
-  State state = State::guest;
+  State state = State::connection;
   bool here = false;    ///< in this process
   bool listen = false;  ///< is to take others
   bool told = false;    ///< the failure is on its way; only its end is awaited
@@ -46,7 +46,7 @@ struct Member {
   std::uint64_t refused = 0;     ///< connections, by those below
   std::int64_t deadline_ns = 0;  ///< of the farewell, or of the place
 
-  bool joined() const { return state != State::guest; }
+  bool joined() const { return state != State::connection; }
 };
 
 std::string words(const Error& error) {
@@ -56,14 +56,14 @@ std::string words(const Error& error) {
 }  // namespace
 
 struct BootstrapRoot::State {
-  State(System& system_in, const bootstrap::Entrance::Seat& seat, const Secret& secret_in,
+  State(System& system_in, const bootstrap::SharedListener::Registration& registration, const Secret& secret_in,
         const BootstrapLimits& limits_in, BootstrapLog log_in)
       : system(system_in),
-        at(seat.entrance->at()),
+        at(registration.shared_listener->at()),
         secret(secret_in),
         limits(limits_in),
         log(std::move(log_in)),
-        gate(system_in, seat, secret),
+        acceptor(system_in, registration, secret),
         tree(limits_in.fan_out),
         roster(limits_in.blob_bytes_max) {}
   ~State() { wipe(secret); }
@@ -103,7 +103,7 @@ struct BootstrapRoot::State {
   Secret secret;
   BootstrapLimits limits;
   BootstrapLog log;
-  Gate gate;
+  Acceptor acceptor;
   std::list<Member> members;
   Tree tree;
   Roster roster;
@@ -124,18 +124,19 @@ bool BootstrapRoot::State::accepting() const {
 }
 
 void BootstrapRoot::State::let_in() {
-  for (Gate::Guest& guest : gate.advance(accepting())) {
-    members.push_back({.wire = std::move(guest.wire), .rank = guest.rank, .host = guest.host});
-    if (guest.version != handshake::protocol_version)
-      fail(Error{.code = Code::invalid_usage,
-                 .what = fmt::format("rank {} at {} speaks version {} of the start protocol, the root version {}",
-                                     guest.rank, guest.host, guest.version, handshake::protocol_version)});
+  for (Acceptor::AuthenticatedConnection& connection : acceptor.advance(accepting())) {
+    members.push_back({.wire = std::move(connection.wire), .rank = connection.rank, .host = connection.host});
+    if (connection.version != handshake::protocol_version)
+      fail(Error{
+          .code = Code::invalid_usage,
+          .what = fmt::format("rank {} at {} speaks version {} of the start protocol, the root version {}",
+                              connection.rank, connection.host, connection.version, handshake::protocol_version)});
     if (failure) tell(members.back(), *failure);
   }
-  if (auto stuck = gate.stuck(); stuck && !failure && (!members.empty() || !gate.shared()))
+  if (auto stuck = acceptor.stuck(); stuck && !failure && (!members.empty() || !acceptor.shared()))
     fail(
         std::move(*stuck).during(fmt::format("the root lets in {} ranks and no more (see ulimit -n)", members.size())));
-  sockets_most = std::max(sockets_most, members.size() + gate.sockets());
+  sockets_most = std::max(sockets_most, members.size() + acceptor.sockets());
 }
 
 /// One look at all, instead of one at each: few have something to say.
@@ -261,7 +262,7 @@ void BootstrapRoot::State::take_confirmation(Member& member, const Bytes& body) 
 
 void BootstrapRoot::State::lose(Member& member, const std::string& reason, bool left) {
   member.wire = Wire(system, Socket());
-  if (!member.joined() && !member.told) gate.hung_up(member.rank, member.host);
+  if (!member.joined() && !member.told) acceptor.hung_up(member.rank, member.host);
   refused_below += std::exchange(member.refused, 0);
   if (member.joined() && !member.told) lose_rank(member.rank, reason, left);
 }
@@ -270,7 +271,7 @@ void BootstrapRoot::State::lose_rank(int rank, const std::string& reason, bool l
   told_ranks.insert(rank);
   if (auto done = roster.leave(rank, reason, left); !done) {
     Error error = std::move(done).error();
-    if (!roster.all_here()) error.what += "; " + roster.missing(gate.refusals(), system.now_ns()).what;
+    if (!roster.all_here()) error.what += "; " + roster.missing(acceptor.refusals(), system.now_ns()).what;
     fail(std::move(error));
   }
 }
@@ -311,7 +312,7 @@ void BootstrapRoot::State::end_soon_if_all_told() {
 void BootstrapRoot::State::publish_complete_rounds() {
   if (failure || !roster.round_complete()) return;
   // Everybody is inside, and knows it: nobody else has any business here.
-  gate.close();
+  acceptor.close();
   ++rounds;
   const auto gathered = frame(FrameKind::gathered, roster.take_gathered());
   for (Member& member : members) {
@@ -324,7 +325,7 @@ void BootstrapRoot::State::publish_complete_rounds() {
 /// Once, when all have the first answer, and with it the numbers of those below.
 void BootstrapRoot::State::report_start() {
   if (start_reported || rounds == 0) return;
-  std::uint64_t refused = refused_below + gate.refusals().count();
+  std::uint64_t refused = refused_below + acceptor.refusals().count();
   for (const Member& member : members) {
     if (member.state == Member::State::seated && !member.told && member.confirmed == 0) return;
     refused += member.refused;
@@ -335,20 +336,20 @@ void BootstrapRoot::State::report_start() {
         fmt::format("init: {} ranks met in a tree of depth {}, at most {} below one; the root had at most {} sockets",
                     roster.ranks(), tree.depth(), tree.widest(), sockets_most));
   if (refused > 0 && log.warn)
-    log.warn(fmt::format("init: all {} ranks are here. {}", roster.ranks(), gate.refusals().words(refused)));
+    log.warn(fmt::format("init: all {} ranks are here. {}", roster.ranks(), acceptor.refusals().words(refused)));
 }
 
 void BootstrapRoot::State::keep_limits() {
   if (failure || !roster.waiting()) return;
   const std::int64_t now = system.now_ns();
-  const std::string refused = gate.refusals().words();
+  const std::string refused = acceptor.refusals().words();
   if (now >= limit_ns()) {
-    Error error = roster.missing(gate.refusals(), now);
+    Error error = roster.missing(acceptor.refusals(), now);
     if (!refused.empty()) error.what += ". " + refused;
     fail(std::move(error));
   } else if (report_due() && now >= report_ns()) {
     reported_since_ns = roster.waiting_since_ns();
-    log.warn(fmt::format("{}.\n  {}{}Giving up at {:.3g} s.", roster.missing(gate.refusals(), now).what, refused,
+    log.warn(fmt::format("{}.\n  {}{}Giving up at {:.3g} s.", roster.missing(acceptor.refusals(), now).what, refused,
                          refused.empty() ? "" : " ",
                          static_cast<double>(limit_ns() - roster.waiting_since_ns()) * 1e-9));
   }
@@ -356,25 +357,24 @@ void BootstrapRoot::State::keep_limits() {
 
 bool BootstrapRoot::State::finished() const {
   if (failure) return members.empty() && system.now_ns() >= end_ns;
-  return roster.all_here() && members.empty() && gate.idle();
+  return roster.all_here() && members.empty() && acceptor.idle();
 }
 
 Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::open(System& system, const SocketAddress& at,
                                                            const Secret& secret, const BootstrapLimits& limits,
                                                            BootstrapLog log) {
-  auto entrance = bootstrap::Entrance::open(system, at);
-  if (!entrance) return std::move(entrance).error();
-  return open(system, *entrance, secret, limits, std::move(log));
+  auto shared_listener = bootstrap::SharedListener::open(system, at);
+  if (!shared_listener) return std::move(shared_listener).error();
+  return open(system, *shared_listener, secret, limits, std::move(log));
 }
 
-Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::open(System& system,
-                                                           const std::shared_ptr<bootstrap::Entrance>& entrance,
-                                                           const Secret& secret, const BootstrapLimits& limits,
-                                                           BootstrapLog log) {
-  auto seat = bootstrap::Entrance::enter(entrance, secret);
-  if (!seat) return std::move(seat).error();
+Result<std::unique_ptr<BootstrapRoot>> BootstrapRoot::open(
+    System& system, const std::shared_ptr<bootstrap::SharedListener>& shared_listener, const Secret& secret,
+    const BootstrapLimits& limits, BootstrapLog log) {
+  auto registration = bootstrap::SharedListener::enter(shared_listener, secret);
+  if (!registration) return std::move(registration).error();
   return std::unique_ptr<BootstrapRoot>(
-      new BootstrapRoot(std::make_unique<State>(system, *seat, secret, limits, std::move(log))));
+      new BootstrapRoot(std::make_unique<State>(system, *registration, secret, limits, std::move(log))));
 }
 
 BootstrapRoot::BootstrapRoot(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -407,7 +407,7 @@ bool BootstrapRoot::advance() {
 
 std::int64_t BootstrapRoot::interests(std::vector<PollItem>& items) {
   const State& state = *state_;
-  std::int64_t wake = state.gate.interests(items, state.accepting());
+  std::int64_t wake = state.acceptor.interests(items, state.accepting());
   const auto not_later = [&wake](std::int64_t then) { wake = std::min(wake, then); };
   for (const Member& member : state.members) {
     items.push_back(member.wire.interest());

@@ -16,7 +16,7 @@ namespace {
 constexpr char good = 'i';
 constexpr char bad = 'e';
 constexpr std::size_t reason_bytes_max = 400;
-constexpr std::size_t guests_max = 64;
+constexpr std::size_t connections_max = 64;
 constexpr int let_in_at_once = 256;  // others wait for the next turn: the service thread has more to do
 constexpr std::int64_t question_limit_ns = 2'000'000'000;
 constexpr std::int64_t rest_ns = 10'000'000;
@@ -69,7 +69,8 @@ IdServer::~IdServer() {
 bool IdServer::advance() {
   let_in();
   const std::int64_t now = system_.now_ns();
-  std::erase_if(guests_, [&](const Guest& guest) { return !serve(guest) || now >= guest.deadline_ns; });
+  std::erase_if(connections_,
+                [&](const Connection& connection) { return !serve(connection) || now >= connection.deadline_ns; });
   return left_ > 0 && now < deadline_ns_;
 }
 
@@ -82,21 +83,21 @@ void IdServer::let_in() {
       return;
     }
     if (!same_user(fd)) continue;
-    if (guests_.size() >= guests_max) guests_.pop_front();  // it has had its time, and may come again
-    guests_.push_back({.fd = std::move(fd), .deadline_ns = now + question_limit_ns});
-    if (!serve(guests_.back())) guests_.pop_back();
+    if (connections_.size() >= connections_max) connections_.pop_front();  // it has had its time, and may come again
+    connections_.push_back({.fd = std::move(fd), .deadline_ns = now + question_limit_ns});
+    if (!serve(connections_.back())) connections_.pop_back();
   }
 }
 
-bool IdServer::serve(const Guest& guest) {
+bool IdServer::serve(const Connection& connection) {
   Question question;
-  const auto got = ::recv(guest.fd.get(), &question, sizeof question, MSG_DONTWAIT);
+  const auto got = ::recv(connection.fd.get(), &question, sizeof question, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   const auto rank = static_cast<std::size_t>(question.rank);
   if (got != sizeof question || question.mark != question_mark || question.rank < 1 || rank >= answered_.size())
     return false;
   // A packet of this size fits any socket buffer, so this neither blocks nor is cut.
-  if (::send(guest.fd.get(), word_.data(), word_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(word_.size()))
+  if (::send(connection.fd.get(), word_.data(), word_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(word_.size()))
     return false;
   if (!answered_[rank]) --left_;
   answered_[rank] = true;
@@ -109,9 +110,9 @@ std::int64_t IdServer::interests(std::vector<PollItem>& items) {
     wake = std::min(wake, resting_until_ns_);
   else
     items.push_back({.handle = listener_.get(), .want_read = true});
-  for (const Guest& guest : guests_) {
-    items.push_back({.handle = guest.fd.get(), .want_read = true});
-    wake = std::min(wake, guest.deadline_ns);
+  for (const Connection& connection : connections_) {
+    items.push_back({.handle = connection.fd.get(), .want_read = true});
+    wake = std::min(wake, connection.deadline_ns);
   }
   return wake;
 }

@@ -30,13 +30,13 @@ class IdServer final : public Task {
   std::int64_t interests(std::vector<PollItem>& items) override;
 
  private:
-  struct Guest {
+  struct Connection {
     UniqueSocket fd;
     std::int64_t deadline_ns;
   };
   void let_in();
   /// False: done with, answered or not.
-  bool serve(const Guest& guest);
+  bool serve(const Connection& connection);
 
   System& system_;
   UniqueSocket listener_;
@@ -44,8 +44,8 @@ class IdServer final : public Task {
   std::vector<bool> answered_;  ///< by rank
   std::size_t left_;
   std::int64_t deadline_ns_;
-  std::int64_t resting_until_ns_ = 0;  ///< no descriptor was left for a guest
-  std::list<Guest> guests_;
+  std::int64_t resting_until_ns_ = 0;  ///< no descriptor was left for a connection
+  std::list<Connection> connections_;
 };
 
 }  // namespace tutti

@@ -13,9 +13,9 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
       .info = [&process](const std::string& line) { process.log.info(LogTopic::init, "init", "{}", line); }};
   auto root = [&]() -> Result<std::unique_ptr<BootstrapRoot>> {
     if (at.port != 0) return BootstrapRoot::open(process.system, at, secret, limits, log);
-    auto entrance = process.entrance(at.host);
-    if (!entrance) return std::move(entrance).error();
-    return BootstrapRoot::open(process.system, *entrance, secret, limits, log);
+    auto shared_listener = process.shared_listener(at.host);
+    if (!shared_listener) return std::move(shared_listener).error();
+    return BootstrapRoot::open(process.system, *shared_listener, secret, limits, log);
   }();
   if (!root) return std::move(root).error().during("open the meeting point of a communicator");
   (*root)->advise(advice);

@@ -137,11 +137,11 @@ Result<std::shared_ptr<ConnectionServer>> Process::connections() {
   return connections_;
 }
 
-Result<std::shared_ptr<bootstrap::Entrance>> Process::entrance(const std::string& at) {
+Result<std::shared_ptr<bootstrap::SharedListener>> Process::shared_listener(const std::string& at) {
   const std::lock_guard lock(mutex_);
-  if (auto known = entrances_[at].lock()) return known;
-  auto opened = bootstrap::Entrance::open(system, {.host = at});
-  if (opened) entrances_[at] = *opened;
+  if (auto known = listeners_[at].lock()) return known;
+  auto opened = bootstrap::SharedListener::open(system, {.host = at});
+  if (opened) listeners_[at] = *opened;
   return opened;
 }
 

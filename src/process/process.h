@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/system.h"
 #include "base/unique_fd.h"
-#include "bootstrap/bootstrap_entrance.h"
+#include "bootstrap/shared_listener.h"
 #include "launch/key_value_space.h"
 #include "net/connection_server.h"
 #include "net/own_addresses.h"
@@ -63,7 +63,7 @@ class Process {
   Result<std::shared_ptr<ConnectionServer>> connections();
 
   /// Where ranks call the starts that this process is the root of: one for all at this address. Errors: system.
-  Result<std::shared_ptr<bootstrap::Entrance>> entrance(const std::string& at);
+  Result<std::shared_ptr<bootstrap::SharedListener>> shared_listener(const std::string& at);
 
   /// A fresh formatted area, found by thread ranks under its segment id. Errors: system.
   Result<std::shared_ptr<OwnedArea>> make_area(const AreaShape& shape);
@@ -101,7 +101,7 @@ class Process {
   std::mutex mutex_;
   std::shared_ptr<FdServer> fd_server_;
   std::shared_ptr<ConnectionServer> connections_;
-  std::map<std::string, std::weak_ptr<bootstrap::Entrance>> entrances_;
+  std::map<std::string, std::weak_ptr<bootstrap::SharedListener>> listeners_;
   std::map<std::uint32_t, std::weak_ptr<OwnedArea>> areas_;
   std::map<std::uint64_t, std::weak_ptr<PeerProcess>> peers_;
 };

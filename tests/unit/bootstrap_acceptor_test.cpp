@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/bootstrap_entrance.h"
 #include "bootstrap/bootstrap_messages.h"
+#include "bootstrap/shared_listener.h"
 #include "net/handshake.h"
 #include "net/wire.h"
 
@@ -100,7 +100,7 @@ std::string drive(Door& door, Bootstrap& rank) {
   return "no answer";
 }
 
-TEST(Gate, ARankThatProvesItselfAtOnceIsLetIn) {
+TEST(Acceptor, ARankThatProvesItselfAtOnceIsLetIn) {
   Door door;
   Caller quick(door.id, 0);
   door.system.challenged = [&] {
@@ -121,7 +121,7 @@ TEST(Gate, ARankThatProvesItselfAtOnceIsLetIn) {
 }
 
 /// An address that answers too late is given up for another one, and no stranger for that.
-TEST(Gate, WhoGreetsWellAndComesAgainIsNotCounted) {
+TEST(Acceptor, WhoGreetsWellAndComesAgainIsNotCounted) {
   Door door;
   {
     Caller impatient(door.id, 0);
@@ -138,7 +138,7 @@ TEST(Gate, WhoGreetsWellAndComesAgainIsNotCounted) {
 }
 
 /// Neither is a rank of a large start whose greeting took so long that another one got its place at the door.
-TEST(Gate, WhoIsTooSlowInACrowdIsNotCounted) {
+TEST(Acceptor, WhoIsTooSlowInACrowdIsNotCounted) {
   constexpr int crowd_size = 64;
   Door door;
   std::vector<std::unique_ptr<Caller>> crowd;
@@ -155,7 +155,7 @@ TEST(Gate, WhoIsTooSlowInACrowdIsNotCounted) {
   EXPECT_EQ(door.warned, "");
 }
 
-TEST(Gate, ARankThatFallsSilentInItsGreetingIsCalledSilent) {
+TEST(Acceptor, ARankThatFallsSilentInItsGreetingIsCalledSilent) {
   for (const bool proves : {false, true}) {
     Door door({.init_ms = 500});
     Caller silent(door.id, 1);
@@ -179,7 +179,7 @@ TEST(Gate, ARankThatFallsSilentInItsGreetingIsCalledSilent) {
 /// Starts of one process, which have one socket to be called at.
 struct Doors {
   explicit Doors(int count) {
-    auto opened = bootstrap::Entrance::open(system, {.host = "127.0.0.1"});
+    auto opened = bootstrap::SharedListener::open(system, {.host = "127.0.0.1"});
     EXPECT_TRUE(opened) << opened.error().text();
     for (int i = 0; i < count; ++i) {
       auto made = fresh_secret();
@@ -199,7 +199,7 @@ struct Doors {
   std::vector<std::unique_ptr<BootstrapRoot>> roots;
 };
 
-TEST(Entrance, EachRankFindsItsOwnStart) {
+TEST(SharedListener, EachRankFindsItsOwnStart) {
   constexpr int starts = 5, ranks = 3;
   Doors doors(starts);
   for (const UniqueId& id : doors.ids) EXPECT_EQ(id.root, doors.ids.front().root);
@@ -234,7 +234,7 @@ TEST(Entrance, EachRankFindsItsOwnStart) {
 }
 
 /// Whose id was used up, or dropped, is told by the next start: at once, and that one goes on.
-TEST(Entrance, ARankOfAStartThatIsOverIsSentAway) {
+TEST(SharedListener, ARankOfAStartThatIsOverIsSentAway) {
   Doors doors(2);
   doors.roots[0].reset();
   Bootstrap late(doors.system, doors.ids[0], {.rank = 0, .ranks = 1}, {});

@@ -1,4 +1,4 @@
-#include "bootstrap/bootstrap_entrance.h"
+#include "bootstrap/shared_listener.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,38 +9,39 @@ namespace {
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t accept_pause_ns = 20 * ms;     // when there are no descriptors
 constexpr std::int64_t accept_limit_ns = 2'000 * ms;  // for them to come back
-constexpr std::size_t mail_max = 64;
+constexpr std::size_t handed_over_max = 64;
 
 }  // namespace
 
-/// Guarded by the entrance's mutex, but for the tag.
-class Entrance::Place {
+/// Guarded by the shared_listener's mutex, but for the tag.
+class SharedListener::Entry {
  public:
-  explicit Place(const handshake::Tag& tag_in) : tag(tag_in) {}
+  explicit Entry(const handshake::Tag& tag_in) : tag(tag_in) {}
   const handshake::Tag tag;
   bool accepting = true;
-  std::deque<Pending> mail;
+  std::deque<Pending> handed_over;
 };
 
-Result<std::shared_ptr<Entrance>> Entrance::open(System& system, const SocketAddress& at) {
+Result<std::shared_ptr<SharedListener>> SharedListener::open(System& system, const SocketAddress& at) {
   auto listener = system.listen(at);
   if (!listener) return std::move(listener).error();
   auto address = system.address(*listener);
   if (!address) return std::move(address).error();
-  return std::make_shared<Entrance>(*std::move(listener), *std::move(address));
+  return std::make_shared<SharedListener>(*std::move(listener), *std::move(address));
 }
 
-Result<Entrance::Seat> Entrance::enter(const std::shared_ptr<Entrance>& entrance, const Secret& secret) {
+Result<SharedListener::Registration> SharedListener::enter(const std::shared_ptr<SharedListener>& shared_listener,
+                                                           const Secret& secret) {
   const auto tag = handshake::tag_of(secret);
   if (!tag) return tag.error();
-  Seat seat{.entrance = entrance, .place = std::make_shared<Place>(*tag)};
-  const std::lock_guard lock(entrance->mutex_);
-  std::erase_if(entrance->places_, [](const auto& known) { return known.expired(); });
-  entrance->places_.push_back(seat.place);
-  return seat;
+  Registration registration{.shared_listener = shared_listener, .entry = std::make_shared<Entry>(*tag)};
+  const std::lock_guard lock(shared_listener->mutex_);
+  std::erase_if(shared_listener->places_, [](const auto& known) { return known.expired(); });
+  shared_listener->places_.push_back(registration.entry);
+  return registration;
 }
 
-Result<Socket> Entrance::accept(System& system) {
+Result<Socket> SharedListener::accept(System& system) {
   auto socket = system.accept(listener_);
   if (!socket) {
     accept_later(system, socket.error());
@@ -52,49 +53,49 @@ Result<Socket> Entrance::accept(System& system) {
 }
 
 /// Those who wait outside cannot be told; each connection that goes lets one of them in.
-void Entrance::accept_later(System& system, const Error& error) {
+void SharedListener::accept_later(System& system, const Error& error) {
   const std::int64_t now = system.now_ns();
   accept_again_ns_ = now + accept_pause_ns;
   if (failing_since_ns_ == 0) failing_since_ns_ = now;
   if (now - failing_since_ns_ >= accept_limit_ns) stuck_ = error;
 }
 
-bool Entrance::is_doorkeeper(const Place& place, bool accepting) {
+bool SharedListener::may_accept(const Entry& entry, bool accepting) {
   const std::lock_guard lock(mutex_);
   for (const auto& known : places_) {
     const auto one = known.lock();
-    if (one.get() == &place) one->accepting = accepting;
-    if (one && one->accepting) return one.get() == &place;
+    if (one.get() == &entry) one->accepting = accepting;
+    if (one && one->accepting) return one.get() == &entry;
   }
   return false;
 }
 
-bool Entrance::alone() {
+bool SharedListener::alone() {
   const std::lock_guard lock(mutex_);
   return std::ranges::count_if(places_, [](const auto& known) { return !known.expired(); }) <= 1;
 }
 
-bool Entrance::hand_over(const Place& from, Pending& one) {
+bool SharedListener::hand_over(const Entry& from, Pending& one) {
   const auto tag = handshake::tag_in(one.hello);
   const std::lock_guard lock(mutex_);
   for (const auto& known : places_) {
     const auto to = known.lock();
     if (!to || to->tag != tag) continue;
     if (to.get() == &from) return false;
-    if (to->mail.size() < mail_max) to->mail.push_back(std::move(one));
+    if (to->handed_over.size() < handed_over_max) to->handed_over.push_back(std::move(one));
     return true;  // without room for it the caller closes it, and its rank calls again
   }
   return false;
 }
 
-bool Entrance::has_mail(const Place& place) {
+bool SharedListener::has_handed_over(const Entry& entry) {
   const std::lock_guard lock(mutex_);
-  return !place.mail.empty();
+  return !entry.handed_over.empty();
 }
 
-std::deque<Pending> Entrance::take_mail(Place& place) {
+std::deque<Pending> SharedListener::take_handed_over(Entry& entry) {
   const std::lock_guard lock(mutex_);
-  return std::exchange(place.mail, {});
+  return std::exchange(entry.handed_over, {});
 }
 
 }  // namespace tutti::bootstrap

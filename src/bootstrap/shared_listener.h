@@ -27,35 +27,35 @@ struct Pending {
 
 /// Connections are accepted by one of its starts, which hands each of them over to the start that its greeting means.
 /// All starts are advanced by one thread; they may be made and dropped by any.
-class Entrance {
+class SharedListener {
  public:
   /// What one start has of it; a start that lets go of its place is not called any more.
-  class Place;
-  struct Seat {
-    std::shared_ptr<Entrance> entrance;
-    std::shared_ptr<Place> place;
+  class Entry;
+  struct Registration {
+    std::shared_ptr<SharedListener> shared_listener;
+    std::shared_ptr<Entry> entry;
   };
 
-  Entrance(Socket listener, SocketAddress at) : listener_(std::move(listener)), at_(std::move(at)) {}
+  SharedListener(Socket listener, SocketAddress at) : listener_(std::move(listener)), at_(std::move(at)) {}
   /// Port 0: any. Errors: system.
-  static Result<std::shared_ptr<Entrance>> open(System& system, const SocketAddress& at);
+  static Result<std::shared_ptr<SharedListener>> open(System& system, const SocketAddress& at);
 
   /// A start whose ranks know `secret`. Errors: system.
-  static Result<Seat> enter(const std::shared_ptr<Entrance>& entrance, const Secret& secret);
+  static Result<Registration> enter(const std::shared_ptr<SharedListener>& shared_listener, const Secret& secret);
 
   const SocketAddress& at() const { return at_; }
   const Socket& listener() const { return listener_; }
   Result<Socket> accept(System& system);
 
   /// Whether it is for this start to accept: the first one that wants to.
-  bool is_doorkeeper(const Place& place, bool accepting);
+  bool may_accept(const Entry& entry, bool accepting);
   /// There is no other start.
   bool alone();
-  /// True: `one` is another start's, and has gone there. A greeting that no start knows is the doorkeeper's.
-  bool hand_over(const Place& from, Pending& one);
+  /// True: `one` is another start's, and has gone there. A greeting that no start knows is the may_accept's.
+  bool hand_over(const Entry& from, Pending& one);
   /// Whether connections have been handed over to this start; and these.
-  bool has_mail(const Place& place);
-  std::deque<Pending> take_mail(Place& place);
+  bool has_handed_over(const Entry& entry);
+  std::deque<Pending> take_handed_over(Entry& entry);
 
   /// When to accept again, after a failure.
   std::int64_t accept_again_ns() const { return accept_again_ns_; }
@@ -71,7 +71,7 @@ class Entrance {
   std::int64_t failing_since_ns_ = 0;  ///< accept; 0: it does not
   std::optional<Error> stuck_;
   std::mutex mutex_;
-  std::vector<std::weak_ptr<Place>> places_;
+  std::vector<std::weak_ptr<Entry>> places_;
 };
 
 }  // namespace tutti::bootstrap

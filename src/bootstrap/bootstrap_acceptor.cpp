@@ -1,4 +1,4 @@
-#include "bootstrap/bootstrap_gate.h"
+#include "bootstrap/bootstrap_acceptor.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,10 +14,10 @@ constexpr int accepts_per_turn = 64;  // so that a flood does not keep those ins
 
 }  // namespace
 
-std::vector<Gate::Guest> Gate::advance(bool accepting) {
-  std::vector<Guest> guests;
-  if (seat_.entrance) accept_some(guests, accepting);
-  if (pending_.empty()) return guests;
+std::vector<Acceptor::AuthenticatedConnection> Acceptor::advance(bool accepting) {
+  std::vector<AuthenticatedConnection> connections;
+  if (registration_.shared_listener) accept_some(connections, accepting);
+  if (pending_.empty()) return connections;
   // One look at all, instead of one at each.
   std::vector<PollItem> items;
   for (const Pending& one : pending_) items.push_back(one.wire.interest());
@@ -29,46 +29,47 @@ std::vector<Gate::Guest> Gate::advance(bool accepting) {
     if (!ready && now - one.since_ns < proof_limit_ns) return false;
     const Fate fate = ready ? greet(one) : Fate::waits;
     if (fate == Fate::waits && now - one.since_ns < proof_limit_ns) return false;
-    settle(one, fate, guests);
+    settle(one, fate, connections);
     return true;
   });
-  return guests;
+  return connections;
 }
 
 /// A valid greeting is no refusal, though nothing came of it: ranks give an address up, or are slow, and come again.
-void Gate::settle(Pending& one, Fate fate, std::vector<Guest>& guests) {
+void Acceptor::settle(Pending& one, Fate fate, std::vector<AuthenticatedConnection>& connections) {
   if (fate == Fate::proved)
-    guests.push_back({std::move(one.wire), std::move(one.host), one.handshake.rank(), one.handshake.version()});
+    connections.push_back({std::move(one.wire), std::move(one.host), one.handshake.rank(), one.handshake.version()});
   else if (fate != Fate::elsewhere && (fate == Fate::refused || !one.handshake.challenged()))
     refusals_.add(one.host);
 }
 
-void Gate::accept_some(std::vector<Guest>& guests, bool accepting) {
-  Entrance& entrance = *seat_.entrance;
-  const bool doorkeeper = entrance.is_doorkeeper(*seat_.place, accepting);
+void Acceptor::accept_some(std::vector<AuthenticatedConnection>& connections, bool accepting) {
+  SharedListener& shared_listener = *registration_.shared_listener;
+  const bool may_accept = shared_listener.may_accept(*registration_.entry, accepting);
   if (!accepting) return;
-  for (Pending& one : entrance.take_mail(*seat_.place))
-    if (pending_.size() < pending_max || make_room()) look_at(std::move(one), guests);
-  if (!doorkeeper || system_.now_ns() < entrance.accept_again_ns()) return;
+  for (Pending& one : shared_listener.take_handed_over(*registration_.entry))
+    if (pending_.size() < pending_max || make_room()) look_at(std::move(one), connections);
+  if (!may_accept || system_.now_ns() < shared_listener.accept_again_ns()) return;
   for (int i = 0; i < accepts_per_turn; ++i) {
     if (pending_.size() == pending_max && !make_room()) return;
-    auto socket = entrance.accept(system_);
+    auto socket = shared_listener.accept(system_);
     if (!socket || !*socket) return;
     std::string host = host_of(*socket);
-    look_at({.wire = Wire(system_, *std::move(socket)), .since_ns = system_.now_ns(), .host = std::move(host)}, guests);
+    look_at({.wire = Wire(system_, *std::move(socket)), .since_ns = system_.now_ns(), .host = std::move(host)},
+            connections);
   }
 }
 
 /// Most of those who have no business here show it with their first bytes, and a quick rank is through at once.
-void Gate::look_at(Pending one, std::vector<Guest>& guests) {
+void Acceptor::look_at(Pending one, std::vector<AuthenticatedConnection>& connections) {
   const Fate fate = greet(one);
   if (fate == Fate::waits)
     pending_.push_back(std::move(one));
   else
-    settle(one, fate, guests);
+    settle(one, fate, connections);
 }
 
-bool Gate::make_room() {
+bool Acceptor::make_room() {
   auto one = std::ranges::find_if(pending_, [](const Pending& other) { return !other.handshake.challenged(); });
   if (one == pending_.end()) {
     one = pending_.begin();
@@ -79,22 +80,22 @@ bool Gate::make_room() {
   return true;
 }
 
-bool Gate::full_of_greeted() const {
+bool Acceptor::full_of_greeted() const {
   return pending_.size() == pending_max &&
          std::ranges::all_of(pending_, [](const Pending& one) { return one.handshake.challenged(); });
 }
 
-std::string Gate::host_of(const Socket& socket) {
+std::string Acceptor::host_of(const Socket& socket) {
   const auto peer = system_.peer_address(socket);
   return peer ? peer->host : "an unknown address";
 }
 
 /// It knew how to greet and saw our challenge.
-void Gate::claims(const Pending& one, std::string_view what) {
+void Acceptor::claims(const Pending& one, std::string_view what) {
   refusals_.add_claim(one.handshake.rank(), one.host, what);
 }
 
-Gate::Fate Gate::greet(Pending& one) {
+Acceptor::Fate Acceptor::greet(Pending& one) {
   // What a closed connection sent before is still there to be read, so a failed flush is no news yet.
   (void)one.wire.flush();
   while (true) {
@@ -116,11 +117,12 @@ Gate::Fate Gate::greet(Pending& one) {
       return proved ? Fate::proved : Fate::refused;
     }
     one.hello = **std::move(bytes);
-    if (seat_.entrance && seat_.entrance->hand_over(*seat_.place, one)) return Fate::elsewhere;
+    if (registration_.shared_listener && registration_.shared_listener->hand_over(*registration_.entry, one))
+      return Fate::elsewhere;
   }
 }
 
-Gate::Fate Gate::challenge(Pending& one) {
+Acceptor::Fate Acceptor::challenge(Pending& one) {
   auto challenge = one.handshake.challenge(secret_, one.hello);
   if (!challenge) return Fate::refused;
   claims(one, "silent since it greeted");
@@ -129,23 +131,23 @@ Gate::Fate Gate::challenge(Pending& one) {
   return Fate::waits;
 }
 
-std::int64_t Gate::await_callers(std::vector<PollItem>& items, bool accepting) const {
-  Entrance& entrance = *seat_.entrance;
+std::int64_t Acceptor::await_callers(std::vector<PollItem>& items, bool accepting) const {
+  SharedListener& shared_listener = *registration_.shared_listener;
   const std::int64_t now = system_.now_ns();
   const std::int64_t never = now + 3'600'000 * ms;
-  const bool doorkeeper = entrance.is_doorkeeper(*seat_.place, accepting);
+  const bool may_accept = shared_listener.may_accept(*registration_.entry, accepting);
   if (!accepting) return never;
-  if (entrance.has_mail(*seat_.place)) return now;
+  if (shared_listener.has_handed_over(*registration_.entry)) return now;
   if (full_of_greeted()) return pending_.front().since_ns + answer_time_ns;
-  if (!doorkeeper) return never;
-  if (now < entrance.accept_again_ns()) return entrance.accept_again_ns();
-  items.push_back({.handle = entrance.listener().handle(), .want_read = true});
+  if (!may_accept) return never;
+  if (now < shared_listener.accept_again_ns()) return shared_listener.accept_again_ns();
+  items.push_back({.handle = shared_listener.listener().handle(), .want_read = true});
   return never;
 }
 
-std::int64_t Gate::interests(std::vector<PollItem>& items, bool accepting) const {
+std::int64_t Acceptor::interests(std::vector<PollItem>& items, bool accepting) const {
   std::int64_t wake = system_.now_ns() + 3'600'000 * ms;
-  if (seat_.entrance) wake = std::min(wake, await_callers(items, accepting));
+  if (registration_.shared_listener) wake = std::min(wake, await_callers(items, accepting));
   for (const Pending& one : pending_) {
     items.push_back(one.wire.interest());
     wake = std::min(wake, one.since_ns + proof_limit_ns);
