@@ -12,7 +12,7 @@ namespace {
 std::string reason(const std::vector<Prediction>& all, const Prediction& used, const Shape& shape, Access access,
                    const Grounds& grounds) {
   const std::string& forced = grounds.forced;
-  if (!grounds.raced.empty()) return grounds.raced;
+  if (!grounds.tuned.empty()) return grounds.tuned;
   if (grounds.fixed_order) return "the order of its reductions is what deterministic asks for";
   if (access == Access::in_line) return "nothing to choose: by lines every rank makes one pass";
   if (!is_modelled(shape, access)) return "by a table: times are predicted and compared up to 16 ranks";

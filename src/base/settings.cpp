@@ -53,7 +53,7 @@ constexpr std::array table = {
   text("TUTTI_PLAN_FILE", local, engine, "MSCCL XML or MSCCL++ JSON file: its plan serves the calls of its collective and number of ranks. The same file for all ranks."),
   choice("TUTTI_TRANSPORT", shared, "auto", "auto|slots|mapped|cma|socket", engine, "How bytes reach a peer on the same host: through slots, by mapping its buffers, by copying from them, or through sockets as if each process had a host of its own."),
   choice("TUTTI_TUNE", local, "on", "on|off", engine, "Measure once what the machine does how fast, to choose algorithms by; rank 0's setting counts. off: by built-in numbers."),
-  number("TUTTI_RACE", integer, shared, "0", 0, 1000, engine, "How often each of the three algorithms that are predicted to be the fastest is tried in the first calls of a collective, size and transport; then the one that was the fastest is used. 0: no trials, as where ranks run on several hosts."),
+  number("TUTTI_AUTOTUNE", integer, shared, "0", 0, 1000, engine, "How often each of the three algorithms that are predicted to be the fastest is tried in the first calls of a collective, size and transport; then the one that was the fastest is used. 0: no trials, as where ranks run on several hosts."),
   text("TUTTI_CACHE_DIR", local, engine, "Folder that keeps what was measured; empty: $XDG_CACHE_HOME/tutti or ~/.cache/tutti."),
   text("TUTTI_TOPO_FILE", local, engine, "Recorded machine that tutti-topo takes for this one: XML of NCCL, RCCL or hwloc, or text of nvidia-smi topo -m."),
   text("TUTTI_TOPO_DUMP_FILE", local, engine, "File that tutti-topo writes the machine to when it has looked at it: XML of hwloc if the name ends in .hwloc.xml, else of NCCL."),

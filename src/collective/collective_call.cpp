@@ -161,7 +161,7 @@ void CollectiveCall::write_descriptor(CallDescriptor& line) {
   if (small_) return in_bytes > 0 ? carry() : void();
   if (request_.layout)
     write_counts(line);
-  else if (communicator_.races().on())
+  else if (communicator_.autotuner().on())
     write_times(line);
 
   const auto& segments = communicator_.process().segments;
@@ -188,7 +188,7 @@ void CollectiveCall::write_descriptor(CallDescriptor& line) {
 
 /// Where small calls have their payload.
 void CollectiveCall::write_times(CallDescriptor& line) const {
-  const RaceLine times = communicator_.races().line();
+  const TuningTimes times = communicator_.autotuner().line();
   static_assert(sizeof times <= sizeof line.small);
   std::memcpy(line.small, &times, sizeof times);
 }
@@ -241,10 +241,10 @@ Result<Progress> CollectiveCall::gather() {
     all_carry_ = all_carry_ && (*line)->carries != 0;
     if ((*line)->input.segment == 0) all_input_mapped_ = false;
     if ((*line)->output.segment == 0) all_output_mapped_ = false;
-    if (!request_.layout && communicator_.races().on()) {
-      RaceLine times;
+    if (!request_.layout && communicator_.autotuner().on()) {
+      TuningTimes times;
       std::memcpy(&times, (*line)->small, sizeof times);
-      communicator_.races().hear(times);
+      communicator_.autotuner().hear(times);
     }
     if (request_.layout) {
       CountsDescriptor counts;
@@ -255,7 +255,7 @@ Result<Progress> CollectiveCall::gather() {
   if (request_.layout) {
     if (auto agree = compare_counts(); !agree) return std::move(agree).error();
   } else if (!small_) {
-    communicator_.races().decide();
+    communicator_.autotuner().decide();
   }
   if (auto ready = prepare(small_ ? Access::in_line : choose_access()); !ready) return std::move(ready).error();
   state_ = State::run;
@@ -387,7 +387,8 @@ Result<void> CollectiveCall::prepare(Access access) {
     binding_.scratch = *scratch;
   }
   run_.emplace(plan, binding_, communicator_.links());
-  if (races()) communicator_.races().start(RaceKind::of(shape_.collective, access, size_.choice_bytes()), now_ns());
+  if (autotuner())
+    communicator_.autotuner().start(TuningKind::of(shape_.collective, access, size_.choice_bytes()), now_ns());
   return {};
 }
 
@@ -395,7 +396,7 @@ Result<Progress> CollectiveCall::run() {
   auto progress = run_->advance();
   if (!progress) return progress;
   if (*progress != Progress::done) return progress;
-  if (races()) communicator_.races().finish(now_ns());
+  if (autotuner()) communicator_.autotuner().finish(now_ns());
   // A peer that failed meanwhile may have changed what was read here, without waiting for anybody.
   if (touch_)
     if (auto failure = failure_of_any(communicator_)) return *std::move(failure);

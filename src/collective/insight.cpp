@@ -31,17 +31,17 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
   const CallSize size(collective, shape.ranks, shape.root, group_bytes);
   const AccessFacts facts = communicator.access_facts();
   const auto by = [&](Access access) {
-    const RaceKind kind = RaceKind::of(collective, access, size.choice_bytes());
-    const Races::Race* const race = communicator.races().find(kind);
-    const Algorithm& used =
-        race != nullptr ? Races::turn(*race) : communicator.algorithm(shape, access, size.choice_bytes(), false);
+    const TuningKind kind = TuningKind::of(collective, access, size.choice_bytes());
+    const Autotuner::Tuning* const tuning = communicator.autotuner().find(kind);
+    const Algorithm& used = tuning != nullptr ? Autotuner::turn(*tuning)
+                                              : communicator.algorithm(shape, access, size.choice_bytes(), false);
     return explain(shape, access, size.choice_bytes(), used,
                    {.machine = communicator.members().machine,
                     .conditions = communicator.conditions(),
                     .forced = communicator.forced_algorithms(),
                     .fixed_order = communicator.members().deterministic && reduces(collective),
                     .over = communicator.transport(access),
-                    .raced = communicator.races().story(kind)});
+                    .tuned = communicator.autotuner().story(kind)});
   };
   if (!facts.spans_hosts && fits_inline(size, shape.root, facts.forced))
     return by(Access::in_line) + device_memory(communicator);

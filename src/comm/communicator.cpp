@@ -64,7 +64,7 @@ Communicator::Communicator(Process& process, Membership members)
       forced_access_(tutti::forced_access(process.config)),
       rank_order_(members_.ranks),
       stream_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
-      races_(members_.spans_hosts() ? 0 : static_cast<int>(process.config.integer("TUTTI_RACE"))),
+      autotuner_(members_.spans_hosts() ? 0 : static_cast<int>(process.config.integer("TUTTI_AUTOTUNE"))),
       lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes),
       plans_(plans_max),
       notes_{.lines = std::vector<const CallDescriptor*>(members_.peers.size()),
@@ -322,28 +322,28 @@ const Algorithm& Communicator::algorithm_for_counts(const Shape& shape, Access a
 
 /// Entrants are those predicted to be the fastest for a root of 0 and the smallest size of the kind. Of algorithms
 /// whose plans are the same, as their times tell, one runs.
-const Algorithm& Communicator::raced(const Shape& shape, Access access, std::size_t bytes) {
+const Algorithm& Communicator::tuned(const Shape& shape, Access access, std::size_t bytes) {
   if (!is_modelled(shape, access)) return algorithm(shape, access, bytes, false);
-  const RaceKind kind = RaceKind::of(shape.collective, access, bytes);
-  if (const auto* race = races_.find(kind)) return Races::turn(*race);
+  const TuningKind kind = TuningKind::of(shape.collective, access, bytes);
+  if (const auto* tuning = autotuner_.find(kind)) return Autotuner::turn(*tuning);
   Shape any_root = shape;
   any_root.root = 0;
   const auto all = candidates(any_root, access, wish(shape.collective, access));
-  std::vector<const Algorithm*> entrants;
+  std::vector<const Algorithm*> candidates;
   if (all.size() > 1) {
     double us = -1;
     for (const Prediction& one :
          predictions(any_root, access, std::bit_floor(bytes), all, members_.machine, conditions()))
-      if (std::exchange(us, one.us) != one.us) entrants.push_back(one.algorithm);
+      if (std::exchange(us, one.us) != one.us) candidates.push_back(one.algorithm);
   } else {
-    entrants.push_back(&algorithm(shape, access, bytes, false));
+    candidates.push_back(&algorithm(shape, access, bytes, false));
   }
-  return Races::turn(races_.enter(kind, std::move(entrants)));
+  return Autotuner::turn(autotuner_.enter(kind, std::move(candidates)));
 }
 
 const Plan& Communicator::plan(const Shape& shape, Access access, std::size_t bytes, bool counts) {
   const Algorithm& chosen =
-      races_.on() && !counts ? raced(shape, access, bytes) : algorithm(shape, access, bytes, counts);
+      autotuner_.on() && !counts ? tuned(shape, access, bytes) : algorithm(shape, access, bytes, counts);
   // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
   used = {.algorithm = chosen.name.c_str(), .transport = transport(access).data()};
   const PlanKey key{&chosen, shape.collective, access, shape.root};

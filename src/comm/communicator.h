@@ -15,10 +15,10 @@
 #include "algorithms/rank_order.h"
 #include "call/access.h"
 #include "call/request.h"
+#include "comm/autotune.h"
 #include "comm/call_history.h"
 #include "comm/control_links.h"
 #include "comm/device_side.h"
-#include "comm/race.h"
 #include "comm/remote_channel.h"
 #include "comm/signed_fifo.h"
 #include "exec/run.h"
@@ -156,11 +156,11 @@ class Communicator {
   /// The plan for a call of `bytes` at most per buffer, made on first use. `counts`: its groups differ in size, and the
   /// largest has so many bytes.
   const Plan& plan(const Shape& shape, Access access, std::size_t bytes, bool counts);
-  /// What it would use if nothing was raced.
+  /// What it would use if nothing was tuned.
   const Algorithm& algorithm(const Shape& shape, Access access, std::size_t bytes, bool counts);
   /// What TUTTI_ALGO says; of a deterministic communicator, those of the one order of reduction.
   std::string wish(Collective collective, Access access);
-  Races& races() { return races_; }
+  Autotuner& autotuner() { return autotuner_; }
   /// The shape with what all of this communicator have in common: the hosts, where there are several.
   Shape with_levels(const Shape& shape) const;
   /// What the choice goes by besides the shape: alike on all ranks.
@@ -233,7 +233,7 @@ class Communicator {
   void open_peer(Channel& channel, int index, Rank peer, bool is_signed);
   int slots() const;
   const Algorithm& algorithm_for_counts(const Shape& shape, Access access, std::size_t bytes);
-  const Algorithm& raced(const Shape& shape, Access access, std::size_t bytes);
+  const Algorithm& tuned(const Shape& shape, Access access, std::size_t bytes);
 
   Process& process_;
   Membership members_;
@@ -242,7 +242,7 @@ class Communicator {
   std::optional<Access> forced_access_;
   RankOrder rank_order_;
   std::size_t stream_bytes_;
-  Races races_;
+  Autotuner autotuner_;
   std::size_t slot_bytes_ = 0;
   CallDescriptors lines_;
   std::vector<Channel> channels_;

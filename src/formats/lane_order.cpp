@@ -93,9 +93,9 @@ class Clock {
   std::vector<Tick> ticks_;
 };
 
-class Races {
+class Autotuner {
  public:
-  explicit Races(const ChannelProgram& program)
+  explicit Autotuner(const ChannelProgram& program)
       : program_(program),
         channels_(index(program.channels)),
         kept_(program.instructions.size()),
@@ -227,7 +227,7 @@ Result<std::vector<int>> execution_order(const ChannelProgram& program) {
 }
 
 Result<void> check_races(const ChannelProgram& program, const std::vector<int>& order) {
-  return Races(program).run(order);
+  return Autotuner(program).run(order);
 }
 
 }  // namespace tutti::formats

@@ -40,7 +40,7 @@ class Dependencies {
  public:
   /// Keeps what concerns `ranks`.
   Dependencies(const Schedule& schedule, const Jobs& jobs, std::span<const Rank> ranks);
-  bool raced() const { return raced_; }
+  bool raced() const { return tuned_; }
   Flags flags(Rank rank);
 
  private:
@@ -54,7 +54,7 @@ class Dependencies {
 
   const Jobs& jobs_;
   int ranks_;
-  bool raced_ = false;
+  bool tuned_ = false;
   std::vector<char> kept_;                  // by rank
   std::vector<char> met_;                   // by cell: a kept rank touches it; empty: all are looked at
   std::vector<std::vector<Edge>> raised_;   // by rank, for peers that wait for it
@@ -140,7 +140,7 @@ void Dependencies::note(const MemoryAccess& access) {
 void Dependencies::meet(std::span<const MemoryAccess> accesses, History& history) {
   const bool written = std::ranges::any_of(accesses, &MemoryAccess::write);
   for (const MemoryAccess& access : accesses) {
-    if (written && access.by.rank != accesses[0].by.rank) raced_ = true;
+    if (written && access.by.rank != accesses[0].by.rank) tuned_ = true;
     add(history.writer, access.by);
     if (written)
       for (const Spot& reader : history.readers) add(reader, access.by);

@@ -1,5 +1,5 @@
-// TUTTI_RACE: in the first calls of a kind algorithms take turns, then all ranks use the same one of them; results are
-// right throughout.
+// TUTTI_AUTOTUNE: in the first calls of a kind algorithms take turns, then all ranks use the same one of them; results
+// are right throughout.
 #include <set>
 
 #include "support/call.h"
@@ -9,9 +9,9 @@ namespace tutti::testing {
 namespace {
 
 constexpr int trials = 2;
-constexpr int entrants = 3;
-constexpr int race_calls = trials * entrants;
-constexpr int calls = race_calls + 4;
+constexpr int candidates = 3;
+constexpr int tuning_calls = trials * candidates;
+constexpr int calls = tuning_calls + 4;
 constexpr int kinds = 2;
 
 struct Place {
@@ -25,7 +25,7 @@ void PrintTo(const Place& place, std::ostream* out) {
   *out << name(place.layout) << ' ' << place.ranks << ' ' << place.transport;
 }
 
-/// Two kinds of calls race at the same time.
+/// Two kinds of calls tuning at the same time.
 Call call_of(int kind) {
   Call call{.kind = kind == 0 ? Kind::all_reduce : Kind::all_gather, .memory = Mix::heap, .seed = 5};
   if (kind == 0) call.values = Values::random;
@@ -68,25 +68,26 @@ void run_rank(Seat& seat, const Place& place) {
       seat.board().word(word_of(kind, i, seat.rank(), seat.ranks())).store(hash_of(algorithm));
       if (kind == 0) seat.board().word(word_of(kinds, i, seat.rank(), seat.ranks())).store(hash);
       const std::string text = explanation(comm, call);
-      const char* const said = i + 1 < race_calls   ? "race of 6 calls, "
-                               : i + 1 > race_calls ? "winner of a race of 6 calls: "
-                                                    : "race";
+      const char* const said = i + 1 < tuning_calls   ? "race of 6 calls, "
+                               : i + 1 > tuning_calls ? "winner of a race of 6 calls: "
+                                                      : "race";
       EXPECT_NE(text.find(said), text.npos) << "call " << i << ": " << text;
-      if (i + 1 <= race_calls) continue;
+      if (i + 1 <= tuning_calls) continue;
       EXPECT_NE(text.find(std::string("used: ") + algorithm + ", the winner"), text.npos) << algorithm << ": " << text;
     }
   EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
 }
 
-class Race : public ::testing::TestWithParam<Place> {};
+class Tuning : public ::testing::TestWithParam<Place> {};
 
-TEST_P(Race, EndsAlikeOnAllRanks) {
+TEST_P(Tuning, EndsAlikeOnAllRanks) {
   const Place place = GetParam();
-  Crew crew({.ranks = place.ranks,
-             .layout = place.layout,
-             .environment = {"TUTTI_RACE=" + std::to_string(trials), std::string("TUTTI_TRANSPORT=") + place.transport},
-             .words = static_cast<std::size_t>((kinds + 1) * calls * place.ranks)},
-            [&](Seat& seat) { run_rank(seat, place); });
+  Crew crew(
+      {.ranks = place.ranks,
+       .layout = place.layout,
+       .environment = {"TUTTI_AUTOTUNE=" + std::to_string(trials), std::string("TUTTI_TRANSPORT=") + place.transport},
+       .words = static_cast<std::size_t>((kinds + 1) * calls * place.ranks)},
+      [&](Seat& seat) { run_rank(seat, place); });
   ASSERT_TRUE(crew.finish());
   for (int kind = 0; kind < kinds; ++kind) {
     std::vector<std::uint64_t> used;
@@ -96,13 +97,13 @@ TEST_P(Race, EndsAlikeOnAllRanks) {
         EXPECT_EQ(crew.board().word(word_of(kind, call, rank, place.ranks)), used.back())
             << "rank " << rank << ", call " << call << " of kind " << kind;
     }
-    const std::set<std::uint64_t> raced(used.begin(), used.begin() + entrants);
-    EXPECT_EQ(raced.size(), static_cast<std::size_t>(entrants)) << "each has its turn";
-    for (int call = entrants; call < race_calls; ++call)
-      EXPECT_EQ(used[static_cast<std::size_t>(call)], used[static_cast<std::size_t>(call - entrants)]);
-    for (int call = race_calls; call < calls; ++call)
-      EXPECT_EQ(used[static_cast<std::size_t>(call)], used[race_calls]) << "after the race";
-    EXPECT_TRUE(raced.contains(used[race_calls]));
+    const std::set<std::uint64_t> tuned(used.begin(), used.begin() + candidates);
+    EXPECT_EQ(tuned.size(), static_cast<std::size_t>(candidates)) << "each has its turn";
+    for (int call = candidates; call < tuning_calls; ++call)
+      EXPECT_EQ(used[static_cast<std::size_t>(call)], used[static_cast<std::size_t>(call - candidates)]);
+    for (int call = tuning_calls; call < calls; ++call)
+      EXPECT_EQ(used[static_cast<std::size_t>(call)], used[tuning_calls]) << "after the race";
+    EXPECT_TRUE(tuned.contains(used[tuning_calls]));
   }
   if (!place.deterministic) return;
   const std::uint64_t first = crew.board().word(word_of(kinds, 0, 0, place.ranks));
@@ -110,7 +111,7 @@ TEST_P(Race, EndsAlikeOnAllRanks) {
     EXPECT_EQ(crew.board().word(word_of(kinds, call, 0, place.ranks)), first) << "who races keeps to one order of sums";
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, Race,
+INSTANTIATE_TEST_SUITE_P(Places, Tuning,
                          ::testing::Values(Place{Layout::threads, 3, "slots"}, Place{Layout::threads, 4, "mapped"},
                                            Place{Layout::processes, 3, "slots"}, Place{Layout::processes, 3, "cma"},
                                            Place{Layout::processes, 5, "slots", true}),
