@@ -18,8 +18,8 @@ std::string reason(const std::vector<Prediction>& all, const Prediction& used, c
   if (!is_modelled(shape, access)) return "by a table: times are predicted and compared up to 16 ranks";
   if (all.size() == 1) return "the only one that may serve";
   const Prediction& fastest = all.front();
-  const auto wished = candidates(shape, access, forced);
-  const auto allowed = [&](const Prediction& p) { return std::ranges::find(wished, p.algorithm) != wished.end(); };
+  const auto filtered = candidates(shape, access, forced);
+  const auto allowed = [&](const Prediction& p) { return std::ranges::find(filtered, p.algorithm) != filtered.end(); };
   if (!forced.empty() && !allowed(fastest)) return fmt::format("TUTTI_ALGO={} leaves out what is faster", forced);
   if (&fastest == &used) {
     const auto slower = std::ranges::find_if(all, [&](const Prediction& p) { return p.us > 1.01 * used.us; });

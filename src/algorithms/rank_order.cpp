@@ -42,8 +42,8 @@ std::span<const Algorithm* const> RankOrder::members(Collective collective) {
   return *known;
 }
 
-std::string RankOrder::wish(Collective collective, Access access, std::string_view forced) {
-  const Wish wanted(forced, collective);
+std::string RankOrder::filter(Collective collective, Access access, std::string_view forced) {
+  const AlgorithmFilter wanted(forced, collective);
   std::string all, allowed;
   for (const Algorithm* member : members(collective)) {
     if (!serves(*member, {.collective = collective, .ranks = ranks_}, access)) continue;
@@ -55,7 +55,7 @@ std::string RankOrder::wish(Collective collective, Access access, std::string_vi
 
 Result<void> RankOrder::check(std::string_view forced) {
   for (const Collective collective : {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter})
-    for (const std::string_view word : Wish(forced, collective).wanted()) {
+    for (const std::string_view word : AlgorithmFilter(forced, collective).wanted()) {
       const auto named = [word](const Algorithm& algorithm) { return names(word, algorithm); };
       const bool can = std::ranges::any_of(algorithms(), [&](const Algorithm& algorithm) {
         return named(algorithm) && algorithm.supports({.collective = collective, .ranks = ranks_});

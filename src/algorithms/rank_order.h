@@ -26,7 +26,7 @@ class RankOrder {
 
   /// What to tell `select` instead of `forced`, in the words of TUTTI_ALGO: the members that serve `access`, without
   /// those that `forced` does not want where others are left.
-  std::string wish(Collective collective, Access access, std::string_view forced);
+  std::string filter(Collective collective, Access access, std::string_view forced);
 
   /// Errors: invalid_usage, where `forced` asks for an algorithm that can serve so many ranks and is no member.
   Result<void> check(std::string_view forced);

@@ -76,10 +76,10 @@ const Family& fastest_for_counts(const Shape& shape, Access access, std::size_t 
 template <class Serves>
 const Algorithm* wanted(const Algorithm& best, Collective collective, std::string_view forced, const Serves& serves) {
   if (forced.empty()) return &best;
-  const Wish wish(forced, collective);
-  if (wish.allows(best)) return &best;
+  const AlgorithmFilter filter(forced, collective);
+  if (filter.allows(best)) return &best;
   for (const Algorithm& other : algorithms())
-    if (wish.allows(other) && serves(other)) return &other;
+    if (filter.allows(other) && serves(other)) return &other;
   return &best;
 }
 
@@ -100,9 +100,9 @@ const Algorithm* select_for_counts(const Shape& shape, Access access, std::size_
 
 std::vector<const Algorithm*> candidates(const Shape& shape, Access access, std::string_view forced) {
   std::vector<const Algorithm*> all;
-  const Wish wish(forced, shape.collective);
+  const AlgorithmFilter filter(forced, shape.collective);
   for (const Algorithm& algorithm : algorithms())
-    if (serves(algorithm, shape, access) && wish.allows(algorithm)) all.push_back(&algorithm);
+    if (serves(algorithm, shape, access) && filter.allows(algorithm)) all.push_back(&algorithm);
   return all;
 }
 

@@ -86,7 +86,7 @@ bool names(std::string_view word, const Algorithm& algorithm) {
          (algorithm.family == &algorithm::binomial && same(word, "tree"));
 }
 
-Wish::Wish(std::string_view forced, Collective collective) {
+AlgorithmFilter::AlgorithmFilter(std::string_view forced, Collective collective) {
   bool own = false;
   while (!forced.empty()) {
     const Entry entry = parsed(next(forced, ';'));
@@ -98,14 +98,14 @@ Wish::Wish(std::string_view forced, Collective collective) {
   }
 }
 
-bool Wish::allows(const Algorithm& algorithm) const {
+bool AlgorithmFilter::allows(const Algorithm& algorithm) const {
   if (names_.empty()) return true;
   bool listed = false;
   for (std::string_view left = names_; !left.empty();) listed = names(next(left, ','), algorithm) || listed;
   return listed != exclude_;
 }
 
-std::vector<std::string_view> Wish::wanted() const {
+std::vector<std::string_view> AlgorithmFilter::wanted() const {
   std::vector<std::string_view> words;
   if (exclude_) return words;
   for (std::string_view left = names_; !left.empty();) words.push_back(trimmed(next(left, ',')));

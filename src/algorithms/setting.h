@@ -9,9 +9,9 @@
 namespace tutti {
 
 /// Names the user wants, or wants left out. Views into the setting's text.
-class Wish {
+class AlgorithmFilter {
  public:
-  Wish(std::string_view forced, Collective collective);
+  AlgorithmFilter(std::string_view forced, Collective collective);
   bool allows(const Algorithm& algorithm) const;
   /// The words for those wanted; none where words say what is not.
   std::vector<std::string_view> wanted() const;

@@ -28,7 +28,7 @@ struct NameList {
     }
   }
 
-  bool wished() const { return !names.empty() && !exclude; }
+  bool filtered() const { return !names.empty() && !exclude; }
 
   /// Which entry of the list names it.
   std::optional<int> place_of(std::string_view interface) const {
@@ -44,9 +44,9 @@ struct Class {
   const char* why;  ///< it is left out where a smaller one exists
 };
 
-Class class_of(const InterfaceAddress& one, bool wished) {
+Class class_of(const InterfaceAddress& one, bool filtered) {
   if (one.link_local) return {10, "link-local, other interfaces of other hosts cannot tell where it is"};
-  if (wished) return {0, ""};
+  if (filtered) return {0, ""};
   switch (one.kind) {
     case InterfaceKind::device: return {0, ""};
     case InterfaceKind::tunnel: return {1, "a tunnel, used where there is no device"};
@@ -61,11 +61,11 @@ Class class_of(const InterfaceAddress& one, bool wished) {
 /// Of class_of: what is wished, devices, tunnels and veth pairs, which are what a container has.
 constexpr int leads_to_others_max = 2;
 
-std::string why_not(const InterfaceAddress& one, const NameList& names, const InterfaceWish& wish) {
+std::string why_not(const InterfaceAddress& one, const NameList& names, const InterfaceFilter& filter) {
   const auto place = names.place_of(one.interface);
-  if (names.exclude && place) return fmt::format("excluded by TUTTI_SOCKET_IFNAME={}", wish.names);
-  if (names.wished() && !place) return fmt::format("not in TUTTI_SOCKET_IFNAME={}", wish.names);
-  if (wish.family == (one.ipv6 ? "AF_INET" : "AF_INET6")) return fmt::format("TUTTI_SOCKET_FAMILY={}", wish.family);
+  if (names.exclude && place) return fmt::format("excluded by TUTTI_SOCKET_IFNAME={}", filter.names);
+  if (names.filtered() && !place) return fmt::format("not in TUTTI_SOCKET_IFNAME={}", filter.names);
+  if (filter.family == (one.ipv6 ? "AF_INET" : "AF_INET6")) return fmt::format("TUTTI_SOCKET_FAMILY={}", filter.family);
   if (!one.up) return "down or without a carrier";
   return {};
 }
@@ -90,29 +90,29 @@ std::vector<std::string> InterfaceChoice::left_out_text() const {
   return lines;
 }
 
-Result<InterfaceChoice> choose_interfaces(std::span<const InterfaceAddress> all, const InterfaceWish& wish) {
-  const NameList names(wish.names);
+Result<InterfaceChoice> choose_interfaces(std::span<const InterfaceAddress> all, const InterfaceFilter& filter) {
+  const NameList names(filter.names);
   InterfaceChoice choice;
   std::vector<InterfaceAddress> good;
   for (const auto& one : all) {
-    auto why = why_not(one, names, wish);
+    auto why = why_not(one, names, filter);
     if (why.empty())
       good.push_back(one);
     else
       choice.left_out.push_back({one, std::move(why)});
   }
-  const bool wished = names.wished();
+  const bool filtered = names.filtered();
   const auto rank = [&](const InterfaceAddress& one) {
-    const int place = wished ? names.place_of(one.interface).value_or(0) : 0;
-    return std::tuple(class_of(one, wished).value, place, -one.mbps, one.ipv6);
+    const int place = filtered ? names.place_of(one.interface).value_or(0) : 0;
+    return std::tuple(class_of(one, filtered).value, place, -one.mbps, one.ipv6);
   };
   std::ranges::stable_sort(good, {}, rank);
   for (const auto& one : good) {
     const auto same = [&](const InterfaceAddress& other) {
       return other.interface == one.interface && other.ipv6 == one.ipv6;
     };
-    const Class is = class_of(one, wished);
-    if (!choice.used.empty() && is.value != class_of(choice.used.front(), wished).value)
+    const Class is = class_of(one, filtered);
+    if (!choice.used.empty() && is.value != class_of(choice.used.front(), filtered).value)
       choice.left_out.push_back({one, is.why});
     else if (std::ranges::any_of(choice.used, same))
       choice.left_out.push_back({one, "a further address of an interface that is used"});
@@ -126,13 +126,13 @@ Result<InterfaceChoice> choose_interfaces(std::span<const InterfaceAddress> all,
                .what = fmt::format("no network interface to use: {}", reasons.empty() ? "there is none" : reasons)};
 }
 
-std::vector<std::string> awaited_interfaces(std::span<const InterfaceAddress> all, const InterfaceWish& wish) {
-  const NameList names(wish.names);
+std::vector<std::string> awaited_interfaces(std::span<const InterfaceAddress> all, const InterfaceFilter& filter) {
+  const NameList names(filter.names);
   std::vector<std::string> awaited;
   for (const auto& one : all) {
     InterfaceAddress soon = one;
     soon.up = true;
-    if (!why_not(soon, names, wish).empty() || class_of(one, names.wished()).value > leads_to_others_max) continue;
+    if (!why_not(soon, names, filter).empty() || class_of(one, names.filtered()).value > leads_to_others_max) continue;
     if (one.up) return {};
     awaited.push_back(described(one));
   }

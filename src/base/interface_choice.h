@@ -11,7 +11,7 @@
 namespace tutti {
 
 /// In the words of the settings; see docs/settings.md.
-struct InterfaceWish {
+struct InterfaceFilter {
   std::string names;           ///< TUTTI_SOCKET_IFNAME: "eth,en", "=eth0", "^docker", "^=lo"; empty: none
   std::string family = "ANY";  ///< TUTTI_SOCKET_FAMILY: ANY, AF_INET, AF_INET6
 };
@@ -35,10 +35,10 @@ struct InterfaceChoice {
 /// per interface. Names that are wished are taken whatever they are, in the order of the list; of names that are
 /// excluded the others are chosen from as without a wish.
 /// Errors: invalid_usage (none is left; each one's reason is told).
-Result<InterfaceChoice> choose_interfaces(std::span<const InterfaceAddress> all, const InterfaceWish& wish);
+Result<InterfaceChoice> choose_interfaces(std::span<const InterfaceAddress> all, const InterfaceFilter& filter);
 
 /// Addresses that are not used as long as their interface is down or without a carrier, and that may well have one in
 /// a moment: "eth0 10.0.0.5" each, for the log. Empty where another one leads to other hosts already, or none may come.
-std::vector<std::string> awaited_interfaces(std::span<const InterfaceAddress> all, const InterfaceWish& wish);
+std::vector<std::string> awaited_interfaces(std::span<const InterfaceAddress> all, const InterfaceFilter& filter);
 
 }  // namespace tutti

@@ -262,9 +262,9 @@ Links Communicator::links() {
           .stream_bytes = stream_bytes_};
 }
 
-std::string Communicator::wish(Collective collective, Access access) {
+std::string Communicator::filter(Collective collective, Access access) {
   if (!members_.deterministic || !reduces(collective)) return forced_algorithms_;
-  return rank_order_.wish(collective, access, forced_algorithms_);
+  return rank_order_.filter(collective, access, forced_algorithms_);
 }
 
 Result<void> Communicator::check_algorithms() {
@@ -305,7 +305,7 @@ const Algorithm& Communicator::algorithm(const Shape& shape, Access access, std:
   if (counts) return algorithm_for_counts(shape, access, bytes);
   auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)];
   if (envelope == nullptr)
-    envelope = process_.envelopes.of(with_levels(shape), access, wish(shape.collective, access), members_.machine,
+    envelope = process_.envelopes.of(with_levels(shape), access, filter(shape.collective, access), members_.machine,
                                      conditions());
   return envelope->at(bytes);
 }
@@ -316,7 +316,7 @@ const Algorithm& Communicator::algorithm_for_counts(const Shape& shape, Access a
                                      [static_cast<std::size_t>(std::bit_width(bytes))];
   // All sizes of one power of two are served alike, by what suits the smallest of them.
   if (known == nullptr)
-    known = select_for_counts(with_levels(shape), access, std::bit_floor(bytes), wish(shape.collective, access));
+    known = select_for_counts(with_levels(shape), access, std::bit_floor(bytes), filter(shape.collective, access));
   return *known;
 }
 
@@ -328,7 +328,7 @@ const Algorithm& Communicator::tuned(const Shape& shape, Access access, std::siz
   if (const auto* tuning = autotuner_.find(kind)) return Autotuner::turn(*tuning);
   Shape any_root = shape;
   any_root.root = 0;
-  const auto all = candidates(any_root, access, wish(shape.collective, access));
+  const auto all = candidates(any_root, access, filter(shape.collective, access));
   std::vector<const Algorithm*> candidates;
   if (all.size() > 1) {
     double us = -1;

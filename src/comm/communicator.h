@@ -159,7 +159,7 @@ class Communicator {
   /// What it would use if nothing was tuned.
   const Algorithm& algorithm(const Shape& shape, Access access, std::size_t bytes, bool counts);
   /// What TUTTI_ALGO says; of a deterministic communicator, those of the one order of reduction.
-  std::string wish(Collective collective, Access access);
+  std::string filter(Collective collective, Access access);
   Autotuner& autotuner() { return autotuner_; }
   /// The shape with what all of this communicator have in common: the hosts, where there are several.
   Shape with_levels(const Shape& shape) const;

@@ -10,7 +10,7 @@ std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& 
   GpuContext& context = *gpu_context(communicator);
   GpuChoice& chosen = context.choice(shape.collective, request.group_bytes());
   if (chosen.algorithm == nullptr)
-    chosen = choose_on_gpu(shape, request.group_bytes(), communicator.wish(shape.collective, Access::mapped),
+    chosen = choose_on_gpu(shape, request.group_bytes(), communicator.filter(shape.collective, Access::mapped),
                            meeting && communicator.process().gpus.specialised);
   communicator.used = {.algorithm = chosen.algorithm->name.c_str(), .transport = meeting ? "gpu" : "p2p"};
   auto& plans = context.plans;

@@ -75,8 +75,8 @@ void SplitByColor::gather(const void* mine, void* all, std::size_t bytes) {
 
 Result<Progress> SplitByColor::arrange() {
   if (!call_) {
-    wishes_.resize(parent().ranks());
-    gather(&mine_, wishes_.data(), sizeof mine_);
+    filters_.resize(parent().ranks());
+    gather(&mine_, filters_.data(), sizeof mine_);
   }
   auto progress = call_->advance();
   if (!progress || *progress != Progress::done) return progress;
@@ -96,8 +96,8 @@ Result<void> SplitByColor::choose_places() {
   if (outside_) return {};
   std::vector<Rank> members;
   for (Rank rank = 0; rank < parent().ranks(); ++rank)
-    if (wishes_[rank].color == mine_.color) members.push_back(rank);
-  std::ranges::stable_sort(members, {}, [this](Rank rank) { return wishes_[rank].key; });
+    if (filters_[rank].color == mine_.color) members.push_back(rank);
+  std::ranges::stable_sort(members, {}, [this](Rank rank) { return filters_[rank].key; });
   options_.ranks = static_cast<int>(members.size());
   options_.rank = static_cast<Rank>(std::ranges::find(members, parent().rank()) - members.begin());
   leader_ = members.front();

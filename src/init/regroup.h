@@ -53,7 +53,7 @@ class SplitByColor final : public Regroup {
   SplitByColor(std::shared_ptr<Communicator> parent, int color, int key, JoinOptions options);
 
  private:
-  struct Wish {
+  struct AlgorithmFilter {
     std::int32_t color;
     std::int32_t key;
   };
@@ -64,8 +64,8 @@ class SplitByColor final : public Regroup {
   void gather(const void* mine, void* all, std::size_t bytes);
   Result<void> read_id();
 
-  Wish mine_;
-  std::vector<Wish> wishes_;
+  AlgorithmFilter mine_;
+  std::vector<AlgorithmFilter> filters_;
   std::array<char, 128> id_{};
   std::vector<char> ids_;
   Rank leader_ = 0;

@@ -11,12 +11,13 @@ constexpr std::int64_t look_ns = 20'000'000;
 // The kernel tells of most changes of a link once a second: a carrier that is there shows within two.
 constexpr std::int64_t patience_ns = 2'000'000'000;
 
-InterfaceWish wish_of(const Config& config) {
+InterfaceFilter filter_of(const Config& config) {
   return {.names = config.text("TUTTI_SOCKET_IFNAME"), .family = config.text("TUTTI_SOCKET_FAMILY")};
 }
 
-Result<std::vector<OwnAddress>> choose(const std::vector<InterfaceAddress>& all, const InterfaceWish& wish, Log& log) {
-  auto choice = choose_interfaces(all, wish);
+Result<std::vector<OwnAddress>> choose(const std::vector<InterfaceAddress>& all, const InterfaceFilter& filter,
+                                       Log& log) {
+  auto choice = choose_interfaces(all, filter);
   if (!choice) return std::move(choice).error();
   for (const auto& line : choice->used_text()) log.info(LogTopic::init, "interfaces", "used: {}", line);
   for (const auto& line : choice->left_out_text()) log.info(LogTopic::init, "interfaces", "not used: {}", line);
@@ -50,15 +51,15 @@ bool OwnAddresses::settled(System& system, const Config& config, Log& log) {
     known_ = std::move(all).error();
     return true;
   }
-  const InterfaceWish wish = wish_of(config);
-  const auto awaited = awaited_interfaces(*all, wish);
+  const InterfaceFilter filter = filter_of(config);
+  const auto awaited = awaited_interfaces(*all, filter);
   if (!awaited.empty() && now < give_up_ns_) {
     if (first)
       for (const auto& one : awaited) log.info(LogTopic::init, "interfaces", "waiting for a carrier: {}", one);
     next_look_ns_ = std::min(now + look_ns, give_up_ns_);
     return false;
   }
-  known_ = choose(*all, wish, log);
+  known_ = choose(*all, filter, log);
   return true;
 }
 

@@ -29,27 +29,27 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Split,
                          ::testing::Values(Layout::threads, Layout::processes, Layout::pairs, Layout::one_thread),
                          [](const auto& test) { return name(test.param); });
 
-struct Wish {
+struct AlgorithmFilter {
   int color;
   int key;
 };
 
 /// Few colors and keys, so that both repeat.
-std::vector<Wish> random_wishes(std::uint64_t seed) {
+std::vector<AlgorithmFilter> random_filters(std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<Wish> wishes;
+  std::vector<AlgorithmFilter> filters;
   for (int rank = 0; rank < ranks; ++rank)
-    wishes.push_back({static_cast<int>(random() % 4) - 1, static_cast<int>(random() % 3) - 1});
-  return wishes;
+    filters.push_back({static_cast<int>(random() % 4) - 1, static_cast<int>(random() % 3) - 1});
+  return filters;
 }
 
 /// The parent's ranks that form the communicator `rank` gets, in its order; none for a rank without a color.
-std::vector<int> members_by_definition(const std::vector<Wish>& wishes, int rank) {
+std::vector<int> members_by_definition(const std::vector<AlgorithmFilter>& filters, int rank) {
   std::vector<int> members;
-  if (wishes[rank].color == TUTTI_SPLIT_NOCOLOR) return members;
-  for (int other = 0; other < static_cast<int>(wishes.size()); ++other)
-    if (wishes[other].color == wishes[rank].color) members.push_back(other);
-  std::ranges::sort(members, {}, [&](int other) { return std::pair(wishes[other].key, other); });
+  if (filters[rank].color == TUTTI_SPLIT_NOCOLOR) return members;
+  for (int other = 0; other < static_cast<int>(filters.size()); ++other)
+    if (filters[other].color == filters[rank].color) members.push_back(other);
+  std::ranges::sort(members, {}, [&](int other) { return std::pair(filters[other].key, other); });
   return members;
 }
 
@@ -72,15 +72,15 @@ struct Made {
 
 /// All splits of one thread as one group.
 std::vector<Made> split_all(const std::vector<int>& here, const std::vector<tuttiComm_t>& comms,
-                            const std::vector<Wish>& wishes) {
+                            const std::vector<AlgorithmFilter>& filters) {
   std::vector<tuttiComm_t> out(comms.size(), reinterpret_cast<tuttiComm_t>(0x1));
   EXPECT_TRUE(ok(tuttiGroupStart()));
   for (std::size_t i = 0; i < comms.size(); ++i)
-    EXPECT_TRUE(ok(tuttiCommSplit(comms[i], wishes[here[i]].color, wishes[here[i]].key, &out[i], nullptr)));
+    EXPECT_TRUE(ok(tuttiCommSplit(comms[i], filters[here[i]].color, filters[here[i]].key, &out[i], nullptr)));
   EXPECT_TRUE(ok(tuttiGroupEnd()));
   std::vector<Made> made;
   for (std::size_t i = 0; i < comms.size(); ++i) {
-    auto members = members_by_definition(wishes, here[i]);
+    auto members = members_by_definition(filters, here[i]);
     EXPECT_EQ(out[i] == nullptr, members.empty()) << "rank " << here[i];
     if (!members.empty() && out[i] != nullptr) made.push_back({here[i], out[i], std::move(members)});
   }
@@ -110,7 +110,7 @@ TEST_P(Split, RandomColorsAndKeysGiveWhatTheDefinitionSays) {
   run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {
     for (std::uint64_t round = 0; round < 15; ++round) {
       seat.doing("round " + std::to_string(round));
-      expect_gathered_and_destroy(split_all(seat.here(), comms, random_wishes(round)));
+      expect_gathered_and_destroy(split_all(seat.here(), comms, random_filters(round)));
       if (::testing::Test::HasFailure()) return;
     }
   });
@@ -118,17 +118,17 @@ TEST_P(Split, RandomColorsAndKeysGiveWhatTheDefinitionSays) {
 
 TEST_P(Split, NobodyHasAColor) {
   run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {
-    const std::vector<Wish> wishes(ranks, {.color = TUTTI_SPLIT_NOCOLOR, .key = 0});
-    EXPECT_TRUE(split_all(seat.here(), comms, wishes).empty());
+    const std::vector<AlgorithmFilter> filters(ranks, {.color = TUTTI_SPLIT_NOCOLOR, .key = 0});
+    EXPECT_TRUE(split_all(seat.here(), comms, filters).empty());
   });
 }
 
 /// Halves, and halves of those: ranks of the inner ones are still those of the definition.
 TEST_P(Split, OfASplit) {
   run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {
-    std::vector<Wish> outer_wishes;
-    for (int rank = 0; rank < ranks; ++rank) outer_wishes.push_back({rank / 3, -rank});
-    const auto outer = split_all(seat.here(), comms, outer_wishes);
+    std::vector<AlgorithmFilter> outer_filters;
+    for (int rank = 0; rank < ranks; ++rank) outer_filters.push_back({rank / 3, -rank});
+    const auto outer = split_all(seat.here(), comms, outer_filters);
     ASSERT_EQ(outer.size(), comms.size());
 
     std::vector<tuttiComm_t> inner(outer.size());
@@ -152,9 +152,9 @@ TEST_P(Split, OfASplit) {
 /// Parent and both halves have calls under way at the same time, on a stream each.
 TEST_P(Split, WorksBesideItsParent) {
   run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {
-    std::vector<Wish> wishes;
-    for (int rank = 0; rank < ranks; ++rank) wishes.push_back({rank % 2, 0});
-    const auto halves = split_all(seat.here(), comms, wishes);
+    std::vector<AlgorithmFilter> filters;
+    for (int rank = 0; rank < ranks; ++rank) filters.push_back({rank % 2, 0});
+    const auto halves = split_all(seat.here(), comms, filters);
     ASSERT_EQ(halves.size(), comms.size());
     std::vector<tuttiStream_t> streams(2 * comms.size());
     for (auto& stream : streams) ASSERT_TRUE(ok(tuttiStreamCreate(&stream)));

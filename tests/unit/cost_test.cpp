@@ -173,7 +173,7 @@ TEST(Envelopes, AlwaysGiveWhatServes) {
         }
 }
 
-TEST(Envelopes, FollowTheWish) {
+TEST(Envelopes, FollowTheFilter) {
   Envelopes envelopes;
   const Shape shape{.ranks = 6};
   for (const std::size_t bytes : {std::size_t{64}, std::size_t{1} << 20}) {

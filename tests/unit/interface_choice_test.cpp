@@ -49,8 +49,8 @@ std::vector<InterfaceAddress> usual() {
 
 using Addresses = std::vector<std::string>;
 
-Addresses used(const std::vector<InterfaceAddress>& all, const InterfaceWish& wish = {}) {
-  auto choice = choose_interfaces(all, wish);
+Addresses used(const std::vector<InterfaceAddress>& all, const InterfaceFilter& filter = {}) {
+  auto choice = choose_interfaces(all, filter);
   if (!choice) return {choice.error().text()};
   EXPECT_EQ(choice->used.size() + choice->left_out.size(), all.size()) << "each is used or has a reason";
   for (const auto& left_out : choice->left_out) EXPECT_NE(left_out.why, "") << left_out.address.address;
@@ -59,8 +59,8 @@ Addresses used(const std::vector<InterfaceAddress>& all, const InterfaceWish& wi
   return addresses;
 }
 
-std::string why_not(const InterfaceWish& wish, const std::string& address) {
-  auto choice = choose_interfaces(usual(), wish);
+std::string why_not(const InterfaceFilter& filter, const std::string& address) {
+  auto choice = choose_interfaces(usual(), filter);
   if (!choice) return choice.error().text();
   for (const auto& left_out : choice->left_out)
     if (left_out.address.address == address) return left_out.why;

@@ -56,10 +56,10 @@ TEST(RankOrder, IsAllThatIsSelected) {
     for (const Collective collective : reductions)
       for (const Access access : accesses)
         for (const std::string_view forced : {"", "one_shot", "two_shot", "^two_shot", "^one_shot,two_shot,local"}) {
-          const std::string wish = order.wish(collective, access, forced);
-          ASSERT_NE(wish, "") << name(collective) << " by " << name(access) << ", " << ranks << " ranks";
+          const std::string filter = order.filter(collective, access, forced);
+          ASSERT_NE(filter, "") << name(collective) << " by " << name(access) << ", " << ranks << " ranks";
           for (const std::size_t bytes : {8ul, 1ul << 14, 1ul << 20, 1ul << 28}) {
-            const Algorithm* chosen = select({.collective = collective, .ranks = ranks}, access, bytes, wish);
+            const Algorithm* chosen = select({.collective = collective, .ranks = ranks}, access, bytes, filter);
             EXPECT_TRUE(has(order.members(collective), chosen->name))
                 << chosen->name << " for " << name(collective) << " by " << name(access) << ", " << ranks << " ranks";
           }
@@ -67,12 +67,12 @@ TEST(RankOrder, IsAllThatIsSelected) {
   }
 }
 
-TEST(RankOrder, FollowsTheWishWhereItCan) {
+TEST(RankOrder, FollowsTheFilterWhereItCan) {
   RankOrder order(5);
-  EXPECT_EQ(order.wish(Collective::all_reduce, Access::slots, "two_shot"), "two_shot");
-  EXPECT_EQ(order.wish(Collective::all_reduce, Access::in_line, "two_shot"),
-            order.wish(Collective::all_reduce, Access::in_line, ""));
-  EXPECT_EQ(order.wish(Collective::all_reduce, Access::slots, "^one_shot").find("one_shot"), std::string::npos);
+  EXPECT_EQ(order.filter(Collective::all_reduce, Access::slots, "two_shot"), "two_shot");
+  EXPECT_EQ(order.filter(Collective::all_reduce, Access::in_line, "two_shot"),
+            order.filter(Collective::all_reduce, Access::in_line, ""));
+  EXPECT_EQ(order.filter(Collective::all_reduce, Access::slots, "^one_shot").find("one_shot"), std::string::npos);
 }
 
 TEST(RankOrder, RefusesWhatHasAnotherOrder) {

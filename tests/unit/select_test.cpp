@@ -58,7 +58,7 @@ TEST(Select, GivesCountsWhatServesThem) {
   EXPECT_EQ(select_for_counts(gather, Access::slots, 8, "circulant")->name, "circulant");
 }
 
-TEST(Select, FollowsTheWish) {
+TEST(Select, FollowsTheFilter) {
   constexpr auto all_reduce = Collective::all_reduce;
   const std::string_view free = chosen(all_reduce, 6, Access::slots, 8, "");
   EXPECT_NE(free, "ring");
