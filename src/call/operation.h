@@ -30,7 +30,7 @@ class Operation {
   virtual Result<void> look_around() { return {}; }
 
   /// After an error: a buffer of the caller that peers may still write to, or nullptr.
-  virtual const void* lent() const { return nullptr; }
+  virtual const void* leased() const { return nullptr; }
 
   /// What it is doing and whom it waits for, for stall reports and timeouts.
   virtual std::string where() const { return {}; }

@@ -357,9 +357,9 @@ Result<void> CollectiveCall::prepare(Access access) {
   const Plan& plan = from_file_ ? communicator_.plan_from_file(shape_, access)
                                 : communicator_.plan(shape_, access, size_.choice_bytes(), layout != nullptr);
   if (access == Access::mapped || access == Access::cma) {
-    auto touch = Touch::begin(communicator_);
+    auto touch = AccessLease::begin(communicator_);
     if (!touch) return std::move(touch).error();
-    touch_.emplace(*std::move(touch));
+    lease_.emplace(*std::move(touch));
     if (auto mapped = map_windows(plan); !mapped) return mapped;
   }
   if (request_.op == ReduceOp::pre_mul_sum) {
@@ -398,9 +398,9 @@ Result<Progress> CollectiveCall::run() {
   if (*progress != Progress::done) return progress;
   if (autotuner()) communicator_.autotuner().finish(now_ns());
   // A peer that failed meanwhile may have changed what was read here, without waiting for anybody.
-  if (touch_)
+  if (lease_)
     if (auto failure = failure_of_any(communicator_)) return *std::move(failure);
-  touch_.reset();
+  lease_.reset();
   state_ = State::done;
   return Progress::done;
 }
@@ -440,9 +440,9 @@ std::int64_t CollectiveCall::interests(std::vector<PollItem>& items) const {
 /// it is from the call descriptor on, and may begin without this rank.
 Error CollectiveCall::abandon(Error reason) {
   communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), sequence_}, std::move(reason)));
-  touch_.reset();
+  lease_.reset();
   const bool begun = state_ == State::run && access_ == Access::mapped;
-  if (!small_ && !communicator_.spans_hosts() && (state_ == State::gather || begun)) lent_ = request_.output;
+  if (!small_ && !communicator_.spans_hosts() && (state_ == State::gather || begun)) leased_ = request_.output;
   return communicator_.failure();
 }
 

@@ -9,7 +9,7 @@
 #include "call/request.h"
 #include "collective/small_gather.h"
 #include "comm/communicator.h"
-#include "progress/touch.h"
+#include "progress/access_lease.h"
 
 namespace tutti {
 
@@ -30,7 +30,7 @@ class CollectiveCall final : public Operation {
   /// Ends it in mid-way for `reason`; returns the failure. The caller's buffers are its own again after
   /// take_back_buffers.
   Error abandon(Error reason);
-  const void* lent() const override { return lent_; }
+  const void* leased() const override { return leased_; }
 
   /// Of sockets to other hosts; where there are none the doorbell is all.
   std::int64_t interests(std::vector<PollItem>& items) const override;
@@ -81,13 +81,13 @@ class CollectiveCall final : public Operation {
   bool all_output_mapped_ = true;
   bool all_carry_ = true;
   const std::byte* input_ = nullptr;
-  const void* lent_ = nullptr;
+  const void* leased_ = nullptr;
   Shape shape_;
   Binding binding_;
   std::optional<SmallGather> told_;  // with a count per rank and across hosts: what lines would say of the counts,
   bool all_told_ = false;            // and then, since they disagree, all of them
   std::optional<Run> run_;
-  std::optional<Touch> touch_;  // while access_ goes to peers' memory by address
+  std::optional<AccessLease> lease_;  // while access_ goes to peers' memory by address
 };
 
 }  // namespace tutti

@@ -70,7 +70,7 @@ Result<Progress> PointToPoint::advance() {
   auto flushed = flush();
   if (!flushed) return std::move(flushed).error();
   if (!done || !*flushed) return progress;
-  touch_.reset();
+  lease_.reset();
   return Progress::done;
 }
 
@@ -183,10 +183,10 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
   queue.begun = true;
   queue.by_reference = header.carry != Carry::slots;
   if (!queue.by_reference) return {};
-  if (!touch_) {
-    auto touch = Touch::begin(communicator_);
+  if (!lease_) {
+    auto touch = AccessLease::begin(communicator_);
     if (!touch) return std::move(touch).error();
-    touch_.emplace(*std::move(touch));
+    lease_.emplace(*std::move(touch));
   }
   if (header.carry == Carry::window) {
     auto window = communicator_.window(queue.peer, header.buffer, request.bytes);

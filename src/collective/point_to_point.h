@@ -9,7 +9,7 @@
 #include "call/operation.h"
 #include "call/request.h"
 #include "comm/communicator.h"
-#include "progress/touch.h"
+#include "progress/access_lease.h"
 
 namespace tutti {
 
@@ -57,7 +57,7 @@ class PointToPoint final : public Operation {
   std::vector<const PeerRequest*> self_sends_;
   std::vector<const PeerRequest*> self_receives_;
   bool self_done_ = false;
-  std::optional<Touch> touch_;  // from the first message on that is read from its sender's memory
+  std::optional<AccessLease> lease_;  // from the first message on that is read from its sender's memory
 };
 
 }  // namespace tutti

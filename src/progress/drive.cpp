@@ -7,7 +7,7 @@
 
 #include "base/uncancelled.h"
 #include "comm/communicator.h"
-#include "progress/touch.h"
+#include "progress/access_lease.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -62,7 +62,7 @@ Result<void> drive(Process& process, std::span<Operation* const> operations) {
   for (auto* operation : operations)
     if (auto* communicator = operation->communicator(); communicator != nullptr && communicator->failed()) {
       communicator->say_told();
-      take_back_buffers(*communicator, operation->lent());
+      take_back_buffers(*communicator, operation->leased());
     }
   return *std::move(first);
 }

@@ -48,7 +48,7 @@ void Batch::leave() {
   if (ticket_ == 0) return;
   ticket_ = 0;
   // A stage is used by no other call after a failure, so peers may still write there.
-  if (call_ && !collectives_[next_].host_staged) lent_ = call_->lent();
+  if (call_ && !collectives_[next_].host_staged) leased_ = call_->leased();
   call_.reset();
   gpu_call_.reset();
   gpu_peer_call_.reset();

@@ -26,7 +26,7 @@ class Batch final : public Operation {
   Communicator* communicator() override { return communicator_.get(); }
   Result<void> look_around() override;
   std::string where() const override;
-  const void* lent() const override { return lent_; }
+  const void* leased() const override { return leased_; }
   std::int64_t interests(std::vector<PollItem>& items) const override;
 
  private:
@@ -48,7 +48,7 @@ class Batch final : public Operation {
   std::vector<PeerRequest> peers_;
   std::optional<PointToPoint> transfers_;
   bool transferred_ = false;
-  const void* lent_ = nullptr;  // of the call that was under way at the end
+  const void* leased_ = nullptr;  // of the call that was under way at the end
 };
 
 }  // namespace tutti

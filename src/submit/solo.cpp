@@ -1,8 +1,8 @@
 #include "submit/solo.h"
 
 #include "base/uncancelled.h"
+#include "progress/access_lease.h"
 #include "progress/drive.h"
-#include "progress/touch.h"
 
 namespace tutti {
 namespace {
@@ -48,7 +48,7 @@ Result<void> run_alone(Communicator& communicator, const Request& request) {
   if (ran) return ran;
   const Uncancelled to_the_end;
   communicator.say_told();
-  take_back_buffers(communicator, call.lent());
+  take_back_buffers(communicator, call.leased());
   return ran;
 }
 

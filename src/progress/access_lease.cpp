@@ -1,4 +1,4 @@
-#include "progress/touch.h"
+#include "progress/access_lease.h"
 
 #include <algorithm>
 
@@ -15,21 +15,21 @@ std::atomic<std::uint32_t>& touching(const Peer& peer) {
 
 /// Says so first and looks for failures then; who fails says so first and looks for touches then. So one sees the
 /// other.
-Result<Touch> Touch::begin(Communicator& communicator) {
+Result<AccessLease> AccessLease::begin(Communicator& communicator) {
   touching(communicator.members().peers[communicator.rank()]).fetch_add(1, std::memory_order_seq_cst);
-  Touch touch(&communicator);
+  AccessLease touch(&communicator);
   if (auto failure = failure_of_any(communicator)) return *std::move(failure);
   return touch;
 }
 
-Touch::~Touch() {
+AccessLease::~AccessLease() {
   if (communicator_ != nullptr)
     touching(communicator_->members().peers[communicator_->rank()]).fetch_sub(1, std::memory_order_release);
 }
 
 namespace {
 
-void await_no_touch(Communicator& communicator) {
+void await_leases(Communicator& communicator) {
   constexpr std::int64_t limit_ns = 1'000'000'000;
   System& system = communicator.process().system;
   const std::int64_t deadline = system.now_ns() + limit_ns;
@@ -49,11 +49,11 @@ void await_no_touch(Communicator& communicator) {
 
 }  // namespace
 
-void take_back_buffers(Communicator& communicator, const void* lent) {
-  await_no_touch(communicator);
+void take_back_buffers(Communicator& communicator, const void* leased) {
+  await_leases(communicator);
   const auto& peers = communicator.members().peers;
-  if (lent == nullptr || std::ranges::all_of(peers, &Peer::same_process)) return;
-  auto moved = communicator.process().segments.move_aside(lent);
+  if (leased == nullptr || std::ranges::all_of(peers, &Peer::same_process)) return;
+  auto moved = communicator.process().segments.move_aside(leased);
   if (!moved) communicator.process().log.warn(communicator.who(), "{}", moved.error().text());
 }
 
