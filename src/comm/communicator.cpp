@@ -141,8 +141,9 @@ void Communicator::open_peer(Channel& channel, int index, Rank peer, bool is_sig
     receiver = std::make_unique<RemoteReceiver>(remote);
     remote_channels_.push_back(std::move(remote));
   } else {
-    sender = std::make_unique<ShmSender>(process_.system, mine, rank(), theirs, peer, index, members_.fenced);
-    receiver = std::make_unique<ShmReceiver>(process_.system, mine, rank(), theirs, peer, index, members_.fenced);
+    sender = std::make_unique<ShmSender>(process_.system, mine, rank(), theirs, peer, index, members_.oversubscribed);
+    receiver =
+        std::make_unique<ShmReceiver>(process_.system, mine, rank(), theirs, peer, index, members_.oversubscribed);
     channel.signals[peer] = Signal(theirs.signal(index, rank()), mine.signal(index, peer));
   }
   if (!is_signed) return;
@@ -232,7 +233,7 @@ void Communicator::fail(Error error) {
     process_.log.info(LogTopic::coll, who_, "{}", failure_->text());
   else
     process_.log.warn(who_, "{}", failure_->text());
-  header.doorbell.ring(process_.system, /*fenced=*/true);
+  header.doorbell.ring(process_.system, /*oversubscribed=*/true);
   ring_all();
 }
 
@@ -250,7 +251,7 @@ Error Communicator::failure() const {
 
 void Communicator::ring_all() {
   for (Rank peer = 0; peer < ranks(); ++peer)
-    if (peer != rank()) doorbells_[peer]->ring(process_.system, members_.fenced);
+    if (peer != rank()) doorbells_[peer]->ring(process_.system, members_.oversubscribed);
 }
 
 Links Communicator::links() {
@@ -258,7 +259,7 @@ Links Communicator::links() {
           .lines = &lines_,
           .doorbells = doorbells_,
           .system = &process_.system,
-          .fenced = members_.fenced,
+          .oversubscribed = members_.oversubscribed,
           .stream_bytes = stream_bytes_};
 }
 

@@ -62,7 +62,7 @@ struct Membership {
   std::vector<Peer> peers;                ///< by rank, self included
   std::vector<int> hosts;                 ///< by rank: the first rank that shares memory with it
   bool pulls = false;                     ///< every rank may copy from every process
-  bool fenced = false;                    ///< more ranks than cores, on this rank's machine
+  bool oversubscribed = false;            ///< more ranks than cores, on this rank's machine
   int cores = 1;                          ///< that the ranks may run on, all together
   Machine machine;                        ///< rank 0's: all ranks choose by the same numbers
   int sockets = 1;                        ///< connections to a rank of another host, per channel

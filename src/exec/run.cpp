@@ -145,7 +145,7 @@ Result<bool> Run::act(Channel& channel, ChannelState& state, const Action& actio
     case Verb::wait: return channel.signals[peer].take();
     case Verb::signal:
       channel.signals[peer].raise();
-      links_.doorbells[peer]->ring(*links_.system, links_.fenced);
+      links_.doorbells[peer]->ring(*links_.system, links_.oversubscribed);
       return true;
     case Verb::commit: {
       if (channel.open[peer].filling.data() == nullptr) return true;  // acquire found it empty

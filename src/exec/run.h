@@ -44,7 +44,7 @@ struct Links {
   CallDescriptors* lines = nullptr;      ///< Access::in_line only
   std::span<Doorbell* const> doorbells;  ///< by rank: rung after a signal
   System* system = nullptr;
-  bool fenced = false;           ///< see Doorbell
+  bool oversubscribed = false;   ///< see Doorbell
   std::size_t stream_bytes = 0;  ///< calls whose bytes reach this use non-temporal stores; 0: none does
 };
 

@@ -136,7 +136,7 @@ bool GpuPeerCall::run() {
       if (!signals[action.peer].take()) return false;
     } else {
       signals[action.peer].raise();
-      links.doorbells[action.peer]->ring(*links.system, links.fenced);
+      links.doorbells[action.peer]->ring(*links.system, links.oversubscribed);
     }
     ++next_;
   }

@@ -316,7 +316,7 @@ void Join::count_cores() {
     members_.cores += CPU_COUNT(&cpus);
     if (machine != get_text(peer_infos_[options_.rank].boot_id)) continue;
     cpus_ = cpus;
-    members_.fenced = ranks > CPU_COUNT(&cpus);
+    members_.oversubscribed = ranks > CPU_COUNT(&cpus);
   }
 }
 
@@ -404,7 +404,7 @@ Result<void> Join::finish() {
   const auto& m = made_->members();
   process_.log.info(
       LogTopic::init, made_->who(), "{} ranks ready, {}, {}", m.ranks,
-      m.fenced ? "more ranks than cores" : "a core for each rank",
+      m.oversubscribed ? "more ranks than cores" : "a core for each rank",
       m.pulls ? "other processes' memory can be copied from" : "other processes' memory cannot be copied from");
   return {};
 }

@@ -17,7 +17,7 @@ void Arrivals::put(const Greeting& greeting, Socket socket) {
   const auto [entry, fresh] = arrived_.try_emplace(key_of(greeting));
   if (!fresh && !entry->second) return;  // taken meanwhile
   entry->second = std::move(socket);
-  if (bell_) bell_->ring(system_, /*fenced=*/true);
+  if (bell_) bell_->ring(system_, /*oversubscribed=*/true);
 }
 
 std::optional<Socket> Arrivals::take(Purpose purpose, int from, int channel, int index) {

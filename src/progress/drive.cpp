@@ -70,7 +70,8 @@ Result<void> drive(Process& process, std::span<Operation* const> operations) {
 Waiter::Waiter(Process& process, std::span<Operation* const> operations) : process_(process), operations_(operations) {
   for (auto* operation : operations)
     if (operation != nullptr)
-      if (const auto* communicator = operation->communicator()) crowded_ = crowded_ || communicator->members().fenced;
+      if (const auto* communicator = operation->communicator())
+        crowded_ = crowded_ || communicator->members().oversubscribed;
 }
 
 Result<void> Waiter::pause() {

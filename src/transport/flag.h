@@ -21,14 +21,14 @@ struct alignas(limits::line_bytes) Flag {
 /// Where a rank sleeps: one word per rank, in its shared area, on a line of its own. Zero-filled memory is valid.
 ///
 /// The sleeper says so, looks once more, then sleeps at most 10 ms. The signaller looks at the word after its store,
-/// without a fence: a wake-up can be lost and costs those 10 ms. Where ranks outnumber cores (`fenced`) it is never
-/// lost.
+/// without a fence: a wake-up can be lost and costs those 10 ms. Where ranks outnumber cores (`oversubscribed`) it is
+/// never lost.
 struct alignas(limits::line_bytes) Doorbell {
   std::atomic<std::uint32_t> asleep;
 
   /// To be called after the store that somebody may wait for.
-  void ring(System& system, bool fenced) {
-    if (fenced) {
+  void ring(System& system, bool oversubscribed) {
+    if (oversubscribed) {
       if (asleep.exchange(0, std::memory_order_seq_cst) == 0) return;
     } else {
       if (asleep.load(std::memory_order_relaxed) == 0) return;

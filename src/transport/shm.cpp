@@ -17,13 +17,13 @@ Error damaged(int peer, const char* what, std::uint64_t found, std::uint64_t exp
 }  // namespace
 
 ShmSender::ShmSender(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
-                     bool fenced)
+                     bool oversubscribed)
     : system_(system),
       theirs_(theirs),
       rank_(rank),
       peer_(peer),
       channel_(channel),
-      fenced_(fenced),
+      oversubscribed_(oversubscribed),
       slot_bytes_(theirs.shape().slot_bytes),
       slots_(theirs.shape().slots),
       freed_(&mine.freed(channel, peer)),
@@ -51,7 +51,7 @@ Result<void> ShmSender::commit(std::size_t bytes) {
   std::atomic_ref(theirs_.slot_length(channel_, rank_, sent_))
       .store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
   filled_->store(++sent_);
-  doorbell_->ring(system_, fenced_);
+  doorbell_->ring(system_, oversubscribed_);
   return {};
 }
 
@@ -62,12 +62,12 @@ Result<bool> ShmSender::settled() {
 }
 
 ShmReceiver::ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
-                         bool fenced)
+                         bool oversubscribed)
     : system_(system),
       mine_(mine),
       peer_(peer),
       channel_(channel),
-      fenced_(fenced),
+      oversubscribed_(oversubscribed),
       slot_bytes_(mine.shape().slot_bytes),
       slots_(mine.shape().slots),
       filled_(&mine.filled(channel, peer)),
@@ -91,7 +91,7 @@ Result<std::span<const std::byte>> ShmReceiver::peek(std::size_t) {
 Result<void> ShmReceiver::release() {
   assert(filled_seen_ != taken_);
   freed_->store(++taken_);
-  doorbell_->ring(system_, fenced_);
+  doorbell_->ring(system_, oversubscribed_);
   return {};
 }
 

@@ -11,8 +11,9 @@ namespace tutti {
 /// Slots lie in the receiver's area, the count of freed ones in the sender's: each side spins on its own memory.
 class ShmSender final : public Sender {
  public:
-  /// `rank` sends to `peer` on `channel`. `fenced`: see Doorbell.
-  ShmSender(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel, bool fenced);
+  /// `rank` sends to `peer` on `channel`. `oversubscribed`: see Doorbell.
+  ShmSender(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
+            bool oversubscribed);
 
   Result<std::span<std::byte>> acquire() override;
   Result<void> commit(std::size_t bytes) override;
@@ -27,7 +28,7 @@ class ShmSender final : public Sender {
   int rank_;
   int peer_;
   int channel_;
-  bool fenced_;
+  bool oversubscribed_;
   std::size_t slot_bytes_;
   std::uint64_t slots_;
   const Flag* freed_;
@@ -40,7 +41,7 @@ class ShmSender final : public Sender {
 class ShmReceiver final : public Receiver {
  public:
   ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
-              bool fenced);
+              bool oversubscribed);
 
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override;
@@ -50,7 +51,7 @@ class ShmReceiver final : public Receiver {
   RankArea mine_;
   int peer_;
   int channel_;
-  bool fenced_;
+  bool oversubscribed_;
   std::size_t slot_bytes_;
   std::uint64_t slots_;
   const Flag* filled_;

@@ -38,13 +38,13 @@ struct Kind {
 
 constexpr std::size_t slot_bytes = 3000;  // no power of two, less than a page
 
-Fifo shm(int slots, bool twice_mapped, bool fenced) {
+Fifo shm(int slots, bool twice_mapped, bool oversubscribed) {
   const AreaShape shape{.ranks = 3, .channels = 2, .slots = slots, .slot_bytes = slot_bytes};
   auto areas = std::make_shared<testing::SharedAreas>(shape);
   const auto seen = [&](int rank) { return twice_mapped ? areas->mapped_again(rank) : areas->area(rank); };
   Fifo fifo;
-  fifo.sender = std::make_unique<ShmSender>(real_system(), areas->area(0), 0, seen(2), 2, 1, fenced);
-  fifo.receiver = std::make_unique<ShmReceiver>(real_system(), areas->area(2), 2, seen(0), 0, 1, fenced);
+  fifo.sender = std::make_unique<ShmSender>(real_system(), areas->area(0), 0, seen(2), 2, 1, oversubscribed);
+  fifo.receiver = std::make_unique<ShmReceiver>(real_system(), areas->area(2), 2, seen(0), 0, 1, oversubscribed);
   fifo.slots = slots;
   fifo.holder = std::move(areas);
   return fifo;

@@ -50,7 +50,7 @@ std::string framed(std::string_view text) {
 void converse(KeyValueSpace& space, std::size_t bytes) {
   const std::int64_t deadline = real_system().now_ns() + limit_ns;
   if (const auto put = space.put("tutti-root", "10.0.0.1:4711", deadline); !put) return check(put.error());
-  if (const auto fenced = space.fence(deadline); !fenced) return check(fenced.error());
+  if (const auto oversubscribed = space.fence(deadline); !oversubscribed) return check(oversubscribed.error());
   const auto got = space.get(0, "tutti-root", deadline);
   if (!got) return check(got.error());
   expect(got->size() <= bytes, "a value that was never said");

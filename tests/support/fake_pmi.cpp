@@ -108,8 +108,8 @@ void FakePmi::obey(std::size_t rank, const std::string& request) {
 }
 
 bool FakePmi::fence_is_complete() {
-  if (++fenced_ < servers_.size()) return false;
-  fenced_ = 0;
+  if (++oversubscribed_ < servers_.size()) return false;
+  oversubscribed_ = 0;
   return true;
 }
 

@@ -39,7 +39,7 @@ class FakePmi {
   std::vector<std::string> received_;
   std::vector<bool> begun_;
   std::map<std::string, std::string> values_;
-  std::size_t fenced_ = 0;
+  std::size_t oversubscribed_ = 0;
   std::atomic<int> finalized_ = 0;
   std::thread thread_;
 };

@@ -97,14 +97,14 @@ TEST(Signal, OrdersWhatWasWrittenBefore) {
 }
 
 TEST(Doorbell, RingsOnlyForASleeper) {
-  for (const bool fenced : {false, true}) {
+  for (const bool oversubscribed : {false, true}) {
     Counting system;
     Doorbell bell{};
-    bell.ring(system, fenced);
+    bell.ring(system, oversubscribed);
     EXPECT_EQ(system.wakes, 0);
     bell.asleep.store(1);
-    bell.ring(system, fenced);
-    bell.ring(system, fenced);
+    bell.ring(system, oversubscribed);
+    bell.ring(system, oversubscribed);
     EXPECT_EQ(system.wakes, 1);
   }
 }
@@ -148,7 +148,7 @@ TEST(Doorbell, NeverLosesAFencedRing) {
   const auto play = [&](int me) {
     for (std::uint64_t round = 1; round <= rounds; ++round) {
       flags[1 - me].store(round);
-      bells[1 - me].ring(system, /*fenced=*/true);
+      bells[1 - me].ring(system, /*oversubscribed=*/true);
       const auto ready = [&] { return flags[me].load() >= round; };
       while (!ready()) doorbell_sleep(system, bells[me], ready, 10'000'000);
     }
