@@ -94,7 +94,7 @@ void Cost::price(std::size_t group_bytes) {
   for (const Plan& plan : plans_)
     groups = std::max({groups, input_groups(plan.collective, plan.ranks, plan.rank, plan.root),
                        output_groups(plan.collective, plan.ranks, plan.rank, plan.root)});
-  streams_ = static_cast<std::size_t>(groups) * group_bytes >= conditions_.stream_bytes;
+  nontemporal_ = static_cast<std::size_t>(groups) * group_bytes >= conditions_.nontemporal_bytes;
 
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     prices_[rank].clear();
@@ -107,12 +107,13 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
   const auto from = plan.sources(action);
   const auto to = plan.destinations(action);
   const auto last = [](const Place& p) { return p.where == Where::output || p.where == Where::peer_output; };
-  const bool streams = streams_ && (action.verb == Verb::copy || action.last != 0) && std::ranges::all_of(to, last);
+  const bool nontemporal =
+      nontemporal_ && (action.verb == Verb::copy || action.last != 0) && std::ranges::all_of(to, last);
   double us = machine_.pass_us;
   for (const Place& place : from) us += operand_us(plan, place, true, false);
   // What is pulled lands where it belongs, if it is not to be combined first.
   const bool lands = plan.access == Access::cma && from.size() == 1 && is_far(from[0]);
-  for (std::size_t i = lands ? 1 : 0; i < to.size(); ++i) us += operand_us(plan, to[i], false, streams);
+  for (std::size_t i = lands ? 1 : 0; i < to.size(); ++i) us += operand_us(plan, to[i], false, nontemporal);
   if (plan.access == Access::cma) {
     const double calls = std::ceil(block_bytes_ * static_cast<double>(from.size()) / bounce_bytes);
     us += calls * machine_.pull_us * static_cast<double>(std::ranges::count_if(from, is_far));
@@ -121,8 +122,8 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
 }
 
 /// What it adds to a pass.
-double Cost::operand_us(const Plan& plan, const Place& place, bool read, bool streams) const {
-  if (streams) return block_bytes_ * 1e-3 / machine_.stream_gbps;
+double Cost::operand_us(const Plan& plan, const Place& place, bool read, bool nontemporal) const {
+  if (nontemporal) return block_bytes_ * 1e-3 / machine_.nontemporal_gbps;
   if (plan.access == Access::cma && is_far(place))
     return block_bytes_ * (1e-3 / machine_.pull_gbps + machine_.read.us_per_byte(0));
   if (is_far(place)) return block_bytes_ * (read ? far_read_ : far_write_);

@@ -13,11 +13,11 @@ namespace tutti {
 
 /// How plans are run: equal on all ranks of a communicator.
 struct Conditions {
-  int cores = 1;                       ///< that its ranks may run on, all together
-  int channels = 2;                    ///< of collectives
-  int slots = 4;                       ///< of each fifo
-  std::size_t slot_bytes = 64 * 1024;  ///< of each slot
-  std::size_t stream_bytes = 4 << 20;  ///< calls from this size on store past the caches
+  int cores = 1;                            ///< that its ranks may run on, all together
+  int channels = 2;                         ///< of collectives
+  int slots = 4;                            ///< of each fifo
+  std::size_t slot_bytes = 64 * 1024;       ///< of each slot
+  std::size_t nontemporal_bytes = 4 << 20;  ///< calls from this size on store past the caches
   bool operator==(const Conditions&) const = default;
 };
 
@@ -55,7 +55,7 @@ class Cost {
 
   void price(std::size_t group_bytes);
   double pass_us(const Plan& plan, const Action& action) const;
-  double operand_us(const Plan& plan, const Place& place, bool read, bool streams) const;
+  double operand_us(const Plan& plan, const Place& place, bool read, bool nontemporal) const;
   void enter();
   double walk(double bound_us);
   Channel* next();
@@ -84,7 +84,7 @@ class Cost {
   std::size_t tiles_ = 1;
   std::size_t walked_ = 1;  ///< of them
   double block_bytes_ = 0;  ///< of one tile of a part
-  bool streams_ = false;
+  bool nontemporal_ = false;
   double read_ = 0, write_ = 0, far_read_ = 0, far_write_ = 0;  ///< µs a byte
   double published_ = 0;                                        ///< when the last call descriptor is
   std::vector<std::vector<double>> prices_;                     ///< of passes, by rank and action

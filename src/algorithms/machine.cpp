@@ -22,7 +22,7 @@ double lg(double value) {
 template <class M, class Visit>
 void each(M& machine, Visit&& visit) {
   for (auto* number : {&machine.hop_us, &machine.switch_us, &machine.enter_us, &machine.line_us, &machine.pass_us,
-                       &machine.message_us, &machine.pull_us, &machine.pull_gbps, &machine.stream_gbps})
+                       &machine.message_us, &machine.pull_us, &machine.pull_gbps, &machine.nontemporal_gbps})
     visit(*number);
   for (auto* rates : {&machine.read, &machine.write, &machine.far_read, &machine.far_write})
     for (auto& number : rates->gbps) visit(number);

@@ -31,7 +31,7 @@ struct Machine {
   double message_us = 0.03;                      ///< one verb on a slot or a flag: a line that the other rank has
   double pull_us = 0.5;                          ///< one process_vm_readv of no bytes
   double pull_gbps = 9;                          ///< and its bytes
-  double stream_gbps = 7;                        ///< storing past the caches
+  double nontemporal_gbps = 7;                   ///< storing past the caches
   Rates read{.gbps = {140, 90, 60, 24, 18}};     ///< own memory, by one more source of a pass
   Rates write{.gbps = {70, 45, 30, 13, 9}};      ///< own memory
   Rates far_read{.gbps = {14, 14, 14, 12, 11}};  ///< what another core wrote last

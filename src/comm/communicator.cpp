@@ -25,7 +25,7 @@ constexpr std::size_t plans_max = 256;
 
 /// Calls from this size on store past the caches, where TUTTI_NT_THRESHOLD does not say otherwise: measured, see
 /// docs/performance.md.
-constexpr std::size_t stream_bytes_auto = 4 << 20;
+constexpr std::size_t nontemporal_bytes_auto = 4 << 20;
 
 /// Ranks of other hosts have none, and nobody looks.
 std::vector<std::byte*> rings_of(const Membership& members) {
@@ -63,7 +63,7 @@ Communicator::Communicator(Process& process, Membership members)
       forced_algorithms_(process.config.text("TUTTI_ALGO")),
       forced_access_(tutti::forced_access(process.config)),
       rank_order_(members_.ranks),
-      stream_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
+      nontemporal_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
       autotuner_(members_.spans_hosts() ? 0 : static_cast<int>(process.config.integer("TUTTI_AUTOTUNE"))),
       lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes),
       plans_(plans_max),
@@ -73,7 +73,7 @@ Communicator::Communicator(Process& process, Membership members)
       mapped_(members_.peers.size()),
       mapped_next_(members_.peers.size()),
       retired_seen_(members_.peers.size()) {
-  if (stream_bytes_ == 0) stream_bytes_ = stream_bytes_auto;
+  if (nontemporal_bytes_ == 0) nontemporal_bytes_ = nontemporal_bytes_auto;
   if (spans_hosts()) {
     history_ = std::make_shared<CallHistory>();
     members_.control->answers_from(history_);
@@ -260,7 +260,7 @@ Links Communicator::links() {
           .doorbells = doorbells_,
           .system = &process_.system,
           .oversubscribed = members_.oversubscribed,
-          .stream_bytes = stream_bytes_};
+          .nontemporal_bytes = nontemporal_bytes_};
 }
 
 std::string Communicator::filter(Collective collective, Access access) {
@@ -299,7 +299,7 @@ Conditions Communicator::conditions() const {
           .channels = area.channels - 1,
           .slots = slots(),
           .slot_bytes = slot_bytes(),
-          .stream_bytes = stream_bytes_auto};
+          .nontemporal_bytes = nontemporal_bytes_auto};
 }
 
 const Algorithm& Communicator::algorithm(const Shape& shape, Access access, std::size_t bytes, bool counts) {

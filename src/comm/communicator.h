@@ -241,7 +241,7 @@ class Communicator {
   std::string forced_algorithms_;
   std::optional<Access> forced_access_;
   RankOrder rank_order_;
-  std::size_t stream_bytes_;
+  std::size_t nontemporal_bytes_;
   Autotuner autotuner_;
   std::size_t slot_bytes_ = 0;
   CallDescriptors lines_;

@@ -98,7 +98,7 @@ class RemoteReceiver final : public Receiver {
   explicit RemoteReceiver(std::shared_ptr<RemoteChannel> channel) : channel_(std::move(channel)) {}
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override;
-  bool streams() const override { return true; }
+  bool arrives_in_parts() const override { return true; }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;

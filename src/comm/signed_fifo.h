@@ -39,7 +39,7 @@ class SignedReceiver final : public Receiver {
   /// Errors, besides those of the fifo: invalid_usage (the peer is in another call; both are named).
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override { return through_->release(); }
-  bool streams() const override { return through_->streams(); }
+  bool arrives_in_parts() const override { return through_->arrives_in_parts(); }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override { return through_->arrived(at, bytes); }
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return through_->land(at, into); }

@@ -45,7 +45,7 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
   direct_ = plan.access == Access::slots && binding.split.stride() >= direct_bytes_min;
   average_ = binding.op == ReduceOp::avg && reduces(plan.collective);
   scales_ = binding.op == ReduceOp::pre_mul_sum && reduces(plan.collective);
-  if (links.stream_bytes == 0) return;
+  if (links.nontemporal_bytes == 0) return;
   if (groups_differ_) {
     const auto elements = [](std::span<const Range> groups) {
       std::size_t sum = 0;
@@ -53,12 +53,12 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
       return sum;
     };
     const std::size_t most = std::max(elements(binding.input_groups), elements(binding.output_groups));
-    streams_ = most * binding.split.element_bytes() >= links.stream_bytes;
+    nontemporal_ = most * binding.split.element_bytes() >= links.nontemporal_bytes;
     return;
   }
   const int groups = std::max(input_groups(plan.collective, plan.ranks, plan.rank, plan.root),
                               output_groups(plan.collective, plan.ranks, plan.rank, plan.root));
-  streams_ = binding.split.group_bytes() * static_cast<std::size_t>(groups) >= links.stream_bytes;
+  nontemporal_ = binding.split.group_bytes() * static_cast<std::size_t>(groups) >= links.nontemporal_bytes;
 }
 
 Result<Progress> Run::advance() {
@@ -189,7 +189,7 @@ Result<bool> Run::peek(Channel& channel, const ChannelState& state, const Action
   if (skips_empty_ && is_empty_message(state, action)) return true;
   const std::size_t bytes = action.items * binding_->split.stride();
   Receiver& receiver = *channel.receivers[action.peer];
-  const bool arriving = direct_ && receiver.streams();
+  const bool arriving = direct_ && receiver.arrives_in_parts();
   auto message = arriving ? receiver.expect(bytes) : receiver.peek(bytes);
   if (!message) return std::move(message).error().at_peer(action.peer);
   if (message->data() == nullptr) return false;

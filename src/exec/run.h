@@ -27,7 +27,7 @@ struct Channel {
     std::span<std::byte> filling;        ///< acquired, not yet committed: the message's bytes
     std::span<const std::byte> reading;  ///< peeked, not yet released
     const std::byte* line = nullptr;     ///< payload of the peer's call descriptor
-    bool arriving = false;               ///< what is read comes bit by bit: see Receiver::streams
+    bool arriving = false;               ///< what is read comes bit by bit: see Receiver::arrives_in_parts
   };
   std::vector<Open> open;
   std::vector<std::uint16_t>
@@ -44,8 +44,8 @@ struct Links {
   CallDescriptors* lines = nullptr;      ///< Access::in_line only
   std::span<Doorbell* const> doorbells;  ///< by rank: rung after a signal
   System* system = nullptr;
-  bool oversubscribed = false;   ///< see Doorbell
-  std::size_t stream_bytes = 0;  ///< calls whose bytes reach this use non-temporal stores; 0: none does
+  bool oversubscribed = false;        ///< see Doorbell
+  std::size_t nontemporal_bytes = 0;  ///< calls whose bytes reach this use non-temporal stores; 0: none does
 };
 
 enum class Progress { blocked, moved, done };
@@ -123,7 +123,7 @@ class Run {
   void set_source(Source& source, const Channel& channel, const Place& place, const Piece& piece) const;
   int pid_of(const Place& place) const;
   bool scales(const Place& place) const { return scales_ && place.leaf != 0; }
-  bool streams(const Action& action) const;
+  bool nontemporal(const Action& action) const;
 
   const Plan* plan_;
   const Binding* binding_;
@@ -134,7 +134,7 @@ class Run {
   bool skips_empty_ = false;    // and messages that are known to be empty at both ends
   bool average_ = false;
   bool scales_ = false;
-  bool streams_ = false;
+  bool nontemporal_ = false;
   bool direct_ = false;  // blocks are so large that what wires can do with the caller's memory pays
   std::array<ChannelState, limits::channels_max> state_;  // of the channels used; the others cost nothing
 };

@@ -86,7 +86,7 @@ Result<void> Run::move(Channel& channel, const Action& action, std::span<const P
   std::byte* destinations[destinations_max];
   const std::size_t first = std::min(to.size(), destinations_max);
   for (std::size_t i = 0; i < first; ++i) destinations[i] = destination_of(channel, to[i], piece);
-  const bool stream = streams_ && streams(action);
+  const bool stream = nontemporal_ && nontemporal(action);
   reduce_pass({.sources = used,
                .destinations = {destinations, first},
                .count = piece.count,
@@ -198,7 +198,7 @@ std::byte* Run::destination_of(const Channel& channel, const Place& place, const
 }
 
 /// Results in the caller's buffers are left alone until the call ends; slots, scratch and partial sums are read again.
-bool Run::streams(const Action& action) const {
+bool Run::nontemporal(const Action& action) const {
   const auto final_place = [](const Place& p) { return p.where == Where::output || p.where == Where::peer_output; };
   return (action.verb == Verb::copy || action.last != 0) &&
          std::ranges::all_of(plan_->destinations(action), final_place);

@@ -64,7 +64,7 @@ class Receiver {
 
   /// True for wires on which a message comes bit by bit, so that its first part can be used before the last is here:
   /// by expect, arrived and land, which others do not have.
-  virtual bool streams() const { return false; }
+  virtual bool arrives_in_parts() const { return false; }
 
   /// In the place of peek: opens the next message, before anything of it is here. The span is where it will be, part by
   /// part, as far as arrived says; null while the message before is still to be taken from the wire. Released at any

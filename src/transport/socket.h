@@ -127,7 +127,7 @@ class SocketReceiver final : public Receiver {
 
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override;
-  bool streams() const override { return true; }
+  bool arrives_in_parts() const override { return true; }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;

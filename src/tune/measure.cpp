@@ -175,7 +175,7 @@ void Measurement::streaming(Machine& machine) {
   const auto half = static_cast<double>(footprint_max) / 2;
   const double all = copy_seconds(footprint_max, true) / half;
   const double read = 1e-9 / machine.read.gbps.back();
-  machine.stream_gbps = 1e-9 / std::max(all - read, 0.3 * all);
+  machine.nontemporal_gbps = 1e-9 / std::max(all - read, 0.3 * all);
 }
 
 /// Of memory that lies farther away than the second-level cache, as that of another rank does, to a place that does

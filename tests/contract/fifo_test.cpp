@@ -325,14 +325,14 @@ class PartsTaken {
   Result<bool> advance(Receiver& receiver, std::size_t message) {
     constexpr std::size_t bytes = parts_count * part_bytes;
     if (at_.data() == nullptr) {
-      auto opened = receiver.streams() ? receiver.expect(bytes) : receiver.peek(bytes);
+      auto opened = receiver.arrives_in_parts() ? receiver.expect(bytes) : receiver.peek(bytes);
       if (!opened) return std::move(opened).error();
       at_ = *opened;
       if (at_.data() == nullptr) return false;
     }
     for (; next_ < parts_count; ++next_) {
       const std::size_t part = message % 2 == 0 ? next_ : parts_count - 1 - next_;
-      const bool lands = receiver.streams() && (message + part) % 3 != 0;
+      const bool lands = receiver.arrives_in_parts() && (message + part) % 3 != 0;
       const std::span into(memory_.data() + part * part_bytes, part_bytes);
       auto here = lands ? receiver.land(part * part_bytes, into) : receiver.arrived(part * part_bytes, part_bytes);
       if (!here) return here.error();

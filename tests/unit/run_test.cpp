@@ -66,11 +66,11 @@ struct Calls {
   }
 };
 
-void run_all(World& world, std::span<const Plan> plans, const Calls& calls, std::size_t stream_bytes = 0) {
+void run_all(World& world, std::span<const Plan> plans, const Calls& calls, std::size_t nontemporal_bytes = 0) {
   std::vector<Run> runs;
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
     Links links = world.links(static_cast<int>(rank));
-    links.stream_bytes = stream_bytes;
+    links.nontemporal_bytes = nontemporal_bytes;
     runs.emplace_back(plans[rank], calls.bindings[rank], links);
   }
   run_to_end(runs);
@@ -95,11 +95,11 @@ TEST_P(Exchanges, ReduceThroughSlotsInTilesAndChannels) {
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = 2}, 1);
   const Plan plans[] = {exchange(schedule, 0), exchange(schedule, 1)};
   World world({.ranks = 2, .channels = channels, .slots = 1, .slot_bytes = 256});
-  for (const std::size_t stream_bytes : {std::size_t{0}, std::size_t{1}}) {
+  for (const std::size_t nontemporal_bytes : {std::size_t{0}, std::size_t{1}}) {
     Calls calls(2, count, 1, 1, 1, op);
     for (auto& binding : calls.bindings) binding.split.tile(256, 1);
     ASSERT_TRUE(count < 1000 || calls.bindings[0].split.tiles() > 10);
-    run_all(world, plans, calls, stream_bytes);
+    run_all(world, plans, calls, nontemporal_bytes);
     EXPECT_EQ(calls.outputs[0], calls.expected(op));
     EXPECT_EQ(calls.outputs[1], calls.expected(op));
   }
@@ -162,9 +162,9 @@ TEST(Run, WindowsAreReadAndWrittenDirectly) {
     const auto plans = two_shot(ranks);
     World world({.ranks = ranks, .channels = 4});
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::pre_mul_sum}) {
-      for (const std::size_t stream_bytes : {0, 1}) {
+      for (const std::size_t nontemporal_bytes : {0, 1}) {
         Calls calls(ranks, 1003, ranks, 1, 1, op);
-        run_all(world, plans, calls, stream_bytes);
+        run_all(world, plans, calls, nontemporal_bytes);
         for (const auto& got : calls.outputs) EXPECT_EQ(got, calls.expected(op)) << ranks << " ranks";
       }
     }

@@ -53,7 +53,7 @@ void measure_pair(const std::string& where, int one, int other, std::vector<topo
   found.push_back(
       {fmt::format("{}: reading what the other CPU wrote", where), machine->far_read.gbps.back(), "GB/s", by});
   found.push_back({fmt::format("{}: reading memory", where), machine->read.gbps.back(), "GB/s", by});
-  found.push_back({fmt::format("{}: storing past the caches", where), machine->stream_gbps, "GB/s", by});
+  found.push_back({fmt::format("{}: storing past the caches", where), machine->nontemporal_gbps, "GB/s", by});
 }
 
 }  // namespace
