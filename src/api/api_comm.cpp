@@ -11,7 +11,7 @@
 #include "init/join.h"
 #include "init/meeting.h"
 #include "init/open_root.h"
-#include "init/regroup.h"
+#include "init/split.h"
 #include "launch/launch_env.h"
 #include "progress/drive.h"
 

@@ -6,7 +6,7 @@
 
 #include "api/api_support.h"
 #include "call/arguments.h"
-#include "submit/solo.h"
+#include "submit/blocking_call.h"
 
 namespace tutti::api {
 

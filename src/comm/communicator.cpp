@@ -92,7 +92,7 @@ Communicator::~Communicator() {
     std::vector<Socket> data;
     if (state.load() == RankState::closed) {
       for (const auto& channel : remote_channels_) std::ranges::move(channel->take_sockets(), std::back_inserter(data));
-      process_.farewells.add(members_.control);
+      process_.pending_closes.add(members_.control);
     }
     members_.control->leave(std::move(data));
     process_.service.wake();  // all peers may have left already

@@ -49,7 +49,7 @@ Join::Join(Process& process, JoinOptions options)
     : process_(process),
       options_(std::move(options)),
       deadline_ns_(deadline_of(process, options_)),
-      joining_(process.farewells),
+      joining_(process.pending_closes),
       bootstrap_(process.system, options_.id, who_of(process, options_), limits_of(process, deadline_ns_)) {}
 
 AreaShape Join::area_shape() const {

@@ -75,7 +75,7 @@ class Join final : public Operation {
   JoinOptions options_;
   std::int64_t deadline_ns_;
   State state_ = State::begin;
-  const Farewells::Joining joining_;
+  const PendingCloses::Joining joining_;
   Bootstrap bootstrap_;
   Membership members_;
   std::vector<PeerInfo> peer_infos_;  ///< by rank; until all are connected

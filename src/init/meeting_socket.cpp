@@ -113,7 +113,7 @@ Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, s
       std::make_shared<IdServer>(process.system, *std::move(listener), write_answer(id), launch.ranks, deadline_ns);
   if (auto added = process.service.add(server); !added) return id ? std::move(added).error() : std::move(id).error();
   // A process that cannot start ends soon, and the others may be about to ask.
-  if (!id) process.farewells.add(std::shared_ptr<const Task>(server));
+  if (!id) process.pending_closes.add(std::shared_ptr<const Task>(server));
   return id;
 }
 

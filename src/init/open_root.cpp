@@ -22,7 +22,7 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
   UniqueId id{.root = (*root)->address(), .secret = secret};
   const std::shared_ptr<BootstrapRoot> shared = *std::move(root);
   if (auto served = process.service.add(shared); !served) return std::move(served).error();
-  process.farewells.add_root(shared);
+  process.pending_closes.add_root(shared);
   return id;
 }
 
@@ -41,7 +41,7 @@ Result<UniqueId> open_root(Process& process, bool across_hosts, const std::strin
 }
 
 Result<void> close_root(Process& process, const UniqueId& id) {
-  const auto root = process.farewells.root_of(id.secret);
+  const auto root = process.pending_closes.root_of(id.secret);
   if (!root)
     return Error{.code = Code::invalid_argument,
                  .what = "this id was not made by this process, or all its ranks have met already"};

@@ -39,7 +39,7 @@ struct Made {
   ~Made() {
     if (process == nullptr || forked()) return;
     const Uncancelled to_the_end;
-    process->farewells.wait(process->system);
+    process->pending_closes.wait(process->system);
     process->launcher.leave();
     process->service.halt();
   }

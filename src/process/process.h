@@ -17,9 +17,9 @@
 #include "launch/key_value_space.h"
 #include "net/connection_server.h"
 #include "net/own_addresses.h"
-#include "process/farewells.h"
 #include "process/gpu_process.h"
 #include "process/peer_process.h"
+#include "process/pending_closes.h"
 #include "process/plan_file.h"
 #include "process/service.h"
 #include "transport/fd_server.h"
@@ -90,7 +90,7 @@ class Process {
   std::atomic<int> launched = 0;  ///< communicators made from the environment so far
   LauncherSpace launcher;
   OwnAddresses interfaces;
-  Farewells farewells;
+  PendingCloses pending_closes;
   GpuProcess gpus;
 
   const std::string& fd_server_name() const { return fd_server_->name(); }

@@ -1,4 +1,4 @@
-#include "collective/insight.h"
+#include "collective/explain_call.h"
 
 #include <cctype>
 

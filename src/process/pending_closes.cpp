@@ -1,4 +1,4 @@
-#include "process/farewells.h"
+#include "process/pending_closes.h"
 
 #include <algorithm>
 
@@ -12,32 +12,32 @@ constexpr std::int64_t starts_limit_ns =
 
 }  // namespace
 
-void Farewells::add(const std::shared_ptr<const Task>& farewell) {
+void PendingCloses::add(const std::shared_ptr<const Task>& close) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(farewells_, [](const auto& known) { return known.expired(); });
-  farewells_.push_back(farewell);
+  std::erase_if(closes_, [](const auto& known) { return known.expired(); });
+  closes_.push_back(close);
 }
 
-bool Farewells::over() {
+bool PendingCloses::over() {
   const std::lock_guard lock(mutex_);
-  std::erase_if(farewells_, [](const auto& known) { return known.expired(); });
-  return farewells_.empty();
+  std::erase_if(closes_, [](const auto& known) { return known.expired(); });
+  return closes_.empty();
 }
 
-void Farewells::add_root(const std::shared_ptr<const BootstrapRoot>& root) {
+void PendingCloses::add_root(const std::shared_ptr<const BootstrapRoot>& root) {
   const std::lock_guard lock(mutex_);
   std::erase_if(roots_, [](const auto& known) { return known.expired(); });
   roots_.push_back(root);
 }
 
-std::shared_ptr<const BootstrapRoot> Farewells::root_of(const Secret& secret) {
+std::shared_ptr<const BootstrapRoot> PendingCloses::root_of(const Secret& secret) {
   const std::lock_guard lock(mutex_);
   for (const auto& known : roots_)
     if (auto root = known.lock(); root && root->is_of(secret)) return root;
   return nullptr;
 }
 
-bool Farewells::starts_over() {
+bool PendingCloses::starts_over() {
   if (joining_ > 0) return true;
   const std::lock_guard lock(mutex_);
   return std::ranges::none_of(roots_, [](const auto& known) {
@@ -46,7 +46,7 @@ bool Farewells::starts_over() {
   });
 }
 
-void Farewells::wait(System& system) {
+void PendingCloses::wait(System& system) {
   const std::int64_t began = system.now_ns();
   while (!starts_over() && system.now_ns() < began + starts_limit_ns) system.poll({}, look_ns);
   while (!over() && system.now_ns() < began + limit_ns) system.poll({}, look_ns);

@@ -1,4 +1,4 @@
-#include "init/regroup.h"
+#include "init/split.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "submit/solo.h"
+#include "submit/blocking_call.h"
 
 #include "base/uncancelled.h"
 #include "progress/access_lease.h"

@@ -13,10 +13,10 @@
 namespace tutti {
 
 /// Thread-safe.
-class Farewells {
+class PendingCloses {
  public:
-  /// The service thread drops `farewell` when it is over.
-  void add(const std::shared_ptr<const Task>& farewell);
+  /// The service thread drops `close` when it is over.
+  void add(const std::shared_ptr<const Task>& close);
   /// The root of a start, where ranks of other processes may come and be on their way longer than those of this one.
   void add_root(const std::shared_ptr<const BootstrapRoot>& root);
   /// The one that was made with this secret, as long as it goes on.
@@ -25,13 +25,13 @@ class Farewells {
   /// As long as somebody holds one, this process is about to become part of a communicator.
   class Joining {
    public:
-    explicit Joining(Farewells& farewells) : farewells_(farewells) { ++farewells_.joining_; }
-    ~Joining() { --farewells_.joining_; }
+    explicit Joining(PendingCloses& pending_closes) : closes_(pending_closes) { ++closes_.joining_; }
+    ~Joining() { --closes_.joining_; }
     Joining(const Joining&) = delete;
     Joining& operator=(const Joining&) = delete;
 
    private:
-    Farewells& farewells_;
+    PendingCloses& closes_;
   };
 
   /// Until all are over. Gives up after three seconds, where the service thread does not run any more; after ten where
@@ -43,7 +43,7 @@ class Farewells {
   bool starts_over();
 
   std::mutex mutex_;
-  std::vector<std::weak_ptr<const Task>> farewells_;
+  std::vector<std::weak_ptr<const Task>> closes_;
   std::vector<std::weak_ptr<const BootstrapRoot>> roots_;
   std::atomic<int> joining_ = 0;
 };

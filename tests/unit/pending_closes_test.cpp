@@ -1,5 +1,5 @@
 // A process ends when what its communicators have sent has arrived, or nothing says so any more.
-#include "process/farewells.h"
+#include "process/pending_closes.h"
 
 #include <gtest/gtest.h>
 
@@ -52,35 +52,35 @@ class DroppingSystem final : public System {
   std::int64_t at_ns_;
 };
 
-/// How long a process waits that has said farewell once, and is answered after `after_ns`.
+/// How long a process waits that has said close once, and is answered after `after_ns`.
 std::int64_t waited_ns(std::int64_t after_ns) {
   auto task = std::make_shared<Nothing>();
-  Farewells farewells;
-  farewells.add(task);
+  PendingCloses pending_closes;
+  pending_closes.add(task);
   DroppingSystem system(std::move(task), after_ns);
   const std::int64_t began = system.now_ns();
-  farewells.wait(system);
+  pending_closes.wait(system);
   return system.now_ns() - began;
 }
 
-TEST(Farewells, AreWaitedForAndNoLonger) {
+TEST(PendingCloses, AreWaitedForAndNoLonger) {
   const std::int64_t waited = waited_ns(70 * ms);
   EXPECT_GE(waited, 69 * ms);
   EXPECT_LE(waited, 75 * ms);
 }
 
-TEST(Farewells, ThatNobodyEndsAreGivenUp) {
+TEST(PendingCloses, ThatNobodyEndsAreGivenUp) {
   const std::int64_t waited = waited_ns(1'000'000 * ms);
   EXPECT_GE(waited, 3'000 * ms);
   EXPECT_LE(waited, 3'010 * ms);
 }
 
-TEST(Farewells, ThatAreOverTakeNoTime) {
-  Farewells farewells;
-  farewells.add(std::make_shared<Nothing>());
+TEST(PendingCloses, ThatAreOverTakeNoTime) {
+  PendingCloses pending_closes;
+  pending_closes.add(std::make_shared<Nothing>());
   SimSystem system{SimOptions{}};
   const std::int64_t began = system.now_ns();
-  farewells.wait(system);
+  pending_closes.wait(system);
   EXPECT_LT(system.now_ns() - began, ms);
 }
 
@@ -89,7 +89,7 @@ struct Starting {
   Starting() {
     secret = *fresh_secret();
     root = *BootstrapRoot::open(network, {.host = "10.0.0.1"}, secret, {});
-    farewells.add_root(root);
+    pending_closes.add_root(root);
   }
   void come() {
     for (const int number : {0, 1}) {
@@ -118,10 +118,10 @@ struct Starting {
   Secret secret;
   std::shared_ptr<BootstrapRoot> root;
   std::unique_ptr<Bootstrap> rank[2];
-  Farewells farewells;
+  PendingCloses pending_closes;
 };
 
-TEST(Farewells, AStartThatGoesOnElsewhereIsWaitedFor) {
+TEST(PendingCloses, AStartThatGoesOnElsewhereIsWaitedFor) {
   Starting start;
   start.come();
   start.let_rank_0_through();
@@ -130,28 +130,28 @@ TEST(Farewells, AStartThatGoesOnElsewhereIsWaitedFor) {
     start.turn();
     if (++turns == 50) start.rank[1].reset();
   });
-  start.farewells.wait(system);
+  start.pending_closes.wait(system);
   EXPECT_GE(turns, 50);
   EXPECT_LT(turns, 100);
 }
 
-TEST(Farewells, AStartThatDoesNotEndIsGivenUp) {
+TEST(PendingCloses, AStartThatDoesNotEndIsGivenUp) {
   Starting start;
   start.come();
   start.let_rank_0_through();
   DroppingSystem system([&] { start.turn(); });
   const std::int64_t began = system.now_ns();
-  start.farewells.wait(system);
+  start.pending_closes.wait(system);
   EXPECT_GE(system.now_ns() - began, 10'000 * ms);
   EXPECT_LE(system.now_ns() - began, 10'010 * ms);
 }
 
-TEST(Farewells, AStartThatCannotComeAboutAndAnIdWithoutUseTakeNoTime) {
+TEST(PendingCloses, AStartThatCannotComeAboutAndAnIdWithoutUseTakeNoTime) {
   Starting start;
   DroppingSystem system([&] { start.turn(); });
   const std::int64_t began = system.now_ns();
   for (int turn = 0; turn < 10; ++turn) start.turn();
-  start.farewells.wait(system);
+  start.pending_closes.wait(system);
   EXPECT_LT(system.now_ns() - began, ms) << "nobody came";
   start.come();
   for (int turn = 0; turn < 10; ++turn) {
@@ -159,8 +159,8 @@ TEST(Farewells, AStartThatCannotComeAboutAndAnIdWithoutUseTakeNoTime) {
     start.turn();
   }
   ASSERT_TRUE(start.root->awaited());
-  const Farewells::Joining joining(start.farewells);
-  start.farewells.wait(system);
+  const PendingCloses::Joining joining(start.pending_closes);
+  start.pending_closes.wait(system);
   EXPECT_LT(system.now_ns() - began, ms) << "rank 0 ends in the middle";
 }
 
