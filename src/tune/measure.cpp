@@ -14,7 +14,7 @@
 
 #include "exec/pull.h"
 #include "exec/reduce.h"
-#include "tune/crew.h"
+#include "tune/workers.h"
 
 namespace tutti {
 namespace {
@@ -26,14 +26,14 @@ constexpr std::size_t footprint_max = Rates::footprints.back();
 
 class Measurement {
  public:
-  Measurement(const cpu_set_t& cpus, std::array<std::byte*, 2> memory) : crew_(cpus), memory_(memory) {}
+  Measurement(const cpu_set_t& cpus, std::array<std::byte*, 2> memory) : workers_(cpus), memory_(memory) {}
   /// Nothing when other work left no time to measure in.
   std::optional<Machine> machine();
 
  private:
-  using Spell = Crew::Spell;
+  using Sample = Workers::Sample;
 
-  double best_of(const std::function<Spell()>& once);
+  double best_of(const std::function<Sample()>& once);
   void latencies(Machine& machine);
   void rates_at(std::size_t index, Machine& machine);
   void streaming(Machine& machine);
@@ -43,16 +43,16 @@ class Measurement {
   std::byte* part(int member, std::size_t footprint, std::size_t parts, std::size_t part) const {
     return memory_[static_cast<std::size_t>(member)] + footprint / parts * part;
   }
-  /// As Crew::run, without what it takes to start together and to wait for each other.
-  Spell run(const std::function<void(int)>& work) {
-    Spell spent = crew_.run(work);
+  /// As Workers::run, without what it takes to start together and to wait for each other.
+  Sample run(const std::function<void(int)>& work) {
+    Sample spent = workers_.run(work);
     spent.seconds = std::max(spent.seconds - start_s_, 0.1 * spent.seconds);
     return spent;
   }
   double copy_seconds(std::size_t footprint, bool stream);
   double reduce_seconds(std::size_t footprint);
 
-  Crew crew_;
+  Workers workers_;
   std::array<std::byte*, 2> memory_;
   double start_s_ = 0;
   bool disturbed_ = false;
@@ -60,15 +60,15 @@ class Measurement {
 
 /// The best of as many undisturbed ones as fit `enough_s`. A time slice of other work is as long as the longest of
 /// these, so that a number may have to be asked for several times.
-double Measurement::best_of(const std::function<Spell()>& once) {
+double Measurement::best_of(const std::function<Sample()>& once) {
   double best = std::numeric_limits<double>::infinity();
   double spent = 0;
   int undisturbed = 0;
   for (int i = 0; i < repeats_max && !disturbed_ && (undisturbed < repeats_min || spent < enough_s); ++i) {
-    const Spell spell = once();
-    spent += spell.seconds;
-    if (spell.undisturbed) {
-      best = std::min(best, spell.seconds);
+    const Sample sample = once();
+    spent += sample.seconds;
+    if (sample.undisturbed) {
+      best = std::min(best, sample.seconds);
       ++undisturbed;
     }
     disturbed_ = undisturbed == 0 && spent > patience_s;
@@ -79,9 +79,9 @@ double Measurement::best_of(const std::function<Spell()>& once) {
 
 std::optional<Machine> Measurement::machine() {
   Machine machine;
-  start_s_ = best_of([this] { return crew_.run([](int) {}); });
+  start_s_ = best_of([this] { return workers_.run([](int) {}); });
   if (disturbed_) return std::nullopt;  // before the memory is touched, the longest part by far where others work
-  crew_.run([this](int member) {
+  workers_.run([this](int member) {
     std::fill_n(memory_[static_cast<std::size_t>(member)], footprint_max, std::byte{1});  // touched, no float of note
   });
   latencies(machine);
@@ -104,8 +104,8 @@ void Measurement::latencies(Machine& machine) {
             reduce_pass({.sources = sources, .destinations = {&to, 1}, .count = 2, .type = DataType::float32});
         });
       });
-  if (crew_.members() < 2) return;
-  machine.hop_us = 1e6 * best_of([this] { return crew_.hop(200); });
+  if (workers_.members() < 2) return;
+  machine.hop_us = 1e6 * best_of([this] { return workers_.hop(200); });
   // Verbs and lines touch a cache line that the other rank has; part of the way is spent while this one goes on.
   machine.message_us = 0.3 * machine.hop_us;
   machine.line_us = 0.3 * machine.hop_us;
@@ -147,7 +147,7 @@ void Measurement::rates_at(std::size_t index, Machine& machine) {
   const auto gbps = [](double seconds_a_byte) { return 1e-9 / seconds_a_byte; };
   machine.read.gbps[index] = gbps(read);
   machine.write.gbps[index] = gbps(write);
-  if (crew_.members() < 2) {
+  if (workers_.members() < 2) {
     machine.far_read.gbps[index] = gbps(read);
     machine.far_write.gbps[index] = gbps(write);
     return;
@@ -155,17 +155,17 @@ void Measurement::rates_at(std::size_t index, Machine& machine) {
   // In turn: each fills what the other one read last, then reads what the other one has filled.
   double filling = std::numeric_limits<double>::infinity(), reading = filling;
   (void)best_of([&] {
-    const Spell fill = run([&](int member) {
+    const Sample fill = run([&](int member) {
       std::byte* const to = part(member, footprint, 2, 1);
       copy_pass(part(member, footprint, 2, 0), {&to, 1}, footprint / 2, false);
     });
-    const Spell taken = run([&](int member) {
+    const Sample taken = run([&](int member) {
       std::byte* const to = part(member, footprint, 2, 0);
       copy_pass(part(1 - member, footprint, 2, 1), {&to, 1}, footprint / 2, false);
     });
     if (fill.undisturbed) filling = std::min(filling, fill.seconds);
     if (taken.undisturbed) reading = std::min(reading, taken.seconds);
-    return Spell{.seconds = fill.seconds + taken.seconds, .undisturbed = fill.undisturbed && taken.undisturbed};
+    return Sample{.seconds = fill.seconds + taken.seconds, .undisturbed = fill.undisturbed && taken.undisturbed};
   });
   machine.far_write.gbps[index] = gbps(std::max(filling / half - read, write));
   machine.far_read.gbps[index] = gbps(std::max(reading / half - write, read));
@@ -188,7 +188,7 @@ void Measurement::pulling(Machine& machine) {
   const auto pulled = [&](std::size_t bytes) {
     return 1.0 / pulls * best_of([&] {
              return run([&](int member) {
-               const int other = crew_.members() > 1 ? 1 - member : member;
+               const int other = workers_.members() > 1 ? 1 - member : member;
                const std::span into(part(member, footprint_max, 2, 1), bytes);
                for (std::size_t i = 0; i < pulls; ++i)
                  if (!pull(pid, part(other, footprint_max, 2, 0) + i * large, into))

@@ -82,19 +82,19 @@ class Tuning : public ::testing::TestWithParam<Place> {};
 
 TEST_P(Tuning, EndsAlikeOnAllRanks) {
   const Place place = GetParam();
-  Crew crew(
+  Workers workers(
       {.ranks = place.ranks,
        .layout = place.layout,
        .environment = {"TUTTI_AUTOTUNE=" + std::to_string(trials), std::string("TUTTI_TRANSPORT=") + place.transport},
        .words = static_cast<std::size_t>((kinds + 1) * calls * place.ranks)},
       [&](Seat& seat) { run_rank(seat, place); });
-  ASSERT_TRUE(crew.finish());
+  ASSERT_TRUE(workers.finish());
   for (int kind = 0; kind < kinds; ++kind) {
     std::vector<std::uint64_t> used;
     for (int call = 0; call < calls; ++call) {
-      used.push_back(crew.board().word(word_of(kind, call, 0, place.ranks)));
+      used.push_back(workers.board().word(word_of(kind, call, 0, place.ranks)));
       for (int rank = 1; rank < place.ranks; ++rank)
-        EXPECT_EQ(crew.board().word(word_of(kind, call, rank, place.ranks)), used.back())
+        EXPECT_EQ(workers.board().word(word_of(kind, call, rank, place.ranks)), used.back())
             << "rank " << rank << ", call " << call << " of kind " << kind;
     }
     const std::set<std::uint64_t> tuned(used.begin(), used.begin() + candidates);
@@ -106,9 +106,10 @@ TEST_P(Tuning, EndsAlikeOnAllRanks) {
     EXPECT_TRUE(tuned.contains(used[tuning_calls]));
   }
   if (!place.deterministic) return;
-  const std::uint64_t first = crew.board().word(word_of(kinds, 0, 0, place.ranks));
+  const std::uint64_t first = workers.board().word(word_of(kinds, 0, 0, place.ranks));
   for (int call = 0; call < calls; ++call)
-    EXPECT_EQ(crew.board().word(word_of(kinds, call, 0, place.ranks)), first) << "who races keeps to one order of sums";
+    EXPECT_EQ(workers.board().word(word_of(kinds, call, 0, place.ranks)), first)
+        << "who races keeps to one order of sums";
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, Tuning,

@@ -81,11 +81,11 @@ TEST_F(CutBadWire, AHostThatIsCutOffIsToldToAllInTime) {
   constexpr int hosts = 3;
   const NetNamespaces net({.hosts = hosts, .faults = {{.loss = 0.01, .corrupt = 0.005, .late = 0.01}}});
   ASSERT_TRUE(net.made());
-  Crew crew({.ranks = hosts, .environment = {"TUTTI_DEBUG=NONE"}},
-            [&](Seat& seat) { call_until_told(seat, net, hosts, told_limit_s, "does not answer"); });
-  ASSERT_TRUE(note_under_way(crew));
+  Workers workers({.ranks = hosts, .environment = {"TUTTI_DEBUG=NONE"}},
+                  [&](Seat& seat) { call_until_told(seat, net, hosts, told_limit_s, "does not answer"); });
+  ASSERT_TRUE(note_under_way(workers));
   ASSERT_TRUE(net.cut(1));
-  EXPECT_TRUE(crew.finish());
+  EXPECT_TRUE(workers.finish());
 }
 
 }  // namespace

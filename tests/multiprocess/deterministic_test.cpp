@@ -142,11 +142,11 @@ TEST_P(Deterministic, BitsDoNotDependOnTheWay) {
       if (which == Ways::in_one_process ? !one_process : !in_share(nth++)) continue;
       auto environment = way.environment;
       environment.emplace_back("TUTTI_DEBUG=WARN");
-      Crew crew({.ranks = ranks, .layout = way.layout, .environment = environment},
-                [&, result = what](Seat& seat) { run_rank(seat, result, way); });
-      ASSERT_TRUE(crew.finish()) << way.name;
+      Workers workers({.ranks = ranks, .layout = way.layout, .environment = environment},
+                      [&, result = what](Seat& seat) { run_rank(seat, result, way); });
+      ASSERT_TRUE(workers.finish()) << way.name;
       std::vector<std::uint64_t> hashes;
-      for (int rank = 0; rank < ranks; ++rank) hashes.push_back(crew.board().word(static_cast<std::size_t>(rank)));
+      for (int rank = 0; rank < ranks; ++rank) hashes.push_back(workers.board().word(static_cast<std::size_t>(rank)));
       if (expected.empty()) expected = hashes;
       EXPECT_EQ(hashes, expected) << way.name << ", " << ranks << " ranks";
     }
@@ -180,14 +180,14 @@ TEST(AnyAlgorithm, threads_GivesAllRanksTheSameBits) {
   std::set<std::uint64_t> results;
   for (const Algorithm& algorithm : algorithms()) {
     if (!algorithm.supports({.collective = Collective::all_reduce, .ranks = ranks})) continue;
-    Crew crew({.ranks = ranks,
-               .layout = Layout::one_thread,
-               .environment = {"TUTTI_ALGO=" + algorithm.name, "TUTTI_TRANSPORT=slots", "TUTTI_DEBUG=WARN"}},
-              [](Seat& seat) { reduce_once(seat, 5'003); });
-    ASSERT_TRUE(crew.finish()) << algorithm.name;
-    const std::uint64_t first = crew.board().word(0);
+    Workers workers({.ranks = ranks,
+                     .layout = Layout::one_thread,
+                     .environment = {"TUTTI_ALGO=" + algorithm.name, "TUTTI_TRANSPORT=slots", "TUTTI_DEBUG=WARN"}},
+                    [](Seat& seat) { reduce_once(seat, 5'003); });
+    ASSERT_TRUE(workers.finish()) << algorithm.name;
+    const std::uint64_t first = workers.board().word(0);
     for (int rank = 1; rank < ranks; ++rank)
-      EXPECT_EQ(crew.board().word(static_cast<std::size_t>(rank)), first) << algorithm.name << ", rank " << rank;
+      EXPECT_EQ(workers.board().word(static_cast<std::size_t>(rank)), first) << algorithm.name << ", rank " << rank;
     results.insert(first);
   }
   EXPECT_GT(results.size(), 3u) << "the values hide in which order they are summed up";

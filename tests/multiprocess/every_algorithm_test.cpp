@@ -27,15 +27,17 @@ TEST_P(EveryAlgorithm, GivesWhatItShould) {
   std::array<std::uint64_t, 4> forced{};
   for (const Turn& turn : turns_of(ranks))
     for (const Way& way : ways) {
-      Crew crew({.ranks = ranks,
-                 .layout = layout,
-                 .environment = {setting(turn), std::string("TUTTI_TRANSPORT=") + way.transport, "TUTTI_BUFFSIZE=4096"},
-                 .limit = std::chrono::seconds(120),
-                 .words = turn_words(ranks)},
-                [&, now = way](Seat& seat) { run_rank(seat, turn, now.memory); });
-      ASSERT_TRUE(crew.finish()) << setting(turn) << " over " << way.transport;
-      for (std::size_t access = 0; access < forced.size(); ++access) forced[access] += crew.board().word(access).load();
-      expect_same_bits(crew, ranks, setting(turn) + ", " + way.transport);
+      Workers workers(
+          {.ranks = ranks,
+           .layout = layout,
+           .environment = {setting(turn), std::string("TUTTI_TRANSPORT=") + way.transport, "TUTTI_BUFFSIZE=4096"},
+           .limit = std::chrono::seconds(120),
+           .words = turn_words(ranks)},
+          [&, now = way](Seat& seat) { run_rank(seat, turn, now.memory); });
+      ASSERT_TRUE(workers.finish()) << setting(turn) << " over " << way.transport;
+      for (std::size_t access = 0; access < forced.size(); ++access)
+        forced[access] += workers.board().word(access).load();
+      expect_same_bits(workers, ranks, setting(turn) + ", " + way.transport);
     }
   std::cout << "calls by line " << forced[0] << ", window " << forced[1] << ", pull " << forced[2] << ", fifo "
             << forced[3] << "\n";

@@ -87,7 +87,7 @@ void have_the_service_thread_late() {
 TEST(KilledRank, IsNamedByWhoeverIsAboutToMapItsBuffer) {
   constexpr std::size_t bytes = 1 << 20;
   for (int round = 0; round < 5; ++round) {
-    Crew crew({.ranks = 2, .environment = {"TUTTI_TRANSPORT=mapped", "TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    Workers workers({.ranks = 2, .environment = {"TUTTI_TRANSPORT=mapped", "TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
       Board& board = seat.board();
       const auto comm = seat.init_one();
       ASSERT_NE(comm, nullptr);
@@ -109,12 +109,12 @@ TEST(KilledRank, IsNamedByWhoeverIsAboutToMapItsBuffer) {
       EXPECT_NE(words.find("was killed"), std::string::npos) << words;
       EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
     });
-    ASSERT_TRUE(crew.board().wait_for(waits, 1));
-    crew.kill(0);
+    ASSERT_TRUE(workers.board().wait_for(waits, 1));
+    workers.kill(0);
     siginfo_t info{};
-    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(crew.pid_of(0)), &info, WEXITED | WNOWAIT), 0);
-    crew.board().raise(killed, 1);
-    ASSERT_TRUE(crew.finish()) << "round " << round;
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(workers.pid_of(0)), &info, WEXITED | WNOWAIT), 0);
+    workers.board().raise(killed, 1);
+    ASSERT_TRUE(workers.finish()) << "round " << round;
   }
 }
 

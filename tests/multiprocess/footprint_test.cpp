@@ -120,12 +120,12 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Footprints,
 
 TEST_P(Footprints, GrowAsDocumented) {
   const auto [ranks, layout] = GetParam();
-  Crew crew({.ranks = ranks, .layout = layout, .limit = std::chrono::seconds(900), .words = at(stages, 0)}, run);
-  ASSERT_TRUE(crew.finish());
+  Workers workers({.ranks = ranks, .layout = layout, .limit = std::chrono::seconds(900), .words = at(stages, 0)}, run);
+  ASSERT_TRUE(workers.finish());
   const auto n = static_cast<std::uint64_t>(ranks);
   const std::uint64_t here = layout == Layout::processes ? 1 : n;  // ranks of a process
   for (const Stage stage : {joined, used, joined_twice}) {
-    const Footprint held = most(crew.board(), stage);
+    const Footprint held = most(workers.board(), stage);
     std::cout << fmt::format("{} of {} ranks, {}: {} descriptors, {} maps, {} KiB shared, {} KiB private\n",
                              here == 1 ? "one" : "all", ranks, stage_names[stage], held[descriptors], held[maps],
                              held[shared_kib], held[private_kib]);

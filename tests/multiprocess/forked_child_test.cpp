@@ -87,20 +87,20 @@ TEST_P(ForkedChild, DoesNotHideTheDeathOfItsRank) {
     SCOPED_TRACE(::testing::Message() << "kill " << kill);
     const int victim = static_cast<int>(random() % ranks);
     Leash leash;
-    Crew crew({.ranks = ranks, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_TRANSPORT=socket", GetParam()}},
-              [&](Seat& seat) { work(seat, leash, victim); });
+    Workers workers({.ranks = ranks, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_TRANSPORT=socket", GetParam()}},
+                    [&](Seat& seat) { work(seat, leash, victim); });
     const std::uint64_t least = 5 + random() % 50;
-    for (std::size_t rank = 0; rank < ranks; ++rank) ASSERT_TRUE(crew.board().wait_for(calls + rank, least));
-    crew.kill(victim);
+    for (std::size_t rank = 0; rank < ranks; ++rank) ASSERT_TRUE(workers.board().wait_for(calls + rank, least));
+    workers.kill(victim);
     const double killed_ns = static_cast<double>(std::chrono::nanoseconds(Clock::now().time_since_epoch()).count());
     for (int rank = 0; rank < ranks; ++rank) {
       if (rank == victim) continue;
       const std::size_t word = told + static_cast<std::size_t>(rank);
-      ASSERT_TRUE(crew.board().wait_for(word, 1, std::chrono::seconds(30))) << "rank " << rank << " hears nothing";
-      const double told_s = (static_cast<double>(crew.board().word(word).load()) - killed_ns) * 1e-9;
+      ASSERT_TRUE(workers.board().wait_for(word, 1, std::chrono::seconds(30))) << "rank " << rank << " hears nothing";
+      const double told_s = (static_cast<double>(workers.board().word(word).load()) - killed_ns) * 1e-9;
       EXPECT_LT(told_s, told_limit_s * patience()) << "rank " << rank;
     }
-    ASSERT_TRUE(crew.finish());
+    ASSERT_TRUE(workers.finish());
   }
 }
 

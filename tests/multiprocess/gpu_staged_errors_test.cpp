@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(Ends, GpuStagedEnd,
 TEST_P(GpuStagedEnd, LetsTheStreamGo) {
   const End end = std::get<0>(GetParam());
   const bool by_peers = std::get<1>(GetParam());
-  Crew crew(launch_group(2, Layout::processes, by_peers ? by_any_peers : silent), [end, by_peers](Seat& seat) {
+  Workers workers(launch_group(2, Layout::processes, by_peers ? by_any_peers : silent), [end, by_peers](Seat& seat) {
     fake_cuda(library).set_shareable(by_peers);
     CudaUser user(library);
     auto* const comm = seat.init_one();
@@ -100,10 +100,10 @@ TEST_P(GpuStagedEnd, LetsTheStreamGo) {
     }
   });
   if (end == End::peer_dies) {
-    ASSERT_TRUE(crew.board().wait_for(2, 1));
-    crew.kill(1);
+    ASSERT_TRUE(workers.board().wait_for(2, 1));
+    workers.kill(1);
   }
-  EXPECT_TRUE(crew.finish());
+  EXPECT_TRUE(workers.finish());
 }
 
 /// The GPU never comes to the call: an abort does not wait for it, and what may still be copied keeps its memory.

@@ -130,14 +130,14 @@ std::string job_of(const Kind& kind, int nth) {
   return fmt::format("127.{}.{}.{}:{}", 1 + ::getpid() % 250, 1 + nth / 250 % 250, 1 + nth % 250, 10000 + nth % 20000);
 }
 
-std::unique_ptr<Crew> begin(const Kind& kind, int nth, const Place& place, const Place& kept) {
+std::unique_ptr<Workers> begin(const Kind& kind, int nth, const Place& place, const Place& kept) {
   Team team{.ranks = kind.ranks, .layout = kind.layout};
   team.environment = {"TUTTI_DEBUG=WARN", "TUTTI_DEBUG_FILE=" + place.log(),
                       "TUTTI_CACHE_DIR=" + (kind.numbers == Numbers::warm ? kept : place).cache(),
                       std::string("TUTTI_TUNE=") + (kind.numbers == Numbers::built_in ? "off" : "on")};
   const std::string job = job_of(kind, nth);
   team.environment_of = [kind, job](int rank) { return variables(kind, rank, job); };
-  return std::make_unique<Crew>(team, [kind](Seat& seat) { start_and_leave(kind, seat); });
+  return std::make_unique<Workers>(team, [kind](Seat& seat) { start_and_leave(kind, seat); });
 }
 
 /// Each property is drawn for itself, so that all of them meet.
@@ -167,14 +167,14 @@ TEST(ManyStarts, NoneFailsAndNoneWarns) {
     const Place place(nth);
     const Kind kind = some_kind(random);
     std::string doing = fmt::format("start {}: {}", nth, text_of(kind));
-    const auto crew = begin(kind, nth, place, kept);
-    std::unique_ptr<Crew> beside;
+    const auto workers = begin(kind, nth, place, kept);
+    std::unique_ptr<Workers> beside;
     if (random() % 3 == 0 && nth + 1 < starts()) {
       const Kind other = some_kind(random);
       beside = begin(other, ++nth, place, kept);
       doing += "; beside it " + text_of(other);
     }
-    EXPECT_TRUE(crew->finish()) << doing;
+    EXPECT_TRUE(workers->finish()) << doing;
     if (beside) {
       EXPECT_TRUE(beside->finish()) << doing;
     }

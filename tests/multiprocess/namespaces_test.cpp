@@ -116,19 +116,19 @@ TEST_P(EveryAlgorithm, GivesWhatItShould) {
   std::uint64_t forced = 0, starts = 0;
   visit_turns(shape, [&](const std::vector<int>& host_of, const std::vector<int>& firsts, const Turn& turn) {
     if (HasFatalFailure()) return;
-    Crew crew({.ranks = ranks,
-               .environment = {setting(turn), "TUTTI_BUFFSIZE=4096", silence()},
-               .limit = std::chrono::seconds(120),
-               .words = turn_words(ranks)},
-              [&](Seat& seat) {
-                const auto comm = start_on(seat, net, host_of[static_cast<std::size_t>(seat.rank())]);
-                ASSERT_NE(comm, nullptr);
-                run_turn(seat, comm, turn, Mix::by_rank, firsts);
-                EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
-              });
-    ASSERT_TRUE(crew.finish()) << setting(turn);
-    expect_same_bits(crew, ranks, setting(turn));
-    forced += crew.board().word(static_cast<std::size_t>(Access::slots)).load();
+    Workers workers({.ranks = ranks,
+                     .environment = {setting(turn), "TUTTI_BUFFSIZE=4096", silence()},
+                     .limit = std::chrono::seconds(120),
+                     .words = turn_words(ranks)},
+                    [&](Seat& seat) {
+                      const auto comm = start_on(seat, net, host_of[static_cast<std::size_t>(seat.rank())]);
+                      ASSERT_NE(comm, nullptr);
+                      run_turn(seat, comm, turn, Mix::by_rank, firsts);
+                      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+                    });
+    ASSERT_TRUE(workers.finish()) << setting(turn);
+    expect_same_bits(workers, ranks, setting(turn));
+    forced += workers.board().word(static_cast<std::size_t>(Access::slots)).load();
     ++starts;
   });
   std::cout << starts << " starts, " << forced << " calls by the algorithm that was forced\n";
@@ -194,32 +194,32 @@ class Cable : public ::testing::Test {
 TEST_F(Cable, AHostThatIsCutOffIsToldToAll) {
   const NetNamespaces net({.hosts = hosts});
   ASSERT_TRUE(net.made());
-  Crew crew({.ranks = hosts, .environment = {"TUTTI_DEBUG=NONE"}},
-            [&](Seat& seat) { call_until_told(seat, net, hosts, told_limit_s, "does not answer"); });
-  ASSERT_TRUE(note_under_way(crew));
+  Workers workers({.ranks = hosts, .environment = {"TUTTI_DEBUG=NONE"}},
+                  [&](Seat& seat) { call_until_told(seat, net, hosts, told_limit_s, "does not answer"); });
+  ASSERT_TRUE(note_under_way(workers));
   ASSERT_TRUE(net.cut(1));
-  EXPECT_TRUE(crew.finish());
+  EXPECT_TRUE(workers.finish());
 }
 
 /// The third host hears of it from both.
 TEST_F(Cable, AWayThatIsABlackHoleIsToldToAll) {
   const NetNamespaces net({.hosts = hosts});
   ASSERT_TRUE(net.made());
-  Crew crew({.ranks = hosts, .environment = {"TUTTI_DEBUG=NONE"}},
-            [&](Seat& seat) { call_until_told(seat, net, hosts, told_limit_s, "rank"); });
-  ASSERT_TRUE(note_under_way(crew));
+  Workers workers({.ranks = hosts, .environment = {"TUTTI_DEBUG=NONE"}},
+                  [&](Seat& seat) { call_until_told(seat, net, hosts, told_limit_s, "rank"); });
+  ASSERT_TRUE(note_under_way(workers));
   ASSERT_TRUE(net.blackhole(1, 0));
-  EXPECT_TRUE(crew.finish());
+  EXPECT_TRUE(workers.finish());
 }
 
 TEST_F(Cable, AKilledPeerIsToldToAll) {
   const NetNamespaces net({.hosts = hosts});
   ASSERT_TRUE(net.made());
-  Crew crew({.ranks = hosts + 1, .environment = {"TUTTI_DEBUG=NONE"}},
-            [&](Seat& seat) { call_until_told(seat, net, hosts, death_limit_s, "rank 1/4"); });
-  ASSERT_TRUE(note_under_way(crew));
-  crew.kill(1);
-  EXPECT_TRUE(crew.finish());
+  Workers workers({.ranks = hosts + 1, .environment = {"TUTTI_DEBUG=NONE"}},
+                  [&](Seat& seat) { call_until_told(seat, net, hosts, death_limit_s, "rank 1/4"); });
+  ASSERT_TRUE(note_under_way(workers));
+  workers.kill(1);
+  EXPECT_TRUE(workers.finish());
 }
 
 }  // namespace

@@ -107,25 +107,25 @@ TEST_P(Pods, AKilledRankIsNamedWithinHalfASecond) {
   std::mt19937 random(1);
   for (int kill = 0; kill < share_of(6); ++kill) {
     const int victim = kill % ranks;
-    Crew crew(team_of(GetParam()), [victim](Seat& seat) { call_until_told(seat, victim, "was killed"); });
-    ASSERT_TRUE(crew.board().wait_for(under_way, 1 + random() % 100));
-    crew.kill(victim);
+    Workers workers(team_of(GetParam()), [victim](Seat& seat) { call_until_told(seat, victim, "was killed"); });
+    ASSERT_TRUE(workers.board().wait_for(under_way, 1 + random() % 100));
+    workers.kill(victim);
     const auto killed = Clock::now();
-    ASSERT_TRUE(wait_for_survivors(crew.board(), victim));
+    ASSERT_TRUE(wait_for_survivors(workers.board(), victim));
     EXPECT_LT(std::chrono::duration<double>(Clock::now() - killed).count(), told_limit_s * patience());
-    ASSERT_TRUE(crew.finish());
+    ASSERT_TRUE(workers.finish());
   }
 }
 
 TEST_P(Pods, AStoppedRankIsNamed) {
   constexpr int victim = 1;
-  Crew crew(team_of(GetParam()),
-            [](Seat& seat) { call_until_told(seat, victim, seat.rank() == victim ? "" : "stopped"); });
-  ASSERT_TRUE(crew.board().wait_for(under_way, 50));
-  ASSERT_EQ(::kill(crew.pid_of(victim), SIGSTOP), 0);
-  ASSERT_TRUE(wait_for_survivors(crew.board(), victim));
-  ASSERT_EQ(::kill(crew.pid_of(victim), SIGCONT), 0);
-  EXPECT_TRUE(crew.finish());
+  Workers workers(team_of(GetParam()),
+                  [](Seat& seat) { call_until_told(seat, victim, seat.rank() == victim ? "" : "stopped"); });
+  ASSERT_TRUE(workers.board().wait_for(under_way, 50));
+  ASSERT_EQ(::kill(workers.pid_of(victim), SIGSTOP), 0);
+  ASSERT_TRUE(wait_for_survivors(workers.board(), victim));
+  ASSERT_EQ(::kill(workers.pid_of(victim), SIGCONT), 0);
+  EXPECT_TRUE(workers.finish());
 }
 
 /// Ranks whose memory is refused to another user: each process goes by sockets, and says so.

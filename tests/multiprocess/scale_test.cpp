@@ -67,45 +67,45 @@ TEST_P(Scale, StartsAndHoldsFewConnections) {
   const auto steps = static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(ranks - 1)));
   const std::uint64_t most = static_cast<std::uint64_t>(machines.threads) * 2 * steps + 16;
   const int of_a_host = machines.processes * machines.threads;
-  Crew crew({.ranks = ranks,
-             .layout = Layout::pairs,
-             .environment = {"TUTTI_SOCKET_IFNAME=lo", "TUTTI_SOCKET_FAMILY=AF_INET"},
-             .limit = std::chrono::seconds(300),
-             .words = words,
-             .threads = machines.threads,
-             .environment_of =
-                 [&](int first) { return std::vector{fmt::format("TUTTI_HOSTID=host {}", first / of_a_host)}; }},
-            [&](Seat& seat) {
-              const auto comm = seat.init_one();
-              ASSERT_NE(comm, nullptr);
-              ASSERT_TRUE(seat.meet());
-              const bool first = seat.rank() % machines.threads == 0;
-              if (first) {
-                const std::uint64_t sockets = settled_sockets(most);
-                EXPECT_LE(sockets, most);
-                note(seat, joined, sockets);
-              }
-              ASSERT_TRUE(seat.meet());
-              for (const std::size_t count : {std::size_t{3}, std::size_t{50'000}}) {
-                const Call call{.count = count, .seed = count};
-                EXPECT_EQ(run_call(call, seat.here(), seat.ranks(), {comm}), "");
-              }
-              if (first) {
-                rlimit limit{};
-                ::getrlimit(RLIMIT_NOFILE, &limit);
-                EXPECT_EQ(limit.rlim_cur, limit.rlim_max) << "raised, for those who call everybody";
-                note(seat, used, open_sockets());
-              }
-              ASSERT_TRUE(seat.meet());
-              EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
-            });
-  EXPECT_TRUE(crew.finish());
+  Workers workers({.ranks = ranks,
+                   .layout = Layout::pairs,
+                   .environment = {"TUTTI_SOCKET_IFNAME=lo", "TUTTI_SOCKET_FAMILY=AF_INET"},
+                   .limit = std::chrono::seconds(300),
+                   .words = words,
+                   .threads = machines.threads,
+                   .environment_of =
+                       [&](int first) { return std::vector{fmt::format("TUTTI_HOSTID=host {}", first / of_a_host)}; }},
+                  [&](Seat& seat) {
+                    const auto comm = seat.init_one();
+                    ASSERT_NE(comm, nullptr);
+                    ASSERT_TRUE(seat.meet());
+                    const bool first = seat.rank() % machines.threads == 0;
+                    if (first) {
+                      const std::uint64_t sockets = settled_sockets(most);
+                      EXPECT_LE(sockets, most);
+                      note(seat, joined, sockets);
+                    }
+                    ASSERT_TRUE(seat.meet());
+                    for (const std::size_t count : {std::size_t{3}, std::size_t{50'000}}) {
+                      const Call call{.count = count, .seed = count};
+                      EXPECT_EQ(run_call(call, seat.here(), seat.ranks(), {comm}), "");
+                    }
+                    if (first) {
+                      rlimit limit{};
+                      ::getrlimit(RLIMIT_NOFILE, &limit);
+                      EXPECT_EQ(limit.rlim_cur, limit.rlim_max) << "raised, for those who call everybody";
+                      note(seat, used, open_sockets());
+                    }
+                    ASSERT_TRUE(seat.meet());
+                    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+                  });
+  EXPECT_TRUE(workers.finish());
   std::cout << fmt::format(
       "{} ranks, {} hosts of {} processes of {} ranks: {} sockets of a process after the start, "
       "{} after all-reduces\n",
-      ranks, machines.hosts, machines.processes, machines.threads, crew.board().word(joined).load(),
-      crew.board().word(used).load());
-  EXPECT_GT(crew.board().word(joined), 0u);
+      ranks, machines.hosts, machines.processes, machines.threads, workers.board().word(joined).load(),
+      workers.board().word(used).load());
+  EXPECT_GT(workers.board().word(joined), 0u);
 }
 
 std::string name_of(const ::testing::TestParamInfo<Machines>& test) {

@@ -35,7 +35,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, StartLimit, ::testing::Values("auto", "sock
 TEST_P(StartLimit, HoldsWhereverARankIsStopped) {
   std::mt19937 random(5);
   for (int round = 0; round < share_of(6); ++round) {
-    Crew crew(team_of(GetParam()), [](Seat& seat) {
+    Workers workers(team_of(GetParam()), [](Seat& seat) {
       const tuttiUniqueId id = seat.next_id();
       if (seat.rank() == 1) seat.board().raise(begins, 1);
       const auto begun = Clock::now();
@@ -53,13 +53,13 @@ TEST_P(StartLimit, HoldsWhereverARankIsStopped) {
         EXPECT_TRUE(ok(tuttiCommAbort(comm)));
       }
     });
-    ASSERT_TRUE(crew.board().wait_for(begins, 1));
+    ASSERT_TRUE(workers.board().wait_for(begins, 1));
     for (unsigned spin = random() % 10'000'000; spin > 0; --spin) asm volatile("");
-    ASSERT_EQ(::kill(crew.pid_of(1), SIGSTOP), 0);
+    ASSERT_EQ(::kill(workers.pid_of(1), SIGSTOP), 0);
     for (int rank = 0; rank < ranks; ++rank)
-      ASSERT_TRUE(rank == 1 || crew.board().wait_for(told + static_cast<std::size_t>(rank), 1));
-    ASSERT_EQ(::kill(crew.pid_of(1), SIGCONT), 0);
-    ASSERT_TRUE(crew.finish()) << "round " << round;
+      ASSERT_TRUE(rank == 1 || workers.board().wait_for(told + static_cast<std::size_t>(rank), 1));
+    ASSERT_EQ(::kill(workers.pid_of(1), SIGCONT), 0);
+    ASSERT_TRUE(workers.finish()) << "round " << round;
   }
 }
 
@@ -75,7 +75,7 @@ int open_descriptors() {
 TEST_P(StartLimit, HoldsWithoutDescriptorsAndNamesThem) {
   int failed = 0;
   for (int more = 4; more <= 26; more += 2) {
-    Crew crew(team_of(GetParam()), [more](Seat& seat) {
+    Workers workers(team_of(GetParam()), [more](Seat& seat) {
       if (seat.rank() == 0) {
         const auto most = static_cast<rlim_t>(open_descriptors()) + static_cast<rlim_t>(more);
         const rlimit limit{most, most};
@@ -97,8 +97,8 @@ TEST_P(StartLimit, HoldsWithoutDescriptorsAndNamesThem) {
                   words.find("Too many open files") != std::string::npos)
           << more << " descriptors more: " << words;
     });
-    EXPECT_TRUE(crew.finish()) << more << " descriptors more";
-    failed += crew.board().word(told) != 0 ? 1 : 0;
+    EXPECT_TRUE(workers.finish()) << more << " descriptors more";
+    failed += workers.board().word(told) != 0 ? 1 : 0;
   }
   EXPECT_GT(failed, 0) << "none lacked a descriptor";
 }

@@ -170,7 +170,7 @@ TEST(Starts, IdOfAnotherTime) {
 }
 
 TEST(Starts, ARankThatDiesWhileOthersWait) {
-  Crew crew({.ranks = 3, .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+  Workers workers({.ranks = 3, .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
     const auto id = seat.next_id();
     if (seat.rank() == 2) {
       seat.board().wait_for(0, 1);  // killed here
@@ -180,15 +180,15 @@ TEST(Starts, ARankThatDiesWhileOthersWait) {
     // It has never said that it exists, so this is known at the limit alone.
     expect_no_start(id, 3, seat.rank(), limited(1'000), tuttiTimeout, "2 (never seen)");
   });
-  ASSERT_TRUE(crew.board().wait_for(1, 1));
-  ASSERT_TRUE(crew.board().wait_for(2, 1));
-  crew.kill(2);
-  crew.finish();
+  ASSERT_TRUE(workers.board().wait_for(1, 1));
+  ASSERT_TRUE(workers.board().wait_for(2, 1));
+  workers.kill(2);
+  workers.finish();
 }
 
 /// The process that made the id is gone before the others come.
 TEST(Starts, TheOneThatMadeTheIdDies) {
-  Crew crew({.ranks = 3, .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+  Workers workers({.ranks = 3, .environment = {"TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
     const auto id = seat.next_id();
     seat.board().raise(static_cast<std::size_t>(seat.rank()), 1);
     if (seat.rank() == 0) {
@@ -201,10 +201,10 @@ TEST(Starts, TheOneThatMadeTheIdDies) {
     EXPECT_NE(tuttiCommInitRankConfig(&comm, 3, id, seat.rank(), &config), tuttiSuccess);
     EXPECT_STRNE(tuttiGetLastError(nullptr), "");
   });
-  for (const std::size_t rank : {0, 1, 2}) ASSERT_TRUE(crew.board().wait_for(rank, 1));
-  crew.kill(0);
-  crew.board().raise(10, 1);
-  crew.finish();
+  for (const std::size_t rank : {0, 1, 2}) ASSERT_TRUE(workers.board().wait_for(rank, 1));
+  workers.kill(0);
+  workers.board().raise(10, 1);
+  workers.finish();
 }
 
 /// Who made the id may end as soon as it has heard that the start failed.

@@ -56,23 +56,24 @@ void run_rank(Seat& seat) {
 TEST(Stopped, RankThatWakesLateHitsNobody) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 8; ++round) {
-    Crew crew({.ranks = 2, .layout = Layout::processes, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_TRANSPORT=mapped"}},
-              run_rank);
-    ASSERT_TRUE(crew.board().wait_for(under_way, 1 + random() % 4));
+    Workers workers(
+        {.ranks = 2, .layout = Layout::processes, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_TRANSPORT=mapped"}},
+        run_rank);
+    ASSERT_TRUE(workers.board().wait_for(under_way, 1 + random() % 4));
     for (std::uint64_t spin = random() % 20'000'000; spin > 0; --spin) asm volatile("");
-    ASSERT_EQ(::kill(crew.pid_of(1), SIGSTOP), 0);
+    ASSERT_EQ(::kill(workers.pid_of(1), SIGSTOP), 0);
     siginfo_t info{};
-    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(crew.pid_of(1)), &info, WSTOPPED), 0);
-    crew.board().raise(stopped, 1);
-    ASSERT_TRUE(crew.board().wait_for(given_up, 1));
-    ASSERT_EQ(::kill(crew.pid_of(1), SIGCONT), 0);
-    ASSERT_TRUE(crew.finish()) << "round " << round;
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(workers.pid_of(1)), &info, WSTOPPED), 0);
+    workers.board().raise(stopped, 1);
+    ASSERT_TRUE(workers.board().wait_for(given_up, 1));
+    ASSERT_EQ(::kill(workers.pid_of(1), SIGCONT), 0);
+    ASSERT_TRUE(workers.finish()) << "round " << round;
   }
 }
 
 /// Stopped and continued, nobody giving up: it was only slow.
 TEST(Stopped, RankThatWakesInTimeIsOnlySlow) {
-  Crew crew({.ranks = 3, .layout = Layout::processes}, [](Seat& seat) {
+  Workers workers({.ranks = 3, .layout = Layout::processes}, [](Seat& seat) {
     const auto comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
     Board& board = seat.board();
@@ -84,16 +85,16 @@ TEST(Stopped, RankThatWakesInTimeIsOnlySlow) {
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
   for (std::uint64_t at = 5; at <= 50; at += 15) {
-    ASSERT_TRUE(crew.board().wait_for(under_way, at));
-    const pid_t pid = crew.pid_of(1);
+    ASSERT_TRUE(workers.board().wait_for(under_way, at));
+    const pid_t pid = workers.pid_of(1);
     ASSERT_EQ(::kill(pid, SIGSTOP), 0);
     siginfo_t info{};
     ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid), &info, WSTOPPED | WEXITED), 0);
     // The others run into it; half a second is more than they need to fall asleep over it.
-    EXPECT_FALSE(crew.board().wait_for(continued, 1, std::chrono::milliseconds(500)));
+    EXPECT_FALSE(workers.board().wait_for(continued, 1, std::chrono::milliseconds(500)));
     ASSERT_EQ(::kill(pid, SIGCONT), 0);
   }
-  EXPECT_TRUE(crew.finish());
+  EXPECT_TRUE(workers.finish());
 }
 
 void stop(pid_t pid) {
@@ -144,19 +145,19 @@ void call_until_told(Seat& seat, const Way& way, int victim) {
 /// `silence_ms`: TUTTI_SILENCE_MS; `limit_s`: until all survivors have to be told.
 void stop_one(const Way& way, int victim, std::uint64_t calls, int silence_ms, double limit_s) {
   using Clock = std::chrono::steady_clock;
-  Crew crew({.ranks = ranks,
-             .environment = {"TUTTI_DEBUG=NONE", std::string("TUTTI_TRANSPORT=") + way.transport,
-                             "TUTTI_SILENCE_MS=" + std::to_string(silence_ms)}},
-            [&](Seat& seat) { call_until_told(seat, way, victim); });
-  Board& board = crew.board();
+  Workers workers({.ranks = ranks,
+                   .environment = {"TUTTI_DEBUG=NONE", std::string("TUTTI_TRANSPORT=") + way.transport,
+                                   "TUTTI_SILENCE_MS=" + std::to_string(silence_ms)}},
+                  [&](Seat& seat) { call_until_told(seat, way, victim); });
+  Board& board = workers.board();
   ASSERT_TRUE(board.wait_for(under_way, calls));
-  stop(crew.pid_of(victim));
+  stop(workers.pid_of(victim));
   const auto start = Clock::now();
   for (int rank = 0; rank < ranks; ++rank)
     ASSERT_TRUE(rank == victim || board.wait_for(told + static_cast<std::size_t>(rank), 1));
   EXPECT_LT(std::chrono::duration<double>(Clock::now() - start).count(), limit_s * patience());
-  ASSERT_EQ(::kill(crew.pid_of(victim), SIGCONT), 0);
-  ASSERT_TRUE(crew.finish());
+  ASSERT_EQ(::kill(workers.pid_of(victim), SIGCONT), 0);
+  ASSERT_TRUE(workers.finish());
 }
 
 /// Every survivor is told by name, and what the stopped rank does later hits nobody.
@@ -179,7 +180,7 @@ TEST_P(StoppedOn, NightlyFiftyTimesWithinFiveSeconds) {
 /// Continued before the limit: it was only slow.
 TEST_P(StoppedOn, InTimeContinuedItIsOnlySlow) {
   const Way way = GetParam();
-  Crew crew({.ranks = ranks, .environment = {std::string("TUTTI_TRANSPORT=") + way.transport}}, [&](Seat& seat) {
+  Workers workers({.ranks = ranks, .environment = {std::string("TUTTI_TRANSPORT=") + way.transport}}, [&](Seat& seat) {
     const auto comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
     for (std::uint64_t call = 1; call <= 200; ++call) {
@@ -191,17 +192,17 @@ TEST_P(StoppedOn, InTimeContinuedItIsOnlySlow) {
     }
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
-  ASSERT_TRUE(crew.board().wait_for(under_way, 20));
-  stop(crew.pid_of(1));
-  EXPECT_FALSE(crew.board().wait_for(continued, 1, std::chrono::seconds(1)));
-  ASSERT_EQ(::kill(crew.pid_of(1), SIGCONT), 0);
-  EXPECT_TRUE(crew.finish());
+  ASSERT_TRUE(workers.board().wait_for(under_way, 20));
+  stop(workers.pid_of(1));
+  EXPECT_FALSE(workers.board().wait_for(continued, 1, std::chrono::seconds(1)));
+  ASSERT_EQ(::kill(workers.pid_of(1), SIGCONT), 0);
+  EXPECT_TRUE(workers.finish());
 }
 
 /// It is only slow as long as it runs, though it has no core for far longer than the limit.
 TEST(Stopped, ARankWithoutACoreIsNotCalledStopped) {
   constexpr std::uint64_t calls = 100;
-  Crew crew({.ranks = ranks, .environment = {"TUTTI_SILENCE_MS=300"}}, [](Seat& seat) {
+  Workers workers({.ranks = ranks, .environment = {"TUTTI_SILENCE_MS=300"}}, [](Seat& seat) {
     if (seat.rank() == 1) {
       const sched_param idle{};
       EXPECT_EQ(::sched_setscheduler(0, SCHED_IDLE, &idle), 0);
@@ -223,7 +224,7 @@ TEST(Stopped, ARankWithoutACoreIsNotCalledStopped) {
     for (auto& thread : load) thread.join();
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
-  EXPECT_TRUE(crew.finish());
+  EXPECT_TRUE(workers.finish());
 }
 
 }  // namespace

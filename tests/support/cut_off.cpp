@@ -14,9 +14,9 @@ enum Word : std::size_t { under_way, done_to };
 
 }  // namespace
 
-bool note_under_way(Crew& crew) {
-  if (!crew.board().wait_for(under_way, 20)) return false;
-  crew.board().raise(done_to, static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()));
+bool note_under_way(Workers& workers) {
+  if (!workers.board().wait_for(under_way, 20)) return false;
+  workers.board().raise(done_to, static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()));
   return true;
 }
 

@@ -12,7 +12,7 @@ constexpr double death_limit_s = 2;
 constexpr double leave_limit_s = 1;
 
 /// Returns once ranks call, and that it is about to be done to one of them was noted. False: it took too long.
-bool note_under_way(Crew& crew);
+bool note_under_way(Workers& workers);
 
 /// Rank r on host r mod hosts: all ranks call until a call fails, after what was noted: told within the limit, with
 /// words that hold `named`; and leaving takes no longer than it may. Fails the test.

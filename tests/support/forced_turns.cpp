@@ -97,9 +97,9 @@ void run_turn(Seat& seat, tuttiComm_t comm, const Turn& turn, Mix memory, const 
   seat.board().word(first_hash + static_cast<std::size_t>(seat.rank())).store(bits);
 }
 
-void expect_same_bits(Crew& crew, int ranks, const std::string& what) {
+void expect_same_bits(Workers& workers, int ranks, const std::string& what) {
   for (std::size_t rank = 1; rank < static_cast<std::size_t>(ranks); ++rank)
-    EXPECT_EQ(crew.board().word(first_hash + rank), crew.board().word(first_hash)) << what << ", rank " << rank;
+    EXPECT_EQ(workers.board().word(first_hash + rank), workers.board().word(first_hash)) << what << ", rank " << rank;
 }
 
 }  // namespace tutti::testing

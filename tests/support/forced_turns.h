@@ -27,6 +27,6 @@ std::string setting(const Turn& turn);
 void run_turn(Seat& seat, tuttiComm_t comm, const Turn& turn, Mix memory, const std::vector<int>& hosts = {});
 std::size_t turn_words(int ranks);
 /// After all have ended: all ranks have the same bits. Fails the test.
-void expect_same_bits(Crew& crew, int ranks, const std::string& what);
+void expect_same_bits(Workers& workers, int ranks, const std::string& what);
 
 }  // namespace tutti::testing

@@ -94,7 +94,7 @@ void Seat::doing(const std::string& what) {
   for (const int rank : here_) board_.doing(rank, what);
 }
 
-Crew::Crew(Team team, const std::function<void(Seat&)>& body)
+Workers::Workers(Team team, const std::function<void(Seat&)>& body)
     : team_(std::move(team)), board_(Board::make(team_.words)) {
   assert(team_.ranks <= Board::ranks_max);
   for (auto& seats : places(team_)) children_.push_back({.seats = std::move(seats)});
@@ -102,7 +102,7 @@ Crew::Crew(Team team, const std::function<void(Seat&)>& body)
   for (auto& child : children_) fork_one(child, body);
 }
 
-void Crew::fork_one(Child& child, const std::function<void(Seat&)>& body) {
+void Workers::fork_one(Child& child, const std::function<void(Seat&)>& body) {
   const pid_t parent = ::getpid();
   int named[2] = {-1, -1};
   if (::pipe2(named, O_CLOEXEC) != 0) std::abort();
@@ -135,13 +135,13 @@ void Crew::fork_one(Child& child, const std::function<void(Seat&)>& body) {
 }
 
 /// Root inside is this test's user outside, or one that no other process has.
-void Crew::name_users(const Child& child) const {
+void Workers::name_users(const Child& child) const {
   const int outside = team_.users ? 100'000 + child.seats.front().front() : 0;
   for (const char* const map : {"uid_map", "gid_map"})
     std::ofstream(fmt::format("/proc/{}/{}", child.pid, map)) << fmt::format("0 {} 1", outside);
 }
 
-void Crew::run_child(const Child& child, const std::function<void(Seat&)>& body) {
+void Workers::run_child(const Child& child, const std::function<void(Seat&)>& body) {
   auto environment = team_.environment;
   if (team_.environment_of)
     for (auto& setting : team_.environment_of(child.seats.front().front())) environment.push_back(std::move(setting));
@@ -167,7 +167,7 @@ void Crew::run_child(const Child& child, const std::function<void(Seat&)>& body)
   std::exit(::testing::Test::HasFailure() ? 1 : 0);
 }
 
-Crew::~Crew() {
+Workers::~Workers() {
   if (!finished_) {
     for (auto& child : children_)
       if (!child.ended) ::kill(child.pid, SIGKILL);
@@ -178,31 +178,31 @@ Crew::~Crew() {
   Board::free(board_);
 }
 
-pid_t Crew::pid_of(int rank) const {
+pid_t Workers::pid_of(int rank) const {
   for (const auto& child : children_)
     for (const auto& seat : child.seats)
       if (std::ranges::find(seat, rank) != seat.end()) return child.pid;
   return -1;
 }
 
-void Crew::kill(int rank) {
+void Workers::kill(int rank) {
   for (auto& child : children_)
     if (child.pid == pid_of(rank)) child.killed = true;
   ::kill(pid_of(rank), SIGKILL);
 }
 
-bool Crew::all_ended() const {
+bool Workers::all_ended() const {
   return std::ranges::all_of(children_, &Child::ended);
 }
 
-std::string Crew::who(const Child& child) const {
+std::string Workers::who(const Child& child) const {
   std::string text = "rank";
   for (const auto& seat : child.seats)
     for (const int rank : seat) text += fmt::format(" {} ({})", rank, board_->doing(rank));
   return text;
 }
 
-void Crew::reap(Child& child) {
+void Workers::reap(Child& child) {
   int status = 0;
   if (::waitpid(child.pid, &status, WNOHANG) != child.pid) return;
   child.ended = true;
@@ -217,7 +217,7 @@ void Crew::reap(Child& child) {
 }
 
 /// Until all have ended; sooner once one has failed, after the grace.
-void Crew::wait_until(Clock::time_point deadline) {
+void Workers::wait_until(Clock::time_point deadline) {
   bool hurried = false;
   for (;;) {
     for (auto& child : children_)
@@ -232,7 +232,7 @@ void Crew::wait_until(Clock::time_point deadline) {
   }
 }
 
-bool Crew::finish() {
+bool Workers::finish() {
   // A load that comes up meanwhile moves the limit.
   constexpr double patience_max = 8;  // or nobody would hear who hangs before the program's own limit
   const auto start = Clock::now();
@@ -260,8 +260,8 @@ bool Crew::finish() {
 }
 
 bool launch_ranks(const Team& team, const std::function<void(Seat&)>& body) {
-  Crew crew(team, body);
-  return crew.finish();
+  Workers workers(team, body);
+  return workers.finish();
 }
 
 ::testing::AssertionResult ok(tuttiResult_t result) {

@@ -61,12 +61,12 @@ class Seat {
 };
 
 /// A team at work.
-class Crew {
+class Workers {
  public:
-  Crew(Team team, const std::function<void(Seat&)>& body);
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  Workers(Team team, const std::function<void(Seat&)>& body);
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
 
   Board& board() { return *board_; }
   pid_t pid_of(int rank) const;

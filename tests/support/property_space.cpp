@@ -144,7 +144,7 @@ void run_calls(const Set& set, const std::vector<Call>& calls, std::chrono::seco
                   .environment = {"TUTTI_TRANSPORT=" + set.transport, "TUTTI_ALGO=" + set.algorithm},
                   .limit = limit,
                   .words = calls.size() * ranks};
-  Crew crew(team, [&](Seat& seat) {
+  Workers workers(team, [&](Seat& seat) {
     const auto comms = seat.init();
     ASSERT_EQ(comms.size(), seat.here().size());
     for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -157,10 +157,10 @@ void run_calls(const Set& set, const std::vector<Call>& calls, std::chrono::seco
     seat.doing("destroy");
     for (const auto comm : comms) EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
-  ASSERT_TRUE(crew.finish());
+  ASSERT_TRUE(workers.finish());
   for (std::size_t i = 0; i < calls.size(); ++i)
     for (std::size_t rank = 1; rank < ranks && calls[i].kind == Kind::all_reduce; ++rank)
-      EXPECT_EQ(crew.board().word(i * ranks + rank), crew.board().word(i * ranks))
+      EXPECT_EQ(workers.board().word(i * ranks + rank), workers.board().word(i * ranks))
           << "rank " << rank << " has other bits than rank 0: " << calls[i].text();
 }
 

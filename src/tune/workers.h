@@ -14,24 +14,24 @@ namespace tutti {
 
 /// Works in the calling thread and one helper, which is stopped and joined at the end. The caller's thread is put on
 /// the first core of `cpus` meanwhile, the helper on the second; with one core there is no helper.
-class Crew {
+class Workers {
  public:
-  explicit Crew(const cpu_set_t& cpus);
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  explicit Workers(const cpu_set_t& cpus);
+  ~Workers();
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
 
   int members() const { return helper_.joinable() ? 2 : 1; }
 
-  struct Spell {
+  struct Sample {
     double seconds = 0;
     bool undisturbed = true;  ///< no other thread had a member's core meanwhile
   };
   /// Until all members have done `work(member)`, from a common start.
-  Spell run(const std::function<void(int)>& work);
+  Sample run(const std::function<void(int)>& work);
 
   /// Of one way between the two, on average over `rounds` round trips. Requires two members.
-  Spell hop(int rounds);
+  Sample hop(int rounds);
 
  private:
   void serve(int cpu);

@@ -1,4 +1,4 @@
-#include "tune/crew.h"
+#include "tune/workers.h"
 
 #include <sys/resource.h>
 
@@ -34,7 +34,7 @@ long times_preempted() {
 
 }  // namespace
 
-Crew::Crew(const cpu_set_t& cpus) {
+Workers::Workers(const cpu_set_t& cpus) {
   if (::sched_getaffinity(0, sizeof before_, &before_) != 0) CPU_ZERO(&before_);
   for (int cpu = 0; cpu < CPU_SETSIZE && cores_.size() < 2; ++cpu)
     if (CPU_ISSET(cpu, &cpus)) cores_.push_back(cpu);
@@ -46,7 +46,7 @@ Crew::Crew(const cpu_set_t& cpus) {
   }
 }
 
-Crew::~Crew() {
+Workers::~Workers() {
   if (helper_.joinable()) {
     leaving_ = true;
     here_.store(++round_);
@@ -55,7 +55,7 @@ Crew::~Crew() {
   if (CPU_COUNT(&before_) > 0) (void)::sched_setaffinity(0, sizeof before_, &before_);
 }
 
-void Crew::serve(int cpu) {
+void Workers::serve(int cpu) {
   move_to(cpu);
   for (std::uint64_t round = 1;; ++round) {
     await(here_, round);
@@ -74,7 +74,7 @@ void Crew::serve(int cpu) {
   }
 }
 
-Crew::Spell Crew::run(const std::function<void(int)>& work) {
+Workers::Sample Workers::run(const std::function<void(int)>& work) {
   work_ = &work;
   rounds_ = 0;
   const long before = preempted_ + times_preempted();
@@ -86,7 +86,7 @@ Crew::Spell Crew::run(const std::function<void(int)>& work) {
   return {.seconds = spent, .undisturbed = preempted_ + times_preempted() == before};
 }
 
-Crew::Spell Crew::hop(int rounds) {
+Workers::Sample Workers::hop(int rounds) {
   rounds_ = rounds;
   const long before = preempted_ + times_preempted();
   const std::uint64_t first = ping_.load();
