@@ -113,7 +113,7 @@ class Task {
   /// Does what can be done now. False: finished, may be dropped.
   virtual bool advance() = 0;
   /// Adds the handles to wait for; returns the latest time (now_ns) at which advance wants to be called again.
-  virtual std::int64_t interests(std::vector<PollItem>& items) = 0;
+  virtual std::int64_t poll_set(std::vector<PollItem>& items) = 0;
 };
 
 }  // namespace tutti

@@ -349,14 +349,14 @@ const std::vector<Blob>& Bootstrap::gathered() const {
   return state_->gathered;
 }
 
-std::int64_t Bootstrap::interests(std::vector<PollItem>& items) const {
+std::int64_t Bootstrap::poll_set(std::vector<PollItem>& items) const {
   const State& state = *state_;
   if (state.failure) return state.system.now_ns();
   std::int64_t wake = state.system.now_ns() + 3'600'000 * ms;
   if (state.exchanging) wake = std::min(wake, state.limit_ns);
-  if (state.call && !state.adopted) wake = std::min(wake, state.call->interests(items));
+  if (state.call && !state.adopted) wake = std::min(wake, state.call->poll_set(items));
   if (state.phase == State::Phase::moving && !state.adopted) wake = std::min(wake, state.parent_limit_ns);
-  if (state.branch) wake = std::min(wake, state.branch->interests(items));
+  if (state.branch) wake = std::min(wake, state.branch->poll_set(items));
   if (state.root.socket()) items.push_back(state.root.interest());
   if (state.up.socket()) {
     PollItem item = state.up.interest();

@@ -63,7 +63,7 @@ class BootstrapRoot final : public Task {
   void advise(const std::string& advice);
 
   bool advance() override;
-  std::int64_t interests(std::vector<PollItem>& items) override;
+  std::int64_t poll_set(std::vector<PollItem>& items) override;
 
  private:
   struct State;
@@ -111,7 +111,7 @@ class Bootstrap {
   const std::vector<Blob>& gathered() const;
 
   /// What to wait for before the next advance; returns the time at which to come back anyway.
-  std::int64_t interests(std::vector<PollItem>& items) const;
+  std::int64_t poll_set(std::vector<PollItem>& items) const;
 
  private:
   struct State;

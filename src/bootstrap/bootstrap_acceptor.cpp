@@ -145,7 +145,7 @@ std::int64_t Acceptor::await_callers(std::vector<PollItem>& items, bool acceptin
   return never;
 }
 
-std::int64_t Acceptor::interests(std::vector<PollItem>& items, bool accepting) const {
+std::int64_t Acceptor::poll_set(std::vector<PollItem>& items, bool accepting) const {
   std::int64_t wake = system_.now_ns() + 3'600'000 * ms;
   if (registration_.shared_listener) wake = std::min(wake, await_callers(items, accepting));
   for (const Pending& one : pending_) {

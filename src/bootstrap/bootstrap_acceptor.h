@@ -52,7 +52,7 @@ class Acceptor {
   }
   bool shared() const { return registration_.shared_listener && !registration_.shared_listener->alone(); }
 
-  std::int64_t interests(std::vector<PollItem>& items, bool accepting) const;
+  std::int64_t poll_set(std::vector<PollItem>& items, bool accepting) const;
 
  private:
   enum class Fate { waits, refused, hung_up, proved, elsewhere };  ///< hung_up: after a valid greeting

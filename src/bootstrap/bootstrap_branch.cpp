@@ -122,9 +122,9 @@ std::uint64_t Branch::refused() const {
   return count;
 }
 
-std::int64_t Branch::interests(std::vector<PollItem>& items) const {
+std::int64_t Branch::poll_set(std::vector<PollItem>& items) const {
   for (const Child& child : children_) items.push_back(child.wire.interest());
-  return acceptor_.interests(items, /*accepting=*/true);
+  return acceptor_.poll_set(items, /*accepting=*/true);
 }
 
 }  // namespace tutti::bootstrap

@@ -35,7 +35,7 @@ class Branch {
   /// Connections that knew no secret, here and as last heard from below.
   std::uint64_t refused() const;
 
-  std::int64_t interests(std::vector<PollItem>& items) const;
+  std::int64_t poll_set(std::vector<PollItem>& items) const;
 
  private:
   struct Child {

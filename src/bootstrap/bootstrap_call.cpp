@@ -137,7 +137,7 @@ Result<std::optional<Welcome>> Call::advance() {
   return std::optional<Welcome>{};
 }
 
-std::int64_t Call::interests(std::vector<PollItem>& items) const {
+std::int64_t Call::poll_set(std::vector<PollItem>& items) const {
   if (phase_ == Phase::away) return next_try_ns_;
   items.push_back(wire_.interest());
   return phase_ == Phase::greeting ? limit_ns_ : system_.now_ns() + 3'600'000 * ms;

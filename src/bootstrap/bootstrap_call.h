@@ -30,7 +30,7 @@ class Call {
   const std::string& trouble() const { return trouble_; }
 
   /// Adds the socket to wait for; returns when to come back anyway.
-  std::int64_t interests(std::vector<PollItem>& items) const;
+  std::int64_t poll_set(std::vector<PollItem>& items) const;
 
  private:
   enum class Phase {

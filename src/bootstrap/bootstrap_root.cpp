@@ -405,9 +405,9 @@ bool BootstrapRoot::advance() {
   return !state.finished();
 }
 
-std::int64_t BootstrapRoot::interests(std::vector<PollItem>& items) {
+std::int64_t BootstrapRoot::poll_set(std::vector<PollItem>& items) {
   const State& state = *state_;
-  std::int64_t wake = state.acceptor.interests(items, state.accepting());
+  std::int64_t wake = state.acceptor.poll_set(items, state.accepting());
   const auto not_later = [&wake](std::int64_t then) { wake = std::min(wake, then); };
   for (const Member& member : state.members) {
     items.push_back(member.wire.interest());

@@ -27,7 +27,7 @@ class Operation {
 
   /// Called now and then while everything is blocked: reads what peers published meanwhile, so that nobody waits for
   /// this rank, and finds ranks that left or call something else.
-  virtual Result<void> look_around() { return {}; }
+  virtual Result<void> poll_peers() { return {}; }
 
   /// After an error: a buffer of the caller that peers may still write to, or nullptr.
   virtual const void* leased() const { return nullptr; }
@@ -37,7 +37,7 @@ class Operation {
 
   /// Handles to sleep on, instead of a doorbell where there are any; returns when to come back at the latest (now_ns),
   /// or 0: use the doorbell.
-  virtual std::int64_t interests(std::vector<PollItem>&) const { return 0; }
+  virtual std::int64_t poll_set(std::vector<PollItem>&) const { return 0; }
 };
 
 }  // namespace tutti

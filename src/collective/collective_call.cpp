@@ -405,7 +405,7 @@ Result<Progress> CollectiveCall::run() {
   return Progress::done;
 }
 
-Result<void> CollectiveCall::look_around() {
+Result<void> CollectiveCall::poll_peers() {
   if (sequence_ == 0) return {};
   if (communicator_.spans_hosts()) return look_for_leavers();
   return look_at_descriptors(communicator_, sequence_, state_ == State::done);
@@ -428,11 +428,11 @@ Result<void> CollectiveCall::look_for_leavers() {
                .peer = rank};
 }
 
-std::int64_t CollectiveCall::interests(std::vector<PollItem>& items) const {
+std::int64_t CollectiveCall::poll_set(std::vector<PollItem>& items) const {
   if (!communicator_.spans_hosts()) return 0;
   const bool awaited = communicator_.opening(items);
-  if (told_) told_->interests(items);
-  if (run_ && state_ == State::run) run_->interests(items);
+  if (told_) told_->poll_set(items);
+  if (run_ && state_ == State::run) run_->poll_set(items);
   return communicator_.nap_until(awaited);
 }
 

@@ -22,7 +22,7 @@ class CollectiveCall final : public Operation {
   Communicator* communicator() override { return &communicator_; }
 
   /// Errors: invalid_usage (a mismatch), remote (a rank left).
-  Result<void> look_around() override;
+  Result<void> poll_peers() override;
 
   /// "AllReduce count=8 float32 sum #12, channel 0 step 3, waiting for rank 1"
   std::string where() const override;
@@ -33,7 +33,7 @@ class CollectiveCall final : public Operation {
   const void* leased() const override { return leased_; }
 
   /// Of sockets to other hosts; where there are none the doorbell is all.
-  std::int64_t interests(std::vector<PollItem>& items) const override;
+  std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
  private:
   enum class State { enter, gather, run, done };

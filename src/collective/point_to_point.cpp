@@ -90,15 +90,15 @@ Result<bool> PointToPoint::flush() {
   return all;
 }
 
-std::int64_t PointToPoint::interests(std::vector<PollItem>& items) const {
+std::int64_t PointToPoint::poll_set(std::vector<PollItem>& items) const {
   if (!communicator_.spans_hosts()) return 0;
   const bool awaited = communicator_.opening(items);
   const Channel& channel = communicator_.point_to_point_channel();
   for (const auto& queue : queues_) {
     if (queue.send) {
-      channel.senders[queue.peer]->interests(items);
+      channel.senders[queue.peer]->poll_set(items);
     } else if (queue.next < queue.requests.size()) {
-      channel.receivers[queue.peer]->interests(items);
+      channel.receivers[queue.peer]->poll_set(items);
     }
   }
   return communicator_.nap_until(awaited);
@@ -261,7 +261,7 @@ void PointToPoint::finish(Queue& queue) {
 }
 
 /// What a rank sent before it left is still taken; after that there is nothing to come.
-Result<void> PointToPoint::look_around() {
+Result<void> PointToPoint::poll_peers() {
   for (auto& queue : queues_) {
     if (queue.next == queue.requests.size()) continue;
     const Peer& peer = communicator_.members().peers[queue.peer];

@@ -23,10 +23,10 @@ class PointToPoint final : public Operation {
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }
   std::string where() const override;
-  std::int64_t interests(std::vector<PollItem>& items) const override;
+  std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
   /// Errors: remote (a rank left that messages are to come from or to go to).
-  Result<void> look_around() override;
+  Result<void> poll_peers() override;
 
  private:
   struct Header;

@@ -18,7 +18,7 @@ class SmallGather {
   SmallGather& operator=(const SmallGather&) = delete;
 
   Result<Progress> advance() { return run_->advance(); }
-  void interests(std::vector<PollItem>& items) const { run_->interests(items); }
+  void poll_set(std::vector<PollItem>& items) const { run_->poll_set(items); }
 
   /// After done.
   std::span<const std::byte> of(Rank rank) const {

@@ -39,7 +39,7 @@ Result<void> CallComparison::look_before_leaving(std::int64_t limit_ns) {
   System& system = communicator_.process().system;
   const std::int64_t end_ns = system.now_ns() + limit_ns;
   for (bool first = true;; first = false) {
-    auto all = look_around(/*ask=*/first);
+    auto all = poll_peers(/*ask=*/first);
     if (!all) return std::move(all).error();
     if (*all || communicator_.failed() || system.now_ns() >= end_ns) return {};
     system.poll({}, nap_ns);
@@ -47,7 +47,7 @@ Result<void> CallComparison::look_before_leaving(std::int64_t limit_ns) {
 }
 
 /// True once all peers have told what they called up to the last call of this rank, which leaves.
-Result<bool> CallComparison::look_around(bool ask) {
+Result<bool> CallComparison::poll_peers(bool ask) {
   const std::lock_guard lock(mutex_);
   tell_all(ask);
   if (auto compared = compare_all(); !compared) return std::move(compared).error();

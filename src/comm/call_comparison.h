@@ -52,7 +52,7 @@ class CallComparison {
   Result<void> check_leaver(const Compared& with, const CallSummary& theirs) const;
   void tell_calls(const Compared& with) const;
   Result<void> compare_all();
-  Result<bool> look_around(bool ask);
+  Result<bool> poll_peers(bool ask);
   bool settled(const Compared& with) const;
   const AreaHeader& header(Rank rank) const { return communicator_.members().peers[rank].area.header(); }
   MadeCall own(std::uint64_t sequence) const;

@@ -159,7 +159,7 @@ void Communicator::look_at_device() {
 bool Communicator::opening(std::vector<PollItem>& items) const {
   bool any = false;
   for (const auto& channel : remote_channels_) {
-    channel->interests(items);
+    channel->poll_set(items);
     any = any || channel->awaits_arrival();
   }
   return any;

@@ -272,7 +272,7 @@ void ControlLinks::lose(Link& link, const std::string& why) {
   header.state.store(RankState::lost, std::memory_order_release);
 }
 
-std::int64_t ControlLinks::interests(std::vector<PollItem>& items) {
+std::int64_t ControlLinks::poll_set(std::vector<PollItem>& items) {
   const std::lock_guard lock(mutex_);
   for (const Link& link : links_)
     if (!link.ended) items.push_back(link.wire.interest());

@@ -95,7 +95,7 @@ class ControlLinks final : public Task {
   void leave(std::vector<Socket> data);
 
   bool advance() override;
-  std::int64_t interests(std::vector<PollItem>& items) override;
+  std::int64_t poll_set(std::vector<PollItem>& items) override;
 
  private:
   static constexpr int beats = 4;  ///< of this side with nothing heard between them: then it is lost

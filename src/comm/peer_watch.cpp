@@ -58,9 +58,9 @@ bool PeerWatch::advance() {
   return !communicator->failed();
 }
 
-std::int64_t PeerWatch::interests(std::vector<PollItem>& items) {
+std::int64_t PeerWatch::poll_set(std::vector<PollItem>& items) {
   for (const auto& watched : processes_)
-    if (!watched.ranks.empty()) watched.process->interests(items);
+    if (!watched.ranks.empty()) watched.process->poll_set(items);
   return system_.now_ns() + look_every_ns;
 }
 

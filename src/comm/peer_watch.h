@@ -17,7 +17,7 @@ class PeerWatch final : public Task {
   explicit PeerWatch(const std::shared_ptr<Communicator>& communicator);
 
   bool advance() override;
-  std::int64_t interests(std::vector<PollItem>& items) override;
+  std::int64_t poll_set(std::vector<PollItem>& items) override;
 
  private:
   /// A process of this host, and its ranks that have not left.

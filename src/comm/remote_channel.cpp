@@ -93,8 +93,8 @@ Result<void> RemoteChannel::judge(Error error) {
   return *broken_;
 }
 
-void RemoteChannel::interests(std::vector<PollItem>& items) const {
-  if (!sender_ && connector_ && !broken_) (void)connector_->interests(items);
+void RemoteChannel::poll_set(std::vector<PollItem>& items) const {
+  if (!sender_ && connector_ && !broken_) (void)connector_->poll_set(items);
 }
 
 Result<std::span<std::byte>> RemoteSender::acquire() {
@@ -130,9 +130,9 @@ Result<bool> RemoteSender::flush() {
   return false;
 }
 
-void RemoteSender::interests(std::vector<PollItem>& items) const {
-  if (!channel_->is_open()) return channel_->interests(items);
-  if (!channel_->broken()) channel_->sender().interests(items);
+void RemoteSender::poll_set(std::vector<PollItem>& items) const {
+  if (!channel_->is_open()) return channel_->poll_set(items);
+  if (!channel_->broken()) channel_->sender().poll_set(items);
 }
 
 void RemoteSender::keep(std::span<const std::byte> memory) {
@@ -176,9 +176,9 @@ Result<void> RemoteReceiver::release() {
   return channel_->receiver().release();
 }
 
-void RemoteReceiver::interests(std::vector<PollItem>& items) const {
-  if (!channel_->is_open()) return channel_->interests(items);
-  if (!channel_->broken()) channel_->receiver().interests(items);
+void RemoteReceiver::poll_set(std::vector<PollItem>& items) const {
+  if (!channel_->is_open()) return channel_->poll_set(items);
+  if (!channel_->broken()) channel_->receiver().poll_set(items);
 }
 
 }  // namespace tutti

@@ -53,7 +53,7 @@ class RemoteChannel {
   bool broken() const { return broken_.has_value(); }
   Result<void> judge_again() { return judge(*broken_); }
 
-  void interests(std::vector<PollItem>& items) const;
+  void poll_set(std::vector<PollItem>& items) const;
 
   /// At its end: the connections of an open channel that is not broken, else none.
   std::vector<Socket> take_sockets();
@@ -87,7 +87,7 @@ class RemoteSender final : public Sender {
     return channel_->sender().offer(at, memory);
   }
   void keep(std::span<const std::byte> memory) override;
-  void interests(std::vector<PollItem>& items) const override;
+  void poll_set(std::vector<PollItem>& items) const override;
 
  private:
   std::shared_ptr<RemoteChannel> channel_;
@@ -102,7 +102,7 @@ class RemoteReceiver final : public Receiver {
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
-  void interests(std::vector<PollItem>& items) const override;
+  void poll_set(std::vector<PollItem>& items) const override;
 
  private:
   template <class T, class Call>

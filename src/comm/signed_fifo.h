@@ -22,7 +22,7 @@ class SignedSender final : public Sender {
   bool offer(std::size_t at, std::span<const std::byte> memory) override { return through_->offer(at, memory); }
   void keep(std::span<const std::byte> memory) override { through_->keep(memory); }
   bool buffers() const override { return through_->buffers(); }
-  void interests(std::vector<PollItem>& items) const override { through_->interests(items); }
+  void poll_set(std::vector<PollItem>& items) const override { through_->poll_set(items); }
 
  private:
   std::unique_ptr<Sender> through_;
@@ -43,7 +43,7 @@ class SignedReceiver final : public Receiver {
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override { return through_->arrived(at, bytes); }
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return through_->land(at, into); }
-  void interests(std::vector<PollItem>& items) const override { through_->interests(items); }
+  void poll_set(std::vector<PollItem>& items) const override { through_->poll_set(items); }
 
  private:
   Result<bool> hear();

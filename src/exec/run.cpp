@@ -234,18 +234,18 @@ Run::Spot Run::waiting_for() const {
   return {};
 }
 
-void Run::interests(std::vector<PollItem>& items) const {
+void Run::poll_set(std::vector<PollItem>& items) const {
   for (int index = 0; index < channels_; ++index) {
     const Channel& channel = links_.channels[static_cast<std::size_t>(index)];
     const ChannelState& state = state_[static_cast<std::size_t>(index)];
-    for (const std::uint16_t peer : channel.unsent) channel.senders[peer]->interests(items);
+    for (const std::uint16_t peer : channel.unsent) channel.senders[peer]->poll_set(items);
     if (state.finished || state.action >= plan_->actions.size()) continue;
     const Action& action = plan_->actions[state.action];
-    if (action.verb == Verb::peek) channel.receivers[action.peer]->interests(items);
+    if (action.verb == Verb::peek) channel.receivers[action.peer]->poll_set(items);
     if (action.verb != Verb::copy && action.verb != Verb::reduce) continue;
     for (const Place& place : plan_->sources(action))
       if (place.where == Where::slot && channel.open[place.peer].arriving)
-        channel.receivers[place.peer]->interests(items);
+        channel.receivers[place.peer]->poll_set(items);
   }
 }
 

@@ -61,7 +61,7 @@ class Run {
 
   /// Once blocked: adds the handles whose readiness may end that. What comes through shared memory rings the doorbell
   /// instead.
-  void interests(std::vector<PollItem>& items) const;
+  void poll_set(std::vector<PollItem>& items) const;
 
   /// Where it stands, for stall reports: the peer that the first blocked channel waits for, and the step.
   struct Spot {

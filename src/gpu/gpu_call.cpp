@@ -25,7 +25,7 @@ Result<Progress> GpuCall::advance() {
   return Progress::done;
 }
 
-Result<void> GpuCall::look_around() {
+Result<void> GpuCall::poll_peers() {
   if (!arrived_ || team().finished(communicator_.rank())) return {};  // the next advance says how it ended
   if (auto failure = failure_of_any(communicator_)) return *std::move(failure);
   const Rank missing = team().missing(communicator_.rank());

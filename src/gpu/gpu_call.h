@@ -21,7 +21,7 @@ class GpuCall final : public Operation {
   Communicator* communicator() override { return &communicator_; }
 
   /// Errors: remote (a rank left), timeout (this thread waits for ranks that it drives itself).
-  Result<void> look_around() override;
+  Result<void> poll_peers() override;
   std::string where() const override;
 
  private:

@@ -145,7 +145,7 @@ bool GpuPeerCall::run() {
 }
 
 /// A word that never comes because the GPU is lost is no peer's fault.
-Result<void> GpuPeerCall::look_around() {
+Result<void> GpuPeerCall::poll_peers() {
   if (busy_)
     if (auto idle = setup_.of->idle(); !idle) return std::move(idle).error();
   if (state_ == State::begin || state_ == State::publish) return {};

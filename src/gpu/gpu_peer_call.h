@@ -28,7 +28,7 @@ class GpuPeerCall final : public Operation {
   Communicator* communicator() override { return &communicator_; }
 
   /// Errors: invalid_usage (a mismatch), remote (a rank left), cuda (what a kernel ended with).
-  Result<void> look_around() override;
+  Result<void> poll_peers() override;
   std::string where() const override;
 
   /// The GPU rings no bell when it is done.

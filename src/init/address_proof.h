@@ -18,7 +18,7 @@ class AddressProof {
 
   /// True once this rank has called whom it is to call.
   bool advance() { return !proof_ || proof_->advance(); }
-  std::int64_t interests(std::vector<PollItem>& items) const { return proof_->interests(items); }
+  std::int64_t poll_set(std::vector<PollItem>& items) const { return proof_->poll_set(items); }
 
   /// After that, for the others: what was reached.
   Bytes told() const { return proof_ ? proof_->map().encode() : Bytes(); }

@@ -69,10 +69,10 @@ std::shared_ptr<ControlLinks> ControlSetup::take(std::int64_t silence_ns) {
   return std::make_shared<ControlLinks>(system_, std::move(links), silence_ns, others_ns);
 }
 
-std::int64_t ControlSetup::interests(std::vector<PollItem>& items) const {
+std::int64_t ControlSetup::poll_set(std::vector<PollItem>& items) const {
   std::int64_t next = system_.now_ns() + look_every_ns;
   for (const Edge& edge : edges_)
-    if (edge.connector) next = std::min(next, std::max<std::int64_t>(edge.connector->interests(items), 1));
+    if (edge.connector) next = std::min(next, std::max<std::int64_t>(edge.connector->poll_set(items), 1));
   return next;
 }
 

@@ -21,7 +21,7 @@ class ControlSetup {
   std::shared_ptr<ControlLinks> take(std::int64_t silence_ns);
 
   /// Adds the handles to wait for; returns when to come back at the latest.
-  std::int64_t interests(std::vector<PollItem>& items) const;
+  std::int64_t poll_set(std::vector<PollItem>& items) const;
 
  private:
   struct Edge {

@@ -104,7 +104,7 @@ bool IdServer::serve(const Connection& connection) {
   return false;
 }
 
-std::int64_t IdServer::interests(std::vector<PollItem>& items) {
+std::int64_t IdServer::poll_set(std::vector<PollItem>& items) {
   std::int64_t wake = deadline_ns_;
   if (system_.now_ns() < resting_until_ns_)
     wake = std::min(wake, resting_until_ns_);

@@ -27,7 +27,7 @@ class IdServer final : public Task {
   ~IdServer() override;
 
   bool advance() override;
-  std::int64_t interests(std::vector<PollItem>& items) override;
+  std::int64_t poll_set(std::vector<PollItem>& items) override;
 
  private:
   struct Connection {

@@ -212,11 +212,11 @@ void Join::state_verdict() {
   state_ = State::agree;
 }
 
-std::int64_t Join::interests(std::vector<PollItem>& items) const {
+std::int64_t Join::poll_set(std::vector<PollItem>& items) const {
   if (state_ == State::carrier) return std::min(deadline_ns_, process_.interfaces.next_look_ns());
-  if (state_ == State::prove) return std::min(deadline_ns_, proof_->interests(items));
-  if (state_ == State::reach) return std::min(deadline_ns_, setup_->interests(items));
-  return bootstrap_.interests(items);
+  if (state_ == State::prove) return std::min(deadline_ns_, proof_->poll_set(items));
+  if (state_ == State::reach) return std::min(deadline_ns_, setup_->poll_set(items));
+  return bootstrap_.poll_set(items);
 }
 
 Result<void> Join::begin() {

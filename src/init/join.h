@@ -33,7 +33,7 @@ class Join final : public Operation {
   Result<Progress> advance() override;
   Communicator* communicator() override { return nullptr; }
 
-  std::int64_t interests(std::vector<PollItem>& items) const override;
+  std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
   /// After done.
   std::shared_ptr<Communicator> take() { return std::move(made_); }

@@ -188,7 +188,7 @@ void tell_on_host(System& system, const LaunchInfo& launch, const Error& error) 
   std::vector<PollItem> items;
   while (server.advance()) {
     items.clear();
-    const std::int64_t wake_ns = std::min(server.interests(items), deadline_ns);
+    const std::int64_t wake_ns = std::min(server.poll_set(items), deadline_ns);
     system.poll(items, std::max<std::int64_t>(0, wake_ns - system.now_ns()));
   }
 }

@@ -46,16 +46,16 @@ Result<Progress> Regroup::arrange_in_turn() {
   return Progress::moved;
 }
 
-Result<void> Regroup::look_around() {
+Result<void> Regroup::poll_peers() {
   if (join_ || current() == nullptr) return {};
-  auto looked = current()->look_around();
+  auto looked = current()->poll_peers();
   if (!looked) parent_->fail(looked.error());
   return looked;
 }
 
-std::int64_t Regroup::interests(std::vector<PollItem>& items) const {
-  if (join_) return join_->interests(items);
-  return current() != nullptr ? current()->interests(items) : 0;
+std::int64_t Regroup::poll_set(std::vector<PollItem>& items) const {
+  if (join_) return join_->poll_set(items);
+  return current() != nullptr ? current()->poll_set(items) : 0;
 }
 
 std::string Regroup::where() const {

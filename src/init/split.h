@@ -16,9 +16,9 @@ class Regroup : public Operation {
   void enqueue() final { ticket_ = parent_->take_ticket(); }
   Result<Progress> advance() final;
   Communicator* communicator() final { return join_ ? nullptr : parent_.get(); }
-  Result<void> look_around() final;
+  Result<void> poll_peers() final;
   std::string where() const final;
-  std::int64_t interests(std::vector<PollItem>& items) const final;
+  std::int64_t poll_set(std::vector<PollItem>& items) const final;
 
   /// After done; null for a rank that is in no new communicator.
   std::shared_ptr<Communicator> take() { return std::move(made_); }

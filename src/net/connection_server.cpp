@@ -154,7 +154,7 @@ ConnectionServer::Step ConnectionServer::probed(Pending& one, const Bytes& bytes
   return Step::more;
 }
 
-std::int64_t ConnectionServer::interests(std::vector<PollItem>& items) {
+std::int64_t ConnectionServer::poll_set(std::vector<PollItem>& items) {
   const std::int64_t now = system_.now_ns();
   std::int64_t next = now + 1'000 * ms;
   if (now < deaf_until_ns_) {

@@ -33,7 +33,7 @@ class ConnectionServer final : public Task {
   std::optional<Error> stuck();
 
   bool advance() override;
-  std::int64_t interests(std::vector<PollItem>& items) override;
+  std::int64_t poll_set(std::vector<PollItem>& items) override;
 
  private:
   struct Pending {

@@ -109,7 +109,7 @@ Result<std::optional<Socket>> Connector::step() {
   return std::optional<Socket>(std::move(*wire_).take_socket());
 }
 
-std::int64_t Connector::interests(std::vector<PollItem>& items) const {
+std::int64_t Connector::poll_set(std::vector<PollItem>& items) const {
   if (wire_) items.push_back(wire_->interest());
   constexpr std::int64_t look_ns = 10 * ms;
   if (state_ == State::pause) return std::min(std::max<std::int64_t>(until_ns_, 1), give_up_ns_);

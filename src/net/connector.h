@@ -31,7 +31,7 @@ class Connector {
   const SocketAddress& reached() const { return addresses_[at_]; }
 
   /// Adds the handles to wait for; returns when to come back at the latest.
-  std::int64_t interests(std::vector<PollItem>& items) const;
+  std::int64_t poll_set(std::vector<PollItem>& items) const;
 
  private:
   enum class State { pause, challenge, welcome };

@@ -256,7 +256,7 @@ bool ReachProof::advance() {
   return true;
 }
 
-std::int64_t ReachProof::interests(std::vector<PollItem>& items) const {
+std::int64_t ReachProof::poll_set(std::vector<PollItem>& items) const {
   const std::int64_t now = system_.now_ns();
   if (may_call()) return now;
   std::int64_t wake = now + (to_call_.empty() ? 3'600'000 * ms : look_ns);

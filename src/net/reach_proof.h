@@ -95,7 +95,7 @@ class ReachProof {
 
   /// True when all are answered or given up. Never fails: what cannot be reached is not reached, and `why` says more.
   bool advance();
-  std::int64_t interests(std::vector<PollItem>& items) const;
+  std::int64_t poll_set(std::vector<PollItem>& items) const;
 
   /// After advance() said true. Its own addresses count as reached.
   const ReachMap& map() const { return map_; }

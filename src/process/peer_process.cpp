@@ -38,7 +38,7 @@ bool PeerProcess::ended() const {
   return ::poll(&item, 1, 0) == 1;
 }
 
-void PeerProcess::interests(std::vector<PollItem>& items) const {
+void PeerProcess::poll_set(std::vector<PollItem>& items) const {
   if (watched() >= 0) items.push_back({.handle = watched(), .want_read = true});
 }
 

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-/// One for all communicators. `ended` and `interests`: any thread; the others: the service thread.
+/// One for all communicators. `ended` and `poll_set`: any thread; the others: the service thread.
 class PeerProcess {
  public:
   /// `seen` has a pidfd or a connection, else nothing is known of its end.
@@ -22,7 +22,7 @@ class PeerProcess {
   /// It has ended.
   bool ended() const;
   /// Adds what becomes readable at its end.
-  void interests(std::vector<PollItem>& items) const;
+  void poll_set(std::vector<PollItem>& items) const;
 
   /// Whether /proc tells that it is stopped. Where it does not, only silence can.
   bool shows_stops() const { return proc_pid_ > 0; }

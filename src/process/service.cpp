@@ -132,7 +132,7 @@ void Service::loop() {
       for (auto& [key, entry] : tasks_) {
         entry.first = items.size();
         // The earliest counts: a task that says "in a while" says it anew each time that another one is ready.
-        entry.due_ns = std::min(entry.due_ns, entry.task->interests(items));
+        entry.due_ns = std::min(entry.due_ns, entry.task->poll_set(items));
         entry.end = items.size();
         next = std::min(next, entry.due_ns);
       }

@@ -86,14 +86,14 @@ Result<void> Waiter::pause() {
   if (rounds_ < spin_rounds_ + yield_rounds) {
     process_.system.yield();
     if (rounds_ % 256 != 0) return {};
-    return look_around();
+    return poll_peers();
   }
-  if (auto looked = look_around(); !looked) return looked;
+  if (auto looked = poll_peers(); !looked) return looked;
   sleep();
   return {};
 }
 
-Result<void> Waiter::look_around() {
+Result<void> Waiter::poll_peers() {
   const Uncancelled whole;
   const std::int64_t now = process_.system.now_ns();
   if (since_ns_ == 0) {
@@ -104,7 +104,7 @@ Result<void> Waiter::look_around() {
   looked_ns_ = now;
   for (auto* operation : operations_)
     if (operation != nullptr)
-      if (auto looked = operation->look_around(); !looked) return looked;
+      if (auto looked = operation->poll_peers(); !looked) return looked;
   if (now >= next_report_ns_) report_stall(now - since_ns_);
   return check_limit(now);
 }
@@ -142,7 +142,7 @@ void Waiter::sleep() {
   for (auto* operation : operations_) {
     if (operation == nullptr) continue;
     ++active;
-    if (const std::int64_t next = operation->interests(items); next != 0) until = std::min(until, next);
+    if (const std::int64_t next = operation->poll_set(items); next != 0) until = std::min(until, next);
     if (operation->communicator() != nullptr) last = operation->communicator();
   }
   // Sockets wake nobody who sleeps on a doorbell, and the other way round; whose operations have sockets comes back

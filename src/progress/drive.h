@@ -31,7 +31,7 @@ class Waiter {
   Result<void> pause();
 
  private:
-  Result<void> look_around();
+  Result<void> poll_peers();
   Result<void> check_limit(std::int64_t now);
   void sleep();
   void disarm();

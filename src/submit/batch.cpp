@@ -134,23 +134,23 @@ bool Batch::awaits_gpu() const {
   return collective || (!transferred_ && !transfers_ && std::ranges::any_of(peers_, host_staged));
 }
 
-Result<void> Batch::look_around() {
+Result<void> Batch::poll_peers() {
   Result<void> looked;
-  if (call_) looked = call_->look_around();
-  if (gpu_call_) looked = gpu_call_->look_around();
-  if (gpu_peer_call_) looked = gpu_peer_call_->look_around();
-  if (looked && transfers_ && !transferred_) looked = transfers_->look_around();
+  if (call_) looked = call_->poll_peers();
+  if (gpu_call_) looked = gpu_call_->poll_peers();
+  if (gpu_peer_call_) looked = gpu_peer_call_->poll_peers();
+  if (looked && transfers_ && !transferred_) looked = transfers_->poll_peers();
   if (!looked) communicator_->fail(looked.error());
   return looked;
 }
 
-std::int64_t Batch::interests(std::vector<PollItem>& items) const {
+std::int64_t Batch::poll_set(std::vector<PollItem>& items) const {
   std::int64_t until = 0;
   const auto sooner = [&until](std::int64_t other) {
     if (other != 0) until = until == 0 ? other : std::min(until, other);
   };
-  if (call_) sooner(call_->interests(items));
-  if (transfers_ && !transferred_) sooner(transfers_->interests(items));
+  if (call_) sooner(call_->poll_set(items));
+  if (transfers_ && !transferred_) sooner(transfers_->poll_set(items));
   if (awaits_gpu()) sooner(communicator_->process().system.now_ns() + gpu_look_ns);
   return until;
 }

@@ -24,10 +24,10 @@ class Batch final : public Operation {
   void enqueue() override;
   Result<Progress> advance() override;
   Communicator* communicator() override { return communicator_.get(); }
-  Result<void> look_around() override;
+  Result<void> poll_peers() override;
   std::string where() const override;
   const void* leased() const override { return leased_; }
-  std::int64_t interests(std::vector<PollItem>& items) const override;
+  std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
  private:
   Result<Progress> work();

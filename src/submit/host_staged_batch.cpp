@@ -154,7 +154,7 @@ Rank HostStagedBatch::missing() const {
   return -1;
 }
 
-Result<void> HostStagedBatch::look_around() {
+Result<void> HostStagedBatch::poll_peers() {
   const Rank rank = missing();
   if (rank < 0) return {};
   const std::int64_t now = communicator_->process().system.now_ns();
@@ -191,7 +191,7 @@ std::string HostStagedBatch::where() const {
 }
 
 /// What it waits for besides other ranks rings no bell.
-std::int64_t HostStagedBatch::interests(std::vector<PollItem>&) const {
+std::int64_t HostStagedBatch::poll_set(std::vector<PollItem>&) const {
   return communicator_->process().system.now_ns() + look_ns;
 }
 

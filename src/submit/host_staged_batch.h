@@ -30,9 +30,9 @@ class HostStagedBatch final : public Operation {
   Communicator* communicator() override { return communicator_.get(); }
 
   /// Errors: remote (a rank left), timeout (this thread waits for ranks that it drives itself).
-  Result<void> look_around() override;
+  Result<void> poll_peers() override;
   std::string where() const override;
-  std::int64_t interests(std::vector<PollItem>& items) const override;
+  std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
  private:
   struct Item {

@@ -89,7 +89,7 @@ void FdServer::drop_watchers() {
   });
 }
 
-std::int64_t FdServer::interests(std::vector<PollItem>& items) {
+std::int64_t FdServer::poll_set(std::vector<PollItem>& items) {
   std::int64_t next_ns = std::numeric_limits<std::int64_t>::max();
   if (deaf_until_ns_ == 0)
     items.push_back({.handle = listener_.get(), .want_read = true});

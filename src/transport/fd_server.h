@@ -28,7 +28,7 @@ class FdServer final : public Task {
   const std::string& name() const { return name_; }
 
   bool advance() override;
-  std::int64_t interests(std::vector<PollItem>& items) override;
+  std::int64_t poll_set(std::vector<PollItem>& items) override;
 
  private:
   struct Pending {

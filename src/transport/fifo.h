@@ -46,7 +46,7 @@ class Sender {
   virtual bool buffers() const { return true; }
 
   /// Adds the handles to sleep on until flush can do more; none for wires that ring the rank's doorbell.
-  virtual void interests(std::vector<PollItem>&) const {}
+  virtual void poll_set(std::vector<PollItem>&) const {}
 };
 
 class Receiver {
@@ -80,7 +80,7 @@ class Receiver {
 
   /// Adds the handles to sleep on until the message last asked for can go on; none for wires that ring the rank's
   /// doorbell.
-  virtual void interests(std::vector<PollItem>&) const {}
+  virtual void poll_set(std::vector<PollItem>&) const {}
 };
 
 }  // namespace tutti

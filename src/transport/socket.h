@@ -72,7 +72,7 @@ class SocketSender final : public Sender {
   std::size_t slot_bytes() const override { return slot_bytes_; }
   bool offer(std::size_t at, std::span<const std::byte> memory) override;
   void keep(std::span<const std::byte> memory) override;
-  void interests(std::vector<PollItem>& items) const override;
+  void poll_set(std::vector<PollItem>& items) const override;
 
  private:
   struct Offer {
@@ -131,7 +131,7 @@ class SocketReceiver final : public Receiver {
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
-  void interests(std::vector<PollItem>& items) const override;
+  void poll_set(std::vector<PollItem>& items) const override;
 
  private:
   static constexpr std::size_t ahead_bytes = 16 * 1024;

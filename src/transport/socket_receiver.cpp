@@ -173,7 +173,7 @@ Result<void> SocketReceiver::release() {
   return {};
 }
 
-void SocketReceiver::interests(std::vector<PollItem>& items) const {
+void SocketReceiver::poll_set(std::vector<PollItem>& items) const {
   for (std::size_t socket = 0; socket < done_.size(); ++socket)
     if (next(socket) < until_) items.push_back({.handle = link_->handle(socket), .want_read = true});
 }

@@ -161,7 +161,7 @@ void SocketSender::free_slots() {
   for (; sent_ != sent; ++sent_) free_.push_back(message(sent_).slot);
 }
 
-void SocketSender::interests(std::vector<PollItem>& items) const {
+void SocketSender::poll_set(std::vector<PollItem>& items) const {
   for (std::size_t socket = 0; socket < cursors_.size(); ++socket)
     if (after(socket, cursors_[socket], 0).message != committed_)
       items.push_back({.handle = link_->handle(socket), .want_write = true});

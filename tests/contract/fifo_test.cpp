@@ -206,21 +206,21 @@ TEST_P(EveryFifo, NeverWaitsButSaysThatItIsFull) {
 
 TEST_P(EveryFifo, NamesWhatToSleepOn) {
   std::vector<PollItem> items;
-  sender_.interests(items);
+  sender_.poll_set(items);
   EXPECT_TRUE(items.empty()) << "nothing waits to be sent";
   if (fifo_.instant) return;
   EXPECT_EQ(peek(slot_bytes).data(), nullptr);
-  receiver_.interests(items);
+  receiver_.poll_set(items);
   ASSERT_FALSE(items.empty());
   for (const PollItem& item : items) EXPECT_TRUE(item.want_read && !item.want_write);
   while (!acquire().empty()) commit(slot_bytes);
   items.clear();
-  sender_.interests(items);
+  sender_.poll_set(items);
   ASSERT_FALSE(items.empty());
   for (const PollItem& item : items) EXPECT_TRUE(item.want_write && !item.want_read);
   ASSERT_NE(await(slot_bytes).data(), nullptr);
   items.clear();
-  receiver_.interests(items);
+  receiver_.poll_set(items);
   EXPECT_TRUE(items.empty()) << "the message is here";
 }
 

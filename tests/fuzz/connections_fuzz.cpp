@@ -47,7 +47,7 @@ struct Listening {
   void turn() {
     server->advance();
     std::vector<PollItem> items;
-    (void)server->interests(items);
+    (void)server->poll_set(items);
     system.poll(items, 100 * ms);
   }
   int arrived() const {
@@ -126,7 +126,7 @@ void tell(std::uint64_t seed, const Bytes& bytes) {
     (void)peer.flush();
     links.advance();
     std::vector<PollItem> items;
-    (void)links.interests(items);
+    (void)links.poll_set(items);
     system.poll(items, 100 * ms);
   }
   const AreaHeader& header = mirror->header();

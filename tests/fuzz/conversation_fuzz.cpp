@@ -59,7 +59,7 @@ void talk_to_root(SimSystem& system, const Bytes& bytes) {
     if (turn == turns / 2) wire = Wire(system, Socket());
     std::vector<PollItem> items;
     if (wire.socket()) items.push_back(wire.interest());
-    rest(system, items, (*root)->interests(items));
+    rest(system, items, (*root)->poll_set(items));
   }
 }
 
@@ -89,7 +89,7 @@ void talk_to_rank(SimSystem& system, const Bytes& bytes) {
       items.push_back(wire.interest());
       items.back().want_read = !side.challenged();
     }
-    rest(system, items, rank.interests(items));
+    rest(system, items, rank.poll_set(items));
   }
 }
 

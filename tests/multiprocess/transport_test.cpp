@@ -66,7 +66,7 @@ class Child {
 /// One turn of a service thread, in the thread of the test: a process that forks has no others.
 void serve_turn(FdServer& server) {
   std::vector<PollItem> items;
-  (void)server.interests(items);
+  (void)server.poll_set(items);
   real_system().poll(items, 5 * ms);
   EXPECT_TRUE(server.advance());
 }

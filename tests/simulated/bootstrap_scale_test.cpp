@@ -73,11 +73,11 @@ class Crowd {
   static Blob blob(int rank) { return Blob(rank % 50 == 7 ? 2 : 0, static_cast<std::byte>(rank / 50)); }
   void rest() {
     std::vector<PollItem> items;
-    std::int64_t until = root_->interests(items);
+    std::int64_t until = root_->poll_set(items);
     root_sockets_most = std::max(root_sockets_most, items.size());
     for (const auto& member : members_) {
       const std::size_t before = items.size();
-      until = std::min(until, member->interests(items));
+      until = std::min(until, member->poll_set(items));
       rank_sockets_most = std::max(rank_sockets_most, items.size() - before);
     }
     system_.poll(items, std::max<std::int64_t>(until - system_.now_ns(), 0));

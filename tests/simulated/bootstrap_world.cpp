@@ -52,8 +52,8 @@ void BootstrapWorld::turn() {
   std::int64_t until = system.now_ns() + 1 * s;
   for (std::size_t i = 0; i < actors_.size(); ++i)
     if (actors_[i].bootstrap && !actors_[i].held && !settled(i))
-      until = std::min(until, actors_[i].bootstrap->interests(items));
-  if (root && !root_ended) until = std::min(until, root->interests(items));
+      until = std::min(until, actors_[i].bootstrap->poll_set(items));
+  if (root && !root_ended) until = std::min(until, root->poll_set(items));
   system.poll(items, std::max<std::int64_t>(until - system.now_ns(), 0));
 }
 

@@ -63,7 +63,7 @@ class BootstrapWorld {
   /// Like a kill: the kernel closes its sockets, nothing is said.
   void kill(std::size_t actor) {
     std::vector<PollItem> items;
-    actors_[actor].bootstrap->interests(items);
+    actors_[actor].bootstrap->poll_set(items);
     for (const PollItem& item : items) system.reset(item.handle);
     quit(actor);
   }

@@ -55,7 +55,7 @@ class World {
       if (ended[i]) continue;
       auto progress = operations[i]->advance();
       if (progress && *progress != Progress::done) {
-        if (auto looked = operations[i]->look_around(); !looked) process.log.warn("sim", "{}", looked.error().text());
+        if (auto looked = operations[i]->poll_peers(); !looked) process.log.warn("sim", "{}", looked.error().text());
         continue;
       }
       ended[i] = progress ? Result<void>() : Result<void>(std::move(progress).error());

@@ -42,7 +42,7 @@ class OneLink : public ::testing::Test {
       own_->advance();
       if (lost()) break;
       std::vector<PollItem> items;
-      const std::int64_t next = std::min(own_->interests(items), begin + for_ms * ms);
+      const std::int64_t next = std::min(own_->poll_set(items), begin + for_ms * ms);
       system_.poll(items, std::max<std::int64_t>(0, next - system_.now_ns()));
     }
     return (system_.now_ns() - begin) / ms;

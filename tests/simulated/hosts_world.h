@@ -63,7 +63,7 @@ class HostsWorld {
     system.act_as(host_of[i]);
     auto progress = operations[i]->advance();
     if (progress && *progress != Progress::done) {
-      (void)operations[i]->look_around();
+      (void)operations[i]->poll_peers();
       return;
     }
     ended[i] = progress ? Result<void>() : Result<void>(std::move(progress).error());

@@ -115,8 +115,8 @@ struct World {
       if (done == proofs.size()) return true;
       std::vector<PollItem> items;
       std::int64_t wake = end;
-      for (const auto& server : servers) wake = std::min(wake, server->interests(items));
-      for (const auto& proof : proofs) wake = std::min(wake, proof->interests(items));
+      for (const auto& server : servers) wake = std::min(wake, server->poll_set(items));
+      for (const auto& proof : proofs) wake = std::min(wake, proof->poll_set(items));
       network.poll(items, std::max<std::int64_t>(1, wake - network.now_ns()));
     }
     return false;
@@ -306,8 +306,8 @@ TEST(ReachProof, AnotherSecretProvesNothing) {
   while (!other.advance()) {
     for (const auto& server : world.servers) server->advance();
     std::vector<PollItem> items;
-    const std::int64_t wake = other.interests(items);
-    for (const auto& server : world.servers) (void)server->interests(items);
+    const std::int64_t wake = other.poll_set(items);
+    for (const auto& server : world.servers) (void)server->poll_set(items);
     world.network.poll(items, std::max<std::int64_t>(1, wake - world.network.now_ns()));
   }
   EXPECT_FALSE(other.map().reached(1, 0));

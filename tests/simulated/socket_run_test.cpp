@@ -83,7 +83,7 @@ class World {
   /// What a blocked run sleeps on must be able to end the sleep.
   void expect_interest(const Run& run) const {
     std::vector<PollItem> items;
-    run.interests(items);
+    run.poll_set(items);
     EXPECT_FALSE(items.empty()) << "blocked, and nothing to wait for";
   }
 

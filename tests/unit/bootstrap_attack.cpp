@@ -73,7 +73,7 @@ void serve(const std::stop_token& stop, Task& task) {
   System& system = real_system();
   while (!stop.stop_requested() && task.advance()) {
     std::vector<PollItem> items;
-    const std::int64_t until = task.interests(items);
+    const std::int64_t until = task.poll_set(items);
     system.poll(items, std::clamp<std::int64_t>(until - system.now_ns(), 0, 5'000'000));
   }
 }
@@ -105,7 +105,7 @@ double start(int ranks, Attack& attack, bool aim) {
           return -1;
         }
         complete = complete && *done;
-        if (!*done) until = std::min(until, one->interests(items));
+        if (!*done) until = std::min(until, one->poll_set(items));
       }
       if (!complete) system.poll(items, std::max<std::int64_t>(until - system.now_ns(), 0));
     }

@@ -36,7 +36,7 @@ class Served {
     while (!stop.stop_requested()) {
       if (!task_->advance()) break;
       std::vector<PollItem> items;
-      const std::int64_t until = task_->interests(items);
+      const std::int64_t until = task_->poll_set(items);
       // Not longer than it takes to be stopped.
       system.poll(items, std::clamp(until - system.now_ns(), std::int64_t{0}, s / 50));
     }
@@ -54,7 +54,7 @@ Result<void> finish(Bootstrap& bootstrap) {
     if (!done) return std::move(done).error();
     if (*done) return {};
     std::vector<PollItem> items;
-    const std::int64_t until = bootstrap.interests(items);
+    const std::int64_t until = bootstrap.poll_set(items);
     system.poll(items, std::max<std::int64_t>(until - system.now_ns(), 0));
   }
 }
@@ -121,7 +121,7 @@ std::string run_ranks(const UniqueId& id, const BootstrapLimits& limits, int fir
       const auto done = one->advance();
       if (!done) return done.error().text();
       complete &= *done;
-      if (!*done) until = std::min(until, one->interests(items));
+      if (!*done) until = std::min(until, one->poll_set(items));
     }
     if (!complete) real_system().poll(items, std::max<std::int64_t>(until - real_system().now_ns(), 0));
   }
@@ -219,7 +219,7 @@ TEST(Bootstrap, ARootMayBeLate) {
   do {
     ASSERT_TRUE(early.advance());
     items.clear();
-    const std::int64_t until = early.interests(items);
+    const std::int64_t until = early.poll_set(items);
     real_system().poll(items, std::max<std::int64_t>(until - real_system().now_ns(), 0));
   } while (!items.empty());  // until it was refused and waits to try again
   auto opened = BootstrapRoot::open(real_system(), at, *secret, {});

@@ -81,7 +81,7 @@ class Serving {
     while (!stop_) {
       const std::lock_guard turn(turn_);
       items.clear();
-      const std::int64_t next_ns = server_->interests(items);
+      const std::int64_t next_ns = server_->poll_set(items);
       handles_max_ = std::max(handles_max_.load(), items.size());
       system.poll(items, std::clamp<std::int64_t>(next_ns - system.now_ns(), 0, 20 * ms));
       EXPECT_TRUE(server_->advance());

@@ -16,7 +16,7 @@ constexpr std::int64_t ms = 1'000'000;
 class Nothing final : public Task {
  public:
   bool advance() override { return true; }
-  std::int64_t interests(std::vector<PollItem>&) override { return 0; }
+  std::int64_t poll_set(std::vector<PollItem>&) override { return 0; }
 };
 
 /// Drops a task at some time, as the service thread does.
