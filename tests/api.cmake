@@ -20,8 +20,8 @@ tutti_api_test(stop ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(many_starts)
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
-foreach(test abort arguments cancel NICs counts counts_errors deterministic environment exit forked_child group interfaces lifecycle mismatch
-        pairs pods point_to_point race split start start_limits stream)
+foreach(test abort arguments cancel nics counts counts_errors deterministic environment exit forked_child group interfaces lifecycle mismatch
+        pairs pods point_to_point autotune split start start_limits stream)
   tutti_api_test(${test})
 endforeach()
 

@@ -106,6 +106,12 @@ class Tidy(unittest.TestCase):
         self.one("src/base/e.h", "// E.\n// TO" + "DO later\n", ":2: ")
         self.one("docs/a.md", "See /wo" + "rk/x.\n", "one machine")
 
+    def test_finds_names_that_the_field_has_better_ones_for(self):
+        self.one("src/base/e.h", "// E.\nint la" + "ne = 1;\n", ":2: ")
+        self.one("src/base/e.h", "// E.\nenum class Sta" + "ge { a };\n", "is called State now")
+        self.one("docs/a.md", "A call li" + "ne is read.\n", "call descriptor")
+        self.assertEqual(tidy({"src/base/e.h": "// E. PCIe la" + "nes.\nauto n = hn::La" + "nes(d);\n"}), [])
+
     def test_finds_links_to_nowhere(self):
         self.one("docs/a.md", "[b](b.md)\n", "b.md")
 

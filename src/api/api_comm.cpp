@@ -305,8 +305,8 @@ tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* confi
     if (!launch) return std::move(launch).error();
     auto meeting = meet(**process, *launch, *deadline_ns);
     if (!meeting) return std::move(meeting).error();
-    return init_rank(**process, comm, {.rank = stream_order->rank, .ranks = stream_order->ranks}, stream_order->id,
-                     config, *deadline_ns);
+    return init_rank(**process, comm, {.rank = meeting->rank, .ranks = meeting->ranks}, meeting->id, config,
+                     *deadline_ns);
   });
 }
 

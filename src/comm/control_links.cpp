@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t farewell_ns = 2'000'000'000;
 constexpr std::int64_t nap_ns = 1'000'000'000;
 constexpr std::size_t head_bytes = 16;
-constexpr std::size_t text_bytes_max = sizeof(AreaHeader::words) - 1;
+constexpr std::size_t text_bytes_max = sizeof(AreaHeader::message) - 1;
 /// In the place of a code, where the state is open. The words of `calls` are marks of calls; those of `summary`, of
 /// `ask`, which wants an answer, and of `answered` are a summary of all so far.
 enum Alive : std::uint32_t { beating = 0, traced = 1, calls = 2, summary = 3, ask = 4, answered = 5 };

@@ -35,7 +35,7 @@ GpuContext::~GpuContext() = default;
 
 void GpuContext::sit(std::vector<bool> around, std::shared_ptr<StreamOrder> with) {
   neighbours = std::move(around);
-  meeting = std::move(with);
+  stream_order = std::move(with);
   received_.resize(neighbours.size());
   stream_order->enter(rank_);
 }
@@ -113,7 +113,7 @@ void make_gpu_context(Communicator& communicator) {
   auto context = std::make_unique<GpuContext>(members.gpu, members.rank);
   const bool together = std::ranges::all_of(neighbours, std::identity{});
   context->reaches_peers = goes_by_peers(communicator);
-  if (together && !gpus.host_staged && !context->reaches_peers) {
+  if (together && !gpus.staged && !context->reaches_peers) {
     context->launch_group = LaunchGroup::of(gpus, key, members.ranks);
     context->launch_group->enter(members.rank, members.gpu);
   }

@@ -120,10 +120,10 @@ Result<std::shared_ptr<const PeerCallSetup>> GpuPeers::prepare(Communicator& com
     setup->plan->uploaded = *std::move(uploaded);
   }
   setup->kernels = kernels_of(setup->plan->plan);
-  if (setup->kernels.size() >= Stage::last_phase)
+  if (setup->kernels.size() >= BounceBuffer::last_phase)
     return Error{.code = Code::internal,
                  .what = fmt::format("a plan of {} kernels, at most {} are possible", setup->kernels.size(),
-                                     Stage::last_phase - 1)};
+                                     BounceBuffer::last_phase - 1)};
   const auto bytes = [&](int groups) { return static_cast<std::size_t>(groups) * request.group_bytes(); };
   setup->input_bytes = bytes(input_groups(request.collective, ranks_, rank_, request.root));
   setup->output_bytes = bytes(output_groups(request.collective, ranks_, rank_, request.root));

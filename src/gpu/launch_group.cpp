@@ -42,9 +42,9 @@ LaunchGroup::~LaunchGroup() {
 
 void LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu) {
   const std::lock_guard lock(mutex_);
-  Member& context = members_[static_cast<std::size_t>(rank)];
-  context.gpu = std::move(gpu);
-  context.driver = std::this_thread::get_id();
+  Member& member = members_[static_cast<std::size_t>(rank)];
+  member.gpu = std::move(gpu);
+  member.driver = std::this_thread::get_id();
 }
 
 Error LaunchGroup::mixed(Rank host, Rank device) {
@@ -83,7 +83,7 @@ bool LaunchGroup::arrive(Rank rank, const GpuOffer& offer) {
     }
   if (arrived_ < ranks_) return false;
   if (auto met = meet(); !met) failure_ = met.error();
-  for (Member& context : members_) context.waiting = false;
+  for (Member& member : members_) member.waiting = false;
   arrived_ = 0;
   return true;
 }
@@ -101,36 +101,36 @@ Result<void> LaunchGroup::outcome() const {
 
 void LaunchGroup::withdraw(Rank rank) {
   const std::lock_guard lock(mutex_);
-  Member& context = members_[static_cast<std::size_t>(rank)];
-  if (!context.waiting) return;
-  context.waiting = false;
+  Member& member = members_[static_cast<std::size_t>(rank)];
+  if (!member.waiting) return;
+  member.waiting = false;
   --arrived_;
 }
 
 Rank LaunchGroup::missing(Rank rank) const {
   const std::lock_guard lock(mutex_);
   if (!members_[static_cast<std::size_t>(rank)].waiting) return -1;
-  for (const Member& context : members_)
-    if (!context.waiting) return static_cast<Rank>(&context - members_.data());
+  for (const Member& member : members_)
+    if (!member.waiting) return static_cast<Rank>(&member - members_.data());
   return -1;
 }
 
 bool LaunchGroup::waits_for_itself(Rank rank) const {
   const std::lock_guard lock(mutex_);
   if (!members_[static_cast<std::size_t>(rank)].waiting) return false;
-  for (const Member& context : members_)
-    if (!context.waiting && context.driver != std::this_thread::get_id()) return false;
+  for (const Member& member : members_)
+    if (!member.waiting && member.driver != std::this_thread::get_id()) return false;
   return true;
 }
 
 Result<void> LaunchGroup::compare() const {
   const Request& first = *members_.front().offer.request;
-  for (const Member& context : members_) {
-    const Request& request = *context.offer.request;
+  for (const Member& member : members_) {
+    const Request& request = *member.offer.request;
     if (request.signature() == first.signature()) continue;
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("ranks call different things: rank 0 {}, rank {} {}", call_text(first.signature()),
-                                     &context - members_.data(), call_text(request.signature()))};
+                                     &member - members_.data(), call_text(request.signature()))};
   }
   return {};
 }
@@ -167,15 +167,15 @@ Result<void> LaunchGroup::meet() {
   if (auto ready = open(); !ready) return ready;
   std::vector<cuda::Part> parts;
   std::vector<device::PeerBuffers> buffers;
-  for (Member& context : members_) {
-    const Request& request = *context.offer.request;
-    GpuPlan& plan = *context.offer.plan;
+  for (Member& member : members_) {
+    const Request& request = *member.offer.request;
+    GpuPlan& plan = *member.offer.plan;
     if (!plan.uploaded) {
       auto uploaded = engine_->upload(plan.plan);
       if (!uploaded) return std::move(uploaded).error();
       plan.uploaded = *std::move(uploaded);
     }
-    parts.push_back({.stream = request.gpu_stream, .plan = plan.uploaded, .host_staged = is_host_staged(request)});
+    parts.push_back({.stream = request.gpu_stream, .plan = plan.uploaded, .staged = is_host_staged(request)});
     buffers.push_back({.input = request.input, .output = request.output, .scalar = request.scalar});
   }
   const Request& first = *members_.front().offer.request;

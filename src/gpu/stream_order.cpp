@@ -8,12 +8,12 @@ std::shared_ptr<StreamOrder> StreamOrder::of(Directory& directory, std::uint32_t
 
 void StreamOrder::enter(Rank rank) {
   const std::lock_guard lock(mutex_);
-  context(rank).driver = std::this_thread::get_id();
+  member(rank).driver = std::this_thread::get_id();
 }
 
 std::uint64_t StreamOrder::collective(Rank rank, bool host_staged) {
   const std::lock_guard lock(mutex_);
-  Member& own = context(rank);
+  Member& own = member(rank);
   own.driver = std::this_thread::get_id();
   ++own.calls;
   if (host_staged) own.unqueued.push_back(own.calls);
@@ -22,18 +22,18 @@ std::uint64_t StreamOrder::collective(Rank rank, bool host_staged) {
 
 void StreamOrder::queued(Rank rank) {
   const std::lock_guard lock(mutex_);
-  context(rank).unqueued.pop_front();
+  member(rank).unqueued.pop_front();
 }
 
 bool StreamOrder::has_queued(Rank rank, std::uint64_t number) const {
   const std::lock_guard lock(mutex_);
-  const Member& other = context(rank);
+  const Member& other = member(rank);
   return other.calls >= number && (other.unqueued.empty() || other.unqueued.front() > number);
 }
 
 void StreamOrder::sent(Rank from, Rank to) {
   const std::lock_guard lock(mutex_);
-  context(from).driver = std::this_thread::get_id();
+  member(from).driver = std::this_thread::get_id();
   ++sent_[pair(from, to)];
 }
 
@@ -44,7 +44,7 @@ bool StreamOrder::has_sent(Rank from, Rank to, std::uint64_t number) const {
 
 bool StreamOrder::driven_here(Rank rank) const {
   const std::lock_guard lock(mutex_);
-  return context(rank).driver == std::this_thread::get_id();
+  return member(rank).driver == std::this_thread::get_id();
 }
 
 }  // namespace tutti

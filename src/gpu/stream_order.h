@@ -51,8 +51,8 @@ class StreamOrder {
     std::deque<std::uint64_t> unqueued;
     std::thread::id driver;
   };
-  const Member& context(Rank rank) const { return members_[static_cast<std::size_t>(rank)]; }
-  Member& context(Rank rank) { return members_[static_cast<std::size_t>(rank)]; }
+  const Member& member(Rank rank) const { return members_[static_cast<std::size_t>(rank)]; }
+  Member& member(Rank rank) { return members_[static_cast<std::size_t>(rank)]; }
   std::size_t pair(Rank from, Rank to) const {
     return static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) + static_cast<std::size_t>(to);
   }

@@ -25,10 +25,10 @@ AddressProof::AddressProof(Process& process, const Membership& members, std::vec
 }
 
 Result<void> AddressProof::keep_proven(const std::vector<Bytes>& told, std::vector<Peer>& peers) {
-  std::vector<AccessMap> maps;
+  std::vector<ReachMap> maps;
   for (std::size_t rank = 0; rank < networks_.size(); ++rank) {
     if (networks_[rank] != static_cast<int>(rank)) continue;
-    auto map = AccessMap::decode(told[rank], hosts_);
+    auto map = ReachMap::decode(told[rank], hosts_);
     if (!map) return std::move(map).error().at_peer(static_cast<int>(rank));
     maps.push_back(*std::move(map));
   }
@@ -56,7 +56,7 @@ Result<void> AddressProof::keep_proven(const std::vector<Bytes>& told, std::vect
 }
 
 /// Which addresses of a host share the data, and which are in reserve, where there are several interfaces.
-void AddressProof::log_shares(const std::vector<std::vector<std::size_t>>& usable, const AccessMap& map) const {
+void AddressProof::log_shares(const std::vector<std::vector<std::size_t>>& usable, const ReachMap& map) const {
   for (std::size_t host = 0; host < hosts_.size(); ++host) {
     const auto& addresses = hosts_[host].addresses;
     const auto differs = [&](std::size_t i) { return addresses[i].nic != addresses[usable[host].front()].nic; };
@@ -69,12 +69,12 @@ void AddressProof::log_shares(const std::vector<std::vector<std::size_t>>& usabl
 }
 
 /// Why an address was not reached is known to the host that called it; that it was not, to all.
-void AddressProof::log_unused(const std::vector<AccessMap>& maps) const {
+void AddressProof::log_unused(const std::vector<ReachMap>& maps) const {
   for (const std::string& line : proof_->why())
     process_.log.info(LogTopic::init, "interfaces", "not reached: {}", line);
   for (std::size_t host = 0; host < hosts_.size(); ++host)
     for (std::size_t address = 0; address < hosts_[host].addresses.size(); ++address) {
-      const auto misses = [&](const AccessMap& map) { return !map.reached(host, address); };
+      const auto misses = [&](const ReachMap& map) { return !map.reached(host, address); };
       const auto by = std::ranges::find_if(maps, misses);
       if (by == maps.end() || misses(maps[self_])) continue;
       process_.log.info(LogTopic::init, "interfaces", "not reached: {} at {}, by {}", hosts_[host].name,

@@ -28,8 +28,8 @@ class AddressProof {
   Result<void> keep_proven(const std::vector<Bytes>& told, std::vector<Peer>& peers);
 
  private:
-  void log_unused(const std::vector<AccessMap>& maps) const;
-  void log_shares(const std::vector<std::vector<std::size_t>>& usable, const AccessMap& map) const;
+  void log_unused(const std::vector<ReachMap>& maps) const;
+  void log_shares(const std::vector<std::vector<std::size_t>>& usable, const ReachMap& map) const;
 
   Process& process_;
   std::vector<int> networks_;

@@ -67,7 +67,7 @@ void Join::try_sharing() {
         tried.error().text());
   }
   bootstrap_.exchange(to_blob(word));
-  stage_ = Stage::share;
+  state_ = State::share;
 }
 
 /// Where some rank of a host cannot share memory, each of its processes is treated as a host of its own.

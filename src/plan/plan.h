@@ -12,10 +12,10 @@ namespace tutti {
 
 /// How ranks reach each other's data in one call; decided from the call descriptors, so alike on all ranks.
 enum class Access : std::uint8_t {
-  line,    ///< inputs travel inside the call descriptors (small calls; schedules of one step that read only inputs)
-  window,  ///< peers' buffers are mapped: load and store
-  pull,    ///< peers' buffers can only be copied from (process_vm_readv)
-  fifo,    ///< through slots; what always works
+  in_line,  ///< inputs travel inside the call descriptors (small calls; schedules of one step that read only inputs)
+  mapped,   ///< peers' buffers are mapped: load and store
+  cma,      ///< peers' buffers can only be copied from (process_vm_readv)
+  slots,    ///< through slots; what always works
 };
 std::string_view name(Access access);
 

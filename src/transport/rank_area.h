@@ -41,7 +41,7 @@ struct AreaHeader {
   std::atomic<std::uint32_t> answers;  ///< to this rank's questions for it: a counter
   std::atomic<std::uint32_t> beats;    ///< of its service thread: a counter
   std::atomic<std::uint32_t> traced;   ///< 1: a debugger looks at it, so it may be silent
-  std::array<char, 2048> words;        ///< what the error says; written before state
+  std::array<char, 2048> message;      ///< what the error says; written before state
 };
 
 /// All that one peer writes here on one channel; the lengths of its messages follow, one per slot.

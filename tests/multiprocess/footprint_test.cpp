@@ -43,7 +43,7 @@ Footprint footprint() {
   return held;
 }
 
-enum Stage { before, joined, used, joined_twice, stages };
+enum Phase { before, joined, used, joined_twice, stages };
 constexpr std::array stage_names = {"before", "joined", "used", "joined twice"};
 
 struct Setup {
@@ -53,12 +53,12 @@ struct Setup {
 
 class Footprints : public ::testing::TestWithParam<Setup> {
  protected:
-  static std::size_t at(Stage stage, std::size_t rank) {
+  static std::size_t at(Phase stage, std::size_t rank) {
     return (stage * static_cast<std::size_t>(GetParam().ranks) + rank) * Footprint{}.size();
   }
   /// What a process may hold more than before: a watch on each other process, whatever the communicators; a segment for
   /// each communicator of each rank here; the socket that hands out segments and the bell of the service thread.
-  static std::uint64_t descriptors_max(Stage stage) {
+  static std::uint64_t descriptors_max(Phase stage) {
     if (stage == before) return 1'000'000;
     const bool alone = GetParam().layout == Layout::processes;
     const auto n = static_cast<std::uint64_t>(GetParam().ranks);
@@ -66,7 +66,7 @@ class Footprints : public ::testing::TestWithParam<Setup> {
     return (alone ? n - 1 : 0) + communicators * (alone ? 1 : n) + 2;
   }
   /// By the first rank of each process, while no rank does anything. Sockets of the start are closed a moment later.
-  static void note(Seat& seat, Stage stage) {
+  static void note(Seat& seat, Phase stage) {
     ASSERT_TRUE(seat.meet());
     if (GetParam().layout == Layout::processes || seat.rank() == 0) {
       const auto rank = static_cast<std::size_t>(seat.rank());
@@ -97,7 +97,7 @@ class Footprints : public ::testing::TestWithParam<Setup> {
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   }
   /// The most that a process has more than before.
-  static Footprint most(Board& board, Stage stage) {
+  static Footprint most(Board& board, Phase stage) {
     const bool all = GetParam().layout == Layout::processes;
     Footprint result{};
     for (std::size_t rank = 0; rank < (all ? static_cast<std::size_t>(GetParam().ranks) : 1); ++rank)
@@ -124,7 +124,7 @@ TEST_P(Footprints, GrowAsDocumented) {
   ASSERT_TRUE(workers.finish());
   const auto n = static_cast<std::uint64_t>(ranks);
   const std::uint64_t here = layout == Layout::processes ? 1 : n;  // ranks of a process
-  for (const Stage stage : {joined, used, joined_twice}) {
+  for (const Phase stage : {joined, used, joined_twice}) {
     const Footprint held = most(workers.board(), stage);
     std::cout << fmt::format("{} of {} ranks, {}: {} descriptors, {} maps, {} KiB shared, {} KiB private\n",
                              here == 1 ? "one" : "all", ranks, stage_names[stage], held[descriptors], held[maps],
