@@ -18,7 +18,7 @@ ROOM_FILES_MAX = 45
 CROWDED_ROOMS = ("src/algorithms",)  # a file for each
 
 FILE_LINES_MAX = 500
-SOURCE_LINES_MAX = 500  # of what is built into the library
+SOURCE_LINES_MAX = 400  # of what is built into the library
 FUNCTION_LINES_MAX = 70
 CODE = {".h", ".cpp", ".c", ".cu", ".cuh", ".inc"}
 

@@ -1,4 +1,4 @@
-// The C functions about communicators: identity, making, splitting, ending, asking.
+// The C functions about communicators: making, splitting, ending, asking.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -127,10 +127,7 @@ Result<void> end(Process& process, tuttiComm_t comm) {
   if (!entry)
     return Error{.code = Code::invalid_argument, .what = "comm is not a communicator, or was destroyed already"};
   auto& communicator = entry->communicator;
-  if (communicator->watch) {
-    process.service.remove(communicator->watch.get());
-    communicator->watch.reset();
-  }
+  if (const auto watch = communicator->take_watch()) process.service.remove(watch.get());
   const std::int64_t deadline = process.system.now_ns() + leave_limit_ns;
   while (!communicator->idle() && process.system.now_ns() < deadline) process.system.yield();
   if (auto* const context = gpu_context(*communicator)) context->leave(process, communicator->idle());
@@ -192,65 +189,6 @@ static_assert(tutti::library_version == TUTTI_VERSION);
 
 using namespace tutti;       // NOLINT: the definitions below are the C functions of tutti.h
 using namespace tutti::api;  // NOLINT
-
-tuttiResult_t tuttiGetVersion(int* version) {
-  return guarded([&]() -> Result<void> {
-    if (auto given = not_null(version, "version"); !given) return given;
-    *version = TUTTI_VERSION;
-    return {};
-  });
-}
-
-tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
-  return guarded([&]() -> Result<void> {
-    if (auto given = not_null(id, "id"); !given) return given;
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
-    auto made = open_root(**process);
-    if (!made) return std::move(made).error();
-    const auto encoded = made->encode();
-    std::memcpy(id->internal, encoded.data(), encoded.size());
-    return {};
-  });
-}
-
-tuttiResult_t tuttiDropUniqueId(const tuttiUniqueId* id) {
-  return guarded([&]() -> Result<void> {
-    if (auto given = not_null(id, "id"); !given) return given;
-    auto decoded = UniqueId::decode(id->internal);
-    if (!decoded) return std::move(decoded).error();
-    auto process = Process::get();
-    if (!process) return std::move(process).error();
-    return close_root(**process, *decoded);
-  });
-}
-
-const char* tuttiGetErrorString(tuttiResult_t result) {
-  switch (result) {
-    case tuttiSuccess: return "success";
-    case tuttiUnhandledCudaError: return "CUDA error";
-    case tuttiSystemError: return "system error: see tuttiGetLastError";
-    case tuttiInternalError: return "internal error: a mistake in tutti, please report it";
-    case tuttiInvalidArgument: return "invalid argument: see tuttiGetLastError";
-    case tuttiInvalidUsage: return "invalid usage: see tuttiGetLastError";
-    case tuttiRemoteError: return "remote error: a peer failed, left or was killed";
-    case tuttiInProgress: return "in progress";
-    case tuttiTimeout: return "timeout";
-    case tuttiNumResults: break;
-  }
-  return "unknown result";
-}
-
-const char* tuttiGetLastError(tuttiComm_t comm) {
-  if (comm == nullptr) return last_words().c_str();
-  try {
-    const auto entry = comms().use(comm);
-    if (entry && entry->communicator->failed()) last_words() = entry->communicator->failure().text();
-  } catch (const std::bad_alloc&) {
-    return "out of memory";
-  }
-  return last_words().c_str();
-}
 
 tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank,
                                       const tuttiConfig_t* config) {

@@ -41,8 +41,8 @@ tuttiResult_t tuttiCommLastAlgorithm(tuttiComm_t comm, const char** algorithm, c
     if (auto given = not_null(transport, "transport"); !given) return given;
     auto entry = use(comm);
     if (!entry) return std::move(entry).error();
-    *algorithm = (*entry)->communicator->used.algorithm;
-    *transport = (*entry)->communicator->used.transport;
+    *algorithm = (*entry)->communicator->used().algorithm;
+    *transport = (*entry)->communicator->used().transport;
     return {};
   });
 }

@@ -14,8 +14,6 @@
 namespace tutti {
 namespace {
 
-static_assert(sizeof(Share) == RankArea::share_bytes);
-
 int groups_in(const Request& request, int ranks, Rank rank) {
   return input_groups(request.collective, ranks, rank, request.root);
 }
@@ -109,50 +107,6 @@ Result<Progress> CollectiveCall::enter() {
   return run();
 }
 
-/// Nobody's line can be read by all: calls go by fifos, each connection says what call it carries (signed_fifo.h), and
-/// counts are told in a round of their own.
-Result<Progress> CollectiveCall::enter_across_hosts() {
-  communicator_.sign(sequence_, request_.signature());
-  if (auto staged = stage_input(); !staged) return std::move(staged).error();
-  if (request_.layout) {
-    told_.emplace(communicator_, std::as_bytes(std::span(&request_.layout->line, 1)), sequence_);
-    state_ = State::gather;
-    return Progress::moved;
-  }
-  if (auto ready = prepare(Access::slots); !ready) return std::move(ready).error();
-  state_ = State::run;
-  return Progress::moved;
-}
-
-Result<Progress> CollectiveCall::gather_across_hosts() {
-  auto progress = told_->advance();
-  if (!progress || *progress != Progress::done) return progress;
-  if (all_told_) {
-    std::vector<std::span<const Share>> shares_of;
-    for (Rank rank = 0; rank < shape_.ranks; ++rank)
-      shares_of.emplace_back(reinterpret_cast<const Share*>(told_->of(rank).data()), shape_.ranks);
-    return counts_mismatch(shares_of, request_);
-  }
-  for (Rank rank = 0; rank < shape_.ranks; ++rank) {
-    CountsDescriptor counts;
-    std::memcpy(&counts, told_->of(rank).data(), sizeof counts);
-    tally_.add(counts);
-  }
-  if (!tally_.balanced()) {  // as all ranks find: so all tell each other all
-    std::vector<Share> shares;
-    for (Rank peer = 0; peer < shape_.ranks; ++peer)
-      shares.push_back(share_with(request_, *request_.layout, communicator_.rank(), peer));
-    told_.emplace(communicator_, std::as_bytes(std::span(shares)), sequence_);
-    all_told_ = true;
-    return Progress::moved;
-  }
-  told_.reset();
-  if (auto sized = take_largest_count(); !sized) return std::move(sized).error();
-  if (auto ready = prepare(Access::slots); !ready) return std::move(ready).error();
-  state_ = State::run;
-  return Progress::moved;
-}
-
 void CollectiveCall::write_descriptor(CallDescriptor& line) {
   const std::size_t in_bytes = input_bytes();
   line.signature = request_.signature();
@@ -161,7 +115,7 @@ void CollectiveCall::write_descriptor(CallDescriptor& line) {
   if (small_) return in_bytes > 0 ? carry() : void();
   if (request_.layout)
     write_counts(line);
-  else if (communicator_.autotuner().on())
+  else if (communicator_.plans().autotuner().on())
     write_times(line);
 
   const auto& segments = communicator_.process().segments;
@@ -188,17 +142,9 @@ void CollectiveCall::write_descriptor(CallDescriptor& line) {
 
 /// Where small calls have their payload.
 void CollectiveCall::write_times(CallDescriptor& line) const {
-  const TuningTimes times = communicator_.autotuner().line();
+  const TuningTimes times = communicator_.plans().autotuner().line();
   static_assert(sizeof times <= sizeof line.small);
   std::memcpy(line.small, &times, sizeof times);
-}
-
-/// Each rank's share by itself, so that a reader needs no more than its own.
-void CollectiveCall::write_counts(CallDescriptor& line) {
-  std::memcpy(line.small, &request_.layout->line, sizeof(CountsDescriptor));
-  const Rank rank = communicator_.rank();
-  auto* const shares = reinterpret_cast<Share*>(communicator_.members().area->area.shares(sequence_));
-  for (Rank peer = 0; peer < shape_.ranks; ++peer) shares[peer] = share_with(request_, *request_.layout, rank, peer);
 }
 
 /// What peers read must be scaled already: they do not know which of their sources is a raw contribution.
@@ -237,14 +183,14 @@ Result<Progress> CollectiveCall::gather() {
     if (*line == nullptr) return Progress::blocked;
     communicator_.notes().lines[rank] = *line;
     if (small_) continue;
-    communicator_.drop_if_retired(rank, (*line)->retired);
+    communicator_.windows().drop_if_retired(rank, (*line)->retired);
     all_carry_ = all_carry_ && (*line)->carries != 0;
     if ((*line)->input.segment == 0) all_input_mapped_ = false;
     if ((*line)->output.segment == 0) all_output_mapped_ = false;
-    if (!request_.layout && communicator_.autotuner().on()) {
+    if (!request_.layout && communicator_.plans().autotuner().on()) {
       TuningTimes times;
       std::memcpy(&times, (*line)->small, sizeof times);
-      communicator_.autotuner().hear(times);
+      communicator_.plans().autotuner().hear(times);
     }
     if (request_.layout) {
       CountsDescriptor counts;
@@ -255,30 +201,11 @@ Result<Progress> CollectiveCall::gather() {
   if (request_.layout) {
     if (auto agree = compare_counts(); !agree) return std::move(agree).error();
   } else if (!small_) {
-    communicator_.autotuner().decide();
+    communicator_.plans().autotuner().decide();
   }
   if (auto ready = prepare(small_ ? Access::in_line : choose_access()); !ready) return std::move(ready).error();
   state_ = State::run;
   return run();
-}
-
-/// From the call descriptors alone: a mismatch shows on all ranks, before any of them writes.
-Result<void> CollectiveCall::compare_counts() {
-  if (!tally_.balanced()) {
-    std::vector<std::span<const Share>> shares_of;
-    for (const Peer& peer : communicator_.members().peers)
-      shares_of.emplace_back(reinterpret_cast<const Share*>(peer.area.shares(sequence_)), shape_.ranks);
-    return counts_mismatch(shares_of, request_);
-  }
-  return take_largest_count();
-}
-
-Result<void> CollectiveCall::take_largest_count() {
-  count_ = tally_.largest();
-  if (count_ > PTRDIFF_MAX / size_of(request_.type))
-    return Error{.code = Code::remote, .what = "a call descriptor names more elements than there is memory"};
-  size_.group_bytes = count_ * size_of(request_.type);
-  return {};
 }
 
 /// From the call descriptors and what was agreed at the start alone, hence alike on all ranks.
@@ -327,35 +254,19 @@ Result<void> CollectiveCall::map_window(Place place) {
     memory.pid = peer.visible_pid();
     return {};
   }
-  auto window = communicator_.window(rank, line, bytes);
+  auto window = communicator_.windows().at(rank, line, bytes);
   if (!window) return std::move(window).error();
   at = *window;
   return {};
 }
 
-/// The one block that this rank touches in a peer's buffer where groups differ, as the peer published it; `bytes` by
-/// this rank's own counts.
-Result<BufferDescriptor> CollectiveCall::block_of(Rank rank, BufferDescriptor line, bool input,
-                                                  std::size_t& bytes) const {
-  const Share own = share_with(request_, *request_.layout, communicator_.rank(), rank);
-  Share theirs;
-  const std::byte* const shares = communicator_.members().peers[rank].area.shares(sequence_);
-  std::memcpy(&theirs, shares + communicator_.rank() * sizeof(Share), sizeof theirs);
-  const Range& block = input ? theirs.sent : theirs.received;
-  const std::size_t count = input ? own.received.count : own.sent.count, element = size_of(request_.type);
-  if (block.count != count || block.begin > PTRDIFF_MAX / element)
-    return Error{.code = Code::remote, .what = "the counts that a rank published make no sense", .peer = rank};
-  bytes = count * element;
-  line.offset += block.begin * element;
-  line.address += block.begin * element;
-  return line;
-}
-
 Result<void> CollectiveCall::prepare(Access access) {
   access_ = access;
   const Layout* const layout = request_.layout.get();
-  const Plan& plan = from_file_ ? communicator_.plan_from_file(shape_, access)
-                                : communicator_.plan(shape_, access, size_.choice_bytes(), layout != nullptr);
+  const auto [plan, algorithm] =
+      from_file_ ? communicator_.plans().from_file(shape_, access)
+                 : communicator_.plans().of(shape_, access, size_.choice_bytes(), layout != nullptr);
+  communicator_.note_used(algorithm, access);
   if (access == Access::mapped || access == Access::cma) {
     auto touch = AccessLease::begin(communicator_);
     if (!touch) return std::move(touch).error();
@@ -380,7 +291,7 @@ Result<void> CollectiveCall::prepare(Access access) {
     binding_.input_groups = layout->input;
     binding_.output_groups = layout->output;
   }
-  if (access == Access::slots) binding_.split.tile(communicator_.slot_bytes(), plan.items_max);
+  if (access == Access::slots) binding_.split.tile(communicator_.channels().slot_bytes(), plan.items_max);
   if (plan.scratch_groups > 0) {
     auto scratch = communicator_.scratch(plan.scratch_groups * size_.group_bytes);
     if (!scratch) return std::move(scratch).error();
@@ -388,7 +299,7 @@ Result<void> CollectiveCall::prepare(Access access) {
   }
   run_.emplace(plan, binding_, communicator_.links());
   if (autotuner())
-    communicator_.autotuner().start(TuningKind::of(shape_.collective, access, size_.choice_bytes()), now_ns());
+    communicator_.plans().autotuner().start(TuningKind::of(shape_.collective, access, size_.choice_bytes()), now_ns());
   return {};
 }
 
@@ -396,7 +307,7 @@ Result<Progress> CollectiveCall::run() {
   auto progress = run_->advance();
   if (!progress) return progress;
   if (*progress != Progress::done) return progress;
-  if (autotuner()) communicator_.autotuner().finish(now_ns());
+  if (autotuner()) communicator_.plans().autotuner().finish(now_ns());
   // A peer that failed meanwhile may have changed what was read here, without waiting for anybody.
   if (lease_)
     if (auto failure = failure_of_any(communicator_)) return *std::move(failure);
@@ -411,26 +322,9 @@ Result<void> CollectiveCall::poll_peers() {
   return look_at_descriptors(communicator_, sequence_, state_ == State::done);
 }
 
-/// Ranks of other hosts that left close their connections; those of this one are seen to have left. What they had sent
-/// before is taken first.
-Result<void> CollectiveCall::look_for_leavers() {
-  if (state_ != State::run || !run_) return {};
-  const int rank = run_->waiting_for().peer;
-  if (rank < 0) return {};
-  const Peer& peer = communicator_.members().peers[rank];
-  if (peer.remote() || peer.area.header().state.load(std::memory_order_acquire) != RankState::closed) return {};
-  auto moved = run_->advance();
-  if (!moved) return std::move(moved).error();
-  if (*moved == Progress::done) state_ = State::done;
-  if (*moved != Progress::blocked || run_->waiting_for().peer != rank) return {};
-  return Error{.code = Code::remote,
-               .what = fmt::format("{} left the communicator before {}", communicator_.describe(rank), where()),
-               .peer = rank};
-}
-
 std::int64_t CollectiveCall::poll_set(std::vector<PollItem>& items) const {
   if (!communicator_.spans_hosts()) return 0;
-  const bool awaited = communicator_.opening(items);
+  const bool awaited = communicator_.channels().opening(items);
   if (told_) told_->poll_set(items);
   if (run_ && state_ == State::run) run_->poll_set(items);
   return communicator_.nap_until(awaited);

@@ -54,7 +54,7 @@ class CollectiveCall final : public Operation {
   void write_payload(std::byte* to, std::size_t bytes) const;
   void write_counts(CallDescriptor& line);
   void write_times(CallDescriptor& line) const;
-  bool autotuner() const { return communicator_.autotuner().on() && !from_file_ && !request_.layout; }
+  bool autotuner() const { return communicator_.plans().autotuner().on() && !from_file_ && !request_.layout; }
   std::int64_t now_ns() const { return communicator_.process().system.now_ns(); }
   Result<void> stage_input();
   Result<void> compare_counts();

@@ -26,22 +26,23 @@ std::string device_memory(const Communicator& communicator) {
 }  // namespace
 
 std::string explain_call(Communicator& communicator, Collective collective, std::size_t group_bytes) {
-  const Shape shape =
-      communicator.with_levels({.collective = collective, .ranks = communicator.ranks(), .root = 0, .levels = {}});
+  const Shape shape = communicator.members().with_levels(
+      {.collective = collective, .ranks = communicator.ranks(), .root = 0, .levels = {}});
   const CallSize size(collective, shape.ranks, shape.root, group_bytes);
   const AccessFacts facts = communicator.access_facts();
   const auto by = [&](Access access) {
     const TuningKind kind = TuningKind::of(collective, access, size.choice_bytes());
-    const Autotuner::Tuning* const tuning = communicator.autotuner().find(kind);
-    const Algorithm& used = tuning != nullptr ? Autotuner::turn(*tuning)
-                                              : communicator.algorithm(shape, access, size.choice_bytes(), false);
+    const Autotuner::Tuning* const tuning = communicator.plans().autotuner().find(kind);
+    const Algorithm& used = tuning != nullptr
+                                ? Autotuner::turn(*tuning)
+                                : communicator.plans().algorithm(shape, access, size.choice_bytes(), false);
     return explain(shape, access, size.choice_bytes(), used,
                    {.machine = communicator.members().machine,
-                    .conditions = communicator.conditions(),
-                    .forced = communicator.forced_algorithms(),
+                    .conditions = communicator.plans().conditions(),
+                    .forced = communicator.plans().forced(),
                     .fixed_order = communicator.members().deterministic && reduces(collective),
-                    .over = communicator.transport(access),
-                    .tuned = communicator.autotuner().story(kind)});
+                    .over = communicator.members().transport(access),
+                    .tuned = communicator.plans().autotuner().story(kind)});
   };
   if (!facts.spans_hosts && fits_inline(size, shape.root, facts.forced))
     return by(Access::in_line) + device_memory(communicator);

@@ -75,7 +75,7 @@ Result<Progress> PointToPoint::advance() {
 }
 
 std::size_t PointToPoint::slot_bytes() const {
-  return communicator_.slot_bytes();
+  return communicator_.channels().slot_bytes();
 }
 
 /// True when nothing that was sent waits here.
@@ -83,7 +83,7 @@ Result<bool> PointToPoint::flush() {
   bool all = true;
   for (const auto& queue : queues_) {
     if (!queue.send) continue;
-    auto flushed = communicator_.point_to_point_channel().senders[queue.peer]->flush();
+    auto flushed = communicator_.channels().point_to_point().senders[queue.peer]->flush();
     if (!flushed) return std::move(flushed).error().at_peer(queue.peer);
     all = all && *flushed;
   }
@@ -92,8 +92,8 @@ Result<bool> PointToPoint::flush() {
 
 std::int64_t PointToPoint::poll_set(std::vector<PollItem>& items) const {
   if (!communicator_.spans_hosts()) return 0;
-  const bool awaited = communicator_.opening(items);
-  const Channel& channel = communicator_.point_to_point_channel();
+  const bool awaited = communicator_.channels().opening(items);
+  const Channel& channel = communicator_.channels().point_to_point();
   for (const auto& queue : queues_) {
     if (queue.send) {
       channel.senders[queue.peer]->poll_set(items);
@@ -140,7 +140,7 @@ PointToPoint::Header PointToPoint::header_of(const PeerRequest& request) const {
 }
 
 Result<Progress> PointToPoint::send(Queue& queue) {
-  Sender& sender = *communicator_.point_to_point_channel().senders[queue.peer];
+  Sender& sender = *communicator_.channels().point_to_point().senders[queue.peer];
   const PeerRequest& request = *queue.requests[queue.next];
   if (queue.begun && queue.by_reference) {
     auto taken = sender.settled();
@@ -189,7 +189,7 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
     lease_.emplace(*std::move(touch));
   }
   if (header.carry == Carry::window) {
-    auto window = communicator_.window(queue.peer, header.buffer, request.bytes);
+    auto window = communicator_.windows().at(queue.peer, header.buffer, request.bytes);
     if (!window) return std::move(window).error();
     queue.source = *window;
     queue.pid = 0;
@@ -204,7 +204,7 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
 }
 
 Result<Progress> PointToPoint::receive(Queue& queue) {
-  Receiver& receiver = *communicator_.point_to_point_channel().receivers[queue.peer];
+  Receiver& receiver = *communicator_.channels().point_to_point().receivers[queue.peer];
   const PeerRequest& request = *queue.requests[queue.next];
   if (queue.begun && queue.by_reference) return receive_by_reference(queue, request);
 
@@ -246,7 +246,7 @@ Result<Progress> PointToPoint::receive_by_reference(Queue& queue, const PeerRequ
   if (queue.moved < request.bytes) return Progress::moved;
   // A sender that failed meanwhile may have changed what was read here.
   if (auto failure = failure_of(communicator_, queue.peer)) return *std::move(failure);
-  if (auto freed = communicator_.point_to_point_channel().receivers[queue.peer]->release(); !freed)
+  if (auto freed = communicator_.channels().point_to_point().receivers[queue.peer]->release(); !freed)
     return std::move(freed).error();
   finish(queue);
   return Progress::moved;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/system.h"
+#include "comm/transports.h"
 #include "net/arrivals.h"
 #include "net/connector.h"
 #include "net/peer_address.h"
@@ -33,7 +34,7 @@ struct RemotePlace {
 
 /// Both directions. The rank with the higher number connects, the other takes what arrives; both begin when they first
 /// send or look for something, and neither waits. Driven by one thread at a time.
-class RemoteChannel {
+class RemoteChannel final : public OpeningLink {
  public:
   RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place);
 
@@ -43,8 +44,7 @@ class RemoteChannel {
   Receiver& receiver() { return *receiver_; }
   std::size_t slot_bytes() const { return place_.slot_bytes; }
   bool is_open() const { return sender_ != nullptr; }
-  /// It was asked for, and the peer has not connected yet.
-  bool awaits_arrival() const { return wanted_ && !is_open() && place_.rank < place_.peer; }
+  bool awaits_arrival() const override { return wanted_ && !is_open() && place_.rank < place_.peer; }
 
   /// What to make of an error of this connection. The peer may just have failed, or its process ended: then others say
   /// so within moments, and better. Nothing: wait for that. Errors: after a second, the error itself.
@@ -53,10 +53,10 @@ class RemoteChannel {
   bool broken() const { return broken_.has_value(); }
   Result<void> judge_again() { return judge(*broken_); }
 
-  void poll_set(std::vector<PollItem>& items) const;
+  void poll_set(std::vector<PollItem>& items) const override;
 
   /// At its end: the connections of an open channel that is not broken, else none.
-  std::vector<Socket> take_sockets();
+  std::vector<Socket> take_sockets() override;
 
  private:
   Result<bool> gather_sockets();

@@ -15,25 +15,10 @@ namespace {
 constexpr std::size_t record_offset = 128;  // the abort word has its line for itself
 constexpr std::size_t channel_bytes_min = 16 * 1024;
 constexpr std::size_t one_shot_channel_bytes_min = 2 * 1024;
-constexpr std::size_t in_flight_most = 64;
-constexpr std::size_t plan_room_bytes = std::size_t{1} << 20;
 constexpr std::size_t alignment = 256;
 
 constexpr std::size_t round_up(std::size_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
-}
-
-/// What a captured graph keeps.
-struct Kept {
-  std::shared_ptr<DeferredReleases> deferred;
-  std::vector<std::shared_ptr<const void>> all;
-};
-
-/// Called by the driver, which must not be called meanwhile.
-void defer_release(void* kept) {
-  std::shared_ptr<Kept> owned(static_cast<Kept*>(kept));
-  const auto deferred = owned->deferred;
-  deferred->defer_release(std::move(owned));
 }
 
 /// What a channel has at most of a call that its inbox must hold; share() cuts at these multiples.
@@ -70,7 +55,7 @@ Engine::Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShap
     : gpu_(std::move(gpu)),
       kernels_(std::move(kernels)),
       shape_(std::move(shape)),
-      graveyard_(std::move(deferred)),
+      deferred_(std::move(deferred)),
       seats_(shape_.local.size()) {}
 
 Engine::~Engine() {
@@ -162,52 +147,6 @@ Result<void> Engine::set_up() {
   return finish_setup();
 }
 
-Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
-  auto current = Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
-  const std::vector<Action> actions = device_actions(plan);
-  const std::size_t action_bytes = actions.size() * sizeof(Action);
-  const std::size_t place_bytes = plan.places.size() * sizeof(Place);
-  auto made = std::make_shared<DevicePlan>();
-  made->action_count = static_cast<std::uint32_t>(actions.size());
-  made->place_count = device::place_count_of(plan.places.size());
-  made->scratch_groups = plan.scratch_groups;
-  made->body = kernel_for(plan, {}).body;
-  std::byte* at = nullptr;
-  if (const std::size_t bytes = action_bytes + place_bytes; bytes > 0 && shape_.frees_late) {
-    auto buffer = plan_buffer(bytes);
-    if (!buffer) return std::move(buffer).error();
-    at = *buffer;
-  } else if (bytes > 0) {
-    auto memory = DeviceMemory::allocate(gpu_, bytes);
-    if (!memory) return std::move(memory).error();
-    made->memory = *std::move(memory);
-    at = made->memory.data();
-  }
-  made->actions = reinterpret_cast<const Action*>(at);
-  made->places = reinterpret_cast<const Place*>(at + action_bytes);
-  const auto address = reinterpret_cast<Address>(at);
-  if (action_bytes > 0)
-    if (auto sent = write(address, actions.data(), action_bytes); !sent) return sent.error();
-  if (place_bytes > 0)
-    if (auto sent = write(address + action_bytes, plan.places.data(), place_bytes); !sent) return sent.error();
-  if (auto sent = finish_setup(); !sent) return sent.error();
-  return std::shared_ptr<const DevicePlan>(std::move(made));
-}
-
-/// From a few large pieces, which stay.
-Result<std::byte*> Engine::plan_buffer(std::size_t bytes) {
-  if (plan_rooms_.empty() || plan_room_used_ + bytes > plan_rooms_.back().bytes()) {
-    auto larger = DeviceMemory::allocate(gpu_, std::max(plan_room_bytes, bytes));
-    if (!larger) return std::move(larger).error();
-    plan_rooms_.push_back(*std::move(larger));
-    plan_room_used_ = 0;
-  }
-  std::byte* const at = plan_rooms_.back().data() + plan_room_used_;
-  plan_room_used_ += round_up(bytes);
-  return at;
-}
-
 Result<Engine::Capture> Engine::capture_of(std::span<const Part> parts) const {
   Capture first;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -230,38 +169,6 @@ Result<Engine::Capture> Engine::capture_of(std::span<const Part> parts) const {
     }
   }
   return first;
-}
-
-/// At least `bytes`; a larger one in its place where there are fewer.
-Result<std::shared_ptr<const DeviceMemory>> Engine::buffer(std::shared_ptr<const DeviceMemory>& memory,
-                                                           std::size_t bytes) {
-  if (memory == nullptr || memory->bytes() < bytes) {
-    auto larger = DeviceMemory::allocate(gpu_, std::max(bytes, memory == nullptr ? 0 : 2 * memory->bytes()));
-    if (!larger) return std::move(larger).error();
-    if (memory != nullptr) in_flight_.push_back(memory);
-    memory = std::make_shared<const DeviceMemory>(*std::move(larger));
-  }
-  return memory;
-}
-
-Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts, std::size_t group_bytes) {
-  int groups = 0;
-  bool staged = false;
-  for (const Part& part : parts) {
-    if (part.scratch == nullptr) groups = std::max(groups, part.plan->scratch_groups);
-    staged = staged || part.staged;
-  }
-  const std::size_t scratch_bytes = round_up(static_cast<std::size_t>(groups) * group_bytes);
-  const std::size_t staging_bytes = staged ? round_up(job.input_bytes) : 0;
-  if (scratch_bytes > 0)
-    if (auto got = buffer(scratch_, scratch_bytes * parts.size()); !got) return got.error();
-  if (staging_bytes > 0)
-    if (auto got = buffer(staging_, staging_bytes * parts.size()); !got) return got.error();
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    seats_[i].scratch = scratch_bytes > 0 ? scratch_->data() + i * scratch_bytes : parts[i].scratch;
-    seats_[i].staging = staging_bytes > 0 ? staging_->data() + i * staging_bytes : nullptr;
-  }
-  return {};
 }
 
 Result<void> Engine::follow(Stream stream, const OwnEvent& event) const {
@@ -345,41 +252,11 @@ void Engine::fill(device::Call& call, device::Body body, const Job& job, std::sp
   }
 }
 
-/// What the graph may use as long as it lives, whatever becomes of the communicator and its plans.
-Result<void> Engine::retain(const Capture& capture, std::span<const Part> parts) {
-  auto* const kept = new Kept;  // the driver's, once it has the object
-  kept->deferred = graveyard_;
-  kept->all = {shared_from_this(), scratch_, staging_};
-  for (const Part& part : parts) kept->all.push_back(part.plan);
-  const Api& api = gpu_->api();
-  UserObject object = nullptr;
-  if (auto made = gpu_->check(api.user_object_create(&object, kept, defer_release, 1, user_object_unsynchronized),
-                              "cuUserObjectCreate");
-      !made) {
-    delete kept;
-    return made;
-  }
-  auto retained =
-      gpu_->check(api.graph_retain(capture.graph, object, 1, graph_takes_reference), "cuGraphRetainUserObject");
-  if (!retained) (void)api.user_object_release(object, 1);
-  return retained;
-}
-
-/// Plans leave the cache while kernels still read them: what may be in use is let go of when nothing runs.
-void Engine::keep(std::span<const Part> parts) {
-  if (!shape_.frees_late && in_flight_.size() > in_flight_most &&
-      gpu_->api().event_query(launched_.ended.get()) == status::success)
-    in_flight_.clear();
-  for (const Part& part : parts)
-    if (std::ranges::find(in_flight_, std::static_pointer_cast<const void>(part.plan)) == in_flight_.end())
-      in_flight_.push_back(part.plan);
-}
-
 Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers) {
   assert(parts.size() == seats_.size() && buffers.size() == static_cast<std::size_t>(shape_.ranks));
   auto current = Current::enter(*gpu_);
   if (!current) return std::move(current).error();
-  graveyard_->empty();
+  deferred_->empty();
   auto capture = capture_of(parts);
   if (!capture) return std::move(capture).error();
   if (auto ready = make_buffers(job, parts, job.count * size_of(job.type)); !ready) return ready;

@@ -130,14 +130,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
   SharedGpu gpu_;
   std::shared_ptr<const Kernels> kernels_;
   EngineShape shape_;
-  std::shared_ptr<DeferredReleases> graveyard_;
+  std::shared_ptr<DeferredReleases> deferred_;
   int channels_ = 1;
   std::size_t inbox_bytes_ = 0;  // one half
   DeviceMemory memory_;          // areas and links
   PinnedMemory shared_;          // the abort word, then the records of errors
   std::vector<Seat> seats_;
-  std::vector<DeviceMemory> plan_rooms_;  // where it frees late; the last one is used up to:
-  std::size_t plan_room_used_ = 0;
+  std::vector<DeviceMemory> plan_buffers_;  // where it frees late; the last one is used up to:
+  std::size_t plan_buffer_used_ = 0;
   std::shared_ptr<const DeviceMemory> scratch_;  // of all local ranks; graphs may keep earlier ones
   std::shared_ptr<const DeviceMemory> staging_;
   OwnStream setup_;

@@ -11,65 +11,14 @@
 
 #include "formats/json.h"
 #include "formats/mscclpp.h"
+#include "formats/mscclpp_import.h"
+#include "formats/mscclpp_names.h"
 #include "formats/source.h"
 
 namespace tutti::formats {
+namespace mscclpp {
 namespace {
 
-constexpr std::pair<std::string_view, Collective> collectives[] = {
-    {"allreduce", Collective::all_reduce},
-    {"allgather", Collective::all_gather},
-    {"reducescatter", Collective::reduce_scatter},
-    {"reduce_scatter", Collective::reduce_scatter},
-    {"reduce", Collective::reduce},
-    {"broadcast", Collective::broadcast},
-    {"alltoall", Collective::all_to_all},
-};
-
-struct Kind {
-  std::string_view name;
-  bool moves = false;    // copies, or
-  bool reduces = false;  // combines its sources, and copies the result on
-  bool signals = false;
-  bool waits = false;
-  bool relaxed = false;
-};
-constexpr Kind kinds[] = {
-    {.name = "nop"},
-    {.name = "flush"},
-    {.name = "barrier"},
-    {.name = "put", .moves = true},
-    {.name = "get", .moves = true},
-    {.name = "copy", .moves = true},
-    {.name = "pws", .moves = true, .signals = true},
-    {.name = "pwsf", .moves = true, .signals = true},
-    {.name = "re", .reduces = true},
-    {.name = "res", .reduces = true},
-    {.name = "rre", .reduces = true},
-    {.name = "rres", .reduces = true},
-    {.name = "signal", .signals = true},
-    {.name = "rlxsignal", .signals = true, .relaxed = true},
-    {.name = "wait", .waits = true},
-    {.name = "rlxwait", .waits = true, .relaxed = true},
-};
-constexpr std::pair<std::string_view, std::string_view> not_understood[] = {
-    {"ppkt", "packets"},
-    {"rppkt", "packets"},
-    {"respkt", "packets"},
-    {"cpkt", "packets"},
-    {"upkt", "packets"},
-    {"repkt", "packets"},
-    {"recpkt", "packets"},
-    {"recspkt", "packets"},
-    {"glres", "switch channels"},
-    {"gstore", "switch channels"},
-    {"gstorepkt", "switch channels"},
-    {"pipeline", "pipelines"},
-    {"sem_acquire", "semaphores"},
-    {"sem_release", "semaphores"},
-};
-
-enum ChannelType { memory_channel, port_channel, channel_types, switch_channel = channel_types };
 constexpr int shown_max = 40;
 
 std::string where(const Place& place) {
@@ -80,70 +29,7 @@ std::size_t index(int i) {
   return static_cast<std::size_t>(i);
 }
 
-struct Channel {
-  Rank peer = 0;
-  int number = 0;  // among those of the rank to that peer
-};
-struct Remote {
-  Rank rank = 0;
-  Buffer buffer = Buffer::input;
-};
-struct Gpu {
-  JsonAt at;
-  std::array<std::vector<Channel>, channel_types> channels;
-  std::vector<Remote> remotes;
-};
-/// What the operations of one thread block may name, by the number they name it with.
-struct Block {
-  std::array<std::vector<Channel>, channel_types> channels;
-  std::array<std::vector<Remote>, channel_types> remotes;
-};
-
-class Import {
- public:
-  Result<Imported> run(const Json& root, Rank of_root);
-
- private:
-  using Wire = std::tuple<Rank, Rank, int, int>;  // from, to, type, number
-  struct Flag {
-    int instruction;
-    bool relaxed;
-  };
-  struct Barrier {
-    std::vector<int> entries, exits;
-    int expected = 0;
-  };
-
-  void header(const JsonAt& file, Rank of_root);
-  void find_parts(const JsonAt& gpus);
-  void gpu(const JsonAt& at, Rank rank);
-  void channels(const JsonAt& at, Rank rank, Gpu& gpu);
-  void blocks(Rank rank);
-  Block block(const JsonAt& at, const Gpu& gpu);
-  void op(const JsonAt& at, const Block& block);
-  void barrier(const JsonAt& at, const Place& place);
-  std::vector<Cell> chunks(const JsonAt& at, const Block& block, int type);
-  void copies(const JsonAt& at, const std::vector<std::vector<Cell>>& sources,
-              const std::vector<std::vector<Cell>>& destinations, Instruction& made);
-  void reductions(const JsonAt& at, const std::vector<std::vector<Cell>>& sources,
-                  const std::vector<std::vector<Cell>>& destinations, Instruction& made);
-  void refuse_overlap(const JsonAt& at, const std::vector<Cell>& source, const std::vector<Cell>& destination);
-  Result<void> match();
-  Result<void> join_barriers();
-  int channel_type(const JsonAt& at);
-  Buffer buffer(const JsonAt& at);
-
-  JsonReader reader_;
-  ChannelProgram program_;
-  std::string name_;
-  long long bytes_min_ = 0, bytes_max_ = LLONG_MAX;
-  std::vector<Gpu> gpus_;
-  std::map<Wire, std::vector<Flag>> signals_, waits_;
-  std::map<std::tuple<Rank, int, int>, Barrier> barriers_;  // by rank, id and how often it was passed
-  std::map<std::tuple<int, int>, int> passed_;              // by channel and id
-  int steps_ = 0;
-  int moves_ = 0;
-};
+}  // namespace
 
 Result<Imported> Import::run(const Json& root, Rank of_root) {
   program_.where = where;
@@ -489,12 +375,12 @@ Result<void> Import::join_barriers() {
   return {};
 }
 
-}  // namespace
+}  // namespace mscclpp
 
 Result<Imported> import_mscclpp(std::string_view text, Rank root) {
   const auto file = parse_json(text);
   if (!file) return Error(file.error());
-  return Import().run(*file, root);
+  return mscclpp::Import().run(*file, root);
 }
 
 }  // namespace tutti::formats

@@ -13,6 +13,7 @@
 #include "gpu/launch_group.h"
 #include "gpu/stream_order.h"
 #include "plan/cache.h"
+#include "plan/plan_key.h"
 #include "process/gpu_process.h"
 
 namespace tutti {
@@ -34,25 +35,10 @@ struct GpuContext final : DeviceSide {
   Result<void> host_call(bool on_behalf) override;
   std::string explain() const override;
 
-  struct Key {
-    const void* algorithm;
-    Access access;
-    Collective collective;
-    Rank root;
-    bool operator==(const Key&) const = default;
-  };
-  struct KeyHash {
-    std::size_t operator()(const Key& key) const {
-      return std::hash<const void*>{}(key.algorithm) ^
-             (static_cast<std::size_t>(key.root) << 16 | static_cast<std::size_t>(key.access) << 8 |
-              static_cast<std::size_t>(key.collective)) *
-                 0x9e37'79b9'7f4a'7c15u;
-    }
-  };
   static constexpr std::size_t plans_max = 1024;  // 64 roots of each rooted collective by several algorithms
 
   const cuda::SharedGpu gpu;
-  LruCache<Key, std::shared_ptr<GpuPlan>, KeyHash> plans{plans_max};
+  LruCache<PlanKey, std::shared_ptr<GpuPlan>, PlanKeyHash> plans{plans_max};
 
   /// Of calls with so many bytes in a group; empty at first.
   GpuChoice& choice(Collective collective, std::size_t bytes) {

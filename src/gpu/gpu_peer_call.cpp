@@ -72,7 +72,7 @@ Result<bool> GpuPeerCall::gather() {
     auto line = communicator_.lines().open(gathered_, sequence_);
     if (!line) return std::move(line).error();
     if (*line == nullptr) return false;
-    communicator_.drop_if_retired(gathered_, (*line)->retired);
+    communicator_.windows().drop_if_retired(gathered_, (*line)->retired);
     communicator_.notes().lines[at] = *line;
     request_.host_staged->table()[at] = {.scalar = (*line)->scalar};
   }

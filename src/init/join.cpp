@@ -268,35 +268,6 @@ Result<Progress> Join::greeted() {
   return Progress::moved;
 }
 
-/// A GPU that cannot be shared is no reason not to join.
-void Join::offer_gpu(PeerInfo& info) {
-  if (!members_.gpu) return;
-  info.gpu.gpu = static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1;
-  const GpuProcess& gpus = process_.gpus;
-  if (gpus.staged || gpus.peers == PeerUse::off || options_.ranks > device::ranks_max) return;
-  auto proof = GpuProof::open(process_.gpus, members_.gpu, options_.rank, options_.ranks);
-  if (!proof) {
-    process_.log.info(LogTopic::init, members_.name, "others cannot try to reach memory of GPU {}: {}",
-                      members_.gpu->ordinal(), proof.error().text());
-    return;
-  }
-  gpu_proof_ = *std::move(proof);
-  info.gpu = gpu_proof_->info();
-}
-
-/// Ranks that share one GPU and process need no proof.
-void Join::try_gpus() {
-  reaches_gpus_ = gpu_proof_ != nullptr && !spans_hosts_;
-  for (Rank rank = 0; reaches_gpus_ && rank < options_.ranks; ++rank) {
-    const GpuInfo& info = peer_infos_[rank].gpu;
-    const bool same_process = members_.peers[rank].same_process;
-    reaches_gpus_ = gpu_proof_->reaches(rank, info, same_process);
-    if (!reaches_gpus_ && info.gpu != 0)
-      process_.log.info(LogTopic::init, members_.name, "GPU {} does not reach memory of GPU {} of rank {}",
-                        members_.gpu->ordinal(), info.gpu - 1, rank);
-  }
-}
-
 /// Ranks of one machine share its cores, whatever else they share.
 void Join::count_cores() {
   members_.cores = 0;
@@ -393,14 +364,15 @@ Result<void> Join::finish() {
   made_ = std::make_shared<Communicator>(process_, std::move(members_));
   make_gpu_context(*made_);
   // All ranks have the same settings by now, and refuse alike.
-  if (auto good = made_->check_algorithms(); !good) return good;
+  if (auto good = made_->plans().check_settings(); !good) return good;
   if (made_->spans_hosts()) {
     const auto& area = made_->members().area;
     made_->members().arrivals->wakes({area, &area->area.header().doorbell});
     if (auto watching = process_.service.add(made_->members().control); !watching) return watching;
   }
-  made_->watch = std::make_shared<PeerWatch>(made_);
-  if (auto watching = process_.service.add(made_->watch); !watching) return watching;
+  const auto watch = std::make_shared<PeerWatch>(made_);
+  made_->watched_by(watch);
+  if (auto watching = process_.service.add(watch); !watching) return watching;
   const auto& m = made_->members();
   process_.log.info(
       LogTopic::init, made_->who(), "{} ranks ready, {}, {}", m.ranks,

@@ -22,7 +22,7 @@ constexpr std::size_t divide_up(std::size_t value, std::size_t by) {
 }  // namespace
 
 std::string_view name(Access access) {
-  static constexpr std::string_view names[] = {"line", "mapped", "cma", "slots"};
+  static constexpr std::string_view names[] = {"inline", "mapped", "cma", "slots"};
   return names[static_cast<int>(access)];
 }
 

@@ -340,7 +340,7 @@ TEST(Answers, AreRight) {
     const char* transport = nullptr;
     EXPECT_TRUE(ok(tuttiCommLastAlgorithm(comm, &algorithm, &transport)));
     EXPECT_STRNE(algorithm, "");
-    EXPECT_STREQ(transport, "line");
+    EXPECT_STREQ(transport, "inline");
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
 }
@@ -372,7 +372,7 @@ TEST(Answers, ExplainSaysWhatIsUsed) {
     std::string text(length + 1, '?');
     EXPECT_TRUE(ok(tuttiCommExplain(comm, "all_reduce", 1 << 18, tuttiFloat32, text.data(), text.size(), nullptr)));
     EXPECT_EQ(text.find('\0'), length) << "the whole text and its end";
-    EXPECT_NE(text.find("Memory of tuttiMemAlloc: all_reduce of 2 ranks, 1048576 bytes, over window"), text.npos)
+    EXPECT_NE(text.find("Memory of tuttiMemAlloc: all_reduce of 2 ranks, 1048576 bytes, over mapped"), text.npos)
         << text;
     EXPECT_NE(text.find("Ordinary memory: "), text.npos) << text;
 

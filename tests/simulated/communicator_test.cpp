@@ -86,8 +86,7 @@ class World {
   void stop(std::vector<std::shared_ptr<Communicator>>& made) {
     std::ranges::shuffle(made, random);
     for (auto& communicator : made) {
-      process.service.remove(communicator->watch.get());
-      communicator->watch.reset();
+      process.service.remove(communicator->take_watch().get());
       communicator.reset();
       process.service.turn();
     }

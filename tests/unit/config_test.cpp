@@ -103,7 +103,7 @@ TEST(Config, FilesAreChecked) {
 }
 
 TEST(Config, ChoicesInAnyCase) {
-  const auto config = load({"TUTTI_DEBUG=info", "TUTTI_TRANSPORT=FIFO"});
+  const auto config = load({"TUTTI_DEBUG=info", "TUTTI_TRANSPORT=SLOTS"});
   ASSERT_TRUE(config);
   EXPECT_EQ(config->text("TUTTI_DEBUG"), "INFO");
   EXPECT_EQ(config->integer("TUTTI_DEBUG"), 3);

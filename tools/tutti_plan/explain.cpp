@@ -57,8 +57,8 @@ void add_explain(CLI::App& app, int& status) {
       ->check(CLI::Range(0, 63));
   command->add_option("--cores", options->cores, "Cores that the ranks have, all together [those of this machine]")
       ->check(CLI::Range(1, 1 << 16));
-  command->add_option("--reach", options->access, "How ranks reach each other: inline, mapped, cma or slots [mapped]")
-      ->check(CLI::IsMember({"line", "mapped", "cma", "slots"}));
+  command->add_option("--access", options->access, "How ranks reach each other: inline, mapped, cma or slots [mapped]")
+      ->check(CLI::IsMember({"inline", "mapped", "cma", "slots"}));
   command->add_option("--algo", options->forced, "What TUTTI_ALGO would be");
   command->final_callback([options, &status] { status = explain(*options); });
 }

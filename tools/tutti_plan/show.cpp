@@ -67,7 +67,7 @@ void add_show(CLI::App& app, int& status) {
   table
       ->add_option("--plan", options->access,
                    "The actions of a rank, its peers reached by inline, mapped, cma or slots")
-      ->check(CLI::IsMember({"line", "mapped", "cma", "slots"}));
+      ->check(CLI::IsMember({"inline", "mapped", "cma", "slots"}));
   table->add_flag("--as-lowered", options->as_lowered, "With --plan: before passes are fused");
   table->final_callback([options, &status] { status = show(*options); });
 

@@ -38,7 +38,7 @@ Result<formats::Imported> import_file(const std::string& path, Rank root);
 /// "allreduce", "all_reduce", "All-Reduce". Errors: invalid_argument.
 Result<Collective> collective_of(std::string_view name);
 
-/// "line", "window", "pull", "fifo". Errors: invalid_argument.
+/// "inline", "mapped", "cma", "slots". Errors: invalid_argument.
 Result<Access> access_of(std::string_view word);
 
 /// Says what is wrong on standard error. Returns Exit::refused.

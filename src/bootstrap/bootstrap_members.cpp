@@ -1,0 +1,161 @@
+// The members of a start, as its root serves them: let in, heard, given their places.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/host.h"
+#include "bootstrap/bootstrap_messages.h"
+#include "bootstrap/bootstrap_root_state.h"
+
+namespace tutti {
+namespace {
+
+using bootstrap::Acceptor;
+using bootstrap::Tree;
+
+constexpr std::int64_t place_limit_ns = 1'000'000'000;  // for those who were asked to say where they listen
+
+std::string words(const Error& error) {
+  return error.code == Code::remote ? error.what : error.text();
+}
+
+}  // namespace
+
+void BootstrapRoot::State::let_in() {
+  for (Acceptor::AuthenticatedConnection& connection : acceptor.advance(accepting())) {
+    members.push_back({.wire = std::move(connection.wire), .rank = connection.rank, .host = connection.host});
+    if (connection.version != handshake::protocol_version)
+      fail(Error{
+          .code = Code::invalid_usage,
+          .what = fmt::format("rank {} at {} speaks version {} of the start protocol, the root version {}",
+                              connection.rank, connection.host, connection.version, handshake::protocol_version)});
+    if (failure) tell(members.back(), *failure);
+  }
+  if (auto stuck = acceptor.stuck(); stuck && !failure && (!members.empty() || !acceptor.shared()))
+    fail(
+        std::move(*stuck).during(fmt::format("the root lets in {} ranks and no more (see ulimit -n)", members.size())));
+  sockets_most = std::max(sockets_most, members.size() + acceptor.sockets());
+}
+
+/// One look at all, instead of one at each: few have something to say.
+void BootstrapRoot::State::serve_members() {
+  std::vector<PollItem> items;
+  for (const Member& member : members) items.push_back(member.wire.interest());
+  system.poll(items, 0);
+  const std::int64_t now = system.now_ns();
+  auto item = items.begin();
+  for (Member& member : members)
+    if (const bool ready = (item++)->ready; ready || (member.told && now >= member.deadline_ns)) serve(member);
+}
+
+void BootstrapRoot::State::serve(Member& member) {
+  (void)member.wire.flush();
+  while (!member.told) {
+    auto frame =
+        member.wire.take_frame(member.joined() ? std::max(bootstrap::contribution_bytes_max(limits.blob_bytes_max),
+                                                          bootstrap::notice_bytes_max)
+                                               : bootstrap::join_bytes_max);
+    if (!frame) return lose(member, words(frame.error()));
+    if (!*frame) return;
+    obey(member, **frame);
+    if (!member.wire.socket()) return;
+  }
+  if (!member.wire.drain() || system.now_ns() >= member.deadline_ns) member.wire = Wire(system, Socket());
+}
+
+void BootstrapRoot::State::obey(Member& member, const Frame& frame) {
+  if (frame.kind == FrameKind::bye) return lose(member, "it left", /*left=*/true);
+  if (member.joined()) return obey_joined(member, frame);
+  return frame.kind == FrameKind::join ? join(member, frame.body) : lose(member, "it sent a frame of a wrong kind");
+}
+
+void BootstrapRoot::State::obey_joined(Member& member, const Frame& frame) {
+  const bool moving = member.state == Member::State::moving;
+  const bool seated = member.state == Member::State::seated;
+  if (frame.kind == FrameKind::listens && member.listen && (moving || seated)) {
+    auto where = bootstrap::read_listens(frame.body);
+    if (!where) return lose(member, words(where.error()));
+    member.listen = false;
+    tree.listens(member.rank, *std::move(where));
+  } else if (frame.kind == FrameKind::settled && moving) {
+    member.wire = Wire(system, Socket());
+  } else if (frame.kind == FrameKind::unreachable && moving) {
+    tree.adopt(member.rank);
+    welcome(member, Tree::root);
+  } else if (frame.kind == FrameKind::contribute && seated) {
+    take_contribution(member, frame.body);
+  } else if (frame.kind == FrameKind::gone && seated) {
+    take_gone(member, frame.body);
+  } else if (frame.kind == FrameKind::confirm && seated) {
+    take_confirmation(member, frame.body);
+  } else if (frame.kind == FrameKind::failure && seated) {
+    fail(bootstrap::read_failure(frame.body));
+  } else {
+    lose(member, "it sent a frame of a wrong kind");
+  }
+}
+
+void BootstrapRoot::State::join(Member& member, const Bytes& body) {
+  const auto who = bootstrap::read_join(body);
+  if (!who) return lose(member, words(who.error()));
+  member.rank = who->rank;
+  const bool complete = roster.all_here();
+  if (auto admitted = roster.admit(*who, system.now_ns()); !admitted) {
+    // Those who have all met already need not suffer from one who comes too late.
+    if (complete) return tell(member, admitted.error());
+    return fail(std::move(admitted).error());
+  }
+  member.state = Member::State::waiting;
+  member.deadline_ns = system.now_ns() + place_limit_ns;
+  member.here = who->process == this_process();
+  member.listen = tree.arrive(who->rank, who->ranks);
+}
+
+void BootstrapRoot::State::give_places() {
+  if (failure) return;
+  for (Member& member : members) {
+    if (member.state != Member::State::waiting || member.told || !member.wire.socket()) continue;
+    auto parent = tree.place(member.rank);
+    if (!parent && system.now_ns() < member.deadline_ns) continue;
+    if (!parent) tree.adopt(member.rank);
+    welcome(member, parent.value_or(Tree::root));
+  }
+}
+
+void BootstrapRoot::State::welcome(Member& member, int parent) {
+  bootstrap::Welcome place{.listen = member.listen && member.state == Member::State::waiting, .parent = parent};
+  if (parent != Tree::root) {
+    place.at = tree.address(parent);
+    place.process = roster.process_of(parent);
+  }
+  roster.hang(member.rank, parent);
+  member.state = parent == Tree::root ? Member::State::seated : Member::State::moving;
+  member.wire.queue(frame(FrameKind::welcome, bootstrap::write_welcome(place)));
+  (void)member.wire.flush();
+}
+
+void BootstrapRoot::State::take_contribution(Member& member, const Bytes& body) {
+  auto contribution = bootstrap::read_contribution(body, limits.blob_bytes_max);
+  if (!contribution) return lose(member, words(contribution.error()));
+  const int rank = contribution->rank;
+  if (!roster.admitted(rank)) return lose(member, fmt::format("it spoke for rank {}, who is not here", rank));
+  if (auto done = roster.contribute(rank, *std::move(contribution), system.now_ns()); !done)
+    fail(std::move(done).error());
+}
+
+void BootstrapRoot::State::take_gone(Member& member, const Bytes& body) {
+  const auto gone = bootstrap::read_gone(body);
+  if (!gone) return lose(member, words(gone.error()));
+  // One who was taken in by the root has gone nowhere.
+  if (roster.admitted(gone->rank) && tree.parent(gone->rank) == gone->by)
+    lose_rank(gone->rank, gone->reason, gone->left);
+}
+
+void BootstrapRoot::State::take_confirmation(Member& member, const Bytes& body) {
+  const auto confirmation = bootstrap::read_confirmation(body);
+  if (!confirmation) return lose(member, words(confirmation.error()));
+  member.confirmed = confirmation->round + 1;
+  member.refused = confirmation->refused;
+}
+
+}  // namespace tutti

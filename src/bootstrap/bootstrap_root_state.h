@@ -1,0 +1,109 @@
+// What the root of a start knows: its members, the tree they make, and how it ends.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/bootstrap_acceptor.h"
+#include "bootstrap/bootstrap_tree.h"
+#include "bootstrap/roster.h"
+#include "net/digest.h"
+#include "net/wire.h"
+
+namespace tutti {
+namespace bootstrap {
+
+/// A connection that knows the secret.
+struct RootMember {
+  enum class State {
+    connection,  ///< has not said yet who it is
+    waiting,     ///< for its place
+    moving,      ///< to a place below another rank
+    seated,      ///< below the root
+  };
+  Wire wire;
+  int rank;  ///< as claimed; believed once it has joined
+  std::string host = {};
+  State state = State::connection;
+  bool here = false;    ///< in this process
+  bool listen = false;  ///< is to take others
+  bool told = false;    ///< the failure is on its way; only its end is awaited
+  std::uint32_t confirmed = 0;
+  std::uint64_t refused = 0;     ///< connections, by those below
+  std::int64_t deadline_ns = 0;  ///< of the farewell, or of the place
+
+  bool joined() const { return state != State::connection; }
+};
+
+}  // namespace bootstrap
+
+struct BootstrapRoot::State {
+  using Member = bootstrap::RootMember;
+
+  State(System& system_in, const bootstrap::SharedListener::Registration& registration, const Secret& secret_in,
+        const BootstrapLimits& limits_in, BootstrapLog log_in)
+      : system(system_in),
+        at(registration.shared_listener->at()),
+        secret(secret_in),
+        limits(limits_in),
+        log(std::move(log_in)),
+        acceptor(system_in, registration, secret),
+        tree(limits_in.fan_out),
+        roster(limits_in.blob_bytes_max) {}
+  ~State() { wipe(secret); }
+
+  void let_in();
+  void serve_members();
+  void serve(Member& member);
+  void obey(Member& member, const Frame& frame);
+  void obey_joined(Member& member, const Frame& frame);
+  void join(Member& member, const Bytes& body);
+  void give_places();
+  void welcome(Member& member, int parent);
+  void take_contribution(Member& member, const Bytes& body);
+  void take_gone(Member& member, const Bytes& body);
+  void take_confirmation(Member& member, const Bytes& body);
+  void lose(Member& member, const std::string& reason, bool left = false);
+  void lose_rank(int rank, const std::string& reason, bool left);
+  void fail(Error error);
+  void tell(Member& member, const Error& error);
+  void end_soon_if_all_told();
+  void publish_complete_rounds();
+  void report_start();
+  void keep_limits();
+  bool finished() const;
+  bool accepting() const;
+
+  std::int64_t limit_ns() const {
+    return roster.give_up_ns().value_or(roster.waiting_since_ns() + limits.init_ms * 1'000'000);
+  }
+  std::int64_t report_ns() const { return roster.waiting_since_ns() + limits.missing_report_ms * 1'000'000; }
+  bool report_due() const {
+    return log.warn && limits.missing_report_ms > 0 && reported_since_ns != roster.waiting_since_ns();
+  }
+
+  System& system;
+  SocketAddress at;
+  Secret secret;
+  BootstrapLimits limits;
+  BootstrapLog log;
+  bootstrap::Acceptor acceptor;
+  std::list<Member> members;
+  bootstrap::Tree tree;
+  bootstrap::Roster roster;
+  std::optional<Error> failure;
+  std::set<int> told_ranks;             ///< who needs no words any more
+  std::int64_t end_ns = 0;              ///< of telling the failure
+  std::int64_t reported_since_ns = -1;  ///< the wait that has been reported
+  std::size_t sockets_most = 0;
+  std::uint32_t rounds = 0;
+  std::uint64_t refused_below = 0;  ///< connections, by those who have gone
+  bool start_reported = false;
+};
+
+}  // namespace tutti

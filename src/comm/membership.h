@@ -1,0 +1,80 @@
+// Who takes part in a communicator, as one rank knows it from the start on.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/machine.h"
+#include "comm/control_links.h"
+#include "cuda/resources.h"
+#include "net/arrivals.h"
+#include "net/peer_address.h"
+#include "plan/plan.h"
+#include "process/process.h"
+#include "transport/rank_area.h"
+
+namespace tutti {
+
+/// A rank as seen from here.
+struct Peer {
+  std::uint64_t token = 0;  ///< of its process
+  int pid = 0;              ///< as it names itself, for messages: in its own PID namespace
+  std::string host;
+  std::string fd_server;
+  ProcessKey key{};
+  SegmentName area_name;
+  std::shared_ptr<OwnedArea> thread_area;  ///< what keeps its area there: of a rank of this process,
+  SharedMapping mapped_area;               ///<   or of another one
+  std::shared_ptr<MirroredHeader> mirror;  ///< of a rank of another host: all there is of its area
+  RankArea area;
+  bool same_process = false;
+  std::shared_ptr<PeerProcess> process;  ///< of a rank of this host in another process
+  std::vector<PeerAddress> addresses;    ///< of a rank of another host: where to connect to it
+
+  bool remote() const { return mirror != nullptr; }
+  /// For system calls; 0: it has none in this PID namespace.
+  int visible_pid() const { return process ? process->pid() : 0; }
+};
+
+/// What a communicator is made of; Join fills it in.
+struct Membership {
+  Rank rank = 0;
+  int ranks = 1;
+  std::string name;  ///< for messages: "comm 1f3a"
+  bool deterministic = false;
+  std::int64_t init_limit_ms = 0;
+  std::shared_ptr<OwnedArea> area;
+  std::vector<Peer> peers;                ///< by rank, self included
+  std::vector<int> hosts;                 ///< by rank: the first rank that shares memory with it
+  bool pulls = false;                     ///< every rank may copy from every process
+  bool oversubscribed = false;            ///< more ranks than cores, on this rank's machine
+  int cores = 1;                          ///< that the ranks may run on, all together
+  Machine machine;                        ///< rank 0's: all ranks choose by the same numbers
+  int sockets = 1;                        ///< connections to a rank of another host, per channel
+  std::shared_ptr<Arrivals> arrivals;     ///< where there are other hosts: connections from there,
+  std::shared_ptr<ControlLinks> control;  ///<   and those that carry the state of ranks
+  cuda::SharedGpu gpu;                    ///< of this rank; null: it knows host memory alone
+  bool gpus_reach = false;                ///< every rank's GPU has proven that it reaches every other rank's memory
+
+  bool spans_hosts() const { return control != nullptr; }
+  /// No two ranks share memory.
+  bool each_on_its_own() const {
+    for (std::size_t i = 0; i < hosts.size(); ++i)
+      if (hosts[i] != static_cast<int>(i)) return false;
+    return spans_hosts();
+  }
+  /// Whether some other rank is on this rank's host.
+  bool shares_memory() const { return std::ranges::count(hosts, hosts[static_cast<std::size_t>(rank)]) > 1; }
+  /// "rank 2/8 (process 48211 on node-b)"
+  std::string describe(Rank rank) const;
+  /// The shape with what all calls of the communicator have in common: its hosts, where those have several ranks.
+  Shape with_levels(const Shape& shape) const;
+  /// What limits calls by that access, for people: slots that go on as sockets are called so. A literal.
+  std::string_view transport(Access access) const;
+};
+
+}  // namespace tutti

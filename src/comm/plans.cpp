@@ -1,0 +1,109 @@
+#include "comm/plans.h"
+
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "algorithms/select.h"
+#include "plan/fuse.h"
+#include "plan/lower.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t plans_max = 256;
+
+}  // namespace
+
+Plans::Plans(Process& process, const Membership& members, const Conditions& conditions, std::string who)
+    : process_(process),
+      members_(members),
+      conditions_(conditions),
+      who_(std::move(who)),
+      forced_(process.config.text("TUTTI_ALGO")),
+      rank_order_(members.ranks),
+      autotuner_(members.spans_hosts() ? 0 : static_cast<int>(process.config.integer("TUTTI_AUTOTUNE"))),
+      plans_(plans_max) {}
+
+std::string Plans::filter(Collective collective, Access access) {
+  if (!members_.deterministic || !reduces(collective)) return forced_;
+  return rank_order_.filter(collective, access, forced_);
+}
+
+Result<void> Plans::check_settings() {
+  if (!members_.deterministic) return {};
+  const auto& file = process_.plan_file;
+  if (file && !file->rank_order() && file->schedule().ranks() == members_.ranks)
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("TUTTI_PLAN_FILE, {}, does not sum up in the order of ranks, as a deterministic "
+                                     "communicator does",
+                                     file->text())};
+  return rank_order_.check(forced_);
+}
+
+const Algorithm& Plans::algorithm(const Shape& shape, Access access, std::size_t bytes, bool counts) {
+  if (counts) return algorithm_for_counts(shape, access, bytes);
+  auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)];
+  if (envelope == nullptr)
+    envelope = process_.envelopes.of(members_.with_levels(shape), access, filter(shape.collective, access),
+                                     members_.machine, conditions_);
+  return envelope->at(bytes);
+}
+
+const Algorithm& Plans::algorithm_for_counts(const Shape& shape, Access access, std::size_t bytes) {
+  if (!chosen_for_counts_) chosen_for_counts_ = std::make_unique<Chosen>();
+  auto& known = (*chosen_for_counts_)[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)]
+                                     [static_cast<std::size_t>(std::bit_width(bytes))];
+  // All sizes of one power of two are served alike, by what suits the smallest of them.
+  if (known == nullptr)
+    known =
+        select_for_counts(members_.with_levels(shape), access, std::bit_floor(bytes), filter(shape.collective, access));
+  return *known;
+}
+
+/// Candidates are those predicted to be the fastest for a root of 0 and the smallest size of the kind. Of algorithms
+/// whose plans are the same, as their times tell, one runs.
+const Algorithm& Plans::tuned(const Shape& shape, Access access, std::size_t bytes) {
+  if (!is_modelled(shape, access)) return algorithm(shape, access, bytes, false);
+  const TuningKind kind = TuningKind::of(shape.collective, access, bytes);
+  if (const auto* tuning = autotuner_.find(kind)) return Autotuner::turn(*tuning);
+  Shape any_root = shape;
+  any_root.root = 0;
+  const auto all = tutti::candidates(any_root, access, filter(shape.collective, access));
+  std::vector<const Algorithm*> candidates;
+  if (all.size() > 1) {
+    double us = -1;
+    for (const Prediction& one :
+         predictions(any_root, access, std::bit_floor(bytes), all, members_.machine, conditions_))
+      if (std::exchange(us, one.us) != one.us) candidates.push_back(one.algorithm);
+  } else {
+    candidates.push_back(&algorithm(shape, access, bytes, false));
+  }
+  return Autotuner::turn(autotuner_.enter(kind, std::move(candidates)));
+}
+
+const Plan& Plans::insert(const PlanKey& key, const Schedule& schedule, const std::string& algorithm) {
+  process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(key.collective), algorithm,
+                    members_.transport(key.access));
+  return plans_.insert(key, fuse(lower(schedule, members_.rank, key.access), conditions_.slots));
+}
+
+Plans::Planned Plans::of(const Shape& shape, Access access, std::size_t bytes, bool counts) {
+  const Algorithm& chosen =
+      autotuner_.on() && !counts ? tuned(shape, access, bytes) : algorithm(shape, access, bytes, counts);
+  const PlanKey key{&chosen, shape.collective, access, shape.root};
+  const Plan* const known = plans_.find(key);
+  return {known != nullptr ? *known : insert(key, chosen.build(members_.with_levels(shape)), chosen.name),
+          chosen.name.c_str()};
+}
+
+Plans::Planned Plans::from_file(const Shape& shape, Access access) {
+  const PlanFile& file = *process_.plan_file;
+  const PlanKey key{nullptr, shape.collective, access, shape.root};
+  const Plan* const known = plans_.find(key);
+  return {known != nullptr ? *known : insert(key, file.schedule(), file.name()), file.name().c_str()};
+}
+
+}  // namespace tutti

@@ -1,0 +1,84 @@
+// What is known of an MSCCL++ plan while it is read: GPUs, thread blocks, channels and barriers by the file's numbers.
+#pragma once
+
+#include <array>
+#include <climits>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "formats/imported.h"
+#include "formats/json.h"
+#include "formats/source.h"
+
+namespace tutti::formats::mscclpp {
+
+enum ChannelType { memory_channel, port_channel, channel_types, switch_channel = channel_types };
+
+struct Channel {
+  Rank peer = 0;
+  int number = 0;  // among those of the rank to that peer
+};
+struct Remote {
+  Rank rank = 0;
+  Buffer buffer = Buffer::input;
+};
+struct Gpu {
+  JsonAt at;
+  std::array<std::vector<Channel>, channel_types> channels;
+  std::vector<Remote> remotes;
+};
+/// What the operations of one thread block may name, by the number they name it with.
+struct Block {
+  std::array<std::vector<Channel>, channel_types> channels;
+  std::array<std::vector<Remote>, channel_types> remotes;
+};
+
+class Import {
+ public:
+  Result<Imported> run(const Json& root, Rank of_root);
+
+ private:
+  using Wire = std::tuple<Rank, Rank, int, int>;  // from, to, type, number
+  struct Flag {
+    int instruction;
+    bool relaxed;
+  };
+  struct Barrier {
+    std::vector<int> entries, exits;
+    int expected = 0;
+  };
+
+  void header(const JsonAt& file, Rank of_root);
+  void find_parts(const JsonAt& gpus);
+  void gpu(const JsonAt& at, Rank rank);
+  void channels(const JsonAt& at, Rank rank, Gpu& gpu);
+  void blocks(Rank rank);
+  Block block(const JsonAt& at, const Gpu& gpu);
+  void op(const JsonAt& at, const Block& block);
+  void barrier(const JsonAt& at, const Place& place);
+  std::vector<Cell> chunks(const JsonAt& at, const Block& block, int type);
+  void copies(const JsonAt& at, const std::vector<std::vector<Cell>>& sources,
+              const std::vector<std::vector<Cell>>& destinations, Instruction& made);
+  void reductions(const JsonAt& at, const std::vector<std::vector<Cell>>& sources,
+                  const std::vector<std::vector<Cell>>& destinations, Instruction& made);
+  void refuse_overlap(const JsonAt& at, const std::vector<Cell>& source, const std::vector<Cell>& destination);
+  Result<void> match();
+  Result<void> join_barriers();
+  int channel_type(const JsonAt& at);
+  Buffer buffer(const JsonAt& at);
+
+  JsonReader reader_;
+  ChannelProgram program_;
+  std::string name_;
+  long long bytes_min_ = 0, bytes_max_ = LLONG_MAX;
+  std::vector<Gpu> gpus_;
+  std::map<Wire, std::vector<Flag>> signals_, waits_;
+  std::map<std::tuple<Rank, int, int>, Barrier> barriers_;  // by rank, id and how often it was passed
+  std::map<std::tuple<int, int>, int> passed_;              // by channel and id
+  int steps_ = 0;
+  int moves_ = 0;
+};
+
+}  // namespace tutti::formats::mscclpp
