@@ -18,6 +18,8 @@ tutti_api_test(namespaces ARGS --gtest_filter=-Nightly*)
 tutti_api_test(bad_wire)
 tutti_api_test(stop ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(many_starts)
+tutti_api_test(walk)
+target_compile_definitions(api_walk_test PRIVATE TUTTI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
 foreach(test abort arguments cancel nics counts counts_errors deterministic environment exit forked_child group interfaces lifecycle mismatch

@@ -38,7 +38,6 @@ class CollectiveCall final : public Operation {
  private:
   enum class State { enter, gather, run, done };
 
-  Result<Progress> step();
   Result<Progress> enter();
   Result<Progress> gather();
   Result<Progress> enter_across_hosts();

@@ -1,5 +1,8 @@
 #include "submit/blocking_call.h"
 
+#include <optional>
+#include <utility>
+
 #include "base/uncancelled.h"
 #include "progress/access_lease.h"
 #include "progress/drive.h"
@@ -21,35 +24,38 @@ class Turn {
   std::uint64_t ticket_;
 };
 
-Result<void> run(Communicator& communicator, CollectiveCall& call) {
-  const Turn turn(communicator);
-  Operation* const operation = &call;
-  Waiter waiter(communicator.process(), {&operation, 1});
-  while (!communicator.failed()) {
-    if (turn.come()) {
-      auto progress = call.advance();
-      if (!progress) return std::move(progress).error();
-      if (*progress == Progress::done) return {};
-      if (*progress == Progress::moved) {
-        waiter.reset();
-        continue;
-      }
-    }
-    if (auto paused = waiter.pause(); !paused) return call.abandon(std::move(paused).error());
-  }
-  return call.abandon(communicator.failure());
+/// The caller's buffers are its own again, and it is about to hear why.
+Result<void> failed(Communicator& communicator, const CollectiveCall& call, Error why) {
+  const Uncancelled to_the_end;
+  communicator.say_told();
+  take_back_buffers(communicator, call.leased());
+  return why;
 }
 
 }  // namespace
 
 Result<void> run_alone(Communicator& communicator, const Request& request) {
   CollectiveCall call(communicator, request);
-  auto ran = run(communicator, call);
-  if (ran) return ran;
-  const Uncancelled to_the_end;
-  communicator.say_told();
-  take_back_buffers(communicator, call.leased());
-  return ran;
+  std::optional<Turn> turn(communicator);
+  const auto fail = [&](Error why) {
+    turn.reset();  // before buffers are waited for
+    return failed(communicator, call, std::move(why));
+  };
+  Operation* const operation = &call;
+  Waiter waiter(communicator.process(), {&operation, 1});
+  while (!communicator.failed()) {
+    if (turn->come()) {
+      auto progress = call.advance();
+      if (!progress) return fail(std::move(progress).error());
+      if (*progress == Progress::done) return {};
+      if (*progress == Progress::moved) {
+        waiter.reset();
+        continue;
+      }
+    }
+    if (auto paused = waiter.pause(); !paused) return fail(call.abandon(std::move(paused).error()));
+  }
+  return fail(call.abandon(communicator.failure()));
 }
 
 }  // namespace tutti
