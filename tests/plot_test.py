@@ -16,7 +16,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PLOT, COMPARE = ROOT / "perf/plot", ROOT / "perf/compare/compare"
+PLOT, DRAW, COMPARE = ROOT / "perf/plot", ROOT / "docs/figures/draw", ROOT / "perf/compare/compare"
 SKIPPED = 77
 HEADER = "collective,transport,algorithm,ranks,bytes,time_us,algbw_gbps,busbw_gbps,wrong\n"
 GOOD = HEADER + """all_reduce,line,one_shot,2,8,0.5000,0.016000,0.016000,0
@@ -238,6 +238,18 @@ class Compared(InFolder):
             csv.writer(file).writerows([compare.FIELDS, *rows])
         self.assertEqual(curves(self.drawn("runs.csv", "--only", "collective=all_reduce")),
                          [f"curve-all_reduce-{library}" for library in ("tutti", "ompi", "mpich")])
+
+
+@draws
+class Figures(InFolder):
+    def test_every_picture_of_the_docs_can_be_drawn(self):
+        ran = subprocess.run([PYTHON, str(DRAW), str(self.folder)], capture_output=True, text=True, check=False)
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        made, kept = ({path.name for path in folder.glob("*.svg")} for folder in (self.folder, DRAW.parent))
+        self.assertTrue(made)
+        self.assertEqual(made, kept)
+        for name in made:  # other releases of matplotlib may lay them out differently, but the curves are these
+            self.assertEqual(curves((self.folder / name).read_bytes()), curves((DRAW.parent / name).read_bytes()), name)
 
 
 if __name__ == "__main__":
