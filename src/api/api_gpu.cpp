@@ -5,6 +5,7 @@
 #include "call/layout.h"
 #include "cuda/pointer.h"
 #include "gpu/gpu_context.h"
+#include "gpu/gpu_peers.h"
 #include "plan/schedule.h"
 
 namespace tutti::api {

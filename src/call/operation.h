@@ -29,6 +29,8 @@ class Operation {
   /// this rank, and finds ranks that left or call something else.
   virtual Result<void> poll_peers() { return {}; }
 
+  /// Its communicator has failed in mid-way: nothing more will be advanced.
+  virtual void abandon(const Error& /*failure*/) {}
   /// After an error: a buffer of the caller that peers may still write to, or nullptr.
   virtual const void* leased() const { return nullptr; }
 

@@ -33,7 +33,8 @@ Result<Progress> CollectiveCall::advance() {
     case State::done: break;
   }
   if (progress) return progress;
-  return abandon(std::move(progress).error());
+  abandon(progress.error());
+  return communicator_.failure();
 }
 
 std::size_t CollectiveCall::input_bytes() const {
@@ -328,12 +329,11 @@ std::int64_t CollectiveCall::poll_set(std::vector<PollItem>& items) const {
 
 /// Late peers may still store into the output: it is taken back before the caller hears of the failure. They know where
 /// it is from the call descriptor on, and may begin without this rank.
-Error CollectiveCall::abandon(Error reason) {
-  communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), sequence_}, std::move(reason)));
+void CollectiveCall::abandon(const Error& reason) {
+  communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), sequence_}, reason));
   lease_.reset();
   const bool begun = state_ == State::run && access_ == Access::mapped;
   if (!small_ && !communicator_.spans_hosts() && (state_ == State::gather || begun)) leased_ = request_.output;
-  return communicator_.failure();
 }
 
 std::string CollectiveCall::where() const {

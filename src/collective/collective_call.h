@@ -27,9 +27,8 @@ class CollectiveCall final : public Operation {
   /// "AllReduce count=8 float32 sum #12, channel 0 step 3, waiting for rank 1"
   std::string where() const override;
 
-  /// Ends it in mid-way for `reason`; returns the failure. The caller's buffers are its own again after
-  /// take_back_buffers.
-  Error abandon(Error reason);
+  /// Fails the communicator for `reason`. The caller's buffers are its own again after take_back_buffers.
+  void abandon(const Error& reason) override;
   const void* leased() const override { return leased_; }
 
   /// Of sockets to other hosts; where there are none the doorbell is all.

@@ -8,7 +8,10 @@
 
 namespace tutti {
 
-/// All but host_call: any thread.
+struct PeerRequest;
+struct Request;
+
+/// All but host_call and count: any thread.
 class DeviceSide {
  public:
   virtual ~DeviceSide() = default;
@@ -24,6 +27,9 @@ class DeviceSide {
   /// A call on host memory begins; `on_behalf`: it serves one on device memory. Errors: invalid_usage (another rank
   /// makes the same call by kernels).
   virtual Result<void> host_call(bool on_behalf) = 0;
+  /// This rank queues a call; ranks on the same GPU go by the order of each other's calls.
+  virtual void count(const Request& request) = 0;
+  virtual void count(const PeerRequest& request) = 0;
   /// How calls on device memory are carried out, in a sentence. For explanations.
   virtual std::string explain() const = 0;
 };

@@ -88,6 +88,18 @@ Result<void> GpuContext::host_call(bool on_behalf) {
   return launch_group ? launch_group->host_call(rank_, on_behalf) : Result<void>();
 }
 
+void GpuContext::count(const Request& request) {
+  if (!request.host_staged) count_collective();
+}
+
+void GpuContext::count(const PeerRequest& request) {
+  if (request.host_staged) return;
+  if (request.send)
+    stream_order->sent(rank_, request.peer);
+  else
+    (void)next_receive(request.peer);
+}
+
 std::string GpuContext::explain() const {
   if (launch_group) return "by a kernel, through the memory of the GPU";
   if (reaches_peers) return "by a kernel of each rank, through the memory of all GPUs, which reach each other";

@@ -33,6 +33,8 @@ struct GpuContext final : DeviceSide {
   std::optional<Error> trouble() const override;
   std::optional<Error> cause() const override;
   Result<void> host_call(bool on_behalf) override;
+  void count(const Request& request) override;
+  void count(const PeerRequest& request) override;
   std::string explain() const override;
 
   static constexpr std::size_t plans_max = 1024;  // 64 roots of each rooted collective by several algorithms

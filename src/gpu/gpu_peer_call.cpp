@@ -6,6 +6,7 @@
 
 #include "call/mismatch.h"
 #include "comm/descriptor_watch.h"
+#include "gpu/gpu_look.h"
 #include "gpu/host_staged_call.h"
 #include "plan/schedule.h"
 
@@ -145,6 +146,10 @@ bool GpuPeerCall::run() {
 }
 
 /// A word that never comes because the GPU is lost is no peer's fault.
+std::int64_t GpuPeerCall::poll_set(std::vector<PollItem>&) const {
+  return busy_ ? next_gpu_look(communicator_) : 0;
+}
+
 Result<void> GpuPeerCall::poll_peers() {
   if (busy_)
     if (auto idle = setup_.of->idle(); !idle) return std::move(idle).error();

@@ -31,8 +31,7 @@ class GpuPeerCall final : public Operation {
   Result<void> poll_peers() override;
   std::string where() const override;
 
-  /// The GPU rings no bell when it is done.
-  bool awaits_gpu() const { return busy_; }
+  std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
  private:
   enum class State { begin, publish, gather, run, done };

@@ -1,15 +1,14 @@
 // What one submission asks of one communicator: collectives one after another, sends and receives beside them.
 #pragma once
 
+#include <deque>
 #include <memory>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "call/operation.h"
-#include "collective/collective_call.h"
-#include "collective/point_to_point.h"
-#include "gpu/gpu_call.h"
-#include "gpu/gpu_peer_call.h"
+#include "call/request.h"
+#include "comm/communicator.h"
 
 namespace tutti {
 
@@ -18,7 +17,7 @@ class Batch final : public Operation {
   explicit Batch(std::shared_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
   ~Batch() override;
 
-  void add(const Request& request) { collectives_.push_back(request); }
+  void add(const Request& request);
   void add(const PeerRequest& request) { peers_.push_back(request); }
 
   void enqueue() override;
@@ -31,24 +30,17 @@ class Batch final : public Operation {
 
  private:
   Result<Progress> work();
-  Result<Progress> collective();
   void leave();
-  void finish_host_staged();
-  bool peers_landed();
-  bool awaits_gpu() const;
-  bool begun() const { return call_ || gpu_call_ || gpu_peer_call_; }
+  bool has_collective() const { return next_ < collectives_.size(); }
 
   std::shared_ptr<Communicator> communicator_;
-  std::uint64_t ticket_ = 0;  // 0: not enqueued, or left
-  std::vector<Request> collectives_;
+  std::uint64_t ticket_ = 0;      // 0: not enqueued, or left
+  std::deque<Request> requests_;  // where operations look for them
+  std::vector<std::unique_ptr<Operation>> collectives_;
   std::size_t next_ = 0;
-  std::optional<CollectiveCall> call_;
-  std::optional<GpuCall> gpu_call_;  // in the place of it, of device memory:
-  std::optional<GpuPeerCall> gpu_peer_call_;
   std::vector<PeerRequest> peers_;
-  std::optional<PointToPoint> transfers_;
-  bool transferred_ = false;
-  const void* leased_ = nullptr;  // of the call that was under way at the end
+  std::unique_ptr<Operation> transfers_;  // of `peers_`; null once all are through
+  const void* leased_ = nullptr;          // of the call that was under way at the end
 };
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/uncancelled.h"
+#include "collective/collective_call.h"
 #include "progress/access_lease.h"
 #include "progress/drive.h"
 
@@ -37,6 +38,10 @@ Result<void> failed(Communicator& communicator, const CollectiveCall& call, Erro
 Result<void> run_alone(Communicator& communicator, const Request& request) {
   CollectiveCall call(communicator, request);
   std::optional<Turn> turn(communicator);
+  const auto abandon = [&](const Error& why) {
+    call.abandon(why);
+    return communicator.failure();
+  };
   const auto fail = [&](Error why) {
     turn.reset();  // before buffers are waited for
     return failed(communicator, call, std::move(why));
@@ -53,9 +58,9 @@ Result<void> run_alone(Communicator& communicator, const Request& request) {
         continue;
       }
     }
-    if (auto paused = waiter.pause(); !paused) return fail(call.abandon(std::move(paused).error()));
+    if (auto paused = waiter.pause(); !paused) return fail(abandon(paused.error()));
   }
-  return fail(call.abandon(communicator.failure()));
+  return fail(abandon(communicator.failure()));
 }
 
 }  // namespace tutti

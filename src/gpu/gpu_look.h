@@ -1,0 +1,15 @@
+// How often the host looks for what a GPU brings, which rings no bell.
+#pragma once
+
+#include <cstdint>
+
+#include "comm/communicator.h"
+
+namespace tutti {
+
+inline std::int64_t next_gpu_look(const Communicator& communicator) {
+  constexpr std::int64_t every_ns = 50'000;
+  return communicator.process().system.now_ns() + every_ns;
+}
+
+}  // namespace tutti

@@ -1,0 +1,93 @@
+#include "gpu/host_staged_operation.h"
+
+#include <fmt/format.h>
+
+#include "collective/collective_call.h"
+#include "collective/point_to_point.h"
+#include "gpu/gpu_context.h"
+#include "gpu/gpu_look.h"
+#include "gpu/gpu_peer_call.h"
+#include "gpu/host_staged_call.h"
+
+namespace tutti {
+namespace {
+
+std::string not_come(const Communicator& communicator) {
+  return fmt::format("a call that GPU {} has not come to yet", gpu_context(communicator)->gpu->ordinal());
+}
+
+}  // namespace
+
+HostStagedCollective::~HostStagedCollective() {
+  call_.reset();
+  request_.host_staged->finish();
+}
+
+Result<Progress> HostStagedCollective::advance() {
+  if (!call_) {
+    if (!request_.host_staged->landed()) return Progress::blocked;
+    if (request_.peers) {
+      call_ = std::make_unique<GpuPeerCall>(communicator_, request_);
+    } else {
+      request_.input = request_.host_staged->input();
+      request_.output = request_.host_staged->output();
+      call_ = std::make_unique<CollectiveCall>(communicator_, request_);
+    }
+  }
+  auto progress = call_->advance();
+  if (progress && *progress == Progress::done) request_.host_staged->finish();
+  return progress;
+}
+
+Result<void> HostStagedCollective::poll_peers() {
+  return call_ ? call_->poll_peers() : Result<void>();
+}
+
+std::string HostStagedCollective::where() const {
+  return call_ ? call_->where() : not_come(communicator_);
+}
+
+std::int64_t HostStagedCollective::poll_set(std::vector<PollItem>& items) const {
+  return call_ ? call_->poll_set(items) : next_gpu_look(communicator_);
+}
+
+void HostStagedCollective::abandon(const Error& reason) {
+  if (call_) call_->abandon(reason);
+}
+
+HostStagedTransfers::~HostStagedTransfers() {
+  transfers_.reset();
+  for (const PeerRequest& request : requests_)
+    if (request.host_staged) request.host_staged->finish();
+}
+
+bool HostStagedTransfers::landed() {
+  for (PeerRequest& request : requests_) {
+    if (!request.host_staged) continue;
+    if (!request.host_staged->landed()) return false;
+    request.data = request.send ? request.host_staged->input() : request.host_staged->output();
+  }
+  return true;
+}
+
+Result<Progress> HostStagedTransfers::advance() {
+  if (!transfers_) {
+    if (!landed()) return Progress::blocked;
+    transfers_ = std::make_unique<PointToPoint>(communicator_, requests_);
+  }
+  return transfers_->advance();
+}
+
+Result<void> HostStagedTransfers::poll_peers() {
+  return transfers_ ? transfers_->poll_peers() : Result<void>();
+}
+
+std::string HostStagedTransfers::where() const {
+  return transfers_ ? transfers_->where() : not_come(communicator_);
+}
+
+std::int64_t HostStagedTransfers::poll_set(std::vector<PollItem>& items) const {
+  return transfers_ ? transfers_->poll_set(items) : next_gpu_look(communicator_);
+}
+
+}  // namespace tutti
