@@ -1,10 +1,9 @@
 // The protocol of a collective where ranks have no call descriptors: connections say what call they carry.
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "call/mismatch.h"
 #include "collective/collective_call.h"
+#include "comm/peer_failure.h"
 
 namespace tutti {
 
@@ -58,15 +57,12 @@ Result<void> CollectiveCall::look_for_leavers() {
   if (state_ != State::run || !run_) return {};
   const int rank = run_->waiting_for().peer;
   if (rank < 0) return {};
-  const Peer& peer = communicator_.members().peers[rank];
-  if (peer.remote() || peer.area.header().state.load(std::memory_order_acquire) != RankState::closed) return {};
+  if (communicator_.members().peers[rank].remote() || !has_left(communicator_, rank)) return {};
   auto moved = run_->advance();
   if (!moved) return std::move(moved).error();
   if (*moved == Progress::done) state_ = State::done;
   if (*moved != Progress::blocked || run_->waiting_for().peer != rank) return {};
-  return Error{.code = Code::remote,
-               .what = fmt::format("{} left the communicator before {}", communicator_.describe(rank), where()),
-               .peer = rank};
+  return left_before(communicator_, rank, where());
 }
 
 }  // namespace tutti

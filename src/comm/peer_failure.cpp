@@ -1,10 +1,11 @@
 #include "comm/peer_failure.h"
-#include "base/fixed_text.h"
 
 #include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
+
+#include "base/fixed_text.h"
 
 namespace tutti {
 namespace {
@@ -46,6 +47,17 @@ std::optional<Error> failure_of_any(const Communicator& communicator) {
     if (rank != communicator.rank())
       if (auto failure = failure_of(communicator, rank)) return failure;
   return std::nullopt;
+}
+
+bool has_left(const Communicator& communicator, Rank rank) {
+  const AreaHeader& header = communicator.members().peers[static_cast<std::size_t>(rank)].area.header();
+  return header.state.load(std::memory_order_acquire) == RankState::closed;
+}
+
+Error left_before(const Communicator& communicator, Rank rank, const std::string& call) {
+  return {.code = Code::remote,
+          .what = fmt::format("{} left the communicator before {}", communicator.describe(rank), call),
+          .peer = rank};
 }
 
 }  // namespace tutti

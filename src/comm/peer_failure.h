@@ -14,4 +14,9 @@ std::optional<Error> failure_of(const Communicator& communicator, Rank rank);
 /// That of any rank but this one.
 std::optional<Error> failure_of_any(const Communicator& communicator);
 
+/// Whether `rank` has closed the communicator.
+bool has_left(const Communicator& communicator, Rank rank);
+/// What becomes of `call` (in words), which waits for a rank that has left.
+Error left_before(const Communicator& communicator, Rank rank, const std::string& call);
+
 }  // namespace tutti

@@ -10,8 +10,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t stage_bytes_min = std::size_t{64} * 1024;
-/// Of all stages of a rank together: more is taken by a batch that is larger by itself, and given back after it.
+constexpr std::size_t buffer_bytes_min = std::size_t{64} * 1024;
+/// Of all buffers of a rank together: more is taken by a batch that is larger by itself, and given back after it.
 constexpr std::size_t pool_bytes_max = std::size_t{512} << 20;
 
 constexpr std::size_t ready_at = 0;  // written by the stream; each word has lines for itself
@@ -31,21 +31,21 @@ cuda::Address address(std::byte* at) {
 
 Result<std::shared_ptr<BounceBuffer>> BounceBuffer::make(SegmentTable& segments, const cuda::SharedGpu& gpu,
                                                          std::size_t bytes) {
-  std::shared_ptr<BounceBuffer> stage(new BounceBuffer(segments, gpu));
+  std::shared_ptr<BounceBuffer> buffer(new BounceBuffer(segments, gpu));
   auto memory = segments.allocate(bytes, /*touch=*/true);
   if (!memory) return std::move(memory).error().during("make room for calls on device memory");
-  stage->at_ = *memory;
-  stage->bytes_ = bytes;
-  auto registration = cuda::Registration::make(gpu, stage->at_, bytes);
+  buffer->at_ = *memory;
+  buffer->bytes_ = bytes;
+  auto registration = cuda::Registration::make(gpu, buffer->at_, bytes);
   if (!registration) return std::move(registration).error();
-  stage->registration_ = *std::move(registration);
+  buffer->registration_ = *std::move(registration);
   auto words = cuda::PinnedMemory::allocate(gpu, word_bytes);
   if (!words) return std::move(words).error();
-  stage->words_ = *std::move(words);
+  buffer->words_ = *std::move(words);
   auto ended = cuda::OwnEvent::create(gpu);
   if (!ended) return std::move(ended).error();
-  stage->ended_ = *std::move(ended);
-  return stage;
+  buffer->ended_ = *std::move(ended);
+  return buffer;
 }
 
 BounceBuffer::~BounceBuffer() {
@@ -75,7 +75,7 @@ Result<void> BounceBuffer::await(cuda::Stream stream, std::uint32_t phase) {
 
 Result<void> BounceBuffer::seal(cuda::Stream stream) {
   const cuda::Status status = gpu_->api().event_record(ended_.get(), stream);
-  // Otherwise nobody knows when the stage is free: never. After a sticky error nothing runs any more.
+  // Otherwise nobody knows when the buffer is free: never. After a sticky error nothing runs any more.
   if (status == cuda::status::success || cuda::is_sticky(status)) with_stream_.store(false, std::memory_order_release);
   return gpu_->check(status, "cuEventRecord");
 }
@@ -122,58 +122,58 @@ Result<std::shared_ptr<BouncePool>> BouncePool::open(GpuProcess& process, Segmen
 
 BouncePool::~BouncePool() {
   if (!process_.wait_for([this] { return idle(); })) {
-    for (auto& stage : bounce_pool_) process_.keep(std::move(stage));  // the GPU may still copy there
+    for (auto& buffer : buffers_) process_.keep(std::move(buffer));  // the GPU may still copy there
     return;
   }
-  if (auto current = cuda::Current::enter(*gpu_)) bounce_pool_.clear();
+  if (auto current = cuda::Current::enter(*gpu_)) buffers_.clear();
 }
 
 bool BouncePool::idle() {
   const std::lock_guard lock(mutex_);
-  if (bounce_pool_.empty()) return true;
+  if (buffers_.empty()) return true;
   auto current = cuda::Current::enter(*gpu_);
-  return !current || std::ranges::all_of(bounce_pool_, [](const auto& stage) { return stage->free(); });
+  return !current || std::ranges::all_of(buffers_, [](const auto& buffer) { return buffer->free(); });
 }
 
 /// A batch waits for earlier ones, never for itself: all of it may have to be under way before any of it ends.
 bool BouncePool::may_take(std::size_t bytes, std::uint64_t batch) {
   std::size_t all = bytes;
   bool others = false;
-  for (const auto& stage : bounce_pool_) {
-    if (stage->free()) continue;
-    all += stage->bytes();
-    others = others || stage->batch() != batch;
+  for (const auto& buffer : buffers_) {
+    if (buffer->free()) continue;
+    all += buffer->bytes();
+    others = others || buffer->batch() != batch;
   }
   return !others || all <= pool_bytes_max;
 }
 
-/// Makes place for a stage of so many bytes among those that are free.
+/// Makes place for a buffer of so many bytes among those that are free.
 void BouncePool::trim(std::size_t bytes) {
   std::size_t all = bytes;
-  for (const auto& stage : bounce_pool_) all += stage->bytes();
-  for (auto at = bounce_pool_.begin(); at != bounce_pool_.end() && all > pool_bytes_max;) {
+  for (const auto& buffer : buffers_) all += buffer->bytes();
+  for (auto at = buffers_.begin(); at != buffers_.end() && all > pool_bytes_max;) {
     if (!(*at)->free()) {
       ++at;
       continue;
     }
     all -= (*at)->bytes();
-    at = bounce_pool_.erase(at);
+    at = buffers_.erase(at);
   }
 }
 
 Result<std::shared_ptr<BounceBuffer>> BouncePool::lease(std::size_t bytes, std::uint64_t batch) {
-  const std::size_t needed = std::bit_ceil(std::max(bytes, stage_bytes_min));
+  const std::size_t needed = std::bit_ceil(std::max(bytes, buffer_bytes_min));
   const std::lock_guard lock(mutex_);
   if (!may_take(needed, batch)) return std::shared_ptr<BounceBuffer>();
   std::shared_ptr<BounceBuffer>* best = nullptr;
-  for (auto& stage : bounce_pool_)
-    if (stage->bytes() >= needed && (best == nullptr || stage->bytes() < (*best)->bytes()) && stage->free())
-      best = &stage;
+  for (auto& buffer : buffers_)
+    if (buffer->bytes() >= needed && (best == nullptr || buffer->bytes() < (*best)->bytes()) && buffer->free())
+      best = &buffer;
   if (best == nullptr) {
     trim(needed);
     auto made = BounceBuffer::make(segments_, gpu_, needed);
     if (!made) return made;
-    best = &bounce_pool_.emplace_back(*std::move(made));
+    best = &buffers_.emplace_back(*std::move(made));
   }
   (*best)->take(batch);
   return *best;

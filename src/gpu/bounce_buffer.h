@@ -73,7 +73,7 @@ class BounceBuffer {
   std::atomic<bool> with_host_ = false;
 };
 
-/// The stages of one rank: used again and again, as many as calls are under way. Any thread.
+/// The buffers of one rank: used again and again, as many as calls are under way. Any thread.
 class BouncePool {
  public:
   /// Errors: invalid_usage (streams of this GPU cannot wait for memory), cuda.
@@ -86,7 +86,7 @@ class BouncePool {
 
   const cuda::SharedGpu& gpu() const { return gpu_; }
 
-  /// A stage of at least `bytes`, taken for the batch of that number; null: there are enough under way, ask again. The
+  /// A buffer of at least `bytes`, taken for the batch of that number; null: there are enough under way, ask again. The
   /// context must be current. Errors: system, cuda.
   Result<std::shared_ptr<BounceBuffer>> lease(std::size_t bytes, std::uint64_t batch);
 
@@ -105,7 +105,7 @@ class BouncePool {
   SegmentTable& segments_;
   cuda::SharedGpu gpu_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<BounceBuffer>> bounce_pool_;
+  std::vector<std::shared_ptr<BounceBuffer>> buffers_;
   std::atomic<std::uint64_t> batches_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include "call/mismatch.h"
 #include "comm/peer_failure.h"
 #include "gpu/gpu_plan.h"
+#include "gpu/one_thread.h"
 
 namespace tutti {
 
@@ -30,21 +31,11 @@ Result<void> GpuCall::poll_peers() {
   if (auto failure = failure_of_any(communicator_)) return *std::move(failure);
   const Rank missing = team().missing(communicator_.rank());
   if (missing < 0) return {};
-  const auto& header = communicator_.members().peers[static_cast<std::size_t>(missing)].area.header();
-  if (header.state.load(std::memory_order_acquire) == RankState::closed)
-    return Error{.code = Code::remote,
-                 .what = fmt::format("{} left the communicator before {}", communicator_.describe(missing), where()),
-                 .peer = missing};
+  if (has_left(communicator_, missing)) return left_before(communicator_, missing, where());
   const std::int64_t limit_ns = communicator_.process().gpus.meeting_ns;
   const std::int64_t waited_ns = communicator_.process().system.now_ns() - since_ns_;
   if (limit_ns == 0 || waited_ns < limit_ns || !team().waits_for_itself(communicator_.rank())) return {};
-  return Error{
-      .code = Code::timeout,
-      .what = fmt::format("rank {} waited {:.1f} s for rank {}, which this thread drives too: ranks that share "
-                          "a GPU make a call together, so wrap the calls of one thread in tuttiGroupStart and "
-                          "tuttiGroupEnd",
-                          communicator_.rank(), static_cast<double>(waited_ns) * 1e-9, missing),
-      .peer = missing};
+  return waits_for_own_thread(communicator_.rank(), missing, waited_ns);
 }
 
 std::string GpuCall::where() const {

@@ -5,6 +5,7 @@
 #include "call/mismatch.h"
 #include "comm/peer_failure.h"
 #include "gpu/gpu_context.h"
+#include "gpu/one_thread.h"
 #include "progress/stream.h"
 
 namespace tutti {
@@ -164,20 +165,11 @@ Result<void> HostStagedBatch::poll_peers() {
     return error;
   };
   if (auto failure = failure_of_any(*communicator_)) return failed(*std::move(failure));
-  const auto& header = communicator_->members().peers[static_cast<std::size_t>(rank)].area.header();
-  if (header.state.load(std::memory_order_acquire) == RankState::closed)
-    return failed({.code = Code::remote,
-                   .what = fmt::format("{} left the communicator before {}", communicator_->describe(rank), where()),
-                   .peer = rank});
+  if (has_left(*communicator_, rank)) return failed(left_before(*communicator_, rank, where()));
   const std::int64_t limit_ns = communicator_->process().gpus.meeting_ns;
   if (limit_ns == 0 || now - since_ns_ < limit_ns || !gpu_context(*communicator_)->stream_order->driven_here(rank))
     return {};
-  return failed({.code = Code::timeout,
-                 .what = fmt::format("rank {} waited {:.1f} s for rank {}, which this thread drives too: ranks that "
-                                     "share a GPU make a call together, so wrap the calls of one thread in "
-                                     "tuttiGroupStart and tuttiGroupEnd",
-                                     communicator_->rank(), static_cast<double>(now - since_ns_) * 1e-9, rank),
-                 .peer = rank});
+  return failed(waits_for_own_thread(communicator_->rank(), rank, now - since_ns_));
 }
 
 std::string HostStagedBatch::where() const {
