@@ -130,7 +130,7 @@ double Cost::operand_us(const Plan& plan, const Place& place, bool read, bool no
   return block_bytes_ * (read ? read_ : write_);
 }
 
-/// All ranks enter: publish their lines, and where they access for each other's buffers wait for those of all.
+/// All ranks enter: publish their lines, and where they reach for each other's buffers wait for those of all.
 void Cost::enter() {
   const std::size_t channels = plans_[0].access == Access::slots
                                    ? std::min(static_cast<std::size_t>(conditions_.channels), tiles_)

@@ -16,7 +16,7 @@ struct Grounds {
   std::string forced = {};     ///< TUTTI_ALGO
   bool fixed_order = false;    ///< of the reduction: what is used has been asked for
   std::string_view over = {};  ///< what carries the bytes, where "slots" would say too little
-  std::string tuned = {};      ///< "the winner of a tuning of 9 calls: …": why it is used, where there was a tuning
+  std::string tuned = {};      ///< "the fastest in 9 trial calls: …": why it is used, where calls were tuned
 };
 
 /// A line for the call and how ranks reach each other in it, a line for each candidate with its predicted time, steps

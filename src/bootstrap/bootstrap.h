@@ -48,7 +48,7 @@ class BootstrapRoot final : public Task {
   /// Listens on `at` (port 0: any).
   static Result<std::unique_ptr<BootstrapRoot>> open(System& system, const SocketAddress& at, const Secret& secret,
                                                      const BootstrapLimits& limits, BootstrapLog log = {});
-  /// Shares the shared_listener with other starts.
+  /// Shares the listener with other starts.
   static Result<std::unique_ptr<BootstrapRoot>> open(System& system,
                                                      const std::shared_ptr<bootstrap::SharedListener>& shared_listener,
                                                      const Secret& secret, const BootstrapLimits& limits,

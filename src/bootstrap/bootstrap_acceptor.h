@@ -45,7 +45,7 @@ class Acceptor {
   bool idle() const { return pending_.empty(); }
   std::size_t sockets() const { return pending_.size() + (registration_.shared_listener ? 1 : 0); }
   const Refusals& refusals() const { return refusals_; }
-  /// Why nobody could be accepted for the last two seconds. Where other starts share the shared_listener, it may be one
+  /// Why nobody could be accepted for the last two seconds. Where other starts share the listener, it may be one
   /// of their ranks that waits outside.
   std::optional<Error> stuck() const {
     return registration_.shared_listener ? registration_.shared_listener->stuck() : std::nullopt;

@@ -13,7 +13,7 @@ constexpr std::size_t handed_over_max = 64;
 
 }  // namespace
 
-/// Guarded by the shared_listener's mutex, but for the tag.
+/// Guarded by the listener's mutex, but for the tag.
 class SharedListener::Entry {
  public:
   explicit Entry(const handshake::Tag& tag_in) : tag(tag_in) {}

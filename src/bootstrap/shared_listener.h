@@ -51,7 +51,8 @@ class SharedListener {
   bool may_accept(const Entry& entry, bool accepting);
   /// There is no other start.
   bool alone();
-  /// True: `one` is another start's, and has gone there. A greeting that no start knows is the may_accept's.
+  /// True: `one` is another start's, and has gone there. A greeting that no start knows belongs to the
+  /// one that accepted it.
   bool hand_over(const Entry& from, Pending& one);
   /// Whether connections have been handed over to this start; and these.
   bool has_handed_over(const Entry& entry);

@@ -20,7 +20,7 @@ enum class Form : std::uint8_t {
   plain,           ///< one count
   counts,          ///< a count per rank
   scatter_gather,  ///< tuttiScatterGather, where it is none of the others
-  device,          ///< plain, on device memory that peers access
+  device,          ///< plain, on device memory that peers' GPUs reach
 };
 
 struct Request {

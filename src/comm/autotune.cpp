@@ -1,4 +1,4 @@
-// The algorithms that are predicted to be the fastest tuning each other in the first calls of a kind.
+// Tries the algorithms with the best predictions in the first calls of a kind, and keeps the fastest.
 #include "comm/autotune.h"
 
 #include <algorithm>
@@ -71,8 +71,8 @@ std::string Autotuner::story(const TuningKind& kind) const {
     names += fmt::format("{}{}", i == 0 ? "" : ", ", tuning->candidates[i]->name);
     if (tuning->winner != nullptr) names += fmt::format(" {:.2f} µs", static_cast<double>(tuning->ns[i]) * 1e-3);
   }
-  if (tuning->winner != nullptr) return fmt::format("the winner of a race of {} calls: {}", tuning->calls, names);
-  return fmt::format("whose turn it is in a race of {} calls, {} of them made: {}",
+  if (tuning->winner != nullptr) return fmt::format("the fastest in {} trial calls: {}", tuning->calls, names);
+  return fmt::format("whose turn it is in {} trial calls, {} of them made: {}",
                      static_cast<std::size_t>(trials_) * tuning->candidates.size(), tuning->calls, names);
 }
 

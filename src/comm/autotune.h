@@ -1,4 +1,4 @@
-// The algorithms that are predicted to be the fastest tuning each other in the first calls of a kind (TUTTI_AUTOTUNE).
+// Tries the algorithms with the best predictions in the first calls of a kind, and keeps the fastest (TUTTI_AUTOTUNE).
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct TuningKind {
 
 inline constexpr std::size_t candidates_max = 3;
 
-/// What a rank tells the others in the line of the next call: its times in the tuning that has ended.
+/// What a rank tells the others in the descriptor of the next call: its times in the tuning that has ended.
 struct TuningTimes {
   std::array<std::uint64_t, candidates_max> ns{};
   std::uint64_t tuning = 0;  ///< from 1; 0: none has ended
@@ -36,7 +36,7 @@ struct TuningTimes {
 
 /// All tunings of a communicator. In a tuning the candidates take turns, call by call, each `trials` times. A rank's
 /// time for one is the shortest of its calls, from when all ranks are known to have entered. In the next call whose
-/// lines all ranks read, each publishes its times; an candidate's time is then that of the slowest rank, and the
+/// lines all ranks read, each publishes its times; a candidate's time is then that of the slowest rank, and the
 /// shortest one wins. All ranks have the same calls, predictions and lines, hence the same turns and winners.
 class Autotuner {
  public:
@@ -54,7 +54,7 @@ class Autotuner {
   };
   /// nullptr: there was no such call yet.
   const Tuning* find(const TuningKind& kind) const;
-  /// One with only one candidate has been won.
+  /// One with a single candidate is decided.
   const Tuning& enter(const TuningKind& kind, std::vector<const Algorithm*> candidates);
 
   /// What a call of that kind uses.

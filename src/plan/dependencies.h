@@ -1,4 +1,4 @@
-// Which flags order the ranks where they access into each other's memory.
+// Which flags order the ranks where they reach into each other's memory.
 #pragma once
 
 #include <span>

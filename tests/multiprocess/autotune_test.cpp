@@ -25,7 +25,7 @@ void PrintTo(const Place& place, std::ostream* out) {
   *out << name(place.layout) << ' ' << place.ranks << ' ' << place.transport;
 }
 
-/// Two kinds of calls tuning at the same time.
+/// Two kinds of calls are tuned at the same time.
 Call call_of(int kind) {
   Call call{.kind = kind == 0 ? Kind::all_reduce : Kind::all_gather, .memory = Mix::heap, .seed = 5};
   if (kind == 0) call.values = Values::random;
@@ -68,8 +68,8 @@ void run_rank(Seat& seat, const Place& place) {
       seat.board().word(word_of(kind, i, seat.rank(), seat.ranks())).store(hash_of(algorithm));
       if (kind == 0) seat.board().word(word_of(kinds, i, seat.rank(), seat.ranks())).store(hash);
       const std::string text = explanation(comm, call);
-      const char* const said = i + 1 < tuning_calls   ? "race of 6 calls, "
-                               : i + 1 > tuning_calls ? "winner of a race of 6 calls: "
+      const char* const said = i + 1 < tuning_calls   ? "6 trial calls, "
+                               : i + 1 > tuning_calls ? "fastest in 6 trial calls: "
                                                       : "race";
       EXPECT_NE(text.find(said), text.npos) << "call " << i << ": " << text;
       if (i + 1 <= tuning_calls) continue;

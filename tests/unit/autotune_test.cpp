@@ -51,7 +51,7 @@ TEST(Tuning, IsWonByTheShortestTimeOfTheSlowestRank) {
   for (Autotuner& autotuner : ranks) {
     EXPECT_EQ(autotuner.find(kind)->winner, &algorithms()[1]);
     EXPECT_EQ(&call(autotuner, 5), &algorithms()[1]);
-    EXPECT_NE(autotuner.story(kind).find("winner of a race of 6 calls: " + algorithms()[0].name + " 0.09 µs, " +
+    EXPECT_NE(autotuner.story(kind).find("fastest in 6 trial calls: " + algorithms()[0].name + " 0.09 µs, " +
                                          algorithms()[1].name + " 0.06 µs, " + algorithms()[2].name + " 0.08 µs"),
               std::string::npos)
         << autotuner.story(kind);
@@ -62,8 +62,7 @@ TEST(Tuning, SaysWhoseTurnItIs) {
   Autotuner autotuner(4);
   EXPECT_EQ(autotuner.story(kind), "");
   call(autotuner, 7);
-  EXPECT_NE(autotuner.story(kind).find("race of 12 calls, 1 of them made: "), std::string::npos)
-      << autotuner.story(kind);
+  EXPECT_NE(autotuner.story(kind).find("12 trial calls, 1 of them made: "), std::string::npos) << autotuner.story(kind);
   EXPECT_EQ(autotuner.line().tuning, 0U) << "nothing to tell before the end";
 }
 
