@@ -70,10 +70,10 @@ void run_rank(Seat& seat, const Place& place) {
       const std::string text = explanation(comm, call);
       const char* const said = i + 1 < tuning_calls   ? "6 trial calls, "
                                : i + 1 > tuning_calls ? "fastest in 6 trial calls: "
-                                                      : "race";
+                                                      : "trial calls";
       EXPECT_NE(text.find(said), text.npos) << "call " << i << ": " << text;
       if (i + 1 <= tuning_calls) continue;
-      EXPECT_NE(text.find(std::string("used: ") + algorithm + ", the winner"), text.npos) << algorithm << ": " << text;
+      EXPECT_NE(text.find(std::string("used: ") + algorithm + ", the fastest"), text.npos) << algorithm << ": " << text;
     }
   EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
 }
