@@ -23,6 +23,14 @@ enum class Form : std::uint8_t {
   device,          ///< plain, on device memory that peers' GPUs reach
 };
 
+/// Hears that a call is through, whatever became of it.
+class CallEnd {
+ public:
+  virtual ~CallEnd() = default;
+  /// Any number of times.
+  virtual void finish() = 0;
+};
+
 struct Request {
   Collective collective = Collective::barrier;
   const std::byte* input = nullptr;
@@ -40,6 +48,8 @@ struct Request {
   std::shared_ptr<HostStagedCall> host_staged =
       {};  ///< not null: the call goes through the host, and buffers are known later
 
+  std::shared_ptr<CallEnd> end = {};  ///< null: nobody wants to hear
+
   std::shared_ptr<const PeerCallSetup> peers = {};  ///< not null: nothing is copied, as GPUs reach each other's memory
 
   std::size_t group_bytes() const { return count * size_of(type); }
@@ -51,14 +61,6 @@ struct Request {
             .root = form == Form::scatter_gather ? lists : static_cast<std::uint32_t>(root),
             .count = count};
   }
-};
-
-/// Hears that a call is through, whatever became of it.
-class CallEnd {
- public:
-  virtual ~CallEnd() = default;
-  /// Any number of times.
-  virtual void finish() = 0;
 };
 
 struct PeerRequest {

@@ -25,13 +25,15 @@ int groups_out(const Request& request, int ranks, Rank rank) {
 }  // namespace
 
 Result<Progress> CollectiveCall::advance() {
-  Result<Progress> progress = Progress::done;
-  switch (state_) {
-    case State::enter: progress = enter(); break;
-    case State::gather: progress = gather(); break;
-    case State::run: progress = run(); break;
-    case State::done: break;
-  }
+  auto progress = [this]() -> Result<Progress> {
+    switch (state_) {
+      case State::enter: return enter();
+      case State::gather: return gather();
+      case State::run: return run();
+      case State::done: break;
+    }
+    return Progress::done;
+  }();
   if (progress) return progress;
   abandon(progress.error());
   return communicator_.failure();

@@ -18,11 +18,6 @@ std::string not_come(const Communicator& communicator) {
 
 }  // namespace
 
-HostStagedCollective::~HostStagedCollective() {
-  call_.reset();
-  request_.host_staged->finish();
-}
-
 Result<Progress> HostStagedCollective::advance() {
   if (!call_) {
     if (!request_.host_staged->landed()) return Progress::blocked;
@@ -53,12 +48,6 @@ std::int64_t HostStagedCollective::poll_set(std::vector<PollItem>& items) const 
 
 void HostStagedCollective::abandon(const Error& reason) {
   if (call_) call_->abandon(reason);
-}
-
-HostStagedTransfers::~HostStagedTransfers() {
-  transfers_.reset();
-  for (const PeerRequest& request : requests_)
-    if (request.host_staged) request.host_staged->finish();
 }
 
 bool HostStagedTransfers::landed() {

@@ -12,13 +12,12 @@
 
 namespace tutti {
 
-/// One collective: on copies of its buffers, or by kernels that the host lets go. At its end, however it comes, the
-/// caller's stream goes on.
+/// One collective: on copies of its buffers, or by kernels that the host lets go. When it is done, the caller's stream
+/// goes on; whoever drops it before tells the request's `end`.
 class HostStagedCollective final : public Operation {
  public:
   /// Both must outlive it. `request.host_staged` is set.
   HostStagedCollective(Communicator& communicator, Request& request) : communicator_(communicator), request_(request) {}
-  ~HostStagedCollective() override;
 
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }
@@ -39,7 +38,6 @@ class HostStagedTransfers final : public Operation {
   /// Both must outlive it.
   HostStagedTransfers(Communicator& communicator, std::span<PeerRequest> requests)
       : communicator_(communicator), requests_(requests) {}
-  ~HostStagedTransfers() override;
 
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }

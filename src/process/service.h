@@ -46,8 +46,8 @@ class Service {
  private:
   struct Entry {
     std::shared_ptr<Task> task;
-    std::int64_t due_ns = std::numeric_limits<std::int64_t>::min();  ///< the earliest it has asked for; a new one: now
-    std::size_t first = 0;                                           ///< its handles, among those waited for
+    std::int64_t due_ns = 0;  ///< the earliest it has asked for; a new one: now
+    std::size_t first = 0;    ///< its handles, among those waited for
     std::size_t end = 0;
   };
   Result<void> start();

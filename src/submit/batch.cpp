@@ -1,6 +1,7 @@
 #include "submit/batch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "submit/operations.h"
 
@@ -10,14 +11,8 @@ Batch::~Batch() {
   leave();
 }
 
-void Batch::add(const Request& request) {
-  requests_.push_back(request);
-  collectives_.push_back(make_collective(*communicator_, requests_.back()));
-}
-
 void Batch::enqueue() {
   ticket_ = communicator_->take_ticket();
-  if (!peers_.empty()) transfers_ = make_transfers(*communicator_, peers_);
   DeviceSide* const device = communicator_->device();
   if (device == nullptr) return;
   for (const Request& request : requests_) device->count(request);
@@ -25,17 +20,20 @@ void Batch::enqueue() {
 }
 
 void Batch::leave() {
-  if (ticket_ == 0) return;
-  ticket_ = 0;
-  if (has_collective()) leased_ = collectives_[next_]->leased();
-  collectives_.clear();
+  if (ticket_ != 0 && collective_) leased_ = collective_->leased();
+  collective_.reset();
   transfers_.reset();
-  communicator_->complete();
+  // Whatever became of them, streams go on.
+  for (const Request& request : requests_)
+    if (request.end) request.end->finish();
+  for (const PeerRequest& request : peers_)
+    if (request.end) request.end->finish();
+  if (std::exchange(ticket_, 0) != 0) communicator_->complete();
 }
 
 Result<Progress> Batch::advance() {
   if (communicator_->failed()) {
-    if (has_collective()) collectives_[next_]->abandon(communicator_->failure());
+    if (collective_) collective_->abandon(communicator_->failure());
     leave();
     return communicator_->failure();
   }
@@ -50,27 +48,45 @@ Result<Progress> Batch::advance() {
   return progress;
 }
 
+Result<Progress> Batch::collective() {
+  if (!collective_) make_collective(collective_, *communicator_, requests_[next_]);
+  auto moved = collective_->advance();
+  if (moved && *moved == Progress::done) {
+    collective_.reset();
+    ++next_;
+  }
+  return moved;
+}
+
+Result<Progress> Batch::transfer() {
+  if (!transfers_) make_transfers(transfers_, *communicator_, peers_);
+  auto moved = transfers_->advance();
+  if (moved && *moved == Progress::done) {
+    transfers_.reset();
+    transferred_ = true;
+  }
+  return moved;
+}
+
 Result<Progress> Batch::work() {
   Progress progress = Progress::blocked;
-  if (has_collective()) {
-    auto moved = collectives_[next_]->advance();
+  if (next_ < requests_.size()) {
+    auto moved = collective();
     if (!moved) return moved;
     if (*moved != Progress::blocked) progress = Progress::moved;
-    if (*moved == Progress::done) collectives_[next_++].reset();
   }
-  if (transfers_) {
-    auto moved = transfers_->advance();
+  if (!transferred_ && !peers_.empty()) {
+    auto moved = transfer();
     if (!moved) return moved;
     if (*moved != Progress::blocked) progress = Progress::moved;
-    if (*moved == Progress::done) transfers_.reset();
   }
-  return transfers_ || has_collective() ? progress : Progress::done;
+  const bool through = next_ == requests_.size() && (transferred_ || peers_.empty());
+  return through ? Progress::done : progress;
 }
 
 Result<void> Batch::poll_peers() {
   Result<void> looked;
-  if (ticket_ == 0 || !communicator_->turn_of(ticket_)) return looked;
-  if (has_collective()) looked = collectives_[next_]->poll_peers();
+  if (collective_) looked = collective_->poll_peers();
   if (looked && transfers_) looked = transfers_->poll_peers();
   if (!looked) communicator_->fail(looked.error());
   return looked;
@@ -81,16 +97,14 @@ std::int64_t Batch::poll_set(std::vector<PollItem>& items) const {
   const auto sooner = [&until](std::int64_t other) {
     if (other != 0) until = until == 0 ? other : std::min(until, other);
   };
-  if (ticket_ == 0 || !communicator_->turn_of(ticket_)) return until;
-  if (has_collective()) sooner(collectives_[next_]->poll_set(items));
+  if (collective_) sooner(collective_->poll_set(items));
   if (transfers_) sooner(transfers_->poll_set(items));
   return until;
 }
 
 std::string Batch::where() const {
-  if (ticket_ == 0 || !communicator_->turn_of(ticket_)) return "its turn";
-  if (has_collective()) return collectives_[next_]->where();
-  return transfers_ ? transfers_->where() : "its end";
+  if (collective_) return collective_->where();
+  return transfers_ ? transfers_->where() : "its turn";
 }
 
 }  // namespace tutti

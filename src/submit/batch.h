@@ -1,12 +1,11 @@
 // What one submission asks of one communicator: collectives one after another, sends and receives beside them.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "call/operation.h"
+#include "call/held_operation.h"
 #include "call/request.h"
 #include "comm/communicator.h"
 
@@ -17,7 +16,7 @@ class Batch final : public Operation {
   explicit Batch(std::shared_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
   ~Batch() override;
 
-  void add(const Request& request);
+  void add(const Request& request) { requests_.push_back(request); }
   void add(const PeerRequest& request) { peers_.push_back(request); }
 
   void enqueue() override;
@@ -30,17 +29,19 @@ class Batch final : public Operation {
 
  private:
   Result<Progress> work();
+  Result<Progress> collective();
+  Result<Progress> transfer();
   void leave();
-  bool has_collective() const { return next_ < collectives_.size(); }
 
   std::shared_ptr<Communicator> communicator_;
-  std::uint64_t ticket_ = 0;      // 0: not enqueued, or left
-  std::deque<Request> requests_;  // where operations look for them
-  std::vector<std::unique_ptr<Operation>> collectives_;
+  std::uint64_t ticket_ = 0;  // 0: not enqueued, or left
+  std::vector<Request> requests_;
   std::size_t next_ = 0;
+  HeldOperation collective_;  // of the next one, once it has begun
   std::vector<PeerRequest> peers_;
-  std::unique_ptr<Operation> transfers_;  // of `peers_`; null once all are through
-  const void* leased_ = nullptr;          // of the call that was under way at the end
+  HeldOperation transfers_;  // of all of them
+  bool transferred_ = false;
+  const void* leased_ = nullptr;  // of the call that was under way at the end
 };
 
 }  // namespace tutti

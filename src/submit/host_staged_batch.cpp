@@ -32,6 +32,7 @@ void HostStagedBatch::add(Request request) {
                             : std::make_shared<HostStagedCall>(
                                   bounce_pool, request.gpu_stream,
                                   host_staged_buffers(request, communicator_->rank(), communicator_->ranks()));
+  request.end = request.host_staged;
   collectives_.push_back({.call = request.host_staged, .text = call_text(request.signature())});
   host_->add(request);
 }

@@ -9,16 +9,16 @@
 
 namespace tutti {
 
-std::unique_ptr<Operation> make_collective(Communicator& communicator, Request& request) {
-  if (request.host_staged) return std::make_unique<HostStagedCollective>(communicator, request);
-  if (request.on_gpu) return std::make_unique<GpuCall>(communicator, request);
-  return std::make_unique<CollectiveCall>(communicator, request);
+void make_collective(HeldOperation& made, Communicator& communicator, Request& request) {
+  if (request.host_staged) return made.emplace<HostStagedCollective>(communicator, request);
+  if (request.on_gpu) return made.emplace<GpuCall>(communicator, request);
+  made.emplace<CollectiveCall>(communicator, request);
 }
 
-std::unique_ptr<Operation> make_transfers(Communicator& communicator, std::span<PeerRequest> requests) {
+void make_transfers(HeldOperation& made, Communicator& communicator, std::span<PeerRequest> requests) {
   const auto staged = [](const PeerRequest& request) { return request.host_staged != nullptr; };
-  if (std::ranges::any_of(requests, staged)) return std::make_unique<HostStagedTransfers>(communicator, requests);
-  return std::make_unique<PointToPoint>(communicator, requests);
+  if (std::ranges::any_of(requests, staged)) return made.emplace<HostStagedTransfers>(communicator, requests);
+  made.emplace<PointToPoint>(communicator, requests);
 }
 
 }  // namespace tutti
