@@ -26,9 +26,8 @@ Groups from_root(Groups groups, Rank root) {
 
 /// Those of `tree` that have it, from its first on, pass it to as many others.
 void double_up(Spread& spread, const std::vector<int>& tree, int have) {
-  const int n = static_cast<int>(tree.size());
-  for (int i = 0; i < have && i + have < n; ++i)
-    spread.hop(tree[static_cast<std::size_t>(i)], tree[static_cast<std::size_t>(i + have)], 0);
+  const auto from = static_cast<std::size_t>(have);
+  for (std::size_t i = 0; i < from && i + from < tree.size(); ++i) spread.hop(tree[i], tree[i + from], 0);
 }
 
 /// Hierarchical broadcast: down a binomial tree over one rank of each group, then, in all groups at once, down one over

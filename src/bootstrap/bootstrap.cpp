@@ -22,10 +22,10 @@ using bootstrap::Call;
 using bootstrap::Welcome;
 
 constexpr std::int64_t ms = 1'000'000;
-/// The root's words come when its limit has passed; ours passes a little later, so that they are heard.
+/// The root's words come when its limit has passed; ours passes a little later, so that they are heard: on a busy
+/// machine its service thread may be late by some tenths of a second.
 std::int64_t grace_ns(const BootstrapLimits& limits) {
-  constexpr std::int64_t longest_ns = 2'000 * ms;
-  return std::min(longest_ns, limits.init_ms * ms / 10);
+  return std::clamp(limits.init_ms * ms / 10, 300 * ms, 2'000 * ms);
 }
 /// For a parent to let us in, before the root takes us itself.
 constexpr std::int64_t parent_limit_ms = 2'000;

@@ -69,7 +69,7 @@ struct GpuContext final : DeviceSide {
   /// The number of this rank's next receive from `peer`: meets the send of that number.
   std::uint64_t next_receive(Rank peer) { return ++received_[static_cast<std::size_t>(peer)]; }
   /// Of calls on host memory, which neighbours count too.
-  void count_collective() { stream_order->collective(rank_, /*staged=*/false); }
+  void count_collective() { stream_order->collective(rank_, /*host_staged=*/false); }
 
   /// The proxy is given up: waited for where it is idle, else left to itself.
   void leave(Process& process, bool idle);

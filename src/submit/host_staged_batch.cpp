@@ -52,7 +52,7 @@ void HostStagedBatch::add(PeerRequest request) {
 void HostStagedBatch::enqueue() {
   GpuContext& context = *gpu_context(*communicator_);
   for (Item& item : collectives_)
-    item.number = context.stream_order->collective(communicator_->rank(), /*staged=*/true);
+    item.number = context.stream_order->collective(communicator_->rank(), /*host_staged=*/true);
   for (Item& item : receives_) item.number = context.next_receive(item.peer);
   host_->enqueue();
   Submission submission;
