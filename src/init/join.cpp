@@ -128,12 +128,12 @@ Result<Progress> Join::next() {
   return Progress::done;
 }
 
-/// A host that has one network needs no proof; who met trouble tells it where the others tell what they reached.
+/// A host that has one network needs no proof; a rank in trouble says so where the others tell what they reached.
 void Join::prove() {
   const auto differs = [this](int network) { return network != networks_.front(); };
   if (std::ranges::none_of(networks_, differs)) {
     reach();
-  } else if (trouble_) {
+  } else if (trouble_ || given_up_) {
     compare();
   } else {
     proof_.emplace(process_, members_, networks_);
@@ -143,8 +143,8 @@ void Join::prove() {
 
 /// Begins one more exchange, of what was reached: a byte that says whether all is well, then the map.
 void Join::compare() {
-  Blob blob(1, static_cast<std::byte>(trouble_ ? 0 : 1));
-  if (!trouble_) {
+  Blob blob(1, static_cast<std::byte>(proof_ ? 1 : 0));
+  if (proof_) {
     const Blob map = proof_->told();
     blob.insert(blob.end(), map.begin(), map.end());
   }
@@ -291,10 +291,14 @@ void Join::count_cores() {
   }
 }
 
-/// Begins to listen, and tells the others where.
+/// Begins to listen, and tells the others where. A rank in trouble tells no address.
 Result<void> Join::locate() {
   state_ = State::locate;
   PeerAddresses located;
+  if (trouble_) {
+    bootstrap_.exchange(to_blob(located));
+    return {};
+  }
   auto begin = [&]() -> Result<void> {
     auto key = ConnectionKey::of(options_.id.secret);
     if (!key) return std::move(key).error();
@@ -330,6 +334,8 @@ Result<void> Join::take_addresses() {
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
     auto addresses = read_peer_addresses(bootstrap_.gathered()[rank]);
     if (!addresses) return std::move(addresses).error().at_peer(rank);
+    // It is in trouble: why comes with its result, and no rank is to end the start with less than that before.
+    given_up_ = given_up_ || addresses->empty();
     if (!members_.peers.empty()) members_.peers[rank].addresses = *std::move(addresses);
   }
   return {};
