@@ -36,8 +36,8 @@ Result<SharedListener::Registration> SharedListener::enter(const std::shared_ptr
   if (!tag) return tag.error();
   Registration registration{.shared_listener = shared_listener, .entry = std::make_shared<Entry>(*tag)};
   const std::lock_guard lock(shared_listener->mutex_);
-  std::erase_if(shared_listener->places_, [](const auto& known) { return known.expired(); });
-  shared_listener->places_.push_back(registration.entry);
+  std::erase_if(shared_listener->entries_, [](const auto& known) { return known.expired(); });
+  shared_listener->entries_.push_back(registration.entry);
   return registration;
 }
 
@@ -62,7 +62,7 @@ void SharedListener::accept_later(System& system, const Error& error) {
 
 bool SharedListener::may_accept(const Entry& entry, bool accepting) {
   const std::lock_guard lock(mutex_);
-  for (const auto& known : places_) {
+  for (const auto& known : entries_) {
     const auto one = known.lock();
     if (one.get() == &entry) one->accepting = accepting;
     if (one && one->accepting) return one.get() == &entry;
@@ -72,13 +72,13 @@ bool SharedListener::may_accept(const Entry& entry, bool accepting) {
 
 bool SharedListener::alone() {
   const std::lock_guard lock(mutex_);
-  return std::ranges::count_if(places_, [](const auto& known) { return !known.expired(); }) <= 1;
+  return std::ranges::count_if(entries_, [](const auto& known) { return !known.expired(); }) <= 1;
 }
 
 bool SharedListener::hand_over(const Entry& from, Pending& one) {
   const auto tag = handshake::tag_in(one.hello);
   const std::lock_guard lock(mutex_);
-  for (const auto& known : places_) {
+  for (const auto& known : entries_) {
     const auto to = known.lock();
     if (!to || to->tag != tag) continue;
     if (to.get() == &from) return false;

@@ -29,7 +29,7 @@ struct Pending {
 /// All starts are advanced by one thread; they may be made and dropped by any.
 class SharedListener {
  public:
-  /// What one start has of it; a start that lets go of its place is not called any more.
+  /// What one start has of it; a start that lets go of its entry is not called any more.
   class Entry;
   struct Registration {
     std::shared_ptr<SharedListener> shared_listener;
@@ -72,7 +72,7 @@ class SharedListener {
   std::int64_t failing_since_ns_ = 0;  ///< accept; 0: it does not
   std::optional<Error> stuck_;
   std::mutex mutex_;
-  std::vector<std::weak_ptr<Entry>> places_;
+  std::vector<std::weak_ptr<Entry>> entries_;
 };
 
 }  // namespace tutti::bootstrap

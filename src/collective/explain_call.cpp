@@ -41,7 +41,7 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
                     .conditions = communicator.plans().conditions(),
                     .forced = communicator.plans().forced(),
                     .fixed_order = communicator.members().deterministic && reduces(collective),
-                    .over = communicator.members().transport(access),
+                    .over = communicator.channels().transport(access),
                     .tuned = communicator.plans().autotuner().story(kind)});
   };
   if (!facts.spans_hosts && fits_inline(size, shape.root, facts.forced))

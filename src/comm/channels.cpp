@@ -23,10 +23,17 @@ std::size_t slot_bytes_of(const Membership& members) {
   return only != nullptr && members.each_on_its_own() ? std::max(usual, only->slot_bytes_min) : usual;
 }
 
+std::string_view slowest_of(const Membership& members) {
+  const Transport* slowest = nullptr;
+  for (Rank peer = 0; peer < members.ranks; ++peer)
+    if (peer != members.rank) slowest = std::max(slowest, &transport_to(members, peer));
+  return slowest == nullptr ? std::string_view() : slowest->name;
+}
+
 }  // namespace
 
 Channels::Channels(Process& process, const Membership& members, const CallMark& mark, const CallHistory* history)
-    : members_(members), slot_bytes_(slot_bytes_of(members)) {
+    : members_(members), slowest_(slowest_of(members)), slot_bytes_(slot_bytes_of(members)) {
   const int channels = members.area->area.shape().channels;
   for (int index = 0; index + 1 < channels; ++index) channels_.push_back(open(process, index, mark, history));
   point_to_point_ = open(process, channels - 1, mark, nullptr);

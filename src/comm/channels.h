@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "comm/call_history.h"
@@ -28,6 +29,11 @@ class Channels {
   /// Of a connection, for plans: where the mark of a call takes one, they have one less.
   int slots() const { return members_.area->area.shape().slots - (members_.spans_hosts() ? 1 : 0); }
 
+  /// What limits calls by that access, for people: slots of which some lead to sockets are called so. A literal.
+  std::string_view transport(Access access) const {
+    return access == Access::slots && !slowest_.empty() ? slowest_ : name(access);
+  }
+
   /// Adds the handles of connections being opened. True while there are any that a peer is to open.
   bool opening(std::vector<PollItem>& items) const;
   /// Of all connections to other hosts, at their end.
@@ -37,6 +43,7 @@ class Channels {
   Channel open(Process& process, int index, const CallMark& mark, const CallHistory* history);
 
   const Membership& members_;
+  std::string_view slowest_;  ///< name of the last transport of the list that a pair goes by
   std::size_t slot_bytes_;
   std::vector<Channel> channels_;
   Channel point_to_point_;

@@ -54,7 +54,7 @@ Communicator::Communicator(Process& process, Membership members)
       lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes),
       history_(members_.spans_hosts() ? std::make_shared<CallHistory>() : nullptr),
       channels_(process, members_, mark_, history_.get()),
-      plans_(process, members_, conditions_of(members_, channels_), who_),
+      plans_(process, members_, channels_, conditions_of(members_, channels_), who_),
       notes_{.lines = std::vector<const CallDescriptor*>(members_.peers.size()),
              .memory = std::vector<PeerMemory>(members_.peers.size()),
              .scalars = std::vector<std::uint64_t>(members_.peers.size())},

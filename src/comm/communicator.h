@@ -124,7 +124,7 @@ class Communicator {
   /// `algorithm` lives as long as the communicator.
   void note_used(const char* algorithm, Access access) {
     // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
-    used_ = {.algorithm = algorithm, .transport = members_.transport(access).data()};
+    used_ = {.algorithm = algorithm, .transport = channels_.transport(access).data()};
   }
   void note_used_on_device(const char* algorithm, const char* transport) { used_ = {algorithm, transport}; }
 

@@ -17,8 +17,4 @@ Shape Membership::with_levels(const Shape& shape) const {
   return whole;
 }
 
-std::string_view Membership::transport(Access access) const {
-  return access == Access::slots && spans_hosts() ? "socket" : tutti::name(access);
-}
-
 }  // namespace tutti

@@ -73,8 +73,6 @@ struct Membership {
   std::string describe(Rank rank) const;
   /// The shape with what all calls of the communicator have in common: its hosts, where those have several ranks.
   Shape with_levels(const Shape& shape) const;
-  /// What limits calls by that access, for people: slots of which some lead to sockets are called so. A literal.
-  std::string_view transport(Access access) const;
 };
 
 }  // namespace tutti

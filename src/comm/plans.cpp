@@ -17,9 +17,11 @@ constexpr std::size_t plans_max = 256;
 
 }  // namespace
 
-Plans::Plans(Process& process, const Membership& members, const Conditions& conditions, std::string who)
+Plans::Plans(Process& process, const Membership& members, const Channels& channels, const Conditions& conditions,
+             std::string who)
     : process_(process),
       members_(members),
+      channels_(channels),
       conditions_(conditions),
       who_(std::move(who)),
       forced_(process.config.text("TUTTI_ALGO")),
@@ -86,7 +88,7 @@ const Algorithm& Plans::tuned(const Shape& shape, Access access, std::size_t byt
 
 const Plan& Plans::insert(const PlanKey& key, const Schedule& schedule, const std::string& algorithm) {
   process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(key.collective), algorithm,
-                    members_.transport(key.access));
+                    channels_.transport(key.access));
   return plans_.insert(key, fuse(lower(schedule, members_.rank, key.access), conditions_.slots));
 }
 

@@ -9,6 +9,7 @@
 #include "algorithms/choice.h"
 #include "algorithms/rank_order.h"
 #include "comm/autotune.h"
+#include "comm/channels.h"
 #include "comm/membership.h"
 #include "plan/cache.h"
 #include "plan/plan_key.h"
@@ -18,8 +19,10 @@ namespace tutti {
 /// For the call whose turn it is. All ranks of a communicator choose alike.
 class Plans {
  public:
-  /// Both outlive it. `conditions`: what the choice goes by besides the shape, alike on all ranks. `who`: for the log.
-  Plans(Process& process, const Membership& members, const Conditions& conditions, std::string who);
+  /// All three outlive it. `conditions`: what the choice goes by besides the shape, alike on all ranks. `who`: for the
+  /// log.
+  Plans(Process& process, const Membership& members, const Channels& channels, const Conditions& conditions,
+        std::string who);
 
   /// A plan, and the name of its algorithm; both as long as the communicator.
   struct Planned {
@@ -50,6 +53,7 @@ class Plans {
 
   Process& process_;
   const Membership& members_;
+  const Channels& channels_;
   const Conditions conditions_;
   const std::string who_;
   const std::string forced_;

@@ -52,16 +52,13 @@ Ends open_socket(const PairOfRanks& pair) {
           .opening = channel};
 }
 
+/// Best first; the last one connects any pair.
 constexpr Transport list[] = {
-    {.name = "shared memory", .connects = share_memory, .open = open_shared_memory},
+    {.name = "", .connects = share_memory, .open = open_shared_memory},
     {.name = "socket", .connects = any, .open = open_socket, .slot_bytes_min = socket_slot_bytes},
 };
 
 }  // namespace
-
-std::span<const Transport> transports() {
-  return list;
-}
 
 const Transport& transport_to(const Membership& members, Rank peer) {
   return *std::ranges::find_if(list, [&](const Transport& one) { return one.connects(members, peer); });

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -43,7 +42,7 @@ struct Ends {
 
 /// A new transport is one more of these: its own files, and a line in the list.
 struct Transport {
-  std::string_view name;
+  std::string_view name;  ///< for people, where messages go by it; empty: as the access is called
   /// Whether it connects this rank with `peer`; alike at both.
   bool (*connects)(const Membership& members, Rank peer);
   /// Neither waits nor fails: what does not open shows when it is used.
@@ -51,10 +50,7 @@ struct Transport {
   std::size_t slot_bytes_min = 0;  ///< where all pairs of a communicator go by it
 };
 
-/// Best first; the last one connects any pair.
-std::span<const Transport> transports();
-
-/// Of the list.
+/// The first of the list that connects this rank with `peer`. Transports further down compare greater.
 const Transport& transport_to(const Membership& members, Rank peer);
 
 }  // namespace tutti
