@@ -4,6 +4,7 @@
 #include "api/api_submit.h"
 #include "call/layout.h"
 #include "cuda/pointer.h"
+#include "gpu/gpu_call.h"
 #include "gpu/gpu_context.h"
 #include "gpu/gpu_peers.h"
 #include "plan/schedule.h"
@@ -111,32 +112,21 @@ Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
   return run_now(communicator->process(), submission);
 }
 
-/// What the caller's thread has to do of a call to peers' memory.
-Result<void> prepare(Communicator& communicator, Request& request) {
-  if (request.form != Form::device) return {};
-  auto setup = gpu_context(communicator)->peers->prepare(communicator, request);
-  if (!setup) return std::move(setup).error();
-  request.peers = *std::move(setup);
-  return {};
-}
-Result<void> prepare(const Communicator&, const PeerRequest&) {
-  return {};
-}
-
-/// Through the host, or to peers' memory when the host says so. The request's stream is known.
+/// Through the host, or to peers' memory when the host says so.
 template <class R>
-Result<void> start_host_staged(CommEntry& entry, R& request) {
+Result<void> start_host_staged(CommEntry& entry, const R& request, cuda::Stream stream) {
   const auto& communicator = entry.communicator;
   GpuContext& context = *gpu_context(*communicator);
-  if (auto fits = check_stream(context, request.gpu_stream, communicator->ranks()); !fits) return fits;
-  if (auto plain = check_not_captured(*context.gpu, request.gpu_stream); !plain) return plain;
+  if (auto fits = check_stream(context, stream, communicator->ranks()); !fits) return fits;
+  if (auto plain = check_not_captured(*context.gpu, stream); !plain) return plain;
   communicator->look_at_device();
   if (communicator->failed()) return communicator->tell_failure();
   if (auto ready = context.ready_to_stage(communicator->process()); !ready) return ready;
-  if (auto prepared = prepare(*communicator, request); !prepared) return prepared;
-  if (Group::current().open()) return Group::current().add_host_staged(communicator, request);
+  auto call = stage(*communicator, request, stream);
+  if (!call) return std::move(call).error();
+  if (Group::current().open()) return Group::current().add_host_staged(communicator, request, *call);
   auto batch = std::make_unique<HostStagedBatch>(communicator);
-  batch->add(request);
+  batch->add(request, *call);
   batch->enqueue();
   Submission submission;
   submission.operations.push_back(std::move(batch));
@@ -157,22 +147,22 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
     if (stream == nullptr && !Group::current().open()) context.count_collective();
     return start_on_host(entry, stream, request);
   }
-  request.on_gpu = true;
-  request.gpu_stream = reinterpret_cast<cuda::Stream>(stream);
+  auto* const gpu_stream = reinterpret_cast<cuda::Stream>(stream);
   if (context.reaches_peers && goes_to_peers(request, communicator.process().gpus.peers)) {
     if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
       return fits;
     request.form = Form::device;
-    return start_host_staged(entry, request);
+    return start_host_staged(entry, request, gpu_stream);
   }
-  if (!context.launch_group || request.layout) return start_host_staged(entry, request);
-  if (auto fits = check_stream(context, request.gpu_stream, communicator.ranks()); !fits) return fits;
+  if (!context.launch_group || request.layout) return start_host_staged(entry, request, gpu_stream);
+  if (auto fits = check_stream(context, gpu_stream, communicator.ranks()); !fits) return fits;
   if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
     return fits;
+  request.device = std::make_shared<KernelCall>(gpu_stream);
   return start_on_gpu(entry, request);
 }
 
-Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerRequest request) {
+Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, const PeerRequest& request) {
   const GpuContext* const context = gpu_context(*entry.communicator);
   if (context == nullptr) return false;
   bool on_gpu = stream != nullptr && !is_host_stream(stream);
@@ -184,8 +174,8 @@ Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerReque
   }
   if (auto fits = check_fit(on_gpu, stream); !fits) return fits.error();
   if (!on_gpu) return false;
-  request.gpu_stream = reinterpret_cast<cuda::Stream>(stream);
-  if (auto started = start_host_staged(entry, request); !started) return started.error();
+  if (auto started = start_host_staged(entry, request, reinterpret_cast<cuda::Stream>(stream)); !started)
+    return started.error();
   return true;
 }
 

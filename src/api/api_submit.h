@@ -34,7 +34,7 @@ inline Result<void> set_type_and_op(Request& request, int type, std::optional<in
 /// What `start` does in a communicator with a GPU: finds out what memory it is. Errors: as documented in tutti.h.
 Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request request);
 /// Starts a send or receive on device memory; false: it is one on host memory. Errors: the same.
-Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerRequest request);
+Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, const PeerRequest& request);
 
 /// Queues the request on a stream, or adds it to the open group.
 Result<void> queue(CommEntry& entry, tuttiStream_t stream, const Request& request);

@@ -97,9 +97,7 @@ Result<void> check_overlap(const Request& request, const Layout& layout, Rank ra
       return refused(fmt::format("recvcounts and rdispls let groups {} and {} overlap",
                                  std::min(outputs[i - 1].group, outputs[i].group),
                                  std::max(outputs[i - 1].group, outputs[i].group)));
-  if (outputs.empty() || (request.collective == Collective::all_to_all && request.input == request.output &&
-                          std::ranges::equal(layout.input, layout.output, same)))
-    return {};
+  if (outputs.empty() || (request.copies_input() && std::ranges::equal(layout.input, layout.output, same))) return {};
   for (std::size_t g = 0; g < layout.input.size(); ++g) {
     if (layout.input[g].count == 0) continue;
     const Block input = block_of(request.input, layout.input[g], element, g);

@@ -5,15 +5,13 @@
 #include <cstdint>
 #include <memory>
 
-#include "cuda/driver_types.h"
+#include "call/device_call.h"
 #include "plan/types.h"
 #include "transport/call_descriptor.h"
 
 namespace tutti {
 
 struct Layout;
-struct PeerCallSetup;
-class HostStagedCall;
 
 /// How a collective was asked for.
 enum class Form : std::uint8_t {
@@ -21,14 +19,6 @@ enum class Form : std::uint8_t {
   counts,          ///< a count per rank
   scatter_gather,  ///< tuttiScatterGather, where it is none of the others
   device,          ///< plain, on device memory that peers' GPUs reach
-};
-
-/// Hears that a call is through, whatever became of it.
-class CallEnd {
- public:
-  virtual ~CallEnd() = default;
-  /// Any number of times.
-  virtual void finish() = 0;
 };
 
 struct Request {
@@ -42,17 +32,12 @@ struct Request {
   Rank root = 0;
   std::shared_ptr<const Layout> layout = {};  ///< of all forms but the plain one; then count is only compared
   Form form = Form::plain;
-  std::uint32_t lists = 0;  ///< scatter_gather: fingerprint of the lists of ranks
-  bool on_gpu = false;      ///< buffers in device memory: queued on gpu_stream
-  cuda::Stream gpu_stream = nullptr;
-  std::shared_ptr<HostStagedCall> host_staged =
-      {};  ///< not null: the call goes through the host, and buffers are known later
-
-  std::shared_ptr<CallEnd> end = {};  ///< null: nobody wants to hear
-
-  std::shared_ptr<const PeerCallSetup> peers = {};  ///< not null: nothing is copied, as GPUs reach each other's memory
+  std::uint32_t lists = 0;                  ///< scatter_gather: fingerprint of the lists of ranks
+  std::shared_ptr<DeviceCall> device = {};  ///< null: the buffers are memory of the host
 
   std::size_t group_bytes() const { return count * size_of(type); }
+  /// An all-to-all in place reads from a copy of its input: no order of exchanges works on one buffer for every plan.
+  bool copies_input() const { return collective == Collective::all_to_all && input == output; }
   Signature signature() const {
     return {.collective = static_cast<std::uint8_t>(collective),
             .type = static_cast<std::uint8_t>(type),
@@ -69,9 +54,7 @@ struct PeerRequest {
   std::size_t bytes = 0;
   DataType type = DataType::uint8;
   Rank peer = 0;
-  cuda::Stream gpu_stream = nullptr;
-  std::shared_ptr<HostStagedCall> host_staged = {};  ///< as of a collective
-  std::shared_ptr<CallEnd> end = {};                 ///< null: nobody wants to hear
+  std::shared_ptr<DeviceCall> device = {};  ///< as of a collective
 };
 
 }  // namespace tutti

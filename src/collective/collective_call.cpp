@@ -77,7 +77,7 @@ bool CollectiveCall::compares_first() const {
 Result<Progress> CollectiveCall::enter() {
   if (sequence_ == 0) {
     if (auto* const device = communicator_.device()) [[unlikely]]
-      if (auto may = device->host_call(request_.host_staged != nullptr); !may) return std::move(may).error();
+      if (auto may = device->host_call(request_.device != nullptr); !may) return std::move(may).error();
     sequence_ = communicator_.next_sequence();
     shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
     count_ = request_.count;
@@ -160,11 +160,9 @@ void CollectiveCall::write_payload(std::byte* to, std::size_t bytes) const {
                .op = request_.op});
 }
 
-/// An all-to-all in place reads from a copy: no order of exchanges works on one buffer for every plan.
 Result<void> CollectiveCall::stage_input() {
   input_ = request_.input;
-  if (request_.collective != Collective::all_to_all || request_.input != request_.output || input_bytes() == 0)
-    return {};
+  if (!request_.copies_input() || input_bytes() == 0) return {};
   const std::size_t bytes = input_bytes();
   auto copy = communicator_.staging(bytes);
   if (!copy) return std::move(copy).error();

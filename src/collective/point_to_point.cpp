@@ -27,7 +27,7 @@ std::string amount(std::uint64_t bytes, std::uint32_t type) {
 
 /// A stream that waits for a message does not wait for others beside it.
 void end(const PeerRequest& request) {
-  if (request.end) request.end->finish();
+  if (request.device) request.device->finish();
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ Result<Progress> GpuCall::advance() {
     arrived_ = true;
     since_ns_ = communicator_.process().system.now_ns();
     plan_ = plan_on_gpu(communicator_, request_, /*meeting=*/true);
-    if (team().arrive(rank, {.request = &request_, .plan = plan_.get()})) communicator_.ring_all();
+    if (team().arrive(rank, {.request = &request_, .stream = stream_, .plan = plan_.get()})) communicator_.ring_all();
   }
   if (!team().finished(rank)) return Progress::blocked;
   if (auto launched = team().outcome(); !launched) return launched.error();

@@ -89,11 +89,11 @@ Result<void> GpuContext::host_call(bool on_behalf) {
 }
 
 void GpuContext::count(const Request& request) {
-  if (!request.host_staged) count_collective();
+  if (!request.device || !request.device->through_host()) count_collective();
 }
 
 void GpuContext::count(const PeerRequest& request) {
-  if (request.host_staged) return;
+  if (request.device) return;
   if (request.send)
     stream_order->sent(rank_, request.peer);
   else

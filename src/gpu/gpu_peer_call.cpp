@@ -7,7 +7,6 @@
 #include "call/mismatch.h"
 #include "comm/descriptor_watch.h"
 #include "gpu/gpu_look.h"
-#include "gpu/host_staged_call.h"
 #include "plan/schedule.h"
 
 namespace tutti {
@@ -27,7 +26,7 @@ Result<Progress> GpuPeerCall::advance() {
 
 /// False: nothing can be done now.
 Result<bool> GpuPeerCall::step() {
-  if (busy_ && !request_.host_staged->landed(kernel_)) return false;
+  if (busy_ && !call_.landed(kernel_)) return false;
   busy_ = false;
   switch (state_) {
     case State::begin:
@@ -75,7 +74,7 @@ Result<bool> GpuPeerCall::gather() {
     if (*line == nullptr) return false;
     communicator_.windows().drop_if_retired(gathered_, (*line)->retired);
     communicator_.notes().lines[at] = *line;
-    request_.host_staged->table()[at] = {.scalar = (*line)->scalar};
+    call_.table()[at] = {.scalar = (*line)->scalar};
   }
   if (auto mapped = map_buffers(); !mapped) return mapped.error();
   state_ = State::run;
@@ -84,7 +83,7 @@ Result<bool> GpuPeerCall::gather() {
 
 /// Only what the plan touches.
 Result<void> GpuPeerCall::map_buffers() {
-  auto& own = request_.host_staged->table()[communicator_.rank()];
+  auto& own = call_.table()[communicator_.rank()];
   own.input = setup_.input;
   own.output = setup_.output;
   const Plan& plan = setup_.plan->plan;
@@ -101,7 +100,7 @@ Result<void> GpuPeerCall::map_buffer(const Place& place) {
   if (place.where != Where::peer_input && place.where != Where::peer_output) return {};
   const bool input = place.where == Where::peer_input;
   const Rank rank = place.peer;
-  auto& buffers = request_.host_staged->table()[place.peer];
+  auto& buffers = call_.table()[place.peer];
   if ((input ? buffers.input : buffers.output) != nullptr) return {};
   PeerCallSetup::Buffers theirs;
   std::memcpy(&theirs, communicator_.lines().payload(*communicator_.notes().lines[place.peer], sizeof theirs),
@@ -128,7 +127,7 @@ bool GpuPeerCall::run() {
   while (next_ < actions.size()) {
     const Action& action = actions[next_];
     if (is_pass(action)) {
-      request_.host_staged->let_go(++kernel_);
+      call_.let_go(++kernel_);
       next_ += setup_.kernels[kernel_ - 1].count;
       busy_ = true;
       return true;

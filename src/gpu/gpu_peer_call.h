@@ -14,15 +14,16 @@
 #include "comm/communicator.h"
 #include "gpu/gpu_context.h"
 #include "gpu/gpu_peers.h"
+#include "gpu/host_staged_call.h"
 
 namespace tutti {
 
 /// Begins when what the stream held before the call has ended; done when the output is there.
 class GpuPeerCall final : public Operation {
  public:
-  /// Both must outlive the call; the request's turn must have come, and it has been prepared.
-  GpuPeerCall(Communicator& communicator, const Request& request)
-      : communicator_(communicator), request_(request), setup_(*request.peers) {}
+  /// All three must outlive the operation; the request's turn must have come, and it has been prepared.
+  GpuPeerCall(Communicator& communicator, const Request& request, const HostStagedCall& call)
+      : communicator_(communicator), request_(request), call_(call), setup_(*call.peers()) {}
 
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }
@@ -46,6 +47,7 @@ class GpuPeerCall final : public Operation {
 
   Communicator& communicator_;
   const Request& request_;
+  const HostStagedCall& call_;
   const PeerCallSetup& setup_;
   State state_ = State::begin;
   std::uint64_t sequence_ = 0;

@@ -13,11 +13,6 @@
 namespace tutti {
 namespace {
 
-/// An all-to-all in place reads from a copy, see CollectiveCall::stage_input.
-bool reads_from_copy(const Request& request) {
-  return request.collective == Collective::all_to_all && request.input == request.output;
-}
-
 std::vector<PeerCallSetup::Kernel> kernels_of(const Plan& plan) {
   std::vector<PeerCallSetup::Kernel> kernels;
   bool open = false;
@@ -130,7 +125,7 @@ Result<std::shared_ptr<const PeerCallSetup>> GpuPeers::prepare(Communicator& com
   const bool strangers =
       std::ranges::any_of(communicator.members().peers, [](const Peer& peer) { return !peer.same_process; });
   const std::byte* input = request.input;
-  if (reads_from_copy(request)) {
+  if (request.copies_input()) {
     auto place = buffer(input_buffer, setup->input_bytes);
     if (!place) return std::move(place).error();
     input = *place;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "call/held_operation.h"
 #include "call/layout.h"
+#include "gpu/gpu_context.h"
 #include "gpu/gpu_peers.h"
+#include "gpu/host_staged_operation.h"
 #include "plan/schedule.h"
 
 namespace tutti {
@@ -58,6 +61,30 @@ HostStagedBuffers host_staged_buffers(const PeerRequest& request) {
   only.at = request.data;
   only.extents = merged({{.begin = 0, .bytes = request.bytes}});
   return buffers;
+}
+
+Result<std::shared_ptr<HostStagedCall>> stage(Communicator& communicator, const Request& request, cuda::Stream stream) {
+  const GpuContext& context = *gpu_context(communicator);
+  if (request.form != Form::device)
+    return std::make_shared<HostStagedCall>(context.bounce_pool, stream,
+                                            host_staged_buffers(request, communicator.rank(), communicator.ranks()));
+  auto setup = context.peers->prepare(communicator, request);
+  if (!setup) return std::move(setup).error();
+  return std::make_shared<HostStagedCall>(context.bounce_pool, stream, *std::move(setup));
+}
+
+Result<std::shared_ptr<HostStagedCall>> stage(Communicator& communicator, const PeerRequest& request,
+                                              cuda::Stream stream) {
+  return std::make_shared<HostStagedCall>(gpu_context(communicator)->bounce_pool, stream, host_staged_buffers(request));
+}
+
+void HostStagedCall::make(HeldOperation& made, Communicator& communicator, Request& request) {
+  made.emplace<HostStagedCollective>(communicator, request, *this);
+}
+
+std::byte* HostStagedCall::transfer_buffer() const {
+  if (!landed()) return nullptr;
+  return buffers_.input.at != nullptr ? input() : output();
 }
 
 HostStagedCall::~HostStagedCall() {

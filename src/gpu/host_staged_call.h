@@ -12,6 +12,8 @@
 
 namespace tutti {
 
+struct PeerCallSetup;
+
 /// Part of a buffer, from its start.
 struct Extent {
   std::size_t begin = 0;
@@ -35,7 +37,7 @@ HostStagedBuffers host_staged_buffers(const Request& request, Rank rank, int ran
 HostStagedBuffers host_staged_buffers(const PeerRequest& request);
 
 /// Shared by who queues it and who runs it on the host.
-class HostStagedCall final : public CallEnd {
+class HostStagedCall final : public DeviceCall {
  public:
   HostStagedCall(std::shared_ptr<BouncePool> pool, cuda::Stream stream, HostStagedBuffers buffers)
       : pool_(std::move(pool)), stream_(stream), buffers_(std::move(buffers)) {}
@@ -68,6 +70,12 @@ class HostStagedCall final : public CallEnd {
   /// In memory of the host, laid out as the caller's. Requires landed().
   std::byte* input() const { return buffer_->data(); }
   std::byte* output() const { return buffer_->data() + output_at(); }
+  /// Not null: kernels of this rank carry the call out.
+  const PeerCallSetup* peers() const { return peers_.get(); }
+
+  void make(HeldOperation& made, Communicator& communicator, Request& request) override;
+  bool through_host() const override { return true; }
+  std::byte* transfer_buffer() const override;
   /// The output is here, or never will be: the stream may go on.
   void finish() override;
 
@@ -89,5 +97,11 @@ class HostStagedCall final : public CallEnd {
   std::atomic<bool> finished_ = false;
   std::atomic<bool> released_ = false;
 };
+
+/// A call on `stream`, in a communicator whose context is ready for it: GpuContext::ready_to_stage. Errors: as of
+/// GpuPeers::prepare.
+Result<std::shared_ptr<HostStagedCall>> stage(Communicator& communicator, const Request& request, cuda::Stream stream);
+Result<std::shared_ptr<HostStagedCall>> stage(Communicator& communicator, const PeerRequest& request,
+                                              cuda::Stream stream);
 
 }  // namespace tutti

@@ -7,7 +7,6 @@
 #include "gpu/gpu_context.h"
 #include "gpu/gpu_look.h"
 #include "gpu/gpu_peer_call.h"
-#include "gpu/host_staged_call.h"
 
 namespace tutti {
 namespace {
@@ -20,17 +19,17 @@ std::string not_come(const Communicator& communicator) {
 
 Result<Progress> HostStagedCollective::advance() {
   if (!call_) {
-    if (!request_.host_staged->landed()) return Progress::blocked;
-    if (request_.peers) {
-      call_ = std::make_unique<GpuPeerCall>(communicator_, request_);
+    if (!staged_.landed()) return Progress::blocked;
+    if (staged_.peers() != nullptr) {
+      call_ = std::make_unique<GpuPeerCall>(communicator_, request_, staged_);
     } else {
-      request_.input = request_.host_staged->input();
-      request_.output = request_.host_staged->output();
+      request_.input = staged_.input();
+      request_.output = staged_.output();
       call_ = std::make_unique<CollectiveCall>(communicator_, request_);
     }
   }
   auto progress = call_->advance();
-  if (progress && *progress == Progress::done) request_.host_staged->finish();
+  if (progress && *progress == Progress::done) staged_.finish();
   return progress;
 }
 
@@ -52,9 +51,10 @@ void HostStagedCollective::abandon(const Error& reason) {
 
 bool HostStagedTransfers::landed() {
   for (PeerRequest& request : requests_) {
-    if (!request.host_staged) continue;
-    if (!request.host_staged->landed()) return false;
-    request.data = request.send ? request.host_staged->input() : request.host_staged->output();
+    if (!request.device) continue;
+    std::byte* const buffer = request.device->transfer_buffer();
+    if (buffer == nullptr) return false;
+    request.data = buffer;
   }
   return true;
 }

@@ -9,15 +9,17 @@
 #include "call/operation.h"
 #include "call/request.h"
 #include "comm/communicator.h"
+#include "gpu/host_staged_call.h"
 
 namespace tutti {
 
 /// One collective: on copies of its buffers, or by kernels that the host lets go. When it is done, the caller's stream
-/// goes on; whoever drops it before tells the request's `end`.
+/// goes on; whoever drops it before finishes the request's DeviceCall.
 class HostStagedCollective final : public Operation {
  public:
-  /// Both must outlive it. `request.host_staged` is set.
-  HostStagedCollective(Communicator& communicator, Request& request) : communicator_(communicator), request_(request) {}
+  /// All three must outlive it.
+  HostStagedCollective(Communicator& communicator, Request& request, HostStagedCall& staged)
+      : communicator_(communicator), request_(request), staged_(staged) {}
 
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }
@@ -29,6 +31,7 @@ class HostStagedCollective final : public Operation {
  private:
   Communicator& communicator_;
   Request& request_;
+  HostStagedCall& staged_;
   std::unique_ptr<Operation> call_;  // once the input is here
 };
 

@@ -11,11 +11,6 @@ namespace {
 
 constexpr std::uint64_t remembered = 64;
 
-/// An all-to-all in place reads from a copy, see CollectiveCall::stage_input.
-bool is_host_staged(const Request& request) {
-  return request.collective == Collective::all_to_all && request.input == request.output && request.count > 0;
-}
-
 }  // namespace
 
 LaunchGroup::LaunchGroup(GpuProcess& process, int ranks)
@@ -175,7 +170,8 @@ Result<void> LaunchGroup::meet() {
       if (!uploaded) return std::move(uploaded).error();
       plan.uploaded = *std::move(uploaded);
     }
-    parts.push_back({.stream = request.gpu_stream, .plan = plan.uploaded, .staged = is_host_staged(request)});
+    parts.push_back(
+        {.stream = member.offer.stream, .plan = plan.uploaded, .staged = request.copies_input() && request.count > 0});
     buffers.push_back({.input = request.input, .output = request.output, .scalar = request.scalar});
   }
   const Request& first = *members_.front().offer.request;

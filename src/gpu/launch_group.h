@@ -30,6 +30,7 @@ struct GpuPlan {
 /// What a rank brings to a meeting. All of it outlives the meeting, or the rank withdraws.
 struct GpuOffer {
   const Request* request = nullptr;
+  cuda::Stream stream = nullptr;
   GpuPlan* plan = nullptr;
 };
 

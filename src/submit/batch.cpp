@@ -25,9 +25,9 @@ void Batch::leave() {
   transfers_.reset();
   // Whatever became of them, streams go on.
   for (const Request& request : requests_)
-    if (request.end) request.end->finish();
+    if (request.device) request.device->finish();
   for (const PeerRequest& request : peers_)
-    if (request.end) request.end->finish();
+    if (request.device) request.device->finish();
   if (std::exchange(ticket_, 0) != 0) communicator_->complete();
 }
 

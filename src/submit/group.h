@@ -30,10 +30,11 @@ class Group {
   }
   /// The same of calls on device memory that go through the host.
   template <class R>
-  Result<void> add_host_staged(const std::shared_ptr<Communicator>& communicator, const R& request) {
+  Result<void> add_host_staged(const std::shared_ptr<Communicator>& communicator, const R& request,
+                               const std::shared_ptr<HostStagedCall>& call) {
     auto batch = host_staged_batch_for(communicator);
     if (!batch) return std::move(batch).error();
-    (*batch)->add(request);
+    (*batch)->add(request, call);
     return {};
   }
   void add(std::unique_ptr<Operation> operation, std::function<void()> finisher);

@@ -25,24 +25,16 @@ HostStagedBatch::~HostStagedBatch() {
   give_up();
 }
 
-void HostStagedBatch::add(Request request) {
-  const auto& bounce_pool = gpu_context(*communicator_)->bounce_pool;
-  request.host_staged = request.peers
-                            ? std::make_shared<HostStagedCall>(bounce_pool, request.gpu_stream, request.peers)
-                            : std::make_shared<HostStagedCall>(
-                                  bounce_pool, request.gpu_stream,
-                                  host_staged_buffers(request, communicator_->rank(), communicator_->ranks()));
-  request.end = request.host_staged;
-  collectives_.push_back({.call = request.host_staged, .text = call_text(request.signature())});
+void HostStagedBatch::add(Request request, const std::shared_ptr<HostStagedCall>& call) {
+  request.device = call;
+  collectives_.push_back({.call = call, .text = call_text(request.signature())});
   host_->add(request);
 }
 
-void HostStagedBatch::add(PeerRequest request) {
-  request.host_staged = std::make_shared<HostStagedCall>(gpu_context(*communicator_)->bounce_pool, request.gpu_stream,
-                                                         host_staged_buffers(request));
-  request.end = request.host_staged;
+void HostStagedBatch::add(PeerRequest request, const std::shared_ptr<HostStagedCall>& call) {
+  request.device = call;
   (request.send ? sends_ : receives_)
-      .push_back({.call = request.host_staged,
+      .push_back({.call = call,
                   .peer = request.peer,
                   .text = fmt::format("a {} rank {} of {} bytes", request.send ? "send to" : "receive from",
                                       request.peer, request.bytes)});

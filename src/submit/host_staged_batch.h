@@ -22,8 +22,8 @@ class HostStagedBatch final : public Operation {
   explicit HostStagedBatch(std::shared_ptr<Communicator> communicator);
   ~HostStagedBatch() override;
 
-  void add(Request request);
-  void add(PeerRequest request);
+  void add(Request request, const std::shared_ptr<HostStagedCall>& call);
+  void add(PeerRequest request, const std::shared_ptr<HostStagedCall>& call);
 
   void enqueue() override;
   Result<Progress> advance() override;
