@@ -29,6 +29,7 @@ class HeldOperation {
   }
 
   explicit operator bool() const { return held_ != nullptr; }
+  Operation& operator*() const { return *held_; }
   Operation* operator->() const { return held_; }
 
  private:

@@ -190,6 +190,12 @@ void CountsTally::add(const CountsDescriptor& line) {
   largest_ = std::max<std::size_t>(largest_, line.largest);
 }
 
+Result<std::size_t> CountsTally::largest(std::size_t element) const {
+  if (largest_ > PTRDIFF_MAX / element)
+    return Error{.code = Code::remote, .what = "a call descriptor names more elements than there is memory"};
+  return largest_;
+}
+
 Error counts_mismatch(std::span<const std::span<const Share>> shares_of, const Request& request) {
   constexpr int told_max = 8;
   Error error{.code = Code::invalid_usage, .what = fmt::format("{}: ranks disagree", call_text(request.signature()))};

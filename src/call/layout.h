@@ -50,8 +50,9 @@ class CountsTally {
   void add(const CountsDescriptor& line);
   /// Every rank receives what the others send to it, but for a chance of 2^-64.
   bool balanced() const { return sent_ == received_; }
-  /// The largest number of elements that one rank sends another.
-  std::size_t largest() const { return largest_; }
+  /// The largest number of elements that one rank sends another, of `element` bytes each. Errors: remote (more than
+  /// there is memory).
+  Result<std::size_t> largest(std::size_t element) const;
 
  private:
   std::uint64_t sent_ = 0;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "collective/collective_call.h"
+#include "collective/host_collective.h"
 #include "collective/point_to_point.h"
 #include "gpu/gpu_context.h"
 #include "gpu/gpu_look.h"
@@ -25,7 +25,7 @@ Result<Progress> HostStagedCollective::advance() {
     } else {
       request_.input = staged_.input();
       request_.output = staged_.output();
-      call_ = std::make_unique<CollectiveCall>(communicator_, request_);
+      call_ = make_host_collective(communicator_, request_);
     }
   }
   auto progress = call_->advance();

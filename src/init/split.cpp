@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "collective/host_collective.h"
 #include "init/open_root.h"
 
 namespace tutti {
@@ -70,7 +71,7 @@ void SplitByColor::gather(const void* mine, void* all, std::size_t bytes) {
               .input = static_cast<const std::byte*>(mine),
               .output = static_cast<std::byte*>(all),
               .count = bytes};
-  call_.emplace(parent(), request_);
+  make_host_collective(call_, parent(), request_);
 }
 
 Result<Progress> SplitByColor::arrange() {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "collective/collective_call.h"
+#include "call/held_operation.h"
 #include "collective/point_to_point.h"
 #include "init/join.h"
 
@@ -70,7 +70,7 @@ class SplitByColor final : public Regroup {
   std::vector<char> ids_;
   Rank leader_ = 0;
   Request request_;
-  std::optional<CollectiveCall> call_;
+  HeldOperation call_;
   int stage_ = 0;
 };
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/uncancelled.h"
-#include "collective/collective_call.h"
+#include "collective/host_collective.h"
 #include "progress/access_lease.h"
 #include "progress/drive.h"
 
@@ -26,7 +26,7 @@ class Turn {
 };
 
 /// The caller's buffers are its own again, and it is about to hear why.
-Result<void> failed(Communicator& communicator, const CollectiveCall& call, Error why) {
+Result<void> failed(Communicator& communicator, const Operation& call, Error why) {
   const Uncancelled to_the_end;
   communicator.say_told();
   take_back_buffers(communicator, call.leased());
@@ -36,21 +36,22 @@ Result<void> failed(Communicator& communicator, const CollectiveCall& call, Erro
 }  // namespace
 
 Result<void> run_alone(Communicator& communicator, const Request& request) {
-  CollectiveCall call(communicator, request);
+  HeldOperation call;
+  make_host_collective(call, communicator, request);
   std::optional<Turn> turn(communicator);
   const auto abandon = [&](const Error& why) {
-    call.abandon(why);
+    call->abandon(why);
     return communicator.failure();
   };
   const auto fail = [&](Error why) {
     turn.reset();  // before buffers are waited for
-    return failed(communicator, call, std::move(why));
+    return failed(communicator, *call, std::move(why));
   };
-  Operation* const operation = &call;
+  Operation* const operation = &*call;
   Waiter waiter(communicator.process(), {&operation, 1});
   while (!communicator.failed()) {
     if (turn->come()) {
-      auto progress = call.advance();
+      auto progress = call->advance();
       if (!progress) return fail(std::move(progress).error());
       if (*progress == Progress::done) return {};
       if (*progress == Progress::moved) {

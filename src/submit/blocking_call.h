@@ -1,7 +1,8 @@
 // The usual case: one collective, blocking, outside any group. Nothing on the heap.
 #pragma once
 
-#include "collective/collective_call.h"
+#include "call/request.h"
+#include "comm/communicator.h"
 
 namespace tutti {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "collective/collective_call.h"
+#include "collective/host_collective.h"
 #include "collective/point_to_point.h"
 #include "gpu/host_staged_operation.h"
 
@@ -10,7 +10,7 @@ namespace tutti {
 
 void make_collective(HeldOperation& made, Communicator& communicator, Request& request) {
   if (request.device) return request.device->make(made, communicator, request);
-  made.emplace<CollectiveCall>(communicator, request);
+  make_host_collective(made, communicator, request);
 }
 
 void make_transfers(HeldOperation& made, Communicator& communicator, std::span<PeerRequest> requests) {

@@ -79,8 +79,8 @@ std::vector<std::string> functions_at(void* address) {
   return names;
 }
 
-/// "tutti::CollectiveCall::enter()" → "enter"; empty: neither ours nor on the way (a wrapper, a lambda, a template of
-/// the standard library).
+/// "tutti::CollectiveInsideHost::enter()" → "enter"; empty: neither ours nor on the way (a wrapper, a lambda, a
+/// template of the standard library).
 std::string short_name(std::string name) {
   if (name.find("{lambda") != std::string::npos || name.find("guarded") != std::string::npos) return {};
   if (!name.starts_with("tutti")) return {};

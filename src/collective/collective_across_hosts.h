@@ -1,0 +1,46 @@
+// The protocol of a collective whose ranks do not all share memory: every message goes through the channels, and each
+// connection says which call it carries (comm/signed_fifo.h).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "call/operation.h"
+#include "collective/collective_run.h"
+#include "collective/exchanged_counts.h"
+
+namespace tutti {
+
+class CollectiveAcrossHosts final : public Operation {
+ public:
+  /// Both must outlive the operation; the request's turn must have come.
+  CollectiveAcrossHosts(Communicator& communicator, const Request& request)
+      : communicator_(communicator), request_(request), run_(communicator, request) {}
+
+  Result<Progress> advance() override;
+  Communicator* communicator() override { return &communicator_; }
+
+  /// Errors: remote (a rank left).
+  Result<void> poll_peers() override;
+
+  std::string where() const override;
+  void abandon(const Error& reason) override;
+  std::int64_t poll_set(std::vector<PollItem>& items) const override;
+
+ private:
+  enum class State { enter, counts, run, done };
+
+  Result<Progress> enter();
+  Result<Progress> exchange_counts();
+  Result<Progress> start();
+  Result<Progress> run();
+
+  Communicator& communicator_;
+  const Request& request_;
+  CollectiveRun run_;
+  State state_ = State::enter;
+  std::optional<ExchangedCounts> counts_;  // while they are exchanged
+};
+
+}  // namespace tutti

@@ -1,0 +1,269 @@
+#include "collective/collective_inside_host.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "comm/descriptor_watch.h"
+#include "comm/peer_failure.h"
+#include "exec/reduce.h"
+
+namespace tutti {
+
+Result<Progress> CollectiveInsideHost::advance() {
+  auto progress = [this]() -> Result<Progress> {
+    switch (state_) {
+      case State::enter: return enter();
+      case State::gather: return gather();
+      case State::run: return run();
+      case State::done: break;
+    }
+    return Progress::done;
+  }();
+  if (progress) return progress;
+  abandon(progress.error());
+  return communicator_.failure();
+}
+
+// ---- This rank's descriptor ----
+
+Result<Progress> CollectiveInsideHost::enter() {
+  if (!run_.begun()) {
+    if (auto begun = run_.begin(); !begun) return std::move(begun).error();
+    size_up();
+  }
+  auto may = communicator_.lines().may_enter(run_.sequence());
+  if (!may) return std::move(may).error();
+  if (!*may) return Progress::blocked;
+
+  CallDescriptor& line = communicator_.lines().begin(run_.sequence());
+  write_descriptor(line);
+  communicator_.lines().publish(line, run_.sequence());
+  communicator_.ring_all();
+  if (!gathers_) return start(Access::in_line);
+  state_ = State::gather;
+  return Progress::moved;
+}
+
+void CollectiveInsideHost::size_up() {
+  if (request_.layout) counts_.emplace(communicator_, request_, run_.sequence());
+  small_ = !counts_ && fits_inline(run_.size(), run_.shape().root, communicator_.forced_access()) &&
+           run_.may_use(Access::in_line);
+  gathers_ = !small_ || gathers_although_inline();
+}
+
+/// Whether a small call would write block by block as descriptors come: then it waits for all of them, so that a
+/// mismatch leaves the output as it was. Others write in one pass at the end, or need the descriptor of the root alone.
+bool CollectiveInsideHost::gathers_although_inline() const {
+  switch (request_.collective) {
+    case Collective::all_gather:
+    case Collective::all_to_all: return true;
+    case Collective::gather: return communicator_.rank() == request_.root;
+    case Collective::all_reduce:
+    case Collective::reduce:
+    case Collective::reduce_scatter: return run_.shape().ranks > limits::sources_max;
+    default: return false;
+  }
+}
+
+void CollectiveInsideHost::write_descriptor(CallDescriptor& line) {
+  line.signature = request_.signature();
+  line.scalar = request_.scalar;
+  const std::size_t bytes = run_.input_bytes();
+  const auto carry = [&] { write_payload(communicator_.lines().payload(line, bytes), bytes); };
+  if (small_) return bytes > 0 ? carry() : void();
+  if (counts_)
+    counts_->publish(line);
+  else if (communicator_.plans().autotuner().on())
+    write_times(line);
+  write_buffers(line);
+  if (line.carries == 0 || bytes == 0) return;
+  carry();
+  assert(communicator_.lines().payload(line, bytes) == reinterpret_cast<std::byte*>(&line + 1));
+}
+
+void CollectiveInsideHost::write_buffers(CallDescriptor& line) const {
+  const auto& segments = communicator_.process().segments;
+  const auto locate = [&](const std::byte* at, std::size_t bytes) -> BufferDescriptor {
+    BufferDescriptor buffer{.address = reinterpret_cast<std::uint64_t>(at)};
+    if (bytes == 0) {
+      buffer.segment = BufferDescriptor::nothing;
+    } else if (const auto spot = segments.find(at, bytes)) {
+      buffer.segment = spot->name.id;
+      buffer.generation = spot->name.generation;
+      buffer.offset = spot->offset;
+    }
+    return buffer;
+  };
+  line.input = locate(run_.input(), run_.input_bytes());
+  line.output = locate(request_.output, run_.output_bytes());
+  line.retired = segments.retired();
+  const bool mapped = line.input.segment != 0 && line.output.segment != 0;
+  line.carries = !mapped && may_carry(run_.size(), communicator_.access_facts()) ? 1 : 0;
+}
+
+/// Where small calls have their payload.
+void CollectiveInsideHost::write_times(CallDescriptor& line) const {
+  const TuningTimes times = communicator_.plans().autotuner().line();
+  static_assert(sizeof times <= sizeof line.small);
+  std::memcpy(line.small, &times, sizeof times);
+}
+
+/// What peers read must be scaled already: they do not know which of their sources is a raw contribution.
+void CollectiveInsideHost::write_payload(std::byte* to, std::size_t bytes) const {
+  if (request_.op != ReduceOp::pre_mul_sum || !reduces(request_.collective)) {
+    std::memcpy(to, run_.input(), bytes);
+    return;
+  }
+  const Source source{.at = run_.input(), .scaled = true, .scalar = request_.scalar};
+  reduce_pass({.sources = {&source, 1},
+               .destinations = {&to, 1},
+               .count = bytes / size_of(request_.type),
+               .type = request_.type,
+               .op = request_.op});
+}
+
+// ---- The descriptors of all ranks ----
+
+Result<Progress> CollectiveInsideHost::gather() {
+  for (; gathered_ < run_.shape().ranks; ++gathered_) {
+    auto line = communicator_.lines().open(gathered_, run_.sequence());
+    if (!line) return std::move(line).error();
+    if (*line == nullptr) return Progress::blocked;
+    communicator_.notes().lines[gathered_] = *line;
+    if (!small_) read_descriptor(gathered_, **line);
+  }
+  if (small_) return start(Access::in_line);
+  if (auto agreed = agree(); !agreed) return std::move(agreed).error();
+  return start(choose_access());
+}
+
+void CollectiveInsideHost::read_descriptor(Rank rank, const CallDescriptor& line) {
+  communicator_.windows().drop_if_retired(rank, line.retired);
+  all_carry_ = all_carry_ && line.carries != 0;
+  all_mapped_ = all_mapped_ && line.input.segment != 0 && line.output.segment != 0;
+  if (counts_) {
+    counts_->add(line);
+  } else if (communicator_.plans().autotuner().on()) {
+    TuningTimes times;
+    std::memcpy(&times, line.small, sizeof times);
+    communicator_.plans().autotuner().hear(times);
+  }
+}
+
+Result<void> CollectiveInsideHost::agree() {
+  if (!counts_) {
+    communicator_.plans().autotuner().decide();
+    return {};
+  }
+  auto largest = counts_->agree();
+  if (!largest) return std::move(largest).error();
+  run_.set_largest_count(*largest);
+  return {};
+}
+
+/// From the call descriptors and what was agreed at the start alone, hence alike on all ranks.
+Access CollectiveInsideHost::choose_access() const {
+  const Access fastest = large_access(run_.size(), communicator_.access_facts(), all_mapped_, all_carry_);
+  return run_.may_use(fastest) ? fastest : Access::slots;
+}
+
+// ---- The plan ----
+
+Result<Progress> CollectiveInsideHost::start(Access access) {
+  access_ = access;
+  const Plan& plan = run_.choose(access);
+  if (access == Access::mapped || access == Access::cma) {
+    auto lease = AccessLease::begin(communicator_);
+    if (!lease) return std::move(lease).error();
+    lease_.emplace(*std::move(lease));
+    if (auto mapped = map_windows(plan); !mapped) return std::move(mapped).error();
+  }
+  if (auto started = run_.start(plan, /*factors=*/gathers_); !started) return std::move(started).error();
+  state_ = State::run;
+  return run();
+}
+
+/// Only what the plan touches: a rank waits for those who touch its buffers, so others may come when it has freed them.
+Result<void> CollectiveInsideHost::map_windows(const Plan& plan) {
+  auto& memory = communicator_.notes().memory;
+  std::ranges::fill(memory, PeerMemory{});
+  memory[communicator_.rank()] = {.input = const_cast<std::byte*>(run_.input()), .output = request_.output};
+  for (const Action& action : plan.actions) {
+    if (action.verb != Verb::copy && action.verb != Verb::reduce) continue;
+    for (const auto& places : {plan.sources(action), plan.destinations(action)})
+      for (const Place& place : places)
+        if (auto mapped = map_window(place); !mapped) return mapped;
+  }
+  return {};
+}
+
+Result<void> CollectiveInsideHost::map_window(Place place) {
+  if (place.where != Where::peer_input && place.where != Where::peer_output) return {};
+  const bool input = place.where == Where::peer_input;
+  const Rank rank = place.peer;
+  PeerMemory& memory = communicator_.notes().memory[rank];
+  std::byte*& at = input ? memory.input : memory.output;
+  if (at != nullptr) return {};
+  const CallDescriptor& call = *communicator_.notes().lines[rank];
+  BufferDescriptor buffer = input ? call.input : call.output;
+  std::size_t bytes = 0;
+  if (counts_) {
+    auto block = counts_->block_of(rank, buffer, input);
+    if (!block) return std::move(block).error();
+    if (block->bytes == 0) return {};
+    buffer = block->buffer;
+    bytes = block->bytes;
+  } else {
+    const int ranks = run_.shape().ranks;
+    bytes = (input ? input_groups(request_.collective, ranks, rank, request_.root)
+                   : output_groups(request_.collective, ranks, rank, request_.root)) *
+            request_.group_bytes();
+  }
+  const Peer& peer = communicator_.members().peers[rank];
+  if (access_ == Access::cma && !peer.same_process) {
+    at = reinterpret_cast<std::byte*>(buffer.address);
+    memory.pid = peer.visible_pid();
+    return {};
+  }
+  auto window = communicator_.windows().at(rank, buffer, bytes);
+  if (!window) return std::move(window).error();
+  at = *window;
+  return {};
+}
+
+Result<Progress> CollectiveInsideHost::run() {
+  auto progress = run_.advance();
+  if (!progress || *progress != Progress::done) return progress;
+  // A peer that failed meanwhile may have changed what was read here, without waiting for anybody.
+  if (lease_)
+    if (auto failure = failure_of_any(communicator_)) return *std::move(failure);
+  lease_.reset();
+  state_ = State::done;
+  return Progress::done;
+}
+
+// ---- While it waits, and when it fails ----
+
+Result<void> CollectiveInsideHost::poll_peers() {
+  if (!run_.begun()) return {};
+  return look_at_descriptors(communicator_, run_.sequence(), state_ == State::done);
+}
+
+/// Late peers may still store into the output: it is taken back before the caller hears of the failure. They know where
+/// it is from the call descriptor on, and may begin without this rank.
+void CollectiveInsideHost::abandon(const Error& reason) {
+  communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), run_.sequence()}, reason));
+  lease_.reset();
+  const bool writable = state_ == State::gather || (state_ == State::run && access_ == Access::mapped);
+  if (!small_ && writable) leased_ = request_.output;
+}
+
+std::string CollectiveInsideHost::where() const {
+  if (state_ == State::gather) return run_.name() + fmt::format(", waiting for the call of rank {}", gathered_);
+  return run_.name() + run_.spot();
+}
+
+}  // namespace tutti

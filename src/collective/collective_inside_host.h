@@ -1,0 +1,71 @@
+// The protocol of a collective whose ranks share memory: each rank publishes a call descriptor, reads those of the
+// others, and reaches their data as the descriptors say.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "call/operation.h"
+#include "collective/collective_run.h"
+#include "collective/published_counts.h"
+#include "progress/access_lease.h"
+
+namespace tutti {
+
+class CollectiveInsideHost final : public Operation {
+ public:
+  /// Both must outlive the operation; the request's turn must have come.
+  CollectiveInsideHost(Communicator& communicator, const Request& request)
+      : communicator_(communicator), request_(request), run_(communicator, request) {}
+
+  Result<Progress> advance() override;
+  Communicator* communicator() override { return &communicator_; }
+
+  /// Errors: invalid_usage (a mismatch), remote (a rank left).
+  Result<void> poll_peers() override;
+
+  /// "AllReduce count=8 float32 sum #12, channel 0 step 3, waiting for rank 1"
+  std::string where() const override;
+
+  /// Fails the communicator for `reason`. The caller's buffers are its own again after take_back_buffers.
+  void abandon(const Error& reason) override;
+  const void* leased() const override { return leased_; }
+
+ private:
+  enum class State { enter, gather, run, done };
+
+  Result<Progress> enter();
+  void size_up();
+  bool gathers_although_inline() const;
+  void write_descriptor(CallDescriptor& line);
+  void write_buffers(CallDescriptor& line) const;
+  void write_payload(std::byte* to, std::size_t bytes) const;
+  void write_times(CallDescriptor& line) const;
+
+  Result<Progress> gather();
+  void read_descriptor(Rank rank, const CallDescriptor& line);
+  Result<void> agree();
+  Access choose_access() const;
+
+  Result<Progress> start(Access access);
+  Result<void> map_windows(const Plan& plan);
+  Result<void> map_window(Place place);
+  Result<Progress> run();
+
+  Communicator& communicator_;
+  const Request& request_;
+  CollectiveRun run_;
+  State state_ = State::enter;
+  Access access_ = Access::slots;
+  bool small_ = false;    // inputs travel in call descriptors, whatever buffers are mapped
+  bool gathers_ = false;  // all descriptors are read before anything else
+  Rank gathered_ = 0;     // descriptors of ranks below this one are here
+  bool all_mapped_ = true;
+  bool all_carry_ = true;
+  std::optional<PublishedCounts> counts_;  // of a call with a count per rank
+  const void* leased_ = nullptr;
+  std::optional<AccessLease> lease_;  // while access_ goes to peers' memory by address
+};
+
+}  // namespace tutti

@@ -1,0 +1,119 @@
+#include "collective/collective_run.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "call/mismatch.h"
+
+namespace tutti {
+
+Result<void> CollectiveRun::begin() {
+  if (auto* const device = communicator_.device()) [[unlikely]]
+    if (auto may = device->host_call(request_.device != nullptr); !may) return may;
+  sequence_ = communicator_.next_sequence();
+  shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
+  count_ = request_.count;
+  size_ = CallSize(request_.collective, shape_.ranks, shape_.root, request_.layout ? 0 : request_.group_bytes());
+  from_file_ = plan_file_serves();
+  input_ = request_.input;
+  return request_.copies_input() ? copy_input() : Result<void>();
+}
+
+std::size_t CollectiveRun::input_bytes() const {
+  if (request_.layout) [[unlikely]]
+    return request_.layout->input_elements * size_of(request_.type);
+  return input_groups(request_.collective, shape_.ranks, communicator_.rank(), request_.root) * request_.group_bytes();
+}
+
+std::size_t CollectiveRun::output_bytes() const {
+  if (request_.layout) return request_.layout->output_elements * size_of(request_.type);
+  return output_groups(request_.collective, shape_.ranks, communicator_.rank(), request_.root) * request_.group_bytes();
+}
+
+Result<void> CollectiveRun::copy_input() {
+  const std::size_t bytes = input_bytes();
+  if (bytes == 0) return {};
+  auto copy = communicator_.staging(bytes);
+  if (!copy) return std::move(copy).error();
+  std::memcpy(*copy, request_.input, bytes);
+  input_ = *copy;
+  return {};
+}
+
+bool CollectiveRun::plan_file_serves() const {
+  const auto& file = communicator_.process().plan_file;
+  return file && !request_.layout && request_.count > 0 && file->serves(shape_, size_.bytes_max(shape_.root));
+}
+
+bool CollectiveRun::may_use(Access access) const {
+  return !from_file_ || communicator_.process().plan_file->carried_by(access);
+}
+
+void CollectiveRun::set_largest_count(std::size_t count) {
+  count_ = count;
+  size_.group_bytes = count * size_of(request_.type);
+}
+
+const Plan& CollectiveRun::choose(Access access) {
+  access_ = access;
+  const auto [plan, algorithm] =
+      from_file_ ? communicator_.plans().from_file(shape_, access)
+                 : communicator_.plans().of(shape_, access, size_.choice_bytes(), request_.layout != nullptr);
+  communicator_.note_used(algorithm, access);
+  return plan;
+}
+
+Result<void> CollectiveRun::start(const Plan& plan, bool factors) {
+  auto& notes = communicator_.notes();
+  if (request_.op == ReduceOp::pre_mul_sum)
+    for (Rank rank = 0; rank < shape_.ranks; ++rank)
+      notes.scalars[rank] = factors ? notes.lines[rank]->scalar : request_.scalar;
+  binding_.input = input_;
+  binding_.output = request_.output;
+  binding_.type = request_.type;
+  binding_.op = request_.op;
+  binding_.peers = notes.memory;
+  binding_.scalars = notes.scalars;
+  binding_.sequence = sequence_;
+  binding_.split = Split(count_, size_of(request_.type), plan.parts);
+  if (request_.layout) {
+    binding_.groups_differ = true;
+    binding_.input_groups = request_.layout->input;
+    binding_.output_groups = request_.layout->output;
+  }
+  if (access_ == Access::slots) binding_.split.tile(communicator_.channels().slot_bytes(), plan.items_max);
+  if (plan.scratch_groups > 0) {
+    auto scratch = communicator_.scratch(plan.scratch_groups * size_.group_bytes);
+    if (!scratch) return std::move(scratch).error();
+    binding_.scratch = *scratch;
+  }
+  run_.emplace(plan, binding_, communicator_.links());
+  if (autotunes())
+    communicator_.plans().autotuner().start(TuningKind::of(shape_.collective, access_, size_.choice_bytes()), now_ns());
+  return {};
+}
+
+Result<Progress> CollectiveRun::advance() {
+  auto progress = run_->advance();
+  if (progress && *progress == Progress::done && autotunes()) communicator_.plans().autotuner().finish(now_ns());
+  return progress;
+}
+
+void CollectiveRun::poll_set(std::vector<PollItem>& items) const {
+  if (run_) run_->poll_set(items);
+}
+
+std::string CollectiveRun::name() const {
+  return fmt::format("{} #{}", call_text(request_.signature()), sequence_);
+}
+
+std::string CollectiveRun::spot() const {
+  if (!run_) return {};
+  const auto spot = run_->waiting_for();
+  std::string text = fmt::format(", channel {} step {}", spot.channel, spot.step);
+  if (spot.peer >= 0) text += fmt::format(", waiting for rank {}", spot.peer);
+  return text;
+}
+
+}  // namespace tutti

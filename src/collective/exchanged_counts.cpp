@@ -1,0 +1,48 @@
+#include "collective/exchanged_counts.h"
+
+#include <cstring>
+#include <span>
+
+namespace tutti {
+
+ExchangedCounts::ExchangedCounts(Communicator& communicator, const Request& request, std::uint64_t sequence)
+    : communicator_(communicator), request_(request), sequence_(sequence) {
+  gather_.emplace(communicator, std::as_bytes(std::span(&request.layout->line, 1)), sequence);
+}
+
+Result<Progress> ExchangedCounts::advance() {
+  auto progress = gather_->advance();
+  if (!progress || *progress != Progress::done) return progress;
+  if (all_) return disagreement();
+  return compare();
+}
+
+Result<Progress> ExchangedCounts::compare() {
+  CountsTally tally;
+  for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
+    CountsDescriptor counts;
+    std::memcpy(&counts, gather_->of(rank).data(), sizeof counts);
+    tally.add(counts);
+  }
+  if (tally.balanced()) {
+    auto largest = tally.largest(size_of(request_.type));
+    if (!largest) return std::move(largest).error();
+    largest_ = *largest;
+    return Progress::done;
+  }
+  std::vector<Share> shares;
+  for (Rank peer = 0; peer < communicator_.ranks(); ++peer)
+    shares.push_back(share_with(request_, *request_.layout, communicator_.rank(), peer));
+  gather_.emplace(communicator_, std::as_bytes(std::span(shares)), sequence_);
+  all_ = true;
+  return Progress::moved;
+}
+
+Error ExchangedCounts::disagreement() const {
+  std::vector<std::span<const Share>> shares_of;
+  for (Rank rank = 0; rank < communicator_.ranks(); ++rank)
+    shares_of.emplace_back(reinterpret_cast<const Share*>(gather_->of(rank).data()), communicator_.ranks());
+  return counts_mismatch(shares_of, request_);
+}
+
+}  // namespace tutti

@@ -1,0 +1,16 @@
+// Which protocol serves a collective on host memory.
+#pragma once
+
+#include <memory>
+
+#include "call/held_operation.h"
+#include "call/request.h"
+#include "comm/communicator.h"
+
+namespace tutti {
+
+/// Both must outlive the operation; the request's turn must have come before it is advanced.
+void make_host_collective(HeldOperation& made, Communicator& communicator, const Request& request);
+std::unique_ptr<Operation> make_host_collective(Communicator& communicator, const Request& request);
+
+}  // namespace tutti
