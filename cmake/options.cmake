@@ -23,8 +23,9 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Clones and worktrees share what was compiled. The last is what it asks for where there are precompiled headers.
-  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+  # Clones and worktrees share what was compiled. Nothing is preprocessed twice where it is not known yet. The last is
+  # what ccache asks for where there are precompiled headers.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
                CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})

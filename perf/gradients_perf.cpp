@@ -1,5 +1,6 @@
 // How long does a training step wait for its gradients? All-reduces those of real models, bucket by bucket.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <bit>

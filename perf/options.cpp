@@ -1,6 +1,7 @@
 #include "perf/options.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <array>

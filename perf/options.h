@@ -1,13 +1,18 @@
 // What the user asked for: the command line of every perf program.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "perf/pattern.h"
+
+namespace CLI {
+class App;
+}
 
 namespace perf {
 

@@ -17,7 +17,7 @@ if(NOT TUTTI_SANITIZE)
     list(APPEND archives $<TARGET_FILE:tutti_${module}>)
   endforeach()
   if(TARGET tutti_formats)
-    list(APPEND archives $<TARGET_FILE:tutti_formats> $<TARGET_FILE:tutti_simulator> $<TARGET_FILE:tutti_topology>
+    list(APPEND archives $<TARGET_FILE:tutti_formats> $<TARGET_FILE:tutti_formats_read> $<TARGET_FILE:tutti_simulator> $<TARGET_FILE:tutti_topology>
                          $<TARGET_FILE:tutti_topology_graph> $<TARGET_FILE:tutti_topology_sources>
                          $<TARGET_FILE:tutti_topology_search>)
   endif()

@@ -1,0 +1,1 @@
+// Keeps precompiled headers of the library: see cmake/precompiled.cmake.
