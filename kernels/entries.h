@@ -145,17 +145,17 @@ inline constexpr Body bodies[] = {Body::run_plan, Body::two_shot, Body::one_shot
 /// "tutti_run_plan_float32". Reductions are of the type; a plan without reductions runs as uint8 whatever its type.
 constexpr const char* entry_name(Body body, DataType type) {
   constexpr const char* names[][data_type_count] = {
-#define TUTTI_TYPE(enumerator, storage) "tutti_run_plan_" #enumerator,
+#define TUTTI_TYPE(group, enumerator, number, bytes, storage) "tutti_run_plan_" #enumerator,
       {
-#include "kernels/ops.inc"
+#include "plan/types.inc"
       },
-#define TUTTI_TYPE(enumerator, storage) "tutti_two_shot_" #enumerator,
+#define TUTTI_TYPE(group, enumerator, number, bytes, storage) "tutti_two_shot_" #enumerator,
       {
-#include "kernels/ops.inc"
+#include "plan/types.inc"
       },
-#define TUTTI_TYPE(enumerator, storage) "tutti_one_shot_" #enumerator,
+#define TUTTI_TYPE(group, enumerator, number, bytes, storage) "tutti_one_shot_" #enumerator,
       {
-#include "kernels/ops.inc"
+#include "plan/types.inc"
       },
   };
   return names[static_cast<int>(body)][static_cast<int>(type)];

@@ -7,15 +7,6 @@
 #include "kernels/run_plan.h"
 #include "kernels/two_shot.h"
 
-// Groups as in image.cpp.
-#define TUTTI_TYPES_integer(entry)                                                                            \
-  entry(int8, std::int8_t) entry(uint8, std::uint8_t) entry(int32, std::int32_t) entry(uint32, std::uint32_t) \
-      entry(int64, std::int64_t) entry(uint64, std::uint64_t)
-#define TUTTI_TYPES_floating(entry) entry(float32, float) entry(float64, double)
-#define TUTTI_TYPES_small(entry)                                                                              \
-  entry(float16, ::tutti::Float16) entry(bfloat16, ::tutti::Bfloat16) entry(float8_e4m3, ::tutti::Float8E4m3) \
-      entry(float8_e5m2, ::tutti::Float8E5m2)
-
 #define TUTTI_JOIN(a, b) a##b
 #define TUTTI_NAME(body, type) TUTTI_JOIN(tutti_##body##_, type)
 #define TUTTI_DEFINE(body, type, storage)                                          \
@@ -25,8 +16,20 @@
     ::tutti::device::CudaBlock block(call.meet == 0);                              \
     ::tutti::device::body<storage>(block, shared, call);                           \
   }
-#define TUTTI_ENTRY(type, storage) TUTTI_EXPAND(TUTTI_BODY, type, storage)
 #define TUTTI_EXPAND(body, type, storage) TUTTI_DEFINE(body, type, storage)
-#define TUTTI_TYPES(group) TUTTI_JOIN(TUTTI_TYPES_, group)
+#define TUTTI_ENTRY(type, number, bytes, storage) TUTTI_EXPAND(TUTTI_BODY, type, storage)
 
-TUTTI_TYPES(TUTTI_GROUP)(TUTTI_ENTRY)
+#define TUTTI_IS_integer 1
+#define TUTTI_IS_floating 2
+#define TUTTI_IS_small 3
+#define TUTTI_IS(group) TUTTI_JOIN(TUTTI_IS_, group)
+#if TUTTI_IS(TUTTI_GROUP) == TUTTI_IS_integer
+#define TUTTI_INTEGER TUTTI_ENTRY
+#elif TUTTI_IS(TUTTI_GROUP) == TUTTI_IS_floating
+#define TUTTI_FLOATING TUTTI_ENTRY
+#elif TUTTI_IS(TUTTI_GROUP) == TUTTI_IS_small
+#define TUTTI_SMALL TUTTI_ENTRY
+#else
+#error "TUTTI_GROUP is an enumerator of TypeGroup"
+#endif
+#include "plan/types.inc"

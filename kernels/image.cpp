@@ -23,34 +23,16 @@ TUTTI_IMAGES(two_shot)
 TUTTI_IMAGES(one_shot)
 
 #define TUTTI_SPAN(name) std::span<const std::byte>(tutti_image_##name, tutti_image_end_##name)
-#define TUTTI_CHOOSE(body, group)                          \
-  (group) == Group::floating ? TUTTI_SPAN(body##_floating) \
-  : (group) == Group::small  ? TUTTI_SPAN(body##_small)    \
-                             : TUTTI_SPAN(body##_integer)
+#define TUTTI_CHOOSE(body, group)                              \
+  (group) == TypeGroup::floating ? TUTTI_SPAN(body##_floating) \
+  : (group) == TypeGroup::small  ? TUTTI_SPAN(body##_small)    \
+                                 : TUTTI_SPAN(body##_integer)
 #endif
 
 namespace tutti {
-namespace {
-
-enum class Group { integer, floating, small };
-
-[[maybe_unused]] Group group_of(DataType type) {
-  switch (type) {
-    case DataType::float32:
-    case DataType::float64: return Group::floating;
-    case DataType::float16:
-    case DataType::bfloat16:
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2: return Group::small;
-    default: return Group::integer;
-  }
-}
-
-}  // namespace
-
 std::span<const std::byte> kernel_image([[maybe_unused]] device::Body body, [[maybe_unused]] DataType type) {
 #if defined(TUTTI_KERNEL_IMAGES)
-  const Group group = group_of(type);
+  const TypeGroup group = group_of(type);
   switch (body) {
     case device::Body::run_plan: return TUTTI_CHOOSE(run_plan, group);
     case device::Body::two_shot: return TUTTI_CHOOSE(two_shot, group);

@@ -13,6 +13,12 @@ namespace {
 constexpr int kMaxRanks = 256;
 constexpr std::array<std::string_view, 7> kOpNames{"none", "sum", "prod", "min", "max", "avg", "mulsum"};
 
+std::string type_names() {
+  std::string names;
+  for (const Type& type : types()) names += fmt::format("{}{}", names.empty() ? "" : " ", type.name);
+  return names;
+}
+
 std::vector<Op> parse_ops(const std::string& text) {
   std::vector<Op> found;
   for (std::size_t i = 1; i < kOpNames.size(); ++i)
@@ -91,9 +97,7 @@ void add_what(CLI::App& app, Options& o) {
          "-o,--op", [&o](const std::string& s) { o.ops = parse_ops(s); }, "sum prod min max avg mulsum, or all [sum]")
       ->group("Call");
   app.add_option_function<std::string>(
-         "-d,--datatype", [&o](const std::string& s) { o.types = parse_types(s); },
-         "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2, "
-         "or all [float]")
+         "-d,--datatype", [&o](const std::string& s) { o.types = parse_types(s); }, type_names() + ", or all [float]")
       ->group("Call");
   app.add_option_function<std::string>(
          "-r,--root", [&o](const std::string& s) { o.root = parse_root(s); }, "A rank, or all [0]")

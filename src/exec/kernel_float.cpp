@@ -13,7 +13,13 @@ namespace HWY_NAMESPACE {
 
 constexpr Kernel find_float(DataType type, ReduceOp op) {
   const auto i = static_cast<std::size_t>(op);
-  return type == DataType::float32 ? kernels_of<float>[i] : kernels_of<double>[i];
+  switch (type) {
+// clang-format off
+#define TUTTI_FLOATING(enumerator, number, bytes, storage) case DataType::enumerator: return kernels_of<storage>[i];
+#include "plan/types.inc"
+      // clang-format on
+    default: return nullptr;
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -20,12 +20,11 @@ constexpr Kernel find_sized(ReduceOp op) {
 
 constexpr Kernel find_integer(DataType type, ReduceOp op) {
   switch (type) {
-    case DataType::int8: return find_sized<std::int8_t>(op);
-    case DataType::uint8: return find_sized<std::uint8_t>(op);
-    case DataType::int32: return find_sized<std::int32_t>(op);
-    case DataType::uint32: return find_sized<std::uint32_t>(op);
-    case DataType::int64: return find_sized<std::int64_t>(op);
-    default: return find_sized<std::uint64_t>(op);
+// clang-format off
+#define TUTTI_INTEGER(enumerator, number, bytes, storage) case DataType::enumerator: return find_sized<storage>(op);
+#include "plan/types.inc"
+      // clang-format on
+    default: return nullptr;
   }
 }
 

@@ -14,10 +14,11 @@ namespace HWY_NAMESPACE {
 constexpr Kernel find_small_float(DataType type, ReduceOp op) {
   const auto i = static_cast<std::size_t>(op);
   switch (type) {
-    case DataType::float16: return kernels_of<Float16>[i];
-    case DataType::bfloat16: return kernels_of<Bfloat16>[i];
-    case DataType::float8_e4m3: return kernels_of<Float8E4m3>[i];
-    default: return kernels_of<Float8E5m2>[i];
+// clang-format off
+#define TUTTI_SMALL(enumerator, number, bytes, storage) case DataType::enumerator: return kernels_of<storage>[i];
+#include "plan/types.inc"
+      // clang-format on
+    default: return nullptr;
   }
 }
 

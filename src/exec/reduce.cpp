@@ -21,15 +21,12 @@ Target best_target() {
 }
 
 Kernel find_kernel(Target target, DataType type, ReduceOp op) {
-  switch (type) {
-    case DataType::float32:
-    case DataType::float64: return float_kernel(target, type, op);
-    case DataType::float16:
-    case DataType::bfloat16:
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2: return small_float_kernel(target, type, op);
-    default: return integer_kernel(target, type, op);
+  switch (group_of(type)) {
+    case TypeGroup::integer: return integer_kernel(target, type, op);
+    case TypeGroup::floating: return float_kernel(target, type, op);
+    case TypeGroup::small: return small_float_kernel(target, type, op);
   }
+  return nullptr;
 }
 
 /// The operator as kernels know it: an average that does not divide, a scaled sum that does not scale, are sums.

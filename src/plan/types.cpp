@@ -1,6 +1,18 @@
 #include "plan/types.h"
 
 namespace tutti {
+namespace {
+
+consteval bool numbers_are_places() {
+  int place = 0;
+#define TUTTI_TYPE(group, enumerator, number, bytes, storage) \
+  if (number != place++) return false;
+#include "plan/types.inc"
+  return true;
+}
+static_assert(numbers_are_places(), "types.inc is ordered by number");
+
+}  // namespace
 
 std::string_view name(Collective collective) {
   static constexpr std::string_view names[] = {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter",
@@ -9,10 +21,7 @@ std::string_view name(Collective collective) {
 }
 
 std::string_view name(DataType type) {
-  static constexpr std::string_view names[] = {"int8",    "uint8",    "int32",       "uint32",
-                                               "int64",   "uint64",   "float16",     "float32",
-                                               "float64", "bfloat16", "float8_e4m3", "float8_e5m2"};
-  return names[static_cast<int>(type)];
+  return type_facts[static_cast<int>(type)].name;
 }
 
 std::string_view name(ReduceOp op) {

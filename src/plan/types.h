@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -25,41 +26,34 @@ inline constexpr int collective_count = 9;
 
 /// Enumerators have NCCL's numbers; the C API passes them through.
 enum class DataType : std::uint8_t {
-  int8 = 0,
-  uint8 = 1,
-  int32 = 2,
-  uint32 = 3,
-  int64 = 4,
-  uint64 = 5,
-  float16 = 6,
-  float32 = 7,
-  float64 = 8,
-  bfloat16 = 9,
-  float8_e4m3 = 10,
-  float8_e5m2 = 11,
+#define TUTTI_TYPE(group, enumerator, number, bytes, storage) enumerator = number,
+#include "plan/types.inc"
 };
-inline constexpr int data_type_count = 12;
+
+/// Types whose arithmetic is alike; small ones are floats of 8 and 16 bits, computed with as float32.
+enum class TypeGroup : std::uint8_t { integer, floating, small };
+
+struct TypeFacts {
+  TypeGroup group;
+  std::size_t bytes;
+  std::string_view name;
+};
+/// By number.
+inline constexpr TypeFacts type_facts[] = {
+#define TUTTI_TYPE(group, enumerator, number, bytes, storage) {TypeGroup::group, bytes, #enumerator},
+#include "plan/types.inc"
+};
+inline constexpr int data_type_count = std::size(type_facts);
 
 /// pre_mul_sum: each rank's input is multiplied by that rank's scalar, rounded to the type, then summed.
 enum class ReduceOp : std::uint8_t { sum = 0, prod = 1, max = 2, min = 3, avg = 4, pre_mul_sum = 5 };
 inline constexpr int reduce_op_count = 6;
 
 constexpr std::size_t size_of(DataType type) {
-  switch (type) {
-    case DataType::int8:
-    case DataType::uint8:
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2: return 1;
-    case DataType::float16:
-    case DataType::bfloat16: return 2;
-    case DataType::int32:
-    case DataType::uint32:
-    case DataType::float32: return 4;
-    case DataType::int64:
-    case DataType::uint64:
-    case DataType::float64: return 8;
-  }
-  return 0;
+  return type_facts[static_cast<int>(type)].bytes;
+}
+constexpr TypeGroup group_of(DataType type) {
+  return type_facts[static_cast<int>(type)].group;
 }
 
 constexpr bool reduces(Collective collective) {

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "plan/types.h"
+
 namespace tutti::testing {
 
 const char* name(Op op) {
@@ -10,9 +12,7 @@ const char* name(Op op) {
 }
 
 const char* name(tuttiDataType_t type) {
-  constexpr std::array names = {"int8",    "uint8",   "int32",   "uint32",   "int64",       "uint64",
-                                "float16", "float32", "float64", "bfloat16", "float8_e4m3", "float8_e5m2"};
-  return names[static_cast<std::size_t>(type)];
+  return tutti::name(static_cast<DataType>(type)).data();  // a literal
 }
 
 std::size_t size_of(tuttiDataType_t type) {

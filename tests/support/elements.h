@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "kernels/ops.h"
+#include "plan/types.h"
 #include "tutti/tutti.h"
 
 namespace tutti::testing {
@@ -25,19 +26,12 @@ std::size_t size_of(tuttiDataType_t type);
 /// Calls `f` with a null pointer to the storage type.
 template <class F>
 decltype(auto) with_type(tuttiDataType_t type, F&& f) {
-  switch (type) {
-    case tuttiInt8: return f(static_cast<std::int8_t*>(nullptr));
-    case tuttiUint8: return f(static_cast<std::uint8_t*>(nullptr));
-    case tuttiInt32: return f(static_cast<std::int32_t*>(nullptr));
-    case tuttiUint32: return f(static_cast<std::uint32_t*>(nullptr));
-    case tuttiInt64: return f(static_cast<std::int64_t*>(nullptr));
-    case tuttiUint64: return f(static_cast<std::uint64_t*>(nullptr));
-    case tuttiFloat16: return f(static_cast<Float16*>(nullptr));
-    case tuttiFloat32: return f(static_cast<float*>(nullptr));
-    case tuttiFloat64: return f(static_cast<double*>(nullptr));
-    case tuttiBfloat16: return f(static_cast<Bfloat16*>(nullptr));
-    case tuttiFloat8e4m3: return f(static_cast<Float8E4m3*>(nullptr));
-    default: return f(static_cast<Float8E5m2*>(nullptr));
+  switch (static_cast<DataType>(type)) {
+// clang-format off
+#define TUTTI_TYPE(group, enumerator, number, bytes, storage) case DataType::enumerator: return f(static_cast<storage*>(nullptr));
+#include "plan/types.inc"
+      // clang-format on
+    default: return f(static_cast<std::uint8_t*>(nullptr));
   }
 }
 

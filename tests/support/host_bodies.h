@@ -86,10 +86,10 @@ void perform_as(B& b, BodyShared& s, device::Body body, const device::Call& call
 template <device::Block B>
 void perform(B& b, BodyShared& s, const Launch& launch) {
   switch (launch.type) {
-#define TUTTI_TYPE(enumerator, storage) \
-  case DataType::enumerator:            \
+#define TUTTI_TYPE(group, enumerator, number, bytes, storage) \
+  case DataType::enumerator:                                  \
     return perform_as<storage>(b, s, launch.body, *launch.call, launch.rehearsal);
-#include "kernels/ops.inc"
+#include "plan/types.inc"
   }
 }
 

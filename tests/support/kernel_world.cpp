@@ -9,6 +9,7 @@
 #include "exec/device_program.h"
 #include "kernels/ops.h"
 #include "plan/schedule.h"
+#include "support/elements.h"
 #include "support/random.h"
 #include "support/run_world.h"
 
@@ -26,18 +27,16 @@ void fill(std::span<std::byte> to, DataType type, ReduceOp op, std::uint64_t see
     const int exponent = op == ReduceOp::prod ? random.between(-1, 0) : random.between(-3, 3);
     return std::ldexp(random.chance(50) ? fraction : -fraction, exponent);
   };
-  for (std::size_t at = 0; at < to.size(); at += size) switch (type) {
-      case DataType::float32: put(at, some_float()); break;
-      case DataType::float64: put(at, double{some_float()} * (1 + 0x1p-40)); break;
-      case DataType::float16: put(at, narrow<Float16>(some_float())); break;
-      case DataType::bfloat16: put(at, narrow<Bfloat16>(some_float())); break;
-      case DataType::float8_e4m3: put(at, narrow<Float8E4m3>(some_float())); break;
-      case DataType::float8_e5m2: put(at, narrow<Float8E5m2>(some_float())); break;
-      default: {
-        const std::uint64_t bits = random.next();
-        std::memcpy(to.data() + at, &bits, size);
-      }
-    }
+  for (std::size_t at = 0; at < to.size(); at += size) {
+    with_type(static_cast<tuttiDataType_t>(type), [&]<class T>(T*) {
+      if constexpr (std::is_integral_v<T>)
+        put(at, static_cast<T>(random.next()));
+      else if constexpr (std::is_same_v<T, double>)
+        put(at, double{some_float()} * (1 + 0x1p-40));
+      else
+        put(at, narrow<T>(some_float()));
+    });
+  }
 }
 
 /// The first input block that is an output block too when `rank` works in place; −1, −1 if there is none.
@@ -56,21 +55,12 @@ std::uint64_t inbox_bytes_for(const Split& split) {
 bool same(DataType type, const std::byte* a, const std::byte* b) {
   const std::size_t size = size_of(type);
   if (std::memcmp(a, b, size) == 0) return true;
-  const auto both_nan = [&]<class T>(T x) {  // a NaN's payload is anybody's
-    T y;
+  return with_type(static_cast<tuttiDataType_t>(type), [&]<class T>(T*) {  // a NaN's payload is anybody's
+    T x, y;
     std::memcpy(&x, a, sizeof x);
     std::memcpy(&y, b, sizeof y);
-    return is_nan(widen(x)) && is_nan(widen(y));
-  };
-  switch (type) {
-    case DataType::float32: return both_nan(float{});
-    case DataType::float64: return both_nan(double{});
-    case DataType::float16: return both_nan(Float16{});
-    case DataType::bfloat16: return both_nan(Bfloat16{});
-    case DataType::float8_e4m3: return both_nan(Float8E4m3{});
-    case DataType::float8_e5m2: return both_nan(Float8E5m2{});
-    default: return false;
-  }
+    return is_nan(x) && is_nan(y);
+  });
 }
 
 }  // namespace

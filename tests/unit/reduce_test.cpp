@@ -231,8 +231,8 @@ class EveryTypeAndOperator : public testing::TestWithParam<std::tuple<int, int>>
   void check() {
     switch (type()) {
 // clang-format off
-#define TUTTI_TYPE(name, Storage) case DataType::name: return check_small<Storage>(), check_large<Storage>();
-#include "kernels/ops.inc"
+#define TUTTI_TYPE(group, name, number, bytes, Storage) case DataType::name: return check_small<Storage>(), check_large<Storage>();
+#include "plan/types.inc"
       // clang-format on
     }
   }
