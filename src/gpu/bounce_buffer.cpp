@@ -121,10 +121,7 @@ Result<std::shared_ptr<BouncePool>> BouncePool::open(GpuProcess& process, Segmen
 }
 
 BouncePool::~BouncePool() {
-  if (!process_.wait_for([this] { return idle(); })) {
-    for (auto& buffer : buffers_) process_.keep(std::move(buffer));  // the GPU may still copy there
-    return;
-  }
+  if (!process_.idle_or_keep([this] { return idle(); }, {buffers_.begin(), buffers_.end()})) return;
   if (auto current = cuda::Current::enter(*gpu_)) buffers_.clear();
 }
 

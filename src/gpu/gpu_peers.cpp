@@ -67,14 +67,10 @@ Result<void> GpuPeers::end_turn(cuda::Stream stream) const {
 }
 
 GpuPeers::~GpuPeers() {
-  const bool ended = process_.wait_for([this] {
-    const auto is_idle = idle();
-    return !is_idle || *is_idle;
-  });
-  if (ended) return;
-  process_.keep(std::move(engine_));  // a kernel may still read there
-  for (auto& buffer : buffers_) process_.keep(std::move(buffer));
-  for (auto& buffer : outgrown_) process_.keep(std::move(buffer));
+  std::vector<std::shared_ptr<const void>> held{engine_};
+  held.insert(held.end(), buffers_.begin(), buffers_.end());
+  held.insert(held.end(), outgrown_.begin(), outgrown_.end());
+  process_.idle_or_keep([this] { return idle(); }, held);
 }
 
 Result<std::byte*> GpuPeers::buffer(Scratch which, std::size_t bytes) {

@@ -23,14 +23,7 @@ std::shared_ptr<LaunchGroup> LaunchGroup::of(GpuProcess& process, std::uint32_t 
 
 LaunchGroup::~LaunchGroup() {
   if (!engine_) return;
-  const bool ended = process_.wait_for([this] {
-    const auto idle = engine_->idle();
-    return !idle || *idle;
-  });
-  if (!ended) {
-    process_.keep(std::move(engine_));  // a kernel may still write there
-    return;
-  }
+  if (!process_.idle_or_keep([this] { return engine_->idle(); }, {engine_})) return;
   engine_.reset();
   process_.deferred->empty();
 }

@@ -48,11 +48,15 @@ GpuProcess::GpuProcess(System& system, const Config& config)
       system_(system),
       kernels_file_(config.text("TUTTI_CUDA_KERNELS")) {}
 
-bool GpuProcess::wait_for(const std::function<bool()>& idle) {
+bool GpuProcess::idle_or_keep(const std::function<Result<bool>()>& idle,
+                              const std::vector<std::shared_ptr<const void>>& held) {
   constexpr std::int64_t longest_ns = 1'000'000'000;
   const std::int64_t deadline_ns = system_.now_ns() + longest_ns;
-  while (!idle()) {
-    if (system_.now_ns() > deadline_ns) return false;
+  for (auto is_idle = idle(); is_idle && !*is_idle; is_idle = idle()) {
+    if (system_.now_ns() > deadline_ns) {
+      for (const auto& one : held) keep(one);
+      return false;
+    }
     system_.yield();
   }
   return true;

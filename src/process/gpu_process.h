@@ -43,8 +43,9 @@ class GpuProcess {
   /// False: it is none of `allocate`.
   bool free(std::byte* at);
 
-  /// Waits for it, a second at most. False: the GPU is not idle by then.
-  bool wait_for(const std::function<bool()>& idle);
+  /// For destructors: waits until `idle` says true or fails, at most a second. False: the GPU may still use `held`,
+  /// which is then kept for ever.
+  bool idle_or_keep(const std::function<Result<bool>()>& idle, const std::vector<std::shared_ptr<const void>>& held);
   /// Never lets go of it.
   void keep(std::shared_ptr<const void> what);
 

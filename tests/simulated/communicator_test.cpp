@@ -181,10 +181,16 @@ TEST(SimulatedCommunicator, AnAbortEndsAllRanksWithinASecond) {
 TEST(SimulatedGpu, IsWaitedForByTheClockHandedIn) {
   World world(base_seed(), 1);
   const std::int64_t begun_ns = world.system.now_ns();
-  EXPECT_FALSE(world.process.gpus.wait_for([] { return false; }));
+  auto held = std::make_shared<int>();
+  const std::weak_ptr<int> seen = held;
+  EXPECT_FALSE(world.process.gpus.idle_or_keep([] { return false; }, {std::exchange(held, nullptr)}));
   EXPECT_GE(world.system.now_ns() - begun_ns, second_ns);
   EXPECT_LT(world.system.now_ns() - begun_ns, second_ns + second_ns / 100);
-  EXPECT_TRUE(world.process.gpus.wait_for([] { return true; }));
+  EXPECT_FALSE(seen.expired()) << "the GPU may still use it";
+  auto done = std::make_shared<int>();
+  const std::weak_ptr<int> let_go = done;
+  EXPECT_TRUE(world.process.gpus.idle_or_keep([] { return true; }, {std::exchange(done, nullptr)}));
+  EXPECT_TRUE(let_go.expired());
 }
 
 }  // namespace
