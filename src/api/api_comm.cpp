@@ -82,9 +82,7 @@ Result<void> bring_up(Process& process, std::unique_ptr<Op> operation, tuttiComm
     Group::current().add(std::move(operation), finish);
     return {};
   }
-  Submission submission;
-  operation->enqueue();
-  submission.operations.push_back(std::move(operation));
+  Submission submission = Submission::of(std::move(operation));
   submission.finishers.push_back(finish);
   if (auto ran = run_now(process, submission); !ran) return ran;
   return std::move(*published);

@@ -104,11 +104,7 @@ Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
   communicator->look_at_device();
   if (communicator->failed()) return communicator->tell_failure();
   if (Group::current().open()) return Group::current().add(communicator, nullptr, request);
-  auto batch = std::make_unique<Batch>(communicator);
-  batch->add(request);
-  batch->enqueue();
-  Submission submission;
-  submission.operations.push_back(std::move(batch));
+  Submission submission = Submission::of(std::make_unique<Batch>(communicator, request));
   return run_now(communicator->process(), submission);
 }
 
@@ -127,9 +123,7 @@ Result<void> start_host_staged(CommEntry& entry, const R& request, cuda::Stream 
   if (Group::current().open()) return Group::current().add_host_staged(communicator, request, *call);
   auto batch = std::make_unique<HostStagedBatch>(communicator);
   batch->add(request, *call);
-  batch->enqueue();
-  Submission submission;
-  submission.operations.push_back(std::move(batch));
+  Submission submission = Submission::of(std::move(batch));
   return run_now(communicator->process(), submission);
 }
 

@@ -23,12 +23,7 @@ Result<void> queue(CommEntry& entry, tuttiStream_t stream_handle, const Request&
   auto stream = use(stream_handle);
   if (!stream) return std::move(stream).error();
   if (Group::current().open()) return Group::current().add(communicator, *stream, request);
-  auto batch = std::make_unique<Batch>(communicator);
-  batch->add(request);
-  batch->enqueue();
-  Submission submission;
-  submission.operations.push_back(std::move(batch));
-  (*stream)->push(std::move(submission));
+  (*stream)->push(Submission::of(std::make_unique<Batch>(communicator, request)));
   return {};
 }
 

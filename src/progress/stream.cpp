@@ -11,6 +11,13 @@
 
 namespace tutti {
 
+Submission Submission::of(std::unique_ptr<Operation> operation) {
+  operation->enqueue();
+  Submission submission;
+  submission.operations.push_back(std::move(operation));
+  return submission;
+}
+
 Result<void> run_now(Process& process, Submission& submission) {
   std::vector<Operation*> operations;
   operations.reserve(submission.operations.size());

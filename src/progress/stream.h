@@ -20,6 +20,9 @@ namespace tutti {
 struct Submission {
   std::vector<std::unique_ptr<Operation>> operations;
   std::vector<std::function<void()>> finishers;  ///< run by whoever drove it, when nothing failed
+
+  /// One operation, which takes its place in its communicator's order now.
+  static Submission of(std::unique_ptr<Operation> operation);
 };
 
 /// Drives a submission in the calling thread until it has ended.

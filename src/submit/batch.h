@@ -14,6 +14,10 @@ namespace tutti {
 class Batch final : public Operation {
  public:
   explicit Batch(std::shared_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
+  /// Of one request.
+  Batch(std::shared_ptr<Communicator> communicator, const Request& request) : Batch(std::move(communicator)) {
+    add(request);
+  }
   ~Batch() override;
 
   void add(const Request& request) { requests_.push_back(request); }

@@ -46,10 +46,7 @@ void HostStagedBatch::enqueue() {
   for (Item& item : collectives_)
     item.number = context.stream_order->collective(communicator_->rank(), /*host_staged=*/true);
   for (Item& item : receives_) item.number = context.next_receive(item.peer);
-  host_->enqueue();
-  Submission submission;
-  submission.operations.push_back(std::move(host_));
-  proxy_->push(std::move(submission));
+  proxy_->push(Submission::of(std::move(host_)));
 }
 
 Result<Progress> HostStagedBatch::advance() {
