@@ -191,17 +191,10 @@ Result<void> CollectiveInsideHost::map_windows(const Plan& plan) {
   auto& memory = communicator_.notes().memory;
   std::ranges::fill(memory, PeerMemory{});
   memory[communicator_.rank()] = {.input = const_cast<std::byte*>(run_.input()), .output = request_.output};
-  for (const Action& action : plan.actions) {
-    if (action.verb != Verb::copy && action.verb != Verb::reduce) continue;
-    for (const auto& places : {plan.sources(action), plan.destinations(action)})
-      for (const Place& place : places)
-        if (auto mapped = map_window(place); !mapped) return mapped;
-  }
-  return {};
+  return for_each_peer_place(plan, [this](const Place& place) { return map_window(place); });
 }
 
-Result<void> CollectiveInsideHost::map_window(Place place) {
-  if (place.where != Where::peer_input && place.where != Where::peer_output) return {};
+Result<void> CollectiveInsideHost::map_window(const Place& place) {
   const bool input = place.where == Where::peer_input;
   const Rank rank = place.peer;
   PeerMemory& memory = communicator_.notes().memory[rank];

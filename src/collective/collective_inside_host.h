@@ -50,7 +50,7 @@ class CollectiveInsideHost final : public Operation {
 
   Result<Progress> start(Access access);
   Result<void> map_windows(const Plan& plan);
-  Result<void> map_window(Place place);
+  Result<void> map_window(const Place& place);
   Result<Progress> run();
 
   Communicator& communicator_;

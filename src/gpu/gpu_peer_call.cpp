@@ -86,18 +86,10 @@ Result<void> GpuPeerCall::map_buffers() {
   auto& own = call_.table()[communicator_.rank()];
   own.input = setup_.input;
   own.output = setup_.output;
-  const Plan& plan = setup_.plan->plan;
-  for (const Action& action : plan.actions) {
-    if (!is_pass(action)) continue;
-    for (const auto& places : {plan.sources(action), plan.destinations(action)})
-      for (const Place& place : places)
-        if (auto mapped = map_buffer(place); !mapped) return mapped;
-  }
-  return {};
+  return for_each_peer_place(setup_.plan->plan, [this](const Place& place) { return map_buffer(place); });
 }
 
 Result<void> GpuPeerCall::map_buffer(const Place& place) {
-  if (place.where != Where::peer_input && place.where != Where::peer_output) return {};
   const bool input = place.where == Where::peer_input;
   const Rank rank = place.peer;
   auto& buffers = call_.table()[place.peer];

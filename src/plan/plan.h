@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "plan/action.h"
 #include "plan/types.h"
 
@@ -38,6 +39,21 @@ struct Plan {
     return {places.data() + a.first + a.sources, a.destinations};
   }
 };
+
+/// Calls `visit` with each place in a peer's buffers that a pass of the plan touches; a place may come several times.
+/// Ends at the first error.
+template <class F>
+Result<void> for_each_peer_place(const Plan& plan, F&& visit) {
+  for (const Action& action : plan.actions) {
+    if (!is_pass(action)) continue;
+    for (const auto& places : {plan.sources(action), plan.destinations(action)})
+      for (const Place& place : places) {
+        if (place.where != Where::peer_input && place.where != Where::peer_output) continue;
+        if (auto visited = visit(place); !visited) return visited;
+      }
+  }
+  return {};
+}
 
 /// Element range of one part inside a group, or of one tile inside a part.
 struct Range {
