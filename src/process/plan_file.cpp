@@ -15,7 +15,7 @@ namespace tutti {
 #ifdef TUTTI_HAS_FORMATS
 namespace {
 
-/// FNV-1a: the same on every machine and in every build.
+/// FNV-1a: equal on every machine and in every build.
 std::uint64_t digest_of(const std::string& text) {
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x0000'0100'0000'01b3;
