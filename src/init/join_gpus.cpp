@@ -1,10 +1,10 @@
-// Which ranks reach each other's GPUs, found out during the start.
+// Finds out during the start which ranks can access each other's GPUs.
 #include "gpu/gpu_context.h"
 #include "init/join.h"
 
 namespace tutti {
 
-/// A GPU that cannot be shared is no reason not to join.
+/// A GPU that cannot be shared does not keep its rank from joining.
 void Join::offer_gpu(PeerInfo& info) {
   if (!members_.gpu) return;
   info.gpu.gpu = static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1;

@@ -1,4 +1,4 @@
-// The id through the launcher's key-value space, as text that every launcher carries.
+// Passes the id through the launcher's key-value space, as text that every launcher can carry.
 #include <algorithm>
 #include <charconv>
 
@@ -20,7 +20,7 @@ std::string to_hex(std::span<const char> bytes) {
   return hex;
 }
 
-/// Nothing where it is not all hex digits.
+/// Nothing unless all characters are hex digits.
 std::optional<std::string> from_hex(std::string_view hex) {
   if (hex.size() % 2 != 0) return std::nullopt;
   std::string bytes;
