@@ -9,7 +9,7 @@
 namespace tutti::proof {
 namespace {
 
-/// One plan under inspection. Functions return what is wrong, empty if nothing.
+/// The inspection of one plan. Functions return an error text, empty if there is no error.
 class Inspection {
  public:
   Inspection(const Schedule& schedule, const Plan& plan, Rank rank) : schedule_(schedule), plan_(plan), rank_(rank) {}
@@ -82,7 +82,7 @@ class Inspection {
         if (plan_.access != Access::slots) return "there are no slots at this reach";
         if (!is_peer(p.peer)) return "no peer";
         if (p.leaf) return "a slot is no contribution of its own";
-        return {};  // which items there are is known when a message is open
+        return {};  // which items exist is known only when a message is open
       case Where::peer_input:
         if (written) return "an input is not to be written";
         [[fallthrough]];

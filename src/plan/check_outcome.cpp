@@ -1,4 +1,4 @@
-// What a schedule leaves in every output block, read off step by step.
+// Determines step by step what a schedule leaves in every output block.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using Id = Terms::Id;
 
-/// A value on its way into a block.
+/// A value that is about to be written to a block.
 struct Landing {
   std::size_t cell = 0;
   int order = 0;
@@ -69,7 +69,7 @@ Error wrong(const Transfer& t, std::string_view what) {
                .step = t.step};
 }
 
-/// Reads what every transfer of a step carries, before any of them lands.
+/// Reads the operands of all transfers of a step before any of them is written.
 Result<std::vector<Landing>> depart(std::span<const Transfer* const> step, const Blocks& blocks, int parts) {
   std::vector<Landing> landings;
   landings.reserve(step.size());
