@@ -10,15 +10,15 @@ namespace {
 
 constexpr double least = 1e-4, most = 1e5;  // µs and GB/s alike
 
-/// The logarithm to base two, straight between powers of two: the same bits wherever it is computed, as ranks that must
-/// choose alike may run with different mathematics libraries.
+/// The logarithm to base two, linear between powers of two. It gives the same bits everywhere: ranks that must choose
+/// alike may run with different mathematics libraries.
 double lg(double value) {
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);
   return exponent + 2 * fraction - 2;
 }
 
-/// Hands every number of `machine` to `visit`, in the order in which they travel.
+/// Passes every number of `machine` to `visit`, in the order in which they are sent.
 template <class M, class Visit>
 void each(M& machine, Visit&& visit) {
   for (auto* number : {&machine.hop_us, &machine.switch_us, &machine.enter_us, &machine.line_us, &machine.pass_us,
