@@ -18,7 +18,6 @@ bool supports(const Shape& shape, int) {
 ///
 /// It has the fewest messages possible, and only one order of additions: for tiny calls of many ranks, or as a
 /// reference.
-/// The fewest messages there are, and not two ways to add anything: for tiny calls of many ranks, or as a yardstick.
 /// Wilkins et al., "Generalized collective algorithms for the exascale era", CLUSTER 2023.
 Schedule build(const Shape& shape, int radix) {
   const int n = shape.ranks;
