@@ -1,4 +1,4 @@
-// The channels of NCCL_GRAPH_DUMP_FILE and NCCL_GRAPH_FILE.
+// Reads the channels of NCCL_GRAPH_DUMP_FILE and NCCL_GRAPH_FILE.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -28,7 +28,7 @@ GraphChannel channel(Xml& xml, const pugi::xml_node& node) {
       xml.refuse(place, fmt::format("a channel of more than {} devices", places_max));
       return read;
     }
-    // Numbers here are hexadecimal where they begin with 0x.
+    // Numbers here are hexadecimal if they begin with 0x.
     const std::string text = xml.text(place, "dev");
     const bool hex = text.starts_with("0x");
     int dev = -1;

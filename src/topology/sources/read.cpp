@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view synthetic = "synthetic:";
 
-/// The name of the first element; empty where the text is no XML.
+/// The name of the first element; empty if the text is not XML.
 std::string_view root_of(std::string_view text) {
   while (true) {
     const std::size_t open = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");

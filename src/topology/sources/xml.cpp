@@ -47,7 +47,7 @@ std::optional<long long> Xml::number(const pugi::xml_node& node, const char* nam
   if (text.empty()) return {};
   long long value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  // NCCL writes some as fractions, "0.000000".
+  // NCCL writes some numbers as fractions, "0.000000".
   double fraction = 0;
   const auto [end_fraction, code_fraction] = std::from_chars(text.data(), text.data() + text.size(), fraction);
   if (code_fraction == std::errc() && end_fraction == text.data() + text.size() && std::isfinite(fraction) &&
