@@ -19,11 +19,12 @@ Error invalid(std::string what) {
   return {.code = Code::invalid_argument, .what = std::move(what)};
 }
 
-/// What a description says, word by word.
+/// A description, split into its words.
 struct Words {
   std::string kind;
   std::vector<int> sizes;
-  std::map<std::string, double> values;  // rates in bytes per ns, times in ns; rate and time are those without a name
+  // rates in bytes per ns, times in ns; a rate and a time without a name are "rate" and "time"
+  std::map<std::string, double> values;
 
   double get(const std::string& name, double otherwise) const {
     const auto found = values.find(name);
