@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::size_t depth_max = 32;
 constexpr int values_max = 1 << 20;
-constexpr std::size_t names_max = 1024;  // of one object: each new one is held against all of them
+constexpr std::size_t names_max = 1024;  // per object: each new name is compared with all others
 constexpr int shown_max = 40;
 
 const Json nothing;
 
-/// Builds values from what the parser says one after the other.
+/// Builds values from the parser's sequence of events.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Builder(std::string_view text) : text_(text) {}
@@ -97,7 +97,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
   std::string_view text_;
   Json root_;
-  std::vector<Json*> open_;  // a value grows only while nothing inside it is open, so these stay where they are
+  std::vector<Json*> open_;  // a value grows only while no value inside it is open, so these pointers stay valid
   int values_ = 0;
   std::string error_;
 };

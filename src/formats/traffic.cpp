@@ -74,7 +74,7 @@ void Graph::step(const Messages& sent, const Messages& received, int step, const
 
 void Graph::make(const Job& job, const std::map<Rank, int>& receives) {
   const bool arrives = job.sources.size() == 1 && job.sources[0].rank != rank_;
-  if (arrives) {  // the receive is all there is to do
+  if (arrives) {  // the receive is the whole work
     block(job.dst) = {.maker = receives.at(job.sources[0].rank)};
     return;
   }
