@@ -14,8 +14,8 @@ struct Before {
 };
 
 struct Levels {
-  std::vector<int> step;  ///< by node: the first possible step. Empty: no assignment exists, because of
-  std::vector<int> knot;  ///< by node: nodes with the same number (not 0) must be in one step, and yet in sequence
+  std::vector<int> step;  ///< by node: the first possible step; empty: there is no assignment, see knot
+  std::vector<int> knot;  ///< by node: those with one number (not 0) would have to be in one step and in sequence
 };
 
 /// Requires ends below `nodes`.
