@@ -1,4 +1,4 @@
-// tutti-plan: prints, draws, proves, translates and plays schedules of collectives. See docs/plans.md.
+// tutti-plan: prints, draws, proves, translates and simulates schedules of collectives. See docs/plans.md.
 #include "tools/tutti_plan/command.h"
 
 int main(int argc, char** argv) {

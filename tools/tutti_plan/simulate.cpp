@@ -1,4 +1,4 @@
-// tutti-plan simulate: how long collectives take on a machine that is not there.
+// tutti-plan simulate: how long collectives take on a simulated machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct Options {
   int links = 0;
 };
 
-/// One algorithm and one size, played.
+/// The result for one algorithm and one size.
 struct Row {
   std::string algorithm;
   double bytes = 0;
@@ -160,7 +160,7 @@ std::string report(const std::vector<Row>& rows, const Options& options, const N
   return text;
 }
 
-/// Which schedules or patterns are to be played: one of a file, or those of the algorithms named.
+/// The schedules or patterns to simulate: the one in a file, or those of the named algorithms.
 Result<std::vector<Traffic>> traffic_of(const Options& options, const Network& network) {
   std::vector<Traffic> all;
   const auto collective = collective_of(options.source);

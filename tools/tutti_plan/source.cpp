@@ -32,7 +32,7 @@ Error invalid(std::string what) {
   return Error{.code = Code::invalid_argument, .what = std::move(what)};
 }
 
-/// Without a name, what a call of 1 MiB over fifos would use.
+/// Without a name, the algorithm that a call of 1 MiB through slots would use.
 Result<const Algorithm*> algorithm_of(const Source& source, const Shape& shape) {
   if (source.algo.empty()) return select(shape, Access::slots, 1 << 20, "");
   if (const Algorithm* found = find_algorithm(source.algo, shape)) return found;

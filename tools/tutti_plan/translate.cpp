@@ -1,4 +1,4 @@
-// tutti-plan import and export: from and to the formats of others.
+// tutti-plan import and export: conversion from and to foreign formats.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// tutti-topo: prints the machine as a matrix and a tree, with the rings and trees that fit it. See docs/topology.md.
+// tutti-topo: prints the machine as a matrix and a tree, with suitable rings and trees. See docs/topology.md.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>

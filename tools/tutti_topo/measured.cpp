@@ -31,7 +31,7 @@ std::vector<Place> places_of(const topology::Topology& machine) {
     if (!place.cpus.empty() && places.size() < places_max) places.push_back(std::move(place));
   }
   if (!places.empty()) return places;
-  Place all{.name = "this machine"};  // nobody says what is near to what
+  Place all{.name = "this machine"};  // it is unknown what is near to what
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (usable(cpu)) all.cpus.push_back(cpu);
   return {all};
