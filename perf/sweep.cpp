@@ -17,14 +17,15 @@
 namespace perf {
 namespace {
 
-/// What tuttiCommExplain said of one algorithm for one size.
+/// tuttiCommExplain's prediction for one algorithm and one size.
 struct Predicted {
   double us = 0;
   bool used = false;
 };
 using Predictions = std::map<std::string, Predicted>;
 
-/// Lines like "* ring   12.30 µs  6  1234"; of two sections the one for the kind of memory that is measured.
+/// Parses lines like "* ring   12.30 µs  6  1234"; of two sections, takes the one for the kind of memory that is
+/// measured.
 Predictions read_explanation(std::string text, Buffers buffers) {
   const std::size_t second = text.find("\nOrdinary memory: ");
   if (second != std::string::npos) text = buffers == Buffers::tutti ? text.substr(0, second) : text.substr(second + 1);
@@ -49,7 +50,7 @@ std::unique_ptr<Notebook, Unmap> make_notebook() {
   return std::unique_ptr<Notebook, Unmap>(at == MAP_FAILED ? nullptr : new (at) Notebook);
 }
 
-/// Sizes of one run and what was predicted for each, asked of a communicator like those to be measured.
+/// The sizes of one run and the predictions for each, from a communicator like those to be measured.
 class Expectations {
  public:
   std::map<std::size_t, Predictions> by_count;
@@ -81,7 +82,7 @@ class Expectations {
     return code;
   }
 
-  /// What was asked for, of that which may serve at some size; all of it for "all".
+  /// The requested algorithms that can serve some size; all of these for "all".
   std::vector<std::string> names(const std::string& wanted) const {
     std::vector<std::string> listed;
     for (const auto& [count, predictions] : by_count)
@@ -190,7 +191,7 @@ int run_algorithms(const Description& description, const Options& options,
     for (std::size_t i = 0; i < notebook->count; ++i) {
       const Notebook::Line& line = notebook->lines[i];
       wrong += line.wrong;
-      // Where it cannot serve, another one did.
+      // For sizes that the algorithm cannot serve, another one was used.
       if (line.algorithm == name) measured[line.count].push_back(line);
     }
   }

@@ -14,7 +14,7 @@ struct Grounds {
   Machine machine;
   Conditions conditions;
   std::string forced = {};     ///< TUTTI_ALGO
-  bool fixed_order = false;    ///< of the reduction: the algorithm was fixed by the user's request for one order
+  bool fixed_order = false;    ///< the communicator is deterministic: one reduction order
   std::string_view over = {};  ///< the transport, where "slots" would not be specific enough
   std::string tuned = {};      ///< "the fastest in 9 trial calls: …": the reason, where autotune chose
 };
