@@ -132,7 +132,7 @@ struct Call {
 
 static_assert(sizeof(Cut) == 64 && sizeof(Link) == 128 && sizeof(ErrorRecord) == 32);
 static_assert(sizeof(RankCall) == 64 && sizeof(PeerBuffers) == 24 && sizeof(Call) == 2688);
-static_assert(sizeof(Call) <= 4096, "what every driver takes as arguments");
+static_assert(sizeof(Call) <= 4096, "the size of arguments that every driver accepts");
 static_assert(std::is_standard_layout_v<Call> && std::is_trivially_copyable_v<Call>);
 static_assert(std::is_standard_layout_v<Link> && std::is_trivially_copyable_v<Link>);
 

@@ -143,13 +143,13 @@ int main(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--blocks", what.blocks, "Of an empty kernel [8]")->check(CLI::Range(1, 1024));
   app.add_option("--threads", what.threads, "Of a block of it [512]")->check(CLI::Range(1, 1024));
-  app.add_option("--queued", what.queued, "So many one after the other, before the GPU is waited for [1]")
+  app.add_option("--queued", what.queued, "Number queued before each wait for the GPU [1]")
       ->check(CLI::Range(1, 100000));
   app.add_option("-n,--rounds", what.rounds, "Measurements, of which the median counts [50]")
       ->check(CLI::Range(1, 100000));
-  app.add_flag("--graph", what.graph, "Those queued as one graph");
-  app.add_flag("--streams", what.streams, "A stream for each rank of a call; NCCL's have one always");
-  app.add_option("--nccl", what.nccl, "libnccl.so, 2.30 or later: the thing nccl needs it");
+  app.add_flag("--graph", what.graph, "Queue them as one graph");
+  app.add_flag("--streams", what.streams, "A stream for each rank of a call; NCCL's always have one");
+  app.add_option("--nccl", what.nccl, "libnccl.so, 2.30 or later: required for nccl");
   if (const auto code = parse(app, argc, argv)) return *code;
   if (what.thing == "nccl" && what.nccl.empty()) {
     fmt::print(stderr, "nccl needs --nccl PATH\n");

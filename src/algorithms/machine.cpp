@@ -64,7 +64,7 @@ Result<Machine> Machine::of(std::span<const double> numbers) {
                  .what = fmt::format("{} numbers of a machine where {} were expected", numbers.size(), count)};
   for (const double number : numbers)
     if (!(number >= least && number <= most))
-      return Error{.code = Code::remote, .what = fmt::format("{} is no time or rate of a machine", number)};
+      return Error{.code = Code::remote, .what = fmt::format("{} is not a possible time or rate of a machine", number)};
   Machine machine;
   auto from = numbers.begin();
   each(machine, [&](double& number) { number = *from++; });

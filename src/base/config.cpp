@@ -157,7 +157,7 @@ Result<void> Config::set(std::string_view name, std::string_view value, const st
   }
   if (value.size() > value_bytes_max)
     return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("{} ({}): its value is {} bytes long, {} at most are allowed", name, origin,
+                 .what = fmt::format("{} ({}): the value has {} bytes, at most {} are allowed", name, origin,
                                      value.size(), value_bytes_max)};
   auto parsed = parse(*setting, value);
   if (!parsed)
@@ -179,7 +179,8 @@ Result<void> Config::set_from_file(std::string_view text, const std::string& pat
     if (equals == std::string_view::npos || name.empty())
       return Error{.code = Code::invalid_argument, .what = fmt::format("{}: expected NAME=VALUE", origin)};
     if (name == "TUTTI_CONF_FILE")
-      return Error{.code = Code::invalid_argument, .what = fmt::format("{}: a file cannot name another one", origin)};
+      return Error{.code = Code::invalid_argument,
+                   .what = fmt::format("{}: a settings file cannot name another settings file", origin)};
     if (auto done = set(name, trimmed(line.substr(equals + 1)), origin); !done) return done;
   }
   return {};

@@ -56,7 +56,7 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max, Fi
   if (::fstat(fd.get(), &status) != 0) return failed("look at", path);
   if (S_ISDIR(status.st_mode)) return refused(path, "is a directory");
   if (kind == FileKind::regular && !S_ISREG(status.st_mode) && !is_null_device(status))
-    return refused(path, "is no regular file");
+    return refused(path, "is not a regular file");
 
   std::string text;
   const std::size_t piece = std::min<std::size_t>(bytes_max + 1, 1 << 16);

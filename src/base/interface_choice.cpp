@@ -53,7 +53,7 @@ Class class_of(const InterfaceAddress& one, bool filtered) {
     case InterfaceKind::pair: return {2, "a veth pair, used where there is nothing better"};
     case InterfaceKind::bridge: return {3, "a bridge without a device, used where there is nothing better"};
     case InterfaceKind::dummy: return {4, "a dummy, used where there is nothing better"};
-    case InterfaceKind::loopback: return {11, "loopback, reaches this host alone"};
+    case InterfaceKind::loopback: return {11, "loopback, reaches only this host"};
   }
   return {12, ""};
 }
@@ -116,7 +116,7 @@ Result<InterfaceChoice> choose_interfaces(std::span<const InterfaceAddress> all,
     if (!choice.used.empty() && is.value != class_of(choice.used.front(), filtered).value)
       choice.left_out.push_back({one, is.why});
     else if (std::ranges::any_of(choice.used, same))
-      choice.left_out.push_back({one, "a further address of an interface that is used"});
+      choice.left_out.push_back({one, "another address of this interface is used"});
     else
       choice.used.push_back(one);
   }

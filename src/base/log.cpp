@@ -83,7 +83,7 @@ Result<unsigned> log_topics(std::string_view text) {
     const auto at = std::ranges::find(topic_names, std::string_view(upper(name)), &TopicName::name);
     if (at == topic_names.end())
       return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("TUTTI_DEBUG_SUBSYS: \"{}\" is none of INIT, TOPO, NET, COLL, TUNE, ENV, "
+                   .what = fmt::format("TUTTI_DEBUG_SUBSYS: \"{}\" is not one of INIT, TOPO, NET, COLL, TUNE, ENV, "
                                        "ALLOC, ALL",
                                        name)};
     topics |= static_cast<unsigned>(at->topic);

@@ -169,7 +169,7 @@ Result<void> Bootstrap::State::listen_to_root() {
   if (!*next) return {};
   if ((*next)->kind == FrameKind::failure) return bootstrap::read_failure((*next)->body);
   if ((*next)->kind != FrameKind::welcome || !adopted)
-    return Error{.code = Code::remote, .what = "the root of the start sent a frame of a wrong kind"};
+    return Error{.code = Code::remote, .what = "the root of the start sent a frame of the wrong kind"};
   place = {};
   call.reset();
   join_below(std::exchange(root, Wire(system, Socket())));
@@ -224,7 +224,7 @@ Result<void> Bootstrap::State::obey(const Frame& frame) {
   if (frame.kind == FrameKind::failure) return bootstrap::read_failure(frame.body);
   if (frame.kind == FrameKind::bye) return lost("it left");
   if (frame.kind != FrameKind::gathered)
-    return Error{.code = Code::remote, .what = "the root of the start sent a frame of a wrong kind"};
+    return Error{.code = Code::remote, .what = "the root of the start sent a frame of the wrong kind"};
   auto blobs = bootstrap::read_gathered(frame.body, round, who.ranks, limits.blob_bytes_max);
   if (!blobs) return std::move(blobs).error();
   gathered = *std::move(blobs);
@@ -261,12 +261,12 @@ Error Bootstrap::State::late() const {
   if (answered)
     return timeout(fmt::format("{} has not confirmed exchange {} of the start for {:.3g} s", branch->awaited(round),
                                round + 1, seconds));
-  if (phase == Phase::joined) return timeout(fmt::format("{} has said nothing for {:.3g} s", where, seconds));
+  if (phase == Phase::joined) return timeout(fmt::format("{} has sent nothing for {:.3g} s", where, seconds));
   if (phase == Phase::moving)
     return timeout(fmt::format("{} found no place for rank {} in {:.3g} s", where, who.rank, seconds));
   return timeout(
-      fmt::format("rank {} of {} did not get through to {} for {:.3g} s, last: {}. It may not have "
-                  "started, or have all its ranks already",
+      fmt::format("rank {} of {} could not connect to {} for {:.3g} s, last: {}. The root may not have "
+                  "started, or may have all its ranks already",
                   who.rank, who.ranks, where, seconds, trouble));
 }
 

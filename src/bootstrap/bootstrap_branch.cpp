@@ -73,7 +73,7 @@ void Branch::obey(Child& child, const Frame& frame, std::vector<SharedFrame>& ri
     }
     case FrameKind::failure: return pass_on();  // read_failure makes an error of any body
     case FrameKind::bye: return lose(child, "it left", rising, /*left=*/true);
-    default: return lose(child, "it sent a frame of a wrong kind", rising);
+    default: return lose(child, "it sent a frame of the wrong kind", rising);
   }
 }
 

@@ -123,7 +123,7 @@ Result<std::optional<Welcome>> Call::await_welcome() {
   if (!*answer) return std::optional<Welcome>{};
   if ((*answer)->kind == FrameKind::failure) return read_failure((*answer)->body);
   if ((*answer)->kind != FrameKind::welcome)
-    return Error{.code = Code::remote, .what = "the root of the start sent a frame of a wrong kind"};
+    return Error{.code = Code::remote, .what = "the root of the start sent a frame of the wrong kind"};
   auto welcome = read_welcome((*answer)->body);
   if (!welcome) return std::move(welcome).error();
   return std::optional(*std::move(welcome));

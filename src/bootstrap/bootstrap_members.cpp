@@ -34,8 +34,7 @@ void BootstrapRoot::State::let_in() {
     if (failure) tell(members.back(), *failure);
   }
   if (auto stuck = acceptor.stuck(); stuck && !failure && (!members.empty() || !acceptor.shared()))
-    fail(
-        std::move(*stuck).during(fmt::format("the root lets in {} ranks and no more (see ulimit -n)", members.size())));
+    fail(std::move(*stuck).during(fmt::format("the root admits {} ranks and no more (see ulimit -n)", members.size())));
   sockets_most = std::max(sockets_most, members.size() + acceptor.sockets());
 }
 
@@ -68,7 +67,7 @@ void BootstrapRoot::State::serve(Member& member) {
 void BootstrapRoot::State::obey(Member& member, const Frame& frame) {
   if (frame.kind == FrameKind::bye) return lose(member, "it left", /*left=*/true);
   if (member.joined()) return obey_joined(member, frame);
-  return frame.kind == FrameKind::join ? join(member, frame.body) : lose(member, "it sent a frame of a wrong kind");
+  return frame.kind == FrameKind::join ? join(member, frame.body) : lose(member, "it sent a frame of the wrong kind");
 }
 
 void BootstrapRoot::State::obey_joined(Member& member, const Frame& frame) {
@@ -93,7 +92,7 @@ void BootstrapRoot::State::obey_joined(Member& member, const Frame& frame) {
   } else if (frame.kind == FrameKind::failure && seated) {
     fail(bootstrap::read_failure(frame.body));
   } else {
-    lose(member, "it sent a frame of a wrong kind");
+    lose(member, "it sent a frame of the wrong kind");
   }
 }
 
@@ -140,7 +139,8 @@ void BootstrapRoot::State::take_contribution(Member& member, const Bytes& body) 
   auto contribution = bootstrap::read_contribution(body, limits.blob_bytes_max);
   if (!contribution) return lose(member, words(contribution.error()));
   const int rank = contribution->rank;
-  if (!roster.admitted(rank)) return lose(member, fmt::format("it spoke for rank {}, who is not here", rank));
+  if (!roster.admitted(rank))
+    return lose(member, fmt::format("it sent a contribution of rank {}, which has not joined", rank));
   if (auto done = roster.contribute(rank, *std::move(contribution), system.now_ns()); !done)
     fail(std::move(done).error());
 }

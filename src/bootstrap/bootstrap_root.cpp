@@ -97,7 +97,7 @@ void BootstrapRoot::State::report_start() {
   start_reported = true;
   if (log.info)
     log.info(
-        fmt::format("init: {} ranks met in a tree of depth {}, at most {} below one; the root had at most {} sockets",
+        fmt::format("init: {} ranks met in a tree of depth {}, at most {} below each; the root had at most {} sockets",
                     roster.ranks(), tree.depth(), tree.widest(), sockets_most));
   if (refused > 0 && log.warn)
     log.warn(fmt::format("init: all {} ranks are here. {}", roster.ranks(), acceptor.refusals().words(refused)));

@@ -96,7 +96,7 @@ Result<void> Roster::check_agrees(const Bootstrap::Who& who) const {
     return misuse(fmt::format("rank {} ({}) was told of {} ranks, rank {} ({}) of {}", who.rank, who.process, who.ranks,
                               first.rank, first.process, first.ranks));
   if (who.rank >= ranks() || who.rank < 0)
-    return misuse(fmt::format("{} says to be rank {} of {}", who.process, who.rank, who.ranks));
+    return misuse(fmt::format("{} claims to be rank {} of {}", who.process, who.rank, who.ranks));
   if (who.version != first.version)
     return misuse(fmt::format("rank {} ({}) has tutti {}, rank {} ({}) has tutti {}", who.rank, who.process,
                               dotted(who.version), first.rank, first.process, dotted(first.version)));
@@ -110,7 +110,7 @@ Result<void> Roster::check_agrees(const Bootstrap::Who& who) const {
 Result<void> Roster::admit(const Bootstrap::Who& who, std::int64_t now_ns) {
   if (entries_.empty()) {
     if (who.ranks < 1 || who.ranks > limits::ranks_max || who.rank < 0 || who.rank >= who.ranks)
-      return misuse(fmt::format("{} says to be rank {} of {}", who.process, who.rank, who.ranks));
+      return misuse(fmt::format("{} claims to be rank {} of {}", who.process, who.rank, who.ranks));
     entries_.resize(index(who.ranks));
     first_rank_ = who.rank;
     waiting_since_ns_ = now_ns;
@@ -135,11 +135,11 @@ Result<void> Roster::contribute(int rank, Contribution contribution, std::int64_
   assert(admitted(rank));
   Entry& entry = entries_[index(rank)];
   if (entry.blob || contribution.round != round_ || contribution.blob.size() > blob_bytes_max_)
-    return remote(fmt::format("{} spoke out of turn at the start", words_for(rank)), rank);
+    return remote(fmt::format("{} sent its contribution out of turn at the start", words_for(rank)), rank);
   const auto gone = std::ranges::find_if(entries_, [](const Entry& other) { return !other.gone.empty(); });
   if (gone != entries_.end()) {
     const int lost = static_cast<int>(gone - entries_.begin());
-    return remote(fmt::format("{} is not there any more: {}", words_for(lost), gone->gone), lost);
+    return remote(fmt::format("{} is gone: {}", words_for(lost), gone->gone), lost);
   }
   if (contributed_ == 0 && round_ > 0) waiting_since_ns_ = now_ns;
   entry.blob = std::move(contribution.blob);

@@ -253,7 +253,7 @@ Result<std::string> export_msccl(const Schedule& schedule, std::string_view name
     return Error{.code = Code::invalid_argument, .what = fmt::format("MSCCL XML has no {}", tutti::name(collective))};
   if (!lowers_to(schedule, Access::slots))
     return Error{.code = Code::invalid_argument,
-                 .what = "in some step no order of a rank's passes lets all of them read what the step began with"};
+                 .what = "in some step no order of a rank's passes lets all of them read the values at its beginning"};
 
   // A receiver takes messages in the order of its work, so they are sent in that order.
   const Jobs jobs(schedule, Access::slots);

@@ -131,7 +131,7 @@ class Parser {
 Result<MscclFile> Parser::parse(const pugi::xml_document& document) {
   const pugi::xml_node root = document.document_element();
   if (!root || std::string_view(root.name()) != "algo") {
-    reader_.refuse(root ? reader_.line(root) : 1, "the file is no <algo>");
+    reader_.refuse(root ? reader_.line(root) : 1, "the file is not an <algo>");
     return reader_.error();
   }
   algo(root);
@@ -166,8 +166,8 @@ void Parser::algo(const pugi::xml_node& node) {
   const bool per_rank = shape.collective == Collective::all_gather || shape.collective == Collective::reduce_scatter ||
                         shape.collective == Collective::all_to_all;
   if (per_rank && chunks % shape.ranks != 0)
-    reader_.refuse(node,
-                   fmt::format("nchunksperloop {} is no multiple of ngpus {}, as {} needs", chunks, shape.ranks, coll));
+    reader_.refuse(
+        node, fmt::format("nchunksperloop {} is not a multiple of ngpus {}, as {} needs", chunks, shape.ranks, coll));
   file_.parts = std::max(1, per_rank ? chunks / shape.ranks : chunks);
   const bool in_place = reader_.number_or(0, node, "inplace", 0, 1) == 1;
   file_.in_place = in_place && reader_.number_or(0, node, "outofplace", 0, 1) == 0;
@@ -224,7 +224,7 @@ void Parser::block(const pugi::xml_node& node, Rank rank, int id, MscclGpu& gpu)
 MscclStep Parser::step(const pugi::xml_node& node, int id) {
   MscclStep step{.line = reader_.line(node)};
   if (reader_.number(node, "s", 0, steps_max) != id)
-    reader_.refuse(node, fmt::format("s says otherwise than the order: this is step {}", id));
+    reader_.refuse(node, fmt::format("s contradicts the order: this is step {}", id));
   const std::string_view type = node.attribute("type").value();
   const auto found = std::ranges::find(types, type);
   if (found == std::end(types))
@@ -285,8 +285,8 @@ void Parser::check_waits(const MscclGpu& gpu, Rank rank) {
       }
       // A later step that raises the flag is sufficient: flags only increase.
       if (std::none_of(others.begin() + step.wait_step, others.end(), [](const MscclStep& s) { return s.waited_for; }))
-        reader_.refuse(step.line, fmt::format("waits for ever: tb {} has no hasdep at step {} or later",
-                                              step.wait_block, step.wait_step));
+        reader_.refuse(step.line, fmt::format("waits forever: tb {} has no hasdep at step {} or later", step.wait_block,
+                                              step.wait_step));
     }
 }
 
@@ -303,7 +303,7 @@ Result<MscclFile> parse_msccl(std::string_view text, Rank root) {
       document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
   if (!parsed) {
     parser.reader().refuse(parser.reader().line(parsed.offset),
-                           fmt::format("no XML: {} (byte {})", parsed.description(), parsed.offset));
+                           fmt::format("not XML: {} (byte {})", parsed.description(), parsed.offset));
     return parser.reader().error();
   }
   return parser.parse(document);

@@ -152,14 +152,13 @@ Result<void> Import::match() {
     }
   for (const auto& [connection, ends] : receivers)
     if (const std::size_t sent = senders[connection].size(); sent < ends.size())
-      return refused(
-          where(ends[sent].place),
-          fmt::format("receives from gpu {}, which sends nothing that would meet it", std::get<0>(connection)));
+      return refused(where(ends[sent].place),
+                     fmt::format("receives from gpu {}, which has no matching send", std::get<0>(connection)));
   for (const auto& [connection, ends] : senders) {
     const std::vector<Sender>& takers = receivers[connection];
     if (takers.size() < ends.size())
       return refused(where(ends[takers.size()].place),
-                     fmt::format("sends to gpu {}, which never receives it", std::get<1>(connection)));
+                     fmt::format("sends to gpu {}, which has no matching receive", std::get<1>(connection)));
     for (std::size_t k = 0; k < ends.size(); ++k) {
       if (ends[k].count != takers[k].count)
         return refused(where(takers[k].place), fmt::format("receives {} chunks, and ({}) sends {}", takers[k].count,

@@ -92,7 +92,7 @@ void Import::find_parts(const JsonAt& gpus) {
   const Shape& shape = program_.buffers.shape;
   const auto share = [&](int chunks) {
     if (chunks % shape.ranks != 0)
-      reader_.refuse(gpus, fmt::format("{} chunks are no multiple of {} ranks", chunks, shape.ranks));
+      reader_.refuse(gpus, fmt::format("{} chunks are not a multiple of {} ranks", chunks, shape.ranks));
     return chunks / shape.ranks;
   };
   int parts = 0;
@@ -202,19 +202,19 @@ void Import::op(const JsonAt& at, const Block& block) {
   if (const auto other = std::ranges::find(not_understood, text, &std::pair<std::string_view, std::string_view>::first);
       other != std::end(not_understood))
     return reader_.refuse(
-        at, fmt::format("\"{}\": {} are not understood, only plans of whole chunks in memory", text, other->second));
+        at, fmt::format("\"{}\": {} are not supported, only plans of whole chunks in memory", text, other->second));
   const auto kind = std::ranges::find(kinds, text, &Kind::name);
   if (kind == std::end(kinds))
-    return reader_.refuse(name, fmt::format("\"{}\" is no operation", text.substr(0, shown_max)));
+    return reader_.refuse(name, fmt::format("\"{}\" is not an operation", text.substr(0, shown_max)));
   if (const JsonAt group = reader_.optional_member(at, "tbg_info"))
     if (reader_.number(reader_.member(group, "tbg_size"), 1, chunks_max) > 1)
-      return reader_.refuse(group, "thread-block groups are not understood, only plans of whole chunks");
+      return reader_.refuse(group, "thread-block groups are not supported, only plans of whole chunks");
 
   Instruction made = program_.instructions.back();
   const int number = static_cast<int>(program_.instructions.size()) - 1;
   const JsonAt type_at = reader_.optional_member(at, "channel_type");
   const int type = type_at ? channel_type(type_at) : memory_channel;
-  if (type == switch_channel) return reader_.refuse(type_at, "switch channels are not understood");
+  if (type == switch_channel) return reader_.refuse(type_at, "switch channels are not supported");
   if (kind->moves || kind->reduces) {
     std::vector<std::vector<Cell>> sources, destinations;
     for (const JsonAt& buffer : reader_.items(reader_.member(at, "src_buff")))
@@ -249,7 +249,7 @@ std::vector<Cell> Import::chunks(const JsonAt& at, const Block& block, int type)
   const JsonAt own = reader_.optional_member(at, "type"), other = reader_.optional_member(at, "buffer_id");
   if (reader_.failed()) return {};
   if (reader_.optional_member(at, "switch_channel_id")) {
-    reader_.refuse(at, "switch channels are not understood");
+    reader_.refuse(at, "switch channels are not supported");
   } else if (own) {
     remote.buffer = buffer(own);
   } else if (other) {

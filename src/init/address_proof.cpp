@@ -49,7 +49,7 @@ Result<void> AddressProof::keep_proven(const std::vector<Bytes>& told, std::vect
     peers[rank].addresses = std::move(kept);
     if (peers[rank].addresses.empty())
       return Error{.code = Code::system,
-                   .what = fmt::format("rank {} told no address that other hosts reach", rank),
+                   .what = fmt::format("rank {} sent no address that other hosts can reach", rank),
                    .peer = static_cast<int>(rank)};
   }
   return {};

@@ -43,7 +43,7 @@ Result<UniqueId> read_answer(const std::string& packet) {
     return Error{.code = Code::remote,
                  .what = "rank 0 could not open the meeting point: " + printable(packet.substr(1), reason_bytes_max)};
   if (!packet.starts_with(good) || packet.size() != 1 + sizeof(std::declval<UniqueId>().encode()))
-    return Error{.code = Code::remote, .what = "what rank 0 said is no id"};
+    return Error{.code = Code::remote, .what = "rank 0's answer is not an id"};
   return UniqueId::decode(packet.data() + 1);
 }
 

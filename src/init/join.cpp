@@ -361,7 +361,7 @@ Result<void> Join::agreed() {
     if (!machine) return std::move(machine).error().at_peer(rank);
     members_.machine = *machine;
   }
-  if (given_up_) return Error{.code = Code::remote, .what = "a rank met trouble, and nobody said which"};
+  if (given_up_) return Error{.code = Code::remote, .what = "a rank failed, and no rank reported which"};
   gpu_proof_.reset();
   return {};
 }

@@ -110,7 +110,7 @@ Result<void> Join::connect_to(Rank rank) {
   const std::size_t bytes = RankArea::bytes(area_shape());
   if (info.area_bytes != bytes)
     return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("its shared area has {} bytes, here it is {}", info.area_bytes, bytes)};
+                 .what = fmt::format("its shared area has {} bytes, expected were {}", info.area_bytes, bytes)};
 
   if (!same_host(rank)) {
     peer.mirror = std::make_shared<MirroredHeader>(area_shape());

@@ -104,7 +104,7 @@ void tell(Process& process, const LaunchInfo& launch) {
                    launch.rank, launch.ranks > 0 ? std::to_string(launch.ranks) : "?", known(launch.local_rank),
                    known(launch.local_ranks));
   for (const auto& line : launch.not_used)
-    process.log.info(LogTopic::init, "start", "not believed, {} comes first: {}", launch.launcher, line);
+    process.log.info(LogTopic::init, "start", "ignored, as {} takes precedence: {}", launch.launcher, line);
 }
 
 /// Ranks of other hosts will not find the socket, so a long wait is useless.
@@ -148,7 +148,7 @@ Result<Meeting> meet(Process& process, const LaunchInfo& launch, std::int64_t de
     return Error{.code = Code::invalid_usage,
                  .what = "TUTTI_COMM_SECRET is set, but no address: set TUTTI_COMM_ID=host:port"};
   if (launch.ranks == 0)
-    return Error{.code = Code::invalid_usage, .what = "the number of ranks is known to PMIx alone: " + why};
+    return Error{.code = Code::invalid_usage, .what = "only PMIx knows the number of ranks: " + why};
   auto id = meet_on_host(process, launch, nth, host_deadline_ns(process, launch, deadline_ns));
   if (!id && !why.empty()) return std::move(id).error().during(why);
   return by("a socket of this host", std::move(id));

@@ -135,8 +135,8 @@ Result<std::optional<UniqueId>> ask(System& system, const UniqueSocket& fd, int 
 Error unclear(const Sight& sight) {
   const int same = sight.own > 0 ? sight.own : sight.cousins;
   const std::string seen =
-      same > 1 ? fmt::format("{} jobs that cannot be told apart are starting on this host", same)
-               : "rank 0 of this job did not appear on this host, and one that does is of another parent process";
+      same > 1 ? fmt::format("{} jobs that cannot be distinguished are starting on this host", same)
+               : "rank 0 of this job did not appear on this host, and the one that did has another parent process";
   return {.code = Code::invalid_usage, .what = fmt::format("{}: {}", seen, remedy), .peer = 0};
 }
 

@@ -40,7 +40,7 @@ Result<UniqueId> read_answer(std::string_view word) {
   if (bytes && word.starts_with(bad))
     return Error{.code = Code::remote, .what = "rank 0 could not open the meeting point: " + bytes->substr(0, 400)};
   if (!bytes || bytes->size() != sizeof(std::declval<UniqueId>().encode()))
-    return Error{.code = Code::remote, .what = "what rank 0 left with the launcher is no id"};
+    return Error{.code = Code::remote, .what = "the text that rank 0 gave to the launcher is not an id"};
   return UniqueId::decode(bytes->data());
 }
 

@@ -96,7 +96,8 @@ Result<std::string> Pmi2::get(int rank, const std::string& key, std::int64_t dea
   auto got = ask("kvs-get", fmt::format("jobid=;srcid={};key={};", rank, key), deadline_ns);
   if (!got) return std::move(got).error();
   if (got->value("found") != "TRUE")
-    return Error{.code = Code::remote, .what = fmt::format("rank {} left no {} with Slurm", rank, key)};
+    return Error{.code = Code::remote,
+                 .what = fmt::format("rank {} has put no {} into Slurm's key-value space", rank, key)};
   return std::string(got->value("value"));
 }
 

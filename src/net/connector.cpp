@@ -53,7 +53,7 @@ void Connector::try_next(const std::string& why) {
 }
 
 Result<std::optional<Socket>> Connector::advance() {
-  if (addresses_.empty()) return Error{.code = Code::remote, .what = "it told no address"};
+  if (addresses_.empty()) return Error{.code = Code::remote, .what = "it sent no address"};
   const std::int64_t now = system_.now_ns();
   if (now >= give_up_ns_ || (!answered_ && now >= give_up_unanswered_ns_)) {
     std::string tried;
@@ -106,7 +106,7 @@ Result<std::optional<Socket>> Connector::step() {
   if (!welcome) return std::move(welcome).error();
   if (!*welcome) return std::optional<Socket>{};
   if (ByteReader(**welcome).number<std::uint64_t>() != welcome_value)
-    return Error{.code = Code::remote, .what = "what answers there is not tutti"};
+    return Error{.code = Code::remote, .what = "the process at this address is not tutti"};
   return std::optional<Socket>(std::move(*wire_).take_socket());
 }
 

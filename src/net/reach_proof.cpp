@@ -66,11 +66,11 @@ std::optional<ReachProbe> ReachProbe::read(std::span<const std::byte> begun) {
 }
 
 Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> probe) {
-  if (probe.size() != ReachProbe::bytes) return Error{.code = Code::remote, .what = "a probe of another length"};
+  if (probe.size() != ReachProbe::bytes) return Error{.code = Code::remote, .what = "a probe of the wrong length"};
   auto mac = code(key.secret, "probe", probe.first(probe.size() - digest_bytes));
   if (!mac) return std::move(mac).error();
   if (!equal_in_constant_time(*mac, probe.last(digest_bytes)))
-    return Error{.code = Code::remote, .what = "a probe made with another secret"};
+    return Error{.code = Code::remote, .what = "a probe made with a different secret"};
   auto answer = code(key.secret, "answer", probe);
   if (!answer) return std::move(answer).error();
   ByteWriter writer;

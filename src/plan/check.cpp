@@ -20,7 +20,7 @@ Error refused(Rank rank, std::string what) {
 /// Ranks that fill a slot and ranks that read it must agree on how it is divided.
 Result<void> alike(std::span<const Plan> plans) {
   for (const Plan& plan : plans) {
-    if (plan.access != plans[0].access) return refused(plan.rank, "reaches its peers in another way than rank 0");
+    if (plan.access != plans[0].access) return refused(plan.rank, "has another access than rank 0");
     if (plan.items_max != plans[0].items_max) return refused(plan.rank, "another items_max than rank 0's");
   }
   return {};

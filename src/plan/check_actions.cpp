@@ -23,7 +23,7 @@ Result<bool> Machine::step(Channel& l, const Action& a) {
     case Verb::wait: return flags_[0].take(a.peer, l.rank, clocks_, l.now);
     case Verb::wait_line: return wait_line(l, a);
   }
-  return wrong(l, "no such verb");
+  return wrong(l, "no such action");
 }
 
 Result<bool> Machine::acquire(Channel& l, const Action& a) {
@@ -72,7 +72,7 @@ Result<bool> Machine::peek(Channel& l, const Action& a) {
   if (message.call != l.call || message.tile != l.tile)
     return wrong(l, fmt::format("gets rank {}'s message of call {}, tile {}", a.peer, message.call, message.tile));
   if (message.items != a.items)
-    return wrong(l, fmt::format("expects {} items from rank {}, who sends {}", a.items, a.peer, message.items));
+    return wrong(l, fmt::format("expects {} items from rank {}, which sends {}", a.items, a.peer, message.items));
   clocks_.join(l.now, message.filled);
   ++link.peeked;
   ++l.open;

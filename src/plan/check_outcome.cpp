@@ -77,7 +77,7 @@ Result<std::vector<Landing>> depart(std::span<const Transfer* const> step, const
     if (!blocks.has(t->from, t->src) || !blocks.has(t->to, t->dst)) return wrong(*t, "block out of range");
     if (t->src.block % parts != t->dst.block % parts) return wrong(*t, "joins blocks of two parts");
     const Id term = blocks.at(t->from, t->src);
-    if (term == Terms::undefined) return wrong(*t, "reads a block that holds nothing");
+    if (term == Terms::undefined) return wrong(*t, "reads a block that has no content");
     landings.push_back({blocks.cell(t->to, t->dst), t->order, term, t});
   }
   std::stable_sort(landings.begin(), landings.end(), [](const Landing& a, const Landing& b) {

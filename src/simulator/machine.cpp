@@ -157,7 +157,8 @@ Result<std::vector<TreeLevel>> levels_of(const Words& words) {
     }
   }
   for (std::size_t i = 1; i < levels.size(); ++i)
-    if (levels[i].latency_ns < levels[i - 1].latency_ns) return invalid("what is farther away has the smaller latency");
+    if (levels[i].latency_ns < levels[i - 1].latency_ns)
+      return invalid("a farther level has a smaller latency than a nearer one");
   for (TreeLevel& level : levels) level.bytes_per_ns *= words.get("efficiency", 1);
   return levels;
 }

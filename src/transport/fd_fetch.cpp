@@ -120,7 +120,7 @@ std::string words_for(FdStatus status) {
     case FdStatus::unknown: return "it does not exist (any more)";
     case FdStatus::no_descriptor: return "its owner has no descriptor left to share it: raise ulimit -n there";
   }
-  return "an answer that is none";
+  return "an invalid answer";
 }
 
 struct Answer {
@@ -131,7 +131,7 @@ struct Answer {
 
 Result<Answer> ask(const std::string& name, const FdRequest& request, const Patience& patience) {
   if (name.empty() || name.size() > FdAddress::name_max)
-    return Error{.code = Code::remote, .what = "a peer's socket has no possible name"};
+    return Error{.code = Code::remote, .what = "the name of a peer's socket is invalid"};
   const Uncancelled whole;
 
   // Under attack, the server drops its oldest connection for a new one: a client dropped without an answer asks again.

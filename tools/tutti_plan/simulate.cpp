@@ -229,10 +229,11 @@ void add_simulate(CLI::App& app, int& status) {
   add_network(*command, options->network);
   command->add_flag("--csv", options->csv, "Comma-separated values");
   command->add_flag("--steps", options->steps, "Each step, of one algorithm and size");
-  command->add_option("--links", options->links, "So many of the busiest links, of one algorithm and size [0]")
+  command->add_option("--links", options->links, "Number of the busiest links to list, of one algorithm and size [0]")
       ->check(CLI::NonNegativeNumber);
   command->footer(
-      "Bandwidths are in GB/s, congestion is the time against what the narrowest cut needs. See docs/simulator.md.");
+      "Bandwidths are in GB/s, congestion is the time divided by the time that the narrowest cut needs. See "
+      "docs/simulator.md.");
   command->final_callback([options, &status] { status = run(*options); });
 }
 

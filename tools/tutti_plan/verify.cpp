@@ -73,8 +73,8 @@ int least_slots(const Schedule& schedule, const std::vector<Plan>& all) {
 }
 
 std::string slots_text(const Schedule& schedule) {
-  if (!lowers_to(schedule, Access::slots)) return "none: fifos cannot carry it";
-  if (schedule.ranks() > ranks_checked_max) return fmt::format("not looked at above {} ranks", ranks_checked_max);
+  if (!lowers_to(schedule, Access::slots)) return "none: slots cannot carry it";
+  if (schedule.ranks() > ranks_checked_max) return fmt::format("not checked above {} ranks", ranks_checked_max);
   const auto text = [&](int fused) {
     const int least = least_slots(schedule, plans(schedule, fused));
     return least < 0 ? fmt::format("more than {}", slots_tried_max) : fmt::format("{}", least);
@@ -84,7 +84,7 @@ std::string slots_text(const Schedule& schedule) {
 
 /// Number of thread blocks that must be resident at once if all ranks run on one processor, with one channel each.
 std::string resident_text(const Schedule& schedule) {
-  if (schedule.ranks() > ranks_checked_max) return fmt::format("not looked at above {} ranks", ranks_checked_max);
+  if (schedule.ranks() > ranks_checked_max) return fmt::format("not checked above {} ranks", ranks_checked_max);
   std::string text;
   for (const Access access : {Access::mapped, Access::slots}) {
     if (!lowers_to(schedule, access)) continue;
@@ -128,7 +128,7 @@ int run(const Source& source) {
 void add_verify(CLI::App& app, int& status) {
   auto source = std::make_shared<Source>();
   CLI::App* const command =
-      app.add_subcommand("verify", "Proves a schedule; says its steps, bytes, order of sums and slots");
+      app.add_subcommand("verify", "Proves a schedule; prints its steps, bytes, order of sums and slots");
   add_source(*command, *source);
   command->footer("Equal orders of two schedules mean equal bits of their results.");
   command->final_callback([source, &status] { status = run(*source); });

@@ -129,7 +129,7 @@ std::string json(const Topology& topology, const Search& search, std::span<const
 
 std::string search_text(const Search& search) {
   const Channels& rings = search.rings;
-  if (rings.orders.empty()) return "Rings: none, for there are fewer than two GPUs\n";
+  if (rings.orders.empty()) return "Rings: none, as there are fewer than two GPUs\n";
   std::string text = fmt::format("Rings: {} of {:.4g} GB/s = {:.5g} GB/s by {}", rings.orders.size(), rings.gbps_each,
                                  rings.gbps(), name(rings.kind));
   auto out = std::back_inserter(text);

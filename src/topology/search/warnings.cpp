@@ -45,7 +45,7 @@ void pci_links(const Topology& topology, Lines& lines) {
   for (std::size_t id = 0; id < topology.devices.size(); ++id) {
     const Device& device = topology.devices[id];
     if (device.off_fabric)
-      lines.push_back(fmt::format("{} has not joined the NVLink fabric, says its driver", device.name));
+      lines.push_back(fmt::format("{} has not joined the NVLink fabric, according to its driver", device.name));
     if (device.gbps_max > device.gbps * 1.01 && device.gbps > 0)
       lines.push_back(fmt::format("{}: its PCI link gives {:.4g} GB/s and is made for {:.4g}", device.name, device.gbps,
                                   device.gbps_max));
@@ -54,7 +54,7 @@ void pci_links(const Topology& topology, Lines& lines) {
     for (const Device& below : topology.devices)
       if (below.parent == static_cast<int>(id) && (!fastest || below.gbps > fastest->gbps)) fastest = &below;
     if (fastest && fastest->gbps > device.gbps * 1.01)
-      lines.push_back(fmt::format("bridge {} says {:.4g} GB/s, slower than {} below it ({:.4g})", device.name,
+      lines.push_back(fmt::format("bridge {} reports {:.4g} GB/s, slower than {} below it ({:.4g})", device.name,
                                   device.gbps, fastest->name, fastest->gbps));
   }
 }

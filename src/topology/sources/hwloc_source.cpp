@@ -60,7 +60,7 @@ Result<Topology> read_synthetic(std::string_view text) {
   const std::string description(text);
   if (hwloc_topology_set_synthetic(handle.get(), description.c_str()) != 0 || hwloc_topology_load(handle.get()) != 0)
     return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("synthetic machine \"{}\": hwloc knows no such machine", text.substr(0, 80))};
+                 .what = fmt::format("synthetic machine \"{}\": hwloc refuses it", text.substr(0, 80))};
   return taken(handle);
 }
 

@@ -168,7 +168,7 @@ class Reader {
     if (levels_.empty()) return refused(text_.size(), "no CPUs");
     const auto& last = levels_.back();
     if (last.type && last.type != HWLOC_OBJ_PU)
-      return refused(last.at, "the last level is not one of CPUs, as in pu:2");
+      return refused(last.at, "the last level must be one of CPUs, as in pu:2");
     std::size_t without_type = 0;
     for (const auto& level : levels_) {
       if (&level == &last) break;

@@ -75,7 +75,7 @@ bool is_memory(const pugi::xml_node& node) {
 
 Result<Topology> Reader::read() {
   const pugi::xml_node root = xml_.root();
-  if (std::string_view(root.name()) != "topology") xml_.refuse(root, "the file is no <topology>");
+  if (std::string_view(root.name()) != "topology") xml_.refuse(root, "the file is not a <topology>");
   const std::string version = xml_.text(root, "version");
   if (!version.empty() && !version.starts_with("1") && !version.starts_with("2"))
     xml_.refuse(root, fmt::format("the format is hwloc {}; 1 and 2 can be read", version.substr(0, 20)));
@@ -182,7 +182,7 @@ void Reader::bridge(const pugi::xml_node& node, Place& place) {
 void Reader::function(const pugi::xml_node& node, Place& place) {
   const std::string spelled = xml_.text(node, "pci_busid");
   const auto bus_id = bus_id_of(spelled);
-  if (!bus_id) return xml_.refuse(node, fmt::format("pci_busid \"{}\" is no PCI address", spelled.substr(0, 40)));
+  if (!bus_id) return xml_.refuse(node, fmt::format("pci_busid \"{}\" is not a PCI address", spelled.substr(0, 40)));
   Device device{.bus_id = *bus_id, .source = "hwloc"};
   set_type(device, node.attribute("pci_type").value());
   if (device.kind != DeviceKind::gpu) device.name = *bus_id;
@@ -251,7 +251,7 @@ void Reader::distances(const pugi::xml_node& node) {
       long long value = 0;
       const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
       if (code != std::errc() || end != word.data() + word.size() || value < 0 || value > 1'000'000'000)
-        xml_.refuse(child, fmt::format("\"{}\" is no number of distances", word.substr(0, 40)));
+        xml_.refuse(child, fmt::format("\"{}\" is not a number of distances", word.substr(0, 40)));
       if (is_index) {
         const auto known = by_gp_.find(value);
         ends.push_back(known == by_gp_.end() ? -1 : known->second);

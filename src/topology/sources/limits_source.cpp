@@ -59,7 +59,7 @@ void add_limits(Topology& topology, const std::string& root) {
   if (all.empty() || topology.allowed_cpus.empty()) return;
   const std::string usable = common_cpus(topology.allowed_cpus, all);
   topology.allowed_cpus = usable;
-  if (usable != all) topology.notes.push_back(fmt::format("this process may run on CPUs {} of {} alone", usable, all));
+  if (usable != all) topology.notes.push_back(fmt::format("this process may run only on CPUs {} of {}", usable, all));
   const double worth = cpus_worth(root);
   const auto count = static_cast<double>(cpus_of_list(usable).size());
   if (worth > 0 && worth < count - 0.005)

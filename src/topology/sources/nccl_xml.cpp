@@ -66,7 +66,7 @@ Result<Topology> Reader::read() {
   else if (what == "pci")
     pci(root, -1, 0);
   else
-    xml_.refuse(root, fmt::format("<{}> is no <system>, <cpu> or <pci>", what.substr(0, 40)));
+    xml_.refuse(root, fmt::format("<{}> is not a <system>, <cpu> or <pci>", what.substr(0, 40)));
   if (!xml_.failed() && topology_.devices.empty()) xml_.refuse(root, "there is no device in it");
   if (xml_.failed()) return xml_.error();
   for (const Row& row : rows_) resolve(row);
@@ -103,7 +103,7 @@ void Reader::pci(const pugi::xml_node& node, int parent, int depth) {
   if (depth > depth_max) return xml_.refuse(node, fmt::format("<pci> is more than {} deep", depth_max));
   const std::string spelled = xml_.text(node, "busid");
   const auto bus_id = bus_id_of(spelled);
-  if (!bus_id) return xml_.refuse(node, fmt::format("<pci>: busid \"{}\" is no PCI address", spelled.substr(0, 40)));
+  if (!bus_id) return xml_.refuse(node, fmt::format("<pci>: busid \"{}\" is not a PCI address", spelled.substr(0, 40)));
   Device device{.name = *bus_id, .bus_id = *bus_id, .parent = parent, .source = "file"};
   device.pci_class = xml_.hex_or_zero(node, "class") & 0xffffff;  // PCI classes have 24 bits
   device.vendor = xml_.hex_or_zero(node, "vendor");

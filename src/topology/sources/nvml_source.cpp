@@ -78,7 +78,7 @@ void Source::device(unsigned number) {
       !succeeded(ask(nvml_.pci_info, handle, &here), "the address of", who))
     return;
   const auto bus_id = address(here);
-  if (!bus_id) return note(fmt::format("NVML gives {} an address that is none", who));
+  if (!bus_id) return note(fmt::format("NVML reports an invalid address for {}", who));
   int id = topology_.find_bus(*bus_id);
   if (id < 0) id = topology_.add({.bus_id = *bus_id, .vendor = nvidia, .source = "nvml"});
   Device& gpu = topology_[id];

@@ -39,7 +39,7 @@ Result<Topology> read_any(std::string_view text) {
   };
   if (root == "graphs") return refused("these are channels that NCCL chose, not a machine");
   if (!root.empty())
-    return refused(fmt::format("<{}> is no machine that NCCL, RCCL or hwloc wrote", root.substr(0, 40)));
+    return refused(fmt::format("<{}> is not a machine written by NCCL, RCCL or hwloc", root.substr(0, 40)));
   if (text.starts_with("<") || text.find_first_not_of(" \t\r\n") == std::string_view::npos)
     return refused("there is nothing in it");
   auto matrix = read_smi(text);

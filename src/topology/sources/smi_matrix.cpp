@@ -212,7 +212,7 @@ void Builder::state() {
       ++kept;
     }
   if (kept > 0)
-    topology_.notes.push_back(fmt::format("{} cells of the matrix fit no tree of switches; taken as they are", kept));
+    topology_.notes.push_back(fmt::format("{} cells of the matrix fit no tree of switches; used as they are", kept));
 }
 
 void add_p2p(Topology& topology, const SmiMatrix& matrix) {
@@ -232,7 +232,7 @@ Topology only_gpus(const SmiMatrix& matrix) {
   Topology topology{.nvlink_known = false};
   for (const std::string& name : matrix.names)
     if (is_gpu_name(name)) topology.add({.kind = DeviceKind::gpu, .name = name, .source = "matrix"});
-  topology.notes.push_back("the file has P2P states alone: how the GPUs are connected is not known");
+  topology.notes.push_back("the file has only P2P states: how the GPUs are connected is not known");
   return topology;
 }
 

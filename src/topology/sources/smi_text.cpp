@@ -147,7 +147,7 @@ void Reader::more(const std::vector<std::string_view>& words) {
   }
   if (at < words.size() && is_cell(words[at])) refuse(fmt::format("more cells than {} columns", matrix.names.size()));
   if (cells.size() < matrix.names.size() && at < words.size())
-    refuse(fmt::format("\"{}\" is no kind of path", words[at].substr(0, 40)));
+    refuse(fmt::format("\"{}\" is not a kind of path", words[at].substr(0, 40)));
   affinity(words, at);
 }
 

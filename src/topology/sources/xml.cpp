@@ -28,8 +28,8 @@ Result<std::unique_ptr<Xml>> Xml::parse(std::string_view text) {
   const pugi::xml_parse_result parsed =
       xml->document_.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
   if (!parsed)
-    return refused(xml->line(parsed.offset), fmt::format("no XML: {} (byte {})", parsed.description(), parsed.offset));
-  if (!xml->root()) return refused(1, "no XML: there is no element");
+    return refused(xml->line(parsed.offset), fmt::format("not XML: {} (byte {})", parsed.description(), parsed.offset));
+  if (!xml->root()) return refused(1, "not XML: there is no element");
   return xml;
 }
 

@@ -20,7 +20,7 @@ inline constexpr int depth_max = 64;
 /// Keeps the first error; everything after it is treated as correct.
 class Xml {
  public:
-  /// Errors: invalid_argument, "line 3: no XML: …".
+  /// Errors: invalid_argument, "line 3: not XML: …".
   static Result<std::unique_ptr<Xml>> parse(std::string_view text);
 
   pugi::xml_node root() const { return document_.document_element(); }
