@@ -54,7 +54,7 @@ TUTTI_DEVICE std::uint32_t wait_until(B& b, const Call& call, Ready ready) {
   return ErrorRecord::none;
 }
 
-/// Waits until the value at `word` is at least `wanted`.
+/// True if the value at `word` is at least `wanted`.
 template <Block B>
 TUTTI_DEVICE bool reached(B& b, const std::uint64_t* word, std::uint64_t wanted) {
   if constexpr (B::fault == Fault::acquire_relaxed)

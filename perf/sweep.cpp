@@ -168,16 +168,17 @@ int run_algorithms(const Description& description, const Options& options,
     fmt::print(stderr, "{}_perf: --algo {}: {}\n", description.name, options.algorithms, why);
     return static_cast<int>(Exit::bad_usage);
   };
-  if (!options.launch.launcher().empty()) return refuse("starts the ranks anew for each, so no launcher can");
+  if (!options.launch.launcher().empty())
+    return refuse("starts new ranks for each algorithm, which is impossible under a launcher");
   if (options.sizes().size() > Notebook::lines_max) return refuse("too many sizes");
-  if (options.types.size() > 1 || options.ops.size() > 1) return refuse("one type and one operator");
+  if (options.types.size() > 1 || options.ops.size() > 1) return refuse("works with one type and one operator only");
   const auto notebook = make_notebook();
   if (notebook == nullptr) return refuse("no memory to share");
 
   Expectations expected;
   if (const int code = expected.ask(description, options, *notebook); code != Exit::ok) return code;
   const auto names = expected.names(options.algorithms);
-  if (names.empty()) return refuse("none of them may serve such calls");
+  if (names.empty()) return refuse("none of them can serve such calls");
   fmt::print("# tutti {}_perf by {} algorithms, {} ranks\n# {}\n", description.name, names.size(),
              options.launch.ranks(), options.describe());
   std::fflush(stdout);

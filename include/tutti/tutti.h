@@ -20,7 +20,7 @@
  * - With stream NULL, the call returns when it is complete on this rank, after the calls queued before it on the same
  *   communicator. With a tuttiStream_t, the call is queued and runs in the background, in order.
  * - No call is a cancellation point. A thread that is cancelled (pthread_cancel, deferred) inside a call finishes the
- *   call and ends at its next cancellation point after it. The call still needs its peers to finish, or
+ *   call and ends at its next cancellation point after it. To finish, the call still needs its peers, or
  *   tuttiCommAbort from another thread.
  * - Buffers are host memory or, in a communicator whose ranks have GPUs (tuttiCommDevice), device memory. tutti finds
  *   out which from the pointers; see "Device memory" below.
@@ -103,8 +103,8 @@ typedef enum { tuttiScalarDevice = 0, tuttiScalarHostImmediate = 1 } tuttiScalar
 /* ---- Identity ---------------------------------------------------------------------------------------------------- */
 
 #define TUTTI_UNIQUE_ID_BYTES 128
-/* Identifies a communicator that is to be made. It contains the secret that admits ranks: pass it to them over a
- * channel that you trust. */
+/* Identifies a communicator that is to be made. It contains the secret that admits ranks: send it to them over a
+ * connection that you trust. */
 typedef struct {
   char internal[TUTTI_UNIQUE_ID_BYTES];
 } tuttiUniqueId;

@@ -35,7 +35,7 @@ struct RootMember {
   bool told = false;    ///< the failure is being sent; only the end of the connection is awaited
   std::uint32_t confirmed = 0;
   std::uint64_t refused = 0;     ///< connections refused by the ranks below
-  std::int64_t deadline_ns = 0;  ///< of the farewell, or of the report of its address
+  std::int64_t deadline_ns = 0;  ///< of the farewell, or of waiting for its place
 
   bool joined() const { return state != State::connection; }
 };

@@ -117,7 +117,7 @@ Result<UniqueId> UniqueId::decode(const char* bytes) {
   const auto all = std::as_bytes(std::span(bytes, id_bytes));
   const auto body = all.first(id_bytes - sizeof(std::uint32_t));
   ByteReader reader(body);
-  if (reader.number<std::uint64_t>() != magic) return not_an_id("these bytes are none");
+  if (reader.number<std::uint64_t>() != magic) return not_an_id("these bytes are not an id");
   if (const auto theirs = reader.number<std::uint32_t>(); theirs != version)
     return not_an_id(fmt::format("made by another version of tutti (format {}, here {})", theirs, version));
   if (ByteReader(all.subspan(body.size())).number<std::uint32_t>() != crc32(body)) return not_an_id("damaged");

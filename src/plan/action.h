@@ -21,8 +21,8 @@ enum class Where : std::uint8_t {
 /// An operand of a pass.
 struct Place {
   Where where = Where::input;
-  std::uint8_t leaf =
-      0;  ///< reads a rank's own contribution, so a pre-multiplied sum scales it here (never slots or descriptors)
+  /// reads a rank's own contribution, so a pre-multiplied sum scales it here (never slots or descriptors)
+  std::uint8_t leaf = 0;
   std::uint16_t peer = 0;
   std::uint32_t block = 0;
   bool operator==(const Place&) const = default;

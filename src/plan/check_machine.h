@@ -130,8 +130,8 @@ class Machine {
   std::vector<Clocks::Row> lines_;  // of call descriptors, by call · ranks + rank; none until published
   std::vector<int> opened_;         // by rank · ranks + peer: the last call whose descriptor was opened, from 1
   std::vector<int> published_;      // by call: number of descriptors published
-  std::vector<std::uint32_t>
-      entered_;               // by (call · ranks + rank) · channels + channel: the time at which the call began
+  // by (call · ranks + rank) · channels + channel: the time at which the call began
+  std::vector<std::uint32_t> entered_;
   std::vector<int> running_;  // by rank: number of channels still in the call
   std::vector<Channel> channels_;
   std::vector<std::uint32_t> ready_;

@@ -88,7 +88,7 @@ bool Fusion::merge(Index copy) {
 }
 
 /// The pass to merge with, or none: the last pass that wrote the source of `copy`, if no action in between conflicts
-/// with the copy. For sources read through windows, also another copy of the same source.
+/// with the copy. For accesses other than slots, also another copy of the same source.
 Fusion::Index Fusion::maker_of(Index copy) const {
   const Op& late = op(copy);
   const Place& wanted = late.sources[0];

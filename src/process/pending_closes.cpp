@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::int64_t look_ns = 1'000'000;
 constexpr std::int64_t limit_ns = 3'000'000'000;  // each close ends within two seconds
-constexpr std::int64_t starts_limit_ns =
-    10'000'000'000;  // for busy machines; ranks that have not called yet are not waited for
+// for busy machines; ranks that have not called yet are not waited for
+constexpr std::int64_t starts_limit_ns = 10'000'000'000;
 
 }  // namespace
 

@@ -126,7 +126,8 @@ Result<std::shared_ptr<ConnectionServer>> Process::connections() {
   const std::lock_guard lock(mutex_);
   if (connections_) return connections_;
   const DescriptorLimit descriptors = raise_descriptor_limit();
-  log.info(LogTopic::init, "descriptors", "{} may be open, {} before", descriptors.now, descriptors.before);
+  log.info(LogTopic::init, "descriptors", "{} may be open, {} before the limit was raised", descriptors.now,
+           descriptors.before);
   auto own = interfaces.get(system, config, log);
   if (!own) return std::move(own).error();
   auto server = ConnectionServer::open(system, hosts_of(*own));

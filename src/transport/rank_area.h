@@ -38,7 +38,7 @@ struct AreaHeader {
   Doorbell doorbell;
   alignas(limits::line_bytes)
       SharedCallSummary calls;         ///< where ranks have no call descriptors: this rank's calls so far
-  std::atomic<std::uint32_t> answers;  ///< counts the answers to this rank's questions
+  std::atomic<std::uint32_t> answers;  ///< counts its answers to this rank's questions
   std::atomic<std::uint32_t> beats;    ///< counts the beats of the rank's service thread
   std::atomic<std::uint32_t> traced;   ///< 1: a debugger is attached, so the rank may be silent
   std::array<char, 2048> message;      ///< text of the error; written before state

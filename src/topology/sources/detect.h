@@ -15,9 +15,9 @@ namespace tutti::topology {
 struct Sources {
   std::string file = "";  ///< a recorded machine to use instead (read_machine), or a folder like `root`
   std::string dump = "";  ///< where to write the result (write_machine)
-  std::string root =
-      "";            ///< folder that contains /sys and /proc; not empty: another machine, known only from these files
-  bool nvml = true;  ///< query NVIDIA's driver, if present
+  /// folder that contains /sys and /proc; not empty: another machine, known only from these files
+  std::string root = "";
+  bool nvml = true;               ///< query NVIDIA's driver, if present
   std::string nvml_library = "";  ///< replaces libnvidia-ml.so.1
 };
 
