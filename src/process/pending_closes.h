@@ -12,6 +12,7 @@
 
 namespace tutti {
 
+/// Thread-safe.
 class PendingCloses {
  public:
   /// The service thread drops `close` when it is finished.
