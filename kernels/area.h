@@ -1,7 +1,8 @@
-// The memory that ranks meet in: flags, counters, slots and inboxes of one rank, written by its peers. No CUDA here.
+// The memory through which ranks synchronise and exchange data: flags, counters, slots and inboxes of one rank, written
+// by its peers. No CUDA here.
 //
-// An area is one allocation in the rank's device memory that all its peers can store into, zero-filled before any of
-// them knows of it. Offsets are the same at all ranks.
+// An area is one allocation in the rank's device memory to which all its peers can store. It is zero-filled before any
+// peer knows of it. Offsets are equal on all ranks.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,7 @@
 
 namespace tutti::device {
 
-/// Sizes of an area. All ranks of a communicator have the same.
+/// Sizes of an area. Equal on all ranks of a communicator.
 struct Area {
   std::uint32_t ranks = 1;
   std::uint32_t channels = 1;
@@ -19,14 +20,14 @@ struct Area {
   std::uint64_t slot_bytes = 0;   ///< a multiple of 16
   std::uint64_t inbox_bytes = 0;  ///< a multiple of 16; 0: no inboxes
 
-  static constexpr std::uint64_t line_bytes = 128;  ///< a word that is polled has its line for itself
+  static constexpr std::uint64_t line_bytes = 128;  ///< every polled word has a line of its own
   static constexpr std::uint64_t words = 3;         ///< per channel and peer: flag, committed, released
 
   constexpr std::uint64_t links() const { return std::uint64_t{channels} * ranks; }
   constexpr std::uint64_t ring_bytes() const { return slots * slot_bytes; }
   constexpr std::uint64_t bytes() const { return links() * (words * line_bytes + ring_bytes() + 2 * inbox_bytes); }
 
-  /// Offsets of what `peer` writes on `channel`.
+  /// Offsets of the words that `peer` writes on `channel`.
   constexpr std::uint64_t word(std::uint32_t channel, std::uint32_t peer, std::uint64_t which) const {
     return (index(channel, peer) * words + which) * line_bytes;
   }
@@ -40,7 +41,8 @@ struct Area {
     return std::uint64_t{channel} * ranks + peer;
   }
 
-  /// The link of `rank` to `peer` on `channel`, between their areas as the rank's GPU sees them. Counters are zero.
+  /// The link of `rank` to `peer` on `channel`, between their areas at the addresses of the rank's GPU. Counters are
+  /// zero.
   Link link(std::uint32_t channel, std::uint32_t rank, std::uint32_t peer, std::byte* mine, std::byte* theirs) const {
     const auto here = [=, this](std::uint64_t which) {
       return reinterpret_cast<std::uint64_t*>(mine + word(channel, peer, which));

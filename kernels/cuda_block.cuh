@@ -1,4 +1,4 @@
-// The block of threads that a GPU gives us: each verb of kernels/block.h as PTX.
+// The block of threads of a GPU: each operation of kernels/block.h as PTX.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ class CudaBlock {
  public:
   static constexpr Fault fault = Fault::none;
 
-  /// `alone`: nobody outside this launch looks at flags, so that their order is a matter of this GPU.
+  /// `alone`: flags are read only within this launch, so GPU scope suffices for their order.
   TUTTI_DEVICE explicit CudaBlock(bool alone) : alone_(alone) {}
 
   TUTTI_DEVICE int thread() const { return static_cast<int>(threadIdx.x); }
@@ -89,8 +89,7 @@ class CudaBlock {
     asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "r"(value) : "memory");
   }
 
-  // PTX takes the elements of a vector access as accesses of their own, in no order. So there are two, and each has its
-  // flag.
+  // PTX treats the elements of a vector access as separate, unordered accesses. So there are two, each with its flag.
   TUTTI_DEVICE FlaggedWord load_flagged(const void* from) {
     std::uint64_t low, high;
     asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];"

@@ -1,5 +1,5 @@
-// The entries of one body for one group of types: TUTTI_BODY and TUTTI_GROUP are given to the compiler, so that many
-// can be compiled at once.
+// The entries of one body for one group of types. TUTTI_BODY and TUTTI_GROUP are set by the compiler's command line, so
+// that many groups can be compiled at once.
 #include "kernels/cuda_block.cuh"
 #include "kernels/entries.h"
 #include "kernels/one_shot.h"

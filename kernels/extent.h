@@ -1,4 +1,4 @@
-// Which elements a part of a group has, and a tile of a part: what Split::part and Split::tile_of say.
+// The elements of a part of a group, and of a tile of a part, as given by Split::part and Split::tile_of.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "kernels/image.h"
 
 #if defined(TUTTI_KERNEL_IMAGES)
-// Each .fatbin lies in the library between two symbols of its own.
+// Each .fatbin is in the library between two symbols of its own.
 #define TUTTI_IMAGE(name)                                                \
   asm(".section .rodata\n.balign 64\n"                                   \
       ".globl tutti_image_" #name "\n.hidden tutti_image_" #name         \

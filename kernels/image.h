@@ -1,4 +1,4 @@
-// The compiled kernels, as bytes inside the library: what a driver loads.
+// The compiled kernels as bytes inside the library, to be loaded by a driver.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-/// The image (a fat binary: machine code of several processors, and PTX for later ones) that has the entry of that body
-/// and type. Empty where the library was built without a CUDA compiler. Lives for ever.
+/// The image (a fat binary: machine code for several processors, and PTX for later ones) that contains the entry of
+/// this body and type. Empty if the library was built without a CUDA compiler. Valid forever.
 std::span<const std::byte> kernel_image(device::Body body, DataType type);
 
 }  // namespace tutti

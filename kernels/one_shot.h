@@ -1,9 +1,9 @@
-// The body of a small all-reduce: every rank stores its input into inboxes of all others, each four bytes beside a flag
-// that says of which call they are, and reduces what it gets in rank order. No window is touched and nobody meets: one
-// trip to a peer, which is all the time there is in a small call.
+// The body of a small all-reduce: every rank stores its input into the inboxes of all others, each four bytes with a
+// flag that identifies the call, and reduces what it receives in rank order. It uses no window and no meeting of the
+// ranks: one transfer to a peer, which is all that a small call has time for.
 //
-// An inbox has two halves, used in turn. A rank that stores into a half again has got everything of the call before, so
-// its peer had ended the one before that. This holds because each rank gets something from everyone it sends to.
+// An inbox has two halves, used in turn. A rank that stores into a half again has received everything of the previous
+// call, so its peer had ended the call before that. This holds because each rank receives from every rank it sends to.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct Shared<Body::one_shot> {
   MeetingLinks links;
 };
 
-/// Flags have 32 bits and 0 is none of them: after so many calls an inbox is cleared, and they begin anew.
+/// Flags have 32 bits and are never 0: after this many calls an inbox is cleared and flags start again.
 inline constexpr std::uint64_t one_shot_period = std::uint64_t{1} << 30;
 
 /// Elements that travel in one flagged word.
@@ -50,12 +50,12 @@ class OneShot {
         self_(static_cast<int>(rank_.rank)) {}
 
   TUTTI_DEVICE void run() {
-    if (channel_ >= call_.cut.tiles) return;  // as at all ranks; a channel has one tile
+    if (channel_ >= call_.cut.tiles) return;  // equal on all ranks; a channel has one tile
     extent_ = extent_of(call_.cut, 0, channel_);
     const std::uint64_t words = (extent_.count + Word::size - 1) / Word::size;
     const auto threads = static_cast<std::uint64_t>(b_.threads());
     const auto thread = static_cast<std::uint64_t>(b_.thread());
-    Word first{};  // on its way while the links are looked up
+    Word first{};  // loaded while the links are looked up
     if (thread < words) first = own(thread);
     look_up();
     flag_ = static_cast<std::uint32_t>(uses_ % one_shot_period) + 1;
@@ -80,7 +80,8 @@ class OneShot {
     for (int peer = b_.thread(); peer < ranks_; peer += b_.threads()) {
       s_.there[peer] = links_[peer].inbox_there;
       s_.here[peer] = links_[peer].inbox_here;
-      if (peer == self_) s_.uses = links_[peer].inbox_uses;  // the link to oneself has no other use
+      // the counter in a rank's link to itself has no other use
+      if (peer == self_) s_.uses = links_[peer].inbox_uses;
     }
     b_.sync(Barrier::operands);
     uses_ = s_.uses;
@@ -91,7 +92,7 @@ class OneShot {
     return uses_ % 2 * call_.inbox_bytes;
   }
 
-  /// All flags that peers may have left are forgotten, while nobody stores any. False: gave up.
+  /// Clears all flags that peers may have left, while no rank stores any. False: gave up.
   TUTTI_DEVICE bool clear() {
     if constexpr (B::fault == Fault::inbox_not_cleared) return true;
     fetch(b_, s_.links, links_, ranks_);
@@ -106,7 +107,7 @@ class OneShot {
     return meet(b_, s_.waits, s_.links, call_, rank_, static_cast<int>(channel_), 1);
   }
 
-  /// This rank's elements of a word; none are zeros.
+  /// This rank's elements of a word; zeros if there are none.
   TUTTI_DEVICE Word own(std::uint64_t word) {
     Word elements{};
     const std::byte* const at = rank_.input + (extent_.begin + word * Word::size) * sizeof(T);
@@ -143,7 +144,8 @@ class OneShot {
   }
   TUTTI_DEVICE bool is_sent(int rank) const { return rank < ranks_ && rank != self_; }
 
-  /// What ranks [first, first + batch) sent: all looked for at once, as each look takes as long as all. False: gave up.
+  /// Receives from ranks [first, first + batch). Polls all of them at once, as one poll takes as long as all. False:
+  /// gave up.
   TUTTI_DEVICE bool receive(int first, std::uint64_t word, FlaggedWord (&got)[batch]) {
     const std::uint64_t at = half() + word * 16;
     state_ = wait_until(b_, call_, [&] {
@@ -208,7 +210,7 @@ class OneShot {
                                                        bits_of<Pack<static_cast<int>(sizeof(T))>>(elements.at[i]));
   }
 
-  /// To the host: the first rank that some thread misses. By all threads.
+  /// Reports to the host the first rank that some thread waits for. By all threads.
   TUTTI_DEVICE void report() {
     for (int peer = 0; peer < ranks_; ++peer) {
       if (!b_.sync_any(missing_ == peer)) continue;
@@ -235,7 +237,7 @@ class OneShot {
   std::uint64_t uses_ = 0;
   std::uint32_t flag_ = 0;
   std::uint32_t state_ = ErrorRecord::none;  // why this thread gave up,
-  int missing_ = -1;                         //   and for whom it waited
+  int missing_ = -1;                         // and the rank that it waited for
 };
 
 template <class T, Block B>

@@ -1,7 +1,7 @@
-// What reducing means: element types and operators, one definition for host and device.
+// The definition of reductions: element types and operators, for host and device.
 //
-// The scalar code here is the definition; vector and device versions give the same bits (a NaN's payload apart). It is
-// to be compiled without contraction (-ffp-contract=off, -fmad=false).
+// The scalar code here is the reference; vector and device versions give the same bits (except for a NaN's payload).
+// Compile it without contraction (-ffp-contract=off, -fmad=false).
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@
 
 namespace tutti {
 
-/// How a small float is laid out: sign, exponent, mantissa. Its values are a subset of float32's.
+/// The layout of a small float: sign, exponent, mantissa. Its values are a subset of float32's.
 ///
-/// Rounding to it is to nearest even. Too large becomes infinity; where the format has none (`finite`: OCP e4m3fn,
-/// largest value 448), NaN.
+/// Conversion rounds to nearest even. Values that are too large become infinity, or NaN in a format without infinity
+/// (`finite`: OCP e4m3fn, largest value 448).
 template <int ExponentBits, int MantissaBits, bool Finite>
 struct SmallFloatFormat {
   static constexpr int exponent_bits = ExponentBits;
@@ -36,7 +36,7 @@ struct SmallFloatFormat {
   static constexpr std::uint32_t exponent_mask = magnitude & ~((1u << MantissaBits) - 1);
   static constexpr std::uint32_t nan = Finite ? magnitude : exponent_mask | 1u << (MantissaBits - 1);
   static constexpr std::uint32_t overflow = Finite ? magnitude : exponent_mask;
-  /// float32 bits of: the smallest normal value; the step between subnormals; what has that step as its last place.
+  /// float32 bits of: the smallest normal value; the step between subnormals; the value whose last place is that step.
   static constexpr std::uint32_t normal_min = static_cast<std::uint32_t>(128 - bias) << 23;
   static constexpr std::uint32_t subnormal_step = static_cast<std::uint32_t>(128 - bias - MantissaBits) << 23;
   static constexpr std::uint32_t subnormal_magic = static_cast<std::uint32_t>(128 - bias - MantissaBits + 23) << 23;
@@ -58,7 +58,7 @@ inline constexpr bool is_small_float = false;
 template <class Format, class Bits>
 inline constexpr bool is_small_float<SmallFloat<Format, Bits>> = true;
 
-/// What values of a type are combined in.
+/// The type in which values of a type are combined.
 template <class T>
 using Accumulate = std::conditional_t<is_small_float<T>, float, T>;
 
@@ -194,16 +194,16 @@ TUTTI_HOST_DEVICE A divide(A sum, int divisor) {
   }
 }
 
-/// What a pre-multiplied sum makes of a contribution: the product, rounded to the type.
+/// Scales a contribution to a pre-multiplied sum: the product, rounded to the type.
 template <class T>
 TUTTI_HOST_DEVICE T scale(T value, T factor) {
   return narrow<T>(Prod{}(widen(value), widen(factor)));
 }
 
-/// One element of a pass: load(0) op load(1) op …, from left to right, rounded once; divisor 1 but at the end of an
-/// average.
+/// One element of a pass: load(0) op load(1) op …, from left to right, rounded once; the divisor is 1 except at the end
+/// of an average.
 #if defined(__CUDACC__)
-#pragma nv_exec_check_disable  // `load` may be of one side only
+#pragma nv_exec_check_disable  // `load` may be for host or device only
 #endif
 template <class Op, class Load>
 TUTTI_HOST_DEVICE auto reduce_scalar(const Load& load, int sources, int divisor) {

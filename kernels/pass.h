@@ -1,7 +1,8 @@
-// One pass over memory by a block of threads: sources combined from left to right, result to all destinations.
+// One pass over memory by a block of threads: combines sources from left to right and stores the result to all
+// destinations.
 //
-// Threads take packs of 16 bytes in turn, several at a time so that enough loads are under way. Where operands do not
-// agree modulo 16, reductions go element by element, copies by 4 bytes or by one.
+// Threads process packs of 16 bytes in turn, several at a time, so that enough loads are in flight. If the operands'
+// addresses differ modulo 16, reductions go element by element, copies by 4 bytes or by one.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +16,23 @@
 namespace tutti::device {
 
 inline constexpr int sources_max = 16;       ///< limits::sources_max
-inline constexpr int destinations_max = 64;  ///< of one pass; more are copied from the first
+inline constexpr int destinations_max = 64;  ///< of one pass; further ones are copied from the first
 
-/// In shared memory: where a pass reads and writes. Addresses are multiples of the element's size.
+/// In shared memory: the addresses that a pass reads and writes, multiples of the element's size.
 struct Operands {
   const std::byte* sources[sources_max];
-  std::byte* destinations[destinations_max];  ///< null: left out
+  std::byte* destinations[destinations_max];  ///< null: skipped
   std::uint64_t scalars[sources_max];         ///< bits of the type
   std::uint8_t scaled[sources_max];
 };
 
-/// What a pass does to its sources.
+/// How a pass combines its sources.
 struct Combination {
   ReduceOp op = ReduceOp::sum;
   int sources = 1;
   int destinations = 1;
   int divisor = 1;      ///< of an average, at its end
-  bool scales = false;  ///< some source is scaled
+  bool scales = false;  ///< at least one source is scaled
 };
 
 template <class To, class From>
@@ -48,7 +49,7 @@ struct Elements {
   T at[size];
 };
 
-/// Packs `apart` bytes apart, to all destinations.
+/// Stores packs, `apart` bytes apart, to all destinations.
 template <int Bytes, int Unroll, Block B>
 TUTTI_DEVICE void put(B& b, const Operands& o, int destinations, std::size_t offset, std::size_t apart,
                       const Pack<Bytes> (&packs)[Unroll]) {
@@ -68,9 +69,9 @@ TUTTI_DEVICE void get(B& b, const std::byte* from, std::size_t offset, std::size
   for (int u = 0; u < Unroll; ++u) to[u] = b.template load<Bytes>(from + offset + static_cast<std::size_t>(u) * apart);
 }
 
-/// A pass of `bytes` bytes cut for packs of `width`: those in the middle, and single elements at both ends.
+/// A pass of `bytes` bytes divided for packs of `width`: the packs in the middle, and single elements at both ends.
 struct Edges {
-  std::size_t head, packs, tail;  ///< bytes before the first pack; packs; where the rest begins, in bytes
+  std::size_t head, packs, tail;  ///< bytes before the first pack; number of packs; offset of the rest, in bytes
 };
 
 TUTTI_DEVICE Edges edges_of(const std::byte* at, std::size_t width, std::size_t bytes) {
@@ -80,7 +81,7 @@ TUTTI_DEVICE Edges edges_of(const std::byte* at, std::size_t width, std::size_t 
   return {head, packs, head + packs * width};
 }
 
-/// Lowest bits in which operands differ from each other.
+/// The lowest bits in which operands' addresses differ.
 template <Block B>
 TUTTI_DEVICE std::size_t disagreement(B&, const Operands& o, const Combination& how) {
   const auto bits = [](const std::byte* at) { return reinterpret_cast<std::size_t>(at); };
@@ -93,7 +94,7 @@ TUTTI_DEVICE std::size_t disagreement(B&, const Operands& o, const Combination& 
   return differ % 16;
 }
 
-/// Packs [first, end) of `Bytes` bytes, the first of all at `base`, by threads in turn, `Unroll` of each at a time.
+/// Copies packs [first, end) of `Bytes` bytes, the first of all at `base`; threads take turns with `Unroll` packs each.
 /// Returns where it stopped: fewer than that are left.
 template <int Bytes, int Unroll, Block B>
 TUTTI_DEVICE std::size_t copy_packs(B& b, const Operands& o, const Combination& how, std::size_t base,
@@ -125,7 +126,7 @@ TUTTI_DEVICE void copy_pass(B& b, const Operands& o, const Combination& how, std
   if (width == 1) {
     copy_packs<1, 1>(b, o, how, 0, 0, bytes);
   } else {
-    // Fewer than two packs: before the first and after the last.
+    // Fewer elements than two packs have: those before the first pack and after the last.
     const auto at = static_cast<std::size_t>(b.thread());
     const std::size_t ends = edges.head + (bytes - edges.tail);
     for (std::size_t i = at; i < ends; i += static_cast<std::size_t>(b.threads())) {
@@ -137,7 +138,7 @@ TUTTI_DEVICE void copy_pass(B& b, const Operands& o, const Combination& how, std
   }
 }
 
-/// An operator known when the kernel is compiled.
+/// An operator known at compile time.
 template <class Op, bool Divides>
 struct StaticOperator {
   static constexpr bool scales = false;
@@ -157,7 +158,7 @@ struct StaticOperator {
   }
 };
 
-/// One that the call chooses, with all it may ask for.
+/// An operator chosen by the call, with all options.
 struct AnyOperator {
   static constexpr bool scales = true;
   ReduceOp op = ReduceOp::sum;
@@ -178,8 +179,8 @@ struct AnyOperator {
   }
 };
 
-/// Packs at `offset`, `apart` bytes apart, of all sources, as reduce_scalar of ops.h has them. Those of the next source
-/// are under way while those of one are combined.
+/// Combines packs at `offset`, `apart` bytes apart, of all sources, as reduce_scalar of ops.h does. Loads the next
+/// source while combining the current one.
 template <class T, int Bytes, int Unroll, class Operator, Block B>
 TUTTI_DEVICE void reduce_packs(B& b, const Operands& o, const Combination& how, const Operator& op, std::size_t offset,
                                std::size_t apart) {
@@ -220,11 +221,11 @@ TUTTI_DEVICE void reduce_packs(B& b, const Operands& o, const Combination& how, 
   put<Bytes, Unroll>(b, o, how.destinations, offset, apart, held);
 }
 
-/// Accumulators of one thread stay in registers: 32 of them at most.
+/// The accumulators of one thread stay in registers: at most 32 of them.
 template <class T>
 inline constexpr int unroll_of = sizeof(T) == 1 ? (is_small_float<T> ? 2 : 1) : 4;
 
-/// Rounds in which every thread takes unroll_of<T> packs. Returns how many packs that were.
+/// Rounds in which every thread takes unroll_of<T> packs. Returns the number of packs processed.
 template <class T, class Operator, Block B>
 TUTTI_DEVICE std::size_t reduce_rounds(B& b, const Operands& o, const Combination& how, const Operator& op,
                                        const Edges& edges) {
@@ -238,8 +239,8 @@ TUTTI_DEVICE std::size_t reduce_rounds(B& b, const Operands& o, const Combinatio
   return first;
 }
 
-/// Sums and averages, which large calls are made of, are compiled for themselves; all else, and what is left of them at
-/// the end, asks for the operator as it goes.
+/// Sums and averages, the usual operators of large calls, are compiled separately; all others, and the remaining
+/// elements at the end, select the operator at run time.
 template <class T, Block B>
 TUTTI_DEVICE void reduce_pass(B& b, const Operands& o, const Combination& how, std::size_t count) {
   const std::size_t bytes = count * sizeof(T);
@@ -265,7 +266,7 @@ TUTTI_DEVICE void reduce_pass(B& b, const Operands& o, const Combination& how, s
                                                     0);
 }
 
-/// `count` elements. One source that is neither scaled nor divided is copied.
+/// A pass over `count` elements. A single source that is neither scaled nor divided is copied.
 template <class T, Block B>
 TUTTI_DEVICE void run_pass(B& b, const Operands& o, const Combination& how, std::size_t count) {
   if constexpr (B::fault == Fault::wrong_bound)

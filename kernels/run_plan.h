@@ -1,8 +1,8 @@
-// The body that walks a plan: a block serves one channel of one rank and does what the plan's actions say, tile by
+// The body that executes a plan: a block serves one channel of one rank and carries out the plan's actions, tile by
 // tile.
 //
-// What src/exec/run.cpp does on hosts, with one difference: actions that a plan lists side by side (flags to all peers,
-// say) are carried out side by side, by a thread each.
+// It does the same as src/exec/run.cpp on hosts, with one difference: actions that a plan marks as parallel (such as
+// flags to all peers) are carried out in parallel, by a thread each.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,10 @@ inline constexpr int places_held = 256;
 
 template <>
 struct Shared<Body::run_plan> {
-  Action actions[actions_held];  ///< those of the plan from `first` on
-  Place places[places_held];     ///< all of them, if that is enough
-  Link links[ranks_max];         ///< of this channel; what is counted in them is stored where they came from, too
-  Operands operands[2];          ///< of this pass and the one before
+  Action actions[actions_held];  ///< the actions of the plan from `first` on
+  Place places[places_held];     ///< all places, if this is enough for them
+  Link links[ranks_max];         ///< of this channel; their counters are also stored back to where they came from
+  Operands operands[2];          ///< of this pass and the previous one
   WaitShared waits;
   MeetingLinks meeting;
 };
@@ -41,8 +41,8 @@ class PlanWalk {
         places_(rank_.places) {}
 
   TUTTI_DEVICE void run() {
-    if (channel_ >= call_.cut.tiles) return;  // as at all ranks
-    if (call_.table != nullptr)               // one thread alone looks: the word is in the host's memory
+    if (channel_ >= call_.cut.tiles) return;  // equal on all ranks
+    if (call_.table != nullptr)               // only one thread reads it: the word is in the host's memory
       if (b_.sync_any(b_.thread() == 0 && b_.load_relaxed(call_.abort) != 0)) return;
     if constexpr (B::fault != Fault::no_first_meeting)
       if (call_.meet != 0) {
@@ -73,14 +73,15 @@ class PlanWalk {
         case Verb::peek:
           if (!await(&action, together, next)) return false;
           break;
-        default: break;  // slots are settled when committed; call descriptors are not for devices
+        default: break;  // slots are settled when committed; call descriptors do not exist on devices
       }
       next += together;
     }
     return true;
   }
 
-  /// What all of the walk needs, into shared memory: each look at the GPU's memory takes as long as a small call.
+  /// Loads everything that the whole run needs into shared memory: each access to the GPU's memory takes as long as a
+  /// small call.
   TUTTI_DEVICE void bring() {
     const auto threads = static_cast<std::uint32_t>(b_.threads());
     const auto thread = static_cast<std::uint32_t>(b_.thread());
@@ -100,19 +101,19 @@ class PlanWalk {
     b_.sync(Barrier::actions);
   }
 
-  /// Brings action `next` and those behind it into shared memory.
+  /// Loads action `next` and those after it into shared memory.
   TUTTI_DEVICE void hold(std::uint32_t next) {
     if (next >= first_ && next < first_ + held_) return;
     b_.sync(Barrier::actions);
     bring_actions(next);
   }
 
-  /// One more of what a link counts.
+  /// Increments a counter of a link.
   TUTTI_DEVICE std::uint64_t one_more(std::uint32_t peer, std::uint64_t Link::*counter) {
     return links_[peer].*counter = ++(s_.links[peer].*counter);
   }
 
-  /// Signals, commits or releases: what the block has done so far is there, or no longer needed, for the peer.
+  /// Signals, commits or releases: the block's work so far is visible to the peer, or its memory is free for the peer.
   TUTTI_DEVICE void tell(const Action* actions, std::uint32_t count) {
     publish(b_);
     for (auto i = static_cast<std::uint32_t>(b_.thread()); i < count; i += static_cast<std::uint32_t>(b_.threads())) {
@@ -194,7 +195,7 @@ class PlanWalk {
     }
   }
 
-  /// The destinations beyond those of one pass are copied from the first.
+  /// Copies to the destinations beyond those of one pass from the first.
   TUTTI_DEVICE void spread(const Place* to, int done, int now, const Extent& extent) {
     Operands& o = next_operands();
     for (int i = b_.thread(); i < now; i += b_.threads()) resolve(o, i, 0, to[done + i], extent);
@@ -202,7 +203,7 @@ class PlanWalk {
     operands_barrier();
   }
 
-  /// A copy to itself is none, and its memory may be being read by others.
+  /// Removes a copy of a block to itself: it changes nothing, and other ranks may be reading the memory.
   TUTTI_DEVICE void drop_source(Operands& o, const Combination& how) {
     bool drops = false;
     for (int d = 0; d < how.destinations; ++d) drops = drops || o.destinations[d] == o.sources[0];

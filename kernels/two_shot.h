@@ -1,6 +1,6 @@
 // The body of a two-shot all-reduce through windows: each rank reduces its part of all inputs, in rank order, and
-// stores the result to all outputs, in one pass. For plans that say just that (exec/device_program.h), without reading
-// them.
+// stores the result to all outputs, in one pass. Used for plans that have exactly this form (exec/device_program.h); it
+// does not read their actions.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ namespace tutti::device {
 
 template <>
 struct Shared<Body::two_shot> {
-  Operands operands[2];  ///< of this tile and the one before
+  Operands operands[2];  ///< of this tile and the previous one
   WaitShared waits;
   MeetingLinks links;
 };
 
-/// Numbers of the meetings, in records of errors.
+/// Numbers of the meetings, for error records.
 enum class TwoShotMeeting : std::uint32_t { begin, end };
 
 template <class T, Block B>
@@ -28,7 +28,7 @@ TUTTI_DEVICE void two_shot(B& b, Shared<Body::two_shot>& s, const Call& call) {
   const RankCall& rank = call.local[static_cast<std::uint32_t>(b.block()) / call.channels];
   const std::uint32_t channel = static_cast<std::uint32_t>(b.block()) % call.channels;
   const int ranks = static_cast<int>(call.ranks);
-  if (channel >= call.cut.tiles) return;  // as at all ranks
+  if (channel >= call.cut.tiles) return;  // equal on all ranks
   fetch(b, s.links, rank.links + std::size_t{channel} * call.ranks, ranks);
   const auto meets = [&](TwoShotMeeting meeting) {
     return meet(b, s.waits, s.links, call, rank, static_cast<int>(channel), static_cast<std::uint32_t>(meeting));
@@ -49,7 +49,7 @@ TUTTI_DEVICE void two_shot(B& b, Shared<Body::two_shot>& s, const Call& call) {
       o.sources[i] = call.buffers[i].input + extent.begin * sizeof(T);
       o.scaled[i] = call.scaled;
       o.scalars[i] = call.buffers[i].scalar;
-      // Ranks begin with different destinations, so that not all store to one at a time.
+      // Ranks begin with different destinations, so that not all store to the same one at a time.
       const int to = i + static_cast<int>(rank.rank);
       o.destinations[i] = call.buffers[to < ranks ? to : to - ranks].output + extent.begin * sizeof(T);
     }

@@ -1,4 +1,4 @@
-// How a block waits for other ranks: with an eye on the abort word and the clock, and all its threads together.
+// How a block waits for other ranks: all its threads together, checking the abort word and the clock.
 #pragma once
 
 #include "kernels/block.h"
@@ -10,13 +10,13 @@ namespace tutti::device {
 template <Body>
 struct Shared;
 
-/// The part of it for waiting.
+/// The part of it that waits use.
 struct WaitShared {
-  std::uint32_t failed[ranks_max];  ///< why a thread gave up, by what it waited for
+  std::uint32_t failed[ranks_max];  ///< why a thread gave up, by the object it waited for
 };
 
-/// The links of a block's channel, for it to meet by: fetched early, so that a meeting need not wait for them. Entry i
-/// is of the thread that cares for peer i, alone.
+/// The links of a block's channel for its meetings, loaded early so that a meeting need not wait for them. Entry i is
+/// used only by the thread that handles peer i.
 struct MeetingLinks {
   std::uint64_t* there[ranks_max];
   const std::uint64_t* here[ranks_max];
@@ -34,10 +34,10 @@ TUTTI_DEVICE void fetch(B& b, MeetingLinks& m, const Link* links, int ranks) {
   }
 }
 
-/// Until ready(), unless the call is aborted or the limit passes.
+/// Waits until ready(), unless the call is aborted or the limit passes.
 template <Block B, class Ready>
 TUTTI_DEVICE std::uint32_t wait_until(B& b, const Call& call, Ready ready) {
-  constexpr std::uint32_t looks = 1024;  // the abort word is far away, in the host's memory
+  constexpr std::uint32_t looks = 1024;  // checks the abort word rarely: it is far away, in the host's memory
   std::uint32_t spins = 0;
   std::uint64_t began = 0;
   while (!ready()) {
@@ -54,7 +54,7 @@ TUTTI_DEVICE std::uint32_t wait_until(B& b, const Call& call, Ready ready) {
   return ErrorRecord::none;
 }
 
-/// True once value at `word` is at least `wanted`.
+/// True if the value at `word` is at least `wanted`.
 template <Block B>
 TUTTI_DEVICE bool reached(B& b, const std::uint64_t* word, std::uint64_t wanted) {
   if constexpr (B::fault == Fault::acquire_relaxed)
@@ -63,7 +63,7 @@ TUTTI_DEVICE bool reached(B& b, const std::uint64_t* word, std::uint64_t wanted)
     return b.load_acquire(word) >= wanted;
 }
 
-/// Raises a word that a peer looks at. What the block stored before its last barrier is there before it.
+/// Raises a word that a peer polls. All stores of the block before its last barrier precede it.
 template <Block B>
 TUTTI_DEVICE void raise(B& b, std::uint64_t* word, std::uint64_t value) {
   if constexpr (B::fault == Fault::release_relaxed)
@@ -77,16 +77,15 @@ TUTTI_DEVICE void publish(B& b) {
   if constexpr (B::fault != Fault::no_publish_barrier) b.sync(Barrier::publish);
 }
 
-/// After thread i has put the end of its wait, for whom it waited, into failed[i]: true if all that was waited for
-/// came.
+/// Thread i has stored the result of its wait in failed[i]. True if all waits succeeded.
 template <Block B>
 TUTTI_DEVICE bool all_came(B& b, bool mine_failed) {
   if constexpr (B::fault == Fault::no_vote) return !mine_failed;
   return !b.sync_any(mine_failed);
 }
 
-/// The first that failed: to the host, and to all other blocks of the launch. By all threads, after all_came was false.
-/// `describe(i, record)` says what the i-th wait was for.
+/// Reports the first failed wait to the host, and stops all other blocks of the launch. By all threads, after all_came
+/// was false. `describe(i, record)` fills in what the i-th wait was for.
 template <Block B, class Describe>
 TUTTI_DEVICE void give_up(B& b, WaitShared& s, const Call& call, ErrorRecord& record, int waits, Describe describe) {
   if (b.thread() != 0) return;
@@ -100,8 +99,8 @@ TUTTI_DEVICE void give_up(B& b, WaitShared& s, const Call& call, ErrorRecord& re
   b.store_relaxed(call.abort, std::uint32_t{1});
 }
 
-/// All ranks' blocks of this channel are here before any goes on, and see what each had stored before; `m` was fetched.
-/// `meeting` is its number in the call, for the record of an error. False: gave up.
+/// A meeting: all ranks' blocks of this channel arrive before any continues, and see all stores that the others made
+/// before; `m` must have been fetched. `meeting` is its number in the call, for error records. False: gave up.
 template <Block B>
 TUTTI_DEVICE bool meet(B& b, WaitShared& s, MeetingLinks& m, const Call& call, const RankCall& rank, int channel,
                        std::uint32_t meeting) {

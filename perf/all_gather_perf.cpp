@@ -1,4 +1,4 @@
-// How fast, and how right, is all-gather?
+// Measures and checks all-gather.
 #include "perf/harness.h"
 
 int main(int argc, char** argv) {

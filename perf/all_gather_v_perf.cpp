@@ -1,4 +1,4 @@
-// How fast, and how right, is all-gather of blocks of different sizes?
+// Measures and checks all-gather of blocks of different sizes.
 #include "perf/skewed.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// How fast, and how right, is all-reduce?
+// Measures and checks all-reduce.
 #include "perf/harness.h"
 
 int main(int argc, char** argv) {

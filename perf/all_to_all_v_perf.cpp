@@ -1,9 +1,9 @@
-// How fast, and how right, is all-to-all of blocks of different sizes?
+// Measures and checks all-to-all of blocks of different sizes.
 #include "perf/skewed.h"
 
 namespace {
 
-/// Rank a sends rank b what b sends a, so one list serves both sides.
+/// Rank a sends as much to rank b as b sends to a, so one list serves both sides.
 tuttiResult_t launch(const perf::Call& c) {
   const auto counts = perf::skewed_counts(c, c.rank);
   return tuttiAllToAllV(c.send, counts.data(), nullptr, c.recv, counts.data(), nullptr, c.type, c.comm, c.stream);

@@ -1,4 +1,4 @@
-// How fast, and how right, is all-to-all?
+// Measures and checks all-to-all.
 #include "perf/harness.h"
 
 int main(int argc, char** argv) {

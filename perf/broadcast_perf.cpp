@@ -1,4 +1,4 @@
-// How fast, and how right, is broadcast?
+// Measures and checks broadcast.
 #include "perf/harness.h"
 
 int main(int argc, char** argv) {

@@ -10,7 +10,7 @@
 namespace perf {
 namespace {
 
-constexpr std::size_t kGuard = 64;  // bytes behind each buffer that nobody may write
+constexpr std::size_t kGuard = 64;  // bytes behind each buffer that no rank may write
 constexpr std::byte kPoison{0xa5};
 constexpr std::size_t kLargestElement = 8;
 
@@ -76,7 +76,7 @@ CallBuffers::CallBuffers(const Description& description, const Rank& rank, std::
       ranks_(static_cast<std::size_t>(rank.ranks)),
       block_bytes_(bytes / larger_blocks(description, rank.ranks) + kLargestElement),
       send_bytes_(block_bytes_ * blocks(description.send) + kGuard),
-      // In place it holds what is sent, too.
+      // In place, it also holds the data to send.
       recv_bytes_(block_bytes_ * std::max(blocks(description.send), blocks(description.recv)) + kGuard),
       send_(send_bytes_, is_from_tutti(kind, rank), rank.rank),
       recv_(recv_bytes_, is_from_tutti(kind, rank), rank.rank),
@@ -104,7 +104,8 @@ void CallBuffers::place(Call& call, bool in_place) const {
   call.recv = base;
   if (!in_place) return;
   if (description_.in_place == InPlace::send_is_own_block) call.send = base + own;
-  // Only root receives its block of a scatter from its own buffer: the others' send buffer does not matter.
+  // In place, only root receives its block of a scatter in its own buffer; the send buffers of other ranks do not
+  // matter.
   if (description_.in_place == InPlace::recv_is_own_block) call.recv = base + own;
 }
 

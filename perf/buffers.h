@@ -1,4 +1,4 @@
-// Where a rank's data lies: its send and receive memory for all sizes of a run.
+// A rank's send and receive memory for all sizes of a run.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace perf {
 /// Memory of tuttiMemAlloc or malloc, touched once.
 class Memory {
  public:
-  /// Ends the program when there is not so much.
+  /// Ends the program if there is not enough memory.
   Memory(std::size_t bytes, bool from_tutti, int rank);
 
   std::byte* data() const { return data_.get(); }
@@ -25,7 +25,7 @@ class Memory {
   std::unique_ptr<std::byte, Free> data_;
 };
 
-/// Memory of the rank's GPU, of as many bytes as some host memory that it is filled from and looked at in; none where
+/// Memory of the rank's GPU, as large as the host memory from which it is filled and in which it is checked; none if
 /// the rank has no GPU.
 class DeviceMemory {
  public:
@@ -34,7 +34,7 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  /// What a call is given: itself, or the host memory where there is none.
+  /// The memory to pass to a call: the device memory, or the host memory if there is none.
   std::byte* data() const { return at_ == nullptr ? host_ : at_; }
   void store() const;  ///< host → device
   void fetch() const;  ///< device → host
@@ -46,26 +46,26 @@ class DeviceMemory {
   std::byte* at_ = nullptr;
 };
 
-/// The two buffers of a call. In place, both lie in one, which is as large as the larger of the two.
+/// The two buffers of a call. In place, both are in one buffer, as large as the larger of the two.
 class CallBuffers {
  public:
-  /// Room for `bytes` of the larger buffer, in every type.
+  /// Allocates `bytes` for the larger buffer, for every type.
   CallBuffers(const Description& description, const Rank& rank, std::size_t bytes, Buffers kind);
 
   /// Sets send and recv of a call whose other fields are set.
   void place(Call& call, bool in_place) const;
 
-  /// Fills what the rank sends and poisons what it is to receive.
+  /// Fills the rank's send data and poisons its receive data.
   void prepare(const Call& call, bool in_place, const Pattern& pattern) const;
-  /// Zeros everywhere: what in-place reductions are timed with, since their results are the next call's inputs.
+  /// Zeros everywhere: in-place reductions are timed with zeros, since their results are the next call's inputs.
   void clear() const;
 
-  /// Brings what a call left where the host can look at it: to `host(call.recv)`.
+  /// Copies a call's results to where the host can read them: `host(call.recv)`.
   void fetch() const;
-  /// Where the host sees a byte of a buffer of a call.
+  /// The host's address of a byte of a call's buffer.
   std::byte* host(const void* of_call) const;
 
-  /// Elements that are not as they must be, also in what the call had no business to touch.
+  /// Number of wrong elements, including memory that the call must not write.
   std::size_t count_wrong(const Call& call, bool in_place, const Pattern& pattern) const;
 
  private:
@@ -80,7 +80,8 @@ class CallBuffers {
   DeviceMemory device_send_, device_recv_;
 };
 
-/// Bytes of one block when the larger buffer has at least `bytes`: whole elements, so never less than was asked for.
+/// Number of elements of one block when the larger buffer has at least `bytes`: rounded up to whole elements, so never
+/// less than requested.
 std::size_t count_for(const Description& description, std::size_t bytes, std::size_t element, int ranks);
 /// Bytes of the larger buffer, which nccl-tests calls the size.
 std::size_t bytes_for(const Description& description, std::size_t count, std::size_t element, int ranks);

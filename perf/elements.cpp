@@ -52,7 +52,7 @@ std::uint64_t encode(const Type& type, double value) {
   if (magnitude == 0) return sign;
   if (type.id == tuttiFloat64) return std::bit_cast<std::uint64_t>(value);
 
-  // Units of the last place at this exponent: below 2^mantissa_bits means subnormal, and the same bits say so.
+  // In units of the last place at this exponent: below 2^mantissa_bits means subnormal, and the same bits encode it.
   const int exponent = std::max(std::ilogb(magnitude), type.exponent_min());
   const auto units = static_cast<std::uint64_t>(std::nearbyint(std::ldexp(magnitude, type.mantissa_bits - exponent)));
   const auto biased = static_cast<std::uint64_t>(exponent - type.exponent_min());

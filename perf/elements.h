@@ -1,4 +1,4 @@
-// What an element of each type is: its name, its size, and how numbers become its bits.
+// Element types: their names, sizes, and the conversion between numbers and bits.
 #pragma once
 
 #include <tutti/tutti.h>
@@ -12,7 +12,7 @@ namespace perf {
 
 struct Type {
   tuttiDataType_t id;
-  std::string_view name;  ///< as nccl-tests spells it
+  std::string_view name;  ///< nccl-tests' name
   std::size_t bytes;
   bool is_signed;
   int mantissa_bits;  ///< stored bits; 0: an integer
@@ -29,14 +29,14 @@ const Type& type_of(tuttiDataType_t id);
 
 /// The bits of the float nearest to `value` (ties to even); finite numbers only.
 std::uint64_t encode(const Type& type, double value);
-/// The number that the bits of a float stand for. NaN and infinities come out as such.
+/// The number that the bits of a float represent, including NaN and infinities.
 double decode(const Type& type, std::uint64_t bits);
 
-/// Reads and writes one element's bits.
+/// Read and write one element's bits.
 std::uint64_t load(const Type& type, const void* at);
 void store(const Type& type, void* at, std::uint64_t bits);
 
-/// Well mixed 64 bits of (a, b, c): the source of all data here.
+/// 64 well-mixed bits of (a, b, c): the source of all data here.
 std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c);
 
 }  // namespace perf

@@ -1,4 +1,4 @@
-// What must have arrived where: one function per kind of result.
+// The expected results: one function per kind of result.
 #include "perf/harness.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// How fast, and how right, is gather?
+// Measures and checks gather.
 #include "perf/harness.h"
 
 int main(int argc, char** argv) {

@@ -15,7 +15,7 @@ using Address = unsigned long long;
 
 using Lookup = int (*)(const char*, void**, int, std::uint64_t, int*);
 
-/// Of CUDA's driver, by its names.
+/// Functions of the CUDA driver, by its names.
 struct Gpu::Functions {
   Lookup lookup = nullptr;
   int (*get_error_name)(int, const char**) = nullptr;
@@ -105,7 +105,7 @@ void Gpu::free(std::byte* at) const {
 
 void Gpu::to_device(std::byte* to, const std::byte* from, std::size_t bytes) const {
   must(call_->to_device(reinterpret_cast<Address>(to), from, bytes), "cuMemcpyHtoD");
-  synchronize(nullptr);  // the copy may return before its end, and other streams do not wait for it
+  synchronize(nullptr);  // the copy may return before it has ended, and other streams do not wait for it
 }
 
 void Gpu::to_host(std::byte* to, const std::byte* from, std::size_t bytes) const {

@@ -1,4 +1,4 @@
-// A GPU as the perf programs use it: memory, copies and a stream, by the driver that tutti takes, loaded at run time.
+// A GPU for the perf programs: memory, copies and a stream, through the driver that tutti uses, loaded at run time.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace perf {
 
-/// Of one process. Errors end the program, and name the driver's function and code.
+/// The GPU of one process. Errors end the program with the driver's function and code.
 class Gpu {
  public:
-  /// GPU 0 by TUTTI_CUDA_LIBRARY or libcuda.so.1. After the ranks were forked, not before.
+  /// GPU 0, through TUTTI_CUDA_LIBRARY or libcuda.so.1. To be called after the ranks were forked, not before.
   static std::shared_ptr<const Gpu> open();
 
-  /// Makes it the calling thread's.
+  /// Makes its context current in the calling thread.
   void make_current() const;
 
   std::byte* allocate(std::size_t bytes) const;
@@ -25,7 +25,7 @@ class Gpu {
   void synchronize(tuttiStream_t stream) const;
   void destroy(tuttiStream_t stream) const;
 
-  /// Any other function of the driver, by CUDA's name; and what it returned.
+  /// Any other function of the driver, by CUDA's name; and a check of its result.
   void* function(const char* name) const;
   void must(int status, const char* function) const;
 

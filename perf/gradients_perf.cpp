@@ -1,4 +1,4 @@
-// How long does a training step wait for its gradients? All-reduces those of real models, bucket by bucket.
+// Measures how long a training step waits for its gradients: all-reduces those of real models, bucket by bucket.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -57,7 +57,7 @@ struct Times {
   }
 };
 
-/// The gradients of one model in one type, as one rank holds them.
+/// The gradients of one model in one type, on one rank.
 class Gradients {
  public:
   Gradients(perf::Rank& rank, const perf::Type& type, std::vector<perf::Bucket> buckets)
@@ -69,7 +69,7 @@ class Gradients {
     }
   }
 
-  /// Wrong elements on all ranks after one step on known data.
+  /// Number of wrong elements on all ranks after one step with known data.
   std::size_t check() {
     const perf::Pattern pattern(type_, perf::Op::avg, rank_.ranks, 0, perf::Data::exact);
     std::size_t wrong = 0;
@@ -88,7 +88,7 @@ class Gradients {
       for (std::size_t i = 0; i < buckets_.size(); ++i) reduce(i);
   }
 
-  /// Of each bucket and of the step, the slowest rank's time.
+  /// Times each bucket and the step; the slowest rank's time counts.
   void time(int steps) {
     std::vector<double> marks(buckets_.size() + 1);
     for (int step = 0; step < steps; ++step) {

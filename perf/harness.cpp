@@ -26,7 +26,7 @@ constexpr tuttiRedOp_t native(Op op) {
   }
 }
 
-/// tuttiRedOpCreatePreMulSum's operator for Op::mulsum, the built-in one for all others.
+/// The operator made by tuttiRedOpCreatePreMulSum for Op::mulsum, otherwise the built-in one.
 class Operator {
  public:
   Operator(Op op, const Type& type, const Rank& rank) : rank_(rank), made_(op == Op::mulsum), op_(native(op)) {
@@ -57,10 +57,10 @@ std::uint64_t hash_of(const void* data, std::size_t bytes) {
                          [](std::uint64_t hash, unsigned char byte) { return (hash ^ byte) * 0x100000001b3U; });
 }
 
-/// All sizes, types, operators and roots of one run, as one rank goes through them. Every rank takes the same steps.
+/// All sizes, types, operators and roots of one run, on one rank. Every rank takes the same steps.
 class Sweep {
  public:
-  /// Rows go to `notebook` where there is one, else to the table.
+  /// Rows go to `notebook` if there is one, else to the table.
   Sweep(const Description& description, const Options& options, Rank& rank, Notebook* notebook)
       : description_(description),
         options_(options),
@@ -113,7 +113,7 @@ class Sweep {
     std::optional<std::size_t> last_count;
     for (const std::size_t bytes : options_.sizes()) {
       const std::size_t count = count_for(description_, bytes, type.bytes, rank_.ranks);
-      if (count == last_count) continue;  // rounded up to the same
+      if (count == last_count) continue;  // rounded up to the same count
       last_count = count;
       Call call{nullptr, nullptr, count, type.id, made.id(), root, rank_.rank, rank_.ranks, rank_.comm, stream_};
       run_row(call, type, op);
@@ -159,7 +159,7 @@ class Sweep {
       buffers_.prepare(call, in_place, pattern(type, op, 0, Data::exact));
     run_calls(call, options_.warmups, options_.aggregate);
 
-    // One interrupted batch of short calls would say nothing about the calls: take the median of several.
+    // A single interrupted batch of short calls says nothing about the calls: take the median of several.
     std::vector<double> batches;
     for (double spent = 0; !is_enough(batches.size(), spent); spent += batches.back())
       batches.push_back(time_batch(call));
@@ -167,11 +167,11 @@ class Sweep {
     return batches[batches.size() / 2] / (options_.iterations * options_.aggregate);
   }
 
-  /// Every rank has the same numbers, so all of them stop here together.
+  /// Every rank has the same numbers, so all of them stop at the same point.
   bool is_enough(std::size_t batches, double seconds) const {
     constexpr std::size_t kFew = 3, kMany = 21;
     const bool crowded =
-        rank_.ranks > ::sysconf(_SC_NPROCESSORS_ONLN);  // then a batch waits for the system most of the time
+        rank_.ranks > ::sysconf(_SC_NPROCESSORS_ONLN);  // in this case a batch mostly waits for the system's scheduler
     return batches >= (crowded ? kFew : kMany) || (batches >= kFew && seconds > 0.02) || seconds > 0.5;
   }
 
@@ -187,12 +187,12 @@ class Sweep {
     return combine(seconds);
   }
 
-  /// Asked at once: under a launcher the exchange that follows is a collective, too.
+  /// Asked at once: with a launcher the following exchange is a collective too.
   void note_algorithm() {
     const char* algorithm = "";
     const char* transport = "";
     must(tuttiCommLastAlgorithm(rank_.comm, &algorithm, &transport), "tuttiCommLastAlgorithm");
-    algorithm_ = *algorithm != 0 ? algorithm : "N/A";  // sends and receives have none
+    algorithm_ = *algorithm != 0 ? algorithm : "N/A";  // sends and receives have no algorithm
     transport_ = *transport != 0 ? transport : "N/A";
   }
 
@@ -221,7 +221,7 @@ class Sweep {
     complete();
   }
 
-  /// All that is on the stream, if there is one.
+  /// Waits for everything on the stream, if there is one.
   void complete() const {
     if (rank_.gpu != nullptr)
       rank_.gpu->synchronize(stream_);
@@ -231,7 +231,7 @@ class Sweep {
 
   // ---- check
 
-  /// Wrong elements on all ranks, over all check calls, each with data of its own.
+  /// Number of wrong elements on all ranks, over all check calls, each with different data.
   std::size_t check(const Call& call, const Type& type, Op op, bool in_place) {
     std::size_t wrong = 0;
     for (int i = 0; i < options_.checks; ++i)
@@ -253,14 +253,14 @@ class Sweep {
     return wrong;
   }
 
-  /// Ranks whose result is not rank 0's to the last bit.
+  /// Number of ranks whose result differs from rank 0's in any bit.
   std::size_t count_unlike(const Call& call) {
     const auto hashes = rank_.exchange.gather(hash_of(buffers_.host(call.recv), call.count * type_of(call.type).bytes));
     return static_cast<std::size_t>(
         std::ranges::count_if(hashes, [&](std::uint64_t h) { return h != hashes.front(); }));
   }
 
-  /// --plant: damages the first elements of the first result there is.
+  /// --plant: damages the first elements of the first result.
   void plant(const Call& call) const {
     if (options_.planted == 0 || rank_.rank != std::max(call.root, 0)) return;
     const std::size_t element = type_of(call.type).bytes;
@@ -269,7 +269,7 @@ class Sweep {
     for (std::size_t i = 0; i < count; ++i) at[i * element + element - 1] ^= std::byte{0x40};
   }
 
-  /// Kept for the sizes to come: making one costs more than most checks.
+  /// Kept for later sizes: making a pattern costs more than most checks.
   const Pattern& pattern(const Type& type, Op op, int seed, Data data) {
     const auto known = std::ranges::find_if(patterns_, [&](const Kept& k) { return k.seed == seed && k.data == data; });
     if (known != patterns_.end()) return *known->pattern;

@@ -1,4 +1,4 @@
-// What a perf program is: the description of one collective. All else, from options to table, is the harness.
+// A perf program is the description of one collective. The harness does the rest, from options to table.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace perf {
 
-/// One call as a rank makes it.
+/// One call of one rank.
 struct Call {
   const void* send;
   void* recv;
-  std::size_t count;  ///< as the collective counts: elements of one block
+  std::size_t count;  ///< as in the collective's interface: elements of one block
   tuttiDataType_t type;
   tuttiRedOp_t op;
   int root;
@@ -23,7 +23,8 @@ struct Call {
   tuttiStream_t stream;
 };
 
-/// Elements [first, first + count) of what `rank` sends, or of the reduction, lie at element `at` of a receive buffer.
+/// Elements [first, first + count) of `rank`'s send data, or of the reduction, which belong at element `at` of a
+/// receive buffer.
 struct Piece {
   std::size_t at;
   std::size_t count;
@@ -31,23 +32,23 @@ struct Piece {
   std::size_t first;
 };
 
-/// What a rank must hold in its receive buffer after the call; of Call, send and recv are not set.
+/// The required content of a rank's receive buffer after the call. In Call, send and recv are not set.
 using Expected = std::vector<Piece> (*)(const Call& call);
 
 std::vector<Piece> reduction(const Call& call);  ///< every rank: all of it
 std::vector<Piece> reduction_at_root(const Call& call);
 std::vector<Piece> block_of_reduction(const Call& call);  ///< rank r: block r
-std::vector<Piece> all_inputs(const Call& call);          ///< one after the other
+std::vector<Piece> all_inputs(const Call& call);          ///< one after another
 std::vector<Piece> all_inputs_at_root(const Call& call);
 std::vector<Piece> input_of_root(const Call& call);
 std::vector<Piece> block_of_root(const Call& call);      ///< rank r: block r of root's input
 std::vector<Piece> block_of_everyone(const Call& call);  ///< rank r: block r of every input
 std::vector<Piece> input_of_previous(const Call& call);  ///< rank r: the input of rank r - 1
 
-/// How large a buffer is: one block of `count` elements, or one per rank.
+/// The size of a buffer: one block of `count` elements, or one per rank.
 enum class Blocks { one, per_rank };
 
-/// What in place means for a collective.
+/// The meaning of in place for a collective.
 enum class InPlace { same_buffer, send_is_own_block, recv_is_own_block, never };
 
 struct Description {

@@ -22,10 +22,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Body = std::function<int(Rank&)>;
 
-/// How long ranks may go on after one of them has failed, to say what they saw of it.
+/// How long ranks may continue after one of them has failed, to report what they saw of the failure.
 constexpr std::chrono::seconds kGrace{5};
 
-/// The cores this program may use, asked before any rank is pinned.
+/// The cores that this program may use, read before any rank is pinned.
 std::vector<int> allowed_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -41,10 +41,11 @@ void pin(const std::vector<int>& cores, int rank) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cores[static_cast<std::size_t>(rank) % cores.size()], &set);
-  ::sched_setaffinity(0, sizeof set, &set);  // a wish: without it the run is only less steady
+  ::sched_setaffinity(0, sizeof set, &set);  // optional: without pinning, times only vary more
 }
 
-/// The ranks of one process: initialises them and runs the body in a thread each, or here if there is one.
+/// The ranks of one process: initialises them and runs the body in a thread each, or in the main thread if there is
+/// only one.
 class RankProcess {
  public:
   RankProcess(const LaunchOptions& options, ControlPage& page, std::vector<int> cores, int process)
@@ -110,7 +111,7 @@ class RankProcess {
   std::shared_ptr<const Gpu> gpu_;
 };
 
-/// Forks the rank processes and watches them to their end.
+/// Forks the rank processes and watches them until they end.
 class Supervisor {
  public:
   Supervisor(const LaunchOptions& options, std::string_view program, ControlPage& page)
@@ -185,7 +186,7 @@ class Supervisor {
     });
   }
 
-  /// A rank cannot go on: the others get a moment to say what they saw.
+  /// A rank cannot continue: the others get a moment to report what they saw.
   void note(int code) {
     code_ = std::max(code_, code);
     page_.abandoned.store(true);
@@ -222,7 +223,7 @@ class Supervisor {
   int code_ = Exit::ok;
 };
 
-/// As one rank of a launcher: who the others are is in the environment.
+/// Runs as one rank of a launcher, which describes the other ranks in the environment.
 int run_launched(const LaunchOptions& options, const Body& body) {
   ::signal(SIGALRM, [](int) {
     constexpr std::string_view kText = "perf: not finished within --timeout; ending this rank\n";

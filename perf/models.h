@@ -1,4 +1,4 @@
-// Which gradients do real models have: the shapes of all their parameters, in the order the models declare them.
+// The gradients of real models: the shapes of all their parameters, in the order in which the models declare them.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ constexpr std::size_t elements_of(const Shapes& shapes) {
                          [](std::size_t sum, const Shape& shape) { return sum + shape.elements(); });
 }
 
-/// A convolution without bias, and the scale and shift of the batch normalisation behind it.
+/// A convolution without bias, and the scale and shift of the batch normalisation after it.
 constexpr void add_convolution(Shapes& shapes, std::size_t out, std::size_t in, std::size_t kernel) {
   shapes.push_back({{out, in, kernel, kernel}});
   shapes.push_back({{out}});
@@ -88,14 +88,14 @@ constexpr Shapes bert_base() {
 static_assert(resnet50().size() == 161 && elements_of(resnet50()) == 25'557'032);
 static_assert(bert_base().size() == 199 && elements_of(bert_base()) == 109'482'240);
 
-/// Consecutive gradients that travel together.
+/// Consecutive gradients that are reduced together.
 struct Bucket {
   std::size_t tensors = 0;
   std::size_t elements = 0;
 };
 
-/// As PyTorch's DistributedDataParallel fills its buckets: gradients in the order they become ready, last layer first;
-/// a bucket is full once it has reached its limit. The first one is small, so that communication starts early.
+/// Fills buckets like PyTorch's DistributedDataParallel: gradients in the order in which they become ready, last layer
+/// first; a bucket is full once it has reached its limit. The first one is small, so that communication starts early.
 constexpr std::vector<Bucket> buckets_of(const Shapes& shapes, std::size_t element_bytes, std::size_t first_limit,
                                          std::size_t limit) {
   std::vector<Bucket> buckets;

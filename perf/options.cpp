@@ -87,7 +87,7 @@ void add_measurement(CLI::App& app, Options& o) {
       ->group(group);
   app.add_flag("--inplace,!--no-inplace", o.in_place, "Measure in place too [yes]")->group(group);
   app.add_option("--algo", o.algorithms,
-                 "Measure by each of these algorithms (names with commas, or all), beside what is predicted")
+                 "Measure each of these algorithms (names with commas, or all), with the predictions")
       ->group(group);
   app.add_option("--csv", o.csv, "Write the out-of-place rows to this file too")->group(group);
 }
@@ -110,7 +110,7 @@ void add_checks(CLI::App& app, Options& o) {
       ->group("Check");
   app.add_flag("--verify", o.verify, "Also compare random floats with a float64 reference, and ranks bit by bit")
       ->group("Check");
-  app.add_option("--plant", o.planted, "Self-test: damage so many result elements; they must show as wrong")
+  app.add_option("--plant", o.planted, "Self-test: damage this many result elements; they must show as wrong")
       ->check(CLI::Range(0, 1 << 20))
       ->group("Check");
 }

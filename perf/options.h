@@ -1,4 +1,4 @@
-// What the user asked for: the command line of every perf program.
+// The command line of every perf program.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace perf {
 /// Exit codes of the programs.
 enum Exit { ok = 0, wrong_values = 1, bad_usage = 2, failed = 3, timed_out = 4, interrupted = 130 };
 
-/// How ranks come to be.
+/// How ranks are started.
 struct LaunchOptions {
   int procs = 0;  ///< 0: not given
   int threads = 0;
@@ -47,29 +47,29 @@ struct Options {
   int step_factor = 1;
   int iterations = 20, warmups = 5, aggregate = 1, checks = 1;
   Average average = Average::max;
-  std::optional<bool> blocking;  ///< none: calls on host memory block, others are queued, as NCCL's tests do
+  std::optional<bool> blocking;  ///< unset: calls on host memory block, others are queued, as in NCCL's tests
   std::vector<Op> ops{Op::sum};
   std::vector<tuttiDataType_t> types{tuttiFloat32};
   int root = 0;  ///< -1: all
   std::string csv;
-  std::string algorithms;  ///< "all", or names with commas; empty: what tutti chooses
+  std::string algorithms;  ///< "all", or names separated by commas; empty: tutti's choice
   Buffers buffers = Buffers::tutti;
   bool in_place = true;
   bool verify = false;
   int planted = 0;
 
   bool blocks() const { return blocking.value_or(!launch.on_gpu); }
-  /// min_bytes to max_bytes by the step or the factor.
+  /// min_bytes to max_bytes, by the step or the factor.
   std::vector<std::size_t> sizes() const;
-  /// The command line's own words, for the header block.
+  /// The command line as given, for the header block.
   std::string describe() const;
 };
 
-/// Parses, or prints help or what is wrong, and then returns the exit code to leave with.
+/// Parses the command line. If it prints help or an error instead, returns the exit code to leave with.
 std::optional<int> parse(int argc, char** argv, const std::string& program, Options& options);
 
 std::string_view name_of(Op op);
-/// "8", "4K", "256M", "1G"; throws CLI::ValidationError, as CLI11 wants it.
+/// "8", "4K", "256M", "1G"; throws CLI::ValidationError, as CLI11 requires.
 std::size_t parse_bytes(const std::string& text);
 
 /// Runs CLI11's parser; prints help (exit code 0) or a usage error (2).

@@ -10,8 +10,8 @@ namespace perf {
 namespace {
 
 constexpr std::size_t kTile = 4093;     // a prime: no block size is a multiple of it
-constexpr std::size_t kRotation = 977;  // of one repetition against the next
-constexpr int kMaxExponent = 20;        // of Data::random, where the type reaches so far
+constexpr std::size_t kRotation = 977;  // of each repetition relative to the previous one
+constexpr int kMaxExponent = 20;        // of Data::random, as far as the type reaches
 
 /// Calls visit(offset into the buffer, index into the tile, length) for runs that are contiguous in both.
 template <class Visit>
@@ -38,13 +38,13 @@ std::uint64_t extend(const Type& type, std::uint64_t bits) {
 
 std::uint64_t integer_input(const Type& type, Op op, int ranks, std::uint64_t random) {
   if (op != Op::avg) return random & width_mask(type);
-  // An average divides, so its sum must not wrap.
+  // An average divides at the end, so its sum must not wrap.
   const auto limit = static_cast<std::uint64_t>(std::max(1, (type.is_signed ? 127 : 255) / ranks));
   return type.is_signed ? (random % (2 * limit + 1) - limit) & width_mask(type) : random % (limit + 1);
 }
 
-/// A number of few bits, so that every partial sum over the ranks is exact. Where even ones are too many, only some
-/// ranks take part in an element.
+/// A number of few bits, so that every partial sum over the ranks is exact. If even such numbers would be too many,
+/// only some ranks contribute to an element.
 double summand(const Type& type, Op op, int ranks, int rank, std::uint64_t random, std::uint64_t shared) {
   const int limit = 1 << std::min(type.digits() - (op == Op::mulsum ? 1 : 0), 20);
   const int scale = static_cast<int>(shared % 7) - 3;
@@ -56,7 +56,7 @@ double summand(const Type& type, Op op, int ranks, int rank, std::uint64_t rando
   return std::ldexp(value, scale);
 }
 
-/// A power of two, or three times one for so many ranks that the product still fits the type.
+/// A power of two, or three times one, for as many ranks as keep the product within the type.
 double multiplicand(const Type& type, int ranks, int rank, std::uint64_t random, std::uint64_t shared) {
   const int threes = std::min(15, static_cast<int>(type.digits() / std::log2(3.0)));
   const int twos = std::min(8, static_cast<int>(type.exponent_max - threes * std::log2(3.0)));
@@ -67,7 +67,7 @@ double multiplicand(const Type& type, int ranks, int rank, std::uint64_t random,
   return value;
 }
 
-/// A float of any sign and of an exponent at which the result over all ranks stays finite.
+/// A float of any sign, with an exponent for which the result over all ranks stays finite.
 double wide_float(const Type& type, Op op, int ranks, std::uint64_t random) {
   int low = std::max(-kMaxExponent, type.exponent_min());
   int high =
@@ -206,7 +206,7 @@ std::vector<std::byte> Pattern::reduce_exactly() const {
 }
 
 Pattern::Reference Pattern::reduce_in_double() const {
-  // Each rounding, of the library or here, errs by half a unit of a partial result, which the magnitudes bound.
+  // Each rounding, in the library or here, has an error of half a unit of a partial result, which the magnitudes bound.
   const double unit = std::ldexp(1.0, -type_.digits());
   const double least = std::ldexp(1.0, type_.exponent_min() - type_.mantissa_bits);
   Reference reference;

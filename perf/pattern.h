@@ -1,4 +1,4 @@
-// What the ranks send, and what must therefore arrive: chosen so that every right result is known to the last bit.
+// The ranks' data and the expected results, chosen so that every correct result is known to the last bit.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace perf {
 
-/// A reduction as the programs know it: none for collectives that only move data.
+/// The reductions of the programs; none for collectives that only move data.
 enum class Op { none, sum, prod, min, max, avg, mulsum };
 
 enum class Data {
@@ -18,19 +18,19 @@ enum class Data {
 
 /// The data of one check: one tile of elements per rank, laid out over a buffer of any length.
 ///
-/// A buffer repeats its tile, each time rotated further, so no two places of it are alike for 16 million elements and a
-/// block that lands in a wrong place is seen.
+/// A buffer repeats its tile, rotated further each time, so that no two places are alike within 16 million elements and
+/// a misplaced block is detected.
 class Pattern {
  public:
-  /// Stands for "the reduction over all ranks" where a rank is expected.
+  /// Means "the reduction over all ranks" in place of a rank.
   static constexpr int kAllRanks = -1;
 
   Pattern(const Type& type, Op op, int ranks, std::uint64_t seed, Data data);
 
-  /// Writes elements [first, first + count) of what `rank` sends.
+  /// Writes elements [first, first + count) of `rank`'s send data.
   void fill(void* buffer, std::size_t count, int rank, std::size_t first = 0) const;
 
-  /// How many elements of `got` differ from elements [first, first + count) of what `rank` sent, or of the reduction.
+  /// How many elements of `got` differ from elements [first, first + count) of `rank`'s send data, or of the reduction.
   std::size_t count_wrong(const void* got, std::size_t count, int rank, std::size_t first) const;
 
   /// The factor of `rank` in Op::mulsum.

@@ -1,4 +1,4 @@
-// How fast, and how right, is reduce?
+// Measures and checks reduce.
 #include "perf/harness.h"
 
 int main(int argc, char** argv) {

@@ -1,4 +1,4 @@
-// How fast, and how right, is reduce-scatter?
+// Measures and checks reduce-scatter.
 #include "perf/harness.h"
 
 int main(int argc, char** argv) {

@@ -1,4 +1,4 @@
-// How fast, and how right, is reduce-scatter into blocks of different sizes?
+// Measures and checks reduce-scatter into blocks of different sizes.
 #include "perf/skewed.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// How fast, and how right, is scatter?
+// Measures and checks scatter.
 #include "perf/harness.h"
 
 int main(int argc, char** argv) {

@@ -1,4 +1,4 @@
-// How fast, and how right, is a send to the next rank beside a receive from the previous one?
+// Measures and checks a send to the next rank together with a receive from the previous one.
 #include "perf/harness.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// Counts for collectives with a count per rank: the larger the later the block, as many in all as with equal ones.
+// Counts for collectives with a count per rank: later blocks are larger, with the same total as equal blocks.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace perf {
 
-/// Of ranks · count elements block r gets a part that grows with r + 1: with four ranks 10, 20, 30 and 40 percent.
-/// `turned`: the block so many places further is the first.
+/// Of ranks · count elements, block r gets a part proportional to r + 1: with four ranks 10, 20, 30 and 40 percent.
+/// `turned`: the block with the smallest part.
 inline std::vector<std::size_t> skewed_counts(const Call& call, int turned = 0) {
   const auto n = static_cast<std::size_t>(call.ranks);
   const auto before = [&](std::size_t block) {  // elements in the blocks before this one

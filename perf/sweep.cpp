@@ -17,14 +17,15 @@
 namespace perf {
 namespace {
 
-/// What tuttiCommExplain said of one algorithm for one size.
+/// tuttiCommExplain's prediction for one algorithm and one size.
 struct Predicted {
   double us = 0;
   bool used = false;
 };
 using Predictions = std::map<std::string, Predicted>;
 
-/// Lines like "* ring   12.30 µs  6  1234"; of two sections the one for the kind of memory that is measured.
+/// Parses lines like "* ring   12.30 µs  6  1234"; of two sections, takes the one for the kind of memory that is
+/// measured.
 Predictions read_explanation(std::string text, Buffers buffers) {
   const std::size_t second = text.find("\nOrdinary memory: ");
   if (second != std::string::npos) text = buffers == Buffers::tutti ? text.substr(0, second) : text.substr(second + 1);
@@ -49,7 +50,7 @@ std::unique_ptr<Notebook, Unmap> make_notebook() {
   return std::unique_ptr<Notebook, Unmap>(at == MAP_FAILED ? nullptr : new (at) Notebook);
 }
 
-/// Sizes of one run and what was predicted for each, asked of a communicator like those to be measured.
+/// The sizes of one run and the predictions for each, from a communicator like those to be measured.
 class Expectations {
  public:
   std::map<std::size_t, Predictions> by_count;
@@ -81,7 +82,7 @@ class Expectations {
     return code;
   }
 
-  /// What was asked for, of that which may serve at some size; all of it for "all".
+  /// The requested algorithms that can serve some size; all of these for "all".
   std::vector<std::string> names(const std::string& wanted) const {
     std::vector<std::string> listed;
     for (const auto& [count, predictions] : by_count)
@@ -167,16 +168,17 @@ int run_algorithms(const Description& description, const Options& options,
     fmt::print(stderr, "{}_perf: --algo {}: {}\n", description.name, options.algorithms, why);
     return static_cast<int>(Exit::bad_usage);
   };
-  if (!options.launch.launcher().empty()) return refuse("starts the ranks anew for each, so no launcher can");
+  if (!options.launch.launcher().empty())
+    return refuse("starts new ranks for each algorithm, which is impossible under a launcher");
   if (options.sizes().size() > Notebook::lines_max) return refuse("too many sizes");
-  if (options.types.size() > 1 || options.ops.size() > 1) return refuse("one type and one operator");
+  if (options.types.size() > 1 || options.ops.size() > 1) return refuse("works with one type and one operator only");
   const auto notebook = make_notebook();
   if (notebook == nullptr) return refuse("no memory to share");
 
   Expectations expected;
   if (const int code = expected.ask(description, options, *notebook); code != Exit::ok) return code;
   const auto names = expected.names(options.algorithms);
-  if (names.empty()) return refuse("none of them may serve such calls");
+  if (names.empty()) return refuse("none of them can serve such calls");
   fmt::print("# tutti {}_perf by {} algorithms, {} ranks\n# {}\n", description.name, names.size(),
              options.launch.ranks(), options.describe());
   std::fflush(stdout);
@@ -190,7 +192,7 @@ int run_algorithms(const Description& description, const Options& options,
     for (std::size_t i = 0; i < notebook->count; ++i) {
       const Notebook::Line& line = notebook->lines[i];
       wrong += line.wrong;
-      // Where it cannot serve, another one did.
+      // For sizes that the algorithm cannot serve, another one was used.
       if (line.algorithm == name) measured[line.count].push_back(line);
     }
   }

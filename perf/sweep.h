@@ -1,4 +1,4 @@
-// --algo: the same calls by several algorithms, beside each other and beside what was predicted.
+// --algo: the same calls by several algorithms, in comparison with each other and with the predictions.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace perf {
 
-/// What the ranks of one run leave behind for the process that started them, in memory that both share. Rank 0 writes.
+/// Results that the ranks of one run leave for the process that started them, in memory that both share. Rank 0 writes.
 struct Notebook {
   struct Line {
     std::size_t bytes;
@@ -26,13 +26,13 @@ struct Notebook {
   std::size_t count = 0;
   Line lines[lines_max] = {};
   std::size_t text_bytes = 0;
-  char text[text_max] = {};  ///< what tuttiCommExplain said of each size, each with its 0
+  char text[text_max] = {};  ///< tuttiCommExplain's text for each size, each ended by 0
 
   void add(const Row& row);
 };
 
-/// The run of a program whose options name algorithms. `once` runs a single one and
-/// leaves its rows in the notebook.
+/// The run of a program whose options name algorithms. `once` runs a single algorithm and leaves its rows in the
+/// notebook.
 int run_algorithms(const Description& description, const Options& options,
                    const std::function<int(Notebook& notebook)>& once);
 

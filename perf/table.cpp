@@ -22,7 +22,7 @@ std::string cpu_name() {
   return "unknown";
 }
 
-/// Four figures: calls take from a tenth of a microsecond to seconds.
+/// Four significant figures: calls take from a tenth of a microsecond to seconds.
 std::string figures(double value) {
   const int decimals = value >= 10000 ? 0 : value >= 1000 ? 1 : value >= 100 ? 2 : value >= 10 ? 3 : 4;
   return fmt::format("{:.{}f}", value, decimals);

@@ -1,4 +1,4 @@
-// What the user sees: nccl-tests' table on standard output, the CSV file, and progress on a terminal.
+// The output: nccl-tests' table on standard output, the CSV file, and progress on a terminal.
 #pragma once
 
 #include <cstdio>
@@ -29,11 +29,11 @@ struct Row {
 
 class Table {
  public:
-  /// Prints the header block. `pids` by rank. Ends the program when the CSV file cannot be written.
+  /// Prints the header block. `pids` is by rank. Ends the program if the CSV file cannot be written.
   Table(const Description& description, const Options& options, const Rank& rank, const std::vector<int>& pids);
 
   void add(const Row& row);
-  /// What is being measured now, on a terminal only.
+  /// Shows what is being measured, on a terminal only.
   void show_progress(std::size_t bytes, std::string_view type, std::string_view what) const;
   /// Prints the summary. Returns the exit code.
   int finish();

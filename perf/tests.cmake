@@ -1,4 +1,4 @@
-# The perf programs as tests: right results through every path of the harness, and wrong ones noticed.
+# The perf programs as tests: correct results through every path of the harness, and detection of wrong ones.
 
 # perf_test(NAME PROGRAM ARGUMENTS...): must end with exit status 0.
 function(perf_test NAME PROGRAM)
@@ -6,7 +6,7 @@ function(perf_test NAME PROGRAM)
   set_tests_properties(perf_${NAME} PROPERTIES LABELS multiprocess TIMEOUT 120 ENVIRONMENT TUTTI_TUNE=off)
 endfunction()
 
-# Everything each collective can do, small: sizes from nothing to past the small-call limits.
+# All features of each collective, with small data: sizes from zero to beyond the small-call limits.
 set(quick -n 2 -w 1 -c 1 -T 100)
 foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduce gather scatter sendrecv)
   perf_test(${collective} ${collective} --procs 2 -b 8 -e 1M -f 8 ${quick})
@@ -17,7 +17,7 @@ foreach(collective all_gather_v reduce_scatter_v all_to_all_v)
   perf_test(${collective} ${collective} --procs 3 -b 40 -e 1M -f 64 ${quick} --verify)
 endforeach()
 
-# Every type, operator and root over many numbers of ranks, and the sizes people measure.
+# Every type, operator and root with many numbers of ranks, and the sizes usually measured.
 set(sweep -n 1 -w 0 -c 1 -T 1500)
 foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduce gather scatter sendrecv)
   set(added)
@@ -56,7 +56,7 @@ perf_test(bad_option all_reduce --no-such-option)
 perf_test(bad_size all_reduce -b 12parsecs)
 set_tests_properties(perf_plant_exit perf_bad_option perf_bad_size PROPERTIES WILL_FAIL ON)
 
-# The comparison with other libraries, without them: it builds, runs and reads what it measured.
+# The comparison with other libraries, without these: it builds, runs and reads its measurements.
 find_package(Python3 3.9 COMPONENTS Interpreter)
 if(Python3_FOUND AND NOT TUTTI_SANITIZE)
   add_test(NAME perf_compare COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/compare/compare --tutti $<TARGET_FILE:tutti>
@@ -64,7 +64,7 @@ if(Python3_FOUND AND NOT TUTTI_SANITIZE)
   set_tests_properties(perf_compare PROPERTIES LABELS multiprocess TIMEOUT 120)
 endif()
 
-# Whether the right algorithm is chosen: that it measures and counts, not what comes out on a loaded machine.
+# perf/choice: checks that it measures and counts, not its result on a loaded machine.
 if(Python3_FOUND AND NOT TUTTI_SANITIZE)
   add_test(NAME perf_choice COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/choice/choice --quick --perf $<TARGET_FILE_DIR:all_reduce_perf>
                                     --collectives broadcast --buffers malloc --end 64K --iterations 1)
@@ -72,7 +72,7 @@ if(Python3_FOUND AND NOT TUTTI_SANITIZE)
                                               PASS_REGULAR_EXPRESSION "all . [1-9][0-9]* . [0-9.]+ ")
 endif()
 
-# Device memory, on the fake driver: threads share its GPU, processes go through the host.
+# Device memory, on the fake driver: threads share its GPU, processes are host-staged.
 if(TARGET fake_cuda)
   set(fake "TUTTI_CUDA_LIBRARY=$<TARGET_FILE:fake_cuda>" "TUTTI_CUDA_KERNELS=$<TARGET_FILE:fake_cuda>")
   foreach(collective all_reduce all_gather alltoall scatter)
@@ -91,7 +91,7 @@ if(TARGET fake_cuda)
   perf_test(plant_gpu all_reduce --memory device -t 2 -b 1K -e 1K -n 1 --plant 1)
   set_property(TEST perf_stream_gpu perf_plant_gpu APPEND PROPERTY ENVIRONMENT ${fake})
   set_tests_properties(perf_plant_gpu PROPERTIES PASS_REGULAR_EXPRESSION ${damaged})
-  # Beside NCCL, a fake as well: sums are right, queued and in a graph, and what goes wrong is said.
+  # Comparison with a fake NCCL: sums are correct, queued and in a graph, and errors are reported.
   set(nccl nccl --nccl $<TARGET_FILE:fake_nccl>)
   set(few -t 3 -b 8,8K --queued 3 -n 2)
   add_test(NAME perf_limits_queued COMMAND gpu_limits call --streams ${few})

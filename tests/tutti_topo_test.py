@@ -193,10 +193,10 @@ def refusals(folder):
         "bus.xml": ("<system>\n<cpu>\n<pci busid=\"zz\"/></cpu></system>", "line 3: <pci>: busid \"zz\""),
         "count.xml": ("<pci busid=\"1:0.0\"><gpu dev=\"0\"><nvlink target=\"2:0.0\" count=\"many\"/></gpu></pci>",
                       "count is \"many\", not a number"),
-        "other.xml": ("<html/>", "<html> is no machine"),
+        "other.xml": ("<html/>", "<html> is not a machine"),
         "empty.xml": ("", "there is nothing in it"),
         "v3.xml": ("<topology version=\"3.0\"/>", "the format is hwloc 3.0"),
-        "row.txt": ("\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\tQPI\n", "line 3: \"QPI\" is no kind of path"),
+        "row.txt": ("\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\tQPI\n", "line 3: \"QPI\" is not a kind of path"),
         "twice.txt": ("\tGPU0\tGPU0\nGPU0\t X \tPIX\n", "line 2: there are two columns GPU0"),
         "log.txt": ("NCCL INFO Channel 00\n", "neither XML nor a matrix"),
     }

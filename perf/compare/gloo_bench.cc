@@ -1,4 +1,4 @@
-// Gloo under the protocol, over TCP on the device COMPARE_DEVICE (lo): it has no shared-memory transport.
+// Gloo with the protocol, over TCP on the device COMPARE_DEVICE (lo): it has no shared-memory transport.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -75,5 +75,5 @@ int main() {
   run(&library);
   barrier();
   fflush(stdout);
-  _exit(0);  // peers that are slower to leave would otherwise see a lost connection
+  _exit(0);  // otherwise slower peers would see a lost connection
 }

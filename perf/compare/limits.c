@@ -1,5 +1,5 @@
-/* What the machine itself can do, in the memory that tutti hands out: all ranks copy as much as a call is large, with
- * libc's memcpy (copy) and with stores past the cache (copy_nt); and every rank tells every other one word (exchange).
+/* The machine's own limits, in tutti's memory: all ranks copy as many bytes as a call has, with libc's memcpy (copy)
+ * and with nontemporal stores (copy_nt); and every rank sends one word to every other (exchange).
  */
 #include "protocol.h" /* first: it asks for GNU's declarations */
 
@@ -62,7 +62,7 @@ static void call(Kind kind, size_t bytes) {
   if (kind == EXCHANGE) exchange();
   if (kind == COPY) memcpy(recv_buffer, send_buffer, bytes);
   if (kind == COPY_NT) copy_streaming((char*)recv_buffer, (const char*)send_buffer, bytes);
-  __asm__ volatile("" ::: "memory"); /* the copy is wanted */
+  __asm__ volatile("" ::: "memory"); /* keeps the compiler from removing the copy */
 }
 
 static void* allocate(size_t bytes) {

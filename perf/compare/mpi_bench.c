@@ -1,4 +1,4 @@
-/* MPI under the protocol: built once with Open MPI's compiler and once with MPICH's. */
+/* MPI with the protocol: built once with Open MPI's compiler and once with MPICH's. */
 #include "protocol.h" /* first: it asks for GNU's declarations */
 
 #include <mpi.h>

@@ -1,7 +1,7 @@
-/* How every library is measured alike: data, alignment of the ranks, samples, and the rows that come out.
+/* The protocol that measures every library in the same way: data, alignment of the ranks, samples, and output rows.
  *
- * Each program fills a Library and calls run(). Ranks share a board, a file that COMPARE_BOARD names, which carries the
- * barrier before each sample and the samples themselves: neither belongs to the library under test.
+ * Each program fills a Library and calls run(). Ranks share a board, a file that COMPARE_BOARD names, which has the
+ * barrier before each sample and the samples themselves: neither uses the library under test.
  *
  * Two modes: sync, where a sample is one call with all ranks aligned just before, and batch, where it is BATCH calls
  * back to back, divided by BATCH (small sizes only). A sample is the time of the slowest rank. Rows on standard output:
@@ -58,7 +58,7 @@ typedef struct {
   uint32_t generation __attribute__((aligned(64)));
   uint32_t samples __attribute__((aligned(64)));
   uint32_t blob_is_set;
-  char blob[256]; /* what a library's ranks need to meet */
+  char blob[256]; /* information that a library's ranks need to connect */
   uint64_t flags[MAX_RANKS][8] __attribute__((aligned(64)));
   uint64_t wrong[MAX_RANKS];
   double seconds[MAX_RANKS][MAX_SAMPLES];
@@ -155,7 +155,7 @@ static void* own_pages(size_t bytes) {
   char* at = (char*)mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) die("no memory");
   at += (huge - (uintptr_t)at % huge) % huge;
-  madvise(at, length - huge, MADV_HUGEPAGE); /* as the best allocators do */
+  madvise(at, length - huge, MADV_HUGEPAGE); /* as good allocators do */
   return at;
 }
 
@@ -183,7 +183,7 @@ static void report(Kind kind, size_t bytes, const char* mode, uint32_t samples) 
   fflush(stdout);
 }
 
-/* Rank 0 decides how many samples fit the budget; all take as many. */
+/* Rank 0 decides how many samples fit the budget; all ranks take as many. */
 static uint32_t agree_on(double wanted, uint32_t least, uint32_t most) {
   if (my_rank == 0) board->samples = wanted > most ? most : wanted < least ? least : (uint32_t)wanted;
   align_ranks();
@@ -239,7 +239,7 @@ static int listed(const char* list, const char* name) {
   return 0;
 }
 
-/* All cells that COMPARE_COLLECTIVES and COMPARE_SIZES name and the library can do. */
+/* Runs all cells that COMPARE_COLLECTIVES and COMPARE_SIZES name and the library supports. */
 static void run(const Library* library) {
   const char *kinds = setting("COMPARE_COLLECTIVES", ""), *sizes = setting("COMPARE_SIZES", "");
   size_t largest = 0;

@@ -1,5 +1,5 @@
-/* What TCP itself can do between two ranks, with blocking left out: both send and receive as much as a call is large,
- * at the same time (stream), over COMPARE_SOCKETS connections; and a message of 8 bytes goes there and back (ping).
+/* The limits of TCP between two ranks, without blocking: both send and receive as many bytes as a call has at the same
+ * time (stream), over COMPARE_SOCKETS connections; and a message of 8 bytes goes there and back (ping).
  * COMPARE_CC names the congestion control. Rank 0 listens on COMPARE_ADDRESS.
  */
 #include "protocol.h" /* first: it asks for GNU's declarations */
@@ -61,7 +61,7 @@ static size_t moved(ssize_t result) {
   return 0;
 }
 
-/* Socket i carries its share of the buffer, one share behind the other. */
+/* Socket i carries the i-th share of the buffer. */
 static void stream(size_t bytes) {
   size_t out[SOCKETS_MAX] = {0}, in[SOCKETS_MAX] = {0};
   for (size_t left = 2 * bytes; left > 0;)

@@ -1,4 +1,4 @@
-/* tutti under the protocol. COMPARE_MALLOC=1: with memory that peers cannot map. */
+/* tutti with the protocol. COMPARE_MALLOC=1: with memory that peers cannot map. */
 #include "protocol.h" /* first: it asks for GNU's declarations */
 
 #include <tutti/tutti.h>
@@ -29,7 +29,7 @@ static void call(Kind kind, size_t bytes) {
     case ALL_GATHER:
       must(tuttiAllGather(send_buffer, recv_buffer, block, tuttiFloat32, comm, NULL), "all-gather");
       break;
-    case BROADCAST: /* root in place, as the others */
+    case BROADCAST: /* root in place, as for the other libraries */
       must(tuttiBroadcast(send_buffer, my_rank == 0 ? send_buffer : recv_buffer, count, tuttiFloat32, 0, comm, NULL),
            "broadcast");
       break;

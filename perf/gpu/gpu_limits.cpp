@@ -1,5 +1,5 @@
-// How long one thing takes on a GPU: a copy, an empty kernel, a call of all ranks, the same call of NCCL.
-// perf/gpu/limits runs it many times and compares.
+// Times one operation on a GPU: a copy, an empty kernel, a call of all ranks, or the same call of NCCL. perf/gpu/limits
+// runs it many times and compares.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -23,14 +23,14 @@ namespace {
 struct What {
   std::string thing = "call";
   int ranks = 2;
-  std::vector<std::size_t> sizes{8192};  ///< in bytes, one after the other
+  std::vector<std::size_t> sizes{8192};  ///< in bytes, one after another
   int blocks = 8;
   int threads = 512;
-  int queued = 1;   ///< so many, then the GPU is waited for
-  int rounds = 50;  ///< of which the median counts
+  int queued = 1;   ///< operations queued before each wait for the GPU
+  int rounds = 50;  ///< the median counts
   bool graph = false;
-  bool streams = false;  ///< one of each rank
-  std::string nccl;      ///< its library
+  bool streams = false;  ///< one per rank
+  std::string nccl;      ///< path of its library
 };
 
 constexpr const char* kEmpty = R"(
@@ -47,7 +47,7 @@ struct Times {
   double most_us = 0;
 };
 
-/// Of one of `what.queued`.
+/// The time of one of `what.queued` operations.
 Times time(const What& what, const GpuQueue& queue, const std::function<void()>& queue_all) {
   std::vector<double> us;
   constexpr int kWarmups = 5;
@@ -63,7 +63,7 @@ Times time(const What& what, const GpuQueue& queue, const std::function<void()>&
 }
 
 Times time_all(const What& what, const GpuQueue& queue, const std::function<void()>& one) {
-  one();  // the first call brings its plan to the GPU
+  one();  // the first call uploads its plan to the GPU
   queue.wait();
   const auto all = [&] {
     for (int i = 0; i < what.queued; ++i) one();
@@ -73,7 +73,7 @@ Times time_all(const What& what, const GpuQueue& queue, const std::function<void
   return time(what, queue, [&] { queue.replay(graph); });
 }
 
-/// At once: who waits for us may not wait for what comes after.
+/// Flushes at once: the process that waits for this output must not have to wait for the next.
 void print(const Times& times, const std::string& algorithm) {
   fmt::print("{:.3f} {:.3f} {:.3f} {}\n", times.median_us, times.least_us, times.most_us, algorithm);
   std::fflush(stdout);
@@ -96,7 +96,7 @@ void run_team(const What& what, const Gpu& gpu) {
   }
 }
 
-/// What queues a copy or an empty kernel.
+/// The function that queues a copy or an empty kernel.
 std::function<void()> thing_of(const What& what, std::size_t bytes, const Gpu& gpu, GpuQueue& queue) {
   if (what.thing == "copy") {
     std::byte* const from = gpu.allocate(bytes);
@@ -143,13 +143,13 @@ int main(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--blocks", what.blocks, "Of an empty kernel [8]")->check(CLI::Range(1, 1024));
   app.add_option("--threads", what.threads, "Of a block of it [512]")->check(CLI::Range(1, 1024));
-  app.add_option("--queued", what.queued, "So many one after the other, before the GPU is waited for [1]")
+  app.add_option("--queued", what.queued, "Number queued before each wait for the GPU [1]")
       ->check(CLI::Range(1, 100000));
   app.add_option("-n,--rounds", what.rounds, "Measurements, of which the median counts [50]")
       ->check(CLI::Range(1, 100000));
-  app.add_flag("--graph", what.graph, "Those queued as one graph");
-  app.add_flag("--streams", what.streams, "A stream for each rank of a call; NCCL's have one always");
-  app.add_option("--nccl", what.nccl, "libnccl.so, 2.30 or later: the thing nccl needs it");
+  app.add_flag("--graph", what.graph, "Queue them as one graph");
+  app.add_flag("--streams", what.streams, "A stream for each rank of a call; NCCL's always have one");
+  app.add_option("--nccl", what.nccl, "libnccl.so, 2.30 or later: required for nccl");
   if (const auto code = parse(app, argc, argv)) return *code;
   if (what.thing == "nccl" && what.nccl.empty()) {
     fmt::print(stderr, "nccl needs --nccl PATH\n");

@@ -10,7 +10,7 @@
 namespace perf {
 namespace {
 
-constexpr int kVersionLeast = 23000;  // 2.30: ten thousands, hundreds, ones
+constexpr int kVersionLeast = 23000;  // 2.30, as major · 10000 + minor · 100 + patch
 constexpr int kFloat32 = 7;
 constexpr int kSum = 0;
 
@@ -26,7 +26,7 @@ std::string text_of(int version) {
 
 }  // namespace
 
-/// By NCCL's names, as its releases of 2.x declare them.
+/// NCCL's functions by its names, as declared by its releases of 2.x.
 struct NcclTeam::Functions {
   int (*get_version)(int*) = nullptr;
   const char* (*get_error_string)(int) = nullptr;

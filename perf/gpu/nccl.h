@@ -1,4 +1,4 @@
-// NCCL as something to compare with: loaded at run time, by the functions of its C interface that an all-reduce needs.
+// NCCL for comparison: loaded at run time, with the functions of its C interface that an all-reduce needs.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,18 @@
 
 namespace perf {
 
-/// Several ranks on one GPU, which NCCL allows since 2.30 where NCCL_MULTI_RANK_GPU_ENABLE says so: set here, unless it
-/// is set already. Their kernels wait for each other on the GPU, so each rank needs a stream of its own.
+/// Several ranks on one GPU, which NCCL allows since 2.30 if NCCL_MULTI_RANK_GPU_ENABLE is set; this class sets it
+/// unless it is already set. The ranks' kernels wait for each other on the GPU, so each rank needs its own stream.
 class NcclTeam final : public Team {
  public:
-  /// `library`: libnccl.so. The GPU that is current is used.
+  /// `library`: libnccl.so. Uses the current GPU.
   NcclTeam(const std::string& library, std::size_t ranks);
   ~NcclTeam() override;
   NcclTeam(const NcclTeam&) = delete;
   NcclTeam& operator=(const NcclTeam&) = delete;
 
   void call(const Sums& sums, const GpuQueue& queue) const override;
-  /// nccl and its version.
+  /// "nccl" and its version.
   std::string algorithm() const override;
 
  private:

@@ -4,7 +4,7 @@ namespace perf {
 
 using Address = unsigned long long;
 
-/// The function of that name, which has these parameters.
+/// The function of that name with these parameters.
 template <class... Arguments>
 void GpuQueue::call(const char* name, Arguments... arguments) const {
   using Function = int (*)(Arguments...);
@@ -28,7 +28,7 @@ void GpuQueue::wait() const {
   for (auto* const stream : streams_) gpu_.synchronize(stream);
 }
 
-/// What is queued on stream `after` from now on begins when what is queued on `before` has ended.
+/// Makes everything queued on stream `after` from now on wait for everything queued on `before` so far.
 void GpuQueue::order(std::size_t before, std::size_t after) const {
   call<void*, void*>("cuEventRecord", events_[before], streams_[before]);
   call<void*, void*, unsigned>("cuStreamWaitEvent", streams_[after], events_[before], 0);

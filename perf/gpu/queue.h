@@ -1,4 +1,4 @@
-// What a GPU is given to do beside tutti's calls, to compare these with.
+// GPU operations other than tutti's calls, for comparison with these calls.
 #pragma once
 
 #include <cstddef>
@@ -10,30 +10,30 @@
 
 namespace perf {
 
-/// Must go before whatever was captured does: communicators wait for their graphs.
+/// Must be destroyed before the captured communicators: they wait for their graphs.
 using GpuGraph = std::unique_ptr<void, std::function<void(void*)>>;
 
 /// A stream, or several that are waited for and captured together. Errors end the program.
 class GpuQueue {
  public:
-  /// `gpu` must be current, and live as long. `streams`: at least one.
+  /// `gpu` must be current and outlive this. `streams`: at least one.
   explicit GpuQueue(const Gpu& gpu, std::size_t streams = 1);
   ~GpuQueue();
   GpuQueue(const GpuQueue&) = delete;
   GpuQueue& operator=(const GpuQueue&) = delete;
 
-  /// Where there are fewer streams than that, they are used in turn.
+  /// Streams are reused in turn if there are fewer than `number`.
   tuttiStream_t stream(std::size_t number = 0) const { return streams_[number % streams_.size()]; }
-  /// For all of them.
+  /// Waits for all streams.
   void wait() const;
 
   /// From device memory to device memory.
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
-  /// A kernel of a text of PTX; stays loaded.
+  /// Loads a kernel from PTX text; it stays loaded.
   void* load(const char* ptx, const char* entry);
-  /// A kernel that was loaded, with one argument.
+  /// Launches a loaded kernel with one argument.
   void launch(void* kernel, bool cooperative, unsigned blocks, unsigned threads, void* argument) const;
-  /// A graph of what `queue_all` queues on any of the streams, which does not run meanwhile.
+  /// A graph of everything that `queue_all` queues on any of the streams; nothing runs during the capture.
   GpuGraph capture(const std::function<void()>& queue_all) const;
   void replay(const GpuGraph& graph) const;
 
@@ -49,8 +49,8 @@ class GpuQueue {
 
   const Gpu& gpu_;
   std::vector<tuttiStream_t> streams_;
-  std::vector<void*> events_;  // one of each stream, for its captures
-  Launch launch_ = nullptr;    // looked up once, for launches are what is timed
+  std::vector<void*> events_;  // one per stream, for captures
+  Launch launch_ = nullptr;    // looked up once, because launches are what is timed
   LaunchCooperative launch_cooperative_ = nullptr;
 };
 

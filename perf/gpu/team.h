@@ -1,4 +1,4 @@
-// All-reduces of float32 by ranks of one thread on one GPU: by tutti, or by another library beside it.
+// All-reduces of float32 by ranks of one thread on one GPU: by tutti, or by another library for comparison.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,18 @@
 
 namespace perf {
 
-/// What ranks sum up: rank r has r + 1 everywhere.
+/// The data of the ranks: rank r has r + 1 in every element.
 class Sums {
  public:
-  /// Room for `bytes_max` per rank and direction. `gpu` must be current, and live as long.
+  /// Allocates `bytes_max` per rank and direction. `gpu` must be current and outlive this.
   Sums(const Gpu& gpu, std::size_t ranks, std::size_t bytes_max);
   ~Sums();
   Sums(const Sums&) = delete;
   Sums& operator=(const Sums&) = delete;
 
-  /// Calls are of so many bytes from now on; no output has its sums yet.
+  /// From now on calls have `bytes` bytes; resets all outputs.
   void begin(std::size_t bytes);
-  /// Ends the program unless all outputs are the sums of all inputs. What was queued must have ended.
+  /// Ends the program unless all outputs are the sums of all inputs. All queued work must have ended.
   void check() const;
 
   std::size_t ranks() const { return inputs_.size(); }
@@ -40,9 +40,9 @@ class Sums {
 class Team {
  public:
   virtual ~Team() = default;
-  /// Queues one all-reduce, rank i's part of it on stream i.
+  /// Queues one all-reduce, with rank i's part on stream i.
   virtual void call(const Sums& sums, const GpuQueue& queue) const = 0;
-  /// What carried out the last call, one word.
+  /// The algorithm of the last call, as one word.
   virtual std::string algorithm() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// What it costs to choose: the table of one collective, and looking into it.
+// The cost of choosing an algorithm: making the table of one collective, and looking it up.
 #include <benchmark/benchmark.h>
 
 #include "algorithms/choice.h"
@@ -27,7 +27,7 @@ void look_up(benchmark::State& state) {
   }
 }
 
-/// One rank's plan, as on the first call that uses an algorithm.
+/// One rank's plan, as made by the first call that uses an algorithm.
 void make_plan(benchmark::State& state, Collective collective, const char* name, Access access) {
   const Shape shape{.collective = collective, .ranks = static_cast<int>(state.range(0))};
   const Algorithm* const algorithm = find_algorithm(name, shape);

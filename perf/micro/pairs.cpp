@@ -1,4 +1,4 @@
-// What can two cores do together? The bounds that the collectives of two ranks are compared with.
+// The limits of two cores working together, for comparison with collectives of two ranks.
 #include <benchmark/benchmark.h>
 
 #include <atomic>
@@ -15,10 +15,10 @@
 namespace tutti {
 namespace {
 
-/// Two threads that meet by flags, as ranks do.
+/// Two threads that synchronise by flags, as ranks do.
 class Pair {
  public:
-  /// `work(rank)` is done by both, between two meetings; the partner runs until the pair is gone.
+  /// Both threads do `work(rank)` between two synchronisations; the partner runs until the pair is destroyed.
   explicit Pair(std::function<void(int)> work) : work_(std::move(work)), partner_([this] { serve(); }) {}
   ~Pair() {
     leaving_ = true;
@@ -89,7 +89,7 @@ void fused_all_reduce(benchmark::State& state) {
       benchmark::Counter(static_cast<double>(bytes), benchmark::Counter::kIsIterationInvariantRate);
 }
 
-/// As many bytes read and written, by libc.
+/// The same number of bytes read and written, by libc.
 void both_memcpy(benchmark::State& state) {
   const auto bytes = static_cast<std::size_t>(state.range(0));
   const auto a = huge(bytes), b = huge(bytes), c = huge(bytes), d = huge(bytes);

@@ -1,4 +1,4 @@
-// How fast is one pass on one core, by type, operands and size? Bytes per second count what is read and written.
+// The speed of one pass on one core, by type, operands and size. Bytes per second count all bytes read and written.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-/// Page aligned, huge pages where the system gives them, touched.
+/// Page aligned, with huge pages if the system provides them, touched.
 class Buffers {
  public:
   Buffers(std::size_t how_many, std::size_t bytes) {
@@ -67,7 +67,7 @@ void copy(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>((1 + k) * bytes));
 }
 
-/// The yardstick.
+/// The reference.
 void memcpy_of_libc(benchmark::State& state) {
   const auto bytes = static_cast<std::size_t>(state.range(0));
   Buffers buffers(2, bytes);

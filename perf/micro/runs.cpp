@@ -1,4 +1,4 @@
-// What does the executor add to the passes of the smallest calls?
+// The executor's overhead over the passes of the smallest calls.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -15,7 +15,7 @@ struct alignas(64) Ring {
   std::byte bytes[64];
 };
 
-/// Rank 0 of two reduces 8 bytes from the peer's line, which is there already, and its own input.
+/// Rank 0 of two reduces 8 bytes from the peer's call descriptor, which is already there, and its own input.
 void eight_bytes_by_line(benchmark::State& state) {
   std::vector<std::vector<Ring>> memory(2, std::vector<Ring>(CallDescriptors::ring_bytes(64) / sizeof(Ring) + 1));
   const std::vector<std::byte*> rings{memory[0][0].bytes, memory[1][0].bytes};

@@ -10,22 +10,23 @@
 
 namespace tutti {
 
-/// What one file describes: an algorithm, or several that differ by one number (a radix, a number of chunks).
+/// The content of one file: an algorithm, or several that differ by one number (a radix, a number of chunks).
 struct Family {
   std::string_view name;                                ///< as in TUTTI_ALGO: "ring"
   bool (*supports)(const Shape& shape, int parameter);  ///< false: build must not be called
   Schedule (*build)(const Shape& shape, int parameter);
-  /// Besides fifos, which carry everything: what lowers_to says of all its schedules, without building them.
+  /// For accesses other than slots, which carry every schedule: the answer of lowers_to for all schedules of the
+  /// family, without building them.
   bool (*carried_by)(Collective collective, Access access) = nullptr;
-  std::string_view parameter = "";   ///< what the number means: "radix"; empty: there is none, and it is 0
-  std::span<const int> values = {};  ///< members, the one to take without further thought first
+  std::string_view parameter = "";   ///< meaning of the number: "radix"; empty: there is none, and it is 0
+  std::span<const int> values = {};  ///< members, the default one first
 };
 
 /// A member of a family.
 struct Algorithm {
   const Family* family;
   int parameter;
-  std::string name;  ///< "ring"; of a family with a parameter "k_nomial/4"
+  std::string name;  ///< "ring"; in a family with a parameter "k_nomial/4"
 
   bool supports(const Shape& shape) const { return family->supports(shape, parameter); }
   Schedule build(const Shape& shape) const { return family->build(shape, parameter); }
@@ -46,11 +47,11 @@ std::span<const Algorithm> algorithms();
 /// The first member.
 const Algorithm& member(const Family& family);
 
-/// By name, for a collective it supports at this shape; nullptr if there is none. A family's name alone means its first
-/// member that does.
+/// The algorithm of this name that supports the collective at this shape; nullptr if there is none. A family's name
+/// alone means its first member that does.
 const Algorithm* find_algorithm(std::string_view name, const Shape& shape);
 
-/// True if `algorithm` may serve calls of that shape and access.
+/// True if `algorithm` can serve calls of this shape and access.
 bool serves(const Algorithm& algorithm, const Shape& shape, Access access);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Two rings over the same links, one each way.
+// Two rings over the same links, one in each direction.
 #include "algorithms/algorithm.h"
 #include "algorithms/rings.h"
 
@@ -10,20 +10,21 @@ bool supports(const Shape& shape, int) {
                              shape.collective == Collective::reduce_scatter);
 }
 
-/// Bidirectional ring: half of the data goes around one way, half the other, so a link is full in both directions.
+/// Bidirectional ring: half of the data travels around in one direction, half in the other, so a link is full in both
+/// directions.
 ///
 ///   all-reduce      steps 2(n-1)   sent per rank and direction bytes·(n-1)/n
 ///   reduce-scatter,
 ///   all-gather      steps n-1      sent per rank and direction bytes/2·(n-1)/n   any n ≥ 3   order of sums: ring order
 ///
-/// Two ranks have one link, which a plain ring fills both ways already.
+/// Two ranks have one link, which a plain ring already fills in both directions.
 /// Jain and Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", ICS 2010.
 Schedule build(const Shape& shape, int) {
   const RingOrder ways[] = {ring_order(shape.ranks, 1), ring_order(shape.ranks, shape.ranks - 1)};
   return along_rings(shape, ways);
 }
 
-/// A reduce-scatter's sums are in scratch when the neighbour wants them.
+/// A reduce-scatter's sums are in scratch when the neighbour reads them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective != Collective::reduce_scatter;
 }

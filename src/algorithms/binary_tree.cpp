@@ -1,4 +1,4 @@
-// Two children each, chunk behind chunk.
+// A tree with two children per rank, pipelined in chunks.
 #include <utility>
 #include <vector>
 
@@ -12,8 +12,8 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
 }
 
-/// Binary tree: the root's children are 1 and 2 ranks behind it, and so on; each hands a chunk to both children at
-/// once.
+/// Binary tree: the root's children are the ranks 1 and 2 after it, and so on; each rank passes a chunk to both
+/// children at once.
 ///
 ///   steps floor(log2 n) + chunks-1   sent per rank at most 2·bytes, to two others in a step (reduce: bytes, to one)
 ///   any n ≥ 2, any root   order of sums: by rank in each addition
@@ -26,7 +26,7 @@ Schedule build(const Shape& shape, int chunks) {
   return spread.schedule(shape);
 }
 
-/// A reduce's sums are in scratch when the parent wants them.
+/// A reduce's sums are in scratch when the parent reads them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::broadcast;
 }

@@ -1,4 +1,4 @@
-// A butterfly of negabinary numbers, with blocks in an order of its own.
+// A butterfly of negabinary numbers, with its own order of blocks.
 #include "algorithms/algorithm.h"
 #include "algorithms/butterfly.h"
 #include "algorithms/swing.h"
@@ -10,10 +10,10 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_reduce;
 }
 
-/// Bine (binomial negabinary): halving with doubling distance, then doubling with halving distance. Written to base -2,
-/// partners differ by a row of ones, which makes them those of swing; new is that blocks are numbered so that all a
-/// rank sends in a step is one piece of memory. Where n is no power of two, some odd ranks take in an even one's vector
-/// first (fold).
+/// Bine (binomial negabinary): halving with doubling distance, then doubling with halving distance. The numbers of
+/// partners, written to base -2, differ by a row of ones; these are the partners of swing. In addition, blocks are
+/// numbered so that everything a rank sends in a step is contiguous memory. If n is not a power of two, some odd ranks
+/// first take over the vector of an even rank (fold).
 ///
 ///   steps 2·log2 n         sent per rank 2·bytes·(n-1)/n   n a power of two
 ///   2·floor(log2 n) + 2    and bytes more                  other n

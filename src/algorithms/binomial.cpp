@@ -11,7 +11,7 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && rooted(shape.collective);
 }
 
-/// Ranks are counted from the root, around: v = 0 is the root, v's subtree are [v, v + span).
+/// Ranks are numbered from the root on, cyclically: v = 0 is the root, v's subtree is [v, v + span).
 class Tree {
  public:
   explicit Tree(const Shape& shape) : n_(shape.ranks), root_(shape.root) {}
@@ -41,7 +41,7 @@ Schedule reduce(const Shape& shape, const Tree& tree) {
   return schedule;
 }
 
-/// Where `v` keeps what is on its way from or to `u` in its subtree; the own block of a rank never waits there.
+/// Where `v` stores data on its way from or to `u` in its subtree; a rank's own block is never stored there.
 Ref waiting(int v, int u) {
   return {Buffer::scratch, u - v - 1};
 }
@@ -72,8 +72,8 @@ Schedule scatter(const Shape& shape, const Tree& tree) {
   return schedule;
 }
 
-/// Binomial tree: each step doubles the ranks that have the data (broadcast, scatter), or halves those that still hold
-/// some (reduce, gather).
+/// Binomial tree: each step doubles the number of ranks that have the data (broadcast, scatter), or halves the number
+/// of ranks that still hold some (reduce, gather).
 ///
 ///   steps ceil(log2 n)   sent per rank at most bytes·ceil(log2 n) (broadcast), bytes (reduce), bytes·(n-1)/n (scatter)
 ///   any n ≥ 2, any root   order of sums: by rank in each addition
@@ -87,7 +87,7 @@ Schedule build(const Shape& shape, int) {
   }
 }
 
-/// All but a broadcast keep data of others in scratch.
+/// All collectives except broadcast keep other ranks' data in scratch.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::broadcast;
 }

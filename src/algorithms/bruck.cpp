@@ -1,4 +1,4 @@
-// What a rank has grows by a factor of k in each step, whatever the number of ranks.
+// All-gather in which a rank's data grows by a factor of k in each step, for any number of ranks.
 #include <algorithm>
 
 #include "algorithms/algorithm.h"
@@ -10,11 +10,12 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_gather;
 }
 
-/// Bruck: a rank that has its own block and the `have` - 1 after it, around, sends them `have`, 2·`have`, … ranks back.
+/// Bruck: a rank that has its own block and the `have` - 1 blocks after it, cyclically, sends them to the ranks `have`,
+/// 2·`have`, … before it.
 ///
 ///   steps ceil(log_k n), k-1 messages in each   sent per rank bytes·(n-1)/n   any n ≥ 2
 ///
-/// Blocks go where they belong at once, so nothing is rotated at the end.
+/// Blocks are stored at their final place at once, so nothing is rotated at the end.
 /// Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport
 /// message-passing systems", IEEE TPDS 1997.
 Schedule build(const Shape& shape, int radix) {

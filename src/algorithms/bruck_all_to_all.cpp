@@ -1,4 +1,4 @@
-// Logarithmic steps, for blocks so short that sending some again and again costs less than many messages.
+// All-to-all in logarithmic steps, for blocks so short that sending some repeatedly costs less than many messages.
 #include "algorithms/algorithm.h"
 #include "algorithms/relay.h"
 
@@ -9,7 +9,7 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_to_all;
 }
 
-/// Bruck: a block goes one digit of its distance, written in the radix, in each step.
+/// Bruck: in each step a block travels one digit of its distance, written in the radix.
 ///
 ///   steps ceil(log_r n)   messages per rank and step at most r-1
 ///   sent per rank: as many blocks as 1 … n-1 have digits other than 0, with radix 2 about half of n in each step
@@ -32,7 +32,7 @@ constexpr int radices[] = {2, 4, 3};
 
 }  // namespace
 
-/// Blocks of others wait in scratch.
+/// Other ranks' blocks wait in scratch.
 const Family algorithm::bruck_all_to_all{
     .name = "bruck_all_to_all", .supports = supports, .build = build, .parameter = "radix", .values = radices};
 

@@ -1,4 +1,4 @@
-// What algorithms share whose ranks exchange with one partner after the other, in log2 n steps.
+// The common part of algorithms whose ranks exchange with one partner after another, in log2 n steps.
 #include "algorithms/butterfly.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// Where ranks sum up the blocks of a reduce-scatter: their own in the output, others' in scratch.
+/// Where ranks sum up the blocks of a reduce-scatter: their own block in the output, other blocks in scratch.
 class Sums {
  public:
   explicit Sums(const Butterfly& butterfly) : blocks_(static_cast<std::size_t>(butterfly.size())) {
@@ -29,7 +29,7 @@ class Sums {
   }
 
  private:
-  std::vector<std::vector<Rank>> blocks_;  // of each participant, those in scratch
+  std::vector<std::vector<Rank>> blocks_;  // of each participant: the blocks in scratch
 };
 
 void fold_in(Schedule& schedule, const Butterfly& butterfly, int chunks) {
@@ -70,7 +70,7 @@ std::vector<int> Butterfly::contiguous() const {
   return numbers;
 }
 
-/// ahead(i, step) are numbered from `first` on: those that `i` keeps, then those that its partner keeps.
+/// Numbers ahead(i, step) from `first` on: those that `i` keeps, then those that its partner keeps.
 void Butterfly::number(std::vector<int>& numbers, int i, int step, int first) const {
   if (step == steps_) {
     numbers[static_cast<std::size_t>(i)] = first;

@@ -1,4 +1,4 @@
-// What algorithms share whose ranks exchange with one partner after the other, in log2 n steps.
+// The common part of algorithms whose ranks exchange with one partner after another, in log2 n steps.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,13 @@
 
 namespace tutti {
 
-/// Who exchanges with whom: a power of two of participants that have all met, directly or not, when the steps are done.
-/// Ranks beyond a power of two are *folded*: an active neighbour takes part on their behalf as well.
+/// The partners in each step. The number of participants is a power of two; after all steps each has met all others,
+/// directly or through others. Ranks beyond a power of two are *folded*: an active neighbour takes part on their
+/// behalf.
 class Butterfly {
  public:
-  /// `partner_of(i, step, size)`: of participant `i` in `step`, counted from 0; the partner's partner is `i`.
+  /// `partner_of(i, step, size)`: the partner of participant `i` in `step`, counted from 0; the partner's partner is
+  /// `i`.
   Butterfly(int ranks, int (*partner_of)(int i, int step, int size));
 
   int size() const { return size_; }    ///< participants
@@ -24,11 +26,11 @@ class Butterfly {
   Rank guest(int i) const { return 2 * i; }  ///< the rank that `i` folds
   std::vector<Rank> members(int i) const;    ///< the ranks on whose behalf `i` takes part, in order
 
-  /// Whom `i` meets in steps [step, steps), directly or through others, itself included; in ascending order. Halving,
-  /// it keeps theirs when `step` begins.
+  /// The participants that `i` meets in steps [step, steps), directly or through others, including itself; in ascending
+  /// order. When halving, it still has their blocks at the beginning of `step`.
   const std::vector<int>& ahead(int i, int step) const { return ahead_[at(i, step)]; }
 
-  /// A numbering of participants in which all of ahead(i, step) are next to each other.
+  /// A numbering of participants in which every ahead(i, step) is contiguous.
   std::vector<int> contiguous() const;
 
  private:
@@ -44,23 +46,23 @@ class Butterfly {
   std::vector<std::vector<int>> ahead_;
 };
 
-/// All-reduce: partners exchange all they have, those of the last step first. Then any two ranks hold sums of the same
-/// ranks or of none in common, and all end with the same bits; in the order of the steps sums could overlap. In an
+/// All-reduce: partners exchange all their data, those of the last step first. Then any two ranks hold sums of the same
+/// ranks or of disjoint ranks, and all end with the same bits; in the order of the steps, sums could overlap. In an
 /// addition, the sum with the lowest rank comes first.
 ///
 ///   steps log2 n, floor(log2 n) + 2 where n is no power of two   sent per rank bytes·steps
 Schedule exchange_all(const Shape& shape, const Butterfly& butterfly);
 
-/// All-reduce: partners exchange halves of what they have, then in opposite order what they got. `chunk_of`: which
-/// chunk ends at participant i.
+/// All-reduce: partners exchange halves of their data, then, in opposite order, the results. `chunk_of`: the chunk
+/// whose sum ends at participant i.
 ///
 ///   steps 2·log2 n, 2·floor(log2 n) + 2 where n is no power of two   sent per rank 2·bytes·(n-1)/n
 Schedule halve_and_double(const Shape& shape, const Butterfly& butterfly, const std::vector<int>& chunk_of);
 
-/// Reduce-scatter: the first half of that. Sums of others' blocks lie in scratch.
+/// Reduce-scatter: the first half of halve_and_double. Sums of other ranks' blocks are in scratch.
 Schedule halve(const Shape& shape, const Butterfly& butterfly);
 
-/// All-gather: the second half, for powers of two.
+/// All-gather: the second half of halve_and_double, for powers of two.
 Schedule double_up(const Shape& shape, const Butterfly& butterfly);
 
 }  // namespace tutti

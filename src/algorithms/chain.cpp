@@ -1,4 +1,4 @@
-// From neighbour to neighbour, chunk behind chunk.
+// From neighbour to neighbour, pipelined in chunks.
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -13,11 +13,11 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
 }
 
-/// Chain: each rank hands on to its neighbour what it got, as soon as it has got a chunk of it.
+/// Chain: each rank passes a chunk on to its neighbour as soon as it has received it.
 ///
 ///   steps n-2 + chunks   sent per rank bytes   any n ≥ 2, any root   order of sums: along the chain, far end first
 ///
-/// With one chunk it is the plain chain; with many all links are busy at once.
+/// With one chunk it is the plain chain; with many chunks all links are busy at once.
 Schedule build(const Shape& shape, int chunks) {
   std::vector<int> parents(static_cast<std::size_t>(shape.ranks));
   std::iota(parents.begin(), parents.end(), Tree::none);
@@ -27,7 +27,7 @@ Schedule build(const Shape& shape, int chunks) {
   return spread.schedule(shape);
 }
 
-/// A reduce's sums are in scratch when the neighbour wants them.
+/// A reduce's sums are in scratch when the neighbour reads them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::broadcast;
 }

@@ -12,10 +12,11 @@ namespace tutti {
 namespace {
 
 constexpr int width_first = 5, width_last = 31;  // 16 bytes to 1 GiB
-constexpr double clearly = 0.99;                 // a later candidate must take less than this of an earlier one's time
+// a later candidate is chosen only if it takes less than this fraction of an earlier one's time
+constexpr double clearly = 0.99;
 constexpr std::size_t envelopes_max = 1024;
 
-/// A candidate, built for all ranks.
+/// A candidate, with the plans of all ranks.
 class Built {
  public:
   Built(const Algorithm& algorithm, const Shape& shape, Access access, const Machine& machine,

@@ -1,4 +1,4 @@
-// The fastest of several algorithms, for every size of call.
+// Chooses the fastest of several algorithms, for every size of call.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@
 
 namespace tutti {
 
-/// Up to so many ranks every candidate is built and walked through; of more ranks, `select` says what is used.
+/// Up to this many ranks every candidate is built and simulated; for more ranks `select` decides.
 inline constexpr int modelled_ranks_max = 16;
 
-/// What is known of one candidate for a call of one size.
+/// The prediction for one candidate and one call size.
 struct Prediction {
   const Algorithm* algorithm = nullptr;
   double us = 0;
@@ -29,18 +29,20 @@ struct Prediction {
   std::size_t bytes = 0;  ///< that the busiest rank takes from others and gives to others
 };
 
-/// All candidates, the fastest first. `bytes`: of the largest buffer of one rank. Builds every schedule.
+/// Predictions for all candidates, the fastest first. `bytes`: of the largest buffer of one rank. Builds every
+/// schedule.
 std::vector<Prediction> predictions(const Shape& shape, Access access, std::size_t bytes,
                                     std::span<const Algorithm* const> candidates, const Machine& machine,
                                     const Conditions& conditions);
 
-/// What is used at which size: all sizes of one power of two are served alike, by what suits the smallest.
+/// The algorithm to use for each size. All sizes between two powers of two use the same one: the best for the smallest
+/// of them.
 class Envelope {
  public:
-  /// What select says.
+  /// The answer of `select`.
   Envelope(const Shape& shape, Access access, std::string_view forced);
-  /// The fastest of the candidates, of which there is one at least; the first of those within a hundredth. Evaluated
-  /// at every fourth size from 16 bytes to 1 GiB, and in between where the neighbours differ.
+  /// The fastest of the candidates, of which there must be at least one; among those within a hundredth, the first.
+  /// Evaluated at every fourth size from 16 bytes to 1 GiB, and in between where the neighbours differ.
   Envelope(const Shape& shape, Access access, std::span<const Algorithm* const> candidates, const Machine& machine,
            const Conditions& conditions);
 
@@ -51,14 +53,14 @@ class Envelope {
   std::array<const Algorithm*, 65> by_width_{};
 };
 
-/// True where there is something to choose: not for calls by lines, which are one pass whoever does it, nor for more
-/// ranks than are modelled.
+/// True if there is a choice: not for inline calls, which are one pass with any algorithm, nor for more ranks than are
+/// modelled.
 bool is_modelled(const Shape& shape, Access access);
 
-/// Envelopes that were made, for all communicators of a process. Thread-safe.
+/// The envelopes made so far, for all communicators of a process. Thread-safe.
 class Envelopes {
  public:
-  /// The same for all roots. `forced`: TUTTI_ALGO. Made on first use, which takes milliseconds.
+  /// The envelope, which is the same for all roots. `forced`: TUTTI_ALGO. Made on first use, which takes milliseconds.
   std::shared_ptr<const Envelope> of(const Shape& shape, Access access, std::string_view forced, const Machine& machine,
                                      const Conditions& conditions);
 

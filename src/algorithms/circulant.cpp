@@ -1,4 +1,4 @@
-// Logarithmic rounds at optimal volume, for any number of ranks.
+// Logarithmic rounds with optimal volume, for any number of ranks.
 #include <algorithm>
 #include <ranges>
 #include <vector>
@@ -13,13 +13,14 @@ bool supports(const Shape& shape, int) {
                              shape.collective == Collective::reduce_scatter);
 }
 
-/// One round: blocks [skip, end) of a rank's window meet blocks [0, end - skip) of the rank `skip` further.
+/// One round: blocks [skip, end) of a rank's window are combined with blocks [0, end - skip) of the rank `skip`
+/// further.
 struct Round {
   int skip;
   int end;
 };
 
-/// n is halved, rounded up, until one block is left.
+/// Halves n, rounding up, until one block is left.
 std::vector<Round> rounds_of(int n) {
   std::vector<Round> rounds;
   for (int end = n; end > 1; end = (end + 1) / 2) rounds.push_back({.skip = (end + 1) / 2, .end = end});
@@ -43,11 +44,11 @@ Schedule all_reduce(const Shape& shape) {
   return schedule;
 }
 
-/// Block 0 of the window is the rank's own and gathers in its output; sums of the others wait in scratch.
+/// Block 0 of the window is the rank's own, summed in its output; sums of the other blocks are in scratch.
 Schedule reduce_scatter(const Shape& shape) {
   const int n = shape.ranks;
   const auto sum = [](int i) { return i == 0 ? Ref{Buffer::output, 0} : Ref{Buffer::scratch, i - 1}; };
-  int summed = 0;  // blocks [0, summed) have been added to before
+  int summed = 0;  // blocks [0, summed) already have a sum
   Schedule schedule(shape, /*parts=*/1);
   for (const auto [skip, end] : rounds_of(n)) {
     const auto held = [&](Rank rank, int i) { return i < summed ? sum(i) : Ref{Buffer::input, (rank + i) % n}; };
@@ -79,8 +80,8 @@ Schedule all_gather(const Shape& shape) {
   return schedule;
 }
 
-/// Circulant graph: a rank's window is the blocks from its own on, around. A round sends the upper part of the window
-/// `skip` ranks ahead, where it is added to the lower part; all-gather plays the rounds backwards.
+/// Circulant graph: a rank's window is all blocks from its own on, cyclically. A round sends the upper part of the
+/// window `skip` ranks ahead, where it is added to the lower part. The all-gather runs the rounds backwards.
 ///
 ///   reduce-scatter, all-gather   steps ceil(log2 n)     sent per rank bytes·(n-1)/n
 ///   all-reduce                   steps 2·ceil(log2 n)   sent per rank 2·bytes·(n-1)/n   any n ≥ 2
@@ -92,7 +93,7 @@ Schedule build(const Shape& shape, int) {
   return shape.collective == Collective::all_gather ? all_gather(shape) : reduce_scatter(shape);
 }
 
-/// A reduce-scatter's sums are in scratch when others want them.
+/// A reduce-scatter's sums are in scratch when other ranks read them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective != Collective::reduce_scatter;
 }

@@ -1,4 +1,4 @@
-// The reduce-scatter of the circulant graph, with blocks put together instead of added.
+// The reduce-scatter of the circulant graph, with blocks concatenated instead of added.
 #include "algorithms/algorithm.h"
 #include "algorithms/relay.h"
 #include "algorithms/skips.h"
@@ -10,12 +10,13 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_to_all;
 }
 
-/// Circulant all-to-all: in each step, blocks that have at least `skip` to go, go that far.
+/// Circulant all-to-all: in each step, every block that still has at least `skip` to travel moves `skip` ranks.
 ///
 ///   steps ceil(log2 n)   one message per rank and step   any n ≥ 2   scratch below n blocks
 ///   sent per rank at most n/2 blocks in each step
 ///
-/// Unlike Bruck's it sends long messages over long distances first, and no step more than half of the blocks.
+/// Unlike Bruck's algorithm it sends long messages over long distances first, and never more than half of the blocks in
+/// a step.
 /// Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024.
 Schedule build(const Shape& shape, int) {
   const std::vector<int> skips = circulant_skips(shape.ranks);
@@ -33,7 +34,7 @@ Schedule build(const Shape& shape, int) {
 
 }  // namespace
 
-/// Blocks of others wait in scratch.
+/// Other ranks' blocks wait in scratch.
 const Family algorithm::circulant_all_to_all{.name = "circulant_all_to_all", .supports = supports, .build = build};
 
 }  // namespace tutti

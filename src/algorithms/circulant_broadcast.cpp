@@ -1,4 +1,4 @@
-// Blocks of one rank to all others in as few rounds as there can be.
+// Broadcasts the blocks of one rank in the smallest possible number of rounds.
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
@@ -15,11 +15,11 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
 }
 
-/// What v hears in each round of a phase of ceil(log2 n), in round k from v - skip[k]. In the first phase, b ≥ 0 is the
-/// one block it gets, b < 0 stands for none; each phase further adds ceil(log2 n).
+/// The blocks that v receives in each round of a phase of ceil(log2 n) rounds, in round k from v - skip[k]. In the
+/// first phase, b ≥ 0 is the block it receives, b < 0 means none; each further phase adds ceil(log2 n).
 ///
-/// In each round it is the last hop, skip[b], of a way from the root that ends no later than the sender, but later than
-/// the sender of the round after; no two rounds have the same b.
+/// In each round, b is the last hop, skip[b], of a path from the root that ends no later than the sender, but later
+/// than the sender of the round after. No two rounds have the same b.
 class Heard {
  public:
   Heard(int n, int v) : skips_(circulant_skips(n)), sought_(n + v), end_(2 * n) {
@@ -38,11 +38,11 @@ class Heard {
  private:
   int rounds() const { return static_cast<int>(blocks_.size()); }
   int skip(int k) const { return skips_[static_cast<std::size_t>(k)]; }
-  /// The ends of ways that `round` looks for are in (after(round), up_to(round)].
+  /// `round` looks for path ends in (after(round), up_to(round)].
   int up_to(int round) const { return sought_ - skip(round); }
   int after(int round) const { return sought_ - skip(round + 1); }
 
-  /// Of the way that takes the longest skip that fits each time; rounds() for the root, where none does.
+  /// The last hop of the path that always takes the longest skip that fits; rounds() for the root, where none fits.
   int last_hop(int v) const {
     int last = rounds();
     for (int k = rounds() - 1; k >= 0; --k)
@@ -50,7 +50,7 @@ class Heard {
     return last;
   }
 
-  /// Depth first: ways on from `at` by hops of at most skip(longest), found ends in falling order.
+  /// Depth-first search: continues paths from `at` by hops of at most skip(longest); finds ends in descending order.
   void search(int at, int longest) {
     for (int hop = longest; hop >= 0 && round_ < rounds(); --hop) {
       const int next = at + skip(hop);
@@ -65,14 +65,14 @@ class Heard {
 
   std::vector<int> skips_;  // 1, 2, …, n
   int sought_;
-  int end_;  // of the last way found
+  int end_;  // of the last path found
   int round_ = 0;
   std::vector<int> blocks_;
   std::vector<bool> taken_;
 };
 
-/// Circulant broadcast: in each round every rank sends a block that it has `skip` ahead and gets a new one from as far
-/// behind. A reduce is the same backwards.
+/// Circulant broadcast: in each round every rank sends one of its blocks `skip` ahead and receives a new one from
+/// `skip` behind. A reduce runs the same rounds backwards.
 ///
 ///   rounds ceil(log2 n) + blocks - 1, the fewest possible with one port   sent per rank at most bytes·rounds/blocks
 ///   any n ≥ 2, any root   order of sums: by rank in each addition
@@ -83,7 +83,8 @@ Schedule build(const Shape& shape, int blocks) {
   const int n = shape.ranks;
   const std::vector<int> skips = circulant_skips(n);
   const int phase = static_cast<int>(skips.size()) - 1, rounds = phase + blocks - 1;
-  const int idle = (phase - rounds % phase) % phase;  // left out at the start, so that the last phase is whole
+  // rounds left out at the start, so that the last phase is complete
+  const int idle = (phase - rounds % phase) % phase;
   std::vector<std::vector<int>> heard;
   for (int v = 0; v < n; ++v) heard.push_back(Heard(n, v).blocks());
 
@@ -98,7 +99,7 @@ Schedule build(const Shape& shape, int blocks) {
   return spread.schedule(shape);
 }
 
-/// A reduce's sums are in scratch when others want them.
+/// A reduce's sums are in scratch when other ranks read them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::broadcast;
 }

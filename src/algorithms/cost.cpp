@@ -12,10 +12,10 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-/// Tiles of each channel that are walked through: from the second half of them follows the pace of all later ones.
+/// Tiles of each channel that are simulated: the second half of them gives the pace of all later ones.
 constexpr std::size_t tiles_of_channel = 4;
 
-constexpr double bounce_bytes = 128 * 1024;  // what one process_vm_readv brings at most
+constexpr double bounce_bytes = 128 * 1024;  // the most that one process_vm_readv copies at once
 
 bool is_far(const Place& place) {
   return place.where >= Where::slot;
@@ -26,9 +26,9 @@ int groups_of(const Plan& plan) {
          output_groups(plan.collective, plan.ranks, plan.rank, plan.root) + plan.scratch_groups;
 }
 
-/// What one tile takes of the core that has most to do, of `prices` by rank. Where ranks take turns on a core and slots
-/// hold many tiles, each does all that is walked through in one go, so that the last one's tiles seem to follow each
-/// other faster.
+/// The time that one tile takes on the busiest core; `prices` is by rank. Where ranks take turns on a core and slots
+/// hold many tiles, each rank does all its simulated tiles in one turn, so that the last rank's tiles seem to follow
+/// each other faster than they do.
 double busiest(const std::vector<std::vector<double>>& prices, std::size_t cores) {
   std::vector<double> us(cores);
   for (std::size_t rank = 0; rank < prices.size(); ++rank)
@@ -70,7 +70,7 @@ double Cost::us(std::size_t group_bytes, double bound_us) {
   return walk(bound_us);
 }
 
-/// What each pass of one tile costs in a call of this size.
+/// Computes the time of each pass of one tile in a call of this size.
 void Cost::price(std::size_t group_bytes) {
   const Plan& first = plans_[0];
   Split split(group_bytes, 1, first.parts);
@@ -80,7 +80,7 @@ void Cost::price(std::size_t group_bytes) {
   const auto bytes = static_cast<double>(group_bytes);
   block_bytes_ = bytes / first.parts / static_cast<double>(tiles_);
 
-  // What a core's ranks go over: their own buffers, and what others show them.
+  // The memory that a core's ranks access: their own buffers, and those that other ranks expose to them.
   const double crowd = std::ceil(static_cast<double>(ranks_) / static_cast<double>(cores_.size()));
   const double own = own_groups_ * bytes;
   double far = own + moved_groups_ * bytes;
@@ -111,7 +111,7 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
       nontemporal_ && (action.verb == Verb::copy || action.last != 0) && std::ranges::all_of(to, last);
   double us = machine_.pass_us;
   for (const Place& place : from) us += operand_us(plan, place, true, false);
-  // What is pulled lands where it belongs, if it is not to be combined first.
+  // CMA copies a source directly to its destination if it is not to be combined with others first.
   const bool lands = plan.access == Access::cma && from.size() == 1 && is_far(from[0]);
   for (std::size_t i = lands ? 1 : 0; i < to.size(); ++i) us += operand_us(plan, to[i], false, nontemporal);
   if (plan.access == Access::cma) {
@@ -121,7 +121,7 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
   return us;
 }
 
-/// What it adds to a pass.
+/// The time that this operand adds to a pass.
 double Cost::operand_us(const Plan& plan, const Place& place, bool read, bool nontemporal) const {
   if (nontemporal) return block_bytes_ * 1e-3 / machine_.nontemporal_gbps;
   if (plan.access == Access::cma && is_far(place))
@@ -130,7 +130,8 @@ double Cost::operand_us(const Plan& plan, const Place& place, bool read, bool no
   return block_bytes_ * (read ? read_ : write_);
 }
 
-/// All ranks enter: publish their lines, and where they reach for each other's buffers wait for those of all.
+/// All ranks enter: they publish their call descriptors and, where they access each other's buffers, wait for those of
+/// all.
 void Cost::enter() {
   const std::size_t channels = plans_[0].access == Access::slots
                                    ? std::min(static_cast<std::size_t>(conditions_.channels), tiles_)
@@ -185,7 +186,7 @@ double Cost::walk(double bound_us) {
   return end + std::max(pace, busiest(prices_, cores_.size())) * static_cast<double>(tiles_ - walked_);
 }
 
-/// The channel that can go on first; none when all are done.
+/// The channel that can continue first; none when all are done.
 Cost::Channel* Cost::next() {
   Channel* first = nullptr;
   double earliest = never;
@@ -208,7 +209,7 @@ Cost::Channel* Cost::next() {
   return first;
 }
 
-/// Until it must wait for something that has not come.
+/// Advances the channel until it must wait for an event that has not happened.
 void Cost::run(Channel& channel) {
   const Plan& plan = plans_[static_cast<std::size_t>(channel.rank)];
   double& now = core_of(channel.rank).now;
@@ -232,7 +233,7 @@ void Cost::finish_tile(Channel& channel, double now) {
   channel.done = channel.tile >= walked_;
 }
 
-/// When what the channel's next action waits for is there.
+/// The time at which the event happens that the channel's next action waits for.
 double Cost::ready_at(const Channel& channel) const {
   const Plan& plan = plans_[static_cast<std::size_t>(channel.rank)];
   if (channel.action >= plan.actions.size()) return 0;
@@ -262,7 +263,7 @@ double Cost::ready_at(const Channel& channel) const {
   }
 }
 
-/// Does it, and adds to `now` what it takes.
+/// Executes the action and adds its time to `now`.
 void Cost::act(Channel& channel, const Action& action, double& now) {
   const auto slots = static_cast<std::size_t>(conditions_.slots);
   const auto rank = static_cast<std::size_t>(channel.rank), peer = static_cast<std::size_t>(action.peer);
@@ -286,7 +287,7 @@ void Cost::act(Channel& channel, const Action& action, double& now) {
       released_at_[at * slots + fifos_[at].released++ % slots] = now;
       break;
     }
-    case Verb::settle: break;  // slots buffer
+    case Verb::settle: break;  // a transport with slots needs no settle
     case Verb::signal:
       now += machine_.message_us;
       signals_[rank * ranks_ + peer].push_back(now);

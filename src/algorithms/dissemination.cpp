@@ -10,8 +10,8 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::barrier;
 }
 
-/// Dissemination: in step k every rank tells the one 2^k ahead of all ranks it knows to have entered, those up to 2^k
-/// behind itself.
+/// Dissemination: in step k every rank tells the rank 2^k ahead which ranks it knows to have entered: itself and those
+/// less than 2^k behind it.
 ///
 ///   steps ceil(log2 n)   one empty message per rank and step   any n ≥ 2
 ///

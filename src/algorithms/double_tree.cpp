@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// In-order over [begin, end), begin even: even ones are the leaves, odd ones the inner nodes.
+/// In-order over [begin, end), with begin even: even nodes are the leaves, odd nodes the inner nodes.
 void grow(std::vector<int>& parents, int begin, int end, int parent) {
   if (begin >= end) return;
   const int inner = (end - begin) / 2;
@@ -25,14 +25,14 @@ bool supports(const Shape& shape, int) {
                              shape.collective == Collective::reduce);
 }
 
-/// The tree over all ranks but the root, and the root above it.
+/// The tree over all ranks but the root, with the root above it.
 Tree fed_by_root(const Tree& tree) {
   std::vector<int> parents{Tree::none};
   for (int v = 0; v < tree.size(); ++v) parents.push_back(tree.parent(v) == Tree::none ? 0 : tree.parent(v) + 1);
   return Tree(std::move(parents));
 }
 
-/// Sums of even chunks go up one tree, of odd ones the other, and come down again while later ones are on their way up.
+/// Sums of even chunks go up one tree, sums of odd chunks the other; they come down again while later chunks go up.
 Schedule all_reduce(const Shape& shape, int chunks) {
   const std::array trees = double_tree(shape.ranks);
   const int height = trees[0].height(), count = chunks / 2;
@@ -50,14 +50,15 @@ Schedule all_reduce(const Shape& shape, int chunks) {
   return schedule;
 }
 
-/// Double tree: the root feeds even chunks to the top of one tree over all others, odd ones to the top of another where
-/// the leaves of the first are inner nodes.
+/// Double tree: the root sends even chunks to the top of one tree over all other ranks, odd chunks to the top of a
+/// second tree in which the leaves of the first are inner nodes.
 ///
 ///   steps floor(log2(n-1)) + chunks/2   sent per rank at most bytes, to two others in a step (reduce: to one or two)
 ///   any n ≥ 2, any root   order of sums: by rank in each addition
 ///
 /// Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing
-/// 2009. They color the edges, so that a rank with one port talks to one other at a time, in twice the steps.
+/// 2009. They color the edges, so that a rank with one port communicates with one other rank at a time, in twice the
+/// steps.
 ///
 /// All-reduce: up and down the same two trees, over all ranks.
 ///
@@ -73,7 +74,7 @@ Schedule build(const Shape& shape, int chunks) {
   return spread.schedule(shape);
 }
 
-/// A reduce's sums are in scratch when the parent wants them.
+/// A reduce's sums are in scratch when the parent reads them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective != Collective::reduce;
 }
@@ -85,7 +86,8 @@ constexpr int chunks[] = {8, 2, 16};
 std::array<Tree, 2> double_tree(int n) {
   std::vector<int> first(static_cast<std::size_t>(n));
   grow(first, 0, n, Tree::none);
-  // Mirrored, an even number of nodes trades leaves for inner ones; an odd number does so moved by one, around.
+  // Mirroring exchanges leaves and inner nodes if the number of nodes is even; if it is odd, a cyclic shift by one
+  // does.
   std::vector<int> second(first.size());
   const auto moved = [n](int v) { return n % 2 == 0 ? n - 1 - v : (v + 1) % n; };
   for (int v = 0; v < n; ++v) {

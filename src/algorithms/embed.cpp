@@ -1,4 +1,4 @@
-// Composition: schedules among some of the ranks, as part of a schedule among all.
+// Composition: schedules over some of the ranks become part of a schedule over all ranks.
 #include "algorithms/embed.h"
 
 #include <algorithm>

@@ -13,10 +13,10 @@ std::string reason(const std::vector<Prediction>& all, const Prediction& used, c
                    const Grounds& grounds) {
   const std::string& forced = grounds.forced;
   if (!grounds.tuned.empty()) return grounds.tuned;
-  if (grounds.fixed_order) return "the order of its reductions is what deterministic asks for";
-  if (access == Access::in_line) return "nothing to choose: by lines every rank makes one pass";
-  if (!is_modelled(shape, access)) return "by a table: times are predicted and compared up to 16 ranks";
-  if (all.size() == 1) return "the only one that may serve";
+  if (grounds.fixed_order) return "it has the reduction order that deterministic requires";
+  if (access == Access::in_line) return "no choice: an inline call is one pass on every rank";
+  if (!is_modelled(shape, access)) return "from a table: times are predicted and compared only up to 16 ranks";
+  if (all.size() == 1) return "the only one that can serve this call";
   const Prediction& fastest = all.front();
   const auto filtered = candidates(shape, access, forced);
   const auto allowed = [&](const Prediction& p) { return std::ranges::find(filtered, p.algorithm) != filtered.end(); };

@@ -1,4 +1,4 @@
-// Which ranks are near each other.
+// Groups of ranks that are near each other.
 #include "algorithms/groups.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Partners at distance 1, 2, 4, … exchange halves, then back again what they got.
+// Partners at distance 1, 2, 4, … exchange halves, then, in reverse order, the results.
 #include "algorithms/algorithm.h"
 #include "algorithms/butterfly.h"
 
@@ -10,8 +10,8 @@ bool supports(const Shape& shape, int) {
 }
 
 /// Recursive halving and doubling: a reduce-scatter that halves the vector and doubles the distance in each step, then
-/// an all-gather backwards. Most bytes go to the nearest ranks. Where n is no power of two, some odd ranks take in an
-/// even one's vector first (fold).
+/// an all-gather that runs backwards. Most bytes travel between the nearest ranks. If n is not a power of two, some odd
+/// ranks first take over the vector of an even rank (fold).
 ///
 ///   steps 2·log2 n         sent per rank 2·bytes·(n-1)/n   n a power of two
 ///   2·floor(log2 n) + 2    and bytes more                  other n

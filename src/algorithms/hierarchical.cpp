@@ -1,4 +1,4 @@
-// Inside groups of ranks that are near each other, and across them.
+// Inside groups of ranks that are near each other, and across these groups.
 #include <algorithm>
 #include <cstddef>
 #include <vector>
@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-/// What is done across groups is done by their j-th members, for each j below the size of the smallest one.
+/// The j-th members of all groups work across groups, for each j below the size of the smallest group.
 int width_of(const Groups& groups) {
   return static_cast<int>(std::ranges::min(groups, {}, &std::vector<Rank>::size).size());
 }
@@ -21,7 +21,7 @@ std::vector<Rank> across(const Groups& groups, int j) {
   return ranks;
 }
 
-/// Blocks of all j-th members, one for each group.
+/// The blocks of all j-th members, one per group.
 std::vector<Ref> blocks_across(const Groups& groups, Buffer buffer, int j) {
   std::vector<Ref> all;
   for (const Rank rank : across(groups, j)) all.push_back({buffer, rank});
@@ -39,7 +39,8 @@ bool supports(const Shape& shape, int group_size) {
 
 Schedule build(const Shape& shape, int group_size);
 
-/// What the j-th members do: by the levels further out, of which the innermost that still says something is the next.
+/// The schedule of the j-th members. The outer levels decide it; the innermost of these that still divides the groups
+/// is the next level.
 Schedule schedule_across(const Shape& shape, const Groups& groups, int group_size) {
   Shape next{.collective = shape.collective, .ranks = static_cast<int>(groups.size())};
   if (group_size == 0)
@@ -50,8 +51,8 @@ Schedule schedule_across(const Shape& shape, const Groups& groups, int group_siz
   return supports(next, 0) ? build(next, 0) : member(algorithm::circulant).build(next);
 }
 
-/// Reduce-scatter inside, all-reduce across, all-gather inside: part j of the vector is the j-th members'. Members
-/// beyond the size of the smallest group have no part of their own.
+/// Reduce-scatter inside, all-reduce across, all-gather inside: part j of the vector belongs to the j-th members.
+/// Members beyond the size of the smallest group have no part.
 Schedule all_reduce(const Shape& shape, const Groups& groups, const Schedule& outer) {
   const int width = outer.parts(), parts = width_of(groups) * width;
   const auto owner = [&](const std::vector<Rank>& group, int chunk) {
@@ -81,7 +82,7 @@ Schedule all_reduce(const Shape& shape, const Groups& groups, const Schedule& ou
   return schedule;
 }
 
-/// All-gather across, then inside: each member hands on what it got for all.
+/// All-gather across, then inside: each member passes the blocks that it received on to its group.
 Schedule all_gather(const Shape& shape, const Groups& groups, const Schedule& outer) {
   const int size = width_of(groups);
   const Schedule inner = member(algorithm::one_shot).build({.collective = shape.collective, .ranks = size});
@@ -125,17 +126,17 @@ Schedule reduce_scatter(const Shape& shape, const Groups& groups, const Schedule
   return schedule;
 }
 
-/// Hierarchical: N groups of g ranks. Inside a group everyone reaches everyone in one step; across, the j-th members of
-/// all groups work on a g-th of the data, by circulant, or by the next level in the same way. So slow links between
-/// groups carry a g-th of what a flat algorithm may send over them.
+/// Hierarchical: N groups of g ranks. Inside a group all ranks communicate with all others in one step. Across groups,
+/// the j-th members of all groups work on a g-th of the data, by circulant, or in the same way by the next level. So
+/// slow links between groups carry a g-th of the data that a flat algorithm may send over them.
 ///
 ///   all-reduce                    steps 2 + 2·ceil(log2 N)   sent per rank 2·bytes·(g-1)/g inside,
 ///                                                            2·bytes/g·(N-1)/N across
 ///   reduce-scatter, all-gather    steps 1 + ceil(log2 N)     bytes·(g-1)/g inside, bytes/g·(N-1)/N across
 ///   order of sums: rank order inside, then by group   scratch (reduce-scatter) N + N/2 blocks
 ///
-/// At least two groups; all of one size, but for an all-reduce by the machine's levels: then g is that of the smallest.
-/// Groups are those of the machine (group size 0), or runs of so many ranks.
+/// At least two groups, all of one size; only an all-reduce by the machine's levels allows several sizes, and g is then
+/// the smallest. Groups are those of the machine (group size 0), or runs of consecutive ranks of the given size.
 /// Cho et al., "BlueConnect: decomposing all-reduce for deep learning on heterogeneous network hierarchy", MLSys 2019.
 Schedule build(const Shape& shape, int group_size) {
   const Groups groups = near_groups(shape, group_size);
@@ -147,7 +148,7 @@ Schedule build(const Shape& shape, int group_size) {
   }
 }
 
-/// A reduce-scatter's sums are in scratch when others want them.
+/// A reduce-scatter's sums are in scratch when other ranks read them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective != Collective::reduce_scatter;
 }

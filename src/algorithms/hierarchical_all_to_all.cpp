@@ -15,8 +15,8 @@ bool supports(const Shape& shape, int group_size) {
          std::ranges::all_of(groups, [&](const auto& group) { return group.size() == groups[0].size(); });
 }
 
-/// Hierarchical all-to-all: inside its group, each rank hands the j-th member all that is meant for j-th members; then
-/// the j-th members of all groups exchange, one partner at a time, what their groups have for each other.
+/// Hierarchical all-to-all: inside its group, each rank passes the j-th member all data for j-th members. Then the j-th
+/// members of all groups exchange the data of their groups, one partner at a time.
 ///
 ///   steps groups   between groups: groups-1 messages per rank, each of as many blocks as a group has ranks
 ///   sent per rank: inside bytes·(size-1)/size, across bytes·(groups-1)/groups
@@ -27,7 +27,7 @@ Schedule build(const Shape& shape, int group_size) {
   const Groups groups = near_groups(shape, group_size);
   const int count = static_cast<int>(groups.size()), size = static_cast<int>(groups[0].size());
   const auto rank = [&](int k, int j) { return groups[static_cast<std::size_t>(k)][static_cast<std::size_t>(j)]; };
-  // At member `to` of group k: what member `from` of it sends to member `to` of group h.
+  // The place at member `to` of group k of the data that member `from` of the group sends to member `to` of group h.
   const auto held = [&](int from, int to, int k, int h) {
     if (from == to) return Ref{Buffer::input, rank(h, to)};
     const int member = (from - to + size) % size - 1, group = (h - k + count) % count - 1;
@@ -56,7 +56,7 @@ Schedule build(const Shape& shape, int group_size) {
   return schedule;
 }
 
-/// A window can be stored to; what waits in scratch could not be pulled from there.
+/// Mapped memory can be stored to; with CMA, data that waits in scratch could not be read from there.
 bool carried_by(Collective, Access access) {
   return access == Access::mapped;
 }
@@ -65,7 +65,7 @@ constexpr int group_sizes[] = {0, 4, 2, 8};
 
 }  // namespace
 
-/// Group size 0: as the levels of the shape say.
+/// Group size 0: groups are those of the shape's levels.
 const Family algorithm::hierarchical_all_to_all{.name = "hierarchical_all_to_all",
                                                 .supports = supports,
                                                 .build = build,

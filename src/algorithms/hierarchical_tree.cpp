@@ -14,8 +14,8 @@ bool supports(const Shape& shape, int group_size) {
          !near_groups(shape, group_size).empty();
 }
 
-/// The root's group first, and in each group the one who stands for it across: the root, and who has its place
-/// elsewhere.
+/// Puts the root's group first, and in each group its representative: the root in the root's group, in the others the
+/// rank with the root's place.
 Groups from_root(Groups groups, Rank root) {
   const auto first = std::ranges::find_if(groups, [&](const auto& g) { return std::ranges::find(g, root) != g.end(); });
   const auto place = std::ranges::find(*first, root) - first->begin();
@@ -24,14 +24,14 @@ Groups from_root(Groups groups, Rank root) {
   return groups;
 }
 
-/// Those of `tree` that have it, from its first on, pass it to as many others.
+/// The ranks of `tree` that have the data, the first `have`, pass it to as many others.
 void double_up(Spread& spread, const std::vector<int>& tree, int have) {
   const auto from = static_cast<std::size_t>(have);
   for (std::size_t i = 0; i < from && i + from < tree.size(); ++i) spread.hop(tree[i], tree[i + from], 0);
 }
 
-/// Hierarchical broadcast: down a binomial tree over one rank of each group, then, in all groups at once, down one over
-/// its ranks. A reduce is the same backwards.
+/// Hierarchical broadcast: down a binomial tree over one rank of each group, then, in all groups at once, down a tree
+/// over the group's ranks. A reduce runs the same steps backwards.
 ///
 ///   steps ceil(log2 groups) + ceil(log2 of the largest group)   each group is sent the data once
 ///   any groups, any root   order of sums: by rank in each addition
@@ -62,7 +62,7 @@ Schedule build(const Shape& shape, int group_size) {
   return spread.schedule(shape, ranks);
 }
 
-/// A reduce's sums are in scratch when others want them.
+/// A reduce's sums are in scratch when other ranks read them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::broadcast;
 }
@@ -71,7 +71,7 @@ constexpr int group_sizes[] = {0, 4, 2, 8};
 
 }  // namespace
 
-/// Group size 0: as the levels of the shape say.
+/// Group size 0: groups are those of the shape's levels.
 const Family algorithm::hierarchical_tree{.name = "hierarchical_tree",
                                           .supports = supports,
                                           .build = build,

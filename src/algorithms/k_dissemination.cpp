@@ -10,8 +10,8 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::barrier;
 }
 
-/// k-dissemination: in step i every rank tells those k^i, 2·k^i, …, (k-1)·k^i ahead of all ranks it knows to have
-/// entered, those up to k^i behind itself.
+/// k-dissemination: in step i every rank tells the ranks k^i, 2·k^i, …, (k-1)·k^i ahead which ranks it knows to have
+/// entered: itself and those less than k^i behind it.
 ///
 ///   steps ceil(log_k n)   at most k-1 empty messages per rank and step   any n ≥ 2
 ///

@@ -1,4 +1,4 @@
-// Groups of k ranks at distance 1, k, k², … exchange k-th parts, then back again what they got.
+// Groups of k ranks at distance 1, k, k², … exchange k-th parts, then, in reverse order, the results.
 #include "algorithms/algorithm.h"
 #include "algorithms/digits.h"
 
@@ -9,7 +9,8 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_reduce;
 }
 
-/// The chunks that `i` still adds up when it has met those nearer than `distance`: so many from the first on.
+/// The chunks that `i` still sums up after it has met the ranks nearer than `distance`: a number of chunks, and the
+/// first of them.
 struct Window {
   int first;
   int size;
@@ -37,14 +38,14 @@ void fold_out(Schedule& schedule, const Digits& digits) {
       for (int chunk = 0; chunk < digits.active(); ++chunk) schedule.copy(digits.rank(i), rank, chunk);
 }
 
-/// Halving and doubling of radix k: in each step the vector is cut into k parts, one for each of a group of k ranks;
-/// then backwards. In between recursive multiplying and two-shot, which it is for k = n.
+/// Halving and doubling of radix k: in each step the vector is divided into k parts, one for each of a group of k
+/// ranks; then backwards. It lies between recursive multiplying and two-shot, which it is for k = n.
 ///
 ///   steps 2·log_k n, k-1 messages in each   sent per rank 2·bytes·(n-1)/n   n a power of k
 ///   2·floor(log_k n) + 2                    and up to (k-1)·bytes more      other n: runs of up to k ranks fold
 ///   order of sums: by rank, k operands in one pass
 ///
-/// Rabenseifner's algorithm as MPICH, UCC and Gloo (there bcube) have generalized it, in code rather than on paper.
+/// Rabenseifner's algorithm as generalized in the code of MPICH, UCC and Gloo (there called bcube); there is no paper.
 Schedule build(const Shape& shape, int radix) {
   const Digits digits(shape.ranks, radix);
   Schedule schedule(shape, /*parts=*/digits.active());

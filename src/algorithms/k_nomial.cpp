@@ -20,8 +20,9 @@ Schedule spread(const Shape& shape, int radix) {
   return spread.schedule(shape);
 }
 
-/// Ranks are counted from the root, around: v = 0 is the root. In a level of subtrees of `span` ranks, `top` has its
-/// own and hangs the others of up to radix · span ranks below itself: use(top, below, end of below's subtree).
+/// Ranks are numbered from the root on, cyclically: v = 0 is the root. In a level of subtrees of `span` ranks, `top`
+/// has its own subtree and gets the others of up to radix · span ranks as children: use(top, below, end of below's
+/// subtree).
 template <class Use>
 void for_each_branch(int n, int radix, int span, Use use) {
   for (int top = 0; top < n; top += radix * span)
@@ -29,7 +30,7 @@ void for_each_branch(int n, int radix, int span, Use use) {
       use(top, below, std::min(n, below + span));
 }
 
-/// Where `v` keeps what is on its way from or to `u` in its subtree; the own block of a rank never waits there.
+/// Where `v` stores data on its way from or to `u` in its subtree; a rank's own block is never stored there.
 Ref waiting(int v, int u) {
   return {Buffer::scratch, u - v - 1};
 }
@@ -66,8 +67,8 @@ Schedule scatter(const Shape& shape, int radix) {
   return schedule;
 }
 
-/// k-nomial tree: each step multiplies by k the ranks that have the data (broadcast, scatter), or divides by it those
-/// that still hold some (reduce, gather). With k = 2 it is the binomial tree.
+/// k-nomial tree: each step multiplies by k the number of ranks that have the data (broadcast, scatter), or divides by
+/// k the number of ranks that still hold some (reduce, gather). With k = 2 it is the binomial tree.
 ///
 ///   steps ceil(log_k n)   messages per rank and step at most k-1
 ///   sent per rank at most bytes·(k-1)·ceil(log_k n) (broadcast), bytes (reduce), bytes·(n-1)/n (scatter)
@@ -82,7 +83,7 @@ Schedule build(const Shape& shape, int radix) {
   }
 }
 
-/// All but a broadcast keep data of others in scratch.
+/// All collectives except broadcast keep other ranks' data in scratch.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::broadcast;
 }

@@ -1,4 +1,4 @@
-// The root and one other at a time.
+// The root and one other rank at a time.
 #include "algorithms/algorithm.h"
 
 namespace tutti {
@@ -8,7 +8,7 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && rooted(shape.collective);
 }
 
-/// Linear: the root meets one rank in each step; all bytes cross its link, none is forwarded.
+/// Linear: the root communicates with one rank in each step; all bytes cross its link, none is forwarded.
 ///
 ///   steps n-1   the root sends (reduce, gather: receives) bytes·(n-1) (broadcast, reduce), bytes·(n-1)/n (scatter,
 ///   gather); the others send bytes, bytes/n or nothing   any n ≥ 2, any root
@@ -35,7 +35,7 @@ Schedule build(const Shape& shape, int) {
   return schedule;
 }
 
-/// Nobody keeps data of others in scratch.
+/// No rank keeps other ranks' data in scratch.
 bool carried_by(Collective, Access access) {
   return access != Access::in_line;
 }

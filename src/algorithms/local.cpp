@@ -1,4 +1,4 @@
-// A communicator of one rank: what it contributes is the result.
+// A communicator of one rank: its contribution is the result.
 #include "algorithms/algorithm.h"
 
 namespace tutti {

@@ -10,15 +10,15 @@ namespace {
 
 constexpr double least = 1e-4, most = 1e5;  // µs and GB/s alike
 
-/// The logarithm to base two, straight between powers of two: the same bits wherever it is computed, as ranks that must
-/// choose alike may run with different mathematics libraries.
+/// The logarithm to base two, linear between powers of two. It gives the same bits everywhere: ranks that must choose
+/// alike may run with different mathematics libraries.
 double lg(double value) {
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);
   return exponent + 2 * fraction - 2;
 }
 
-/// Hands every number of `machine` to `visit`, in the order in which they travel.
+/// Passes every number of `machine` to `visit`, in the order in which they are sent.
 template <class M, class Visit>
 void each(M& machine, Visit&& visit) {
   for (auto* number : {&machine.hop_us, &machine.switch_us, &machine.enter_us, &machine.line_us, &machine.pass_us,
@@ -64,7 +64,7 @@ Result<Machine> Machine::of(std::span<const double> numbers) {
                  .what = fmt::format("{} numbers of a machine where {} were expected", numbers.size(), count)};
   for (const double number : numbers)
     if (!(number >= least && number <= most))
-      return Error{.code = Code::remote, .what = fmt::format("{} is no time or rate of a machine", number)};
+      return Error{.code = Code::remote, .what = fmt::format("{} is not a possible time or rate of a machine", number)};
   Machine machine;
   auto from = numbers.begin();
   each(machine, [&](double& number) { number = *from++; });

@@ -1,4 +1,4 @@
-// Several rings, each with neighbours of its own.
+// Several rings, each with different neighbours.
 #include <numeric>
 #include <vector>
 
@@ -8,8 +8,7 @@
 namespace tutti {
 namespace {
 
-/// The smallest strides that visit all of n ranks. No two of them are each other's opposite: that would be the same
-/// links.
+/// The smallest strides that visit all of n ranks. No two of them are opposite, which would use the same links.
 std::vector<int> strides(int n, int count) {
   std::vector<int> found;
   for (int stride = 1; 2 * stride <= n && static_cast<int>(found.size()) < count; ++stride)
@@ -24,21 +23,21 @@ bool supports(const Shape& shape, int rings) {
 }
 
 /// Multi-ring: an equal share of the data along each of several rings, whose neighbours are 1, … ranks apart: strides
-/// without a divisor in common with n. No link is in two rings, so ranks with several links fill them all.
+/// without a common divisor with n. No link is in two rings, so ranks with several links fill them all.
 ///
 ///   all-reduce      steps 2(n-1)   sent per rank and ring 2·bytes/rings·(n-1)/n
 ///   reduce-scatter,
 ///   all-gather      steps n-1      sent per rank and ring bytes/rings·(n-1)/n
 ///   n that has so many strides up to n/2   order of sums: ring order
 ///
-/// As NCCL lays rings over the links of a machine, here for machines that look alike from every rank.
+/// NCCL places rings on the links of a machine in the same way; here the machine must look alike from every rank.
 Schedule build(const Shape& shape, int rings) {
   std::vector<RingOrder> orders;
   for (const int stride : strides(shape.ranks, rings)) orders.push_back(ring_order(shape.ranks, stride));
   return along_rings(shape, orders);
 }
 
-/// A reduce-scatter's sums are in scratch when the neighbour wants them.
+/// A reduce-scatter's sums are in scratch when the neighbour reads them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective != Collective::reduce_scatter;
 }

@@ -1,4 +1,4 @@
-// Neighbours swap what they learnt last, left and right in turn.
+// Neighbours exchange the blocks they received last, alternately left and right.
 #include <utility>
 #include <vector>
 
@@ -11,8 +11,8 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.ranks % 2 == 0 && shape.collective == Collective::all_gather;
 }
 
-/// Neighbour exchange: a rank swaps its block with one neighbour, then with the other and the first in turn the two
-/// blocks it got last, those of a pair.
+/// Neighbour exchange: a rank exchanges its block with one neighbour. Then, alternately with the other and the first
+/// neighbour, it exchanges the two blocks that it received last, which belong to a pair of ranks.
 ///
 ///   steps n/2   sent per rank bytes·(n-1)/n   n even
 ///
@@ -28,7 +28,7 @@ Schedule build(const Shape& shape, int) {
   }
   schedule.next_step();
 
-  std::vector<int> newest;  // of each rank: the pair of blocks to be passed on
+  std::vector<int> newest;  // of each rank: the pair of blocks to pass on
   for (Rank rank = 0; rank < n; ++rank) newest.push_back(rank / 2);
   for (int step = 1; step < n / 2; ++step, schedule.next_step()) {
     std::vector<int> next(newest.size());

@@ -1,4 +1,4 @@
-// Everyone sends what others need, at once.
+// Every rank sends all that the others need at once.
 #include "algorithms/algorithm.h"
 
 namespace tutti {
@@ -8,17 +8,17 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1;
 }
 
-/// All ranks' block `block` in rank order, so that whoever reduces it gets the same bits.
+/// Reduces all ranks' block `block` in rank order, so that every rank that reduces it gets the same bits.
 void reduce_all(Schedule& schedule, int block, Rank to) {
   for (Rank from = 0; from < schedule.ranks(); ++from)
     schedule.reduce(from, {Buffer::input, block}, to, {Buffer::output, 0}, from);
 }
 
-/// One-shot: every rank gets what it needs straight from the inputs, in a single step.
+/// One-shot: every rank gets what it needs directly from the inputs, in a single step.
 ///
 ///   steps 1   sent per rank (n-1)·input   any n   order of sums: rank order, in one pass
 ///
-/// The fewest waits there are. An all-reduce sends every input n-1 times, so it is for small calls.
+/// It has the fewest waits possible. An all-reduce sends every input n-1 times, so it is for small calls.
 Schedule build(const Shape& shape, int) {
   Schedule schedule(shape, /*parts=*/1);
   const auto copy = [&schedule](Rank from, int input, Rank to, int output) {
@@ -46,7 +46,7 @@ Schedule build(const Shape& shape, int) {
   return schedule;
 }
 
-/// In place, the inputs of an all-reduce would be overwritten while others read them.
+/// In place, the inputs of an all-reduce would be overwritten while other ranks read them.
 bool carried_by(Collective collective, Access access) {
   return access == Access::in_line || collective != Collective::all_reduce;
 }

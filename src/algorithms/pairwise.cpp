@@ -11,11 +11,12 @@ bool supports(const Shape& shape, int) {
          (shape.collective == Collective::all_to_all || shape.collective == Collective::reduce_scatter);
 }
 
-/// Pairwise exchange: in step s every rank sends to one partner what is meant for it, and receives from one.
+/// Pairwise exchange: in step s every rank sends one partner its data, and receives from one partner.
 ///
 ///   steps n-1   sent per rank bytes·(n-1)/n   any n ≥ 2   order of sums: as they come, by rank in each addition
 ///
-/// Powers of two exchange with rank xor s, so both directions of a link are in use; others send s ahead, around.
+/// With a power of two, ranks exchange with rank xor s, so both directions of a link are in use; otherwise they send s
+/// ahead, cyclically.
 /// Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005.
 Schedule build(const Shape& shape, int) {
   const int n = shape.ranks;

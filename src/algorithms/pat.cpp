@@ -1,4 +1,4 @@
-// One tree for each rank's block, all alike; a message takes the blocks of so many trees as fit.
+// One tree per rank's block, all of the same form; a message carries the blocks of as many trees as fit.
 #include <bit>
 #include <vector>
 
@@ -16,8 +16,9 @@ int lowest_bit(int x) {
   return x & -x;
 }
 
-/// A block reaches the rank `offset` ahead of its owner by the hops that are the bits of `offset`, the lowest last. So
-/// `offset` names both a node of every tree and, seen from a rank, whose block it holds there.
+/// A block reaches the rank `offset` ahead of its owner by hops that are the bits of `offset`, the lowest bit last. So
+/// `offset` names a node of every tree and also, from a rank's point of view, the owner of the block that it holds
+/// there.
 class Trees {
  public:
   Trees(int ranks, int aggregation) : n_(ranks) {
@@ -25,8 +26,8 @@ class Trees {
   }
 
   /// The offsets that are reached in each step of an all-gather, each by a hop of its lowest bit. First the multiples
-  /// of the stride, from far to near, more and more of them; then, for each offset between them, the multiples moved
-  /// so.
+  /// of the stride, from far to near, an increasing number of them; then, for each offset between them, the multiples
+  /// shifted by that offset.
   std::vector<std::vector<int>> steps() const {
     std::vector<std::vector<int>> steps;
     for (int distance = static_cast<int>(std::bit_floor(static_cast<unsigned>(n_ - 1))); distance >= stride_;
@@ -36,8 +37,8 @@ class Trees {
     return steps;
   }
 
-  /// Where the sum of the block of `offset` waits in scratch, offset > 0. Of the nodes between two multiples of the
-  /// stride, only those above the one at work are in use, so one place for each depth will do.
+  /// Where the sum of the block of `offset` is kept in scratch, offset > 0. Of the nodes between two multiples of the
+  /// stride, only those above the current one are in use, so one place per depth is enough.
   int scratch(int offset) const {
     const int multiple = offset / stride_, low = offset % stride_;
     const int multiples = (n_ + stride_ - 1) / stride_;
@@ -96,10 +97,10 @@ Schedule reduce_scatter(const Shape& shape, const Trees& trees) {
   return schedule;
 }
 
-/// PAT (parallel aggregated trees): every block has a binomial tree that starts at its owner and whose long hops come
-/// first, so that few blocks go far. With a = aggregation, the number of blocks a message may have: first a logarithmic
-/// phase among a ranks at the distance s, the least power of two ≥ n/a; then, one after the other, the s - 1 nodes that
-/// each of them has between it and the next, a blocks at a time.
+/// PAT (parallel aggregated trees): every block has a binomial tree that starts at its owner and takes long hops first,
+/// so that few blocks travel far. Let a = aggregation, the number of blocks that a message may carry. First a
+/// logarithmic phase among a ranks at distance s, the least power of two ≥ n/a. Then, one after another, the s - 1
+/// nodes that each of them has before the next one, a blocks at a time.
 ///
 ///   steps ceil(log2(n/s)) + s - 1: ceil(log2 n) where n ≤ a   sent per rank bytes·(n-1)/n   any n ≥ 2
 ///   scratch (reduce-scatter) at most a·(1 + log2 s) blocks   order of sums: by rank in each addition
@@ -110,7 +111,7 @@ Schedule build(const Shape& shape, int aggregation) {
   return shape.collective == Collective::all_gather ? all_gather(shape, trees) : reduce_scatter(shape, trees);
 }
 
-/// A reduce-scatter's sums are in scratch when others want them.
+/// A reduce-scatter's sums are in scratch when other ranks read them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::all_gather;
 }

@@ -1,4 +1,4 @@
-// Which algorithms reduce in the order of ranks, as their schedules say.
+// Determines from their schedules which algorithms reduce in rank order.
 #include "algorithms/rank_order.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ bool is_ordered(const Algorithm& algorithm, const Shape& shape) {
   return meaning && meaning->rank_order;
 }
 
-/// Of many ranks some roots stand for all, and whoever has another order with fewer ranks is not even built.
+/// For many ranks, some roots stand for all; an algorithm that has a different order with fewer ranks is not built.
 bool is_member(const Algorithm& algorithm, Collective collective, int ranks) {
   Shape shape{.collective = collective, .ranks = ranks};
   if (!algorithm.supports(shape)) return false;

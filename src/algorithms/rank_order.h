@@ -1,4 +1,4 @@
-// Which algorithms reduce in the order of ranks: those a deterministic communicator chooses from.
+// The algorithms that reduce in rank order: a deterministic communicator chooses from these.
 #pragma once
 
 #include <array>
@@ -13,22 +13,21 @@
 
 namespace tutti {
 
-/// The bits of a reduction are those of its tree of passes. Of the trees there are for a number of ranks, this is the
-/// class of one: all inputs in the order of ranks, in one pass, or a chain of passes where there are more than
-/// limits::sources_max, for every element, rank and root. one_shot and two_shot are always in it; for few ranks there
-/// are more.
+/// The bits of a reduction are determined by its tree of passes. This class stands for one of the possible trees: for
+/// every element, rank and root, all inputs in rank order, in one pass, or in a chain of passes if there are more than
+/// limits::sources_max. one_shot and two_shot are always members; for few ranks there are more.
 class RankOrder {
  public:
   explicit RankOrder(int ranks) : ranks_(ranks) {}
 
-  /// In the order of the registry; proven from their schedules when asked first. For collectives that reduce.
+  /// In the order of the registry; proven from their schedules on first use. For collectives that reduce.
   std::span<const Algorithm* const> members(Collective collective);
 
-  /// What to tell `select` instead of `forced`, in the words of TUTTI_ALGO: the members that serve `access`, without
-  /// those that `forced` does not want where others are left.
+  /// Replaces `forced` in calls of `select`, in the syntax of TUTTI_ALGO: the members that serve `access`, without
+  /// those that `forced` excludes if others are left.
   std::string filter(Collective collective, Access access, std::string_view forced);
 
-  /// Errors: invalid_usage, where `forced` asks for an algorithm that can serve so many ranks and is no member.
+  /// Errors: invalid_usage, if `forced` asks for an algorithm that can serve this number of ranks but is not a member.
   Result<void> check(std::string_view forced);
 
  private:

@@ -1,4 +1,4 @@
-// Partners at distance 1, 2, 4, … exchange all they have.
+// Partners at distance 1, 2, 4, … exchange all their data.
 #include <bit>
 
 #include "algorithms/algorithm.h"
@@ -16,7 +16,7 @@ bool supports(const Shape& shape, int) {
          (shape.collective == Collective::all_gather && is_power_of_two(shape.ranks));
 }
 
-/// Ranks beyond a power of two hand their value to a neighbour first (fold), and get the result last.
+/// Ranks beyond a power of two pass their value to a neighbour first (fold), and receive the result last.
 Schedule all_reduce(const Shape& shape) {
   const int n = shape.ranks;
   const int active = static_cast<int>(std::bit_floor(static_cast<unsigned>(n)));
@@ -45,7 +45,7 @@ Schedule all_gather(const Shape& shape) {
   return schedule;
 }
 
-/// Recursive doubling: after k exchanges a rank has what 2^k ranks had.
+/// Recursive doubling: after k exchanges a rank has the data of 2^k ranks.
 ///
 ///   all-reduce   steps log2(n), floor(log2 n) + 2 where n is no power of two   sent per rank bytes·steps
 ///   all-gather   steps log2(n)   sent per rank bytes·(n-1)/n   n a power of two

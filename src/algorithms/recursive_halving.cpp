@@ -1,4 +1,4 @@
-// Partners at distance n/2, n/4, … exchange halves of what they still have to sum up.
+// Partners at distance n/2, n/4, … exchange halves of the blocks that they still have to sum up.
 #include "algorithms/algorithm.h"
 #include "algorithms/butterfly.h"
 
@@ -9,8 +9,8 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::reduce_scatter;
 }
 
-/// Recursive halving: of the blocks it still has, a rank sends those of its partner's half and adds up those of its
-/// own. Where n is no power of two, some odd ranks take in an even one's input first (fold).
+/// Recursive halving: of the blocks it still has, a rank sends those of its partner's half and sums up those of its own
+/// half. If n is not a power of two, some odd ranks first take over the input of an even rank (fold).
 ///
 ///   steps log2 n          sent per rank bytes·(n-1)/n   scratch n/2 - 1 blocks   n a power of two
 ///   floor(log2 n) + 2     at most bytes                 n - 1 blocks             other n

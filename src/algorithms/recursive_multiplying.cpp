@@ -1,4 +1,4 @@
-// Groups of k ranks at distance 1, k, k², … share all they have.
+// Groups of k ranks at distance 1, k, k², … share all their data.
 #include "algorithms/algorithm.h"
 #include "algorithms/digits.h"
 
@@ -44,8 +44,8 @@ Schedule all_gather(const Shape& shape, const Digits& digits) {
   return schedule;
 }
 
-/// Recursive multiplying: recursive doubling with groups of k = radix (of n, where that is less) instead of pairs;
-/// fewer steps for ranks that can send k-1 messages at a time.
+/// Recursive multiplying: recursive doubling with groups of k = radix (n, if that is less) instead of pairs; fewer
+/// steps for ranks that can send k-1 messages at a time.
 ///
 ///   all-reduce   steps log_k n, floor(log_k n) + 2 where n is no power of k   sent per rank (k-1)·bytes·steps
 ///   all-gather   steps log_k n   sent per rank bytes·(n-1)/n   n a power of k
@@ -58,7 +58,7 @@ Schedule build(const Shape& shape, int radix) {
   return shape.collective == Collective::all_reduce ? all_reduce(shape, digits) : all_gather(shape, digits);
 }
 
-/// An exchanged sum would be overwritten while others read it; gathered blocks are never rewritten.
+/// An exchanged sum would be overwritten while other ranks read it; gathered blocks are never rewritten.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::all_gather;
 }

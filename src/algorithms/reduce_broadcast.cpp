@@ -1,4 +1,4 @@
-// Up a tree, and down again.
+// Up a tree, then down again.
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -10,13 +10,14 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_reduce;
 }
 
-/// Reduce and broadcast: both along the k-nomial tree of rank 0, in which who has the data hands it to k-1 others in
-/// each step.
+/// Reduce and broadcast: both along the k-nomial tree of rank 0, in which each rank that has the data passes it to k-1
+/// others in each step.
 ///
 ///   steps 2·ceil(log_k n)   sent per rank at most (k-1)·bytes·ceil(log_k n), by all together (n-1)·bytes each way
 ///   any n ≥ 2   order of sums: by rank, k operands in one pass
 ///
-/// The fewest messages there are, and not two ways to add anything: for tiny calls of many ranks, or as a yardstick.
+/// It has the fewest messages possible, and only one order of additions: for tiny calls of many ranks, or as a
+/// reference.
 /// Wilkins et al., "Generalized collective algorithms for the exascale era", CLUSTER 2023.
 Schedule build(const Shape& shape, int radix) {
   const int n = shape.ranks;

@@ -9,7 +9,7 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::reduce;
 }
 
-/// Reduce-scatter and gather: each rank adds up one n-th part, then the root gathers them up a binomial tree.
+/// Reduce-scatter and gather: each rank sums up one n-th part, then the root gathers the parts up a binomial tree.
 ///
 ///   steps 2·ceil(log2 n)   sent per rank bytes, received at most 2·bytes·(n-1)/n, by the root   any n ≥ 2, any root
 ///   order of sums: by rank in each addition

@@ -1,4 +1,4 @@
-// Which algorithms there are: the tables made from list.inc.
+// The list of all algorithms: tables made from list.inc.
 #include <algorithm>
 #include <array>
 #include <cassert>

@@ -1,4 +1,4 @@
-// All-to-all where a block's way depends only on how far it has to go.
+// All-to-all in which a block's path depends only on the distance it has to travel.
 #include "algorithms/relay.h"
 
 #include <cassert>
@@ -7,11 +7,11 @@
 namespace tutti {
 namespace {
 
-/// A leg of the blocks that go `distance` in all.
+/// One leg of all blocks that travel `distance` in total.
 struct Hop {
   int distance;
-  int before;  // legs up to here
-  int after;   // and with this one
+  int before;  // distance before this leg
+  int after;   // distance after it
   int scratch;
 };
 

@@ -1,4 +1,4 @@
-// All-to-all where a block's way depends only on how far it has to go.
+// All-to-all in which a block's path depends only on the distance it has to travel.
 #pragma once
 
 #include <vector>
@@ -7,14 +7,14 @@
 
 namespace tutti {
 
-/// A block that is to go some way around the ranks goes `distance` of it in `step`.
+/// In `step`, a block travels `distance` of its way around the ranks.
 struct Leg {
   int step;
   int distance;
 };
 
-/// `legs[d]`: those of blocks meant for the rank d ahead, for d in 1 … n-1: in the order of steps, of sum d. Blocks
-/// that take several legs wait in scratch, one group for each such d.
+/// `legs[d]`: the legs of blocks for the rank d ahead, for d in 1 … n-1, in the order of steps; their distances add up
+/// to d. Blocks with several legs wait in scratch, one group for each such d.
 Schedule relay(const Shape& shape, const std::vector<std::vector<Leg>>& legs);
 
 }  // namespace tutti

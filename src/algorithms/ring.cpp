@@ -10,7 +10,7 @@ bool supports(const Shape& shape, int) {
                              shape.collective == Collective::reduce_scatter);
 }
 
-/// Ring: all links carry equally much, each rank talks to its neighbours alone.
+/// Ring: all links carry the same amount; each rank communicates only with its neighbours.
 ///
 ///   all-reduce      steps 2(n-1)   sent per rank 2·bytes·(n-1)/n
 ///   reduce-scatter,
@@ -22,7 +22,7 @@ Schedule build(const Shape& shape, int) {
   return along_rings(shape, {&in_order, 1});
 }
 
-/// A reduce-scatter's sums are in scratch when the neighbour wants them.
+/// A reduce-scatter's sums are in scratch when the neighbour reads them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective != Collective::reduce_scatter;
 }

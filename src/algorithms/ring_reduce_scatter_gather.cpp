@@ -1,4 +1,4 @@
-// A reduce that goes round, then gathers.
+// A reduce around a ring, followed by a gather.
 #include "algorithms/algorithm.h"
 #include "algorithms/scatter_spread.h"
 
@@ -9,8 +9,8 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::reduce;
 }
 
-/// Ring reduce-scatter and gather: each rank's n-th part is added up around a ring, then the root gathers them up a
-/// binomial tree.
+/// Ring reduce-scatter and gather: each rank's n-th part is summed up around a ring, then the root gathers the parts up
+/// a binomial tree.
 ///
 ///   steps n-1 + ceil(log2 n)   sent per rank bytes, received at most 2·bytes·(n-1)/n, by the root
 ///   any n ≥ 2, any root

@@ -1,4 +1,5 @@
-// What all rings share: data travels from neighbour to neighbour, in one or several orders of the ranks at once.
+// The common part of all rings: data travels from neighbour to neighbour, in one or several orders of the ranks at
+// once.
 #include "algorithms/rings.h"
 
 #include <cassert>
@@ -7,7 +8,7 @@
 namespace tutti {
 namespace {
 
-/// One of several rings. Positions are counted along it, around.
+/// One of several rings. Positions are counted along the ring, cyclically.
 class Ring {
  public:
   Ring(const RingOrder& order, int index, int rings) : order_(order), index_(index), rings_(rings) {}
@@ -15,9 +16,9 @@ class Ring {
   int size() const { return static_cast<int>(order_.size()); }
   int wrap(int i) const { return (i % size() + size()) % size(); }
   Rank rank(int position) const { return order_[static_cast<std::size_t>(wrap(position))]; }
-  /// The ring's share of a vector that is cut into n chunks for each ring.
+  /// The i-th of the ring's chunks; the vector is divided into n chunks per ring.
   int chunk(int i) const { return index_ * size() + wrap(i); }
-  /// The ring's share of a group.
+  /// The ring's part of a group.
   Ref part(Buffer buffer, int group) const { return {buffer, group * rings_ + index_}; }
 
  private:
@@ -26,7 +27,7 @@ class Ring {
   int rings_;
 };
 
-/// Each chunk travels the ring once to gather the sum, once more to spread it.
+/// Each chunk travels around the ring once to be summed up, and once more to be distributed.
 void all_reduce(Schedule& schedule, const Ring& ring, int step) {
   const int n = ring.size();
   for (int i = 0; i < n; ++i) {
@@ -37,7 +38,7 @@ void all_reduce(Schedule& schedule, const Ring& ring, int step) {
   }
 }
 
-/// The sum of a rank's block starts behind it and arrives there. On its way it lies in scratch.
+/// The sum of a rank's block starts behind the rank and arrives at it. On its way it is in scratch.
 void reduce_scatter(Schedule& schedule, const Ring& ring, int step) {
   for (int i = 0; i < ring.size(); ++i) {
     const Rank rank = ring.rank(i), next = ring.rank(i + 1), block = ring.rank(i - 1 - step);

@@ -1,4 +1,5 @@
-// What all rings share: data travels from neighbour to neighbour, in one or several orders of the ranks at once.
+// The common part of all rings: data travels from neighbour to neighbour, in one or several orders of the ranks at
+// once.
 #pragma once
 
 #include <span>
@@ -11,7 +12,7 @@ namespace tutti {
 /// The ranks along a ring; the last one's neighbour is the first.
 using RingOrder = std::vector<Rank>;
 
-/// start, start + stride, … around; `stride` has no divisor in common with `ranks`.
+/// start, start + stride, … cyclically; `stride` has no common divisor with `ranks`.
 RingOrder ring_order(int ranks, int stride);
 
 /// All-reduce, reduce-scatter or all-gather along several rings at once; each carries an equal share of the data.

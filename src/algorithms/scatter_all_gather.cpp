@@ -9,7 +9,7 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::broadcast;
 }
 
-/// Scatter and all-gather: the root deals out n-th parts down a binomial tree, then all gather all.
+/// Scatter and all-gather: the root distributes n-th parts down a binomial tree, then all ranks gather all parts.
 ///
 ///   steps 2·ceil(log2 n)   sent per rank at most 2·bytes·(n-1)/n   any n ≥ 2, any root
 ///

@@ -1,4 +1,4 @@
-// A broadcast that deals out, then goes round.
+// A broadcast by a scatter, then a ring.
 #include "algorithms/algorithm.h"
 #include "algorithms/scatter_spread.h"
 
@@ -9,7 +9,7 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::broadcast;
 }
 
-/// Scatter and ring all-gather: the root deals out n-th parts down a binomial tree, then they go around a ring.
+/// Scatter and ring all-gather: the root distributes n-th parts down a binomial tree, then the parts go around a ring.
 ///
 ///   steps ceil(log2 n) + n-1   sent per rank at most 2·bytes·(n-1)/n   any n ≥ 2, any root
 ///

@@ -1,4 +1,4 @@
-// A broadcast that first deals the data out, then gathers it everywhere.
+// A broadcast that first scatters the data, then gathers it on all ranks.
 #include "algorithms/scatter_spread.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-/// v passes half of the chunks of its subtree, those of [v + span, v + 2·span), to the first of them.
+/// v passes half of the chunks of its subtree, those of [v + span, v + 2·span), to the first rank of that half.
 Spread scattered(int n) {
   Spread spread(n, /*chunks=*/n);
   const int top = static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))) / 2;
@@ -37,7 +37,7 @@ Schedule scatter_then_circulant(const Shape& shape) {
   Spread spread = scattered(n);
   const std::vector<int> skips = circulant_skips(n);
   for (std::size_t i = skips.size() - 1; i > 0; --i, spread.next_step()) {
-    const int skip = skips[i];  // each v has chunks [v, v + skip), around
+    const int skip = skips[i];  // each v has chunks [v, v + skip), cyclically
     for (int v = 0; v < n; ++v)
       for (int u = v; u < v + skips[i - 1] - skip; ++u) spread.hop(v, (v - skip + n) % n, u % n);
   }

@@ -1,4 +1,4 @@
-// Which algorithm a call uses: a short table of what is fastest where, and what the user wishes.
+// Which algorithm a call uses: a short table of the fastest ones, and the user's setting.
 #include "algorithms/select.h"
 
 #include <cassert>
@@ -10,9 +10,9 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kib = 1024;
-constexpr int pairs_max = 32;  // ranks up to which every rank keeps slots to every other
+constexpr int pairs_max = 32;  // up to this many ranks, every rank has slots to every other
 
-/// Through slots: few steps for small calls, few bytes and passes for large ones.
+/// Slots: few steps for small calls, few bytes and passes for large ones.
 const Family& for_fifo(const Shape& shape, std::size_t bytes) {
   const bool all_pairs = shape.ranks <= pairs_max;
   switch (shape.collective) {
@@ -35,7 +35,7 @@ const Family& for_fifo(const Shape& shape, std::size_t bytes) {
   return algorithm::one_shot;
 }
 
-/// Peers' memory at hand: everything in one pass of every rank, without a copy in between.
+/// Peers' memory is accessible: every rank needs one pass and no intermediate copy.
 const Family& for_windows(const Shape& shape, Access access) {
   switch (shape.collective) {
     case Collective::all_reduce: return algorithm::two_shot;
@@ -62,7 +62,7 @@ bool serves_counts(const Algorithm& algorithm, const Shape& shape, Access access
   return direct(schedule) || (access == Access::slots && keeps_groups(schedule));
 }
 
-/// Without a message for who gets nothing; but slots to all others are too much for many ranks.
+/// Without a message to ranks that get nothing; but slots to all other ranks are too many if there are many ranks.
 const Family& fastest_for_counts(const Shape& shape, Access access, std::size_t bytes) {
   if (shape.ranks == 1) return algorithm::local;
   const bool all_pairs = shape.ranks <= pairs_max;
@@ -72,7 +72,7 @@ const Family& fastest_for_counts(const Shape& shape, Access access, std::size_t 
   return algorithm::one_shot;
 }
 
-/// The best one, or the first that serves where it is not wanted.
+/// The best one, or the first that serves if the setting excludes the best.
 template <class Serves>
 const Algorithm* wanted(const Algorithm& best, Collective collective, std::string_view forced, const Serves& serves) {
   if (forced.empty()) return &best;

@@ -1,4 +1,4 @@
-// What TUTTI_ALGO says: its grammar, and errors that help.
+// Parses TUTTI_ALGO and explains errors in it.
 #include "algorithms/setting.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-/// Without case, underscores and blanks: "AllReduce" and "all_reduce" are one word.
+/// Removes case, underscores and blanks: "AllReduce" and "all_reduce" are the same word.
 std::string plain(std::string_view word) {
   std::string result;
   for (const char c : word)
@@ -27,7 +27,7 @@ bool same(std::string_view a, std::string_view b) {
   return plain(a) == plain(b);
 }
 
-/// Cuts `text` at the first `separator`; what is left goes on in `text`.
+/// Returns the text before the first `separator`; `text` becomes the rest.
 std::string_view next(std::string_view& text, char separator) {
   const std::size_t end = std::min(text.find(separator), text.size());
   const std::string_view first = text.substr(0, end);
@@ -56,7 +56,7 @@ Entry parsed(std::string_view text) {
   return entry;
 }
 
-/// Letters to add, drop or change.
+/// Number of letters to add, drop or change.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;

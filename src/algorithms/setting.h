@@ -1,4 +1,4 @@
-// What TUTTI_ALGO says of one collective.
+// The part of TUTTI_ALGO that applies to one collective.
 #pragma once
 
 #include <string_view>
@@ -8,20 +8,20 @@
 
 namespace tutti {
 
-/// Names the user wants, or wants left out. Views into the setting's text.
+/// Names of algorithms that the user asks for or excludes. Views into the setting's text.
 class AlgorithmFilter {
  public:
   AlgorithmFilter(std::string_view forced, Collective collective);
   bool allows(const Algorithm& algorithm) const;
-  /// The words for those wanted; none where words say what is not.
+  /// The names asked for; none if the setting excludes names.
   std::vector<std::string_view> wanted() const;
 
  private:
-  std::string_view names_;  // separated by commas; empty: anything goes
+  std::string_view names_;  // separated by commas; empty: no restriction
   bool exclude_ = false;
 };
 
-/// Whether `word` is a name of `algorithm`, its family's included.
+/// Whether `word` is a name of `algorithm` or of its family.
 bool names(std::string_view word, const Algorithm& algorithm);
 
 }  // namespace tutti

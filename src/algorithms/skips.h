@@ -5,8 +5,8 @@
 
 namespace tutti {
 
-/// n halved, rounded up, until 1: n, …, 3 or 4, 2, 1. Ranks at all these distances but the first, ceil(log2 n) of them,
-/// are neighbours; every distance below n is a sum of some, each taken at most once.
+/// n halved, rounded up, until 1: n, …, 3 or 4, 2, 1. Ranks at these distances, except the first, are neighbours:
+/// ceil(log2 n) of them. Every distance below n is a sum of some of these, each taken at most once.
 ///
 /// Träff, "Optimal broadcast schedules in logarithmic time with applications to broadcast, all-broadcast, reduction and
 /// all-reduction", 2024.

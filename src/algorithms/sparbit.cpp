@@ -1,4 +1,4 @@
-// Blocks take their longest hop first, so that few of them go far.
+// Blocks take their longest hop first, so that few of them travel far.
 #include <bit>
 
 #include "algorithms/algorithm.h"
@@ -11,8 +11,8 @@ bool supports(const Shape& shape, int) {
 }
 
 /// Sparbit: Bruck's steps from the farthest to the nearest. Distances are powers of two from the largest below n down
-/// to 1; the rank `distance` back passes on every block that it has by then. A block that comes from `offset` ranks
-/// back has made the hops that are the bits of `offset`, the lowest last.
+/// to 1; the rank `distance` back passes on every block that it has by then. A block from the rank `offset` back has
+/// made the hops that are the bits of `offset`, the lowest bit last.
 ///
 ///   steps ceil(log2 n)   sent per rank bytes·(n-1)/n, half of it to the next rank   any n ≥ 2
 ///

@@ -1,4 +1,4 @@
-// Half of the data down each side of a binary tree, then across.
+// Half of the data down each side of a binary tree, then an exchange across.
 #include <bit>
 
 #include "algorithms/algorithm.h"
@@ -11,13 +11,14 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
 }
 
-/// Split binary tree: even chunks go down one side of the tree, odd ones down the other, then each rank swaps halves
-/// with one of the other side. Who finds none there gets that half from the root.
+/// Split binary tree: even chunks go down one side of the tree, odd chunks down the other; then each rank exchanges
+/// halves with a rank of the other side. A rank without a partner there gets that half from the root.
 ///
 ///   steps floor(log2 n) + chunks/2   sent per rank at most 3/2·bytes, to two others in a step (reduce: bytes, to one)
 ///   any n ≥ 2, any root   order of sums: by rank in each addition
 ///
-/// Counted from the root, odd ranks are one side and even ones the other, the i-th of a side above 2i+1 and 2i+2 of it.
+/// Counted from the root, odd ranks are one side and even ranks the other; in each side the i-th rank has children 2i+1
+/// and 2i+2.
 /// Pješivac-Grbović et al., "Performance analysis of MPI collective operations", Cluster Computing 2007.
 Schedule build(const Shape& shape, int chunks) {
   const int n = shape.ranks;
@@ -37,7 +38,7 @@ Schedule build(const Shape& shape, int chunks) {
   return spread.schedule(shape);
 }
 
-/// A reduce's sums are in scratch when others want them.
+/// A reduce's sums are in scratch when other ranks read them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::broadcast;
 }

@@ -1,4 +1,4 @@
-// How the chunks of one rank reach all others.
+// How the chunks of one rank reach all other ranks.
 #include "algorithms/spread.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ Tree::Tree(std::vector<int> parents) : parents_(std::move(parents)), depths_(par
   assert(root_ < size());
   depths_[static_cast<std::size_t>(root_)] = 0;
   for (int v = 0; v < size(); ++v) {
-    std::vector<int> path;  // up to an ancestor whose depth is known
+    std::vector<int> path;  // up to an ancestor of known depth
     int above = v;
     for (; depth(above) == none; above = parent(above)) path.push_back(above);
     for (int edges = depth(above); const int below : std::views::reverse(path))

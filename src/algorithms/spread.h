@@ -1,4 +1,4 @@
-// What broadcasts and reduces share: how the chunks of one rank reach all others.
+// The common part of broadcasts and reduces: how the chunks of one rank reach all other ranks.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class Tree {
  public:
   static constexpr int none = -1;
 
-  /// `parents`: none for the root, of which there is one.
+  /// `parents`: by rank; none for the root, of which there is exactly one.
   explicit Tree(std::vector<int> parents);
 
   int size() const { return static_cast<int>(parents_.size()); }
@@ -30,21 +30,22 @@ class Tree {
   int root_;
 };
 
-/// Hops of chunks, step by step. Ranks are counted from the root, around: v = 0 has all chunks from the start. Played
-/// forwards they are a broadcast; backwards, a sum where that had a copy, they are a reduce of as many steps and bytes.
+/// Hops of chunks, step by step. Ranks are numbered from the root on, cyclically: v = 0 has all chunks from the start.
+/// Played forwards, the hops are a broadcast. Played backwards, with a sum for each copy, they are a reduce with as
+/// many steps and bytes.
 class Spread {
  public:
   Spread(int ranks, int chunks);
 
-  /// `from`, who got it in an earlier step, hands `chunk` to `to`. Nothing happens where that has it already.
+  /// `from`, which got `chunk` in an earlier step, passes it to `to`. Does nothing if `to` already has it.
   void hop(int from, int to, int chunk);
   void next_step() { ++step_; }
 
-  /// One step of a pipeline, counted from 0: each rank passes on what it got the step before, to all its children.
+  /// One step of a pipeline, counted from 0: each rank passes the chunk of the step before on to all its children.
   /// Chunks go down in the order first, first + stride, …
   void pipeline(const Tree& tree, int step, int first = 0, int stride = 1);
 
-  /// For broadcast and reduce. `rank_of`: where v is; empty: `v` ranks behind the root.
+  /// For broadcast and reduce. `rank_of`: the rank of each v; empty: `v` ranks after the root.
   Schedule schedule(const Shape& shape, std::span<const Rank> rank_of = {}) const;
 
  private:

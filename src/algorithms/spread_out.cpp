@@ -9,12 +9,12 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_to_all;
 }
 
-/// Spread out: in each step every rank sends to the next few ranks ahead, all at once, so that no rank is sent to by
-/// all others at the same time.
+/// Spread out: in each step every rank sends to the next few ranks ahead at once, so that no rank receives from all
+/// others at the same time.
 ///
 ///   steps ceil((n-1)/batch)   messages per rank and step at most batch   sent per rank bytes·(n-1)/n   any n ≥ 2
 ///
-/// MPICH has it as "scattered".
+/// MPICH calls it "scattered".
 Schedule build(const Shape& shape, int batch) {
   std::vector<std::vector<Leg>> legs(static_cast<std::size_t>(shape.ranks));
   for (int distance = 1; distance < shape.ranks; ++distance)

@@ -1,4 +1,4 @@
-// Partners that swing from side to side exchange halves.
+// Partners on alternating sides exchange halves.
 #include "algorithms/swing.h"
 
 #include <bit>
@@ -19,7 +19,7 @@ bool supports(const Shape& shape, int) {
 }
 
 /// Swing, the variant for bandwidth: recursive halving and doubling, but the partner of step s is (1 - (-2)^(s+1)) / 3
-/// away: 1, -1, 3, -5, … On a ring or torus that is a third nearer than 2^s in the end, so fewer messages share a link.
+/// away: 1, -1, 3, -5, … On a ring or torus this is in the end a third nearer than 2^s, so fewer messages share a link.
 /// The sums of block r end at rank r.
 ///
 ///   all-reduce                    steps 2·log2 n   sent per rank 2·bytes·(n-1)/n   other n: fold, as halving_doubling
@@ -36,7 +36,7 @@ Schedule build(const Shape& shape, int) {
   return halve_and_double(shape, butterfly, own);
 }
 
-/// A reduce-scatter's sums are in scratch when others want them.
+/// A reduce-scatter's sums are in scratch when other ranks read them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective != Collective::reduce_scatter;
 }

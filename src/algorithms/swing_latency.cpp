@@ -1,4 +1,4 @@
-// Partners that swing from side to side exchange all they have.
+// Partners on alternating sides exchange all their data.
 #include "algorithms/algorithm.h"
 #include "algorithms/butterfly.h"
 #include "algorithms/swing.h"
@@ -11,7 +11,7 @@ bool supports(const Shape& shape, int) {
 }
 
 /// Swing, the variant for latency: recursive doubling with the partners of swing, the farthest first (in the paper they
-/// are the last), because only so do all ranks add up in one order.
+/// are the last): only in this order do all ranks add in the same order.
 ///
 ///   steps log2 n, floor(log2 n) + 2 where n is no power of two (fold)   sent per rank bytes·steps
 ///   order of sums: by the lowest rank in each

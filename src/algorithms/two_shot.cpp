@@ -1,4 +1,4 @@
-// Every rank does its share of the work on all the data, then hands it to those who want it.
+// Every rank processes its part of all data, then passes the result to the ranks that need it.
 #include "algorithms/algorithm.h"
 
 namespace tutti {
@@ -9,13 +9,13 @@ bool supports(const Shape& shape, int) {
                              shape.collective == Collective::broadcast);
 }
 
-/// Two-shot: part c is rank c's. It gets that part of every input (of the root's), then stores the result everywhere
-/// (at the root).
+/// Two-shot: part c belongs to rank c. It gets that part of every input (of the root's), then stores the result on
+/// every rank (on the root).
 ///
 ///   steps 2   sent per rank 2·bytes·(n-1)/n (all-reduce)   any n   order of sums: rank order, in one pass
 ///
-/// Over windows the two steps fuse into one pass over memory: n sources, n destinations. A broadcast this way is van de
-/// Geijn's scatter and all-gather; rank c stores to the root too, so that all ranks move equally much.
+/// With mapped memory the two steps fuse into one pass: n sources, n destinations. A broadcast in this way is van de
+/// Geijn's scatter and all-gather; rank c stores to the root too, so that all ranks move the same amount.
 Schedule build(const Shape& shape, int) {
   Schedule schedule(shape, /*parts=*/shape.ranks);
   const auto owned = [&](Rank rank) {  // where a rank keeps the result of its part
@@ -39,7 +39,7 @@ Schedule build(const Shape& shape, int) {
   return schedule;
 }
 
-/// A reduction leaves parts in scratch, which must be pushed.
+/// A reduction leaves parts in scratch, which its owner must store to the other ranks.
 bool carried_by(Collective collective, Access access) {
   return access == Access::mapped || (access == Access::cma && collective != Collective::reduce);
 }

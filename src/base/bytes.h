@@ -1,4 +1,4 @@
-// Numbers and texts in frames: little endian, and reading past the end is seen, never done.
+// Numbers and texts in frames: little endian. Reading past the end is detected and never happens.
 #pragma once
 
 #include <bit>
@@ -39,8 +39,8 @@ class ByteWriter {
   Bytes bytes_;
 };
 
-/// Reads a frame. Past the end it gives zeros and empty spans, and `ok` is false from then on: ask once, after the last
-/// read and before believing any of them.
+/// Reads a frame. Past the end, reads return zeros and empty spans, and `ok` stays false: check it once, after the last
+/// read and before any of the values is used.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : left_(bytes) {}
@@ -62,7 +62,7 @@ class ByteReader {
     left_ = left_.subspan(bytes);
     return taken;
   }
-  /// What ByteWriter::sized wrote; longer than `bytes_max` is not ok.
+  /// The bytes written by ByteWriter::sized; more than `bytes_max` makes `ok` false.
   std::span<const std::byte> sized(std::size_t bytes_max) {
     const auto bytes = number<std::uint32_t>();
     if (bytes > bytes_max) ok_ = false;
@@ -74,7 +74,7 @@ class ByteReader {
   }
 
   bool ok() const { return ok_; }
-  /// Everything was there, and nothing more.
+  /// True if every read was within the frame and nothing is left.
   bool done() const { return ok_ && left_.empty(); }
 
  private:

@@ -13,9 +13,9 @@
 namespace tutti {
 namespace {
 
-/// Tests hand their own seeds and limits to themselves by names that begin so.
+/// Tests pass seeds and limits to themselves in variables with this prefix.
 constexpr std::string_view test_prefix = "TUTTI_TEST_";
-/// Far more than any list needs; some are looked through with every new kind of call.
+/// Far more than any list needs; some lists are searched for every new kind of call.
 constexpr std::size_t value_bytes_max = 16384;
 constexpr std::size_t value_bytes_shown = 200;
 constexpr std::string_view system_file = "/etc/tutti.conf";
@@ -94,7 +94,7 @@ const Setting* find(std::string_view name) {
   return at == settings().end() ? nullptr : &*at;
 }
 
-/// Levenshtein's: how many letters to add, drop or change.
+/// The Levenshtein distance: the number of letters to add, drop or change.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -120,7 +120,7 @@ std::string unknown_setting(std::string_view name, std::string_view origin) {
 
 constexpr std::size_t file_text_max = std::size_t{1} << 20;
 
-/// Never held up, whatever lies there.
+/// Never blocks, whatever kind of file lies there.
 Result<std::string> read_settings(const std::string& path) {
   return read_file(path, file_text_max, FileKind::regular);
 }
@@ -157,7 +157,7 @@ Result<void> Config::set(std::string_view name, std::string_view value, const st
   }
   if (value.size() > value_bytes_max)
     return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("{} ({}): its value is {} bytes long, {} at most are allowed", name, origin,
+                 .what = fmt::format("{} ({}): the value has {} bytes, at most {} are allowed", name, origin,
                                      value.size(), value_bytes_max)};
   auto parsed = parse(*setting, value);
   if (!parsed)
@@ -179,7 +179,8 @@ Result<void> Config::set_from_file(std::string_view text, const std::string& pat
     if (equals == std::string_view::npos || name.empty())
       return Error{.code = Code::invalid_argument, .what = fmt::format("{}: expected NAME=VALUE", origin)};
     if (name == "TUTTI_CONF_FILE")
-      return Error{.code = Code::invalid_argument, .what = fmt::format("{}: a file cannot name another one", origin)};
+      return Error{.code = Code::invalid_argument,
+                   .what = fmt::format("{}: a settings file cannot name another settings file", origin)};
     if (auto done = set(name, trimmed(line.substr(equals + 1)), origin); !done) return done;
   }
   return {};
@@ -190,7 +191,8 @@ Result<Config> Config::load(std::span<const std::string> environment, const Read
   const auto take = [&](const std::string& path, std::string_view setting) -> Result<void> {
     auto text = read(path);
     if (text) return config.set_from_file(*text, path);
-    if (setting.empty() && text.error().code == Code::system) return {};  // there is none, or it is somebody else's
+    // there is no file, or it belongs to another user
+    if (setting.empty() && text.error().code == Code::system) return {};
     return not_readable(std::move(text).error(), setting.empty() ? "read settings" : std::string(setting));
   };
   if (auto done = take(std::string(system_file), ""); !done) return std::move(done).error();
@@ -251,7 +253,7 @@ std::string Config::shared_text() const {
 }
 
 std::uint64_t Config::shared_hash() const {
-  // FNV-1a: it must be the same on every machine and in every build, and nobody attacks it.
+  // FNV-1a: must be equal on every machine and in every build; no adversary is expected.
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
   for (const Setting& setting : settings())
     if (setting.scope == Scope::shared)

@@ -1,4 +1,4 @@
-// Every setting: one table, read once, with where each value came from.
+// All settings: one table, read once, with the origin of each value.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@
 
 namespace tutti {
 
-/// shared: compared at init, all ranks of a communicator must agree. local: a rank's own business.
+/// shared: compared at init; all ranks of a communicator must agree. local: may differ between ranks.
 enum class Scope { shared, local };
-/// bytes: a number with an optional K, M or G. choice: one of a list, in any case. secret: text that is never shown.
+/// bytes: a number with an optional K, M or G. choice: one word of a list, case-insensitive. secret: text that is never
+/// shown.
 enum class SettingKind { text, integer, bytes, choice, secret };
 
 struct Setting {
@@ -24,43 +25,46 @@ struct Setting {
   SettingKind kind;
   Scope scope;
   std::string_view default_value;
-  std::int64_t min;  ///< integer, bytes
+  std::int64_t min;  ///< for integer and bytes
   std::int64_t max;
-  std::string_view choices;  ///< "WARN|INFO|…", choice
+  std::string_view choices;  ///< for choice: "WARN|INFO|…"
   std::string_view help;     ///< one sentence, for --help and docs
   std::string_view help_group;
 };
 
 std::span<const Setting> settings();
 
-/// The table as docs/settings.md shows it.
+/// The table as it appears in docs/settings.md.
 std::string settings_page();
 
 /// Values of all settings. Precedence: environment, TUTTI_CONF_FILE or ~/.tutti.conf, /etc/tutti.conf, default.
 ///
-/// A file has NAME=VALUE lines and lines of comment that begin with #. An empty value is no value, and none is longer
-/// than 16 KiB. Values are kept in one spelling, so that 64K and 65536 are the same to `text` and `shared_hash`.
+/// A file has NAME=VALUE lines, and comment lines that begin with #. An empty value counts as unset; a value has at
+/// most 16 KiB. Values are stored in one spelling, so that 64K and 65536 are equal for `text` and `shared_hash`.
 class Config {
  public:
-  /// A file's text. Errors: system (there is none, or it may not be read), invalid_argument (what is there is no file).
+  /// A file's text. Errors: system (no such file, or no permission to read it), invalid_argument (not a file).
   using Read = std::function<Result<std::string>(const std::string& path)>;
 
-  /// `environment` lists NAME=VALUE. A value that does not parse is an error that names it, its origin and what is
-  /// allowed; an unknown TUTTI_ name is a warning with the nearest known name. A file that nobody named may be missing.
+  /// `environment` lists NAME=VALUE. A value that does not parse is an error that names the setting, the value's origin
+  /// and the allowed values. An unknown TUTTI_ name is a warning with the nearest known name. Only a file that the user
+  /// named must exist.
   static Result<Config> load(std::span<const std::string> environment, const Read& read);
   /// From this process's environment and files.
   static Result<Config> from_process();
 
-  /// Names are those of the table: asking for another one is our own mistake.
+  /// Names must be in the table: any other name is a bug in tutti.
   const std::string& text(std::string_view name) const;
-  std::int64_t integer(std::string_view name) const;       ///< integer, bytes; of a choice, its place in the list
+  /// of an integer or bytes; of a choice, its index in the list
+  std::int64_t integer(std::string_view name) const;
   const std::string& origin(std::string_view name) const;  ///< "environment", "/etc/tutti.conf:3", "default"
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  /// The settings that somebody set, one "NAME=value (origin)" each, for the log; of a secret only the origin.
+  /// The settings that are not at their default, one "NAME=value (origin)" each, for the log; of a secret only the
+  /// origin.
   std::vector<std::string> set_by_user() const;
 
-  /// The shared settings that are not at their default, as "NAME=value NAME=value", and a hash of all shared ones.
+  /// The shared settings that are not at their default, as "NAME=value NAME=value"; and a hash of all shared settings.
   std::string shared_text() const;
   std::uint64_t shared_hash() const;
 

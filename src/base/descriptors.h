@@ -1,4 +1,4 @@
-// How many descriptors this process may have open.
+// The limit of descriptors that this process may have open.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ struct DescriptorLimit {
   std::uint64_t now = 0;
 };
 
-/// Raises the soft limit to the hard one, which any process may: connections to many ranks take more than the usual
-/// 1,024. What cannot be raised stays as it is.
+/// Raises the soft limit to the hard limit, which any process may do: connections to many ranks need more than the
+/// usual 1,024. A limit that cannot be raised stays as it is.
 DescriptorLimit raise_descriptor_limit();
 
 }  // namespace tutti

@@ -10,10 +10,10 @@
 
 namespace tutti {
 
-/// Holds nothing itself: an object lives as long as somebody who asked for it keeps it. Thread-safe.
+/// Owns nothing: an object lives as long as a user keeps it. Thread-safe.
 class Directory {
  public:
-  /// The object of type T with this key; the first one who asks has it made by `make()`, a shared_ptr<T>.
+  /// The object of type T with this key. The first user makes it with `make()`, which returns a shared_ptr<T>.
   template <class T, class Make>
   std::shared_ptr<T> find_or_make(std::uint32_t key, Make make) {
     const std::lock_guard lock(mutex_);

@@ -6,7 +6,7 @@ namespace tutti {
 
 Result<Dylib> Dylib::open(std::initializer_list<const char*> names) {
   Dylib library;
-  // Stays when it is closed: threads of its own may still run.
+  // The library stays loaded after it is closed: its own threads may still run.
   for (const char* const name : names) {
     library.handle_ = std::shared_ptr<void>(::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE), [](void* handle) {
       if (handle != nullptr) ::dlclose(handle);

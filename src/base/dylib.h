@@ -1,4 +1,4 @@
-// A shared library that is used where it is installed, and not linked.
+// A shared library that is loaded if it is installed; tutti does not link it.
 #pragma once
 
 #include <initializer_list>
@@ -11,14 +11,13 @@ namespace tutti {
 class Dylib {
  public:
   Dylib() = default;
-  /// The first of `names` that can be loaded.
-  /// Errors: system (the loader's words for the last one).
+  /// Loads the first of `names` that can be loaded. Errors: system (the loader's message for the last one).
   static Result<Dylib> open(std::initializer_list<const char*> names);
 
-  /// Whether somebody has loaded the library into this process already.
+  /// Whether the library is already loaded into this process.
   static bool is_loaded(const char* name);
 
-  /// Null where the library has none of this name. The caller vouches for the type.
+  /// Null if the library has no such function. The caller is responsible for the type.
   template <class Function>
   Function* symbol(const char* name) const {
     return reinterpret_cast<Function*>(find(name));
@@ -29,7 +28,7 @@ class Dylib {
   std::shared_ptr<void> handle_;
 };
 
-/// A function of the program, or of a library that it has loaded already; null where there is none.
+/// A function of the program or of a library that it has already loaded; null if there is none.
 void* find_loaded(const char* name);
 
 }  // namespace tutti

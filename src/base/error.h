@@ -1,4 +1,4 @@
-// Failure as a value with an address: what failed, at which peer, channel and step.
+// Errors as values: what failed, and at which peer, channel and step.
 #pragma once
 
 #include <cassert>
@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-/// Numbers are those of the C API (and of NCCL), so that no table translates them.
+/// The numbers are those of the C API (and of NCCL), so no translation is needed.
 enum class Code : int {
   success = 0,
   cuda = 1,
@@ -25,7 +25,7 @@ enum class Code : int {
 
 std::string_view name(Code code);
 
-/// Each layer adds only what it knows; unset fields are -1 (0 for sys_errno).
+/// Each layer adds only what it knows; unset fields are -1 (sys_errno: 0).
 struct Error {
   Code code = Code::internal;
   std::string what;
@@ -43,14 +43,14 @@ struct Error {
     if (step < 0) step = at;
     return std::move(*this);
   }
-  /// Prefixes what the caller was doing: "map segment 3: no such file".
+  /// Prefixes the caller's operation: "map segment 3: no such file".
   Error&& during(std::string_view doing) &&;
 
   /// "timeout: no slot freed for 30 s [peer 5] [channel 1, step 12]"
   std::string text() const;
 };
 
-/// A value or the reason why there is none. Costs one pointer on success.
+/// A value, or the reason why there is none. Costs one pointer on success.
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -30,12 +30,12 @@ std::string size_of(std::size_t bytes) {
   return bytes >= 1 << 20 ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
 }
 
-/// Where programs are pointed to read nothing.
+/// /dev/null, which programs use to read nothing.
 bool is_null_device(const struct stat& status) {
   return S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
 }
 
-/// False: errno says why not.
+/// False: errno has the reason.
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t put = ::write(fd, text.data(), text.size());
@@ -56,11 +56,11 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max, Fi
   if (::fstat(fd.get(), &status) != 0) return failed("look at", path);
   if (S_ISDIR(status.st_mode)) return refused(path, "is a directory");
   if (kind == FileKind::regular && !S_ISREG(status.st_mode) && !is_null_device(status))
-    return refused(path, "is no regular file");
+    return refused(path, "is not a regular file");
 
   std::string text;
   const std::size_t piece = std::min<std::size_t>(bytes_max + 1, 1 << 16);
-  while (true) {  // pipes do not say how long they are, and files of /sys say more than it is
+  while (true) {  // pipes have no size, and files of /sys report more than their content
     const std::size_t have = text.size();
     text.resize(have + piece);
     const ssize_t got = ::read(fd.get(), text.data() + have, piece);

@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// TUTTI_SOCKET_IFNAME taken apart: ^ and = speak of the whole list.
+/// TUTTI_SOCKET_IFNAME, parsed: ^ and = apply to the whole list.
 struct NameList {
   bool exclude = false;
   bool exact = false;
@@ -30,7 +30,7 @@ struct NameList {
 
   bool filtered() const { return !names.empty() && !exclude; }
 
-  /// Which entry of the list names it.
+  /// Index of the list's entry that matches it.
   std::optional<int> place_of(std::string_view interface) const {
     for (std::size_t i = 0; i < names.size(); ++i)
       if (exact ? interface == names[i] : interface.starts_with(names[i])) return static_cast<int>(i);
@@ -38,10 +38,10 @@ struct NameList {
   }
 };
 
-/// Smaller is better; addresses of the smallest class alone are used.
+/// Smaller is better; only addresses of the smallest class are used.
 struct Class {
   int value;
-  const char* why;  ///< it is left out where a smaller one exists
+  const char* why;  ///< the reason to leave it out if a smaller class exists
 };
 
 Class class_of(const InterfaceAddress& one, bool filtered) {
@@ -53,12 +53,13 @@ Class class_of(const InterfaceAddress& one, bool filtered) {
     case InterfaceKind::pair: return {2, "a veth pair, used where there is nothing better"};
     case InterfaceKind::bridge: return {3, "a bridge without a device, used where there is nothing better"};
     case InterfaceKind::dummy: return {4, "a dummy, used where there is nothing better"};
-    case InterfaceKind::loopback: return {11, "loopback, reaches this host alone"};
+    case InterfaceKind::loopback: return {11, "loopback, reaches only this host"};
   }
   return {12, ""};
 }
 
-/// Of class_of: what is wished, devices, tunnels and veth pairs, which are what a container has.
+/// The largest class_of that leads to other hosts: interfaces the user named, devices, and tunnels and veth pairs,
+/// which containers have.
 constexpr int leads_to_others_max = 2;
 
 std::string why_not(const InterfaceAddress& one, const NameList& names, const InterfaceFilter& filter) {
@@ -115,7 +116,7 @@ Result<InterfaceChoice> choose_interfaces(std::span<const InterfaceAddress> all,
     if (!choice.used.empty() && is.value != class_of(choice.used.front(), filtered).value)
       choice.left_out.push_back({one, is.why});
     else if (std::ranges::any_of(choice.used, same))
-      choice.left_out.push_back({one, "a further address of an interface that is used"});
+      choice.left_out.push_back({one, "another address of this interface is used"});
     else
       choice.used.push_back(one);
   }

@@ -62,8 +62,8 @@ LinkFacts read_link(nlmsghdr* message) {
   return link;
 }
 
-/// Asks the kernel by netlink: unlike /sys, it answers for the network namespace we are in. Nothing where it may not be
-/// asked.
+/// Asks the kernel by netlink, which, unlike /sys, answers for this network namespace. Nothing if netlink is not
+/// permitted.
 std::optional<std::vector<LinkFacts>> list_links() {
   const UniqueFd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
   const timeval limit{.tv_sec = 1, .tv_usec = 0};  // the kernel answers at once, sandboxes may not
@@ -78,7 +78,7 @@ std::optional<std::vector<LinkFacts>> list_links() {
   if (::send(fd.get(), &request, sizeof request, 0) != sizeof request) return std::nullopt;
 
   std::vector<LinkFacts> links;
-  const auto buffer = std::make_unique<std::array<nlmsghdr, 4096>>();  // 64 KiB, aligned for what comes
+  const auto buffer = std::make_unique<std::array<nlmsghdr, 4096>>();  // 64 KiB, aligned for the messages
   while (true) {
     const ssize_t got = ::recv(fd.get(), buffer->data(), sizeof *buffer, 0);
     if (got <= 0) return std::nullopt;
@@ -138,7 +138,8 @@ InterfaceKind kind_of(const LinkFacts& link, const std::vector<LinkFacts>& links
   }
   if (!one_of(link.kind, {"vlan", "macvlan", "ipvlan", "macsec"})) return InterfaceKind::tunnel;
   const auto parent = std::ranges::find(links, link.parent, &LinkFacts::index);
-  // A link has a smaller number than what is made on top of it, so this ends. In a container the one below is outside.
+  // A link has a smaller index than links on top of it, so the recursion ends. In a container the link below is
+  // outside.
   if (parent == links.end() || parent->index >= link.index) return InterfaceKind::device;
   return kind_of(*parent, links);
 }

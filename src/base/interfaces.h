@@ -1,4 +1,4 @@
-// The network addresses of this machine, and what kind of interface each belongs to.
+// The network addresses of this machine, and the kind of interface of each.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace tutti {
 
-/// From what other hosts are most likely behind to what reaches this one alone.
+/// Ordered from the most likely to lead to other hosts to the one that reaches only this host.
 enum class InterfaceKind {
-  device,    ///< hardware or what a hypervisor shows as such; bonds, VLANs and bridges that stand on one
+  device,    ///< hardware, also emulated by a hypervisor; bonds, VLANs and bridges on top of it
   tunnel,    ///< tun, WireGuard, VXLAN and the like
   pair,      ///< one end of a veth pair: containers
   bridge,    ///< without a device among its ports: docker0, virbr0
@@ -26,12 +26,12 @@ struct InterfaceAddress {
   std::string address;    ///< "10.0.0.5", "fd00::5", "fe80::5%eth0"
   bool ipv6 = false;
   InterfaceKind kind = InterfaceKind::device;
-  bool up = true;           ///< switched on, and with a carrier
+  bool up = true;           ///< switched on, and has a carrier
   bool link_local = false;  ///< 169.254.0.0/16, fe80::/10
-  int mbps = 0;             ///< 0: not known
+  int mbps = 0;             ///< 0: unknown
 };
 
-/// What the kernel says of one link.
+/// The kernel's information about one link.
 struct LinkFacts {
   int index = 0;
   std::string name;
@@ -41,13 +41,13 @@ struct LinkFacts {
   bool loopback = false;
 };
 
-/// The kind of `link`, one of `links`: of a VLAN it is the one below, of a bridge its ports tell.
+/// The kind of `link`, one of `links`: a VLAN has the kind of the link below it, a bridge that of its ports.
 InterfaceKind kind_of(const LinkFacts& link, const std::vector<LinkFacts>& links);
 
-/// Where the kernel does not say: by the names that people and programs give.
+/// For when the kernel gives no kind: guesses from the names that people and programs use.
 InterfaceKind kind_of_name(std::string_view name);
 
-/// All of this network namespace, as the system lists them. Errors: system.
+/// All addresses of this network namespace, in the system's order. Errors: system.
 Result<std::vector<InterfaceAddress>> list_addresses();
 
 }  // namespace tutti

@@ -53,7 +53,7 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-/// ctime's functions may allocate; this one cannot fail in a way that matters.
+/// ctime's functions may allocate; a failure of this one does no harm.
 std::array<char, 16> time_of_day() {
   constexpr std::int64_t ns_per_s = 1'000'000'000;
   const std::int64_t now_ns = wall_clock_ns();
@@ -83,7 +83,7 @@ Result<unsigned> log_topics(std::string_view text) {
     const auto at = std::ranges::find(topic_names, std::string_view(upper(name)), &TopicName::name);
     if (at == topic_names.end())
       return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("TUTTI_DEBUG_SUBSYS: \"{}\" is none of INIT, TOPO, NET, COLL, TUNE, ENV, "
+                   .what = fmt::format("TUTTI_DEBUG_SUBSYS: \"{}\" is not one of INIT, TOPO, NET, COLL, TUNE, ENV, "
                                        "ALLOC, ALL",
                                        name)};
     topics |= static_cast<unsigned>(at->topic);
@@ -95,7 +95,7 @@ Log::Log(LogLevel level, unsigned topics, const std::string& file_pattern)
     : level_(level), topics_(topics), origin_(fmt::format("{}:{}", host_name(), ::getpid())) {
   if (level == LogLevel::none || file_pattern.empty()) return;
   const std::string name = file_name(file_pattern);
-  // A pipe that nobody reads is refused at once. Later its reader is waited for, as lines are not to be lost.
+  // A pipe without a reader is refused at once. Later, writes wait for the reader, as no line should be lost.
   file_ = UniqueFd(::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
   if (file_) ::fcntl(file_.get(), F_SETFL, O_APPEND);
   if (!file_)

@@ -1,4 +1,4 @@
-// Leveled log lines with the rank and communicator they are about. Never on the data path of a call that succeeds.
+// Log lines with a level, and the rank and communicator they concern. Never on the data path of a successful call.
 #pragma once
 
 #include <string>
@@ -15,17 +15,17 @@ namespace tutti {
 enum class LogLevel { none, version, warn, info, trace };
 enum class LogTopic : unsigned { init = 1, topo = 2, net = 4, coll = 8, tune = 16, env = 32, alloc = 64, all = ~0u };
 
-/// What TUTTI_DEBUG_SUBSYS means: "INIT,NET", "^COLL" (all but), in any case; empty: INIT,ENV.
-/// Errors: invalid_argument (a name that is none).
+/// Parses TUTTI_DEBUG_SUBSYS: "INIT,NET", "^COLL" (all but), case-insensitive; empty: INIT,ENV. Errors:
+/// invalid_argument (an unknown name).
 Result<unsigned> log_topics(std::string_view text);
 
-/// Where lines go; thread-safe, and a line is one write, so that lines of many processes do not mix.
+/// Writes log lines; thread-safe. A line is one write, so that lines of several processes do not mix.
 class Log {
  public:
-  /// `file_pattern` empty: stderr; else a file that is appended to, with %h host, %p pid. One that cannot be opened
-  /// costs one warning, and lines go to stderr.
+  /// `file_pattern` empty: stderr; otherwise a file to append to, with %h for the host and %p for the pid. If the file
+  /// cannot be opened, one warning says so, and lines go to stderr.
   Log(LogLevel level, unsigned topics, const std::string& file_pattern);
-  /// From TUTTI_DEBUG, TUTTI_DEBUG_SUBSYS and TUTTI_DEBUG_FILE. Topics that do not parse cost one warning.
+  /// From TUTTI_DEBUG, TUTTI_DEBUG_SUBSYS and TUTTI_DEBUG_FILE. Topics that do not parse give one warning.
   explicit Log(const Config& config);
 
   bool on(LogLevel level, LogTopic topic) const {

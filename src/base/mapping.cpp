@@ -20,7 +20,8 @@ Mapping::~Mapping() {
 }
 
 Result<Mapping> Mapping::shared(int fd, std::size_t bytes) {
-  // The kernel maps huge pages only where address and offset agree, so a large map is cut out of a larger reservation.
+  // The kernel uses huge pages only if address and offset are aligned alike, so a large map is placed inside a larger
+  // reservation.
   const std::size_t slack = bytes >= huge_page_bytes ? huge_page_bytes : 0;
   const auto failed = [bytes](int why) {
     return Error{.code = Code::system,

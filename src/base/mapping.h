@@ -1,4 +1,4 @@
-// A memory map with one owner.
+// A memory mapping with one owner.
 #pragma once
 
 #include <cstddef>

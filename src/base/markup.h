@@ -7,11 +7,11 @@
 
 namespace tutti {
 
-/// As the text of an element or the value of an attribute in double quotes. Names come from files: what XML does not
-/// take, as control characters and what is no UTF-8, becomes a question mark.
+/// Escapes the text of an element, or the value of an attribute in double quotes. Names come from files: characters
+/// that XML does not allow, such as control characters, and invalid UTF-8 become a question mark.
 std::string escaped(std::string_view text);
 
-/// How many bytes of `text` from `at` on are one letter beyond ASCII, in UTF-8; 0: none that `escaped` keeps.
+/// Length in bytes of the non-ASCII letter at `at`, in UTF-8; 0: not a letter that `escaped` keeps.
 std::size_t letter_bytes(std::string_view text, std::size_t at);
 
 }  // namespace tutti

@@ -56,8 +56,8 @@ void OwnSockets::close_all() {
 namespace {
 
 OwnSockets& socket_table() {
-  // What runs in a forked child is given nothing, so this cannot be handed in. Never destroyed: the service thread may
-  // still close sockets while the process exits.
+  // A static object, since the handler that runs in a forked child takes no argument. Never destroyed: the service
+  // thread may still close sockets while the process exits.
   static auto& sockets = *new OwnSockets;
   return sockets;
 }
@@ -66,7 +66,7 @@ OwnSockets& socket_table() {
 
 OwnSockets& own_sockets() {
   OwnSockets& sockets = socket_table();
-  // Once there is a table: its making, cut short by a fork, would never end for the child.
+  // Registered only once the table exists: if a fork interrupted its construction, the child would wait for it forever.
   [[maybe_unused]] static const int known = ::pthread_atfork(nullptr, nullptr, [] { socket_table().close_all(); });
   return sockets;
 }

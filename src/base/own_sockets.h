@@ -1,4 +1,4 @@
-// Which descriptors are sockets of ours: a forked child closes them, for it would keep them open after its parent's
+// The descriptors of tutti's sockets. A forked child closes them; otherwise it would keep them open after its parent's
 // death.
 #pragma once
 
@@ -10,19 +10,19 @@
 
 namespace tutti {
 
-/// Data-loader workers live on when the rank they were forked from is killed. As long as one of them held the rank's
-/// connections, no peer would be told by its own system that the rank is gone.
+/// Data-loader workers live on when the rank that forked them is killed. While one of them held the rank's connections,
+/// no peer's system would report that the rank is gone.
 ///
-/// A fork between the call that makes a socket and `add`, or between `remove` and the close, leaves that one with the
-/// child: the window is some nanoseconds, and what stays open then is a connection at its beginning or at its end.
-/// Safe from any thread. vfork and posix_spawn go by without it, and need it not: all our descriptors close on exec.
+/// A fork between the call that makes a socket and `add`, or between `remove` and the close, leaves this socket open in
+/// the child. The time window is some nanoseconds, and the connection is only beginning or ending. Safe from any
+/// thread. vfork and posix_spawn do not run the handler and do not need it: all of tutti's descriptors close on exec.
 class OwnSockets {
  public:
-  /// A descriptor that cannot be kept, for lack of memory, stays with the children.
+  /// A descriptor that cannot be recorded for lack of memory stays open in children.
   void add(int fd);
-  /// Before the close: afterwards the number may be somebody else's.
+  /// To be called before the close: afterwards the number may be reused.
   void remove(int fd);
-  /// Closes them all, shuts none down: they are the parent's too. For the child's only thread, right after the fork; it
+  /// Closes all, but shuts none down: the parent uses them too. For the child's only thread, right after the fork;
   /// takes no lock and needs no memory.
   void close_all();
 
@@ -32,17 +32,17 @@ class OwnSockets {
   OwnSockets& operator=(const OwnSockets&) = delete;
 
  private:
-  // A descriptor is any int that is not negative, however small the usual limits are: pages are made as numbers come.
+  // A descriptor is any nonnegative int, however small the usual limits are: pages are allocated as numbers appear.
   static constexpr std::size_t page_bits = 16;
   static constexpr std::size_t page_count = std::size_t{1} << (31 - page_bits);
   using Page = std::array<std::atomic<std::uint64_t>, (std::size_t{1} << page_bits) / 64>;
   std::atomic<std::uint64_t>* word(int fd, bool make);
 
   std::array<std::atomic<Page*>, page_count> pages_{};
-  std::atomic<std::size_t> pages_used_ = 0;  ///< none behind
+  std::atomic<std::size_t> pages_used_ = 0;  ///< no page at or after this index is used
 };
 
-/// This process's; its children close what is in it from the first call on.
+/// This process's table; from the first call on, forked children close the sockets in it.
 OwnSockets& own_sockets();
 
 /// A socket with one owner, which a forked child closes.
@@ -61,7 +61,7 @@ class UniqueSocket {
 
   explicit operator bool() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  /// A child closes it all the same; to be given to `close`.
+  /// A child still closes the descriptor; pass it to `close`.
   int release() { return std::exchange(fd_, -1); }
   static void close(int fd);
 

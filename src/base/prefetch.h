@@ -1,11 +1,11 @@
-// Asking for a cache line before it is written.
+// Prefetches a cache line for writing.
 #pragma once
 
 #include <cstddef>
 
 namespace tutti {
 
-/// Another core often has the line that will be written: without this, one store after the other waits for it.
+/// Another core often owns the line that will be written: without this, each store in turn waits for it.
 inline void prefetch_to_write(const std::byte* at) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*at));

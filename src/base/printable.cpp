@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// How many bytes the letter at the beginning of `text` has; 0: there is none that can be shown.
+/// Length in bytes of the letter at the beginning of `text`; 0: not a printable letter.
 std::size_t letter_bytes(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
@@ -20,7 +20,8 @@ std::size_t letter_bytes(std::string_view text) {
     if ((byte(at) & 0xc0) != 0x80) return 0;
     code = code << 6 | (byte(at) & 0x3f);
   }
-  constexpr std::uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000};  // shorter spellings; up to 0x9f they are controls
+  // excludes overlong encodings; characters up to 0x9f are controls
+  constexpr std::uint32_t least[] = {0, 0, 0xa0, 0x800, 0x10000};
   const bool surrogate = code >= 0xd800 && code < 0xe000;
   const bool turns_text = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
   const bool ends_line = code == 0x2028 || code == 0x2029;

@@ -1,4 +1,4 @@
-// Text that somebody else sent, made fit for messages, logs and terminals.
+// Makes text from others fit for messages, logs and terminals.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@ namespace tutti {
 
 enum class Lines { one, several };
 
-/// Control characters and what is no UTF-8 become "\x1b"; of several lines the ends stay. At most `bytes_max` of `text`
-/// are looked at; what is cut off shows as "…". Said again, it stays as it is.
+/// Control characters and invalid UTF-8 become "\x1b"; with several lines, line ends stay. Looks at most at `bytes_max`
+/// bytes of `text`; a truncated text ends in "…". Applying it again changes nothing.
 std::string printable(std::string_view text, std::size_t bytes_max, Lines lines = Lines::one);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Bytes that nobody can guess.
+// Random bytes that cannot be guessed.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Which settings there are. A new one is one entry here.
+// The table of settings. A new setting is one entry here.
 #include <array>
 #include <string>
 

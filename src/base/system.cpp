@@ -42,7 +42,7 @@ std::int64_t monotonic_ns() {
   return ns_of(CLOCK_MONOTONIC);
 }
 
-/// A limit of years instead of one that overflows.
+/// Caps the limit at some years instead of overflowing.
 std::int64_t ns_from_now(std::int64_t timeout_ns) {
   return monotonic_ns() + std::clamp(timeout_ns, std::int64_t{0}, std::int64_t{1} << 60);
 }
@@ -89,7 +89,7 @@ Result<SocketAddress> from_raw(RawAddress& raw) {
   const auto* v4 = reinterpret_cast<const sockaddr_in*>(&raw.storage);
   const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&raw.storage);
   const auto port = ntohs(raw.storage.ss_family == AF_INET6 ? v6->sin6_port : v4->sin_port);
-  // A listener on any address of both families sees IPv4 callers as "::ffff:10.0.0.9".
+  // A listener on the wildcard address of both families sees IPv4 peers as "::ffff:10.0.0.9".
   constexpr std::string_view mapped = "::ffff:";
   const bool is_mapped = raw.storage.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr);
   const std::string_view text = host;
@@ -103,8 +103,8 @@ Result<UniqueSocket> open_socket(int family) {
   return fd;
 }
 
-/// Small frames leave at once, and a host that vanished without a word is noticed within a few seconds. No
-/// TCP_USER_TIMEOUT: it also ends a connection whose reader is merely slow.
+/// Sends small frames at once, and detects within a few seconds that a host has vanished silently. No TCP_USER_TIMEOUT:
+/// it would also end a connection whose reader is merely slow.
 void tune(int fd) {
   const auto set = [fd](int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof(value)); };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
@@ -118,7 +118,7 @@ bool would_block() {
   return errno == EAGAIN || errno == EWOULDBLOCK;
 }
 
-/// What `call` moved.
+/// The number of bytes that `call` moved.
 template <class Call>
 Result<Moved> sent(const Socket& socket, Call call) {
   while (true) {
@@ -135,7 +135,8 @@ class RealSystem final : public System {
   std::int64_t now_ns() override { return monotonic_ns(); }
 
   void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t timeout_ns) override {
-    // Shared, not private: peers in other processes wake us. An absolute limit lets a signal not prolong it.
+    // A shared futex, not a private one: peers in other processes wake this process. With an absolute limit, signals do
+    // not prolong the wait.
     const timespec until = to_timespec(ns_from_now(timeout_ns));
     while (futex(word, FUTEX_WAIT_BITSET, expected, timeout_ns < 0 ? nullptr : &until) != 0 && errno == EINTR) {
     }
@@ -207,7 +208,8 @@ Result<Socket> RealSystem::accept(Socket& listener) {
       return Socket(*this, fd.release());
     }
     if (would_block()) return Socket();
-    // Whoever called has hung up already (or met an error of his own, which Linux reports here): next one, please.
+    // The peer has already closed the connection, or it met an error of its own, which Linux reports here: accept the
+    // next one.
     const bool callers_trouble = errno == ECONNABORTED || errno == EPROTO || errno == EPERM || errno == ENETDOWN ||
                                  errno == EHOSTDOWN || errno == EHOSTUNREACH || errno == ENETUNREACH;
     if (errno != EINTR && !callers_trouble) return failed("accept a connection");

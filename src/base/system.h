@@ -1,4 +1,4 @@
-// Clock, waiting and sockets, as something that is handed in: real here, simulated in tests with a seed.
+// Clock, waiting and sockets behind an interface: the real system, or in tests one simulated from a seed.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace tutti {
 
 class System;
 
-/// A socket with one owner; the handle is meaningful to its System alone.
+/// A socket with one owner; the handle has a meaning only for its System.
 class Socket {
  public:
   Socket() = default;
@@ -48,16 +48,16 @@ struct PollItem {
   int handle = -1;
   bool want_read = false;
   bool want_write = false;
-  bool ready = false;  ///< out: readable, writable as wanted, or failed
+  bool ready = false;  ///< out: readable or writable as requested, or failed
 };
 
-/// Bytes moved by one call; 0 and not closed: it would have blocked (or is still connecting).
+/// Bytes moved by one call; 0 and not closed: the call would have blocked (or is still connecting).
 struct Moved {
   std::size_t bytes = 0;
   bool closed = false;
 };
 
-/// All calls are safe from any thread; none blocks but `poll` and `wait`.
+/// Safe from any thread; only `poll` and `wait` block.
 class System {
  public:
   virtual ~System() = default;
@@ -65,25 +65,27 @@ class System {
   /// Monotonic nanoseconds.
   virtual std::int64_t now_ns() = 0;
 
-  /// Sleeps until `word` no longer holds `expected` and somebody called wake on it, or `timeout_ns` passed.
-  /// Works across processes that share the word. May return early; a negative timeout is none.
+  /// Sleeps while `word` holds `expected`, until a call of wake for it or until `timeout_ns` have passed. Works across
+  /// processes that share the word. May return early; a negative timeout means no limit.
   virtual void wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t timeout_ns) = 0;
   virtual void wake(std::atomic<std::uint32_t>& word) = 0;
 
-  /// Gives the core to another thread (simulated: lets others go first).
+  /// Gives the core to another thread (simulated: lets others run first).
   virtual void yield() = 0;
 
-  /// Waits until an item is ready or `timeout_ns` passed; -1 waits for ever.
+  /// Waits until an item is ready or `timeout_ns` have passed; -1 waits forever.
   virtual void poll(std::span<PollItem> items, std::int64_t timeout_ns) = 0;
 
   virtual Result<Socket> listen(const SocketAddress& at) = 0;            ///< port 0: any free one
-  virtual Result<SocketAddress> address(const Socket& socket) = 0;       ///< its own end
+  virtual Result<SocketAddress> address(const Socket& socket) = 0;       ///< this end
   virtual Result<SocketAddress> peer_address(const Socket& socket) = 0;  ///< the other end, once connected
-  virtual Result<Socket> accept(Socket& listener) = 0;                   ///< an empty Socket when nobody waits
-  /// Begins; the error of a connect that fails comes from here or from the first send or receive.
+  /// an empty Socket if no connection is pending
+  virtual Result<Socket> accept(Socket& listener) = 0;
+  /// Begins to connect. The error of a failing connect is returned here or by the first send or receive.
   virtual Result<Socket> connect(const SocketAddress& to) = 0;
   virtual Result<Moved> send(Socket& socket, std::span<const std::byte> bytes) = 0;
-  /// The same of several pieces, one behind the other, at least one; only the first send_pieces_max are looked at.
+  /// As send, for several pieces, one after the other; there must be at least one, and only the first send_pieces_max
+  /// are used.
   virtual Result<Moved> send_pieces(Socket& socket, std::span<const std::span<const std::byte>> pieces) {
     return send(socket, pieces.front());
   }
@@ -91,11 +93,11 @@ class System {
   virtual Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) = 0;
   virtual void close(int handle) = 0;
 
-  /// Name of the congestion control of a socket; empty where that means nothing.
+  /// Name of the socket's congestion control; empty if that has no meaning.
   virtual std::string congestion(const Socket&) { return {}; }
-  /// False: unknown here, or not allowed.
+  /// False: unknown here, or not permitted.
   virtual bool set_congestion(Socket&, const std::string& /*name*/) { return false; }
-  /// How long sent bytes may wait for an answer before the connection fails. The time that the peer does not read
+  /// Limit for the acknowledgement of sent bytes before the connection fails. The time that the peer does not read
   /// counts too: only for connections whose peer always reads.
   virtual void set_user_timeout(Socket&, std::int64_t /*ns*/) {}
 };
@@ -103,16 +105,16 @@ class System {
 /// The operating system's own.
 System& real_system();
 
-/// Nanoseconds since 1970, for people alone: it may go back, and nothing waits by it.
+/// Nanoseconds since 1970, for display only: this clock may go back, and no wait depends on it.
 std::int64_t wall_clock_ns();
 
-/// Something that makes progress when asked and says what it waits for; the service thread drives a list of these.
+/// Makes progress when asked and reports what it waits for; the service thread drives a list of tasks.
 class Task {
  public:
   virtual ~Task() = default;
   /// Does what can be done now. False: finished, may be dropped.
   virtual bool advance() = 0;
-  /// Adds the handles to wait for; returns the latest time (now_ns) at which advance wants to be called again.
+  /// Adds the handles to wait for; returns the latest time (now_ns) for the next advance.
   virtual std::int64_t poll_set(std::vector<PollItem>& items) = 0;
 };
 

@@ -1,15 +1,16 @@
-// Keeps a thread from being cancelled (pthread_cancel) in the middle of what must be finished.
+// Keeps a thread from being cancelled (pthread_cancel) in the middle of work that must be finished.
 #pragma once
 
 #include <pthread.h>
 
 namespace tutti {
 
-/// A cancelled thread is unwound from the system call it waits in, through whatever called that: a communicator would
-/// be left half-way, and the first noexcept function ends the process. So it stands around all that reaches such a call
-/// (the system's cancellation points: poll, send, close, ...), but where it would cost a call of the smallest kind more
-/// than it may: those reach one on their slow ways alone, which have one of their own. The cancellation comes to pass
-/// at the thread's next cancellation point behind it. Some 10 ns; may be nested.
+/// A cancelled thread is unwound from the system call in which it waits, through all its callers: a communicator would
+/// be left in an inconsistent state, and the first noexcept function ends the process. So an object of this class
+/// surrounds all code that reaches such a call (the system's cancellation points: poll, send, close, ...). Where its
+/// cost would be too high, on the fast path of the smallest calls, only the slow paths that reach a cancellation point
+/// have one. The cancellation takes effect at the thread's next cancellation point afterwards. Costs some 10 ns; may be
+/// nested.
 class Uncancelled {
  public:
   Uncancelled() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

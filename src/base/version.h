@@ -1,9 +1,10 @@
-// Which tutti this is.
+// The version of tutti.
 #pragma once
 
 namespace tutti {
 
-/// TUTTI_VERSION, which the layers below the C API do not see: ranks of different ones do not join.
+/// TUTTI_VERSION for the layers below the C API, which do not include its header. Ranks of different versions do not
+/// join.
 inline constexpr int library_version = 100;
 
 }  // namespace tutti

@@ -22,12 +22,12 @@ using bootstrap::Call;
 using bootstrap::Welcome;
 
 constexpr std::int64_t ms = 1'000'000;
-/// The root's words come when its limit has passed; ours passes a little later, so that they are heard: on a busy
-/// machine its service thread may be late by some tenths of a second.
+/// The root sends its message when its limit has passed. This rank's limit passes a little later, so that the message
+/// arrives: on a busy machine the root's service thread may be late by some tenths of a second.
 std::int64_t grace_ns(const BootstrapLimits& limits) {
   return std::clamp(limits.init_ms * ms / 10, 300 * ms, 2'000 * ms);
 }
-/// For a parent to let us in, before the root takes us itself.
+/// Limit for a parent to admit this rank; afterwards the root takes this rank as its own child.
 constexpr std::int64_t parent_limit_ms = 2'000;
 constexpr int parent_tries = 3;
 
@@ -35,8 +35,8 @@ constexpr int parent_tries = 3;
 
 struct Bootstrap::State {
   enum class Phase {
-    calling,  ///< the root, to be given a place
-    moving,   ///< calls the rank it is to hang below; the root still holds the connection
+    calling,  ///< the root, to get a place in the tree
+    moving,   ///< to its parent; the root still holds the connection
     joined,
   };
 
@@ -82,19 +82,19 @@ struct Bootstrap::State {
   Who who;
   BootstrapLimits limits;
   Phase phase = Phase::calling;
-  std::optional<Call> call;  ///< of the root, then of the parent
-  std::string trouble = {};  ///< why the call of the root does not succeed
-  Wire root;                 ///< as long as the parent has not let us in
-  bool adopted = false;      ///< asked the root to take us itself
+  std::optional<Call> call;  ///< to the root, then to the parent
+  std::string trouble = {};  ///< why the call to the root does not succeed
+  Wire root;                 ///< until the parent has admitted this rank
+  bool adopted = false;      ///< asked the root to become its parent
   std::int64_t parent_limit_ns = 0;
   Welcome place = {};
-  UniqueId parent = {};  ///< where it is called
+  UniqueId parent = {};  ///< address to call
   Wire up;               ///< to the parent, or to the root
   std::unique_ptr<Branch> branch;
-  std::vector<Branch::SharedFrame> rising;  ///< from below, for the root
-  std::int64_t limit_ns = 0;                ///< of the exchange
+  std::vector<Branch::SharedFrame> rising;  ///< frames from the ranks below, for the root
+  std::int64_t limit_ns = 0;                ///< time limit of the exchange
   bool exchanging = false;
-  bool answered = false;  ///< the answer is here; those below have to confirm that they have it too
+  bool answered = false;  ///< the answer has arrived; the ranks below must confirm that they have it too
   std::uint32_t round = 0;
   Blob mine;
   std::vector<Blob> gathered;
@@ -122,8 +122,8 @@ Result<void> Bootstrap::State::call_root() {
   return move();
 }
 
-/// Where the root reaches this rank, others do too, or the root takes them. Who cannot listen says so, and has none
-/// below.
+/// Listens where the root reaches this rank: other ranks reach it there too, or the root takes them. A rank that cannot
+/// listen says so and gets no children.
 void Bootstrap::State::open_branch(Wire& wire) {
   SocketAddress at;
   if (const auto here = system.address(wire.socket())) {
@@ -158,7 +158,7 @@ Result<void> Bootstrap::State::move() {
   return listen();
 }
 
-/// While moving: a failure, or the place below the root that was asked for.
+/// While moving: receives a failure, or the place below the root that this rank asked for.
 Result<void> Bootstrap::State::listen_to_root() {
   const auto sent = root.flush();
   auto next = root.take_frame(bootstrap::notice_bytes_max);
@@ -169,14 +169,14 @@ Result<void> Bootstrap::State::listen_to_root() {
   if (!*next) return {};
   if ((*next)->kind == FrameKind::failure) return bootstrap::read_failure((*next)->body);
   if ((*next)->kind != FrameKind::welcome || !adopted)
-    return Error{.code = Code::remote, .what = "the root of the start sent a frame of a wrong kind"};
+    return Error{.code = Code::remote, .what = "the root of the start sent a frame of the wrong kind"};
   place = {};
   call.reset();
   join_below(std::exchange(root, Wire(system, Socket())));
   return listen();
 }
 
-/// The call is kept until the root has answered: its end would look like a rank that was lost.
+/// Keeps the connection to the parent until the root has answered: closing it would look like a lost rank.
 void Bootstrap::State::report_unreachable(const std::string& why) {
   ByteWriter words;
   words.text(std::string_view(why).substr(0, bootstrap::text_bytes_max));
@@ -190,7 +190,7 @@ void Bootstrap::State::send_rising() {
   rising.clear();
 }
 
-/// Nothing but a failure can come as long as this rank has not spoken.
+/// Before this rank has contributed, only a failure can arrive.
 Result<void> Bootstrap::State::look() {
   if (branch) branch->advance(rising);
   send_rising();
@@ -207,9 +207,9 @@ Result<void> Bootstrap::State::listen() {
   if (root.socket() && (!root.flush() || !root.interest().want_write)) root = Wire(system, Socket());
   send_rising();
   const auto sent = up.flush();
-  // A failure that comes after an exchange was complete is the next one's.
+  // A failure that arrives after an exchange is complete belongs to the next exchange.
   while (exchanging && !answered) {
-    // The last words from above may be here even when nothing can be sent there any more.
+    // The last frames from the parent may have arrived even if nothing can be sent to it any more.
     auto next = up.take_frame(
         std::max(bootstrap::gathered_bytes_max(who.ranks, limits.blob_bytes_max), bootstrap::notice_bytes_max));
     if (!next || (!sent && !*next)) return lost((next ? sent.error() : next.error()).text());
@@ -224,7 +224,7 @@ Result<void> Bootstrap::State::obey(const Frame& frame) {
   if (frame.kind == FrameKind::failure) return bootstrap::read_failure(frame.body);
   if (frame.kind == FrameKind::bye) return lost("it left");
   if (frame.kind != FrameKind::gathered)
-    return Error{.code = Code::remote, .what = "the root of the start sent a frame of a wrong kind"};
+    return Error{.code = Code::remote, .what = "the root of the start sent a frame of the wrong kind"};
   auto blobs = bootstrap::read_gathered(frame.body, round, who.ranks, limits.blob_bytes_max);
   if (!blobs) return std::move(blobs).error();
   gathered = *std::move(blobs);
@@ -236,7 +236,8 @@ Result<void> Bootstrap::State::obey(const Frame& frame) {
   return {};
 }
 
-/// Complete for a rank means complete for all below it: it may go now, and takes nothing with it that they wait for.
+/// An exchange is complete for a rank when it is complete for all ranks below it. The rank may then leave: no rank
+/// waits for frames that this rank would have to pass on.
 void Bootstrap::State::confirm() {
   if (!answered || (branch && !branch->confirmed(round))) return;
   up.queue(frame(FrameKind::confirm,
@@ -260,12 +261,12 @@ Error Bootstrap::State::late() const {
   if (answered)
     return timeout(fmt::format("{} has not confirmed exchange {} of the start for {:.3g} s", branch->awaited(round),
                                round + 1, seconds));
-  if (phase == Phase::joined) return timeout(fmt::format("{} has said nothing for {:.3g} s", where, seconds));
+  if (phase == Phase::joined) return timeout(fmt::format("{} has sent nothing for {:.3g} s", where, seconds));
   if (phase == Phase::moving)
     return timeout(fmt::format("{} found no place for rank {} in {:.3g} s", where, who.rank, seconds));
   return timeout(
-      fmt::format("rank {} of {} did not get through to {} for {:.3g} s, last: {}. It may not have "
-                  "started, or have all its ranks already",
+      fmt::format("rank {} of {} could not connect to {} for {:.3g} s, last: {}. The root may not have "
+                  "started, or may have all its ranks already",
                   who.rank, who.ranks, where, seconds, trouble));
 }
 
@@ -282,7 +283,7 @@ Result<void> Bootstrap::State::advance() {
   return {};
 }
 
-/// Those below hear why. Their connections stay open as long as this rank does, for words not to be cut off.
+/// Tells the ranks below why. Their connections stay open as long as this object, so that the message is not cut off.
 void Bootstrap::State::give_up(const Error& error) {
   if (branch) {
     branch->stop_accepting();
@@ -360,7 +361,7 @@ std::int64_t Bootstrap::poll_set(std::vector<PollItem>& items) const {
   if (state.root.socket()) items.push_back(state.root.interest());
   if (state.up.socket()) {
     PollItem item = state.up.interest();
-    item.want_read = state.exchanging && !state.answered;  // nothing else is read
+    item.want_read = state.exchanging && !state.answered;  // otherwise nothing is read
     if (item.want_read || item.want_write) items.push_back(item);
   }
   return wake;

@@ -8,9 +8,9 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t proof_limit_ns = 2'000 * ms;  // from accept to proof
-constexpr std::int64_t answer_time_ns = 100 * ms;    // for those who greeted, whatever the crowd
+constexpr std::int64_t answer_time_ns = 100 * ms;    // for connections that have greeted, however many others wait
 constexpr std::size_t pending_max = 64;
-constexpr int accepts_per_turn = 64;  // so that a flood does not keep those inside waiting
+constexpr int accepts_per_turn = 64;  // bounded, so that a flood of connections does not delay the admitted ranks
 
 }  // namespace
 
@@ -18,7 +18,7 @@ std::vector<Acceptor::AuthenticatedConnection> Acceptor::advance(bool accepting)
   std::vector<AuthenticatedConnection> connections;
   if (registration_.shared_listener) accept_some(connections, accepting);
   if (pending_.empty()) return connections;
-  // One look at all, instead of one at each.
+  // One poll for all, instead of one for each.
   std::vector<PollItem> items;
   for (const Pending& one : pending_) items.push_back(one.wire.interest());
   system_.poll(items, 0);
@@ -35,7 +35,8 @@ std::vector<Acceptor::AuthenticatedConnection> Acceptor::advance(bool accepting)
   return connections;
 }
 
-/// A valid greeting is no refusal, though nothing came of it: ranks give an address up, or are slow, and come again.
+/// A connection with a valid greeting is not a refusal, even if it ends without a proof: a rank that gives up an
+/// address or is slow calls again.
 void Acceptor::settle(Pending& one, Fate fate, std::vector<AuthenticatedConnection>& connections) {
   if (fate == Fate::proved)
     connections.push_back({std::move(one.wire), std::move(one.host), one.handshake.rank(), one.handshake.version()});
@@ -60,7 +61,7 @@ void Acceptor::accept_some(std::vector<AuthenticatedConnection>& connections, bo
   }
 }
 
-/// Most of those who have no business here show it with their first bytes, and a quick rank is through at once.
+/// Most unwanted connections show with their first bytes that they are unwanted, and a fast rank needs no poll.
 void Acceptor::look_at(Pending one, std::vector<AuthenticatedConnection>& connections) {
   const Fate fate = greet(one);
   if (fate == Fate::waits)
@@ -75,7 +76,7 @@ bool Acceptor::make_room() {
     one = pending_.begin();
     if (system_.now_ns() - one->since_ns < answer_time_ns) return false;
   }
-  if (!one->handshake.challenged()) refusals_.add(one->host);  // the others come again
+  if (!one->handshake.challenged()) refusals_.add(one->host);  // ranks that have greeted call again
   pending_.erase(one);
   return true;
 }
@@ -90,13 +91,13 @@ std::string Acceptor::host_of(const Socket& socket) {
   return peer ? peer->host : "an unknown address";
 }
 
-/// It knew how to greet and saw our challenge.
+/// The connection sent a valid greeting and received our challenge.
 void Acceptor::claims(const Pending& one, std::string_view what) {
   refusals_.add_claim(one.handshake.rank(), one.host, what);
 }
 
 Acceptor::Fate Acceptor::greet(Pending& one) {
-  // What a closed connection sent before is still there to be read, so a failed flush is no news yet.
+  // Bytes sent before a connection closed can still be read, so a failed flush decides nothing.
   (void)one.wire.flush();
   while (true) {
     const bool challenged = one.handshake.challenged();

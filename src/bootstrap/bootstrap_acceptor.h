@@ -1,4 +1,4 @@
-// The door of the start: lets in who knows the secret, and keeps nothing of others but their number.
+// Accepts connections for the start: admits those that prove the secret, and only counts the others.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@
 
 namespace tutti::bootstrap {
 
-/// Holds at most 64 connections that have proved nothing yet. When all are taken, those that have not even greeted make
-/// room, oldest first; those that have are given a tenth of a second to answer their challenge, and two seconds when
-/// nobody wants their place.
+/// Holds at most 64 unproven connections. When all 64 places are taken, connections that have not greeted make room,
+/// oldest first. Connections that have greeted keep their place for a tenth of a second to answer their challenge, and
+/// for two seconds if no other connection needs the place.
 class Acceptor {
  public:
-  /// Somebody who knows the secret.
+  /// A connection whose other end knows the secret.
   struct AuthenticatedConnection {
     Wire wire;
     std::string host;
@@ -29,24 +29,25 @@ class Acceptor {
     std::uint32_t version;
   };
 
-  /// `secret` must outlive it; it is the one that `seat` was taken with.
+  /// `secret` must outlive this; it must be the secret that `registration` was made with.
   Acceptor(System& system, SharedListener::Registration registration, const Secret& secret)
       : system_(system), registration_(std::move(registration)), secret_(secret) {}
 
-  /// Those who got through since last time. Without `accepting` nobody new is looked at.
+  /// The connections that have proved the secret since the last call. Without `accepting`, no new connection is looked
+  /// at.
   std::vector<AuthenticatedConnection> advance(bool accepting);
-  /// Nobody new from now on; who is in between may go on.
+  /// Accepts no new connections; pending ones may continue.
   void close() { registration_ = {}; }
 
-  /// One who got through has gone before it said more.
+  /// For an authenticated connection that closed before it sent anything else.
   void hung_up(int rank, const std::string& host) { refusals_.add_claim(rank, host, "hung up while greeting"); }
 
-  /// Nobody is in between.
+  /// No connection is pending.
   bool idle() const { return pending_.empty(); }
   std::size_t sockets() const { return pending_.size() + (registration_.shared_listener ? 1 : 0); }
   const Refusals& refusals() const { return refusals_; }
-  /// Why nobody could be accepted for the last two seconds. Where other starts share the listener, it may be one
-  /// of their ranks that waits outside.
+  /// Why no connection could be accepted for the last two seconds. If other starts share the listener, the waiting
+  /// connection may be from one of their ranks.
   std::optional<Error> stuck() const {
     return registration_.shared_listener ? registration_.shared_listener->stuck() : std::nullopt;
   }

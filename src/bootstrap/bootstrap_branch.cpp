@@ -71,16 +71,16 @@ void Branch::obey(Child& child, const Frame& frame, std::vector<SharedFrame>& ri
       child.refused = read->refused;
       return;
     }
-    case FrameKind::failure: return pass_on();  // whoever reads it makes an error of whatever it says
+    case FrameKind::failure: return pass_on();  // read_failure makes an error of any body
     case FrameKind::bye: return lose(child, "it left", rising, /*left=*/true);
-    default: return lose(child, "it sent a frame of a wrong kind", rising);
+    default: return lose(child, "it sent a frame of the wrong kind", rising);
   }
 }
 
 void Branch::join(Child& child, const Frame& frame) {
   const auto who = frame.kind == FrameKind::join ? read_join(frame.body) : Result<Bootstrap::Who>(Error{});
   if (!who || who->ranks != ranks_ || who->rank < 0 || who->rank >= ranks_) {
-    child.wire = Wire(system_, Socket());  // the root has not sent it here
+    child.wire = Wire(system_, Socket());  // the root has not sent this rank here
     return;
   }
   child.rank = who->rank;

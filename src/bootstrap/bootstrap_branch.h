@@ -1,4 +1,5 @@
-// Those below a rank at the start: it lets them in, passes on what they say to the root, and the root's words to them.
+// A rank's children during the start: admits them, passes their frames up to the root and the root's frames down to
+// them.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +13,28 @@
 
 namespace tutti::bootstrap {
 
-/// Part of a rank's side. Nothing below it ends the rank: one who is lost or talks nonsense is reported upwards.
+/// Part of a rank's side. A failure of a child never ends the rank: a child that is lost or sends malformed frames is
+/// reported upwards.
 class Branch {
  public:
   using SharedFrame = std::shared_ptr<const Bytes>;
 
-  /// Listens on any port of `host`. `secret` must outlive it. Errors: system.
+  /// Listens on any port of `host`. `secret` must outlive this. Errors: system.
   static Result<std::unique_ptr<Branch>> open(System& system, const std::string& host, const Secret& secret, int rank,
                                               int ranks, std::size_t blob_bytes_max);
   const SocketAddress& address() const { return at_; }
 
-  /// Lets in, reads, writes; appends to `rising` the frames that are for the root.
+  /// Accepts, reads and writes; appends the frames for the root to `rising`.
   void advance(std::vector<SharedFrame>& rising);
   void hand_down(const SharedFrame& frame);
-  /// All ranks have met: nobody else has any business here.
+  /// For when all ranks have met: no further connection is expected.
   void stop_accepting() { acceptor_.close(); }
 
-  /// Whether all below have the answer of this exchange; those who are lost need none.
+  /// Whether all ranks below have the answer of this exchange; lost ranks need none.
   bool confirmed(std::uint32_t round) const;
-  /// "rank 3 (pid 12 on node-b)", of the first of those who have not.
+  /// "rank 3 (pid 12 on node-b)": the first rank that has not confirmed.
   std::string awaited(std::uint32_t round) const;
-  /// Connections that knew no secret, here and as last heard from below.
+  /// Connections that did not prove the secret, here and as last reported from below.
   std::uint64_t refused() const;
 
   std::int64_t poll_set(std::vector<PollItem>& items) const;
@@ -43,7 +45,7 @@ class Branch {
     int rank;
     std::string process = {};  ///< once joined
     bool joined = false;
-    std::uint32_t confirmed = 0;  ///< exchanges
+    std::uint32_t confirmed = 0;  ///< number of exchanges
     std::uint64_t refused = 0;
   };
   Branch(System& system, const SharedListener::Registration& registration, const Secret& secret, int rank, int ranks,
@@ -60,7 +62,7 @@ class Branch {
   std::size_t blob_bytes_max_;
   Acceptor acceptor_;
   std::list<Child> children_;
-  std::uint64_t refused_below_ = 0;  ///< by those who have gone
+  std::uint64_t refused_below_ = 0;  ///< by children that have gone
 };
 
 }  // namespace tutti::bootstrap

@@ -12,10 +12,10 @@ namespace {
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t retry_first_ns = 10 * ms;
 constexpr std::int64_t retry_longest_ns = 250 * ms;
-constexpr std::int64_t try_ms = 1'000;  ///< of a connection, where another address may do better
+constexpr std::int64_t try_ms = 1'000;  ///< limit of one connection when there is another address to try
 
-/// Who is called may be there a little later; a machine without descriptors or memory will not get better by asking
-/// again.
+/// Errors that may pass: the other end may listen a little later. Asking again does not help a machine without
+/// descriptors or memory.
 bool may_pass(const Error& error) {
   switch (error.sys_errno) {
     case ECONNREFUSED:
@@ -32,7 +32,7 @@ bool may_pass(const Error& error) {
   }
 }
 
-/// Of several addresses some may mean nothing here: another interface's, another family's.
+/// Some of several addresses may be unusable here: those of another interface or another address family.
 bool may_pass_elsewhere(const Error& error) {
   return error.sys_errno != EMFILE && error.sys_errno != ENFILE && error.sys_errno != ENOBUFS &&
          error.sys_errno != ENOMEM;
@@ -71,7 +71,7 @@ void Call::again(std::string why) {
   ++failed_tries_;
   wire_ = Wire(system_, Socket());
   phase_ = Phase::away;
-  // Ranks that were refused together should not all come back together.
+  // Spreads the retries of ranks that were refused together.
   next_try_ns_ = system_.now_ns() + retry_ns_ + who_.rank % 16 * ms;
   retry_ns_ = std::min(2 * retry_ns_, retry_longest_ns);
 }
@@ -84,7 +84,8 @@ Result<void> Call::greet() {
     return {};
   }
   if (*sent) {
-    // On one host a port where nobody listens may be given to the caller himself, who then hears his own words.
+    // On one host, connecting to a port without a listener may get that very port as local port: the caller is then
+    // connected to itself.
     const auto here = system_.address(wire_.socket());
     const auto there = system_.peer_address(wire_.socket());
     if (here && there && *here == *there) {
@@ -99,7 +100,7 @@ Result<void> Call::greet() {
   auto proof = handshake_.prove(id_.secret, **challenge);
   if (!proof) {
     wire_.queue(handshake::RankSide::refusal());
-    (void)wire_.flush();  // as good as it goes: this end has nothing more to do with it
+    (void)wire_.flush();  // best effort: this end is done with the connection
   }
   if (!proof && calls_ <= id_.also.size()) {  // another host may have this address too
     again(proof.error().text());
@@ -122,7 +123,7 @@ Result<std::optional<Welcome>> Call::await_welcome() {
   if (!*answer) return std::optional<Welcome>{};
   if ((*answer)->kind == FrameKind::failure) return read_failure((*answer)->body);
   if ((*answer)->kind != FrameKind::welcome)
-    return Error{.code = Code::remote, .what = "the root of the start sent a frame of a wrong kind"};
+    return Error{.code = Code::remote, .what = "the root of the start sent a frame of the wrong kind"};
   auto welcome = read_welcome((*answer)->body);
   if (!welcome) return std::move(welcome).error();
   return std::optional(*std::move(welcome));

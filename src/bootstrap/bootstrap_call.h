@@ -1,4 +1,4 @@
-// How a rank gets in where somebody of the start listens: the root, or the rank it is to hang below.
+// How a rank connects to a listener of the start: the root, or the rank's parent.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,31 @@
 
 namespace tutti::bootstrap {
 
-/// Connects, proves the secret both ways, says who calls, and waits to be welcomed. Whatever may pass is tried again,
-/// for as long as `advance` is called.
+/// Connects, proves the secret in both directions, says which rank calls, and waits for the welcome. Retries after
+/// errors that may pass, for as long as `advance` is called.
 class Call {
  public:
-  /// Each try goes to the next of the id's addresses. `id` and `who` must outlive it.
+  /// Each try uses the next of the id's addresses. `id` and `who` must outlive this.
   Call(System& system, const UniqueId& id, const Bootstrap::Who& who, std::int64_t handshake_ms);
 
-  /// The welcome, once. Errors: what trying again would not better, as another secret; or the other end's words.
+  /// The welcome, once. Errors: those that a retry would not help, such as a different secret; or the error sent by the
+  /// other end.
   Result<std::optional<Welcome>> advance();
   /// The connection, after the welcome.
   Wire take_wire() { return std::exchange(wire_, Wire(system_, Socket())); }
 
   int failed_tries() const { return failed_tries_; }
-  /// Why the last try did not succeed.
+  /// Why the last try failed.
   const std::string& trouble() const { return trouble_; }
 
-  /// Adds the socket to wait for; returns when to come back anyway.
+  /// Adds the socket to wait for; returns the latest time for the next advance.
   std::int64_t poll_set(std::vector<PollItem>& items) const;
 
  private:
   enum class Phase {
     away,      ///< no connection; the next try is at next_try_ns
-    greeting,  ///< hello on its way, challenge awaited
-    proving,   ///< proof and join on their way, welcome awaited
+    greeting,  ///< hello sent or being sent, challenge awaited
+    proving,   ///< proof and join sent or being sent, welcome awaited
   };
   Result<void> connect();
   void again(std::string why);
@@ -55,7 +56,7 @@ class Call {
   std::size_t calls_ = 0;  ///< so far
   std::int64_t next_try_ns_ = 0;
   std::int64_t retry_ns_;
-  std::int64_t limit_ns_ = 0;  ///< of one connection, until the challenge is here
+  std::int64_t limit_ns_ = 0;  ///< of one connection, until the challenge arrives
 };
 
 }  // namespace tutti::bootstrap

@@ -1,4 +1,5 @@
-// The members of a start, as its root serves them: let in, heard, given their places.
+// The members of a start, from the root's point of view: admitting them, reading their frames, giving them their
+// places.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -13,7 +14,8 @@ namespace {
 using bootstrap::Acceptor;
 using bootstrap::Tree;
 
-constexpr std::int64_t place_limit_ns = 1'000'000'000;  // for those who were asked to say where they listen
+// for ranks that were asked to listen and report their address
+constexpr std::int64_t place_limit_ns = 1'000'000'000;
 
 std::string words(const Error& error) {
   return error.code == Code::remote ? error.what : error.text();
@@ -32,12 +34,11 @@ void BootstrapRoot::State::let_in() {
     if (failure) tell(members.back(), *failure);
   }
   if (auto stuck = acceptor.stuck(); stuck && !failure && (!members.empty() || !acceptor.shared()))
-    fail(
-        std::move(*stuck).during(fmt::format("the root lets in {} ranks and no more (see ulimit -n)", members.size())));
+    fail(std::move(*stuck).during(fmt::format("the root admits {} ranks and no more (see ulimit -n)", members.size())));
   sockets_most = std::max(sockets_most, members.size() + acceptor.sockets());
 }
 
-/// One look at all, instead of one at each: few have something to say.
+/// One poll for all, instead of one for each: few have sent anything.
 void BootstrapRoot::State::serve_members() {
   std::vector<PollItem> items;
   for (const Member& member : members) items.push_back(member.wire.interest());
@@ -66,7 +67,7 @@ void BootstrapRoot::State::serve(Member& member) {
 void BootstrapRoot::State::obey(Member& member, const Frame& frame) {
   if (frame.kind == FrameKind::bye) return lose(member, "it left", /*left=*/true);
   if (member.joined()) return obey_joined(member, frame);
-  return frame.kind == FrameKind::join ? join(member, frame.body) : lose(member, "it sent a frame of a wrong kind");
+  return frame.kind == FrameKind::join ? join(member, frame.body) : lose(member, "it sent a frame of the wrong kind");
 }
 
 void BootstrapRoot::State::obey_joined(Member& member, const Frame& frame) {
@@ -91,7 +92,7 @@ void BootstrapRoot::State::obey_joined(Member& member, const Frame& frame) {
   } else if (frame.kind == FrameKind::failure && seated) {
     fail(bootstrap::read_failure(frame.body));
   } else {
-    lose(member, "it sent a frame of a wrong kind");
+    lose(member, "it sent a frame of the wrong kind");
   }
 }
 
@@ -101,7 +102,7 @@ void BootstrapRoot::State::join(Member& member, const Bytes& body) {
   member.rank = who->rank;
   const bool complete = roster.all_here();
   if (auto admitted = roster.admit(*who, system.now_ns()); !admitted) {
-    // Those who have all met already need not suffer from one who comes too late.
+    // The start of ranks that have all met does not fail because a further one comes.
     if (complete) return tell(member, admitted.error());
     return fail(std::move(admitted).error());
   }
@@ -138,7 +139,8 @@ void BootstrapRoot::State::take_contribution(Member& member, const Bytes& body) 
   auto contribution = bootstrap::read_contribution(body, limits.blob_bytes_max);
   if (!contribution) return lose(member, words(contribution.error()));
   const int rank = contribution->rank;
-  if (!roster.admitted(rank)) return lose(member, fmt::format("it spoke for rank {}, who is not here", rank));
+  if (!roster.admitted(rank))
+    return lose(member, fmt::format("it sent a contribution of rank {}, which has not joined", rank));
   if (auto done = roster.contribute(rank, *std::move(contribution), system.now_ns()); !done)
     fail(std::move(done).error());
 }
@@ -146,7 +148,7 @@ void BootstrapRoot::State::take_contribution(Member& member, const Bytes& body) 
 void BootstrapRoot::State::take_gone(Member& member, const Bytes& body) {
   const auto gone = bootstrap::read_gone(body);
   if (!gone) return lose(member, words(gone.error()));
-  // One who was taken in by the root has gone nowhere.
+  // A rank that the root has adopted has not gone.
   if (roster.admitted(gone->rank) && tree.parent(gone->rank) == gone->by)
     lose_rank(gone->rank, gone->reason, gone->left);
 }

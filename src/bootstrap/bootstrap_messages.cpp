@@ -12,11 +12,11 @@ Error malformed(const char* what) {
   return Error{.code = Code::remote, .what = std::string("malformed ") + what + " message"};
 }
 
-/// What a peer says ends up in logs and terminals. A name is one line, a failure may have several.
+/// A peer's text ends up in logs and terminals. A name is one line; a failure may have several.
 std::string name_from(ByteReader& reader, std::size_t bytes_max) {
   return printable(reader.text(bytes_max), bytes_max);
 }
-/// An address is used as it is, and named where it is of no use.
+/// An address is used as it is, and appears in messages if it is useless.
 bool is_printable(const std::string& address) {
   return printable(address, address_bytes_max) == address;
 }

@@ -1,4 +1,4 @@
-// What ranks and root tell each other once the handshake is through. Everything read is checked here.
+// The messages between ranks and root after the handshake. Everything that is read is checked here.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ inline constexpr std::size_t process_text_bytes_max = 256;
 inline constexpr std::size_t text_bytes_max = 4096;
 inline constexpr std::int64_t limit_ms_max = std::int64_t{1} << 40;  ///< so that sums of times do not overflow
 
-/// The longest body of each kind, for the reader's bound.
+/// The longest body of each kind, as bounds for the reader.
 inline constexpr std::size_t join_bytes_max = 2048;
 inline constexpr std::size_t failure_bytes_max = text_bytes_max + 64;
 inline constexpr std::size_t address_bytes_max = 256;
@@ -29,21 +29,21 @@ std::size_t gathered_bytes_max(int ranks, std::size_t blob_bytes_max);
 Bytes write_join(const Bootstrap::Who& who);
 Result<Bootstrap::Who> read_join(const Bytes& body);
 
-/// To one who joins: its place.
+/// For a rank that joins: its place.
 struct Welcome {
-  bool listen = false;       ///< others are to hang below it: it opens a port and says where
-  int parent = -1;           ///< below whom it is to hang; −1: whoever says this
-  SocketAddress at = {};     ///< where the parent listens
-  std::string process = {};  ///< who the parent is, for messages
+  bool listen = false;       ///< it is to have children: it opens a port and reports the address
+  int parent = -1;           ///< its parent; −1: the sender
+  SocketAddress at = {};     ///< address of the parent
+  std::string process = {};  ///< name of the parent's process, for messages
 };
 Bytes write_welcome(const Welcome& welcome);
 Result<Welcome> read_welcome(const Bytes& body);
 
-/// Where one listens who was asked to; an empty host: it cannot.
+/// The address at which a rank that was asked to listen does so; an empty host: it cannot.
 Bytes write_listens(const SocketAddress& at);
 Result<SocketAddress> read_listens(const Bytes& body);
 
-/// A rank's part of an exchange, passed up from below.
+/// A rank's part of an exchange, passed up the tree.
 struct Contribution {
   std::uint32_t round = 0;
   Blob blob;
@@ -55,15 +55,15 @@ Result<Contribution> read_contribution(const Bytes& body, std::size_t blob_bytes
 Bytes write_gathered(std::uint32_t round, const std::vector<Blob>& blobs);
 Result<std::vector<Blob>> read_gathered(const Bytes& body, std::uint32_t round, int ranks, std::size_t blob_bytes_max);
 
-/// The sender and all below it have the answer.
+/// The sender and all ranks below it have the answer.
 struct Confirmation {
   std::uint32_t round = 0;
-  std::uint64_t refused = 0;  ///< connections so far that knew no secret, of this rank and those below it
+  std::uint64_t refused = 0;  ///< connections so far without the secret, to this rank and to those below it
 };
 Bytes write_confirmation(const Confirmation& confirmation);
 Result<Confirmation> read_confirmation(const Bytes& body);
 
-/// One who hung below `by` is there no more.
+/// A child of `by` has gone.
 struct Gone {
   int rank = 0;
   int by = 0;
@@ -73,7 +73,7 @@ struct Gone {
 Bytes write_gone(const Gone& gone);
 Result<Gone> read_gone(const Bytes& body);
 
-/// The root's words; errno, channel and step do not travel. A malformed one is an error all the same.
+/// The root's error; errno, channel and step are not sent. Reading a malformed one gives an error as well.
 Bytes write_failure(const Error& error);
 Error read_failure(const Bytes& body);
 

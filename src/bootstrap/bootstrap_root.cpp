@@ -1,5 +1,5 @@
-// The listening side of the bootstrap: lets in who knows the secret, gives each rank its place, and is the root of the
-// tree they make.
+// The listening side of the bootstrap: admits ranks that know the secret, gives each rank its place, and is the root of
+// their tree.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -12,13 +12,14 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t farewell_limit_ns = 2'000 * ms;  // for a rank to read why it failed
-constexpr std::size_t moving_max = 64;                  // on their way to their place; the others wait outside
+// ranks on their way to their place; others wait to be accepted
+constexpr std::size_t moving_max = 64;
 
 }  // namespace
 
 bool BootstrapRoot::State::accepting() const {
-  const auto moving =
-      std::ranges::count_if(members, [](const bootstrap::RootMember& one) { return one.state != Member::State::seated && !one.told; });
+  const auto moving = std::ranges::count_if(
+      members, [](const bootstrap::RootMember& one) { return one.state != Member::State::seated && !one.told; });
   return static_cast<std::size_t>(moving) < moving_max;
 }
 
@@ -41,15 +42,15 @@ void BootstrapRoot::State::lose_rank(int rank, const std::string& reason, bool l
 void BootstrapRoot::State::fail(Error error) {
   if (failure) return;
   failure = std::move(error);
-  // Those who come later are told as well.
+  // Ranks that come later are told too.
   const std::int64_t now = system.now_ns();
   const std::int64_t since = roster.ranks() > 0 ? roster.waiting_since_ns() : now;
   end_ns = std::max(since + limits.init_ms * ms, now) + farewell_limit_ns;
-  // A rank of this very process comes last: it may end the process, and then the others would not hear why.
+  // A rank of this process is told last: it may end the process, and then the others would not get the message.
   for (const bool here : {false, true})
     for (Member& member : members)
       if (member.wire.socket() && member.here == here) tell(member, *failure);
-  // The others hear it from those above them.
+  // The other ranks get the message from their parents.
   for (int rank = 0; rank < roster.ranks(); ++rank)
     if (roster.admitted(rank)) told_ranks.insert(rank);
   end_soon_if_all_told();
@@ -65,7 +66,8 @@ void BootstrapRoot::State::tell(Member& member, const Error& error) {
   end_soon_if_all_told();
 }
 
-/// With all ranks told or lost there may be one whose connection broke before it heard, and who comes again at once.
+/// When all ranks have been told or are lost, one may remain whose connection broke before it got the message and that
+/// calls again at once.
 void BootstrapRoot::State::end_soon_if_all_told() {
   if (failure && roster.ranks() > 0 && static_cast<int>(told_ranks.size()) >= roster.ranks())
     end_ns = std::min(end_ns, system.now_ns() + farewell_limit_ns);
@@ -73,7 +75,7 @@ void BootstrapRoot::State::end_soon_if_all_told() {
 
 void BootstrapRoot::State::publish_complete_rounds() {
   if (failure || !roster.round_complete()) return;
-  // Everybody is inside, and knows it: nobody else has any business here.
+  // All ranks are connected and know it: no further connection is expected.
   acceptor.close();
   ++rounds;
   const auto gathered = frame(FrameKind::gathered, roster.take_gathered());
@@ -84,7 +86,7 @@ void BootstrapRoot::State::publish_complete_rounds() {
   }
 }
 
-/// Once, when all have the first answer, and with it the numbers of those below.
+/// Once, when all ranks have the first answer; by then the counts from below have arrived.
 void BootstrapRoot::State::report_start() {
   if (start_reported || rounds == 0) return;
   std::uint64_t refused = refused_below + acceptor.refusals().count();
@@ -95,7 +97,7 @@ void BootstrapRoot::State::report_start() {
   start_reported = true;
   if (log.info)
     log.info(
-        fmt::format("init: {} ranks met in a tree of depth {}, at most {} below one; the root had at most {} sockets",
+        fmt::format("init: {} ranks met in a tree of depth {}, at most {} below each; the root had at most {} sockets",
                     roster.ranks(), tree.depth(), tree.widest(), sockets_most));
   if (refused > 0 && log.warn)
     log.warn(fmt::format("init: all {} ranks are here. {}", roster.ranks(), acceptor.refusals().words(refused)));

@@ -1,4 +1,4 @@
-// What the root of a start knows: its members, the tree they make, and how it ends.
+// The state of the root of a start: its members, their tree, and how the start ends.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,24 @@
 namespace tutti {
 namespace bootstrap {
 
-/// A connection that knows the secret.
+/// A connection that has proved the secret.
 struct RootMember {
   enum class State {
-    connection,  ///< has not said yet who it is
+    connection,  ///< has not yet said which rank it is
     waiting,     ///< for its place
     moving,      ///< to a place below another rank
-    seated,      ///< below the root
+    seated,      ///< as a child of the root
   };
   Wire wire;
-  int rank;  ///< as claimed; believed once it has joined
+  int rank;  ///< as claimed; trusted once it has joined
   std::string host = {};
   State state = State::connection;
   bool here = false;    ///< in this process
-  bool listen = false;  ///< is to take others
-  bool told = false;    ///< the failure is on its way; only its end is awaited
+  bool listen = false;  ///< is to have children
+  bool told = false;    ///< the failure is being sent; only the end of the connection is awaited
   std::uint32_t confirmed = 0;
-  std::uint64_t refused = 0;     ///< connections, by those below
-  std::int64_t deadline_ns = 0;  ///< of the farewell, or of the place
+  std::uint64_t refused = 0;     ///< connections refused by the ranks below
+  std::int64_t deadline_ns = 0;  ///< of the farewell, or of waiting for its place
 
   bool joined() const { return state != State::connection; }
 };
@@ -97,12 +97,12 @@ struct BootstrapRoot::State {
   bootstrap::Tree tree;
   bootstrap::Roster roster;
   std::optional<Error> failure;
-  std::set<int> told_ranks;             ///< who needs no words any more
-  std::int64_t end_ns = 0;              ///< of telling the failure
-  std::int64_t reported_since_ns = -1;  ///< the wait that has been reported
+  std::set<int> told_ranks;             ///< ranks that need not be told any more
+  std::int64_t end_ns = 0;              ///< limit for telling the failure
+  std::int64_t reported_since_ns = -1;  ///< start of the wait that has been reported
   std::size_t sockets_most = 0;
   std::uint32_t rounds = 0;
-  std::uint64_t refused_below = 0;  ///< connections, by those who have gone
+  std::uint64_t refused_below = 0;  ///< connections refused by ranks that have gone
   bool start_reported = false;
 };
 

@@ -20,7 +20,7 @@ void Tree::listens(int rank, SocketAddress at) {
   --unanswered_;
   if (at.host.empty()) {
     node.role = Role::leaf;
-    --takers_;  // one who comes later is asked instead
+    --takers_;  // a rank that comes later is asked instead
     return;
   }
   node.role = Role::listens;
@@ -47,11 +47,12 @@ void Tree::adopt(int rank) {
 
 void Tree::hang(int rank, int below) {
   Node& node = nodes_[index(rank)];
-  if (node.role == Role::chosen) {  // hears of it together with its place
+  if (node.role == Role::chosen) {  // learns of it together with its place
     node.role = Role::asked;
     ++unanswered_;
   }
-  // The place that an adopted rank leaves stays empty: whom one did not reach, others may not reach either.
+  // The place that an adopted rank leaves stays empty: a parent that one rank could not reach may be unreachable for
+  // others.
   node.parent = below;
   node.depth = below == root ? 1 : nodes_[index(below)].depth + 1;
   int& children = below == root ? below_root_ : nodes_[index(below)].children;

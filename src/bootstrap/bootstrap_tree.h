@@ -1,4 +1,4 @@
-// Under whom each rank hangs at the start: a tree that grows in the order of arrival. No sockets here.
+// The tree of the start: which rank is whose parent. It grows in the order of arrival. No sockets here.
 #pragma once
 
 #include <optional>
@@ -10,31 +10,33 @@
 
 namespace tutti::bootstrap {
 
-/// At most `fan_out` ranks hang below the root, and below each rank that takes some, as long as those asked to take
-/// some can and are reached; the first to come are asked, so that whoever comes later finds a place at once. With
-/// `fan_out` ranks or fewer it is a star.
+/// The root has at most `fan_out` children, and so has each rank that accepts children, as long as the ranks asked to
+/// accept children can do so and are reached. The first ranks to come are asked, so that later ranks find a place at
+/// once. With `fan_out` ranks or fewer the tree is a star.
 class Tree {
  public:
   static constexpr int root = -1;
 
   explicit Tree(int fan_out) : fan_out_(fan_out) {}
 
-  /// A rank of `ranks` has come, each once. True: it is asked to take others, and will say whether it listens.
+  /// Rank `rank` of `ranks` has arrived; once per rank. True: it is asked to accept children, and will report whether
+  /// it listens.
   bool arrive(int rank, int ranks);
-  /// The answer of one who was asked and has a place. Others' answers are ignored; an empty host: it takes none.
+  /// The answer of a rank that was asked and has a place; other ranks' answers are ignored. An empty host: no children.
   void listens(int rank, SocketAddress at);
 
-  /// Gives the rank a place as near to the root as there is. Nothing: somebody who was asked has not answered yet.
+  /// Gives the rank the free place nearest to the root. Nothing: a rank that was asked to listen has not answered yet.
   std::optional<int> place(int rank);
-  /// Below the root whatever hangs there: it reached nobody else, or waits for too long.
+  /// Makes the rank a child of the root, whatever the root's fan-out: the rank reached no other parent or has waited
+  /// too long.
   void adopt(int rank);
 
-  /// `root`, or a rank; `root` as well as long as it has no place.
+  /// `root`, or a rank; also `root` while the rank has no place.
   int parent(int rank) const { return nodes_[index(rank)].parent; }
   /// Requires a rank that listens.
   const SocketAddress& address(int rank) const { return nodes_[index(rank)].at; }
 
-  /// How many steps it is from the root to the deepest rank; how many ranks hang below one at most.
+  /// Number of steps from the root to the deepest rank; largest number of children of any rank.
   int depth() const { return depth_; }
   int widest() const { return widest_; }
 
@@ -52,8 +54,8 @@ class Tree {
 
   int fan_out_;
   std::vector<Node> nodes_;                  ///< by rank
-  std::set<std::pair<int, int>> with_room_;  ///< depth and rank of those who can take more
-  int takers_ = 0;                           ///< chosen, asked or listening
+  std::set<std::pair<int, int>> with_room_;  ///< depth and rank of those that can take another child
+  int takers_ = 0;                           ///< ranks that are chosen, asked or listening
   int unanswered_ = 0;
   int below_root_ = 0;
   int depth_ = 0;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::size_t claims_max = 64;
-constexpr int named_max = 16;  // missing ranks spelled out; with more, nobody reads on
+constexpr int named_max = 16;  // at most this many missing ranks are named; longer lists are not read
 
 Error misuse(std::string what) {
   return Error{.code = Code::invalid_usage, .what = std::move(what)};
@@ -38,7 +38,7 @@ std::map<std::string, std::string> parse_settings(std::string_view text) {
   return values;
 }
 
-/// Settings at their default are not in the text, nor are those behind its limit.
+/// The text lacks settings at their default and settings beyond its length limit.
 std::string has(const Bootstrap::Who& who, const std::string& name, const std::map<std::string, std::string>& values) {
   if (const auto at = values.find(name); at != values.end())
     return fmt::format("rank {} has {}={}", who.rank, name, at->second);
@@ -81,7 +81,7 @@ std::string settings_difference(const Bootstrap::Who& a, const Bootstrap::Who& b
     const auto in_a = values_a.find(name);
     const auto in_b = values_b.find(name);
     if (in_a != values_a.end() && in_b != values_b.end() && in_a->second == in_b->second) continue;
-    // The one that has it comes first, so that the setting is named before somebody "has not set it".
+    // The rank that has the setting comes first, so that the setting is named before another rank "has not set it".
     const bool a_first = in_a != values_a.end();
     text += text.empty() ? "" : "; ";
     text += a_first ? has(a, name, values_a) + ", " + has(b, name, values_b)
@@ -96,7 +96,7 @@ Result<void> Roster::check_agrees(const Bootstrap::Who& who) const {
     return misuse(fmt::format("rank {} ({}) was told of {} ranks, rank {} ({}) of {}", who.rank, who.process, who.ranks,
                               first.rank, first.process, first.ranks));
   if (who.rank >= ranks() || who.rank < 0)
-    return misuse(fmt::format("{} says to be rank {} of {}", who.process, who.rank, who.ranks));
+    return misuse(fmt::format("{} claims to be rank {} of {}", who.process, who.rank, who.ranks));
   if (who.version != first.version)
     return misuse(fmt::format("rank {} ({}) has tutti {}, rank {} ({}) has tutti {}", who.rank, who.process,
                               dotted(who.version), first.rank, first.process, dotted(first.version)));
@@ -110,7 +110,7 @@ Result<void> Roster::check_agrees(const Bootstrap::Who& who) const {
 Result<void> Roster::admit(const Bootstrap::Who& who, std::int64_t now_ns) {
   if (entries_.empty()) {
     if (who.ranks < 1 || who.ranks > limits::ranks_max || who.rank < 0 || who.rank >= who.ranks)
-      return misuse(fmt::format("{} says to be rank {} of {}", who.process, who.rank, who.ranks));
+      return misuse(fmt::format("{} claims to be rank {} of {}", who.process, who.rank, who.ranks));
     entries_.resize(index(who.ranks));
     first_rank_ = who.rank;
     waiting_since_ns_ = now_ns;
@@ -135,11 +135,11 @@ Result<void> Roster::contribute(int rank, Contribution contribution, std::int64_
   assert(admitted(rank));
   Entry& entry = entries_[index(rank)];
   if (entry.blob || contribution.round != round_ || contribution.blob.size() > blob_bytes_max_)
-    return remote(fmt::format("{} spoke out of turn at the start", words_for(rank)), rank);
+    return remote(fmt::format("{} sent its contribution out of turn at the start", words_for(rank)), rank);
   const auto gone = std::ranges::find_if(entries_, [](const Entry& other) { return !other.gone.empty(); });
   if (gone != entries_.end()) {
     const int lost = static_cast<int>(gone - entries_.begin());
-    return remote(fmt::format("{} is not there any more: {}", words_for(lost), gone->gone), lost);
+    return remote(fmt::format("{} is gone: {}", words_for(lost), gone->gone), lost);
   }
   if (contributed_ == 0 && round_ > 0) waiting_since_ns_ = now_ns;
   entry.blob = std::move(contribution.blob);
@@ -147,7 +147,7 @@ Result<void> Roster::contribute(int rank, Contribution contribution, std::int64_
   return {};
 }
 
-/// Between exchanges others may wait for it in other ways, where nobody tells them.
+/// Between exchanges other ranks may wait for this rank in other ways, and nothing else would tell them.
 Result<void> Roster::leave(int rank, const std::string& reason, bool said_so) {
   assert(admitted(rank));
   entries_[index(rank)].gone = reason;
@@ -155,7 +155,7 @@ Result<void> Roster::leave(int rank, const std::string& reason, bool said_so) {
   return remote(fmt::format("{} was lost at the start: {}", words_for(rank), reason), rank);
 }
 
-/// It may have spoken: what would pass its words on has not been heard itself.
+/// The rank may have contributed: its parent, which would pass the contribution on, has not been heard itself.
 bool Roster::behind_another(int rank) const {
   const Entry& entry = entries_[index(rank)];
   return entry.who && entry.gone.empty() && entry.parent >= 0 && !entries_[index(entry.parent)].blob;

@@ -1,4 +1,4 @@
-// Who has come to the bootstrap, and who has said its part of the exchange under way. No sockets here.
+// Which ranks have joined the bootstrap, and which have contributed to the exchange under way. No sockets here.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace tutti::bootstrap {
 class Refusals {
  public:
   void add(const std::string& host);
-  /// Somebody at `host` said to be `rank` and did not prove it; `what` happened instead. Kept for a few ranks: anybody
-  /// can say so.
+  /// A process at `host` claimed to be `rank` and did not prove it; `what` happened instead. Kept for a few ranks only:
+  /// any process can make such a claim.
   void add_claim(int rank, const std::string& host, std::string_view what);
 
   /// "10.0.0.9: wrong id", "10.0.0.9: hung up while greeting", or "never seen".
@@ -33,25 +33,25 @@ class Refusals {
   std::map<int, std::string> claims_;
 };
 
-/// Errors are for all ranks: the start has failed.
+/// An error of any function means that the start has failed for all ranks.
 class Roster {
  public:
   explicit Roster(std::size_t blob_bytes_max) : blob_bytes_max_(blob_bytes_max) {}
 
-  /// Goes with the words about a rank that is taken.
+  /// Text added to the error about a rank that is already taken.
   void advise(const std::string& advice) { advice_ = advice; }
 
   /// Errors: invalid_usage (rank taken or out of range; ranks, version or settings unlike the first rank's).
   Result<void> admit(const Bootstrap::Who& who, std::int64_t now_ns);
   /// Requires an admitted rank. Errors: remote (out of turn, or a rank has left and cannot take part).
   Result<void> contribute(int rank, Contribution contribution, std::int64_t now_ns);
-  /// Requires an admitted rank, which says all it says by way of `parent`; −1: by itself.
+  /// Requires an admitted rank, which sends all its frames by way of `parent`; −1: directly.
   void hang(int rank, int parent) { entries_[index(rank)].parent = parent; }
-  /// Requires an admitted rank. `said_so`: who has the last answer may leave. Errors: remote, when somebody waits for
-  /// it, or it was lost.
+  /// Requires an admitted rank. `said_so`: it said goodbye, which a rank that has the last answer may do. Errors:
+  /// remote if another rank waits for it, or if it was lost.
   Result<void> leave(int rank, const std::string& reason, bool said_so);
 
-  /// 0 before the first rank came.
+  /// 0 before the first rank has come.
   int ranks() const { return static_cast<int>(entries_.size()); }
   bool admitted(int rank) const { return rank >= 0 && rank < ranks() && entries_[index(rank)].who.has_value(); }
   bool all_here() const { return ranks() > 0 && here_ == ranks(); }
@@ -61,24 +61,25 @@ class Roster {
   /// "pid 12 on node-b"; requires an admitted rank.
   const std::string& process_of(int rank) const { return entries_[index(rank)].who->process; }
 
-  /// Somebody waits for others, since `waiting_since_ns`.
+  /// A rank has been waiting for others since `waiting_since_ns`.
   bool waiting() const { return round_ == 0 ? here_ > 0 : contributed_ > 0; }
   std::int64_t waiting_since_ns() const { return waiting_since_ns_; }
-  /// When the first of all ranks gives up, whatever exchange is under way; nothing as long as nobody has said.
+  /// The time at which the first of all ranks gives up, in any exchange; nothing while no rank has sent a limit.
   std::optional<std::int64_t> give_up_ns() const { return give_up_ns_; }
-  /// "init: 6 of 8 ranks after 10 s; missing 3 (never seen), 5 (10.0.0.9: wrong id)", and the rank if it is one alone;
-  /// those who cannot be heard because one above them is silent are "behind rank 3", and do not count for that.
+  /// "init: 6 of 8 ranks after 10 s; missing 3 (never seen), 5 (10.0.0.9: wrong id)"; `peer` is set if exactly one rank
+  /// is missing. Ranks that cannot be heard because a rank above them is silent are "behind rank 3" and do not count
+  /// for `peer`.
   Error missing(const Refusals& refusals, std::int64_t now_ns) const;
 
   bool round_complete() const { return ranks() > 0 && contributed_ == ranks(); }
-  /// The body of the answer to all; begins the next round. Requires a complete round.
+  /// The body of the answer to all ranks; begins the next round. Requires a complete round.
   Bytes take_gathered();
 
  private:
   struct Entry {
     std::optional<Bootstrap::Who> who;
     std::optional<Blob> blob;
-    std::string gone;  ///< why; empty: still here
+    std::string gone;  ///< the reason; empty: still here
     int parent = -1;
   };
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
@@ -89,7 +90,7 @@ class Roster {
   std::size_t blob_bytes_max_;
   std::string advice_;
   std::vector<Entry> entries_;
-  int first_rank_ = 0;  ///< the one the others are compared with
+  int first_rank_ = 0;  ///< the rank that others are compared with
   int here_ = 0;
   int contributed_ = 0;
   std::uint32_t round_ = 0;
@@ -97,7 +98,7 @@ class Roster {
   std::optional<std::int64_t> give_up_ns_;
 };
 
-/// How two texts of settings, "TUTTI_X=1 …", differ: "rank 5 has TUTTI_ALGO=ring, rank 0 has none".
+/// The difference between two texts of settings, "TUTTI_X=1 …": "rank 5 has TUTTI_ALGO=ring, rank 0 has none".
 std::string settings_difference(const Bootstrap::Who& a, const Bootstrap::Who& b);
 
 }  // namespace tutti::bootstrap

@@ -7,13 +7,13 @@ namespace tutti::bootstrap {
 namespace {
 
 constexpr std::int64_t ms = 1'000'000;
-constexpr std::int64_t accept_pause_ns = 20 * ms;     // when there are no descriptors
-constexpr std::int64_t accept_limit_ns = 2'000 * ms;  // for them to come back
+constexpr std::int64_t accept_pause_ns = 20 * ms;     // after accept failed for lack of descriptors
+constexpr std::int64_t accept_limit_ns = 2'000 * ms;  // accept may fail for this long before it is an error
 constexpr std::size_t handed_over_max = 64;
 
 }  // namespace
 
-/// Guarded by the listener's mutex, but for the tag.
+/// Guarded by the listener's mutex, except for the tag.
 class SharedListener::Entry {
  public:
   explicit Entry(const handshake::Tag& tag_in) : tag(tag_in) {}
@@ -52,7 +52,7 @@ Result<Socket> SharedListener::accept(System& system) {
   return socket;
 }
 
-/// Those who wait outside cannot be told; each connection that goes lets one of them in.
+/// Waiting connections cannot be told why; each connection that closes makes room for one of them.
 void SharedListener::accept_later(System& system, const Error& error) {
   const std::int64_t now = system.now_ns();
   accept_again_ns_ = now + accept_pause_ns;
@@ -83,7 +83,7 @@ bool SharedListener::hand_over(const Entry& from, Pending& one) {
     if (!to || to->tag != tag) continue;
     if (to.get() == &from) return false;
     if (to->handed_over.size() < handed_over_max) to->handed_over.push_back(std::move(one));
-    return true;  // without room for it the caller closes it, and its rank calls again
+    return true;  // if there is no room for it, the caller closes it and its rank calls again
   }
   return false;
 }

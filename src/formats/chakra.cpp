@@ -7,7 +7,7 @@
 namespace tutti::formats {
 namespace {
 
-/// A protobuf message in the making. Field numbers are those of et_def.proto.
+/// Builds a protobuf message. Field numbers are those of et_def.proto.
 class Message {
  public:
   void number(int field, std::uint64_t value) {

@@ -1,4 +1,4 @@
-// In which order the instructions of all channels may run, and whether it matters.
+// In which orders the instructions of all channels may run, and whether the order matters.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::size_t index(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// What each instruction waits for: the one before it in its channel, and what it says.
+/// What each instruction waits for: the previous one in its channel, and those that it names.
 std::vector<std::vector<int>> waits(const ChannelProgram& program) {
   std::vector<std::vector<int>> before(program.instructions.size());
   std::vector<int> last(index(program.channels), -1);
@@ -32,7 +32,7 @@ std::vector<std::vector<int>> waits(const ChannelProgram& program) {
   return before;
 }
 
-/// Going back from a stuck instruction along stuck ones ends in a circle.
+/// Going back from a stuck instruction along stuck ones ends in a cycle.
 Error circle(const ChannelProgram& program, const std::vector<std::vector<int>>& before,
              const std::vector<int>& missing) {
   int at = static_cast<int>(std::ranges::find_if(missing, [](int count) { return count > 0; }) - missing.begin());
@@ -54,7 +54,7 @@ Error circle(const ChannelProgram& program, const std::vector<std::vector<int>>&
   return refused(program.where_of(first), what);
 }
 
-/// What an instruction comes after: of each channel that counts, the last such instruction. Sorted by channel.
+/// The instructions that precede an instruction: the last one of each relevant channel. Sorted by channel.
 class Clock {
  public:
   void join(const Clock& other, long& work) {
@@ -86,7 +86,8 @@ class Clock {
   std::size_t size() const { return ticks_.size(); }
 
  private:
-  using Tick = std::pair<int, int>;  // channel, instruction: those of a channel are numbered upwards
+  // channel, instruction: the instructions of a channel are numbered in ascending order
+  using Tick = std::pair<int, int>;
   std::vector<Tick>::const_iterator find(int channel) const {
     return std::ranges::lower_bound(ticks_, channel, {}, &Tick::first);
   }
@@ -114,7 +115,7 @@ class Autotuner {
  private:
   struct Accesses {
     int write = -1;
-    std::vector<int> reads = {};  // since then, the last one of each channel
+    std::vector<int> reads = {};  // since the last write, the last read of each channel
   };
 
   Result<void> run(int i) {
@@ -197,7 +198,7 @@ class Autotuner {
   const ChannelProgram& program_;
   std::vector<Clock> channels_;     // as of the last instruction run in each
   std::vector<Clock> kept_;         // of instructions that others still wait for
-  std::vector<int> wanted_;         // how many
+  std::vector<int> wanted_;         // number of instructions that still wait for it
   std::vector<Accesses> accesses_;  // by cell
   long work_ = 0;
 };

@@ -1,4 +1,5 @@
-// From channels to steps: follows every value through the program, then says when and where it lies in the schedule.
+// Converts channels to steps: follows every value through the program, then decides its step and its place in the
+// schedule.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,16 +23,16 @@ std::size_t index(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// What a cell holds from one write to the next.
+/// The content of a cell from one write to the next.
 struct Value {
   Cell cell = 0;
   int part = 0;
-  Rank lowest = 0;           // that contributed to it
-  int maker = none;          // the pass that writes it; none: it is there from the start
-  bool handed_over = false;  // a message that goes from the sender's memory into the receiver's, without a stop
+  Rank lowest = 0;           // lowest rank that contributed to it
+  int maker = none;          // the pass that writes it; none: it exists from the start
+  bool handed_over = false;  // a message that goes directly from the sender's memory to the receiver's
 };
 
-/// One move, with values for cells.
+/// One move, in terms of values instead of cells.
 struct Pass {
   int instruction = 0;
   std::vector<int> sources;
@@ -63,7 +64,7 @@ class Conversion {
 
   const Shape& shape() const { return program_.buffers.shape; }
   int parts() const { return program_.buffers.parts; }
-  /// Where a value comes from that is handed over: the sender's memory.
+  /// The source, in the sender's memory, of a value that is handed over.
   int origin(int value) const {
     while (values_[index(value)].handed_over) value = passes_[index(values_[index(value)].maker)].sources[0];
     return value;
@@ -79,10 +80,10 @@ class Conversion {
   ChannelProgram program_;
   const Memory& memory_;
   std::vector<int> current_;  // value by cell
-  std::vector<char> apart_;   // by output cell: its values lie in scratch until the end
+  std::vector<char> apart_;   // by output cell: its values are in scratch until the end
   std::vector<Value> values_;
   std::vector<Pass> passes_;
-  int traced_ = 0;  // passes of the program; those behind it bring results to their place
+  int traced_ = 0;  // number of passes of the program; those after it copy results to their place
   int traced_values_ = 0;
   std::vector<std::vector<int>> readers_;  // passes by value
   std::vector<int> steps_;                 // by pass
@@ -128,7 +129,8 @@ Result<void> Conversion::trace(int instruction, const Move& move) {
                                values_[index(value)].part));
     pass.sources.push_back(value);
   }
-  // A sum of two is the same bits in either order; with one order for all, ranks that exchange are seen to agree.
+  // A sum of two has the same bits in either order; with one order for all ranks, partners of an exchange are
+  // recognised as agreeing.
   const auto lowest = [this](int value) { return values_[index(value)].lowest; };
   if (pass.sources.size() == 2) std::ranges::stable_sort(pass.sources, {}, lowest);
   const int part = values_[index(pass.sources[0])].part;
@@ -143,7 +145,7 @@ Result<void> Conversion::trace(int instruction, const Move& move) {
   return {};
 }
 
-/// Messages that one pass reads need no place of their own, if only nothing overwrites the sender's memory too early.
+/// A message that one pass reads needs no place of its own, unless the sender's memory is overwritten too early.
 void Conversion::hand_over() {
   std::vector<int> reads(values_.size());
   for (const Pass& pass : passes_)
@@ -152,14 +154,14 @@ void Conversion::hand_over() {
     values_[i].handed_over = program_.in_flight[index(values_[i].cell)] && values_[i].maker != none && reads[i] == 1;
 }
 
-/// Copies of what is not yet in its place at the end.
+/// Adds copies of values that are not in their final place.
 void Conversion::finish() {
   passes_.resize(index(traced_));
   values_.resize(index(traced_values_));
   for (Cell cell = 0; cell < memory_.size(); ++cell) {
     const int last = current_[index(cell)];
     if (memory_.output_block(cell) == Memory::none || last == none || in_output(values_[index(last)])) continue;
-    if (values_[index(last)].part != memory_.output_block(cell) % parts()) continue;  // verify will say what is wrong
+    if (values_[index(last)].part != memory_.output_block(cell) % parts()) continue;  // verify will report the error
     const int made = static_cast<int>(values_.size());
     const int maker = values_[index(last)].maker;
     const int instruction = maker == none ? none : passes_[index(maker)].instruction;
@@ -190,7 +192,7 @@ std::vector<Before> Conversion::constraints() const {
   return edges;
 }
 
-/// Scratch is given out afterwards, so only outputs are ever written twice.
+/// Scratch is assigned afterwards, so only outputs are written more than once.
 void Conversion::output_constraints(Cell cell, const std::vector<int>& written, std::vector<Before>& edges) const {
   for (std::size_t i = 1; i < written.size(); ++i) {
     const int writer = values_[index(written[i])].maker;
@@ -205,7 +207,8 @@ void Conversion::output_constraints(Cell cell, const std::vector<int>& written, 
     if (reader != writer) edges.push_back({.from = reader, .to = writer, .later = false});
 }
 
-/// The first pass that spoils `input` for a rank that works in place; see verify on copies of a block onto itself.
+/// The first pass that overwrites `input` for a rank that works in place; see verify about copies of a block onto
+/// itself.
 int Conversion::overwritten_by(const std::vector<int>& written, int input) const {
   for (const int value : written) {
     const Pass& pass = passes_[index(values_[index(value)].maker)];
@@ -215,7 +218,7 @@ int Conversion::overwritten_by(const std::vector<int>& written, int input) const
   return none;
 }
 
-/// Gives values in the knot a place of their own, which takes an edge out of it. False: there was nothing to do.
+/// Gives values in the knot a place of their own, which removes an edge from it. False: no value could be moved.
 bool Conversion::loosen(const std::vector<int>& knot) {
   bool changed = false;
   for (int pass = 0; pass < static_cast<int>(passes_.size()); ++pass) {
@@ -249,7 +252,7 @@ void Conversion::place() {
   find_scratch();
 }
 
-/// Each value has its block from the step that makes it to the last that reads it.
+/// Each value occupies its block from the step that makes it to the last step that reads it.
 void Conversion::find_scratch() {
   std::map<std::pair<Rank, int>, std::vector<int>> wanted;  // by rank and part: values
   for (int pass = 0; pass < static_cast<int>(passes_.size()); ++pass) {

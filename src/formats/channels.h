@@ -1,4 +1,4 @@
-// What MSCCL XML and MSCCL++ JSON have in common: instructions in channels (thread blocks) that wait for each other.
+// The common part of MSCCL XML and MSCCL++ JSON: instructions in channels (thread blocks) that wait for each other.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace tutti::formats {
 
-/// The first chunk is read, or all of them combined in that order; then `destination` is written.
+/// Reads the first chunk, or combines all sources in that order; then writes `destination`.
 struct Move {
   std::vector<Cell> sources;
   Cell destination = 0;
 };
 
-/// Where in the file an instruction is. `line` is 0 where the format is told by names instead.
+/// The position of an instruction in the file. `line` is 0 for formats that identify positions by names instead.
 struct Place {
   int line = 0;
   Rank rank = 0;
@@ -24,22 +24,22 @@ struct Place {
   int step = 0;     ///< in that channel
 };
 
-/// Its moves are made one after the other.
+/// Its moves are made one after another.
 struct Instruction {
   int channel = 0;  ///< counted over all ranks
   Place place;
   std::vector<Move> moves = {};
   std::vector<int> after = {};   ///< instructions whose effects it sees
-  std::vector<int> behind = {};  ///< instructions it waits for, without a promise about memory
+  std::vector<int> behind = {};  ///< instructions it waits for, without a guarantee about memory
 };
 
-/// The instructions of one channel stand in their order.
+/// The instructions of one channel are in order.
 struct ChannelProgram {
   Buffers buffers;
   Memory memory;
   int channels = 0;
   std::vector<Instruction> instructions = {};
-  std::vector<char> in_flight = {};  ///< by cell: it stands for a message between its send and its receive
+  std::vector<char> in_flight = {};  ///< by cell: it represents a message between its send and its receive
   std::string (*where)(const Place&) = nullptr;
 
   std::string where_of(int instruction) const {
@@ -47,12 +47,12 @@ struct ChannelProgram {
   }
 };
 
-/// All instructions, each behind those it waits for. Errors: invalid_argument, naming a circle of waits.
+/// All instructions, each after those it waits for. Errors: invalid_argument, naming a cycle of waits.
 Result<std::vector<int>> execution_order(const ChannelProgram& program);
 
-/// Refuses two accesses of one cell, one of them a write, that nothing puts in order, and an access of another rank's
-/// input or output that may come after that rank's end: then every order that execution_order could give means the
-/// same. Errors: invalid_argument, naming both.
+/// Refuses two unordered accesses to one cell, one of them a write, and an access to another rank's input or output
+/// that may come after that rank's end. Without these, every order that execution_order could give has the same result.
+/// Errors: invalid_argument, naming both.
 Result<void> check_races(const ChannelProgram& program, const std::vector<int>& order);
 
 }  // namespace tutti::formats

@@ -1,4 +1,4 @@
-// GOAL: what LogGOPSim and the simulators behind ATLAHS play.
+// GOAL: the input of LogGOPSim and the simulators behind ATLAHS.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace tutti::formats {
 
-/// One `rank N { … }` each: sends and receives with the step as their tag, `calc` in nanoseconds, `requires`. A message
-/// without bytes is sent as one byte, which is the least the format's programs can handle. Errors: as `traffic`.
+/// One `rank N { … }` per rank: sends and receives with the step as their tag, `calc` in nanoseconds, `requires`. A
+/// message without bytes is sent as one byte, the least that the format's programs can handle. Errors: as `traffic`.
 /// Hoefler, Siebert and Lumsdaine, "Group Operation Assembly Language", ICPP 2009.
 Result<std::string> export_goal(const Schedule& schedule, const TrafficSize& size);
 

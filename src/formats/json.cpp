@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::size_t depth_max = 32;
 constexpr int values_max = 1 << 20;
-constexpr std::size_t names_max = 1024;  // of one object: each new one is held against all of them
+constexpr std::size_t names_max = 1024;  // per object: each new name is compared with all others
 constexpr int shown_max = 40;
 
 const Json nothing;
 
-/// Builds values from what the parser says one after the other.
+/// Builds values from the parser's sequence of events.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Builder(std::string_view text) : text_(text) {}
@@ -42,7 +42,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
     if (open_.back()->find(name) != nullptr)
-      return fail(fmt::format("{}: \"{}\" is there twice", path(), name.substr(0, shown_max)));
+      return fail(fmt::format("{}: \"{}\" occurs twice", path(), name.substr(0, shown_max)));
     if (open_.back()->names.size() == names_max)
       return fail(fmt::format("{}: an object of more than {} names", path(), names_max));
     open_.back()->names.push_back(std::move(name));
@@ -53,7 +53,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     const auto line = 1 + std::ranges::count(text_.substr(0, at), '\n');
     std::string_view why = problem.what();
     if (const auto start = why.find(": "); start != std::string_view::npos) why.remove_prefix(start + 2);
-    return fail(fmt::format("line {} (byte {}): no JSON: {}", line, position, why));
+    return fail(fmt::format("line {} (byte {}): not JSON: {}", line, position, why));
   }
 
   Json take() { return std::move(root_); }
@@ -97,7 +97,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
   std::string_view text_;
   Json root_;
-  std::vector<Json*> open_;  // a value grows only while nothing inside it is open, so these stay where they are
+  std::vector<Json*> open_;  // a value grows only while no value inside it is open, so these pointers stay valid
   int values_ = 0;
   std::string error_;
 };
@@ -131,7 +131,7 @@ JsonAt JsonReader::member(const JsonAt& at, std::string_view name) {
 
 JsonAt JsonReader::optional_member(const JsonAt& at, std::string_view name) {
   if (at.value->kind != Json::Kind::object) {
-    refuse(at, "is no object");
+    refuse(at, "is not an object");
     return {};
   }
   const Json* found = at.value->find(name);
@@ -141,7 +141,7 @@ JsonAt JsonReader::optional_member(const JsonAt& at, std::string_view name) {
 
 std::vector<JsonAt> JsonReader::items(const JsonAt& at) {
   std::vector<JsonAt> all;
-  if (at.value->kind != Json::Kind::array) refuse(at, "is no array");
+  if (at.value->kind != Json::Kind::array) refuse(at, "is not an array");
   if (failed()) return all;
   all.reserve(at.value->items.size());
   for (std::size_t i = 0; i < at.value->items.size(); ++i)
@@ -152,7 +152,7 @@ std::vector<JsonAt> JsonReader::items(const JsonAt& at) {
 int JsonReader::number(const JsonAt& at, long long low, long long high) {
   const Json& value = *at.value;
   if (value.kind != Json::Kind::integer)
-    refuse(at, "is no whole number");
+    refuse(at, "is not a whole number");
   else if (value.number < low || value.number > high)
     refuse(at, fmt::format("{} is not one of {} … {}", value.number, low, high));
   else if (!failed())
@@ -163,7 +163,7 @@ int JsonReader::number(const JsonAt& at, long long low, long long high) {
 long long JsonReader::size(const JsonAt& at) {
   const Json& value = *at.value;
   if (value.kind == Json::Kind::integer && value.number >= 0) return value.number;
-  refuse(at, "is no size");
+  refuse(at, "is not a size");
   return 0;
 }
 
@@ -180,7 +180,7 @@ bool JsonReader::boolean(const JsonAt& at) {
 }
 
 std::string_view JsonReader::text(const JsonAt& at) {
-  if (at.value->kind != Json::Kind::text) refuse(at, "is no string");
+  if (at.value->kind != Json::Kind::text) refuse(at, "is not a string");
   return at.value->text;
 }
 

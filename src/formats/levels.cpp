@@ -11,7 +11,7 @@ std::size_t index(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// Edges by where they start.
+/// Edges, grouped by their start.
 class Graph {
  public:
   Graph(int nodes, std::span<const Before> edges) : first_(index(nodes) + 1) {
@@ -32,7 +32,7 @@ class Graph {
 };
 
 /// Strongly connected components by Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1972,
-/// with a stack of our own: paths are as long as files are.
+/// with an explicit stack: paths can be as long as files.
 class Components {
  public:
   explicit Components(const Graph& graph)
@@ -41,7 +41,7 @@ class Components {
       if (number_[index(node)] == unseen) search(node);
   }
   int of(int node) const { return of_[index(node)]; }
-  /// Nodes, those of a component together, components before those that have edges to them.
+  /// Nodes, those of a component together, and each component before those that have edges to it.
   const std::vector<int>& sinks_first() const { return order_; }
   int count() const { return count_; }
 
@@ -49,7 +49,7 @@ class Components {
   static constexpr int unseen = -1;
   struct Visit {
     int node;
-    std::size_t next;  // edge
+    std::size_t next;  // index of an edge
   };
 
   void search(int root) {

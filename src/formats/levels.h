@@ -1,4 +1,4 @@
-// Steps for things of which some must come before others.
+// Assigns steps to items of which some must come before others.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 
 namespace tutti::formats {
 
-/// `to` comes in a later step than `from`; or, where not `later`, in no earlier one.
+/// `to` comes in a later step than `from`; if not `later`, in the same or a later step.
 struct Before {
   int from = 0;
   int to = 0;
@@ -14,8 +14,8 @@ struct Before {
 };
 
 struct Levels {
-  std::vector<int> step;  ///< by node: the first that is possible. Empty: there is none, because of
-  std::vector<int> knot;  ///< by node: nodes of one number (not 0) must be in one step, and yet one after the other
+  std::vector<int> step;  ///< by node: the first possible step; empty: there is no assignment, see knot
+  std::vector<int> knot;  ///< by node: those with one number (not 0) would have to be in one step and in sequence
 };
 
 /// Requires ends below `nodes`.

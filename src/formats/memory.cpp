@@ -50,7 +50,7 @@ void Memory::lay_out(const Buffers& buffers, Rank rank) {
     input.push_back(same == none ? add(rank, 1) : output[static_cast<std::size_t>(same)]);
     about_[static_cast<std::size_t>(input.back())].input_block = block;
   }
-  // In place a rank has one buffer, whichever of the two names it goes by.
+  // In place, a rank has one buffer with two names.
   if (buffers.in_place && inputs == 0) input = output;
   if (buffers.in_place && outputs == 0) output = input;
   for (int chunk = buffers.scratch_chunks[static_cast<std::size_t>(rank)]; chunk > 0; --chunk)

@@ -1,4 +1,4 @@
-// The memory that a plan from elsewhere works on, chunk by chunk.
+// The memory of an imported plan, chunk by chunk.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace tutti::formats {
 
-/// One chunk of one rank's memory, by number. In place, an input chunk and the output chunk that is the same memory are
+/// The number of one chunk of one rank's memory. In place, an input chunk and the output chunk in the same memory are
 /// one cell.
 using Cell = int;
 
-/// What is known of a plan before its instructions.
+/// The properties of a plan that are known before its instructions are read.
 struct Buffers {
   Shape shape;
   int parts = 1;
@@ -25,21 +25,21 @@ class Memory {
  public:
   static constexpr Cell none = -1;
 
-  /// Errors: invalid_argument, where all buffers together have more than blocks_max chunks.
+  /// Errors: invalid_argument, if all buffers together have more than blocks_max chunks.
   static Result<Memory> of(const Buffers& buffers);
 
-  /// How many chunks `rank` may name in that buffer.
+  /// The number of chunks that `rank` has in that buffer.
   int chunks(Rank rank, Buffer buffer) const { return static_cast<int>(cells(rank, buffer).size()); }
   /// Requires 0 <= chunk < chunks(rank, buffer).
   Cell cell(Rank rank, Buffer buffer, int chunk) const { return cells(rank, buffer)[static_cast<std::size_t>(chunk)]; }
 
-  /// `count` further cells of a rank, numbered in a row: what a message holds on its way, or a sum that is only passed
-  /// on. Returns the first.
+  /// Adds `count` cells of a rank, numbered consecutively, for the content of a message in flight or a sum that is only
+  /// passed on. Returns the first.
   Cell add(Rank rank, int count);
 
   int size() const { return static_cast<int>(about_.size()); }
   Rank rank(Cell cell) const { return at(cell).rank; }
-  int input_block(Cell cell) const { return at(cell).input_block; }    ///< what it holds at the start; or none
+  int input_block(Cell cell) const { return at(cell).input_block; }    ///< its content at the start; or none
   int output_block(Cell cell) const { return at(cell).output_block; }  ///< where its last value belongs; or none
 
  private:

@@ -1,4 +1,4 @@
-// From a schedule to an MSCCL XML file.
+// Writes a schedule as an MSCCL XML file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,20 +46,20 @@ struct Channel {
   Rank recv = -1;
   std::string text;
   int steps = 0;
-  bool reduced = false;  // the last step is a `re`, which the next might be taken for a part of
+  bool reduced = false;  // the last step is a `re`; a following `re` could be mistaken for a part of it
 };
 
-/// One instruction; `re` with several sources is as many steps.
+/// One instruction; a `re` with several sources becomes as many steps.
 struct Op {
   std::string_view type;
   int channel = 0;
   std::vector<Ref> sources;
   Ref dst;
-  std::vector<int> waits = {};  // ops of this rank in other channels, at most one of each
+  std::vector<int> waits = {};  // ops of this rank in other channels, at most one per channel
   bool waited_for = false;
 };
 
-/// The order in which a job's messages are wanted: the first operand goes where the result will be, so it comes last.
+/// The order in which a job's messages are needed: the first operand is stored at the result's place, so it comes last.
 std::vector<Operand> arrivals(const Job& job) {
   std::vector<Operand> remote;
   const bool chain = job.sources.size() > 2;
@@ -69,8 +69,8 @@ std::vector<Operand> arrivals(const Job& job) {
   return remote;
 }
 
-/// What one rank does, in an order that is right if it is done one after the other; waits between channels keep what
-/// matters of that order.
+/// One rank's work, in an order that is correct if executed sequentially; waits between channels keep the necessary
+/// part of this order.
 class Program {
  public:
   using Sends = std::vector<std::pair<Rank, Ref>>;
@@ -111,22 +111,22 @@ class Program {
 
   const Schedule& schedule_;
   Rank rank_;
-  int scratch_;      // chunks of the schedule's own
-  int scratch_end_;  // and of ours
+  int scratch_;      // number of the schedule's own chunks
+  int scratch_end_;  // end of the chunks added here
   int temporary_ = 0;
   std::map<std::pair<Rank, Rank>, int> channel_of_;
   std::vector<Channel> channels_;
   std::vector<Op> ops_;
   std::vector<int> last_step_;  // by op
   std::map<Ref, Accesses, InMemory> accesses_;
-  std::vector<std::map<int, int>> seen_;  // by channel: the last op of each other channel waited for
+  std::vector<std::map<int, int>> seen_;  // by channel: the last op of each other channel that it has waited for
 };
 
 void Program::make(const Job& job) {
   const std::span<const Operand> sources = job.sources;
   if (sources.size() == 1) return bring(sources[0], job.dst);
   if (sources.size() > 2) return chain(job);
-  // A sum of two is the same bits in either order.
+  // A sum of two has the same bits in either order.
   const bool second_is_own = sources[0].rank != rank_ && sources[1].rank == rank_;
   const Operand& own = sources[second_is_own ? 1 : 0];
   const Operand& other = sources[second_is_own ? 0 : 1];
@@ -143,7 +143,7 @@ void Program::make(const Job& job) {
   }
 }
 
-/// One pass over many operands: all but the first are in scratch, because only `re` from one buffer are taken together.
+/// One pass over many operands: all but the first are in scratch, because only `re` steps from one buffer are fused.
 void Program::chain(const Job& job) {
   std::vector<Ref> operands;
   for (std::size_t i = 1; i < job.sources.size(); ++i) {
@@ -163,7 +163,7 @@ void Program::bring(const Operand& operand, Ref dst) {
     add("cpy", local(), {operand.ref}, dst);
 }
 
-/// Input and output as if they were one memory, so that the order of accesses is kept for calls in place too.
+/// Treats input and output as one memory, so that the order of accesses also holds for calls in place.
 Ref Program::place_of(Ref ref) const {
   if (ref.buffer != Buffer::input) return ref;
   const int same =
@@ -253,9 +253,9 @@ Result<std::string> export_msccl(const Schedule& schedule, std::string_view name
     return Error{.code = Code::invalid_argument, .what = fmt::format("MSCCL XML has no {}", tutti::name(collective))};
   if (!lowers_to(schedule, Access::slots))
     return Error{.code = Code::invalid_argument,
-                 .what = "in some step no order of a rank's passes lets all of them read what the step began with"};
+                 .what = "in some step no order of a rank's passes lets all of them read the values at its beginning"};
 
-  // A receiver takes messages in the order of its work, so that is the order in which they are sent.
+  // A receiver takes messages in the order of its work, so they are sent in that order.
   const Jobs jobs(schedule, Access::slots);
   std::vector<std::map<int, Program::Sends>> sends(index(schedule.ranks()));  // by sender and step
   for (Rank rank = 0; rank < schedule.ranks(); ++rank)

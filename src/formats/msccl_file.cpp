@@ -29,8 +29,8 @@ constexpr std::pair<std::string_view, Collective> collectives[] = {
 constexpr std::string_view types[] = {"s", "r", "rcs", "rrs", "rrc", "rrcs", "cpy", "re", "nop"};
 constexpr int text_shown_max = 40;
 
-/// Numbers and words of elements. The first thing that is wrong is kept and everything after it is taken as right, so
-/// that reading goes on in a straight line and is judged once.
+/// Reads numbers and words of elements. Keeps the first error and treats everything after it as correct, so that
+/// callers need to check only once, at the end.
 class Reader {
  public:
   explicit Reader(std::string_view text) {
@@ -49,10 +49,10 @@ class Reader {
   void refuse(int line, std::string_view why) {
     if (!failed()) error_ = fmt::format("line {}{}: {}", line, context_, why);
   }
-  /// Said in refusals behind the line: ", gpu 0, tb 1".
+  /// Added to error messages after the line: ", gpu 0, tb 1".
   void inside(std::string context) { context_ = std::move(context); }
 
-  /// `low` … `high`; `low` when it is wrong.
+  /// A number in `low` … `high`; `low` after an error.
   int number(const pugi::xml_node& node, const char* name, int low, int high) {
     const pugi::xml_attribute attribute = node.attribute(name);
     if (!attribute) {
@@ -71,7 +71,7 @@ class Reader {
     }
     return low;
   }
-  /// Of bytes; 0 and more.
+  /// A size in bytes, at least 0.
   long long size_or(long long otherwise, const pugi::xml_node& node, const char* name) {
     const std::string_view text = node.attribute(name).value();
     if (text.empty()) return otherwise;
@@ -86,12 +86,12 @@ class Reader {
   }
 
  private:
-  std::vector<std::size_t> ends_;  // of lines
+  std::vector<std::size_t> ends_;  // end positions of lines
   std::string context_;
   std::string error_;
 };
 
-/// Elements of `node`; anything but `name` is refused.
+/// Child elements of `node`; any name other than `name` is an error.
 std::vector<pugi::xml_node> children(Reader& reader, const pugi::xml_node& node, std::string_view name) {
   std::vector<pugi::xml_node> found;
   for (const pugi::xml_node& child : node.children()) {
@@ -131,7 +131,7 @@ class Parser {
 Result<MscclFile> Parser::parse(const pugi::xml_document& document) {
   const pugi::xml_node root = document.document_element();
   if (!root || std::string_view(root.name()) != "algo") {
-    reader_.refuse(root ? reader_.line(root) : 1, "the file is no <algo>");
+    reader_.refuse(root ? reader_.line(root) : 1, "the file is not an <algo>");
     return reader_.error();
   }
   algo(root);
@@ -166,8 +166,8 @@ void Parser::algo(const pugi::xml_node& node) {
   const bool per_rank = shape.collective == Collective::all_gather || shape.collective == Collective::reduce_scatter ||
                         shape.collective == Collective::all_to_all;
   if (per_rank && chunks % shape.ranks != 0)
-    reader_.refuse(node,
-                   fmt::format("nchunksperloop {} is no multiple of ngpus {}, as {} needs", chunks, shape.ranks, coll));
+    reader_.refuse(
+        node, fmt::format("nchunksperloop {} is not a multiple of ngpus {}, as {} needs", chunks, shape.ranks, coll));
   file_.parts = std::max(1, per_rank ? chunks / shape.ranks : chunks);
   const bool in_place = reader_.number_or(0, node, "inplace", 0, 1) == 1;
   file_.in_place = in_place && reader_.number_or(0, node, "outofplace", 0, 1) == 0;
@@ -224,7 +224,7 @@ void Parser::block(const pugi::xml_node& node, Rank rank, int id, MscclGpu& gpu)
 MscclStep Parser::step(const pugi::xml_node& node, int id) {
   MscclStep step{.line = reader_.line(node)};
   if (reader_.number(node, "s", 0, steps_max) != id)
-    reader_.refuse(node, fmt::format("s says otherwise than the order: this is step {}", id));
+    reader_.refuse(node, fmt::format("s contradicts the order: this is step {}", id));
   const std::string_view type = node.attribute("type").value();
   const auto found = std::ranges::find(types, type);
   if (found == std::end(types))
@@ -251,7 +251,7 @@ Ref Parser::ref(const pugi::xml_node& node, const char* buffer, const char* offs
   return {static_cast<Buffer>(std::min<std::size_t>(which, 2)), reader_.number(node, offset, 0, INT_MAX / 2)};
 }
 
-/// Two thread blocks at one end of a connection would have no order.
+/// Two thread blocks at one end of a connection would be unordered.
 void Parser::check_peers(const MscclGpu& gpu) {
   std::map<std::pair<Rank, int>, std::size_t> senders, receivers;
   for (std::size_t id = 0; id < gpu.blocks.size(); ++id) {
@@ -283,10 +283,10 @@ void Parser::check_waits(const MscclGpu& gpu, Rank rank) {
                        fmt::format("deps {}: tb {} has {} steps", step.wait_step, step.wait_block, others.size()));
         continue;
       }
-      // A later step that raises the flag will do: flags only grow.
+      // A later step that raises the flag is sufficient: flags only increase.
       if (std::none_of(others.begin() + step.wait_step, others.end(), [](const MscclStep& s) { return s.waited_for; }))
-        reader_.refuse(step.line, fmt::format("waits for ever: tb {} has no hasdep at step {} or later",
-                                              step.wait_block, step.wait_step));
+        reader_.refuse(step.line, fmt::format("waits forever: tb {} has no hasdep at step {} or later", step.wait_block,
+                                              step.wait_step));
     }
 }
 
@@ -303,7 +303,7 @@ Result<MscclFile> parse_msccl(std::string_view text, Rank root) {
       document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
   if (!parsed) {
     parser.reader().refuse(parser.reader().line(parsed.offset),
-                           fmt::format("no XML: {} (byte {})", parsed.description(), parsed.offset));
+                           fmt::format("not XML: {} (byte {})", parsed.description(), parsed.offset));
     return parser.reader().error();
   }
   return parser.parse(document);

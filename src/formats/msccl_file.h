@@ -1,4 +1,4 @@
-// An MSCCL XML file as a structure: checked number by number, not yet understood.
+// An MSCCL XML file as a data structure: all numbers checked, but not yet interpreted.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ constexpr bool sends(MscclType t) {
 constexpr bool receives(MscclType t) {
   return t == MscclType::r || t == MscclType::rcs || t == MscclType::rrs || t == MscclType::rrc || t == MscclType::rrcs;
 }
-/// Whether the step names chunks to read, and to write, in its own rank's memory.
+/// Whether the step reads chunks in its own rank's memory, and whether it writes there.
 constexpr bool reads_own(MscclType t) {
   return t != MscclType::r && t != MscclType::rcs && t != MscclType::nop;
 }
@@ -60,7 +60,7 @@ struct MscclFile {
   std::vector<MscclGpu> gpus = {};  // by id
 };
 
-/// Every number is inside its range and refers to something that is there; chunks are not looked at.
+/// Every number is in range, and every reference has a target; chunks are not checked.
 Result<MscclFile> parse_msccl(std::string_view text, Rank root);
 
 }  // namespace tutti::formats

@@ -1,4 +1,4 @@
-// From an MSCCL XML file to a schedule.
+// Converts an MSCCL XML file to a schedule.
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -84,7 +84,7 @@ Result<void> Import::run() {
   return {};
 }
 
-/// Steps wait for steps that may come later in the file, so their instructions are known only at the end.
+/// Steps may wait for later steps in the file, so their instructions are known only at the end.
 void Import::connect() {
   for (Rank rank = 0; rank < file_.shape.ranks; ++rank)
     for (std::size_t id = 0; id < file_.gpus[index(rank)].blocks.size(); ++id) {
@@ -102,7 +102,7 @@ void Import::connect() {
     }
 }
 
-/// Chunks are inside their buffers, and altogether not too many.
+/// Checks that chunks are inside their buffers, and that their total is within the limit.
 Result<void> Import::check_chunks() {
   long moved = 0;
   for (Rank rank = 0; rank < file_.shape.ranks; ++rank)
@@ -131,10 +131,10 @@ Result<void> Import::check_chunks() {
   return {};
 }
 
-/// The k-th send on a connection meets the k-th receive.
+/// Matches the k-th send on a connection with the k-th receive.
 Result<void> Import::match() {
   struct Sender {
-    int step;  // over all ranks
+    int step;  // counted over all ranks
     Place place;
     int count;
   };
@@ -152,14 +152,13 @@ Result<void> Import::match() {
     }
   for (const auto& [connection, ends] : receivers)
     if (const std::size_t sent = senders[connection].size(); sent < ends.size())
-      return refused(
-          where(ends[sent].place),
-          fmt::format("receives from gpu {}, which sends nothing that would meet it", std::get<0>(connection)));
+      return refused(where(ends[sent].place),
+                     fmt::format("receives from gpu {}, which has no matching send", std::get<0>(connection)));
   for (const auto& [connection, ends] : senders) {
     const std::vector<Sender>& takers = receivers[connection];
     if (takers.size() < ends.size())
       return refused(where(ends[takers.size()].place),
-                     fmt::format("sends to gpu {}, which never receives it", std::get<1>(connection)));
+                     fmt::format("sends to gpu {}, which has no matching receive", std::get<1>(connection)));
     for (std::size_t k = 0; k < ends.size(); ++k) {
       if (ends[k].count != takers[k].count)
         return refused(where(takers[k].place), fmt::format("receives {} chunks, and ({}) sends {}", takers[k].count,
@@ -174,7 +173,7 @@ Result<void> Import::match() {
   return {};
 }
 
-/// The runtime makes one reduction of a run of `re` into one chunk from one buffer.
+/// The runtime makes one reduction of a sequence of `re` from one buffer into one chunk.
 bool Import::joins(const MscclStep& step, const MscclStep* before) const {
   return before != nullptr && before->type == MscclType::re && step.type == MscclType::re && step.wait_block < 0 &&
          step.dst == before->dst && step.src.buffer == before->src.buffer && step.count == before->count;
@@ -202,7 +201,7 @@ void Import::emit(Rank rank, int id) {
 std::vector<Move> Import::moves(const MscclStep& step, Rank rank, int number) {
   std::vector<Move> made;
   const Cell in = incoming_[index(number)], out = outgoing_[index(number)];
-  // A sum that is only passed on lies somewhere all the same.
+  // A sum that is only passed on still needs a place.
   const Cell passing = step.type == MscclType::rrs ? program_.memory.add(rank, step.count) : Memory::none;
   for (int i = 0; i < step.count; ++i) {
     const Cell src = reads_own(step.type) ? cell(rank, step.src, i) : Memory::none;

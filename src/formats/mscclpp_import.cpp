@@ -1,4 +1,4 @@
-// From an MSCCL++ JSON plan to a schedule.
+// Converts an MSCCL++ JSON plan to a schedule.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ void Import::header(const JsonAt& file, Rank of_root) {
   for (Rank rank = 0; rank < shape.ranks && !reader_.failed(); ++rank) gpu(all[index(rank)], rank);
 }
 
-/// How many chunks one rank contributes, or gets, follows from the buffers and the collective.
+/// The buffers and the collective determine how many chunks one rank contributes or receives.
 void Import::find_parts(const JsonAt& gpus) {
   int inputs = 0, outputs = 0;
   for (const JsonAt& at : reader_.items(gpus)) {
@@ -92,7 +92,7 @@ void Import::find_parts(const JsonAt& gpus) {
   const Shape& shape = program_.buffers.shape;
   const auto share = [&](int chunks) {
     if (chunks % shape.ranks != 0)
-      reader_.refuse(gpus, fmt::format("{} chunks are no multiple of {} ranks", chunks, shape.ranks));
+      reader_.refuse(gpus, fmt::format("{} chunks are not a multiple of {} ranks", chunks, shape.ranks));
     return chunks / shape.ranks;
   };
   int parts = 0;
@@ -202,19 +202,19 @@ void Import::op(const JsonAt& at, const Block& block) {
   if (const auto other = std::ranges::find(not_understood, text, &std::pair<std::string_view, std::string_view>::first);
       other != std::end(not_understood))
     return reader_.refuse(
-        at, fmt::format("\"{}\": {} are not understood, only plans of whole chunks in memory", text, other->second));
+        at, fmt::format("\"{}\": {} are not supported, only plans of whole chunks in memory", text, other->second));
   const auto kind = std::ranges::find(kinds, text, &Kind::name);
   if (kind == std::end(kinds))
-    return reader_.refuse(name, fmt::format("\"{}\" is no operation", text.substr(0, shown_max)));
+    return reader_.refuse(name, fmt::format("\"{}\" is not an operation", text.substr(0, shown_max)));
   if (const JsonAt group = reader_.optional_member(at, "tbg_info"))
     if (reader_.number(reader_.member(group, "tbg_size"), 1, chunks_max) > 1)
-      return reader_.refuse(group, "thread-block groups are not understood, only plans of whole chunks");
+      return reader_.refuse(group, "thread-block groups are not supported, only plans of whole chunks");
 
   Instruction made = program_.instructions.back();
   const int number = static_cast<int>(program_.instructions.size()) - 1;
   const JsonAt type_at = reader_.optional_member(at, "channel_type");
   const int type = type_at ? channel_type(type_at) : memory_channel;
-  if (type == switch_channel) return reader_.refuse(type_at, "switch channels are not understood");
+  if (type == switch_channel) return reader_.refuse(type_at, "switch channels are not supported");
   if (kind->moves || kind->reduces) {
     std::vector<std::vector<Cell>> sources, destinations;
     for (const JsonAt& buffer : reader_.items(reader_.member(at, "src_buff")))
@@ -242,14 +242,14 @@ void Import::op(const JsonAt& at, const Block& block) {
   if (kind->name == "barrier") barrier(at, made.place);
 }
 
-/// A list of cells; empty when something is wrong.
+/// A list of cells; empty after an error.
 std::vector<Cell> Import::chunks(const JsonAt& at, const Block& block, int type) {
   static constexpr std::string_view names[] = {"input", "output", "scratch"};
   Remote remote{.rank = program_.instructions.back().place.rank};
   const JsonAt own = reader_.optional_member(at, "type"), other = reader_.optional_member(at, "buffer_id");
   if (reader_.failed()) return {};
   if (reader_.optional_member(at, "switch_channel_id")) {
-    reader_.refuse(at, "switch channels are not understood");
+    reader_.refuse(at, "switch channels are not supported");
   } else if (own) {
     remote.buffer = buffer(own);
   } else if (other) {
@@ -275,7 +275,7 @@ std::vector<Cell> Import::chunks(const JsonAt& at, const Block& block, int type)
   return cells;
 }
 
-/// The first source goes to the first destination, the second to the second.
+/// Copies the first source to the first destination, the second to the second, and so on.
 void Import::copies(const JsonAt& at, const std::vector<std::vector<Cell>>& sources,
                     const std::vector<std::vector<Cell>>& destinations, Instruction& made) {
   if (sources.size() != destinations.size())
@@ -290,7 +290,7 @@ void Import::copies(const JsonAt& at, const std::vector<std::vector<Cell>>& sour
   }
 }
 
-/// All sources into the first destination, and from there to the others.
+/// Combines all sources into the first destination, and copies it to the others.
 void Import::reductions(const JsonAt& at, const std::vector<std::vector<Cell>>& sources,
                         const std::vector<std::vector<Cell>>& destinations, Instruction& made) {
   if (sources.empty() || destinations.empty()) return reader_.refuse(at, "reduces nothing, or into nothing");
@@ -317,7 +317,7 @@ void Import::refuse_overlap(const JsonAt& at, const std::vector<Cell>& source, c
       return reader_.refuse(at, "reads and writes chunks that overlap");
 }
 
-/// All of the rank's thread blocks that name it come in before any goes on.
+/// All of the rank's thread blocks that name the barrier arrive before any of them continues.
 void Import::barrier(const JsonAt& at, const Place& place) {
   const int id = reader_.number(reader_.member(at, "barrier_id"), 0, chunks_max);
   const JsonAt count_at = reader_.member(at, "num_threadblocks");
@@ -360,7 +360,7 @@ Result<void> Import::match() {
   return {};
 }
 
-/// Through one more channel, lest everybody waits for everybody.
+/// Uses one extra channel, so that not every block waits for every other.
 Result<void> Import::join_barriers() {
   for (const auto& [which, barrier] : barriers_) {
     if (barrier.entries.size() != index(barrier.expected))

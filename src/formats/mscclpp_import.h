@@ -1,4 +1,4 @@
-// What is known of an MSCCL++ plan while it is read: GPUs, thread blocks, channels and barriers by the file's numbers.
+// The state of reading an MSCCL++ plan: GPUs, thread blocks, channels and barriers by the file's numbers.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ enum ChannelType { memory_channel, port_channel, channel_types, switch_channel =
 
 struct Channel {
   Rank peer = 0;
-  int number = 0;  // among those of the rank to that peer
+  int number = 0;  // among the rank's channels to that peer
 };
 struct Remote {
   Rank rank = 0;
@@ -29,7 +29,7 @@ struct Gpu {
   std::array<std::vector<Channel>, channel_types> channels;
   std::vector<Remote> remotes;
 };
-/// What the operations of one thread block may name, by the number they name it with.
+/// The objects that the operations of one thread block may name, by the number they use.
 struct Block {
   std::array<std::vector<Channel>, channel_types> channels;
   std::array<std::vector<Remote>, channel_types> remotes;
@@ -75,7 +75,7 @@ class Import {
   long long bytes_min_ = 0, bytes_max_ = LLONG_MAX;
   std::vector<Gpu> gpus_;
   std::map<Wire, std::vector<Flag>> signals_, waits_;
-  std::map<std::tuple<Rank, int, int>, Barrier> barriers_;  // by rank, id and how often it was passed
+  std::map<std::tuple<Rank, int, int>, Barrier> barriers_;  // by rank, id and number of times it was passed
   std::map<std::tuple<int, int>, int> passed_;              // by channel and id
   int steps_ = 0;
   int moves_ = 0;

@@ -1,4 +1,4 @@
-// The words of MSCCL++ plans: collectives, operations, and those that no schedule here can say.
+// Names in MSCCL++ plans: collectives, operations, and features that schedules here cannot express.
 #pragma once
 
 #include <string_view>
@@ -21,7 +21,7 @@ inline constexpr std::pair<std::string_view, Collective> collectives[] = {
 struct Kind {
   std::string_view name;
   bool moves = false;    // copies, or
-  bool reduces = false;  // combines its sources, and copies the result on
+  bool reduces = false;  // combines its sources, and copies the result to further destinations
   bool signals = false;
   bool waits = false;
   bool relaxed = false;

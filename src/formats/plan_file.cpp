@@ -1,4 +1,4 @@
-// Which form a plan file has.
+// Recognises the format of a plan file.
 #include "formats/plan_file.h"
 
 #include "formats/msccl.h"

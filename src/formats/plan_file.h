@@ -1,4 +1,4 @@
-// A file that holds a plan, in whichever of the forms that are read.
+// Reads a plan file in any supported format.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,8 @@
 
 namespace tutti::formats {
 
-/// MSCCL XML or MSCCL++ JSON, told apart by the first character. `root`: as in import_msccl. Errors: as theirs.
+/// MSCCL XML or MSCCL++ JSON, distinguished by the first character. `root`: as in import_msccl. Errors: those of both
+/// formats.
 Result<Imported> import_plan(std::string_view text, Rank root = 0);
 
 }  // namespace tutti::formats

@@ -1,4 +1,4 @@
-// A schedule as a picture: ranks down, steps across, an arrow for each message.
+// A schedule as a picture: ranks from top to bottom, steps from left to right, an arrow per message.
 #pragma once
 
 #include <string>
@@ -9,9 +9,8 @@
 
 namespace tutti::formats {
 
-/// A whole SVG file that any browser opens; an arrow says its blocks when the mouse rests on it. Blue arrows copy, red
-/// ones reduce; a dot is a rank's work on its own blocks. Errors: invalid_argument, where there are more than 20000
-/// messages to draw.
+/// A complete SVG file for any browser; an arrow's tooltip lists its blocks. Blue arrows copy, red arrows reduce; a dot
+/// is a rank's work on its own blocks. Errors: invalid_argument, if there are more than 20000 messages to draw.
 Result<std::string> draw(const Schedule& schedule, std::string_view title);
 
 }  // namespace tutti::formats

@@ -15,7 +15,7 @@ std::string_view name_of(Buffer buffer) {
   return buffer_names[static_cast<int>(buffer)];
 }
 
-/// Transfers of one step between the same two ranks, of one kind and between the same two buffers.
+/// Transfers of one step between the same two ranks, of one kind, and between the same two buffers.
 struct Row {
   int step;
   Rank from, to;

@@ -74,7 +74,7 @@ void Graph::step(const Messages& sent, const Messages& received, int step, const
 
 void Graph::make(const Job& job, const std::map<Rank, int>& receives) {
   const bool arrives = job.sources.size() == 1 && job.sources[0].rank != rank_;
-  if (arrives) {  // the receive is all there is to do
+  if (arrives) {  // the receive is the whole work
     block(job.dst) = {.maker = receives.at(job.sources[0].rank)};
     return;
   }
@@ -109,7 +109,7 @@ std::size_t block_bytes(const Schedule& schedule, int part, std::size_t bytes) {
 Result<std::vector<std::vector<TrafficNode>>> traffic(const Schedule& schedule, const TrafficSize& size) {
   if (!lowers_to(schedule, Access::slots))
     return Error{.code = Code::invalid_argument,
-                 .what = "in some step no order of a rank's passes lets all of them read what the step began with"};
+                 .what = "in some step no order of a rank's passes lets all of them read the values at its beginning"};
   const int n = schedule.ranks();
   std::vector<Messages> sent(index(n)), received(index(n));
   for (const Transfer& t : schedule.transfers())

@@ -49,13 +49,13 @@ Result<void> AddressProof::keep_proven(const std::vector<Bytes>& told, std::vect
     peers[rank].addresses = std::move(kept);
     if (peers[rank].addresses.empty())
       return Error{.code = Code::system,
-                   .what = fmt::format("rank {} told no address that other hosts reach", rank),
+                   .what = fmt::format("rank {} sent no address that other hosts can reach", rank),
                    .peer = static_cast<int>(rank)};
   }
   return {};
 }
 
-/// Which addresses of a host share the data, and which are in reserve, where there are several interfaces.
+/// Logs which addresses of a host with several interfaces share the data, and which are in reserve.
 void AddressProof::log_shares(const std::vector<std::vector<std::size_t>>& usable, const ReachMap& map) const {
   for (std::size_t host = 0; host < hosts_.size(); ++host) {
     const auto& addresses = hosts_[host].addresses;
@@ -68,7 +68,7 @@ void AddressProof::log_shares(const std::vector<std::vector<std::size_t>>& usabl
   }
 }
 
-/// Why an address was not reached is known to the host that called it; that it was not, to all.
+/// The reason why an address was not reached is known only to the host that called it; the fact is known to all.
 void AddressProof::log_unused(const std::vector<ReachMap>& maps) const {
   for (const std::string& line : proof_->why())
     process_.log.info(LogTopic::init, "interfaces", "not reached: {}", line);

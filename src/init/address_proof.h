@@ -1,4 +1,5 @@
-// At the start of a communicator of several hosts: which of each host's addresses its ranks may use. Never blocks.
+// During the start of a communicator of several hosts: finds out which of each host's addresses its ranks may use.
+// Never blocks.
 #pragma once
 
 #include <optional>
@@ -9,22 +10,22 @@
 
 namespace tutti {
 
-/// The first rank of each host calls the addresses of all other hosts, for all ranks of its own.
+/// The first rank of each host calls the addresses of all other hosts, on behalf of its host's ranks.
 class AddressProof {
  public:
-  /// `networks`: by rank, the first rank of its host, or of those that have its network. `members` has its peers, with
-  /// the addresses they told, and arrivals.
+  /// `networks`: by rank, the first rank of its host, or of those hosts that share its network. `members` has its
+  /// peers, with the addresses they announced, and arrivals.
   AddressProof(Process& process, const Membership& members, std::vector<int> networks);
 
-  /// True once this rank has called whom it is to call.
+  /// True once this rank has finished its calls.
   bool advance() { return !proof_ || proof_->advance(); }
   std::int64_t poll_set(std::vector<PollItem>& items) const { return proof_->poll_set(items); }
 
-  /// After that, for the others: what was reached.
+  /// Valid afterwards, to be sent to the others: the addresses that were reached.
   Bytes told() const { return proof_ ? proof_->map().encode() : Bytes(); }
-  /// From what all ranks told: leaves each of the peers the addresses to use. Logs, at INFO, which are not used and
-  /// why. Errors, alike on all ranks: system (a host reaches none of another one's addresses, or a rank has no proven
-  /// one), remote.
+  /// Takes the maps of all ranks and leaves each peer the addresses to use. Logs, at INFO, which are not used and why.
+  /// Errors, equal on all ranks: system (a host reaches none of another host's addresses, or a rank has no proven one),
+  /// remote.
   Result<void> keep_proven(const std::vector<Bytes>& told, std::vector<Peer>& peers);
 
  private:
@@ -36,7 +37,7 @@ class AddressProof {
   std::vector<ReachHost> hosts_;
   std::vector<std::size_t> host_of_;  // by rank
   std::size_t self_ = 0;              // number of this rank's host
-  std::optional<ReachProof> proof_;   // of the first rank of a host
+  std::optional<ReachProof> proof_;   // only on the first rank of a host
 };
 
 }  // namespace tutti

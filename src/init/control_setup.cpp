@@ -7,14 +7,14 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t user_timeout_ns = 3'000'000'000;  // the service thread at the other end always reads
-constexpr std::int64_t look_every_ns = 1'000'000;        // for what arrives by the service thread
+constexpr std::int64_t user_timeout_ns = 3'000'000'000;  // short, as the service thread at the other end always reads
+constexpr std::int64_t look_every_ns = 1'000'000;        // for connections that arrive through the service thread
 
 }  // namespace
 
 ControlSetup::ControlSetup(System& system, const Membership& members, std::int64_t deadline_ns)
     : system_(system), members_(members), give_up_ns_(deadline_ns) {
-  // Sooner than the side that waits gives up, as this one knows why.
+  // Gives up before the waiting side does, as this side knows the reason.
   const std::int64_t connect_limit_ns = std::max<std::int64_t>(1, (deadline_ns - system.now_ns()) / 10 * 9);
   for (const Rank rank : control_neighbours(members.rank, members.hosts)) {
     Edge& edge = edges_.emplace_back(Edge{.rank = rank});

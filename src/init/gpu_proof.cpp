@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t place_bytes = 64;
 
-/// What `writer` stores in the probe of `owner`.
+/// The bytes that `writer` stores in the probe of `owner`.
 std::array<std::byte, place_bytes> pattern(Rank owner, Rank writer) {
   std::array<std::byte, place_bytes> bytes{};
   std::uint64_t state =
@@ -56,7 +56,7 @@ Result<void> GpuProof::set_up() {
   return {};
 }
 
-/// A place, now.
+/// Copies one place and waits for the copy.
 Result<void> GpuProof::copy(std::byte* to, const std::byte* from) const {
   const auto& api = gpu_->api();
   const cuda::Status queued = api.copy_async(address(to), address(from), place_bytes, stream_.get());
@@ -64,13 +64,13 @@ Result<void> GpuProof::copy(std::byte* to, const std::byte* from) const {
   return gpu_->check(api.stream_synchronize(stream_.get()), "cuStreamSynchronize");
 }
 
-/// Lets kernels here reach memory of another GPU of this process.
+/// Lets kernels on this GPU access memory of another GPU of this process.
 bool GpuProof::allow(cuda::Ordinal other) const {
   if (other == gpu_->ordinal()) return true;
   int can = 0;
   const auto& driver = gpu_->driver();
   if (driver.api.can_access_peer(&can, gpu_->ordinal(), other) != cuda::status::success || can == 0) return false;
-  cuda::Context context = nullptr;  // which its rank keeps, too
+  cuda::Context context = nullptr;  // its rank keeps it too
   if (driver.api.primary_retain(&context, other) != cuda::status::success) return false;
   const cuda::Status enabled = driver.api.enable_peer_access(context, 0);
   (void)driver.api.primary_release(other);

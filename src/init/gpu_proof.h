@@ -1,5 +1,5 @@
-// Whether GPUs of one host reach each other's memory: tried before it is counted on, as drivers, containers, virtual
-// machines and switches each have reasons why they do not, and not all of them say so.
+// Tests whether the GPUs of one host can access each other's memory. Drivers, containers, virtual machines and switches
+// can each prevent it, and not all of them report it.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,18 @@
 
 namespace tutti {
 
-/// Of one rank, while it joins. Its probe, a few lines of device memory, must live until all ranks have tried.
+/// One rank's test, while it joins. Its probe, a few lines of device memory, must live until all ranks have finished
+/// their tests.
 class GpuProof {
  public:
   /// Errors: cuda, invalid_argument.
   static Result<std::unique_ptr<GpuProof>> open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks);
 
-  /// For the others.
+  /// To be sent to the other ranks.
   GpuInfo info() const { return {.gpu = static_cast<std::uint32_t>(gpu_->ordinal()) + 1, .probe = line_}; }
 
-  /// Maps the probe of `peer`, reads the pattern there, stores one in this rank's place and reads that back.
-  /// False: it cannot be counted on.
+  /// Maps the probe of `peer`, reads the pattern there, stores one in this rank's place and reads that back. False: the
+  /// access does not work reliably.
   bool reaches(Rank peer, const GpuInfo& info, bool same_process);
 
  private:
@@ -33,7 +34,7 @@ class GpuProof {
   cuda::SharedGpu gpu_;
   Rank rank_;
   int ranks_;
-  cuda::DeviceMemory probe_;  // a pattern, then a place for each rank
+  cuda::DeviceMemory probe_;  // a pattern, then one place per rank
   cuda::PinnedMemory words_;
   cuda::OwnStream stream_;
   cuda::MemoryLine line_;

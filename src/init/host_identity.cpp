@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-/// Of a namespace of this thread: "net", "user"; 0: unknown.
+/// The number of a namespace of this thread, "net" or "user"; 0: unknown.
 unsigned long long namespace_number(const char* kind) {
   struct stat status {};
   const bool known = ::stat(fmt::format("/proc/thread-self/ns/{}", kind).c_str(), &status) == 0;

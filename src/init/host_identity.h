@@ -1,4 +1,4 @@
-// Which processes share a host, as far as shared memory goes.
+// Which processes are on one host, in the sense of shared memory.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace tutti {
 
-/// Equal in processes that can hand each other descriptors: they run on one kernel (boot id) and in one network
-/// namespace, where the names of abstract unix sockets end. TUTTI_HOSTID, where it is set, says it instead.
+/// Equal in processes that can pass each other descriptors: processes on one kernel (boot id) and in one network
+/// namespace, which bounds the names of abstract unix sockets. TUTTI_HOSTID replaces it if set.
 std::string host_identity(const Config& config);
 
-/// Equal in processes of one user in one user namespace. Others may be the same user to the kernel, or not: descriptors
-/// go from user to user only where both ends see the same one.
+/// Equal in processes of one user in one user namespace. Processes where it differs may or may not be of one user to
+/// the kernel; descriptors are passed only where both ends see the same user.
 std::string user_identity();
 
 }  // namespace tutti

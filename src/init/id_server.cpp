@@ -17,7 +17,7 @@ constexpr char good = 'i';
 constexpr char bad = 'e';
 constexpr std::size_t reason_bytes_max = 400;
 constexpr std::size_t connections_max = 64;
-constexpr int let_in_at_once = 256;  // others wait for the next turn: the service thread has more to do
+constexpr int let_in_at_once = 256;  // further connections wait for the next turn: the service thread has other tasks
 constexpr std::int64_t question_limit_ns = 2'000'000'000;
 constexpr std::int64_t rest_ns = 10'000'000;
 
@@ -43,7 +43,7 @@ Result<UniqueId> read_answer(const std::string& packet) {
     return Error{.code = Code::remote,
                  .what = "rank 0 could not open the meeting point: " + printable(packet.substr(1), reason_bytes_max)};
   if (!packet.starts_with(good) || packet.size() != 1 + sizeof(std::declval<UniqueId>().encode()))
-    return Error{.code = Code::remote, .what = "what rank 0 said is no id"};
+    return Error{.code = Code::remote, .what = "rank 0's answer is not an id"};
   return UniqueId::decode(packet.data() + 1);
 }
 
@@ -83,7 +83,7 @@ void IdServer::let_in() {
       return;
     }
     if (!same_user(fd)) continue;
-    if (connections_.size() >= connections_max) connections_.pop_front();  // it has had its time, and may come again
+    if (connections_.size() >= connections_max) connections_.pop_front();  // it has had its time, and may call again
     connections_.push_back({.fd = std::move(fd), .deadline_ns = now + question_limit_ns});
     if (!serve(connections_.back())) connections_.pop_back();
   }
@@ -96,7 +96,7 @@ bool IdServer::serve(const Connection& connection) {
   const auto rank = static_cast<std::size_t>(question.rank);
   if (got != sizeof question || question.mark != question_mark || question.rank < 1 || rank >= answered_.size())
     return false;
-  // A packet of this size fits any socket buffer, so this neither blocks nor is cut.
+  // A packet of this size fits any socket buffer, so send neither blocks nor truncates.
   if (::send(connection.fd.get(), word_.data(), word_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(word_.size()))
     return false;
   if (!answered_[rank]) --left_;

@@ -1,4 +1,4 @@
-// What rank 0 has to say to the other ranks of one host: the id, or why there is none.
+// Sends the other ranks of one host rank 0's result: the id, or the reason why there is none.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace tutti {
 
-/// As it goes over the socket, in one packet.
+/// The answer as sent over the socket, in one packet.
 std::string write_answer(const Result<UniqueId>& id);
-/// Errors: rank 0's, in its words; remote (no word of rank 0).
+/// Errors: rank 0's own error; remote (not an answer of rank 0).
 Result<UniqueId> read_answer(const std::string& packet);
 
-/// What a rank sends to hear it.
+/// The packet that a rank sends to ask for the answer.
 std::string write_question(int rank);
 
-/// Answers each of the other ranks, then ends; at the deadline at the latest. Other users are sent away.
+/// Answers each of the other ranks, then ends, at the deadline at the latest. Refuses other users.
 class IdServer final : public Task {
  public:
   IdServer(System& system, UniqueSocket listener, std::string word, int ranks, std::int64_t deadline_ns);
@@ -35,7 +35,7 @@ class IdServer final : public Task {
     std::int64_t deadline_ns;
   };
   void let_in();
-  /// False: done with, answered or not.
+  /// False: the connection is finished, answered or not.
   bool serve(const Connection& connection);
 
   System& system_;
@@ -44,7 +44,7 @@ class IdServer final : public Task {
   std::vector<bool> answered_;  ///< by rank
   std::size_t left_;
   std::int64_t deadline_ns_;
-  std::int64_t resting_until_ns_ = 0;  ///< no descriptor was left for a connection
+  std::int64_t resting_until_ns_ = 0;  ///< out of descriptors: does not accept until then
   std::list<Connection> connections_;
 };
 

@@ -23,7 +23,7 @@ struct Address {
   sockaddr_un bytes{};
   socklen_t length = 0;
 
-  /// Abstract: it begins with a zero byte. Requires a name that fits.
+  /// Abstract: the name begins with a zero byte. Requires a name that fits.
   explicit Address(const std::string& name) {
     bytes.sun_family = AF_UNIX;
     std::memcpy(bytes.sun_path + 1, name.data(), name.size());

@@ -1,5 +1,5 @@
-// Abstract unix sockets on which a job meets. Anybody may bind any name: those of other users are known by what the
-// kernel says of them, and no name can be guessed and taken beforehand.
+// Abstract unix sockets on which the ranks of a job meet. Any process may bind any name, so the kernel's credentials
+// identify sockets of other users, and random names cannot be guessed and taken beforehand.
 #pragma once
 
 #include <sys/types.h>
@@ -14,24 +14,24 @@
 
 namespace tutti {
 
-/// Listens as "job-" and random digits; connections keep the bounds of packets. Nothing on disk: the name goes with the
-/// socket. Errors: system.
+/// Listens as "job-" and random digits; connections keep packet boundaries. Nothing is left on disk: the name vanishes
+/// with the socket. Errors: system.
 Result<UniqueSocket> listen_for_job(const std::string& job);
 
-/// Names of sockets that listen for `job`, by anybody. Errors: system (/proc/net/unix cannot be read).
+/// Names of the sockets, of any user, that listen for `job`. Errors: system (/proc/net/unix cannot be read).
 Result<std::vector<std::string>> listeners_for_job(const std::string& job);
-/// The same in the text of /proc/net/unix.
+/// As listeners_for_job, from the text of /proc/net/unix.
 std::vector<std::string> listeners_in(std::string_view table, const std::string& job);
 
 struct JobCall {
   enum class Outcome {
     connected,
-    other_user,  ///< for good
-    no_answer,   ///< nobody there, or too many at the door
+    other_user,  ///< permanent
+    no_answer,   ///< no listener, or its queue is full
   };
   Outcome outcome = Outcome::no_answer;
-  UniqueSocket fd;  ///< does not block
-  pid_t pid = 0;    ///< who listens; 0: in a PID namespace that cannot be seen from here
+  UniqueSocket fd;  ///< nonblocking
+  pid_t pid = 0;    ///< of the listener; 0: in a PID namespace that is not visible from here
 };
 
 /// Does not block.

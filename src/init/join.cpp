@@ -22,7 +22,7 @@ std::int64_t deadline_of(const Process& process, const JoinOptions& options) {
   return process.system.now_ns() + limit_ms * ms;
 }
 
-/// What is left of the time for the whole start.
+/// The time that is left for the whole start.
 BootstrapLimits limits_of(const Process& process, std::int64_t deadline_ns) {
   BootstrapLimits limits;
   limits.init_ms = std::max<std::int64_t>(1, (deadline_ns - process.system.now_ns()) / ms);
@@ -32,7 +32,7 @@ BootstrapLimits limits_of(const Process& process, std::int64_t deadline_ns) {
 }
 
 Bootstrap::Who who_of(const Process& process, const JoinOptions& options) {
-  // One order of reduction or several: a setting that ranks must share, though it comes from the call.
+  // Whether reductions have one order: ranks must agree on it as on a setting, though it comes from the call.
   const bool deterministic = options.deterministic;
   const auto& plan = process.plan_file;
   return {.rank = options.rank,
@@ -87,7 +87,7 @@ Result<Progress> Join::advance() {
   return next();
 }
 
-/// Between exchanges, in whose midst the root tells who is late.
+/// Checked between exchanges; during an exchange, the root reports which ranks are late.
 Result<Progress> Join::late() {
   Error error{.code = Code::timeout,
               .what = state_ == State::carrier ? "the limit of the start passed while interfaces waited for a carrier"
@@ -98,12 +98,12 @@ Result<Progress> Join::late() {
   return error;
 }
 
-/// The last exchange tells all ranks.
+/// The last exchange sends it to all ranks.
 void Join::note(Result<void> done) {
   if (!done && !trouble_) trouble_ = std::move(done).error();
 }
 
-/// An exchange is complete.
+/// Called when an exchange is complete.
 Result<Progress> Join::next() {
   switch (state_) {
     case State::greet:
@@ -128,7 +128,7 @@ Result<Progress> Join::next() {
   return Progress::done;
 }
 
-/// A host that has one network needs no proof; a rank in trouble says so where the others tell what they reached.
+/// A host with one network needs no proof. A rank that has failed says so when the others send what they reached.
 void Join::prove() {
   const auto differs = [this](int network) { return network != networks_.front(); };
   if (std::ranges::none_of(networks_, differs)) {
@@ -141,7 +141,7 @@ void Join::prove() {
   }
 }
 
-/// Begins one more exchange, of what was reached: a byte that says whether all is well, then the map.
+/// Begins one more exchange, of what was reached: a byte that says whether this rank has had no error, then the map.
 void Join::compare() {
   Blob blob(1, static_cast<std::byte>(proof_ ? 1 : 0));
   if (proof_) {
@@ -169,7 +169,7 @@ void Join::reach() {
   state_ = State::reach;
 }
 
-/// Others cannot come in, and do not know why.
+/// Ranks whose connections cannot be accepted do not know the reason.
 std::optional<Error> Join::cannot_accept() {
   if (state_ != State::prove && state_ != State::reach) return std::nullopt;
   auto server = process_.connections();
@@ -185,7 +185,7 @@ Progress Join::advance_reach() {
     members_.control = setup_->take(process_.config.integer("TUTTI_SILENCE_MS") * 1'000'000);
   } else {
     trouble_ = std::move(linked).error();
-    // Others may wait for those who wait for this rank, and all may hear it now.
+    // Other ranks may be waiting for ranks that wait for this one; all of them may now get the error.
     Error told = *trouble_;
     told.what = fmt::format("rank {} could not join: {}", options_.rank, trouble_->text());
     bootstrap_.fail(told);
@@ -195,7 +195,7 @@ Progress Join::advance_reach() {
   return Progress::moved;
 }
 
-/// The last exchange: every rank takes part in it, also one that has met trouble.
+/// The last exchange: every rank takes part in it, also a rank that has failed.
 void Join::state_verdict() {
   InitResult result;
   if (trouble_) {
@@ -291,7 +291,7 @@ void Join::count_cores() {
   }
 }
 
-/// Begins to listen, and tells the others where. A rank in trouble tells no address.
+/// Begins to listen, and sends the others the addresses. A rank that has failed sends none.
 Result<void> Join::locate() {
   state_ = State::locate;
   PeerAddresses located;
@@ -334,7 +334,8 @@ Result<void> Join::take_addresses() {
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
     auto addresses = read_peer_addresses(bootstrap_.gathered()[rank]);
     if (!addresses) return std::move(addresses).error().at_peer(rank);
-    // It is in trouble: why comes with its result, and no rank is to end the start with less than that before.
+    // That rank has failed. Its result gives the reason, and no rank should end the start with less information before
+    // that.
     given_up_ = given_up_ || addresses->empty();
     if (!members_.peers.empty()) members_.peers[rank].addresses = *std::move(addresses);
   }
@@ -349,7 +350,7 @@ Result<void> Join::agreed() {
     if (!result) return std::move(result).error().at_peer(rank);
     if (result->code != 0) {
       std::string why = get_text(result->what, Lines::several);
-      if (trouble_ && trouble_->text().starts_with(why)) why = trouble_->text();  // told it is cut off
+      if (trouble_ && trouble_->text().starts_with(why)) why = trouble_->text();  // the exchanged text is truncated
       return Error{.code = static_cast<Code>(std::min(result->code, 8u)),
                    .what = fmt::format("rank {} could not join: {}", rank, why)};
     }
@@ -360,7 +361,7 @@ Result<void> Join::agreed() {
     if (!machine) return std::move(machine).error().at_peer(rank);
     members_.machine = *machine;
   }
-  if (given_up_) return Error{.code = Code::remote, .what = "a rank met trouble, and nobody said which"};
+  if (given_up_) return Error{.code = Code::remote, .what = "a rank failed, and no rank reported which"};
   gpu_proof_.reset();
   return {};
 }
@@ -369,7 +370,7 @@ Result<void> Join::finish() {
   members_.area->stop_sharing();
   made_ = std::make_shared<Communicator>(process_, std::move(members_));
   make_gpu_context(*made_);
-  // All ranks have the same settings by now, and refuse alike.
+  // All ranks have the same settings at this point, so all of them refuse.
   if (auto good = made_->plans().check_settings(); !good) return good;
   if (made_->spans_hosts()) {
     const auto& area = made_->members().area;

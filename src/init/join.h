@@ -1,4 +1,4 @@
-// How a rank becomes part of a communicator: a state machine, so that one thread can bring up several ranks.
+// How a rank joins a communicator: a state machine, so that one thread can start several ranks.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,11 @@ struct JoinOptions {
   Rank rank = 0;
   int ranks = 1;
   UniqueId id;
-  std::string name;  ///< from the config; else made from the id
+  std::string name;  ///< from the config, else derived from the id
   bool deterministic = false;
   std::int64_t init_limit_ms = 0;  ///< 0: TUTTI_INIT_TIMEOUT_MS
-  std::int64_t deadline_ns = 0;    ///< when all has to be over (now_ns); 0: init_limit_ms from now
-  cuda::SharedGpu gpu;             ///< null: host memory alone
+  std::int64_t deadline_ns = 0;    ///< when everything must be complete (now_ns); 0: init_limit_ms from now
+  cuda::SharedGpu gpu;             ///< null: host memory only
 };
 
 class Join final : public Operation {
@@ -35,7 +35,7 @@ class Join final : public Operation {
 
   std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
-  /// After done.
+  /// Valid after `done`.
   std::shared_ptr<Communicator> take() { return std::move(made_); }
 
  private:
@@ -78,15 +78,16 @@ class Join final : public Operation {
   const PendingCloses::Joining joining_;
   Bootstrap bootstrap_;
   Membership members_;
-  std::vector<PeerInfo> peer_infos_;  ///< by rank; until all are connected
+  std::vector<PeerInfo> peer_infos_;  ///< by rank; kept until all are connected
   bool spans_hosts_ = false;
-  std::vector<int> networks_;  ///< by rank: the first rank of its host, as its network counts
+  std::vector<int> networks_;  ///< by rank: the first rank of its host, where hosts are counted by network
   bool pulls_ = true;
   bool reaches_gpus_ = true;
-  std::unique_ptr<GpuProof> gpu_proof_;  ///< where there may be peers' GPUs to reach; until all ranks have tried
-  cpu_set_t cpus_{};                     ///< of all ranks of this machine
-  std::optional<Error> trouble_;         ///< told to all in the last exchange
-  bool given_up_ = false;                ///< somebody has met trouble
+  /// where peers' GPUs may be accessible; kept until all ranks have finished their tests
+  std::unique_ptr<GpuProof> gpu_proof_;
+  cpu_set_t cpus_{};              ///< of all ranks on this machine
+  std::optional<Error> trouble_;  ///< sent to all ranks in the last exchange
+  bool given_up_ = false;         ///< a rank has reported a failure
   std::optional<AddressProof> proof_;
   std::optional<ControlSetup> setup_;
   std::shared_ptr<Communicator> made_;

@@ -1,10 +1,10 @@
-// Which ranks reach each other's GPUs, found out during the start.
+// Finds out during the start which ranks can access each other's GPUs.
 #include "gpu/gpu_context.h"
 #include "init/join.h"
 
 namespace tutti {
 
-/// A GPU that cannot be shared is no reason not to join.
+/// A GPU that cannot be shared does not keep its rank from joining.
 void Join::offer_gpu(PeerInfo& info) {
   if (!members_.gpu) return;
   info.gpu.gpu = static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1;
@@ -12,7 +12,7 @@ void Join::offer_gpu(PeerInfo& info) {
   if (gpus.staged || gpus.peers == PeerUse::off || options_.ranks > device::ranks_max) return;
   auto proof = GpuProof::open(process_.gpus, members_.gpu, options_.rank, options_.ranks);
   if (!proof) {
-    process_.log.info(LogTopic::init, members_.name, "others cannot try to reach memory of GPU {}: {}",
+    process_.log.info(LogTopic::init, members_.name, "other ranks cannot test access to memory of GPU {}: {}",
                       members_.gpu->ordinal(), proof.error().text());
     return;
   }
@@ -28,7 +28,7 @@ void Join::try_gpus() {
     const bool same_process = members_.peers[rank].same_process;
     reaches_gpus_ = gpu_proof_->reaches(rank, info, same_process);
     if (!reaches_gpus_ && info.gpu != 0)
-      process_.log.info(LogTopic::init, members_.name, "GPU {} does not reach memory of GPU {} of rank {}",
+      process_.log.info(LogTopic::init, members_.name, "GPU {} cannot access memory of GPU {} of rank {}",
                         members_.gpu->ordinal(), info.gpu - 1, rank);
   }
 }

@@ -1,4 +1,4 @@
-// The part of a start in which ranks find out who shares memory with whom, and map the areas of those who do.
+// The part of the start in which ranks find out which of them share memory, and map each other's areas.
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-/// By rank: the first rank that shares memory with it. `apart`: as if each process had a host of its own.
+/// By rank: the first rank that shares memory with it. `apart`: treats each process as a host of its own.
 std::vector<int> hosts_of(const std::vector<PeerInfo>& infos, bool apart) {
   std::vector<int> hosts;
   for (const PeerInfo& info : infos) {
@@ -22,7 +22,7 @@ std::vector<int> hosts_of(const std::vector<PeerInfo>& infos, bool apart) {
   return hosts;
 }
 
-/// Whether `pid`'s memory can be read: tried on a word whose value is known. Never changes who may trace whom.
+/// Whether the memory of `pid` can be read: tested on a word of known value. Never changes tracing permissions.
 bool can_pull(int pid, std::uint64_t address) {
   if (pid <= 0) return false;
   std::uint64_t word = 0;
@@ -44,7 +44,7 @@ Result<void> Join::read_hellos() {
   return {};
 }
 
-/// All ranks find the same, as they know the same of each other.
+/// All ranks get the same result, as they have the same information.
 bool Join::several_users() const {
   if (peer_infos_.size() != static_cast<std::size_t>(options_.ranks)) return false;
   for (Rank rank = 0; rank < options_.ranks; ++rank)
@@ -52,7 +52,7 @@ bool Join::several_users() const {
   return false;
 }
 
-/// Begins one more exchange: whether this rank can share memory with all others of its host.
+/// Begins one more exchange: whether this rank can share memory with all other ranks of its host.
 void Join::try_sharing() {
   Sharing word;
   members_.peers.resize(peer_infos_.size());
@@ -70,7 +70,7 @@ void Join::try_sharing() {
   state_ = State::share;
 }
 
-/// Where some rank of a host cannot share memory, each of its processes is treated as a host of its own.
+/// If any rank of a host cannot share memory, each process of that host is treated as a host of its own.
 Result<void> Join::separate() {
   const std::vector<int> apart = hosts_of(peer_infos_, /*apart=*/true);
   const std::vector<int> hosts = members_.hosts;
@@ -110,7 +110,7 @@ Result<void> Join::connect_to(Rank rank) {
   const std::size_t bytes = RankArea::bytes(area_shape());
   if (info.area_bytes != bytes)
     return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("its shared area has {} bytes, here it is {}", info.area_bytes, bytes)};
+                 .what = fmt::format("its shared area has {} bytes, expected were {}", info.area_bytes, bytes)};
 
   if (!same_host(rank)) {
     peer.mirror = std::make_shared<MirroredHeader>(area_shape());
@@ -123,7 +123,7 @@ Result<void> Join::connect_to(Rank rank) {
     if (!peer.thread_area) return Error{.code = Code::remote, .what = "it left while the communicator was being made"};
     base = peer.thread_area->base;
   } else {
-    // A little is left for telling the others whom it waited for.
+    // Leaves some time to tell the others which rank it waited for.
     const std::int64_t limit_ns = std::max<std::int64_t>(1, (deadline_ns_ - process_.system.now_ns()) / 10 * 9);
     SeenProcess seen;
     const auto fetch = [&](std::uint64_t, SegmentName name) -> Result<SegmentTable::Export> {

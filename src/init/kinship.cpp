@@ -11,19 +11,19 @@
 namespace tutti {
 namespace {
 
-/// Nothing where it is gone or cannot be seen; 0: a parent outside of this PID namespace.
+/// Nothing: the process is gone or not visible. 0: its parent is outside this PID namespace.
 std::optional<pid_t> parent_of(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string line;
   std::getline(file, line);
-  // The name in brackets may hold anything; behind it stand the state and the parent.
+  // The name in parentheses may contain anything; the state and the parent follow it.
   const auto end = line.rfind(") ");
   if (end == std::string::npos || line.size() < end + 5) return std::nullopt;
   pid_t parent = 0;
   return std::sscanf(line.c_str() + end + 4, "%d", &parent) == 1 ? std::optional(parent) : std::nullopt;
 }
 
-/// The main thread's children are those of nearly all programs that start others.
+/// Looks at the main thread's children only: nearly all programs start others from their main thread.
 bool has_one_child(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", pid));
   pid_t child = 0;

@@ -1,4 +1,4 @@
-// Whether another process was started by whatever started this one.
+// Whether another process has the same launcher as this one.
 #pragma once
 
 #include <sys/types.h>
@@ -6,12 +6,13 @@
 namespace tutti {
 
 enum class Kin {
-  sibling,   ///< one parent, or this very process
-  cousin,    ///< each has a parent that has no other child, as `timeout 60 program` has, and those have one parent
-  stranger,  ///< neither, in another terminal's sid, or in a PID namespace that cannot be seen from here
+  sibling,  ///< has the same parent, or is this process
+  /// each has a parent without other children, such as `timeout 60 program`, and these parents have one parent
+  cousin,
+  stranger,  ///< neither; or it has another terminal's sid, or is in a PID namespace that is not visible from here
 };
 
-/// `pid` as the kernel translates it to this PID namespace; 0: it has none here.
+/// `pid` is as translated by the kernel to this PID namespace; 0: none here.
 Kin kin_of(pid_t pid);
 
 }  // namespace tutti

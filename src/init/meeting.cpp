@@ -27,7 +27,7 @@ Result<std::string> secret_text(const Process& process) {
         fmt::format("; the secret is read from a regular file of at most {} KiB", secret_file_bytes_max >> 10);
     return std::move(error).during("read TUTTI_COMM_SECRET_FILE");
   }
-  while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();  // editors end files with a line
+  while (text->ends_with('\n') || text->ends_with('\r')) text->pop_back();  // editors end files with a newline
   if (text->empty())
     return Error{.code = Code::invalid_argument, .what = fmt::format("TUTTI_COMM_SECRET_FILE={} is empty", path)};
   return text;
@@ -42,7 +42,7 @@ bool is_numeric(const std::string& host) {
   return true;
 }
 
-/// Launchers name hosts, sockets know numbers. Every rank asks the resolver for itself: hosts need not agree on names.
+/// Launchers give host names, sockets need numbers. Every rank asks its own resolver: hosts need not agree on names.
 Result<std::vector<std::string>> resolve(const Process& process, const std::string& host) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -63,7 +63,7 @@ Result<std::vector<std::string>> resolve(const Process& process, const std::stri
                .what = fmt::format("the host \"{}\" of rank 0 is unknown here: {}", host, ::gai_strerror(status))};
 }
 
-/// Rank 0 listens at the address, and all make the id from the secret: nothing has to be passed.
+/// Rank 0 listens at the address, and all ranks derive the id from the secret: nothing has to be sent.
 Result<UniqueId> meet_at_address(Process& process, const LaunchInfo& launch, int nth, const std::string& text) {
   if (auto long_enough = secret_from_text(text); !long_enough)
     return std::move(long_enough).error().during("TUTTI_COMM_SECRET");
@@ -74,20 +74,20 @@ Result<UniqueId> meet_at_address(Process& process, const LaunchInfo& launch, int
   UniqueId id{.root = {.host = hosts->front(), .port = launch.root->port}, .secret = *secret};
   id.also.assign(hosts->begin() + 1, hosts->end());
   if (launch.rank != 0) return id;
-  // A host often knows its own name by an address that others do not have: 127.0.1.1.
+  // A host often resolves its own name to an address that is useless to other hosts: 127.0.1.1.
   const std::string any = listening_address({"0.0.0.0", hosts->front()});
   const SocketAddress at{.host = is_numeric(launch.root->host) ? hosts->front() : any, .port = launch.root->port};
   if (auto opened = open_root(process, at, id.secret); !opened) return std::move(opened).error();
   return id;
 }
 
-/// The launcher's space, or why there is none to be used: null, and `why` where something should have been there.
+/// The launcher's key-value space; null if there is none to use, with `why` set if there should have been one.
 Result<std::shared_ptr<KeyValueSpace>> find_space(Process& process, const LaunchInfo& launch, std::int64_t deadline_ns,
                                                   std::string& why) {
   auto space = process.launcher.get(process.system, launch, deadline_ns);
   if (space) return space;
-  // No library, or no descriptor: all ranks of the job are in the same position. A launcher that falls silent or talks
-  // nonsense is another matter.
+  // No library or no descriptor: all ranks of the job are in this situation. A launcher that falls silent or sends
+  // malformed data is an error.
   const bool absent = space.error().code == Code::system || space.error().code == Code::invalid_usage;
   if (!absent) return space;
   why = space.error().text();
@@ -104,10 +104,10 @@ void tell(Process& process, const LaunchInfo& launch) {
                    launch.rank, launch.ranks > 0 ? std::to_string(launch.ranks) : "?", known(launch.local_rank),
                    known(launch.local_ranks));
   for (const auto& line : launch.not_used)
-    process.log.info(LogTopic::init, "start", "not believed, {} comes first: {}", launch.launcher, line);
+    process.log.info(LogTopic::init, "start", "ignored, as {} takes precedence: {}", launch.launcher, line);
 }
 
-/// Those of other hosts will not find the socket: no need to wait for long.
+/// Ranks of other hosts will not find the socket, so a long wait is useless.
 std::int64_t host_deadline_ns(Process& process, const LaunchInfo& launch, std::int64_t deadline_ns) {
   constexpr std::int64_t short_ns = 10'000'000'000;
   const bool several_hosts = launch.local_ranks > 0 && launch.local_ranks < launch.ranks;
@@ -148,7 +148,7 @@ Result<Meeting> meet(Process& process, const LaunchInfo& launch, std::int64_t de
     return Error{.code = Code::invalid_usage,
                  .what = "TUTTI_COMM_SECRET is set, but no address: set TUTTI_COMM_ID=host:port"};
   if (launch.ranks == 0)
-    return Error{.code = Code::invalid_usage, .what = "the number of ranks is known to PMIx alone: " + why};
+    return Error{.code = Code::invalid_usage, .what = "only PMIx knows the number of ranks: " + why};
   auto id = meet_on_host(process, launch, nth, host_deadline_ns(process, launch, deadline_ns));
   if (!id && !why.empty()) return std::move(id).error().during(why);
   return by("a socket of this host", std::move(id));

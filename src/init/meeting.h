@@ -1,4 +1,4 @@
-// How ranks started by a launcher come to share one id.
+// How ranks started by a launcher get one common id.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +17,26 @@ struct Meeting {
   UniqueId id;
 };
 
-/// To be called by all ranks of the job, as often by each. The first of these ways that is open:
-///   TUTTI_COMM_ID and TUTTI_COMM_SECRET (or _FILE): rank 0 listens there, all make the id from the secret;
-///   the launcher's key-value space: rank 0 leaves the id there;
+/// All ranks of the job must call it, equally often. Uses the first of these ways that is available:
+///   TUTTI_COMM_ID and TUTTI_COMM_SECRET (or _FILE): rank 0 listens there, all ranks derive the id from the secret;
+///   the launcher's key-value space: rank 0 puts the id there;
 ///   the secret, and an address that the launcher gave;
-///   an abstract unix socket of this host on which rank 0 hands out the id to processes of its user.
-/// Waits until `deadline_ns` at most. Errors: timeout, remote, system, invalid_argument, invalid_usage (several
-/// hosts, and no way open).
+///   an abstract unix socket of this host on which rank 0 gives the id to processes of its user.
+/// Waits until `deadline_ns` at most. Errors: timeout, remote, system, invalid_argument, invalid_usage (several hosts,
+/// and no way available).
 Result<Meeting> meet(Process& process, const LaunchInfo& launch, std::int64_t deadline_ns);
 
-/// Rank 0 makes the id and leaves it, or the reason why it could not; the others get it. `nth`: of the ids that this
-/// job has shared so far.
+/// Rank 0 makes the id and puts it there, or the reason why it could not; the other ranks get it. `nth`: number of the
+/// id among those that this job shares.
 Result<UniqueId> meet_in_space(KeyValueSpace& space, int rank, int nth, std::int64_t deadline_ns,
                                const std::function<Result<UniqueId>()>& make);
 
-/// Rank 0 makes the id and hands it out from the service thread, or the reason why it could not; the others ask for it.
+/// Rank 0 makes the id and serves it from the service thread, or the reason why it could not; the other ranks ask for
+/// it.
 Result<UniqueId> meet_on_host(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns);
 
-/// Rank 0 of a process that cannot be set up says why to those who ask as in meet_on_host; two seconds at most.
+/// For rank 0 of a process that cannot be set up: gives the reason to ranks that ask as in meet_on_host; two seconds at
+/// most.
 void tell_on_host(System& system, const LaunchInfo& launch, const Error& error);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// The id from rank 0 to the other ranks of one host, over a socket whose ends the kernel vouches for.
+// Passes the id from rank 0 to the other ranks of one host, over a socket whose two ends the kernel identifies.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,8 +22,8 @@ namespace {
 
 constexpr std::int64_t retry_ns_min = 5'000'000;
 constexpr std::int64_t retry_ns_max = 40'000'000;
-constexpr std::int64_t cousin_after_ns = 500'000'000;     // a sibling would come first
-constexpr std::int64_t unclear_limit_ns = 2'000'000'000;  // a restart may overlap with what it follows
+constexpr std::int64_t cousin_after_ns = 500'000'000;     // waits this long for a sibling, which is preferred
+constexpr std::int64_t unclear_limit_ns = 2'000'000'000;  // a restarted job may overlap with its predecessor
 constexpr std::int64_t tell_limit_ns = 2'000'000'000;
 constexpr std::size_t others_max = 65536;
 
@@ -41,9 +41,9 @@ Result<std::string> job_digest(const LaunchInfo& launch, int nth) {
   return job;
 }
 
-/// The meeting points of this job that can be seen now.
+/// The meeting points of this job that are visible now.
 struct Sight {
-  int own = 0;      ///< of this job's name, or of a sibling
+  int own = 0;      ///< with this job's name, or of a sibling
   int cousins = 0;  ///< of a job without a name, started in the same way
   int strangers = 0;
   UniqueSocket to_own;
@@ -82,10 +82,10 @@ class Search {
   System& system_;
   const LaunchInfo& launch_;
   const std::string job_;
-  std::set<std::string> others_;  ///< of other users, not to be called again
+  std::set<std::string> others_;  ///< of other users; not called again
 };
 
-/// Binds first and looks then: of two jobs that come together at least one sees the other.
+/// Binds first, then checks: of two jobs that start together, at least one sees the other.
 Result<UniqueSocket> open_listener(System& system, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   auto job = job_digest(launch, nth);
   if (!job) return std::move(job).error();
@@ -93,14 +93,14 @@ Result<UniqueSocket> open_listener(System& system, const LaunchInfo& launch, int
   if (!listener) return listener;
   auto sight = Search(system, launch, *job).look(deadline_ns);
   if (!sight) return std::move(sight).error();
-  if (sight->own > 1)  // it sees itself
+  if (sight->own > 1)  // the count includes this one
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("another job of the same name is starting on this host: {}", remedy)};
   return listener;
 }
 
-/// Rank 0 listens first, and keeps two descriptors back, for the service thread and for a caller: so it can say that it
-/// has none left for the rest.
+/// Rank 0 listens first, and reserves two descriptors, for the service thread and for a caller, so that it can report
+/// when it has none left for the rest.
 Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   if (launch.ranks == 1) return open_root(process, /*across_hosts=*/false);
   auto listener = open_listener(process.system, launch, nth, deadline_ns);
@@ -112,12 +112,12 @@ Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, s
   auto server =
       std::make_shared<IdServer>(process.system, *std::move(listener), write_answer(id), launch.ranks, deadline_ns);
   if (auto added = process.service.add(server); !added) return id ? std::move(added).error() : std::move(id).error();
-  // A process that cannot start ends soon, and the others may be about to ask.
+  // A process that cannot start ends soon, while other ranks may be about to ask.
   if (!id) process.pending_closes.add(std::shared_ptr<const Task>(server));
   return id;
 }
 
-/// Asks the one that was found. Nothing: it has gone.
+/// Asks the server that was found. Nothing: it has gone.
 Result<std::optional<UniqueId>> ask(System& system, const UniqueSocket& fd, int rank, std::int64_t deadline_ns) {
   const std::string question = write_question(rank);
   if (::send(fd.get(), question.data(), question.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
@@ -135,8 +135,8 @@ Result<std::optional<UniqueId>> ask(System& system, const UniqueSocket& fd, int 
 Error unclear(const Sight& sight) {
   const int same = sight.own > 0 ? sight.own : sight.cousins;
   const std::string seen =
-      same > 1 ? fmt::format("{} jobs that cannot be told apart are starting on this host", same)
-               : "rank 0 of this job did not appear on this host, and one that does is of another parent process";
+      same > 1 ? fmt::format("{} jobs that cannot be distinguished are starting on this host", same)
+               : "rank 0 of this job did not appear on this host, and the one that did has another parent process";
   return {.code = Code::invalid_usage, .what = fmt::format("{}: {}", seen, remedy), .peer = 0};
 }
 

@@ -1,4 +1,4 @@
-// The id through the launcher's key-value space, as text that every launcher carries.
+// Passes the id through the launcher's key-value space, as text that every launcher can carry.
 #include <algorithm>
 #include <charconv>
 
@@ -20,7 +20,7 @@ std::string to_hex(std::span<const char> bytes) {
   return hex;
 }
 
-/// Nothing where it is not all hex digits.
+/// Nothing unless all characters are hex digits.
 std::optional<std::string> from_hex(std::string_view hex) {
   if (hex.size() % 2 != 0) return std::nullopt;
   std::string bytes;
@@ -40,7 +40,7 @@ Result<UniqueId> read_answer(std::string_view word) {
   if (bytes && word.starts_with(bad))
     return Error{.code = Code::remote, .what = "rank 0 could not open the meeting point: " + bytes->substr(0, 400)};
   if (!bytes || bytes->size() != sizeof(std::declval<UniqueId>().encode()))
-    return Error{.code = Code::remote, .what = "what rank 0 left with the launcher is no id"};
+    return Error{.code = Code::remote, .what = "the text that rank 0 gave to the launcher is not an id"};
   return UniqueId::decode(bytes->data());
 }
 

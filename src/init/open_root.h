@@ -1,4 +1,4 @@
-// Makes this process the meeting point of a communicator to be.
+// Makes this process the meeting point of a new communicator.
 #pragma once
 
 #include "net/unique_id.h"
@@ -6,18 +6,18 @@
 
 namespace tutti {
 
-/// Listens on `at` (port 0: any free one) for ranks that know `secret`; served by the service thread until all ranks
-/// are done or TUTTI_INIT_TIMEOUT_MS passed. `advice`: of BootstrapRoot. Errors: system (address in use, no
+/// Listens on `at` (port 0: any free one) for ranks that know `secret`. The service thread serves it until all ranks
+/// are done or TUTTI_INIT_TIMEOUT_MS has passed. `advice`: see BootstrapRoot. Errors: system (address in use, no
 /// descriptor).
 Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secret& secret,
                            const std::string& advice = {});
 
-/// The same on any port with a fresh secret: on the interfaces that are chosen for this process, or where all ranks are
-/// known to be on this host, on loopback. Errors also: invalid_usage (no interface to use).
+/// As above, on any port and with a new secret: on the interfaces that are chosen for this process, or on loopback if
+/// all ranks are known to be on this host. Errors also: invalid_usage (no interface to use).
 Result<UniqueId> open_root(Process& process, bool across_hosts = true, const std::string& advice = {});
 
-/// Ends it; ranks that are on their way are told that the root was lost. Errors: invalid_argument (none of this
-/// process, or all its ranks have met).
+/// Stops listening; ranks on their way get the error that the root was lost. Errors: invalid_argument (not a root of
+/// this process, or all its ranks have met).
 Result<void> close_root(Process& process, const UniqueId& id);
 
 }  // namespace tutti

@@ -30,7 +30,7 @@ Result<PeerInfo> read_peer_info(const Blob& blob) {
 }
 
 Result<Sharing> read_sharing(const Blob& blob) {
-  return read<Sharing>(blob, "a word on sharing memory");
+  return read<Sharing>(blob, "a report on sharing memory");
 }
 
 Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob) {

@@ -1,4 +1,4 @@
-// What ranks tell each other at the start: fixed layouts, checked before use.
+// The messages that ranks exchange during the start: fixed layouts, checked before use.
 #pragma once
 
 #include <sched.h>
@@ -19,13 +19,13 @@
 
 namespace tutti {
 
-/// What a rank has of its GPU for others of its host to try.
+/// A rank's GPU, with a probe that the other ranks of its host test.
 struct GpuInfo {
-  std::uint32_t gpu = 0;     ///< as its process counts them, from 1; 0: none
-  cuda::MemoryLine probe{};  ///< see GpuProof; all zero: not to be tried
+  std::uint32_t gpu = 0;     ///< number of the GPU in its process, from 1; 0: none
+  cuda::MemoryLine probe{};  ///< see GpuProof; all zero: not to be tested
 };
 
-/// First exchange: who and where a rank is.
+/// First exchange: identity and location of a rank.
 struct PeerInfo {
   static constexpr std::uint32_t version_value = 5;
   std::uint32_t version = version_value;
@@ -35,8 +35,8 @@ struct PeerInfo {
   std::uint64_t area_address = 0;
   SegmentName area;
   ProcessKey key{};
-  Digest host_identity{};  ///< hash of what ranks that share memory have in common
-  Digest user{};           ///< and of what their kernel calls the user; where it differs sharing has to be tried
+  Digest host_identity{};  ///< hash of what is equal on ranks that share memory
+  Digest user{};           ///< hash of the user as the kernel sees it; where it differs, sharing must be tested
   std::array<char, 64> host{};
   std::array<char, 64> boot_id{};
   std::array<char, 108> fd_server{};
@@ -44,30 +44,30 @@ struct PeerInfo {
   GpuInfo gpu;
 };
 
-/// An exchange of its own where ranks of one host run as several users: whether a rank can share memory with all others
-/// of its host.
+/// A separate exchange where ranks of one host run as several users: whether a rank can share memory with all other
+/// ranks of its host.
 struct Sharing {
   std::uint32_t shares = 1;
 };
 
-/// Second exchange, where ranks do not share one host: where others can connect to a rank.
+/// Second exchange, where not all ranks are on one host: the addresses at which others can connect to a rank.
 struct PeerAddresses {
   static constexpr std::size_t addresses_max = 8;  ///< the best ones
   struct Address {
     std::array<char, 64> host{};
     std::uint16_t port = 0;
     std::uint16_t nic = 0;  ///< number of its interface
-    std::int32_t mbps = 0;  ///< of its interface; 0: not known
+    std::int32_t mbps = 0;  ///< of its interface; 0: unknown
   };
   std::array<Address, addresses_max> addresses{};  ///< unused ones have an empty host
 };
 
-/// Last exchange: whether a rank reached all others, and what rank 0 knows of the machine.
+/// Last exchange: whether a rank reached all others, and rank 0's numbers for the machine.
 struct InitResult {
-  std::uint32_t code = 0;                        ///< Code of its failure, 0 when all is well
-  std::uint32_t pulls = 0;                       ///< it may copy from every process's memory
-  std::uint32_t reaches_gpus = 0;                ///< its GPU reaches every other rank's memory
-  std::array<double, Machine::count> machine{};  ///< rank 0: what all choose by
+  std::uint32_t code = 0;                        ///< Code of its failure; 0: none
+  std::uint32_t pulls = 0;                       ///< it may read every process's memory by CMA
+  std::uint32_t reaches_gpus = 0;                ///< its GPU can access every other rank's memory
+  std::array<double, Machine::count> machine{};  ///< of rank 0: the basis of all ranks' choices
   std::array<char, 240> what{};
 };
 

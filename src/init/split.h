@@ -1,4 +1,4 @@
-// Communicators made from a communicator: by color and key, or from a list of its ranks.
+// Makes communicators from a communicator: by color and key, or from a list of its ranks.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace tutti {
 
-/// What both have in common: a place in the parent's order, and the join at the end.
+/// The common part of both: a place in the parent's order of calls, and the join at the end.
 class Regroup : public Operation {
  public:
   void enqueue() final { ticket_ = parent_->take_ticket(); }
@@ -20,14 +20,14 @@ class Regroup : public Operation {
   std::string where() const final;
   std::int64_t poll_set(std::vector<PollItem>& items) const final;
 
-  /// After done; null for a rank that is in no new communicator.
+  /// Valid after `done`; null for a rank that is in no new communicator.
   std::shared_ptr<Communicator> take() { return std::move(made_); }
 
  protected:
   Regroup(std::shared_ptr<Communicator> parent, JoinOptions options);
   ~Regroup() override;
 
-  /// Brings id, rank and size of the new communicator over the parent; moved: called again; done: ready to join.
+  /// Exchanges id, rank and size of the new communicator over the parent. moved: call again; done: ready to join.
   virtual Result<Progress> arrange() = 0;
   virtual Operation* current() = 0;
   virtual const Operation* current() const = 0;
@@ -41,12 +41,12 @@ class Regroup : public Operation {
   void leave();
 
   std::shared_ptr<Communicator> parent_;
-  std::uint64_t ticket_ = 0;  // 0: not enqueued, or left
+  std::uint64_t ticket_ = 0;  // 0: not enqueued, or already left
   std::optional<Join> join_;
   std::shared_ptr<Communicator> made_;
 };
 
-/// Two all-gathers over the parent: colors and keys, then the ids that the first of each color made.
+/// Two all-gathers over the parent: colors and keys, then the ids that the first rank of each color made.
 class SplitByColor final : public Regroup {
  public:
   static constexpr int no_color = -1;

@@ -20,7 +20,7 @@ constexpr Launcher believed_in_this_order[] = {
     {"Open MPI", launchers::open_mpi}, {"hydra", launchers::hydra},       {"Slurm", launchers::slurm},
 };
 
-/// An address that is given comes before the launcher's own idea of one.
+/// An address set by the user takes precedence over the launcher's.
 Result<void> read_root(const Environment& environment, LaunchInfo& launch) {
   const Variables variables(environment);
   if (const auto id = variables.text("TUTTI_COMM_ID")) {
@@ -37,12 +37,12 @@ Result<void> read_root(const Environment& environment, LaunchInfo& launch) {
   if (!master) return std::move(master).error();
   if (master->port == 65535)
     return Error{.code = Code::invalid_argument, .what = "MASTER_PORT is 65535: the port after it is needed"};
-  ++master->port;  // MASTER_PORT itself is the launcher's own store
+  ++master->port;  // MASTER_PORT itself is used by the launcher's own store
   launch.root = *std::move(master);
   return {};
 }
 
-/// Every rank with the same idea of the meeting point has the same name for the job.
+/// Gives the job the same name on every rank with the same meeting point.
 void name_job(const Environment& environment, LaunchInfo& launch) {
   if (launch.root) launch.job += fmt::format("{}:{}", launch.root->host, launch.root->port);
   if (const auto given = Variables(environment).text("TUTTI_JOB_ID")) launch.job += "/" + *given;

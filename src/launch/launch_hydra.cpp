@@ -1,4 +1,4 @@
-// MPICH's mpiexec.hydra, and its kin (Intel MPI, MVAPICH): PMI-1 on a descriptor that the rank inherits.
+// MPICH's mpiexec.hydra and its relatives (Intel MPI, MVAPICH): PMI-1 on a descriptor that the rank inherits.
 #include "launch/launch_variables.h"
 
 namespace tutti::launchers {
@@ -7,7 +7,7 @@ Found hydra(const Environment& environment) {
   const Variables variables(environment);
   auto launch = variables.rank_and_ranks("hydra", "PMI_RANK", "PMI_SIZE");
   if (!launch || !*launch) return launch;
-  // Slurm's PMI-2 sets these as well, but never hydra's local ones.
+  // Slurm's PMI-2 sets these variables too, but never hydra's local ones.
   if (!variables.has("MPI_LOCALNRANKS") && variables.has("SLURM_PROCID") && variables.has("PMI_JOBID"))
     return std::optional<LaunchInfo>();
   if (auto local = variables.local(**launch, "MPI_LOCALRANKID", "MPI_LOCALNRANKS"); !local)

@@ -1,4 +1,4 @@
-// Open MPI's mpirun, where its PMIx server cannot be asked.
+// Open MPI's mpirun, for when its PMIx server cannot be used.
 #include "launch/launch_variables.h"
 
 namespace tutti::launchers {

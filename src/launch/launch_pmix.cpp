@@ -1,4 +1,4 @@
-// Whatever runs a PMIx server beside its ranks: Open MPI's mpirun, prterun, srun --mpi=pmix.
+// Any launcher that runs a PMIx server next to its ranks: Open MPI's mpirun, prterun, srun --mpi=pmix.
 #include "launch/launch_variables.h"
 
 namespace tutti::launchers {
@@ -19,7 +19,7 @@ Found pmix(const Environment& environment) {
   launch.launcher = "PMIx";
   launch.space = SpaceKind::pmix;
   launch.job = *variables.text("PMIX_NAMESPACE");
-  // The launcher's own variables say what can be used where libpmix is not installed.
+  // The launcher's own variables say what to use if libpmix is not installed.
   for (const auto& other : {open_mpi(environment), slurm(environment)}) {
     if (!other || !*other || (*other)->rank != launch.rank) continue;
     launch.ranks = (*other)->ranks;

@@ -10,7 +10,7 @@
 namespace tutti::launchers {
 namespace {
 
-/// A batch script, an interactive shell and the like have a number too, but are no step of ranks.
+/// A batch script, an interactive shell and the like have a step number too, but are not a step of ranks.
 bool in_step(const Variables& variables) {
   constexpr std::uint64_t first_special = 0xffff'fff0;
   const auto step = variables.text("SLURM_STEP_ID");
@@ -34,8 +34,8 @@ Result<void> read_local(const Variables& variables, LaunchInfo& launch) {
   return variables.local(launch, "SLURM_LOCALID");
 }
 
-/// No space: rank 0 is on the first node of the step, at a port made from the step's number. It lies below those that
-/// systems give to connections, and it takes a secret to get in.
+/// Without a space: rank 0 is on the first node of the step, at a port derived from the step's number. The port is
+/// below those that systems assign to connections, and a secret is required to connect.
 Result<void> read_root(const Variables& variables, LaunchInfo& launch) {
   constexpr unsigned first_port = 20'000, ports = 10'000;
   for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}) {
@@ -56,7 +56,7 @@ Result<void> read_root(const Variables& variables, LaunchInfo& launch) {
 Found slurm(const Environment& environment) {
   const Variables variables(environment);
   if (!in_step(variables)) return std::optional<LaunchInfo>();
-  const char* ranks = "SLURM_NTASKS";  // of a step it is the step's, but a script may have changed it
+  const char* ranks = "SLURM_NTASKS";  // in a step it is the step's, but a script may have changed it
   if (variables.has("SLURM_STEP_NUM_TASKS")) ranks = "SLURM_STEP_NUM_TASKS";
   auto launch = variables.rank_and_ranks("Slurm", "SLURM_PROCID", ranks);
   if (!launch || !*launch) return launch;

@@ -1,4 +1,4 @@
-// torchrun, and what speaks like it: PyTorchJob on Kubernetes, accelerate, Lightning.
+// torchrun, and launchers that set the same variables: PyTorchJob on Kubernetes, accelerate, Lightning.
 #include <fmt/format.h>
 
 #include "launch/launch_variables.h"

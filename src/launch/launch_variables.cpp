@@ -13,7 +13,7 @@ Error wrong(std::string what) {
   return {.code = Code::invalid_argument, .what = std::move(what)};
 }
 
-/// Launchers' values are texts of others.
+/// Makes launchers' values, which are foreign text, fit to show.
 std::string shown(const std::string& text) {
   return printable(text, 200);
 }

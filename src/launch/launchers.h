@@ -1,4 +1,4 @@
-// What each launcher leaves in the environment of a rank: one function, in one file, for each.
+// The variables that each launcher sets for a rank: one function, in its own file, per launcher.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace tutti::launchers {
 
-/// Nothing: it did not start this process. Errors: invalid_usage (half of what is needed is set; says what is missing),
-/// invalid_argument (a value that is not what it has to be; names it).
+/// Nothing: this launcher did not start this process. Errors: invalid_usage (incomplete; names what is missing),
+/// invalid_argument (names the invalid value).
 using Found = Result<std::optional<LaunchInfo>>;
 
 Found plain(const Environment& environment);     ///< TUTTI_RANK, TUTTI_NRANKS

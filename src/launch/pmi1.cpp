@@ -1,4 +1,4 @@
-// PMI-1, as MPICH's hydra speaks it: lines of words.
+// PMI-1 in the form of MPICH's hydra: lines of words.
 #include <charconv>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ class Pmi1 final : public KeyValueSpace {
  public:
   Pmi1(System& system, PmiWire wire) : system_(system), wire_(std::move(wire)) {}
   ~Pmi1() override {
-    // Unless it hears this, hydra takes the end of the process for a crash.
+    // Without this message, hydra takes the end of the process for a crash.
     if (greeted_) (void)ask("cmd=finalize", "finalize_ack", system_.now_ns() + goodbye_ns);
   }
 
@@ -33,7 +33,7 @@ class Pmi1 final : public KeyValueSpace {
   std::string space_;
   std::size_t value_bytes_max_ = 0;
   bool greeted_ = false;
-  std::optional<Error> failure_;  ///< after it nobody knows which answer belongs to which question
+  std::optional<Error> failure_;  ///< after an error, answers can no longer be matched to questions
 };
 
 Result<PmiWords> Pmi1::ask(const std::string& line, std::string_view answer, std::int64_t deadline_ns) {

@@ -1,4 +1,4 @@
-// PMI-2, as Slurm's srun --mpi=pmi2 speaks it: a line to begin with, then frames with a length.
+// PMI-2 in the form of Slurm's srun --mpi=pmi2: first a line, then frames with a length.
 #include <fmt/format.h>
 
 #include "base/printable.h"
@@ -31,10 +31,10 @@ class Pmi2 final : public KeyValueSpace {
   System& system_;
   PmiWire wire_;
   bool greeted_ = false;
-  std::optional<Error> failure_;  ///< after it nobody knows which answer belongs to which question
+  std::optional<Error> failure_;  ///< after an error, answers can no longer be matched to questions
 };
 
-/// The answer to "x" is an "x-response".
+/// The answer to command "x" is an "x-response".
 Result<PmiWords> Pmi2::ask(const std::string& command, const std::string& words, std::int64_t deadline_ns) {
   if (failure_) return *failure_;
   const auto exchange = [&]() -> Result<PmiWords> {
@@ -53,7 +53,7 @@ Result<PmiWords> Pmi2::ask(const std::string& command, const std::string& words,
   return answer;
 }
 
-/// In the manner of PMI-1, so that a server of either kind understands it.
+/// Begins as PMI-1 does, so that a server of either kind understands it.
 Result<void> Pmi2::begin(std::int64_t deadline_ns) {
   if (auto sent = wire_.send("cmd=init pmi_version=2 pmi_subversion=0\n", deadline_ns); !sent) return sent;
   auto said = wire_.line(deadline_ns);
@@ -96,7 +96,8 @@ Result<std::string> Pmi2::get(int rank, const std::string& key, std::int64_t dea
   auto got = ask("kvs-get", fmt::format("jobid=;srcid={};key={};", rank, key), deadline_ns);
   if (!got) return std::move(got).error();
   if (got->value("found") != "TRUE")
-    return Error{.code = Code::remote, .what = fmt::format("rank {} left no {} with Slurm", rank, key)};
+    return Error{.code = Code::remote,
+                 .what = fmt::format("rank {} has put no {} into Slurm's key-value space", rank, key)};
   return std::string(got->value("value"));
 }
 

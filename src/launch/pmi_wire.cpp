@@ -95,7 +95,7 @@ Result<void> PmiWire::send(std::string_view text, std::int64_t deadline_ns) {
     ssize_t sent = ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == ENOTSOCK) sent = ::write(fd_, text.data(), text.size());
     if (sent < 0 && errno != EINTR && errno != EAGAIN)
-      return Error{.code = Code::system, .what = "speak to the launcher", .sys_errno = errno};
+      return Error{.code = Code::system, .what = "send to the launcher", .sys_errno = errno};
     if (sent > 0) text.remove_prefix(static_cast<std::size_t>(sent));
   }
   return {};
@@ -108,7 +108,7 @@ Result<void> PmiWire::receive_some(std::int64_t deadline_ns) {
     const ssize_t got = ::read(fd_, buffer.data(), buffer.size());
     if (got == 0) return remote("the launcher has closed its end");
     if (got < 0 && errno != EINTR && errno != EAGAIN)
-      return Error{.code = Code::system, .what = "listen to the launcher", .sys_errno = errno};
+      return Error{.code = Code::system, .what = "receive from the launcher", .sys_errno = errno};
     if (got <= 0) continue;
     received_.append(buffer.data(), static_cast<std::size_t>(got));
     return {};
@@ -136,7 +136,7 @@ Result<std::string> PmiWire::frame(std::int64_t deadline_ns) {
   std::size_t bytes = 0;
   const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), bytes);
   if (failed != std::errc() || end != digits.data() + digits.size() || bytes > frame_bytes_max)
-    return remote(fmt::format("the launcher's answer begins with \"{}\", which is no length",
+    return remote(fmt::format("the launcher's answer begins with \"{}\", which is not a length",
                               printable(received_, length_digits)));
   while (received_.size() < length_digits + bytes)
     if (auto more = receive_some(deadline_ns); !more) return std::move(more).error();

@@ -1,4 +1,5 @@
-// The descriptor that a launcher leaves to a rank, and the words that go over it. Every answer has a bound and a limit.
+// The descriptor that a launcher passes to a rank, and the messages on it. Every answer has a size limit and a time
+// limit.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,16 @@
 
 namespace tutti {
 
-/// One answer taken apart: "cmd=get_result rc=0 value=x".
+/// One answer, parsed: "cmd=get_result rc=0 value=x".
 class PmiWords {
  public:
-  /// PMI-1 separates by ' ', PMI-2 by ';'. Errors: remote (a word without '=', or more than 64 of them).
+  /// PMI-1 separates words by ' ', PMI-2 by ';'. Errors: remote (a word without '=', or more than 64 words).
   static Result<PmiWords> read(std::string_view text, char separator);
 
-  /// Of the first word of this name; empty where there is none.
+  /// The value of the first word with this name; empty if there is none.
   std::string_view value(std::string_view name) const;
-  /// That the answer is a `command`, and that its rc, if it says one, is 0. Errors: remote, with what was said, but for
-  /// the value, which may be a secret.
+  /// Checks that the answer is a `command` and that its rc, if present, is 0. Errors: remote, with the answer except
+  /// for its value, which may be a secret.
   Result<void> expect(std::string_view command) const;
 
  private:
@@ -30,13 +31,13 @@ class PmiWords {
 
 class PmiWire {
  public:
-  /// Errors: invalid_usage (not open here; or an MPI library in this process speaks over it).
+  /// Errors: invalid_usage (not open in this process; or in use by an MPI library of this process).
   static Result<PmiWire> open(System& system, int fd);
 
   Result<void> send(std::string_view text, std::int64_t deadline_ns);
-  /// Up to the end of the line, without it; at most 4 KiB.
+  /// The text up to the end of the line, without it; at most 4 KiB.
   Result<std::string> line(std::int64_t deadline_ns);
-  /// PMI-2: six digits, and as many bytes; at most 64 KiB.
+  /// PMI-2: six digits, then as many bytes; at most 64 KiB.
   Result<std::string> frame(std::int64_t deadline_ns);
 
  private:
@@ -45,7 +46,7 @@ class PmiWire {
   Result<void> receive_some(std::int64_t deadline_ns);
 
   System* system_;
-  int fd_;  ///< the launcher's: never closed by us
+  int fd_;  ///< the launcher's: tutti never closes it
   std::string received_;
 };
 

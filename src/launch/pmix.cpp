@@ -1,4 +1,4 @@
-// PMIx, by the library that belongs to the launcher, loaded when it is there.
+// PMIx, through the library that belongs to the launcher, loaded if it is installed.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -49,7 +49,7 @@ Result<Library> load() {
   if (!version || !library.init || !library.finalize || !library.put || !library.commit || !library.fence ||
       !library.get)
     return Error{.code = Code::system, .what = "libpmix lacks functions of the standard"};
-  // "OpenPMIx 4.2.2 (…", "PMIx 3.1.5": the layout of values is known from version 3 to 5.
+  // "OpenPMIx 4.2.2 (…", "PMIx 3.1.5": the layout of values is known for versions 3 to 5.
   const std::string said = version();
   const auto digit = std::min(said.find_first_of("0123456789"), said.size());
   if (const int major = std::atoi(said.c_str() + digit); major < 3 || major > 5)
@@ -58,7 +58,8 @@ Result<Library> load() {
   return library;
 }
 
-/// What a callback of libpmix's own thread leaves for us. It may come after we have given up, so both ends hold it.
+/// The result that a callback on libpmix's own thread stores. The callback may come after the caller has given up, so
+/// both hold the object.
 class Answer {
  public:
   void arrive(pmix::Status status, const pmix::Value* value) {
@@ -123,7 +124,7 @@ class Pmix final : public KeyValueSpace {
 
  private:
   Result<Held> ask(std::uint32_t rank, const char* key, std::int64_t deadline_ns);
-  /// Starts something that ends in a callback with `context`, and waits for that.
+  /// Starts an operation that ends in a callback with `context`, and waits for the callback.
   template <class Start>
   Result<Held> wait_for(const char* what, std::int64_t deadline_ns, Start start);
 
@@ -177,7 +178,7 @@ Result<void> Pmix::greet(const LaunchInfo& launch, std::int64_t deadline_ns) {
 Result<void> Pmix::put(const std::string& key, const std::string& value, std::int64_t /*deadline_ns*/) {
   pmix::Value held{};
   held.type = pmix::type_string;
-  held.string = const_cast<char*>(value.c_str());  // it is copied
+  held.string = const_cast<char*>(value.c_str());  // libpmix copies it
   if (const auto status = library_.put(pmix::scope_global, key.c_str(), &held); status != pmix::success)
     return library_.failed("PMIx_Put", status);
   if (const auto status = library_.commit(); status != pmix::success) return library_.failed("PMIx_Commit", status);

@@ -1,5 +1,5 @@
-// The part of libpmix's interface that we use, as the PMIx standard (versions 3 to 5) lays it out, so that its headers
-// are not needed to build. A test compares it with them where they are installed.
+// The part of libpmix's interface that tutti uses, in the layout of the PMIx standard (versions 3 to 5), so that the
+// build does not need its headers. A test compares the two where the headers are installed.
 #pragma once
 
 #include <cstddef>

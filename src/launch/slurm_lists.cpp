@@ -16,7 +16,7 @@ Error not_a_list(std::string_view what, std::string_view text) {
           .what = fmt::format("\"{}\" is not a list of {}", printable(text, 200), what)};
 }
 
-/// A number at the front of `text`, which is then without it. False: there is none.
+/// Removes a number from the front of `text`. False: there is none.
 bool take_number(std::string_view& text, std::int64_t& value) {
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failed != std::errc() || value < 0) return false;
@@ -32,7 +32,7 @@ bool take(std::string_view& text, std::string_view word) {
 
 }  // namespace
 
-/// Every bracket gives its first number, as it is written: leading zeros are part of the name.
+/// Takes the first number of every bracket as it is written: leading zeros are part of the name.
 Result<std::string> slurm_first_node(std::string_view nodes) {
   std::string name;
   std::string_view rest = nodes;

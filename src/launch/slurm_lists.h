@@ -1,4 +1,4 @@
-// The short forms in which Slurm writes lists of nodes and of tasks.
+// Slurm's short forms of lists of nodes and of tasks.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace tutti {
 /// The first of "n[1-3,7],gpu[001-003]-ib": "n1". Errors: invalid_argument.
 Result<std::string> slurm_first_node(std::string_view nodes);
 
-/// How many tasks are on the node of number `node` (from 0), by "2(x3),1". Errors: invalid_argument.
+/// Number of tasks on node `node` (from 0), according to "2(x3),1". Errors: invalid_argument.
 Result<int> slurm_tasks_on_node(std::string_view tasks, int node);
 
 }  // namespace tutti

@@ -15,7 +15,7 @@ bool Arrivals::may_come(const Greeting& greeting) const {
 void Arrivals::put(const Greeting& greeting, Socket socket) {
   const std::lock_guard lock(mutex_);
   const auto [entry, fresh] = arrived_.try_emplace(key_of(greeting));
-  if (!fresh && !entry->second) return;  // taken meanwhile
+  if (!fresh && !entry->second) return;  // already taken
   entry->second = std::move(socket);
   if (bell_) bell_->ring(system_, /*oversubscribed=*/true);
 }

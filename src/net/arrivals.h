@@ -1,4 +1,4 @@
-// Connections that peers opened to one rank of one communicator, until it takes them.
+// Connections that peers have opened to one rank of one communicator, until the rank takes them.
 #pragma once
 
 #include <map>
@@ -13,34 +13,35 @@
 
 namespace tutti {
 
-/// Thread-safe: the service thread puts, whoever drives the communicator takes.
+/// Thread-safe: the service thread puts connections in; the thread that drives the communicator takes them.
 class Arrivals {
  public:
-  /// What may arrive here. The side with the higher rank connects.
+  /// Which connections are accepted. The side with the higher rank connects.
   struct Bounds {
     int rank = 0;
     int ranks = 1;
     int channels = 1;
-    int sockets = 1;  ///< of a channel
+    int sockets = 1;  ///< per channel
   };
   Arrivals(System& system, const ConnectionKey& key, const Bounds& bounds)
       : system_(system), key_(key), bounds_(bounds) {}
 
   const ConnectionKey& key() const { return key_; }
-  /// True when a connection with this greeting may come: it is for this rank, within bounds, and none like it was
-  /// taken.
+  /// True if a connection with this greeting is acceptable: it is for this rank, within bounds, and none with the same
+  /// greeting has been taken.
   bool may_come(const Greeting& greeting) const;
-  /// Whether a probe of this rank's addresses is meant.
+  /// Whether a probe is for this rank of this communicator.
   bool is_for(std::uint64_t communicator, int rank) const {
     return communicator == key_.communicator && rank == bounds_.rank;
   }
 
-  /// A proven one. One that nobody took yet is replaced: its maker has given it up. Rings the bell.
+  /// Adds a proven connection and rings the bell. Replaces one with the same greeting that has not been taken: its
+  /// maker has given it up.
   void put(const Greeting& greeting, Socket socket);
-  /// The connection `from` opened for that, once it is here.
+  /// The connection that `from` opened for this purpose, once it is here.
   std::optional<Socket> take(Purpose purpose, int from, int channel, int index);
 
-  /// Whom to wake when something comes.
+  /// The doorbell to ring when a connection arrives.
   void wakes(std::shared_ptr<Doorbell> bell);
 
  private:

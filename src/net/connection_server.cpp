@@ -79,7 +79,8 @@ void ConnectionServer::accept_from(Socket& listener, std::int64_t now_ns) {
   }
 }
 
-/// Those who wait outside cannot be told. Each connection that goes lets one of them in, so it may pass.
+/// Waiting connections cannot be told why. Each connection that closes makes room for one of them, so the condition may
+/// pass.
 void ConnectionServer::be_deaf(Error error, std::int64_t now_ns) {
   deaf_until_ns_ = now_ns + deaf_ns;
   if (deaf_since_ns_ == 0) deaf_since_ns_ = now_ns;
@@ -93,7 +94,7 @@ std::optional<Error> ConnectionServer::stuck() {
   return stuck_;
 }
 
-/// One frame further. A connection that says anything wrong is dropped without a word.
+/// Processes one frame. A connection that sends anything wrong is dropped without an answer.
 ConnectionServer::Step ConnectionServer::step(Pending& one) {
   auto flushed = one.wire.flush();
   if (one.proven) {

@@ -1,4 +1,4 @@
-// Where ranks of other hosts connect: the listeners of a process, and the handshake on what comes in.
+// Accepts connections from ranks of other hosts: the listeners of a process, and the listening side of the handshake.
 #pragma once
 
 #include <deque>
@@ -15,21 +15,22 @@
 
 namespace tutti {
 
-/// A Task of the service thread, which also answers the probes of reach_proof.h. Nothing is kept of a connection before
-/// its proof but the frame being read; at most 64 pend, each for at most 2 s, the oldest makes room for a new one.
+/// A Task of the service thread, which also answers the probes of reach_proof.h. Before its proof, only the frame being
+/// read is kept of a connection. At most 64 connections are pending, each for at most 2 s; a new one replaces the
+/// oldest.
 class ConnectionServer final : public Task {
  public:
-  /// Listens at each of the addresses, on any port; those that cannot be listened at are left out.
-  /// Errors: that of the last one, where none is left.
+  /// Listens at each of the addresses, on any port; addresses where listening fails are left out. Errors: that of the
+  /// last address, if none is left.
   static Result<std::shared_ptr<ConnectionServer>> open(System& system, const std::vector<std::string>& hosts);
 
-  /// What to tell peers.
+  /// The addresses to send to peers.
   const std::vector<SocketAddress>& addresses() const { return addresses_; }
 
-  /// From now on connections may come for `arrivals`, as long as somebody holds it. Any thread.
+  /// Accepts connections for `arrivals` from now on, as long as the object lives. Any thread.
   void expect(const std::shared_ptr<Arrivals>& arrivals);
 
-  /// Why nobody could be accepted for the last second; nothing while all is well. Any thread.
+  /// Why no connection could be accepted for the last second; nothing if there is no problem. Any thread.
   std::optional<Error> stuck();
 
   bool advance() override;
@@ -44,8 +45,8 @@ class ConnectionServer final : public Task {
     std::shared_ptr<Arrivals> arrivals = {};
     Secret secret = {};
     handshake::RootSide handshake = {};
-    Bytes probe = {};     ///< in the place of a greeting: as far as it has come
-    bool proven = false;  ///< what is left is to be sent
+    Bytes probe = {};     ///< replaces a greeting: the part that has arrived
+    bool proven = false;  ///< only output is left to send
   };
   enum class Step { more, waits, over };
 
@@ -62,8 +63,8 @@ class ConnectionServer final : public Task {
   std::vector<Socket> listeners_;
   std::vector<SocketAddress> addresses_;
   std::deque<Pending> pending_;
-  std::int64_t deaf_until_ns_ = 0;  // no descriptor was left to accept with,
-  std::int64_t deaf_since_ns_ = 0;  //   since then; 0: all is well
+  std::int64_t deaf_until_ns_ = 0;  // out of descriptors: does not accept until then
+  std::int64_t deaf_since_ns_ = 0;  // since when; 0: accept works
   std::mutex mutex_;
   std::optional<Error> stuck_;
   std::vector<std::weak_ptr<Arrivals>> expected_;

@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t try_ns = 1'000 * ms;
-constexpr std::int64_t patient_ns = 2'000 * ms;  // more, where the call was answered: a busy peer is slow to greet
+constexpr std::int64_t patient_ns = 2'000 * ms;  // added for a peer that has answered: a busy peer is slow to greet
 constexpr std::int64_t unanswered_ns = 10'000 * ms;
-constexpr std::int64_t pause_ns = 20 * ms;  // before all addresses are tried once more
+constexpr std::int64_t pause_ns = 20 * ms;  // before all addresses are tried again
 
 }  // namespace
 
@@ -53,7 +53,7 @@ void Connector::try_next(const std::string& why) {
 }
 
 Result<std::optional<Socket>> Connector::advance() {
-  if (addresses_.empty()) return Error{.code = Code::remote, .what = "it told no address"};
+  if (addresses_.empty()) return Error{.code = Code::remote, .what = "it sent no address"};
   const std::int64_t now = system_.now_ns();
   if (now >= give_up_ns_ || (!answered_ && now >= give_up_unanswered_ns_)) {
     std::string tried;
@@ -73,8 +73,9 @@ Result<std::optional<Socket>> Connector::advance() {
   }
   auto connected = step();
   if (connected) return connected;
-  if (connected.error().code == Code::invalid_usage) return connected;  // it has another secret: for good
-  // A busy listener cuts callers off.
+  // the other end has a different secret: permanent
+  if (connected.error().code == Code::invalid_usage) return connected;
+  // A busy listener closes connections that it cannot serve.
   answered_ = answered_ || connected.error().code == Code::remote || connected.error().sys_errno == ECONNRESET;
   try_next(connected.error().text());
   return std::optional<Socket>{};
@@ -87,7 +88,7 @@ bool Connector::gives_up(std::int64_t now_ns) {
   return now_ns >= until_ns_ + patient_ns || !answers;
 }
 
-/// As far as it goes. Errors end this try.
+/// Advances this try as far as possible. An error ends the try.
 Result<std::optional<Socket>> Connector::step() {
   if (auto sent = wire_->flush(); !sent) return std::move(sent).error();
   if (state_ == State::challenge) {
@@ -105,7 +106,7 @@ Result<std::optional<Socket>> Connector::step() {
   if (!welcome) return std::move(welcome).error();
   if (!*welcome) return std::optional<Socket>{};
   if (ByteReader(**welcome).number<std::uint64_t>() != welcome_value)
-    return Error{.code = Code::remote, .what = "what answers there is not tutti"};
+    return Error{.code = Code::remote, .what = "the process at this address is not tutti"};
   return std::optional<Socket>(std::move(*wire_).take_socket());
 }
 

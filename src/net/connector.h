@@ -1,4 +1,5 @@
-// Opens a connection to a rank of another host: tries its addresses, proves the secret both ways. Never blocks.
+// Opens a connection to a rank of another host: tries its addresses and proves the secret in both directions. Never
+// blocks.
 #pragma once
 
 #include <optional>
@@ -14,23 +15,23 @@ namespace tutti {
 
 class Connector {
  public:
-  /// Tries the addresses one after the other, over and over for `limit_ns`, or ten seconds where nobody ever answers
-  /// the call: each for a second, or for three where somebody answers but says nothing. A try that has shown its proof
-  /// is not given up before the limit: the peer may have taken the connection already.
+  /// Tries the addresses in turn, repeatedly, for `limit_ns`, or for ten seconds if no address ever accepts a
+  /// connection. Each try gets a second, or three if the connection is accepted but nothing arrives. A try that has
+  /// sent its proof is not given up before the limit: the peer may have taken the connection already.
   Connector(System& system, std::vector<SocketAddress> addresses, const Greeting& greeting, const ConnectionKey& key,
             std::int64_t limit_ns);
 
-  /// The connection, once the peer has taken it; then the connector is of no more use. Errors: timeout, remote: no
-  /// address was any good, with what each of them met; system.
+  /// The connection, once the peer has taken it; the connector must not be used afterwards. Errors: timeout, remote (no
+  /// address worked; with the result of each address); system.
   Result<std::optional<Socket>> advance();
 
-  /// The peer may have taken the connection of this try, and said so.
+  /// The peer may have taken the connection of this try and sent its welcome.
   bool proven() const { return state_ == State::welcome; }
 
-  /// The address that was good. After advance gave a connection.
+  /// The address that worked. Valid after advance has returned a connection.
   const SocketAddress& reached() const { return addresses_[at_]; }
 
-  /// Adds the handles to wait for; returns when to come back at the latest.
+  /// Adds the handles to wait for; returns the latest time for the next advance.
   std::int64_t poll_set(std::vector<PollItem>& items) const;
 
  private:
@@ -46,14 +47,14 @@ class Connector {
   ConnectionKey key_;
   std::int64_t give_up_ns_;
   std::int64_t give_up_unanswered_ns_;
-  bool answered_ = false;      // a call of this peer: its host is there, and may be busy
-  std::int64_t until_ns_ = 0;  // of this try while nobody answers, or of the pause before the next
+  bool answered_ = false;      // this peer has accepted a connection: its host exists, and may be busy
+  std::int64_t until_ns_ = 0;  // end of this try if nothing answers, or of the pause before the next try
   std::size_t at_ = 0;
   State state_ = State::pause;
   Secret secret_{};
   std::optional<Wire> wire_;
   std::optional<handshake::RankSide> side_;
-  std::vector<std::string> met_;  // by address: how the last try ended
+  std::vector<std::string> met_;  // by address: result of the last try
 };
 
 }  // namespace tutti

@@ -44,7 +44,7 @@ void wipe(std::span<std::byte> bytes) {
 }
 
 void prepare_digests() {
-  // Without an option it does nothing.
+  // Without an option this call does nothing.
   ::OPENSSL_init_crypto(OPENSSL_INIT_ADD_ALL_DIGESTS, nullptr);
 }
 

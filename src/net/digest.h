@@ -1,4 +1,4 @@
-// Hashes and message authentication, by OpenSSL.
+// Hashes and message authentication codes, by OpenSSL.
 #pragma once
 
 #include <array>
@@ -9,19 +9,19 @@
 
 namespace tutti {
 
-/// Has libcrypto made ready, which the first digest would do otherwise.
+/// Initialises libcrypto now; otherwise the first digest would.
 void prepare_digests();
 
 using Digest = std::array<std::byte, 32>;
 
-/// Errors: system (OpenSSL has no memory or no such algorithm).
+/// Errors: system (OpenSSL has no memory, or lacks the algorithm).
 Result<Digest> sha256(std::span<const std::byte> bytes);
 Result<Digest> hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> bytes);
 
 /// Takes the same time wherever the first difference is.
 bool equal_in_constant_time(std::span<const std::byte> a, std::span<const std::byte> b);
 
-/// Overwrites a secret; not optimised away.
+/// Overwrites a secret; the compiler does not remove the stores.
 void wipe(std::span<std::byte> bytes);
 
 }  // namespace tutti

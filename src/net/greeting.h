@@ -1,11 +1,12 @@
-// The first words on a connection between two ranks: for which communicator, from whom to whom, and what for.
+// The first message on a connection between two ranks: the communicator, the two ranks, and the purpose.
 //
 //   connecting rank → listening one   greeting, then the hello of handshake.h
 //   listening rank → connecting one   challenge
 //   connecting rank → listening one   proof
 //   listening rank → connecting one   welcome
 //
-// The key of the handshake is made from the communicator's secret and the greeting, so nobody can change a word of it.
+// The key of the handshake is derived from the communicator's secret and the greeting, so any change of the greeting is
+// detected.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 
 namespace tutti {
 
-/// control: state changes, served by the service threads; data: one channel.
+/// control: state changes, handled by the service threads; data: one channel.
 enum class Purpose : std::uint8_t { control = 1, data = 2 };
 
 struct Greeting {
@@ -26,17 +27,17 @@ struct Greeting {
   std::int32_t to = 0;
   Purpose purpose = Purpose::control;
   std::uint8_t channel = 0;
-  std::uint8_t index = 0;  ///< of several sockets of one channel
+  std::uint8_t index = 0;  ///< of the channel's sockets
   bool operator==(const Greeting&) const = default;
 };
 
 Bytes write_greeting(const Greeting& greeting);
-/// Errors: remote (not a greeting). Ranks and channels are whatever the other end says.
+/// Errors: remote (not a greeting). Rank and channel are the other end's claims.
 Result<Greeting> read_greeting(std::span<const std::byte> bytes);
 
-/// What is kept of an id's secret to prove connections with, as long as the communicator lives.
+/// Derived from an id's secret to authenticate connections; kept as long as the communicator lives.
 struct ConnectionKey {
-  std::uint64_t communicator = 0;  ///< tells communicators apart; public
+  std::uint64_t communicator = 0;  ///< identifies the communicator; public
   Secret secret{};
 
   /// Errors: system.
@@ -45,7 +46,7 @@ struct ConnectionKey {
   Result<Secret> for_greeting(std::span<const std::byte> greeting) const;
 };
 
-/// The last word of the listening end: the connection is taken.
+/// The last message of the listening end: it has taken the connection.
 inline constexpr std::uint64_t welcome_value = 0x656d'6f63'6c65'7774;  // "twelcome"
 inline constexpr std::size_t welcome_bytes = 8;
 

@@ -72,12 +72,13 @@ Result<RankSide> RankSide::begin(int rank, const Secret& secret) {
 Result<Bytes> RankSide::prove(const Secret& secret, std::span<const std::byte> challenge) const {
   ByteReader reader(challenge);
   const auto magic = reader.number<std::uint64_t>();
-  if (challenge.size() != challenge_bytes || magic != challenge_magic) return remote("what answers there is not tutti");
+  if (challenge.size() != challenge_bytes || magic != challenge_magic)
+    return remote("the process at this address is not tutti");
   const auto signed_part = challenge.first(challenge_bytes - sizeof(Digest));
   const auto expected = code(secret, "root", hello_, signed_part);
   if (!expected) return expected.error();
   if (!equal_in_constant_time(*expected, challenge.last(sizeof(Digest))))
-    return Error{.code = Code::invalid_usage, .what = "what answers there has another unique id or secret"};
+    return Error{.code = Code::invalid_usage, .what = "the process at this address has another unique id or secret"};
 
   const auto mine = code(secret, "rank", hello_, challenge);
   if (!mine) return mine.error();
@@ -123,7 +124,7 @@ Result<void> RootSide::verify(const Secret& secret, std::span<const std::byte> p
   if (!challenged() || !reader.done() || magic != proof_magic) return remote("not a proof");
   const auto expected = code(secret, "rank", hello_, challenge_);
   if (!expected) return expected.error();
-  if (!equal_in_constant_time(*expected, theirs)) return remote("a proof with another secret");
+  if (!equal_in_constant_time(*expected, theirs)) return remote("a proof with a different secret");
   return {};
 }
 

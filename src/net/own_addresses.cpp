@@ -8,7 +8,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t look_ns = 20'000'000;
-// The kernel tells of most changes of a link once a second: a carrier that is there shows within two.
+// The kernel reports most link changes once a second: a carrier that exists is reported within two.
 constexpr std::int64_t patience_ns = 2'000'000'000;
 
 InterfaceFilter filter_of(const Config& config) {
@@ -28,7 +28,7 @@ Result<std::vector<OwnAddress>> choose(const std::vector<InterfaceAddress>& all,
     if (nic == std::ssize(nics)) nics.push_back(one.interface);
     addresses.push_back({.host = one.address, .nic = static_cast<int>(nic), .mbps = one.mbps});
   }
-  // What is known on one link alone may not even lead back to this host.
+  // A link-local address may not even lead back to this host.
   if (choice->used.front().link_local) addresses.push_back({.host = "127.0.0.1", .nic = static_cast<int>(nics.size())});
   return addresses;
 }

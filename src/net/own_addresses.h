@@ -1,5 +1,5 @@
-// Where other hosts may reach this process: by TUTTI_SOCKET_IFNAME and TUTTI_SOCKET_FAMILY, asked once; in a container
-// that was just started, once its interface has a carrier.
+// The addresses at which other hosts may reach this process. TUTTI_SOCKET_IFNAME and TUTTI_SOCKET_FAMILY choose them,
+// once; in a container that has just started, once its interface has a carrier.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace tutti {
 
 struct OwnAddress {
   std::string host;  ///< numeric
-  int nic = 0;       ///< number of its interface among those that are used
+  int nic = 0;       ///< number of its interface among those in use
   int mbps = 0;      ///< of the interface; 0: not known
 };
 
@@ -28,17 +28,17 @@ class OwnAddresses {
  public:
   using Lister = std::function<Result<std::vector<InterfaceAddress>>()>;
 
-  /// `list`: instead of the system's own interfaces.
+  /// `list` replaces the system's own interfaces.
   explicit OwnAddresses(Lister list = {}) : list_(std::move(list)) {}
 
-  /// Whether `get` answers at once. Where not, an interface that is awaited was looked at in this call or a moment ago:
-  /// to be asked again, at `next_look_ns`. For at most two seconds in all.
+  /// Whether `get` answers at once. If not, this call or one a moment ago has checked an interface without a carrier:
+  /// ask again at `next_look_ns`. This takes at most two seconds in total.
   bool settled(System& system, const Config& config, Log& log);
   std::int64_t next_look_ns() const;
 
-  /// Best first, never empty; a simulated system has but "127.0.0.1". Waits until it is settled. Logs once, at INFO,
-  /// which were taken and why each other one was not. Errors: system, invalid_usage (none is left; each one's reason is
-  /// told).
+  /// Best first, never empty; a simulated system has only "127.0.0.1". Waits until settled. Logs once, at INFO, which
+  /// interfaces were chosen and why each other one was not. Errors: system, invalid_usage (none is left; gives each
+  /// one's reason).
   Result<std::vector<OwnAddress>> get(System& system, const Config& config, Log& log);
 
  private:
@@ -46,13 +46,14 @@ class OwnAddresses {
   mutable std::mutex mutex_;
   std::optional<Result<std::vector<OwnAddress>>> known_;
   std::int64_t next_look_ns_ = 0;
-  std::int64_t give_up_ns_ = 0;  ///< 0: nobody has looked
+  std::int64_t give_up_ns_ = 0;  ///< 0: not checked yet
 };
 
-/// Without what is known of their interfaces.
+/// The hosts alone, without their interfaces.
 std::vector<std::string> hosts_of(const std::vector<OwnAddress>& addresses);
 
-/// What a listener binds to so that all of `addresses` reach it: the one, or where there are several, any.
+/// The address to bind a listener to so that all of `addresses` reach it: the only one, or the wildcard if there are
+/// several.
 std::string listening_address(const std::vector<std::string>& addresses);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Where a rank of another host listens, and which of its addresses a connection goes to.
+// The addresses of a rank of another host, and the order in which connections use them.
 #pragma once
 
 #include <span>
@@ -13,20 +13,20 @@ struct PeerAddress {
   SocketAddress at;
   int nic = 0;   ///< number of the interface among those of its host
   int mbps = 0;  ///< of the interface; 0: not known
-  /// Proven, and about as fast from here as the fastest way to its host: fit to carry a share of the data.
+  /// Proven, and about as fast from here as the fastest path to its host: fit to carry a share of the data.
   bool wide = false;
 };
 
-/// Whether a rate in Mbit/s is close enough to the best one to carry an equal share beside it: half of it at least, or
+/// Whether a rate in Mbit/s is close enough to the best one for an equal share of the data: at least half of it, or
 /// neither is known (0).
 bool comparable(int mbps, int best_mbps);
 
-/// The addresses for the nth connection for data, in the order in which to try them: NICs with a wide address take
-/// turns to be the first, with the first of their wide addresses; where there are none such the order is that of
-/// `addresses`. All are in it: what does not answer any more makes room for the others.
+/// All addresses for the nth data connection, in the order in which to try them. NICs with a wide address take turns to
+/// be first, each with its first wide address. Without wide addresses, the order is that of `addresses`. An address
+/// that does not answer any more is followed by the others.
 std::vector<SocketAddress> addresses_in_turn(std::span<const PeerAddress> addresses, int nth);
 
-/// The addresses alone, in their order.
+/// The addresses in their order, without their interfaces.
 std::vector<SocketAddress> in_order(std::span<const PeerAddress> addresses);
 
 }  // namespace tutti

@@ -18,12 +18,12 @@ constexpr std::uint64_t answer_magic = 0x3172'6577'736e'6174;  // "tanswer1"
 constexpr std::size_t nonce_bytes = 16;
 constexpr std::size_t digest_bytes = sizeof(Digest);
 constexpr std::size_t answer_bytes = 8 + digest_bytes;
-constexpr std::int64_t again_ns = 20 * ms;  // after being cut off
-constexpr std::int64_t look_ns = 100 * ms;  // whether calls got through
+constexpr std::int64_t again_ns = 20 * ms;  // pause after the listener closed the connection
+constexpr std::int64_t look_ns = 100 * ms;  // interval for checking whether calls got through
 constexpr int tries_max = 50;
 static_assert(Greeting::bytes <= ReachProbe::bytes);
 
-/// With the use in it, so that a probe is no answer.
+/// The code covers `use`, so that a probe is not a valid answer.
 Result<Digest> code(const Secret& secret, std::string_view use, std::span<const std::byte> bytes) {
   ByteWriter writer;
   writer.text(use);
@@ -66,11 +66,11 @@ std::optional<ReachProbe> ReachProbe::read(std::span<const std::byte> begun) {
 }
 
 Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> probe) {
-  if (probe.size() != ReachProbe::bytes) return Error{.code = Code::remote, .what = "a probe of another length"};
+  if (probe.size() != ReachProbe::bytes) return Error{.code = Code::remote, .what = "a probe of the wrong length"};
   auto mac = code(key.secret, "probe", probe.first(probe.size() - digest_bytes));
   if (!mac) return std::move(mac).error();
   if (!equal_in_constant_time(*mac, probe.last(digest_bytes)))
-    return Error{.code = Code::remote, .what = "a probe made with another secret"};
+    return Error{.code = Code::remote, .what = "a probe made with a different secret"};
   auto answer = code(key.secret, "answer", probe);
   if (!answer) return std::move(answer).error();
   ByteWriter writer;
@@ -114,9 +114,9 @@ struct ReachProof::Call {
   Place place;
   Wire wire;
   Bytes probe;
-  std::int64_t first_ns = 0;  ///< of the first try
-  std::int64_t tried_ns = 0;  ///< of this one
-  std::int64_t begin_ns = 0;  ///< when to call again; 0: it is under way
+  std::int64_t first_ns = 0;  ///< start of the first try
+  std::int64_t tried_ns = 0;  ///< start of this try
+  std::int64_t begin_ns = 0;  ///< when to call again; 0: a try is under way
   int tries = 0;
 };
 
@@ -131,7 +131,7 @@ ReachProof::ReachProof(System& system, const ConnectionKey& key, std::size_t sel
       met_(hosts_.size(), false) {
   for (std::size_t address = 0; address < hosts_[self_].addresses.size(); ++address) map_.set(self_, address);
   for (const auto& host : hosts_) rates_.emplace_back(host.addresses.size(), 0);
-  // Every host begins with another one, so that not all of them call the first together.
+  // Every host begins with a different one, so that they do not all call the same host first.
   for (std::size_t i = 1; i < hosts_.size(); ++i) {
     const std::size_t host = (self_ + i) % hosts_.size();
     for (std::size_t address = 0; address < hosts_[host].addresses.size(); ++address)
@@ -149,7 +149,7 @@ void ReachProof::fail(const Place& place, const std::string& reason) {
   why_.push_back(fmt::format("{} at {} port {}: {}", host.name, at.host, at.port, reason));
 }
 
-/// False: it has ended.
+/// False: the call has ended.
 bool ReachProof::begin(Call& call) {
   const ReachAddress& to = hosts_[call.place.host].addresses[call.place.address];
   auto probe = make_probe(key_, self_, to.rank, call.place.address);
@@ -164,7 +164,8 @@ bool ReachProof::begin(Call& call) {
   return true;
 }
 
-/// False: it has ended. A listener that is too busy cuts callers off; where nobody listens there is no host of ours.
+/// False: the call has ended. A listener that is too busy closes connections; a refused connection means that no tutti
+/// host is there.
 bool ReachProof::cut_off(Call& call, const Error& error) {
   if (error.code == Code::remote || error.sys_errno == ECONNRESET) {
     if (++call.tries < tries_max) {
@@ -177,7 +178,7 @@ bool ReachProof::cut_off(Call& call, const Error& error) {
   return false;
 }
 
-/// Many dead addresses are waited for together, not 64 after 64.
+/// Waits for many dead addresses at the same time, not for 64 after another 64.
 bool ReachProof::may_call() const {
   const std::int64_t old_ns = system_.now_ns() - limits_.fresh_ms * ms;
   const auto fresh = std::ranges::count_if(calls_, [old_ns](const Call& call) { return call.tried_ns > old_ns; });
@@ -192,19 +193,19 @@ void ReachProof::call_some() {
   }
 }
 
-/// A call that got through is given the time that a busy host takes.
+/// A call that got through gets as much time as a busy host needs.
 bool ReachProof::is_late(const Call& call) const {
   const std::int64_t tried_ns = system_.now_ns() - call.tried_ns;
   if (tried_ns < limits_.try_ms * ms) return false;
   return tried_ns >= limits_.answer_ms * ms || !system_.peer_address(call.wire.socket());
 }
 
-/// False: it has ended, one way or the other.
+/// False: the call has ended, with or without success.
 bool ReachProof::serve(Call& call) {
   if (call.begin_ns != 0) return system_.now_ns() < call.begin_ns || begin(call);
   const auto sent = call.wire.flush();
   auto answer = call.wire.take(answer_bytes);
-  // The answer may be here though nothing can be sent any more.
+  // The answer may have arrived even if nothing can be sent any more.
   if (!answer) return cut_off(call, sent ? answer.error() : sent.error());
   if (*answer) {
     const auto& [host, address] = call.place;
@@ -219,14 +220,14 @@ bool ReachProof::serve(Call& call) {
   }
   if (!sent) return cut_off(call, sent.error());
   if (!is_late(call)) return true;
-  // Without another way to the host, one more try is not too much.
+  // If there is no other path to the host, one more try is worth its time.
   const std::int64_t waited_ns = system_.now_ns() - call.first_ns;
   if (!met_[call.place.host] && waited_ns < limits_.host_ms * ms) return begin(call);
   fail(call.place, fmt::format("no answer for {} ms", waited_ns / ms));
   return false;
 }
 
-/// Of the slower one of the two interfaces that the call goes through, as far as they are known.
+/// The rate of the slower of the call's two interfaces, as far as known.
 int ReachProof::rate_of(const Call& call) {
   const int there = hosts_[call.place.host].addresses[call.place.address].mbps;
   const auto own = system_.address(call.wire.socket());

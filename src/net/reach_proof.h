@@ -1,10 +1,11 @@
-// Which of the hosts' addresses can be used: each is called by every other host before anything depends on it.
+// Finds out which of the hosts' addresses can be used: every host calls each address of every other host before
+// anything depends on it.
 //
 //   caller → listener   probe    magic, communicator, rank called, from, address, nonce, HMAC("probe", all that)
 //   listener → caller   answer   magic, HMAC("answer", probe)
 //
-// The answer shows that the address leads to the host that said so, and not to another one that has the same address
-// (every host's docker0 has 172.17.0.1). Probes come where all connections of other hosts come: to ConnectionServer.
+// The answer shows that the address leads to the host that announced it, not to another host with the same address
+// (every host's docker0 has 172.17.0.1). ConnectionServer accepts probes, as it does all connections from other hosts.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +24,15 @@
 namespace tutti {
 
 struct ReachLimits {
-  std::int64_t try_ms = 2'000;      ///< one address, until the call gets through; a lost packet is sent again at 1 s
-  std::int64_t answer_ms = 10'000;  ///< from there to the answer: a busy host is slow, not gone
-  std::int64_t host_ms = 10'000;    ///< as try_ms, as long as none of the host's addresses is reached
-  std::size_t at_once = 64;         ///< calls that were begun just now
-  std::int64_t fresh_ms = 200;      ///< so long is just now: older ones cost next to nothing,
-  std::size_t calls_max = 512;      ///<   but descriptors
+  std::int64_t try_ms = 2'000;      ///< per address, until the call gets through; TCP resends a lost packet after 1 s
+  std::int64_t answer_ms = 10'000;  ///< from getting through to the answer: a busy host is slow, not gone
+  std::int64_t host_ms = 10'000;    ///< replaces try_ms while none of the host's addresses has been reached
+  std::size_t at_once = 64;         ///< limit of calls that have just begun
+  std::int64_t fresh_ms = 200;  ///< up to this age a call has just begun; an older one costs little but its descriptor
+  std::size_t calls_max = 512;  ///< limit of all calls
 };
 
-/// Where one rank listens.
+/// An address at which one rank listens.
 struct ReachAddress {
   int rank = 0;
   SocketAddress at;
@@ -39,27 +40,27 @@ struct ReachAddress {
   int mbps = 0;  ///< of the interface; 0: not known
 };
 
-/// A host as the others are told of it.
+/// A host as described to the others.
 struct ReachHost {
   std::string name;  ///< for messages: "node-b (rank 4)"
   std::vector<ReachAddress> addresses;
 };
 
-/// The first words of a call.
+/// The first message of a call.
 struct ReachProbe {
   static constexpr std::size_t bytes = 8 + 8 + 3 * 4 + 16 + sizeof(Digest);
   std::uint64_t communicator = 0;
-  int rank = 0;  ///< who is called
+  int rank = 0;  ///< the rank that is called
 
-  /// From its beginning, at least as long as a greeting. Nothing: that is no probe. Nothing of it is proven.
+  /// From the first bytes, at least as many as a greeting has. Nothing: not a probe. The content is unproven.
   static std::optional<ReachProbe> read(std::span<const std::byte> begun);
 };
 
-/// The answer to a probe that was made with this key. Errors: remote (another key), system.
+/// The answer to a probe that was made with this key. Errors: remote (a different key), system.
 Result<Bytes> answer_probe(const ConnectionKey& key, std::span<const std::byte> probe);
 
-/// What one host found: by host and address. Two bits of each: whether it was reached, and whether it is wide, about as
-/// fast as the fastest way from here to its host.
+/// One host's findings, by host and address. Two bits each: whether the address was reached, and whether it is wide,
+/// which means about as fast as the fastest path from here to its host.
 class ReachMap {
  public:
   ReachMap() = default;
@@ -70,7 +71,7 @@ class ReachMap {
   void set(std::size_t host, std::size_t address) { paths_[host][address].reached = true; }
   void set_wide(std::size_t host, std::size_t address) { paths_[host][address].wide = true; }
 
-  /// In the order of hosts.
+  /// In the order of the hosts.
   std::vector<std::byte> encode() const;
   /// Errors: remote (not of these hosts).
   static Result<ReachMap> decode(std::span<const std::byte> bytes, std::span<const ReachHost> hosts);
@@ -83,8 +84,8 @@ class ReachMap {
   std::vector<std::vector<Path>> paths_;
 };
 
-/// The calling side of one host: a state machine that calls every address of every other host. Where it is cut off
-/// without an answer, by a listener with too many callers, it calls again for a while.
+/// The calling side of one host: a state machine that calls every address of every other host. If a listener with too
+/// many callers closes a connection without an answer, it calls again for a while.
 class ReachProof {
  public:
   ReachProof(System& system, const ConnectionKey& key, std::size_t self, std::vector<ReachHost> hosts,
@@ -93,13 +94,14 @@ class ReachProof {
   ReachProof(const ReachProof&) = delete;
   ReachProof& operator=(const ReachProof&) = delete;
 
-  /// True when all are answered or given up. Never fails: what cannot be reached is not reached, and `why` says more.
+  /// True when all calls are answered or given up. Never fails: an address that cannot be reached counts as not
+  /// reached, and `why` gives the reason.
   bool advance();
   std::int64_t poll_set(std::vector<PollItem>& items) const;
 
-  /// After advance() said true. Its own addresses count as reached.
+  /// Valid after advance() has returned true. This host's own addresses count as reached.
   const ReachMap& map() const { return map_; }
-  /// "node-b (rank 4) at 10.0.0.3 port 4711: connection refused", for each that was not reached; for the log.
+  /// "node-b (rank 4) at 10.0.0.3 port 4711: connection refused" for each address that was not reached; for the log.
   const std::vector<std::string>& why() const { return why_; }
 
  private:
@@ -124,16 +126,16 @@ class ReachProof {
   std::vector<ReachHost> hosts_;
   ReachLimits limits_;
   ReachMap map_;
-  std::vector<bool> met_;                // by host: one of its addresses was reached
-  std::vector<std::vector<int>> rates_;  // by host and address: Mbit/s, of those reached
+  std::vector<bool> met_;                // by host: whether one of its addresses was reached
+  std::vector<std::vector<int>> rates_;  // by host and address: Mbit/s, for those reached
   std::deque<Place> to_call_;
   std::vector<Call> calls_;
   std::vector<std::string> why_;
 };
 
-/// Which addresses of each host the host `self` may use, in their order: those that all hosts have reached; of a host
-/// that has none such, those that `self` has reached. From the maps of all hosts, by number.
-/// Errors: system (some host reaches none of another one's: both, and their addresses), remote (a map too few).
+/// The addresses of each host that the host `self` may use, in their order: those that all hosts have reached; for a
+/// host without any such address, those that `self` has reached. Takes the maps of all hosts, by number. Errors: system
+/// (a host reaches none of another host's addresses; names both hosts and the addresses), remote (a map is missing).
 /// Whether there is an error does not depend on `self`.
 Result<std::vector<std::vector<std::size_t>>> usable_addresses(std::span<const ReachHost> hosts,
                                                                std::span<const ReachMap> maps, std::size_t self);

@@ -19,7 +19,7 @@ constexpr std::uint32_t version = 2;
 constexpr std::size_t id_bytes = 128;
 constexpr std::size_t secret_text_bytes_min = 16;
 
-/// CRC-32 finds every change of up to 32 neighbouring bits, so every damaged byte.
+/// CRC-32 detects every change within 32 adjacent bits, and so every damaged byte.
 std::uint32_t crc32(std::span<const std::byte> bytes) {
   std::uint32_t crc = ~0u;
   for (const std::byte byte : bytes) {
@@ -29,9 +29,9 @@ std::uint32_t crc32(std::span<const std::byte> bytes) {
   return ~crc;
 }
 
-/// How an address is written: its kind, its bytes, and of a link-local one the interface.
+/// An address is encoded as its kind, its bytes and, if it is link-local, its interface.
 enum Kind : std::uint8_t { none = 0, ipv4 = 4, ipv6 = 6, ipv6_of_interface = 7 };
-constexpr std::size_t interface_bytes_max = 15;  // IFNAMSIZ, without the end
+constexpr std::size_t interface_bytes_max = 15;  // IFNAMSIZ without the terminator
 
 /// Empty: not a numeric address.
 Bytes write_address(const std::string& host) {
@@ -52,7 +52,7 @@ Bytes write_address(const std::string& host) {
   return std::move(writer).take();
 }
 
-/// Empty: none of these kinds.
+/// Empty: an unknown kind.
 std::string read_address(ByteReader& reader, std::uint8_t kind) {
   char text[INET6_ADDRSTRLEN] = "";
   if (kind == ipv4) {
@@ -117,7 +117,7 @@ Result<UniqueId> UniqueId::decode(const char* bytes) {
   const auto all = std::as_bytes(std::span(bytes, id_bytes));
   const auto body = all.first(id_bytes - sizeof(std::uint32_t));
   ByteReader reader(body);
-  if (reader.number<std::uint64_t>() != magic) return not_an_id("these bytes are none");
+  if (reader.number<std::uint64_t>() != magic) return not_an_id("these bytes are not an id");
   if (const auto theirs = reader.number<std::uint32_t>(); theirs != version)
     return not_an_id(fmt::format("made by another version of tutti (format {}, here {})", theirs, version));
   if (ByteReader(all.subspan(body.size())).number<std::uint32_t>() != crc32(body)) return not_an_id("damaged");

@@ -1,4 +1,4 @@
-// The 128 bytes that name a communicator to be, and the secret in them.
+// The 128 bytes that identify a communicator and contain its secret.
 #pragma once
 
 #include <array>
@@ -16,28 +16,28 @@ namespace tutti {
 using Secret = std::array<std::byte, 32>;
 
 struct UniqueId {
-  SocketAddress root;                  ///< where the bootstrap root listens: a numeric address
-  std::vector<std::string> also = {};  ///< further addresses of the same root and port, worse ones later
+  SocketAddress root;                  ///< address of the bootstrap root: numeric
+  std::vector<std::string> also = {};  ///< further addresses of the same root and port, best first
   Secret secret{};                     ///< the credential: never logged
 
-  /// Where to call at the n-th try: the best address first, then the others, then all over again.
+  /// The address for the n-th try: the best one first, then the others in turn, then from the start again.
   SocketAddress candidate(std::size_t nth) const;
   /// "192.0.2.2 or fd00::2, port 4711"
   std::string where() const;
 
-  /// 128 bytes with a version and a checksum. They hold 15 IPv4 or 4 IPv6 addresses; those that do not fit are left
+  /// 128 bytes with a version and a checksum. They have space for 15 IPv4 or 4 IPv6 addresses; further ones are left
   /// out.
   std::array<char, 128> encode() const;
-  /// Errors: invalid_argument (not an id, other version).
+  /// Errors: invalid_argument (not an id, or of another version).
   static Result<UniqueId> decode(const char* bytes);
-  /// A few hex digits that tell ids apart in logs without giving the secret away.
+  /// A few hex digits that distinguish ids in logs without revealing the secret.
   std::string fingerprint() const;
 };
 
 /// 32 bytes from the system's random source. Errors: system.
 Result<Secret> fresh_secret();
 
-/// From what a user typed, at least 16 characters. Errors: invalid_argument (shorter), system.
+/// Derived from a user's text of at least 16 characters. Errors: invalid_argument (shorter), system.
 Result<Secret> secret_from_text(std::string_view text);
 
 }  // namespace tutti

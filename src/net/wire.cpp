@@ -80,7 +80,7 @@ Result<std::optional<Frame>> Wire::take_frame(std::size_t body_bytes_max) {
 }
 
 bool Wire::drain() {
-  // As much as one turn may cost; the rest waits for the next.
+  // Bounds the cost of one call; the next call continues.
   for (int turn = 0; turn < 16; ++turn) {
     std::array<std::byte, 4096> ignored;
     const auto moved = system_->receive(socket_, ignored);

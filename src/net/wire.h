@@ -1,4 +1,4 @@
-// One connection of the bootstrap: bytes queued out, frames taken in. Never blocks.
+// One connection of the bootstrap: queues bytes to send and receives frames. Never blocks.
 #pragma once
 
 #include <cstddef>
@@ -32,11 +32,11 @@ struct Frame {
   Bytes body;
 };
 
-/// Header and body, ready to be queued; can be shared by many wires.
+/// Header and body, ready to be queued; several wires can share it.
 std::shared_ptr<const Bytes> frame(FrameKind kind, const Bytes& body);
 
-/// Keeps no more memory than what has arrived of the one frame it is reading, and never more than the stated bound.
-/// Every error means that the connection is of no use any more: remote (closed, or a frame out of bounds), system.
+/// Uses memory only for the part of the current frame that has arrived, and never more than the given bound. Every
+/// error means that the connection can no longer be used: remote (closed, or a frame out of bounds), system.
 class Wire {
  public:
   Wire(System& system, Socket socket) : system_(&system), socket_(std::move(socket)) {}
@@ -44,22 +44,22 @@ class Wire {
   void queue(std::shared_ptr<const Bytes> bytes) { out_.push_back(std::move(bytes)); }
   void queue(Bytes bytes) { queue(std::make_shared<const Bytes>(std::move(bytes))); }
 
-  /// Sends what is queued as far as that goes. True: nothing is left.
+  /// Sends as much of the queue as possible. True: nothing is left.
   Result<bool> flush();
 
-  /// Exactly so many raw bytes, once they are there.
+  /// Exactly `bytes` raw bytes, once they have arrived.
   Result<std::optional<Bytes>> take(std::size_t bytes);
-  /// The next frame, once it is there.
+  /// The next frame, once it has arrived.
   Result<std::optional<Frame>> take_frame(std::size_t body_bytes_max);
 
-  /// What has come of what `take` waits for.
+  /// The part that has arrived of what `take` waits for.
   std::span<const std::byte> begun() const { return in_; }
 
-  /// Throws away what arrives. False: the other end has closed.
+  /// Discards incoming bytes. False: the other end has closed.
   bool drain();
 
   const Socket& socket() const { return socket_; }
-  /// The bare connection, for whoever goes on with it in another way. What was taken in belongs to the last frame.
+  /// The bare socket, for continuing the connection by other means. Bytes received so far belong to the last frame.
   Socket take_socket() && { return std::move(socket_); }
   PollItem interest() const { return {.handle = socket_.handle(), .want_read = true, .want_write = !out_.empty()}; }
 
@@ -69,7 +69,7 @@ class Wire {
   System* system_;
   Socket socket_;
   std::deque<std::shared_ptr<const Bytes>> out_;
-  std::size_t sent_ = 0;  ///< of the first in out_
+  std::size_t sent_ = 0;  ///< bytes of the first entry of out_
   Bytes in_;
   std::optional<FrameKind> kind_;  ///< of the frame whose body is being read
   std::uint64_t body_bytes_ = 0;

@@ -1,5 +1,5 @@
-// One rank's actions, over block indices: no bytes, no pointers. Trivially copyable and of fixed size, so kernels
-// include this header too and an upload is a memcpy.
+// One rank's actions. They name block indices, never bytes or pointers. Actions are trivially copyable and of fixed
+// size: device kernels include this header too, and an upload is a memcpy.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@ enum class Where : std::uint8_t {
   input,  ///< own buffers; `block` as in Ref
   output,
   scratch,
-  slot,        ///< the open message from `peer` (as source) or to `peer` (as destination); `block` is the item in it
-  peer_input,  ///< windows on a peer's buffers
+  /// the open message from `peer` (as source) or to `peer` (as destination); `block` is the item in the message
+  slot,
+  peer_input,  ///< a peer's buffers, accessed through windows
   peer_output,
   peer_line,  ///< the peer's whole input, published in its call descriptor; `block` as in its input
 };
@@ -20,42 +21,43 @@ enum class Where : std::uint8_t {
 /// An operand of a pass.
 struct Place {
   Where where = Where::input;
-  std::uint8_t leaf =
-      0;  ///< reads a rank's own contribution, so a pre-multiplied sum scales it here (never slots, lines)
+  /// reads a rank's own contribution, so a pre-multiplied sum scales it here (never slots or descriptors)
+  std::uint8_t leaf = 0;
   std::uint16_t peer = 0;
   std::uint32_t block = 0;
   bool operator==(const Place&) const = default;
 };
 
 enum class Verb : std::uint8_t {
-  copy,       ///< one source to all destinations
-  reduce,     ///< sources combined in the listed order (at most limits::sources_max), to all destinations, in one pass
-  acquire,    ///< open a message to `peer`; blocks until a slot is free
-  commit,     ///< publish it
-  peek,       ///< open the next message from `peer`; blocks until it is here
-  release,    ///< give its slot back
-  settle,     ///< wait until `peer` has taken the last committed message; at the end of a step, never needed with slots
-  signal,     ///< raise this channel's flag at `peer` by one
-  wait,       ///< block until `peer` has raised its flag here once more than waited for so far
-  wait_line,  ///< block until `peer`'s call descriptor of this call is here, and open it
+  copy,     ///< one source to all destinations
+  reduce,   ///< sources combined in the listed order (at most limits::sources_max), to all destinations, in one pass
+  acquire,  ///< opens a message to `peer`; blocks until a slot is free
+  commit,   ///< publishes the open message
+  peek,     ///< opens the next message from `peer`; blocks until it has arrived
+  release,  ///< returns the slot of the peeked message
+  /// waits until `peer` has taken the last committed message; at the end of a step, never needed with slots
+  settle,
+  signal,     ///< raises this channel's flag at `peer` by one
+  wait,       ///< blocks until `peer` has raised its flag here once more than waited for so far
+  wait_line,  ///< blocks until `peer`'s call descriptor of this call is here, and opens it
 };
 
 struct Action {
   Verb verb = Verb::copy;
   std::uint8_t last = 0;           ///< reduce: the block is complete after this pass, so an average divides here
-  std::uint16_t peer = 0;          ///< all but passes
+  std::uint16_t peer = 0;          ///< for all actions but passes
   std::uint16_t sources = 0;       ///< passes: places[first … first+sources) are read,
-  std::uint16_t destinations = 0;  ///<   the next `destinations` places written
+  std::uint16_t destinations = 0;  ///< and the next `destinations` places are written
   std::uint32_t first = 0;
-  std::uint32_t part = 0;      ///< passes: which part's size the blocks have
-  std::uint32_t items = 0;     ///< acquire, peek: blocks in the message
-  std::uint32_t step = 0;      ///< of the schedule, for messages about errors
-  std::uint32_t together = 1;  ///< on devices: how many actions, from this one, are carried out side by side
+  std::uint32_t part = 0;      ///< passes: the part whose size the blocks have
+  std::uint32_t items = 0;     ///< acquire, peek: number of blocks in the message
+  std::uint32_t step = 0;      ///< of the schedule, for error messages
+  std::uint32_t together = 1;  ///< on devices: how many actions, from this one on, are carried out side by side
   std::uint32_t reserved = 0;
   bool operator==(const Action&) const = default;
 };
 
-/// Moves data; all other verbs meet peers.
+/// Passes move data; all other actions synchronise with peers.
 constexpr bool is_pass(const Action& action) {
   return action.verb == Verb::copy || action.verb == Verb::reduce;
 }

@@ -1,4 +1,4 @@
-// A bounded map that forgets what was used least recently.
+// A bounded map that drops the least recently used entry.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class LruCache {
  public:
   explicit LruCache(std::size_t capacity) : capacity_(capacity) {}
 
-  /// nullptr if unknown; else it is now the most recently used.
+  /// nullptr if unknown; otherwise the value becomes the most recently used.
   Value* find(const Key& key) {
     if (!entries_.empty() && entries_.front().first == key) return &entries_.front().second;
     const auto found = index_.find(key);

@@ -1,4 +1,4 @@
-// Proves the programs of all ranks together.
+// Proves the plans of all ranks together.
 #include "plan/check.h"
 
 #include <fmt/format.h>
@@ -17,16 +17,16 @@ Error refused(Rank rank, std::string what) {
   return Error{.code = Code::internal, .what = std::move(what), .peer = rank};
 }
 
-/// Ranks that fill a slot and ranks that read it must cut it alike.
+/// Ranks that fill a slot and ranks that read it must agree on how it is divided.
 Result<void> alike(std::span<const Plan> plans) {
   for (const Plan& plan : plans) {
-    if (plan.access != plans[0].access) return refused(plan.rank, "reaches its peers in another way than rank 0");
+    if (plan.access != plans[0].access) return refused(plan.rank, "has another access than rank 0");
     if (plan.items_max != plans[0].items_max) return refused(plan.rank, "another items_max than rank 0's");
   }
   return {};
 }
 
-/// Runs the calls; where all is right, `look` may look at the machine.
+/// Runs the calls. If all is right, passes the machine to `look`.
 template <class Look>
 Result<void> run(std::span<const CheckedCall> calls, const CheckCase& how, Look&& look) {
   std::deque<proof::Terms> terms;
@@ -87,7 +87,7 @@ std::vector<CheckCase> check_cases(Collective collective, int ranks, Access acce
   std::vector<std::vector<bool>> mixes{{}};
   if (collective != Collective::all_to_all && collective != Collective::barrier) {
     mixes.push_back(std::vector<bool>(size, true));
-    if (ranks > 1 && !rooted(collective)) {  // of a rooted collective, only the root has both buffers
+    if (ranks > 1 && !rooted(collective)) {  // in a rooted collective, only the root has both buffers
       mixes.push_back(std::vector<bool>(size));
       for (std::size_t rank = 1; rank < size; rank += 2) mixes.back()[rank] = true;
     }

@@ -1,4 +1,4 @@
-// Proves the programs of all ranks together, after lower and again after fuse.
+// Proves the plans of all ranks together, after lower and again after fuse.
 #pragma once
 
 #include <span>
@@ -11,19 +11,21 @@
 
 namespace tutti {
 
-/// One way to run the plans. Tiles, channels and slots concern Access::slots; the others have one tile on one channel.
+/// One way to run the plans. Tiles, channels and slots apply to Access::slots; the other accesses have one tile on one
+/// channel.
 struct CheckCase {
-  /// Per connection and channel. With slots, acquire waits for a free one and settle does nothing. 0: a message lies in
-  /// the sender's memory until it is taken. Then acquire and settle wait until the one before was released, commit
-  /// never waits, and a rank must have settled all its messages when its call ends.
+  /// Per connection and channel. With slots, acquire waits for a free slot and settle does nothing. With 0, a message
+  /// stays in the sender's memory until it is taken: acquire and settle wait until the previous message has been
+  /// released, commit never waits, and a rank must have settled all its messages when its call ends.
   int slots = 2;
   int channels = 2;
   int tiles = 3;  ///< dealt to channels in turn
-  int calls = 2;  ///< the plan so often in a row, on the same slots, flags and lines, buffers given anew
+  /// how often the plan runs in a row, on the same slots, flags and call descriptors, each time with new buffers
+  int calls = 2;
   std::vector<bool> in_place = {};  ///< by rank: its output is its input, as the collective defines it; empty: none
 };
 
-/// The plans of all ranks for one call of several in a row.
+/// The plans of all ranks for one of several calls in a row.
 struct CheckedCall {
   const Schedule* schedule = nullptr;
   std::span<const Plan> plans;
@@ -31,32 +33,33 @@ struct CheckedCall {
 };
 
 /// Executes all plans symbolically with vector clocks. Refuses:
-/// - a wrong or missing contribution, an order of reduction that differs from the schedule's;
-/// - Action::last or Place::leaf missing or too often on the way of a contribution into a result;
-/// - two accesses of one block without an order, where the user too accesses all of a rank's input and output between
-/// two
-///   of its calls; the entry of a call orders nothing but what its access waits for;
+/// - a wrong or missing contribution, or an order of reduction that differs from the schedule's;
+/// - Action::last or Place::leaf missing, or set more than once, between a contribution and its result;
+/// - two unordered accesses to one block. The user counts as accessing all of a rank's input and output between two of
+///   its calls. Entering a call orders only what its access waits for;
 /// - a deadlock, a message whose two ends disagree, a message or signal that is never taken;
 /// - an operand out of range or of a kind that the access does not have;
-/// - a barrier that a rank can leave before another has entered.
-/// Errors: internal, with peer = rank, channel = channel and step set.
+/// - a barrier that a rank can leave before another rank has entered.
+/// Errors: internal, with peer = rank, channel and step set.
 Result<void> check(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how);
 
-/// The same for different plans of the same ranks one after another, on the same slots, flags and lines: all of `calls`
-/// (one at least) in turn, `how.calls` times over. Each call says who is in place, `how` does not.
+/// As above for different plans of the same ranks one after another, on the same slots, flags and call descriptors:
+/// runs all of `calls` (at least one) in turn, `how.calls` times. Each call names its ranks in place; `how.in_place` is
+/// not used.
 Result<void> check(std::span<const CheckedCall> calls, const CheckCase& how);
 
-/// Channels of all ranks, where each is a thread block of one processor, which takes blocks in any order and keeps each
-/// until its call is over.
+/// The channels of all ranks on one processor where each channel is a thread block. The processor starts thread blocks
+/// in any order and keeps each until its call is over.
 struct Residency {
-  int channels = 0;  ///< that have something to do
-  int resident = 0;  ///< that must fit at once: then no order is a deadlock. With fewer, some order may be one.
+  int channels = 0;  ///< that have anything to do
+  int resident = 0;  ///< that must fit at once so that no order deadlocks; with fewer, some order may deadlock
 };
 
-/// Of one call. Lines and the entry of a call count as waiting too, as in kernels that meet. Errors: as check.
+/// For one call. Waiting for call descriptors and for the entry of a call counts too, as in kernels that wait for each
+/// other. Errors: as check.
 Result<Residency> residency(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how);
 
-/// Enough to believe a plan: {none, all, some ranks in place} × slots {0, 1, 2} as far as `access` has slots.
+/// The cases that suffice to prove a plan: {no, all, some ranks in place} × slots {0, 1, 2} if `access` has slots.
 std::vector<CheckCase> check_cases(Collective collective, int ranks, Access access);
 
 }  // namespace tutti

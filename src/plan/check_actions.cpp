@@ -1,4 +1,4 @@
-// What one action does to clocks, messages and blocks.
+// The effect of one action on clocks, messages and blocks.
 #include <fmt/format.h>
 
 #include "plan/check_machine.h"
@@ -23,7 +23,7 @@ Result<bool> Machine::step(Channel& l, const Action& a) {
     case Verb::wait: return flags_[0].take(a.peer, l.rank, clocks_, l.now);
     case Verb::wait_line: return wait_line(l, a);
   }
-  return wrong(l, "no such verb");
+  return wrong(l, "no such action");
 }
 
 Result<bool> Machine::acquire(Channel& l, const Action& a) {
@@ -72,7 +72,7 @@ Result<bool> Machine::peek(Channel& l, const Action& a) {
   if (message.call != l.call || message.tile != l.tile)
     return wrong(l, fmt::format("gets rank {}'s message of call {}, tile {}", a.peer, message.call, message.tile));
   if (message.items != a.items)
-    return wrong(l, fmt::format("expects {} items from rank {}, who sends {}", a.items, a.peer, message.items));
+    return wrong(l, fmt::format("expects {} items from rank {}, which sends {}", a.items, a.peer, message.items));
   clocks_.join(l.now, message.filled);
   ++link.peeked;
   ++l.open;
@@ -94,7 +94,7 @@ Result<bool> Machine::release(Channel& l, const Action& a) {
   return true;
 }
 
-/// With slots it is not needed, and must not be: there it orders nothing.
+/// With slots, settle is unnecessary, and must not be relied on: it orders nothing there.
 Result<bool> Machine::settle(Channel& l, const Action& a) {
   if (!rendezvous_) return true;
   Slots& slots = slots_[static_cast<std::size_t>(l.channel)];
@@ -131,14 +131,14 @@ Result<bool> Machine::pass(Channel& l, const Action& a) {
   return true;
 }
 
-/// In place, a copy may be of a block onto itself: nothing is stored then, unless reading scales it.
+/// In place, a copy may be of a block onto itself: nothing is stored then, unless reading scales the block.
 bool Machine::left_alone(const Channel& l, const Place& source, const Place& destination) {
   const bool buffers = source.where < Where::slot && destination.where < Where::slot;
   const bool scales = source.leaf && adds(l);
   return buffers && !scales && &cell(l, source) == &cell(l, destination);
 }
 
-/// The cell of a buffer; slots and lines have their own.
+/// The cell of a block in a buffer; slots and call descriptors have their own.
 Cell& Machine::cell(const Channel& l, const Place& p) {
   const int block = static_cast<int>(p.block);
   Memory& memory = stage(l).memory;
@@ -182,7 +182,7 @@ Result<Terms::Id> Machine::read(Channel& l, const Action& a, const Place& p) {
   return as_operand(l, a, p, from->term);
 }
 
-/// Contributions are scaled where they are first read, and a finished block is no operand.
+/// A contribution is scaled where it is first read; a finished block cannot be an operand.
 Result<Terms::Id> Machine::as_operand(Channel& l, const Action& a, const Place& p, Terms::Id term) {
   if (term == Terms::undefined) return wrong(l, describe(p, false) + ": read, but nothing was written");
   if (!adds(l)) return term;

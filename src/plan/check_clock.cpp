@@ -1,4 +1,4 @@
-// Which access happened before which.
+// The happened-before order of accesses.
 #include "plan/check_clock.h"
 
 #include <algorithm>

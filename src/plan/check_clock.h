@@ -1,4 +1,4 @@
-// Which access happened before which: vector clocks, and cells of memory that notice two accesses without an order.
+// The happened-before order of accesses: vector clocks, and cells of memory that detect two unordered accesses.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace tutti::proof {
 
-/// Vector clocks of one width in one array. Rows are named by index, since the array moves when it grows; each row has
-/// one link, so that rows can be queued without allocation.
+/// Vector clocks of one width in one array. An index names a row, since the array moves when it grows. Each row has one
+/// link, so that rows can be queued without allocation.
 class Clocks {
  public:
   using Row = std::uint32_t;
@@ -19,7 +19,7 @@ class Clocks {
 
   explicit Clocks(int width) : width_(static_cast<std::size_t>(width)) {}
 
-  Row take();  ///< a row, its contents unspecified
+  Row take();  ///< an unused row with unspecified content
   void give(Row row);
 
   std::uint32_t* at(Row row) { return counts_.data() + row * width_; }
@@ -38,28 +38,28 @@ class Clocks {
   Row free_ = none;
 };
 
-/// One access: by whom, at which of its times. Time 0 is before everything.
+/// One access: its rank, and the rank's time. Time 0 is before everything.
 struct Moment {
   std::uint32_t rank = 0;
   std::uint32_t time = 0;
 };
 
-/// A block of memory of one tile: what it holds, who wrote it last and who has read it since.
+/// A block of memory of one tile: its content, its last writer, and its readers since.
 struct Cell {
   std::uint32_t term = 0;
   Moment written;
-  Moment read;                         ///< the last read, when all reads so far are ordered
-  Clocks::Row readers = Clocks::none;  ///< else the time of each rank's last read
+  Moment read;                         ///< the last read, if all reads so far are ordered
+  Clocks::Row readers = Clocks::none;  ///< otherwise the time of each rank's last read
 };
 
-/// Another access that has no order with this one.
+/// Another access that is not ordered with this one.
 struct Conflict {
   bool found = false;
   Rank other = 0;
   bool other_wrote = false;
 };
 
-/// Records an access by `rank`, whose clock is `now`, and tells what it conflicts with.
+/// Records an access by `rank`, whose clock is `now`, and returns the conflicting access, if any.
 Conflict note_read(Cell& cell, Clocks& clocks, Rank rank, Clocks::Row now);
 Conflict note_write(Cell& cell, Clocks& clocks, Rank rank, Clocks::Row now);
 

@@ -1,4 +1,4 @@
-// What joins the ranks: slots and flags.
+// The links between ranks: slots and flags.
 #include "plan/check_links.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What joins the ranks: slots, flags and call descriptors, each with the clocks it carries from one rank to another.
+// The links between ranks: slots, flags and call descriptors, each with the clocks that it carries from one rank to
+// another.
 #pragma once
 
 #include <cstdint>
@@ -44,14 +45,14 @@ class Slots {
  public:
   Slots(int ranks, int slots, int items_max);
 
-  /// One direction of messages; counts are of messages.
+  /// One direction of messages; all counters count messages.
   struct Link {
     std::uint32_t acquired = 0;  ///< one more than committed while a message is open to be filled
     std::uint32_t committed = 0;
     std::uint32_t peeked = 0;  ///< one more than released while a message is open to be read
     std::uint32_t released = 0;
-    std::uint32_t known_released = 0;    ///< to the sender
-    std::uint32_t first = Clocks::none;  // of its messages; none until used
+    std::uint32_t known_released = 0;    ///< as far as the sender knows
+    std::uint32_t first = Clocks::none;  // index of the link's first message; none until used
     bool filling() const { return acquired != committed; }
     bool reading() const { return peeked != released; }
   };
@@ -64,7 +65,7 @@ class Slots {
     return links_[static_cast<std::size_t>(from) * ranks_ + static_cast<std::size_t>(to)];
   }
   bool has_free_slot(const Link& link) const { return link.committed - link.released < slots_; }
-  /// The message with that number, which must be one of the last `slots`.
+  /// The message with this number, which must be one of the last `slots`.
   Message& message(Link& link, std::uint32_t number);
   Item& item(Link& link, std::uint32_t number, std::uint32_t item);
   std::uint32_t slots() const { return slots_; }
@@ -76,8 +77,8 @@ class Slots {
   std::uint32_t slots_;
   std::uint32_t items_max_;
   std::vector<Link> links_;
-  std::vector<Message> messages_;  // a link's slots follow each other,
-  std::vector<Item> items_;        // items_max of each
+  std::vector<Message> messages_;  // the slots of a link are adjacent
+  std::vector<Item> items_;        // items_max of each message
 };
 
 }  // namespace tutti::proof

@@ -1,4 +1,4 @@
-// Executes the plans of all ranks symbolically: channels, calls, and how they end.
+// Executes the plans of all ranks symbolically: channels, calls, and the end of calls.
 #include "plan/check_machine.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace tutti::proof {
 namespace {
 
-/// Only slots are cut into tiles and channels.
+/// Only slots have several tiles and channels.
 int tiles_of(Access access, const CheckCase& how) {
   return access == Access::slots ? std::max(how.tiles, 1) : 1;
 }
@@ -66,7 +66,7 @@ Result<void> Machine::run() {
   return nothing_left();
 }
 
-/// A clock knows a time of all whose actions came before, of its own channel alone.
+/// A rank's clock has a nonzero time for every rank whose actions came before; it covers one channel only.
 Waits Machine::waits(int channel_index) const {
   Waits all;
   for (Rank rank = 0; rank < ranks_; ++rank) {
@@ -83,7 +83,7 @@ void Machine::wake(Rank rank, int channel) {
   ready_.push_back(static_cast<std::uint32_t>(index));
 }
 
-/// The user hands over new buffers, written just before, and the rank publishes its line.
+/// The user passes new buffers, written just before, and the rank publishes its call descriptor.
 void Machine::begin_call(Rank rank, int call) {
   Stage& s = stage(call);
   running_[static_cast<std::size_t>(rank)] = s.channels;
@@ -112,7 +112,7 @@ void Machine::begin_call(Rank rank, int call) {
   }
 }
 
-/// All lines of the call are the entry barrier where peers' memory is touched.
+/// Where peers' memory is accessed, the call descriptors of all ranks are the barrier at the entry.
 bool Machine::enter(Channel& l) {
   if (l.entered) return true;
   if (published_[static_cast<std::size_t>(l.call)] < ranks_) return false;
@@ -140,7 +140,7 @@ Result<void> Machine::advance(Channel& l) {
   return end_call(l.rank, l.call);
 }
 
-/// From here on the buffers are the user's, who looks at the outputs and overwrites everything at once.
+/// From here on the buffers belong to the user, who reads the outputs and overwrites everything at once.
 Result<void> Machine::end_call(Rank rank, int call) {
   if (auto right = take_outputs(rank, call); !right) return right;
   const BlockCounts& n = stage(call).memory.counts(rank);
@@ -200,7 +200,7 @@ Result<void> Machine::take_back(Rank rank, int call, Buffer buffer, int blocks) 
   return {};
 }
 
-/// With 0 slots messages lie in the sender's memory, which is free for other use when its call is over.
+/// With 0 slots, messages lie in the sender's memory, which is free for other use when its call is over.
 Result<void> Machine::take_back_staging(Rank rank) {
   for (int channel_index = 0; channel_index < channels_per_rank_; ++channel_index) {
     Channel& l = channel(rank, channel_index);
@@ -213,7 +213,7 @@ Result<void> Machine::take_back_staging(Rank rank) {
   return {};
 }
 
-/// Names the channel nearest to the cause: one that awaits a rank which has finished, else one inside a call.
+/// Names the channel nearest to the cause: one that waits for a rank which has finished, else one inside a call.
 Result<void> Machine::all_done() {
   const Channel* found = nullptr;
   for (const Channel& l : channels_) {
@@ -231,7 +231,7 @@ bool Machine::awaits_finished_rank(const Channel& l) const {
 }
 
 Error Machine::stuck(const Channel& l) const {
-  assert(l.entered);  // if nobody were stuck inside a call, all would have entered the next
+  assert(l.entered);  // if no channel were stuck inside a call, all would have entered the next
   const Action& a = plan(l).actions[l.action];
   return wrong(l, fmt::format("deadlock: {} with rank {} never ends", verb_name(a.verb), a.peer));
 }

@@ -1,4 +1,5 @@
-// Executes the plans of all ranks symbolically, as the executor would: channels, slots, flags, lines, calls in a row.
+// Executes the plans of all ranks symbolically, as the executor would: channels, slots, flags, call descriptors,
+// several calls in a row.
 #pragma once
 
 #include <cstdint>
@@ -16,40 +17,40 @@
 
 namespace tutti::proof {
 
-/// What is run in a call; all of it outlives the machine.
+/// The input of one call's execution; all of it outlives the machine.
 struct Program {
   const Schedule* schedule = nullptr;
   std::span<const Plan> plans;  ///< by rank
   const std::vector<bool>* in_place = nullptr;
   Terms* terms = nullptr;
-  const std::vector<std::vector<Terms::Id>>* outputs = nullptr;  ///< wanted, by rank and block
+  const std::vector<std::vector<Terms::Id>>* outputs = nullptr;  ///< expected, by rank and block
 };
 
-/// Plans must have passed check_operands. What is checked on the way: every operand defined and without a race, both
-/// ends of a message alike, progress, and at the end of every call the rank's outputs.
+/// Plans must have passed check_operands. Checks during execution: every operand is defined and has no race, both ends
+/// of a message agree, some channel can proceed, and at the end of every call the rank's outputs are right.
 ///
-/// One interleaving is enough: no action asks whether another is done without waiting for it, so what meets what does
-/// not depend on speed; and an order that only this interleaving has is not in the clocks. Channels share nothing
-/// within a call, so clocks count ranks per channel.
+/// One interleaving is enough: no action tests whether another is done without waiting for it, so which actions
+/// synchronise does not depend on speed, and an order that only this interleaving has is not in the clocks. Channels
+/// share nothing within a call, so there is one clock entry per rank and channel.
 class Machine {
  public:
-  /// All programs in turn, `how.calls` times over; they are of the same ranks.
+  /// Runs all programs in turn, `how.calls` times; they are of the same ranks.
   Machine(std::span<const Program> programs, const CheckCase& how);
 
   Result<void> run();
 
-  /// After run: channels of a rank, and who waited for whom in one of them.
+  /// Valid after run: the number of channels per rank, and the waits between the ranks of one channel.
   int channels() const { return channels_per_rank_; }
   Waits waits(int channel) const;
 
  private:
-  /// A program, and the buffers that its calls are given.
+  /// A program, and the buffers that its calls use.
   struct Stage {
     Stage(const Program& program_in, const CheckCase& how);
     Program program;
     Access access;
     int tiles;
-    int channels;  ///< of a rank, that have tiles
+    int channels;  ///< per rank, with tiles
     Memory memory;
   };
   struct Channel {
@@ -58,10 +59,10 @@ class Machine {
     int call = 0;
     int tile = 0;
     std::uint32_t action = 0;
-    int open = 0;          // messages
-    bool entered = false;  // seen all lines, where the access wants that
+    int open = 0;          // number of open messages
+    bool entered = false;  // has seen all call descriptors, if the access requires them
     bool waiting = true;   // not in ready_
-    bool done = false;     // with all calls
+    bool done = false;     // all calls are finished
     Clocks::Row now = 0;
   };
 
@@ -79,7 +80,7 @@ class Machine {
   }
   void wake(Rank rank, int channel);
 
-  // Calls: the user's side of them.
+  // Calls, from the user's side.
   void begin_call(Rank rank, int call);
   Result<void> end_call(Rank rank, int call);
   Result<void> take_outputs(Rank rank, int call);
@@ -90,7 +91,7 @@ class Machine {
     return entered_[(static_cast<std::size_t>(call) * ranks_ + l.rank) * channels_per_rank_ + l.channel];
   }
 
-  // Actions: true when done, false when it has to wait.
+  // Actions: true when done, false if the channel has to wait.
   Result<void> advance(Channel& l);
   bool enter(Channel& l);
   Result<bool> step(Channel& l, const Action& a);
@@ -109,7 +110,7 @@ class Machine {
   Result<Slots::Item*> item(Channel& l, const Action& a, const Place& p, bool written);
   void publish(Channel& l) { ++clocks_.at(l.now)[static_cast<std::size_t>(l.rank)]; }
 
-  // Ends.
+  // The end of all calls.
   Result<void> all_done();
   Result<void> nothing_left();
   Error stuck(const Channel& l) const;
@@ -126,12 +127,12 @@ class Machine {
   Clocks clocks_;
   std::vector<Slots> slots_;        // by channel
   std::vector<Flags> flags_;        // by channel
-  std::vector<Clocks::Row> lines_;  // by call · ranks + rank; none until published
-  std::vector<int> opened_;         // by rank · ranks + peer: the last call whose line was opened, from 1
-  std::vector<int> published_;      // by call: lines there are
-  std::vector<std::uint32_t>
-      entered_;               // by (call · ranks + rank) · channels + channel: the time at which the call began
-  std::vector<int> running_;  // by rank: channels still in the call
+  std::vector<Clocks::Row> lines_;  // of call descriptors, by call · ranks + rank; none until published
+  std::vector<int> opened_;         // by rank · ranks + peer: the last call whose descriptor was opened, from 1
+  std::vector<int> published_;      // by call: number of descriptors published
+  // by (call · ranks + rank) · channels + channel: the time at which the call began
+  std::vector<std::uint32_t> entered_;
+  std::vector<int> running_;  // by rank: number of channels still in the call
   std::vector<Channel> channels_;
   std::vector<std::uint32_t> ready_;
   std::vector<Terms::Id> operands_;

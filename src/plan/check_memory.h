@@ -1,4 +1,4 @@
-// The buffers of all ranks as cells, laid out so that an output in place shares the cells of its input.
+// The buffers of all ranks as cells. An output in place shares the cells of its input.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace tutti::proof {
 
-/// Blocks in a rank's buffers.
+/// Numbers of blocks in a rank's buffers.
 struct BlockCounts {
   int input = 0;
   int output = 0;
@@ -30,8 +30,8 @@ class Memory {
   }
   const BlockCounts& counts(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)].counts; }
 
-  /// What a rank holds when a call begins: its contributions, and nothing elsewhere. All of it was written by then:
-  /// `written` says when, by channels that tiles are dealt to in turn.
+  /// Sets a rank's memory at the start of a call: its contributions in the input, nothing elsewhere. `written`: when
+  /// each channel wrote it; tiles are assigned to channels in turn.
   void fill(Rank rank, const Terms& terms, std::span<const Moment> written);
 
  private:

@@ -9,7 +9,7 @@
 namespace tutti::proof {
 namespace {
 
-/// One plan under inspection. Functions return what is wrong, empty if nothing.
+/// The inspection of one plan. Functions return an error text, empty if there is no error.
 class Inspection {
  public:
   Inspection(const Schedule& schedule, const Plan& plan, Rank rank) : schedule_(schedule), plan_(plan), rank_(rank) {}
@@ -34,18 +34,18 @@ class Inspection {
       case Verb::peek:
       case Verb::release:
       case Verb::settle:
-        if (!fifo) return "there are no slots at this reach";
+        if (!fifo) return "this access has no slots";
         break;
       case Verb::signal:
       case Verb::wait:
-        if (fifo) return "there are no flags at this reach";
+        if (fifo) return "this access has no flags";
         break;
       case Verb::wait_line:
-        if (!line) return "lines carry no data at this reach";
+        if (!line) return "this access reads no call descriptors";
         break;
-      default: return "no such verb";
+      default: return "no such action";
     }
-    if (!is_peer(a.peer)) return fmt::format("rank {} is no peer", a.peer);
+    if (!is_peer(a.peer)) return fmt::format("rank {} is not a peer", a.peer);
     const bool opens = a.verb == Verb::acquire || a.verb == Verb::peek;
     if (opens && a.items > static_cast<std::uint32_t>(plan_.items_max)) return "more items than items_max";
     return {};
@@ -74,32 +74,32 @@ class Inspection {
     Rank owner = rank_;
     switch (p.where) {
       case Where::input:
-        if (written) return "an input is not to be written";
+        if (written) return "an input must not be written";
         break;
       case Where::output:
       case Where::scratch: break;
       case Where::slot:
-        if (plan_.access != Access::slots) return "there are no slots at this reach";
+        if (plan_.access != Access::slots) return "this access has no slots";
         if (!is_peer(p.peer)) return "no peer";
-        if (p.leaf) return "a slot is no contribution of its own";
-        return {};  // which items there are is known when a message is open
+        if (p.leaf) return "a slot cannot be a contribution";
+        return {};  // which items exist is known only when a message is open
       case Where::peer_input:
-        if (written) return "an input is not to be written";
+        if (written) return "an input must not be written";
         [[fallthrough]];
       case Where::peer_output:
-        if (!window) return "no window at this reach";
+        if (!window) return "this access has no windows";
         owner = p.peer;
         break;
       case Where::peer_line:
-        if (plan_.access != Access::in_line || written) return "no line to be read at this reach";
-        if (p.leaf) return "a line is scaled already";
+        if (plan_.access != Access::in_line || written) return "this access reads no call descriptors";
+        if (p.leaf) return "the payload of a call descriptor is already scaled";
         owner = p.peer;
         break;
       default: return "no such place";
     }
     if (owner != rank_ && !is_peer(owner)) return "no peer";
     if (owner == rank_ && p.where >= Where::peer_input) return "no peer";
-    if (written && p.leaf) return "a destination is no contribution";
+    if (written && p.leaf) return "a destination cannot be a contribution";
     return block(a, p, owner);
   }
 
@@ -142,9 +142,9 @@ std::string describe(const Place& place, bool written) {
       return fmt::format("item {} of the message {} rank {}", place.block, written ? "to" : "from", place.peer);
     case Where::peer_input: return fmt::format("input block {} of rank {}", place.block, place.peer);
     case Where::peer_output: return fmt::format("output block {} of rank {}", place.block, place.peer);
-    case Where::peer_line: return fmt::format("block {} in the line of rank {}", place.block, place.peer);
+    case Where::peer_line: return fmt::format("block {} in the call descriptor of rank {}", place.block, place.peer);
   }
-  return "a place of no kind";
+  return "a place of an unknown kind";
 }
 
 std::string_view verb_name(Verb verb) {

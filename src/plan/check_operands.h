@@ -1,4 +1,4 @@
-// Whether each action of a plan can be carried out at all: verbs, peers, places and blocks that exist.
+// Whether each action of a plan can be carried out at all: its action, peer, places and blocks exist.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace tutti::proof {
 
-/// What can be seen without running: `plan` is `rank`'s, of `schedule`, and all its operands are in range and of a kind
-/// its access has. Errors: internal, with peer = rank and step set.
+/// Checks without running that `plan` is `rank`'s plan of `schedule`, and that all its operands are in range and of a
+/// kind that its access has. Errors: internal, with peer = rank and step set.
 Result<void> check_operands(const Schedule& schedule, const Plan& plan, Rank rank);
 
 /// "scratch block 3", "item 2 of the message from rank 1".

@@ -1,4 +1,4 @@
-// What a schedule leaves in every output block, read off step by step.
+// Determines step by step what a schedule leaves in every output block.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using Id = Terms::Id;
 
-/// A value on its way into a block.
+/// A value that is about to be written to a block.
 struct Landing {
   std::size_t cell = 0;
   int order = 0;
@@ -69,7 +69,7 @@ Error wrong(const Transfer& t, std::string_view what) {
                .step = t.step};
 }
 
-/// Reads what every transfer of a step carries, before any of them lands.
+/// Reads the operands of all transfers of a step before any of them is written.
 Result<std::vector<Landing>> depart(std::span<const Transfer* const> step, const Blocks& blocks, int parts) {
   std::vector<Landing> landings;
   landings.reserve(step.size());
@@ -77,7 +77,7 @@ Result<std::vector<Landing>> depart(std::span<const Transfer* const> step, const
     if (!blocks.has(t->from, t->src) || !blocks.has(t->to, t->dst)) return wrong(*t, "block out of range");
     if (t->src.block % parts != t->dst.block % parts) return wrong(*t, "joins blocks of two parts");
     const Id term = blocks.at(t->from, t->src);
-    if (term == Terms::undefined) return wrong(*t, "reads a block that holds nothing");
+    if (term == Terms::undefined) return wrong(*t, "reads a block that has no content");
     landings.push_back({blocks.cell(t->to, t->dst), t->order, term, t});
   }
   std::stable_sort(landings.begin(), landings.end(), [](const Landing& a, const Landing& b) {

@@ -1,4 +1,4 @@
-// How many channels have to be resident at once.
+// The number of channels that have to be resident at once.
 #include "plan/check_residency.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace tutti::proof {
 
 int blocked_max(const Waits& waits, int ranks) {
-  std::vector<std::vector<Rank>> held_up_by;  // by rank: itself, and for whom it waits
+  std::vector<std::vector<Rank>> held_up_by;  // by rank: the rank itself and the ranks it waits for
   for (Rank rank = 0; rank < ranks; ++rank) {
     held_up_by.emplace_back();
     for (Rank peer = 0; peer < ranks; ++peer)

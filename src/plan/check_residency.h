@@ -1,4 +1,4 @@
-// How many channels have to be resident at once, from who waits for whom.
+// The number of channels that have to be resident at once, derived from the waits between ranks.
 #pragma once
 
 #include <vector>
@@ -7,16 +7,17 @@
 
 namespace tutti::proof {
 
-/// Of the ranks of one channel: [rank · ranks + peer] is set where `rank` does something that comes after something of
-/// `peer`.
+/// The waits between the ranks of one channel: [rank · ranks + peer] is set if an action of `rank` comes after an
+/// action of `peer`.
 using Waits = std::vector<char>;
 
-/// Channels of one index that can wait at once for others which are not resident: never less than there can be.
+/// An upper bound of the channels with one index that can wait at the same time for channels that are not resident.
 ///
-/// Once all but the ranks of a set U are resident, exactly those wait for ever that wait for a rank of U. Whoever is
-/// neither in U nor waits for it may be added to U, so all of a U that holds up most are in it or wait for it, and the
-/// others are ranks less its size. Of ranks that share nobody, themselves included, for whom they wait, each has a
-/// member of U of its own: as many as are found so, U has at least.
+/// Suppose that all ranks except those of a set U are resident. Then exactly the ranks that wait for a rank of U wait
+/// forever. A rank that is neither in U nor waits for U may be added to U. So for a U that blocks the most ranks, every
+/// rank is in U or waits for U, and the number of blocked ranks is ranks − |U|. Now take ranks whose sets, the rank
+/// itself and all ranks it waits for, have no member in common: each set contains a different member of U. So |U| is at
+/// least the number of such ranks that are found.
 int blocked_max(const Waits& waits, int ranks);
 
 }  // namespace tutti::proof

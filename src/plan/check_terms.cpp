@@ -1,4 +1,4 @@
-// What a block holds, symbolically, and what a schedule leaves in each.
+// The symbolic content of blocks, and the content that a schedule leaves in each.
 #include "plan/check_terms.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t text_bytes_max = 200;
 
-/// splitmix64's finaliser.
+/// The finaliser of splitmix64.
 std::uint64_t mixed(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;

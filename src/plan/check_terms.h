@@ -1,4 +1,4 @@
-// What a block holds, symbolically: whose contributions, reduced in which tree.
+// The symbolic content of blocks: whose contributions, reduced in which tree.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@
 
 namespace tutti::proof {
 
-/// Terms of one collective. Equal terms have equal ids.
+/// The terms of one collective. Equal terms have equal ids.
 ///
-/// In a collective that reduces, a contribution is `raw` until a pass reads it with Place::leaf (there a pre-multiplied
-/// sum scales it), and a result is `finished` once a pass with Action::last made it (there an average divides).
-/// Elsewhere there are raw contributions alone.
+/// In a collective that reduces, a contribution is `raw` until a pass reads it with Place::leaf, which scales it in a
+/// pre-multiplied sum. A result is `finished` once a pass with Action::last has made it, which divides in an average.
+/// Other collectives have raw contributions only.
 class Terms {
  public:
   using Id = std::uint32_t;
@@ -27,27 +27,28 @@ class Terms {
   Id raw(Rank rank, int block) const { return first_raw(rank) + static_cast<Id>(block); }
   bool is_raw(Id id) const { return id != undefined && id <= leaves_; }
   Id scaled(Id raw) const { return raw + leaves_; }
-  /// What another rank gets from `rank`'s input: scaled where the collective reduces.
+  /// What another rank receives from `rank`'s input: scaled if the collective reduces.
   Id contribution(Rank rank, int block) const { return reduces_ ? scaled(raw(rank, block)) : raw(rank, block); }
 
-  /// One pass over `operands` in their order; of one operand: itself.
+  /// One pass over `operands` in their order; a single operand is the result itself.
   Id reduced(std::span<const Id> operands);
-  /// As many operands as there are: passes of limits::sources_max, the first result the first operand of the next pass.
+  /// Any number of operands: passes of limits::sources_max, where each result is the first operand of the next pass.
   Id chained(std::span<const Id> operands);
   Id finished(Id id);
   bool is_finished(Id id) const { return nodes_[id].finished; }
 
-  /// The contributions that `rank`'s output `block` must have, each once.
+  /// Whether the term has the contributions that `rank`'s output `block` must have, each once.
   bool complete(Id id, Rank rank, int block) const;
-  /// "(0.3 + 1.3)": contributions as rank.block. Long ones are cut.
+  /// "(0.3 + 1.3)": contributions as rank.block. Long texts are truncated.
   std::string text(Id id) const;
 
  private:
-  /// Commutative, so equal for any order and grouping of the same contributions; 128 bits make chance negligible.
+  /// Commutative: equal for any order and grouping of the same contributions. With 128 bits, chance equality is
+  /// negligible.
   using Sum = std::array<std::uint64_t, 2>;
   struct Node {
     Sum sum{};
-    std::uint32_t first = 0;  // in operands_
+    std::uint32_t first = 0;  // index in operands_
     std::uint32_t count = 0;  // 0: a leaf
     bool finished = false;
   };
@@ -67,12 +68,13 @@ class Terms {
   Id leaves_ = 0;
   std::vector<Node> nodes_;
   std::vector<Id> operands_;
-  std::vector<Id> table_;  // open addressing over nodes that are not leaves
+  std::vector<Id> table_;  // open addressing over the nodes that are not leaves
   std::size_t interned_ = 0;
 };
 
-/// The term of every output block when `schedule` is done, by rank and block, before finishing. Errors: internal, when
-/// a ref or rank is out of range, a transfer reads nothing, two write one block, or a contribution is missing or twice.
+/// The term of every output block at the end of `schedule`, by rank and block, before finishing. Errors: internal, if a
+/// ref or rank is out of range, a transfer reads an undefined block, two transfers write one block, or a contribution
+/// is missing or occurs twice.
 Result<std::vector<std::vector<Terms::Id>>> outcome(const Schedule& schedule, Terms& terms);
 
 }  // namespace tutti::proof

@@ -1,17 +1,17 @@
-// Calls whose groups differ in size: which schedules serve them.
+// Which schedules serve calls whose groups differ in size.
 #pragma once
 
 #include "plan/schedule.h"
 
 namespace tutti {
 
-/// Whatever a rank sends is its own input and lands in its receiver's output, and no rank sends another more than one
-/// block. So it suffices that the two ends of each pair know how much they exchange, and messages of nothing need not
-/// be sent. True of schedules of one part alone.
+/// True if each rank sends only its own input, to the output of the receiver, and at most one block to any other rank.
+/// Then each pair of ranks needs to know only how much it exchanges, and empty messages need not be sent. True only of
+/// schedules with one part.
 bool direct(const Schedule& schedule);
 
-/// Of an all-gather: output group g never holds anything but what rank g contributes, and there is no scratch. So it
-/// serves groups of any sizes where all ranks know all of them. True of schedules of one part alone.
+/// For an all-gather: true if output group g never holds anything but rank g's contribution, and there is no scratch.
+/// Then the schedule serves groups of any sizes, if all ranks know all sizes. True only of schedules with one part.
 bool keeps_groups(const Schedule& schedule);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Which flags order the ranks: follows every block of mapped memory through the steps.
+// Finds the flags that order the ranks: follows every block of mapped memory through the steps.
 #include "plan/dependencies.h"
 
 #include <algorithm>
@@ -19,17 +19,17 @@ struct MemoryAccess {
   std::size_t cell = 0;
   Spot by;
   bool write = false;
-  int before = -1;  // the access to the same cell that was found before, in this step
+  int before = -1;  // index of the access to the same cell that was found before, in this step
 };
 
-/// Since a block was last written.
+/// Accesses to a block since it was last written.
 struct History {
   Spot writer;
   std::vector<Spot> readers;
-  int access = -1;  // the last one of this step
+  int access = -1;  // the last access in this step
 };
 
-/// A flag from or to `peer`: before which position to wait, after which to raise.
+/// A flag from or to `peer`: the position to wait before, the position to raise after.
 struct Edge {
   Rank peer = 0;
   int wait = 0;
@@ -38,7 +38,7 @@ struct Edge {
 
 class Dependencies {
  public:
-  /// Keeps what concerns `ranks`.
+  /// Keeps only the flags of `ranks`.
   Dependencies(const Schedule& schedule, const Jobs& jobs, std::span<const Rank> ranks);
   bool raced() const { return tuned_; }
   Flags flags(Rank rank);
@@ -56,9 +56,9 @@ class Dependencies {
   int ranks_;
   bool tuned_ = false;
   std::vector<char> kept_;                  // by rank
-  std::vector<char> met_;                   // by cell: a kept rank touches it; empty: all are looked at
-  std::vector<std::vector<Edge>> raised_;   // by rank, for peers that wait for it
-  std::vector<std::vector<Edge>> awaited_;  // by rank, of peers it waits for
+  std::vector<char> met_;                   // by cell: a kept rank accesses it; empty: all cells are followed
+  std::vector<std::vector<Edge>> raised_;   // by rank: flags for peers that wait for it
+  std::vector<std::vector<Edge>> awaited_;  // by rank: flags of peers that it waits for
   std::vector<History> histories_;          // by cell
   std::vector<MemoryAccess> accesses_;      // of this step
 };
@@ -76,8 +76,8 @@ Dependencies::Dependencies(const Schedule& schedule, const Jobs& jobs, std::span
   }
 }
 
-/// Flags join ranks that touch one block: where one rank's are wanted, blocks that it does not touch need not be
-/// followed.
+/// A flag joins ranks that access one block. If only some ranks' flags are wanted, blocks that these ranks do not
+/// access need not be followed.
 void Dependencies::mark(std::span<const Rank> ranks, const Cells& cells) {
   met_.assign(cells.size(), 0);
   for (const Rank rank : ranks)
@@ -90,7 +90,7 @@ void Dependencies::mark(std::span<const Rank> ranks, const Cells& cells) {
 
 void Dependencies::walk(const Cells& cells) {
   histories_.assign(cells.size(), {});
-  std::vector<int> done(static_cast<std::size_t>(ranks_));  // jobs of each rank in earlier steps
+  std::vector<int> done(static_cast<std::size_t>(ranks_));  // number of jobs of each rank in earlier steps
   std::vector<MemoryAccess> meeting;
   for (int step = 0, left = 1; left > 0; ++step) {
     left = 0;
@@ -107,7 +107,7 @@ void Dependencies::walk(const Cells& cells) {
     }
     for (const MemoryAccess& access : accesses_) {
       History& history = histories_[access.cell];
-      if (history.access < 0) continue;  // has met with another
+      if (history.access < 0) continue;  // handled together with another access
       meeting.clear();
       for (int i = std::exchange(history.access, -1); i >= 0; i = meeting.back().before)
         meeting.push_back(accesses_[static_cast<std::size_t>(i)]);
@@ -136,7 +136,7 @@ void Dependencies::note(const MemoryAccess& access) {
   accesses_.back().before = before;
 }
 
-/// All accesses of one step to one block.
+/// Handles all accesses of one step to one block.
 void Dependencies::meet(std::span<const MemoryAccess> accesses, History& history) {
   const bool written = std::ranges::any_of(accesses, &MemoryAccess::write);
   for (const MemoryAccess& access : accesses) {
@@ -168,7 +168,7 @@ void Dependencies::add(Spot first, Spot then) {
   if (kept_[to]) keep(awaited_[to], first.rank);
 }
 
-/// By peer and position, without those that an earlier wait has seen already.
+/// Sorts by peer and position, and drops flags that an earlier wait has already covered.
 void keep_needed(std::vector<Edge>& edges) {
   std::ranges::sort(edges, [](const Edge& a, const Edge& b) {
     if (a.peer != b.peer) return a.peer < b.peer;
@@ -193,7 +193,7 @@ Flags Dependencies::flags(Rank rank) {
   std::vector<Edge>& awaited = awaited_[static_cast<std::size_t>(rank)];
   keep_needed(awaited);
   for (const Edge& edge : awaited) result.waits.push_back({edge.wait, edge.peer});
-  // Nearest peers first: not all ranks at one flag.
+  // Nearest peers first, so that not all ranks wait for the same flag.
   const auto by_position = [this, rank](const FlagAt& a, const FlagAt& b) {
     const auto distance = [this, rank](Rank peer) { return (peer - rank + ranks_) % ranks_; };
     return a.position != b.position ? a.position < b.position : distance(a.peer) < distance(b.peer);

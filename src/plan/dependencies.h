@@ -1,4 +1,4 @@
-// Which flags order the ranks where they reach into each other's memory.
+// The flags that order ranks which access each other's memory.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-/// A flag to raise after, or to wait for before, the job at `position` of a rank's jobs; for waits one past the last
-/// means at the end.
+/// A flag to raise after the job at `position` of a rank's jobs, or to wait for before it; for waits, one past the last
+/// job means the end of the call.
 struct FlagAt {
   int position = 0;
   Rank peer = 0;
@@ -20,12 +20,13 @@ struct Flags {
   std::vector<FlagAt> waits;    ///< by position
 };
 
-/// True if two ranks touch one block in one step, and one of them writes: no flag lies in between.
+/// True if two ranks access one block in one step and at least one of them writes: no flag can order them.
 bool races(const Schedule& schedule, const Jobs& jobs);
 
-/// A flag for each block that one rank touches after another in a later step, where one of them writes, whoever works
-/// in place; and for each peer that touched this rank's memory, before the call ends. Flags that others imply are left
-/// out. The k-th signal of a pair is the k-th wait on the other side. One for each of `ranks`. Requires no races.
+/// A flag for each block that one rank accesses after another rank did in an earlier step, if one of them writes, for
+/// every choice of ranks in place; and a flag from each peer that accessed this rank's memory, before the call ends.
+/// Flags implied by others are left out. The k-th signal of a pair matches the k-th wait on the other side. One result
+/// for each of `ranks`. Requires no races.
 std::vector<Flags> flags(const Schedule& schedule, const Jobs& jobs, std::span<const Rank> ranks);
 
 }  // namespace tutti

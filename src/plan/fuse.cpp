@@ -1,4 +1,4 @@
-// Fewer passes over memory, same meaning: moves copies into the pass that makes what they copy.
+// Fewer passes over memory with the same result: merges a copy into the pass that makes its source.
 #include "plan/fuse.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-/// An action with its operands at hand.
+/// An action together with its operands.
 struct Op {
   Action action;
   std::vector<Place> sources;
@@ -71,15 +71,15 @@ void Fusion::merge_copies() {
     if (op(i).action.verb != Verb::copy || !merge(i)) ++i;
 }
 
-/// Makes the pass that made its source store the copy too. Then the copy is gone, and what follows has its index or a
-/// later one.
+/// Makes the pass that wrote the copy's source store the copy too. The copy is then removed, and the actions after it
+/// have its index or a later one.
 bool Fusion::merge(Index copy) {
   Index pass = maker_of(copy);
   if (pass == none) return false;
   const Place destination = op(copy).destinations[0];
   if (destination.where == Where::slot) {
     if (!open_before(pass, copy)) return false;
-    pass = maker_of(copy);  // the acquire is before it now, if it was not
+    pass = maker_of(copy);  // the acquire may now be before it
   }
   op(pass).destinations.push_back(destination);
   ops_.erase(ops_.begin() + copy);
@@ -87,8 +87,8 @@ bool Fusion::merge(Index copy) {
   return true;
 }
 
-/// The pass to merge with, or none: the last one that wrote what `copy` reads, if nothing in between has anything to do
-/// with the copy. Reading through windows, also a copy of the same source.
+/// The pass to merge with, or none: the last pass that wrote the source of `copy`, if no action in between conflicts
+/// with the copy. For accesses other than slots, also another copy of the same source.
 Fusion::Index Fusion::maker_of(Index copy) const {
   const Op& late = op(copy);
   const Place& wanted = late.sources[0];
@@ -114,7 +114,7 @@ bool Fusion::disturbs(const Op& between, const Op& copy) const {
          std::ranges::any_of(between.destinations, changes);
 }
 
-/// One block, or an input and an output that are one when their rank works in place.
+/// True for one block, and for an input and an output that are the same memory when their rank works in place.
 bool Fusion::same_memory(const Place& a, const Place& b) const {
   if (a.where == Where::slot && b.where == Where::slot) return same_block(a, b);
   const auto owner = [this](const Place& p) {
@@ -133,9 +133,10 @@ bool Fusion::same_memory(const Place& a, const Place& b) const {
                         static_cast<int>(input.block)) == static_cast<int>(output.block);
 }
 
-/// Opens the copy's message before `pass`, if need be. Not if this may close a circle of ranks that hold a message each
-/// and wait for a slot: with `slots` on a connection, the message so many before must belong to an earlier step than
-/// the one that is held. So whatever is waited for lies in an earlier step, or tile.
+/// Opens the copy's message before `pass`, if needed. Not if this could close a cycle of ranks that each hold a message
+/// and wait for a slot. With `slots` per connection, the message that must be released first, which is `slots` messages
+/// earlier, must belong to an earlier step than the message that is held. Then every wait is for an earlier step or
+/// tile.
 bool Fusion::open_before(Index pass, Index copy) {
   const Rank peer = op(copy).destinations[0].peer;
   const Index acquire = find(Verb::acquire, peer, copy, -1);
@@ -151,14 +152,14 @@ bool Fusion::open_before(Index pass, Index copy) {
   return true;
 }
 
-/// From `from` on, in steps of +1 or -1.
+/// Searches from `from` on, in steps of +1 or -1.
 Fusion::Index Fusion::find(Verb verb, Rank peer, Index from, Index step) const {
   for (Index i = from; i >= 0 && i < size(); i += step)
     if (op(i).is(verb, peer)) return i;
   return none;
 }
 
-/// Sends the message as soon as `pass` has filled it, if nothing else does.
+/// Commits the message as soon as `pass` has filled it, if no other action fills it.
 void Fusion::commit_early(Index pass, Index after, Rank peer) {
   const Index commit = find(Verb::commit, peer, after, +1);
   assert(commit != none);
@@ -168,13 +169,13 @@ void Fusion::commit_early(Index pass, Index after, Rank peer) {
   move(commit, pass + 1);
 }
 
-/// Takes the action at `from` to `to`, before what is there.
+/// Moves the action at `from` to `to`, before the action there.
 void Fusion::move(Index from, Index to) {
   assert(to <= from);
   std::rotate(ops_.begin() + to, ops_.begin() + from, ops_.begin() + from + 1);
 }
 
-/// From the end: what is still to be read. Windows: any peer may read the output.
+/// Works backwards, tracking the blocks that are still read. Mapped memory: any peer may read the output.
 void Fusion::drop_unread() {
   const bool output_is_own = plan_.access == Access::slots || plan_.access == Access::in_line;
   std::set<std::uint32_t> read_scratch, overwritten;

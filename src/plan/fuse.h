@@ -1,16 +1,17 @@
-// Fewer passes over memory, same meaning.
+// Fewer passes over memory with the same result.
 #pragma once
 
 #include "plan/plan.h"
 
 namespace tutti {
 
-/// Merges a pass with the copies of its result that follow: receive + reduce + send becomes one pass from slot and own
-/// block into the next slot; reduce + stores into every peer's output becomes one pass. Stores that nobody reads
-/// (scratch, and what is overwritten) are dropped. Never merges two reductions: grouping is rounding.
+/// Merges a pass with the copies of its result that follow it: receive + reduce + send becomes one pass from a slot and
+/// the rank's own block into the next slot; reduce + stores into every peer's output becomes one pass. Drops stores
+/// that are never read (scratch, and blocks that are overwritten). Never merges two reductions: their grouping
+/// determines the rounding.
 ///
-/// `slots`: what every connection has at least. A forwarding pass holds one message while it waits for a slot, so with
-/// one slot only those are merged that cannot wait in a circle: trees are, rings need two.
+/// `slots`: the least number of slots of any connection. A forwarding pass holds one message while it waits for a slot.
+/// With one slot, only passes that cannot wait in a cycle are merged: trees qualify, rings need two slots.
 Plan fuse(Plan plan, int slots = 1);
 
 }  // namespace tutti

@@ -1,4 +1,5 @@
-// A schedule as work: collects transfers into jobs, gives each a maker, and orders what a rank makes in one step.
+// Turns a schedule into jobs: collects transfers into jobs, chooses the maker of each, and orders a rank's jobs within
+// a step.
 #include "plan/jobs.h"
 
 #include <algorithm>
@@ -71,7 +72,7 @@ void Jobs::collect() {
   }
 }
 
-/// Transfers into one block become one job, whose operands follow each other.
+/// Transfers into one block become one job with adjacent operands.
 void Jobs::collect_step(std::span<const Transfer> transfers, std::vector<std::uint32_t>& job_of) {
   const std::size_t first = jobs_.size();
   std::vector<std::size_t> counts;
@@ -111,7 +112,7 @@ void Jobs::collect_step(std::span<const Transfer> transfers, std::vector<std::ui
   }
 }
 
-/// The place of `t`'s block in its message.
+/// The index of `t`'s block in its message.
 int Jobs::next_item(const Transfer& t) {
   if (t.from == t.to) return 0;
   if (wanted(t.from)) sent_[static_cast<std::size_t>(t.from)].push_back({.step = t.step, .to = t.to, .ref = t.src});
@@ -130,7 +131,7 @@ void Jobs::contribute_inputs() {
   }
 }
 
-/// Counts contributions, of all ranks; in a proven schedule none is counted twice.
+/// Counts the contributions of all ranks; in a proven schedule none is counted twice.
 void Jobs::contribute(std::span<const Transfer> transfers, std::size_t first_job) {
   for (const Transfer& t : transfers) {
     const std::size_t cell = apart_.at(t.to, t.dst);
@@ -146,8 +147,8 @@ void Jobs::contribute(std::span<const Transfer> transfers, std::size_t first_job
   landed_.clear();
 }
 
-/// Windows: the side that has fewer transfers in the step copies, so that all ranks work. With equally many the sender
-/// does it where one block goes to several ranks or was made by a pass, which can then store it there at once.
+/// Mapped memory: the side with fewer transfers in the step copies, so that all ranks work. If both have as many, the
+/// sender copies a block that goes to several ranks or was made by a pass, which can then store it there directly.
 void Jobs::choose_makers() {
   if (access_ == Access::cma) return;
   for (std::size_t begin = 0, end = 0; begin < jobs_.size(); begin = end) {
@@ -158,7 +159,7 @@ void Jobs::choose_makers() {
 
 void Jobs::choose_makers(std::span<Job> step) {
   std::vector<int> sent(of_.size()), received(of_.size());
-  std::vector<std::size_t> copied;  // cells, each as often as it is sent
+  std::vector<std::size_t> copied;  // cells, each listed as often as it is sent
   for (const Job& job : step)
     for (const Operand& source : job.sources) {
       if (source.rank == job.to) continue;
@@ -179,7 +180,7 @@ void Jobs::choose_makers(std::span<Job> step) {
   }
 }
 
-/// Lines carry inputs alone; nobody sees another rank's scratch.
+/// Call descriptors carry inputs only; no rank sees another rank's scratch.
 bool Jobs::accesses(const Job& job) const {
   if (access_ == Access::slots) return true;
   for (const Operand& source : job.sources) {
@@ -213,8 +214,8 @@ void Jobs::order() {
   }
 }
 
-/// A job that reads a block comes before the one that writes it. Otherwise own data first, then from near to far, so
-/// that not all ranks turn to the same peer. False if there is a cycle.
+/// A job that reads a block comes before the job that writes it. Otherwise own data first, then from near to far, so
+/// that not all ranks access the same peer. False if there is a cycle.
 bool Jobs::order_step(std::vector<int>& jobs) {
   if (jobs.size() == 1) return true;
   std::ranges::stable_sort(jobs, {}, [this](int index) { return distance(job(index)); });
@@ -259,7 +260,7 @@ std::vector<Jobs::Edge> Jobs::constraints(std::span<const int> jobs) {
   return edges;
 }
 
-/// How far the job accesses: 0 for own memory alone.
+/// The distance of the ranks whose memory the job accesses: 0 if it is only its own.
 int Jobs::distance(const Job& job) const {
   const int ranks = schedule_.ranks();
   int farthest = (job.to - job.maker + ranks) % ranks;

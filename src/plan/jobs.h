@@ -1,5 +1,5 @@
-// A schedule as work: which rank makes which block from what, in which order, and which of it must wait for another
-// rank.
+// A schedule as jobs: which rank makes which block from which sources, in which order, and which jobs must wait for
+// another rank.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-/// A source of a job: `ref` at `rank`; `item` of the message that carries it where the job's maker is another.
+/// A source of a job: `ref` at `rank`. `item`: its index in the message that carries it, if another rank makes the job.
 struct Operand {
   Rank rank = 0;
   Ref ref;
@@ -26,13 +26,13 @@ struct Job {
   Rank to = 0;
   Ref dst;
   Rank maker = 0;                         ///< the rank that makes the passes
-  bool reduce = false;                    ///< several sources
-  bool complete = false;                  ///< reduces, and the result holds all contributions
+  bool reduce = false;                    ///< has several sources
+  bool complete = false;                  ///< reduces, and the result has all contributions
   std::span<const Operand> sources = {};  ///< in the order of evaluation
 };
 
-/// Numbers every block of every rank. In place, an input block has the number of the output block it shares memory
-/// with.
+/// Numbers every block of every rank. In place, an input block has the number of the output block whose memory it
+/// shares.
 class Cells {
  public:
   Cells(const Schedule& schedule, bool in_place);
@@ -47,39 +47,40 @@ class Cells {
   std::vector<std::size_t> numbers_;
 };
 
-/// A block sent to another rank; those of one step and peer, in this order, are one message.
+/// A block sent to another rank; the blocks of one step and peer, in this order, form one message.
 struct Sent {
   int step = 0;
   Rank to = 0;
   Ref ref;
 };
 
-/// All jobs of a schedule at one access.
+/// All jobs of a schedule with one access.
 class Jobs {
  public:
   static constexpr Rank everybody = -1;
 
-  /// `only`: what that rank makes and sends alone, for an access where a rank makes its own blocks (fifo and line). All
-  /// else is as if the jobs of all ranks were there, but `possible` speaks of that rank.
+  /// `only`: collects only what this rank makes and sends, for accesses where a rank makes its own blocks (slots and
+  /// inline). Everything else is as with the jobs of all ranks, but `possible` refers to this rank.
   Jobs(const Schedule& schedule, Access access, Rank only = everybody);
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
-  /// False where no order of some rank's passes lets all of them read what the step began with, or where a job would
-  /// need memory that this access does not offer.
+  /// False if for some rank no order of its passes lets all of them read the values at the beginning of the step, or if
+  /// a job would need memory that this access does not offer.
   bool possible() const { return possible_; }
   const Job& job(int index) const { return jobs_[static_cast<std::size_t>(index)]; }
-  /// What `rank` makes, in the order it makes it.
+  /// The jobs that `rank` makes, in order.
   const std::vector<int>& of(Rank rank) const { return of_[static_cast<std::size_t>(rank)]; }
 
-  /// What `rank` sends, by steps.
+  /// The blocks that `rank` sends, by step.
   const std::vector<Sent>& sent_by(Rank rank) const { return sent_[static_cast<std::size_t>(rank)]; }
-  /// Blocks of the largest message of any rank.
+  /// Number of blocks in the largest message of any rank.
   int items_max() const { return items_max_; }
 
-  /// Own or mapped memory that `job` reads (call with each of its sources): not what arrives in messages or lines.
+  /// Whether `job` reads this source from its own or mapped memory, not from a message or call descriptor. Call it with
+  /// each of the job's sources.
   bool touches(const Job& job, const Operand& source) const;
-  /// A copy of a block onto itself: read, but not stored.
+  /// A copy of a block onto itself: the block is read, but not stored.
   bool idle(const Job& job, const Cells& cells) const;
   const Cells& apart() const { return apart_; }
   const Cells& in_place() const { return in_place_; }
@@ -110,15 +111,16 @@ class Jobs {
   Cells in_place_;
   bool possible_ = true;
   int items_max_ = 0;
-  std::vector<Job> jobs_;  // in order of steps
+  std::vector<Job> jobs_;  // in the order of steps
   std::vector<Operand> operands_;
   std::vector<std::vector<int>> of_;
   std::vector<std::vector<Sent>> sent_;  // by rank
-  std::vector<int> contributions_;       // by cell; of what reduces
-  std::vector<int> landing_;             // by cell: contributions that this step brings, no_landing in between
+  std::vector<int> contributions_;       // by cell; for collectives that reduce
+  std::vector<int> landing_;             // by cell: contributions that this step adds; no_landing between steps
   std::vector<std::size_t> landed_;      // cells of this step
-  std::vector<int> items_;               // of messages of one step, by from · ranks + to; 0 in between
-  std::vector<int> writer_;              // by cell, of one rank's step; -1 in between
+  // number of items of the messages of one step, by from · ranks + to; 0 between steps
+  std::vector<int> items_;
+  std::vector<int> writer_;  // by cell, for one rank's step; -1 between steps
 };
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// From the global view to one rank's program.
+// From a schedule of all ranks to one rank's plan.
 #include "plan/lower.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 class Lowering {
  public:
   Lowering(const Schedule& schedule, const Jobs& jobs, Rank rank, Access access);
-  Plan plan(const Flags& flags);  ///< flags: windows and pulls only
+  Plan plan(const Flags& flags);  ///< flags: mapped and cma only
 
  private:
   void fifo();
@@ -40,7 +40,7 @@ class Lowering {
   Plan plan_;
   struct Received {
     int items = 0;
-    int read = 0;  // or being read
+    int read = 0;  // or the message being read
     int done = 0;
   };
   std::vector<Received> message_from_;  // by peer, in this step
@@ -82,7 +82,7 @@ void Lowering::fifo() {
   }
 }
 
-/// Sends, then passes as their messages come, then waits until the sent ones are taken.
+/// Sends, then makes the passes as their messages arrive, then waits until the sent messages are taken.
 void Lowering::fifo_step(int step, std::span<const Sent> sent, std::span<const int> jobs) {
   std::vector<Sent> messages(sent.begin(), sent.end());
   std::ranges::stable_sort(messages, {}, [this](const Sent& item) { return distance(item.to); });
@@ -159,7 +159,8 @@ void Lowering::make(const Job& job) {
     destination.peer = static_cast<std::uint16_t>(job.to);
   }
 
-  // A long reduction is a chain through the last scratch group: in place, the destination may be a later source.
+  // A long reduction is a chain through the last scratch group: in place, the destination may be one of the later
+  // sources.
   const int part = job.dst.block % schedule_.parts();
   const Place so_far = own({Buffer::scratch, (schedule_.scratch_groups() - 1) * schedule_.parts() + part}, false);
   std::span<const Place> left = sources;

@@ -1,4 +1,4 @@
-// From the global view to one rank's program.
+// From a schedule of all ranks to one rank's plan.
 #pragma once
 
 #include <vector>
@@ -9,16 +9,17 @@
 
 namespace tutti {
 
-/// True when `schedule`, already proven, can be carried that way. All: some order of a rank's passes in each step lets
-/// all of them read what the step began with, in place too. `inline`: one step that reads inputs alone. `mapped`,
-/// `cma`: no rank sees another's scratch, and no two ranks touch one block in one step if one of them writes.
+/// True if `schedule`, already proven, can be carried out with this access. All accesses: some order of a rank's passes
+/// in each step lets all of them read the values at the beginning of the step, in place too. `inline`: one step that
+/// reads inputs only. `mapped`, `cma`: no rank accesses another's scratch, and no two ranks access one block in one
+/// step if one of them writes.
 bool lowers_to(const Schedule& schedule, Access access);
 
-/// The program of `rank`, through slots and by lines without making those of others: each transfer bound to a message,
+/// The plan of `rank`; for slots and inline, without making the plans of other ranks. Binds each transfer to a message,
 /// a window or a call descriptor, with the waits that order them. Requires lowers_to(schedule, access).
 Plan lower(const Schedule& schedule, Rank rank, Access access);
 
-/// The programs of all ranks, for less than lower of each.
+/// The plans of all ranks; cheaper than lower for each.
 std::vector<Plan> lower_all(const Schedule& schedule, Access access);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// How one call's elements are cut into parts and tiles.
+// How one call's elements are divided into parts and tiles.
 #include "plan/plan.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t large_part_bytes = 4096;  // from here on parts begin at cache lines
-constexpr std::size_t item_alignment = 16;      // items of a message, so that a pass may use vectors
+constexpr std::size_t large_part_bytes = 4096;  // from this size on, parts begin at cache lines
+constexpr std::size_t item_alignment = 16;      // of the items in a message, so that a pass may use vectors
 
 constexpr std::size_t round_up(std::size_t value, std::size_t to) {
   return (value + to - 1) / to * to;

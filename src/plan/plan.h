@@ -1,4 +1,4 @@
-// One rank's program, valid for every size of call, and what binds it to one call.
+// One rank's plan, valid for calls of any size, and its binding to one call.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,17 @@
 
 namespace tutti {
 
-/// How ranks reach each other's data in one call; decided from the call descriptors, so alike on all ranks.
+/// How ranks reach each other's data in one call. Decided from the call descriptors, so equal on all ranks.
 enum class Access : std::uint8_t {
   in_line,  ///< inputs travel inside the call descriptors (small calls; schedules of one step that read only inputs)
   mapped,   ///< peers' buffers are mapped: load and store
   cma,      ///< peers' buffers can only be copied from (process_vm_readv)
-  slots,    ///< through slots; what always works
+  slots,    ///< through slots; always works
 };
 std::string_view name(Access access);
 
-/// A channel runs all actions once for each of its tiles. Channels have fifos and flags of their own and share nothing.
+/// A channel runs all actions once for each of its tiles. Each channel has its own fifos and flags; channels share
+/// nothing.
 struct Plan {
   Collective collective = Collective::all_reduce;
   Access access = Access::slots;
@@ -29,7 +30,7 @@ struct Plan {
   Rank root = 0;
   int parts = 1;
   int scratch_groups = 0;
-  int items_max = 0;  ///< blocks in the largest message, of any rank: the tile must be so small that they fit one slot
+  int items_max = 0;    ///< blocks in the largest message of any rank: the tile must be so small that they fit one slot
   bool direct = false;  ///< see direct() in counts.h
   std::vector<Action> actions;
   std::vector<Place> places;
@@ -61,37 +62,36 @@ struct Range {
   std::size_t count = 0;
 };
 
-/// How `count` elements of a group are cut into parts, and each part into tiles. All ranks compute the same.
-/// Parts: equal up to one unit; the unit is one element, or a cache line's worth where parts are large (4 KiB and
-/// more).
+/// Divides `count` elements of a group into parts, and each part into tiles. All ranks compute the same division. Parts
+/// are equal up to one unit, which is one element, or a cache line's worth where parts are large (4 KiB and more).
 class Split {
  public:
   Split() = default;
   Split(std::size_t count, std::size_t element_bytes, int parts);
 
-  /// Cuts parts into tiles so that `items` blocks of one tile fit `slot_bytes`. Without this call there is one tile.
+  /// Divides parts into tiles so that `items` blocks of one tile fit `slot_bytes`. Without this call there is one tile.
   void tile(std::size_t slot_bytes, int items);
 
   std::size_t tiles() const { return tiles_; }
   std::size_t count() const { return count_; }
   std::size_t element_bytes() const { return element_bytes_; }
   std::size_t parts() const { return parts_; }
-  /// Elements: parts begin at multiples of unit(); a tile has tile_elements(), or all of its part if that is 0.
+  /// In elements: parts begin at multiples of unit(); a tile has tile_elements(), or all of its part if that is 0.
   std::size_t unit() const { return unit_; }
   std::size_t tile_elements() const { return tile_elements_; }
 
-  /// Range inside the group, in elements.
+  /// The part's range inside the group, in elements.
   Range part(int part) const;
-  /// Range inside the group of `part`'s share of tile `tile`; may be empty.
+  /// The range inside the group of tile `tile` of `part`; may be empty.
   Range tile_of(int part, std::size_t tile) const;
-  /// The same for a group of another size, at most count(), of one part: where groups differ in size, a call is cut as
-  /// its largest one.
+  /// As tile_of, for a group of another size, at most count(), with one part: where groups differ in size, a call is
+  /// divided as its largest group.
   Range tile_of_group(std::size_t count, std::size_t tile) const;
 
   /// Bytes from one item of a message to the next; item i of a slot begins at i · stride().
   std::size_t stride() const { return stride_; }
 
-  /// Bytes of one scratch group; parts lie in it as in the other buffers.
+  /// Bytes of one scratch group; its parts lie as in the other buffers.
   std::size_t group_bytes() const { return count_ * element_bytes_; }
 
  private:
@@ -111,9 +111,9 @@ struct PeerMemory {
   int pid = 0;
 };
 
-/// Addresses and sizes of one call. `input` of group g begins at input + g · count · element bytes, or where a call
-/// with a count per rank says. Such a call has plans of one part alone; in a peer's memory it touches one block at
-/// most, which is what `peers` then point to.
+/// Addresses and sizes of one call. Group g of `input` begins at input + g · count · element bytes, or where a call
+/// with a count per rank says. Such a call has only plans with one part; in a peer's memory it accesses at most one
+/// block, and `peers` points to that block.
 struct Binding {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
@@ -121,12 +121,14 @@ struct Binding {
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
   Split split;
-  bool groups_differ = false;           ///< a count per rank: own groups are these, in elements, none larger than
-  std::span<const Range> input_groups;  ///<   the count of the split; else all groups have that count
+  /// a count per rank: this rank's groups are the following, in elements, none larger than
+  bool groups_differ = false;
+  std::span<const Range> input_groups;  ///< the count of the split; otherwise all groups have that count
   std::span<const Range> output_groups;
-  std::span<const PeerMemory> peers;       ///< by rank; windows and pulls only
-  std::span<const std::uint64_t> scalars;  ///< by rank, bits of the type, pre-multiplied sums only; own one always set
-  std::uint64_t sequence = 0;              ///< number of the call in its communicator, from 1
+  std::span<const PeerMemory> peers;  ///< by rank; mapped and cma only
+  /// by rank, bits of the type, pre-multiplied sums only; own one always set
+  std::span<const std::uint64_t> scalars;
+  std::uint64_t sequence = 0;  ///< number of the call in its communicator, from 1
 };
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// What tells the plans of one communicator apart.
+// The key that distinguishes the plans of one communicator.
 #pragma once
 
 #include <cstddef>

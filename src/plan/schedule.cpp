@@ -1,4 +1,4 @@
-// What must happen, seen from above: how transfers are collected, and which buffers a collective has.
+// Collects transfers into a schedule, and knows which buffers a collective has.
 #include "plan/schedule.h"
 
 #include <algorithm>
@@ -112,7 +112,7 @@ std::size_t Schedule::index(Rank rank, int chunk) const {
   return static_cast<std::size_t>(rank) * static_cast<std::size_t>(parts_) + static_cast<std::size_t>(chunk);
 }
 
-/// Where a value goes when it is written.
+/// Where a value is stored when it is written.
 Ref Schedule::landing(Rank rank, int chunk) const {
   const bool has_output = output_groups(collective_, ranks_, rank, root_) > 0;
   return {has_output ? Buffer::output : Buffer::scratch, chunk};

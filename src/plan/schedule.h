@@ -1,4 +1,4 @@
-// What must happen, seen from above: every transfer of every rank, in steps. An algorithm returns one of these.
+// Every transfer of every rank, in steps. An algorithm returns a Schedule.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ enum class Buffer : std::uint8_t { input, output, scratch };
 
 /// One block of a rank's buffer.
 ///
-/// A buffer is an array of *groups* of equal size, each cut into `parts` parts: block = group · parts + part.
-/// A group is what one rank contributes or receives (`count` elements of the call); sizes depend on the part alone,
-/// so a transfer joins two blocks of one part. How many groups a buffer has follows from the collective.
+/// A buffer is an array of *groups* of equal size, each divided into `parts` parts: block = group · parts + part. A
+/// group is what one rank contributes or receives (`count` elements of the call). Sizes depend on the part alone, so a
+/// transfer connects two blocks of one part. The collective determines how many groups a buffer has.
 struct Ref {
   Buffer buffer = Buffer::input;
   int block = 0;
@@ -24,10 +24,9 @@ struct Ref {
 
 enum class Kind : std::uint8_t { copy, reduce };
 
-/// `from == to` is a local copy, or the receiver's own share of a reduction.
-/// All reduces of one step into one `dst` are a single n-ary reduction, evaluated in ascending `order`. More than
-/// limits::sources_max operands are a chain of passes: the first takes that many, each later one the result so far and
-/// the next sources_max - 1.
+/// `from == to` is a local copy, or the receiver's own share of a reduction. All reduces of one step into one `dst` are
+/// a single n-ary reduction, evaluated in ascending `order`. More than limits::sources_max operands form a chain of
+/// passes: the first pass takes that many, each later one the result so far and the next sources_max - 1.
 struct Transfer {
   int step = 0;
   Rank from = 0;
@@ -39,16 +38,17 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
-/// Groups in a rank's buffer; 0 where the collective gives that rank no such buffer. A barrier is an all-gather of
-/// groups without bytes: to hold every rank's token is to know that it has entered.
+/// Number of groups in a rank's buffer; 0 if the collective gives the rank no such buffer. A barrier is an all-gather
+/// of groups without bytes: a rank that has every rank's token knows that every rank has entered.
 int input_groups(Collective collective, int ranks, Rank rank, Rank root);
 int output_groups(Collective collective, int ranks, Rank rank, Rank root);
 
-/// The output block that is the same memory as `input_block` when `rank` works in place; -1 where there is none.
+/// The output block that shares memory with `input_block` when `rank` works in place; -1: none.
 int in_place_block(Collective collective, int ranks, int parts, Rank rank, Rank root, int input_block);
 
-/// Transfers of one step read what ranks held when the step began; the step ends when all of them have landed.
-/// All blocks that one rank sends to another in one step travel as one message, packed in the order they were added.
+/// Transfers of one step read the values at the beginning of the step; the step ends when all of them have been
+/// written. All blocks that one rank sends to another in one step travel as one message, packed in the order in which
+/// they were added.
 class Schedule {
  public:
   Schedule(const Shape& shape, int parts);
@@ -58,7 +58,7 @@ class Schedule {
   Rank root() const { return root_; }
   int parts() const { return parts_; }
   int steps() const { return steps_; }
-  /// Named ones, and a last one for running values where a reduction is a chain of passes.
+  /// The scratch groups that transfers name, and one more for intermediate results if a reduction is a chain of passes.
   int scratch_groups() const { return scratch_groups_ + (chained_ ? 1 : 0); }
   bool chained() const { return chained_; }
   const std::vector<Transfer>& transfers() const { return transfers_; }
@@ -66,18 +66,18 @@ class Schedule {
   /// Later transfers belong to the next step. A step without transfers is not counted.
   void next_step();
 
-  /// The general form. Scratch grows to hold what is named.
+  /// The general form. Scratch grows as needed for the blocks that are named.
   void copy(Rank from, Ref src, Rank to, Ref dst);
   void reduce(Rank from, Ref src, Rank to, Ref dst, int order);
 
-  /// Shorthand for algorithms that treat the call as one vector in place (all-reduce, reduce, broadcast): a rank's
-  /// chunk lives in its input until something is written to its output (in its first scratch group where it has no
+  /// Shorthand for algorithms that treat the call as one vector in place (all-reduce, reduce, broadcast). A rank's
+  /// chunk is in its input until something is written to its output (or to its first scratch group if it has no
   /// output). `reduce` adds the receiver's own value as a local transfer; operands are ordered by rank, so that both
   /// sides of an exchange compute the same bits.
   void reduce(Rank from, Rank to, int chunk);
   void copy(Rank from, Rank to, int chunk);
 
-  /// Where `rank` holds its current value of `chunk`.
+  /// The place of `rank`'s current value of `chunk`.
   Ref held(Rank rank, int chunk) const;
 
  private:
@@ -97,7 +97,7 @@ class Schedule {
   int scratch_groups_ = 0;
   bool chained_ = false;
   std::vector<Transfer> transfers_;
-  std::vector<char> place_;                        // [rank * parts + chunk]: where the shorthand's value is
+  std::vector<char> place_;                        // [rank * parts + chunk]: place of the shorthand's value
   std::vector<std::size_t> moving_;                // indices into place_ of values written in this step
   std::unordered_map<std::size_t, int> operands_;  // of this step's reductions, by destination
 };

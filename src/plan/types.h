@@ -1,4 +1,4 @@
-// The words every module shares: ranks, collectives, types, operators, and the shape of a call.
+// Types that every module shares: ranks, collectives, data types, operators, and the shape of a call.
 #pragma once
 
 #include <cstddef>
@@ -70,10 +70,10 @@ std::string_view name(Collective collective);  ///< "all_reduce"
 std::string_view name(DataType type);          ///< "float32"
 std::string_view name(ReduceOp op);            ///< "sum"
 
-/// One level of the machine: rank → group, e.g. ranks of one host, of one NUMA node. Groups may differ in size.
+/// One level of the machine: rank → group, e.g. ranks of one host or of one NUMA node. Groups may differ in size.
 using Level = std::vector<int>;
 
-/// What an algorithm may know: only what all ranks share, never anything local.
+/// What an algorithm may depend on: only facts that all ranks share, nothing local.
 struct Shape {
   Collective collective = Collective::all_reduce;
   int ranks = 1;

@@ -1,4 +1,4 @@
-// Proves what a schedule means: follows every contribution through all steps, symbolically.
+// Proves that a schedule computes its collective: follows every contribution through all steps, symbolically.
 #include "plan/verify.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ std::string text(Ref ref) {
   return fmt::format("{} block {}", names[static_cast<int>(ref.buffer)], ref.block);
 }
 
-/// Runs the steps over the terms of all blocks.
+/// Executes the steps over the terms of all blocks.
 class Proof {
  public:
   explicit Proof(const Schedule& schedule);
@@ -30,11 +30,11 @@ class Proof {
   Result<Meaning> meaning();
 
  private:
-  /// A value on its way into a block.
+  /// A value that is about to be written to a block.
   struct Landing {
     const Transfer* transfer = nullptr;
     Id term = nothing;
-    std::uint32_t before = none;  // the landing in the same cell that was found before
+    std::uint32_t before = none;  // index of the landing in the same cell that was found before
   };
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
@@ -58,11 +58,11 @@ class Proof {
   const Schedule& schedule_;
   ContributionTrees trees_;
   std::vector<std::size_t> first_;      // cell of each rank's first input, output and scratch block,
-  std::vector<int> blocks_;             // and how many there are
+  std::vector<int> blocks_;             // and their numbers of blocks
   std::vector<Id> terms_;               // by cell
-  std::vector<std::uint32_t> landing_;  // by cell: the last one of this step
+  std::vector<std::uint32_t> landing_;  // by cell: its last landing in this step
   std::vector<Landing> landings_;       // of this step
-  std::vector<Landing> meeting_;        // those in one cell, in order
+  std::vector<Landing> meeting_;        // the landings in one cell, in order
   std::vector<Id> operands_;
 };
 
@@ -101,7 +101,7 @@ Result<void> Proof::run() {
   return {};
 }
 
-/// All sources are read before anything lands.
+/// All sources are read before anything is written.
 Result<void> Proof::step(std::span<const Transfer* const> transfers) {
   landings_.clear();
   for (const Transfer* t : transfers) {
@@ -117,7 +117,7 @@ Result<void> Proof::step(std::span<const Transfer* const> transfers) {
   }
   for (const Transfer* t : transfers) {
     const std::size_t at = cell(t->to, t->dst);
-    if (landing_[at] == none) continue;  // landed with another
+    if (landing_[at] == none) continue;  // handled together with another landing
     if (auto landed = land(at); !landed) return landed;
     landing_[at] = none;
   }
@@ -131,7 +131,7 @@ bool Proof::refs_right(const Transfer& t) const {
   return t.src.block == t.dst.block || t.src.block % schedule_.parts() == t.dst.block % schedule_.parts();
 }
 
-/// Why the transfer joins two blocks that may not be joined.
+/// Why the transfer's two blocks do not fit together; empty if they do.
 std::string Proof::refs_wrong(const Transfer& t) const {
   if (!has_rank(t.from) || !has_rank(t.to)) return fmt::format("no such pair of ranks: {} to {}", t.from, t.to);
   if (t.src.block < 0 || t.src.block >= blocks(t.from, t.src.buffer))
@@ -142,7 +142,7 @@ std::string Proof::refs_wrong(const Transfer& t) const {
   return fmt::format("{} and {} are blocks of two parts", text(t.src), text(t.dst));
 }
 
-/// A copy of the input onto itself changes nothing, except where reading scales it.
+/// A copy of the input onto itself changes nothing, unless reading scales it.
 bool Proof::overwritten_in_place(Rank rank, Ref src) const {
   if (src.buffer != Buffer::input) return false;
   const Schedule& s = schedule_;
@@ -153,7 +153,7 @@ bool Proof::overwritten_in_place(Rank rank, Ref src) const {
   return reduces(s.collective()) || over != trees_.leaf(rank, src.block);
 }
 
-/// What arrives in one block: a copy, or the operands of a reduction.
+/// Writes one block: a copy, or the operands of a reduction.
 Result<void> Proof::land(std::size_t at) {
   meeting_.clear();
   for (std::uint32_t i = landing_[at]; i != none; i = landings_[i].before) meeting_.push_back(landings_[i]);
@@ -179,7 +179,7 @@ Result<void> Proof::land(std::size_t at) {
   return {};
 }
 
-/// Whether `term` is what the collective promises in `rank`'s output `block`.
+/// Whether `term` is what the collective must give in `rank`'s output `block`.
 bool Proof::is_right(Id term, Rank rank, int block) const {
   const int parts = schedule_.parts();
   const int group = block / parts, part = block % parts;
@@ -211,7 +211,7 @@ Result<Meaning> Proof::meaning() {
   return result;
 }
 
-/// Only an all-reduce computes the same thing on several ranks; whoever holds a copy holds the original's tree.
+/// Only an all-reduce may compute a block on several ranks; a rank with a copy has the original's tree.
 bool Proof::alike_everywhere() const {
   if (schedule_.collective() != Collective::all_reduce) return true;
   for (Rank rank = 1; rank < schedule_.ranks(); ++rank)
@@ -220,7 +220,7 @@ bool Proof::alike_everywhere() const {
   return true;
 }
 
-/// The same tree everywhere: that of the inputs of one block, whichever it is.
+/// The tree must be the same for every block: the inputs of one block in rank order.
 bool Proof::in_rank_order() {
   if (!reduces(schedule_.collective())) return true;
   operands_.clear();

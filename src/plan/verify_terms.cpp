@@ -1,4 +1,4 @@
-// Trees of passes over contributions, each made once.
+// Trees of passes over contributions; each tree is stored once.
 #include "plan/verify_terms.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ ContributionTrees::Id ContributionTrees::of_pass(std::span<const Id> operands) {
   return table_[slot];
 }
 
-/// Where the node is, or belongs.
+/// The index of the node, or of its free place.
 std::size_t ContributionTrees::slot_of(std::span<const Id> operands) const {
   std::uint64_t hash = operands.size();
   for (const Id operand : operands) hash = mix(hash, operand);
@@ -95,7 +95,7 @@ ContributionTrees::Id ContributionTrees::insert(std::span<const Id> operands) {
   return leaves_ + static_cast<Id>(nodes_.size()) - 1;
 }
 
-/// False if one of the ranks is there already.
+/// False if one of the ranks is already in the set.
 bool ContributionTrees::add_ranks(std::uint64_t* set, Id id) const {
   if (is_leaf(id)) {
     const std::uint64_t bit = std::uint64_t{1} << (rank_of(id) % 64);

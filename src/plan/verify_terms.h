@@ -1,4 +1,4 @@
-// What blocks hold while a schedule is verified: whose contributions, reduced in which tree of passes.
+// The symbolic content of blocks while a schedule is verified: whose contributions, reduced in which tree of passes.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-/// Hash-consed: equal trees have equal ids. Input blocks are ids of their own, without a node; the others say exactly
-/// whose contributions they hold.
+/// Hash-consed: equal trees have equal ids. An input block is an id of its own, without a node; every other id stands
+/// for an exact set of contributions.
 class ContributionTrees {
  public:
   using Id = std::uint32_t;
@@ -21,27 +21,27 @@ class ContributionTrees {
 
   Id leaf(Rank rank, int block) const { return first_leaf_[static_cast<std::size_t>(rank)] + static_cast<Id>(block); }
 
-  /// One reduction, as the chain of passes it is carried out in; `nothing` if it mixes input blocks or counts a rank
+  /// One reduction, as the chain of passes that carries it out; `nothing` if it mixes input blocks or counts a rank
   /// twice. For collectives that reduce.
   Id reduced(std::span<const Id> operands);
 
-  /// All ranks' contributions to `block`, each once.
+  /// Whether it has all ranks' contributions to `block`, each once.
   bool is_total(Id id, int block) const { return block_of(id) == block && contributions(id) == ranks_; }
 
-  /// Of the tree of passes with ranks at its leaves, whichever block it is of.
+  /// Hash of the tree of passes with ranks as leaves, independent of the block.
   std::uint64_t hash(Id id) const;
 
  private:
   struct Node {
     std::uint64_t hash = 0;
-    std::size_t first = 0;  // of its operands
+    std::size_t first = 0;  // index of its operands
     int count = 0;
     int block = 0;
     int contributions = 0;
   };
 
   bool is_leaf(Id id) const { return id < leaves_; }
-  // Every rank has as many input blocks where a collective reduces.
+  // If a collective reduces, every rank has equally many input blocks.
   int block_of(Id id) const { return is_leaf(id) ? static_cast<int>(id % blocks_) : node(id).block; }
   Id rank_of(Id leaf) const { return leaf / blocks_; }
   int contributions(Id id) const { return is_leaf(id) ? 1 : node(id).contributions; }
@@ -54,7 +54,7 @@ class ContributionTrees {
   void grow();
 
   int ranks_;
-  std::size_t words_;  // of a set of ranks
+  std::size_t words_;  // number of words in a set of ranks
   std::vector<Id> first_leaf_;
   Id leaves_ = 0;
   Id blocks_ = 1;

@@ -17,11 +17,11 @@ Result<std::vector<std::byte>> read_image(const std::string& path) {
                  .what = fmt::format("TUTTI_CUDA_KERNELS={}: {}", path, text ? "is empty" : text.error().text())};
   const auto* const begin = reinterpret_cast<const std::byte*>(text->data());
   std::vector<std::byte> image(begin, begin + text->size());
-  image.resize(image.size() + 1);  // PTX ends with a zero
+  image.resize(image.size() + 1);  // PTX ends with a zero byte
   return image;
 }
 
-/// From the file if there is one, else those inside the library.
+/// Loads the kernels from the file if a path is given, else those inside the library.
 Result<std::shared_ptr<const cuda::Kernels>> load_kernels(const cuda::SharedGpu& gpu, const std::string& path) {
   if (path.empty()) return cuda::Kernels::load(gpu, kernel_image);
   auto image = read_image(path);
@@ -114,7 +114,7 @@ Result<std::byte*> GpuProcess::allocate(cuda::Ordinal ordinal, std::size_t bytes
 }
 
 bool GpuProcess::free(std::byte* at) {
-  cuda::DeviceMemory gone;  // freed after the lock
+  cuda::DeviceMemory gone;  // freed after the lock is released
   const std::lock_guard lock(mutex_);
   const auto found = allocated_.find(at);
   if (found == allocated_.end()) return false;

@@ -1,4 +1,4 @@
-// What a process has once of GPUs: the driver, each GPU in use with its kernels, and who meets whom on them.
+// The GPU state of a process: the driver, each GPU in use with its kernels, and the ranks that launch together on it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace tutti {
 
-/// When each rank has a kernel of its own, which reaches the memory of others' GPUs.
+/// Whether each rank launches a kernel of its own that accesses the memory of other ranks' GPUs.
 enum class PeerUse { automatic, always, off };
 
 class GpuProcess {
@@ -33,23 +33,23 @@ class GpuProcess {
 
   /// Errors: invalid_argument (no such GPU), cuda.
   Result<cuda::SharedGpu> gpu(cuda::Ordinal ordinal);
-  /// The GPU of the calling thread's current context; null where CUDA is not in use in this thread. Errors: cuda.
+  /// The GPU of the calling thread's current context; null if this thread does not use CUDA. Errors: cuda.
   Result<cuda::SharedGpu> current();
-  /// From TUTTI_CUDA_KERNELS, or those built in. Errors: cuda.
+  /// The kernels of TUTTI_CUDA_KERNELS, or the built-in ones. Errors: cuda.
   Result<std::shared_ptr<const cuda::Kernels>> kernels(const cuda::SharedGpu& gpu);
 
   /// Zeroed memory of a GPU. Errors: invalid_argument (no such GPU), cuda.
   Result<std::byte*> allocate(cuda::Ordinal ordinal, std::size_t bytes);
-  /// False: it is none of `allocate`.
+  /// False: the memory is not from `allocate`.
   bool free(std::byte* at);
 
   /// For destructors: waits until `idle` says true or fails, at most a second. False: the GPU may still use `held`,
   /// which is then kept for ever.
   bool idle_or_keep(const std::function<Result<bool>()>& idle, const std::vector<std::shared_ptr<const void>>& held);
-  /// Never lets go of it.
+  /// Keeps `what` until the process ends.
   void keep(std::shared_ptr<const void> what);
 
-  /// Of what ranks of this process that share a communicator or a GPU have in common.
+  /// Objects shared by ranks of this process that have a communicator or a GPU in common.
   Directory directory;
 
   const int channels_max;         ///< TUTTI_MAX_CTAS

@@ -11,9 +11,9 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t look_ns_max = 250'000'000;
-constexpr std::int64_t forget_ns = 2'000'000'000;  // nobody looked: what was before is another matter
+constexpr std::int64_t forget_ns = 2'000'000'000;  // after this long without a check, earlier checks no longer count
 
-/// The kernel says of a pidfd which number its process has in this /proc: 0 or less where it has none.
+/// The kernel reports for a pidfd the number of its process in this /proc: 0 or less if it has none there.
 int number_in_proc(int pidfd) {
   std::ifstream info(fmt::format("/proc/self/fdinfo/{}", pidfd));
   for (std::string word; info >> word;) {
@@ -42,8 +42,8 @@ void PeerProcess::poll_set(std::vector<PollItem>& items) const {
   if (watched() >= 0) items.push_back({.handle = watched(), .want_read = true});
 }
 
-/// The state follows the name, which may hold anything but ends at the last parenthesis. T: by a signal; t: by a
-/// debugger.
+/// The state follows the name, which may contain anything but ends at the last parenthesis. T: stopped by a signal; t:
+/// stopped by a debugger.
 bool PeerProcess::is_stopped() const {
   std::ifstream stat(fmt::format("/proc/{}/stat", proc_pid_));
   std::string line;

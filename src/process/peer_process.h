@@ -11,23 +11,23 @@
 
 namespace tutti {
 
-/// One for all communicators. `ended` and `poll_set`: any thread; the others: the service thread.
+/// One object per process for all communicators. `ended` and `poll_set`: any thread; the other functions: the service
+/// thread.
 class PeerProcess {
  public:
-  /// `seen` has a pidfd or a connection, else nothing is known of its end.
+  /// Without a pidfd or a connection in `seen`, the end of the process is not noticed.
   explicit PeerProcess(SeenProcess seen);
 
-  /// In this process's PID namespace; 0: it cannot be seen from here.
+  /// In this process's PID namespace; 0: not visible from here.
   int pid() const { return seen_.pid; }
-  /// It has ended.
   bool ended() const;
-  /// Adds what becomes readable at its end.
+  /// Adds the handle that becomes readable when the process ends.
   void poll_set(std::vector<PollItem>& items) const;
 
-  /// Whether /proc tells that it is stopped. Where it does not, only silence can.
+  /// Whether /proc shows that the process is stopped. If not, only its silence can reveal it.
   bool shows_stops() const { return proc_pid_ > 0; }
-  /// How long it has been stopped by a signal, not by a debugger, for the looks taken so far; each counts for a quarter
-  /// of a second at most, so that a pause of this process makes nobody else look stopped.
+  /// How long the process has been stopped by a signal, not by a debugger, as far as the checks so far have seen. Each
+  /// check counts for a quarter of a second at most, so that a pause of this process does not make others look stopped.
   std::int64_t stopped_ns(std::int64_t now_ns);
 
  private:

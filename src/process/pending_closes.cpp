@@ -6,9 +6,9 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t look_ns = 1'000'000;
-constexpr std::int64_t limit_ns = 3'000'000'000;  // each ends within two
-constexpr std::int64_t starts_limit_ns =
-    10'000'000'000;  // for busy machines: nobody is waited for who is not there yet
+constexpr std::int64_t limit_ns = 3'000'000'000;  // each close ends within two seconds
+// for busy machines; ranks that have not called yet are not waited for
+constexpr std::int64_t starts_limit_ns = 10'000'000'000;
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// What a process still owes to others when it ends: the last words of its communicators, and starts that it is the root
-// of.
+// Work that a process must finish for others before it ends: the last messages of its communicators, and the starts
+// whose root it is.
 #pragma once
 
 #include <atomic>
@@ -15,14 +15,14 @@ namespace tutti {
 /// Thread-safe.
 class PendingCloses {
  public:
-  /// The service thread drops `close` when it is over.
+  /// The service thread drops `close` when it is finished.
   void add(const std::shared_ptr<const Task>& close);
-  /// The root of a start, where ranks of other processes may come and be on their way longer than those of this one.
+  /// The root of a start whose ranks in other processes may arrive and join later than those of this process.
   void add_root(const std::shared_ptr<const BootstrapRoot>& root);
-  /// The one that was made with this secret, as long as it goes on.
+  /// The root that was made with this secret, while its start is under way.
   std::shared_ptr<const BootstrapRoot> root_of(const Secret& secret);
 
-  /// As long as somebody holds one, this process is about to become part of a communicator.
+  /// While an object of this class lives, this process is about to become part of a communicator.
   class Joining {
    public:
     explicit Joining(PendingCloses& pending_closes) : closes_(pending_closes) { ++closes_.joining_; }
@@ -34,8 +34,9 @@ class PendingCloses {
     PendingCloses& closes_;
   };
 
-  /// Until all are over. Gives up after three seconds, where the service thread does not run any more; after ten where
-  /// a start goes on elsewhere, and at once where it cannot come about, as this process ends in the middle of it.
+  /// Waits until all are finished. Gives up after three seconds, for the case that the service thread no longer runs;
+  /// after ten if ranks elsewhere are still in a start; at once if a start cannot complete because this process ends in
+  /// the middle of it.
   void wait(System& system);
 
  private:

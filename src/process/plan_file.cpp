@@ -15,7 +15,7 @@ namespace tutti {
 #ifdef TUTTI_HAS_FORMATS
 namespace {
 
-/// FNV-1a: the same on every machine and in every build.
+/// FNV-1a: equal on every machine and in every build.
 std::uint64_t digest_of(const std::string& text) {
   std::uint64_t hash = 0xcbf2'9ce4'8422'2325;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x0000'0100'0000'01b3;
@@ -38,7 +38,7 @@ Result<std::shared_ptr<const PlanFile>> PlanFile::read(const std::string& path) 
     plan->carried_by_[static_cast<std::size_t>(access)] = lowers_to(plan->schedule_, access);
   if (!plan->carried_by(Access::slots))
     return within(Error{.code = Code::invalid_argument,
-                        .what = "blocks change places within one step of one rank, which no order of copies does"});
+                        .what = "blocks change places within one step of one rank, which no order of copies can do"});
   plan->name_ = "plan file " + (imported->name.empty() ? path : imported->name);
   plan->digest_ = digest_of(*text);
   plan->bytes_min_ = imported->bytes_min;

@@ -13,21 +13,21 @@
 
 namespace tutti {
 
-/// Proven when it was read, and not changed since.
+/// Proven when it was read; not changed since.
 class PlanFile {
  public:
-  /// MSCCL XML or MSCCL++ JSON. Errors: system; invalid_argument, naming the file, the place in it, and the rank, step
-  /// and block that are wrong; invalid_usage, where the library was built without these formats.
+  /// Reads MSCCL XML or MSCCL++ JSON. Errors: system; invalid_argument (names the file, the place in it, and the wrong
+  /// rank, step and block); invalid_usage (the library was built without these formats).
   static Result<std::shared_ptr<const PlanFile>> read(const std::string& path);
 
-  const std::string& name() const { return name_; }  ///< what calls say they use: "plan file ring"
+  const std::string& name() const { return name_; }  ///< reported as the algorithm: "plan file ring"
   const Schedule& schedule() const { return schedule_; }
   bool rank_order() const { return rank_order_; }
-  std::uint64_t digest() const { return digest_; }  ///< of the bytes of the file: ranks compare it
+  std::uint64_t digest() const { return digest_; }  ///< of the bytes of the file; ranks compare it
 
-  /// Whether calls of that shape with `bytes` in the largest buffer of a rank use the plan.
+  /// Whether calls of this shape use the plan when the largest buffer of a rank has `bytes`.
   bool serves(const Shape& shape, std::size_t bytes) const;
-  /// Always true of fifos.
+  /// Always true for slots.
   bool carried_by(Access access) const { return carried_by_[static_cast<std::size_t>(access)]; }
   /// "all_reduce of 4 ranks, 3 steps"
   std::string text() const;

@@ -18,7 +18,8 @@
 namespace tutti {
 namespace {
 
-/// A page that a fork wipes: the child sees zero where the parent wrote one. Costs one load per look, no system call.
+/// A page that a fork wipes: the child reads zero where the parent wrote one. Each check costs one load and no system
+/// call.
 const volatile unsigned char* fork_mark() {
   const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   void* const at = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -34,8 +35,8 @@ struct Made {
   const volatile unsigned char* mark = nullptr;
 
   bool forked() const { return mark != nullptr && *mark == 0; }
-  /// At the end of the process: what it has sent is to arrive, those who start by it are to be through, and its
-  /// launcher is to know that this end is no crash.
+  /// At the end of the process: its last messages must arrive, the starts whose root it is must complete, and its
+  /// launcher must learn that this end is no crash.
   ~Made() {
     if (process == nullptr || forked()) return;
     const Uncancelled to_the_end;
@@ -53,8 +54,8 @@ std::unique_ptr<Tune> tune_of(const Config& config) {
 }
 
 Made make() {
-  // Before the destructor of what is made here is known to the system: so libcrypto is taken down after it, when the
-  // service thread proves nothing any more.
+  // Before the static object made here is registered for destruction: libcrypto is then taken down after it, when the
+  // service thread does not need it any more.
   prepare_digests();
   const Uncancelled whole;
   auto config = Config::from_process();
@@ -125,7 +126,8 @@ Result<std::shared_ptr<ConnectionServer>> Process::connections() {
   const std::lock_guard lock(mutex_);
   if (connections_) return connections_;
   const DescriptorLimit descriptors = raise_descriptor_limit();
-  log.info(LogTopic::init, "descriptors", "{} may be open, {} before", descriptors.now, descriptors.before);
+  log.info(LogTopic::init, "descriptors", "{} may be open, {} before the limit was raised", descriptors.now,
+           descriptors.before);
   auto own = interfaces.get(system, config, log);
   if (!own) return std::move(own).error();
   auto server = ConnectionServer::open(system, hosts_of(*own));
@@ -171,7 +173,7 @@ Result<std::shared_ptr<PeerProcess>> Process::peer_process(std::uint64_t peer_to
     return found == peers_.end() ? nullptr : found->second.lock();
   };
   if (auto peer = known()) return peer;
-  auto seen = meet();  // which waits for the peer: not under the lock
+  auto seen = meet();  // waits for the peer, so not under the lock
   if (!seen) return std::move(seen).error();
   if (auto peer = known()) return peer;
   auto peer = std::make_shared<PeerProcess>(*std::move(seen));

@@ -1,4 +1,4 @@
-// What a process has once: settings, log, segments, service thread.
+// Objects that a process has once: settings, log, segments, service thread.
 #pragma once
 
 #include <atomic>
@@ -29,13 +29,13 @@
 
 namespace tutti {
 
-/// The shared area of one of this process's ranks. Thread ranks of one process hold each other's.
+/// The area of one of this process's ranks. Thread ranks of one process hold each other's.
 class OwnedArea {
  public:
   OwnedArea(SegmentTable& segments, std::byte* at, SegmentSpot spot, const AreaShape& shape)
       : area(at, shape), base(at), name(spot.name), segments_(segments) {}
   ~OwnedArea() { (void)segments_.free(base); }
-  /// All ranks of this host have it: a communicator keeps no descriptor.
+  /// Called when all ranks of this host have mapped the area: a communicator keeps no descriptor.
   void stop_sharing() { segments_.stop_sharing(base); }
   OwnedArea(const OwnedArea&) = delete;
   OwnedArea& operator=(const OwnedArea&) = delete;
@@ -50,41 +50,42 @@ class OwnedArea {
 
 class Process {
  public:
-  /// This process's, made on first use. Errors: a setting that does not parse; invalid_usage in a forked child.
+  /// This process's object, made on first use. Errors: a setting that does not parse; invalid_usage in a forked child.
   static Result<Process*> get();
 
-  /// Without `tune`, what is known of the machine is what is built in.
+  /// Without `tune`, the built-in numbers for the machine are used.
   Process(System& system, Config config, Service::Mode mode, std::unique_ptr<Tune> tune = std::make_unique<Tune>());
 
-  /// Starts the descriptor server if it is not running yet.
+  /// Starts the descriptor server unless it is running.
   Result<void> serve();
 
-  /// Where ranks of other hosts connect; listens from the first call on. Errors: system (no address, no descriptor).
+  /// Accepts connections from ranks of other hosts; listens from the first call on. Errors: system (no address, no
+  /// descriptor).
   Result<std::shared_ptr<ConnectionServer>> connections();
 
-  /// Where ranks call the starts that this process is the root of: one for all at this address. Errors: system.
+  /// The listener for the starts whose root is in this process: one per address. Errors: system.
   Result<std::shared_ptr<bootstrap::SharedListener>> shared_listener(const std::string& at);
 
-  /// A fresh formatted area, found by thread ranks under its segment id. Errors: system.
+  /// A new formatted area, which thread ranks find under its segment id. Errors: system.
   Result<std::shared_ptr<OwnedArea>> make_area(const AreaShape& shape);
   std::shared_ptr<OwnedArea> find_area(std::uint32_t segment_id);
 
-  /// Another process of this host, one object for all communicators: the known one, else what `meet` brings. Tokens
-  /// tell processes apart where a pid is used again. Errors: those of `meet`.
+  /// Another process of this host, one object for all communicators: the known one, else the result of `meet`. Tokens
+  /// distinguish processes where a pid is used again. Errors: those of `meet`.
   Result<std::shared_ptr<PeerProcess>> peer_process(std::uint64_t peer_token,
                                                     const std::function<Result<SeenProcess>()>& meet);
 
   System& system;
   Config config;
   Log log;
-  std::uint64_t token = 0;  ///< random: tells processes apart, whatever pid namespaces they live in
+  std::uint64_t token = 0;  ///< random: distinguishes processes, whatever their PID namespaces
   std::string host;         ///< for messages
-  std::string boot_id;      ///< equal on one running kernel
+  std::string boot_id;      ///< equal for all processes on one running kernel
   ProcessKey key{};
   SegmentTable segments;
   SegmentCache cache;
   const std::unique_ptr<Tune> tune;
-  Envelopes envelopes;                        ///< which algorithm at which size
+  Envelopes envelopes;                        ///< which algorithm for which size
   std::shared_ptr<const PlanFile> plan_file;  ///< of TUTTI_PLAN_FILE, if it is set
   Service service;
   std::atomic<int> launched = 0;  ///< communicators made from the environment so far

@@ -17,7 +17,7 @@ constexpr std::int64_t nap_ns_max = 1'000'000'000;
 
 }  // namespace
 
-// The thread lives as long as the process: Process is never destroyed in Mode::threaded.
+// The thread lives as long as the process: in Mode::threaded, Process is never destroyed.
 Service::~Service() = default;
 
 Result<void> Service::add(std::shared_ptr<Task> task) {
@@ -56,7 +56,7 @@ Result<void> Service::start() {
   wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_) return Error{.code = Code::system, .what = "make an eventfd for the service thread", .sys_errno = errno};
 
-  // Signals are the application's: its threads take them, not ours.
+  // Signals are left to the application's threads.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
@@ -113,7 +113,7 @@ void Service::advance(const std::vector<std::shared_ptr<Task>>& tasks) {
     bool more = false;
     try {
       more = task->advance();
-    } catch (const std::bad_alloc&) {  // the task is dropped; whoever waits for it meets its own limit
+    } catch (const std::bad_alloc&) {  // the task is dropped; a caller that waits for it reaches its own limit
     }
     const std::lock_guard lock(mutex_);
     running_ = nullptr;
@@ -131,7 +131,7 @@ void Service::loop() {
       const std::lock_guard lock(mutex_);
       for (auto& [key, entry] : tasks_) {
         entry.first = items.size();
-        // The earliest counts: a task that says "in a while" says it anew each time that another one is ready.
+        // The earliest time applies: a task that asks for "in a while" asks again each time another task is ready.
         entry.due_ns = std::min(entry.due_ns, entry.task->poll_set(items));
         entry.end = items.size();
         next = std::min(next, entry.due_ns);
@@ -146,7 +146,8 @@ void Service::loop() {
       if (halted_) {
         parked_ = true;
         idle_.notify_all();
-        // It does not end: what libraries keep for a thread would be taken down while the process is.
+        // The thread does not end: ending it would destroy libraries' thread-local data while the process is being
+        // taken down.
         idle_.wait(lock, [] { return false; });
       }
     }

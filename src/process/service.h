@@ -1,4 +1,4 @@
-// The one thread per process that serves control connections and watches peers. It never touches data.
+// The service thread: one thread per process that serves control connections and watches peers. It never touches data.
 #pragma once
 
 #include <atomic>
@@ -15,12 +15,12 @@
 
 namespace tutti {
 
-/// Drives Tasks: each when one of its handles is ready or its time has come. Thread-safe.
+/// Drives Tasks, each when one of its handles is ready or its time has come. Thread-safe.
 class Service {
  public:
   enum class Mode {
-    threaded,  ///< a thread of its own, started with the first task
-    manual,    ///< whoever owns it calls turn(): simulations
+    threaded,  ///< its own thread, started with the first task
+    manual,    ///< the owner calls turn(): for simulations
   };
   Service(System& system, Mode mode) : system_(system), mode_(mode) {}
   ~Service();
@@ -30,14 +30,14 @@ class Service {
   /// Errors: system (no thread, no descriptor).
   Result<void> add(std::shared_ptr<Task> task);
 
-  /// On return the task is not running and will not be called again. Not to be called from a task.
+  /// On return, the task is not running and will not be called again. Not to be called from a task.
   void remove(const Task* task);
 
-  /// Has the thread advance all its tasks now: what one of them waits for has come without a word to it. Any thread.
+  /// Makes the thread advance all its tasks now, for an event that no handle shows. Any thread.
   void wake();
 
-  /// Stops the thread: on return no task runs, nor will again. For the end of the process, when what tasks use is about
-  /// to be taken away. Waits two seconds at most. Not to be called from a task.
+  /// Stops the thread: on return, no task runs or will run again. For the end of the process, before the objects that
+  /// tasks use are taken down. Waits two seconds at most. Not to be called from a task.
   void halt();
 
   /// Advances every task once; false when there is none. For Mode::manual.
@@ -46,8 +46,8 @@ class Service {
  private:
   struct Entry {
     std::shared_ptr<Task> task;
-    std::int64_t due_ns = 0;  ///< the earliest it has asked for; a new one: now
-    std::size_t first = 0;    ///< its handles, among those waited for
+    std::int64_t due_ns = 0;  ///< the earliest time that it has asked for; a new task: now
+    std::size_t first = 0;    ///< index of its first handle among those waited for
     std::size_t end = 0;
   };
   Result<void> start();
@@ -63,10 +63,10 @@ class Service {
   std::map<const Task*, Entry> tasks_;
   std::shared_ptr<Task> running_;
   UniqueFd wake_;
-  std::atomic<bool> all_ = false;  ///< are to be advanced
+  std::atomic<bool> all_ = false;  ///< all tasks are to be advanced
   bool started_ = false;
-  bool halted_ = false;  ///< to be,
-  bool parked_ = false;  ///<   and it is
+  bool halted_ = false;  ///< the thread is to stop
+  bool parked_ = false;  ///< the thread has stopped
 };
 
 }  // namespace tutti

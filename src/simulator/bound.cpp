@@ -5,7 +5,7 @@
 namespace tutti::simulator {
 namespace {
 
-/// Bytes of the call that must cross the border of one of so many groups, the busiest.
+/// Bytes of the call that must cross the border of one of `groups` groups, the busiest one.
 double crossing(Collective collective, int ranks, int groups) {
   if (groups < 2) return 0;
   const double others = (groups - 1.0) / groups;

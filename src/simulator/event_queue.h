@@ -1,4 +1,4 @@
-// Events in the order of their times.
+// A queue of events in order of time.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,16 @@
 
 namespace tutti::simulator {
 
-/// Events of equal times come out in the order in which they went in, so that a simulation is the same every time.
+/// Events with equal times come out in the order in which they went in, so that every run of a simulation is the same.
 ///
-/// Ranks that do alike make events in the order of their times: those wait in line, which costs nothing. What comes in
-/// before the last in line goes to a heap, of four children a node: half the levels of a binary one, and children are
-/// next to each other.
+/// Ranks that do the same work create events in order of time: these form a line, which costs nothing. An event earlier
+/// than the end of the line goes to a heap with four children per node: it has half the levels of a binary heap, and
+/// children are adjacent.
 template <class T>
 class EventQueue {
  public:
   bool empty() const { return first_ == line_.size() && heap_.empty(); }
-  // These require !empty().
+  // The following functions require !empty().
   double next() const { return from_line() ? line_[first_].time : heap_.front().time; }
   const T& top() const { return from_line() ? line_[first_].value : heap_.front().value; }
 
@@ -56,7 +56,7 @@ class EventQueue {
   }
   bool from_line() const { return first_ < line_.size() && (heap_.empty() || before(line_[first_], heap_.front())); }
 
-  /// Forgets those that have left once they are half of the line.
+  /// Removes the events that have left once they are half of the line.
   void make_room() {
     if (first_ < 1024 || 2 * first_ < line_.size()) return;
     line_.erase(line_.begin(), line_.begin() + static_cast<std::ptrdiff_t>(first_));
@@ -76,7 +76,7 @@ class EventQueue {
     heap_[at] = event;
   }
 
-  std::vector<Event> line_;  // [first_, end): in the order of their times
+  std::vector<Event> line_;  // [first_, end): in order of time
   std::size_t first_ = 0;
   std::vector<Event> heap_;
   std::uint64_t pushed_ = 0;

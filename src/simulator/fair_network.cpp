@@ -1,4 +1,4 @@
-// Messages that share links as flows do.
+// Messages that share links as flows.
 #include "simulator/network.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace tutti::simulator {
 namespace {
 
-constexpr double same_time = 1e-12;  // of the time: rounding errors of what ends together
+constexpr double same_time = 1e-12;  // relative: rounding errors of events that end together
 constexpr double same_share = 1e-9;
 
 class FairWire : public NetworkWire {
@@ -26,7 +26,7 @@ class FairWire : public NetworkWire {
   }
 
   bool advance(std::vector<Delivery>& deliveries) override {
-    // All that begins now is there before rates are looked at: they cost more than anything else.
+    // All flows that begin now are added before rates are computed: that computation is the most expensive part.
     if (starts_.empty() || starts_.next() > soon(now_)) share_out();
     while (!ends_.empty() && !valid(ends_.top())) ends_.pop();
     if (starts_.empty() && ends_.empty()) return false;
@@ -46,12 +46,12 @@ class FairWire : public NetworkWire {
   struct Flow {
     const Message* message = nullptr;
     std::vector<int> path = {};
-    std::vector<std::uint32_t> places = {};  // by hop: where the flow is among the users of the link
-    double left = 0;                         // bytes, when the rate was set
+    std::vector<std::uint32_t> places = {};  // by hop: the flow's position among the users of the link
+    double left = 0;                         // bytes left when the rate was set
     double since = 0;
     double rate = 0;
     double latency = 0;
-    std::uint32_t version = 0;  // of the rate; that of an earlier one marks an end that will not come
+    std::uint32_t version = 0;  // of the rate; an end event with an earlier version is ignored
     bool seen = false;
     bool fixed = false;
   };
@@ -62,7 +62,7 @@ class FairWire : public NetworkWire {
   struct Share {
     std::vector<User> users = {};
     double left = 0;
-    std::uint32_t count = 0;  // of users whose rates are not fixed
+    std::uint32_t count = 0;  // number of users whose rates are not fixed
     bool seen = false;
     bool changed = false;
   };
@@ -90,9 +90,9 @@ class FairWire : public NetworkWire {
   std::vector<Share> shares_;
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> idle_;
-  std::vector<int> changed_;             // links whose users are others than at the last look
-  std::vector<int> links_;               // those whose shares can be others
-  std::vector<std::uint32_t> affected_;  // flows over them
+  std::vector<int> changed_;             // links whose users have changed since the last computation
+  std::vector<int> links_;               // links whose shares may have changed
+  std::vector<std::uint32_t> affected_;  // flows over these links
   EventQueue<const Message*> starts_;
   EventQueue<End> ends_;
 };
@@ -142,8 +142,8 @@ void FairWire::retire(std::uint32_t number, std::vector<Delivery>& deliveries) {
   idle_.push_back(number);
 }
 
-/// Max-min fair: the links that give their users least fix these users' rates, and what is left is shared by the
-/// others. Only flows are looked at that share links with a change, directly or through others.
+/// Max-min fair: the links that give their users the least fix these users' rates, and the other users share the rest.
+/// Considers only flows that share links with a change, directly or through others.
 void FairWire::share_out() {
   if (changed_.empty()) return;
   find_neighbours();

@@ -1,4 +1,4 @@
-// Messages that wait for one another at every link.
+// Messages that queue at every link.
 #include "simulator/fifo_network.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class FifoWire : public NetworkWire {
     const auto link = static_cast<std::size_t>(flight.path[flight.hop]);
     const auto [rate, latency] = topology_.links()[link];
     const double begin = std::max(now, free_[link]), bytes = flight.message->bytes;
-    // The tail cannot overtake what a slower link before has not let go yet.
+    // The tail cannot leave this link before it has left a slower one upstream.
     flight.tail = free_[link] = std::max(begin + bytes / rate, flight.tail);
     carried_[link] += bytes;
     if (flight.hop == 0) flight.sent = flight.tail;
@@ -56,11 +56,11 @@ class FifoWire : public NetworkWire {
     const Message* message = nullptr;
     std::vector<int> path = {};
     std::size_t hop = 0;
-    double tail = 0;  // when the last byte comes to the link
+    double tail = 0;  // when the last byte arrives at the link
     double sent = 0;
   };
 
-  std::vector<double> free_;  // by link: since when
+  std::vector<double> free_;  // by link: time since when it is free
   std::vector<Flight> flights_;
   std::vector<std::uint32_t> idle_;
   EventQueue<std::uint32_t> heads_;

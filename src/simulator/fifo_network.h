@@ -1,4 +1,4 @@
-// Messages that wait for one another at every link.
+// Messages that queue at every link.
 #pragma once
 
 #include <memory>

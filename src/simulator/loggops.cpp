@@ -57,12 +57,12 @@ class LogGopsWire : public Wire {
 
  private:
   struct Host {
-    double processor = 0;  // free from then on, as are the two sides of the interface
+    double processor = 0;  // free from this time on; likewise the two sides of the interface
     double sending = 0;
     double receiving = 0;
     int step = -1;
     double entered = 0;
-    std::vector<std::pair<const Message*, double>> held = {};  // until the step is entered
+    std::vector<std::pair<const Message*, double>> held = {};  // until the receiver enters the step
   };
 
   Host& host(Rank rank) { return hosts_[static_cast<std::size_t>(rank)]; }

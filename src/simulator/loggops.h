@@ -1,4 +1,4 @@
-// LogGOPS: a network that is never full, between processors that work for every message.
+// LogGOPS: an uncongested network between processors that spend time on every message.
 #pragma once
 
 #include <limits>
@@ -8,11 +8,11 @@
 
 namespace tutti::simulator {
 
-/// For a message of b bytes the sender's processor works o + (b-1)·O and its interface is taken for g + (b-1)·G. After
-/// o + L the message is at the receiver, whose processor works for it as soon as it and the interface are free, for
-/// o + (b-1)·max(O, G). Larger messages than S leave when the receiver has entered the step and has said so, which
-/// takes o + L, and the sender goes on when they are received. All in nanoseconds and bytes. Hoefler, Schneider and
-/// Lumsdaine, "LogGOPSim: simulating large-scale applications in the LogGOPS model", LSAP 2010.
+/// For a message of b bytes the sender's processor works for o + (b-1)·O, and its interface is busy for g + (b-1)·G.
+/// The message reaches the receiver after o + L. As soon as the receiver's processor and interface are free, the
+/// processor works for o + (b-1)·max(O, G). A message larger than S leaves only when the receiver has entered the step
+/// and has said so, which takes o + L; its sender continues when it has been received. All in nanoseconds and bytes.
+/// Hoefler, Schneider and Lumsdaine, "LogGOPSim: simulating large-scale applications in the LogGOPS model", LSAP 2010.
 struct LogGops {
   double L = 2500;
   double o = 1500;

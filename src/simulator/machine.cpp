@@ -19,11 +19,12 @@ Error invalid(std::string what) {
   return {.code = Code::invalid_argument, .what = std::move(what)};
 }
 
-/// What a description says, word by word.
+/// A description, split into its words.
 struct Words {
   std::string kind;
   std::vector<int> sizes;
-  std::map<std::string, double> values;  // rates in bytes per ns, times in ns; rate and time are those without a name
+  // rates in bytes per ns, times in ns; a rate and a time without a name are "rate" and "time"
+  std::map<std::string, double> values;
 
   double get(const std::string& name, double otherwise) const {
     const auto found = values.find(name);
@@ -156,7 +157,8 @@ Result<std::vector<TreeLevel>> levels_of(const Words& words) {
     }
   }
   for (std::size_t i = 1; i < levels.size(); ++i)
-    if (levels[i].latency_ns < levels[i - 1].latency_ns) return invalid("what is farther away has the smaller latency");
+    if (levels[i].latency_ns < levels[i - 1].latency_ns)
+      return invalid("a farther level has a smaller latency than a nearer one");
   for (TreeLevel& level : levels) level.bytes_per_ns *= words.get("efficiency", 1);
   return levels;
 }

@@ -1,4 +1,4 @@
-// Messages of algorithms that are made for a machine: a torus, switches that add up.
+// Messages of algorithms for specific machines: a torus, and switches that sum.
 #include <bit>
 #include <cassert>
 #include <map>
@@ -44,10 +44,10 @@ class TorusMessages : public MessageSource {
  private:
   struct Turn {
     int dimension;
-    int step;  // in that dimension
+    int step;  // within that dimension
   };
 
-  /// Dimensions take turns until each has had its steps.
+  /// Dimensions take turns until each has had all its steps.
   std::vector<Turn> turns(int first) const {
     std::vector<Turn> order;
     const int dimensions = static_cast<int>(sizes_.size());
@@ -64,7 +64,7 @@ class TorusMessages : public MessageSource {
     int stride = 1;
     for (std::size_t d = index(turn.dimension) + 1; d < sizes_.size(); ++d) stride *= sizes_[d];
     const int c = rank / stride % size;
-    if (!swing_) return rank + ((c ^ (1 << turn.step)) - c) * stride;  // its mirror image is itself
+    if (!swing_) return rank + ((c ^ (1 << turn.step)) - c) * stride;  // its mirror image is the same
     const auto mirror = [size](int i) { return (size - i) % size; };
     const int met = mirrored ? mirror(swing_partner(mirror(c), turn.step, size)) : swing_partner(c, turn.step, size);
     return rank + (met - c) * stride;
@@ -77,7 +77,7 @@ class TorusMessages : public MessageSource {
   std::vector<std::vector<Turn>> orders_;
 };
 
-/// A chunk rises a level a step, and comes down a level a step; chunks follow one another.
+/// A chunk goes up one level per step, then down one level per step; chunks are pipelined.
 class InSwitchMessages : public MessageSource {
  public:
   InSwitchMessages(const Tree& tree, const InSwitch& how, double bytes) : tree_(tree), how_(how), bytes_(bytes) {

@@ -1,4 +1,4 @@
-// What a simulation plays: the messages of a collective, step by step.
+// The input of a simulation: the messages of a collective, step by step.
 #pragma once
 
 #include <vector>
@@ -7,24 +7,24 @@
 
 namespace tutti::simulator {
 
-/// What one endpoint sends another in one step. Endpoints are ranks and, behind them, switches that add up.
+/// A message from one endpoint to another in one step. Endpoints are the ranks, followed by the switches that sum.
 struct Message {
   Rank from = 0;
   Rank to = 0;
   int step = 0;
   double bytes = 0;
-  double reduced = 0;  ///< bytes that the receiver adds to what it has when all messages of the step have come
+  double reduced = 0;  ///< bytes that the receiver adds to its data when all messages of the step have arrived
 };
 
-/// A rank enters a step when it is done with the one before: when the messages to it have come and are added up. Then
-/// it hands over all messages of the step at once. So steps are those of each rank, not of all together.
+/// A rank enters a step when it has finished the one before, that is, when that step's messages to it have arrived and
+/// are summed. It then sends all its messages of the step at once. So each rank has its own steps; they are not global.
 class MessageSource {
  public:
   virtual ~MessageSource() = default;
   virtual int endpoints() const = 0;
   virtual int steps() const = 0;
-  /// Called once for each step, in order. Overwrites `messages` with those of `step`, from != to; a sender's are in the
-  /// order in which it hands them over.
+  /// Called once per step, in order. Overwrites `messages` with those of `step`, from != to; a sender's messages are in
+  /// the order in which it sends them.
   virtual void messages_of(int step, std::vector<Message>& messages) = 0;
 };
 

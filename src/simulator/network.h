@@ -10,15 +10,15 @@
 namespace tutti::simulator {
 
 enum class Sharing {
-  /// Messages are flows: at any time each has its max-min fair share of the links on its way. Exact, and slow where
-  /// many flows begin and end at different times.
+  /// Messages are flows: at any time each has its max-min fair share of the links on its path. Exact, but slow if many
+  /// flows begin and end at different times.
   fair,
-  /// A link carries one message at a time, at its full rate, in the order in which they come to it. A message goes on
-  /// over the next link as soon as its head is there (cut-through), and waits there as long as it must.
+  /// A link carries one message at a time, at its full rate, in order of arrival. A message continues over the next
+  /// link as soon as its head has arrived there (cut-through), and waits there as long as necessary.
   fifo,
 };
 
-/// The sender may go on when the last byte has left; it arrives by the latencies of all links later.
+/// The sender continues when the last byte has left; the byte arrives after the latencies of all links.
 class NetworkWire : public Wire {
  public:
   const std::vector<double>& carried() const { return carried_; }  ///< bytes, by link

@@ -11,7 +11,7 @@
 namespace tutti::simulator {
 namespace {
 
-/// One message of every rank, to the rank that is so much further or, where `partner` is given, to that.
+/// One message of every rank, to the rank `distance` ahead or, if `partner` is given, to that one.
 struct Move {
   int offset = 0;
   int (*partner)(int i, int step, int size) = nullptr;
@@ -20,7 +20,7 @@ struct Move {
   bool adds = false;
 };
 
-/// One move for each step.
+/// One move per step.
 class Moves : public MessageSource {
  public:
   Moves(int ranks, std::vector<Move> moves) : ranks_(ranks), moves_(std::move(moves)) {}
@@ -61,7 +61,7 @@ bool has_two_phases(Collective collective) {
          collective == Collective::all_gather;
 }
 
-/// A reduce-scatter of those moves; the same backwards as an all-gather, or one after the other as an all-reduce.
+/// The moves as a reduce-scatter; in reverse order as an all-gather; both in sequence as an all-reduce.
 std::vector<Move> phases(Collective collective, const std::vector<Move>& moves) {
   std::vector<Move> all;
   if (collective != Collective::all_gather) all = moves;
@@ -116,7 +116,7 @@ std::optional<std::vector<Move>> pairwise(const Shape& shape, double bytes) {
   return moves;
 }
 
-/// Partners exchange all they have.
+/// Partners exchange all their data.
 template <auto partner, bool last_first>
 std::optional<std::vector<Move>> exchange_all(const Shape& shape, double bytes) {
   const auto ranks = static_cast<unsigned>(shape.ranks);
@@ -130,7 +130,7 @@ std::optional<std::vector<Move>> exchange_all(const Shape& shape, double bytes) 
   return moves;
 }
 
-/// Partners exchange halves of what they have, then in opposite order what they got.
+/// Partners exchange halves of their data, then, in reverse order, the results.
 template <auto partner, bool all_reduce_alone>
 std::optional<std::vector<Move>> exchange_halves(const Shape& shape, double bytes) {
   const auto ranks = static_cast<unsigned>(shape.ranks);

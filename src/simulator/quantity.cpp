@@ -47,7 +47,7 @@ Result<double> parse_time(std::string_view word) {
 Result<double> parse_rate(std::string_view word) {
   auto rate = parse(word, rates, "a rate like 50GB/s or 400Gb/s");
   if (rate && *rate == 0)
-    return Error{.code = Code::invalid_argument, .what = fmt::format("\"{}\" is a rate at which nothing moves", word)};
+    return Error{.code = Code::invalid_argument, .what = fmt::format("\"{}\" is a rate of zero", word)};
   return rate;
 }
 

@@ -1,4 +1,4 @@
-// Sizes, times and rates as people write them: 64KiB, 936ns, 400GB/s.
+// Parses sizes, times and rates with units: 64KiB, 936ns, 400GB/s.
 #pragma once
 
 #include <string_view>
@@ -7,9 +7,9 @@
 
 namespace tutti::simulator {
 
-// Errors: invalid_argument, with the word and what it should look like. Nothing is negative.
+// Errors: invalid_argument, with the word and the expected form. No value is negative.
 
-/// B, KB, MB, GB, TB and KiB, MiB, GiB, TiB; K, M, G are those of 1024; a number alone is bytes.
+/// B, KB, MB, GB, TB and KiB, MiB, GiB, TiB; K, M, G are powers of 1024; a number without a unit is in bytes.
 Result<double> parse_bytes(std::string_view word);
 
 /// ns, us, ms, s. In nanoseconds.

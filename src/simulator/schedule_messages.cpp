@@ -47,7 +47,7 @@ class ScheduleMessages : public MessageSource {
     if (adds) messages.back().reduced += block_bytes_;
   }
 
-  /// One message for each pair.
+  /// Merges the messages of each pair into one.
   void join(std::vector<Message>& messages) const {
     const int n = schedule_.ranks();
     const auto key = [n](const Message& m) { return std::pair(m.from, (m.to - m.from + n) % n); };
@@ -66,8 +66,8 @@ class ScheduleMessages : public MessageSource {
 
   const Schedule& schedule_;
   double block_bytes_;
-  std::size_t next_ = 0;                   // the first transfer that has not been looked at
-  std::unordered_set<std::uint64_t> own_;  // destinations of this step's sums that have an operand by now
+  std::size_t next_ = 0;                   // the first transfer not yet processed
+  std::unordered_set<std::uint64_t> own_;  // destinations of this step's sums that already have an operand
 };
 
 }  // namespace

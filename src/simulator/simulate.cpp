@@ -13,11 +13,11 @@ std::size_t index(int i) {
   return static_cast<std::size_t>(i);
 }
 
-/// What an endpoint has to do in a step.
+/// The work of an endpoint in a step.
 struct Member {
   std::uint32_t first = 0;  // its messages: [first, first + sends) of the step
   std::uint32_t sends = 0;
-  std::uint32_t pending = 0;  // messages that must come, or leave, before it is done
+  std::uint32_t pending = 0;  // messages that must still arrive, or leave, before it is done
   bool entered = false;
   double ready = 0;
   double reduced = 0;
@@ -25,9 +25,9 @@ struct Member {
 
 struct Step {
   std::vector<Message> messages;  // by sender
-  std::vector<Rank> ranks;        // of members, ascending; empty where all endpoints are members
+  std::vector<Rank> ranks;        // of members, ascending; empty if all endpoints are members
   std::vector<Member> members;
-  std::size_t open = 0;  // members that are not done
+  std::size_t open = 0;  // number of members that are not done
 
   Member* find(Rank rank) {
     if (ranks.empty()) return members.empty() ? nullptr : &members[index(rank)];
@@ -94,8 +94,8 @@ class Player {
   Wire& wire_;
   double reduce_ns_per_byte_;
   Rank switches_;
-  std::vector<int> next_;   // by endpoint: the step it is in
-  std::deque<Step> steps_;  // from the first that some endpoint is not done with
+  std::vector<int> next_;   // by endpoint: its current step
+  std::deque<Step> steps_;  // from the first step that some endpoint has not finished
   int forgotten_ = 0;
   Outcome outcome_;
 };
@@ -119,7 +119,7 @@ void Player::fetch(int number) {
   outcome_.bytes += outcome.bytes;
 }
 
-/// Through all steps in which there is nothing to wait for.
+/// Passes through all steps in which there is nothing to wait for.
 void Player::go_on(Rank rank, double now) {
   for (int& number = next_[index(rank)]; number < source_.steps(); ++number) {
     if (number < forgotten_) continue;
@@ -132,7 +132,7 @@ void Player::go_on(Rank rank, double now) {
   forget();
 }
 
-/// True if the rank is done with the step at once.
+/// True if the rank finishes the step at once.
 bool Player::enter(Rank rank, Step& step, Member& member, double now) {
   member.entered = true;
   member.ready = std::max(member.ready, now);

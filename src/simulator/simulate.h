@@ -1,4 +1,4 @@
-// Plays the messages of a collective over a model of a network.
+// Simulates the messages of a collective on a model of a network.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace tutti::simulator {
 
 struct StepOutcome {
   double begin_ns = 0;  ///< when the first endpoint entered it
-  double end_ns = 0;    ///< when the last was done with it
+  double end_ns = 0;    ///< when the last endpoint finished it
   std::uint64_t messages = 0;
   double bytes = 0;
 };
@@ -24,8 +24,9 @@ struct Outcome {
   double bytes = 0;
 };
 
-/// `reduce_ns_per_byte`: of `Message::reduced`, after the last message of a step has come; endpoints from `switches` on
-/// add in no time. Messages are asked for when the first endpoint needs them and forgotten when the last one is done.
+/// `reduce_ns_per_byte`: per byte of `Message::reduced`, after the last message of a step has arrived; endpoints from
+/// `switches` on sum in no time. Messages are requested when the first endpoint needs them and dropped when the last
+/// one is done.
 Outcome simulate(MessageSource& source, Wire& wire, double reduce_ns_per_byte, Rank switches);
 
 }  // namespace tutti::simulator

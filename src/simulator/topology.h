@@ -1,4 +1,4 @@
-// Links of a machine that is not there, and the way that messages take over them.
+// Links of a simulated machine, and the paths of messages over them.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ struct Link {
   double latency_ns = 0;
 };
 
-/// The ranks are `groups` sets of equal size, and no more than this comes out of one of them, or into it.
+/// The ranks form `groups` sets of equal size; no more than this rate leaves or enters one set.
 struct Cut {
   int groups = 0;
   double bytes_per_ns = 0;
 };
 
-/// Immutable. Links have one direction. Endpoints are the ranks and behind them switches that can add up.
+/// Immutable. Links have one direction. Endpoints are the ranks, followed by the switches that can sum.
 class Topology {
  public:
   virtual ~Topology() = default;
@@ -30,7 +30,7 @@ class Topology {
   virtual void route(Rank from, Rank to, std::vector<int>& path) const = 0;
   virtual std::string link_name(int link) const = 0;
   virtual std::vector<Cut> cuts() const = 0;
-  /// Groups of near ranks, for algorithms that ask for them.
+  /// Groups of near ranks, for algorithms that use them.
   virtual std::vector<Level> levels() const { return {}; }
 
   const std::vector<Link>& links() const { return links_; }
@@ -39,13 +39,14 @@ class Topology {
   std::vector<Link> links_;
 };
 
-/// Switches above switches. `size` children are below each switch, the ranks below those of the innermost level, and
-/// each child has `links` links up and as many down. Which one a message takes follows from the rank in that group that
-/// sends it, or gets it: number r takes link r modulo `links`.
+/// A tree of switches. `size` children are below each switch, with the ranks below those of the innermost level. Each
+/// child has `links` links up and as many down. The rank in that group that sends or receives a message determines its
+/// link: number r uses link r modulo `links`.
 struct TreeLevel {
   int size = 1;
   double bytes_per_ns = 1;  ///< of a link, in each direction
-  double latency_ns = 0;    ///< of a message that goes up to this level and no farther; not less than the level below
+  /// of a message that goes up to this level and no further; at least that of the level below
+  double latency_ns = 0;
   int links = 1;
 };
 
@@ -73,16 +74,16 @@ class Tree : public Topology {
   int link_of(Node child, Rank end, int direction) const;
 
   std::vector<TreeLevel> tree_;
-  std::vector<int> counts_;       // by level: children of all its switches together; last: 1, the top
+  std::vector<int> counts_;       // by level: number of children of all its switches; last: 1, the top
   std::vector<int> first_links_;  // by level
   int endpoints_ = 0;
 };
 
-/// A torus of any dimensions: a rank has a link to each neighbour, two in every dimension. A message goes the shorter
-/// way around in the first dimension, then in the next; upwards where both are as long.
+/// A torus of any number of dimensions: a rank has a link to each neighbour, two in every dimension. A message takes
+/// the shorter way around in the first dimension, then in the next; upwards if both ways are equal.
 class Torus : public Topology {
  public:
-  /// `sizes`: the last one is that in which ranks with successive numbers are neighbours.
+  /// `sizes`: in the last dimension, ranks with successive numbers are neighbours.
   Torus(std::vector<int> sizes, Link link);
 
   int ranks() const override { return ranks_; }

@@ -1,4 +1,4 @@
-// Links and ways of a torus.
+// Links and paths of a torus.
 #include <fmt/format.h>
 
 #include <cassert>

@@ -1,4 +1,4 @@
-// Links and ways of switches above switches.
+// Links and paths of a tree of switches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ Tree::Node Tree::node_of(Rank endpoint) const {
   return node;
 }
 
-/// Of `child`, towards its switch (0) or from it (1), for a message whose end on this side is `end`.
+/// The link of `child`, towards its switch (0) or from it (1), for a message whose end on this side is `end`.
 int Tree::link_of(Node child, Rank end, int direction) const {
   const TreeLevel& level = tree_[index(child.level)];
   const int span = counts_[0] / counts_[index(child.level)];

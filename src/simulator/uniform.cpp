@@ -29,7 +29,7 @@ class UniformWire : public Wire {
   }
 
  private:
-  /// When the port that is free first begins with the message.
+  /// The time at which the port that is free first begins with the message.
   double take(Rank rank, std::size_t side, double at, const Message& message) {
     const auto count = static_cast<std::size_t>(network_.ports);
     const std::span<double> ports(&free_[(static_cast<std::size_t>(rank) * 2 + side) * count], count);
@@ -40,7 +40,7 @@ class UniformWire : public Wire {
   }
 
   Uniform network_;
-  std::vector<double> free_;  // [(endpoint · 2 + side) · ports + port]: since when
+  std::vector<double> free_;  // [(endpoint · 2 + side) · ports + port]: time since when it is free
   EventQueue<const Message*> heads_;
 };
 

@@ -1,4 +1,4 @@
-// The network of closed forms: every pair of ranks is as far apart as any other.
+// The network of closed-form models: all pairs of ranks have the same distance.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace tutti::simulator {
 
-/// A message of b bytes takes alpha + b·beta. An endpoint sends `ports` messages at a time and receives as many, each
-/// at the full rate; further ones wait their turn, and their latencies overlap. The sender may go on when the message
-/// is there. So a step in which each rank sends m messages of b bytes takes alpha + ceil(m / ports)·b·beta. Hockney,
+/// A message of b bytes takes alpha + b·beta. An endpoint sends up to `ports` messages at a time and receives as many,
+/// each at the full rate; further messages wait, and their latencies overlap. The sender continues when the message has
+/// arrived. So a step in which each rank sends m messages of b bytes takes alpha + ceil(m / ports)·b·beta. Hockney,
 /// "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel Computing 1994.
 struct Uniform {
   double alpha_ns = 1000;

@@ -1,4 +1,4 @@
-// What carries messages in a simulation: a model of a network.
+// Carries messages in a simulation: the interface of network models.
 #pragma once
 
 #include <optional>
@@ -11,20 +11,20 @@ namespace tutti::simulator {
 /// Times are in nanoseconds since the call began.
 struct Delivery {
   const Message* message = nullptr;
-  double sent = -1;  ///< when the sender may go on; negative where `send` has said so
+  double sent = -1;  ///< when the sender may continue; negative if `send` has returned it
   double received = 0;
 };
 
 class Wire {
  public:
   virtual ~Wire() = default;
-  /// Hands over a message, which stays where it is until it is delivered, at a time no earlier than the last event.
-  /// Returns when the sender may go on, if that is known by now.
+  /// Sends a message at a time no earlier than the last event; the message must stay in place until it is delivered.
+  /// Returns when the sender may continue, if that is already known.
   virtual std::optional<double> send(const Message& message, double at) = 0;
-  /// `rank` can take messages of `step` from now on.
+  /// From now on `rank` can receive messages of `step`.
   virtual void enter(Rank, int /*step*/, double /*at*/) {}
-  /// Goes on to the next event, and appends what is delivered by it, now or at a later time that is certain. False:
-  /// nothing is under way.
+  /// Advances to the next event and appends the messages that it delivers, now or at a later time that is certain.
+  /// False: no message is under way.
   virtual bool advance(std::vector<Delivery>& deliveries) = 0;
 };
 

@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t line_align = 128;    // two cache lines: what a core's prefetcher takes at once
+constexpr std::size_t line_align = 128;    // two cache lines: a core's prefetcher fetches this much at once
 constexpr std::size_t alias_bytes = 4096;  // a load waits for an earlier store whose address is equal modulo this
 
 std::size_t line_stride(std::size_t payload_bytes) {
@@ -15,7 +15,7 @@ std::size_t line_stride(std::size_t payload_bytes) {
   return bytes % alias_bytes == 0 ? bytes + line_align : bytes;
 }
 
-/// Rings begin at the same place in all areas; without this all ranks' lines of one call would alias each other.
+/// All areas place their rings at the same offset; without a stagger, all ranks' descriptors of one call would alias.
 std::size_t stagger(int rank) {
   return static_cast<std::size_t>(rank) % (alias_bytes / line_align) * line_align;
 }
@@ -46,8 +46,8 @@ Result<bool> CallDescriptors::catch_up(std::uint64_t sequence) {
   return sequence <= seen_by_all_ + ahead_max;
 }
 
-/// Calls before that needed nothing of this peer: what it called in their place is compared now, so that a mismatch
-/// shows at the next call that does.
+/// Earlier calls needed nothing of this peer. Compares its calls of that time now, so that the next call that needs the
+/// peer reports a mismatch.
 Result<const CallDescriptor*> CallDescriptors::pass_over(int peer, std::uint64_t sequence) {
   while (seen_[peer] + 1 < sequence) {
     const std::uint64_t next = seen_[peer] + 1;
@@ -75,7 +75,7 @@ CallMark CallDescriptors::last(int rank) const {
     const std::uint64_t sequence = at(rank, place).sequence.load(std::memory_order_acquire);
     if (sequence % limits::call_descriptors == place) last.sequence = std::max(last.sequence, sequence);
   }
-  // The last line stays as long as this rank makes no more calls; those before it may just be overwritten.
+  // The last descriptor stays valid until this rank makes more calls; an earlier one may be overwritten at any moment.
   if (last.sequence > 0) last.signature = at(rank, last.sequence).signature;
   return last;
 }

@@ -1,4 +1,4 @@
-// How a process asks another for the descriptor of a segment: the client of FdServer.
+// Fetches the descriptor of a segment from another process: the client of FdServer.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -17,7 +17,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t look_every_ms = 50;  // at give_up
+constexpr std::int64_t look_every_ms = 50;  // how often give_up is asked
 constexpr std::int64_t retry_ms = 2;
 constexpr std::int64_t ns_per_ms = 1'000'000;
 
@@ -27,7 +27,7 @@ class Patience {
     if (__builtin_add_overflow(real_system().now_ns(), timeout_ns, &deadline_ns_)) deadline_ns_ = INT64_MAX;
   }
 
-  /// Waits until `fd` is readable (fd −1: not at all), or `slice_ms` passed; true when readable.
+  /// Waits until `fd` is readable (−1: waits for no descriptor) or `slice_ms` have passed; true when readable.
   Result<bool> wait(int fd, std::int64_t slice_ms) const {
     if (give_up_())
       return Error{.code = Code::remote, .what = "gave up asking for a segment: the communicator has failed"};
@@ -54,8 +54,9 @@ Error failed(std::string what) {
   return Error{.code = Code::system, .what = std::move(what), .sys_errno = errno};
 }
 
-/// Linux 6.5 gives a descriptor of the process at the other end, whatever PID namespace it is in; before that there is
-/// only its pid, where it has one here. A pid that the process itself named would be another's in other namespaces.
+/// Linux 6.5 returns a pidfd of the process at the other end, in any PID namespace. Older kernels give only its pid, if
+/// it has one in this namespace. A pid reported by the process itself could mean a different process in another
+/// namespace.
 UniqueFd pidfd_of(int socket, int pid) {
 #ifdef SO_PEERPIDFD
   constexpr int option = SO_PEERPIDFD;
@@ -68,7 +69,7 @@ UniqueFd pidfd_of(int socket, int pid) {
   return UniqueFd(pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1);
 }
 
-/// Connected, and the other end is this user's. Empty: its queue is full, try later.
+/// A connected socket whose other end belongs to this user. Empty: the server's queue is full, try later.
 Result<UniqueSocket> access(const std::string& name, SeenProcess& owner) {
   UniqueSocket fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return failed("open a unix socket (EMFILE: raise ulimit -n)");
@@ -77,14 +78,14 @@ Result<UniqueSocket> access(const std::string& name, SeenProcess& owner) {
     if (errno == EAGAIN || errno == EINTR) return UniqueSocket();
     return gone(name, errno);
   }
-  // Before the key is shown: the owner may have died and somebody else taken its name.
+  // Checked before the key is shown: the owner may have died and another process taken its name.
   if (!is_same_user(fd.get(), &owner.pid))
     return Error{.code = Code::remote, .what = fmt::format("\"{}\" belongs to another user", name)};
-  owner.pidfd = pidfd_of(fd.get(), owner.pid);  // an answer that comes later proves that this process is meant
+  owner.pidfd = pidfd_of(fd.get(), owner.pid);  // a later answer proves that the pidfd is of the right process
   return fd;
 }
 
-/// One message; what it brings besides bytes is closed unless it is exactly one descriptor. Empty: no whole reply.
+/// Receives one message. Closes all descriptors in it unless there is exactly one. Empty: no complete reply.
 std::optional<FdReply> receive_reply(int socket, UniqueFd& fd) {
   FdReply reply;
   iovec bytes{.iov_base = &reply, .iov_len = sizeof reply};
@@ -119,7 +120,7 @@ std::string words_for(FdStatus status) {
     case FdStatus::unknown: return "it does not exist (any more)";
     case FdStatus::no_descriptor: return "its owner has no descriptor left to share it: raise ulimit -n there";
   }
-  return "an answer that is none";
+  return "an invalid answer";
 }
 
 struct Answer {
@@ -130,10 +131,10 @@ struct Answer {
 
 Result<Answer> ask(const std::string& name, const FdRequest& request, const Patience& patience) {
   if (name.empty() || name.size() > FdAddress::name_max)
-    return Error{.code = Code::remote, .what = "a peer's socket has no possible name"};
+    return Error{.code = Code::remote, .what = "the name of a peer's socket is invalid"};
   const Uncancelled whole;
 
-  // A server under attack drops the oldest connection for a new one: whoever is dropped without an answer asks again.
+  // Under attack, the server drops its oldest connection for a new one: a client dropped without an answer asks again.
   for (;;) {
     Answer answer;
     auto socket = access(name, answer.owner);

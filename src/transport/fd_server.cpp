@@ -22,7 +22,7 @@ constexpr int backlog = 128;
 constexpr std::int64_t pending_ns_max = 2'000'000'000;
 constexpr std::int64_t deaf_ns = 100'000'000;
 
-/// Takes equally long wherever the keys differ.
+/// Takes the same time wherever the keys differ.
 bool same_key(const ProcessKey& a, const ProcessKey& b) {
   volatile unsigned differs = 0;
   for (std::size_t i = 0; i < a.size(); ++i) differs = differs | static_cast<unsigned>(a[i] ^ b[i]);
@@ -44,7 +44,7 @@ void send_reply(int to, const FdReply& reply, int fd) {
     header->cmsg_len = CMSG_LEN(sizeof fd);
     std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
   }
-  // A client that does not take it has gone or asks again.
+  // A client that does not receive the reply has gone or asks again.
   [[maybe_unused]] const auto sent = ::sendmsg(to, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -80,7 +80,7 @@ bool FdServer::advance() {
   return true;
 }
 
-/// Watchers say nothing more: what can be read is their end.
+/// Watchers send no more data: a readable socket means that the watcher has closed it.
 void FdServer::drop_watchers() {
   std::erase_if(watchers_, [](const UniqueSocket& watcher) {
     std::byte nothing;
@@ -106,7 +106,7 @@ std::int64_t FdServer::poll_set(std::vector<PollItem>& items) {
 void FdServer::accept_all(std::int64_t now_ns) {
   if (now_ns < deaf_until_ns_) return;
   deaf_until_ns_ = 0;
-  // Not for ever: other tasks of the thread want their turn too.
+  // Bounded: other tasks of this thread must run too.
   for (std::size_t accepted = 0; accepted < pending_max; ++accepted) {
     UniqueSocket fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) {
@@ -124,14 +124,14 @@ void FdServer::accept_all(std::int64_t now_ns) {
   }
 }
 
-/// False: the peer that got it is still here.
+/// False: there is no spare, because the peer that got it is still connected.
 bool FdServer::give_spare() {
   if (!spare_) return false;
   spare_.reset();
   return true;
 }
 
-/// False: its request has not come yet. Else it is answered, or not worth an answer.
+/// False: the request has not arrived yet. True: the request was answered, or deserves no answer.
 bool FdServer::answer(Pending& pending) {
   FdRequest request;
   const ssize_t got = ::recv(pending.fd.get(), &request, sizeof request, MSG_DONTWAIT | MSG_TRUNC);

@@ -1,4 +1,4 @@
-// Hands descriptors of this process's segments to its peers, over a unix socket without a name on disk.
+// Passes descriptors of this process's segments to its peers over an abstract unix socket, which has no name on disk.
 #pragma once
 
 #include <array>
@@ -13,18 +13,18 @@
 
 namespace tutti {
 
-/// Whoever shows this may have our segments; told to members of a communicator during the authenticated start.
+/// Admits its owner to this process's segments. Members of a communicator receive it during the authenticated start.
 using ProcessKey = std::array<std::byte, 32>;
 
-/// A Task for the service thread. Peers with another uid, a wrong key or a malformed request are refused; at most 64
-/// connections pend, each for at most 2 s; the oldest makes room for a new one. A peer that asks to watch this process
-/// keeps its connection, whose end tells it that this process has ended. Where this process has no descriptor left,
-/// peers are told so one by one.
+/// A Task for the service thread. Refuses peers with another uid, a wrong key or a malformed request. At most 64
+/// connections are pending, each for at most 2 s; a new one replaces the oldest. A peer that asks to watch this process
+/// keeps its connection; when the connection closes, the peer knows that this process has ended. If this process runs
+/// out of descriptors, the server accepts peers one by one to tell them so.
 class FdServer final : public Task {
  public:
   static Result<std::unique_ptr<FdServer>> open(const SegmentTable& segments, const ProcessKey& key);
 
-  /// Abstract socket name, to be told to peers.
+  /// Abstract socket name, to be sent to peers.
   const std::string& name() const { return name_; }
 
   bool advance() override;
@@ -45,18 +45,19 @@ class FdServer final : public Task {
   const SegmentTable& segments_;
   ProcessKey key_;
   UniqueSocket listener_;
-  UniqueFd spare_;  ///< to let one peer in with, and tell it that there is no other
+  UniqueFd spare_;  ///< reserved for accepting one peer to tell it that there are no more descriptors
   std::string name_;
   std::vector<Pending> pending_;        // oldest first
   std::vector<UniqueSocket> watchers_;  // connections of peers that wait for the end of this process
-  std::int64_t deaf_until_ns_ = 0;      // no descriptor was left to accept with: look away for a while
+  std::int64_t deaf_until_ns_ = 0;      // out of descriptors: does not accept until then
 };
 
-/// The process at the other end of a unix connection, as the kernel names it, whatever that process says of itself.
+/// The process at the other end of a unix connection, as identified by the kernel, not by the process itself.
 struct SeenProcess {
-  int pid = 0;             ///< in this process's PID namespace; 0: it is in another one and cannot be seen from here
-  UniqueFd pidfd;          ///< readable once the process has ended; invalid where the kernel gives none
-  UniqueSocket connected;  ///< of `watch_process` alone: its end is the end of the process
+  /// in this process's PID namespace; 0: the process is in another one and not visible from here
+  int pid = 0;
+  UniqueFd pidfd;          ///< readable once the process has ended; invalid if the kernel provides none
+  UniqueSocket connected;  ///< only from `watch_process`: closes when the process ends
 };
 
 struct Fetched {
@@ -64,13 +65,14 @@ struct Fetched {
   SeenProcess owner;
 };
 
-/// Asks the server called `name`. Waits at most `timeout_ns`, and ends early when `give_up` says so, which it is asked
-/// every 50 ms. The key is shown only to a server of this user. Errors: remote (refused, gone, given up), timeout,
+/// Asks the server called `name` for a segment. Waits at most `timeout_ns`; returns early when `give_up`, called every
+/// 50 ms, returns true. Shows the key only to a server of this user. Errors: remote (refused, gone, given up), timeout,
 /// system.
 Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, SegmentName segment,
                               std::int64_t timeout_ns, const std::function<bool()>& give_up);
 
-/// Opens a connection to the server called `name` that lives as long as its process. Limits and errors as above.
+/// Opens a connection to the server called `name` that stays open as long as its process lives. Limits and errors as
+/// for fetch_segment.
 Result<SeenProcess> watch_process(const std::string& name, const ProcessKey& key, std::int64_t timeout_ns,
                                   const std::function<bool()>& give_up);
 

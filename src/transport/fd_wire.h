@@ -1,4 +1,5 @@
-// What FdServer and fetch_segment say to each other. Both run the same build: it is agreed before anybody fetches.
+// The messages between FdServer and fetch_segment. Both ends run the same build: the start checks this before any
+// fetch.
 #pragma once
 
 #include <sys/socket.h>
@@ -17,7 +18,7 @@
 namespace tutti {
 
 struct FdRequest {
-  static constexpr std::uint32_t watch = 0;  ///< in the place of an id, which is never 0: keep the connection
+  static constexpr std::uint32_t watch = 0;  ///< replaces an id, which is never 0: keep the connection
   static constexpr std::uint64_t magic_value = 0x3164'6665'6974'7574;  // "tutiefd1"
   std::uint64_t magic = magic_value;
   ProcessKey key{};
@@ -36,7 +37,7 @@ struct FdReply {
 };
 static_assert(sizeof(FdReply) == 24);
 
-/// A name without a file: it vanishes with its process.
+/// An abstract name without a file: it vanishes with its process.
 class FdAddress {
  public:
   static constexpr std::size_t name_max = sizeof(sockaddr_un::sun_path) - 1;
@@ -55,8 +56,8 @@ class FdAddress {
   socklen_t bytes_ = 0;
 };
 
-/// Whether the other end belongs to this user, and its pid as the kernel translates it to this PID namespace; 0: it has
-/// none here.
+/// Whether the other end belongs to this user. `pid` receives its pid as translated to this PID namespace; 0: none
+/// here.
 inline bool is_same_user(int socket, int* pid = nullptr) {
   ucred peer{};
   socklen_t bytes = sizeof peer;

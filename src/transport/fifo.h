@@ -1,4 +1,4 @@
-// One direction of data flow to a peer, as a ring of fixed slots: the same four verbs on every wire.
+// One direction of data flow to a peer: a ring of fixed slots, with the same four operations on every transport.
 #pragma once
 
 #include <cstddef>
@@ -15,37 +15,38 @@ class Sender {
  public:
   virtual ~Sender() = default;
 
-  /// An empty slot of slot_bytes() to fill; an empty span while there is none. Asking again before commit gives the
-  /// same slot. Errors: remote (the peer is gone), timeout.
+  /// An empty slot of slot_bytes() to fill; an empty span if none is free. Until commit, further calls return the same
+  /// slot. Errors: remote (the peer is gone), timeout.
   virtual Result<std::span<std::byte>> acquire() = 0;
 
-  /// Publishes the first `bytes` of the acquired slot, which is no longer the caller's. It leaves with the next flush
-  /// at the latest.
+  /// Publishes the first `bytes` of the acquired slot, which the caller may no longer touch. The message leaves with
+  /// the next flush at the latest.
   virtual Result<void> commit(std::size_t bytes) = 0;
 
-  /// Sends what was committed as far as that goes now. True when none of it waits in this process any more: until then
-  /// somebody has to call again, whatever else is blocked, or the peer waits for ever.
+  /// Sends as many committed messages as can leave now. True when none waits in this process any more. Until then the
+  /// caller must call flush again, even if everything else is blocked; otherwise the peer waits forever.
   virtual Result<bool> flush() { return true; }
 
-  /// True when the peer has released all that was committed; on wires that cannot know, when it has left this process.
+  /// True when the peer has released all committed messages; on transports that cannot know, when they have left this
+  /// process.
   virtual Result<bool> settled() = 0;
 
   virtual std::size_t slot_bytes() const = 0;
 
-  /// Instead of filling bytes [at, at + memory.size()) of the acquired slot: they are read from the caller's memory
-  /// while the message leaves. So it must stay as it is until flush says that all has left, or be kept before it
-  /// changes. Offering the same `at` again replaces. False: not on this wire, or too many in one message; fill the
-  /// slot.
+  /// Has bytes [at, at + memory.size()) of the acquired slot read from the caller's memory while the message leaves;
+  /// the caller does not fill them. The memory must not change until flush returns true, unless `keep` is called before
+  /// the change. A second offer for the same `at` replaces the first. False: not supported by this transport, or too
+  /// many offers in one message; fill the slot.
   virtual bool offer(std::size_t /*at*/, std::span<const std::byte> /*memory*/) { return false; }
 
-  /// Copies what was offered of `memory` and has not left yet into its slot: from here on `memory` may change.
+  /// Copies all offered parts of `memory` that have not left yet into their slots; afterwards `memory` may change.
   virtual void keep(std::span<const std::byte> /*memory*/) {}
 
-  /// True for wires with slots: a committed message leaves without the receiver's help, so that a plan need not settle,
-  /// and a fused plan, which has committed for later steps already, must not.
+  /// True for transports with slots: a committed message leaves without the receiver's help. A plan need not wait for
+  /// `settled`, and a fused plan, which has already committed messages for later steps, must not.
   virtual bool buffers() const { return true; }
 
-  /// Adds the handles to sleep on until flush can do more; none for wires that ring the rank's doorbell.
+  /// Adds the handles to wait for until flush can make progress; none for transports that ring the rank's doorbell.
   virtual void poll_set(std::vector<PollItem>&) const {}
 };
 
@@ -53,33 +54,33 @@ class Receiver {
  public:
   virtual ~Receiver() = default;
 
-  /// The oldest message not yet released, once all of it is here; a null span (data() == nullptr) until then. `bytes`
-  /// is how long the caller knows it to be, which is what tells messages apart on wires without headers; wires with
-  /// them give the length that the peer wrote, never more than a slot's, and leave the comparison to the caller. Asking
-  /// again before release, with the same `bytes`, gives the same message.
+  /// The oldest message not yet released, once it has arrived completely; until then a null span (data() == nullptr).
+  /// `bytes` is the length the caller expects. Transports without headers separate messages by it. Transports with
+  /// headers return the length that the peer wrote, at most a slot's, and leave the comparison to the caller. Until
+  /// release, further calls with the same `bytes` return the same message.
   virtual Result<std::span<const std::byte>> peek(std::size_t bytes) = 0;
 
-  /// Gives the peeked slot back to the peer.
+  /// Returns the peeked slot to the peer.
   virtual Result<void> release() = 0;
 
-  /// True for wires on which a message comes bit by bit, so that its first part can be used before the last is here:
-  /// by expect, arrived and land, which others do not have.
+  /// True for transports on which a message arrives piece by piece, so that its beginning can be used before its end
+  /// has arrived. Only these transports have expect, arrived and land.
   virtual bool arrives_in_parts() const { return false; }
 
-  /// In the place of peek: opens the next message, before anything of it is here. The span is where it will be, part by
-  /// part, as far as arrived says; null while the message before is still to be taken from the wire. Released at any
+  /// Replaces peek: opens the next message before any of it has arrived. The span is the message's place, valid as far
+  /// as `arrived` says; null while the previous message is still to be read from the connection. May be released at any
   /// time.
   virtual Result<std::span<const std::byte>> expect(std::size_t /*bytes*/) { return std::span<const std::byte>(); }
 
-  /// How many bytes of [at, at + bytes) of the expected message are here, from `at` on without a gap.
+  /// How many bytes of [at, at + bytes) of the expected message have arrived, from `at` on without a gap.
   virtual Result<std::size_t> arrived(std::size_t /*at*/, std::size_t bytes) { return bytes; }
 
-  /// The same, but they go into the caller's memory, and not where expect said. To be asked again with the same, and
-  /// for nothing else, until all of it is there.
+  /// As arrived, but the bytes go into the caller's memory instead of the span of expect. Until all of them have
+  /// arrived, the caller must repeat the call with the same arguments and ask for nothing else.
   virtual Result<std::size_t> land(std::size_t /*at*/, std::span<std::byte> into) { return into.size(); }
 
-  /// Adds the handles to sleep on until the message last asked for can go on; none for wires that ring the rank's
-  /// doorbell.
+  /// Adds the handles to wait for until the message last asked for can make progress; none for transports that ring the
+  /// rank's doorbell.
   virtual void poll_set(std::vector<PollItem>&) const {}
 };
 

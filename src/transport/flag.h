@@ -1,4 +1,4 @@
-// Counters in shared memory: the only place of the data plane with memory orders.
+// Counters in shared memory: the only place in the data plane that uses memory orders.
 #pragma once
 
 #include <algorithm>
@@ -18,15 +18,15 @@ struct alignas(limits::line_bytes) Flag {
   void store(std::uint64_t to) { value.store(to, std::memory_order_release); }
 };
 
-/// Where a rank sleeps: one word per rank, in its shared area, on a line of its own. Zero-filled memory is valid.
+/// Where a rank sleeps: one word per rank, in its area, on a cache line of its own. Zero-filled memory is valid.
 ///
-/// The sleeper says so, looks once more, then sleeps at most 10 ms. The signaller looks at the word after its store,
-/// without a fence: a wake-up can be lost and costs those 10 ms. Where ranks outnumber cores (`oversubscribed`) it is
-/// never lost.
+/// The sleeper sets the word, checks its condition again, then sleeps at most 10 ms. The signaller reads the word after
+/// its store, without a fence: a wake-up can be lost, which costs those 10 ms. Where ranks outnumber cores
+/// (`oversubscribed`), no wake-up is lost.
 struct alignas(limits::line_bytes) Doorbell {
   std::atomic<std::uint32_t> asleep;
 
-  /// To be called after the store that somebody may wait for.
+  /// Call after the store that another rank may be waiting for.
   void ring(System& system, bool oversubscribed) {
     if (oversubscribed) {
       if (asleep.exchange(0, std::memory_order_seq_cst) == 0) return;
@@ -38,11 +38,12 @@ struct alignas(limits::line_bytes) Doorbell {
   }
 };
 
-/// The other half of Doorbell::ring: says that this rank sleeps, asks `ready` once more, sleeps until the bell rings,
-/// at most `timeout_ns` and never longer than 10 ms. Returns without saying why: the caller looks for itself.
+/// The other half of Doorbell::ring: announces that this rank sleeps, asks `ready` again, then sleeps until the bell
+/// rings, for at most `timeout_ns` and never longer than 10 ms. Does not return the reason for waking: the caller
+/// checks its condition.
 ///
-/// Exchanges on both sides order them: either the signaller finds the sleeper, or the sleeper's exchange follows the
-/// signaller's and `ready` sees the store before it.
+/// Atomic exchanges on both sides give the order: either the signaller finds the sleeper, or the sleeper's exchange
+/// follows the signaller's and `ready` sees the store before it.
 template <class Ready>
 void doorbell_sleep(System& system, Doorbell& bell, Ready&& ready, std::int64_t timeout_ns) {
   constexpr std::int64_t nap_ns_max = 10'000'000;
@@ -51,14 +52,15 @@ void doorbell_sleep(System& system, Doorbell& bell, Ready&& ready, std::int64_t 
   bell.asleep.exchange(0, std::memory_order_seq_cst);
 }
 
-/// One channel's flag pair between two ranks: raise mine at the peer, wait for the peer's here. Counts for ever.
+/// One channel's pair of flags between two ranks: raises this rank's flag at the peer and waits for the peer's flag
+/// here. The counts are never reset.
 class Signal {
  public:
   Signal() = default;
   Signal(Flag& there, const Flag& here) : there_(&there), here_(&here) {}
 
   void raise() { there_->store(++raised_); }
-  /// True once the peer has raised its flag once more than was taken so far; takes it.
+  /// True if the peer has raised its flag more often than take() has returned true.
   bool take() {
     if (here_->load() <= taken_) return false;
     ++taken_;

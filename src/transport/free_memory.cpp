@@ -51,10 +51,10 @@ void consider_host(std::optional<FreeMemory>& room, const ReadFile& read_file) {
 struct Names {
   const char* limit;
   const char* usage;
-  const char* cache;  // in memory.stat: what the kernel drops before it refuses
+  const char* cache;  // key in memory.stat: memory that the kernel drops before it refuses an allocation
 };
 
-/// A group and all groups above it: each may set a limit.
+/// Considers a control group and all groups above it: each may set a limit.
 void consider_groups(std::optional<FreeMemory>& room, const ReadFile& read_file, const std::string& root,
                      std::string group, const Names& names) {
   for (;;) {

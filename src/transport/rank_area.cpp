@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t beyond = std::numeric_limits<std::size_t>::max();
 
-// Arithmetic that sticks at `beyond`: an absurd shape ends in an allocation that is refused, not in a small one.
+// Addition that saturates at `beyond`: an absurd shape then ends in a refused allocation, not in a small one.
 std::size_t plus(std::size_t a, std::size_t b) {
   std::size_t sum;
   return __builtin_add_overflow(a, b, &sum) ? beyond : sum;

@@ -1,4 +1,4 @@
-// Where everything lies in a rank's shared area: header, call descriptors, flags, counters and slots.
+// The layout of a rank's area: header, call descriptors, flags, counters and slots.
 #pragma once
 
 #include <array>
@@ -12,16 +12,16 @@
 
 namespace tutti {
 
-/// Equal on all ranks of a communicator. The area is sparse: pages exist once touched.
+/// Equal on all ranks of a communicator. The area is sparse: a page exists once it is touched.
 struct AreaShape {
   int ranks = 1;
-  int channels = 1;  ///< those of collectives and one more for point to point
+  int channels = 1;  ///< the channels of collectives and one more for point to point
   int slots = 4;     ///< per channel and peer
   std::size_t slot_bytes = 64 * 1024;
   std::size_t payload_bytes = 16 * 1024;  ///< of one call descriptor
 };
 
-/// lost: of a rank of another host, whom nobody can reach any more; its own area never says so.
+/// lost: only for a rank of another host that can no longer be reached; its own area never has this state.
 enum class RankState : std::uint32_t { starting = 0, open = 1, failed = 2, aborted = 3, closed = 4, lost = 5 };
 
 struct AreaHeader {
@@ -29,36 +29,36 @@ struct AreaHeader {
   std::uint64_t magic;
   std::uint64_t bytes;
   std::atomic<RankState> state;
-  std::atomic<std::uint32_t> failure;  ///< Code of the first error, once state is failed
-  std::atomic<std::int32_t> culprit;   ///< rank the error names, or −1
-  std::atomic<std::uint32_t> gpu;      ///< of the rank, as its process counts them, from 1; 0: none
-  /// Calls of this rank that may touch memory of ranks of its own process; on a line of its own, since every large call
-  /// counts here and reads the peers' states.
+  std::atomic<std::uint32_t> failure;  ///< Code of the first error, valid once state is failed
+  std::atomic<std::int32_t> culprit;   ///< the rank that the error names, or −1
+  std::atomic<std::uint32_t> gpu;      ///< number of the rank's GPU in its process, from 1; 0: none
+  /// Number of this rank's calls that may touch memory of ranks of its own process. On a cache line of its own: every
+  /// large call changes this counter and reads the peers' states.
   alignas(limits::line_bytes) std::atomic<std::uint32_t> touching;
   Doorbell doorbell;
   alignas(limits::line_bytes)
-      SharedCallSummary calls;         ///< where ranks have no call descriptors: what this rank has called so far
-  std::atomic<std::uint32_t> answers;  ///< to this rank's questions for it: a counter
-  std::atomic<std::uint32_t> beats;    ///< of its service thread: a counter
-  std::atomic<std::uint32_t> traced;   ///< 1: a debugger looks at it, so it may be silent
-  std::array<char, 2048> message;      ///< what the error says; written before state
+      SharedCallSummary calls;         ///< where ranks have no call descriptors: this rank's calls so far
+  std::atomic<std::uint32_t> answers;  ///< counts its answers to this rank's questions
+  std::atomic<std::uint32_t> beats;    ///< counts the beats of the rank's service thread
+  std::atomic<std::uint32_t> traced;   ///< 1: a debugger is attached, so the rank may be silent
+  std::array<char, 2048> message;      ///< text of the error; written before state
 };
 
-/// All that one peer writes here on one channel; the lengths of its messages follow, one per slot.
+/// Everything that one peer writes here on one channel. The lengths of its messages follow, one per slot.
 struct alignas(2 * limits::line_bytes) PeerFlags {
   Flag signal;
   Flag filled;
   Flag freed;
 };
 
-/// One rank's area as mapped in this process. Offsets are computed, never read from the area.
-/// Areas are zero-filled at creation; only `format` writes before peers come.
+/// One rank's area as mapped in this process. Offsets are computed, never read from the area. Areas are zero-filled at
+/// creation; only `format` writes before peers map them.
 class RankArea {
  public:
   RankArea() = default;
   RankArea(std::byte* base, const AreaShape& shape);
 
-  /// SIZE_MAX when the shape is beyond what a process can address.
+  /// SIZE_MAX if the shape is larger than a process can address.
   static std::size_t bytes(const AreaShape& shape);
   void format();
   /// False when the memory was not written by `format` for this shape.
@@ -68,12 +68,13 @@ class RankArea {
   AreaHeader& header() const;
   std::byte* call_descriptors() const;
   Flag& signal(int channel, int peer) const;  ///< raised by `peer`
-  Flag& filled(int channel, int peer) const;  ///< messages from `peer` so far, written by it
-  Flag& freed(int channel, int peer) const;   ///< messages to `peer` it has released, written by it
+  Flag& filled(int channel, int peer) const;  ///< number of messages from `peer` so far, written by `peer`
+  /// number of messages to `peer` that it has released, written by `peer`
+  Flag& freed(int channel, int peer) const;
   std::byte* slot(int channel, int peer, std::uint64_t message) const;  ///< in the receiver's area
   std::uint32_t& slot_length(int channel, int peer, std::uint64_t message) const;
-  /// Room for what the call `sequence` tells each rank of its counts, share_bytes for each; it is written and read by
-  /// the rules of the call's line.
+  /// Space for the counts that call `sequence` publishes for each rank, share_bytes per rank. Written and read by the
+  /// rules of the call's descriptor.
   std::byte* shares(std::uint64_t sequence) const;
   static constexpr std::size_t share_bytes = 32;
 
@@ -84,7 +85,7 @@ class RankArea {
     std::size_t flags_stride = 0;
     std::size_t slots = 0;
     std::size_t slot_stride = 0;
-    std::size_t shares = 0;  // one table per line of the ring; behind all else, as few programs touch it
+    std::size_t shares = 0;  // one table per descriptor of the ring; behind everything else, as few programs touch it
     std::size_t shares_stride = 0;
     std::size_t bytes = 0;
   };

@@ -40,10 +40,10 @@ Result<void> check_room(std::size_t bytes) {
                 ENOMEM);
 }
 
-/// A memfd that nobody can shorten any more: whoever maps it need not fear SIGBUS.
+/// A memfd that cannot be shortened any more: a process that maps it need not fear SIGBUS.
 Result<UniqueFd> sealed_memory(std::size_t bytes) {
   rlimit limit{};
-  // Beyond this limit ftruncate does not just fail, it sends SIGXFSZ.
+  // Beyond this limit ftruncate does not merely fail: it sends SIGXFSZ.
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur)
     return failed(
         fmt::format("{} bytes of shared memory are needed, files may have {}: raise ulimit -f", bytes, limit.rlim_cur),
@@ -58,15 +58,15 @@ Result<UniqueFd> sealed_memory(std::size_t bytes) {
   return fd;
 }
 
-/// Gives [at, at + bytes) its pages now, on the calling thread's NUMA node: as an error, not a signal, where there are
-/// none.
+/// Allocates the pages of [offset, offset + bytes) now, on the calling thread's NUMA node. If there is no memory, this
+/// returns an error; a later touch would raise a signal.
 Result<void> populate(int fd, const Mapping& mapping, std::size_t offset, std::size_t bytes) {
   std::byte* const at = mapping.data() + offset;
   const auto no_memory = [bytes](int why) { return failed(fmt::format("get {} bytes of memory", bytes), why); };
   while (::madvise(at, bytes, MADV_POPULATE_WRITE) != 0) {
     if (errno == EAGAIN || errno == EINTR) continue;
     if (errno != EINVAL) return no_memory(errno == EFAULT ? ENOMEM : errno);
-    // Linux before 5.14: reserve, which tells, then touch.
+    // Linux before 5.14: reserve, which reports errors, then touch.
     if (::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) return no_memory(errno);
     for (std::size_t done = 0; done < bytes; done += page_bytes) const_cast<volatile std::byte&>(at[done]) = at[done];
     break;
@@ -74,7 +74,7 @@ Result<void> populate(int fd, const Mapping& mapping, std::size_t offset, std::s
   return {};
 }
 
-// Only memory of users is worth huge pages; sparse areas would swell.
+// Only for users' memory: with huge pages, sparse areas would swell.
 void ask_for_huge_pages(const Mapping& mapping) {
   if (mapping.bytes() >= huge_page_bytes) ::madvise(mapping.data(), mapping.bytes(), MADV_HUGEPAGE);
 }
@@ -84,12 +84,12 @@ struct Range {
   std::size_t bytes;
 };
 
-/// Where a sparse file has pages.
+/// The ranges of a sparse file that have pages.
 std::vector<Range> data_ranges(int fd, std::size_t bytes) {
   std::vector<Range> ranges;
   for (std::size_t at = 0; at < bytes;) {
     const off_t begin = ::lseek(fd, static_cast<off_t>(at), SEEK_DATA);
-    if (begin < 0) break;  // ENXIO: holes to the end
+    if (begin < 0) break;  // ENXIO: no data to the end
     const off_t end = ::lseek(fd, begin, SEEK_HOLE);
     if (end <= begin) break;
     ranges.push_back({.offset = static_cast<std::size_t>(begin), .bytes = static_cast<std::size_t>(end - begin)});
@@ -117,7 +117,7 @@ Result<std::byte*> SegmentTable::allocate(std::size_t bytes, bool touch) {
     if (auto populated = populate(fd->get(), *mapping, 0, whole); !populated) return std::move(populated).error();
   }
 
-  // A forked child inherits the mapping; it never calls us, and what it stores there is its own affair.
+  // A forked child inherits the mapping, but never calls tutti; what it stores there is its own business.
   std::byte* const at = mapping->data();
   const std::unique_lock lock(mutex_);
   if (next_id_ == 0) next_id_ = 1;
@@ -128,7 +128,7 @@ Result<std::byte*> SegmentTable::allocate(std::size_t bytes, bool touch) {
 }
 
 Result<void> SegmentTable::free(std::byte* at) {
-  decltype(segments_)::node_type freed;  // unmapped after the lock: that can take long
+  decltype(segments_)::node_type freed;  // unmapped after the lock is released: unmapping can take long
   const std::unique_lock lock(mutex_);
   freed = segments_.extract(reinterpret_cast<std::uintptr_t>(at));
   if (freed.empty())
@@ -243,15 +243,15 @@ Result<SharedMapping> SegmentCache::map(std::uint64_t process, SegmentName name,
         .what = fmt::format("segment {}.{} is not sealed: its owner could shorten it", name.id, name.generation)};
   struct stat status {};
   if (::fstat(fetched->fd.get(), &status) != 0) return failed("look at a peer's segment", errno);
-  const auto bytes = static_cast<std::size_t>(status.st_size);  // the kernel's word, not the peer's
+  const auto bytes = static_cast<std::size_t>(status.st_size);  // from the kernel, not from the peer
   if (bytes == 0 || bytes < bytes_needed) return too_short(bytes);
   auto mapped = Mapping::shared(fetched->fd.get(), bytes);
   if (!mapped) return std::move(mapped).error();
   SharedMapping mapping = std::make_shared<const Mapping>(*std::move(mapped));
 
   const std::lock_guard lock(mutex_);
-  // Another thread may have been first: a second mapping of the same memory would hide races from those who look for
-  // them.
+  // Another thread may have mapped it first. A second mapping of the same memory would hide data races from race
+  // detectors.
   if (auto first = mappings_[key].lock(); first && first->bytes() >= bytes_needed) return first;
   std::erase_if(mappings_, [](const auto& entry) { return entry.second.expired(); });
   mappings_[key] = mapping;

@@ -1,4 +1,4 @@
-// Memory that other processes can map: memfds with an id and a generation, owned by the process. No names anywhere.
+// Memory that other processes can map: memfds with an id and a generation, owned by this process. They have no names.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace tutti {
 
-/// Which segment, at which of its lives: moving a segment onto fresh pages begins a new one.
+/// Identifies a segment and its generation: moving a segment onto fresh pages begins a new generation.
 struct SegmentName {
   std::uint32_t id = 0;  ///< from 1
   std::uint32_t generation = 0;
@@ -32,34 +32,35 @@ struct SegmentSpot {
 /// The segments this process owns. Thread-safe.
 class SegmentTable {
  public:
-  /// Fresh zero-filled memory of at least `bytes`, 2 MiB aligned when large, huge pages asked for, touched by the
-  /// calling thread (so on its NUMA node) when `touch`; sparse otherwise. Errors: system (no memory, no descriptor:
-  /// what is needed and how to raise it).
+  /// Zero-filled memory of at least `bytes`, 2 MiB aligned when large, with huge pages requested. `touch`: the calling
+  /// thread touches it, so it lies on that thread's NUMA node; otherwise it is sparse. Errors: system (no memory, no
+  /// descriptor: what is needed and how to raise it).
   Result<std::byte*> allocate(std::size_t bytes, bool touch);
 
   /// Errors: invalid_argument (not the start of a segment).
   Result<void> free(std::byte* at);
 
-  /// Whoever is to map the segment that begins at `at` has done so: its descriptor is closed, and `share` refuses it
-  /// from now on.
+  /// Called when every peer that is to map the segment at `at` has done so: closes the segment's descriptor; `share`
+  /// refuses the segment from now on.
   void stop_sharing(const std::byte* at);
 
-  /// The segment that holds all of [at, at + bytes), if one does.
+  /// The segment that contains all of [at, at + bytes), if there is one.
   std::optional<SegmentSpot> find(const void* at, std::size_t bytes) const;
 
-  /// A descriptor of the segment for a peer, and its length. Errors: invalid_argument (no such segment or life).
+  /// A descriptor of the segment for a peer, and the segment's length. Errors: invalid_argument (no such segment or
+  /// generation).
   struct Export {
     UniqueFd fd;
     std::size_t bytes = 0;
   };
   Result<Export> share(SegmentName name) const;
 
-  /// Counts frees and moves; a peer that sees it change looks for mappings to drop.
+  /// Counts frees and moves. A peer that sees the count change looks for mappings to drop.
   std::uint32_t retired() const;
   bool alive(SegmentName name) const;
 
-  /// Moves the segment that holds `at` onto fresh pages with the same content and address, so that no peer, however
-  /// late it wakes, can write there. Memory outside segments is left alone. Errors: system.
+  /// Moves the segment that contains `at` onto fresh pages with the same content and address, so that no late peer can
+  /// write there. Does nothing for memory outside segments. Errors: system.
   Result<void> move_aside(const void* at);
 
  private:
@@ -77,17 +78,17 @@ class SegmentTable {
   std::atomic<std::uint32_t> retired_ = 0;
 };
 
-/// A peer's segment as mapped here; unmapped when its last holder lets go.
+/// A peer's segment as mapped here; unmapped when its last owner releases it.
 using SharedMapping = std::shared_ptr<const Mapping>;
 
 /// Mappings of other processes' segments: one per segment and process, shared by all communicators. Thread-safe.
 class SegmentCache {
  public:
-  /// Gets the descriptor from the owner; called without a lock held.
+  /// Gets the descriptor from the owner; called without holding a lock.
   using Fetch = std::function<Result<SegmentTable::Export>(std::uint64_t process, SegmentName name)>;
 
-  /// The segment of `process` (its number in this cache's world), mapped here; fetched at first sight.
-  /// Errors: what fetch says; remote (the segment is shorter than `bytes_needed`, or could be shortened by its owner).
+  /// The segment of `process` (a number that this cache's users agree on), mapped here; fetched on first use. Errors:
+  /// those of `fetch`; remote (the segment is shorter than `bytes_needed`, or its owner could shorten it).
   Result<SharedMapping> map(std::uint64_t process, SegmentName name, std::size_t bytes_needed, const Fetch& fetch);
 
  private:

@@ -30,7 +30,7 @@ ShmSender::ShmSender(System& system, const RankArea& mine, int rank, const RankA
       filled_(&theirs.filled(channel, rank)),
       doorbell_(&theirs.header().doorbell) {}
 
-/// Reads the peer's count; what is neither released nor possibly in flight is nonsense.
+/// Reads the peer's count of released messages. A count outside the range of messages in flight is an error.
 Result<void> ShmSender::look() {
   const std::uint64_t freed = freed_->load();
   if (sent_ - freed > slots_) return damaged(peer_, "the count of released messages", freed, sent_);
@@ -81,7 +81,7 @@ Result<std::span<const std::byte>> ShmReceiver::peek(std::size_t) {
     filled_seen_ = filled;
     if (filled == taken_) return std::span<const std::byte>();
   }
-  // Read once: the peer could change it between the check and the use.
+  // Read only once: the peer could change it between the check and the use.
   const std::uint32_t bytes =
       std::atomic_ref(mine_.slot_length(channel_, peer_, taken_)).load(std::memory_order_relaxed);
   if (bytes > slot_bytes_) return damaged(peer_, "the length of a message", bytes, slot_bytes_);

@@ -1,4 +1,4 @@
-// Fifos through slots in shared memory: threads of one process and processes of one host alike.
+// Fifos through slots in shared memory, for threads of one process and for processes of one host.
 #pragma once
 
 #include "base/system.h"
@@ -7,8 +7,9 @@
 
 namespace tutti {
 
-/// A peer that writes nonsense into the counters or lengths gets an error (remote) here, never an access out of bounds.
-/// Slots lie in the receiver's area, the count of freed ones in the sender's: each side spins on its own memory.
+/// If a peer writes nonsense into the counters or lengths, this end reports an error (remote) and never accesses memory
+/// out of bounds. Slots lie in the receiver's area, the count of freed slots in the sender's: each side spins on its
+/// own memory.
 class ShmSender final : public Sender {
  public:
   /// `rank` sends to `peer` on `channel`. `oversubscribed`: see Doorbell.
@@ -35,7 +36,8 @@ class ShmSender final : public Sender {
   Flag* filled_;
   Doorbell* doorbell_;
   std::uint64_t sent_ = 0;
-  std::uint64_t freed_seen_ = 0;  // what freed_ last said: its line is touched only when that does not suffice
+  // last value read from freed_: its cache line is read again only when this value does not suffice
+  std::uint64_t freed_seen_ = 0;
 };
 
 class ShmReceiver final : public Receiver {

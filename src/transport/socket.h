@@ -1,4 +1,4 @@
-// Fifos through TCP connections: what travels is the messages alone, since both ends know their sizes and order.
+// Fifos through TCP connections. Only messages travel, without headers: both ends know their sizes and order.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace tutti {
 
-/// What a message should have at most where sockets are all that ranks have: measured, see docs/transports.md.
+/// Recommended maximum size of a message where ranks have sockets only: measured, see docs/transports.md.
 inline constexpr std::size_t socket_slot_bytes = 1 << 20;
 
-/// The connections between this rank and a peer on one channel, shared by the sender and the receiver there. Both ends
+/// The connections between this rank and a peer on one channel, shared by this rank's sender and receiver. Both ends
 /// must hold them in the same order.
 class SocketLink {
  public:
-  /// All connected, at least one. `peer_name` is for messages: "rank 3/8 (process 48211 on node-b)". `piece_bytes` must
-  /// be alike at both ends.
+  /// All are connected; there is at least one. `peer_name` is for error messages: "rank 3/8 (process 48211 on node-b)".
+  /// `piece_bytes` must be equal at both ends.
   SocketLink(System& system, std::vector<Socket> sockets, int peer, std::string peer_name,
              std::size_t piece_bytes = Stripes::piece_bytes_default);
 
@@ -29,10 +29,10 @@ class SocketLink {
     return {.bytes = bytes, .sockets = sockets_.size(), .piece_bytes = piece_bytes_};
   }
   int handle(std::size_t socket) const { return sockets_[socket].handle(); }
-  /// For who ends it: neither sender nor receiver may be used any more.
+  /// For closing the link: neither sender nor receiver may be used afterwards.
   std::vector<Socket> take_sockets() { return std::move(sockets_); }
 
-  /// Bytes moved. Errors: remote (closed, reset).
+  /// Number of bytes sent. Errors: remote (closed, reset).
   Result<std::size_t> send(std::size_t socket, std::span<const std::span<const std::byte>> pieces);
   Result<std::size_t> receive(std::size_t socket, std::span<std::byte> into);
 
@@ -46,7 +46,7 @@ class SocketLink {
   std::size_t piece_bytes_;
 };
 
-/// Memory of one message, on pages of its own; none exist until they are touched.
+/// Memory of one message, on pages of its own; a page exists once it is touched.
 class MessageMemory {
  public:
   explicit MessageMemory(std::size_t bytes);
@@ -67,7 +67,7 @@ class SocketSender final : public Sender {
   Result<std::span<std::byte>> acquire() override;
   Result<void> commit(std::size_t bytes) override;
   Result<bool> flush() override;
-  /// Here that all has left this process: what the peer has read nobody says.
+  /// On sockets: all has left this process. The peer does not report what it has read.
   Result<bool> settled() override { return flush(); }
   std::size_t slot_bytes() const override { return slot_bytes_; }
   bool offer(std::size_t at, std::span<const std::byte> memory) override;
@@ -80,23 +80,23 @@ class SocketSender final : public Sender {
     std::span<const std::byte> memory;
   };
   struct Message {
-    std::size_t bytes = 0;  // as it travels
+    std::size_t bytes = 0;  // length as sent
     std::byte* slot = nullptr;
-    std::vector<Offer> offers;  // parts that lie elsewhere, in order
+    std::vector<Offer> offers;  // parts that lie in the caller's memory, in order
 
-    /// The bytes from `at` on that lie together, at most `most`.
+    /// The contiguous bytes from `at` on, at most `most`.
     std::span<const std::byte> part(std::size_t at, std::size_t most) const;
   };
-  /// How far a socket has come.
+  /// How far a socket has got in sending.
   struct Cursor {
     std::uint64_t message = 0;
-    std::size_t done = 0;  // bytes of the socket's share of it
+    std::size_t done = 0;  // bytes of the socket's share of the message
   };
 
   Message& message(std::uint64_t number) { return messages_[number % messages_.size()]; }
   const Message& message(std::uint64_t number) const { return messages_[number % messages_.size()]; }
   Stripes stripes(std::uint64_t number) const { return link_->stripes(message(number).bytes); }
-  /// What goes to the system in one call, and how far that is.
+  /// The pieces of one system call, and the position after them.
   struct Collected {
     std::size_t pieces = 0;
     std::size_t bytes = 0;
@@ -111,16 +111,16 @@ class SocketSender final : public Sender {
   std::shared_ptr<SocketLink> link_;
   std::size_t slot_bytes_;
   std::vector<MessageMemory> memory_;
-  std::vector<std::byte*> free_;   // the slot freed last is the next one used: it is still in the cache
-  std::vector<Message> messages_;  // a ring, by number
+  std::vector<std::byte*> free_;   // the slot freed last is used next: it is still in the cache
+  std::vector<Message> messages_;  // a ring, by message number
   std::vector<Cursor> cursors_;    // by socket
-  bool filling_ = false;           // the message behind the committed ones is acquired
+  bool filling_ = false;           // the message after the committed ones is acquired
   std::uint64_t committed_ = 0;
-  std::uint64_t sent_ = 0;  // all up to here have left
+  std::uint64_t sent_ = 0;  // all messages up to this one have left
   std::size_t waiting_bytes_ = 0;
 };
 
-/// One message at a time is read, as far as its end: later ones wait in the kernel. Small ones are read ahead.
+/// Reads one message at a time, up to its end: later messages wait in the kernel. Small messages are read ahead.
 class SocketReceiver final : public Receiver {
  public:
   SocketReceiver(std::shared_ptr<SocketLink> link, std::size_t slot_bytes);
@@ -150,14 +150,15 @@ class SocketReceiver final : public Receiver {
   std::size_t slot_bytes_;
   MessageMemory memory_;
   bool open_ = false;
-  bool complete_ = true;           // nothing is left on the wire of the open message, or of the last one
+  // the open message, or else the last one, has been read from the sockets completely
+  bool complete_ = true;
   std::size_t bytes_ = 0;          // of the open message
-  Stripes stripes_;                // of it, or of the last one
+  Stripes stripes_;                // of the open message, or else of the last one
   std::vector<std::size_t> done_;  // bytes of each socket's share
-  std::size_t until_ = 0;          // as far as the message was asked for
-  std::size_t landing_at_ = 0;     // what lies in the caller's memory
+  std::size_t until_ = 0;          // the message has been asked for up to here
+  std::size_t landing_at_ = 0;     // start of the part that lands in the caller's memory
   std::span<std::byte> landing_;
-  // What the first socket brought behind the end of a small read.
+  // Bytes that the first socket returned after the end of a small read.
   std::unique_ptr<std::byte[]> ahead_;
   std::size_t ahead_begin_ = 0;
   std::size_t ahead_end_ = 0;

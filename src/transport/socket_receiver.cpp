@@ -1,4 +1,4 @@
-// What comes in: the one message that is asked for, from all sockets, and a little of what follows it.
+// Reads the one message that is asked for from all sockets, and a little of what follows it.
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -34,7 +34,7 @@ Result<std::span<const std::byte>> SocketReceiver::expect(std::size_t bytes) {
   return *opened ? std::span<const std::byte>(memory_.data(), bytes) : std::span<const std::byte>();
 }
 
-/// False while the message before is not all here. An empty message travels as one byte.
+/// False while the previous message has not arrived completely. An empty message travels as one byte.
 Result<bool> SocketReceiver::open(std::size_t bytes) {
   if (open_) {
     assert(bytes == bytes_);
@@ -62,8 +62,8 @@ void SocketReceiver::begin(std::size_t bytes) {
   std::ranges::fill(done_, 0);
 }
 
-/// A small message that came along with the one before it, as most do that follow a mark of their call: true, and it is
-/// open, without a question to the system.
+/// True, and the message is open, if it arrived together with the one before: no system call is needed. This holds for
+/// most small messages that follow their call's signature.
 bool SocketReceiver::take_ahead(std::size_t bytes) {
   const std::size_t here = ahead_end_ - ahead_begin_;
   if (open_ || !complete_ || here < std::max<std::size_t>(bytes, 1) || bytes > slot_bytes_) return false;
@@ -93,7 +93,7 @@ Result<std::size_t> SocketReceiver::land(std::size_t at, std::span<std::byte> in
   return std::clamp(*here, at, at + into.size()) - at;
 }
 
-/// What is here already lies in the slot.
+/// The part that has already arrived lies in the slot.
 void SocketReceiver::begin_landing(std::size_t at, std::span<std::byte> into) {
   for (std::size_t socket = 0; socket < done_.size(); ++socket)
     for (std::size_t done = 0; done < done_[socket];) {
@@ -107,12 +107,12 @@ void SocketReceiver::begin_landing(std::size_t at, std::span<std::byte> into) {
   landing_ = into;
 }
 
-/// Where the next byte of a socket lies; the end of the message: there is none.
+/// Position of a socket's next byte in the message; the end of the message if there is none.
 std::size_t SocketReceiver::next(std::size_t socket) const {
   return done_[socket] == stripes_.share(socket) ? stripes_.bytes : stripes_.position(socket, done_[socket]);
 }
 
-/// Reads the message as far as `until`, or as it has come; how much of it is here without a gap.
+/// Reads the message up to `until`, or as far as it has arrived; returns how much of it is here without a gap.
 Result<std::size_t> SocketReceiver::read(std::size_t until) {
   until_ = until;
   std::size_t here = stripes_.bytes;
@@ -135,7 +135,7 @@ Result<void> SocketReceiver::read(std::size_t socket, std::size_t until) {
   return {};
 }
 
-/// Where bytes of the message go, at most `bytes` of them.
+/// The destination of bytes of the message, at most `bytes` of them.
 std::span<std::byte> SocketReceiver::place(std::size_t at, std::size_t bytes) const {
   const std::size_t end = landing_at_ + landing_.size();
   if (at >= landing_at_ && at < end) return landing_.subspan(at - landing_at_, std::min(bytes, end - at));
@@ -143,8 +143,8 @@ std::span<std::byte> SocketReceiver::place(std::size_t at, std::size_t bytes) co
   return {memory_.data() + at, std::min(bytes, before)};
 }
 
-/// Small reads take what follows along: one call to the system serves several small messages. `dry`: the kernel had
-/// less than was asked for, so asking again would be for nothing.
+/// A small read also takes what follows, so that one system call serves several small messages. `dry`: the kernel had
+/// less than requested, so another read would return nothing.
 Result<std::size_t> SocketReceiver::receive(std::size_t socket, std::span<std::byte> into, bool& dry) {
   if (socket == 0 && ahead_begin_ == ahead_end_ && into.size() < ahead_bytes) {
     auto got = link_->receive(socket, {ahead_.get(), ahead_bytes});
@@ -165,7 +165,7 @@ Result<std::size_t> SocketReceiver::receive(std::size_t socket, std::span<std::b
   return got;
 }
 
-/// What has not come yet is read by the next open.
+/// The next open reads whatever has not arrived yet.
 Result<void> SocketReceiver::release() {
   assert(open_);
   open_ = false;

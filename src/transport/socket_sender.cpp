@@ -1,4 +1,4 @@
-// What waits on the way out: slots in private memory, and how far each socket has come with them.
+// Messages that wait to be sent: slots in private memory, and each socket's position in them.
 #include <algorithm>
 #include <cassert>
 #include <functional>
@@ -8,11 +8,11 @@
 namespace tutti {
 namespace {
 
-/// Less than this waits for the flush: several small messages then leave in one call.
+/// Smaller amounts wait for the flush, so that several small messages leave in one system call.
 constexpr std::size_t send_at_once_bytes = 16 * 1024;
-/// One call to the system takes about so much at most.
+/// Approximate limit of one system call.
 constexpr std::size_t send_bytes_max = 1 << 20;
-/// Of one message; more are copied into its slot.
+/// Limit of one message; further ones are copied into its slot.
 constexpr std::size_t offers_max = 32;
 
 bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
@@ -71,7 +71,7 @@ void SocketSender::keep(std::span<const std::byte> memory) {
   }
 }
 
-/// Whether all of a message up to `end` has been sent.
+/// Whether all bytes of a message up to `end` have been sent.
 bool SocketSender::has_left(std::uint64_t number, std::size_t end) const {
   if (number == committed_) return false;
   const Stripes cut = stripes(number);
@@ -93,7 +93,7 @@ std::span<const std::byte> SocketSender::Message::part(std::size_t at, std::size
   return {slot + at, most};
 }
 
-/// An empty message travels as one byte: it says that its sender has come so far.
+/// An empty message travels as one byte, which tells the peer that its sender has reached this point.
 Result<void> SocketSender::commit(std::size_t bytes) {
   assert(filling_ && bytes <= slot_bytes_);
   filling_ = false;
@@ -113,7 +113,7 @@ Result<bool> SocketSender::flush() {
   return sent_ == committed_;
 }
 
-/// As much as one socket takes. True: it has nothing left.
+/// Sends as much as one socket takes. True: the socket has nothing left to send.
 Result<bool> SocketSender::push(std::size_t socket) {
   Cursor& cursor = cursors_[socket];
   cursor = after(socket, cursor, 0);
@@ -129,7 +129,7 @@ Result<bool> SocketSender::push(std::size_t socket) {
   return true;
 }
 
-/// What the socket has to send next, from `from` on, where something is left of its share.
+/// The socket's next pieces to send, starting at `from`, skipping messages of which it has no share left.
 SocketSender::Collected SocketSender::collect(std::size_t socket, Cursor from,
                                               std::span<std::span<const std::byte>> pieces) const {
   Collected all{.end = from};
@@ -143,7 +143,7 @@ SocketSender::Collected SocketSender::collect(std::size_t socket, Cursor from,
   return all;
 }
 
-/// Moves on by bytes of one or more messages, and past those of which the socket has no share left.
+/// Advances by the bytes of one or more messages, skipping messages of which the socket has no share left.
 SocketSender::Cursor SocketSender::after(std::size_t socket, Cursor from, std::size_t moved) const {
   while (from.message != committed_) {
     const std::size_t left = stripes(from.message).share(socket) - from.done;

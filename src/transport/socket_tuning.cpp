@@ -1,4 +1,4 @@
-// Which congestion control a connection gets.
+// Chooses the congestion control of a connection.
 #include "transport/socket_tuning.h"
 
 namespace tutti {

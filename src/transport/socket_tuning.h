@@ -1,4 +1,4 @@
-// What is set on a connection for data before its first byte.
+// Settings of a data connection that are made before its first byte.
 #pragma once
 
 #include <string>
@@ -8,10 +8,11 @@
 
 namespace tutti {
 
-/// Chooses the congestion control of a connected socket, as TUTTI_SOCKET_CC says: empty (by itself), "system" (what the
-/// system gives), or the name of one. A name that cannot be had leaves the socket as it is. Returns what it has now.
+/// Sets the congestion control of a connected socket as TUTTI_SOCKET_CC says: empty (automatic), "system" (the system's
+/// default), or a name. If the named one is not available, the socket stays as it is. Returns the one now in use.
 ///
-/// By itself: cubic, else reno, instead of bbr where both ends are on this machine: bbr paces what no wire slows down.
+/// Automatic: if both ends are on this machine and the system uses bbr, cubic replaces it, else reno: bbr paces traffic
+/// that no network slows down.
 std::string choose_congestion(System& system, Socket& socket, std::string_view wanted);
 
 }  // namespace tutti

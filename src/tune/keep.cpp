@@ -67,7 +67,7 @@ Result<Machine> from_text(std::string_view text, std::string_view fingerprint) {
     const std::string_view line = next_line(text);
     double number = 0;
     const auto [end, problem] = std::from_chars(line.data(), line.data() + line.size(), number);
-    if (problem != std::errc() || end != line.data() + line.size()) return damaged("a line that is no number");
+    if (problem != std::errc() || end != line.data() + line.size()) return damaged("a line that is not a number");
     numbers.push_back(number);
   }
   auto machine = Machine::of(numbers);

@@ -1,4 +1,4 @@
-// A file that keeps what was measured, for the next process on the same machine.
+// The file that keeps measurements for the next process on the same machine.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@
 
 namespace tutti {
 
-/// What a measurement is good for: processor, number of cores, kernel and version of the library, in one line.
+/// The conditions under which a measurement is valid: processor, number of cores, kernel and library version, in one
+/// line.
 std::string fingerprint(int cores, int library_version);
 
-/// Where it lies in `folder`: a name of the fingerprint's hash.
+/// The path of the file in `folder`; its name is the fingerprint's hash.
 std::string machine_file(const std::string& folder, std::string_view fingerprint);
 
-/// Text with a line for the format, one for the fingerprint and one for each number.
+/// The text has a line for the format, one for the fingerprint and one for each number.
 std::string to_text(const Machine& machine, std::string_view fingerprint);
-/// Errors: invalid_argument, for a text of another format or fingerprint, damaged, or with numbers of no machine.
+/// Errors: invalid_argument: another format or fingerprint, a damaged text, or numbers that no machine has.
 Result<Machine> from_text(std::string_view text, std::string_view fingerprint);
 
 }  // namespace tutti

@@ -19,15 +19,15 @@
 namespace tutti {
 namespace {
 
-constexpr double enough_s = 0.002;    // of one number
-constexpr double patience_s = 0.060;  // and no longer, where other work takes the cores again and again
+constexpr double enough_s = 0.002;    // time for measuring one number
+constexpr double patience_s = 0.060;  // limit of the same, for when other work keeps taking the cores
 constexpr int repeats_min = 3, repeats_max = 2000;
 constexpr std::size_t footprint_max = Rates::footprints.back();
 
 class Measurement {
  public:
   Measurement(const cpu_set_t& cpus, std::array<std::byte*, 2> memory) : workers_(cpus), memory_(memory) {}
-  /// Nothing when other work left no time to measure in.
+  /// Nothing if other work left no time for measuring.
   std::optional<Machine> machine();
 
  private:
@@ -39,11 +39,11 @@ class Measurement {
   void streaming(Machine& machine);
   void pulling(Machine& machine);
 
-  /// `part` of the `parts` that a member's first `footprint` bytes are cut into.
+  /// `part` of the `parts` into which a member's first `footprint` bytes are divided.
   std::byte* part(int member, std::size_t footprint, std::size_t parts, std::size_t part) const {
     return memory_[static_cast<std::size_t>(member)] + footprint / parts * part;
   }
-  /// As Workers::run, without what it takes to start together and to wait for each other.
+  /// As Workers::run, without the time for starting together and waiting for each other.
   Sample run(const std::function<void(int)>& work) {
     Sample spent = workers_.run(work);
     spent.seconds = std::max(spent.seconds - start_s_, 0.1 * spent.seconds);
@@ -58,8 +58,8 @@ class Measurement {
   bool disturbed_ = false;
 };
 
-/// The best of as many undisturbed ones as fit `enough_s`. A time slice of other work is as long as the longest of
-/// these, so that a number may have to be asked for several times.
+/// The best of as many undisturbed samples as fit in `enough_s`. A time slice of other work is as long as the longest
+/// samples, so a number may need several attempts.
 double Measurement::best_of(const std::function<Sample()>& once) {
   double best = std::numeric_limits<double>::infinity();
   double spent = 0;
@@ -80,9 +80,11 @@ double Measurement::best_of(const std::function<Sample()>& once) {
 std::optional<Machine> Measurement::machine() {
   Machine machine;
   start_s_ = best_of([this] { return workers_.run([](int) {}); });
-  if (disturbed_) return std::nullopt;  // before the memory is touched, the longest part by far where others work
+  // before the memory is touched, by far the longest part when other programs run
+  if (disturbed_) return std::nullopt;
   workers_.run([this](int member) {
-    std::fill_n(memory_[static_cast<std::size_t>(member)], footprint_max, std::byte{1});  // touched, no float of note
+    // touches the pages; the value does not matter as a float
+    std::fill_n(memory_[static_cast<std::size_t>(member)], footprint_max, std::byte{1});
   });
   latencies(machine);
   for (std::size_t i = 0; i < Rates::footprints.size() && !disturbed_; ++i) rates_at(i, machine);
@@ -106,7 +108,8 @@ void Measurement::latencies(Machine& machine) {
       });
   if (workers_.members() < 2) return;
   machine.hop_us = 1e6 * best_of([this] { return workers_.hop(200); });
-  // Verbs and lines touch a cache line that the other rank has; part of the way is spent while this one goes on.
+  // An action on a slot or flag and reading a call descriptor access a cache line that the other rank has; part of the
+  // latency overlaps with further work.
   machine.message_us = 0.3 * machine.hop_us;
   machine.line_us = 0.3 * machine.hop_us;
 }
@@ -136,7 +139,7 @@ double Measurement::reduce_seconds(std::size_t footprint) {
   });
 }
 
-/// Copies give reading and writing together; passes of three sources tell them apart.
+/// A copy gives the time of reading and writing together; passes with three sources separate the two.
 void Measurement::rates_at(std::size_t index, Machine& machine) {
   const std::size_t footprint = Rates::footprints[index];
   const auto half = static_cast<double>(footprint) / 2;
@@ -152,7 +155,7 @@ void Measurement::rates_at(std::size_t index, Machine& machine) {
     machine.far_write.gbps[index] = gbps(write);
     return;
   }
-  // In turn: each fills what the other one read last, then reads what the other one has filled.
+  // In turn: each fills the memory that the other read last, then reads the memory that the other has filled.
   double filling = std::numeric_limits<double>::infinity(), reading = filling;
   (void)best_of([&] {
     const Sample fill = run([&](int member) {
@@ -178,8 +181,7 @@ void Measurement::streaming(Machine& machine) {
   machine.nontemporal_gbps = 1e-9 / std::max(all - read, 0.3 * all);
 }
 
-/// Of memory that lies farther away than the second-level cache, as that of another rank does, to a place that does
-/// not.
+/// The source is farther away than the second-level cache, as another rank's memory is; the destination is not.
 void Measurement::pulling(Machine& machine) {
   const int pid = ::getpid();
   constexpr std::size_t large = 128 * 1024;
@@ -206,7 +208,7 @@ void Measurement::pulling(Machine& machine) {
 
 std::optional<Machine> measure(const cpu_set_t& cpus) {
   const auto allocate = [] {
-    constexpr std::size_t alignment = 2 << 20;  // as memory of tuttiMemAlloc
+    constexpr std::size_t alignment = 2 << 20;  // as for memory of tuttiMemAlloc
     return std::unique_ptr<void, decltype(&std::free)>(std::aligned_alloc(alignment, footprint_max), &std::free);
   };
   const auto first = allocate(), second = allocate();

@@ -1,4 +1,4 @@
-// Measures what predictions are made from.
+// Measures the numbers that predictions are based on.
 #pragma once
 
 #include <sched.h>
@@ -9,10 +9,10 @@
 
 namespace tutti {
 
-/// Takes some tenths of a second, two threads and 64 MiB, on the first two of `cpus`; what takes longer on a slow
-/// machine is measured less often. Each number is the best of several during which no other program had the cores: what
-/// is measured beside other work can be wrong a thousandfold. Nothing when there was no such time. What cannot be
-/// measured (a single core, no permission) keeps its default. Every number is one that Machine::of accepts.
+/// Takes some tenths of a second, two threads and 64 MiB, on the first two of `cpus`; on a slow machine, long
+/// measurements are repeated less often. Each number is the best of several samples during which no other program had
+/// the cores: a sample next to other work can be wrong by a factor of a thousand. Nothing if there was no such time. A
+/// number that cannot be measured (a single core, no permission) keeps its default. Machine::of accepts every number.
 std::optional<Machine> measure(const cpu_set_t& cpus);
 
 }  // namespace tutti

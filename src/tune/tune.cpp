@@ -39,7 +39,7 @@ Machine Tune::make(const cpu_set_t& cpus, Log& log) const {
   }
   const auto measured = measure_(cpus);
   if (!measured) {
-    log.info(LogTopic::tune, "tune", "other work has the cores: not measured, built-in numbers serve this process");
+    log.info(LogTopic::tune, "tune", "other work uses the cores: not measured, this process uses built-in numbers");
     return {};
   }
   log.info(LogTopic::tune, "tune", "measured: {:.3f} µs from rank to rank, {:.1f} GB/s read and {:.1f} GB/s written",

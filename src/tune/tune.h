@@ -1,4 +1,4 @@
-// The machine's numbers: kept from before, or measured now.
+// The machine's numbers: read from the file, or measured now.
 #pragma once
 
 #include <sched.h>
@@ -13,17 +13,18 @@
 
 namespace tutti {
 
-/// What a process knows of its machine. Thread-safe.
+/// A process's knowledge of its machine. Thread-safe.
 class Tune {
  public:
-  /// Measures nothing: the defaults of Machine.
+  /// Measures nothing: uses the defaults of Machine.
   Tune() = default;
-  /// `folder`: where numbers are kept; empty: nowhere. `measure`: takes them; nothing: it could not, for other work.
+  /// `folder`: where numbers are kept; empty: nowhere. `measure`: measures them; nothing: other work made that
+  /// impossible.
   using Measure = std::function<std::optional<Machine>(const cpu_set_t&)>;
   Tune(std::string folder, int library_version, Measure measure);
 
-  /// For ranks on `cpus` all together. The first time it may take some tenths of a second. What is wrong with the file
-  /// or its folder costs a line in the log, not more.
+  /// The numbers for ranks that share `cpus`. The first call may take some tenths of a second. A problem with the file
+  /// or its folder only causes a log line.
   Machine machine(const cpu_set_t& cpus, Log& log);
 
  private:
@@ -34,10 +35,11 @@ class Tune {
   Measure measure_;
   std::mutex mutex_;
   std::optional<Machine> known_;
-  int cores_ = 0;  ///< that it is known for
+  int cores_ = 0;  ///< number of cores for which it is valid
 };
 
-/// $TUTTI_CACHE_DIR, else $XDG_CACHE_HOME/tutti, else $HOME/.cache/tutti; null or empty: not given. Empty without any.
+/// $TUTTI_CACHE_DIR, else $XDG_CACHE_HOME/tutti, else $HOME/.cache/tutti; null or empty means unset. Empty if none is
+/// set.
 std::string cache_folder(const std::string& setting, const char* xdg_cache_home, const char* home);
 
 }  // namespace tutti

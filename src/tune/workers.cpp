@@ -10,7 +10,7 @@ namespace tutti {
 namespace {
 
 void await(const Flag& flag, std::uint64_t value) {
-  // Another program may have the core that the other member needs.
+  // Another program may be using the core that the other member needs.
   for (int spins = 0; flag.load() < value;)
     if (++spins > 10'000) sched_yield();
 }
@@ -19,14 +19,14 @@ void move_to(int cpu) {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(cpu, &one);
-  (void)::sched_setaffinity(0, sizeof one, &one);  // where it may not, it works where it is
+  (void)::sched_setaffinity(0, sizeof one, &one);  // if this is not permitted, the thread stays where it is
 }
 
 double seconds() {
-  return static_cast<double>(real_system().now_ns()) * 1e-9;  // of the machine itself: it is what is measured
+  return static_cast<double>(real_system().now_ns()) * 1e-9;  // real time of the machine: it is being measured
 }
 
-/// How often another thread took this one's core.
+/// How often another thread has taken this thread's core.
 long times_preempted() {
   rusage usage{};
   return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
@@ -42,7 +42,7 @@ Workers::Workers(const cpu_set_t& cpus) {
   if (cores_.size() < 2) return;
   try {
     helper_ = std::thread([this] { serve(cores_[1]); });
-  } catch (const std::system_error&) {  // no thread to be had: what needs two is not measured
+  } catch (const std::system_error&) {  // no thread available: numbers that need two are not measured
   }
 }
 

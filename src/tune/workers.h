@@ -1,4 +1,4 @@
-// One or two threads on cores of their own that do the same at once, as ranks do.
+// One or two threads on separate cores that do the same work at once, as ranks do.
 #pragma once
 
 #include <sched.h>
@@ -12,8 +12,8 @@
 
 namespace tutti {
 
-/// Works in the calling thread and one helper, which is stopped and joined at the end. The caller's thread is put on
-/// the first core of `cpus` meanwhile, the helper on the second; with one core there is no helper.
+/// Works in the calling thread and one helper, which is stopped and joined at the end. Meanwhile the calling thread
+/// runs on the first core of `cpus`, the helper on the second; with one core there is no helper.
 class Workers {
  public:
   explicit Workers(const cpu_set_t& cpus);
@@ -27,10 +27,10 @@ class Workers {
     double seconds = 0;
     bool undisturbed = true;  ///< no other thread had a member's core meanwhile
   };
-  /// Until all members have done `work(member)`, from a common start.
+  /// The time until all members have done `work(member)`, from a common start.
   Sample run(const std::function<void(int)>& work);
 
-  /// Of one way between the two, on average over `rounds` round trips. Requires two members.
+  /// The time of one way between the two, on average over `rounds` round trips. Requires two members.
   Sample hop(int rounds);
 
  private:
@@ -42,7 +42,7 @@ class Workers {
   int rounds_ = 0;
   bool leaving_ = false;
   std::uint64_t round_ = 0;
-  long preempted_ = 0;  // how often the helper was, from its start to the end of the last round
+  long preempted_ = 0;  // how often the helper was preempted, from its start to the end of the last round
   Flag here_{}, there_{}, ping_{}, pong_{};
   std::thread helper_;
 };

@@ -339,7 +339,7 @@ TEST_F(SimulatedBootstrap, DifferencesAreNamedToAll) {
       world.add(who);
     }
     world.run_until_settled();
-    const char* const words[] = {"was told of", "has tutti 0.3.0", "has TUTTI_ALGO=ring, rank", "says to be rank"};
+    const char* const words[] = {"was told of", "has tutti 0.3.0", "has TUTTI_ALGO=ring, rank", "claims to be rank"};
     for (const Outcome& outcome : world.outcomes) {
       expect_error(outcome, Code::invalid_usage, kind == 1 ? "tutti 0.3.0" : words[kind]);
       EXPECT_LE(outcome.at_ns, 1 * s);

@@ -247,7 +247,7 @@ TEST(SharedListener, ARankOfAStartThatIsOverIsSentAway) {
     if (!done) text = done.error().text();
     return !done;
   });
-  EXPECT_NE(text.find("what answers there has another unique id"), std::string::npos) << text;
+  EXPECT_NE(text.find("the process at this address has another unique id"), std::string::npos) << text;
   rank.exchange({});
   Caller::await([&] {
     doors.advance();

@@ -169,7 +169,7 @@ TEST(Bootstrap, ManyRanksTakeFewSocketsAtTheRoot) {
   }
   int ranks = 0, depth = 0, widest = 0, sockets = 0;
   EXPECT_EQ(std::sscanf(note.c_str(),
-                        "init: %d ranks met in a tree of depth %d, at most %d below one; the root had at most %d",
+                        "init: %d ranks met in a tree of depth %d, at most %d below each; the root had at most %d",
                         &ranks, &depth, &widest, &sockets),
             4)
       << note;

@@ -52,7 +52,7 @@ TEST(Settings, PageIsTheTable) {
 TEST(Config, ValuesHaveALimit) {
   const std::string longest = "TUTTI_ALGO=" + std::string(16384, 'x');
   EXPECT_TRUE(load({longest}));
-  expect_refused(longest + "x", "TUTTI_ALGO (environment): its value is 16385 bytes long, 16384 at most are allowed");
+  expect_refused(longest + "x", "TUTTI_ALGO (environment): the value has 16385 bytes, at most 16384 are allowed");
   const auto refused = load({"TUTTI_RANK=" + std::string(9000, 'x')});
   ASSERT_FALSE(refused);
   EXPECT_LT(refused.error().what.size(), 400u) << "nobody reads all of that";
@@ -94,7 +94,7 @@ TEST(Config, FilesAreChecked) {
   for (const auto& [text, words] :
        {std::pair{"# fine\nTUTTI_RANK", "/c:2: expected NAME=VALUE"}, std::pair{"=3", "/c:1: expected NAME=VALUE"},
         std::pair{"TUTTI_RANK=x", "TUTTI_RANK=x (/c:1): must be a whole number"},
-        std::pair{"TUTTI_CONF_FILE=/d", "/c:1: a file cannot name another"}}) {
+        std::pair{"TUTTI_CONF_FILE=/d", "/c:1: a settings file cannot name another"}}) {
     const auto config = load({"TUTTI_CONF_FILE=/c"}, {{"/c", text}});
     ASSERT_FALSE(config) << text;
     EXPECT_NE(config.error().what.find(words), std::string::npos) << config.error().what;

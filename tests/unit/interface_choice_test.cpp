@@ -87,7 +87,7 @@ TEST(InterfaceChoice, TakesWhatIsLeftInOrder) {
   without("docker0");
   EXPECT_EQ(without("virbr0"), (Addresses{"fe80::1%eth1", "fe80::2%veth12"})) << "link-local";
   without("eth1");
-  EXPECT_EQ(without("veth12"), (Addresses{"127.0.0.1", "::1"})) << "this host alone";
+  EXPECT_EQ(without("veth12"), (Addresses{"127.0.0.1", "::1"})) << "only this host";
   EXPECT_NE(without("lo").front().find("no network interface to use: there is none"), std::string::npos);
 }
 
@@ -132,9 +132,9 @@ TEST(InterfaceChoice, UnderstandsTheFamily) {
 
 TEST(InterfaceChoice, EveryReasonIsTold) {
   EXPECT_EQ(why_not({}, "172.17.0.1"), "a bridge without a device, used where there is nothing better");
-  EXPECT_EQ(why_not({}, "127.0.0.1"), "loopback, reaches this host alone");
+  EXPECT_EQ(why_not({}, "127.0.0.1"), "loopback, reaches only this host");
   EXPECT_EQ(why_not({}, "10.9.0.1"), "down or without a carrier");
-  EXPECT_EQ(why_not({}, "10.1.0.99"), "a further address of an interface that is used");
+  EXPECT_EQ(why_not({}, "10.1.0.99"), "another address of this interface is used");
   EXPECT_EQ(why_not({.names = "eth1"}, "10.0.0.1"), "not in TUTTI_SOCKET_IFNAME=eth1");
   EXPECT_EQ(why_not({.names = "^=eth0"}, "10.0.0.1"), "excluded by TUTTI_SOCKET_IFNAME=^=eth0");
   EXPECT_EQ(why_not({.family = "AF_INET"}, "fd00::1"), "TUTTI_SOCKET_FAMILY=AF_INET");

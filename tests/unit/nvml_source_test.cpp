@@ -154,7 +154,8 @@ TEST_F(NvmlSource, TheFabric) {
   EXPECT_TRUE(machine[gpus[1]].off_fabric);
   EXPECT_TRUE(machine[gpus[2]].off_fabric);
   const std::vector<std::string> lines = warnings(machine);
-  EXPECT_EQ(std::count(lines.begin(), lines.end(), "GPU2 has not joined the NVLink fabric, says its driver"), 1);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "GPU2 has not joined the NVLink fabric, according to its driver"),
+            1);
 }
 
 TEST_F(NvmlSource, PeersThatMayNot) {

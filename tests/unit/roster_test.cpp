@@ -45,8 +45,8 @@ TEST(Roster, ClaimsAreCompared) {
   Roster roster = with({0, 3});
   EXPECT_EQ(refusal(roster, who(3)), "rank 3 is claimed by two processes: pid 3 and pid 3");
   EXPECT_EQ(refusal(roster, who(1, 8)), "rank 1 (pid 1) was told of 8 ranks, rank 0 (pid 0) of 4");
-  EXPECT_EQ(refusal(roster, who(4)), "pid 4 says to be rank 4 of 4");
-  EXPECT_EQ(refusal(roster, who(-1)), "pid -1 says to be rank -1 of 4");
+  EXPECT_EQ(refusal(roster, who(4)), "pid 4 claims to be rank 4 of 4");
+  EXPECT_EQ(refusal(roster, who(-1)), "pid -1 claims to be rank -1 of 4");
   auto newer = who(1);
   newer.version = 10203;
   EXPECT_EQ(refusal(roster, newer), "rank 1 (pid 1) has tutti 1.2.3, rank 0 (pid 0) has tutti 0.1.0");
@@ -84,7 +84,7 @@ TEST(Roster, ALeaverHurtsOnlyThoseWhoWait) {
   EXPECT_TRUE(roster.leave(2, "it left", true)) << "nobody waits";
   const auto late = roster.contribute(0, {1, {}}, 0);
   ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().what, "rank 2 (pid 2) is not there any more: it left");
+  EXPECT_EQ(late.error().what, "rank 2 (pid 2) is gone: it left");
   EXPECT_EQ(late.error().peer, 2);
 
   const auto killed = roster.leave(1, "reset", false);

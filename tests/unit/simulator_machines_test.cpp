@@ -111,7 +111,7 @@ TEST(Machine, RefusesWhatItDoesNotUnderstand) {
       {"nodes:4x8,rails=0", "rails is not a whole number"},
       {"nodes:4x8,rails=1.5", "rails is not a whole number"},
       {"nodes:4x8,pod=3", "pod=3 does not divide 4 nodes"},
-      {"nodes:4x8,1us,net_latency=1ns", "what is farther away has the smaller latency"},
+      {"nodes:4x8,1us,net_latency=1ns", "a farther level has a smaller latency"},
       {"nodes:4x8,net=fast", "net: \"fast\" is not a rate"},
       {"torus:4x4,50GB/s,60GB/s", "there is one rate already"},
       {"torus:4x4,50", "\"50\" is neither a rate, a time nor name=value"},

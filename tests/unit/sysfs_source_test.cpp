@@ -207,7 +207,7 @@ TEST_F(Sysfs, LimitsOfTheProcess) {
   Topology machine = found();
   EXPECT_EQ(machine.allowed_cpus, "4-11");
   ASSERT_EQ(machine.notes.size(), 1u);
-  EXPECT_EQ(machine.notes[0], "this process may run on CPUs 4-11 of 0-15 alone");
+  EXPECT_EQ(machine.notes[0], "this process may run only on CPUs 4-11 of 0-15");
   EXPECT_EQ(machine.of_kind(DeviceKind::numa).size(), 2u);
   file("proc/self/cgroup", "0::/jobs/7");
   file("sys/fs/cgroup/jobs/7/cpu.max", "250000 100000");

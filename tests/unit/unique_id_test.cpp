@@ -69,7 +69,7 @@ TEST(UniqueId, EveryDamagedByteIsSeen) {
 
 TEST(UniqueId, OtherBytesAreNone) {
   std::array<char, 128> bytes{};
-  EXPECT_NE(UniqueId::decode(bytes.data()).error().what.find("these bytes are none"), std::string::npos);
+  EXPECT_NE(UniqueId::decode(bytes.data()).error().what.find("these bytes are not an id"), std::string::npos);
   bytes = sample().encode();
   bytes[8] = 9;
   EXPECT_NE(UniqueId::decode(bytes.data()).error().what.find("another version"), std::string::npos);

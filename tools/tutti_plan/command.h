@@ -1,4 +1,4 @@
-// The subcommands, each in a file of its own.
+// The subcommands, each in its own file.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@ namespace tutti::tool {
 
 enum Exit : int { ok = 0, refused = 1, bad_usage = 2 };
 
-/// Each adds its subcommands to `app`; when one was called, `status` is what the program ends with.
+/// Each function adds its subcommands to `app`; after one has run, `status` is the program's exit status.
 void add_list(CLI::App& app, int& status);
 void add_explain(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);  // and svg

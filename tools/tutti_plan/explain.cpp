@@ -1,4 +1,4 @@
-// tutti-plan explain: which algorithm a call would use, why, and how long it should take.
+// tutti-plan explain: which algorithm a call would use, why, and its predicted time.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// tutti-plan list: which algorithms there are.
+// tutti-plan list: the available algorithms.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ bool supports(const Family& family, Collective collective, int ranks) {
   });
 }
 
-/// "2 4 8 16" or "3-17" where not every number will do.
+/// "2 4 8 16" or "3-17" if the algorithm does not support every number of ranks.
 std::string ranks_of(const Family& family, Collective collective) {
   std::string some;
   for (int first = 2; first <= ranks_tried; ++first) {

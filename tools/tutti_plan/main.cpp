@@ -1,9 +1,9 @@
-// tutti-plan: prints, draws, proves, translates and plays schedules of collectives. See docs/plans.md.
+// tutti-plan: prints, draws, proves, translates and simulates schedules of collectives. See docs/plans.md.
 #include "tools/tutti_plan/command.h"
 
 int main(int argc, char** argv) {
   using namespace tutti::tool;
-  CLI::App app("Prints, draws, proves, translates and plays schedules of collectives.", "tutti-plan");
+  CLI::App app("Prints, draws, proves, translates and simulates schedules of collectives.", "tutti-plan");
   app.require_subcommand(1);
   app.footer("Exit status: 0 done, 1 refused or failed (why is on standard error), 2 wrong usage.");
   int status = Exit::ok;

@@ -1,4 +1,4 @@
-// tutti-plan simulate: how long collectives take on a machine that is not there.
+// tutti-plan simulate: how long collectives take on a simulated machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct Options {
   int links = 0;
 };
 
-/// One algorithm and one size, played.
+/// The result for one algorithm and one size.
 struct Row {
   std::string algorithm;
   double bytes = 0;
@@ -160,7 +160,7 @@ std::string report(const std::vector<Row>& rows, const Options& options, const N
   return text;
 }
 
-/// Which schedules or patterns are to be played: one of a file, or those of the algorithms named.
+/// The schedules or patterns to simulate: the one in a file, or those of the named algorithms.
 Result<std::vector<Traffic>> traffic_of(const Options& options, const Network& network) {
   std::vector<Traffic> all;
   const auto collective = collective_of(options.source);
@@ -229,10 +229,11 @@ void add_simulate(CLI::App& app, int& status) {
   add_network(*command, options->network);
   command->add_flag("--csv", options->csv, "Comma-separated values");
   command->add_flag("--steps", options->steps, "Each step, of one algorithm and size");
-  command->add_option("--links", options->links, "So many of the busiest links, of one algorithm and size [0]")
+  command->add_option("--links", options->links, "Number of the busiest links to list, of one algorithm and size [0]")
       ->check(CLI::NonNegativeNumber);
   command->footer(
-      "Bandwidths are in GB/s, congestion is the time against what the narrowest cut needs. See docs/simulator.md.");
+      "Bandwidths are in GB/s, congestion is the time divided by the time that the narrowest cut needs. See "
+      "docs/simulator.md.");
   command->final_callback([options, &status] { status = run(*options); });
 }
 

@@ -19,7 +19,7 @@ namespace {
 using namespace simulator;
 
 constexpr int ranks_usual = 4;
-/// Of an all-reduce by switches: of a mebibyte or more.
+/// Number of chunks of an all-reduce in switches: one per MiB, from 1 to 256.
 int chunks_in_switch(double bytes) {
   return static_cast<int>(std::clamp(bytes / (1 << 20), 1.0, 256.0));
 }
@@ -28,7 +28,7 @@ Error invalid(std::string what) {
   return {.code = Code::invalid_argument, .what = std::move(what)};
 }
 
-/// "L,o,g,G,O,S", of which the last ones may be missing.
+/// "L,o,g,G,O,S"; trailing values may be missing.
 Result<LogGops> parse_loggops(const std::string& text) {
   LogGops p;
   double* const fields[] = {&p.L, &p.o, &p.g, &p.G, &p.O, &p.S};
@@ -74,7 +74,7 @@ bool can_add(const Network& network) {
          std::ranges::all_of(network.machine->tree->tree_levels(), single);
 }
 
-/// Null where `name` is none of those.
+/// Null if `name` is not one of these.
 std::function<std::unique_ptr<MessageSource>(double)> of_machine(const std::string& name, const Network& network) {
   if (name == "torus_swing" || name == "torus_doubling")
     return [torus = network.machine->torus, swing = name == "torus_swing"](double bytes) {

@@ -1,4 +1,4 @@
-// What tutti-plan simulate plays, and on what.
+// What tutti-plan simulate simulates, and on which network.
 #pragma once
 
 #include <functional>
@@ -31,9 +31,9 @@ struct NetworkOptions {
 
 void add_network(CLI::App& command, NetworkOptions& options);
 
-/// A model of a network, with all its figures.
+/// A model of a network with all its parameters.
 struct Network {
-  std::optional<simulator::Machine> machine;  ///< unless it is uniform or LogGOPS
+  std::optional<simulator::Machine> machine;  ///< unless the network is uniform or LogGOPS
   simulator::Sharing sharing = simulator::Sharing::fair;
   std::optional<simulator::LogGops> loggops;
   simulator::Uniform uniform;
@@ -45,7 +45,7 @@ struct Network {
   std::unique_ptr<simulator::Wire> wire(int endpoints) const;
 };
 
-/// `ranks`: how many there must be; 0: any. Errors: invalid_argument.
+/// `ranks`: the required number; 0: any. Errors: invalid_argument.
 Result<Network> make_network(const NetworkOptions& options, int ranks);
 
 /// The messages of one algorithm, for any size.
@@ -56,12 +56,12 @@ struct Traffic {
   std::function<std::unique_ptr<simulator::MessageSource>(double bytes)> messages;
 };
 
-/// A pattern where there is one, a schedule elsewhere; without a name what a call of 1 MiB over fifos would use. The
-/// schedule is not proven here: the tests have done that for all algorithms. Errors: invalid_argument.
+/// A pattern if there is one, otherwise a schedule; without a name, the algorithm that a call of 1 MiB through slots
+/// would use. The schedule is not proven here: the tests prove those of all algorithms. Errors: invalid_argument.
 Result<Traffic> traffic_of_algorithm(const std::string& name, const Shape& shape, const Network& network);
 Traffic traffic_of_schedule(std::string name, Schedule schedule);
 
-/// Those that are made for this machine.
+/// The algorithms made for this machine.
 std::vector<std::string> machine_algorithms(const Network& network, Collective collective);
 
 }  // namespace tutti::tool

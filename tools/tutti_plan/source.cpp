@@ -32,7 +32,7 @@ Error invalid(std::string what) {
   return Error{.code = Code::invalid_argument, .what = std::move(what)};
 }
 
-/// Without a name, what a call of 1 MiB over fifos would use.
+/// Without a name, the algorithm that a call of 1 MiB through slots would use.
 Result<const Algorithm*> algorithm_of(const Source& source, const Shape& shape) {
   if (source.algo.empty()) return select(shape, Access::slots, 1 << 20, "");
   if (const Algorithm* found = find_algorithm(source.algo, shape)) return found;
@@ -61,7 +61,7 @@ void add_source(CLI::App& command, Source& source) {
   command
       .add_option("source", source.name, "A collective (all_reduce, broadcast, …), or a file: MSCCL XML, MSCCL++ JSON")
       ->required();
-  command.add_option("--algo", source.algo, "Algorithm; see tutti-plan list [what a call of 1 MiB over fifos uses]");
+  command.add_option("--algo", source.algo, "Algorithm; see tutti-plan list [what a call of 1 MiB through slots uses]");
   command.add_option("--ranks", source.ranks, "How many ranks [4]")->check(CLI::Range(1, formats::ranks_max));
   command.add_option("--root", source.root, "Root of a broadcast, reduce, gather or scatter [0]")
       ->check(CLI::Range(0, formats::ranks_max - 1));

@@ -1,4 +1,4 @@
-// Which schedule a command is about: one of ours, or one in a file.
+// The schedule that a command works on: a built-in one, or one in a file.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace tutti::tool {
 
-/// What the user named.
+/// The user's choice.
 struct Source {
   std::string name;  ///< a collective, or a file
   std::string algo;
@@ -22,17 +22,18 @@ struct Source {
 
 void add_source(CLI::App& command, Source& source);
 
-/// A schedule that is proven.
+/// A proven schedule.
 struct Found {
   std::string title;
   Schedule schedule;
   Meaning meaning;
 };
 
-/// Builds it, or reads, and verifies it. Errors: invalid_argument, system, internal.
+/// Builds or reads the schedule, and verifies it. Errors: invalid_argument, system, internal.
 Result<Found> find(const Source& source);
 
-/// XML or JSON by its first character. Errors: as of import_msccl and import_mscclpp, with the file's name.
+/// XML or JSON, distinguished by the first character. Errors: those of import_msccl and import_mscclpp, with the file's
+/// name.
 Result<formats::Imported> import_file(const std::string& path, Rank root);
 
 /// "allreduce", "all_reduce", "All-Reduce". Errors: invalid_argument.
@@ -41,10 +42,10 @@ Result<Collective> collective_of(std::string_view name);
 /// "inline", "mapped", "cma", "slots". Errors: invalid_argument.
 Result<Access> access_of(std::string_view word);
 
-/// Says what is wrong on standard error. Returns Exit::refused.
+/// Prints the error to standard error. Returns Exit::refused.
 int fail(const Error& error);
 
-/// To a file, or to standard output where `path` is "-". Returns an Exit.
+/// Writes to a file, or to standard output if `path` is "-". Returns an Exit.
 int put(const std::string& path, std::string_view text);
 
 }  // namespace tutti::tool

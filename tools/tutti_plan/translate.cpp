@@ -1,4 +1,4 @@
-// tutti-plan import and export: from and to the formats of others.
+// tutti-plan import and export: conversion from and to foreign formats.
 #include <fmt/format.h>
 
 #include <memory>
@@ -55,7 +55,7 @@ int export_traces(const Found& found, const ExportOptions& options) {
 
 int export_plan(const ExportOptions& options) {
   if (options.format == "chakra" && options.output == "-") {
-    fmt::print(stderr, "tutti-plan: chakra is a file for each rank: say with -o how their names begin\n");
+    fmt::print(stderr, "tutti-plan: chakra writes a file per rank: give the beginning of their names with -o\n");
     return Exit::bad_usage;
   }
   const auto found = find(options.source);
@@ -72,8 +72,8 @@ void add_translate(CLI::App& app, int& status) {
   auto in = std::make_shared<ImportOptions>();
   CLI::App* const reader = app.add_subcommand("import", "Reads and proves a plan: MSCCL XML or MSCCL++ JSON");
   reader->add_option("file", in->file, "The plan")->required();
-  reader->add_option("--collective", in->collective, "Refuse plans of another one");
-  reader->add_option("--root", in->root, "Root of a broadcast or reduce, which the formats do not say [0]")
+  reader->add_option("--collective", in->collective, "Refuse plans of other collectives");
+  reader->add_option("--root", in->root, "Root of a broadcast or reduce, which the formats do not contain [0]")
       ->check(CLI::NonNegativeNumber);
   reader->final_callback([in, &status] { status = import(*in); });
 

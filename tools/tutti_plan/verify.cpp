@@ -1,4 +1,4 @@
-// tutti-plan verify: what a schedule costs and promises.
+// tutti-plan verify: a schedule's costs and proven properties.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace tutti::tool {
 namespace {
 
-constexpr int ranks_checked_max = 64;  // beyond, plans take minutes
+constexpr int ranks_checked_max = 64;  // beyond this, checking plans takes minutes
 constexpr int slots_tried_max = 8;
 
 std::string fraction(long numerator, long denominator) {
@@ -29,7 +29,7 @@ std::string fraction(long numerator, long denominator) {
   return denominator == common ? exact : fmt::format("{} = {:.4g}", exact, value);
 }
 
-/// Blocks that leave a rank, or come to it, as shares of the largest buffer.
+/// Blocks that leave or reach a rank, as fractions of the largest buffer.
 std::string shares(const Schedule& schedule, Rank Transfer::*const end) {
   int groups = 1;
   std::vector<long> blocks(static_cast<std::size_t>(schedule.ranks()));
@@ -58,7 +58,7 @@ std::vector<Plan> plans(const Schedule& schedule, int fused_for_slots) {
   return all;
 }
 
-/// The least number of slots with which every mix of ranks in place is proven; -1: none up to slots_tried_max.
+/// The least number of slots for which every mix of ranks in place is proven; -1: none up to slots_tried_max.
 int least_slots(const Schedule& schedule, const std::vector<Plan>& all) {
   std::vector<CheckCase> mixes = check_cases(schedule.collective(), schedule.ranks(), Access::slots);
   std::erase_if(mixes, [](const CheckCase& how) { return how.slots != 0; });
@@ -73,8 +73,8 @@ int least_slots(const Schedule& schedule, const std::vector<Plan>& all) {
 }
 
 std::string slots_text(const Schedule& schedule) {
-  if (!lowers_to(schedule, Access::slots)) return "none: fifos cannot carry it";
-  if (schedule.ranks() > ranks_checked_max) return fmt::format("not looked at above {} ranks", ranks_checked_max);
+  if (!lowers_to(schedule, Access::slots)) return "none: slots cannot carry it";
+  if (schedule.ranks() > ranks_checked_max) return fmt::format("not checked above {} ranks", ranks_checked_max);
   const auto text = [&](int fused) {
     const int least = least_slots(schedule, plans(schedule, fused));
     return least < 0 ? fmt::format("more than {}", slots_tried_max) : fmt::format("{}", least);
@@ -82,9 +82,9 @@ std::string slots_text(const Schedule& schedule) {
   return fmt::format("at least {} as lowered, {} fused for one, {} fused for two", text(0), text(1), text(2));
 }
 
-/// Thread blocks that must be resident at once where all ranks run on one processor, one channel each.
+/// Number of thread blocks that must be resident at once if all ranks run on one processor, with one channel each.
 std::string resident_text(const Schedule& schedule) {
-  if (schedule.ranks() > ranks_checked_max) return fmt::format("not looked at above {} ranks", ranks_checked_max);
+  if (schedule.ranks() > ranks_checked_max) return fmt::format("not checked above {} ranks", ranks_checked_max);
   std::string text;
   for (const Access access : {Access::mapped, Access::slots}) {
     if (!lowers_to(schedule, access)) continue;
@@ -128,7 +128,7 @@ int run(const Source& source) {
 void add_verify(CLI::App& app, int& status) {
   auto source = std::make_shared<Source>();
   CLI::App* const command =
-      app.add_subcommand("verify", "Proves a schedule; says its steps, bytes, order of sums and slots");
+      app.add_subcommand("verify", "Proves a schedule; prints its steps, bytes, order of sums and slots");
   add_source(*command, *source);
   command->footer("Equal orders of two schedules mean equal bits of their results.");
   command->final_callback([source, &status] { status = run(*source); });

@@ -1,4 +1,4 @@
-// tutti-topo: prints the machine as a matrix and a tree, with the rings and trees that fit it. See docs/topology.md.
+// tutti-topo: prints the machine as a matrix and a tree, with suitable rings and trees. See docs/topology.md.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -44,17 +44,16 @@ Result<std::vector<int>> chosen_gpus(const std::string& text, const topology::To
   const auto refused = [&](const std::string& why) {
     return Error{.code = Code::invalid_argument, .what = "--what-if " + text + ": " + why};
   };
-  if (!text.starts_with("gpus=")) return refused("say gpus= and numbers, as in gpus=0,1,4,5");
+  if (!text.starts_with("gpus=")) return refused("write gpus= and numbers, as in gpus=0,1,4,5");
   std::vector<int> numbers;
   std::size_t at = 5;
   while (at <= text.size()) {
     const std::size_t end = std::min(text.find(',', at), text.size());
     const std::string word = text.substr(at, end - at);
     if (word.empty() || word.size() > 5 || word.find_first_not_of("0123456789") != std::string::npos)
-      return refused("\"" + word + "\" is no number");
+      return refused("\"" + word + "\" is not a number");
     numbers.push_back(std::stoi(word));
-    if (std::count(numbers.begin(), numbers.end(), numbers.back()) > 1)
-      return refused("GPU " + word + " is there twice");
+    if (std::count(numbers.begin(), numbers.end(), numbers.back()) > 1) return refused("GPU " + word + " occurs twice");
     bool there = false;
     for (const int gpu : machine.gpus()) there = there || machine[gpu].index == numbers.back();
     if (!there) return refused("there is no GPU " + word);
@@ -67,7 +66,7 @@ void print_constants(const topology::Topology& machine, const std::vector<topolo
   std::vector<topology::Constant> all = topology::constants(machine);
   all.insert(all.end(), measured.begin(), measured.end());
   const std::string text = topology::constants_text(all);
-  std::printf("\nConstants:\n%s", text.empty() ? "  none: nothing here has two ends\n" : text.c_str());
+  std::printf("\nConstants:\n%s", text.empty() ? "  none: no two devices here are connected\n" : text.c_str());
 }
 
 int show(const Options& options) {
@@ -122,10 +121,9 @@ int main(int argc, char** argv) {
                  "Write the machine to this file: XML of hwloc if its name ends in .hwloc.xml, else of NCCL");
   app.add_option("--svg", options.svg, "Draw the machine, its links and rings into this file");
   app.add_flag("--json", options.json, "Everything as one JSON object");
-  app.add_flag("--constants", options.constants,
-               "Also the numbers that all this is counted with, and where each is from");
+  app.add_flag("--constants", options.constants, "Also the constants used for this, with the source of each");
   app.add_flag("--measure", options.measure,
-               "The same, with what two CPUs of this machine do measured now, in and between NUMA nodes");
+               "The same, with measurements of two CPUs of this machine, in and between NUMA nodes");
   app.footer(
       "TUTTI_TOPO_FILE is --file, TUTTI_TOPO_DUMP_FILE is --dump of all GPUs.\n"
       "Exit status: 0 done, 1 refused or failed (why is on standard error), 2 wrong usage.");

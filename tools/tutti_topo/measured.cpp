@@ -31,7 +31,7 @@ std::vector<Place> places_of(const topology::Topology& machine) {
     if (!place.cpus.empty() && places.size() < places_max) places.push_back(std::move(place));
   }
   if (!places.empty()) return places;
-  Place all{.name = "this machine"};  // nobody says what is near to what
+  Place all{.name = "this machine"};  // it is unknown what is near to what
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
     if (usable(cpu)) all.cpus.push_back(cpu);
   return {all};
@@ -45,7 +45,7 @@ void measure_pair(const std::string& where, int one, int other, std::vector<topo
   CPU_SET(other, &cpus);
   const auto machine = measure(cpus);
   if (!machine) {
-    undone.push_back(fmt::format("{}: not measured, other work has CPU {} or {} all the time", where, one, other));
+    undone.push_back(fmt::format("{}: not measured, other work keeps CPU {} or {} busy", where, one, other));
     return;
   }
   const std::string by = fmt::format("measured on CPUs {} and {}", one, other);
@@ -66,7 +66,7 @@ std::vector<topology::Constant> measured_constants(const topology::Topology& mac
     if (places[a].cpus.size() > 1)
       measure_pair("within " + places[a].name, places[a].cpus[0], places[a].cpus[1], found, undone);
     else
-      undone.push_back(fmt::format("within {}: not measured, one CPU alone may be used", places[a].name));
+      undone.push_back(fmt::format("within {}: not measured, only one CPU may be used", places[a].name));
     for (std::size_t b = a + 1; b < places.size(); ++b)
       measure_pair(fmt::format("{} to {}", places[a].name, places[b].name), places[a].cpus[0], places[b].cpus[0], found,
                    undone);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int bits_of_a_word = 32;
 
-/// The whole of `text`; -1 where it is no number.
+/// All of `text` as a number; -1 if it is not one.
 long long number(std::string_view text) {
   long long value = -1;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -23,7 +23,7 @@ long long number(std::string_view text) {
 }  // namespace
 
 std::vector<int> cpus_of_list(std::string_view list) {
-  std::vector<bool> there;  // as far as the highest one: lists are short and read often
+  std::vector<bool> there;  // up to the highest one: lists are short and read often
   for (std::size_t ranges = 0; !list.empty() && ranges < cpus_max; ++ranges) {
     const std::string_view range = list.substr(0, list.find_first_of(",\n"));
     list.remove_prefix(std::min(list.size(), range.size() + 1));
@@ -56,7 +56,7 @@ std::string cpu_list_of_mask(std::string_view mask) {
   std::vector<int> cpus;
   int base = 0;
   while (!mask.empty() && (mask.back() == '\n' || mask.back() == ' ')) mask.remove_suffix(1);
-  while (!mask.empty()) {  // the lowest word is the last one; hwloc leaves out words of zeros, but not their commas
+  while (!mask.empty()) {  // the lowest word comes last; hwloc leaves out words of zeros, but not their commas
     const std::size_t comma = mask.rfind(',');
     const std::string_view word = comma == std::string_view::npos ? mask : mask.substr(comma + 1);
     mask = comma == std::string_view::npos ? "" : mask.substr(0, comma);

@@ -1,4 +1,4 @@
-// The matrix of paths as nvidia-smi prints it.
+// The matrix of paths in nvidia-smi's format.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -23,7 +23,7 @@ double narrower(double a, double b) {
   return std::min(a, b);
 }
 
-/// `below` are the last devices on either side before `meeting`; -1: the device itself is there.
+/// `below` are the last devices on each side before `meeting`; -1: the device itself is there.
 PathKind kind_at(const Topology& topology, const Path& path, int meeting, int below_from, int below_to) {
   const auto kind = [&](int id) { return id < 0 ? DeviceKind::function : topology[id].kind; };
   switch (kind(meeting)) {
@@ -50,7 +50,7 @@ double uplink_gbps(const Topology& topology, int device) {
   double below = 0;
   for (const Device& other : topology.devices)
     if (other.parent == device) below = std::max(below, other.gbps);
-  constexpr double believable = 16;  // no switch is made so much slower than one of its ports
+  constexpr double believable = 16;  // no real switch is this much slower than one of its ports
   return said * believable < below ? below : said;
 }
 

@@ -1,4 +1,4 @@
-// How one device reaches another: over what, how fast, in how many hops.
+// Paths between devices: over which devices, how fast, in how many hops.
 #pragma once
 
 #include <string>
@@ -10,31 +10,31 @@ namespace tutti::topology {
 
 struct Path {
   PathKind kind = PathKind::dis;
-  double gbps = 0;      ///< of the narrowest link; 0: no rate of it is known
-  int hops = 0;         ///< links on the way
-  std::vector<int> by;  ///< devices on the way, both ends with it
+  double gbps = 0;      ///< of the slowest link; 0: no link's rate is known
+  int hops = 0;         ///< number of links
+  std::vector<int> by;  ///< devices on the path, including both ends
 
   bool operator==(const Path&) const = default;
 };
 
-/// Through PCI, host bridges and CPUs alone, as nvmlDeviceGetTopologyCommonAncestor classes it.
+/// The path through PCI, host bridges and CPUs only, classified as by nvmlDeviceGetTopologyCommonAncestor.
 Path pci_path(const Topology& topology, int from, int to);
 
-/// The nearest way there is, then the one with most GB/s: NVLink (also by one other GPU), C2C, PCI, and to a NIC by way
-/// of a GPU that is nearer to it (PXN).
+/// The nearest path; among equally near ones, the one with most GB/s. Uses NVLink (also through one other GPU), C2C,
+/// PCI, and, to a NIC, a GPU that is nearer to it (PXN).
 Path path(const Topology& topology, int from, int to);
 
-/// What `nvidia-smi topo -m` shows: "X", "NV4", "PIX", …
+/// The cell that `nvidia-smi topo -m` shows: "X", "NV4", "PIX", …
 std::string cell(const Topology& topology, int from, int to);
 
 /// GPUs, then NICs: the rows and columns of the matrix.
 std::vector<int> matrix_devices(const Topology& topology);
 
-/// The matrix as nvidia-smi prints it, with affinities and a legend.
+/// The matrix in nvidia-smi's format, with affinities and a legend.
 std::string matrix_text(const Topology& topology);
 
-/// GB/s of a device's link to its parent, as far as it is believable: a bridge made up by a hypervisor says that it is
-/// far slower than what is below it.
+/// GB/s of a device's link to its parent, as far as plausible: an emulated bridge of a hypervisor reports a much lower
+/// rate than the devices below it.
 double uplink_gbps(const Topology& topology, int device);
 
 /// GB/s between two CPUs of this machine.

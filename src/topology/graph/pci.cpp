@@ -45,7 +45,7 @@ DeviceKind kind_of(std::uint32_t pci_class, std::uint32_t vendor, std::uint32_t 
   if (subclass == 0x0604 || subclass == 0x0609) return DeviceKind::bridge;
   if (subclass == 0x0680 && vendor == nvidia) return DeviceKind::nvswitch;
   const bool by_gpu_maker = vendor == nvidia || vendor == amd || vendor == 0;
-  constexpr std::uint32_t amd_computes = 0x67a0;  // Hawaii, the first that ROCm drove
+  constexpr std::uint32_t amd_computes = 0x67a0;  // Hawaii, the first that ROCm supported
   if (vendor == amd && subclass == 0x0300 && product < amd_computes) return DeviceKind::function;
   if ((subclass == 0x0300 || subclass == 0x0302) && by_gpu_maker) return DeviceKind::gpu;
   if ((subclass == 0x0380 || subclass == 0x1200) && (vendor == amd || vendor == 0)) return DeviceKind::gpu;
@@ -59,7 +59,7 @@ std::optional<std::uint32_t> hex_of(std::string_view text) {
 }
 
 double pci_gbps(std::string_view speed, int width) {
-  // As NCCL does: the text may go on behind the key.
+  // As NCCL does: the text may continue after the key.
   constexpr std::pair<std::string_view, int> keys[] = {
       {"2.5 GT/s", 15},   {"5 GT/s", 30},     {"5.0 GT/s", 30},   {"8 GT/s", 60},     {"8.0 GT/s", 60},
       {"16 GT/s", 120},   {"16.0 GT/s", 120}, {"32 GT/s", 240},   {"32.0 GT/s", 240}, {"64 GT/s", 480},

@@ -1,4 +1,4 @@
-// GB/s each way of what cannot be asked: the constants of NCCL 2.30 (src/graph/topo.h) and RCCL.
+// GB/s in each direction where no source reports a rate: the constants of NCCL 2.30 (src/graph/topo.h) and RCCL.
 #pragma once
 
 #include "topology/graph/topology.h"
@@ -7,7 +7,7 @@ namespace tutti::topology::rates {
 
 inline constexpr double local = 5000;
 
-/// One NVLink of a GPU of this compute capability (sm).
+/// One NVLink of a GPU with this compute capability (sm).
 inline double nvlink(int sm) {
   if (sm >= 100) return 40.1;
   if (sm >= 90) return 20.6;
@@ -19,7 +19,7 @@ inline double nvlink(int sm) {
 /// One xGMI link of gfx908, gfx90a, gfx942, ….
 inline double xgmi(int gfx) {
   if (gfx >= 940) return 48;
-  return gfx == 910 ? 36 : 24;  // 90a is kept as 910
+  return gfx == 910 ? 36 : 24;  // 90a is stored as 910
 }
 
 /// Between two CPUs.
@@ -35,6 +35,6 @@ inline double cpu(CpuMaker maker, int model) {
   return 10;
 }
 
-inline constexpr double network = 12;  // a NIC that does not say
+inline constexpr double network = 12;  // a NIC of unknown rate
 
 }  // namespace tutti::topology::rates

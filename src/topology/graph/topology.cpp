@@ -85,7 +85,7 @@ std::vector<int> Topology::parts_of(int gpu) const {
 
 namespace {
 
-/// Of the device that a GPU is a part of; empty: it is none. AMD's parts may be functions of it.
+/// The device that a GPU is a part of; empty: none. The parts of an AMD device may be functions of it.
 std::string_view whole_device(const Device& gpu) {
   constexpr std::uint32_t amd = 0x1002;
   const std::string_view at = gpu.bus_id;
@@ -137,7 +137,7 @@ std::string tree_text(const Topology& topology) {
 
 namespace {
 
-/// The topology with device `order[i]` at place i; what is not in `order` is gone.
+/// The topology with device `order[i]` at place i; devices that are not in `order` are removed.
 Topology rearranged(const Topology& from, const std::vector<int>& order) {
   std::vector<int> place(from.devices.size(), -1);
   for (std::size_t at = 0; at < order.size(); ++at) place[static_cast<std::size_t>(order[at])] = static_cast<int>(at);
@@ -174,7 +174,7 @@ Topology with_gpus(const Topology& topology, const std::vector<int>& numbers) {
   std::vector<bool> keep(topology.devices.size(), true);
   for (const int gpu : topology.gpus())
     keep[static_cast<std::size_t>(gpu)] = std::ranges::count(numbers, topology[gpu].index) > 0;
-  return subset(topology, keep);  // with the numbers that they have: the user asked for GPU 4, not for a third one
+  return subset(topology, keep);  // GPUs keep their numbers: the user asked for GPU 4, not for a third one
 }
 
 void settle(Topology& topology) {

@@ -76,7 +76,7 @@ double text_width(std::string_view text, double size) {
 }
 
 std::string shortened(std::string_view text, std::size_t letters) {
-  std::vector<std::size_t> ends;  // behind each letter
+  std::vector<std::size_t> ends;  // position after each letter
   for (std::size_t at = 0; at < text.size(); ends.push_back(at)) at += std::max<std::size_t>(letter_bytes(text, at), 1);
   if (ends.size() <= letters) return std::string(text);
   return std::string(text.substr(0, ends[letters - 2])) + "…";

@@ -16,32 +16,32 @@ struct Box {
   Point middle() const { return {x + width / 2, y + height / 2}; }
 };
 
-/// Shapes are painted in the order in which they are added; lengths are pixels. A class names a style of the picture's
-/// style sheet.
+/// Shapes are painted in the order in which they are added; lengths are in pixels. A class names a style of the
+/// picture's style sheet.
 class Canvas {
  public:
   void rectangle(const Box& box, double corner, std::string_view style);
   void line(Point from, Point to, double width, std::string_view style);
   /// `anchor`: start, middle or end.
   void text(Point at, std::string_view text, std::string_view style, std::string_view anchor = "start");
-  /// In a colour, with an arrow's head halfway.
+  /// A coloured line with an arrowhead at its middle.
   void arrow(const std::vector<Point>& points, double width, std::string_view colour, bool dashed);
   void swatch(const Box& box, std::string_view colour);
-  /// A name that shows when the pointer rests on what is painted until `end`.
+  /// A tooltip for everything that is painted until `end`.
   void begin(std::string_view title);
   void end();
 
-  /// The whole picture, `style` being its style sheet.
+  /// The whole picture; `style` is its style sheet.
   std::string finish(double width, double height, std::string_view style, std::string_view title) const;
 
  private:
   std::string body_;
 };
 
-/// About how wide a text is at this size of letters.
+/// Approximate width of a text at this font size.
 double text_width(std::string_view text, double size);
 
-/// At most `letters` letters, with an ellipsis where it was longer.
+/// At most `letters` letters; longer text ends with an ellipsis.
 std::string shortened(std::string_view text, std::size_t letters);
 
 }  // namespace tutti::topology

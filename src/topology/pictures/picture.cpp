@@ -11,7 +11,7 @@ namespace tutti::topology {
 namespace {
 
 constexpr double margin = 28, tree_width = 1500;
-constexpr std::size_t matrix_max = 40;  // beyond, nobody can read it
+constexpr std::size_t matrix_max = 40;  // larger ones are unreadable
 
 constexpr std::string_view style =
     "text{font-family:Inter,'Helvetica Neue',Helvetica,Arial,'DejaVu Sans',sans-serif;fill:#2b2f36}\n"

@@ -9,17 +9,18 @@
 
 namespace tutti::topology {
 
-/// SVG that stands alone. Lines are as wide as what they stand for is fast.
+/// A self-contained SVG. The width of a line is proportional to the rate of its link.
 std::string picture(const Topology& topology, const Search& search);
 
-/// Packages, NUMA nodes with a square a CPU, PCI switches, GPUs and NICs, within `width`. The room it took.
+/// Draws packages, NUMA nodes with a square per CPU, PCI switches, GPUs and NICs, within `width`. Returns the area
+/// used.
 Box draw_tree(Canvas& canvas, const Topology& topology, Point corner, double width);
 
-/// GPUs on a circle, a band for each pair's NVLinks, and the rings in it; beside them what the colours mean. Of a
-/// machine of which no ring of NVLinks goes round, the trees of one root instead. The room it took.
+/// Draws GPUs on a circle, a band for each pair's NVLinks, the rings inside it, and a legend of the colours. If no ring
+/// of NVLinks passes all GPUs, draws the trees of one root instead of rings. Returns the area used.
 Box draw_links(Canvas& canvas, const Topology& topology, const Search& search, Point corner);
 
-/// The matrix of paths. The room it took.
+/// Draws the matrix of paths. Returns the area used.
 Box draw_matrix(Canvas& canvas, const Topology& topology, Point corner);
 
 }  // namespace tutti::topology

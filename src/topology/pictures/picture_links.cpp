@@ -1,4 +1,4 @@
-// NVLinks and the rings on them, as a graph.
+// Draws NVLinks and the rings on them, as a graph.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,9 +20,9 @@ std::string_view colour(std::size_t at) {
   return colours[at % std::size(colours)];
 }
 
-/// Ways in one colour: a ring, or a tree, and how many of its kind there are.
+/// Paths in one colour: a ring or a tree, and the number of equal ones.
 struct Route {
-  std::vector<std::pair<int, int>> hops;  // places on the circle
+  std::vector<std::pair<int, int>> hops;  // positions on the circle
   int times = 1;
   std::string said;
 };
@@ -56,11 +56,11 @@ class Drawing {
   Point corner_;
   double radius_ = 0;
   int most_ = 0;
-  std::map<int, int> place_;  // of the GPU of a number
+  std::map<int, int> place_;  // by number of the GPU
   std::vector<Route> routes_;
 };
 
-/// From the left of the top on, clockwise; two are side by side.
+/// Clockwise from the top left; two GPUs are side by side.
 Point Drawing::at(int place) const {
   const auto count = static_cast<double>(gpus_.size());
   const double first = gpus_.size() == 2 ? std::numbers::pi : -std::numbers::pi / 2 - std::numbers::pi / count;
@@ -68,7 +68,7 @@ Point Drawing::at(int place) const {
   return {middle().x + radius_ * std::cos(angle), middle().y + radius_ * std::sin(angle)};
 }
 
-/// A link is as wide as two arrows: one for each direction.
+/// A link is as wide as two arrows, one per direction.
 void Drawing::bands() {
   for (std::size_t a = 0; a < gpus_.size(); ++a)
     for (std::size_t b = a + 1; b < gpus_.size(); ++b) {
@@ -82,7 +82,7 @@ void Drawing::bands() {
     }
 }
 
-/// NVSwitches lie in the middle.
+/// NVSwitches are in the centre.
 void Drawing::fabric() {
   const std::vector<int> switches = topology_.of_kind(DeviceKind::nvswitch);
   std::map<int, Point> places;
@@ -106,7 +106,7 @@ void Drawing::fabric() {
   }
 }
 
-/// What is drawn in colour: rings, or where none goes round by NVLink, the trees of the first root.
+/// The coloured routes: rings, or if no ring of NVLinks passes all GPUs, the trees of the first root.
 void Drawing::routes() {
   if (!search_.trees.empty() && search_.rings.kind != PathKind::nvl) {
     for (const ChosenTree& tree : search_.trees) {
@@ -130,7 +130,7 @@ void Drawing::routes() {
   }
 }
 
-/// Ways over one pair lie side by side.
+/// Routes between the same pair are side by side.
 void Drawing::hops() {
   struct Lane {
     std::size_t route;
@@ -158,7 +158,7 @@ void Drawing::hops() {
       offset += lane.width + 0.8;
       Point from{a.x + across.x * aside, a.y + across.y * aside}, to{b.x + across.x * aside, b.y + across.y * aside};
       if (!lane.forward) std::swap(from, to);
-      constexpr double head = 0.66;  // not where all lines cross
+      constexpr double head = 0.66;  // not at the middle, where all lines cross
       const Point turn{from.x + (to.x - from.x) * head, from.y + (to.y - from.y) * head};
       canvas_.arrow({from, turn, to}, lane.width, colour(lane.route), dashed);
     }

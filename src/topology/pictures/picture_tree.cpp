@@ -1,4 +1,4 @@
-// The tree of the machine as boxes in boxes.
+// Draws the tree of the machine as nested boxes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,12 +28,12 @@ double stroke(double gbps) {
   return gbps > 0 ? std::clamp(gbps / 8, 1.2, 9.0) : 1;
 }
 
-/// A device, what is inside it, and where it lies in what it is inside.
+/// A device, the parts inside it, and its position inside its own container.
 struct Part {
   int device = -1;
   Box box = {};
-  std::vector<Part> inside = {};  // containers, then groups and leaves
-  double bar = 0;                 // containers: where the line is from which groups and leaves hang
+  std::vector<Part> inside = {};  // containers first, then groups and leaves
+  double bar = 0;                 // containers: position of the line that groups and leaves hang from
   int cpu_columns = 0;
 };
 
@@ -74,10 +74,10 @@ class Drawing {
   const Topology& topology_;
   double width_;
   std::vector<std::vector<int>> children_;
-  std::vector<bool> wanted_;  // not NVSwitches, nor what has nothing below it
+  std::vector<bool> wanted_;  // all but NVSwitches and devices with nothing below them
 };
 
-/// From left to right, and in further rows where they would be wider than `width`. `room` grows to hold them.
+/// Places the parts from left to right, in several rows if they are wider than `width`. `room` grows to hold them.
 void Drawing::flow(const std::vector<Part*>& parts, Box& room, double width, double space) const {
   double x = room.x, y = room.y, tallest = 0;
   for (Part* part : parts) {
@@ -92,7 +92,7 @@ void Drawing::flow(const std::vector<Part*>& parts, Box& room, double width, dou
 }
 
 Part Drawing::measured(int id) {
-  // A root complex with one port is no place of its own.
+  // A root complex with one port is not drawn.
   while (topology_[id].kind == DeviceKind::host_bridge && children_[static_cast<std::size_t>(id)].size() == 1)
     id = children_[static_cast<std::size_t>(id)].front();
   Part part{.device = id, .box = {0, 0, leaf_width, leaf_height}};
@@ -140,7 +140,7 @@ void Drawing::measure_container(Part& container, double width) {
   Box room{inset, title + 4, 0, 0};
   flow(containers, room, width - 2 * inset, gap);
   if (!containers.empty()) bottom = room.y + room.height, right = std::max(right, room.width);
-  // What hangs from it is measured first: the CPUs fill as much width.
+  // The devices below are measured first: the CPUs then fill the same width.
   Box hanging{inset, 0, 0, 0};
   flow(others, hanging, width - 2 * inset, 1.4 * gap);
   right = std::max(right, hanging.width);

@@ -26,7 +26,7 @@ std::string quoted(std::string_view text) {
   return out + '"';
 }
 
-/// "[a,\n  b]" of lines that are JSON already.
+/// "[a,\n  b]" from lines that are JSON.
 std::string list(const std::vector<std::string>& lines) {
   return lines.empty() ? "[]" : fmt::format("[\n    {}\n  ]", fmt::join(lines, ",\n    "));
 }
@@ -86,7 +86,7 @@ std::string constants_json(const Topology& topology, std::span<const Constant> m
   return list(lines);
 }
 
-/// One rank a GPU, in order of their numbers: its levels, and the CPUs to bind it to.
+/// One rank per GPU, in order of their numbers: its levels, and the CPUs to bind it to.
 std::string placement_json(const Topology& topology) {
   std::vector<Seat> seats;
   std::vector<std::string> levels, near;
@@ -129,7 +129,7 @@ std::string json(const Topology& topology, const Search& search, std::span<const
 
 std::string search_text(const Search& search) {
   const Channels& rings = search.rings;
-  if (rings.orders.empty()) return "Rings: none, for there are fewer than two GPUs\n";
+  if (rings.orders.empty()) return "Rings: none, as there are fewer than two GPUs\n";
   std::string text = fmt::format("Rings: {} of {:.4g} GB/s = {:.5g} GB/s by {}", rings.orders.size(), rings.gbps_each,
                                  rings.gbps(), name(rings.kind));
   auto out = std::back_inserter(text);

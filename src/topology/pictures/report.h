@@ -10,14 +10,14 @@
 
 namespace tutti::topology {
 
-/// One object: `devices` (kind, name, busid, numa, index, parent, gbps), `matrix` (kinds as nvidia-smi prints them,
-/// GPUs then NICs), `matrix_names`, `paths` (of GPUs and NICs: kind, gbps, hops), `links`, `rings` (count, gbps_each,
-/// kind, orders), `levels` and `near_cpus` (one rank a GPU; see placement.h), `nvlink_known`, `allowed_cpus`, `trees`
+/// One object: `devices` (kind, name, busid, numa, index, parent, gbps), `matrix` (kinds as printed by nvidia-smi, GPUs
+/// then NICs), `matrix_names`, `paths` (of GPUs and NICs: kind, gbps, hops), `links`, `rings` (count, gbps_each, kind,
+/// orders), `levels` and `near_cpus` (one rank per GPU; see placement.h), `nvlink_known`, `allowed_cpus`, `trees`
 /// (root, gbps, gpus, parents), `cut_bound_gbps`, `constants` (what, value, unit, source; those of this topology and
 /// `measured`), `warnings`.
 std::string json(const Topology& topology, const Search& search, std::span<const Constant> measured = {});
 
-/// The channels in words.
+/// The channels as text.
 std::string search_text(const Search& search);
 
 }  // namespace tutti::topology

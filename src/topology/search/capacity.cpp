@@ -73,7 +73,7 @@ Ratio gather_bound(const Capacity& capacity) {
     if (bound.numerator < 0 || own.numerator * bound.denominator < bound.numerator * own.denominator) bound = own;
     parts += capacity.parts_at(gpu);
   }
-  // Dinkelbach's method: while one set has less than the bound, its own ratio is the new bound.
+  // Dinkelbach's method: while a set has a smaller ratio than the bound, this ratio becomes the new bound.
   for (bool lower = true; lower && bound.numerator > 0;) {
     lower = false;
     const std::size_t source = capacity.links.size();

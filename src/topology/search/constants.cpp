@@ -32,7 +32,7 @@ std::string_view one_link(LinkKind kind) {
   return "one link to the memory of a CPU";
 }
 
-/// A row of rates.h.
+/// The row of rates.h that applies.
 std::string table(const Device& cpus) {
   if (cpus.maker == CpuMaker::unknown) return "table (CPU not known)";
   return fmt::format("table ({}, model {:#x})", name(cpus.maker), cpus.model);
@@ -57,7 +57,7 @@ void add_links(const Topology& topology, std::vector<Constant>& all) {
   }
 }
 
-/// A link to the bus that says nothing limits no path.
+/// A link to the bus without a known rate limits no path.
 void add_bus(const Topology& topology, std::vector<Constant>& all) {
   for (const Device& device : topology.devices) {
     if (device.gbps > 0 && (device.kind == DeviceKind::gpu || device.kind == DeviceKind::nic))

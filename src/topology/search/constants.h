@@ -1,4 +1,4 @@
-// The numbers that a machine is judged by, and where each is from.
+// The numbers with which a machine is evaluated, and the source of each.
 #pragma once
 
 #include <span>
@@ -12,14 +12,14 @@ namespace tutti::topology {
 struct Constant {
   std::string what;  ///< "between the CPUs of two NUMA nodes"
   double value = 0;
-  std::string unit;    ///< "GB/s" each way, or "us"
+  std::string unit;    ///< "GB/s" in each direction, or "us"
   std::string source;  ///< "measured", "said by sysfs", "table (Intel, model 0x8f)"
 };
 
-/// Those that paths and rings of this machine are counted with, each once.
+/// The constants used for paths and rings of this machine, each once.
 std::vector<Constant> constants(const Topology& topology);
 
-/// A line each, in columns.
+/// One line each, in columns.
 std::string constants_text(std::span<const Constant> constants);
 
 }  // namespace tutti::topology

@@ -12,9 +12,9 @@
 namespace tutti::topology {
 namespace {
 
-constexpr double pci_assumed = 12;  // as NCCL does where nobody knows: 8 GT/s x16
+constexpr double pci_assumed = 12;  // NCCL's value for an unknown rate: 8 GT/s x16
 
-/// The highest bridge above a device; -1: it hangs from a root.
+/// The highest bridge above a device; -1: it is directly below a root.
 int outermost_switch(const Topology& topology, int device) {
   int found = -1;
   for (int up = device; up >= 0; up = topology[up].parent)
@@ -32,7 +32,7 @@ std::vector<int> grouped(const std::vector<Key>& keys) {
   return groups;
 }
 
-/// The devices above it, from the root on: sorted so, neighbours are next to each other.
+/// The devices above it, from the root on: sorting by this puts neighbours next to each other.
 std::vector<int> way_to(const Topology& topology, int device) {
   std::vector<int> way;
   for (int up = device; up >= 0; up = topology[up].parent) way.push_back(up);
@@ -40,7 +40,7 @@ std::vector<int> way_to(const Topology& topology, int device) {
   return way;
 }
 
-/// One ring in the order of the tree, as fast as its slowest hop.
+/// One ring in the order of the tree, with the rate of its slowest hop.
 RankChannels tree_ring(const Topology& topology, std::span<const int> devices) {
   std::vector<int> order(devices.size());
   std::iota(order.begin(), order.end(), 0);
@@ -56,7 +56,7 @@ RankChannels tree_ring(const Topology& topology, std::span<const int> devices) {
   return {.orders = {std::move(order)}, .gbps_each = slowest};
 }
 
-/// "0-3,8-11" as two: the second is mostly the other threads of the same cores.
+/// "0-3,8-11" as two runs: the second is usually the other threads of the same cores.
 std::vector<std::vector<int>> runs_in(const std::vector<int>& cpus) {
   std::vector<std::vector<int>> runs;
   for (const int cpu : cpus) {
@@ -66,7 +66,7 @@ std::vector<std::vector<int>> runs_in(const std::vector<int>& cpus) {
   return runs;
 }
 
-/// Part `at` of `count` of each run; nothing where a run is shorter, so that no part would be like the others.
+/// Part `at` of `count` of each run; nothing if a run is shorter than `count`, so that all parts are alike.
 std::vector<int> share_of(const std::vector<std::vector<int>>& runs, std::size_t at, std::size_t count) {
   std::vector<int> own;
   for (const std::vector<int>& run : runs) {
@@ -85,7 +85,7 @@ std::vector<std::vector<int>> levels_of(std::span<const Seat> seats) {
   for (const Seat& seat : seats) {
     const bool known = seat.topology && seat.device >= 0;
     const int numa = known ? (*seat.topology)[seat.device].numa : -1;
-    // What hangs from no switch is a group of its own, and so are the ranks on one device.
+    // A device below no switch is a group of its own; the ranks on one device are a group too.
     const int shared = known ? outermost_switch(*seat.topology, seat.device) : -1;
     const int own = known ? -2 - seat.device : -2;
     hosts.push_back(seat.host);
@@ -103,7 +103,7 @@ std::vector<std::vector<int>> levels_of(std::span<const Seat> seats) {
 
 RankChannels channels_of(const Topology& topology, std::span<const int> devices) {
   if (devices.size() < 2) return {};
-  std::map<int, std::vector<int>> ranks_of;  // number of a GPU: its ranks
+  std::map<int, std::vector<int>> ranks_of;  // by number of a GPU: its ranks
   bool all_gpus = true;
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     const Device& device = topology[devices[rank]];
@@ -126,7 +126,7 @@ std::string cpus_near(const Topology& topology, int device) {
   std::string near = device >= 0 ? topology[device].cpus : std::string();
   if (const int home = device < 0 ? -1 : topology.above(device, DeviceKind::numa); near.empty() && home >= 0)
     near = topology[home].cpus;
-  if (near.empty() && device >= 0)  // hangs from a package, or is known by its number alone
+  if (near.empty() && device >= 0)  // directly below a package, or only its number is known
     for (const int node : topology.of_kind(DeviceKind::numa))
       if (topology[node].index == topology[device].numa) near = topology[node].cpus;
   if (topology.allowed_cpus.empty()) return near;

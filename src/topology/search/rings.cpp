@@ -9,7 +9,7 @@ namespace {
 using Matrix = std::vector<std::vector<long long>>;
 using Order = std::vector<int>;
 
-/// Numbers that are the same every time: the search tries other ways, it does not gamble.
+/// Pseudorandom numbers that are equal in every run: the search tries alternatives reproducibly.
 class Dice {
  public:
   std::uint32_t below(std::size_t bound) {
@@ -28,7 +28,7 @@ class Packer {
       for (long long& links : row) links *= share;
   }
 
-  /// Rings are added, and some taken back to try others, until there are `enough` or the budget of tries is spent.
+  /// Adds rings, and removes some to try others, until there are `enough` or the budget of tries is used up.
   std::vector<Order> pack(std::size_t enough) {
     while (rings_.size() < enough && add(steps_first)) {
     }
@@ -67,7 +67,7 @@ class Packer {
     return true;
   }
 
-  /// Depth first; those with fewest ways left come first, for they have least choice later.
+  /// Depth first. GPUs with the fewest remaining links come first, because they have the least choice later.
   bool extend(Order& ring, std::vector<bool>& used, int& steps) {
     const auto& row = left_[static_cast<std::size_t>(ring.back())];
     if (ring.size() == count_) return row[0] > 0;
@@ -105,7 +105,7 @@ Rings pack_rings(const Capacity& capacity) {
   if (capacity.gpus < 2) return rings;
   const auto count = static_cast<std::size_t>(capacity.gpus);
   Capacity direct = capacity;
-  if (capacity.links.size() > count) {  // what all have to the switches goes round in any order
+  if (capacity.links.size() > count) {  // the links that all have to the switches serve rings in any order
     long long shared = capacity.links.back()[0];
     for (std::size_t gpu = 0; gpu < count; ++gpu) shared = std::min(shared, capacity.links.back()[gpu]);
     Order order;

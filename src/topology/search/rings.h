@@ -1,4 +1,4 @@
-// Rings that pass every GPU once and share no link, and the trees to use where rings fall short.
+// Rings that pass every GPU once and share no link, and trees for machines where rings do not use all links.
 #pragma once
 
 #include <vector>
@@ -7,14 +7,14 @@
 
 namespace tutti::topology {
 
-/// Rings through all GPUs, each at one link's rate divided by `share`.
+/// Rings through all GPUs, each with one link's rate divided by `share`.
 struct Rings {
   int share = 1;
   std::vector<std::vector<int>> orders;                                       ///< places in topology.gpus()
   double rate() const { return static_cast<double>(orders.size()) / share; }  ///< in links
 };
 
-/// As many as found, half-rate ones where these carry more. Never more than least_cut; the same every time.
+/// As many rings as are found, half-rate rings if these carry more. Never more than least_cut; equal in every run.
 Rings pack_rings(const Capacity& capacity);
 
 /// Data of `root` goes from parent[v] to v, at `units` links' rate divided by Trees::share.
@@ -28,8 +28,8 @@ struct Trees {
   std::vector<Tree> trees;
 };
 
-/// Spanning trees of all roots alike that reach gather_bound; none where there are switches between GPUs, more than 64
-/// GPUs, or no way to all of them. Berczi and Frank's packing of arborescences as ForestColl uses it.
+/// Spanning trees, equally many for all roots, that reach gather_bound; none if there are switches between GPUs, more
+/// than 64 GPUs, or GPUs that cannot be reached. Berczi and Frank's packing of arborescences as used by ForestColl.
 Trees pack_trees(const Capacity& capacity);
 
 }  // namespace tutti::topology

@@ -8,7 +8,7 @@
 namespace tutti::topology {
 namespace {
 
-constexpr double pci_assumed = 12;  // as NCCL does where nobody knows: 8 GT/s x16
+constexpr double pci_assumed = 12;  // NCCL's value for an unknown rate: 8 GT/s x16
 
 double rate_of(const Topology& topology) {
   double rate = 0;
@@ -17,7 +17,7 @@ double rate_of(const Topology& topology) {
   return rate;
 }
 
-/// GPUs as they lie in the tree, so that a ring uses every link of it once each way.
+/// GPUs in the order of the tree, so that a ring uses every link of the tree once in each direction.
 std::vector<int> neighbours_first(const Topology& topology) {
   std::map<std::vector<int>, int> sorted;
   for (const int gpu : topology.gpus()) {
@@ -31,7 +31,7 @@ std::vector<int> neighbours_first(const Topology& topology) {
   return order;
 }
 
-/// One ring by the nearest ways; what several hops share is divided among them.
+/// One ring over the nearest paths; hops that share a link divide its rate.
 Channels nearest_ring(const Topology& topology) {
   Channels ring;
   const std::vector<int> order = neighbours_first(topology);
@@ -74,7 +74,7 @@ ChosenTree chosen(const Tree& tree, const std::vector<int>& numbers, double gbps
   return out;
 }
 
-/// GPUs with links of their own, by number, each with those that share its links: itself first.
+/// The numbers of the GPUs with links of their own, each with the GPUs that share its links, itself first.
 std::vector<std::vector<int>> link_owners(const Topology& topology) {
   std::vector<std::vector<int>> owners;
   for (const int gpu : topology.gpus()) {
@@ -90,7 +90,8 @@ std::vector<std::vector<int>> link_owners(const Topology& topology) {
   return owners;
 }
 
-/// A tree of devices as one of the parts of its root: each device is entered at one part, which has it for the others.
+/// A tree of devices, from one part of its root: each device is entered at one part, which passes the data to its other
+/// parts.
 ChosenTree spread(const ChosenTree& tree, std::map<int, std::vector<int>>& parts, std::size_t nth) {
   const auto entry = [&](int device) { return parts[device][nth % parts[device].size()]; };
   ChosenTree out{.gbps = tree.gbps / static_cast<double>(parts[tree.root].size()), .root = entry(tree.root)};
@@ -107,7 +108,8 @@ ChosenTree spread(const ChosenTree& tree, std::map<int, std::vector<int>>& parts
   return out;
 }
 
-/// What was found for devices, for all their parts: within a device nothing is as slow as the links between two.
+/// Extends what was found for devices to all their parts: inside a device everything is faster than the links between
+/// devices.
 void spread(Search& found, const std::vector<std::vector<int>>& owners) {
   std::map<int, std::vector<int>> parts;
   for (const auto& own : owners) parts[own.front()] = own;
@@ -145,7 +147,7 @@ Search search(const Topology& topology) {
       for (const int gpu : order) named.push_back(numbers[static_cast<std::size_t>(gpu)]);
     }
   }
-  bool alike = true;  // trees are packed for roots that have equally much
+  bool alike = true;  // trees are packed for roots with equal shares
   for (const auto& parts : owners) {
     capacity.parts.push_back(static_cast<long long>(parts.size()));
     alike = alike && parts.size() == owners.front().size();

@@ -1,4 +1,4 @@
-// Which rings and trees suit the machine's GPUs, in GB/s.
+// The rings and trees for the machine's GPUs, with rates in GB/s.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,10 @@
 namespace tutti::topology {
 
 struct Channels {
-  PathKind kind = PathKind::dis;         ///< the farthest hop of a ring; dis: fewer than two GPUs
-  double gbps_each = 0;                  ///< of one ring, each way
-  std::vector<std::vector<int>> orders;  ///< numbers of GPUs (Device::index), from each to the next and back
+  PathKind kind = PathKind::dis;  ///< of the farthest hop of a ring; dis: fewer than two GPUs
+  double gbps_each = 0;           ///< of one ring, in each direction
+  /// numbers of GPUs (Device::index), from each to the next and back to the first
+  std::vector<std::vector<int>> orders;
   double gbps() const { return gbps_each * static_cast<double>(orders.size()); }
 };
 
@@ -24,13 +25,13 @@ struct ChosenTree {
 
 struct Search {
   Channels rings;
-  std::vector<ChosenTree> trees;  ///< for an all-gather, where rings do not reach the bound
+  std::vector<ChosenTree> trees;  ///< for an all-gather, if rings do not reach the bound
   double tree_gather_gbps = 0;    ///< all-gather on the trees: GB/s of its output at each GPU
   double ring_gather_gbps = 0;    ///< all-gather on the rings
-  double bound_gbps = 0;          ///< what no all-gather can beat on these NVLinks; 0: they do not connect all GPUs
+  double bound_gbps = 0;          ///< upper bound of any all-gather on these NVLinks; 0: they do not connect all GPUs
 };
 
-/// NVLink rings; where there are none, one ring by the nearest ways there are.
+/// NVLink rings; if there are none, one ring over the nearest paths.
 Search search(const Topology& topology);
 
 }  // namespace tutti::topology

@@ -19,7 +19,7 @@ class Packer {
     }
   }
 
-  /// Nothing where an edge cannot be found, which the theorem rules out.
+  /// Nothing if no edge is found, which the theorem rules out.
   std::vector<Tree> pack() {
     std::vector<Tree> done;
     while (!growing_.empty()) {
@@ -39,8 +39,8 @@ class Packer {
     std::vector<std::size_t> nodes;
   };
 
-  /// How much of the edge the last tree may take so that all others can still be finished: a flow from `from` to `to`
-  /// in which every other tree is a way from `from` to what it has reached.
+  /// How much of the edge the last tree may take so that all other trees can still be completed: a flow from `from` to
+  /// `to` in which every other tree is a path from `from` to the nodes it has reached.
   long long spare(std::size_t from, std::size_t to) const {
     const std::size_t others = growing_.size() - 1;
     auto graph = left_;
@@ -65,7 +65,7 @@ class Packer {
         if (left_[from][to] <= 0 || std::ranges::count(nodes, to) > 0) continue;
         const long long units = std::min({left_[from][to], growing_.back().tree.units, spare(from, to)});
         if (units <= 0) continue;
-        if (units < growing_.back().tree.units) {  // the rest of it grows another way
+        if (units < growing_.back().tree.units) {  // the rest of it grows differently
           Growing rest = growing_.back();
           rest.tree.units -= units;
           growing_.insert(growing_.end() - 1, std::move(rest));

@@ -16,7 +16,7 @@ using Lines = std::vector<std::string>;
 
 void nvlink_rows(const Topology& topology, Lines& lines) {
   const std::vector<int> gpus = topology.gpus();
-  std::map<int, int> most;  // links per GPU: how many GPUs have so many
+  std::map<int, int> most;  // links per GPU: the number of GPUs with so many
   std::map<int, int> own;
   for (const int gpu : gpus) {
     for (const Link& link : topology.links)
@@ -45,7 +45,7 @@ void pci_links(const Topology& topology, Lines& lines) {
   for (std::size_t id = 0; id < topology.devices.size(); ++id) {
     const Device& device = topology.devices[id];
     if (device.off_fabric)
-      lines.push_back(fmt::format("{} has not joined the NVLink fabric, says its driver", device.name));
+      lines.push_back(fmt::format("{} has not joined the NVLink fabric, according to its driver", device.name));
     if (device.gbps_max > device.gbps * 1.01 && device.gbps > 0)
       lines.push_back(fmt::format("{}: its PCI link gives {:.4g} GB/s and is made for {:.4g}", device.name, device.gbps,
                                   device.gbps_max));
@@ -54,7 +54,7 @@ void pci_links(const Topology& topology, Lines& lines) {
     for (const Device& below : topology.devices)
       if (below.parent == static_cast<int>(id) && (!fastest || below.gbps > fastest->gbps)) fastest = &below;
     if (fastest && fastest->gbps > device.gbps * 1.01)
-      lines.push_back(fmt::format("bridge {} says {:.4g} GB/s, slower than {} below it ({:.4g})", device.name,
+      lines.push_back(fmt::format("bridge {} reports {:.4g} GB/s, slower than {} below it ({:.4g})", device.name,
                                   device.gbps, fastest->name, fastest->gbps));
   }
 }
@@ -80,14 +80,15 @@ void peers(const Topology& topology, Lines& lines) {
     if (topology.nvlinks(one, other) > 0)
       lines.push_back(fmt::format("{} and {} have NVLinks, but P2P is {}: blocked by the driver, ACS or the IOMMU",
                                   topology[one].name, topology[other].name, status));
-    // GNS: not made for it, which is no fault.
+    // GNS: not supported by the hardware, which is not a fault.
     else if (const PathKind kind = pci_path(topology, one, other).kind; kind <= PathKind::pxb && status != "GNS")
       lines.push_back(fmt::format("{} and {} share a PCI switch ({}), but P2P is {}: blocked by ACS or the IOMMU",
                                   topology[one].name, topology[other].name, name(kind), status));
   }
 }
 
-/// What the system says without the driver: a switch whose GPUs have groups of their own sends all through the root.
+/// Uses only what the system reports, without the driver: a switch whose GPUs have their own groups sends all traffic
+/// through the root.
 void isolation(const Topology& topology, Lines& lines) {
   std::map<int, std::vector<int>> below;  // switch: its GPUs
   std::vector<std::string> translated;

@@ -24,7 +24,7 @@ Topology live(const Sources& sources) {
   if (topology.of_kind(DeviceKind::numa).empty()) {
     topology.add({.kind = DeviceKind::numa, .name = "NUMA0", .index = 0, .numa = 0, .source = "assumed"});
     if (::access((sources.root + "/sys").c_str(), F_OK) == 0)
-      topology.notes.push_back("nothing says what CPUs there are; taken as one NUMA node");
+      topology.notes.push_back("no source lists the CPUs; they are taken as one NUMA node");
   }
   add_limits(topology, sources.root);
   settle(topology);

@@ -1,4 +1,4 @@
-// The machine at hand.
+// Detects this machine.
 #pragma once
 
 #include <string>
@@ -13,30 +13,31 @@ class Config;
 namespace tutti::topology {
 
 struct Sources {
-  std::string file = "";  ///< a recorded machine to take instead (read_machine), or a folder like `root`
-  std::string dump = "";  ///< where to write what was found (write_machine)
-  std::string root =
-      "";            ///< below which /sys and /proc are looked for; not empty: another machine, of which only files say
-  bool nvml = true;  ///< ask NVIDIA's driver, where there is one
-  std::string nvml_library = "";  ///< instead of libnvidia-ml.so.1
+  std::string file = "";  ///< a recorded machine to use instead (read_machine), or a folder like `root`
+  std::string dump = "";  ///< where to write the result (write_machine)
+  /// folder that contains /sys and /proc; not empty: another machine, known only from these files
+  std::string root = "";
+  bool nvml = true;               ///< query NVIDIA's driver, if present
+  std::string nvml_library = "";  ///< replaces libnvidia-ml.so.1
 };
 
 /// TUTTI_TOPO_FILE and TUTTI_TOPO_DUMP_FILE.
 Sources sources_of(const Config& config);
 
-/// CPUs of libhwloc (else of /sys), PCI, net and RDMA devices of /sys, NVLinks of NVML. What a source cannot say is a
-/// note, and the topology is what the others say: at least one NUMA node. Errors: those of read_machine and
-/// write_machine.
+/// CPUs from libhwloc (else from /sys), PCI, net and RDMA devices from /sys, NVLinks from NVML. A source that fails
+/// leaves a note, and the topology is that of the other sources: at least one NUMA node. Errors: those of read_machine
+/// and write_machine.
 Result<Topology> detect(const Sources& sources);
 
-/// PCI functions, NICs and, where it has none, packages and NUMA nodes of ROOT/sys are added.
+/// Adds the PCI functions, NICs and, if there are none yet, packages and NUMA nodes of ROOT/sys.
 void add_sysfs(Topology& topology, const std::string& root);
 
-/// Numbers, compute capabilities, NVLinks, C2C, fabric and P2P states of NVIDIA's GPUs are added; what the driver does
-/// not list is left out.
+/// Adds numbers, compute capabilities, NVLinks, C2C, fabric and P2P states of NVIDIA's GPUs; removes GPUs that the
+/// driver does not list.
 void add_nvml(Topology& topology, const std::string& library);
 
-/// CPUs that the process of ROOT/proc/self may use: its affinity, and a note where it or a control group limits them.
+/// Adds the CPUs that the process of ROOT/proc/self may use: its affinity, and a note if the affinity or a control
+/// group limits them.
 void add_limits(Topology& topology, const std::string& root);
 
 }  // namespace tutti::topology

@@ -30,7 +30,7 @@ Handle fresh() {
   return Handle(topology);
 }
 
-/// By way of XML, so that one reader knows how hwloc sees machines.
+/// Goes through XML, so that a single reader interprets hwloc's data.
 Result<Topology> taken(const Handle& handle) {
   char* text = nullptr;
   int bytes = 0;
@@ -44,7 +44,7 @@ Result<Topology> taken(const Handle& handle) {
 }  // namespace
 
 Result<Topology> hwloc_cpus() {
-  // Also of CPUs that others have: GPUs near them stay where they are.
+  // Includes CPUs that this process may not use, so that GPUs near them keep their place.
   const Handle handle = fresh();
   if (!handle || hwloc_topology_set_flags(handle.get(), HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
       hwloc_topology_set_io_types_filter(handle.get(), HWLOC_TYPE_FILTER_KEEP_NONE) != 0 ||
@@ -60,7 +60,7 @@ Result<Topology> read_synthetic(std::string_view text) {
   const std::string description(text);
   if (hwloc_topology_set_synthetic(handle.get(), description.c_str()) != 0 || hwloc_topology_load(handle.get()) != 0)
     return Error{.code = Code::invalid_argument,
-                 .what = fmt::format("synthetic machine \"{}\": hwloc knows no such machine", text.substr(0, 80))};
+                 .what = fmt::format("synthetic machine \"{}\": hwloc refuses it", text.substr(0, 80))};
   return taken(handle);
 }
 

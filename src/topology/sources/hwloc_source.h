@@ -1,4 +1,4 @@
-// What libhwloc says of the machine at hand, and of machines made up of a line.
+// Machines from libhwloc: this machine, and synthetic ones that a line describes.
 #pragma once
 
 #include <string_view>
@@ -8,12 +8,12 @@
 
 namespace tutti::topology {
 
-/// CPU packages and NUMA nodes, also those that this process may not use. Errors: system, where there is no libhwloc or
-/// it fails.
+/// CPU packages and NUMA nodes, including those that this process may not use. Errors: system, if there is no libhwloc
+/// or it fails.
 Result<Topology> hwloc_cpus();
 
-/// A synthetic machine, "pack:2 numa:1 core:4 pu:2" (hwloc(7)), of at most 65536 objects a level.
-/// Errors: invalid_argument, with the place in the text; system, where this was built without libhwloc.
+/// A synthetic machine, "pack:2 numa:1 core:4 pu:2" (hwloc(7)), of at most 65536 objects per level. Errors:
+/// invalid_argument (with the position in the text); system (built without libhwloc).
 Result<Topology> read_synthetic(std::string_view text);
 
 }  // namespace tutti::topology

@@ -28,7 +28,7 @@ bool is_level(Type type) {
          type == HWLOC_OBJ_NUMANODE || type == HWLOC_OBJ_GROUP || hwloc_obj_type_is_cache(type);
 }
 
-/// The type that hwloc takes the word for; nothing where it can be no level.
+/// The type that hwloc understands by the word; nothing if it cannot be a level.
 std::optional<Type> type_of(std::string_view word) {
   Type type = HWLOC_OBJ_MACHINE;
   if (word.empty() || hwloc_type_sscanf(std::string(word).c_str(), &type, nullptr, 0) != 0 || !is_level(type))
@@ -53,7 +53,7 @@ class Reader {
   }
 
  private:
-  /// Objects of a kind: how many, and which system numbers they have.
+  /// Objects of one kind: their number, and their system numbers.
   struct Level {
     std::optional<Type> type;
     long long objects = 0;
@@ -77,7 +77,7 @@ class Reader {
     at_ = end;
     return taken;
   }
-  /// As everybody reads it: neither octal nor with a sign.
+  /// A plain decimal number: not octal, without a sign.
   std::optional<long long> number(long long least, long long most) {
     const auto word = take(digits);
     long long value = 0;
@@ -86,7 +86,7 @@ class Reader {
     return value;
   }
 
-  /// "[numa(memory=1GB)]": a NUMA node of each object of the level before.
+  /// "[numa(memory=1GB)]": a NUMA node for each object of the level before.
   Result<void> attached() {
     const std::size_t began = at_++;
     const auto word = take(letters);
@@ -127,7 +127,7 @@ class Reader {
     return {};
   }
 
-  /// "(memory=1GB indexes=0,2)", of caches "size" for "memory"; indexes go to `of`.
+  /// "(memory=1GB indexes=0,2)", for caches "size" in place of "memory"; indexes go to `of`.
   Result<void> attributes(std::optional<Type> type, Level& of) {
     const std::size_t began = at_++;
     const bool cache = type && hwloc_obj_type_is_cache(*type);
@@ -163,12 +163,12 @@ class Reader {
     return std::find(std::begin(units), std::end(units), unit) != std::end(units);
   }
 
-  /// What hwloc asks of the levels as a whole; it forgets what it has allocated where they fail.
+  /// Checks hwloc's requirements on all levels together; hwloc leaks memory if they are not met.
   Result<void> together() const {
     if (levels_.empty()) return refused(text_.size(), "no CPUs");
     const auto& last = levels_.back();
     if (last.type && last.type != HWLOC_OBJ_PU)
-      return refused(last.at, "the last level is not one of CPUs, as in pu:2");
+      return refused(last.at, "the last level must be one of CPUs, as in pu:2");
     std::size_t without_type = 0;
     for (const auto& level : levels_) {
       if (&level == &last) break;
@@ -185,10 +185,10 @@ class Reader {
     return {};
   }
 
-  /// Whether the word names a level that is not below one of so many objects.
+  /// Whether the word names a level that is not below a level with this many objects.
   bool above(std::string_view word, long long objects) const {
     const auto type = type_of(word);
-    // Which group is meant by a number is settled later.
+    // The group that a number refers to is determined later.
     if (!type || (type == HWLOC_OBJ_GROUP && digits.find(word.back()) != std::string_view::npos)) return false;
     bool found = false;
     for (const auto& level : levels_) {
@@ -200,7 +200,7 @@ class Reader {
     return found;
   }
 
-  /// "2,0,1", "2*4:1*2" or "core:pu": hwloc counts through what each part names.
+  /// "2,0,1", "2*4:1*2" or "core:pu": hwloc loops over the objects that each part names.
   Result<void> indexes(const Level& level) const {
     if (level.indexes.empty()) return {};
     Reader part(text_.substr(0, level.indexes_at + level.indexes.size()));

@@ -1,4 +1,4 @@
-// The machine in the format of hwloc 2.
+// Writes the machine in the format of hwloc 2.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -50,7 +50,7 @@ class Writer {
   void about();
   std::vector<int> children(int id, bool places) const;
   std::string bus_id(int id) const {
-    // An address for everything: made up in a domain that no machine has.
+    // Everything needs an address: a device without one gets one in a domain that no machine has.
     return topology_[id].bus_id.empty() ? fmt::format("ffff:{:02x}:{:02x}.0", id >> 5 & 255, id & 31)
                                         : topology_[id].bus_id;
   }
@@ -67,9 +67,9 @@ class Writer {
   void close(int depth) { line(depth, "</object>"); }
 
   const Topology& topology_;
-  std::map<int, Sets> own_;    // of NUMA nodes and of packages without any
-  std::map<int, int> gp_of_;   // hwloc's number of a device: its system device where it has one
-  std::map<int, bool> is_os_;  // whether that is a system device
+  std::map<int, Sets> own_;    // of NUMA nodes, and of packages without any
+  std::map<int, int> gp_of_;   // hwloc's number of a device: of its OS device if it has one
+  std::map<int, bool> is_os_;  // whether this is an OS device
   int gp_ = 0, ports_ = 0;
   std::string text_;
 };
@@ -80,7 +80,7 @@ std::vector<int> Writer::children(int id, bool places) const {
     if (topology_.devices[child].parent == id && is_place(topology_.devices[child].kind) == places &&
         topology_.parts_of(static_cast<int>(child)).front() == static_cast<int>(child))
       found.push_back(static_cast<int>(child));
-  // hwloc wants places in the order of their CPUs.
+  // hwloc requires places in the order of their CPUs.
   if (places && !own_.empty())
     std::ranges::stable_sort(found, {}, [&](int place) {
       const Sets sets = sets_of(place);
@@ -89,7 +89,7 @@ std::vector<int> Writer::children(int id, bool places) const {
   return found;
 }
 
-/// hwloc has each CPU in one place, and one at least in each.
+/// hwloc allows each CPU in one place only, and requires at least one in each.
 void Writer::share_cpus() {
   std::set<int> taken, nodes;
   for (const Device& device : topology_.devices)
@@ -139,7 +139,7 @@ void Writer::node(int id, int depth) {
   for (const int cpu : own.cpus) line(depth, "<object type=\"PU\" os_index=\"{}\" {}/>", cpu, sets({{cpu}, own.nodes}));
 }
 
-/// A package or NUMA node with all that is in it.
+/// Writes a package or NUMA node with everything inside it.
 void Writer::place(int id, int depth) {
   const Device& device = topology_[id];
   const std::vector<int> inside = children(id, true);
@@ -161,7 +161,7 @@ void Writer::place(int id, int depth) {
   close(depth);
 }
 
-/// Host bridges, and one more for what hangs from the place itself.
+/// Writes host bridges, and one more for devices directly below the place.
 void Writer::devices_of(int place, int depth) {
   const std::vector<int> hanging = children(place, false);
   for (const int id : hanging)
@@ -180,7 +180,7 @@ void Writer::devices_of(int place, int depth) {
   close(depth);
 }
 
-/// A switch is an upstream and a downstream port for hwloc, and hangs from a port itself.
+/// For hwloc, a switch is an upstream and a downstream port, and is below a port itself.
 void Writer::device(int id, int depth) {
   const Device& device = topology_[id];
   if (device.kind != DeviceKind::bridge) return leaf(id, depth);
@@ -211,7 +211,7 @@ void Writer::leaf(int id, int depth) {
   const Device& device = topology_[id];
   const bool gpu = device.kind == DeviceKind::gpu, nic = device.kind == DeviceKind::nic;
   const bool amd = device.vendor == 0x1002;
-  // A NIC at a function that calls itself something else would be read as that.
+  // A NIC at a function of a different class would be read as that class.
   const bool known =
       device.pci_class != 0 && (!nic || kind_of(device.pci_class, device.vendor, device.product) == DeviceKind::nic);
   const std::uint32_t pci_class = known                                 ? device.pci_class >> 8
@@ -256,7 +256,7 @@ void Writer::distances(LinkKind kind, std::string_view called, long long mbps_ea
     indexes.push_back(fmt::format("{}{}", !mixed ? "" : is_os_[from] ? "OSDev:" : "PCIDev:", gp_of_[from]));
     for (const int to : ends) {
       const auto there = mbps.find({from, to});
-      const auto back = mbps.find({to, from});  // what a switch has is said by the GPUs
+      const auto back = mbps.find({to, from});  // the rate of a switch's link is taken from the GPUs
       values.push_back(std::to_string(from == to            ? 1000000
                                       : there != mbps.end() ? there->second
                                       : back != mbps.end()  ? back->second

@@ -15,7 +15,7 @@
 namespace tutti::topology {
 namespace {
 
-constexpr std::size_t ends_max = 1024;  // of a matrix of distances
+constexpr std::size_t ends_max = 1024;  // of a distance matrix
 
 class Reader {
  public:
@@ -23,13 +23,13 @@ class Reader {
   Result<Topology> read();
 
  private:
-  /// What a place in the tree knows of the things above it.
+  /// What is known about the objects above a place in the tree.
   struct Place {
     int package = -1;
     int numa = -1;
     int depth = 0;
     std::vector<int> bridges = {};  // PCI bridges above, the nearest last; the first is the host bridge
-    int function = -1;              // the PCI function it is inside
+    int function = -1;              // the PCI function around it
   };
   void object(const pugi::xml_node& node, Place place);
   void numa(const pugi::xml_node& node, Place& place);
@@ -47,13 +47,13 @@ class Reader {
 
   Xml& xml_;
   Topology topology_;
-  std::map<long long, int> by_gp_;  // hwloc's own numbers
-  std::map<int, int> parts_;        // of functions that are divided: parts beside the first
+  std::map<long long, int> by_gp_;  // by hwloc's own numbers
+  std::map<int, int> parts_;        // of functions that are divided: parts after the first
   std::string vendor_, arch_;       // of the CPUs
   int model_ = 0;
 };
 
-/// Attributes like pci_type="0302 [10de:2330] [10de:16c0] a1".
+/// Parses attributes like pci_type="0302 [10de:2330] [10de:16c0] a1".
 void set_type(Device& device, std::string_view text) {
   if (text.size() < 16) return;
   device.pci_class = hex_of(text.substr(0, 4)).value_or(0) << 8;
@@ -62,7 +62,7 @@ void set_type(Device& device, std::string_view text) {
   device.kind = kind_of(device.pci_class, device.vendor, device.product);
 }
 
-/// hwloc gives what the wire carries, the other sources what is left of it for data.
+/// hwloc reports the raw rate, the other sources the rate left for data.
 double pci_data_gbps(const pugi::xml_node& node) {
   const double wire = node.attribute("pci_link_speed").as_double();
   if (!(wire > 0 && wire < 10000)) return 0;
@@ -75,7 +75,7 @@ bool is_memory(const pugi::xml_node& node) {
 
 Result<Topology> Reader::read() {
   const pugi::xml_node root = xml_.root();
-  if (std::string_view(root.name()) != "topology") xml_.refuse(root, "the file is no <topology>");
+  if (std::string_view(root.name()) != "topology") xml_.refuse(root, "the file is not a <topology>");
   const std::string version = xml_.text(root, "version");
   if (!version.empty() && !version.starts_with("1") && !version.starts_with("2"))
     xml_.refuse(root, fmt::format("the format is hwloc {}; 1 and 2 can be read", version.substr(0, 20)));
@@ -104,7 +104,7 @@ bool Reader::full(const pugi::xml_node& node) {
   return xml_.failed();
 }
 
-/// What hwloc notes of the CPUs: <info name="CPUVendor" value="GenuineIntel"/>.
+/// hwloc's information about the CPUs: <info name="CPUVendor" value="GenuineIntel"/>.
 void Reader::about(const pugi::xml_node& node) {
   for (const pugi::xml_node& info : node.children("info")) {
     const std::string_view called = info.attribute("name").value();
@@ -127,7 +127,7 @@ void Reader::object(const pugi::xml_node& node, Place place) {
                                    .cpus = cpu_list_of_mask(node.attribute("cpuset").value()),
                                    .source = "hwloc"});
   }
-  // hwloc 1: a NUMA node is above what is near to it. hwloc 2: beside it, and with nothing inside.
+  // hwloc 1: a NUMA node is above the objects near it. hwloc 2: it is beside them, with nothing inside.
   if (type == "NUMANode") numa(node, place);
   bool first = true;
   for (const pugi::xml_node& child : elements(node)) {
@@ -150,7 +150,7 @@ void Reader::object(const pugi::xml_node& node, Place place) {
 void Reader::numa(const pugi::xml_node& node, Place& place) {
   const int number = static_cast<int>(xml_.number_or(0, node, "os_index", -1, 1 << 30));
   const std::string cpus = cpu_list_of_mask(node.attribute("cpuset").value());
-  if (cpus.empty()) return;  // memory of a GPU, or far memory: nothing is near to it
+  if (cpus.empty()) return;  // memory of a GPU, or far memory: no device is near it
   place.numa = topology_.add({.kind = DeviceKind::numa,
                               .name = fmt::format("NUMA{}", number),
                               .parent = place.package,
@@ -182,7 +182,7 @@ void Reader::bridge(const pugi::xml_node& node, Place& place) {
 void Reader::function(const pugi::xml_node& node, Place& place) {
   const std::string spelled = xml_.text(node, "pci_busid");
   const auto bus_id = bus_id_of(spelled);
-  if (!bus_id) return xml_.refuse(node, fmt::format("pci_busid \"{}\" is no PCI address", spelled.substr(0, 40)));
+  if (!bus_id) return xml_.refuse(node, fmt::format("pci_busid \"{}\" is not a PCI address", spelled.substr(0, 40)));
   Device device{.bus_id = *bus_id, .source = "hwloc"};
   set_type(device, node.attribute("pci_type").value());
   if (device.kind != DeviceKind::gpu) device.name = *bus_id;
@@ -191,7 +191,7 @@ void Reader::function(const pugi::xml_node& node, Place& place) {
   place.function = topology_.add(device);
 }
 
-/// The number at the end of "nvml12" where the rest is `word`; -1 where it is not.
+/// The number at the end of "nvml12" if the rest is `word`; otherwise -1.
 int number_behind(std::string_view text, std::string_view word) {
   int number = -1;
   if (!text.starts_with(word)) return -1;
@@ -200,7 +200,7 @@ int number_behind(std::string_view text, std::string_view word) {
   return code == std::errc() && end == text.data() + text.size() && number < 65536 ? number : -1;
 }
 
-/// One more GPU in a device that has one: the device is divided, and shows all its parts at one address.
+/// One more GPU in a device that already has one: the device is divided, and all its parts have one address.
 int Reader::part(int function, int number) {
   if (topology_[function].partition.empty()) topology_[function].partition = std::to_string(0);
   Device device = topology_[function];
@@ -209,13 +209,13 @@ int Reader::part(int function, int number) {
   return topology_.add(std::move(device));
 }
 
-/// Which device it is of: the function, or a part of it.
+/// The device that it belongs to: the function, or a part of it.
 int Reader::system_device(const pugi::xml_node& node, const Place& place) {
   if (place.function < 0) return -1;
   Device& device = topology_[place.function];
   const std::string called = xml_.text(node, "name");
   const long long type = xml_.number_or(-1, node, "osdev_type", -1, 100);
-  const bool network = type == 2 || type == 3;  // whatever it is called
+  const bool network = type == 2 || type == 3;  // independent of its name
   for (const std::string_view word : {"nvml", "rsmi"})
     if (const int number = network ? -1 : number_behind(called, word); number >= 0) {
       if (device.index >= 0 && device.index != number)
@@ -225,7 +225,7 @@ int Reader::system_device(const pugi::xml_node& node, const Place& place) {
       device.name.clear();
     }
   if (type == 3 || (type == 2 && device.kind != DeviceKind::gpu)) {
-    // The verbs device is what can be asked for; the net device of the same function is its second name.
+    // The verbs device is the primary name, as it can be queried; the net device of the same function is the second.
     const bool first = device.kind != DeviceKind::nic || device.name == device.bus_id;
     device.kind = DeviceKind::nic;
     if (first || type == 3) device.name = called;
@@ -251,7 +251,7 @@ void Reader::distances(const pugi::xml_node& node) {
       long long value = 0;
       const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
       if (code != std::errc() || end != word.data() + word.size() || value < 0 || value > 1'000'000'000)
-        xml_.refuse(child, fmt::format("\"{}\" is no number of distances", word.substr(0, 40)));
+        xml_.refuse(child, fmt::format("\"{}\" is not a number of distances", word.substr(0, 40)));
       if (is_index) {
         const auto known = by_gp_.find(value);
         ends.push_back(known == by_gp_.end() ? -1 : known->second);
@@ -267,7 +267,7 @@ void Reader::distances(const pugi::xml_node& node) {
   if (!xml_.failed()) connect(ends, values, called[0] == 'X' ? LinkKind::xgmi : LinkKind::nvlink);
 }
 
-/// How many links `mbps` are, and what one of them gives.
+/// How many links give `mbps`, and the rate of one.
 int Reader::links_in(int from, int to, long long mbps, LinkKind kind, double& gbps) const {
   const Device& gpu = topology_[topology_[from].kind == DeviceKind::gpu ? from : to];
   if (kind == LinkKind::xgmi) {
@@ -291,7 +291,8 @@ void Reader::connect(const std::vector<int>& ends, const std::vector<long long>&
       if (from < 0 || to < 0 || from == to || mbps < 1000 || mbps >= 1'000'000) continue;
       Link link{.from = from, .to = to, .kind = kind, .source = "hwloc"};
       if (topology_[from].kind != DeviceKind::gpu && topology_[to].kind != DeviceKind::gpu) continue;
-      if (topology_[from].bus_id == topology_[to].bus_id && !topology_[from].bus_id.empty()) continue;  // parts of one
+      // parts of one device
+      if (topology_[from].bus_id == topology_[to].bus_id && !topology_[from].bus_id.empty()) continue;
       link.count = links_in(from, to, mbps, kind, link.gbps);
       if (topology_[from].kind == DeviceKind::package || topology_[to].kind == DeviceKind::package)
         link.kind = LinkKind::memory;
@@ -299,8 +300,8 @@ void Reader::connect(const std::vector<int>& ends, const std::vector<long long>&
     }
 }
 
-/// A switch is two bridges for the system, and its ports are one each: the port right above a device goes, and so on
-/// upwards, so that what is left are switches. What has no device of interest below goes too.
+/// For the system, a switch is two bridges and each of its ports is one. The port right above a device is removed, and
+/// so on upwards, so that switches remain. Bridges without a relevant device below are removed too.
 void Reader::drop_useless() {
   const auto is_bridge = [&](int id) { return id >= 0 && topology_[id].kind == DeviceKind::bridge; };
   std::vector<bool> keep(topology_.devices.size(), false);

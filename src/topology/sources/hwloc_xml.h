@@ -1,4 +1,4 @@
-// The machine as hwloc exports it, in the formats of hwloc 1 and 2.
+// Reads machines exported by hwloc, in the formats of hwloc 1 and 2.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace tutti::topology {
 
-/// GPUs are PCI functions of NVIDIA or AMD by class, or such with an NVML, CUDA or RSMI device: each once, however many
-/// devices the system makes of it. Links are those of NVLinkBandwidth and XGMIBandwidth; other distances are left
-/// alone. Errors: invalid_argument with the line; the format of hwloc 3 is one.
+/// GPUs are PCI functions of NVIDIA or AMD by class, or functions with an NVML, CUDA or RSMI device: each once, however
+/// many devices the system has for it. Links are those of NVLinkBandwidth and XGMIBandwidth; other distances are
+/// ignored. Errors: invalid_argument with the line; also for the format of hwloc 3.
 Result<Topology> read_hwloc(std::string_view text);
 
 }  // namespace tutti::topology

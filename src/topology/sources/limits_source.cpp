@@ -1,4 +1,4 @@
-// What of the machine this process may use: its affinity and its control group.
+// The part of the machine that this process may use, by its affinity and its control group.
 #include <charconv>
 #include <cmath>
 
@@ -11,7 +11,7 @@
 namespace tutti::topology {
 namespace {
 
-/// What follows `key` in its line; empty where there is none.
+/// The text after `key` in its line; empty if there is none.
 std::string behind(std::string_view text, std::string_view key) {
   for (std::size_t at = text.find(key); at != std::string_view::npos; at = text.find(key, at + 1)) {
     if (at > 0 && text[at - 1] != '\n') continue;
@@ -28,7 +28,7 @@ std::string whole(const std::string& path) {
   return text ? *text : std::string();
 }
 
-/// Microseconds in each period that the group may run; "max" and -1 are no limit.
+/// The fraction of each period that the group may run, both in microseconds; "max" and -1 mean no limit.
 double share(std::string_view quota, std::string_view period) {
   long long used = 0, of = 0;
   std::from_chars(quota.data(), quota.data() + quota.size(), used);
@@ -36,7 +36,7 @@ double share(std::string_view quota, std::string_view period) {
   return used > 0 && of > 0 ? static_cast<double>(used) / static_cast<double>(of) : 0;
 }
 
-/// How many CPUs' time the control group gives; 0: there is no limit, or it is not known. Version 2, then 1.
+/// How many CPUs' time the control group allows; 0: no limit, or unknown. Tries version 2, then 1.
 double cpus_worth(const std::string& root) {
   const std::string mine = behind(whole(root + "/proc/self/cgroup"), "0::");
   const std::string groups = root + "/sys/fs/cgroup";
@@ -59,7 +59,7 @@ void add_limits(Topology& topology, const std::string& root) {
   if (all.empty() || topology.allowed_cpus.empty()) return;
   const std::string usable = common_cpus(topology.allowed_cpus, all);
   topology.allowed_cpus = usable;
-  if (usable != all) topology.notes.push_back(fmt::format("this process may run on CPUs {} of {} alone", usable, all));
+  if (usable != all) topology.notes.push_back(fmt::format("this process may run only on CPUs {} of {}", usable, all));
   const double worth = cpus_worth(root);
   const auto count = static_cast<double>(cpus_of_list(usable).size());
   if (worth > 0 && worth < count - 0.005)

@@ -1,4 +1,4 @@
-// The channels of NCCL_GRAPH_DUMP_FILE and NCCL_GRAPH_FILE.
+// Reads the channels of NCCL_GRAPH_DUMP_FILE and NCCL_GRAPH_FILE.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -28,14 +28,14 @@ GraphChannel channel(Xml& xml, const pugi::xml_node& node) {
       xml.refuse(place, fmt::format("a channel of more than {} devices", places_max));
       return read;
     }
-    // Numbers here are hexadecimal where they begin with 0x.
+    // Numbers here are hexadecimal if they begin with 0x.
     const std::string text = xml.text(place, "dev");
     const bool hex = text.starts_with("0x");
     int dev = -1;
     const char* const first = text.data() + (hex ? 2 : 0);
     const auto [end, code] = std::from_chars(first, text.data() + text.size(), dev, hex ? 16 : 10);
     if (code != std::errc() || end != text.data() + text.size() || dev < 0)
-      xml.refuse(place, fmt::format("<{}>: dev \"{}\" is no number", place.name(), text.substr(0, 40)));
+      xml.refuse(place, fmt::format("<{}>: dev \"{}\" is not a number", place.name(), text.substr(0, 40)));
     const std::string_view what = place.name();
     if (what == "gpu") read.gpus.push_back(dev);
     if (what == "net") (read.gpus.empty() ? read.net_in : read.net_out) = dev;
@@ -49,7 +49,7 @@ Result<std::vector<Graph>> read_graphs(std::string_view text) {
   auto parsed = Xml::parse(text);
   if (!parsed) return std::move(parsed).error();
   Xml& xml = **parsed;
-  if (std::string_view(xml.root().name()) != "graphs") xml.refuse(xml.root(), "the file is no <graphs>");
+  if (std::string_view(xml.root().name()) != "graphs") xml.refuse(xml.root(), "the file is not a <graphs>");
   std::vector<Graph> graphs;
   int channels = 0;
   for (const pugi::xml_node& node : elements(xml.root())) {

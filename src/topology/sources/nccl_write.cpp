@@ -1,4 +1,4 @@
-// The machine in NCCL's schema.
+// Writes the machine in NCCL's schema.
 #include <fmt/format.h>
 #include <cmath>
 
@@ -25,7 +25,7 @@ class Writer {
   void gpu(int id, int depth);
   void net(int id, int depth);
   std::string bus_id(int id) const {
-    // NCCL needs an address for everything: made up in a domain that no machine has.
+    // NCCL needs an address for everything: a device without one gets one in a domain that no machine has.
     return topology_[id].bus_id.empty() ? fmt::format("ffff:{:02x}:{:02x}.0", id >> 5 & 255, id & 31)
                                         : topology_[id].bus_id;
   }
@@ -83,7 +83,7 @@ void Writer::function(int id, int depth) {
                                 : device.kind == DeviceKind::nic  ? 0x020000
                                                                   : 0;
   std::string rate;
-  if (device.gbps > 0) {  // any width and speed that give the same
+  if (device.gbps > 0) {  // any width and speed that give this rate
     const auto [speed, per_lane] = device.gbps > 24      ? std::pair("32.0 GT/s PCIe", 3.0)
                                    : device.gbps > 12    ? std::pair("16.0 GT/s PCIe", 1.5)
                                    : device.gbps >= 0.75 ? std::pair("8.0 GT/s PCIe", 0.75)
@@ -99,7 +99,7 @@ void Writer::function(int id, int depth) {
   line(depth, "</pci>");
 }
 
-/// Host bridges are not in the schema: what hangs from them hangs from the CPU.
+/// The schema has no host bridges: devices below them are placed below the CPU.
 void Writer::below(int id, int depth, bool with_orphans) {
   for (std::size_t child = 0; child < topology_.devices.size(); ++child) {
     const Device& device = topology_.devices[child];
@@ -123,9 +123,9 @@ void Writer::cpu(int id) {
   line(1, "<cpu numaid=\"{}\" affinity=\"{}\" arch=\"{}\" vendor=\"{}\" familyid=\"6\" modelid=\"{}\">", device.index,
        mask_of_cpu_list(device.cpus), arch, vendor, device.model);
   below(id, 2, first);
-  for (const int nic : topology_.nics())  // listed under every CPU: near to all
+  for (const int nic : topology_.nics())  // listed under every CPU: near all of them
     if (topology_[nic].anywhere && topology_[nic].parent != id) net(nic, 2);
-  // What hangs from a package of several nodes is nearest to its first.
+  // A device below a package with several nodes is nearest to the first.
   if (device.parent >= 0)
     for (std::size_t other = 0; other < topology_.devices.size(); ++other)
       if (topology_.devices[other].kind == DeviceKind::numa && topology_.devices[other].parent == device.parent) {

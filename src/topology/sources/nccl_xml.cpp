@@ -14,14 +14,14 @@
 namespace tutti::topology {
 namespace {
 
-/// Rows about links are kept until all devices are known.
+/// A row about links, kept until all devices are known.
 struct Row {
   int gpu = 0;
   LinkKind kind = LinkKind::nvlink;
   std::string target;
   std::uint32_t target_class = 0;
   int count = 0;
-  double gbps = 0;  // memory alone
+  double gbps = 0;  // only for memory
 };
 
 class Reader {
@@ -66,7 +66,7 @@ Result<Topology> Reader::read() {
   else if (what == "pci")
     pci(root, -1, 0);
   else
-    xml_.refuse(root, fmt::format("<{}> is no <system>, <cpu> or <pci>", what.substr(0, 40)));
+    xml_.refuse(root, fmt::format("<{}> is not a <system>, <cpu> or <pci>", what.substr(0, 40)));
   if (!xml_.failed() && topology_.devices.empty()) xml_.refuse(root, "there is no device in it");
   if (xml_.failed()) return xml_.error();
   for (const Row& row : rows_) resolve(row);
@@ -103,12 +103,12 @@ void Reader::pci(const pugi::xml_node& node, int parent, int depth) {
   if (depth > depth_max) return xml_.refuse(node, fmt::format("<pci> is more than {} deep", depth_max));
   const std::string spelled = xml_.text(node, "busid");
   const auto bus_id = bus_id_of(spelled);
-  if (!bus_id) return xml_.refuse(node, fmt::format("<pci>: busid \"{}\" is no PCI address", spelled.substr(0, 40)));
+  if (!bus_id) return xml_.refuse(node, fmt::format("<pci>: busid \"{}\" is not a PCI address", spelled.substr(0, 40)));
   Device device{.name = *bus_id, .bus_id = *bus_id, .parent = parent, .source = "file"};
-  device.pci_class = xml_.hex_or_zero(node, "class") & 0xffffff;  // PCI has 24 bits for it
+  device.pci_class = xml_.hex_or_zero(node, "class") & 0xffffff;  // PCI classes have 24 bits
   device.vendor = xml_.hex_or_zero(node, "vendor");
   device.product = xml_.hex_or_zero(node, "device");
-  // Where it is not known the kernel says 255, and others -1.
+  // For an unknown width the kernel reports 255, others -1.
   const long long said = xml_.number_or(0, node, "link_width", -1, 255);
   const int width = said < 0 || said > 64 ? 0 : static_cast<int>(said);
   if (node.attribute("link_speed") || node.attribute("link_width"))
@@ -120,7 +120,7 @@ void Reader::pci(const pugi::xml_node& node, int parent, int depth) {
   const int gpus = has("gpu"), nics = has("nic"), functions = has("pci");
   device.kind = kind_of(device.pci_class, device.vendor, device.product);
   if (functions > 0) device.kind = DeviceKind::bridge;
-  // What is named below stands for the function itself.
+  // The devices named below represent the function itself.
   if (gpus > 0 || nics > 0) {
     int beside = parent;
     if (functions > 0) beside = add(node, device);
@@ -174,7 +174,7 @@ void Reader::link(const pugi::xml_node& node, int gpu) {
   row.count = static_cast<int>(xml_.number_or(1, node, "count", 0, 1024));
   if (what == "c2c") {
     row.kind = LinkKind::memory;
-    row.gbps = static_cast<double>(xml_.number_or(0, node, "bw", 0, 100'000'000)) / 1000;  // MB/s
+    row.gbps = static_cast<double>(xml_.number_or(0, node, "bw", 0, 100'000'000)) / 1000;  // in MB/s
   } else if (what == "nvlink" || what == "xgmi") {
     row.kind = what == "nvlink" ? LinkKind::nvlink : LinkKind::xgmi;
     row.target = xml_.text(node, "target");
@@ -208,7 +208,7 @@ void Reader::net(const pugi::xml_node& node, int parent, const Device& function)
   device.network_gbps = static_cast<double>(std::max(mbits, 0ll)) / 8000;
   for (const int other : topology_.nics())
     if (topology_[other].name == device.name && topology_[other].bus_id == device.bus_id) {
-      // One interface that both CPUs list is one, and near to both.
+      // An interface listed by both CPUs is one interface, near both.
       if (topology_[other].parent != parent) topology_[other].anywhere = true;
       return;
     }
@@ -255,7 +255,7 @@ void Reader::resolve(const Row& row) {
   }
   if (link.to < 0 || topology_[link.to].kind != DeviceKind::gpu)
     link.to = switch_at(hidden || !target ? std::string() : *target);
-  for (const int part : topology_.parts_of(link.to)) {  // an address is all there is of its end
+  for (const int part : topology_.parts_of(link.to)) {  // the address is all that identifies its end
     link.to = part;
     if (topology_[part].bus_id != gpu.bus_id || gpu.bus_id.empty()) topology_.links.push_back(link);
   }

@@ -1,4 +1,5 @@
-// The machine as NCCL and RCCL write it (NCCL_TOPO_DUMP_FILE), and the channels they chose (NCCL_GRAPH_DUMP_FILE).
+// Reads and writes machines in the format of NCCL and RCCL (NCCL_TOPO_DUMP_FILE), and reads their channels
+// (NCCL_GRAPH_DUMP_FILE).
 #pragma once
 
 #include <string>
@@ -10,10 +11,10 @@
 
 namespace tutti::topology {
 
-/// <system>, or a <pci> or <cpu> alone. Errors: invalid_argument with the line.
+/// Reads <system>, or a single <pci> or <cpu>. Errors: invalid_argument with the line.
 Result<Topology> read_nccl(std::string_view text);
 
-/// In NCCL's schema, so that NCCL_TOPO_FILE takes it.
+/// In NCCL's schema, for NCCL_TOPO_FILE.
 std::string write_nccl(const Topology& topology);
 
 struct GraphChannel {

@@ -27,7 +27,7 @@ std::unique_ptr<Library> Library::open(const std::string& path) {
 }
 
 Library::Library(void* loaded) : loaded_(loaded) {
-  // The first of the names that is there: each has the parameters of our prototype.
+  // The first of the names that exists; all of them have the parameters of our prototype.
   const auto find = [loaded](auto& function, auto... names) {
     for (const char* const name : {names...})
       if (!function) function = reinterpret_cast<std::decay_t<decltype(function)>>(::dlsym(loaded, name));

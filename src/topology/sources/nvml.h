@@ -1,4 +1,4 @@
-// The part of NVIDIA's management library that is asked, loaded at run time: no header of theirs is needed.
+// The part of NVIDIA's management library that tutti uses, loaded at run time: no NVIDIA header is needed.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace tutti::topology::nvml {
 
-// Types and numbers of nvml.h, which NVIDIA keeps as they are.
+// Types and numbers of nvml.h, which NVIDIA keeps stable.
 using Handle = void*;
 
 struct PciInfo {  // nvmlPciInfo_t
@@ -44,7 +44,7 @@ enum Fabric : unsigned char { fabric_none = 0, fabric_completed = 3 };
 inline constexpr unsigned capability_p2p = 0, links_max = 36;
 inline constexpr int p2p_read = 0, p2p_write = 1;
 
-/// Where a function is not there, as in old drivers, its pointer is null.
+/// If a function does not exist, as in old drivers, its pointer is null.
 struct Functions {
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
@@ -70,7 +70,7 @@ struct Functions {
   int (*mig_handle)(Handle, unsigned, Handle*) = nullptr;
 };
 
-/// What `function` says; not_there where it is null.
+/// The result of `function`; not_there if it is null.
 template <class... Parameters, class... Arguments>
 int ask(int (*function)(Parameters...), Arguments... arguments) {
   return function ? function(arguments...) : static_cast<int>(not_there);
@@ -81,7 +81,7 @@ std::string text_of(int code);
 
 class Library {
  public:
-  /// Nothing where there is no such library.
+  /// Nothing if there is no such library.
   static std::unique_ptr<Library> open(const std::string& path);
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;

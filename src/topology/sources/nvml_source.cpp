@@ -1,4 +1,4 @@
-// What NVIDIA's driver says of its GPUs.
+// Adds what NVIDIA's driver reports about its GPUs.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -46,7 +46,7 @@ class Source {
   void peers();
   void parts();
   void leave_out_unlisted();
-  /// Counts what failed; true if it did not.
+  /// Records failures; true if there was none.
   bool succeeded(int code, std::string_view what, const std::string& who);
   void note(const std::string& line) { topology_.notes.push_back(line); }
   const std::string& bus_id(const Gpu& gpu) const { return topology_[gpu.id].bus_id; }
@@ -54,7 +54,8 @@ class Source {
   Topology& topology_;
   const nvml::Functions& nvml_;
   std::vector<Gpu> gpus_;
-  std::map<std::pair<std::string, int>, std::set<std::string>> failed_;  // what and with which error, for which GPUs
+  // operation and error, with the GPUs concerned
+  std::map<std::pair<std::string, int>, std::set<std::string>> failed_;
   bool links_unknown_ = false;
 };
 
@@ -77,7 +78,7 @@ void Source::device(unsigned number) {
       !succeeded(ask(nvml_.pci_info, handle, &here), "the address of", who))
     return;
   const auto bus_id = address(here);
-  if (!bus_id) return note(fmt::format("NVML gives {} an address that is none", who));
+  if (!bus_id) return note(fmt::format("NVML reports an invalid address for {}", who));
   int id = topology_.find_bus(*bus_id);
   if (id < 0) id = topology_.add({.bus_id = *bus_id, .vendor = nvidia, .source = "nvml"});
   Device& gpu = topology_[id];
@@ -91,7 +92,8 @@ void Source::device(unsigned number) {
   gpus_.push_back({handle, id});
 }
 
-/// Where /sys does not show it (virtual machines, containers): the node whose CPUs are nearest, and its link's rate.
+/// For GPUs that /sys does not show (virtual machines, containers): the node with the nearest CPUs, and the rate of its
+/// link.
 void Source::place(const Gpu& gpu) {
   Device& device = topology_[gpu.id];
   unsigned generation = 0, width = 0;
@@ -124,7 +126,7 @@ int Source::hidden_switch() {
   return topology_.add({.kind = DeviceKind::nvswitch, .name = "NVS", .source = "nvml"});
 }
 
-/// What is at the other end: a GPU, a switch, or the GPU itself where NVML does not say; -1: what this machine has not.
+/// The device at the other end: a GPU, a switch, or the GPU itself if NVML does not say; -1: not part of this machine.
 int Source::remote(const Gpu& gpu, unsigned link, bool& to_cpu) {
   nvml::PciInfo there = {};
   int type = -1;
@@ -140,14 +142,14 @@ int Source::remote(const Gpu& gpu, unsigned link, bool& to_cpu) {
     return known;
   }
   if (typed && type == nvml::remote_switch) return hidden_switch();
-  if (typed && type == nvml::remote_gpu) return -1;  // hidden from this process, or of another machine
-  // Switches that a machine hides have addresses like fffffff:ffff:ff, or none at all.
+  if (typed && type == nvml::remote_gpu) return -1;  // hidden from this process, or in another machine
+  // Switches that a machine hides have addresses like fffffff:ffff:ff, or none.
   if (code == nvml::success) return hidden_switch();
   succeeded(code, "the far ends of the NVLinks of", bus_id_of(this->bus_id(gpu)).value_or(""));
   return gpu.id;
 }
 
-/// Since Hopper a field is asked, which also waits until links have come up.
+/// Since Hopper a field is queried; the query also waits until links have come up.
 bool Source::active(const Gpu& gpu, unsigned link) {
   int state = 0;
   nvml::FieldValue field{.field = nvml::nvlink_state, .scope = link};
@@ -155,13 +157,13 @@ bool Source::active(const Gpu& gpu, unsigned link) {
       field.result == nvml::success)
     return field.value.whole == 1;
   const int code = ask(nvml_.link_state, gpu.handle, link, &state);
-  // A GPU without NVLinks, or with fewer, says so.
+  // The answer of a GPU without NVLinks, or with fewer.
   if (code == nvml::not_supported || code == nvml::invalid_argument) return false;
   if (!succeeded(code, "the NVLinks of", bus_id(gpu))) links_unknown_ = true;
   return code == nvml::success && state == 1;
 }
 
-/// GB/s of one link; an old or unknown GPU is told by the version of its links.
+/// GB/s of one link; for an old or unknown GPU, by the version of its links.
 double Source::rate(const Gpu& gpu, unsigned link) const {
   const int compute = topology_[gpu.id].compute;
   unsigned version = 0;
@@ -206,7 +208,7 @@ void Source::links(const Gpu& gpu) {
     note(fmt::format("{}: the far ends of {} NVLinks are GPUs that this process cannot see", bus_id(gpu), away));
 }
 
-/// Between the GPU and the CPU of a superchip.
+/// Adds links between the GPU and the CPU of a superchip.
 void Source::chip_links(const Gpu& gpu) {
   nvml::FieldValue count{.field = nvml::c2c_count};
   if (ask(nvml_.field_values, gpu.handle, 1, &count) != nvml::success || count.result != nvml::success) return;
@@ -251,7 +253,7 @@ void Source::peers() {
     }
 }
 
-/// Instances of a GPU in MIG mode: devices of their own, which reach one another neither by NVLink nor by P2P.
+/// Adds the instances of a GPU in MIG mode: separate devices without NVLink or P2P between them.
 void Source::parts() {
   for (const Gpu& gpu : gpus_) {
     unsigned on = 0, later = 0, most = 0;
@@ -280,8 +282,8 @@ void Source::parts() {
   }
 }
 
-/// Functions that NVML does not list belong to somebody else, or to no driver; those of other makers get numbers
-/// behind.
+/// Functions that NVML does not list belong to other processes, or to no driver. GPUs of other makers get the numbers
+/// after NVIDIA's.
 void Source::leave_out_unlisted() {
   std::vector<bool> keep(topology_.devices.size(), true);
   std::vector<std::string> gone;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view synthetic = "synthetic:";
 
-/// The name of the first element; empty where the text is no XML.
+/// The name of the first element; empty if the text is not XML.
 std::string_view root_of(std::string_view text) {
   while (true) {
     const std::size_t open = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
@@ -39,7 +39,7 @@ Result<Topology> read_any(std::string_view text) {
   };
   if (root == "graphs") return refused("these are channels that NCCL chose, not a machine");
   if (!root.empty())
-    return refused(fmt::format("<{}> is no machine that NCCL, RCCL or hwloc wrote", root.substr(0, 40)));
+    return refused(fmt::format("<{}> is not a machine written by NCCL, RCCL or hwloc", root.substr(0, 40)));
   if (text.starts_with("<") || text.find_first_not_of(" \t\r\n") == std::string_view::npos)
     return refused("there is nothing in it");
   auto matrix = read_smi(text);

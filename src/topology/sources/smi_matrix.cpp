@@ -13,7 +13,7 @@
 namespace tutti::topology {
 namespace {
 
-/// From near to far. nvlink: what PCI would be is not said.
+/// From near to far. nvlink: the matrix does not show the PCI distance.
 enum Level : int { self = 0, pix, pxb, phb, node, sys, unsaid };
 
 constexpr PathKind kinds[] = {PathKind::loc, PathKind::pix,  PathKind::pxb,
@@ -34,18 +34,18 @@ Levels levels_of(const SmiMatrix& matrix) {
   for (std::size_t a = 0; a < count; ++a)
     for (std::size_t b = 0; b < count; ++b) {
       levels[a][b] = a == b ? static_cast<int>(self) : level_of(matrix.cells[a][b]);
-      // A row that was cut off is the column of the others.
+      // A row that was cut off is taken from the columns of the others.
       if (levels[a][b] == unsaid && matrix.cells[a][b].empty()) levels[a][b] = level_of(matrix.cells[b][a]);
     }
   return levels;
 }
 
-/// What NVLink hides, as far as a third device shows it: of three distances the two longest are equal. What no third
-/// shows is told by the NUMA nodes.
+/// Derives the PCI distances that NVLink hides from third devices: of three distances the two longest are equal. If no
+/// third device helps, NUMA nodes decide.
 void fill_unsaid(const SmiMatrix& matrix, Levels& levels) {
   const std::size_t count = levels.size();
   const Levels said = levels;
-  std::vector<std::size_t> thirds;  // to which the distance from a is said
+  std::vector<std::size_t> thirds;  // to which the distance from a is known
   for (std::size_t a = 0; a < count; ++a) {
     thirds.clear();
     for (std::size_t c = 0; c < count; ++c)
@@ -68,7 +68,7 @@ void fill_unsaid(const SmiMatrix& matrix, Levels& levels) {
     for (std::size_t b = 0; b < a; ++b) levels[a][b] = levels[b][a] = std::max(levels[a][b], levels[b][a]);
 }
 
-/// Groups of those that reach one another by steps of at most `level`; each is named by its first.
+/// Groups of devices connected by steps of at most `level`; the first device names the group.
 std::vector<std::size_t> groups(const Levels& levels, int level) {
   std::vector<std::size_t> group(levels.size());
   std::iota(group.begin(), group.end(), std::size_t{0});
@@ -97,7 +97,7 @@ class Builder {
   std::vector<std::vector<std::size_t>> groups_;  // by level
   Topology topology_;
   std::vector<int> ids_;
-  std::map<std::pair<int, std::size_t>, int> made_;  // level and group
+  std::map<std::pair<int, std::size_t>, int> made_;  // by level and group
 };
 
 bool is_gpu_name(std::string_view name) {
@@ -166,8 +166,8 @@ int links_in(std::string_view cell) {
   return count;
 }
 
-/// The matrix says how many links reach a peer, not whether a switch is between: where each GPU has more than a GPU
-/// can have with as many to every other, there is one.
+/// The matrix gives the number of links to a peer, but not whether a switch is between. If each GPU has more links to
+/// all others than a GPU can have, there is a switch.
 void Builder::nvlinks() {
   const std::size_t count = ids_.size();
   int common = -1;
@@ -184,7 +184,7 @@ void Builder::nvlinks() {
   const int gpus = matrix_.gpus();
   constexpr int links_of_a_gpu = 18;
   const bool switched = uniform && common > 0 && gpus > 2 && common * (gpus - 1) > links_of_a_gpu;
-  // 12 is an A100, 18 a Hopper: a matrix does not name the GPU.
+  // 12 for an A100, 18 for a Hopper: a matrix does not name the GPU.
   int links_most = 0;
   for (std::size_t a = 0; a < count; ++a) {
     int own = 0;
@@ -201,7 +201,7 @@ void Builder::nvlinks() {
       topology_.links.push_back({.from = ids_[a], .to = hub, .count = common, .gbps = gbps, .source = "matrix"});
 }
 
-/// No tree gives every matrix; the matrix is right.
+/// Not every matrix has a tree; the matrix takes precedence.
 void Builder::state() {
   int kept = 0;
   for (std::size_t a = 0; a < ids_.size(); ++a)
@@ -212,7 +212,7 @@ void Builder::state() {
       ++kept;
     }
   if (kept > 0)
-    topology_.notes.push_back(fmt::format("{} cells of the matrix fit no tree of switches; taken as they are", kept));
+    topology_.notes.push_back(fmt::format("{} cells of the matrix fit no tree of switches; used as they are", kept));
 }
 
 void add_p2p(Topology& topology, const SmiMatrix& matrix) {
@@ -227,12 +227,12 @@ void add_p2p(Topology& topology, const SmiMatrix& matrix) {
     }
 }
 
-/// GPUs of which nothing but their P2P states is known.
+/// GPUs of which only the P2P states are known.
 Topology only_gpus(const SmiMatrix& matrix) {
   Topology topology{.nvlink_known = false};
   for (const std::string& name : matrix.names)
     if (is_gpu_name(name)) topology.add({.kind = DeviceKind::gpu, .name = name, .source = "matrix"});
-  topology.notes.push_back("the file has P2P states alone: how the GPUs are connected is not known");
+  topology.notes.push_back("the file has only P2P states: how the GPUs are connected is not known");
   return topology;
 }
 

@@ -1,4 +1,4 @@
-// The machine that a matrix of `nvidia-smi topo -m` describes.
+// Derives a machine from a matrix of `nvidia-smi topo -m`.
 #pragma once
 
 #include <string_view>
@@ -8,13 +8,13 @@
 
 namespace tutti::topology {
 
-/// Whether a line of it begins a matrix.
+/// Whether a line of the text begins a matrix.
 bool looks_like_smi(std::string_view text);
 
-/// A matrix of paths, of P2P states (`topo -p2p`), or both: with colours, wrapped, cut short, of old drivers. PCI
-/// switches, host bridges and NUMA nodes are made so that the same matrix comes out; what no tree can give is kept in
-/// `stated`. Of several machines in one text the one with most GPUs is taken, and a note says so.
-/// Errors: invalid_argument with the line.
+/// A matrix of paths, of P2P states (`topo -p2p`), or both: with colours, wrapped, truncated, from old drivers. PCI
+/// switches, host bridges and NUMA nodes are made up so that they give the same matrix; what no tree gives is kept in
+/// `stated`. Of several machines in one text, the one with most GPUs is used, and a note says so. Errors:
+/// invalid_argument with the line.
 Result<Topology> read_smi(std::string_view text);
 
 }  // namespace tutti::topology

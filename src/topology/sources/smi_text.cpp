@@ -33,7 +33,7 @@ bool is_cell(std::string_view word) {
   return std::ranges::find(words, word) != words.end() || is_p2p_cell(word);
 }
 
-/// Escapes of a terminal, also such as have lost their first character on the way: "[4mGPU0".
+/// Removes a terminal's escape sequences, also those that have lost their first character: "[4mGPU0".
 std::string without_colours(std::string_view text) {
   std::string plain;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -82,12 +82,12 @@ class Reader {
 
   std::vector<SmiMatrix> matrices_;
   int number_ = 0;
-  int row_ = -1;              // that the last line was of
-  bool header_open_ = false;  // the last line was a header that may go on
+  int row_ = -1;              // the row of the last line
+  bool header_open_ = false;  // the last line was a header that may continue
   std::string error_;
 };
 
-/// A name of a row or column and not a cell, of the affinity columns, or prose.
+/// A name of a row or column; not a cell, an affinity column, or prose.
 bool may_be_name(std::string_view word) {
   return word.size() < 64 && !is_cell(word) && word != "CPU" && word != "NUMA" && word != "GPU" && word != "=";
 }
@@ -136,7 +136,7 @@ bool Reader::row(const std::vector<std::string_view>& words) {
   return true;
 }
 
-/// Cells and affinities of the row that is being read.
+/// Adds cells and affinities to the current row.
 void Reader::more(const std::vector<std::string_view>& words) {
   SmiMatrix& matrix = matrices_.back();
   auto& cells = matrix.cells[static_cast<std::size_t>(row_)];
@@ -147,7 +147,7 @@ void Reader::more(const std::vector<std::string_view>& words) {
   }
   if (at < words.size() && is_cell(words[at])) refuse(fmt::format("more cells than {} columns", matrix.names.size()));
   if (cells.size() < matrix.names.size() && at < words.size())
-    refuse(fmt::format("\"{}\" is no kind of path", words[at].substr(0, 40)));
+    refuse(fmt::format("\"{}\" is not a kind of path", words[at].substr(0, 40)));
   affinity(words, at);
 }
 
@@ -159,7 +159,7 @@ void Reader::affinity(const std::vector<std::string_view>& words, std::size_t fr
         std::ranges::all_of(words[at], [](char c) { return (c >= '0' && c <= '9') || c == ',' || c == '-'; });
     if (!list && words[at] != "N/A") return;
     if (at == from && list) matrix.cpus[row] = words[at];
-    // The nodes behind the first are of memory without CPUs, mostly of GPUs.
+    // The nodes after the first have memory but no CPUs, usually that of GPUs.
     if (at == from + 1 && list)
       std::from_chars(words[at].data(), words[at].data() + words[at].size(), matrix.numa[row]);
   }
@@ -186,7 +186,7 @@ void Reader::line(const std::vector<std::string_view>& words) {
   }
   if (header(words) || row(words) || legend(words) || matrices_.empty()) return;
   SmiMatrix& matrix = matrices_.back();
-  // Terminals break long lines.
+  // Terminals wrap long lines.
   const bool names = std::ranges::all_of(words, may_be_name) || words.front() == "CPU" || words.front() == "NUMA";
   if (header_open_ && (names || (may_be_name(words.front()) && words.front().starts_with("NIC")))) {
     for (const std::string_view word : words) {

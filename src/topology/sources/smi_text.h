@@ -1,4 +1,4 @@
-// Matrices of nvidia-smi as text: rows, columns and cells, before anything is made of them.
+// Parses matrices of nvidia-smi into rows, columns and cells, without interpreting them.
 #pragma once
 
 #include <string>
@@ -12,15 +12,15 @@ namespace tutti::topology {
 struct SmiMatrix {
   int line = 0;
   std::vector<std::string> names;               ///< of rows and columns
-  std::vector<std::vector<std::string>> cells;  ///< "" where it was cut off
-  std::vector<std::string> cpus;                ///< of rows: "0-15,32-47"; "" where it is not said
-  std::vector<int> numa;                        ///< of rows: the first of the list; -1 where it is not said
-  std::vector<std::string> nic_names;           ///< of the columns NIC0, NIC1, … where the legend has them
+  std::vector<std::vector<std::string>> cells;  ///< "" if truncated
+  std::vector<std::string> cpus;                ///< of rows: "0-15,32-47"; "" if unknown
+  std::vector<int> numa;                        ///< of rows: the first of the list; -1 if unknown
+  std::vector<std::string> nic_names;           ///< of the columns NIC0, NIC1, … if the legend has them
   bool is_p2p() const;                          ///< OK, NS, …
   int gpus() const;
 };
 
-/// All of them in order. Errors: invalid_argument with the line, where there is none or one is malformed.
+/// All matrices in order. Errors: invalid_argument with the line, if there is none or one is malformed.
 Result<std::vector<SmiMatrix>> read_smi_text(std::string_view text);
 
 }  // namespace tutti::topology

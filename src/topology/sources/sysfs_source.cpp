@@ -1,4 +1,4 @@
-// What /sys says of PCI functions, NICs and NUMA nodes.
+// Adds what /sys reports about PCI functions, NICs and NUMA nodes.
 #include <dirent.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-/// Sorted; empty where it cannot be read.
+/// Sorted; empty if the folder cannot be read.
 std::vector<std::string> entries(const std::string& folder) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, CloseFolder> open(::opendir(folder.c_str()));
@@ -34,7 +34,7 @@ std::vector<std::string> entries(const std::string& folder) {
   return names;
 }
 
-/// The first line of a file; empty where it cannot be read.
+/// The first line of a file; empty if it cannot be read.
 std::string line_of(const std::string& path) {
   const auto text = read_file(path);
   return text ? text->substr(0, text->find('\n')) : std::string();
@@ -50,7 +50,7 @@ int number_of(const std::string& path, int otherwise) {
 std::string real_path(const std::string& path) {
   char* const resolved = ::realpath(path.c_str(), nullptr);
   const std::string found = resolved ? resolved : "";
-  std::free(resolved);  // NOLINT: realpath allocates so
+  std::free(resolved);  // NOLINT: allocated by realpath
   return found;
 }
 
@@ -80,7 +80,7 @@ class Walker {
   std::map<std::string, int> made_;  // bridges and roots by path
 };
 
-/// Who made the CPUs, and their model number, as /proc/cpuinfo says.
+/// The maker and model number of the CPUs, from /proc/cpuinfo.
 void Walker::makers() {
   const auto cpuinfo = read_file(sys_.substr(0, sys_.size() - 3) + "proc/cpuinfo");
   if (!cpuinfo) return;
@@ -99,7 +99,7 @@ void Walker::makers() {
   }
 }
 
-/// The package of a CPU; -1: not said.
+/// The package of a CPU; -1: unknown.
 int Walker::package(int cpu) {
   const int number = number_of(fmt::format("{}/devices/system/cpu/cpu{}/topology/physical_package_id", sys_, cpu), -1);
   if (number < 0) return -1;
@@ -128,14 +128,14 @@ void Walker::nodes() {
     std::from_chars(entry.data() + 4, entry.data() + entry.size(), number);
     std::string cpus = cpu_list_of_mask(line_of(folder + "/" + entry + "/cpumap"));
     if (cpus.empty()) cpus = list_of_cpus(cpus_of_list(line_of(folder + "/" + entry + "/cpulist")));
-    if (number >= 0 && !cpus.empty()) node(number, cpus);  // memory without CPUs is of a GPU
+    if (number >= 0 && !cpus.empty()) node(number, cpus);  // memory without CPUs belongs to a GPU
   }
-  // A kernel without NUMA.
+  // A kernel without NUMA support.
   const std::string online = list_of_cpus(cpus_of_list(line_of(sys_ + "/devices/system/cpu/online")));
   if (topology_.of_kind(DeviceKind::numa).empty() && !online.empty()) node(0, online);
 }
 
-/// The NUMA node of that number; the only one, where there is one and the number is not known (virtual machines).
+/// The NUMA node of this number; if the number is unknown and there is only one node, that node (virtual machines).
 int Walker::home(int numa) {
   const std::vector<int> nodes = topology_.of_kind(DeviceKind::numa);
   for (const int id : nodes)
@@ -143,7 +143,7 @@ int Walker::home(int numa) {
   return nodes.size() == 1 ? nodes.front() : -1;
 }
 
-/// Of the link below a port and above a device the slower end counts.
+/// The link between a port and a device has the rate of its slower end.
 void Walker::rate(Device& device, const std::string& folder) {
   const auto gbps = [&](const std::string& where, const char* which) {
     const std::string speed = line_of(fmt::format("{}/{}_link_speed", where, which));
@@ -152,7 +152,7 @@ void Walker::rate(Device& device, const std::string& folder) {
   };
   const double own = gbps(folder, "max"), port = gbps(folder + "/..", "max"), now = gbps(folder, "current");
   device.gbps = own > 0 && port > 0 ? std::min(own, port) : std::max(own, port);
-  // An idle link slows down to save power, but keeps its width: what is narrower than both ends allow is a fault.
+  // An idle link reduces its speed to save power, but keeps its width: a width below what both ends allow is a fault.
   const int width = number_of(folder + "/current_link_width", 0), widest = number_of(folder + "/max_link_width", 0);
   const int ports = number_of(folder + "/../max_link_width", widest);
   if (now > 0 && width > 0 && width < std::min(widest, ports)) {
@@ -188,7 +188,7 @@ int Walker::bridge(const std::string& folder, const std::string& bus_id, int par
 }
 
 /// A path …/pci0000:16/0000:16:02.0/0000:17:00.0/0000:18:00.0/0000:19:00.0 names a root port, then two ends of a
-/// switch, then the device. Every second one upwards from the device is a switch; the others are ports.
+/// switch, then the device. Upwards from the device, every second entry is a switch; the others are ports.
 int Walker::parent_of(const std::string& real, int numa) {
   std::vector<std::pair<std::string, std::string>> above;  // folder and address, the nearest first
   std::string folder = real.substr(0, real.rfind('/'));
@@ -213,14 +213,14 @@ int Walker::parent_of(const std::string& real, int numa) {
   return parent;
 }
 
-/// Virtual functions of a device that is there itself are for virtual machines: a GPU's are no GPUs here, and a NIC's
-/// are NICs only while the system drives them.
+/// Virtual functions are for virtual machines if their device is there itself: those of a GPU are not GPUs here, and
+/// those of a NIC are NICs only while the system drives them.
 bool Walker::is_usable(const Device& device, const std::string& folder) const {
   if (::access((folder + "/physfn").c_str(), F_OK) != 0) return true;
   return device.kind == DeviceKind::nic && device.name != device.bus_id;
 }
 
-/// Devices that switches keep apart (ACS) have groups of their own, "…/kernel/iommu_groups/27".
+/// Devices that switches isolate from each other (ACS) have their own groups, "…/kernel/iommu_groups/27".
 void Walker::isolation(Device& device, const std::string& group) const {
   const std::string real = real_path(group);
   const std::string number = real.substr(real.rfind('/') + 1);

@@ -1,4 +1,4 @@
-// A machine as a file that others can read.
+// Writes a machine to a file that other programs can read.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace tutti::topology {
 
-/// In the format of hwloc 2, so that lstopo and hwloc_topology_set_xml take it: packages, NUMA nodes, CPUs, PCI, and
-/// NVLinks as NVLinkBandwidth.
+/// In the format of hwloc 2, for lstopo and hwloc_topology_set_xml: packages, NUMA nodes, CPUs, PCI, and NVLinks as
+/// NVLinkBandwidth.
 std::string write_hwloc(const Topology& topology);
 
-/// XML of hwloc where the name ends in ".hwloc.xml", else of NCCL, for NCCL_TOPO_FILE. Errors: system.
+/// hwloc's XML if the name ends in ".hwloc.xml", else NCCL's, for NCCL_TOPO_FILE. Errors: system.
 Result<void> write_machine(const std::string& path, const Topology& topology);
 
 }  // namespace tutti::topology

@@ -28,8 +28,8 @@ Result<std::unique_ptr<Xml>> Xml::parse(std::string_view text) {
   const pugi::xml_parse_result parsed =
       xml->document_.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
   if (!parsed)
-    return refused(xml->line(parsed.offset), fmt::format("no XML: {} (byte {})", parsed.description(), parsed.offset));
-  if (!xml->root()) return refused(1, "no XML: there is no element");
+    return refused(xml->line(parsed.offset), fmt::format("not XML: {} (byte {})", parsed.description(), parsed.offset));
+  if (!xml->root()) return refused(1, "not XML: there is no element");
   return xml;
 }
 
@@ -47,7 +47,7 @@ std::optional<long long> Xml::number(const pugi::xml_node& node, const char* nam
   if (text.empty()) return {};
   long long value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  // NCCL writes some as fractions, "0.000000".
+  // NCCL writes some numbers as fractions, "0.000000".
   double fraction = 0;
   const auto [end_fraction, code_fraction] = std::from_chars(text.data(), text.data() + text.size(), fraction);
   if (code_fraction == std::errc() && end_fraction == text.data() + text.size() && std::isfinite(fraction) &&

@@ -1,4 +1,4 @@
-// XML files that strangers wrote: size and depth are bounded, and a refusal says the line.
+// Reads XML files from untrusted sources: size and depth are bounded, and errors give the line.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace tutti::topology {
 inline constexpr std::size_t devices_max = 1 << 14;
 inline constexpr int depth_max = 64;
 
-/// The first thing that is wrong is kept, and everything after it is taken as right.
+/// Keeps the first error; everything after it is treated as correct.
 class Xml {
  public:
-  /// Errors: invalid_argument, "line 3: no XML: …".
+  /// Errors: invalid_argument, "line 3: not XML: …".
   static Result<std::unique_ptr<Xml>> parse(std::string_view text);
 
   pugi::xml_node root() const { return document_.document_element(); }
@@ -28,13 +28,13 @@ class Xml {
   Error error() const { return Error{.code = Code::invalid_argument, .what = error_}; }
   void refuse(const pugi::xml_node& node, std::string_view why);
 
-  /// Of an attribute; nothing where there is none. Refused where it is no number from `low` to `high`.
+  /// The number in an attribute; nothing if there is none. An error if it is not a number from `low` to `high`.
   std::optional<long long> number(const pugi::xml_node& node, const char* name, long long low, long long high);
   long long number_or(long long otherwise, const pugi::xml_node& node, const char* name, long long low,
                       long long high) {
     return number(node, name, low, high).value_or(otherwise);
   }
-  /// Hexadecimal, with 0x or without.
+  /// Hexadecimal, with or without 0x.
   std::uint32_t hex_or_zero(const pugi::xml_node& node, const char* name);
   /// At most 255 characters; without control characters.
   std::string text(const pugi::xml_node& node, const char* name);
@@ -43,7 +43,7 @@ class Xml {
   int line(std::ptrdiff_t offset) const;
 
   pugi::xml_document document_;
-  std::vector<std::size_t> ends_;  // of lines
+  std::vector<std::size_t> ends_;  // end positions of lines
   std::string error_;
 };
 
