@@ -39,13 +39,13 @@ struct OneShotWord {
 template <class T, Block B>
 class OneShot {
  public:
-  TUTTI_DEVICE OneShot(B& b, Shared<Body::one_shot>& s, const Call& call)
+  TUTTI_DEVICE OneShot(B& b, Shared<Body::one_shot>& s, const Call& call, const BlockPart& part)
       : b_(b),
         s_(s),
         call_(call),
-        rank_(call.local[static_cast<std::uint32_t>(b.block()) / call.channels]),
-        channel_(static_cast<std::uint32_t>(b.block()) % call.channels),
-        links_(rank_.links + std::size_t{channel_} * call.ranks),
+        rank_(part.rank),
+        channel_(part.channel),
+        links_(part.links),
         ranks_(static_cast<int>(call.ranks)),
         self_(static_cast<int>(rank_.rank)) {}
 
@@ -242,7 +242,7 @@ class OneShot {
 
 template <class T, Block B>
 TUTTI_DEVICE void one_shot(B& b, Shared<Body::one_shot>& s, const Call& call) {
-  OneShot<T, B>(b, s, call).run();
+  OneShot<T, B>(b, s, call, part_of(b, call)).run();
 }
 
 }  // namespace tutti::device

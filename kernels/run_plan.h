@@ -31,13 +31,13 @@ struct Shared<Body::run_plan> {
 template <class T, Block B>
 class PlanWalk {
  public:
-  TUTTI_DEVICE PlanWalk(B& b, Shared<Body::run_plan>& s, const Call& call)
+  TUTTI_DEVICE PlanWalk(B& b, Shared<Body::run_plan>& s, const Call& call, const BlockPart& part)
       : b_(b),
         s_(s),
         call_(call),
-        rank_(call.local[static_cast<std::uint32_t>(b.block()) / call.channels]),
-        channel_(static_cast<std::uint32_t>(b.block()) % call.channels),
-        links_(rank_.links + std::size_t{channel_} * call.ranks),
+        rank_(part.rank),
+        channel_(part.channel),
+        links_(part.links),
         places_(rank_.places) {}
 
   TUTTI_DEVICE void run() {
@@ -284,7 +284,7 @@ class PlanWalk {
 
 template <class T, Block B>
 TUTTI_DEVICE void run_plan(B& b, Shared<Body::run_plan>& s, const Call& call) {
-  PlanWalk<T, B>(b, s, call).run();
+  PlanWalk<T, B>(b, s, call, part_of(b, call)).run();
 }
 
 }  // namespace tutti::device

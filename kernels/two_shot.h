@@ -25,11 +25,12 @@ enum class TwoShotMeeting : std::uint32_t { begin, end };
 
 template <class T, Block B>
 TUTTI_DEVICE void two_shot(B& b, Shared<Body::two_shot>& s, const Call& call) {
-  const RankCall& rank = call.local[static_cast<std::uint32_t>(b.block()) / call.channels];
-  const std::uint32_t channel = static_cast<std::uint32_t>(b.block()) % call.channels;
+  const BlockPart part = part_of(b, call);
+  const RankCall& rank = part.rank;
+  const std::uint32_t channel = part.channel;
   const int ranks = static_cast<int>(call.ranks);
   if (channel >= call.cut.tiles) return;  // equal on all ranks
-  fetch(b, s.links, rank.links + std::size_t{channel} * call.ranks, ranks);
+  fetch(b, s.links, part.links, ranks);
   const auto meets = [&](TwoShotMeeting meeting) {
     return meet(b, s.waits, s.links, call, rank, static_cast<int>(channel), static_cast<std::uint32_t>(meeting));
   };

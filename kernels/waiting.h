@@ -6,6 +6,21 @@
 
 namespace tutti::device {
 
+/// The part of a launch that one block serves: one channel of one rank.
+struct BlockPart {
+  const RankCall& rank;
+  std::uint32_t channel;
+  Link* links;  ///< of the channel, by peer
+};
+
+template <Block B>
+TUTTI_DEVICE BlockPart part_of(const B& b, const Call& call) {
+  const auto block = static_cast<std::uint32_t>(b.block());
+  const RankCall& rank = call.local[block / call.channels];
+  const std::uint32_t channel = block % call.channels;
+  return {rank, channel, rank.links + std::size_t{channel} * call.ranks};
+}
+
 /// Shared memory of a block that runs a body.
 template <Body>
 struct Shared;

@@ -22,6 +22,19 @@ struct Family {
   std::span<const int> values = {};  ///< members, the default one first
 };
 
+// Answers of several families.
+
+constexpr bool carried_except_inline(Collective, Access access) {
+  return access != Access::in_line;
+}
+/// Of families whose other collectives keep data of other ranks in scratch, which no peer can read.
+constexpr bool broadcast_carried_except_inline(Collective collective, Access access) {
+  return access != Access::in_line && collective == Collective::broadcast;
+}
+inline bool broadcast_or_reduce(const Shape& shape, int) {
+  return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
+}
+
 /// A member of a family.
 struct Algorithm {
   const Family* family;

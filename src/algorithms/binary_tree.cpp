@@ -8,10 +8,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
-}
-
 /// Binary tree: the root's children are the ranks 1 and 2 after it, and so on; each rank passes a chunk to both
 /// children at once.
 ///
@@ -20,15 +16,7 @@ bool supports(const Shape& shape, int) {
 Schedule build(const Shape& shape, int chunks) {
   std::vector<int> parents{Tree::none};
   for (int v = 1; v < shape.ranks; ++v) parents.push_back((v - 1) / 2);
-  const Tree tree(std::move(parents));
-  Spread spread(shape.ranks, chunks);
-  for (int step = 0; step < tree.height() + chunks - 1; ++step, spread.next_step()) spread.pipeline(tree, step);
-  return spread.schedule(shape);
-}
-
-/// A reduce's sums are in scratch when the parent reads them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective == Collective::broadcast;
+  return pipelined(shape, Tree(std::move(parents)), chunks);
 }
 
 constexpr int chunks[] = {4, 16, 1};
@@ -36,9 +24,9 @@ constexpr int chunks[] = {4, 16, 1};
 }  // namespace
 
 const Family algorithm::binary_tree{.name = "binary_tree",
-                                    .supports = supports,
+                                    .supports = broadcast_or_reduce,
                                     .build = build,
-                                    .carried_by = carried_by,
+                                    .carried_by = broadcast_carried_except_inline,
                                     .parameter = "chunks",
                                     .values = chunks};
 

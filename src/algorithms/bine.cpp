@@ -25,12 +25,8 @@ Schedule build(const Shape& shape, int) {
   return halve_and_double(shape, butterfly, butterfly.contiguous());
 }
 
-bool carried_by(Collective, Access access) {
-  return access != Access::in_line;
-}
-
 }  // namespace
 
-const Family algorithm::bine{.name = "bine", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::bine{.name = "bine", .supports = supports, .build = build, .carried_by = carried_except_inline};
 
 }  // namespace tutti

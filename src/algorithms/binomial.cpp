@@ -87,13 +87,9 @@ Schedule build(const Shape& shape, int) {
   }
 }
 
-/// All collectives except broadcast keep other ranks' data in scratch.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective == Collective::broadcast;
-}
-
 }  // namespace
 
-const Family algorithm::binomial{.name = "binomial", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::binomial{
+    .name = "binomial", .supports = supports, .build = build, .carried_by = broadcast_carried_except_inline};
 
 }  // namespace tutti

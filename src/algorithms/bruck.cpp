@@ -33,10 +33,6 @@ Schedule build(const Shape& shape, int radix) {
   return schedule;
 }
 
-bool carried_by(Collective, Access access) {
-  return access != Access::in_line;
-}
-
 constexpr int radixes[] = {2, 4, 8};
 
 }  // namespace
@@ -44,7 +40,7 @@ constexpr int radixes[] = {2, 4, 8};
 const Family algorithm::bruck{.name = "bruck",
                               .supports = supports,
                               .build = build,
-                              .carried_by = carried_by,
+                              .carried_by = carried_except_inline,
                               .parameter = "radix",
                               .values = radixes};
 

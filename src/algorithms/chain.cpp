@@ -9,10 +9,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
-}
-
 /// Chain: each rank passes a chunk on to its neighbour as soon as it has received it.
 ///
 ///   steps n-2 + chunks   sent per rank bytes   any n ≥ 2, any root   order of sums: along the chain, far end first
@@ -21,15 +17,7 @@ bool supports(const Shape& shape, int) {
 Schedule build(const Shape& shape, int chunks) {
   std::vector<int> parents(static_cast<std::size_t>(shape.ranks));
   std::iota(parents.begin(), parents.end(), Tree::none);
-  const Tree chain(std::move(parents));
-  Spread spread(shape.ranks, chunks);
-  for (int step = 0; step < chain.height() + chunks - 1; ++step, spread.next_step()) spread.pipeline(chain, step);
-  return spread.schedule(shape);
-}
-
-/// A reduce's sums are in scratch when the neighbour reads them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective == Collective::broadcast;
+  return pipelined(shape, Tree(std::move(parents)), chunks);
 }
 
 constexpr int chunks[] = {4, 16, 1};
@@ -37,9 +25,9 @@ constexpr int chunks[] = {4, 16, 1};
 }  // namespace
 
 const Family algorithm::chain{.name = "chain",
-                              .supports = supports,
+                              .supports = broadcast_or_reduce,
                               .build = build,
-                              .carried_by = carried_by,
+                              .carried_by = broadcast_carried_except_inline,
                               .parameter = "chunks",
                               .values = chunks};
 

@@ -11,10 +11,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
-}
-
 /// The blocks that v receives in each round of a phase of ceil(log2 n) rounds, in round k from v - skip[k]. In the
 /// first phase, b ≥ 0 is the block it receives, b < 0 means none; each further phase adds ceil(log2 n).
 ///
@@ -99,19 +95,14 @@ Schedule build(const Shape& shape, int blocks) {
   return spread.schedule(shape);
 }
 
-/// A reduce's sums are in scratch when other ranks read them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective == Collective::broadcast;
-}
-
 constexpr int blocks[] = {8, 1, 16};
 
 }  // namespace
 
 const Family algorithm::circulant_broadcast{.name = "circulant_broadcast",
-                                            .supports = supports,
+                                            .supports = broadcast_or_reduce,
                                             .build = build,
-                                            .carried_by = carried_by,
+                                            .carried_by = broadcast_carried_except_inline,
                                             .parameter = "blocks",
                                             .values = blocks};
 

@@ -23,13 +23,9 @@ Schedule build(const Shape& shape, int) {
   return halve_and_double(shape, butterfly, butterfly.contiguous());
 }
 
-bool carried_by(Collective, Access access) {
-  return access != Access::in_line;
-}
-
 }  // namespace
 
 const Family algorithm::halving_doubling{
-    .name = "halving_doubling", .supports = supports, .build = build, .carried_by = carried_by};
+    .name = "halving_doubling", .supports = supports, .build = build, .carried_by = carried_except_inline};
 
 }  // namespace tutti

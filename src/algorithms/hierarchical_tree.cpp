@@ -62,11 +62,6 @@ Schedule build(const Shape& shape, int group_size) {
   return spread.schedule(shape, ranks);
 }
 
-/// A reduce's sums are in scratch when other ranks read them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective == Collective::broadcast;
-}
-
 constexpr int group_sizes[] = {0, 4, 2, 8};
 
 }  // namespace
@@ -75,7 +70,7 @@ constexpr int group_sizes[] = {0, 4, 2, 8};
 const Family algorithm::hierarchical_tree{.name = "hierarchical_tree",
                                           .supports = supports,
                                           .build = build,
-                                          .carried_by = carried_by,
+                                          .carried_by = broadcast_carried_except_inline,
                                           .parameter = "group_size",
                                           .values = group_sizes};
 

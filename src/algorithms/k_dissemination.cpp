@@ -31,10 +31,6 @@ Schedule build(const Shape& shape, int radix) {
   return schedule;
 }
 
-bool carried_by(Collective, Access access) {
-  return access != Access::in_line;
-}
-
 constexpr int radices[] = {4, 3, 8};
 
 }  // namespace
@@ -42,7 +38,7 @@ constexpr int radices[] = {4, 3, 8};
 const Family algorithm::k_dissemination{.name = "k_dissemination",
                                         .supports = supports,
                                         .build = build,
-                                        .carried_by = carried_by,
+                                        .carried_by = carried_except_inline,
                                         .parameter = "radix",
                                         .values = radices};
 

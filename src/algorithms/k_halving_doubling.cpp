@@ -73,10 +73,6 @@ Schedule build(const Shape& shape, int radix) {
   return schedule;
 }
 
-bool carried_by(Collective, Access access) {
-  return access != Access::in_line;
-}
-
 constexpr int radixes[] = {4, 8, 3};
 
 }  // namespace
@@ -84,7 +80,7 @@ constexpr int radixes[] = {4, 8, 3};
 const Family algorithm::k_halving_doubling{.name = "k_halving_doubling",
                                            .supports = supports,
                                            .build = build,
-                                           .carried_by = carried_by,
+                                           .carried_by = carried_except_inline,
                                            .parameter = "radix",
                                            .values = radixes};
 

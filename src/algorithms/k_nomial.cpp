@@ -83,11 +83,6 @@ Schedule build(const Shape& shape, int radix) {
   }
 }
 
-/// All collectives except broadcast keep other ranks' data in scratch.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective == Collective::broadcast;
-}
-
 constexpr int radices[] = {4, 3, 6};
 
 }  // namespace
@@ -95,7 +90,7 @@ constexpr int radices[] = {4, 3, 6};
 const Family algorithm::k_nomial{.name = "k_nomial",
                                  .supports = supports,
                                  .build = build,
-                                 .carried_by = carried_by,
+                                 .carried_by = broadcast_carried_except_inline,
                                  .parameter = "radix",
                                  .values = radices};
 

@@ -35,13 +35,9 @@ Schedule build(const Shape& shape, int) {
   return schedule;
 }
 
-/// No rank keeps other ranks' data in scratch.
-bool carried_by(Collective, Access access) {
-  return access != Access::in_line;
-}
-
 }  // namespace
 
-const Family algorithm::linear{.name = "linear", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::linear{
+    .name = "linear", .supports = supports, .build = build, .carried_by = carried_except_inline};
 
 }  // namespace tutti

@@ -46,13 +46,9 @@ Schedule build(const Shape& shape, int) {
   return schedule;
 }
 
-bool carried_by(Collective, Access access) {
-  return access != Access::in_line;
-}
-
 }  // namespace
 
 const Family algorithm::neighbour_exchange{
-    .name = "neighbour_exchange", .supports = supports, .build = build, .carried_by = carried_by};
+    .name = "neighbour_exchange", .supports = supports, .build = build, .carried_by = carried_except_inline};
 
 }  // namespace tutti

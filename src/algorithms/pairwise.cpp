@@ -39,12 +39,9 @@ Schedule build(const Shape& shape, int) {
   return schedule;
 }
 
-bool carried_by(Collective, Access access) {
-  return access != Access::in_line;
-}
-
 }  // namespace
 
-const Family algorithm::pairwise{.name = "pairwise", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::pairwise{
+    .name = "pairwise", .supports = supports, .build = build, .carried_by = carried_except_inline};
 
 }  // namespace tutti

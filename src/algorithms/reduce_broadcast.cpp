@@ -36,10 +36,6 @@ Schedule build(const Shape& shape, int radix) {
   return schedule;
 }
 
-bool carried_by(Collective, Access access) {
-  return access != Access::in_line;
-}
-
 constexpr int radixes[] = {2, 4, 8};
 
 }  // namespace
@@ -47,7 +43,7 @@ constexpr int radixes[] = {2, 4, 8};
 const Family algorithm::reduce_broadcast{.name = "reduce_broadcast",
                                          .supports = supports,
                                          .build = build,
-                                         .carried_by = carried_by,
+                                         .carried_by = carried_except_inline,
                                          .parameter = "radix",
                                          .values = radixes};
 

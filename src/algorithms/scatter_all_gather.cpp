@@ -21,13 +21,9 @@ Schedule build(const Shape& shape, int) {
   return scatter_then_circulant(shape);
 }
 
-bool carried_by(Collective, Access access) {
-  return access != Access::in_line;
-}
-
 }  // namespace
 
 const Family algorithm::scatter_all_gather{
-    .name = "scatter_all_gather", .supports = supports, .build = build, .carried_by = carried_by};
+    .name = "scatter_all_gather", .supports = supports, .build = build, .carried_by = carried_except_inline};
 
 }  // namespace tutti

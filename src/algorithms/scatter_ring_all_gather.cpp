@@ -19,13 +19,9 @@ Schedule build(const Shape& shape, int) {
   return scatter_then_ring(shape);
 }
 
-bool carried_by(Collective, Access access) {
-  return access != Access::in_line;
-}
-
 }  // namespace
 
 const Family algorithm::scatter_ring_all_gather{
-    .name = "scatter_ring_all_gather", .supports = supports, .build = build, .carried_by = carried_by};
+    .name = "scatter_ring_all_gather", .supports = supports, .build = build, .carried_by = carried_except_inline};
 
 }  // namespace tutti

@@ -7,10 +7,6 @@
 namespace tutti {
 namespace {
 
-bool supports(const Shape& shape, int) {
-  return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
-}
-
 /// Split binary tree: even chunks go down one side of the tree, odd chunks down the other; then each rank exchanges
 /// halves with a rank of the other side. A rank without a partner there gets that half from the root.
 ///
@@ -38,19 +34,14 @@ Schedule build(const Shape& shape, int chunks) {
   return spread.schedule(shape);
 }
 
-/// A reduce's sums are in scratch when other ranks read them.
-bool carried_by(Collective collective, Access access) {
-  return access != Access::in_line && collective == Collective::broadcast;
-}
-
 constexpr int chunks[] = {8, 2, 16};
 
 }  // namespace
 
 const Family algorithm::split_binary_tree{.name = "split_binary_tree",
-                                          .supports = supports,
+                                          .supports = broadcast_or_reduce,
                                           .build = build,
-                                          .carried_by = carried_by,
+                                          .carried_by = broadcast_carried_except_inline,
                                           .parameter = "chunks",
                                           .values = chunks};
 

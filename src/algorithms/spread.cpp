@@ -88,4 +88,10 @@ Schedule Spread::schedule(const Shape& shape, std::span<const Rank> rank_of) con
   });
 }
 
+Schedule pipelined(const Shape& shape, const Tree& tree, int chunks) {
+  Spread spread(shape.ranks, chunks);
+  for (int step = 0; step < tree.height() + chunks - 1; ++step, spread.next_step()) spread.pipeline(tree, step);
+  return spread.schedule(shape);
+}
+
 }  // namespace tutti

@@ -64,4 +64,7 @@ class Spread {
   std::vector<int> arrivals_;  // [v * chunks + chunk]: the step that brings it, `never`, or -1 for the root's
 };
 
+/// Broadcast or reduce of `chunks` chunks down or up `tree`, which is counted from the root.
+Schedule pipelined(const Shape& shape, const Tree& tree, int chunks);
+
 }  // namespace tutti

@@ -22,10 +22,6 @@ Schedule build(const Shape& shape, int batch) {
   return relay(shape, legs);
 }
 
-bool carried_by(Collective, Access access) {
-  return access != Access::in_line;
-}
-
 constexpr int batches[] = {4, 2, 8};
 
 }  // namespace
@@ -33,7 +29,7 @@ constexpr int batches[] = {4, 2, 8};
 const Family algorithm::spread_out{.name = "spread_out",
                                    .supports = supports,
                                    .build = build,
-                                   .carried_by = carried_by,
+                                   .carried_by = carried_except_inline,
                                    .parameter = "batch",
                                    .values = batches};
 
