@@ -189,7 +189,7 @@ def rebuilt(manifest, folder):
 
 def refusals(folder):
     wrong = {
-        "cut.xml": ("<system version=\"1\"><cpu numaid=\"0\">", "cut.xml: line 1: no XML"),
+        "cut.xml": ("<system version=\"1\"><cpu numaid=\"0\">", "cut.xml: line 1: not XML"),
         "bus.xml": ("<system>\n<cpu>\n<pci busid=\"zz\"/></cpu></system>", "line 3: <pci>: busid \"zz\""),
         "count.xml": ("<pci busid=\"1:0.0\"><gpu dev=\"0\"><nvlink target=\"2:0.0\" count=\"many\"/></gpu></pci>",
                       "count is \"many\", not a number"),

@@ -80,7 +80,7 @@ class Inspection {
       case Where::scratch: break;
       case Where::slot:
         if (plan_.access != Access::slots) return "this access has no slots";
-        if (!is_peer(p.peer)) return "no peer";
+        if (!is_peer(p.peer)) return "not a peer";
         if (p.leaf) return "a slot cannot be a contribution";
         return {};  // which items exist is known only when a message is open
       case Where::peer_input:
@@ -97,8 +97,8 @@ class Inspection {
         break;
       default: return "no such place";
     }
-    if (owner != rank_ && !is_peer(owner)) return "no peer";
-    if (owner == rank_ && p.where >= Where::peer_input) return "no peer";
+    if (owner != rank_ && !is_peer(owner)) return "not a peer";
+    if (owner == rank_ && p.where >= Where::peer_input) return "not a peer";
     if (written && p.leaf) return "a destination cannot be a contribution";
     return block(a, p, owner);
   }

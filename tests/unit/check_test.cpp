@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
              },
              "no message is open"},
         Flaw{"ItemBeyond", [](Plans& p) { p[0].places[3].block = 1; }, "beyond its items"},
-        Flaw{"ItemsDiffer", [](Plans& p) { p[0].actions[find(p[0], Verb::peek)].items = 0; }, "who sends 1"},
+        Flaw{"ItemsDiffer", [](Plans& p) { p[0].actions[find(p[0], Verb::peek)].items = 0; }, "which sends 1"},
         Flaw{"ItemsOverMax", [](Plans& p) { p[0].items_max = p[1].items_max = 0; }, "items_max"},
         Flaw{"ItemsMaxDiffers", [](Plans& p) { p[0].items_max = 2; }, "items_max"},
         Flaw{"WritesInput", [](Plans& p) { p[0].places[4] = input(0); }, "must not be written"},

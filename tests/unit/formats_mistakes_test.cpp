@@ -32,8 +32,8 @@ void expect_said(const Mistake& mistake, const std::string& said) {
 }
 
 const Mistake in_xml[] = {
-    {"</algo>", "", "line 19", "no XML"},
-    {"<algo ", "<plan ", "line 1", "no XML"},
+    {"</algo>", "", "line 19", "not XML"},
+    {"<algo ", "<plan ", "line 1", "not XML"},
     {"coll=\"allreduce\"", "coll=\"allduce\"", "line 1", "coll \"allduce\" is none of allreduce"},
     {"coll=\"allreduce\"", "coll=\"custom\"", "line 1", "coll \"custom\" is none of"},
     {"ngpus=\"2\"", "", "line 1", "<algo> has no ngpus"},
@@ -96,8 +96,8 @@ TEST(Mistakes, OfXmlAreNamed) {
 }
 
 const Mistake in_json[] = {
-    {"\"collective\":", "\"collective\"", "line 2 (byte", "no JSON"},
-    {"18446744073709551615\n}", "1", "line", "no JSON"},
+    {"\"collective\":", "\"collective\"", "line 2 (byte", "not JSON"},
+    {"18446744073709551615\n}", "1", "line", "not JSON"},
     {"\"name\": \"halves\"", "\"name\": 7", "name", "is not a string"},
     {"\"name\": \"halves\", ", "", "the file", "has no \"name\""},
     {"\"allreduce\"", "\"sendrecv\"", "collective", "\"sendrecv\" is none of allreduce"},

@@ -31,7 +31,7 @@ struct Refused {
 TEST(HwlocSynthetic, WhatIsRefusedIsSaidWhere) {
   for (const auto& [text, character, why] : {
            // hwloc 2.9 loses the node in brackets.
-           Refused{"pack:2 [numa] core:2", 15, "not one of CPUs"},
+           Refused{"pack:2 [numa] core:2", 15, "must be one of CPUs"},
            {"pack:2 [numa] numa:2 pu:2", 8, "both as a level and in brackets"},
            {"[numa] core:2 core:2 pu:2", 8, "one such level alone"},
            {"pu:2 [numa] pu:1", 1, "one such level alone"},
