@@ -85,7 +85,7 @@ PeerMaps::~PeerMaps() {
 Result<std::byte*> PeerMaps::map(int rank, const MemoryLine& line, std::size_t bytes) {
   if (line.exported == 0 || line.offset > line.bytes || bytes > line.bytes - line.offset)
     return Error{
-        .code = Code::remote, .what = "what a rank published of its device memory makes no sense", .peer = rank};
+        .code = Code::remote, .what = "a rank published an invalid description of its device memory", .peer = rank};
   auto& mapped = of_[static_cast<std::size_t>(rank)];
   auto found = std::ranges::find_if(mapped, [&](const Mapped& one) {
     return one.id == line.id && one.bytes == line.bytes && same(one.handle, line.handle);
