@@ -71,9 +71,9 @@ class PeerMaps {
   PeerMaps(const PeerMaps&) = delete;
   PeerMaps& operator=(const PeerMaps&) = delete;
 
-  /// Maps the buffer of `bytes` that `rank` described by `line`. Errors: remote (the description is invalid; peer set),
-  /// cuda.
-  Result<std::byte*> map(int rank, const MemoryLine& line, std::size_t bytes);
+  /// Maps the buffer of `bytes` that `rank` described by `descriptor`. Errors: remote (the description is invalid; peer
+  /// set), cuda.
+  Result<std::byte*> map(int rank, const MemoryLine& descriptor, std::size_t bytes);
 
  private:
   struct Mapped {
