@@ -140,8 +140,8 @@ void make_gpu_context(Communicator& communicator) {
       : context->reaches_peers
           ? fmt::format("by a kernel per rank, because the GPUs reach each other's memory; {}", others)
       : together ? "through the host, because TUTTI_GPU_STAGED is always"
-                 : "through the host, because not all ranks share one GPU and process, and not all GPUs reach each "
-                   "other's memory");
+                 : "through the host, because not all ranks share one GPU and process, and kernels that access peers' "
+                   "memory are not usable");
   communicator.attach(std::move(context));
 }
 
