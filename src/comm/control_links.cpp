@@ -49,8 +49,8 @@ std::string words_for(const Error& error) {
     case ENETUNREACH:
     case ENETDOWN: return fmt::format("its host does not answer any more ({})", error.text());
     case ECONNRESET:
-      return "its connection was reset: its process was killed or exited without leaving the communicator, or the "
-             "network between the hosts cut the connection";
+      return "its connection was reset: its process was killed or exited without leaving the communicator, or "
+             "something between the hosts cut the connection";
     default: break;
   }
   if (error.code == Code::invalid_argument) return error.what;
