@@ -20,7 +20,8 @@ Result<void> submit(CommEntry& entry, tuttiStream_t stream, Request& request, in
 
 tuttiResult_t collective(tuttiComm_t comm, tuttiStream_t stream, Request request, int type,
                          std::optional<int> op = {}) {
-  // In shared memory the smallest calls feel every nanosecond; they wait without a cancellation point.
+  // Latency matters most for small calls in shared memory. Their wait contains no cancellation point, so they need no
+  // Uncancelled.
   return guarded_but_for_cancellation([&]() -> Result<void> {
     auto entry = use(comm);
     if (!entry) return or_refuse(std::move(entry).error());

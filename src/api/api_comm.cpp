@@ -1,4 +1,4 @@
-// The C functions about communicators: making, splitting, ending, asking.
+// The C functions that create, split, query and end communicators.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::int64_t leave_limit_ns = 1'000'000'000;
 
-/// config.device, or whose GPU it is without one: `usual` if there is one, else that of the thread's current context.
+/// Sets options.gpu: config.device, or if that is unset `usual`, or if that is null the GPU of the thread's current
+/// CUDA context.
 Result<void> choose_gpu(Process& process, int device, const cuda::SharedGpu& usual, JoinOptions& options) {
   if (device == -1) return {};
   if (device == TUTTI_CONFIG_UNDEF_INT && usual) {
@@ -38,14 +39,17 @@ int device_of(const tuttiConfig_t* config) {
   return has ? config->device : TUTTI_CONFIG_UNDEF_INT;
 }
 
-/// Only fields within the caller's `size` are read; a larger struct of a later version must have an unset tail.
+/// Reads only fields within the caller's `size`. The part of a larger struct that this version does not know must be
+/// zero.
 Result<void> read_config(const tuttiConfig_t* config, JoinOptions& options) {
   if (config == nullptr) return {};
   const auto refused = [](std::string what) { return Error{.code = Code::invalid_argument, .what = std::move(what)}; };
   if (config->magic != TUTTI_CONFIG_MAGIC) return refused("config was not made with TUTTI_CONFIG_INITIALIZER");
   constexpr std::size_t known = sizeof(tuttiConfig_t);
   const std::size_t size = config->size;
-  if (size > 4096) return refused(fmt::format("config has a size of {} bytes", size));
+  if (size > 4096)
+    return refused(
+        fmt::format("config.size is {} bytes, more than 4096: was config made with TUTTI_CONFIG_INITIALIZER?", size));
   const auto* tail = reinterpret_cast<const unsigned char*>(config);
   for (std::size_t i = known; i < size; ++i)
     if (tail[i] != 0) return refused("config sets a field that this version does not know");
@@ -61,11 +65,11 @@ Result<void> read_config(const tuttiConfig_t* config, JoinOptions& options) {
   }
   if (has(offsetof(tuttiConfig_t, name), sizeof(char*)) && config->name != nullptr) options.name = config->name;
   if (const int device = device_of(config); device < -1 && device != TUTTI_CONFIG_UNDEF_INT)
-    return refused("config.device must be the number of a GPU, -1 or unset");
+    return refused("config.device must be a GPU number, -1 or unset");
   return {};
 }
 
-/// In a group: at its end. Else: now.
+/// Runs the operation now, or at the end of the open group if there is one.
 template <class Op>
 Result<void> bring_up(Process& process, std::unique_ptr<Op> operation, tuttiComm_t* to) {
   Op* const made = operation.get();
@@ -73,7 +77,7 @@ Result<void> bring_up(Process& process, std::unique_ptr<Op> operation, tuttiComm
   auto finish = [made, to, published] {
     *to = nullptr;
     auto communicator = made->take();
-    if (!communicator) return;  // outside of every new group
+    if (!communicator) return;  // this rank is in none of the new communicators
     auto handle = publish(std::move(communicator));
     if (handle) *to = *handle;
     if (!handle) *published = std::move(handle).error();
@@ -88,7 +92,7 @@ Result<void> bring_up(Process& process, std::unique_ptr<Op> operation, tuttiComm
   return std::move(*published);
 }
 
-/// When a start that begins now has to be over. Errors: a config that is refused.
+/// Deadline (now_ns) of a start that begins now. Errors: as read_config.
 Result<std::int64_t> deadline_of(Process& process, const tuttiConfig_t* config) {
   JoinOptions options;
   if (auto read = read_config(config, options); !read) return std::move(read).error();
@@ -119,7 +123,8 @@ Result<void> init_rank(Process& process, tuttiComm_t* comm, const RankToBe& plac
   return bring_up(process, std::make_unique<Join>(process, std::move(options)), comm);
 }
 
-/// Takes the communicator from the service thread and from its users; frees it when the last one lets go.
+/// Closes the handle and removes the communicator's watch from the service thread. The communicator is freed when its
+/// last user releases it.
 Result<void> end(Process& process, tuttiComm_t comm) {
   auto entry = comms().close(process.system, comm, leave_limit_ns);
   if (!entry)
@@ -132,7 +137,7 @@ Result<void> end(Process& process, tuttiComm_t comm) {
   return {};
 }
 
-/// A launcher's variable; one that is a setting of tutti's may as well stand in a file.
+/// The value of a launcher's variable. Variables that are tutti settings may also be set in a configuration file.
 std::optional<std::string> variable(const Config& config, const char* name) {
   for (const char* const setting : {"TUTTI_RANK", "TUTTI_NRANKS", "TUTTI_COMM_ID", "TUTTI_JOB_ID"})
     if (std::strcmp(name, setting) == 0)
@@ -141,7 +146,8 @@ std::optional<std::string> variable(const Config& config, const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-/// Where rank 0 has settings that are wrong, the others of its host would wait for it until their limit.
+/// If rank 0 has wrong settings, sends the error to the other ranks of its host, which would otherwise wait for rank 0
+/// until their limit.
 void tell_others(const Error& error) {
   if (error.code == Code::invalid_usage) return;  // a forked child is no rank
   const auto launch = read_launch([](const char* name) -> std::optional<std::string> {
@@ -151,7 +157,7 @@ void tell_others(const Error& error) {
   if (launch) tell_on_host(real_system(), *launch, error);
 }
 
-/// Everything queued so far has ended; a failure ends it too.
+/// Waits until everything queued so far has ended or the communicator has failed.
 void settle(Communicator& communicator) {
   Waiter waiter(communicator.process(), {});
   while (!(communicator.idle() && communicator.device_idle()) && !communicator.failed()) {
@@ -160,7 +166,8 @@ void settle(Communicator& communicator) {
   }
 }
 
-/// The end of what is queued, and of what can be told of it. Errors: a mismatch that the user has not heard of yet.
+/// Waits for the queued calls and compares them with the peers' calls. Errors: a mismatch that no call has returned to
+/// the user yet.
 Result<void> finish(Communicator& communicator) {
   settle(communicator);
   if (!communicator.failed())

@@ -19,7 +19,7 @@ tuttiResult_t with_counts(tuttiComm_t comm, tuttiStream_t stream, Request reques
   });
 }
 
-/// In the words of another collective where there is one; else all exchanges are listed.
+/// Runs an equivalent collective if there is one, otherwise an all-to-all with a count per rank.
 Result<void> scatter_gather(CommEntry& entry, tuttiStream_t stream, Request request, const ScatterGather& call) {
   const auto& communicator = *entry.communicator;
   const Rank rank = communicator.rank();

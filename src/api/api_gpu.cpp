@@ -1,4 +1,4 @@
-// Calls in a communicator with a GPU: what memory and which stream they name, and what is refused.
+// Calls in a communicator with a GPU: classifies their memory and stream, and refuses invalid combinations.
 #include <fmt/format.h>
 
 #include "api/api_submit.h"
@@ -20,7 +20,7 @@ bool is_host_stream(tuttiStream_t stream) {
   return HandleTable<Stream>::is_handle(stream);
 }
 
-/// The buffers that the call looks at on this rank; null: none.
+/// The buffers that the call uses on this rank; null: unused.
 struct Buffers {
   const void* send = nullptr;
   const void* recv = nullptr;
@@ -42,30 +42,29 @@ Result<bool> goes_to_gpu(const Request& request, const Communicator& communicato
   return cuda::on_gpu(*gpu_context(communicator)->gpu, buffers.send, buffers.recv);
 }
 
-/// Kernels reduce whole elements. A GPU that meets one across their boundary breaks the process's context for good.
+/// Kernels reduce whole elements. A misaligned element breaks the process's CUDA context permanently.
 Result<void> check_alignment(const Request& request, const Buffers& buffers) {
   const std::size_t bytes = size_of(request.type);
   if (!reduces(request.collective)) return {};
   for (const auto& [buffer, name] : {std::pair{buffers.send, "sendbuff"}, std::pair{buffers.recv, "recvbuff"}})
     if (reinterpret_cast<std::uintptr_t>(buffer) % bytes != 0)
-      return refused(
-          Code::invalid_argument,
-          fmt::format("{} is device memory at {}, no multiple of the {} bytes of an element: reductions on a "
-                      "GPU need that",
-                      name, buffer, bytes));
+      return refused(Code::invalid_argument, fmt::format("{} is device memory at {}, not a multiple of the {} bytes of "
+                                                         "an element: pass a buffer aligned to its elements",
+                                                         name, buffer, bytes));
   return {};
 }
 
-/// It would be the launching thread's, whose else.
+/// cudaStreamPerThread would name the stream of the thread that launches the kernels, which may be another rank's
+/// thread.
 Result<void> check_stream(const GpuContext& context, cuda::Stream stream, int ranks) {
   if (reinterpret_cast<std::uintptr_t>(stream) == cuda::stream_per_thread && ranks > 1)
     return refused(Code::invalid_argument,
-                   "stream is cudaStreamPerThread, another one in every thread: ranks that share a GPU are launched by "
-                   "any of their threads, so each needs a stream of its own, or the default one");
+                   "stream is cudaStreamPerThread, a different stream in every thread, but any thread of the ranks "
+                   "that share a GPU may launch their kernels: create a stream per rank, or use the default stream");
   return cuda::check_stream(*context.gpu, stream);
 }
 
-/// Which of both a call's buffers and stream are. Errors: invalid_argument.
+/// Device memory needs a cudaStream_t, host memory a tuttiStream_t. Errors: invalid_argument.
 Result<void> check_fit(bool on_gpu, tuttiStream_t stream) {
   if (on_gpu && is_host_stream(stream))
     return refused(Code::invalid_argument,
@@ -77,7 +76,7 @@ Result<void> check_fit(bool on_gpu, tuttiStream_t stream) {
   return {};
 }
 
-/// Why: a graph is replayed by the GPU alone.
+/// A captured graph is replayed by the GPU alone, so it cannot contain a call that needs the host.
 Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
   auto current = cuda::Current::enter(gpu);
   if (!current) return std::move(current).error();
@@ -86,15 +85,15 @@ Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
   if (auto known = gpu.check(asked, "cuStreamGetCaptureInfo"); !known) return known;
   if (state == cuda::capture_none) return {};
   return refused(Code::invalid_usage,
-                 "the stream is captured, and this call goes through the host, which a graph that is replayed would "
-                 "not call: not all ranks share one GPU and process, or the call has a count per rank, or is a send or "
-                 "receive, or TUTTI_GPU_STAGED is always");
+                 "the stream is captured, and this call goes through the host, which a replayed graph does not call: "
+                 "not all ranks share one GPU and process, or the call has a count per rank, or is a send or receive, "
+                 "or TUTTI_GPU_STAGED is always");
 }
 
-/// Of ranks whose GPUs reach each other's memory. What is small is sooner through the host, where it is one call in
-/// lines.
+/// Whether kernels that reach peers' memory serve the call, on ranks whose GPUs reach each other. Small calls are
+/// faster through the host, where they travel inline.
 bool goes_to_peers(const Request& request, PeerUse use) {
-  constexpr std::size_t bytes_min = std::size_t{64} * 1024;  // of a group: alike on all ranks
+  constexpr std::size_t bytes_min = std::size_t{64} * 1024;  // of a group, which is equal on all ranks
   if (request.layout || request.collective == Collective::barrier) return false;
   return use == PeerUse::always || request.group_bytes() >= bytes_min;
 }
@@ -108,7 +107,8 @@ Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
   return run_now(communicator->process(), submission);
 }
 
-/// Through the host, or to peers' memory when the host says so.
+/// Starts a call that the host carries out: by copies through bounce buffers, or by kernels that reach peers' memory
+/// and start when the host releases them.
 template <class R>
 Result<void> start_host_staged(CommEntry& entry, const R& request, cuda::Stream stream) {
   const auto& communicator = entry.communicator;
@@ -132,7 +132,7 @@ Result<void> start_host_staged(CommEntry& entry, const R& request, cuda::Stream 
 Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request request) {
   const auto& communicator = *entry.communicator;
   GpuContext& context = *gpu_context(communicator);
-  // Nothing tells then what memory was meant, and ranks may have meant different ones.
+  // Without a buffer the kind of memory is unknown, and ranks may have meant different kinds.
   if (request.count == 0 && !request.layout && request.collective != Collective::barrier) return {};
   auto on_gpu = goes_to_gpu(request, communicator, stream);
   if (!on_gpu) return std::move(on_gpu).error();

@@ -61,7 +61,7 @@ tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle) {
     if (!entry) return std::move(entry).error();
     if ((*entry)->registered.erase(handle) == 0)
       return Error{.code = Code::invalid_argument,
-                   .what = "handle was not given by tuttiCommRegister, or was given back"};
+                   .what = "handle is not from tuttiCommRegister on this communicator, or was already deregistered"};
     return {};
   });
 }
@@ -126,7 +126,7 @@ tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDat
     if (auto given = not_null(scalar, "scalar"); !given) return given;
     if (residence != tuttiScalarHostImmediate && residence != tuttiScalarDevice)
       return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("residence {} is not one of tutti's", static_cast<int>(residence))};
+                   .what = fmt::format("residence {} is not a tuttiScalarResidence_t", static_cast<int>(residence))};
     auto known = data_type(type);
     if (!known) return std::move(known).error();
     auto entry = use(comm);

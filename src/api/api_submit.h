@@ -1,4 +1,4 @@
-// From checked arguments to a call under way: what all collectives of the C API have in common.
+// Starts collectives of the C API, once their arguments are checked.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline std::byte* bytes(void* pointer) {
   return static_cast<std::byte*>(pointer);
 }
 
-/// An operator that was made by a user. Errors: invalid_argument.
+/// Gives the request an operator made by tuttiRedOpCreatePreMulSum. Errors: invalid_argument.
 Result<void> set_user_op(Request& request, int op, const CommEntry& entry);
 
 /// Gives the request its type and operator. Errors: invalid_argument.
@@ -31,9 +31,11 @@ inline Result<void> set_type_and_op(Request& request, int type, std::optional<in
   return {};
 }
 
-/// What `start` does in a communicator with a GPU: finds out what memory it is. Errors: as documented in tutti.h.
+/// `start` in a communicator with a GPU: first finds out whether the buffers are host or device memory. Errors: as
+/// documented in tutti.h.
 Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request request);
-/// Starts a send or receive on device memory; false: it is one on host memory. Errors: the same.
+/// Starts a send or receive if it is on device memory; returns false if it is on host memory. Errors: as
+/// start_beside_gpu.
 Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, const PeerRequest& request);
 
 /// Queues the request on a stream, or adds it to the open group.
@@ -45,7 +47,7 @@ inline Result<void> start_on_host(CommEntry& entry, tuttiStream_t stream, const 
   return queue(entry, stream, request);
 }
 
-/// Runs the request, whose arguments were checked, or queues it.
+/// Runs or queues the request, whose arguments have been checked.
 inline Result<void> start(CommEntry& entry, tuttiStream_t stream, const Request& request) {
   auto& communicator = entry.communicator;
   if (communicator->failed()) return communicator->tell_failure();
@@ -54,7 +56,7 @@ inline Result<void> start(CommEntry& entry, tuttiStream_t stream, const Request&
   return start_on_host(entry, stream, request);
 }
 
-/// A refusal inside a group holds back the whole group.
+/// Returns `result`. If it is an error and a group is open, nothing of the group will be started.
 Result<void> or_refuse(Result<void> result);
 
 }  // namespace tutti::api

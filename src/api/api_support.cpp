@@ -4,7 +4,7 @@
 
 namespace tutti::api {
 
-// The tables outlive every thread that may still use a handle while the process exits.
+// The tables are never destroyed: threads may still use a handle while the process exits.
 HandleTable<CommEntry>& comms() {
   static auto* const table = new HandleTable<CommEntry>;
   return *table;
@@ -23,7 +23,7 @@ std::string& last_words() {
 tuttiResult_t report(const Error& error) {
   try {
     last_words() = error.text();
-  } catch (const std::bad_alloc&) {  // the code alone has to do
+  } catch (const std::bad_alloc&) {  // return the code without a text
   }
   return static_cast<tuttiResult_t>(error.code);
 }

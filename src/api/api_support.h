@@ -1,4 +1,4 @@
-// What every C function goes through: one guard at the boundary, and the tables behind the handles.
+// Shared by all C functions: the guard that turns exceptions and errors into codes, and the tables of handles.
 #pragma once
 
 #include <map>
@@ -18,16 +18,16 @@
 
 namespace tutti::api {
 
-/// A pre-multiplied sum a user made.
+/// A pre-multiplied sum that a user created.
 struct UserOp {
   DataType type = DataType::uint8;
   std::uint64_t scalar = 0;
 };
 
-/// What a tuttiComm_t stands for.
+/// The state behind a tuttiComm_t.
 struct CommEntry {
   std::shared_ptr<Communicator> communicator;
-  std::map<int, UserOp> user_ops;  ///< by tuttiRedOp_t; used by the communicator's one thread
+  std::map<int, UserOp> user_ops;  ///< by tuttiRedOp_t; used by one thread at a time
   int next_op = tuttiNumOps;
   std::map<void*, std::size_t> registered;
 };
@@ -35,13 +35,14 @@ struct CommEntry {
 HandleTable<CommEntry>& comms();
 HandleTable<Stream>& streams();
 
-/// The calling thread's last words, for tuttiGetLastError.
+/// Text of the calling thread's last error, for tuttiGetLastError.
 std::string& last_words();
 
 tuttiResult_t report(const Error& error);
 
-/// Runs `body`, a Result<void>() function; nothing is thrown past it. A thread that is cancelled meanwhile must not be
-/// unwound through it: where the body may reach a cancellation point it has to see to that.
+/// Runs `body`, a Result<void>() function, and lets no exception out. A cancelled thread must not be unwound through
+/// this function: if the body may reach a cancellation point, the body itself must prevent cancellation (see
+/// Uncancelled).
 template <class Body>
 tuttiResult_t guarded_but_for_cancellation(Body&& body) noexcept {
   try {
@@ -52,7 +53,7 @@ tuttiResult_t guarded_but_for_cancellation(Body&& body) noexcept {
   }
 }
 
-/// The same, and no call of tutti is a cancellation point.
+/// As guarded_but_for_cancellation, but the whole body is no cancellation point.
 template <class Body>
 tuttiResult_t guarded(Body&& body) noexcept {
   const Uncancelled whole;
@@ -63,7 +64,7 @@ using CommUse = HandleTable<CommEntry>::Use;
 
 /// Errors: invalid_argument (NULL, or not an open communicator); invalid_usage (in a forked child).
 Result<CommUse> use(tuttiComm_t comm);
-/// Null for the NULL stream. Errors: as for a communicator.
+/// Null for the NULL stream. Errors: as use(tuttiComm_t).
 Result<std::shared_ptr<Stream>> use(tuttiStream_t stream);
 
 Result<void> not_null(const void* pointer, const char* name);

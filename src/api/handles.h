@@ -1,4 +1,4 @@
-// Handles given to users: stale and made-up ones are recognised, and closing waits for whoever is inside.
+// Handles given to users. A stale or invalid handle is recognised, and closing a handle waits for calls that use it.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace tutti {
 
-/// A table of T behind opaque pointers. A handle is index and generation, so one that was closed is known as such for
-/// ever. Opening and closing lock; using a handle is two atomic additions.
+/// A table of T behind opaque pointers. A handle holds an index and a generation, so a closed handle is never taken for
+/// an open one. Opening and closing take a lock; using a handle costs two atomic additions.
 template <class T>
 class HandleTable {
   struct Slot;
@@ -23,7 +23,7 @@ class HandleTable {
     for (auto& chunk : chunks_) delete[] chunk.load();
   }
 
-  /// Somebody's stay inside: the object lives until the last one leaves.
+  /// One use of an open handle. The object lives at least until its last Use ends.
   class Use {
    public:
     Use() = default;
@@ -43,10 +43,10 @@ class HandleTable {
     Slot* slot_ = nullptr;
   };
 
-  /// Whether it looks like one of ours, open or not.
+  /// Whether the value has the form of a tutti handle, open or closed.
   static bool is_handle(const void* handle) { return (reinterpret_cast<std::uintptr_t>(handle) & 0xff) == mark; }
 
-  /// nullptr when the table is full.
+  /// Returns a handle for `value`; nullptr if the table is full.
   void* open(std::shared_ptr<T> value) {
     const std::lock_guard lock(mutex_);
     std::uint32_t index;
@@ -67,7 +67,7 @@ class HandleTable {
     return reinterpret_cast<void*>((static_cast<std::uintptr_t>(generation) << 24) | (index << 8) | mark);
   }
 
-  /// False for a handle that is not open.
+  /// Begins a use; the result converts to false if the handle is not open.
   Use use(const void* handle) {
     Slot* const slot = slot_of(handle);
     if (slot == nullptr) return {};
@@ -77,8 +77,8 @@ class HandleTable {
     return use;
   }
 
-  /// No new use begins; waits at most `limit_ns` for those inside. Returns the object, or null for a handle that is not
-  /// open. One who stays longer keeps the slot and the object.
+  /// Closes the handle to new uses and waits at most `limit_ns` for uses under way. Returns the object, or null if the
+  /// handle is not open. If a use lasts longer than the limit, the table keeps the slot and the object.
   std::shared_ptr<T> close(System& system, const void* handle, std::int64_t limit_ns) {
     Slot* const slot = slot_of(handle);
     if (slot == nullptr) return nullptr;

@@ -1,4 +1,4 @@
-// How ranks reach each other's data in a call: by its size, by what was agreed at the start, and by what lines say.
+// Chooses the access of a call from its size, the facts agreed at the start, and the call descriptors.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,19 @@ namespace tutti {
 
 // Measured with two, four and eight ranks on two cores, see docs/performance.md.
 
-/// Calls of no larger buffers, or with inputs of a cache line, travel in call descriptors; above, using buffers in
-/// place is faster where they are mapped.
+/// Calls are inline if no buffer is larger than this, or if the inputs fit a cache line. For larger calls it is faster
+/// to use the buffers in place, if they are mapped.
 inline constexpr std::size_t small_bytes_max = 2 * 1024;
 
-/// Bytes of all ranks' inputs up to which call descriptors beat slots where buffers are not mapped.
+/// Total size of all ranks' inputs up to which inline beats slots if buffers are not mapped.
 inline constexpr std::size_t carried_bytes_max = 32 * 1024;
 
-/// Where a rank reads less of each other rank than this, copying through slots beats a system call per rank.
+/// If a rank reads less than this from each peer, copying through slots beats one CMA system call per peer. With two
+/// ranks (pair), or more (many).
 inline constexpr std::size_t pull_bytes_min_pair = 16 * 1024;
 inline constexpr std::size_t pull_bytes_min_many = 32 * 1024;
 
-/// How large a call is; alike on all ranks, those without input too.
+/// The size of a call; equal on all ranks, including ranks without input.
 struct CallSize {
   Collective collective = Collective::barrier;
   int ranks = 1;
@@ -41,34 +42,34 @@ struct CallSize {
     return std::max(input_bytes_max,
                     output_groups(collective, ranks, rooted(collective) ? root : 0, root) * group_bytes);
   }
-  /// What algorithms are chosen by.
+  /// The size by which algorithms are chosen.
   std::size_t choice_bytes() const { return std::max(input_bytes_max, group_bytes); }
 };
 
-/// What was agreed at the start.
+/// Facts agreed at the start; equal on all ranks.
 struct AccessFacts {
   std::optional<Access> forced;
   bool spans_hosts = false;  ///< not all ranks share memory
   bool one_process = false;
-  bool pulls = false;             ///< every rank may copy from every process
+  bool pulls = false;             ///< every rank may use CMA on every process
   std::size_t payload_bytes = 0;  ///< of a call descriptor
 };
 
-/// Where all ranks share memory.
+/// Whether a call of ranks that share memory is inline because it is small.
 inline bool fits_inline(const CallSize& size, Rank root, std::optional<Access> forced) {
   if (size.group_bytes == 0) return true;
   return !forced && (size.bytes_max(root) <= small_bytes_max || size.input_bytes_max <= limits::line_bytes);
 }
 
-/// Whether ranks whose buffers are not mapped put their input into their line all the same. Inputs that would lie where
-/// the line names buffers do not travel so.
+/// Whether a rank whose buffers are not mapped also puts its input into its call descriptor, although the call is not
+/// small. Not for inputs so small that they would overwrite the descriptor's buffers.
 inline bool may_carry(const CallSize& size, const AccessFacts& facts) {
   return !facts.forced && !facts.spans_hosts && !facts.one_process && size.input_bytes_max > limits::line_bytes &&
          size.input_bytes_max <= facts.payload_bytes && size.input_bytes_max * size.ranks <= carried_bytes_max;
 }
 
-/// Of a call that does not fit lines. `mapped`: every buffer of every rank lies in a segment; `all_carry`: every rank
-/// carries its input.
+/// The access of a call that is not inline by its size. `mapped`: every buffer of every rank lies in a segment.
+/// `all_carry`: every rank's descriptor carries its input.
 inline Access large_access(const CallSize& size, const AccessFacts& facts, bool mapped, bool all_carry) {
   if (facts.forced == Access::slots || facts.spans_hosts) return Access::slots;
   if ((mapped || facts.one_process) && facts.forced != Access::cma) return Access::mapped;

@@ -14,7 +14,7 @@ Error refused(std::string what) {
   return {.code = Code::invalid_argument, .what = std::move(what)};
 }
 
-/// Nothing for more than one object can have.
+/// Empty if the bytes exceed the size of an object.
 std::optional<std::size_t> bytes_of(std::size_t groups, std::size_t count, std::size_t element) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(count, element, &bytes) || __builtin_mul_overflow(bytes, groups, &bytes))
@@ -23,7 +23,7 @@ std::optional<std::size_t> bytes_of(std::size_t groups, std::size_t count, std::
   return bytes;
 }
 
-/// Where the output may begin when it shares memory with the input: NCCL's rules.
+/// The only input address that may overlap the output: in-place calls follow NCCL's rules.
 const std::byte* in_place_input(const Request& request, Rank rank) {
   const std::byte* output = request.output;
   const std::size_t block = rank * request.group_bytes();
@@ -41,8 +41,9 @@ Result<void> check_overlap(const Request& request, Rank rank, std::size_t in, st
   const auto input = reinterpret_cast<std::uintptr_t>(request.input);
   const auto output = reinterpret_cast<std::uintptr_t>(request.output);
   if (input + in <= output || output + out <= input) return {};
-  return refused(fmt::format("sendbuff [{:#x}, +{}) and recvbuff [{:#x}, +{}) overlap, and not as {} in place would",
-                             input, in, output, out, name(request.collective)));
+  return refused(
+      fmt::format("sendbuff [{:#x}, +{}) and recvbuff [{:#x}, +{}) overlap, but not as an in-place {} requires", input,
+                  in, output, out, name(request.collective)));
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ Result<void> check_arguments(const Request& request, Rank rank, int ranks) {
   const auto out =
       bytes_of(output_groups(request.collective, ranks, rank, request.root), request.count, size_of(request.type));
   if (!in || !out)
-    return refused(fmt::format("count {} of {} is more memory than there is", request.count, name(request.type)));
+    return refused(fmt::format("count {} of {} exceeds the address space", request.count, name(request.type)));
   if (*in > 0 && request.input == nullptr) return refused("sendbuff is NULL");
   if (*out > 0 && request.output == nullptr) return refused("recvbuff is NULL");
   return check_overlap(request, rank, *in, *out);
@@ -72,7 +73,7 @@ Result<void> check_arguments(const PeerRequest& request, std::size_t count, int 
   if (request.peer < 0 || request.peer >= ranks)
     return refused(fmt::format("peer {} is not a rank (0 to {})", request.peer, ranks - 1));
   if (!bytes_of(1, count, size_of(request.type)))
-    return refused(fmt::format("count {} is more memory than there is", count));
+    return refused(fmt::format("count {} exceeds the address space", count));
   if (request.bytes > 0 && request.data == nullptr)
     return refused(request.send ? "sendbuff is NULL" : "recvbuff is NULL");
   return {};

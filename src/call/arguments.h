@@ -1,4 +1,4 @@
-// Checks what users pass in, before anything moves.
+// Checks the arguments that users pass, before any data moves.
 #pragma once
 
 #include "base/error.h"
@@ -6,9 +6,9 @@
 
 namespace tutti {
 
-/// Errors: invalid_argument, naming the argument and what is allowed: null pointers where bytes are needed, type,
-/// operator or root out of range, a count whose bytes do not fit, send and receive buffers that overlap other than in
-/// place.
+/// Errors: invalid_argument, which names the argument and the allowed values: a null pointer for a buffer with data; a
+/// type, operator or root out of range; a count whose bytes exceed memory; send and receive buffers that overlap other
+/// than in place.
 Result<void> check_arguments(const Request& request, Rank rank, int ranks);
 Result<void> check_arguments(const PeerRequest& request, std::size_t count, int ranks);
 

@@ -1,4 +1,4 @@
-// Room for one operation of any kind: calls of a group allocate nothing for it.
+// Storage for one operation of any kind, so that a call in a group allocates no memory for its operation.
 #pragma once
 
 #include <cstddef>

@@ -18,7 +18,7 @@ Error refused(std::string what) {
   return {.code = Code::invalid_argument, .what = std::move(what)};
 }
 
-/// The end of a range, in elements; nothing where its bytes are more than one object can have.
+/// The end of a range, in elements; empty if its bytes exceed the size of an object.
 std::optional<std::size_t> end_of(const Range& range, std::size_t element) {
   std::size_t end = 0, bytes = 0;
   if (__builtin_add_overflow(range.begin, range.count, &end) || __builtin_mul_overflow(end, element, &bytes) ||
@@ -27,7 +27,7 @@ std::optional<std::size_t> end_of(const Range& range, std::size_t element) {
   return end;
 }
 
-/// Of one buffer; ranges without elements begin at 0.
+/// The groups of one buffer. Ranges without elements begin at 0.
 Result<std::vector<Range>> ranges_of(const Counts& given, int groups, std::size_t element, std::string_view side) {
   if (groups == 0) return std::vector<Range>();
   if (given.counts == nullptr) return refused(fmt::format("{}counts is NULL", side));
@@ -39,14 +39,15 @@ Result<std::vector<Range>> ranges_of(const Counts& given, int groups, std::size_
     ranges[g] = {.begin = given.displacements != nullptr ? given.displacements[g] : packed, .count = count};
     const auto end = end_of(ranges[g], element);
     if (!end)
-      return refused(fmt::format("{}counts[{}] = {} from element {} on is more memory than there is", side, g, count,
+      return refused(fmt::format("{}counts[{}] = {} from element {} on exceeds the address space", side, g, count,
                                  ranges[g].begin));
     packed = *end;
   }
   return ranges;
 }
 
-/// Lets ranges begin at the lowest of them. Returns by how many elements they moved; `elements`: up to the last end.
+/// Shifts the ranges so that the lowest one begins at 0. Returns the shift in elements; sets `elements` to the end of
+/// the last range.
 std::size_t rebase(std::vector<Range>& ranges, std::size_t& elements) {
   std::size_t low = SIZE_MAX, high = 0;
   for (const Range& range : ranges) {
@@ -73,7 +74,7 @@ Block block_of(const std::byte* base, const Range& range, std::size_t element, s
   return {.begin = begin, .end = begin + range.count * element, .group = group};
 }
 
-/// The groups that are not empty, by address.
+/// The non-empty groups, sorted by address.
 std::vector<Block> in_order(const std::byte* base, const std::vector<Range>& ranges, std::size_t element) {
   std::vector<Block> blocks;
   blocks.reserve(ranges.size());
@@ -87,14 +88,15 @@ bool same(const Range& a, const Range& b) {
   return a.begin == b.begin && a.count == b.count;
 }
 
-/// Input groups may overlap each other: they are only read. Others not, but for the group that both buffers have, and
-/// for an all-to-all of one buffer and one layout, whose input is copied first.
+/// Input groups may overlap each other, because they are only read. Output groups may overlap neither each other nor
+/// the input, with two exceptions: the group that an in-place call has in both buffers, and an all-to-all with one
+/// buffer and one layout, whose input is copied first.
 Result<void> check_overlap(const Request& request, const Layout& layout, Rank rank, int ranks) {
   const std::size_t element = size_of(request.type);
   const std::vector<Block> outputs = in_order(request.output, layout.output, element);
   for (std::size_t i = 1; i < outputs.size(); ++i)
     if (outputs[i].begin < outputs[i - 1].end)
-      return refused(fmt::format("recvcounts and rdispls let groups {} and {} overlap",
+      return refused(fmt::format("recvcounts and rdispls make groups {} and {} overlap",
                                  std::min(outputs[i - 1].group, outputs[i].group),
                                  std::max(outputs[i - 1].group, outputs[i].group)));
   if (outputs.empty() || (request.copies_input() && std::ranges::equal(layout.input, layout.output, same))) return {};
@@ -106,15 +108,15 @@ Result<void> check_overlap(const Request& request, const Layout& layout, Rank ra
     const int twin = in_place_block(request.collective, ranks, 1, rank, request.root, static_cast<int>(g));
     if (static_cast<int>(met->group) == twin && met->begin == input.begin && met->end == input.end) continue;
     return refused(
-        fmt::format("group {} of sendbuff [{:#x}, +{}) and group {} of recvbuff [{:#x}, +{}) overlap, and "
-                    "not as {}V in place would",
+        fmt::format("group {} of sendbuff [{:#x}, +{}) and group {} of recvbuff [{:#x}, +{}) overlap, but not as an "
+                    "in-place {}V requires",
                     g, input.begin, input.end - input.begin, met->group, met->begin, met->end - met->begin,
                     name(request.collective)));
   }
   return {};
 }
 
-/// Spreads three numbers over 64 bits, so that sums of such are equal by chance alone.
+/// Hashes three numbers to 64 bits, so that sums of such hashes are equal only if their terms are, or by chance.
 std::uint64_t hash_of(Rank from, Rank to, std::size_t count) {
   const auto mix = [](std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -125,15 +127,15 @@ std::uint64_t hash_of(Rank from, Rank to, std::size_t count) {
   return mix(mix(pair + 0x9e3779b97f4a7c15u) + count * 0x9e3779b97f4a7c15u);
 }
 
-CountsDescriptor line_of(const Request& request, const Layout& layout, Rank rank, int ranks) {
-  CountsDescriptor line;
+CountsDescriptor descriptor_of(const Request& request, const Layout& layout, Rank rank, int ranks) {
+  CountsDescriptor descriptor;
   for (Rank peer = 0; peer < ranks; ++peer) {
     const Share share = share_with(request, layout, rank, peer);
-    if (share.sent.count > 0) line.sent += hash_of(rank, peer, share.sent.count);
-    if (share.received.count > 0) line.received += hash_of(peer, rank, share.received.count);
-    line.largest = std::max({line.largest, share.sent.count, share.received.count});
+    if (share.sent.count > 0) descriptor.sent += hash_of(rank, peer, share.sent.count);
+    if (share.received.count > 0) descriptor.received += hash_of(peer, rank, share.received.count);
+    descriptor.largest = std::max({descriptor.largest, share.sent.count, share.received.count});
   }
-  return line;
+  return descriptor;
 }
 
 }  // namespace
@@ -158,10 +160,10 @@ Result<void> lay_out(Request& request, Rank rank, int ranks, const Counts& send,
 
   const Share own = share_with(request, *layout, rank, rank);
   if (own.sent.count != own.received.count)
-    return refused(fmt::format("by its counts rank {} sends itself {} elements and receives {} from itself", rank,
+    return refused(fmt::format("by its counts rank {} sends itself {} elements but receives {} from itself", rank,
                                own.sent.count, own.received.count));
   if (auto apart = check_overlap(request, *layout, rank, ranks); !apart) return apart;
-  layout->line = line_of(request, *layout, rank, ranks);
+  layout->line = descriptor_of(request, *layout, rank, ranks);
   request.layout = std::move(layout);
   request.form = Form::counts;
   return {};
@@ -184,15 +186,15 @@ Share share_with(const Request& request, const Layout& layout, Rank rank, Rank p
   }
 }
 
-void CountsTally::add(const CountsDescriptor& line) {
-  sent_ += line.sent;
-  received_ += line.received;
-  largest_ = std::max<std::size_t>(largest_, line.largest);
+void CountsTally::add(const CountsDescriptor& descriptor) {
+  sent_ += descriptor.sent;
+  received_ += descriptor.received;
+  largest_ = std::max<std::size_t>(largest_, descriptor.largest);
 }
 
 Result<std::size_t> CountsTally::largest(std::size_t element) const {
   if (largest_ > PTRDIFF_MAX / element)
-    return Error{.code = Code::remote, .what = "a call descriptor names more elements than there is memory"};
+    return Error{.code = Code::remote, .what = "a call descriptor has a count that exceeds the address space"};
   return largest_;
 }
 

@@ -1,4 +1,4 @@
-// Calls with a count per rank: where this rank's groups lie, and what ranks tell each other about them.
+// Calls with a count per rank: where this rank's groups lie, and the counts that ranks publish.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace tutti {
 
-/// What a rank exchanges with one peer, in elements from the start of its buffers. In shared memory, one per peer: see
-/// RankArea::shares.
+/// The ranges that a rank exchanges with one peer, in elements from the start of its buffers. Published in shared
+/// memory, one per peer: see RankArea::shares.
 struct Share {
   Range sent;
   Range received;
@@ -22,36 +22,37 @@ struct Share {
 static_assert(sizeof(Share) == 32 && std::is_trivially_copyable_v<Share>);
 
 struct Layout {
-  std::vector<Range> input;  ///< by group; the buffer of the request begins at the lowest one that is not empty
+  std::vector<Range> input;  ///< by group; the request's buffer begins at the lowest non-empty group
   std::vector<Range> output;
-  std::size_t input_elements = 0;  ///< from the beginning of the buffer to the end of its last group
+  std::size_t input_elements = 0;  ///< from the start of the buffer to the end of its last group
   std::size_t output_elements = 0;
-  CountsDescriptor line;  ///< what the call descriptor says
+  CountsDescriptor line;  ///< published in the call descriptor
 };
 
-/// The user's arguments for one buffer: a count per group, and where each group begins, or nullptr: one after another.
+/// The user's arguments for one buffer: a count per group and the start of each group. Displacements of nullptr: the
+/// groups lie one after another.
 struct Counts {
   const std::size_t* counts = nullptr;
   const std::size_t* displacements = nullptr;
 };
 
-/// Checks the buffers and counts of `request` on `rank` and gives it a layout; its buffers then begin where the layout
-/// says. What a rank has no buffer for is not looked at. Errors: invalid_argument (counts or a needed buffer are NULL;
-/// more memory than there is; what the rank sends to itself is not what it receives from itself; output groups that
-/// overlap each other, or the input other than in place).
+/// Checks the buffers and counts of `request` on `rank` and gives it a layout; moves the request's buffers to the start
+/// of the layout. Ignores the arguments for a buffer that the rank does not use. Errors: invalid_argument (counts or a
+/// needed buffer are NULL; counts exceed the address space; the rank's counts for sending to and receiving from itself
+/// differ; output groups overlap each other, or overlap the input other than in place).
 Result<void> lay_out(Request& request, Rank rank, int ranks, const Counts& send, const Counts& recv);
 
-/// What `rank` exchanges with `peer` in a call of that layout.
+/// The ranges that `rank` exchanges with `peer` in a call with this layout.
 Share share_with(const Request& request, const Layout& layout, Rank rank, Rank peer);
 
-/// What all call descriptors of one call say together.
+/// Sums up the counts in all call descriptors of one call.
 class CountsTally {
  public:
-  void add(const CountsDescriptor& line);
-  /// Every rank receives what the others send to it, but for a chance of 2^-64.
+  void add(const CountsDescriptor& descriptor);
+  /// True if every rank receives the counts that its peers send to it. Wrong with a chance of 2^-64.
   bool balanced() const { return sent_ == received_; }
-  /// The largest number of elements that one rank sends another, of `element` bytes each. Errors: remote (more than
-  /// there is memory).
+  /// The largest number of elements, of `element` bytes each, that one rank sends to another. Errors: remote (exceeds
+  /// the address space).
   Result<std::size_t> largest(std::size_t element) const;
 
  private:
@@ -60,7 +61,7 @@ class CountsTally {
   std::size_t largest_ = 0;
 };
 
-/// The pairs of ranks that disagree, from the shares that every rank published; words for an invalid_usage.
+/// An invalid_usage error that names the pairs of ranks that disagree, from the shares that every rank published.
 Error counts_mismatch(std::span<const std::span<const Share>> shares_of, const Request& request);
 
 }  // namespace tutti

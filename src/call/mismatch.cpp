@@ -93,10 +93,11 @@ Error differing_calls(const MadeCall& own, const MadeCall& theirs) {
 }
 
 Error differing_between(int own, int theirs, std::uint64_t after, std::uint64_t until) {
-  return mismatch(until, theirs,
-                  fmt::format("\n  ranks {} and {}: calls differ somewhere between #{} and #{}; which is not known any "
-                              "more\n  What these and later calls wrote is undefined.",
-                              std::min(own, theirs), std::max(own, theirs), after + 1, until));
+  return mismatch(
+      until, theirs,
+      fmt::format("\n  ranks {} and {}: calls differ somewhere between #{} and #{}; which call is not known any "
+                  "more\n  What these and later calls wrote is undefined.",
+                  std::min(own, theirs), std::max(own, theirs), after + 1, until));
 }
 
 Error left_before(const std::string& who, const MadeCall& last, const MadeCall& own) {

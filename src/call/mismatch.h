@@ -1,4 +1,4 @@
-// Says in words how ranks' calls differ.
+// Errors that describe how the calls of ranks differ.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,12 @@
 
 namespace tutti {
 
-/// "AllReduce count=8 float32 sum"; values a peer made up are printed as numbers.
+/// For example "AllReduce count=8 float32 sum". Invalid values, which may come from a peer, are printed as numbers.
 std::string call_text(const Signature& call);
 
-/// The report of a mismatch at call `sequence`: every rank's call as far as known, equal ones together. `rank` is the
-/// one that reports it, in its call number `in_call`: where that is the same call, it has written nothing yet.
+/// The report of a mismatch at call `sequence`: lists every rank's call as far as known, with equal calls in one row.
+/// Rank `by.rank` reports it in its call number `by.in_call`; if that is call `sequence`, the rank has written nothing
+/// yet. Returns `error` if the known calls do not differ.
 struct Reporter {
   int rank = 0;
   std::uint64_t in_call = 0;
@@ -22,7 +23,7 @@ struct Reporter {
 Error mismatch_report(const std::vector<std::optional<Signature>>& calls, std::uint64_t sequence, Reporter by,
                       Error error);
 
-/// The same of two ranks, where data may have moved already.
+/// A mismatch between the calls of two ranks, when data may have moved already.
 struct MadeCall {
   int rank = 0;
   std::uint64_t sequence = 0;
@@ -30,14 +31,15 @@ struct MadeCall {
 };
 Error differing_calls(const MadeCall& own, const MadeCall& theirs);
 
-/// All that is known is that two ranks called something else between two of their calls.
+/// A mismatch of which only the interval is known: the calls of two ranks differ somewhere after call `after`, up to
+/// call `until`.
 Error differing_between(int own, int theirs, std::uint64_t after, std::uint64_t until);
 
-/// A rank, as `who` describes it, left the communicator; `last` is its last call, or has the number 0. `own` is a call
-/// that it never made.
+/// The rank that `who` describes left the communicator. `last` is its last call (number 0: none). `own` is a call of
+/// this rank that it never made.
 Error left_before(const std::string& who, const MadeCall& last, const MadeCall& own);
 
-/// A rank that leaves has made `own` as its last call (number 0: none), a peer has made `theirs` after that.
+/// This rank leaves after its last call `own` (number 0: none), but a peer has made the later call `theirs`.
 Error more_calls(const MadeCall& own, const MadeCall& theirs);
 
 }  // namespace tutti

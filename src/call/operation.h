@@ -1,4 +1,4 @@
-// Something under way that can be advanced without waiting.
+// An operation under way, which is advanced without waiting.
 #pragma once
 
 #include <string>
@@ -16,29 +16,30 @@ class Operation {
  public:
   virtual ~Operation() = default;
 
-  /// Takes its place in its communicator's order; called once, when it is submitted.
+  /// Takes a place in the communicator's order of calls. Called once, when the operation is submitted.
   virtual void enqueue() {}
 
-  /// Does what can be done now. Not to be called again after done or an error.
+  /// Does the work that can be done now. Must not be called again after done or an error.
   virtual Result<Progress> advance() = 0;
 
-  /// Whose doorbell to sleep on and whose failure ends it; nullptr while there is no communicator yet.
+  /// The communicator whose failure ends the operation, and on whose doorbell to sleep; nullptr while there is none
+  /// yet.
   virtual Communicator* communicator() = 0;
 
-  /// Called now and then while everything is blocked: reads what peers published meanwhile, so that nobody waits for
-  /// this rank, and finds ranks that left or call something else.
+  /// Called from time to time while all operations are blocked. Reads what peers have published meanwhile, so that no
+  /// peer waits for this rank, and finds ranks that have left or make a different call.
   virtual Result<void> poll_peers() { return {}; }
 
-  /// Its communicator has failed in mid-way: nothing more will be advanced.
+  /// The communicator has failed: the operation will not be advanced any more.
   virtual void abandon(const Error& /*failure*/) {}
-  /// After an error: a buffer of the caller that peers may still write to, or nullptr.
+  /// After an error: a buffer of the caller to which peers may still write, or nullptr.
   virtual const void* leased() const { return nullptr; }
 
-  /// What it is doing and whom it waits for, for stall reports and timeouts.
+  /// Describes what the operation is doing and which rank it waits for. For stall reports and timeouts.
   virtual std::string where() const { return {}; }
 
-  /// Handles to sleep on, instead of a doorbell where there are any; returns when to come back at the latest (now_ns),
-  /// or 0: use the doorbell.
+  /// Adds handles to sleep on; if there are any, they replace the doorbell. Returns the latest time (now_ns) for the
+  /// next advance; 0: use the doorbell.
   virtual std::int64_t poll_set(std::vector<PollItem>&) const { return 0; }
 };
 

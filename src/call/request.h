@@ -1,4 +1,4 @@
-// One call, as the communicator takes it: checked arguments, no defaults left.
+// One call with checked arguments and all defaults filled in.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ namespace tutti {
 
 struct Layout;
 
-/// How a collective was asked for.
+/// The form of a collective.
 enum class Form : std::uint8_t {
   plain,           ///< one count
   counts,          ///< a count per rank
-  scatter_gather,  ///< tuttiScatterGather, where it is none of the others
-  device,          ///< plain, on device memory that peers' GPUs reach
+  scatter_gather,  ///< tuttiScatterGather without an equivalent collective
+  device,          ///< plain, by kernels that access the memory of peers' GPUs
 };
 
 struct Request {
@@ -28,15 +28,16 @@ struct Request {
   std::size_t count = 0;  ///< elements of one group
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
-  std::uint64_t scalar = 0;  ///< pre-multiplied sum: bits of the type
+  std::uint64_t scalar = 0;  ///< pre-multiplied sum: the factor, as bits of the type
   Rank root = 0;
-  std::shared_ptr<const Layout> layout = {};  ///< of all forms but the plain one; then count is only compared
+  std::shared_ptr<const Layout> layout = {};  ///< forms counts and scatter_gather; then `count` is only compared
   Form form = Form::plain;
   std::uint32_t lists = 0;                  ///< scatter_gather: fingerprint of the lists of ranks
-  std::shared_ptr<DeviceCall> device = {};  ///< null: the buffers are memory of the host
+  std::shared_ptr<DeviceCall> device = {};  ///< null: the buffers are host memory
 
   std::size_t group_bytes() const { return count * size_of(type); }
-  /// An all-to-all in place reads from a copy of its input: no order of exchanges works on one buffer for every plan.
+  /// An in-place all-to-all reads from a copy of its input, because no order of transfers works in one buffer for every
+  /// plan.
   bool copies_input() const { return collective == Collective::all_to_all && input == output; }
   Signature signature() const {
     return {.collective = static_cast<std::uint8_t>(collective),
@@ -50,11 +51,11 @@ struct Request {
 
 struct PeerRequest {
   bool send = true;
-  std::byte* data = nullptr;  ///< only read when sending
+  std::byte* data = nullptr;  ///< only read by a send
   std::size_t bytes = 0;
   DataType type = DataType::uint8;
   Rank peer = 0;
-  std::shared_ptr<DeviceCall> device = {};  ///< as of a collective
+  std::shared_ptr<DeviceCall> device = {};  ///< as Request::device
 };
 
 }  // namespace tutti

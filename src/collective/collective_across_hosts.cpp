@@ -49,8 +49,8 @@ Result<Progress> CollectiveAcrossHosts::run() {
   return progress;
 }
 
-/// Ranks of other hosts that leave close their connections; those of this host are seen to have left. What they had
-/// sent before is taken first.
+/// Checks whether the rank that the call waits for has left, if it is on this host; a rank of another host that leaves
+/// closes its connections. Messages that the rank sent before it left are received first.
 Result<void> CollectiveAcrossHosts::poll_peers() {
   if (state_ != State::run) return {};
   const Rank rank = run_.waiting_for();

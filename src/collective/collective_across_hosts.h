@@ -1,5 +1,5 @@
-// The protocol of a collective whose ranks do not all share memory: every message goes through the channels, and each
-// connection says which call it carries (comm/signed_fifo.h).
+// The protocol of a collective whose ranks do not all share memory. All data goes as messages through the channels, and
+// the first message of the call on each connection carries the call's signature (comm/signed_fifo.h).
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace tutti {
 
 class CollectiveAcrossHosts final : public Operation {
  public:
-  /// Both must outlive the operation; the request's turn must have come.
+  /// Both must outlive the operation. The request's turn must have come.
   CollectiveAcrossHosts(Communicator& communicator, const Request& request)
       : communicator_(communicator), request_(request), run_(communicator, request) {}
 

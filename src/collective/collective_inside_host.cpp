@@ -38,9 +38,9 @@ Result<Progress> CollectiveInsideHost::enter() {
   if (!may) return std::move(may).error();
   if (!*may) return Progress::blocked;
 
-  CallDescriptor& line = communicator_.lines().begin(run_.sequence());
-  write_descriptor(line);
-  communicator_.lines().publish(line, run_.sequence());
+  CallDescriptor& descriptor = communicator_.lines().begin(run_.sequence());
+  write_descriptor(descriptor);
+  communicator_.lines().publish(descriptor, run_.sequence());
   communicator_.ring_all();
   if (!gathers_) return start(Access::in_line);
   state_ = State::gather;
@@ -54,8 +54,9 @@ void CollectiveInsideHost::size_up() {
   gathers_ = !small_ || gathers_although_inline();
 }
 
-/// Whether a small call would write block by block as descriptors come: then it waits for all of them, so that a
-/// mismatch leaves the output as it was. Others write in one pass at the end, or need the descriptor of the root alone.
+/// Whether a small call would write its output block by block as descriptors arrive. Such a call waits for all
+/// descriptors first, so that a mismatch leaves the output unchanged. Other small calls write in one pass at the end,
+/// or need only the root's descriptor.
 bool CollectiveInsideHost::gathers_although_inline() const {
   switch (request_.collective) {
     case Collective::all_gather:
@@ -68,23 +69,23 @@ bool CollectiveInsideHost::gathers_although_inline() const {
   }
 }
 
-void CollectiveInsideHost::write_descriptor(CallDescriptor& line) {
-  line.signature = request_.signature();
-  line.scalar = request_.scalar;
+void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {
+  descriptor.signature = request_.signature();
+  descriptor.scalar = request_.scalar;
   const std::size_t bytes = run_.input_bytes();
-  const auto carry = [&] { write_payload(communicator_.lines().payload(line, bytes), bytes); };
+  const auto carry = [&] { write_payload(communicator_.lines().payload(descriptor, bytes), bytes); };
   if (small_) return bytes > 0 ? carry() : void();
   if (counts_)
-    counts_->publish(line);
+    counts_->publish(descriptor);
   else if (communicator_.plans().autotuner().on())
-    write_times(line);
-  write_buffers(line);
-  if (line.carries == 0 || bytes == 0) return;
+    write_times(descriptor);
+  write_buffers(descriptor);
+  if (descriptor.carries == 0 || bytes == 0) return;
   carry();
-  assert(communicator_.lines().payload(line, bytes) == reinterpret_cast<std::byte*>(&line + 1));
+  assert(communicator_.lines().payload(descriptor, bytes) == reinterpret_cast<std::byte*>(&descriptor + 1));
 }
 
-void CollectiveInsideHost::write_buffers(CallDescriptor& line) const {
+void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {
   const auto& segments = communicator_.process().segments;
   const auto locate = [&](const std::byte* at, std::size_t bytes) -> BufferDescriptor {
     BufferDescriptor buffer{.address = reinterpret_cast<std::uint64_t>(at)};
@@ -97,21 +98,21 @@ void CollectiveInsideHost::write_buffers(CallDescriptor& line) const {
     }
     return buffer;
   };
-  line.input = locate(run_.input(), run_.input_bytes());
-  line.output = locate(request_.output, run_.output_bytes());
-  line.retired = segments.retired();
-  const bool mapped = line.input.segment != 0 && line.output.segment != 0;
-  line.carries = !mapped && may_carry(run_.size(), communicator_.access_facts()) ? 1 : 0;
+  descriptor.input = locate(run_.input(), run_.input_bytes());
+  descriptor.output = locate(request_.output, run_.output_bytes());
+  descriptor.retired = segments.retired();
+  const bool mapped = descriptor.input.segment != 0 && descriptor.output.segment != 0;
+  descriptor.carries = !mapped && may_carry(run_.size(), communicator_.access_facts()) ? 1 : 0;
 }
 
-/// Where small calls have their payload.
-void CollectiveInsideHost::write_times(CallDescriptor& line) const {
+/// Writes the autotuner's times into the space that small calls use for their payload.
+void CollectiveInsideHost::write_times(CallDescriptor& descriptor) const {
   const TuningTimes times = communicator_.plans().autotuner().line();
-  static_assert(sizeof times <= sizeof line.small);
-  std::memcpy(line.small, &times, sizeof times);
+  static_assert(sizeof times <= sizeof descriptor.small);
+  std::memcpy(descriptor.small, &times, sizeof times);
 }
 
-/// What peers read must be scaled already: they do not know which of their sources is a raw contribution.
+/// Peers must read an input that is scaled already: they do not know which of their sources is a raw contribution.
 void CollectiveInsideHost::write_payload(std::byte* to, std::size_t bytes) const {
   if (request_.op != ReduceOp::pre_mul_sum || !reduces(request_.collective)) {
     std::memcpy(to, run_.input(), bytes);
@@ -129,26 +130,26 @@ void CollectiveInsideHost::write_payload(std::byte* to, std::size_t bytes) const
 
 Result<Progress> CollectiveInsideHost::gather() {
   for (; gathered_ < run_.shape().ranks; ++gathered_) {
-    auto line = communicator_.lines().open(gathered_, run_.sequence());
-    if (!line) return std::move(line).error();
-    if (*line == nullptr) return Progress::blocked;
-    communicator_.notes().lines[gathered_] = *line;
-    if (!small_) read_descriptor(gathered_, **line);
+    auto descriptor = communicator_.lines().open(gathered_, run_.sequence());
+    if (!descriptor) return std::move(descriptor).error();
+    if (*descriptor == nullptr) return Progress::blocked;
+    communicator_.notes().lines[gathered_] = *descriptor;
+    if (!small_) read_descriptor(gathered_, **descriptor);
   }
   if (small_) return start(Access::in_line);
   if (auto agreed = agree(); !agreed) return std::move(agreed).error();
   return start(choose_access());
 }
 
-void CollectiveInsideHost::read_descriptor(Rank rank, const CallDescriptor& line) {
-  communicator_.windows().drop_if_retired(rank, line.retired);
-  all_carry_ = all_carry_ && line.carries != 0;
-  all_mapped_ = all_mapped_ && line.input.segment != 0 && line.output.segment != 0;
+void CollectiveInsideHost::read_descriptor(Rank rank, const CallDescriptor& descriptor) {
+  communicator_.windows().drop_if_retired(rank, descriptor.retired);
+  all_carry_ = all_carry_ && descriptor.carries != 0;
+  all_mapped_ = all_mapped_ && descriptor.input.segment != 0 && descriptor.output.segment != 0;
   if (counts_) {
-    counts_->add(line);
+    counts_->add(descriptor);
   } else if (communicator_.plans().autotuner().on()) {
     TuningTimes times;
-    std::memcpy(&times, line.small, sizeof times);
+    std::memcpy(&times, descriptor.small, sizeof times);
     communicator_.plans().autotuner().hear(times);
   }
 }
@@ -164,7 +165,7 @@ Result<void> CollectiveInsideHost::agree() {
   return {};
 }
 
-/// From the call descriptors and what was agreed at the start alone, hence alike on all ranks.
+/// Depends only on the call descriptors and on facts agreed at the start, so all ranks choose the same access.
 Access CollectiveInsideHost::choose_access() const {
   const Access fastest = large_access(run_.size(), communicator_.access_facts(), all_mapped_, all_carry_);
   return run_.may_use(fastest) ? fastest : Access::slots;
@@ -186,7 +187,8 @@ Result<Progress> CollectiveInsideHost::start(Access access) {
   return run();
 }
 
-/// Only what the plan touches: a rank waits for those who touch its buffers, so others may come when it has freed them.
+/// Maps only the buffers that the plan uses. A rank waits only for the peers that use its buffers. Other peers may get
+/// here after it has freed them.
 Result<void> CollectiveInsideHost::map_windows(const Plan& plan) {
   auto& memory = communicator_.notes().memory;
   std::ranges::fill(memory, PeerMemory{});
@@ -230,7 +232,8 @@ Result<void> CollectiveInsideHost::map_window(const Place& place) {
 Result<Progress> CollectiveInsideHost::run() {
   auto progress = run_.advance();
   if (!progress || *progress != Progress::done) return progress;
-  // A peer that failed meanwhile may have changed what was read here, without waiting for anybody.
+  // A peer that failed meanwhile returned its buffers to its caller without waiting, so the data read here may be
+  // wrong.
   if (lease_)
     if (auto failure = failure_of_any(communicator_)) return *std::move(failure);
   lease_.reset();
@@ -245,8 +248,8 @@ Result<void> CollectiveInsideHost::poll_peers() {
   return look_at_descriptors(communicator_, run_.sequence(), state_ == State::done);
 }
 
-/// Late peers may still store into the output: it is taken back before the caller hears of the failure. They know where
-/// it is from the call descriptor on, and may begin without this rank.
+/// Late peers may still store into the output, so the output is taken back before the caller learns of the failure.
+/// They know its address once the call descriptor is published, and may begin without this rank.
 void CollectiveInsideHost::abandon(const Error& reason) {
   communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), run_.sequence()}, reason));
   lease_.reset();

@@ -1,5 +1,5 @@
-// The protocol of a collective whose ranks share memory: each rank publishes a call descriptor, reads those of the
-// others, and reaches their data as the descriptors say.
+// The protocol of a collective whose ranks share memory. Each rank publishes a call descriptor and reads the
+// descriptors of its peers, which determine the access to the peers' data.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace tutti {
 
 class CollectiveInsideHost final : public Operation {
  public:
-  /// Both must outlive the operation; the request's turn must have come.
+  /// Both must outlive the operation. The request's turn must have come.
   CollectiveInsideHost(Communicator& communicator, const Request& request)
       : communicator_(communicator), request_(request), run_(communicator, request) {}
 
@@ -25,10 +25,10 @@ class CollectiveInsideHost final : public Operation {
   /// Errors: invalid_usage (a mismatch), remote (a rank left).
   Result<void> poll_peers() override;
 
-  /// "AllReduce count=8 float32 sum #12, channel 0 step 3, waiting for rank 1"
+  /// For example "AllReduce count=8 float32 sum #12, channel 0 step 3, waiting for rank 1".
   std::string where() const override;
 
-  /// Fails the communicator for `reason`. The caller's buffers are its own again after take_back_buffers.
+  /// Fails the communicator with `reason`. Peers may access the caller's buffers until take_back_buffers has returned.
   void abandon(const Error& reason) override;
   const void* leased() const override { return leased_; }
 
@@ -38,13 +38,13 @@ class CollectiveInsideHost final : public Operation {
   Result<Progress> enter();
   void size_up();
   bool gathers_although_inline() const;
-  void write_descriptor(CallDescriptor& line);
-  void write_buffers(CallDescriptor& line) const;
+  void write_descriptor(CallDescriptor& descriptor);
+  void write_buffers(CallDescriptor& descriptor) const;
   void write_payload(std::byte* to, std::size_t bytes) const;
-  void write_times(CallDescriptor& line) const;
+  void write_times(CallDescriptor& descriptor) const;
 
   Result<Progress> gather();
-  void read_descriptor(Rank rank, const CallDescriptor& line);
+  void read_descriptor(Rank rank, const CallDescriptor& descriptor);
   Result<void> agree();
   Access choose_access() const;
 
@@ -58,14 +58,14 @@ class CollectiveInsideHost final : public Operation {
   CollectiveRun run_;
   State state_ = State::enter;
   Access access_ = Access::slots;
-  bool small_ = false;    // inputs travel in call descriptors, whatever buffers are mapped
-  bool gathers_ = false;  // all descriptors are read before anything else
-  Rank gathered_ = 0;     // descriptors of ranks below this one are here
+  bool small_ = false;    // the call is inline because of its size, whether buffers are mapped or not
+  bool gathers_ = false;  // reads the descriptors of all ranks before it starts the plan
+  Rank gathered_ = 0;     // the descriptors of all ranks below this one have been read
   bool all_mapped_ = true;
   bool all_carry_ = true;
   std::optional<PublishedCounts> counts_;  // of a call with a count per rank
   const void* leased_ = nullptr;
-  std::optional<AccessLease> lease_;  // while access_ goes to peers' memory by address
+  std::optional<AccessLease> lease_;  // held while the run accesses peers' memory by address
 };
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// What every collective on host memory has in common, whatever its protocol: its number, its input, its plan, its run.
+// The part of a collective on host memory that is common to all protocols: its number, its input, its plan, its run.
 #pragma once
 
 #include <cstddef>
@@ -14,46 +14,47 @@
 
 namespace tutti {
 
-/// In this order: begin, choose, start, advance. Not to be moved.
+/// To be called in this order: begin, choose, start, advance. Must not be moved.
 class CollectiveRun {
  public:
-  /// Both must outlive it.
+  /// Both must outlive this object.
   CollectiveRun(Communicator& communicator, const Request& request) : communicator_(communicator), request_(request) {}
   CollectiveRun(const CollectiveRun&) = delete;
   CollectiveRun& operator=(const CollectiveRun&) = delete;
 
-  /// Takes the next number of the communicator. Errors: invalid_usage (another rank makes the same call by kernels),
-  /// system (no memory for a copy of the input).
+  /// Takes the communicator's next sequence number. Errors: invalid_usage (another rank makes the same call by
+  /// kernels), system (no memory for a copy of the input).
   Result<void> begin();
   bool begun() const { return sequence_ != 0; }
   std::uint64_t sequence() const { return sequence_; }
   const Shape& shape() const { return shape_; }
   const CallSize& size() const { return size_; }
 
-  /// The caller's input, or a copy of it: see Request::copies_input.
+  /// The caller's input, or its copy if Request::copies_input.
   const std::byte* input() const { return input_; }
   std::size_t input_bytes() const;
   std::size_t output_bytes() const;
 
-  /// A plan of TUTTI_PLAN_FILE is carried out as it is, so it may rule an access out. Slots always may be used.
+  /// Whether the call may use this access. A plan from TUTTI_PLAN_FILE is used unchanged and may not support every
+  /// access; slots are always possible.
   bool may_use(Access access) const;
-  /// Of a call with a count per rank, once they are known: elements of the largest group.
+  /// For a call with a count per rank, once the counts are known: sets the number of elements of the largest group.
   void set_largest_count(std::size_t count);
 
-  /// This rank's plan. It lives as long as the communicator.
+  /// This rank's plan, which lives as long as the communicator.
   const Plan& choose(Access access);
-  /// Binds the plan to the buffers in the communicator's notes. `factors`: those of a pre-multiplied sum there are what
-  /// peers published, rather than all this rank's own. Errors: system (no memory for the plan).
+  /// Binds the plan to the buffers in the communicator's notes. `factors`: a pre-multiplied sum uses the factors in the
+  /// peers' call descriptors; false: this rank's factor for all ranks. Errors: system (no memory for the plan).
   Result<void> start(const Plan& plan, bool factors);
-  /// Requires that it was started.
+  /// Requires that the run was started.
   Result<Progress> advance();
   void poll_set(std::vector<PollItem>& items) const;
-  /// The rank that it waits for; −1: none, or it was not started.
+  /// The rank that the run waits for; −1: none, or the run was not started.
   Rank waiting_for() const { return run_ ? run_->waiting_for().peer : -1; }
 
-  /// "AllReduce count=8 float32 sum #12".
+  /// For example "AllReduce count=8 float32 sum #12".
   std::string name() const;
-  /// ", channel 0 step 3, waiting for rank 1"; empty where it was not started.
+  /// For example ", channel 0 step 3, waiting for rank 1"; empty if the run was not started.
   std::string spot() const;
 
  private:
@@ -66,9 +67,9 @@ class CollectiveRun {
   const Request& request_;
   std::uint64_t sequence_ = 0;
   Shape shape_;
-  CallSize size_;           // with a count per rank: of the largest, once it is known
+  CallSize size_;           // with a count per rank: of the largest group, once known
   std::size_t count_ = 0;   // elements of a group, or of the largest one
-  bool from_file_ = false;  // the plan of TUTTI_PLAN_FILE serves it
+  bool from_file_ = false;  // uses the plan from TUTTI_PLAN_FILE
   const std::byte* input_ = nullptr;
   Access access_ = Access::slots;
   Binding binding_;

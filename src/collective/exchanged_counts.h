@@ -1,4 +1,4 @@
-// The counts of a call with a count per rank, where ranks share no memory: exchanged as messages before the call's own.
+// The counts of a call with a count per rank when not all ranks share memory: exchanged as messages before the data.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@
 
 namespace tutti {
 
-/// One all-gather of sums. Where the sums show that ranks disagree, all ranks see it, and a second one brings every
-/// pair's counts, for words that name the ranks. Not to be moved.
+/// One all-gather of sums. If the sums show that ranks disagree, which all ranks then see, a second all-gather brings
+/// the counts of every pair for an error that names the ranks. Must not be moved.
 class ExchangedCounts {
  public:
-  /// Both must outlive it. The request has a layout; `sequence` is the number of the call.
+  /// Both must outlive this object. The request must have a layout. `sequence` is the number of the call.
   ExchangedCounts(Communicator& communicator, const Request& request, std::uint64_t sequence);
 
   /// Errors: invalid_usage (ranks disagree), remote.
   Result<Progress> advance();
   void poll_set(std::vector<PollItem>& items) const { gather_->poll_set(items); }
 
-  /// The largest count, once done.
+  /// The largest count. Valid after done.
   std::size_t largest() const { return largest_; }
 
  private:
@@ -34,7 +34,7 @@ class ExchangedCounts {
   Communicator& communicator_;
   const Request& request_;
   std::uint64_t sequence_;
-  std::optional<SmallGather> gather_;  // of sums, then of all
+  std::optional<SmallGather> gather_;  // of the sums, then of all counts
   bool all_ = false;
   std::size_t largest_ = 0;
 };

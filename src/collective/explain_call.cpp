@@ -17,7 +17,7 @@ std::string plain(std::string_view word) {
   return result;
 }
 
-/// Of a communicator with a GPU.
+/// The text on device memory; empty if the communicator has no GPU.
 std::string device_memory(const Communicator& communicator) {
   const DeviceSide* const device = communicator.device();
   return device == nullptr ? std::string() : fmt::format("\nDevice memory: {}.\n", device->explain());
@@ -62,7 +62,7 @@ Result<Collective> collective_named(const char* word) {
     known += fmt::format("{}{}", i == 0 ? "" : ", ", name(collective));
   }
   return Error{.code = Code::invalid_argument,
-               .what = fmt::format("collective \"{:.64}\" is none of {}", word == nullptr ? "NULL" : word, known)};
+               .what = fmt::format("collective \"{:.64}\" is not one of {}", word == nullptr ? "NULL" : word, known)};
 }
 
 }  // namespace tutti

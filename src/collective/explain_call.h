@@ -1,4 +1,4 @@
-// What a communicator would do with a call, and why, in words.
+// Explains in text how a communicator would carry out a call, and why.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace tutti {
 
-/// What explain says of a call whose groups have `group_bytes`, root 0: once for each way in which ranks may reach each
-/// other in it, which depends on where their buffers lie.
+/// Explains a call whose groups have `group_bytes`, with root 0: once for each access that the call may use, depending
+/// on where the ranks' buffers lie.
 std::string explain_call(Communicator& communicator, Collective collective, std::size_t group_bytes);
 
-/// "allreduce", "all_reduce", "AllReduce". Errors: invalid_argument, naming those there are.
+/// Accepts "allreduce", "all_reduce" and "AllReduce". Errors: invalid_argument (lists the known names).
 Result<Collective> collective_named(const char* word);
 
 }  // namespace tutti

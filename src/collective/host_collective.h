@@ -1,4 +1,4 @@
-// Which protocol serves a collective on host memory.
+// Chooses the protocol of a collective on host memory.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-/// Both must outlive the operation; the request's turn must have come before it is advanced.
+/// Both must outlive the operation. The request's turn must have come before the operation is advanced.
 void make_host_collective(HeldOperation& made, Communicator& communicator, const Request& request);
 std::unique_ptr<Operation> make_host_collective(Communicator& communicator, const Request& request);
 

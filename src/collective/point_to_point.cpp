@@ -13,19 +13,19 @@
 namespace tutti {
 namespace {
 
-/// Shorter messages are copied through slots: cheaper than waiting for the reader.
+/// Shorter messages are copied through slots, which costs less than waiting for the receiver to read the buffer.
 constexpr std::size_t reference_bytes_min = 64 * 1024;
 
 enum class Carry : std::uint32_t { slots, window, pull };
 
-/// "100 x float32": the type's number may be a peer's.
+/// For example "100 x float32". `type` may be any number, because it may come from a peer.
 std::string amount(std::uint64_t bytes, std::uint32_t type) {
   if (type >= data_type_count) return fmt::format("{} bytes of a type {}", bytes, type);
   const auto known = static_cast<DataType>(type);
   return fmt::format("{} x {}", bytes / size_of(known), name(known));
 }
 
-/// A stream that waits for a message does not wait for others beside it.
+/// Lets the stream of a finished request go on, without waiting for other requests of the group.
 void end(const PeerRequest& request) {
   if (request.device) request.device->finish();
 }
@@ -78,7 +78,7 @@ std::size_t PointToPoint::slot_bytes() const {
   return communicator_.channels().slot_bytes();
 }
 
-/// True when nothing that was sent waits here.
+/// True if all sent messages have left this process.
 Result<bool> PointToPoint::flush() {
   bool all = true;
   for (const auto& queue : queues_) {
@@ -107,13 +107,13 @@ std::int64_t PointToPoint::poll_set(std::vector<PollItem>& items) const {
 Result<void> PointToPoint::to_self() {
   if (self_sends_.size() != self_receives_.size())
     return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("{} sends to this rank itself and {} receives from it in one group",
+                 .what = fmt::format("a group has {} sends to this rank itself but {} receives from it",
                                      self_sends_.size(), self_receives_.size()),
                  .peer = communicator_.rank()};
   for (std::size_t k = 0; k < self_sends_.size(); ++k) {
     if (self_sends_[k]->bytes != self_receives_[k]->bytes)
       return Error{.code = Code::invalid_usage,
-                   .what = fmt::format("a send of {} bytes to this rank itself meets a receive of {}",
+                   .what = fmt::format("a send of {} bytes to this rank itself matches a receive of {} bytes",
                                        self_sends_[k]->bytes, self_receives_[k]->bytes),
                    .peer = communicator_.rank()};
     if (self_sends_[k]->bytes > 0) std::memmove(self_receives_[k]->data, self_sends_[k]->data, self_sends_[k]->bytes);
@@ -161,7 +161,7 @@ Result<Progress> PointToPoint::send(Queue& queue) {
     queue.begun = true;
     queue.by_reference = header.carry != Carry::slots;
   }
-  // On a wire without lengths the header travels alone: the receiver may expect another one.
+  // Between hosts messages carry no length, so the header is sent alone: the receiver may expect a different length.
   const bool alone = used > 0 && communicator_.members().peers[queue.peer].remote();
   if (!queue.by_reference && !alone) {
     const std::size_t piece = std::min(slot->size() - used, request.bytes - queue.moved);
@@ -184,9 +184,9 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
   queue.by_reference = header.carry != Carry::slots;
   if (!queue.by_reference) return {};
   if (!lease_) {
-    auto touch = AccessLease::begin(communicator_);
-    if (!touch) return std::move(touch).error();
-    lease_.emplace(*std::move(touch));
+    auto lease = AccessLease::begin(communicator_);
+    if (!lease) return std::move(lease).error();
+    lease_.emplace(*std::move(lease));
   }
   if (header.carry == Carry::window) {
     auto window = communicator_.windows().at(queue.peer, header.buffer, request.bytes);
@@ -199,7 +199,7 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
     if (queue.pid == 0) queue.source = nullptr;
   }
   if (queue.source == nullptr)
-    return Error{.code = Code::remote, .what = "a message names memory that cannot be mapped"};
+    return Error{.code = Code::remote, .what = "a message refers to sender memory that cannot be mapped"};
   return {};
 }
 
@@ -210,20 +210,20 @@ Result<Progress> PointToPoint::receive(Queue& queue) {
 
   const bool remote = communicator_.members().peers[queue.peer].remote();
   const std::size_t length = queue.begun ? std::min(slot_bytes(), request.bytes - queue.moved) : sizeof(Header);
-  auto slot = receiver.peek(remote ? length : 0);  // shared memory knows for itself
+  auto slot = receiver.peek(remote ? length : 0);  // shared memory stores the length
   if (!slot) return std::move(slot).error();
   if (slot->data() == nullptr) return Progress::blocked;
   std::span<const std::byte> data = *slot;
   if (!queue.begun) {
     Header header;
-    if (data.size() < sizeof header) return Error{.code = Code::remote, .what = "a message without a header"};
+    if (data.size() < sizeof header) return Error{.code = Code::remote, .what = "a message has no header"};
     std::memcpy(&header, data.data(), sizeof header);
     if (auto opened = open(queue, request, header); !opened) return std::move(opened).error();
-    if (queue.by_reference) return Progress::moved;  // the slot is released once the data is here
+    if (queue.by_reference) return Progress::moved;  // the slot is released once the data has been read
     data = data.subspan(sizeof header);
   }
   if (data.size() > request.bytes - queue.moved)
-    return Error{.code = Code::remote, .what = "a message longer than its header said"};
+    return Error{.code = Code::remote, .what = "a message is longer than its header says"};
   if (!data.empty()) std::memcpy(request.data + queue.moved, data.data(), data.size());
   queue.moved += data.size();
   if (auto freed = receiver.release(); !freed) return std::move(freed).error();
@@ -244,7 +244,7 @@ Result<Progress> PointToPoint::receive_by_reference(Queue& queue, const PeerRequ
   }
   queue.moved += piece;
   if (queue.moved < request.bytes) return Progress::moved;
-  // A sender that failed meanwhile may have changed what was read here.
+  // A sender that failed meanwhile may have changed the data read here.
   if (auto failure = failure_of(communicator_, queue.peer)) return *std::move(failure);
   if (auto freed = communicator_.channels().point_to_point().receivers[queue.peer]->release(); !freed)
     return std::move(freed).error();
@@ -260,20 +260,20 @@ void PointToPoint::finish(Queue& queue) {
   queue.by_reference = false;
 }
 
-/// What a rank sent before it left is still taken; after that there is nothing to come.
+/// Messages that a rank sent before it left are still received; then its leaving is an error.
 Result<void> PointToPoint::poll_peers() {
   for (auto& queue : queues_) {
     if (queue.next == queue.requests.size()) continue;
     const Peer& peer = communicator_.members().peers[queue.peer];
-    // A rank of another host closes its connections, behind what it sent.
+    // A rank of another host closes its connections after its last message instead.
     if (peer.remote() || peer.area.header().state.load(std::memory_order_acquire) != RankState::closed) continue;
     auto moved = queue.send ? send(queue) : receive(queue);
     if (!moved) return std::move(moved).error().at_peer(queue.peer);
     if (*moved == Progress::blocked)
-      return Error{.code = Code::remote,
-                   .what = fmt::format("{} left the communicator in the midst of {}",
-                                       communicator_.describe(queue.peer), where()),
-                   .peer = queue.peer};
+      return Error{
+          .code = Code::remote,
+          .what = fmt::format("{} left the communicator during {}", communicator_.describe(queue.peer), where()),
+          .peer = queue.peer};
   }
   return {};
 }

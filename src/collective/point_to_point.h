@@ -1,4 +1,4 @@
-// The sends and receives of one group: all peers and directions at once, in order for each of them.
+// The sends and receives of one group: concurrent over all peers and both directions, in order per peer and direction.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace tutti {
 
-/// The k-th send to a peer meets its k-th receive from here. A message's first slot says how long it is, of what type,
-/// and whether the data follows in slots or is to be read from the sender's memory (mapped or copied from).
+/// The k-th send to a peer matches its k-th receive from this rank. The first slot of a message holds its length and
+/// type, and whether the data follows in slots or is read from the sender's memory (mapped, or by CMA).
 class PointToPoint final : public Operation {
  public:
-  /// Both must outlive it. Errors of the requests themselves show at the first advance.
+  /// Both must outlive the operation. Errors in sends to this rank itself are returned by the first advance.
   PointToPoint(Communicator& communicator, std::span<const PeerRequest> requests);
 
   Result<Progress> advance() override;
@@ -25,7 +25,7 @@ class PointToPoint final : public Operation {
   std::string where() const override;
   std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
-  /// Errors: remote (a rank left that messages are to come from or to go to).
+  /// Errors: remote (a rank left that messages must still come from or go to).
   Result<void> poll_peers() override;
 
  private:
@@ -38,7 +38,7 @@ class PointToPoint final : public Operation {
     std::size_t moved = 0;              // bytes of the current request
     bool begun = false;                 // its header is sent or read
     bool by_reference = false;          // the receiver reads the sender's memory
-    const std::byte* source = nullptr;  // by reference: where from; mapped or, if pid, in another process
+    const std::byte* source = nullptr;  // by reference: source address; in process `pid` if that is not 0
     int pid = 0;
   };
 
@@ -57,7 +57,7 @@ class PointToPoint final : public Operation {
   std::vector<const PeerRequest*> self_sends_;
   std::vector<const PeerRequest*> self_receives_;
   bool self_done_ = false;
-  std::optional<AccessLease> lease_;  // from the first message on that is read from its sender's memory
+  std::optional<AccessLease> lease_;  // held from the first message that is read from its sender's memory
 };
 
 }  // namespace tutti

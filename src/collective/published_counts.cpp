@@ -8,17 +8,17 @@ namespace tutti {
 
 static_assert(sizeof(Share) == RankArea::share_bytes);
 
-void PublishedCounts::publish(CallDescriptor& line) {
-  std::memcpy(line.small, &request_.layout->line, sizeof(CountsDescriptor));
+void PublishedCounts::publish(CallDescriptor& descriptor) {
+  std::memcpy(descriptor.small, &request_.layout->line, sizeof(CountsDescriptor));
   const Rank rank = communicator_.rank();
   auto* const shares = reinterpret_cast<Share*>(communicator_.members().area->area.shares(sequence_));
   for (Rank peer = 0; peer < communicator_.ranks(); ++peer)
     shares[peer] = share_with(request_, *request_.layout, rank, peer);
 }
 
-void PublishedCounts::add(const CallDescriptor& line) {
+void PublishedCounts::add(const CallDescriptor& descriptor) {
   CountsDescriptor counts;
-  std::memcpy(&counts, line.small, sizeof counts);
+  std::memcpy(&counts, descriptor.small, sizeof counts);
   tally_.add(counts);
 }
 
@@ -39,7 +39,7 @@ Result<PublishedCounts::Block> PublishedCounts::block_of(Rank rank, const Buffer
   const std::size_t count = input ? own.received.count : own.sent.count;
   const std::size_t element = size_of(request_.type);
   if (range.count != count || range.begin > PTRDIFF_MAX / element)
-    return Error{.code = Code::remote, .what = "the counts that a rank published make no sense", .peer = rank};
+    return Error{.code = Code::remote, .what = "a rank published invalid counts", .peer = rank};
   Block block{.buffer = buffer, .bytes = count * element};
   block.buffer.offset += range.begin * element;
   block.buffer.address += range.begin * element;

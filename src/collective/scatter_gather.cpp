@@ -24,7 +24,7 @@ Result<void> check_list(std::span<const int> list, int ranks, std::string_view n
   return {};
 }
 
-/// All ranks, in order.
+/// Whether the list has all ranks in order.
 bool is_all(std::span<const int> list, int ranks) {
   if (list.size() != static_cast<std::size_t>(ranks)) return false;
   for (std::size_t i = 0; i < list.size(); ++i)
@@ -44,8 +44,8 @@ Result<void> check_lists(const ScatterGather& call, int ranks) {
 
 std::optional<Amounts> amounts_to(const ScatterGather& call, int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
-  const bool whole = call.unit == call.total;                                               // everybody gets the same
-  const bool spread = call.unit > 0 && call.total % n == 0 && call.total / n == call.unit;  // everybody another unit
+  const bool whole = call.unit == call.total;  // all destinations get the same
+  const bool spread = call.unit > 0 && call.total % n == 0 && call.total / n == call.unit;  // each gets its own unit
   const bool from_all = is_all(call.sources, ranks), to_all = is_all(call.destinations, ranks);
   if (from_all && to_all && whole) return Amounts{Collective::all_gather, call.unit, 0};
   if (from_all && to_all && spread) return Amounts{Collective::all_to_all, call.unit, 0};

@@ -1,4 +1,4 @@
-// tuttiScatterGather: which collective its lists of ranks amount to.
+// tuttiScatterGather: finds the collective to which a call's lists of ranks are equivalent.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-/// The arguments. Every rank passes the same.
+/// The arguments, which are the same on every rank.
 struct ScatterGather {
   std::span<const int> sources;
   std::span<const int> destinations;
@@ -19,12 +19,12 @@ struct ScatterGather {
   std::size_t total = 0;  ///< elements of one source
 };
 
-/// Errors: invalid_argument (a rank that is none or is listed twice, an empty list, a unit that does not divide the
+/// Errors: invalid_argument (a rank out of range or listed twice, an empty list, a unit that does not divide the
 /// total).
 Result<void> check_lists(const ScatterGather& call, int ranks);
 
-/// The collective that does the same, with its count and root: of broadcasts, scatters, gathers, all-gathers and
-/// all-to-alls in which all ranks take part in order.
+/// An equivalent collective, with its count and root: a broadcast, scatter, gather, all-gather or all-to-all in which
+/// all ranks take part in order.
 struct Amounts {
   Collective collective = Collective::all_to_all;
   std::size_t count = 0;
@@ -32,13 +32,13 @@ struct Amounts {
 };
 std::optional<Amounts> amounts_to(const ScatterGather& call, int ranks);
 
-/// What is sent to and received from each rank, for those that are no such case.
+/// The elements sent to and received from each rank, for calls without an equivalent collective.
 struct Exchanged {
   std::vector<std::size_t> send_counts, send_at, recv_counts, recv_at;
 };
 Exchanged exchanged(const ScatterGather& call, Rank rank, int ranks);
 
-/// Tells lists and totals apart.
+/// A hash of the lists and the total.
 std::uint32_t fingerprint(const ScatterGather& call);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// An all-gather of a few bytes inside another call, where ranks cannot read each other's call descriptors.
+// An all-gather of a few bytes inside another call, for ranks that cannot read each other's call descriptors.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace tutti {
 
-/// By fifos, on the channels of the call it belongs to and under its mark. Not to be moved.
+/// Sends messages on the channels of the enclosing call, with that call's signature. Must not be moved.
 class SmallGather {
  public:
-  /// The same number of bytes on all ranks, at least one.
+  /// `mine` must have the same size on all ranks, at least one byte.
   SmallGather(Communicator& communicator, std::span<const std::byte> mine, std::uint64_t sequence);
   SmallGather(const SmallGather&) = delete;
   SmallGather& operator=(const SmallGather&) = delete;
@@ -20,7 +20,7 @@ class SmallGather {
   Result<Progress> advance() { return run_->advance(); }
   void poll_set(std::vector<PollItem>& items) const { run_->poll_set(items); }
 
-  /// After done.
+  /// The bytes of `rank`. Valid after done.
   std::span<const std::byte> of(Rank rank) const {
     return std::span(all_).subspan(static_cast<std::size_t>(rank) * mine_.size(), mine_.size());
   }

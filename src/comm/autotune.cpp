@@ -50,9 +50,9 @@ TuningTimes Autotuner::line() const {
   return {.ns = ended_->own_ns, .tuning = ended_->number};
 }
 
-void Autotuner::hear(const TuningTimes& line) {
-  if (ended_ == nullptr || line.tuning != ended_->number) return;
-  for (std::size_t i = 0; i < candidates_max; ++i) ended_->ns[i] = std::max(ended_->ns[i], line.ns[i]);
+void Autotuner::hear(const TuningTimes& times) {
+  if (ended_ == nullptr || times.tuning != ended_->number) return;
+  for (std::size_t i = 0; i < candidates_max; ++i) ended_->ns[i] = std::max(ended_->ns[i], times.ns[i]);
 }
 
 void Autotuner::decide() {

@@ -1,4 +1,5 @@
-// Tries the algorithms with the best predictions in the first calls of a kind, and keeps the fastest (TUTTI_AUTOTUNE).
+// Autotuning (TUTTI_AUTOTUNE): tries the algorithms with the best predictions in the first calls of a kind, and keeps
+// the fastest.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@
 
 namespace tutti {
 
-/// Calls that are served alike: what the choice goes by besides what a communicator never changes.
+/// A kind of calls: the algorithm depends only on the kind and on facts that never change in a communicator.
 struct TuningKind {
   Collective collective = Collective::all_reduce;
   Access access = Access::slots;
@@ -28,16 +29,17 @@ struct TuningKind {
 
 inline constexpr std::size_t candidates_max = 3;
 
-/// What a rank tells the others in the descriptor of the next call: its times in the tuning that has ended.
+/// A rank's times in the tuning that ended last; published in the descriptor of a later call.
 struct TuningTimes {
   std::array<std::uint64_t, candidates_max> ns{};
   std::uint64_t tuning = 0;  ///< from 1; 0: none has ended
 };
 
 /// All tunings of a communicator. In a tuning the candidates take turns, call by call, each `trials` times. A rank's
-/// time for one is the shortest of its calls, from when all ranks are known to have entered. In the next call whose
-/// lines all ranks read, each publishes its times; a candidate's time is then that of the slowest rank, and the
-/// shortest one wins. All ranks have the same calls, predictions and lines, hence the same turns and winners.
+/// time for a candidate is the shortest of its calls, measured from when all ranks are known to have entered. In the
+/// next call in which all ranks read all descriptors, each rank publishes its times. A candidate's time is the time of
+/// the slowest rank, and the candidate with the shortest time wins. All ranks have the same calls, predictions and
+/// descriptors, hence the same turns and winners.
 class Autotuner {
  public:
   explicit Autotuner(int trials) : trials_(trials) {}
@@ -45,31 +47,31 @@ class Autotuner {
   bool on() const { return trials_ > 0; }
 
   struct Tuning {
-    std::uint64_t number = 0;  ///< from 1, in the order of their beginning
+    std::uint64_t number = 0;  ///< from 1, in the order in which tunings begin
     int calls = 0;             ///< made so far
     std::vector<const Algorithm*> candidates;
     const Algorithm* winner = nullptr;
     std::array<std::uint64_t, candidates_max> own_ns{};
     std::array<std::uint64_t, candidates_max> ns{};  ///< of the slowest rank
   };
-  /// nullptr: there was no such call yet.
+  /// nullptr: no call of this kind yet.
   const Tuning* find(const TuningKind& kind) const;
-  /// One with a single candidate is decided.
+  /// Begins a tuning. A tuning with a single candidate is decided at once.
   const Tuning& enter(const TuningKind& kind, std::vector<const Algorithm*> candidates);
 
-  /// What a call of that kind uses.
+  /// The algorithm for the next call of the tuning's kind.
   static const Algorithm& turn(const Tuning& tuning);
-  /// Around the run of such a call, in ns of one clock. Calls run one at a time.
+  /// To be called before and after the run of a call, with times of one clock. Calls run one at a time.
   void start(const TuningKind& kind, std::int64_t now_ns);
   void finish(std::int64_t now_ns);
 
-  /// What to publish in a line; to be heard from all ranks, this one too, before decide. Nothing happens where no
-  /// tuning has ended.
+  /// `line` returns the times to publish in a call descriptor. `hear` must get the times of all ranks, including this
+  /// one, before `decide` chooses the winner. Without effect if no tuning has ended.
   TuningTimes line() const;
-  void hear(const TuningTimes& line);
+  void hear(const TuningTimes& times);
   void decide();
 
-  /// In words; empty where there was no such tuning. For explanations.
+  /// Describes the tuning in text; empty if there was none. For explanations.
   std::string story(const TuningKind& kind) const;
 
  private:
@@ -77,7 +79,7 @@ class Autotuner {
   std::map<TuningKind, Tuning> autotuner_;
   Tuning* running_ = nullptr;
   std::int64_t started_ns_ = 0;
-  Tuning* ended_ = nullptr;  // not decided yet: the next call of any kind that carries lines decides it
+  Tuning* ended_ = nullptr;  // not decided yet: decided by the next call, of any kind, that publishes times
 };
 
 }  // namespace tutti

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-/// For the calls in which a difference lies to come from the peer, or for the peer to find it and say so.
+/// Time for the peer to send the calls among which the difference lies, or to find the difference itself and report it.
 constexpr std::int64_t name_limit_ns = 500'000'000;
 
 }  // namespace
@@ -46,7 +46,7 @@ Result<void> CallComparison::look_before_leaving(std::int64_t limit_ns) {
   }
 }
 
-/// True once all peers have told what they called up to the last call of this rank, which leaves.
+/// For a rank that leaves: true once every peer's summary covers the last call of this rank.
 Result<bool> CallComparison::poll_peers(bool ask) {
   const std::lock_guard lock(mutex_);
   tell_all(ask);
@@ -74,7 +74,7 @@ Result<void> CallComparison::compare_all() {
   return {};
 }
 
-/// Ranks of this host see the summary in the own area.
+/// Sends the summary to ranks of other hosts. Ranks of this host read it in this rank's area.
 void CallComparison::tell_all(bool ask) {
   const auto last = history_.last();
   if (ask)
@@ -107,7 +107,7 @@ Result<void> CallComparison::compare(Compared& with) {
 
 Result<void> CallComparison::check(Compared& with, const CallSummary& theirs) {
   const auto mine = history_.find(theirs.sequence());
-  if (!mine) return {};  // too long ago: the peer compares it with what is told of this rank
+  if (!mine) return {};  // too long ago: the peer compares it with this rank's summary
   if (mine->hash == theirs.hash) {
     with.agreed = std::max(with.agreed, theirs.sequence());
     return {};
@@ -120,7 +120,7 @@ Result<void> CallComparison::check(Compared& with, const CallSummary& theirs) {
   return {};
 }
 
-/// The calls after the last at which both agreed, as far as they are kept.
+/// Sends the peer this rank's calls after the last equal hash, as far as the history has them.
 void CallComparison::tell_calls(const Compared& with) const {
   std::vector<CallMark> marks;
   const std::uint64_t last = with.differing->sequence();
@@ -143,7 +143,7 @@ Result<void> CallComparison::check_calls() {
 Result<void> CallComparison::check_leaver(const Compared& with, const CallSummary& theirs) const {
   const bool left = header(with.rank).state.load(std::memory_order_acquire) == RankState::closed;
   const std::uint64_t latest = history_.latest();
-  // A summary that was read before the state may not have been its last.
+  // Read the summary again: one that was read before the state may not be the last.
   const auto last = left ? header(with.rank).calls.load() : std::nullopt;
   if (!last || last->sequence() < theirs.sequence() || last->sequence() >= latest) return {};
   return left_before(communicator_.describe(with.rank), {with.rank, last->sequence(), last->last.signature},
@@ -153,7 +153,7 @@ Result<void> CallComparison::check_leaver(const Compared& with, const CallSummar
 bool CallComparison::settled(const Compared& with) const {
   const AreaHeader& theirs = header(with.rank);
   if (theirs.state.load(std::memory_order_acquire) != RankState::open) return true;
-  // What it told before may be out of date, where it has made more calls since.
+  // A remote peer may have made more calls since its last summary, so it must have answered.
   const bool asked = communicator_.members().peers[with.rank].remote();
   const bool answered = !asked || theirs.answers.load(std::memory_order_acquire) != with.answers;
   return answered && with.agreed >= history_.latest();

@@ -1,4 +1,4 @@
-// Whether the ranks of a communicator that have no call descriptors all call the same, also where no data meets.
+// Checks that the ranks of a communicator without call descriptors make equal calls, even if they exchange no data.
 #pragma once
 
 #include <cstdint>
@@ -12,38 +12,38 @@
 
 namespace tutti {
 
-/// Each rank tells the ranks next to it (those of its host, and its control neighbours) what its calls amount to: a
-/// running hash at its last call, ten times a second and when it leaves. A rank that has made the call of that number
-/// compares the hash with its own. So two ranks need not be at the same call, nothing waits for it, and one difference
-/// shows however many equal calls follow. Where hashes differ and the last calls do not, ranks of different hosts tell
-/// each other their calls since the last equal hash.
+/// Each rank sends a summary of its calls, a running hash at its last call, to the ranks of its host and to its control
+/// neighbours: ten times a second and when it leaves. A rank that has made the call with that number compares the hash
+/// with its own hash at that call. So two ranks need not be at the same call, no call waits for the comparison, and a
+/// difference shows however many equal calls follow. If the hashes differ but the last calls are equal, ranks of
+/// different hosts send each other their calls since the last equal hash.
 ///
-/// Any thread; one at a time.
+/// Thread-safe.
 class CallComparison {
  public:
   explicit CallComparison(Communicator& communicator);
 
-  /// Tells peers what was called since the last time.
+  /// Sends peers the summary if there were calls since the last time.
   void tell();
-  /// Compares what peers have told: soon after it came, while this rank still knows what it had called itself. Errors:
-  /// invalid_usage (both calls are named), as long as one is found.
+  /// Compares the peers' summaries. To be called soon after they arrive, while this rank's own calls are still in the
+  /// history. Errors: invalid_usage (names both calls).
   Result<void> look();
 
-  /// For a rank that leaves: asks its peers, and waits at most `limit_ns` for those who have not come to its last call
-  /// yet. Errors: as look; also for a peer that has made more calls than this rank ever will.
+  /// For a rank that leaves: asks its peers for their summaries, and waits at most `limit_ns` for peers that have not
+  /// made its last call yet. Errors: as look; also if a peer has made more calls than this rank.
   Result<void> look_before_leaving(std::int64_t limit_ns);
 
-  /// The error of a peer that left before it made all calls of this rank; nothing where it did not.
+  /// The error of a peer that left before it made all calls of this rank; empty if it did not.
   std::optional<Error> left_early(Rank peer);
 
  private:
   struct Compared {
     Rank rank = 0;
-    std::uint64_t agreed = 0;                   ///< up to this call both have called the same
-    std::optional<CallSummary> ahead = {};      ///< told, of a call this rank has not made yet
-    std::optional<CallSummary> differing = {};  ///< told, and unlike this rank's, at the same last call
+    std::uint64_t agreed = 0;                   ///< the calls of both ranks are equal up to this one
+    std::optional<CallSummary> ahead = {};      ///< peer's, of a call this rank has not made yet
+    std::optional<CallSummary> differing = {};  ///< peer's, with another hash but the same last call
     std::int64_t differs_since_ns = 0;
-    std::uint32_t answers = 0;  ///< when it was asked
+    std::uint32_t answers = 0;  ///< AreaHeader::answers when the peer was asked
   };
   void tell_all(bool ask);
   Result<void> compare(Compared& with);

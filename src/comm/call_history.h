@@ -1,4 +1,4 @@
-// The last calls of a rank, for comparing them with a peer's.
+// The last calls of a rank, kept to compare them with a peer's calls.
 #pragma once
 
 #include <array>
@@ -14,18 +14,18 @@
 
 namespace tutti {
 
-/// One thread adds, any thread asks. What is just being overwritten is not found.
+/// One thread adds, any thread may read. An entry that is being overwritten is not found.
 class CallHistory {
  public:
-  /// Some tenths of a second of the smallest calls through sockets: longer than ranks take to compare them.
+  /// Enough for some tenths of a second of the smallest calls through sockets: longer than ranks take to compare them.
   static constexpr std::size_t kept = 8192;
 
-  /// Pages are taken as calls come.
+  /// The memory's pages are allocated by the kernel as calls are added.
   CallHistory() : entries_(static_cast<SharedCallSummary*>(std::calloc(kept, sizeof(SharedCallSummary)))) {
     if (entries_ == nullptr) throw std::bad_alloc();
   }
 
-  /// The next call; returns what the calls amount to with it.
+  /// Adds the next call; returns the summary of all calls including it.
   CallSummary add(const CallMark& mark) {
     hash_ = hash_on(hash_, mark.signature);
     const CallSummary summary{.last = mark, .hash = hash_};
@@ -36,10 +36,10 @@ class CallHistory {
 
   std::uint64_t latest() const { return latest_.load(std::memory_order_acquire); }
 
-  /// What they amount to now; nothing before the first, or while the next one is being added.
+  /// The summary after the latest call; empty before the first call, or while the next one is being added.
   std::optional<CallSummary> last() const { return find(latest()); }
 
-  /// What the calls amounted to at `sequence`; nothing where that is not kept any more, or has not come.
+  /// The summary at call `sequence`; empty if it is not kept any more, or not made yet.
   std::optional<CallSummary> find(std::uint64_t sequence) const {
     const auto found = entries_[sequence % kept].load();
     if (sequence == 0 || !found || found->sequence() != sequence) return std::nullopt;
@@ -51,7 +51,7 @@ class CallHistory {
     void operator()(SharedCallSummary* entries) const { std::free(entries); }
   };
   std::unique_ptr<SharedCallSummary[], Free> entries_;
-  std::uint64_t hash_ = 0;  // of the adding thread
+  std::uint64_t hash_ = 0;  // used by the adding thread
   std::atomic<std::uint64_t> latest_ = 0;
 };
 

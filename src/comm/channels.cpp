@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-/// Larger slots than those of the areas, where all messages go by a transport that is better with such.
+/// Slots are larger than the areas' slots if all messages use one transport that is faster with larger slots.
 std::size_t slot_bytes_of(const Membership& members) {
   const std::size_t usual = members.area->area.shape().slot_bytes;
   const Transport* only = nullptr;
@@ -19,7 +19,7 @@ std::size_t slot_bytes_of(const Membership& members) {
     if (only != nullptr && only != &one) return usual;
     only = &one;
   }
-  // Alike on all ranks: one of them that has its peers elsewhere may yet have two that share a host.
+  // The result must be equal on all ranks, so it depends on all pairs: two peers of this rank may share a host.
   return only != nullptr && members.each_on_its_own() ? std::max(usual, only->slot_bytes_min) : usual;
 }
 

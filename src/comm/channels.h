@@ -1,4 +1,4 @@
-// The channels of a communicator: on each of them, what sends to and receives from every peer.
+// The channels of a communicator: on each channel a sender to and a receiver from every peer.
 #pragma once
 
 #include <cstddef>
@@ -17,33 +17,34 @@ namespace tutti {
 
 class Channels {
  public:
-  /// `history`: where ranks have no call descriptors; then the first message of a call on each connection carries
-  /// `mark`. All outlive it.
+  /// `history`: not null if ranks have no call descriptors; then the first message of a call on each connection carries
+  /// `mark`. All arguments must outlive this object.
   Channels(Process& process, const Membership& members, const CallMark& mark, const CallHistory* history);
 
   std::span<Channel> of_collectives() { return channels_; }
   Channel& point_to_point() { return point_to_point_; }
 
-  /// What a message may have at most; alike on all ranks.
+  /// Largest size of a message; equal on all ranks.
   std::size_t slot_bytes() const { return slot_bytes_; }
-  /// Of a connection, for plans: where the mark of a call takes one, they have one less.
+  /// Slots of a connection that plans may use. If calls are marked, the mark takes one slot.
   int slots() const { return members_.area->area.shape().slots - (members_.spans_hosts() ? 1 : 0); }
 
-  /// What limits calls by that access, for people: slots of which some lead to sockets are called so. A literal.
+  /// Name of the slowest transport that calls by this access use, for messages and logs: the access itself, or sockets
+  /// if slots to some peer are sockets. A string literal.
   std::string_view transport(Access access) const {
     return access == Access::slots && !slowest_.empty() ? slowest_ : name(access);
   }
 
-  /// Adds the handles of connections being opened. True while there are any that a peer is to open.
+  /// Adds the handles of connections being opened. True while a peer has yet to open one of them.
   bool opening(std::vector<PollItem>& items) const;
-  /// Of all connections to other hosts, at their end.
+  /// Takes the sockets of all connections to other hosts. For the end of the communicator.
   std::vector<Socket> take_sockets();
 
  private:
   Channel open(Process& process, int index, const CallMark& mark, const CallHistory* history);
 
   const Membership& members_;
-  std::string_view slowest_;  ///< name of the last transport of the list that a pair goes by
+  std::string_view slowest_;  ///< name of the last transport in the list that some pair uses
   std::size_t slot_bytes_;
   std::vector<Channel> channels_;
   Channel point_to_point_;

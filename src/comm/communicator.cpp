@@ -9,11 +9,11 @@
 namespace tutti {
 namespace {
 
-/// Calls from this size on store past the caches, where TUTTI_NT_THRESHOLD does not say otherwise: measured, see
+/// Calls of this size or more use nontemporal stores, unless TUTTI_NT_THRESHOLD is set. Measured: see
 /// docs/performance.md.
 constexpr std::size_t nontemporal_bytes_auto = 4 << 20;
 
-/// Ranks of other hosts have none, and nobody looks.
+/// Ranks of other hosts have no call descriptors; their entries are never read.
 std::vector<std::byte*> rings_of(const Membership& members) {
   std::vector<std::byte*> rings;
   rings.reserve(members.peers.size());
@@ -35,7 +35,7 @@ std::size_t nontemporal_bytes_of(const Config& config) {
 }
 
 Conditions conditions_of(const Membership& members, const Channels& channels) {
-  // Not what TUTTI_NT_THRESHOLD says, which ranks need not agree on.
+  // Not TUTTI_NT_THRESHOLD, which may differ between ranks.
   return {.cores = members.cores,
           .channels = members.area->area.shape().channels - 1,
           .slots = channels.slots(),
@@ -91,7 +91,7 @@ void Communicator::look_at_device() {
 
 std::int64_t Communicator::nap_until(bool awaited) const {
   constexpr std::int64_t arrival_look_ns = 1'000'000;
-  constexpr std::int64_t shared_look_ns = 500'000;  // what comes through shared memory does not end a poll
+  constexpr std::int64_t shared_look_ns = 500'000;  // messages through shared memory do not wake a poll
   constexpr std::int64_t nap_ns = 10'000'000;
   const std::int64_t now = process_.system.now_ns();
   if (awaited) return now + arrival_look_ns;
@@ -131,7 +131,7 @@ Result<std::byte*> Communicator::staging(std::size_t bytes) {
   if (staging_ != nullptr) (void)process_.segments.free(std::exchange(staging_, nullptr));
   staging_bytes_ = 0;
   auto memory = process_.segments.allocate(bytes, /*touch=*/true);
-  if (!memory) return std::move(memory).error().during("make room for an all-to-all in place");
+  if (!memory) return std::move(memory).error().during("allocate memory for an all-to-all in place");
   staging_ = *memory;
   staging_bytes_ = bytes;
   return staging_;

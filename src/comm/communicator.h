@@ -1,4 +1,4 @@
-// A group of ranks that work together: what one rank has of it.
+// A communicator, from the view of one rank.
 #pragma once
 
 #include <atomic>
@@ -34,19 +34,20 @@ class Communicator {
   int ranks() const { return members_.ranks; }
   const Membership& members() const { return members_; }
   const std::string& who() const { return who_; }  ///< "comm 1f3a rank 2"
-  /// Not all ranks share memory: then there are no call descriptors, and all calls go by fifos.
+  /// Not all ranks share memory: then there are no call descriptors, and all calls use slots.
   bool spans_hosts() const { return members_.spans_hosts(); }
 
   // ---- Errors: any thread ----
 
-  /// The first failure wins; wakes whoever waits here and tells peers through the area's state.
+  /// Sets the failure, if there is none yet. Wakes threads that wait in this communicator, and tells peers through the
+  /// area's state.
   void fail(Error error);
-  /// As fail, but peers are told that this rank left on purpose.
+  /// As fail, but tells peers that this rank aborted.
   void abort();
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   /// The first failure. Requires failed().
   Error failure() const;
-  /// The user gets the failure as the result of a call.
+  /// Notes that the user gets the failure as the result of a call.
   void say_told() { told_.store(true, std::memory_order_relaxed); }
   Error tell_failure() {
     say_told();
@@ -54,8 +55,8 @@ class Communicator {
   }
   bool told() const { return told_.load(std::memory_order_relaxed); }
 
-  /// For a rank that leaves: whether all others have called the same, as far as can be told soon. It waits at most half
-  /// a second, for those who have not come to its last call. Errors: invalid_usage.
+  /// For a rank that leaves: checks that all peers have made the same calls, as far as can be known soon. Waits at most
+  /// half a second for peers that have not made this rank's last call yet. Errors: invalid_usage.
   Result<void> look_before_leaving();
 
   // ---- Order: calls run one after another, in the order of their tickets ----
@@ -69,16 +70,17 @@ class Communicator {
   // ---- For the call whose turn it is ----
 
   std::uint64_t next_sequence() { return ++sequence_; }
-  /// Where ranks have no call descriptors: what goes before the first message of the call on each connection.
+  /// If ranks have no call descriptors: sets the mark that is sent before the first message of the call on each
+  /// connection.
   void sign(std::uint64_t sequence, const Signature& signature) {
     mark_ = {sequence, signature};
     members_.area->area.header().calls.store(history_->add(mark_));
   }
-  /// The calls signed last. Any thread. Requires spans_hosts().
+  /// The last calls signed. Any thread. Requires spans_hosts().
   const CallHistory& history() const { return *history_; }
-  /// Null where ranks have call descriptors.
+  /// Null if ranks have call descriptors.
   CallComparison* comparison() const { return comparison_.get(); }
-  /// How long (now_ns) a blocked call may sleep on sockets alone. `awaited`: a peer is to open a connection.
+  /// Until when (now_ns) a blocked call may sleep on sockets alone. `awaited`: a peer has yet to open a connection.
   std::int64_t nap_until(bool awaited) const;
   CallDescriptors& lines() { return lines_; }
   Channels& channels() { return channels_; }
@@ -90,24 +92,24 @@ class Communicator {
   Plans& plans() { return plans_; }
   PeerWindows& windows() { return windows_; }
 
-  /// At least `bytes` of private memory for plans that want it; one call at a time.
+  /// At least `bytes` of private memory for plans that need it; used by one call at a time.
   Result<std::byte*> scratch(std::size_t bytes);
-  /// The same in memory that peers can map: inputs of all-to-alls in place.
+  /// As scratch, in memory that peers can map: for the copied inputs of in-place all-to-alls.
   Result<std::byte*> staging(std::size_t bytes);
 
-  /// Null where this rank has no GPU.
+  /// Null if this rank has no GPU.
   DeviceSide* device() const { return device_.get(); }
-  /// Once, before anybody else knows this communicator.
+  /// To be called once, before other threads know this communicator.
   void attach(std::unique_ptr<DeviceSide> device) { device_ = std::move(device); }
-  /// A kernel that gave up is a failure of the communicator, as is a GPU that is lost. Any thread.
+  /// Fails the communicator if a kernel gave up. Any thread.
   void look_at_device();
-  /// Nothing that was queued on GPUs runs any more, or ever will.
+  /// True if no work queued on GPUs is running or will run.
   bool device_idle() const { return !device_ || device_->idle(); }
 
-  /// What TUTTI_TRANSPORT says: nothing for "auto".
+  /// The access that TUTTI_TRANSPORT asks for, if any.
   std::optional<Access> forced_access() const { return forced_access_; }
   AccessFacts access_facts() const;
-  /// Where a call keeps what it knows of its peers: here, so that a call allocates nothing. By rank.
+  /// A call's notes on its peers, by rank. Kept here so that a call allocates nothing.
   struct Notes {
     std::vector<const CallDescriptor*> lines;
     std::vector<PeerMemory> memory;
@@ -115,25 +117,25 @@ class Communicator {
   };
   Notes& notes() { return notes_; }
 
-  /// What the last collective used.
+  /// Algorithm and transport of the last collective.
   struct Used {
     const char* algorithm = "";
     const char* transport = "";
   };
   const Used& used() const { return used_; }
-  /// `algorithm` lives as long as the communicator.
+  /// `algorithm` must live as long as the communicator.
   void note_used(const char* algorithm, Access access) {
     // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
     used_ = {.algorithm = algorithm, .transport = channels_.transport(access).data()};
   }
   void note_used_on_device(const char* algorithm, const char* transport) { used_ = {algorithm, transport}; }
 
-  /// What looks after the peers, on the service thread, from which whoever ends the communicator takes it.
+  /// The task that watches the peers, on the service thread. Code that ends the communicator must remove it from there.
   void watched_by(std::shared_ptr<Task> watch) { watch_ = std::move(watch); }
   std::shared_ptr<Task> take_watch() { return std::move(watch_); }
 
   std::string describe(Rank rank) const { return members_.describe(rank); }
-  /// The error that says that a rank is lost, and why.
+  /// The error that a rank is lost, and why.
   Error lost(Rank rank,
              std::string_view why = "its process was killed or exited without leaving the communicator") const;
 
@@ -147,7 +149,7 @@ class Communicator {
   std::size_t nontemporal_bytes_;
   CallDescriptors lines_;
   CallMark mark_;
-  std::shared_ptr<CallHistory> history_;  // both where ranks have no call descriptors
+  std::shared_ptr<CallHistory> history_;  // mark_ and history_: if ranks have no call descriptors
   Channels channels_;
   Plans plans_;
   std::unique_ptr<CallComparison> comparison_;

@@ -1,4 +1,4 @@
-// How a communicator fails: once, with what is known best, and so that all its ranks hear of it.
+// How a communicator fails: once, with the best known cause, and with notice to all its ranks.
 #include <cerrno>
 #include <utility>
 
@@ -13,15 +13,14 @@
 
 namespace tutti {
 
-/// What a call meets may only follow from something that is known better elsewhere.
+/// Replaces an error that is only a consequence by its cause, if the cause is known.
 Error Communicator::understood(Error error) const {
   if (error.code != Code::remote && error.sys_errno == 0) return error;
-  // What a call on the GPU met is this rank's own failure too, whoever of those that share the GPU tells it first.
+  // Ranks that share a GPU share its errors, so report the GPU's error even if another rank reported it first.
   if (device_ && error.code == Code::remote)
     if (auto cause = device_->cause()) return *std::move(cause);
   if (error.peer < 0 || error.peer >= ranks() || error.peer == rank()) return error;
-  // Mapping or copying memory of a process that is gone is how some calls learn of its death; it may have said why
-  // before it went.
+  // Some calls learn of a process's end when they map or copy its memory. It may have left the reason before it ended.
   const auto& peer = members_.peers[error.peer];
   const auto state = peer.area.header().state.load(std::memory_order_acquire);
   if (peer.process && state != RankState::closed && (error.sys_errno == ESRCH || peer.process->ended()))
@@ -34,14 +33,14 @@ Error Communicator::understood(Error error) const {
 void Communicator::fail(Error error) {
   const Uncancelled whole;
   auto& header = members_.area->area.header();
-  // Where no call is under way nobody is harmed by a rank that goes.
+  // If no call is under way here, the loss of a peer harms nobody: log it as INFO, not as a warning.
   const bool quiet = error.code == Code::remote && idle();
   error = understood(std::move(error));
   {
     const std::lock_guard lock(failure_mutex_);
     if (failure_) return;
     failure_ = std::make_unique<Error>(std::move(error));
-    // Under the lock: on return from a second failure too, peers can see that there is one.
+    // Under the lock, so that peers can see the failure also when a second, concurrent call of fail returns.
     header.failure.store(static_cast<std::uint32_t>(failure_->code), std::memory_order_relaxed);
     header.culprit.store(failure_->peer, std::memory_order_relaxed);
     put_text(header.message, failure_->what);
@@ -82,7 +81,7 @@ Result<void> Communicator::look_before_leaving() {
   constexpr std::int64_t limit_ns = 500'000'000;
   auto alike = comparison_ ? comparison_->look_before_leaving(limit_ns) : tutti::look_before_leaving(*this, limit_ns);
   if (!alike) return alike;
-  // Of a rank that has found a mismatch nothing more is to be compared.
+  // A rank that has found a mismatch makes no more calls to compare.
   if (auto failure = failure_of_any(*this); failure && failure->code == Code::invalid_usage) return *std::move(failure);
   return {};
 }

@@ -17,8 +17,8 @@ constexpr std::int64_t farewell_ns = 2'000'000'000;
 constexpr std::int64_t nap_ns = 1'000'000'000;
 constexpr std::size_t head_bytes = 16;
 constexpr std::size_t text_bytes_max = sizeof(AreaHeader::message) - 1;
-/// In the place of a code, where the state is open. The words of `calls` are marks of calls; those of `summary`, of
-/// `ask`, which wants an answer, and of `answered` are a summary of all so far.
+/// Kind of a frame with state open; takes the place of the code. The text of a `calls` frame holds CallMarks. The text
+/// of `summary`, `ask` (which requests an answer) and `answered` holds a CallSummary of all calls so far.
 enum Alive : std::uint32_t { beating = 0, traced = 1, calls = 2, summary = 3, ask = 4, answered = 5 };
 constexpr std::size_t marks_max = 64;  // in one frame
 static_assert(marks_max * sizeof(CallMark) <= text_bytes_max);
@@ -38,10 +38,10 @@ std::string_view text_of(const CallSummary& of) {
 }
 
 Error nonsense() {
-  return {.code = Code::invalid_argument, .what = "it says what makes no sense"};
+  return {.code = Code::invalid_argument, .what = "it sent an invalid control message"};
 }
 
-/// What the end of a connection tells of the rank there.
+/// Why the rank at the other end of a connection that ended with `error` is lost.
 std::string words_for(const Error& error) {
   switch (error.sys_errno) {
     case ETIMEDOUT:
@@ -50,8 +50,7 @@ std::string words_for(const Error& error) {
     case ENETDOWN: return fmt::format("its host does not answer any more ({})", error.text());
     case ECONNRESET:
       return "its connection was reset: its process was killed or exited without leaving the communicator, or "
-             "something "
-             "between the hosts cut the connection";
+             "something between the hosts cut the connection";
     default: break;
   }
   if (error.code == Code::invalid_argument) return error.what;
@@ -83,7 +82,7 @@ void ControlLinks::announce(RankState state, Code code, int culprit, std::string
   for (Link& link : links_) {
     if (link.ended) continue;
     link.wire.queue(frame);
-    (void)link.wire.flush();  // what is wrong with a connection is found by the service thread
+    (void)link.wire.flush();  // the service thread handles errors of the connection
   }
 }
 
@@ -122,8 +121,8 @@ void ControlLinks::leave(std::vector<Socket> data) {
   leave_by_ns_ = system_.now_ns() + farewell_ns;
 }
 
-/// Nobody wants what comes: messages that a call did not have to wait for. A peer that goes on sending must not keep
-/// this thread: what is left then is read the next time, until it is time to leave.
+/// Reads and drops data that no call needs any more. Reads only a limited number of times per connection, so that a
+/// peer that goes on sending cannot keep this thread busy; the rest is read the next time, until the task ends.
 void ControlLinks::empty_data() {
   constexpr int reads_max = 64;
   std::array<std::byte, 4096> nowhere;
@@ -144,25 +143,25 @@ bool ControlLinks::advance() {
     if (!link.ended) read(link);
   if (beat_ns_ != 0 && !announced_ && system_.now_ns() >= next_beat_ns_) beat();
   if (leave_by_ns_ == 0) return true;
-  // To close with something unread would tear down what is still on its way: those who stay are given time to hear.
+  // Closing a connection with unread data would destroy data on its way to the peer, so give peers time to receive it.
   const bool late = system_.now_ns() >= leave_by_ns_;
   return !late && std::ranges::any_of(links_, [](const Link& link) { return !link.ended && !link.said; });
 }
 
-/// A sign of life to all, and a look at who gave none. Whoever has read all there is comes here.
+/// Sends a sign of life to all peers, and finds the silent ones. Runs after all received messages have been read.
 void ControlLinks::beat() {
   next_beat_ns_ = system_.now_ns() + beat_ns_;
   const auto frame = frame_of(RankState::open, is_traced() ? traced : beating, -1, {});
   for (Link& link : links_) {
     if (link.ended || link.said) continue;
-    if (++link.unheard <= beats) {  // who does not read is not sent ever more
+    if (++link.unheard <= beats) {  // do not queue ever more frames for a peer that does not read
       link.wire.queue(frame);
       (void)link.wire.flush();
     }
     if (!is_silent(link)) continue;
     const double silent_s = static_cast<double>((link.unheard - 1) * beat_ns_) * 1e-9;
-    lose(link, fmt::format("it does not answer any more: not a word for {:.1f} s, so its process is stopped, or its "
-                           "host hangs or was cut off",
+    lose(link, fmt::format("it does not answer any more: nothing was received for {:.1f} s, so its process is stopped, "
+                           "or its host hangs or was cut off",
                            silent_s));
   }
 }
@@ -172,9 +171,9 @@ bool ControlLinks::is_silent(const Link& link) const {
   return link.unheard >= (link.heard ? beats : std::max<std::int64_t>(beats, start_ns_ / beat_ns_));
 }
 
-/// Frames are a head of fixed length, the last number of which is the length of the words that follow.
+/// A frame is a head of fixed length, whose last number is the length of the text that follows.
 void ControlLinks::read(Link& link) {
-  const auto sent = link.wire.flush();  // what came before the end is still to be read, so a failure is no news yet
+  const auto sent = link.wire.flush();  // handled only after all data received before the end is read
   for (;;) {
     std::size_t wanted = head_bytes;
     if (link.head) wanted = ByteReader(std::span(*link.head).last(4)).number<std::uint32_t>();
@@ -236,7 +235,7 @@ bool ControlLinks::believe_summary(Link& link, const Bytes& words) {
   return true;
 }
 
-/// A call that is just being added counts as not made yet.
+/// Answers with the summary of this rank's calls. A call that is being added counts as not made yet.
 void ControlLinks::answer(Link& link) {
   if (!history_ || announced_) return;
   std::optional<CallSummary> own = history_->last();
@@ -251,7 +250,7 @@ bool ControlLinks::believe_calls(const Link& link, const Bytes& words) {
   if (known == calls_.end()) known = calls_.insert(calls_.end(), {.rank = link.rank, .marks = {}});
   const std::size_t before = known->marks.size();
   const std::size_t count = words.size() / sizeof(CallMark);
-  if (before + count > CallHistory::kept) return true;  // nobody can compare so many
+  if (before + count > CallHistory::kept) return true;  // more than this rank can compare
   known->marks.resize(before + count);
   if (count > 0) std::memcpy(&known->marks[before], words.data(), words.size());
   return true;
@@ -263,8 +262,8 @@ void ControlLinks::end(Link& link, const Error& error) {
   lose(link, words_for(error));
 }
 
-/// Unless it said something before, or nobody cares any more. The connection stays: should the rank come back, it is to
-/// hear what became of the communicator.
+/// Marks the rank as lost, unless its final state is known already or this communicator has ended. Does not close the
+/// connection: a rank that comes back must learn that the communicator has failed.
 void ControlLinks::lose(Link& link, const std::string& why) {
   if (std::exchange(link.said, true) || leave_by_ns_ != 0) return;
   AreaHeader& header = link.mirror->header();

@@ -1,4 +1,4 @@
-// What ranks of different hosts tell each other of their state: failures, aborts, leaving; and what their silence says.
+// Control connections between ranks of different hosts: they carry failures, aborts and leaving, and show lost ranks.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@
 
 namespace tutti {
 
-/// The header of the area of a rank whose memory cannot be mapped: in its place, and kept up to date by ControlLinks.
-/// All that is asked of such a rank's area is its header.
+/// Stands for the area of a rank whose memory cannot be mapped. Only the header of such an area is ever used;
+/// ControlLinks keeps it up to date.
 class MirroredHeader {
  public:
-  /// As after `format`, and open.
+  /// The header as `format` leaves it, with state open.
   explicit MirroredHeader(const AreaShape& shape);
 
   RankArea area() const { return area_; }
@@ -37,26 +37,26 @@ class MirroredHeader {
   RankArea area_;
 };
 
-/// The ranks that `rank` has control connections to: those 1, 2, 4, … before and behind it, where they are on other
-/// hosts. With the ranks of each host, who see each other's state in shared memory, all are joined, also when some are
-/// lost.
+/// The ranks to which `rank` has control connections: the ranks at distances 1, 2, 4, … before and after it that are on
+/// other hosts. Ranks of one host see each other's state in shared memory. Together these links connect all ranks, even
+/// if some are lost.
 std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts);
 
-/// Calls that a peer has made, in their order, since it found that its calls and this rank's differ.
+/// Calls of a peer, in order, which it sent because it found that its calls differ from this rank's.
 struct PeerCalls {
   int rank = 0;
   std::vector<CallMark> marks;
 };
 
-/// A rank's connections to ranks of other hosts, which carry nothing but changes of its state, signs of life, and what
-/// it has called so far (see CallComparison); a Task of the service thread. What peers say is written into their
-/// mirrored headers, where everybody looks for it. A connection that ends without a word before is a lost rank, and so
-/// is one on which nothing came for too long: its service thread does not run, since the process is stopped, or the
-/// host hangs or is cut off. Who hears of a failure fails and says so in turn: so the news reaches all ranks as long as
-/// these connections join them.
+/// A rank's control connections to ranks of other hosts; a Task of the service thread. They carry only changes of the
+/// rank's state, signs of life, and summaries of its calls (see CallComparison). Messages from peers are written into
+/// the peers' mirrored headers, where all other code reads them. A rank is lost if its connection ends without a final
+/// state, or if nothing arrives for too long: then its service thread does not run, because the process is stopped, or
+/// the host hangs or is cut off. A rank that learns of a failure fails and announces its own failure, so the failure
+/// reaches all ranks that these connections still join.
 ///
-/// Silence is counted in turns of this thread that are a quarter of the limit apart, so that being stopped or starved
-/// itself makes nobody else look silent. A rank that a debugger looks at says so while it can, and may be silent.
+/// Silence is counted in beats of this thread, a quarter of the limit apart, so that a pause of this thread itself does
+/// not make peers look silent. A rank under a debugger announces this while it can, and may then be silent.
 class ControlLinks final : public Task {
  public:
   struct Link {
@@ -64,41 +64,43 @@ class ControlLinks final : public Task {
     Wire wire;
     std::shared_ptr<MirroredHeader> mirror;
     std::string who;    ///< "rank 2/8 (process 48211 on node-b)"
-    bool said = false;  ///< it has failed, aborted or left: what follows is no news
+    bool said = false;  ///< its final state is known (failed, aborted, left or lost); later messages are ignored
     bool ended = false;
     std::optional<Bytes> head = {};  ///< of the frame being read
-    int unheard = 0;                 ///< beats of this side since anything came
-    bool heard = false;              ///< its service thread has begun to beat
+    int unheard = 0;                 ///< beats of this side since anything was received
+    bool heard = false;              ///< anything has been received
     bool traced = false;
   };
-  /// `silence_ns`: after which a rank is lost; 0: never. Alike on all ranks. `start_ns`: until the first sign of life,
-  /// as others may still be starting.
+  /// `silence_ns`: silence after which a rank is lost; 0: never. Equal on all ranks. `start_ns`: the limit until the
+  /// first sign of life, because other ranks may still be starting.
   ControlLinks(System& system, std::vector<Link> links, std::int64_t silence_ns, std::int64_t start_ns = 0)
       : system_(system), links_(std::move(links)), start_ns_(start_ns), beat_ns_(silence_ns / beats) {}
 
-  /// Where to look up what this rank has called when a peer asks. Before the first call.
+  /// Sets the history from which peers' questions are answered. To be called before the first call.
   void answers_from(std::shared_ptr<const CallHistory> history) { history_ = std::move(history); }
 
-  /// What all peers are to know. Sends at once what the sockets take. Any thread; the first time counts.
+  /// Announces this rank's final state to all peers; later calls have no effect. Sends at once as much as the sockets
+  /// take. Any thread.
   void announce(RankState state, Code code, int culprit, std::string_view words);
 
-  /// For all peers to compare with their own calls; with `ask` they tell theirs at once. Any thread.
+  /// Sends the summary to all peers, which compare it with their own calls. `ask`: peers answer at once with their
+  /// summaries. Any thread.
   void tell_summary(const CallSummary& summary, bool ask);
-  /// For `rank` to find where its calls differ from this rank's. Any thread.
+  /// Sends this rank's calls to `rank`, which looks for the first difference. Any thread.
   void tell_calls(int rank, const std::vector<CallMark>& marks);
-  /// What peers told so since the last time. Any thread.
+  /// Returns the calls that peers have sent since the last time. Any thread.
   std::vector<PeerCalls> take_calls();
 
-  /// The communicator is gone. Ends once peers have left too or heard, at most two seconds later. `data`: connections
-  /// that carried data, which are kept and emptied until then. To close one with something unread, or to which
-  /// something comes later, would take back what is still on its way to the peer.
+  /// To be called when the communicator is destroyed. The task ends once all peers have left or failed too, at most two
+  /// seconds later. `data`: connections that carried data; they are read and kept open until then. Closing a connection
+  /// with unread data, or before the last data arrives, would destroy data that is still on its way to the peer.
   void leave(std::vector<Socket> data);
 
   bool advance() override;
   std::int64_t poll_set(std::vector<PollItem>& items) override;
 
  private:
-  static constexpr int beats = 4;  ///< of this side with nothing heard between them: then it is lost
+  static constexpr int beats = 4;  ///< a peer is lost after this many beats of this side without a message
   void beat();
   bool is_silent(const Link& link) const;
   void lose(Link& link, const std::string& why);
@@ -116,11 +118,11 @@ class ControlLinks final : public Task {
   std::vector<Link> links_;
   std::shared_ptr<const CallHistory> history_;
   std::vector<PeerCalls> calls_;
-  std::vector<Socket> data_;  // of a communicator that is gone
+  std::vector<Socket> data_;  // see leave
   bool announced_ = false;
-  std::int64_t leave_by_ns_ = 0;  // 0: it stays
+  std::int64_t leave_by_ns_ = 0;  // 0: the communicator exists
   std::int64_t start_ns_;
-  std::int64_t beat_ns_;  // from one to the next; 0: none
+  std::int64_t beat_ns_;  // time between beats; 0: no beats
   std::int64_t next_beat_ns_ = 0;
 };
 

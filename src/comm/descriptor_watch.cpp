@@ -5,8 +5,8 @@
 namespace tutti {
 namespace {
 
-MadeCall last_call(const CallDescriptors& lines, Rank rank) {
-  const CallMark last = lines.last(rank);
+MadeCall last_call(const CallDescriptors& descriptors, Rank rank) {
+  const CallMark last = descriptors.last(rank);
   return {rank, last.sequence, last.signature};
 }
 
@@ -15,47 +15,48 @@ bool has_left(const Communicator& communicator, Rank rank) {
   return header.state.load(std::memory_order_acquire) == RankState::closed;
 }
 
-/// Ranks that left before this one made its call `sequence`, and have no line of it.
+/// Finds ranks that left without making call `sequence`, which this rank has made.
 Result<void> look_for_leavers(Communicator& communicator, std::uint64_t sequence) {
-  CallDescriptors& lines = communicator.lines();
+  CallDescriptors& descriptors = communicator.lines();
   for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
     if (rank == communicator.rank() || !has_left(communicator, rank)) continue;
-    auto line = lines.open(rank, sequence);
-    if (!line) return with_calls(lines, {communicator.rank(), sequence}, std::move(line).error());
-    if (*line == nullptr)
-      return left_before(communicator.describe(rank), last_call(lines, rank), last_call(lines, communicator.rank()));
+    auto descriptor = descriptors.open(rank, sequence);
+    if (!descriptor) return with_calls(descriptors, {communicator.rank(), sequence}, std::move(descriptor).error());
+    if (*descriptor == nullptr)
+      return left_before(communicator.describe(rank), last_call(descriptors, rank),
+                         last_call(descriptors, communicator.rank()));
   }
   return {};
 }
 
 }  // namespace
 
-Error with_calls(const CallDescriptors& lines, Reporter by, Error error) {
-  const std::uint64_t at = lines.differing();
+Error with_calls(const CallDescriptors& descriptors, Reporter by, Error error) {
+  const std::uint64_t at = descriptors.differing();
   if (error.code != Code::invalid_usage || at == 0) return error;
-  return mismatch_report(lines.calls(at), at, by, std::move(error));
+  return mismatch_report(descriptors.calls(at), at, by, std::move(error));
 }
 
 Result<void> look_at_descriptors(Communicator& communicator, std::uint64_t sequence, bool over) {
-  CallDescriptors& lines = communicator.lines();
-  if (auto looked = lines.look(); !looked)
-    return with_calls(lines, {communicator.rank(), sequence}, std::move(looked).error());
+  CallDescriptors& descriptors = communicator.lines();
+  if (auto looked = descriptors.look(); !looked)
+    return with_calls(descriptors, {communicator.rank(), sequence}, std::move(looked).error());
   return over ? Result<void>() : look_for_leavers(communicator, sequence);
 }
 
 Result<void> look_before_leaving(Communicator& communicator, std::int64_t limit_ns) {
   constexpr std::int64_t nap_ns = 200'000;
-  CallDescriptors& lines = communicator.lines();
-  const std::uint64_t latest = lines.published();
+  CallDescriptors& descriptors = communicator.lines();
+  const std::uint64_t latest = descriptors.published();
   System& system = communicator.process().system;
   const std::int64_t end_ns = system.now_ns() + limit_ns;
   for (;;) {
-    if (auto looked = lines.look(); !looked)
-      return with_calls(lines, {communicator.rank(), 0}, std::move(looked).error());
+    if (auto looked = descriptors.look(); !looked)
+      return with_calls(descriptors, {communicator.rank(), 0}, std::move(looked).error());
     for (Rank rank = 0; rank < communicator.ranks(); ++rank)
-      if (const MadeCall theirs = last_call(lines, rank); theirs.sequence > latest)
-        return more_calls(last_call(lines, communicator.rank()), theirs);
-    if (lines.seen_all()) return {};
+      if (const MadeCall theirs = last_call(descriptors, rank); theirs.sequence > latest)
+        return more_calls(last_call(descriptors, communicator.rank()), theirs);
+    if (descriptors.seen_all()) return {};
     if (auto left = look_for_leavers(communicator, latest); !left) return left;
     if (communicator.failed() || system.now_ns() >= end_ns) return {};
     system.poll({}, nap_ns);

@@ -1,4 +1,4 @@
-// What a communicator asks of its rank's GPU, whatever calls on device memory are made of.
+// A communicator's interface to its rank's GPU, independent of how calls on device memory are carried out.
 #pragma once
 
 #include <optional>
@@ -11,26 +11,26 @@ namespace tutti {
 struct PeerRequest;
 struct Request;
 
-/// All but host_call and count: any thread.
+/// Thread-safe, except for host_call and count.
 class DeviceSide {
  public:
   virtual ~DeviceSide() = default;
 
-  /// Ends kernels that wait.
+  /// Makes waiting kernels give up.
   virtual void abort() = 0;
-  /// Nothing that was queued runs any more, or ever will.
+  /// True if no queued work is running or will run.
   virtual bool idle() const = 0;
-  /// Why a kernel gave up.
+  /// Why a kernel gave up; empty if none did.
   virtual std::optional<Error> trouble() const = 0;
-  /// What the GPU met in the last call, where others only learn that this rank is lost.
+  /// The CUDA error of the last call, from which other ranks only learn that this rank failed; empty if there was none.
   virtual std::optional<Error> cause() const = 0;
-  /// A call on host memory begins; `on_behalf`: it serves one on device memory. Errors: invalid_usage (another rank
+  /// A call on host memory begins; `on_behalf`: it serves a call on device memory. Errors: invalid_usage (another rank
   /// makes the same call by kernels).
   virtual Result<void> host_call(bool on_behalf) = 0;
-  /// This rank queues a call; ranks on the same GPU go by the order of each other's calls.
+  /// Counts a call that this rank queues: ranks on the same GPU order their work by the numbers of each other's calls.
   virtual void count(const Request& request) = 0;
   virtual void count(const PeerRequest& request) = 0;
-  /// How calls on device memory are carried out, in a sentence. For explanations.
+  /// One phrase on how calls on device memory are carried out. For explanations.
   virtual std::string explain() const = 0;
 };
 

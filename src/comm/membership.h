@@ -1,4 +1,4 @@
-// Who takes part in a communicator, as one rank knows it from the start on.
+// The members of a communicator and the facts agreed at the start, as one rank knows them.
 #pragma once
 
 #include <algorithm>
@@ -19,28 +19,28 @@
 
 namespace tutti {
 
-/// A rank as seen from here.
+/// A rank, as this rank sees it.
 struct Peer {
   std::uint64_t token = 0;  ///< of its process
-  int pid = 0;              ///< as it names itself, for messages: in its own PID namespace
+  int pid = 0;              ///< in the rank's own PID namespace; for messages
   std::string host;
   std::string fd_server;
   ProcessKey key{};
   SegmentName area_name;
-  std::shared_ptr<OwnedArea> thread_area;  ///< what keeps its area there: of a rank of this process,
-  SharedMapping mapped_area;               ///<   or of another one
-  std::shared_ptr<MirroredHeader> mirror;  ///< of a rank of another host: all there is of its area
+  std::shared_ptr<OwnedArea> thread_area;  ///< keeps the area of a rank of this process alive
+  SharedMapping mapped_area;               ///< keeps the area of a rank of another process mapped
+  std::shared_ptr<MirroredHeader> mirror;  ///< of a rank of another host: stands for its area
   RankArea area;
   bool same_process = false;
-  std::shared_ptr<PeerProcess> process;  ///< of a rank of this host in another process
-  std::vector<PeerAddress> addresses;    ///< of a rank of another host: where to connect to it
+  std::shared_ptr<PeerProcess> process;  ///< of a rank in another process of this host
+  std::vector<PeerAddress> addresses;    ///< of a rank of another host: its listeners
 
   bool remote() const { return mirror != nullptr; }
-  /// For system calls; 0: it has none in this PID namespace.
+  /// Process id for system calls; 0: not visible in this PID namespace.
   int visible_pid() const { return process ? process->pid() : 0; }
 };
 
-/// What a communicator is made of; Join fills it in.
+/// All facts about a communicator; filled in by Join.
 struct Membership {
   Rank rank = 0;
   int ranks = 1;
@@ -52,12 +52,12 @@ struct Membership {
   std::vector<int> hosts;                 ///< by rank: the first rank that shares memory with it
   bool pulls = false;                     ///< every rank may copy from every process
   bool oversubscribed = false;            ///< more ranks than cores, on this rank's machine
-  int cores = 1;                          ///< that the ranks may run on, all together
-  Machine machine;                        ///< rank 0's: all ranks choose by the same numbers
+  int cores = 1;                          ///< cores on which all ranks together may run
+  Machine machine;                        ///< measured by rank 0: all ranks choose by the same numbers
   int sockets = 1;                        ///< connections to a rank of another host, per channel
-  std::shared_ptr<Arrivals> arrivals;     ///< where there are other hosts: connections from there,
-  std::shared_ptr<ControlLinks> control;  ///<   and those that carry the state of ranks
-  cuda::SharedGpu gpu;                    ///< of this rank; null: it knows host memory alone
+  std::shared_ptr<Arrivals> arrivals;     ///< connections from other hosts; null: there are none
+  std::shared_ptr<ControlLinks> control;  ///< control connections to other hosts; null: there are none
+  cuda::SharedGpu gpu;                    ///< of this rank; null: host memory only
   bool gpus_reach = false;                ///< every rank's GPU has proven that it reaches every other rank's memory
 
   bool spans_hosts() const { return control != nullptr; }
@@ -71,7 +71,7 @@ struct Membership {
   bool shares_memory() const { return std::ranges::count(hosts, hosts[static_cast<std::size_t>(rank)]) > 1; }
   /// "rank 2/8 (process 48211 on node-b)"
   std::string describe(Rank rank) const;
-  /// The shape with what all calls of the communicator have in common: its hosts, where those have several ranks.
+  /// `shape` with the levels that all calls of the communicator share: the hosts, if any of them has several ranks.
   Shape with_levels(const Shape& shape) const;
 };
 

@@ -10,7 +10,8 @@
 namespace tutti {
 namespace {
 
-/// The words of the rank that found the failure, whoever passes them on.
+/// Adds to the text of a failure the rank that it came from. If there is one already, keeps it: the first rank found
+/// the failure, later ones pass it on.
 std::string told(const std::string& words, const std::string& by) {
   constexpr std::string_view mark = "  Told by ";
   if (words.find(mark) != std::string::npos) return words;

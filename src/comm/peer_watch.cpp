@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t look_every_ns = 100'000'000;
-constexpr std::int64_t look_ns_max = 250'000'000;  // what one look counts for, however late it comes
+constexpr std::int64_t look_ns_max = 250'000'000;  // most time that one look counts for, however late it is
 constexpr int looks_until_stuck = 2;
 
 AreaHeader& header(const Communicator& communicator, Rank rank) {
@@ -43,7 +43,7 @@ bool PeerWatch::advance() {
   const auto communicator = communicator_.lock();
   if (!communicator || communicator->failed()) return false;
   communicator->look_at_device();
-  // Processes first: the dead one is the cause, ranks that fail because of it only follow.
+  // Processes first: an ended process is the cause, and ranks that fail because of it are the consequence.
   for (auto& watched : processes_) look_at_process(*communicator, watched);
   look_at_states(*communicator);
   if (const std::int64_t now = system_.now_ns(); now - looked_ns_ >= look_every_ns && !communicator->failed()) {
@@ -68,17 +68,17 @@ void PeerWatch::look_at_process(Communicator& communicator, Watched& watched) {
   if (watched.ranks.empty() || !watched.process->ended()) return;
   for (const Rank rank : watched.ranks) {
     if (header(communicator, rank).state.load(std::memory_order_acquire) == RankState::closed) continue;
-    if (auto failure = failure_of(communicator, rank)) {  // it said why before it went
+    if (auto failure = failure_of(communicator, rank)) {  // it left the reason before it ended
       communicator.fail(*std::move(failure));
       return;
     }
     communicator.fail(communicator.lost(rank));
     return;
   }
-  watched.ranks.clear();  // all left in order: nothing to wait for any more
+  watched.ranks.clear();  // all have left in order
 }
 
-/// For processes that cannot see in /proc whether this one is stopped.
+/// Sign of life for processes that cannot see in /proc whether this process is stopped.
 void PeerWatch::beat(Communicator& communicator) {
   AreaHeader& own = header(communicator, communicator.rank());
   const auto blind = [](const Watched& watched) { return !watched.process->shows_stops(); };
@@ -86,15 +86,15 @@ void PeerWatch::beat(Communicator& communicator) {
   own.beats.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// In one call for a while. Who waits for nothing is not harmed by a rank that is stopped.
+/// Whether this rank has been in one call for a while. A stopped peer does not harm a rank that waits for nothing.
 bool PeerWatch::is_stuck(const Communicator& communicator) {
   const std::uint64_t completed = communicator.completed();
   if (communicator.idle() || std::exchange(completed_, completed) != completed) looks_ = 0;
   return ++looks_ > looks_until_stuck;
 }
 
-/// A rank that is slow or has no core runs as far as /proc knows. Where that does not show the process, its service
-/// thread has to have been silent for so many looks of this one.
+/// A process that is slow or has no core counts as running in /proc. If /proc does not show the process, it counts as
+/// stopped once its service thread has been silent for the limit, in looks of this thread.
 void PeerWatch::look_for_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns) {
   if (watched.ranks.empty() || passed_ns == 0) {
     watched.silent_ns = 0;
@@ -106,11 +106,9 @@ void PeerWatch::look_for_stopped(Communicator& communicator, Watched& watched, s
   if (watched.process->shows_stops()) {
     const std::int64_t stopped_ns = watched.process->stopped_ns(system_.now_ns());
     if (open && stopped_ns >= silence_ns_)
-      communicator.fail(communicator.lost(
-          rank,
-          fmt::format("its process has been stopped for {:.1f} s (by SIGSTOP, SIGTSTP or the like: state T in /proc; "
-                      "SIGCONT lets it go on)",
-                      seconds(stopped_ns))));
+      communicator.fail(communicator.lost(rank, fmt::format("its process has been stopped for {:.1f} s (by SIGSTOP, "
+                                                            "SIGTSTP or similar: state T in /proc; SIGCONT resumes it)",
+                                                            seconds(stopped_ns))));
     return;
   }
   const std::uint32_t beats = theirs.beats.load(std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// Watches the other ranks of a communicator: dead processes, and ranks that failed, aborted or left.
+// Watches the peers of a communicator: ended processes, and ranks that failed, aborted or left.
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 namespace tutti {
 
-/// A Task of the service thread. A dead process is noticed at once, a failed rank within a tenth of a second; both
-/// become the communicator's failure. So does a process of this host that has been stopped for TUTTI_SILENCE_MS while
-/// this rank waits in a call, and a call that differs from one of a rank of another host. Ends with the communicator.
+/// A Task of the service thread, which ends with the communicator. Fails the communicator if a peer's process has ended
+/// (noticed at once), a peer has failed (noticed within a tenth of a second), a process of this host has been stopped
+/// for TUTTI_SILENCE_MS while this rank waits in a call, or a call differs from a call of a rank of another host.
 class PeerWatch final : public Task {
  public:
   explicit PeerWatch(const std::shared_ptr<Communicator>& communicator);
@@ -25,8 +25,8 @@ class PeerWatch final : public Task {
     std::uint64_t token = 0;
     std::shared_ptr<PeerProcess> process;
     std::vector<Rank> ranks;
-    std::uint32_t beats = 0;     ///< its last seen,
-    std::int64_t silent_ns = 0;  ///<   and for how long that has not changed
+    std::uint32_t beats = 0;     ///< last value of AreaHeader::beats,
+    std::int64_t silent_ns = 0;  ///<   and for how long it has not changed
   };
   void look_at_process(Communicator& communicator, Watched& watched);
   void look_at_states(Communicator& communicator);
@@ -39,8 +39,8 @@ class PeerWatch final : public Task {
   const std::int64_t silence_ns_;
   std::vector<Watched> processes_;
   std::int64_t looked_ns_ = 0;
-  std::uint64_t completed_ = 0;  // calls of this rank, when it was looked at last,
-  int looks_ = 0;                // and how often that has been the same since, with a call under way
+  std::uint64_t completed_ = 0;  // completed calls of this rank at the last look,
+  int looks_ = 0;                // and number of looks since it changed, with a call under way
 };
 
 }  // namespace tutti

@@ -15,7 +15,8 @@ Result<std::byte*> PeerWindows::at(Rank peer, BufferDescriptor buffer, std::size
   const SegmentName name{.id = buffer.segment, .generation = buffer.generation};
   const std::uint64_t end = buffer.offset + bytes;
   if (end < bytes)
-    return Error{.code = Code::remote, .what = "a call descriptor names memory beyond the end of the address space"}
+    return Error{.code = Code::remote,
+                 .what = "a call descriptor describes a buffer beyond the end of the address space"}
         .at_peer(peer);
   OfPeer& known = peers_[static_cast<std::size_t>(peer)];
   for (const Mapped& one : known.mapped)

@@ -1,4 +1,4 @@
-// Memory of peers that is mapped here: segments that their calls have named.
+// Segments of peers that are mapped in this process, because a call descriptor named them.
 #pragma once
 
 #include <array>
@@ -11,19 +11,19 @@
 
 namespace tutti {
 
-/// For the call whose turn it is.
+/// Used only by the call whose turn it is.
 class PeerWindows {
  public:
-  /// All outlive it. `failed` ends the wait for a peer's descriptor, as does the limit of the start.
+  /// All arguments must outlive this object. `failed` ends the wait for a segment's file descriptor from a peer, as
+  /// does the init limit.
   PeerWindows(Process& process, const Membership& members, const std::atomic<bool>& failed);
 
-  /// `bytes` of `peer`'s memory as its call descriptor names it: mapped, or nullptr where it can only be copied from.
-  /// The descriptor is taken by value: the peer can still write to its own, and what was checked must be what is used.
-  /// Errors: remote, system.
+  /// Maps `bytes` of `peer`'s memory, which `buffer` describes. nullptr: the memory can only be copied from. `buffer`
+  /// is passed by value: the peer could change its descriptor between the check and the use. Errors: remote, system.
   Result<std::byte*> at(Rank peer, BufferDescriptor buffer, std::size_t bytes);
 
-  /// Forgets the mappings of `peer`'s process when it has freed segments since (`retired`: its count, from a call
-  /// descriptor).
+  /// Drops the mappings of `peer`'s process if it has freed segments since the last time. `retired`: its count of freed
+  /// segments, from a call descriptor.
   void drop_if_retired(Rank peer, std::uint32_t retired);
 
  private:
@@ -32,7 +32,7 @@ class PeerWindows {
     SharedMapping mapping;
   };
   struct OfPeer {
-    std::array<Mapped, 4> mapped;  ///< the segments its calls named last
+    std::array<Mapped, 4> mapped;  ///< the segments that its calls named last
     unsigned next = 0;
     std::uint32_t retired = 0;
   };

@@ -38,10 +38,11 @@ Result<void> Plans::check_settings() {
   if (!members_.deterministic) return {};
   const auto& file = process_.plan_file;
   if (file && !file->rank_order() && file->schedule().ranks() == members_.ranks)
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("TUTTI_PLAN_FILE, {}, does not sum up in the order of ranks, as a deterministic "
-                                     "communicator does",
-                                     file->text())};
+    return Error{
+        .code = Code::invalid_usage,
+        .what = fmt::format(
+            "TUTTI_PLAN_FILE, {}, does not sum up in the order of ranks, which a deterministic communicator requires",
+            file->text())};
   return rank_order_.check(forced_);
 }
 
@@ -58,15 +59,15 @@ const Algorithm& Plans::algorithm_for_counts(const Shape& shape, Access access, 
   if (!chosen_for_counts_) chosen_for_counts_ = std::make_unique<Chosen>();
   auto& known = (*chosen_for_counts_)[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)]
                                      [static_cast<std::size_t>(std::bit_width(bytes))];
-  // All sizes of one power of two are served alike, by what suits the smallest of them.
+  // All sizes with the same highest bit use the algorithm that suits the smallest of them.
   if (known == nullptr)
     known =
         select_for_counts(members_.with_levels(shape), access, std::bit_floor(bytes), filter(shape.collective, access));
   return *known;
 }
 
-/// Candidates are those predicted to be the fastest for a root of 0 and the smallest size of the kind. Of algorithms
-/// whose plans are the same, as their times tell, one runs.
+/// The candidates are the algorithms with the best predictions for root 0 and the smallest size of the kind. Algorithms
+/// with equal predicted times have the same plans, so only one of them is a candidate.
 const Algorithm& Plans::tuned(const Shape& shape, Access access, std::size_t bytes) {
   if (!is_modelled(shape, access)) return algorithm(shape, access, bytes, false);
   const TuningKind kind = TuningKind::of(shape.collective, access, bytes);

@@ -1,4 +1,4 @@
-// Which algorithm a call uses, and this rank's plan of it: made on first use, then kept.
+// Chooses the algorithm of a call and keeps this rank's plans, each made on first use.
 #pragma once
 
 #include <array>
@@ -16,31 +16,34 @@
 
 namespace tutti {
 
-/// For the call whose turn it is. All ranks of a communicator choose alike.
+/// Used only by the call whose turn it is. All ranks of a communicator make the same choices.
 class Plans {
  public:
-  /// All three outlive it. `conditions`: what the choice goes by besides the shape, alike on all ranks. `who`: for the
-  /// log.
+  /// `process`, `members` and `channels` must outlive this object. `conditions`: input of the choice besides the shape;
+  /// equal on all ranks. `who`: for the log.
   Plans(Process& process, const Membership& members, const Channels& channels, const Conditions& conditions,
         std::string who);
 
-  /// A plan, and the name of its algorithm; both as long as the communicator.
+  /// A plan, and the name of its algorithm. Both live as long as the communicator.
   struct Planned {
     const Plan& plan;
     const char* algorithm;
   };
-  /// For a call of `bytes` at most per buffer. `counts`: its groups differ in size, and the largest has so many bytes.
+  /// The plan of a call whose largest buffer has `bytes`. `counts`: its groups differ in size, and the largest group
+  /// has `bytes`.
   Planned of(const Shape& shape, Access access, std::size_t bytes, bool counts);
-  /// That of TUTTI_PLAN_FILE, which must serve the shape and be carried by `access`.
+  /// The plan of TUTTI_PLAN_FILE, which must serve the shape and support `access`.
   Planned from_file(const Shape& shape, Access access);
 
-  /// What a call would use if nothing was tuned.
+  /// The algorithm that a call uses without autotuning.
   const Algorithm& algorithm(const Shape& shape, Access access, std::size_t bytes, bool counts);
-  /// What TUTTI_ALGO says; of a deterministic communicator, those of the one order of reduction.
+  /// The algorithm filter: TUTTI_ALGO; in a deterministic communicator, the algorithms that reduce in the order of
+  /// ranks.
   std::string filter(Collective collective, Access access);
-  /// Whether what settings ask for is what a deterministic communicator may use. Errors: invalid_usage.
+  /// Checks that a deterministic communicator may use the algorithms and the plan that the settings ask for. Errors:
+  /// invalid_usage.
   Result<void> check_settings();
-  /// What TUTTI_ALGO says.
+  /// The value of TUTTI_ALGO.
   const std::string& forced() const { return forced_; }
 
   Autotuner& autotuner() { return autotuner_; }
@@ -62,7 +65,7 @@ class Plans {
   LruCache<PlanKey, Plan, PlanKeyHash> plans_;
   /// By collective and access, made on first use.
   std::array<std::array<std::shared_ptr<const Envelope>, 4>, collective_count> envelopes_;
-  /// For calls whose groups differ in size, once there was one: what select said, by the largest group's power of two.
+  /// Choices for calls whose groups differ in size, by the bit width of the largest group; made at the first such call.
   using Chosen = std::array<std::array<std::array<const Algorithm*, 65>, 4>, collective_count>;
   std::unique_ptr<Chosen> chosen_for_counts_;
 };

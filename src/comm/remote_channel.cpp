@@ -7,7 +7,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t news_limit_ns = 1'000'000'000;  // for the reason of a broken connection to come another way
+constexpr std::int64_t news_limit_ns = 1'000'000'000;  // for the cause of a broken connection to arrive
 
 }  // namespace
 
@@ -21,7 +21,7 @@ Result<bool> RemoteChannel::open() {
     if (auto judged = judge_again(); !judged) return std::move(judged).error();
     return false;
   }
-  // Asked before: what a peer opened until it left is here by then, or on its way.
+  // Read before gathering: connections that the peer opened before it left have then arrived, or are on their way.
   const bool left = place_.header->state.load(std::memory_order_acquire) == RankState::closed;
   auto gathered = gather_sockets();
   if (!gathered) {
@@ -30,8 +30,8 @@ Result<bool> RemoteChannel::open() {
     return false;
   }
   if (!*gathered) {
-    // Whoever left has nothing to say on a channel that never was. It may have sent its share and left before the last
-    // word of the handshake was here.
+    // A peer that has left sends nothing on a channel that is not open. But it may have sent its data and left before
+    // the last message of the handshake arrived here.
     if (!left || (connector_ && connector_->proven())) return false;
     if (auto judged = judge(Error{}); !judged) return std::move(judged).error();
     return false;
@@ -42,7 +42,7 @@ Result<bool> RemoteChannel::open() {
   return true;
 }
 
-/// True once all are here, in order.
+/// True once all connections are open; they are in the order of their indices.
 Result<bool> RemoteChannel::gather_sockets() {
   while (sockets_.size() < static_cast<std::size_t>(place_.sockets)) {
     const int index = static_cast<int>(sockets_.size());
@@ -112,7 +112,7 @@ Result<std::span<std::byte>> RemoteSender::acquire() {
   return std::span<std::byte>();
 }
 
-/// A connection that breaks meanwhile shows at the next flush.
+/// If the connection breaks after this call, the next flush reports it.
 Result<void> RemoteSender::commit(std::size_t bytes) {
   auto committed = channel_->sender().commit(bytes);
   if (committed) return committed;
@@ -139,7 +139,7 @@ void RemoteSender::keep(std::span<const std::byte> memory) {
   if (channel_->is_open()) channel_->sender().keep(memory);
 }
 
-/// Nothing while the channel is not open, or broken without a reason yet.
+/// Calls the receiver. Returns an empty T while the channel is not open, or broken with the cause still unknown.
 template <class T, class Call>
 Result<T> RemoteReceiver::ask(Call call) {
   if (!channel_->is_open()) {

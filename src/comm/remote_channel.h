@@ -1,4 +1,5 @@
-// One channel to a rank of another host: opened when a plan first needs it, then a socket fifo in each direction.
+// One channel to a rank of another host: its connections open when a plan first needs them, and carry a fifo in each
+// direction.
 #pragma once
 
 #include <memory>
@@ -17,28 +18,28 @@
 
 namespace tutti {
 
-/// The rank at the other end, and what both ends agree on.
+/// Both ranks of a channel, and the parameters on which they agree.
 struct RemotePlace {
-  int rank = 0;  ///< this one
+  int rank = 0;  ///< this rank
   int peer = 0;
   int channel = 0;
   int sockets = 1;
-  std::string congestion;  ///< control of it: see choose_congestion
+  std::string congestion;  ///< congestion control: see choose_congestion
   int slots = 4;
   std::size_t slot_bytes = 64 * 1024;
-  std::vector<PeerAddress> addresses;  ///< of the peer's listeners; connections take turns, channel by channel
+  std::vector<PeerAddress> addresses;  ///< of the peer's listeners; the channels use them in turn
   std::string who;                     ///< the peer, for messages
-  std::int64_t connect_limit_ns = 0;   ///< for a connection to it
-  const AreaHeader* header = nullptr;  ///< what is known of the peer's state
+  std::int64_t connect_limit_ns = 0;   ///< limit for opening one connection
+  const AreaHeader* header = nullptr;  ///< the peer's mirrored header
 };
 
-/// Both directions. The rank with the higher number connects, the other takes what arrives; both begin when they first
-/// send or look for something, and neither waits. Driven by one thread at a time.
+/// Both directions of a channel. The rank with the higher number connects, the other rank takes the connections that
+/// arrive. Each begins when it first sends or receives, and never blocks. Driven by one thread at a time.
 class RemoteChannel final : public OpeningLink {
  public:
   RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place);
 
-  /// True once it is open: then there are a sender and a receiver. Errors: as judge.
+  /// True once the channel is open: then sender() and receiver() are valid. Errors: as judge.
   Result<bool> open();
   Sender& sender() { return *sender_; }
   Receiver& receiver() { return *receiver_; }
@@ -46,16 +47,18 @@ class RemoteChannel final : public OpeningLink {
   bool is_open() const { return sender_ != nullptr; }
   bool awaits_arrival() const override { return wanted_ && !is_open() && place_.rank < place_.peer; }
 
-  /// What to make of an error of this connection. The peer may just have failed, or its process ended: then others say
-  /// so within moments, and better. Nothing: wait for that. Errors: after a second, the error itself.
+  /// Handles an error of this channel's connections. If the peer has just failed or its process has ended, a better
+  /// error arrives another way within a moment, so success means: wait for that error. Errors: remote (the peer has
+  /// left); after a second, the error itself.
   Result<void> judge(Error error);
-  /// As the last judgement; nothing is to be tried any more once there was one.
+  /// True after the first call of judge: the channel must not be used any more. judge_again judges the same error
+  /// again.
   bool broken() const { return broken_.has_value(); }
   Result<void> judge_again() { return judge(*broken_); }
 
   void poll_set(std::vector<PollItem>& items) const override;
 
-  /// At its end: the connections of an open channel that is not broken, else none.
+  /// For the end of the channel: its connections if it is open and not broken, otherwise none.
   std::vector<Socket> take_sockets() override;
 
  private:
@@ -64,8 +67,8 @@ class RemoteChannel final : public OpeningLink {
   System& system_;
   std::shared_ptr<Arrivals> arrivals_;
   RemotePlace place_;
-  std::vector<Socket> sockets_;         // those open so far
-  std::optional<Connector> connector_;  // of the next one
+  std::vector<Socket> sockets_;         // connections open so far
+  std::optional<Connector> connector_;  // opens the next connection
   std::shared_ptr<SocketLink> link_;
   std::unique_ptr<SocketSender> sender_;
   std::unique_ptr<SocketReceiver> receiver_;
@@ -74,7 +77,7 @@ class RemoteChannel final : public OpeningLink {
   std::int64_t broken_ns_ = 0;
 };
 
-/// The verbs of both ends, before and after the channel is open.
+/// Sender and receiver of a channel, usable before and after the channel is open.
 class RemoteSender final : public Sender {
  public:
   explicit RemoteSender(std::shared_ptr<RemoteChannel> channel) : channel_(std::move(channel)) {}

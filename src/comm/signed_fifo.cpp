@@ -17,7 +17,7 @@ Result<std::span<std::byte>> SignedSender::acquire() {
   return through_->acquire();
 }
 
-/// True once the mark of this call was here.
+/// True once the mark of this call has been received.
 Result<bool> SignedReceiver::hear() {
   if (heard_ == mark_.sequence) return true;
   auto message = through_->peek(sizeof mark_);
@@ -25,7 +25,7 @@ Result<bool> SignedReceiver::hear() {
   if (message->data() == nullptr) return false;
   CallMark theirs;
   if (message->size() != sizeof theirs)
-    return Error{.code = Code::remote, .what = "a message without a mark of its call", .peer = peer_};
+    return Error{.code = Code::remote, .what = "a message has no mark of its call", .peer = peer_};
   std::memcpy(&theirs, message->data(), sizeof theirs);
   if (theirs.sequence != mark_.sequence || !(theirs.signature == mark_.signature)) return judge(theirs);
   if (auto freed = through_->release(); !freed) return std::move(freed).error();
@@ -33,8 +33,8 @@ Result<bool> SignedReceiver::hear() {
   return true;
 }
 
-/// Where the numbers differ, an earlier call did: this rank knows which one, or ranks that compare all their calls name
-/// it within moments (CallComparison).
+/// If the numbers of the calls differ, an earlier call differed. Either this rank's history shows which call, or
+/// CallComparison finds it within a moment, so wait for that at most a second.
 Result<bool> SignedReceiver::judge(const CallMark& theirs) {
   constexpr std::int64_t name_limit_ns = 1'000'000'000;
   const MadeCall made{peer_, theirs.sequence, theirs.signature};

@@ -1,5 +1,5 @@
-// Fifos that say, before the first message of each call, which call it belongs to: where ranks have no call
-// descriptors.
+// Fifos for ranks without call descriptors: before the first message of each call they send a mark that identifies the
+// call.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-/// `mark`: the call that the rank is in, one for all connections of a communicator. Driven by the thread that drives
-/// the call. What it sends besides travels as a message of its own.
+/// `mark`: the call that the rank is in; one for all connections of a communicator. The mark is sent as a message of
+/// its own. Driven by the thread that drives the call.
 class SignedSender final : public Sender {
  public:
   SignedSender(std::unique_ptr<Sender> through, const CallMark& mark) : through_(std::move(through)), mark_(mark) {}
@@ -27,12 +27,12 @@ class SignedSender final : public Sender {
  private:
   std::unique_ptr<Sender> through_;
   const CallMark& mark_;
-  std::uint64_t said_ = 0;  // the last call whose mark went before
+  std::uint64_t said_ = 0;  // the last call whose mark was sent
 };
 
 class SignedReceiver final : public Receiver {
  public:
-  /// `history`: of the calls that `mark` has been.
+  /// `history`: the values that `mark` has had.
   SignedReceiver(std::unique_ptr<Receiver> through, System& system, const CallMark& mark, const CallHistory& history,
                  int rank, int peer)
       : through_(std::move(through)), system_(system), mark_(mark), history_(history), rank_(rank), peer_(peer) {}
@@ -55,8 +55,8 @@ class SignedReceiver final : public Receiver {
   const CallHistory& history_;
   int rank_;
   int peer_;
-  std::uint64_t heard_ = 0;            // the last call whose mark was here and right
-  std::int64_t differs_since_ns_ = 0;  // the mark that is here is of another call
+  std::uint64_t heard_ = 0;            // the last call whose mark was received and correct
+  std::int64_t differs_since_ns_ = 0;  // since when the received mark is of another call
 };
 
 }  // namespace tutti

@@ -52,7 +52,7 @@ Ends open_socket(const PairOfRanks& pair) {
           .opening = channel};
 }
 
-/// Best first; the last one connects any pair.
+/// Best transport first; the last one connects any pair.
 constexpr Transport list[] = {
     {.name = "", .connects = share_memory, .open = open_shared_memory},
     {.name = "socket", .connects = any, .open = open_socket, .slot_bytes_min = socket_slot_bytes},

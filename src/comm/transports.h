@@ -1,4 +1,4 @@
-// What carries messages between two ranks: a list of transports, of which each pair takes the first that connects it.
+// The transports. Each pair of ranks uses the first transport in the list that connects it.
 #pragma once
 
 #include <cstddef>
@@ -17,40 +17,41 @@ namespace tutti {
 class OpeningLink {
  public:
   virtual ~OpeningLink() = default;
-  /// Adds the handles of what is being opened.
+  /// Adds the handles of connections being opened.
   virtual void poll_set(std::vector<PollItem>& items) const = 0;
-  /// It was asked for, and the peer, whose part it is, has not connected yet.
+  /// True if the link is needed and the peer, which must connect, has not connected yet.
   virtual bool awaits_arrival() const = 0;
-  /// At its end: what is to be closed once the peer has read all of it; nothing of what is broken.
+  /// For the end of the link: sockets that may be closed only once the peer has read everything; none if the link is
+  /// broken.
   virtual std::vector<Socket> take_sockets() = 0;
 };
 
-/// What connects a rank with a peer on one channel.
+/// This rank and a peer, on one channel.
 struct PairOfRanks {
   Process& process;
   const Membership& members;
   Rank peer = 0;
   int channel = 0;
-  std::size_t slot_bytes = 0;  ///< alike at both ends
+  std::size_t slot_bytes = 0;  ///< equal at both ends
 };
 struct Ends {
   std::unique_ptr<Sender> sender;
   std::unique_ptr<Receiver> receiver;
-  std::optional<Signal> signal = {};          ///< where ranks reach each other's memory: to order accesses
-  std::shared_ptr<OpeningLink> opening = {};  ///< where it is not open yet
+  std::optional<Signal> signal = {};          ///< orders accesses to memory, if ranks share it
+  std::shared_ptr<OpeningLink> opening = {};  ///< set if the connection opens later
 };
 
-/// A new transport is one more of these: its own files, and a line in the list.
+/// To add a transport, write its files and add an entry to the list in transports.cpp.
 struct Transport {
-  std::string_view name;  ///< for people, where messages go by it; empty: as the access is called
-  /// Whether it connects this rank with `peer`; alike at both.
+  std::string_view name;  ///< for messages and logs; empty: the name of the access
+  /// Whether the transport connects this rank with `peer`; equal on both ranks.
   bool (*connects)(const Membership& members, Rank peer);
-  /// Neither waits nor fails: what does not open shows when it is used.
+  /// Never blocks or fails: a connection that cannot be opened gives an error when it is used.
   Ends (*open)(const PairOfRanks& pair);
-  std::size_t slot_bytes_min = 0;  ///< where all pairs of a communicator go by it
+  std::size_t slot_bytes_min = 0;  ///< smallest slot if all pairs of a communicator use this transport
 };
 
-/// The first of the list that connects this rank with `peer`. Transports further down compare greater.
+/// The first transport in the list that connects this rank with `peer`. Later transports have greater addresses.
 const Transport& transport_to(const Membership& members, Rank peer);
 
 }  // namespace tutti

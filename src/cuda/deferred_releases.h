@@ -1,4 +1,5 @@
-// Where things go that were given up in a place that must not call the driver: a graph's destructor callback.
+// Holds objects that were given up in a graph's destructor callback, which must not call the driver, until another
+// thread can release them.
 #pragma once
 
 #include <atomic>
@@ -12,17 +13,17 @@ class DeferredReleases {
  public:
   void defer_release(std::shared_ptr<const void> what) {
     const std::lock_guard lock(mutex_);
-    buried_.push_back(std::move(what));
+    deferred_.push_back(std::move(what));
     any_.store(true, std::memory_order_release);
   }
 
-  /// Lets go of all there is, in the calling thread.
+  /// Releases all objects held, in the calling thread.
   void empty() {
     if (!any_.load(std::memory_order_acquire)) return;
     std::vector<std::shared_ptr<const void>> gone;
     {
       const std::lock_guard lock(mutex_);
-      gone.swap(buried_);
+      gone.swap(deferred_);
       any_.store(false, std::memory_order_relaxed);
     }
   }
@@ -30,7 +31,7 @@ class DeferredReleases {
  private:
   std::mutex mutex_;
   std::atomic<bool> any_ = false;
-  std::vector<std::shared_ptr<const void>> buried_;
+  std::vector<std::shared_ptr<const void>> deferred_;
 };
 
 }  // namespace tutti::cuda

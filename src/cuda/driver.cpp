@@ -6,9 +6,9 @@ namespace tutti::cuda {
 namespace {
 
 constexpr const char* system_library = "libcuda.so.1";
-constexpr int version_min = 12000;  // the first that loads kernels without a context
+constexpr int version_min = 12000;  // the first version that loads kernels without a context
 
-/// cuGetProcAddress as it is since CUDA 12.0; earlier drivers do not have this name.
+/// cuGetProcAddress_v2, which exists since CUDA 12.0.
 using GetProcAddress = Status(const char* name, void** function, int version, std::uint64_t flags, int* found);
 
 Error none(std::string what) {
@@ -32,7 +32,7 @@ Result<Api> functions_of(GetProcAddress* lookup) {
   Api api;
 #define DRIVER_FUNCTION(member, name, version, parameters) \
   if (!find(lookup, #name, version, api.member))           \
-    return none(fmt::format("CUDA's driver is too old: it has no {} of CUDA {}", #name, version_text(version)));
+    return none(fmt::format("the CUDA driver is too old: it has no {} of CUDA {}", #name, version_text(version)));
 #define DRIVER_OPTION(member, name, version, parameters) (void)find(lookup, #name, version, api.member);
 #include "cuda/driver_functions.inc"
 #undef DRIVER_OPTION
@@ -59,7 +59,8 @@ bool is_sticky(Status code) {
 Result<std::shared_ptr<const Driver>> Driver::open(Dylib library) {
   auto* const lookup = library.symbol<GetProcAddress>("cuGetProcAddress_v2");
   if (lookup == nullptr)
-    return none(fmt::format("CUDA's driver is older than CUDA {}, the first that serves", version_text(version_min)));
+    return none(fmt::format("the CUDA driver is older than CUDA {}, the oldest version that tutti supports",
+                            version_text(version_min)));
   auto api = functions_of(lookup);
   if (!api) return std::move(api).error();
   int version = 0;
@@ -68,7 +69,7 @@ Result<std::shared_ptr<const Driver>> Driver::open(Dylib library) {
   if (auto begun = driver->check(api->init(0), "cuInit"); !begun) return begun.error();
   auto count = driver->devices();
   if (!count) return std::move(count).error();
-  if (*count == 0) return none("CUDA's driver is there, but no GPU that this process may use");
+  if (*count == 0) return none("the CUDA driver is loaded, but finds no GPU that this process may use");
   return driver;
 }
 
@@ -78,8 +79,7 @@ Error Driver::error(Status code, std::string_view function) const {
   if (api.error_name(code, &name) != status::success || name == nullptr) name = "an unknown code";
   if (api.error_string(code, &words) != status::success || words == nullptr) words = "no description";
   std::string what = fmt::format("{}: {} ({}): {}", function, name, code, words);
-  if (is_sticky(code))
-    what += "; CUDA gives up a context after this: nothing can be run on this GPU by this process any more";
+  if (is_sticky(code)) what += "; the CUDA context is lost: nothing can be run on this GPU by this process any more";
   return {.code = Code::cuda, .what = std::move(what)};
 }
 

@@ -1,4 +1,5 @@
-// CUDA's driver as one table of functions: never linked, loaded where a GPU is asked for, replaced by a fake in tests.
+// The CUDA driver as a table of functions. tutti never links with it: it is loaded when a GPU is first needed, and
+// tests replace it by a fake.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@
 
 namespace tutti::cuda {
 
-/// Members as in driver_functions.inc; all set but the optional ones.
+/// The members are listed in driver_functions.inc. All are set except optional ones that the driver lacks.
 struct Api {
   // NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration
 #define DRIVER_FUNCTION(member, name, version, parameters) Status(*member) parameters = nullptr;
@@ -23,18 +24,18 @@ struct Api {
 #undef DRIVER_FUNCTION
 };
 
-/// Any thread, any time.
+/// Thread-safe.
 class Driver {
  public:
-  /// From a library that has cuGetProcAddress; initialised, with at least one GPU.
-  /// Errors: cuda (a driver before CUDA 12.0, none that works, no GPU).
+  /// Initialises the driver in `library`, which must have cuGetProcAddress and at least one GPU.
+  /// Errors: cuda (a driver older than CUDA 12.0, a driver that does not work, no GPU).
   static Result<std::shared_ptr<const Driver>> open(Dylib library);
 
   const Api api;
   const int version;  ///< 12040: CUDA 12.4
 
-  /// Success, or an Error (Code::cuda) with CUDA's name of the code, its words, and a sentence where the code means
-  /// that nothing will work any more. `function` is CUDA's name of what was called.
+  /// Success, or an Error (Code::cuda) with CUDA's name and description of the code. If the code is sticky (is_sticky),
+  /// the error says that the context is lost. `function` is CUDA's name of the function called.
   Result<void> check(Status status, std::string_view function) const;
   Error error(Status status, std::string_view function) const;
 
@@ -52,19 +53,21 @@ class Driver {
   Dylib library_;
 };
 
-/// Whether nothing can be run in the context any more once a call has returned this: the process has to end.
+/// Whether a context in which a call returned `status` can run nothing any more, so that the process must end.
 bool is_sticky(Status status);
 
-/// The one driver of a process, or the reason why there is none, asked for once.
+/// The driver of a process, loaded once, or the error of loading it.
 class DriverSlot {
  public:
   /// `library`: a path in place of libcuda.so.1, or empty.
   explicit DriverSlot(std::string library) : library_(std::move(library)) {}
 
-  /// Loads it at the first call. Errors: as Driver::open, and cuda when there is no library; the same ever after.
+  /// Loads the driver on the first call. Errors: as Driver::open, and cuda if there is no library. Later calls return
+  /// the same error.
   Result<std::shared_ptr<const Driver>> get();
 
-  /// The same, but null where nobody in this process has loaded CUDA so far: then no pointer can be one of a GPU.
+  /// As get, but null if no code in this process has loaded CUDA so far: then no pointer can be to GPU memory. Null on
+  /// errors, too.
   std::shared_ptr<const Driver> if_loaded();
 
  private:

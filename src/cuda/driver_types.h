@@ -1,7 +1,7 @@
-// The types and numbers of CUDA's driver that we use, declared here so that no CUDA header is needed to build.
+// The types and constants of the CUDA driver that tutti uses, declared here so that building needs no CUDA header.
 //
-// Names of structures are CUDA's own, so that a CUstream is a Stream; tests/unit/cuda_header_test.cpp compares all of
-// this with cuda.h where there is one.
+// Structures have CUDA's own names, so that a CUstream is a Stream. tests/unit/cuda_header_test.cpp compares these
+// declarations with cuda.h where it is installed.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ using GraphExec = CUgraphExec_st*;
 using UserObject = CUuserObject_st*;
 using HostFunction = void (*)(void*);
 
-/// CUipcMemHandle: by which another process maps memory of a GPU.
+/// CUipcMemHandle: lets another process map memory of a GPU.
 struct IpcHandle {
   unsigned char bytes[64];
 };
@@ -77,7 +77,7 @@ inline constexpr int multiprocessors = 16;
 inline constexpr int compute_major = 75;
 inline constexpr int compute_minor = 76;
 inline constexpr int cooperative_launch = 95;
-inline constexpr int stream_memory_operations = 122;  // CAN_USE_64_BIT_STREAM_MEM_OPS, whose 32-bit form we use
+inline constexpr int stream_memory_operations = 122;  // CAN_USE_64_BIT_STREAM_MEM_OPS; tutti uses the 32-bit operations
 }  // namespace attribute
 
 namespace pointer_attribute {  // CUpointer_attribute
@@ -87,7 +87,7 @@ inline constexpr int is_managed = 8;
 inline constexpr int device_ordinal = 9;
 }  // namespace pointer_attribute
 
-inline constexpr unsigned memory_type_host = 1;    // CUmemorytype; 0: nothing that the driver knows
+inline constexpr unsigned memory_type_host = 1;    // CUmemorytype; 0: unknown to the driver
 inline constexpr unsigned memory_type_device = 2;  //
 inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr std::uintptr_t stream_per_thread = 2;  // CU_STREAM_PER_THREAD
@@ -97,7 +97,7 @@ inline constexpr unsigned host_memory_mapped = 2;
 inline constexpr unsigned host_register_portable = 1;
 inline constexpr unsigned host_register_mapped = 2;
 inline constexpr unsigned wait_value_reached = 0;   // (int32_t)(*at - value) >= 0
-inline constexpr unsigned write_value_ordered = 0;  // behind everything that was written before
+inline constexpr unsigned write_value_ordered = 0;  // after all earlier writes
 inline constexpr unsigned managed_global = 1;
 inline constexpr unsigned ipc_lazy_peer_access = 1;  // CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 inline constexpr unsigned user_object_unsynchronized = 1;

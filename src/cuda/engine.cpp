@@ -12,7 +12,7 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr std::size_t record_offset = 128;  // the abort word has its line for itself
+constexpr std::size_t record_offset = 128;  // the abort word has a cache line to itself
 constexpr std::size_t channel_bytes_min = 16 * 1024;
 constexpr std::size_t one_shot_channel_bytes_min = 2 * 1024;
 constexpr std::size_t alignment = 256;
@@ -21,7 +21,7 @@ constexpr std::size_t round_up(std::size_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// What a channel has at most of a call that its inbox must hold; share() cuts at these multiples.
+/// The most bytes of one call that a channel's inbox must hold: no less than share() gives a channel.
 constexpr std::size_t one_shot_channel_bytes(std::size_t bytes, int channels) {
   const auto each = (bytes + static_cast<std::size_t>(channels) - 1) / static_cast<std::size_t>(channels);
   return round_up(std::max(each, one_shot_channel_bytes_min));
@@ -31,8 +31,8 @@ std::atomic_ref<std::uint32_t> word(std::byte* at) {
   return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));
 }
 
-/// A thread for each word that a channel has at a time: all execute what is not about words, too, and take each other's
-/// turns for it.
+/// One thread for each word that a channel moves at a time. More threads would cost time: all threads also execute the
+/// code that moves no words, and compete for the processor while they do.
 unsigned threads_for(device::Body body, const device::Cut& cut) {
   const std::uint64_t part = (cut.part_units + (cut.part_rest > 0 ? 1 : 0)) * cut.unit;
   const std::uint64_t elements = cut.tile_elements == 0 ? part : std::min(part, cut.tile_elements);
@@ -56,7 +56,7 @@ Engine::Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShap
       kernels_(std::move(kernels)),
       shape_(std::move(shape)),
       deferred_(std::move(deferred)),
-      seats_(shape_.local.size()) {}
+      local_ranks_(shape_.local.size()) {}
 
 Engine::~Engine() {
   auto current = Current::enter(*gpu_);
@@ -72,7 +72,7 @@ Result<std::shared_ptr<Engine>> Engine::open(SharedGpu gpu, std::shared_ptr<cons
     return refused(fmt::format("{} ranks of one communicator are on GPU {}: at most {} can share one",
                                shape.local.size(), gpu->ordinal(), device::local_ranks_max));
   if (shape.ranks > device::ranks_max)
-    return refused(fmt::format("calls on device memory have at most {} ranks; this communicator has {}",
+    return refused(fmt::format("calls on device memory support at most {} ranks; this communicator has {}",
                                device::ranks_max, shape.ranks));
   std::shared_ptr<Engine> engine(new Engine(std::move(gpu), std::move(kernels), std::move(shape), std::move(deferred)));
   if (auto ready = engine->set_up(); !ready) return ready.error();
@@ -129,8 +129,8 @@ Result<void> Engine::set_up() {
   const Status cleared = gpu_->api().set_async(memory_.address(), 0, memory_.bytes(), setup_.get());
   if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
   for (std::size_t i = 0; i < local; ++i) {
-    seats_[i].area = memory_.data() + i * area_bytes;
-    seats_[i].links = reinterpret_cast<device::Link*>(memory_.data() + local * area_bytes + i * link_bytes);
+    local_ranks_[i].area = memory_.data() + i * area_bytes;
+    local_ranks_[i].links = reinterpret_cast<device::Link*>(memory_.data() + local * area_bytes + i * link_bytes);
   }
   std::vector<std::vector<device::Link>> links(local, std::vector<device::Link>(area.links()));
   for (std::size_t i = 0; i < local; ++i) {
@@ -139,9 +139,10 @@ Result<void> Engine::set_up() {
         if (i != j) {
           const auto mine = static_cast<std::uint32_t>(shape_.local[i]),
                      peer = static_cast<std::uint32_t>(shape_.local[j]);
-          links[i][area.index(channel, peer)] = area.link(channel, mine, peer, seats_[i].area, seats_[j].area);
+          links[i][area.index(channel, peer)] =
+              area.link(channel, mine, peer, local_ranks_[i].area, local_ranks_[j].area);
         }
-    const auto at = reinterpret_cast<Address>(seats_[i].links);
+    const auto at = reinterpret_cast<Address>(local_ranks_[i].links);
     if (auto written = write(at, links[i].data(), links[i].size() * sizeof(device::Link)); !written) return written;
   }
   return finish_setup();
@@ -158,13 +159,14 @@ Result<Engine::Capture> Engine::capture_of(std::span<const Part> parts) const {
     if (auto known = gpu_->check(asked, "cuStreamGetCaptureInfo"); !known) return known.error();
     if (state == capture_none) one = {};
     if (state == capture_invalidated)
-      return Error{.code = Code::invalid_usage, .what = "the capture of a stream has failed before this call"};
+      return Error{.code = Code::invalid_usage,
+                   .what = "the capture of a stream failed before this call: end that capture, and begin a new one"};
     if (i == 0) {
       first = one;
     } else if ((one.graph == nullptr) != (first.graph == nullptr) || one.id != first.id) {
       return Error{.code = Code::invalid_usage,
                    .what =
-                       "ranks that share a GPU are captured together or not at all: fork their streams from one "
+                       "ranks that share a GPU must be captured together or not at all: fork their streams from one "
                        "capture, and put their calls into one group"};
     }
   }
@@ -175,10 +177,11 @@ Result<void> Engine::follow(Stream stream, const OwnEvent& event) const {
   return gpu_->check(gpu_->api().stream_wait(stream, event.get(), 0), "cuStreamWaitEvent");
 }
 
-/// The first rank's stream waits for all that the others' hold, and for the launch before this one.
+/// Makes the first rank's stream wait for the work that the other ranks' streams hold, and for the launch before this
+/// one.
 Result<void> Engine::join(std::span<const Part> parts, Launched& last, std::uint64_t capture) {
   auto* const first = parts.front().stream;
-  // Not to be asked for during a capture, which streams outlive.
+  // The id must not be queried during a capture. There the handle serves: streams outlive the capture.
   auto stream = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(first));
   if (capture == 0)
     if (auto known = gpu_->check(gpu_->api().stream_id(first, &stream), "cuStreamGetId"); !known) return known;
@@ -195,7 +198,7 @@ Result<void> Engine::join(std::span<const Part> parts, Launched& last, std::uint
   return {};
 }
 
-/// The other ranks' streams go on after the launch.
+/// Makes the other ranks' streams wait for the launch.
 Result<void> Engine::fork(std::span<const Part> parts, Launched& last) const {
   const Status recorded = gpu_->api().event_record(last.ended.get(), parts.front().stream);
   if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
@@ -211,10 +214,10 @@ Result<void> Engine::stage(const Job& job, std::span<const Part> parts, std::spa
     if (!parts[i].staged) continue;
     auto& own = buffers[static_cast<std::size_t>(shape_.local[i])];
     const Status copied =
-        gpu_->api().copy_async(reinterpret_cast<Address>(seats_[i].staging), reinterpret_cast<Address>(own.input),
+        gpu_->api().copy_async(reinterpret_cast<Address>(local_ranks_[i].staging), reinterpret_cast<Address>(own.input),
                                job.input_bytes, parts.front().stream);
     if (auto queued = gpu_->check(copied, "cuMemcpyAsync"); !queued) return queued;
-    own.input = seats_[i].staging;
+    own.input = local_ranks_[i].staging;
   }
   return {};
 }
@@ -241,11 +244,11 @@ void Engine::fill(device::Call& call, device::Body body, const Job& job, std::sp
     const std::uint32_t skipped = parts[i].first_action;
     call.local[i] = {.actions = parts[i].plan->actions + skipped,
                      .places = parts[i].plan->places,
-                     .links = seats_[i].links,
+                     .links = local_ranks_[i].links,
                      .errors = records(shared_.device(), i),
                      .input = buffers[rank].input,
                      .output = buffers[rank].output,
-                     .scratch = seats_[i].scratch,
+                     .scratch = local_ranks_[i].scratch,
                      .action_count = std::min(parts[i].action_count, parts[i].plan->action_count - skipped),
                      .place_count = parts[i].plan->place_count,
                      .rank = static_cast<std::uint16_t>(rank)};
@@ -253,7 +256,7 @@ void Engine::fill(device::Call& call, device::Body body, const Job& job, std::sp
 }
 
 Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers) {
-  assert(parts.size() == seats_.size() && buffers.size() == static_cast<std::size_t>(shape_.ranks));
+  assert(parts.size() == local_ranks_.size() && buffers.size() == static_cast<std::size_t>(shape_.ranks));
   auto current = Current::enter(*gpu_);
   if (!current) return std::move(current).error();
   deferred_->empty();
@@ -281,11 +284,12 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   return fork(parts, last);
 }
 
-/// Which runs the plans of all ranks: each sees its own only, and they must agree.
+/// The kernel that runs the plans of all ranks. Each plan names the kernel for its own rank; if the plans differ,
+/// run_plan serves all.
 device::Body Engine::body_of(std::span<const Part> parts) const {
   const device::Body first = parts.front().plan->body;
   const bool alike = std::ranges::all_of(parts, [first](const Part& part) { return part.plan->body == first; });
-  const bool wanted = shape_.specialised || first == device::Body::one_shot;  // which alone runs plans of lines
+  const bool wanted = shape_.specialised || first == device::Body::one_shot;  // alone runs Access::in_line
   return alike && wanted ? first : device::Body::run_plan;
 }
 
@@ -297,7 +301,7 @@ std::optional<Error> Engine::trouble() const {
   if (word(shared_.host()).load(std::memory_order_acquire) == 0) return std::nullopt;
   const device::ErrorRecord* found = nullptr;
   std::size_t where = 0;
-  const std::size_t all = seats_.size() * static_cast<std::size_t>(channels_);
+  const std::size_t all = local_ranks_.size() * static_cast<std::size_t>(channels_);
   for (std::size_t i = 0; i < all; ++i) {
     auto& record = records(shared_.host(), 0)[i];
     const std::uint32_t state = std::atomic_ref<std::uint32_t>(record.state).load(std::memory_order_acquire);

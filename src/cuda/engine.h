@@ -1,4 +1,5 @@
-// The ranks of one communicator that share a GPU: their memory there, and a call of theirs as one kernel.
+// The ranks of one communicator that share a GPU: their device memory, and the launch of their calls, one kernel per
+// call.
 #pragma once
 
 #include <memory>
@@ -16,55 +17,55 @@ namespace tutti::cuda {
 
 struct EngineShape {
   int ranks = 1;              ///< of the communicator
-  std::vector<Rank> local;    ///< those on this GPU, ascending
+  std::vector<Rank> local;    ///< the ranks on this GPU, ascending
   int channels_max = 1;       ///< blocks that a rank may use
   std::int64_t limit_ns = 0;  ///< how long a kernel waits for a peer; 0: for ever
-  bool specialised = true;    ///< false: run_plan alone, but for plans of Access::in_line
-  /// Memory of plans comes from a few large pieces and is freed with the engine alone: for where streams may wait for
-  /// the host for long, as the driver may have whoever allocates or frees memory wait for all streams.
+  bool specialised = true;    ///< false: only run_plan, except for plans of Access::in_line
+  /// Plans are uploaded into a few large allocations that are freed only with the engine. For engines whose streams may
+  /// wait long for the host: the driver may make a thread that allocates or frees memory wait for all streams.
   bool frees_late = false;
 };
 
 /// A rank's plan in the GPU's memory.
 struct DevicePlan {
-  DeviceMemory memory;  ///< unless it is the engine's
+  DeviceMemory memory;  ///< empty if the plan lies in the engine's memory
   const Action* actions = nullptr;
   const Place* places = nullptr;
   std::uint32_t action_count = 0;
   std::uint16_t place_count = 0;  ///< as in device::RankCall
   int scratch_groups = 0;
-  device::Body body = device::Body::run_plan;  ///< that may run it
+  device::Body body = device::Body::run_plan;  ///< the kernel that runs the plan
 };
 
-/// What all ranks of a call have in common.
+/// The part of a call that is the same on all ranks.
 struct Job {
   const Plan* plan = nullptr;  ///< any local rank's
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
-  std::size_t count = 0;        ///< elements of a group
-  std::size_t input_bytes = 0;  ///< not 0: inputs are read from a copy, for plans that cannot work in place
-  bool passes_only = false;     ///< parts are passes in the midst of plans, for run_plan whatever the plan
-  const device::PeerBuffers* table = nullptr;  ///< as device::Call has it
+  std::size_t count = 0;                       ///< elements of a group
+  std::size_t input_bytes = 0;                 ///< size of inputs that are copied first (Part::staged); 0: none
+  bool passes_only = false;                    ///< each part is a range of passes of a plan; run_plan runs it
+  const device::PeerBuffers* table = nullptr;  ///< see device::Call
 };
 
-/// What a rank of this GPU brings; in the order of EngineShape::local.
+/// One rank's part of a call, in the order of EngineShape::local.
 struct Part {
   Stream stream = nullptr;
   std::shared_ptr<const DevicePlan> plan;
-  bool staged = false;  ///< its input is to be copied first
+  bool staged = false;  ///< the rank's input is copied first
   std::uint32_t first_action = 0;
-  std::uint32_t action_count = UINT32_MAX;  ///< that many at most
-  std::byte* scratch = nullptr;             ///< null: the engine's
+  std::uint32_t action_count = UINT32_MAX;  ///< at most
+  std::byte* scratch = nullptr;             ///< null: use the engine's scratch
 };
 
-/// Kernels of an engine run one after another, each on the stream of the first rank here: ranks that all use one stream
-/// need nothing beside their kernels. Used by one thread at a time, but for abort and trouble: any thread, any time.
+/// Kernels of an engine run one after another, each on the stream of the first local rank. If all ranks use one stream,
+/// no stream waits for another. One thread at a time may use an engine; abort and trouble are thread-safe.
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  /// The largest call of a plan of Access::in_line, in bytes.
+  /// Largest call that a plan of Access::in_line serves, in bytes.
   static constexpr std::size_t one_shot_bytes_max = std::size_t{64} * 1024;
 
-  /// Allocates all that calls need but scratch. Errors: invalid_usage (more ranks than fit the GPU), cuda.
+  /// Allocates all memory that calls need except scratch. Errors: invalid_usage (more ranks than fit the GPU), cuda.
   static Result<std::shared_ptr<Engine>> open(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
                                               std::shared_ptr<DeferredReleases> deferred);
   ~Engine();
@@ -74,19 +75,20 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const Gpu& gpu() const { return *gpu_; }
   int channels() const { return channels_; }
 
-  /// Waits for the copy: done once per plan. Errors: cuda.
+  /// Copies the plan to the GPU and waits for the copy. Called once per plan. Errors: cuda.
   Result<std::shared_ptr<const DevicePlan>> upload(const Plan& plan);
 
-  /// Queues the call behind what the ranks' streams hold now, and their streams behind it. `buffers`: of all ranks of
-  /// the communicator. Nothing waits but streams. While the streams are captured, the graph keeps what it needs.
-  /// Errors: invalid_usage (some streams are captured and others not, or not together), cuda.
+  /// Queues the call after the work that the ranks' streams hold now; later work of these streams waits for the call.
+  /// `buffers`: of all ranks of the communicator. Never blocks the host. If the streams are being captured, the graph
+  /// keeps all objects that it needs. Errors: invalid_usage (only some streams are captured, or by different captures),
+  /// cuda.
   Result<void> launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers);
 
-  /// Ends kernels that wait, soon.
+  /// Makes waiting kernels give up soon.
   void abort();
-  /// Why a kernel gave up: who waited for whom, on which channel, at which step.
+  /// Why a kernel gave up: which rank waited for which peer, on which channel, at which step. Empty if none did.
   std::optional<Error> trouble() const;
-  /// Whether all that was launched has ended. Errors: cuda (what it ended with).
+  /// Whether all kernels launched have ended. Errors: cuda (the error of a kernel).
   Result<bool> idle();
 
  private:
@@ -94,13 +96,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
     Graph graph = nullptr;  // null: none
     std::uint64_t id = 0;
   };
-  struct Launched {  // the last one, of those captured or of the others
+  struct Launched {  // the last captured launch, or the last other launch
     OwnEvent ended;
-    std::uint64_t stream = 0;  // its id; handles may be those of streams that are gone
+    std::uint64_t stream = 0;  // id of its stream: a handle may be reused after its stream is destroyed
     std::uint64_t capture = 0;
     bool any = false;
   };
-  struct Seat {  // of a local rank
+  struct LocalRank {
     std::byte* area = nullptr;
     device::Link* links = nullptr;
     std::byte* scratch = nullptr;
@@ -134,17 +136,17 @@ class Engine : public std::enable_shared_from_this<Engine> {
   int channels_ = 1;
   std::size_t inbox_bytes_ = 0;  // one half
   DeviceMemory memory_;          // areas and links
-  PinnedMemory shared_;          // the abort word, then the records of errors
-  std::vector<Seat> seats_;
-  std::vector<DeviceMemory> plan_buffers_;  // where it frees late; the last one is used up to:
+  PinnedMemory shared_;          // the abort word, then the error records
+  std::vector<LocalRank> local_ranks_;
+  std::vector<DeviceMemory> plan_buffers_;  // with frees_late; the last one is used up to plan_buffer_used_
   std::size_t plan_buffer_used_ = 0;
-  std::shared_ptr<const DeviceMemory> scratch_;  // of all local ranks; graphs may keep earlier ones
+  std::shared_ptr<const DeviceMemory> scratch_;  // of all local ranks; graphs may hold earlier allocations
   std::shared_ptr<const DeviceMemory> staging_;
   OwnStream setup_;
   std::vector<OwnEvent> ready_;  // by local rank
   Launched launched_;
   Launched captured_;
-  std::vector<std::shared_ptr<const void>> in_flight_;  // what kernels that may still run use
+  std::vector<std::shared_ptr<const void>> in_flight_;  // objects that running kernels may use
 };
 
 }  // namespace tutti::cuda

@@ -1,4 +1,4 @@
-// What calls on a GPU keep there: plans, buffers, and what a captured graph may still use.
+// The GPU memory of an engine: plans, buffers, and objects that a captured graph may still use.
 #include <algorithm>
 
 #include "cuda/engine.h"
@@ -15,13 +15,13 @@ constexpr std::size_t round_up(std::size_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// What a captured graph keeps.
+/// Objects that a captured graph keeps alive.
 struct Kept {
   std::shared_ptr<DeferredReleases> deferred;
   std::vector<std::shared_ptr<const void>> all;
 };
 
-/// Called by the driver, which must not be called meanwhile.
+/// Called by the driver; must not call the driver.
 void defer_release(void* kept) {
   std::shared_ptr<Kept> owned(static_cast<Kept*>(kept));
   const auto deferred = owned->deferred;
@@ -63,7 +63,7 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   return std::shared_ptr<const DevicePlan>(std::move(made));
 }
 
-/// From a few large pieces, which stay.
+/// Takes memory from a few large allocations that live as long as the engine.
 Result<std::byte*> Engine::plan_buffer(std::size_t bytes) {
   if (plan_buffers_.empty() || plan_buffer_used_ + bytes > plan_buffers_.back().bytes()) {
     auto larger = DeviceMemory::allocate(gpu_, std::max(plan_buffer_bytes, bytes));
@@ -76,7 +76,7 @@ Result<std::byte*> Engine::plan_buffer(std::size_t bytes) {
   return at;
 }
 
-/// At least `bytes`; a larger one in its place where there are fewer.
+/// Returns `memory`, first replaced by a larger allocation if it has fewer than `bytes`.
 Result<std::shared_ptr<const DeviceMemory>> Engine::buffer(std::shared_ptr<const DeviceMemory>& memory,
                                                            std::size_t bytes) {
   if (memory == nullptr || memory->bytes() < bytes) {
@@ -102,15 +102,15 @@ Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts, s
   if (staging_bytes > 0)
     if (auto got = buffer(staging_, staging_bytes * parts.size()); !got) return got.error();
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    seats_[i].scratch = scratch_bytes > 0 ? scratch_->data() + i * scratch_bytes : parts[i].scratch;
-    seats_[i].staging = staging_bytes > 0 ? staging_->data() + i * staging_bytes : nullptr;
+    local_ranks_[i].scratch = scratch_bytes > 0 ? scratch_->data() + i * scratch_bytes : parts[i].scratch;
+    local_ranks_[i].staging = staging_bytes > 0 ? staging_->data() + i * staging_bytes : nullptr;
   }
   return {};
 }
 
-/// What the graph may use as long as it lives, whatever becomes of the communicator and its plans.
+/// Makes the graph own all that it may use, so that it may outlive the communicator and its plans.
 Result<void> Engine::retain(const Capture& capture, std::span<const Part> parts) {
-  auto* const kept = new Kept;  // the driver's, once it has the object
+  auto* const kept = new Kept;  // owned by the driver once the user object is created
   kept->deferred = deferred_;
   kept->all = {shared_from_this(), scratch_, staging_};
   for (const Part& part : parts) kept->all.push_back(part.plan);
@@ -128,7 +128,7 @@ Result<void> Engine::retain(const Capture& capture, std::span<const Part> parts)
   return retained;
 }
 
-/// Plans leave the cache while kernels still read them: what may be in use is let go of when nothing runs.
+/// Plans may leave the cache while kernels still read them. in_flight_ keeps such plans until no kernel runs.
 void Engine::keep(std::span<const Part> parts) {
   if (!shape_.frees_late && in_flight_.size() > in_flight_most &&
       gpu_->api().event_query(launched_.ended.get()) == status::success)

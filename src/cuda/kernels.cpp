@@ -23,7 +23,9 @@ Result<std::shared_ptr<const Kernels>> Kernels::load(const SharedGpu& gpu, const
 Result<Library> Kernels::library(std::span<const std::byte> image) {
   if (image.empty())
     return Error{.code = Code::cuda,
-                 .what = "this tutti was built without its kernels for GPUs: buffers must be host memory"};
+                 .what =
+                     "this build of tutti has no GPU kernels: pass host memory, or set TUTTI_CUDA_KERNELS to a file "
+                     "with the kernels"};
   for (const auto& [known, library] : libraries_)
     if (known == image.data()) return library;
   Library library = nullptr;

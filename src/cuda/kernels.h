@@ -1,4 +1,5 @@
-// The kernels of one GPU, all loaded before the first of them runs: loading one while others wait for each other hangs.
+// The kernels of one GPU. All are loaded before the first one runs: loading a kernel while others wait for each other
+// would hang.
 #pragma once
 
 #include <array>
@@ -15,12 +16,13 @@
 
 namespace tutti::cuda {
 
-/// The fatbin, cubin or PTX that has an entry; empty: there is none. Read while they are loaded.
+/// Returns the fatbin, cubin or PTX that contains an entry; empty if there is none. Called only while kernels are
+/// loaded.
 using ImageOf = std::function<std::span<const std::byte>(device::Body body, DataType type)>;
 
 class Kernels {
  public:
-  /// Of all bodies. Errors: cuda (no image, no code for this GPU, an entry that is missing).
+  /// Loads the kernels of all bodies and types. Errors: cuda (no image, no code for this GPU, a missing entry).
   static Result<std::shared_ptr<const Kernels>> load(const SharedGpu& gpu, const ImageOf& image_of);
   ~Kernels();
   Kernels(const Kernels&) = delete;
@@ -29,7 +31,7 @@ class Kernels {
   Function function(device::Body body, DataType type) const {
     return functions_[static_cast<std::size_t>(body)][static_cast<std::size_t>(type)];
   }
-  /// How many blocks of any of them the GPU holds at once.
+  /// Number of blocks that the GPU holds at once, whichever kernel they run.
   int blocks_max() const { return blocks_max_; }
 
  private:

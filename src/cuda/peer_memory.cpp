@@ -15,7 +15,7 @@ bool same(const IpcHandle& a, const IpcHandle& b) {
 
 Result<MemoryLine> Exports::locate(const std::byte* at, std::size_t bytes) {
   const auto address = reinterpret_cast<Address>(at);
-  MemoryLine line{.address = address};
+  MemoryLine descriptor{.address = address};
   const Api& api = gpu_->api();
   const auto told = [&](Status status, const char* function) -> Result<bool> {
     if (status == status::success) return true;
@@ -26,30 +26,30 @@ Result<MemoryLine> Exports::locate(const std::byte* at, std::size_t bytes) {
   std::size_t whole = 0;
   auto ranged = told(api.address_range(&base, &whole, address), "cuMemGetAddressRange");
   if (!ranged) return std::move(ranged).error();
-  if (!*ranged || address + bytes > base + whole) return line;
+  if (!*ranged || address + bytes > base + whole) return descriptor;
   std::uint64_t id = 0;
   int wanted = pointer_attribute::buffer_id;
   void* value = &id;
   auto known = told(api.pointer_attributes(1, &wanted, &value, base), "cuPointerGetAttributes");
   if (!known) return std::move(known).error();
-  if (!*known) return line;
+  if (!*known) return descriptor;
 
   auto found = std::ranges::find_if(known_, [&](const Known& one) { return one.base == base && one.id == id; });
   if (found == known_.end()) {
     Known made{.base = base, .id = id};
     auto exported = told(api.ipc_export(&made.handle, base), "cuIpcGetMemHandle");
     if (!exported) return std::move(exported).error();
-    if (!*exported) return line;
+    if (!*exported) return descriptor;
     if (known_.size() == known_max) known_.pop_back();
     found = known_.insert(known_.end(), made);
   }
-  line.handle = found->handle;
-  line.id = id;
-  line.bytes = whole;
-  line.offset = address - base;
-  line.exported = 1;
+  descriptor.handle = found->handle;
+  descriptor.id = id;
+  descriptor.bytes = whole;
+  descriptor.offset = address - base;
+  descriptor.exported = 1;
   std::rotate(known_.begin(), found, found + 1);
-  return line;
+  return descriptor;
 }
 
 Result<Address> PeerMapTable::open(const Gpu& gpu, const IpcHandle& handle) {
@@ -82,26 +82,26 @@ PeerMaps::~PeerMaps() {
     for (const Mapped& mapped : of_one) table_.close(*gpu_, mapped.handle);
 }
 
-Result<std::byte*> PeerMaps::map(int rank, const MemoryLine& line, std::size_t bytes) {
-  if (line.exported == 0 || line.offset > line.bytes || bytes > line.bytes - line.offset)
+Result<std::byte*> PeerMaps::map(int rank, const MemoryLine& descriptor, std::size_t bytes) {
+  if (descriptor.exported == 0 || descriptor.offset > descriptor.bytes || bytes > descriptor.bytes - descriptor.offset)
     return Error{
-        .code = Code::remote, .what = "what a rank published of its device memory makes no sense", .peer = rank};
+        .code = Code::remote, .what = "a rank published an invalid description of its device memory", .peer = rank};
   auto& mapped = of_[static_cast<std::size_t>(rank)];
   auto found = std::ranges::find_if(mapped, [&](const Mapped& one) {
-    return one.id == line.id && one.bytes == line.bytes && same(one.handle, line.handle);
+    return one.id == descriptor.id && one.bytes == descriptor.bytes && same(one.handle, descriptor.handle);
   });
   if (found == mapped.end()) {
     if (mapped.size() == mapped_max) {
       table_.close(*gpu_, mapped.back().handle);
       mapped.pop_back();
     }
-    auto opened = table_.open(*gpu_, line.handle);
+    auto opened = table_.open(*gpu_, descriptor.handle);
     if (!opened) return std::move(opened).error().during("map device memory of a peer").at_peer(rank);
-    const Mapped made{.id = line.id, .handle = line.handle, .at = *opened, .bytes = line.bytes};
+    const Mapped made{.id = descriptor.id, .handle = descriptor.handle, .at = *opened, .bytes = descriptor.bytes};
     found = mapped.insert(mapped.end(), made);
   }
   std::rotate(mapped.begin(), found, found + 1);
-  return reinterpret_cast<std::byte*>(mapped.front().at + line.offset);  // NOLINT: an address of the GPU's
+  return reinterpret_cast<std::byte*>(mapped.front().at + descriptor.offset);  // NOLINT: an address of the GPU's
 }
 
 }  // namespace tutti::cuda

@@ -1,4 +1,4 @@
-// Memory of GPUs that several processes reach: how an owner names a buffer, and how others map it.
+// GPU memory shared between processes: how its owner describes a buffer, and how other processes map it.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@
 
 namespace tutti::cuda {
 
-/// Where a buffer is, as its owner tells other ranks of its host. All zero: there is none.
+/// Describes a buffer in GPU memory to other ranks of the host. All zero: no buffer.
 struct MemoryLine {
   IpcHandle handle{};
-  std::uint64_t id = 0;        ///< of the allocation: no two that a process ever has are alike
-  std::uint64_t bytes = 0;     ///< of the whole allocation,
-  std::uint64_t offset = 0;    ///<   in which the buffer begins here
+  std::uint64_t id = 0;        ///< of the allocation; unique in the owner's process for its lifetime
+  std::uint64_t bytes = 0;     ///< of the whole allocation
+  std::uint64_t offset = 0;    ///< of the buffer in the allocation
   std::uint64_t address = 0;   ///< of the buffer, for ranks of the same process
-  std::uint32_t exported = 0;  ///< 0: other processes cannot map it, and the above but the address means nothing
+  std::uint32_t exported = 0;  ///< 0: other processes cannot map the buffer, and only `address` is valid
   std::uint32_t reserved = 0;
 };
 
-/// Names buffers of this process's. Used by one thread at a time; contexts are current.
+/// Describes buffers of this process to others. One thread at a time; the GPU's context must be current.
 class Exports {
  public:
   explicit Exports(SharedGpu gpu) : gpu_(std::move(gpu)) {}
 
-  /// Of a buffer of `bytes` at `at`; not exported where the driver cannot (memory of pools, or two allocations side by
-  /// side). Errors: cuda (a sticky one).
+  /// Describes the buffer of `bytes` at `at`. `exported` is 0 if the driver cannot export it (memory of pools, or a
+  /// buffer across two adjacent allocations). Errors: cuda (sticky errors only).
   Result<MemoryLine> locate(const std::byte* at, std::size_t bytes);
 
  private:
@@ -38,15 +38,15 @@ class Exports {
   static constexpr std::size_t known_max = 256;
 
   SharedGpu gpu_;
-  std::vector<Known> known_;  // the last ones first
+  std::vector<Known> known_;  // most recently used first
 };
 
-/// What all ranks of a process have mapped: a handle may be opened once in a process. Any thread.
+/// All mappings of the ranks of a process, counted because a process may open a handle only once. Thread-safe.
 class PeerMapTable {
  public:
   /// Errors: cuda.
   Result<Address> open(const Gpu& gpu, const IpcHandle& handle);
-  /// Once for each open.
+  /// Must be called once for each open.
   void close(const Gpu& gpu, const IpcHandle& handle);
 
  private:
@@ -60,19 +60,20 @@ class PeerMapTable {
   std::vector<Open> open_;
 };
 
-/// Buffers of other processes, mapped here; the last ones of each rank stay mapped. Used by one thread at a time;
-/// contexts are current, and nothing that uses an earlier call's buffers runs any more.
+/// Maps buffers of other processes and keeps the most recently used ones of each rank mapped. One thread at a time; the
+/// GPU's context must be current, and no kernel that uses an earlier call's buffers may still run.
 class PeerMaps {
  public:
-  /// `table` must live as long.
+  /// `table` must outlive this object.
   PeerMaps(PeerMapTable& table, SharedGpu gpu, int ranks)
       : table_(table), gpu_(std::move(gpu)), of_(static_cast<std::size_t>(ranks)) {}
   ~PeerMaps();
   PeerMaps(const PeerMaps&) = delete;
   PeerMaps& operator=(const PeerMaps&) = delete;
 
-  /// `bytes` at `line`, which came from `rank`. Errors: remote (the line makes no sense; peer set), cuda.
-  Result<std::byte*> map(int rank, const MemoryLine& line, std::size_t bytes);
+  /// Maps the buffer of `bytes` that `rank` described by `descriptor`. Errors: remote (the description is invalid; peer
+  /// set), cuda.
+  Result<std::byte*> map(int rank, const MemoryLine& descriptor, std::size_t bytes);
 
  private:
   struct Mapped {
@@ -81,7 +82,7 @@ class PeerMaps {
     Address at = 0;
     std::uint64_t bytes = 0;
   };
-  static constexpr std::size_t mapped_max = 256;  // of one rank; more than programs allocate, as letting go may wait
+  static constexpr std::size_t mapped_max = 256;  // per rank; more than programs allocate, as unmapping may wait
 
   PeerMapTable& table_;
   SharedGpu gpu_;

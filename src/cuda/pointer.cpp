@@ -20,7 +20,7 @@ std::string_view name(MemoryKind kind) {
   return "unknown";
 }
 
-/// Errors: invalid_argument when it is memory of another GPU.
+/// Errors: invalid_argument (memory of another GPU), cuda.
 Result<MemoryKind> kind_of(const Gpu& gpu, const void* pointer, std::string_view argument) {
   auto facts = look_at(gpu.driver(), pointer);
   if (!facts) return std::move(facts).error();
@@ -34,14 +34,14 @@ Result<MemoryKind> kind_of(const Gpu& gpu, const void* pointer, std::string_view
 
 Result<PointerFacts> look_at(const Driver& driver, const void* pointer) {
   unsigned type = 0;
-  unsigned managed = 0;  // a bool to the driver, which writes one byte or four
+  unsigned managed = 0;  // the driver writes one byte or four
   int device = -1;
   std::array<int, 3> wanted{pointer_attribute::memory_type, pointer_attribute::is_managed,
                             pointer_attribute::device_ordinal};
   std::array<void*, 3> values{&type, &managed, &device};
   const Status status =
       driver.api.pointer_attributes(3, wanted.data(), values.data(), reinterpret_cast<Address>(pointer));
-  if (status == status::invalid_value) return PointerFacts{};  // how some drivers say that they do not know it
+  if (status == status::invalid_value) return PointerFacts{};  // some drivers return this for memory they do not know
   if (auto asked = driver.check(status, "cuPointerGetAttributes"); !asked) return asked.error();
   if (managed != 0) return PointerFacts{.kind = MemoryKind::managed, .device = device};
   if (type == memory_type_device) return PointerFacts{.kind = MemoryKind::device, .device = device};
@@ -61,8 +61,8 @@ Result<bool> on_gpu(const Gpu& gpu, const void* sendbuff, const void* recvbuff) 
   if (!recv) return std::move(recv).error();
   if ((*send == MemoryKind::host) != (*recv == MemoryKind::host))
     return refused(
-        fmt::format("sendbuff is {} memory and recvbuff is {} memory: the buffers of one call are both of "
-                    "the host or both of the GPU",
+        fmt::format("sendbuff is {} memory and recvbuff is {} memory: both buffers of a call must be host memory, or "
+                    "both GPU memory",
                     name(*send), name(*recv)));
   return *send != MemoryKind::host;
 }
@@ -82,7 +82,7 @@ Result<void> check_stream(const Gpu& gpu, Stream stream) {
     (void)gpu.api().context_device(&device);
     (void)gpu.api().context_pop(&before);
   }
-  if (device == gpu.ordinal()) return {};  // another context of the same GPU: what is queued there can be waited for
+  if (device == gpu.ordinal()) return {};  // another context of the same GPU: work queued there can be waited for
   return refused(
       fmt::format("stream is of GPU {}, but this rank of the communicator is on GPU {}", device, gpu.ordinal()));
 }

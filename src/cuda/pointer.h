@@ -1,4 +1,4 @@
-// What a pointer of a caller's points to, and whether a stream is of the GPU meant: asked of the driver, call by call.
+// Asks the driver, in every call, what kind of memory a caller's pointer refers to, and which GPU a stream belongs to.
 #pragma once
 
 #include "base/error.h"
@@ -6,7 +6,7 @@
 
 namespace tutti::cuda {
 
-/// managed: moves between host and GPU by itself; pinned host memory counts as host.
+/// managed: the driver moves the memory between host and GPU. Pinned host memory counts as host.
 enum class MemoryKind { host, device, managed };
 
 struct PointerFacts {
@@ -14,14 +14,15 @@ struct PointerFacts {
   Ordinal device = -1;  ///< of device memory
 };
 
-/// Memory that the driver does not know is the host's. Errors: cuda.
+/// Memory unknown to the driver counts as host memory. Errors: cuda.
 Result<PointerFacts> look_at(const Driver& driver, const void* pointer);
 
-/// Whether the buffers of a call, those that are not null, are memory of `gpu`'s; false: of the host.
-/// Errors: invalid_argument (one of each; another GPU's), cuda.
+/// Whether the non-null buffers of a call are memory of `gpu` (true) or of the host (false).
+/// Errors: invalid_argument (one buffer of each kind; memory of another GPU), cuda.
 Result<bool> on_gpu(const Gpu& gpu, const void* sendbuff, const void* recvbuff);
 
-/// Whether work on `gpu` may be queued on `stream`; the default streams are of any. Errors: invalid_argument, cuda.
+/// Checks that work on `gpu` may be queued on `stream`; the default streams belong to every GPU. Errors:
+/// invalid_argument, cuda.
 Result<void> check_stream(const Gpu& gpu, Stream stream);
 
 }  // namespace tutti::cuda

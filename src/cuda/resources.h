@@ -1,4 +1,4 @@
-// What the driver gives and takes back: a current context, memory, streams and events, each with one owner.
+// Owners of driver objects: the current context, memory, streams and events.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tutti::cuda {
 
-/// A GPU that this process uses: keeps its primary context, which is the one of CUDA's runtime too.
+/// A GPU that this process uses. Holds the GPU's primary context, which the CUDA runtime uses too.
 class Gpu {
  public:
   /// Errors: invalid_argument (no such GPU), cuda.
@@ -37,8 +37,8 @@ class Gpu {
 };
 using SharedGpu = std::shared_ptr<const Gpu>;
 
-/// Makes a GPU's context the calling thread's until the end of the scope; and lets the thread allocate and load while
-/// it, or another one, captures a stream.
+/// Makes a GPU's context current in the calling thread until the end of the scope. Also lets the thread allocate memory
+/// and load kernels while any thread captures a stream.
 class Current {
  public:
   static Result<Current> enter(const Gpu& gpu);
@@ -49,7 +49,7 @@ class Current {
  private:
   Current(const Gpu& gpu, int mode) : gpu_(&gpu), mode_(mode) {}
   const Gpu* gpu_;
-  int mode_;  // of capture, before
+  int mode_;  // the thread's capture mode before
 };
 
 /// Memory of a GPU.
@@ -72,7 +72,7 @@ class DeviceMemory {
   std::size_t bytes_ = 0;
 };
 
-/// Memory of the host that kernels may read and write while they run; zeroed.
+/// Zeroed host memory that running kernels may read and write.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
@@ -91,7 +91,7 @@ class PinnedMemory {
   Address device_ = 0;
 };
 
-/// Makes memory of the host one that GPUs copy from and to while the caller goes on; the memory is another's.
+/// Pins host memory, which it does not own, so that GPUs can copy from and to it asynchronously.
 class Registration {
  public:
   Registration() = default;

@@ -1,6 +1,7 @@
-// How vectors of an element type are loaded, widened to what they are combined in, narrowed and stored; per target.
+// Loads vectors of an element type, widens them to the type in which they are combined, narrows and stores them; per
+// target.
 //
-// Same bits as widen() and narrow() of kernels/ops.h.
+// Gives the same bits as widen() and narrow() in kernels/ops.h.
 #if defined(TUTTI_CODEC_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TUTTI_CODEC_INL_H
 #undef TUTTI_CODEC_INL_H
@@ -18,7 +19,7 @@ namespace tutti {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Types that are combined as they are.
+/// Types that are combined without widening.
 template <class T>
 struct Codec {
   using D = hn::ScalableTag<T>;
@@ -38,7 +39,7 @@ struct Codec<SmallFloat<Format, Bits>> {
   using DU = hn::RebindToUnsigned<D>;
   using DI = hn::RebindToSigned<D>;
 #if HWY_TARGET <= HWY_AVX2
-  static constexpr bool has_f16 = F::exponent_bits == 5 && F::mantissa_bits == 10;  // F16C rounds as we do
+  static constexpr bool has_f16 = F::exponent_bits == 5 && F::mantissa_bits == 10;  // F16C rounds like narrow()
 #else
   static constexpr bool has_f16 = false;
 #endif

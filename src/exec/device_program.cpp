@@ -11,12 +11,13 @@ static_assert(device::sources_max == limits::sources_max);
 
 namespace {
 
-/// Verbs that threads of a block may carry out side by side, each towards a peer of its own.
+/// Verbs that threads of a block may carry out concurrently, each thread for another peer.
 bool goes_together(Verb verb) {
   return verb != Verb::copy && verb != Verb::reduce && verb != Verb::wait_line;
 }
 
-/// The only pass of a plan; null if there are none or several, or if anything but `others` is beside it.
+/// The only pass of a plan; null if there is none, if there are several, or if the plan has verbs other than `others`
+/// besides it.
 const Action* only_pass(const Plan& plan, std::initializer_list<Verb> others) {
   const Action* pass = nullptr;
   for (const Action& action : plan.actions) {
@@ -27,7 +28,8 @@ const Action* only_pass(const Plan& plan, std::initializer_list<Verb> others) {
   return pass;
 }
 
-/// Block `block` of all inputs in the order of ranks, where those of others are seen as `theirs`.
+/// Whether the pass reads block `block` of all inputs in the order of ranks, with peers' inputs at places of kind
+/// `theirs`.
 bool reads_all(const Plan& plan, const Action& pass, Where theirs, std::uint32_t block) {
   if (pass.sources != plan.ranks) return false;
   for (Rank rank = 0; rank < plan.ranks; ++rank) {
@@ -40,7 +42,7 @@ bool reads_all(const Plan& plan, const Action& pass, Where theirs, std::uint32_t
   return true;
 }
 
-/// Rank r reduces part r of all inputs and stores it to all outputs.
+/// Whether rank r reduces part r of all inputs and stores the result to all outputs.
 bool is_two_shot(const Plan& plan) {
   if (plan.collective != Collective::all_reduce || plan.access != Access::mapped || plan.parts != plan.ranks)
     return false;
@@ -57,7 +59,7 @@ bool is_two_shot(const Plan& plan) {
   return std::ranges::all_of(written, [](int times) { return times == 1; });
 }
 
-/// Every rank gets all inputs whole and reduces them itself.
+/// Whether every rank gets all whole inputs and reduces them itself.
 bool is_one_shot(const Plan& plan) {
   if (plan.collective != Collective::all_reduce || plan.access != Access::in_line || plan.parts != 1) return false;
   const Action* const pass = only_pass(plan, {Verb::wait_line});
@@ -84,7 +86,7 @@ device::Cut cut_of(const Split& split) {
 void share(Split& split, int channels, std::size_t bytes_min) {
   const std::size_t bytes = split.part(0).count * split.element_bytes();
   const std::size_t each = (bytes + static_cast<std::size_t>(channels) - 1) / static_cast<std::size_t>(channels);
-  constexpr std::size_t line = 128;  // channels do not meet in one
+  constexpr std::size_t line = 128;  // channels do not share cache lines
   split.tile((std::max(each, bytes_min) + line - 1) / line * line, 1);
 }
 

@@ -1,4 +1,4 @@
-// From a plan and a binding to what kernels are given. No CUDA here.
+// Translates a plan and a binding into the arguments of kernels. Contains no CUDA.
 #pragma once
 
 #include <vector>
@@ -8,24 +8,24 @@
 
 namespace tutti {
 
-/// The numbers of `split`, for a kernel.
+/// `split` in the form that kernels take.
 device::Cut cut_of(const Split& split);
 
-/// Cuts a window call so that about `channels` channels share it, none with less than `bytes_min` bytes of a part. All
-/// ranks must ask for the same.
+/// Splits a call by windows among at most about `channels` channels, each with at least `bytes_min` bytes of a part.
+/// All ranks must pass the same arguments.
 void share(Split& split, int channels, std::size_t bytes_min);
 
-/// The actions of `plan` as kernels take them: each knows how many that follow may be carried out together with it
-/// (Action::together). Places are uploaded as they are.
+/// The actions of `plan` as kernels take them: each has the number of actions from it on that may be carried out
+/// together (Action::together). Places are uploaded unchanged.
 std::vector<Action> device_actions(const Plan& plan);
 
-/// What all ranks of a launch share of the call: cut, type, operator; `split` as bound. The rest (abort, limits, areas,
-/// channels, ranks) is the host's.
+/// Fills in the part of `call` that is equal on all ranks of a launch: cut (from the binding's split), type, operator.
+/// The caller fills in the rest (abort word, limits, areas, channels, local ranks).
 void describe(device::Call& call, const Plan& plan, const Binding& binding);
 
-/// Which kernel runs a plan, and the type whose entry it takes. A plan of Access::in_line has one only if it is
-/// `one_shot`'s: an all-reduce in one pass over all inputs; its channels have one tile each, of which an inbox must
-/// hold twice the bytes.
+/// The kernel that runs a plan, and the type of its entry. Of the plans of Access::in_line only an all-reduce in one
+/// pass over all inputs has a kernel, `one_shot`. Its channels have one tile each, and an inbox must hold twice the
+/// bytes of a tile.
 struct KernelChoice {
   device::Body body = device::Body::run_plan;
   DataType type = DataType::uint8;

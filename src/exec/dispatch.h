@@ -1,10 +1,10 @@
-// From a Target to the code Highway compiled for it. To be included once all targets of a file are compiled.
+// Maps a Target to the code that Highway compiled for it. To be included after all targets of a file are compiled.
 #pragma once
 
 #include "exec/kernel.h"
 #include "hwy/highway.h"
 
-// A build for a newer CPU than the oldest (-march) leaves out what is older.
+// A build for a newer CPU (-march) leaves out older targets.
 #if HWY_TARGETS & HWY_AVX3
 #define TUTTI_ON_AVX512(target, call) (target) == ::tutti::Target::avx512 ? ::tutti::N_AVX3::call:
 #else
@@ -16,6 +16,6 @@
 #define TUTTI_ON_AVX2(target, call)
 #endif
 
-// `call` is made in the namespace of the target.
+// Makes `call` in the namespace of the target.
 #define TUTTI_ON_TARGET(target, call) \
   (TUTTI_ON_AVX512(target, call) TUTTI_ON_AVX2(target, call)::tutti::HWY_STATIC_DISPATCH(call))

@@ -1,4 +1,5 @@
-// The loops of a reduction pass, for one target: sources combined in registers, the result stored to every destination.
+// The loops of a reduction pass, for one target: they combine the sources in registers and store the result to every
+// destination.
 #if defined(TUTTI_KERNEL_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TUTTI_KERNEL_INL_H
 #undef TUTTI_KERNEL_INL_H
@@ -20,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace tutti {
 namespace HWY_NAMESPACE {
 
-/// What a kernel does, apart from the number of its operands.
+/// The work of a kernel, except for the number of operands.
 template <class Type, class Operator, bool Divides, bool Scales>
 struct Work {
   using T = Type;
@@ -31,7 +32,7 @@ struct Work {
 
 #if HWY_TARGET == HWY_SCALAR
 
-/// The definition itself.
+/// The scalar definition itself.
 template <class W>
 void kernel(const KernelArgs& args) {
   using T = typename W::T;
@@ -51,12 +52,13 @@ void kernel(const KernelArgs& args) {
 
 #else
 
-/// Data from memory is taken from several pages at once: a core's prefetchers work page by page, so more is under way.
-/// Not from more pages than the first-level cache has ways: lines of equal place in their pages share a set.
+/// Data from memory is read from several pages in turn: a core's prefetchers work page by page, so more loads are under
+/// way. At most as many pages as the first-level cache has ways, because cache lines at equal offsets in their pages
+/// share a set.
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t pages_at_once = 12;
 
-/// How far ahead destinations are asked for. Never past their end: a neighbour may be writing there.
+/// Distance by which destinations are prefetched. Never past their end, where another thread may be writing.
 constexpr std::size_t prefetch_bytes = 512;
 
 /// The functor `Op` of kernels/ops.h on vectors of accumulate types.
@@ -77,7 +79,7 @@ HWY_INLINE V combine(D d, V a, V b) {
   } else if constexpr (std::is_integral_v<A>) {
     return std::is_same_v<Op, Max> ? hn::Max(a, b) : hn::Min(a, b);
   } else {
-    // Equal values differ in the sign of zero at most. What is not ordered holds a NaN.
+    // Equal values differ at most in the sign of zero. Unordered values contain a NaN.
     const auto picked = hn::IfThenElse(std::is_same_v<Op, Max> ? hn::Lt(a, b) : hn::Lt(b, a), b, a);
     const auto equal = std::is_same_v<Op, Max> ? hn::And(a, b) : hn::Or(a, b);
     const auto ordered = hn::IfThenElse(hn::Eq(a, b), equal, picked);
@@ -99,7 +101,8 @@ HWY_INLINE V divide_lanes(D d, V v, int divisor) {
   }
 }
 
-/// `Vectors` vectors from byte `at` of every operand on; or, if Partial, the first `some` elements of one.
+/// Processes `Vectors` vectors from byte `at` of every operand on; if Partial, only the first `some` elements of one
+/// vector.
 template <class W, int Vectors, bool Partial>
 HWY_INLINE void step(const KernelArgs& args, std::size_t at, std::size_t some) {
   using C = Codec<typename W::T>;

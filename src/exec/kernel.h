@@ -1,4 +1,4 @@
-// The vector code behind reduce_pass: which kernels there are, by instruction set, type and operator.
+// The vector code behind reduce_pass: the kernels by instruction set, type and operator.
 #pragma once
 
 #include <cstddef>
@@ -9,31 +9,30 @@
 
 namespace tutti {
 
-/// Instruction sets that kernels are built for. Others than `portable` may not run here.
+/// Instruction sets for which kernels are built. This CPU may lack all but `portable`.
 enum class Target : std::uint8_t { portable, avx2, avx512 };
 inline constexpr int target_count = 3;
 
-/// What the running CPU has; the best of it is the last.
+/// The instruction sets that this CPU has, the best one last.
 std::span<const Target> targets();
 const char* name(Target target);
 
-/// The operands of a pass. `scaled` of the sources is looked at by kernels of pre_mul_sum alone, `divisor` by avg
-/// alone.
+/// The operands of a pass. Only kernels of pre_mul_sum read Source::scaled, and only kernels of avg read `divisor`.
 struct KernelArgs {
   const Source* sources = nullptr;
   std::size_t sources_count = 0;
   std::byte* const* destinations = nullptr;
   std::size_t destinations_count = 0;
-  /// The first of the destinations: aligned to cache lines, stored past the caches.
+  /// Number of destinations, from the first, that are aligned to cache lines and written with nontemporal stores.
   std::size_t streamed_count = 0;
-  bool from_memory = false;  ///< too much for the caches
-  bool prefetch = false;     ///< the other destinations' lines may be with another core
+  bool from_memory = false;  ///< the data does not fit the caches
+  bool prefetch = false;     ///< prefetch the other destinations: their cache lines may be with another core
   std::size_t count = 0;     ///< elements
   int divisor = 1;
 };
 using Kernel = void (*)(const KernelArgs&);
 
-/// One table per group of types, each a file of its own, so that they compile side by side.
+/// One table per group of types, each in its own file, so that they compile in parallel.
 Kernel integer_kernel(Target target, DataType type, ReduceOp op);
 Kernel float_kernel(Target target, DataType type, ReduceOp op);
 Kernel small_float_kernel(Target target, DataType type, ReduceOp op);

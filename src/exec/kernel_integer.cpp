@@ -1,4 +1,4 @@
-// Kernels of the integers. Signed and unsigned ones share what gives the same bits.
+// Kernels of the integers. Signed and unsigned types share kernels that give the same bits.
 #include "exec/targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -17,9 +17,10 @@ Result<void> pull(int pid, const std::byte* from, std::span<std::byte> into) {
       done += static_cast<std::size_t>(got);
       continue;
     }
-    return Error{.code = Code::remote,
-                 .what = fmt::format("reading {} bytes from process {}", into.size() - done, pid),
-                 .sys_errno = got < 0 ? errno : EFAULT};
+    return Error{
+        .code = Code::remote,
+        .what = fmt::format("cannot read {} bytes from process {} (process_vm_readv)", into.size() - done, pid),
+        .sys_errno = got < 0 ? errno : EFAULT};
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// How memory of another process that is not mapped here is read.
+// Reads memory of another process that is not mapped in this process (CMA).
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// Copies from address `from` of process `pid`. Errors: remote (the process is gone, forbids it, or has no such
+/// Copies from address `from` of process `pid`. Errors: remote (the process has ended, forbids access, or has no such
 /// memory).
 Result<void> pull(int pid, const std::byte* from, std::span<std::byte> into);
 

@@ -13,7 +13,8 @@
 namespace tutti {
 namespace {
 
-/// Of one kernel call, where we have to arrange them; reductions to more are not streamed.
+/// Limit for one kernel call whose destinations must be reordered. Reductions to more destinations use no nontemporal
+/// stores.
 constexpr std::size_t destinations_max = 64;
 
 Target best_target() {
@@ -29,7 +30,7 @@ Kernel find_kernel(Target target, DataType type, ReduceOp op) {
   return nullptr;
 }
 
-/// The operator as kernels know it: an average that does not divide, a scaled sum that does not scale, are sums.
+/// The operator of the kernel to use: an average that does not divide and a scaled sum that does not scale are sums.
 ReduceOp plain_op(const Pass& pass) {
   if (pass.op == ReduceOp::avg) return pass.divisor == 1 ? ReduceOp::sum : ReduceOp::avg;
   if (pass.op != ReduceOp::pre_mul_sum) return pass.op;
@@ -37,13 +38,13 @@ ReduceOp plain_op(const Pass& pass) {
   return scales ? ReduceOp::pre_mul_sum : ReduceOp::sum;
 }
 
-/// Elements before the first whole cache line of `to`; all of `count` where elements do not fill lines evenly.
+/// Elements before the first whole cache line of `to`; `count` if no element starts at a cache line.
 std::size_t elements_to_line(const std::byte* to, std::size_t size, std::size_t count) {
   const std::size_t bytes = -reinterpret_cast<std::uintptr_t>(to) % limits::line_bytes;
   return bytes % size == 0 ? std::min(count, bytes / size) : count;
 }
 
-/// From here on destinations are asked for ahead of their stores: shorter passes end before it helps.
+/// Passes of more bytes prefetch their destinations; shorter passes end before prefetching helps.
 constexpr std::size_t prefetch_bytes_min = 8 * 1024;
 
 bool is_source(const KernelArgs& args, const std::byte* destination) {
@@ -51,8 +52,9 @@ bool is_source(const KernelArgs& args, const std::byte* destination) {
   return std::ranges::any_of(sources, [destination](const Source& source) { return source.at == destination; });
 }
 
-/// Streams to the destinations that are aligned alike, but not where a source was just read: its lines are in the cache
-/// already, and storing past it takes longer (11.0 ms against 14.7 for two sources and destinations of 64 MiB).
+/// Uses nontemporal stores for destinations with equal alignment, except for a destination that is also a source: its
+/// cache lines are in the cache already, and nontemporal stores take longer (11.0 ms against 14.7 for two sources and
+/// destinations of 64 MiB).
 void run_streaming(Kernel kernel, KernelArgs args, std::size_t size) {
   std::byte* ordered[destinations_max];
   Source sources[limits::sources_max];
@@ -85,7 +87,7 @@ void run_streaming(Kernel kernel, KernelArgs args, std::size_t size) {
 void run(Kernel kernel, KernelArgs args, std::size_t size, bool stream) {
   const std::span destinations(args.destinations, args.destinations_count);
   if (stream && destinations.size() <= destinations_max) return run_streaming(kernel, args, size);
-  // In place the lines come with the sources.
+  // In place, reading the sources loads the cache lines of the destinations.
   args.prefetch = args.count * size > prefetch_bytes_min &&
                   std::ranges::none_of(destinations, [&args](const std::byte* to) { return is_source(args, to); });
   kernel(args);
@@ -152,7 +154,7 @@ void copy_pass_on(Target target, const std::byte* source, std::span<std::byte* c
     if (destinations[0] != source) std::memcpy(destinations[0], source, bytes);
     return;
   }
-  // A sum of one operand.
+  // A copy is a sum of one operand.
   const Kernel kernel = integer_kernel(target, DataType::uint8, ReduceOp::sum);
   const Source only{.at = source, .scaled = false, .scalar = 0};
   std::byte* kept[destinations_max];

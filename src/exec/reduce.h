@@ -1,4 +1,4 @@
-// One pass over memory on the CPU: m sources in a fixed order, k destinations.
+// One pass over memory on the CPU: reduces m sources in a fixed order and stores the result to k destinations.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace tutti {
 
-/// One operand: where it starts, and whether a pre-multiplied sum scales it, by which factor (bits of the type).
-/// Without initialisers, so that an array of them costs nothing: to be made with braces.
+/// One operand: its start, and whether a pre-multiplied sum scales it, by which factor (bits of the type). Has no
+/// initialisers, so that an array of sources costs nothing; construct it with braces.
 struct Source {
   const std::byte* at;
   bool scaled;
@@ -23,8 +23,8 @@ struct Pass {
   std::size_t count = 0;                     ///< elements
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
-  int divisor = 1;      ///< average: what the sum is divided by; else 1
-  bool stream = false;  ///< non-temporal stores; the pass ends in a store fence
+  int divisor = 1;      ///< average: divisor of the sum; otherwise 1
+  bool stream = false;  ///< nontemporal stores; the pass ends with a store fence
 };
 
 /// destination[i] = source0[i] op source1[i] op …, from left to right. 16- and 8-bit floats accumulate in float32 and
@@ -32,10 +32,11 @@ struct Pass {
 /// alignment. The vector code gives the bits of the scalar definition in kernels/ops.h.
 void reduce_pass(const Pass& pass);
 
-/// One unscaled source to every destination, read once. A destination equal to the source is left alone.
+/// Copies one unscaled source to every destination, and reads it once. Does not write a destination equal to the
+/// source.
 void copy_pass(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes, bool stream);
 
-/// "AVX-512", "AVX2", …: what the running CPU was given.
+/// Name of the instruction set in use on this CPU: "AVX-512", "AVX2", ….
 const char* vector_target();
 
 }  // namespace tutti

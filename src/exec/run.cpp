@@ -13,7 +13,7 @@ namespace {
 /// Bytes read and written by one advance: a pass of two sources and two destinations over a megabyte.
 constexpr std::size_t budget_bytes = 4 * limits::pass_bytes;
 
-/// Smaller blocks go through slots: a copy costs less than keeping account of memory that is not ours.
+/// Smaller blocks are copied through slots, which costs less than tracking the use of the caller's memory.
 constexpr std::size_t direct_bytes_min = 8 * 1024;
 
 }  // namespace
@@ -33,7 +33,7 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
   assert(!links.channels.empty() && (plan.access == Access::slots || tiles == 1));
   channels_ = static_cast<int>(std::min({links.channels.size(), tiles, state_.size()}));
   for (std::size_t i = static_cast<std::size_t>(channels_); i-- > 0;) {
-    state_[i].tile = i;  // field by field: g++ clears a whole array of structs by string instructions, a call's worth
+    state_[i].tile = i;  // not the whole array: g++ clears it with string instructions, which takes as long as a call
     state_[i].action = 0;
     state_[i].finished = false;
     state_[i].pass_done = 0;
@@ -74,7 +74,7 @@ Result<Progress> Run::advance() {
       if (!went) return std::move(went).error();
       moved = moved || *went;
     }
-    // Whatever the channel waits for: its peers may wait for what is left here.
+    // Flush even if the channel is blocked: its peers may wait for messages that have not left yet.
     if (!channel.unsent.empty()) {
       auto left = flush(channel);
       if (!left) return std::move(left).error().at_step(index, -1);
@@ -87,7 +87,7 @@ Result<Progress> Run::advance() {
   return moved ? Progress::moved : Progress::blocked;
 }
 
-/// True if a peer has got all that was for it.
+/// True if all messages to some peer have left.
 Result<bool> Run::flush(Channel& channel) {
   bool moved = false;
   for (std::size_t i = 0; i < channel.unsent.size();) {
@@ -105,7 +105,7 @@ Result<bool> Run::flush(Channel& channel) {
   return moved;
 }
 
-/// As far as it goes; true if that was anything.
+/// Advances one channel as far as possible; true if it made progress.
 Result<bool> Run::advance_channel(int index, std::size_t& budget) {
   Channel& channel = links_.channels[static_cast<std::size_t>(index)];
   ChannelState& state = state_[static_cast<std::size_t>(index)];
@@ -119,7 +119,7 @@ Result<bool> Run::advance_channel(int index, std::size_t& budget) {
       return true;
     }
     const Action& action = plan_->actions[state.action];
-    // Before the first look: what is waited for may be the answer to what is left here.
+    // Flush before the peek: the awaited message may be the answer to a message that has not left yet.
     if (action.verb == Verb::peek && moved && !channel.unsent.empty())
       if (auto left = flush(channel); !left)
         return std::move(left).error().at_step(index, static_cast<int>(action.step));
@@ -133,7 +133,7 @@ Result<bool> Run::advance_channel(int index, std::size_t& budget) {
   return moved;
 }
 
-/// False: it cannot be finished now.
+/// False: the action cannot be finished now.
 Result<bool> Run::act(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget) {
   const std::size_t peer = action.peer;
   switch (action.verb) {
@@ -168,7 +168,7 @@ Result<bool> Run::act(Channel& channel, ChannelState& state, const Action& actio
       return settled;
     }
   }
-  return Error{.code = Code::internal, .what = "a verb that is none"};
+  return Error{.code = Code::internal, .what = "unknown verb in a plan"};
 }
 
 Result<bool> Run::acquire(Channel& channel, const ChannelState& state, const Action& action) {
@@ -179,7 +179,7 @@ Result<bool> Run::acquire(Channel& channel, const ChannelState& state, const Act
   const std::size_t bytes = action.items * binding_->split.stride();
   if (bytes > slot->size())
     return Error{.code = Code::internal,
-                 .what = fmt::format("message of {} bytes for a slot of {}", bytes, slot->size()),
+                 .what = fmt::format("a message of {} bytes does not fit a slot of {} bytes", bytes, slot->size()),
                  .peer = action.peer};
   channel.open[action.peer].filling = slot->first(bytes);
   return true;
@@ -195,7 +195,7 @@ Result<bool> Run::peek(Channel& channel, const ChannelState& state, const Action
   if (message->data() == nullptr) return false;
   if (bytes != message->size())
     return Error{.code = Code::remote,
-                 .what = fmt::format("message of {} bytes where {} were expected", message->size(), bytes),
+                 .what = fmt::format("received a message of {} bytes, expected {} bytes", message->size(), bytes),
                  .peer = action.peer};
   channel.open[action.peer].reading = *message;
   channel.open[action.peer].arriving = arriving;
@@ -203,13 +203,13 @@ Result<bool> Run::peek(Channel& channel, const ChannelState& state, const Action
 }
 
 Result<bool> Run::wait_line(Channel& channel, const Action& action) {
-  auto line = links_.lines->open(action.peer, binding_->sequence);
-  if (!line) return std::move(line).error().at_peer(action.peer);
-  if (*line == nullptr) return false;
+  auto descriptor = links_.lines->open(action.peer, binding_->sequence);
+  if (!descriptor) return std::move(descriptor).error().at_peer(action.peer);
+  if (*descriptor == nullptr) return false;
   const int groups = input_groups(plan_->collective, plan_->ranks, action.peer, plan_->root);
   const std::size_t bytes = static_cast<std::size_t>(groups) * binding_->split.group_bytes();
   assert(bytes <= links_.lines->payload_bytes());
-  channel.open[action.peer].line = links_.lines->payload(**line, bytes);
+  channel.open[action.peer].line = links_.lines->payload(**descriptor, bytes);
   return true;
 }
 

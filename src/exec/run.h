@@ -1,4 +1,4 @@
-// A Plan bound to one call and under way. Advancing it never waits.
+// A Plan that is bound to one call and under way. Advancing it never waits.
 #pragma once
 
 #include <array>
@@ -16,54 +16,54 @@
 
 namespace tutti {
 
-/// What one channel has to reach its peers, by rank; entries of absent connections are null.
+/// One channel's senders, receivers and signals, by rank; null where there is no connection.
 struct Channel {
   std::vector<std::unique_ptr<Sender>> senders;
   std::vector<std::unique_ptr<Receiver>> receivers;
   std::vector<Signal> signals;
 
-  /// What the run on this channel has open towards a peer. Here, not in the run, so that a call allocates nothing.
+  /// The messages that the run has open towards a peer on this channel. Kept here, not in the run, so that a call
+  /// allocates nothing.
   struct Open {
     std::span<std::byte> filling;        ///< acquired, not yet committed: the message's bytes
     std::span<const std::byte> reading;  ///< peeked, not yet released
     const std::byte* line = nullptr;     ///< payload of the peer's call descriptor
-    bool arriving = false;               ///< what is read comes bit by bit: see Receiver::arrives_in_parts
+    bool arriving = false;               ///< `reading` arrives in parts: see Receiver::arrives_in_parts
   };
   std::vector<Open> open;
-  std::vector<std::uint16_t>
-      unsent;  ///< peers to whom messages wait here for a flush, or to whom a part of one was offered
-  std::vector<std::byte> bounce;  ///< where pulled data waits for its reduction; empty until needed
+  std::vector<std::uint16_t> unsent;  ///< peers with messages that wait for a flush, or with an offered part of one
+  std::vector<std::byte> bounce;      ///< bounce buffer for data read by CMA, until it is reduced; empty until needed
 
-  /// Room for `ranks` peers, none connected.
+  /// Makes space for `ranks` peers, none connected.
   void reserve(int ranks);
 };
 
-/// All that a run borrows from its communicator.
+/// Everything that a run uses of its communicator.
 struct Links {
   std::span<Channel> channels;
   CallDescriptors* lines = nullptr;      ///< Access::in_line only
-  std::span<Doorbell* const> doorbells;  ///< by rank: rung after a signal
+  std::span<Doorbell* const> doorbells;  ///< by rank; rung after a signal
   System* system = nullptr;
   bool oversubscribed = false;        ///< see Doorbell
-  std::size_t nontemporal_bytes = 0;  ///< calls whose bytes reach this use non-temporal stores; 0: none does
+  std::size_t nontemporal_bytes = 0;  ///< calls of this size or more use nontemporal stores; 0: never
 };
 
 enum class Progress { blocked, moved, done };
 
 class Run {
  public:
-  /// All of it must outlive the run. The number of channels used is min(channels, tiles); plans without slots use one.
+  /// All arguments must outlive the run. Uses min(channels, tiles) channels; plans without slots use one.
   Run(const Plan& plan, const Binding& binding, const Links& links);
 
-  /// Does what can be done without waiting, at most about a megabyte of it. Done once what was sent has left this
-  /// process, too. Errors carry peer, channel and step.
+  /// Does the work that can be done without waiting, at most about a megabyte. Done only once all sent messages have
+  /// left this process. Errors carry peer, channel and step.
   Result<Progress> advance();
 
-  /// Once blocked: adds the handles whose readiness may end that. What comes through shared memory rings the doorbell
-  /// instead.
+  /// For a blocked run: adds the handles whose readiness may unblock it. Messages through shared memory ring the
+  /// doorbell instead.
   void poll_set(std::vector<PollItem>& items) const;
 
-  /// Where it stands, for stall reports: the peer that the first blocked channel waits for, and the step.
+  /// The position of the run, for stall reports: the first blocked channel, the peer that it waits for, and the step.
   struct Spot {
     int peer = -1;
     int channel = 0;
@@ -74,14 +74,14 @@ class Run {
 
  private:
   struct ChannelState {
-    std::size_t tile;  // current tile; channels_ apart
+    std::size_t tile;  // current tile; the next one is channels_ later
     std::uint32_t action;
     bool finished;
     std::size_t pass_done;  // elements of the current pass already moved
-    bool begun;             // the current pass, of those in run_direct.cpp
-    std::uint64_t offered;  // which of its destinations, bit by bit, need not be written
+    bool begun;             // pass_direct has begun the current pass
+    std::uint64_t offered;  // bit i: destination i of the current pass need not be written
   };
-  /// A piece of a pass: elements [at, at + count) of the group, the first `skipped` of the blocks' before it.
+  /// A piece of a pass: elements [at, at + count) of the group; `skipped` elements of the block come before it.
   struct Piece {
     std::size_t at = 0;
     std::size_t skipped = 0;
@@ -129,14 +129,14 @@ class Run {
   const Binding* binding_;
   Links links_;
   int channels_ = 1;
-  int first_channel_ = 0;       // where the next advance begins, so that no channel takes all of its megabyte
+  int first_channel_ = 0;       // the next advance begins here, so that no channel uses up the whole budget
   bool groups_differ_ = false;  // a count per rank
-  bool skips_empty_ = false;    // and messages that are known to be empty at both ends
+  bool skips_empty_ = false;    // skips messages that both ends know to be empty
   bool average_ = false;
   bool scales_ = false;
   bool nontemporal_ = false;
-  bool direct_ = false;  // blocks are so large that what wires can do with the caller's memory pays
-  std::array<ChannelState, limits::channels_max> state_;  // of the channels used; the others cost nothing
+  bool direct_ = false;  // blocks are large enough to send from and receive into the call's buffers
+  std::array<ChannelState, limits::channels_max> state_;  // only entries of used channels are initialised
 };
 
 }  // namespace tutti

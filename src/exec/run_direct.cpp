@@ -1,5 +1,5 @@
-// Passes of large blocks between fifos: messages that leave from the buffers of the call, that land in them, and that
-// are reduced while they still come, on wires that can.
+// Passes of large blocks through fifos that support it: messages are sent from the call's buffers, received into them,
+// and reduced while they still arrive.
 #include <algorithm>
 #include <cassert>
 
@@ -8,12 +8,12 @@
 namespace tutti {
 namespace {
 
-/// What is reduced at once while the rest still comes: it stays in the second-level cache between the two, and is large
-/// beside what a pass costs to begin.
+/// Sizes of the pieces that are reduced while the rest of a message still arrives: small enough to stay in the
+/// second-level cache until they are reduced, and large enough to outweigh the cost of beginning a pass.
 constexpr std::size_t arriving_bytes_max = 256 * 1024;
 constexpr std::size_t arriving_bytes_min = 64 * 1024;
 
-constexpr std::size_t destinations_max = 64;  // of a pass that offers: the bits of ChannelState::offered
+constexpr std::size_t destinations_max = 64;  // of a pass that offers: number of bits of ChannelState::offered
 
 bool own(const Place& place) {
   return place.where == Where::output || place.where == Where::scratch;
@@ -38,7 +38,7 @@ Result<bool> Run::pass_direct(Channel& channel, ChannelState& state, const Actio
   return true;
 }
 
-/// The destinations that are still to be written: `rest`, or all that the plan has.
+/// The destinations that must still be written: all of the plan's, or those copied to `rest`.
 std::span<const Place> Run::written(const ChannelState& state, const Action& action, std::span<Place> rest) const {
   const auto to = plan_->destinations(action);
   if (state.offered == 0) return to;
@@ -68,7 +68,8 @@ Result<bool> Run::move_pieces(Channel& channel, ChannelState& state, const Actio
   return true;
 }
 
-/// Messages that have not all left may lie in what the pass is about to write.
+/// Messages that have not left yet may be sent from buffers that the pass is about to write: makes their senders keep
+/// this data.
 void Run::keep(Channel& channel, const Action& action, const Piece& whole) const {
   if (channel.unsent.empty()) return;
   for (const Place& place : plan_->destinations(action)) {
@@ -79,7 +80,7 @@ void Run::keep(Channel& channel, const Action& action, const Piece& whole) const
   }
 }
 
-/// Where the block lies, or will when the pass is done, in a buffer of the call; nullptr: nowhere.
+/// The address of the block in a buffer of the call, now or after the pass; nullptr: the block lies in no such buffer.
 const std::byte* Run::lasting(const Channel& channel, const Action& action, const Piece& whole) const {
   const Place& source = plan_->sources(action)[0];
   const bool copies_own = action.verb == Verb::copy && (own(source) || source.where == Where::input);
@@ -89,7 +90,8 @@ const std::byte* Run::lasting(const Channel& channel, const Action& action, cons
   return kept == to.end() ? nullptr : destination_of(channel, *kept, whole);
 }
 
-/// Has messages leave from where the block lasts instead of a copy in their slot. Which destinations that spares.
+/// Offers senders the block in the call's buffer, to send it from there instead of from a copy in a slot. Returns the
+/// destinations that need not be written, as bits.
 std::uint64_t Run::offer(Channel& channel, const Action& action, const Piece& whole) const {
   const auto to = plan_->destinations(action);
   const std::byte* const from = to.size() <= destinations_max ? lasting(channel, action, whole) : nullptr;
@@ -101,13 +103,14 @@ std::uint64_t Run::offer(Channel& channel, const Action& action, const Piece& wh
     if (to[i].where != Where::slot || channel.open[peer].filling.data() == nullptr) continue;
     if (!channel.senders[peer]->offer(to[i].block * binding_->split.stride(), block)) continue;
     offered |= std::uint64_t{1} << i;
-    // From now on keep has to ask.
+    // keep must consider this peer from now on.
     if (std::ranges::find(channel.unsent, peer) == channel.unsent.end()) channel.unsent.push_back(peer);
   }
   return offered;
 }
 
-/// Whether the one block that is read goes straight into a buffer of the call: nobody reads it again in its message.
+/// Whether the pass copies an arriving block that can be received directly into a buffer of the call, because no later
+/// pass reads it from its message.
 bool Run::lands(const Channel& channel, const ChannelState& state, const Action& action) const {
   const Place& from = plan_->sources(action)[0];
   if (action.verb != Verb::copy || from.where != Where::slot || !channel.open[from.peer].arriving) return false;
@@ -143,7 +146,7 @@ Result<bool> Run::land(Channel& channel, ChannelState& state, const Action& acti
   return true;
 }
 
-/// How many elements of what is left of a pass can be moved now. Zero: too few to begin with.
+/// The number of remaining elements of a pass that can be moved now; zero: too few to begin.
 Result<std::size_t> Run::arrived(Channel& channel, const Action& action, const Piece& left) const {
   const std::size_t size = binding_->split.element_bytes();
   std::size_t count = left.count;

@@ -1,4 +1,4 @@
-// The passes of a Run: from places to addresses, and what is special about memory that can only be copied from.
+// The passes of a Run: translates places to addresses, and handles memory that can only be copied from (CMA).
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -9,9 +9,9 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t cut_bytes = 4096;  // where a pass is cut, so that its pieces stay aligned as the whole is
-constexpr std::size_t bounce_bytes = 128 * 1024;  // pulled data stays in the second-level cache until it is read again
-constexpr std::size_t destinations_max = 64;      // of one call to reduce_pass; more are copied from the first
+constexpr std::size_t cut_bytes = 4096;  // a pass is cut at multiples of this: pieces stay aligned like the whole
+constexpr std::size_t bounce_bytes = 128 * 1024;  // data read by CMA stays in the second-level cache until its use
+constexpr std::size_t destinations_max = 64;      // per call of reduce_pass; further ones are copied from the first
 
 }  // namespace
 
@@ -34,7 +34,7 @@ Result<bool> Run::pass(Channel& channel, ChannelState& state, const Action& acti
   return true;
 }
 
-/// Cutting takes divisions, which the smallest calls would feel.
+/// Avoids the divisions of a cut if there is nothing to cut: they would slow down the smallest calls.
 Range Run::range_of(const Action& action, std::size_t tile) const {
   const Split& split = binding_->split;
   if (groups_differ_) [[unlikely]]
@@ -43,8 +43,8 @@ Range Run::range_of(const Action& action, std::size_t tile) const {
   return split.tile_of(static_cast<int>(action.part), tile);
 }
 
-/// The size of the group that a pass belongs to, where groups differ. Each pass of a plan that serves such calls has a
-/// place in an own buffer, or is part of a sum that becomes this rank's one output group.
+/// The size of the group that a pass belongs to, if groups differ. Each pass of a plan for such calls has a place in a
+/// buffer of this rank, or is part of a sum that becomes this rank's only output group.
 std::size_t Run::elements_of(const Action& action) const {
   for (const auto& places : {plan_->destinations(action), plan_->sources(action)})
     for (const Place& place : places) {
@@ -56,14 +56,14 @@ std::size_t Run::elements_of(const Action& action) const {
   return 0;
 }
 
-/// Acquire or peek, of a direct plan: a message holds one block, whose size both ends know.
+/// For acquire and peek in a direct plan, where a message holds one block whose size both ends know.
 bool Run::is_empty_message(const ChannelState& state, const Action& action) const {
   const auto groups = action.verb == Verb::acquire ? binding_->input_groups : binding_->output_groups;
   const std::size_t count = groups[groups.size() == 1 ? 0 : std::size_t{action.peer}].count;
   return binding_->split.tile_of_group(count, state.tile).count == 0;
 }
 
-/// How much of a pass may be moved at once.
+/// The number of elements of a pass that may be moved at once.
 std::size_t Run::piece_elements(const Action& action, std::size_t budget) const {
   const std::size_t operands = action.sources + action.destinations;
   std::size_t bytes = std::max(budget / operands / cut_bytes, std::size_t{1}) * cut_bytes;
@@ -101,7 +101,7 @@ Result<void> Run::move(Channel& channel, const Action& action, std::span<const P
   return {};
 }
 
-/// Straight into the first destination, and from there to the others.
+/// Reads directly into the first destination, and copies from there to the others.
 Result<void> Run::move_pulled_copy(Channel& channel, const Action& action, const Piece& piece) {
   const Place& from = plan_->sources(action)[0];
   const auto to = plan_->destinations(action);
@@ -115,7 +115,7 @@ Result<void> Run::move_pulled_copy(Channel& channel, const Action& action, const
   return {};
 }
 
-/// Brings sources in other processes into this channel's bounce buffer.
+/// Copies sources in other processes into this channel's bounce buffer.
 Result<void> Run::pull_sources(Channel& channel, const Action& action, const Piece& piece, std::span<Source> sources) {
   const auto from = plan_->sources(action);
   const std::size_t bytes = piece.count * size_of(binding_->type);
@@ -137,7 +137,7 @@ int Run::pid_of(const Place& place) const {
   return peers ? binding_->peers[place.peer].pid : 0;
 }
 
-/// Field by field: a copy of a struct just written waits until all of it is stored.
+/// Sets the fields one by one: a copy of a struct that was just written would wait until all its fields are stored.
 void Run::set_source(Source& source, const Channel& channel, const Place& place, const Piece& piece) const {
   source.at = source_of(channel, place, piece);
   source.scaled = scales(place);
@@ -154,7 +154,7 @@ std::byte* Run::in_buffer(const Place& place, std::byte* base, const Piece& piec
   return base + (begin + piece.at) * binding_->split.element_bytes();
 }
 
-/// Where a group begins, in elements, where groups differ: in a peer's memory there is but one.
+/// The start of a group in elements, if groups differ. A peer's memory holds only one group.
 std::size_t Run::begin_of(const Place& place) const {
   switch (place.where) {
     case Where::input: return binding_->input_groups[place.block].begin;
@@ -197,7 +197,8 @@ std::byte* Run::destination_of(const Channel& channel, const Place& place, const
   return nullptr;
 }
 
-/// Results in the caller's buffers are left alone until the call ends; slots, scratch and partial sums are read again.
+/// Whether the pass writes only results in users' buffers, which are not read again before the call ends. Slots,
+/// scratch and partial sums are read again.
 bool Run::nontemporal(const Action& action) const {
   const auto final_place = [](const Place& p) { return p.where == Where::output || p.where == Where::peer_output; };
   return (action.verb == Verb::copy || action.last != 0) &&

@@ -11,10 +11,11 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t buffer_bytes_min = std::size_t{64} * 1024;
-/// Of all buffers of a rank together: more is taken by a batch that is larger by itself, and given back after it.
+/// Limit for all buffers of a rank together. A batch that alone needs more exceeds the limit; trim() frees the excess
+/// when a later call needs a new buffer.
 constexpr std::size_t pool_bytes_max = std::size_t{512} << 20;
 
-constexpr std::size_t ready_at = 0;  // written by the stream; each word has lines for itself
+constexpr std::size_t ready_at = 0;  // written by the stream; each word has cache lines to itself
 constexpr std::size_t done_at = 2 * limits::line_bytes;
 constexpr std::size_t table_at = 2 * done_at;
 constexpr std::size_t word_bytes = table_at + device::ranks_max * sizeof(device::PeerBuffers);
@@ -33,7 +34,7 @@ Result<std::shared_ptr<BounceBuffer>> BounceBuffer::make(SegmentTable& segments,
                                                          std::size_t bytes) {
   std::shared_ptr<BounceBuffer> buffer(new BounceBuffer(segments, gpu));
   auto memory = segments.allocate(bytes, /*touch=*/true);
-  if (!memory) return std::move(memory).error().during("make room for calls on device memory");
+  if (!memory) return std::move(memory).error().during("allocate a bounce buffer for calls on device memory");
   buffer->at_ = *memory;
   buffer->bytes_ = bytes;
   auto registration = cuda::Registration::make(gpu, buffer->at_, bytes);
@@ -75,14 +76,15 @@ Result<void> BounceBuffer::await(cuda::Stream stream, std::uint32_t phase) {
 
 Result<void> BounceBuffer::seal(cuda::Stream stream) {
   const cuda::Status status = gpu_->api().event_record(ended_.get(), stream);
-  // Otherwise nobody knows when the buffer is free: never. After a sticky error nothing runs any more.
+  // If recording failed, the buffer counts as in use for ever, because its end is unknown. After a sticky error nothing
+  // runs any more.
   if (status == cuda::status::success || cuda::is_sticky(status)) with_stream_.store(false, std::memory_order_release);
   return gpu_->check(status, "cuEventRecord");
 }
 
 bool BounceBuffer::landed(std::uint32_t phase) const {
   const std::uint32_t came = word(words_.host() + ready_at).load(std::memory_order_acquire);
-  return static_cast<std::int32_t>(came - value(phase)) >= 0;  // they wrap around
+  return static_cast<std::int32_t>(came - value(phase)) >= 0;  // the values wrap around
 }
 
 void BounceBuffer::let_go(std::uint32_t phase) {
@@ -113,9 +115,9 @@ Result<std::shared_ptr<BouncePool>> BouncePool::open(GpuProcess& process, Segmen
   if (!can) return std::move(can).error();
   if (*can == 0)
     return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("streams of GPU {} cannot wait for memory of the host, as calls on device memory "
-                                     "need here: not all ranks share one GPU and one process, or the call has a count "
-                                     "per rank or is a send or receive",
+                 .what = fmt::format("streams of GPU {} cannot wait for memory of the host (cuStreamWaitValue32), "
+                                     "which this call on device memory needs: not all ranks share one GPU and one "
+                                     "process, or the call has a count per rank or is a send or receive",
                                      gpu->ordinal())};
   return std::shared_ptr<BouncePool>(new BouncePool(process, segments, gpu));
 }
@@ -132,7 +134,8 @@ bool BouncePool::idle() {
   return !current || std::ranges::all_of(buffers_, [](const auto& buffer) { return buffer->free(); });
 }
 
-/// A batch waits for earlier ones, never for itself: all of it may have to be under way before any of it ends.
+/// A batch waits for buffers of earlier batches, but never for its own: all its calls may have to be under way before
+/// any of them ends.
 bool BouncePool::may_take(std::size_t bytes, std::uint64_t batch) {
   std::size_t all = bytes;
   bool others = false;
@@ -144,7 +147,7 @@ bool BouncePool::may_take(std::size_t bytes, std::uint64_t batch) {
   return !others || all <= pool_bytes_max;
 }
 
-/// Makes place for a buffer of so many bytes among those that are free.
+/// Frees unused buffers until a new one of `bytes` fits the limit.
 void BouncePool::trim(std::size_t bytes) {
   std::size_t all = bytes;
   for (const auto& buffer : buffers_) all += buffer->bytes();

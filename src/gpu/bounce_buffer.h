@@ -1,4 +1,4 @@
-// Memory of the host through which calls on device memory go where no kernel serves them.
+// Bounce buffers: host memory for calls on device memory that no kernel serves.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,9 @@
 
 namespace tutti {
 
-/// Room for one call at a time, which peers can map and GPUs copy from and to; and two words by which a stream and the
-/// host wait for each other. A use is free again once the host and the stream are both done with it.
+/// Host memory for one call at a time, which peers can map and GPUs copy from and to, and two words by which a stream
+/// and the host wait for each other. Each use of a buffer is divided into phases, numbered upwards from 0. A use ends
+/// when both the host and the stream are done with it.
 class BounceBuffer {
  public:
   /// The context must be current. Errors: system, cuda.
@@ -28,31 +29,32 @@ class BounceBuffer {
   std::byte* data() const { return at_; }
   std::size_t bytes() const { return bytes_; }
 
-  // ---- Of the thread that queues the call; the context must be current, but for take ----
+  // ---- For the thread that queues the call; the context must be current, except for take ----
 
-  /// Begins a use, for the batch of that number.
+  /// Begins a use, for the batch with this number.
   void take(std::uint64_t batch);
   std::uint64_t batch() const { return batch_; }
-  /// Queues: says that what was queued before has happened. Phases of a use are numbered upwards. Errors: cuda.
+  /// Queues a write that tells the host that all work queued before is done. Errors: cuda.
   Result<void> signal(cuda::Stream stream, std::uint32_t phase = 0);
-  /// Queues: waits until the host has let phase `phase` go. Errors: cuda.
+  /// Queues a wait until the host has called let_go with `phase` or a later one. Errors: cuda.
   Result<void> await(cuda::Stream stream, std::uint32_t phase = last_phase);
-  /// Nothing more of this use will be queued behind what `stream` holds now. Errors: cuda.
+  /// Ends the stream's part of this use: it is over when the work that `stream` holds now has ended. Errors: cuda.
   Result<void> seal(cuda::Stream stream);
 
   // ---- Any thread ----
 
   static constexpr std::uint32_t last_phase = (1u << 12) - 1;
 
-  bool landed(std::uint32_t phase = 0) const;  ///< the signal has come
-  void let_go(std::uint32_t phase);            ///< lets the stream go on as far as that
-  void release();                              ///< the host is done: lets the stream go on to its end
+  bool landed(std::uint32_t phase = 0) const;  ///< the stream has signalled `phase`
+  void let_go(std::uint32_t phase);            ///< lets the stream pass its waits up to `phase`
+  void release();                              ///< ends the host's part: lets the stream pass all waits of this use
 
-  /// Pinned memory for the host to tell kernels of this use where the buffers of all ranks are, and as those see it.
+  /// Table in pinned memory in which the host gives the kernels of this use the buffers of all ranks; device_table is
+  /// its address on the GPU.
   device::PeerBuffers* table() const;
   const device::PeerBuffers* device_table() const;
 
-  /// No use is under way; so it is too when the GPU does not run anything any more. The context must be current.
+  /// True if no use is under way, or if the GPU runs nothing any more. The context must be current.
   bool free();
 
  private:
@@ -73,26 +75,26 @@ class BounceBuffer {
   std::atomic<bool> with_host_ = false;
 };
 
-/// The buffers of one rank: used again and again, as many as calls are under way. Any thread.
+/// The bounce buffers of one rank, reused; there are as many as calls under way. Thread-safe.
 class BouncePool {
  public:
   /// Errors: invalid_usage (streams of this GPU cannot wait for memory), cuda.
   static Result<std::shared_ptr<BouncePool>> open(GpuProcess& process, SegmentTable& segments,
                                                   const cuda::SharedGpu& gpu);
-  /// Waits for what runs, at most a second; what does not end keeps its memory for ever.
+  /// Waits for running work, at most a second. Memory of work that has not ended then is never freed.
   ~BouncePool();
   BouncePool(const BouncePool&) = delete;
   BouncePool& operator=(const BouncePool&) = delete;
 
   const cuda::SharedGpu& gpu() const { return gpu_; }
 
-  /// A buffer of at least `bytes`, taken for the batch of that number; null: there are enough under way, ask again. The
+  /// Takes a buffer of at least `bytes` for the batch with this number. Null: too much is in use; try again later. The
   /// context must be current. Errors: system, cuda.
   Result<std::shared_ptr<BounceBuffer>> lease(std::size_t bytes, std::uint64_t batch);
 
-  /// A number that no other batch has.
+  /// Returns a number that no other batch has.
   std::uint64_t next_batch() { return batches_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  /// Nothing is under way.
+  /// True if no buffer is in use.
   bool idle();
 
  private:

@@ -1,4 +1,4 @@
-// One collective on device memory: this rank's plan, the meeting with the other ranks, and then it is queued.
+// One collective on device memory of ranks that share a GPU: prepares this rank's plan and joins the launch group.
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@
 
 namespace tutti {
 
-/// Done once it is queued on the rank's stream; nothing waits for the GPU.
+/// Done once the call is queued on the rank's stream. Never waits for the GPU.
 class GpuCall final : public Operation {
  public:
-  /// Both must outlive the call; the request's turn must have come, and the communicator has a team.
+  /// `communicator` and `request` must outlive the call. The request's turn must have come, and the communicator must
+  /// have a launch group.
   GpuCall(Communicator& communicator, const Request& request, cuda::Stream stream)
       : communicator_(communicator), request_(request), stream_(stream) {}
   ~GpuCall() override;
@@ -21,12 +22,12 @@ class GpuCall final : public Operation {
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }
 
-  /// Errors: remote (a rank left), timeout (this thread waits for ranks that it drives itself).
+  /// Errors: remote (a rank left), timeout (this thread waits for a rank that it drives itself).
   Result<void> poll_peers() override;
   std::string where() const override;
 
  private:
-  LaunchGroup& team() const { return *gpu_context(communicator_)->launch_group; }
+  LaunchGroup& launch_group() const { return *gpu_context(communicator_)->launch_group; }
 
   Communicator& communicator_;
   const Request& request_;
@@ -36,7 +37,7 @@ class GpuCall final : public Operation {
   std::int64_t since_ns_ = 0;
 };
 
-/// A request that kernels of ranks that share a GPU carry out, on `stream`.
+/// A request carried out on `stream` by a kernel of the ranks that share a GPU.
 class KernelCall final : public DeviceCall {
  public:
   explicit KernelCall(cuda::Stream stream) : stream_(stream) {}

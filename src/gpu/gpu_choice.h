@@ -1,4 +1,4 @@
-// Which plan serves a call on device memory.
+// Chooses the algorithm and the access of a call on device memory.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ struct GpuChoice {
   Access access = Access::mapped;
 };
 
-/// For a call of ranks that share a GPU, with `bytes` in a group: the same for all sizes of one power of two, and for
-/// all roots. `forced` is TUTTI_ALGO's value. `specialised`: kernels for one plan may be used, beside the one that
-/// walks any plan.
+/// For a call with `bytes` in a group. The choice is the same for all sizes with the same highest bit, and for all
+/// roots. `forced` is the value of TUTTI_ALGO. `specialised`: kernels for one plan may be used, besides run_plan, which
+/// runs any plan.
 ///
-/// All peers' memory is at hand at the same speed, so nothing beats the fewest steps and the fewest bytes: what
-/// `select` says of windows. Small all-reduces do without windows and meetings.
+/// All peers' memory is equally fast, so the best plan has the fewest steps and the fewest bytes, as `select` chooses
+/// for windows. Small all-reduces go through inboxes instead, without windows and without flags.
 GpuChoice choose_on_gpu(const Shape& shape, std::size_t bytes, std::string_view forced, bool specialised);
 
 }  // namespace tutti

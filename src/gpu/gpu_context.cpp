@@ -14,13 +14,15 @@
 namespace tutti {
 namespace {
 
-/// Kernels that the host lets go one by one would hold each other up where ranks of a process share a GPU and its
-/// queues, or even a stream: unless that is asked for, such ranks go another way, and so do all. Alike on all ranks.
+/// Whether plain collectives use kernels that access peers' memory; equal on all ranks. Such kernels wait in their
+/// streams for the host. Ranks of one process that share a GPU share its hardware queues, perhaps even a stream, so
+/// their waiting kernels would block each other. If there are such ranks, no rank uses these kernels, unless
+/// TUTTI_GPU_P2P=always.
 bool goes_by_peers(const Communicator& communicator) {
   const Membership& members = communicator.members();
   if (!members.gpus_reach || communicator.forced_access().value_or(Access::mapped) != Access::mapped) return false;
   if (communicator.process().gpus.peers == PeerUse::always) return true;
-  if (members.ranks == 1) return false;  // which has its kernels for itself
+  if (members.ranks == 1) return false;  // it has no peers
   const auto place = [](const Peer& peer) {
     return std::pair(peer.token, peer.area.header().gpu.load(std::memory_order_relaxed));
   };
@@ -33,9 +35,9 @@ bool goes_by_peers(const Communicator& communicator) {
 
 GpuContext::~GpuContext() = default;
 
-void GpuContext::sit(std::vector<bool> around, std::shared_ptr<StreamOrder> with) {
-  neighbours = std::move(around);
-  stream_order = std::move(with);
+void GpuContext::enter(std::vector<bool> by_rank, std::shared_ptr<StreamOrder> order) {
+  neighbours = std::move(by_rank);
+  stream_order = std::move(order);
   received_.resize(neighbours.size());
   stream_order->enter(rank_);
 }
@@ -102,8 +104,9 @@ void GpuContext::count(const PeerRequest& request) {
 
 std::string GpuContext::explain() const {
   if (launch_group) return "by a kernel, through the memory of the GPU";
-  if (reaches_peers) return "by a kernel of each rank, through the memory of all GPUs, which reach each other";
-  return "copied to memory as of tuttiMemAlloc, from where the call goes as said, and back";
+  if (reaches_peers) return "by a kernel per rank, which accesses the memory of peers' GPUs";
+  return "by a copy to host memory that peers can map, then as a call on memory from tuttiMemAlloc, then by a copy "
+         "back";
 }
 
 void GpuContext::leave(Process& process, bool idle) {
@@ -119,7 +122,7 @@ void make_gpu_context(Communicator& communicator) {
   const std::uint32_t own = gpu_of(members.peers[members.rank]);
   std::vector<bool> neighbours;
   for (const Peer& peer : members.peers) neighbours.push_back(peer.same_process && gpu_of(peer) == own);
-  // The id of an area of this process, that of the same rank for all of them.
+  // The area id of the lowest neighbour, which is the same on all neighbours.
   const auto first = static_cast<std::size_t>(std::ranges::find(neighbours, true) - neighbours.begin());
   const std::uint32_t key = members.peers[first].area_name.id;
   auto context = std::make_unique<GpuContext>(members.gpu, members.rank);
@@ -129,19 +132,21 @@ void make_gpu_context(Communicator& communicator) {
     context->launch_group = LaunchGroup::of(gpus, key, members.ranks);
     context->launch_group->enter(members.rank, members.gpu);
   }
-  context->sit(std::move(neighbours), StreamOrder::of(gpus.directory, key, members.ranks));
-  constexpr std::string_view others = "those with a count per rank, sends and receives through the host";
+  context->enter(std::move(neighbours), StreamOrder::of(gpus.directory, key, members.ranks));
+  constexpr std::string_view others = "calls with a count per rank, sends and receives go through the host";
   communicator.process().log.info(
       LogTopic::init, communicator.who(), "calls on device memory go {}",
-      context->launch_group    ? fmt::format("to kernels, as all ranks share one GPU and process; {}", others)
-      : context->reaches_peers ? fmt::format("to a kernel of each rank, as GPUs reach each other's memory; {}", others)
-      : together               ? "through the host, as TUTTI_GPU_STAGED says"
-                 : "through the host, as not all ranks share one GPU and process, nor reach all GPUs' memory");
+      context->launch_group ? fmt::format("by kernels, because all ranks share one GPU and process; {}", others)
+      : context->reaches_peers
+          ? fmt::format("by a kernel per rank, because the GPUs reach each other's memory; {}", others)
+      : together ? "through the host, because TUTTI_GPU_STAGED is always"
+                 : "through the host, because not all ranks share one GPU and process, and kernels that access peers' "
+                   "memory are not usable");
   communicator.attach(std::move(context));
 }
 
 GpuContext* gpu_context(const Communicator& communicator) {
-  return static_cast<GpuContext*>(communicator.device());  // the only kind there is
+  return static_cast<GpuContext*>(communicator.device());  // the only implementation
 }
 
 }  // namespace tutti

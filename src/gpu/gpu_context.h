@@ -1,4 +1,5 @@
-// What a rank has of its GPU: its place among the others, its plans, and what calls that go through the host need.
+// A rank's GPU state in one communicator: its launch group, its plans, and the objects for calls that go through the
+// host.
 #pragma once
 
 #include <array>
@@ -42,40 +43,42 @@ struct GpuContext final : DeviceSide {
   const cuda::SharedGpu gpu;
   LruCache<PlanKey, std::shared_ptr<GpuPlan>, PlanKeyHash> plans{plans_max};
 
-  /// Of calls with so many bytes in a group; empty at first.
+  /// Cached choice for calls with `bytes` in a group; empty at first.
   GpuChoice& choice(Collective collective, std::size_t bytes) {
     return choices_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(std::bit_width(bytes))];
   }
 
-  /// Null: calls go through the host, as not all ranks share this GPU and process, or a setting says so.
+  /// Null: calls do not launch in a group, because not all ranks share this GPU and process, or a setting forbids it.
   std::shared_ptr<LaunchGroup> launch_group;
 
-  /// All ranks are of this host, and their GPUs have proven to reach each other: then plain collectives go that way.
+  /// All ranks are on this host, and their GPUs have proven that they reach each other's memory. Plain collectives then
+  /// use kernels that access peers' memory.
   bool reaches_peers = false;
-  std::shared_ptr<GpuPeers> peers;              ///< from the first such call on, as is what the next part has
-  std::atomic<GpuPeers*> peers_made = nullptr;  ///< the same, for other threads than the one that makes calls
+  std::shared_ptr<GpuPeers> peers;              ///< made by ready_to_stage
+  std::atomic<GpuPeers*> peers_made = nullptr;  ///< `peers`, for threads other than the one that makes calls
 
   // ---- Calls that go through the host ----
 
-  /// Ranks of this process on this GPU, by rank, this one among them.
+  /// By rank: whether it is in this process and on this GPU; true for this rank.
   std::vector<bool> neighbours;
   std::shared_ptr<StreamOrder> stream_order;
-  std::shared_ptr<BouncePool> bounce_pool;  ///< from the first such call on, as is
-  std::shared_ptr<Stream> proxy;            ///<   what carries them out on the host, one after another
+  std::shared_ptr<BouncePool> bounce_pool;  ///< made by ready_to_stage
+  std::shared_ptr<Stream> proxy;  ///< host stream that carries these calls out, one after another; made likewise
 
   bool is_neighbour(Rank rank) const { return neighbours[static_cast<std::size_t>(rank)]; }
-  /// Makes all if need be. Errors: invalid_usage (streams of this GPU cannot wait for memory), cuda, system.
+  /// Makes `peers`, `bounce_pool` and `proxy` where still missing. Errors: invalid_usage (streams of this GPU cannot
+  /// wait for memory), cuda, system.
   Result<void> ready_to_stage(Process& process);
-  /// The number of this rank's next receive from `peer`: meets the send of that number.
+  /// The number of this rank's next receive from `peer`, which matches the send with the same number.
   std::uint64_t next_receive(Rank peer) { return ++received_[static_cast<std::size_t>(peer)]; }
-  /// Of calls on host memory, which neighbours count too.
+  /// Counts a collective on host memory: neighbours number all collectives alike.
   void count_collective() { stream_order->collective(rank_, /*host_staged=*/false); }
 
-  /// The proxy is given up: waited for where it is idle, else left to itself.
+  /// Gives up the proxy: destroys it if `idle`, otherwise keeps it until the process ends.
   void leave(Process& process, bool idle);
 
-  /// Where this rank sits: who the neighbours are.
-  void sit(std::vector<bool> around, std::shared_ptr<StreamOrder> with);
+  /// Sets the neighbours, and enters this rank into the order that they share.
+  void enter(std::vector<bool> by_rank, std::shared_ptr<StreamOrder> order);
 
  private:
   const Rank rank_;
@@ -83,10 +86,10 @@ struct GpuContext final : DeviceSide {
   std::vector<std::uint64_t> received_;
 };
 
-/// Gives a communicator whose rank has a GPU its place there, among the ranks of its process and host.
+/// Attaches a GpuContext to the communicator if this rank has a GPU.
 void make_gpu_context(Communicator& communicator);
 
-/// Null where this rank has no GPU.
+/// Null if this rank has no GPU.
 GpuContext* gpu_context(const Communicator& communicator);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// How often the host looks for what a GPU brings, which rings no bell.
+// How often the host polls the words that a GPU writes: a GPU rings no doorbell.
 #pragma once
 
 #include <cstdint>

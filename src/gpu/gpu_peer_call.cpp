@@ -24,7 +24,7 @@ Result<Progress> GpuPeerCall::advance() {
   return Progress::done;
 }
 
-/// False: nothing can be done now.
+/// False: nothing can be done now; try again later.
 Result<bool> GpuPeerCall::step() {
   if (busy_ && !call_.landed(kernel_)) return false;
   busy_ = false;
@@ -49,39 +49,39 @@ std::size_t GpuPeerCall::bytes_of(Rank rank, bool input) const {
 }
 
 Result<bool> GpuPeerCall::publish() {
-  auto& lines = communicator_.lines();
-  auto may = lines.may_enter(sequence_);
+  auto& descriptors = communicator_.lines();
+  auto may = descriptors.may_enter(sequence_);
   if (!may || !*may) return may;
-  CallDescriptor& line = lines.begin(sequence_);
-  line.signature = request_.signature();
-  line.scalar = request_.scalar;
-  line.input = line.output = {};
-  line.retired = communicator_.process().segments.retired();
-  line.carries = 1;
-  std::memcpy(lines.payload(line, sizeof setup_.own), &setup_.own, sizeof setup_.own);
-  lines.publish(line, sequence_);
+  CallDescriptor& descriptor = descriptors.begin(sequence_);
+  descriptor.signature = request_.signature();
+  descriptor.scalar = request_.scalar;
+  descriptor.input = descriptor.output = {};
+  descriptor.retired = communicator_.process().segments.retired();
+  descriptor.carries = 1;
+  std::memcpy(descriptors.payload(descriptor, sizeof setup_.own), &setup_.own, sizeof setup_.own);
+  descriptors.publish(descriptor, sequence_);
   communicator_.ring_all();
   state_ = State::gather;
   return true;
 }
 
-/// When all lines are here, all inputs are, and all outputs may be written.
+/// Once all call descriptors are here, all inputs are ready and all outputs may be written.
 Result<bool> GpuPeerCall::gather() {
   for (; gathered_ < communicator_.ranks(); ++gathered_) {
     const auto at = static_cast<std::size_t>(gathered_);
-    auto line = communicator_.lines().open(gathered_, sequence_);
-    if (!line) return std::move(line).error();
-    if (*line == nullptr) return false;
-    communicator_.windows().drop_if_retired(gathered_, (*line)->retired);
-    communicator_.notes().lines[at] = *line;
-    call_.table()[at] = {.scalar = (*line)->scalar};
+    auto descriptor = communicator_.lines().open(gathered_, sequence_);
+    if (!descriptor) return std::move(descriptor).error();
+    if (*descriptor == nullptr) return false;
+    communicator_.windows().drop_if_retired(gathered_, (*descriptor)->retired);
+    communicator_.notes().lines[at] = *descriptor;
+    call_.table()[at] = {.scalar = (*descriptor)->scalar};
   }
   if (auto mapped = map_buffers(); !mapped) return mapped.error();
   state_ = State::run;
   return true;
 }
 
-/// Only what the plan touches.
+/// Maps only the buffers that the plan uses.
 Result<void> GpuPeerCall::map_buffers() {
   auto& own = call_.table()[communicator_.rank()];
   own.input = setup_.input;
@@ -97,10 +97,10 @@ Result<void> GpuPeerCall::map_buffer(const Place& place) {
   PeerCallSetup::Buffers theirs;
   std::memcpy(&theirs, communicator_.lines().payload(*communicator_.notes().lines[place.peer], sizeof theirs),
               sizeof theirs);
-  const cuda::MemoryLine& line = input ? theirs.input : theirs.output;
-  std::byte* at = reinterpret_cast<std::byte*>(line.address);  // NOLINT: an address of the GPU's
+  const cuda::MemoryLine& descriptor = input ? theirs.input : theirs.output;
+  std::byte* at = reinterpret_cast<std::byte*>(descriptor.address);  // NOLINT: an address of the GPU's
   if (!communicator_.members().peers[place.peer].same_process) {
-    auto mapped = setup_.of->map(rank, line, bytes_of(rank, input));
+    auto mapped = setup_.of->map(rank, descriptor, bytes_of(rank, input));
     if (!mapped) return std::move(mapped).error();
     at = *mapped;
   }
@@ -111,7 +111,7 @@ Result<void> GpuPeerCall::map_buffer(const Place& place) {
   return {};
 }
 
-/// What peers look for is told them when the kernel before it has ended.
+/// Carries out the plan's actions. A flag is raised only when the kernel before it has ended.
 bool GpuPeerCall::run() {
   const auto& actions = setup_.plan->plan.actions;
   const Links links = communicator_.links();
@@ -136,7 +136,7 @@ bool GpuPeerCall::run() {
   return true;
 }
 
-/// A word that never comes because the GPU is lost is no peer's fault.
+/// While a kernel runs, the host polls its word: no doorbell rings when it ends.
 std::int64_t GpuPeerCall::poll_set(std::vector<PollItem>&) const {
   return busy_ ? next_gpu_look(communicator_) : 0;
 }

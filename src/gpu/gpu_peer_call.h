@@ -1,9 +1,9 @@
 // One collective on device memory of ranks whose GPUs reach each other's memory: several processes, several GPUs.
 //
-// The plan is that of windows. Its passes are kernels, queued on the caller's stream, each behind a wait for the host;
-// its flags are those of the host's shared memory. This, on the proxy, is the host's part: it lets a kernel go when all
-// that the plan has it wait for is here, and tells peers when one has ended. No kernel waits, so processes may share a
-// GPU, and whatever fails, fails as calls on host memory do.
+// The plan uses windows. Its passes are kernels queued on the caller's stream, each behind a wait for the host. Its
+// flags lie in the host's shared memory. GpuPeerCall, on the proxy, is the host's part: it releases a kernel when all
+// flags that the plan waits for before it are raised, and raises flags for peers when a kernel has ended. No kernel
+// waits, so processes may share a GPU, and failures are handled as for calls on host memory.
 #pragma once
 
 #include <string>
@@ -18,17 +18,17 @@
 
 namespace tutti {
 
-/// Begins when what the stream held before the call has ended; done when the output is there.
+/// Begins when the stream's work before the call has ended; done when the output is complete.
 class GpuPeerCall final : public Operation {
  public:
-  /// All three must outlive the operation; the request's turn must have come, and it has been prepared.
+  /// All three must outlive the operation. The request's turn must have come, and the call must have been prepared.
   GpuPeerCall(Communicator& communicator, const Request& request, const HostStagedCall& call)
       : communicator_(communicator), request_(request), call_(call), setup_(*call.peers()) {}
 
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }
 
-  /// Errors: invalid_usage (a mismatch), remote (a rank left), cuda (what a kernel ended with).
+  /// Errors: invalid_usage (a mismatch), remote (a rank left), cuda (the error of a kernel).
   Result<void> poll_peers() override;
   std::string where() const override;
 
@@ -52,9 +52,9 @@ class GpuPeerCall final : public Operation {
   State state_ = State::begin;
   std::uint64_t sequence_ = 0;
   Rank gathered_ = 0;
-  std::uint32_t next_ = 0;    ///< of the plan's actions
-  std::uint32_t kernel_ = 0;  ///< the last one that was let go
-  bool busy_ = false;         ///<   and was not seen to end
+  std::uint32_t next_ = 0;    ///< index into the plan's actions
+  std::uint32_t kernel_ = 0;  ///< last kernel released
+  bool busy_ = false;         ///< kernel_ has not been seen to end
 };
 
 }  // namespace tutti

@@ -84,12 +84,13 @@ Result<std::byte*> GpuPeers::buffer(Scratch which, std::size_t bytes) {
   return buffer->data();
 }
 
-/// What other processes cannot map is used in room that they can.
+/// Describes a buffer to peers. If other processes cannot map it, describes one of our own buffers that they can map,
+/// to use in its place.
 Result<cuda::MemoryLine> GpuPeers::locate(Scratch which, const std::byte* at, std::size_t bytes, bool strangers) {
   if (bytes == 0) return cuda::MemoryLine{};
   if (!strangers) return cuda::MemoryLine{.address = reinterpret_cast<std::uint64_t>(at)};
-  auto line = exports_.locate(at, bytes);
-  if (!line || line->exported != 0) return line;
+  auto descriptor = exports_.locate(at, bytes);
+  if (!descriptor || descriptor->exported != 0) return descriptor;
   auto place = buffer(which, bytes);
   if (!place) return std::move(place).error();
   return exports_.locate(*place, bytes);
@@ -104,7 +105,7 @@ Result<std::shared_ptr<const PeerCallSetup>> GpuPeers::prepare(Communicator& com
                                                              .count = request.count,
                                                              .given_input = request.input,
                                                              .given_output = request.output});
-  setup->plan = plan_on_gpu(communicator, request, /*meeting=*/false);
+  setup->plan = plan_on_gpu(communicator, request, /*one_launch=*/false);
   if (!setup->plan->uploaded) {
     auto uploaded = engine_->upload(setup->plan->plan);
     if (!uploaded) return std::move(uploaded).error();
@@ -113,7 +114,7 @@ Result<std::shared_ptr<const PeerCallSetup>> GpuPeers::prepare(Communicator& com
   setup->kernels = kernels_of(setup->plan->plan);
   if (setup->kernels.size() >= BounceBuffer::last_phase)
     return Error{.code = Code::internal,
-                 .what = fmt::format("a plan of {} kernels, at most {} are possible", setup->kernels.size(),
+                 .what = fmt::format("a plan has {} kernels, but at most {} are possible", setup->kernels.size(),
                                      BounceBuffer::last_phase - 1)};
   const auto bytes = [&](int groups) { return static_cast<std::size_t>(groups) * request.group_bytes(); };
   setup->input_bytes = bytes(input_groups(request.collective, ranks_, rank_, request.root));
@@ -160,10 +161,10 @@ Result<void> GpuPeers::launch(const PeerCallSetup& setup, std::uint32_t kernel, 
   return engine_->launch(job, {&part, 1}, own);
 }
 
-Result<std::byte*> GpuPeers::map(Rank rank, const cuda::MemoryLine& line, std::size_t bytes) {
+Result<std::byte*> GpuPeers::map(Rank rank, const cuda::MemoryLine& descriptor, std::size_t bytes) {
   auto current = cuda::Current::enter(*gpu_);
   if (!current) return std::move(current).error();
-  return maps_.map(rank, line, bytes);
+  return maps_.map(rank, descriptor, bytes);
 }
 
 }  // namespace tutti

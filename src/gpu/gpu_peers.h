@@ -1,7 +1,8 @@
-// What a rank needs to reach the memory of other ranks' GPUs by kernels of its own: see GpuPeerCall.
+// The objects with which a rank's own kernels access the memory of other ranks' GPUs: see GpuPeerCall.
 //
-// Whoever makes a call prepares and queues all of it, as the driver may have some functions wait for other streams, and
-// a stream may be waiting for what the proxy has still to say. That one only maps what it has not seen before.
+// The caller's thread prepares and queues the whole call. The proxy must not: the driver may make some functions wait
+// for other streams, and a stream may be waiting for the proxy. The proxy only maps buffers that it has not mapped
+// before.
 #pragma once
 
 #include <array>
@@ -22,16 +23,16 @@ class Communicator;
 
 class GpuPeers;
 
-/// One call as its caller prepared it.
+/// One call, as its caller prepared it.
 struct PeerCallSetup {
-  /// How ranks name their buffers to each other: in the payload of the call descriptor.
+  /// A rank's buffers as it describes them to peers, in the payload of its call descriptor.
   struct Buffers {
     cuda::MemoryLine input;
     cuda::MemoryLine output;
   };
-  /// Passes of the plan with no wait between them.
+  /// A range of the plan's passes with no wait between them.
   struct Kernel {
-    std::uint32_t first = 0;  ///< action
+    std::uint32_t first = 0;  ///< index of its first action
     std::uint32_t count = 0;
   };
 
@@ -42,9 +43,9 @@ struct PeerCallSetup {
   ReduceOp op = ReduceOp::sum;
   std::size_t count = 0;  ///< elements of a group
   Buffers own;
-  const std::byte* given_input = nullptr;  ///< the caller's,
+  const std::byte* given_input = nullptr;  ///< the caller's buffers
   std::byte* given_output = nullptr;
-  const std::byte* input = nullptr;  ///<   and as peers and kernels see them: those, or room in their place
+  const std::byte* input = nullptr;  ///< the buffers that peers and kernels use: the caller's, or copies of them
   std::byte* output = nullptr;
   std::byte* scratch = nullptr;
   std::size_t input_bytes = 0;
@@ -55,34 +56,34 @@ class GpuPeers {
  public:
   /// Errors: as cuda::Engine::open.
   static Result<std::shared_ptr<GpuPeers>> open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks);
-  /// Waits for what runs, at most a second; what does not end keeps its memory for ever.
+  /// Waits for running work, at most a second. Memory of work that has not ended then is never freed.
   ~GpuPeers();
   GpuPeers(const GpuPeers&) = delete;
   GpuPeers& operator=(const GpuPeers&) = delete;
 
-  // ---- Of the thread that makes calls ----
+  // ---- For the thread that makes calls ----
 
-  /// May wait for the GPU where it needs more memory than before. Errors: cuda, internal.
+  /// Prepares a call. May wait for the GPU if the call needs more memory than earlier ones. Errors: cuda, internal.
   Result<std::shared_ptr<const PeerCallSetup>> prepare(Communicator& communicator, const Request& request);
-  /// Queues kernel `kernel` of the call, from 1. The context is current. Errors: cuda.
+  /// Queues kernel number `kernel` of the call; the first is 1. The context must be current. Errors: cuda.
   Result<void> launch(const PeerCallSetup& setup, std::uint32_t kernel, cuda::Stream stream,
                       const device::PeerBuffers* table);
 
-  /// Calls on different streams take turns in the rooms: queues a wait for the last call before this one, and says
-  /// when this one has ended. The context is current. Errors: cuda.
+  /// Calls on different streams share the buffers, so they run one after another: take_turn queues a wait for the last
+  /// call before this one, end_turn records the end of this call. The context must be current. Errors: cuda.
   Result<void> take_turn(cuda::Stream stream) const;
   Result<void> end_turn(cuda::Stream stream) const;
 
-  // ---- Of the one that carries them out ----
+  // ---- For the proxy ----
 
-  /// Errors: remote, cuda.
-  Result<std::byte*> map(Rank rank, const cuda::MemoryLine& line, std::size_t bytes);
+  /// As cuda::PeerMaps::map. Errors: remote, cuda.
+  Result<std::byte*> map(Rank rank, const cuda::MemoryLine& descriptor, std::size_t bytes);
 
   // ---- Any thread ----
 
-  /// Kernels that begin from now on do nothing.
+  /// Makes kernels that begin from now on do nothing.
   void abort() { engine_->abort(); }
-  /// What was queued has ended, one way or another. Errors: cuda (what it ended with).
+  /// True if all queued work has ended, successfully or not. Errors: cuda (the error of a kernel).
   Result<bool> idle() const { return engine_ ? engine_->idle() : Result<bool>(true); }
 
  private:
@@ -101,7 +102,7 @@ class GpuPeers {
   cuda::PeerMaps maps_;
   int ranks_;
   std::shared_ptr<cuda::Engine> engine_;
-  cuda::OwnEvent ended_;  // the last call
+  cuda::OwnEvent ended_;  // of the last call
   std::array<std::shared_ptr<cuda::DeviceMemory>, buffer_count> buffers_;
   std::vector<std::shared_ptr<cuda::DeviceMemory>> outgrown_;  // see cuda::EngineShape::frees_late
 };

@@ -1,4 +1,4 @@
-// The plan by which a rank takes part in a call on device memory.
+// A rank's plan of a call on device memory.
 #pragma once
 
 #include "call/request.h"
@@ -7,8 +7,8 @@
 
 namespace tutti {
 
-/// Chosen, and made on first use. `meeting`: all ranks' kernels run at the same time and wait for each other; false: by
-/// windows in any case. Nothing is raced, as nobody sees when a call ends.
-std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& request, bool meeting);
+/// Chooses the plan, and makes it on first use. `one_launch`: the kernels of all ranks run at the same time and may
+/// wait for each other; false: the plan always uses windows. No autotuning: the host does not see when a call ends.
+std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& request, bool one_launch);
 
 }  // namespace tutti

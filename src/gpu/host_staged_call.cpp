@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t output_alignment = 4096;
 
-/// Ascending, without what is empty, and with neighbours made one.
+/// Sorts the extents, drops empty ones and merges adjacent ones.
 std::vector<Extent> merged(std::vector<Extent> all) {
   std::erase_if(all, [](const Extent& one) { return one.bytes == 0; });
   std::ranges::sort(all, {}, &Extent::begin);
@@ -96,12 +96,13 @@ std::size_t HostStagedCall::output_at() const {
   return (buffers_.input.bytes() + output_alignment - 1) / output_alignment * output_alignment;
 }
 
-/// Who finishes says so first and looks for a stage then; who takes one, the other way round. So one sees the other.
+/// Takes a bounce buffer. finish() sets finished_ and then reads begun_; this function sets begun_ and then reads
+/// finished_. So at least one of both sees the other, and the buffer is released.
 Result<bool> HostStagedCall::take_buffer(std::uint64_t batch, bool signals) {
-  auto stage = pool_->lease(output_at() + buffers_.output.bytes(), batch);
-  if (!stage) return std::move(stage).error();
-  if (*stage == nullptr) return false;
-  buffer_ = *std::move(stage);
+  auto buffer = pool_->lease(output_at() + buffers_.output.bytes(), batch);
+  if (!buffer) return std::move(buffer).error();
+  if (*buffer == nullptr) return false;
+  buffer_ = *std::move(buffer);
   signals_ = signals;
   begun_.store(true, std::memory_order_seq_cst);
   if (finished_.load(std::memory_order_seq_cst)) finish();
@@ -119,7 +120,7 @@ Result<void> HostStagedCall::copy(const HostStagedBuffer& buffer, std::byte* hos
   return {};
 }
 
-/// Between the caller's buffer and the one in its place, if that is another.
+/// Copies between the caller's buffer and the buffer used in its place, if they differ.
 Result<void> HostStagedCall::copy_buffer(std::byte* to, const std::byte* from, std::size_t bytes) const {
   if (bytes == 0 || to == from) return {};
   const auto& gpu = *pool_->gpu();

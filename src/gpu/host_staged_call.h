@@ -1,5 +1,5 @@
-// One call on device memory that the host carries out: copied to memory of the host on the caller's stream, run there,
-// and copied back, while the stream waits.
+// One call on device memory that the host carries out: the input is copied to host memory on the caller's stream, the
+// call runs there, and the output is copied back, while the stream waits.
 #pragma once
 
 #include <atomic>
@@ -14,21 +14,21 @@ namespace tutti {
 
 struct PeerCallSetup;
 
-/// Part of a buffer, from its start.
+/// Part of a buffer; `begin` counts from the start of the buffer.
 struct Extent {
   std::size_t begin = 0;
   std::size_t bytes = 0;
   bool operator==(const Extent&) const = default;
 };
 
-/// One buffer of a call: what is copied of it, ascending, none next to each other.
+/// One buffer of a call, and the parts of it that are copied: ascending, with gaps between them.
 struct HostStagedBuffer {
   std::byte* at = nullptr;
   std::vector<Extent> extents;
   std::size_t bytes() const { return extents.empty() ? 0 : extents.back().begin + extents.back().bytes; }
 };
 
-/// What a call reads and writes on this rank.
+/// The buffers that a call reads and writes on this rank.
 struct HostStagedBuffers {
   HostStagedBuffer input;
   HostStagedBuffer output;
@@ -36,47 +36,48 @@ struct HostStagedBuffers {
 HostStagedBuffers host_staged_buffers(const Request& request, Rank rank, int ranks);
 HostStagedBuffers host_staged_buffers(const PeerRequest& request);
 
-/// Shared by who queues it and who runs it on the host.
+/// Shared by the thread that queues the call and the proxy that runs it on the host.
 class HostStagedCall final : public DeviceCall {
  public:
   HostStagedCall(std::shared_ptr<BouncePool> pool, cuda::Stream stream, HostStagedBuffers buffers)
       : pool_(std::move(pool)), stream_(stream), buffers_(std::move(buffers)) {}
-  /// One that kernels of this rank carry out, when the host says so: see GpuPeerCall.
+  /// A call that this rank's kernels carry out when the host releases them: see GpuPeerCall.
   HostStagedCall(std::shared_ptr<BouncePool> pool, cuda::Stream stream, std::shared_ptr<const PeerCallSetup> peers)
       : pool_(std::move(pool)), stream_(stream), peers_(std::move(peers)) {}
   ~HostStagedCall() override;
   HostStagedCall(const HostStagedCall&) = delete;
   HostStagedCall& operator=(const HostStagedCall&) = delete;
 
-  // ---- Of the thread that queues; it must not call them again after an error ----
+  // ---- For the thread that queues; after an error it must not call these again ----
 
-  /// Queues the copy to the host, and word of it. False: no stage is free, ask again. Errors: system, cuda.
+  /// Queues the copy to the host and a signal when it is done. False: no bounce buffer is free; try again later.
+  /// Errors: system, cuda.
   Result<bool> queue_input(std::uint64_t batch);
-  /// The same of a call that the host may begin at once: there is nothing to queue.
+  /// As queue_input, for a call that the host may begin at once: queues nothing.
   Result<bool> queue_nothing(std::uint64_t batch);
-  /// Queues the wait for the host, and the copy back; or kernels, each with a wait before and word of it behind.
-  /// Errors: cuda.
+  /// Queues the wait for the host and the copy back; before them the kernels, if there are any, each between a wait for
+  /// the host and a signal to it. Errors: cuda.
   Result<void> queue_output();
-  /// Nothing more will be queued.
+  /// Nothing more will be queued for this call.
   void give_up();
 
-  // ---- Of the one that runs it on the host ----
+  // ---- For the proxy ----
 
-  /// The input is here; kernel `kernel`, from 1, has ended.
+  /// True if kernel number `kernel`, from 1, has ended; 0: if the input is in host memory.
   bool landed(std::uint32_t kernel = 0) const;
-  /// Kernel `kernel` may begin; the table says where buffers are from the first one on.
+  /// Releases kernel `kernel`. The table must be filled before the first kernel is released.
   void let_go(std::uint32_t kernel) const { buffer_->let_go(kernel); }
   device::PeerBuffers* table() const { return buffer_->table(); }
-  /// In memory of the host, laid out as the caller's. Requires landed().
+  /// In host memory, laid out as the caller's buffers. Requires landed().
   std::byte* input() const { return buffer_->data(); }
   std::byte* output() const { return buffer_->data() + output_at(); }
-  /// Not null: kernels of this rank carry the call out.
+  /// Not null: this rank's kernels carry the call out.
   const PeerCallSetup* peers() const { return peers_.get(); }
 
   void make(HeldOperation& made, Communicator& communicator, Request& request) override;
   bool through_host() const override { return true; }
   std::byte* transfer_buffer() const override;
-  /// The output is here, or never will be: the stream may go on.
+  /// Lets the stream go on: the output is complete, or never will be.
   void finish() override;
 
  private:
@@ -91,14 +92,14 @@ class HostStagedCall final : public DeviceCall {
   const HostStagedBuffers buffers_;
   const std::shared_ptr<const PeerCallSetup> peers_;  // null: through the host
   std::shared_ptr<BounceBuffer> buffer_;
-  bool sealed_ = false;              // by the thread that queues
-  bool signals_ = false;             // the host waits for word of the stream
-  std::atomic<bool> begun_ = false;  // there is a stage, and nobody changes the above any more
+  bool sealed_ = false;              // the stream's part has ended; used by the thread that queues
+  bool signals_ = false;             // the host waits for the stream's signal
+  std::atomic<bool> begun_ = false;  // buffer_ and signals_ are set, and do not change any more
   std::atomic<bool> finished_ = false;
   std::atomic<bool> released_ = false;
 };
 
-/// A call on `stream`, in a communicator whose context is ready for it: GpuContext::ready_to_stage. Errors: as of
+/// Makes a call on `stream`. The communicator's context must be ready: see GpuContext::ready_to_stage. Errors: as
 /// GpuPeers::prepare.
 Result<std::shared_ptr<HostStagedCall>> stage(Communicator& communicator, const Request& request, cuda::Stream stream);
 Result<std::shared_ptr<HostStagedCall>> stage(Communicator& communicator, const PeerRequest& request,

@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 std::string not_come(const Communicator& communicator) {
-  return fmt::format("a call that GPU {} has not come to yet", gpu_context(communicator)->gpu->ordinal());
+  return fmt::format("a call that GPU {} has not reached yet", gpu_context(communicator)->gpu->ordinal());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Calls on device memory that the host carries out, as operations: each begins when its input has landed on the host.
+// Operations for calls on device memory that the host carries out. Each begins when its input is in host memory.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,11 @@
 
 namespace tutti {
 
-/// One collective: on copies of its buffers, or by kernels that the host lets go. When it is done, the caller's stream
-/// goes on; whoever drops it before finishes the request's DeviceCall.
+/// One collective, on copies of its buffers or by kernels that the host releases. When it is done, the caller's stream
+/// goes on. Code that destroys the operation earlier must call finish() on the request's DeviceCall.
 class HostStagedCollective final : public Operation {
  public:
-  /// All three must outlive it.
+  /// All three must outlive the operation.
   HostStagedCollective(Communicator& communicator, Request& request, HostStagedCall& staged)
       : communicator_(communicator), request_(request), staged_(staged) {}
 
@@ -32,13 +32,13 @@ class HostStagedCollective final : public Operation {
   Communicator& communicator_;
   Request& request_;
   HostStagedCall& staged_;
-  std::unique_ptr<Operation> call_;  // once the input is here
+  std::unique_ptr<Operation> call_;  // made once the input is in host memory
 };
 
-/// The sends and receives of one group: all begin when the inputs of all are here.
+/// The sends and receives of one group. All begin when the inputs of all of them are in host memory.
 class HostStagedTransfers final : public Operation {
  public:
-  /// Both must outlive it.
+  /// Both must outlive the operation.
   HostStagedTransfers(Communicator& communicator, std::span<PeerRequest> requests)
       : communicator_(communicator), requests_(requests) {}
 
@@ -53,7 +53,7 @@ class HostStagedTransfers final : public Operation {
 
   Communicator& communicator_;
   std::span<PeerRequest> requests_;
-  std::unique_ptr<Operation> transfers_;  // once all inputs are here
+  std::unique_ptr<Operation> transfers_;  // made once all inputs are in host memory
 };
 
 }  // namespace tutti

@@ -38,7 +38,7 @@ void LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu) {
 Error LaunchGroup::mixed(Rank host, Rank device) {
   return {.code = Code::invalid_usage,
           .what = fmt::format("in one call rank {} has host memory and rank {} device memory: all ranks of a call must "
-                              "have the same",
+                              "use the same kind of memory",
                               host, device)};
 }
 
@@ -65,12 +65,12 @@ bool LaunchGroup::arrive(Rank rank, const GpuOffer& offer) {
     if (peer.calls >= own.calls && peer.calls < own.calls + remembered &&
         (peer.host_calls >> (own.calls % remembered) & 1) != 0) {
       failure_ = mixed(static_cast<Rank>(&peer - members_.data()), rank);
-      own.waiting = false;  // the others learn from this rank's failure
+      own.waiting = false;  // the other ranks learn of it from this rank's failure
       --arrived_;
       return true;
     }
   if (arrived_ < ranks_) return false;
-  if (auto met = meet(); !met) failure_ = met.error();
+  if (auto launched = launch(); !launched) failure_ = launched.error();
   for (Member& member : members_) member.waiting = false;
   arrived_ = 0;
   return true;
@@ -117,13 +117,13 @@ Result<void> LaunchGroup::compare() const {
     const Request& request = *member.offer.request;
     if (request.signature() == first.signature()) continue;
     return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("ranks call different things: rank 0 {}, rank {} {}", call_text(first.signature()),
+                 .what = fmt::format("ranks make different calls: rank 0 {}, rank {} {}", call_text(first.signature()),
                                      &member - members_.data(), call_text(request.signature()))};
   }
   return {};
 }
 
-/// Once: when all ranks have come for the first time.
+/// Opens the engine when all ranks have arrived for the first time.
 Result<void> LaunchGroup::open() {
   if (engine_) return {};
   const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
@@ -136,8 +136,7 @@ Result<void> LaunchGroup::open() {
     const auto& other = members_[static_cast<std::size_t>(rank)].gpu;
     if (other->ordinal() != gpu->ordinal())
       return refused(
-          fmt::format("rank 0 is on GPU {} and rank {} on GPU {}: calls on device memory between GPUs are not "
-                      "there yet",
+          fmt::format("rank 0 is on GPU {} and rank {} on GPU {}: kernels that launch together must be on one GPU",
                       gpu->ordinal(), rank, other->ordinal()));
     shape.local.push_back(rank);
   }
@@ -150,7 +149,7 @@ Result<void> LaunchGroup::open() {
   return {};
 }
 
-Result<void> LaunchGroup::meet() {
+Result<void> LaunchGroup::launch() {
   if (auto same = compare(); !same) return same;
   if (auto ready = open(); !ready) return ready;
   std::vector<cuda::Part> parts;

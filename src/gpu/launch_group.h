@@ -1,7 +1,8 @@
-// Where the ranks of a communicator that share a GPU meet on the host: the last one to come launches for all.
+// The ranks of a communicator that share a GPU launch together: each rank waits on the host, and the last rank to
+// arrive launches for all.
 //
-// A kernel of one rank that waits for the kernel of another must not be launched alone: streams may share a queue of
-// the hardware, or a tool may run kernels one by one (docs/decisions/0008).
+// A kernel that waits for the kernel of another rank must not be launched alone: streams may share a hardware queue, or
+// a tool may run kernels one by one (docs/decisions/0008).
 #pragma once
 
 #include <atomic>
@@ -21,55 +22,57 @@
 
 namespace tutti {
 
-/// A rank's plan, and its copy in the memory of the GPU once it was used there.
+/// A rank's plan, and its copy in GPU memory, made when the plan is first used.
 struct GpuPlan {
   Plan plan;
   std::shared_ptr<const cuda::DevicePlan> uploaded;
 };
 
-/// What a rank brings to a meeting. All of it outlives the meeting, or the rank withdraws.
+/// A rank's part of a launch. All of it must live until the launch is finished or the rank withdraws.
 struct GpuOffer {
   const Request* request = nullptr;
   cuda::Stream stream = nullptr;
   GpuPlan* plan = nullptr;
 };
 
-/// Any thread.
+/// Thread-safe.
 class LaunchGroup {
  public:
   LaunchGroup(GpuProcess& process, int ranks);
-  /// The ranks of one communicator, which are all in this process. `key`: the same for all of them, and no others'.
+  /// The group of a communicator whose ranks are all in this process. `key` is equal on these ranks, and used by no
+  /// other communicator.
   static std::shared_ptr<LaunchGroup> of(GpuProcess& process, std::uint32_t key, int ranks);
-  /// Waits for what runs, at most a second; what does not end keeps its memory for ever.
+  /// Waits for running work, at most a second. Memory of work that has not ended then is never freed.
   ~LaunchGroup();
   LaunchGroup(const LaunchGroup&) = delete;
   LaunchGroup& operator=(const LaunchGroup&) = delete;
 
-  /// `rank` is there, on `gpu`, made in the calling thread.
+  /// Adds `rank`, which is on `gpu` and was created by the calling thread.
   void enter(Rank rank, cuda::SharedGpu gpu);
 
-  /// True: everybody is here, and the call was launched or has failed; see outcome. False: ask finished.
+  /// `rank` arrives with its offer. True: the launch is over, as all ranks had arrived or the launch has failed; see
+  /// outcome. False: call finished later.
   bool arrive(Rank rank, const GpuOffer& offer);
   bool finished(Rank rank) const;
-  /// Of the last meeting of `rank`, which is finished.
+  /// Result of the last launch of `rank`, which must be finished.
   Result<void> outcome() const;
-  /// `rank` does not wait any more.
+  /// `rank` stops waiting for a launch.
   void withdraw(Rank rank);
 
-  /// `rank` makes its next call on host memory, or through it: then who drives the rank is not this thread. Errors:
-  /// invalid_usage, when another rank makes the same call by kernels.
+  /// `rank` makes its next call on host memory, or on device memory through the host (`host_staged`: then the calling
+  /// thread is not the one that drives the rank). Errors: invalid_usage (another rank makes the same call by kernels).
   Result<void> host_call(Rank rank, bool host_staged);
 
-  /// For whom `rank` waits, the first; −1: it does not.
+  /// The first rank that `rank` waits for; −1: none.
   Rank missing(Rank rank) const;
-  /// All for whom `rank` waits were last driven by the calling thread.
+  /// True if all ranks that `rank` waits for were last driven by the calling thread.
   bool waits_for_itself(Rank rank) const;
 
-  /// Ends kernels that wait.
+  /// Makes waiting kernels give up.
   void abort();
-  /// Why a kernel gave up.
+  /// Why a kernel gave up; empty if none did.
   std::optional<Error> trouble() const;
-  /// Nothing that was launched runs any more. Errors: cuda (what it ended with).
+  /// True if no launched kernel runs any more. Errors: cuda (the error of a kernel).
   Result<bool> idle() const;
 
  private:
@@ -79,10 +82,10 @@ class LaunchGroup {
     bool waiting = false;
     std::uint64_t calls = 0;       // collectives so far, on host or device memory
     std::uint64_t host_calls = 0;  // bit i: the last call whose number is i modulo 64 was on host memory
-    std::thread::id driver;        // who called last
+    std::thread::id driver;        // the thread that last made a call of this rank
   };
 
-  Result<void> meet();
+  Result<void> launch();
   Result<void> compare() const;
   Result<void> open();
   static Error mixed(Rank host, Rank device);
@@ -94,7 +97,7 @@ class LaunchGroup {
   int arrived_ = 0;
   std::optional<Error> failure_;
   std::shared_ptr<cuda::Engine> engine_;
-  std::atomic<cuda::Engine*> launched_ = nullptr;  // the same, for those who must not wait for a meeting
+  std::atomic<cuda::Engine*> launched_ = nullptr;  // engine_, for threads that must not wait for a launch
 };
 
 }  // namespace tutti

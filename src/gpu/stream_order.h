@@ -1,8 +1,8 @@
-// Ranks of one process on one GPU: what each of them has queued there.
+// Keeps track of the work that each rank of one process has queued on one GPU.
 //
-// A stream that waits for the host may hold up others, for streams share queues of the hardware. So a rank has its
-// stream wait for a call only when what its neighbours give to that call is queued; then nothing that it waits for is
-// behind it.
+// A stream that waits for the host may block other streams, because streams share hardware queues. So a rank queues its
+// wait for a call only once its neighbours have queued their inputs to that call: then no work that it waits for can be
+// behind the wait.
 #pragma once
 
 #include <cstdint>
@@ -17,32 +17,32 @@
 
 namespace tutti {
 
-/// Of one communicator. Any thread.
+/// For one communicator. Thread-safe.
 class StreamOrder {
  public:
   explicit StreamOrder(int ranks)
       : ranks_(ranks), members_(static_cast<std::size_t>(ranks)), sent_(members_.size() * members_.size()) {}
 
-  /// Of the ranks of a communicator that are in this process and on one GPU, where others may be elsewhere. `key`: the
-  /// same for all of them, and no others'.
+  /// The object shared by those ranks of a communicator that are in this process and on one GPU. `key` is equal on
+  /// these ranks, and used by no others.
   static std::shared_ptr<StreamOrder> of(Directory& directory, std::uint32_t key, int ranks);
 
-  /// `rank` is there, made in the calling thread.
+  /// Adds `rank`, created by the calling thread.
   void enter(Rank rank);
 
-  /// `rank` makes its next collective, whatever memory it is on; `staged`: it has something to queue, later.
-  /// Returns the number of the call, the same on all ranks.
+  /// `rank` makes its next collective, on any memory. `host_staged`: it will queue its input later. Returns the number
+  /// of the call, which is the same on all ranks.
   std::uint64_t collective(Rank rank, bool host_staged);
-  /// `rank` has queued what it had to of the first such call.
+  /// `rank` has queued its input to its first host-staged collective that was not queued yet.
   void queued(Rank rank);
-  /// Whether `rank` has nothing to queue any more of the call of that number.
+  /// Whether `rank` has made call `number` and has nothing more to queue for it.
   bool has_queued(Rank rank, std::uint64_t number) const;
 
-  /// What `from` sends next to `to` is queued, or on the host.
+  /// The next send from `from` to `to` is queued, or is a send of host memory.
   void sent(Rank from, Rank to);
   bool has_sent(Rank from, Rank to, std::uint64_t number) const;
 
-  /// The calling thread is the one that last drove `rank`.
+  /// Whether the calling thread is the one that last drove `rank`.
   bool driven_here(Rank rank) const;
 
  private:

@@ -13,13 +13,13 @@ std::atomic<std::uint32_t>& touching(const Peer& peer) {
 
 }  // namespace
 
-/// Says so first and looks for failures then; who fails says so first and looks for touches then. So one sees the
-/// other.
+/// Raises `touching` first and then looks for failures. A rank that fails sets its state first and then looks at
+/// `touching`. So at least one of both sees the other.
 Result<AccessLease> AccessLease::begin(Communicator& communicator) {
   touching(communicator.members().peers[communicator.rank()]).fetch_add(1, std::memory_order_seq_cst);
-  AccessLease touch(&communicator);
+  AccessLease lease(&communicator);
   if (auto failure = failure_of_any(communicator)) return *std::move(failure);
-  return touch;
+  return lease;
 }
 
 AccessLease::~AccessLease() {
@@ -38,8 +38,10 @@ void await_leases(Communicator& communicator) {
     if (!peer.same_process || rank == communicator.rank()) continue;
     while (touching(peer).load(std::memory_order_seq_cst) != 0) {
       if (system.now_ns() > deadline) {
-        communicator.process().log.warn(communicator.who(), "{} may still touch buffers of the failed call",
-                                        communicator.describe(rank));
+        communicator.process().log.warn(
+            communicator.who(),
+            "{} did not release the buffers of the failed call within 1 s and may still access them",
+            communicator.describe(rank));
         return;
       }
       system.yield();

@@ -1,5 +1,6 @@
-// When the memory of ranks that are threads of this process may be touched. Pages can be moved away from under another
-// process, however late it wakes, but not from under a thread: one has to wait until it has let go.
+// Controls access to the buffers of ranks in this process. After a failure, a buffer's pages can be moved away from
+// other processes, however late they run, but not from threads of this process: the owner must wait until they stop
+// using the buffer.
 #pragma once
 
 #include <utility>
@@ -8,10 +9,10 @@
 
 namespace tutti {
 
-/// Held by a call as long as it may read or write buffers that peers gave it by address.
+/// Held by a call while it may access peers' buffers by address.
 class AccessLease {
  public:
-  /// Errors: the failure of a peer; its buffers are its caller's again.
+  /// Errors: the failure of a peer, whose buffers must not be accessed any more.
   static Result<AccessLease> begin(Communicator& communicator);
 
   AccessLease(AccessLease&& other) noexcept : communicator_(std::exchange(other.communicator_, nullptr)) {}
@@ -23,10 +24,11 @@ class AccessLease {
   Communicator* communicator_;
 };
 
-/// After a failure of `communicator`, before its user hears of it: returns once nobody touches this rank's buffers any
-/// more. Threads of this process hear of the failure soon, and are waited for, at most a second. Only then the pages of
-/// `leased` (or nullptr: none; see Operation) are moved away from under other processes: nobody here must write to them
-/// meanwhile. Not while this thread itself has a AccessLease: a peer may be waiting for it in the same way.
+/// To be called after a failure of `communicator`, before its user learns of it: returns once no peer accesses this
+/// rank's buffers any more. First waits, at most a second, for threads of this process, which learn of the failure
+/// soon. Then moves the pages of `leased` (nullptr: none; see Operation) away from other processes; no thread of this
+/// process may write to these pages during the move. Must not be called while this thread holds an AccessLease: a peer
+/// may be waiting for its end in the same way.
 void take_back_buffers(Communicator& communicator, const void* leased);
 
 }  // namespace tutti

@@ -16,12 +16,12 @@
 namespace tutti {
 namespace {
 
-constexpr unsigned rounds_per_us = 40;   // of pauses: about
-constexpr unsigned patient_rounds = 64;  // until then nobody has time to look up a setting
+constexpr unsigned rounds_per_us = 40;   // pauses per microsecond, about
+constexpr unsigned patient_rounds = 64;  // rounds before settings are read, which takes time
 constexpr unsigned yield_rounds = 2'000;
 constexpr std::int64_t look_every_ns = 1'000'000;
 constexpr std::int64_t nap_ns = 10'000'000;
-constexpr std::int64_t nap_shared_ns = 1'000'000;  // several ranks here, one doorbell slept on
+constexpr std::int64_t nap_shared_ns = 1'000'000;  // several operations, but the thread sleeps on one doorbell
 
 void relax() {
 #if defined(__x86_64__)
@@ -29,7 +29,7 @@ void relax() {
 #endif
 }
 
-/// Advances what is not done yet. True when something moved or ended.
+/// Advances all operations that are not done. True if any made progress or ended.
 bool advance_all(std::span<Operation*> operations, std::optional<Error>& first) {
   bool moved = false;
   for (auto*& operation : operations) {
@@ -54,7 +54,7 @@ Result<void> drive(Process& process, std::span<Operation* const> operations) {
       waiter.reset();
       continue;
     }
-    // What looking around finds has failed a communicator already: its operation ends at the next advance.
+    // The error has failed a communicator already; its operation ends at the next advance.
     if (auto paused = waiter.pause(); !paused && !first) first = std::move(paused).error();
   }
   if (!first) return {};
@@ -115,8 +115,8 @@ Result<void> Waiter::check_limit(std::int64_t now) {
   for (auto* operation : operations_) {
     if (operation == nullptr || operation->communicator() == nullptr) continue;
     Error late{.code = Code::timeout,
-               .what = fmt::format("nothing moved for {:.1f} s in {}", static_cast<double>(now - since_ns_) * 1e-9,
-                                   operation->where())};
+               .what = fmt::format("no progress for {:.1f} s (TUTTI_TIMEOUT_MS) in {}",
+                                   static_cast<double>(now - since_ns_) * 1e-9, operation->where())};
     operation->communicator()->fail(late);
     return late;
   }
@@ -131,8 +131,8 @@ void Waiter::report_stall(std::int64_t waited_ns) {
                         operation->where());
 }
 
-/// Says that it sleeps and has the caller look once more; sleeps the second time. So what was published before is seen,
-/// and what is published later rings.
+/// Marks the doorbell as asleep on the first call, and sleeps on the second, after another round of advances. So that
+/// round sees everything published before the mark, and anything published later rings the doorbell.
 void Waiter::sleep() {
   const Uncancelled whole;
   std::vector<PollItem> items;
@@ -145,8 +145,8 @@ void Waiter::sleep() {
     if (const std::int64_t next = operation->poll_set(items); next != 0) until = std::min(until, next);
     if (operation->communicator() != nullptr) last = operation->communicator();
   }
-  // Sockets wake nobody who sleeps on a doorbell, and the other way round; whose operations have sockets comes back
-  // often enough.
+  // A socket does not wake a thread that sleeps on a doorbell, nor a doorbell one that polls. Operations with sockets
+  // limit the sleep, so that both are looked at often enough.
   if (last == nullptr || !items.empty()) {
     process_.system.poll(items, std::max<std::int64_t>(0, until - process_.system.now_ns()));
     return;

@@ -1,4 +1,5 @@
-// The loop that advances operations until they are done: spins, yields, at last sleeps; never without a limit.
+// The loop that advances operations until they are done: it spins, then yields, and finally sleeps, always for a
+// limited time.
 #pragma once
 
 #include <span>
@@ -8,26 +9,26 @@
 
 namespace tutti {
 
-/// Advances all operations in turn until each is done or has failed. Returns the first error, after the others have
-/// ended. Reports a stall after TUTTI_STALL_REPORT_MS; gives up after TUTTI_TIMEOUT_MS where that is set.
+/// Advances all operations in turn until each is done or has failed. Returns the first error, after all operations have
+/// ended. Reports a stall after TUTTI_STALL_REPORT_MS; fails after TUTTI_TIMEOUT_MS if that is set.
 Result<void> drive(Process& process, std::span<Operation* const> operations);
 
-/// How a blocked thread passes the time.
+/// Makes a blocked thread wait.
 class Waiter {
  public:
-  /// `operations`: those under way; ended ones are set to nullptr meanwhile.
+  /// `operations`: the operations under way; the caller sets entries of ended operations to nullptr.
   Waiter(Process& process, std::span<Operation* const> operations);
   ~Waiter() { reset(); }
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  /// Something moved: start over.
+  /// To be called after progress: starts over.
   void reset() {
     rounds_ = 0;
     if (armed_ != nullptr) disarm();
   }
-  /// Nothing moved: waits a little, longer each time. To be called after each round of advances that moved nothing.
-  /// Errors: what looking around finds; timeout. They have become the failure of the communicator they are about.
+  /// To be called after each round of advances without progress: waits a little, longer each time. Errors: as
+  /// Operation::poll_peers; timeout. The communicator concerned has then failed with the error.
   Result<void> pause();
 
  private:
@@ -41,8 +42,8 @@ class Waiter {
   std::span<Operation* const> operations_;
   bool crowded_ = false;  // more ranks than cores: yield at once
   unsigned rounds_ = 0;
-  unsigned spin_rounds_ = 0;   // TUTTI_SPIN_US, once it matters
-  Doorbell* armed_ = nullptr;  // said to be asleep; one more round of advances, then we are
+  unsigned spin_rounds_ = 0;   // from TUTTI_SPIN_US, read after patient_rounds
+  Doorbell* armed_ = nullptr;  // marked asleep; the thread sleeps after one more round of advances
   std::int64_t since_ns_ = 0;  // blocked since
   std::int64_t looked_ns_ = 0;
   std::int64_t next_report_ns_ = 0;

@@ -37,13 +37,14 @@ Stream::~Stream() {
   if (thread_.joinable()) thread_.join();
 }
 
-/// Where the thread that made this one was bound to one core: both may spin, and would take turns of milliseconds.
+/// If the creating thread is bound to one core, allows this thread all cores. Otherwise both would share the core in
+/// turns of milliseconds, because both may spin.
 void Stream::roam() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0 || CPU_COUNT(&cpus) > 1) return;
   for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &cpus);
-  (void)::sched_setaffinity(0, sizeof cpus, &cpus);  // as far as the kernel lets it
+  (void)::sched_setaffinity(0, sizeof cpus, &cpus);  // the kernel may restrict the set
 }
 
 Result<void> Stream::start(bool roams) {

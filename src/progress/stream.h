@@ -1,4 +1,4 @@
-// A host stream: an ordered queue of submissions with a thread of its own.
+// A host stream: an ordered queue of submissions, run by its own thread.
 #pragma once
 
 #include <atomic>
@@ -16,12 +16,12 @@
 
 namespace tutti {
 
-/// Operations submitted together, and what to do once all of them are done.
+/// Operations submitted together, and functions to call once all of them are done.
 struct Submission {
   std::vector<std::unique_ptr<Operation>> operations;
-  std::vector<std::function<void()>> finishers;  ///< run by whoever drove it, when nothing failed
+  std::vector<std::function<void()>> finishers;  ///< called by the driving thread if nothing failed
 
-  /// One operation, which takes its place in its communicator's order now.
+  /// A submission of one operation, which takes its place in its communicator's order now.
   static Submission of(std::unique_ptr<Operation> operation);
 };
 
@@ -31,15 +31,16 @@ Result<void> run_now(Process& process, Submission& submission);
 class Stream {
  public:
   explicit Stream(Process& process) : process_(process) {}
-  /// Waits for what is queued.
+  /// Waits for all queued submissions.
   ~Stream();
 
+  /// Starts the thread. `roams`: if the calling thread is bound to one core, the stream's thread may run on all cores.
   /// Errors: system (no thread).
-  /// `roams`: its thread may run on all cores where the calling one is bound to one.
   Result<void> start(bool roams = false);
   void push(Submission submission);
 
-  /// Waits until nothing is queued or running. The first error since the last time it was asked for.
+  /// Waits until nothing is queued or running. Returns the first error since the last call of synchronize or
+  /// take_error.
   Result<void> synchronize();
   bool idle();
   /// As synchronize, without waiting.

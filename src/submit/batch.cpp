@@ -23,7 +23,7 @@ void Batch::leave() {
   if (ticket_ != 0 && collective_) leased_ = collective_->leased();
   collective_.reset();
   transfers_.reset();
-  // Whatever became of them, streams go on.
+  // Whether the calls succeeded or not, their streams must go on.
   for (const Request& request : requests_)
     if (request.device) request.device->finish();
   for (const PeerRequest& request : peers_)

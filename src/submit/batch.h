@@ -1,4 +1,4 @@
-// What one submission asks of one communicator: collectives one after another, sends and receives beside them.
+// The calls of one submission on one communicator: collectives one after another, and concurrently sends and receives.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace tutti {
 class Batch final : public Operation {
  public:
   explicit Batch(std::shared_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
-  /// Of one request.
+  /// A batch of one request.
   Batch(std::shared_ptr<Communicator> communicator, const Request& request) : Batch(std::move(communicator)) {
     add(request);
   }
@@ -41,11 +41,11 @@ class Batch final : public Operation {
   std::uint64_t ticket_ = 0;  // 0: not enqueued, or left
   std::vector<Request> requests_;
   std::size_t next_ = 0;
-  HeldOperation collective_;  // of the next one, once it has begun
+  HeldOperation collective_;  // for requests_[next_], once it has begun
   std::vector<PeerRequest> peers_;
-  HeldOperation transfers_;  // of all of them
+  HeldOperation transfers_;  // for all of peers_
   bool transferred_ = false;
-  const void* leased_ = nullptr;  // of the call that was under way at the end
+  const void* leased_ = nullptr;  // see Operation::leased; of the call under way when the batch ended
 };
 
 }  // namespace tutti

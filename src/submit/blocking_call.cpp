@@ -11,7 +11,7 @@
 namespace tutti {
 namespace {
 
-/// A place in the communicator's order, given up at the end whatever happens.
+/// A place in the communicator's order of calls; the destructor gives it up.
 class Turn {
  public:
   explicit Turn(Communicator& communicator) : communicator_(communicator), ticket_(communicator.take_ticket()) {}
@@ -25,7 +25,7 @@ class Turn {
   std::uint64_t ticket_;
 };
 
-/// The caller's buffers are its own again, and it is about to hear why.
+/// Marks the failure as told to the user, takes the caller's buffers back, and returns `why`.
 Result<void> failed(Communicator& communicator, const Operation& call, Error why) {
   const Uncancelled to_the_end;
   communicator.say_told();
@@ -44,7 +44,7 @@ Result<void> run_alone(Communicator& communicator, const Request& request) {
     return communicator.failure();
   };
   const auto fail = [&](Error why) {
-    turn.reset();  // before buffers are waited for
+    turn.reset();  // before waiting for the buffers
     return failed(communicator, *call, std::move(why));
   };
   Operation* const operation = &*call;

@@ -1,4 +1,4 @@
-// The usual case: one collective, blocking, outside any group. Nothing on the heap.
+// The usual case: one blocking collective outside any group. Allocates nothing on the heap.
 #pragma once
 
 #include "call/request.h"
@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-/// Runs `request` in the calling thread, after what was queued before.
+/// Runs `request` in the calling thread, after all calls queued before it.
 Result<void> run_alone(Communicator& communicator, const Request& request);
 
 }  // namespace tutti

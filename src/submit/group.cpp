@@ -11,12 +11,12 @@ Group& Group::current() {
 
 namespace {
 
-/// One of them waits for the GPU, which the other must not, and neither may overtake.
+/// Calls through the host wait for the GPU, other calls must not wait for it, and no call may overtake another.
 Error mixed() {
   return {.code = Code::invalid_usage,
           .what =
-              "calls on one communicator in one group must go the same way: some of these are on device memory and "
-              "go through the host, others are on host memory or go to kernels"};
+              "calls on one communicator in one group must go the same way: some of these are on device memory and go "
+              "through the host, others are on host memory or run as kernels; put them into separate groups"};
 }
 
 }  // namespace

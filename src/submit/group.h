@@ -14,7 +14,7 @@ namespace tutti {
 
 class Group {
  public:
-  /// The calling thread's.
+  /// The calling thread's group.
   static Group& current();
 
   bool open() const { return depth_ > 0; }
@@ -28,7 +28,7 @@ class Group {
     (*batch)->add(request);
     return {};
   }
-  /// The same of calls on device memory that go through the host.
+  /// As add, for calls on device memory that go through the host.
   template <class R>
   Result<void> add_host_staged(const std::shared_ptr<Communicator>& communicator, const R& request,
                                const std::shared_ptr<HostStagedCall>& call) {
@@ -39,11 +39,11 @@ class Group {
   }
   void add(std::unique_ptr<Operation> operation, std::function<void()> finisher);
 
-  /// A call inside the group was refused: nothing of the group will be started.
+  /// A call inside the group was refused: no call of the group will be started.
   void refuse(Error error);
 
-  /// The outermost end submits everything: stream by stream, then what has none, in this thread. Errors: invalid_usage
-  /// (no group open); the first refusal; the first failure.
+  /// The outermost end submits everything: first the calls on streams, stream by stream; then it runs the calls without
+  /// a stream in this thread. Errors: invalid_usage (no group open); the first refusal; the first failure.
   Result<void> end(Process& process);
 
  private:
@@ -56,7 +56,7 @@ class Group {
   struct Open {
     Batch* batch = nullptr;
     std::shared_ptr<Stream> stream = nullptr;
-    HostStagedBatch* host_staged = nullptr;  ///< in the place of the batch
+    HostStagedBatch* host_staged = nullptr;  ///< set instead of `batch` for calls through the host
   };
   std::map<Communicator*, Open> batches_;
   std::optional<Error> refused_;

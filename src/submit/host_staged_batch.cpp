@@ -69,7 +69,8 @@ Result<bool> HostStagedBatch::begin(Item& item, bool signals) {
   return begun;
 }
 
-/// The first time as far as nothing waits: whoever else is in the submission comes that far before a stream waits.
+/// The first call does only what makes no stream wait, so that all operations of the submission get that far before any
+/// stream waits.
 Result<Progress> HostStagedBatch::step() {
   if (!exchange_begun_) {
     auto begun = begin_exchange();
@@ -88,7 +89,7 @@ Result<bool> HostStagedBatch::begin_exchange() {
       if (item.begun) continue;
       auto begun = begin(item, /*signals=*/items == &sends_);
       if (!begun || !*begun) return begun;
-      if (items == &sends_) item.call->give_up();  // what was sent need not be waited for
+      if (items == &sends_) item.call->give_up();  // the stream need not wait for a send
     }
   for (const Item& item : sends_) gpu_context(*communicator_)->stream_order->sent(communicator_->rank(), item.peer);
   if (!sends_.empty()) communicator_->ring_all();
@@ -126,7 +127,7 @@ bool HostStagedBatch::awaits(const Item& item, Rank rank) const {
   return rank == item.peer && !context.stream_order->has_sent(rank, communicator_->rank(), item.number);
 }
 
-/// What is to be queued next; null: nothing.
+/// The item to be queued next; null: none.
 const HostStagedBatch::Item* HostStagedBatch::next() const {
   if (!exchange_begun_)
     for (const auto* const items : {&sends_, &receives_})
@@ -136,7 +137,7 @@ const HostStagedBatch::Item* HostStagedBatch::next() const {
   return next_receive_ < receives_.size() ? &receives_[next_receive_] : nullptr;
 }
 
-/// For which rank it waits, the first; −1: for none.
+/// The first rank that the batch waits for; −1: none.
 Rank HostStagedBatch::missing() const {
   const Item* const item = next();
   if (item == nullptr || !item->begun) return -1;
@@ -167,12 +168,12 @@ std::string HostStagedBatch::where() const {
   if (item == nullptr) return "the end of a group";
   const std::string text =
       fmt::format("{} through the host for GPU {}", item->text, gpu_context(*communicator_)->gpu->ordinal());
-  if (!item->begun) return text + ", waiting for earlier calls to leave room";
+  if (!item->begun) return text + ", waiting for a bounce buffer that earlier calls use";
   const Rank rank = missing();
   return rank < 0 ? text : text + fmt::format(", waiting for the call of rank {}", rank);
 }
 
-/// What it waits for besides other ranks rings no bell.
+/// A bounce buffer that becomes free rings no doorbell, so the batch polls.
 std::int64_t HostStagedBatch::poll_set(std::vector<PollItem>&) const {
   return communicator_->process().system.now_ns() + look_ns;
 }

@@ -1,5 +1,5 @@
-// What one submission asks of one communicator by way of the host: queues copies and waits on the callers' streams,
-// while a Batch on the communicator's own host stream carries the calls out.
+// The calls of one submission on one communicator that go through the host: queues copies and waits on the callers'
+// streams, while a Batch on the communicator's proxy (a host stream) carries the calls out.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@ namespace tutti {
 
 class Stream;
 
-/// Done once all of it is queued; nothing waits for the GPU, but for stages that earlier calls still use. First the
-/// sends are queued, then collectives one after another, then receives: so nothing that a stream waits for is behind
-/// it.
+/// Done once all calls are queued. Never waits for the GPU, except for bounce buffers that earlier calls still use.
+/// Queues the sends first, then the collectives one after another, then the receives, so that no stream waits for work
+/// queued behind the wait.
 class HostStagedBatch final : public Operation {
  public:
-  /// The communicator has a GPU and is ready for such calls: GpuContext::ready_to_stage.
+  /// The communicator must have a GPU and be ready for such calls: see GpuContext::ready_to_stage.
   explicit HostStagedBatch(std::shared_ptr<Communicator> communicator);
   ~HostStagedBatch() override;
 
@@ -29,7 +29,7 @@ class HostStagedBatch final : public Operation {
   Result<Progress> advance() override;
   Communicator* communicator() override { return communicator_.get(); }
 
-  /// Errors: remote (a rank left), timeout (this thread waits for ranks that it drives itself).
+  /// Errors: remote (a rank left), timeout (this thread waits for a rank that it drives itself).
   Result<void> poll_peers() override;
   std::string where() const override;
   std::int64_t poll_set(std::vector<PollItem>& items) const override;
@@ -59,9 +59,9 @@ class HostStagedBatch final : public Operation {
   std::uint64_t batch_;
   std::vector<Item> sends_, collectives_, receives_;
   bool exchange_begun_ = false;
-  bool first_receive_ = true;  ///< nobody has had a turn since the exchange began
+  bool first_receive_ = true;  ///< no other operation has been advanced since the exchange began
   std::size_t next_collective_ = 0, next_receive_ = 0;
-  std::int64_t since_ns_ = 0;  // waits for other ranks
+  std::int64_t since_ns_ = 0;  // has waited for other ranks since then
 };
 
 }  // namespace tutti

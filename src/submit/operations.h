@@ -1,4 +1,4 @@
-// Which kind of operation serves a request: whoever drives it need not know.
+// Makes the operation that serves a request, so that the code that drives it need not know its kind.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace tutti {
 
-/// Both must outlive the operation, whose turn has come.
+/// Makes the operation of a collective whose turn has come. `communicator` and `request` must outlive it.
 void make_collective(HeldOperation& made, Communicator& communicator, Request& request);
 
-/// All sends and receives of a group.
+/// Makes the operation of all sends and receives of a group.
 void make_transfers(HeldOperation& made, Communicator& communicator, std::span<PeerRequest> requests);
 
 }  // namespace tutti

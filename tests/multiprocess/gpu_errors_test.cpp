@@ -60,7 +60,7 @@ TEST(GpuErrors, WrongMemoryAndWrongStreams) {
           Case{one.input, one.output, host_stream, "they need a cudaStream_t"},
           Case{host.data(), host.data(), stream, "a cudaStream_t goes with device memory"},
           Case{reinterpret_cast<std::byte*>(one.input) + 2, one.output, stream,
-               "no multiple of the 4 bytes of an element"},
+               "not a multiple of the 4 bytes of an element"},
           Case{one.input, one.output, tuttiCudaStream(reinterpret_cast<void*>(cuda::stream_per_thread)),
                "stream is cudaStreamPerThread"}})
       EXPECT_TRUE(fails(tuttiAllReduce(bad.send, bad.recv, 100, tuttiInt32, tuttiSum, one.comm, bad.stream),

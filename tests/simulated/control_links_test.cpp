@@ -90,7 +90,7 @@ TEST_F(OneLink, WhoFallsSilentIsLostWithinTheLimit) {
   EXPECT_GE(run(60'000), silence_ms * 3 / 4 - 100);
   ASSERT_TRUE(lost());
   const std::string words = get_text(mirror_->header().message);
-  EXPECT_TRUE(words.starts_with("rank 1/2 lost: it does not answer any more: not a word for 3.0 s")) << words;
+  EXPECT_TRUE(words.starts_with("rank 1/2 lost: it does not answer any more: nothing was received for 3.0 s")) << words;
 }
 
 TEST_F(OneLink, TheLimitIsKept) {
