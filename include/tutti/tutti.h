@@ -382,7 +382,7 @@ TUTTI_API tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm);
 
 /* The algorithm and transport of the last completed collective on comm, e.g. "two_shot" and "window". Transports: line,
  * window, pull, fifo (through slots in shared memory), socket (where not all ranks share memory), gpu, p2p. Valid until
- * the next call on comm. */
+ * the next call on comm; while calls are in flight, the names may be those of any of them. */
 TUTTI_API tuttiResult_t tuttiCommLastAlgorithm(tuttiComm_t comm, const char** algorithm, const char** transport);
 
 /* Explains which algorithm a call would use and why. For each access that the call could use, lists the algorithms with

@@ -41,8 +41,9 @@ tuttiResult_t tuttiCommLastAlgorithm(tuttiComm_t comm, const char** algorithm, c
     if (auto given = not_null(transport, "transport"); !given) return given;
     auto entry = use(comm);
     if (!entry) return std::move(entry).error();
-    *algorithm = (*entry)->communicator->used().algorithm;
-    *transport = (*entry)->communicator->used().transport;
+    const Communicator::Used used = (*entry)->communicator->used();
+    *algorithm = used.algorithm;
+    *transport = used.transport;
     return {};
   });
 }

@@ -122,13 +122,22 @@ class Communicator {
     const char* algorithm = "";
     const char* transport = "";
   };
-  const Used& used() const { return used_; }
+  /// While calls are in flight, the names may be those of any of them: the thread that queues work for a GPU and the
+  /// thread of a stream both note what they use.
+  Used used() const {
+    return {.algorithm = algorithm_used_.load(std::memory_order_relaxed),
+            .transport = transport_used_.load(std::memory_order_relaxed)};
+  }
   /// `algorithm` must live as long as the communicator.
   void note_used(const char* algorithm, Access access) {
     // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
-    used_ = {.algorithm = algorithm, .transport = channels_.transport(access).data()};
+    note_used(algorithm, channels_.transport(access).data());
   }
-  void note_used_on_device(const char* algorithm, const char* transport) { used_ = {algorithm, transport}; }
+  /// As above, for a collective on GPUs, whose transports have names of their own.
+  void note_used(const char* algorithm, const char* transport) {
+    algorithm_used_.store(algorithm, std::memory_order_relaxed);
+    transport_used_.store(transport, std::memory_order_relaxed);
+  }
 
   /// The task that watches the peers, on the service thread. Code that ends the communicator must remove it from there.
   void watched_by(std::shared_ptr<Task> watch) { watch_ = std::move(watch); }
@@ -170,7 +179,8 @@ class Communicator {
   std::size_t staging_bytes_ = 0;
 
   PeerWindows windows_;
-  Used used_;
+  std::atomic<const char*> algorithm_used_ = "";
+  std::atomic<const char*> transport_used_ = "";
   std::shared_ptr<Task> watch_;
   std::unique_ptr<DeviceSide> device_;
 };

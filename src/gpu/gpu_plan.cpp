@@ -12,7 +12,7 @@ std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& 
   if (chosen.algorithm == nullptr)
     chosen = choose_on_gpu(shape, request.group_bytes(), communicator.plans().filter(shape.collective, Access::mapped),
                            one_launch && communicator.process().gpus.specialised);
-  communicator.note_used_on_device(chosen.algorithm->name.c_str(), one_launch ? "gpu" : "p2p");
+  communicator.note_used(chosen.algorithm->name.c_str(), one_launch ? "gpu" : "p2p");
   auto& plans = context.plans;
   const PlanKey key{
       .algorithm = chosen.algorithm, .collective = shape.collective, .access = chosen.access, .root = shape.root};

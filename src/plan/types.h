@@ -26,7 +26,7 @@ inline constexpr int collective_count = 9;
 
 /// Enumerators have NCCL's numbers; the C API passes them through.
 enum class DataType : std::uint8_t {
-#define TUTTI_TYPE(group, enumerator, number, bytes, storage) enumerator = number,
+#define TUTTI_TYPE(group, enumerator, number, bytes, storage) enumerator = (number),
 #include "plan/types.inc"
 };
 
