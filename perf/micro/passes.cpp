@@ -46,7 +46,7 @@ void reduce(benchmark::State& state, Work work) {
                   .type = work.type,
                   .op = work.op,
                   .divisor = work.op == ReduceOp::avg ? 2 : 1,
-                  .stream = state.range(3) != 0};
+                  .loop = static_cast<Loop>(state.range(3))};
   for (auto _ : state) {
     reduce_pass(pass);
     benchmark::ClobberMemory();
@@ -61,7 +61,7 @@ void copy(benchmark::State& state) {
   std::vector<std::byte*> destinations;
   for (std::size_t i = 0; i < k; ++i) destinations.push_back(buffers.at(1 + i));
   for (auto _ : state) {
-    copy_pass(buffers.at(0), destinations, bytes, state.range(2) != 0);
+    copy_pass(buffers.at(0), destinations, bytes, static_cast<Loop>(state.range(2)));
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>((1 + k) * bytes));
@@ -81,14 +81,14 @@ void memcpy_of_libc(benchmark::State& state) {
 constexpr std::int64_t small = 8, cached = 16 << 10, middle = 1 << 20, large = 64 << 20;
 
 void operands(benchmark::internal::Benchmark* b) {
-  b->ArgNames({"m", "k", "bytes", "stream"});
+  b->ArgNames({"m", "k", "bytes", "loop"});
   for (const std::int64_t bytes : {small, cached, middle}) {
     b->Args({2, 1, bytes, 0})->Args({2, 2, bytes, 0})->Args({4, 4, bytes, 0})->Args({8, 1, bytes, 0});
   }
-  for (const std::int64_t stream : {0, 1}) b->Args({2, 1, large, stream})->Args({2, 2, large, stream});
+  for (int loop = 0; loop < loop_count; ++loop) b->Args({2, 1, large, loop})->Args({2, 2, large, loop});
 }
 void one_shape(benchmark::internal::Benchmark* b) {
-  b->ArgNames({"m", "k", "bytes", "stream"})->Args({2, 1, cached, 0})->Args({2, 2, middle, 0});
+  b->ArgNames({"m", "k", "bytes", "loop"})->Args({2, 1, cached, 0})->Args({2, 2, middle, 0});
 }
 
 BENCHMARK_CAPTURE(reduce, float32_sum, Work{DataType::float32, ReduceOp::sum})->Apply(operands);
@@ -107,9 +107,9 @@ BENCHMARK_CAPTURE(reduce, int32_sum, Work{DataType::int32, ReduceOp::sum})->Appl
 BENCHMARK_CAPTURE(reduce, int32_avg, Work{DataType::int32, ReduceOp::avg})->Apply(one_shape);
 BENCHMARK_CAPTURE(reduce, int64_prod, Work{DataType::int64, ReduceOp::prod})->Apply(one_shape);
 BENCHMARK(copy)
-    ->ArgNames({"k", "bytes", "stream"})
+    ->ArgNames({"k", "bytes", "loop"})
     ->ArgsProduct({{1, 3}, {cached, middle}, {0}})
-    ->ArgsProduct({{1, 3}, {large}, {0, 1}});
+    ->ArgsProduct({{1, 3}, {large}, {0, 1, 2, 3}});
 BENCHMARK(memcpy_of_libc)->Arg(small)->Arg(cached)->Arg(middle)->Arg(large);
 
 }  // namespace

@@ -39,7 +39,7 @@ void eight_bytes_by_line(benchmark::State& state) {
                   .type = DataType::float32,
                   .split = Split(2, sizeof(float), 1),
                   .sequence = 1};
-  const Links links{.channels = {&channel, 1}, .lines = &lines[0], .nontemporal_bytes = 4 << 20};
+  const Links links{.channels = {&channel, 1}, .lines = &lines[0]};
   for (auto _ : state) {
     Run run(plan, binding, links);
     auto progress = run.advance();

@@ -66,7 +66,7 @@ class Envelopes {
 
  private:
   using Key = std::tuple<Collective, int, std::vector<Level>, Access, std::string, std::array<double, Machine::count>,
-                         int, int, int, std::size_t, std::size_t>;
+                         int, int, int, std::size_t>;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Envelope>> made_;
 };

@@ -39,7 +39,7 @@ double busiest(const std::vector<std::vector<double>>& prices, std::size_t cores
 }  // namespace
 
 Cost::Cost(std::span<const Plan> plans, const Machine& machine, const Conditions& conditions)
-    : plans_(plans), machine_(machine), conditions_(conditions), ranks_(plans.size()) {
+    : plans_(plans), machine_(machine), loops_(machine.loops.table()), conditions_(conditions), ranks_(plans.size()) {
   assert(!plans.empty() && static_cast<std::size_t>(plans[0].ranks) == ranks_);
   cores_.resize(std::min(ranks_, static_cast<std::size_t>(std::max(conditions.cores, 1))));
   prices_.resize(ranks_);
@@ -90,11 +90,8 @@ void Cost::price(std::size_t group_bytes) {
   write_ = machine_.write.us_per_byte(crowd * own);
   far_read_ = machine_.far_read.us_per_byte(crowd * far);
   far_write_ = machine_.far_write.us_per_byte(crowd * far);
-  int groups = 0;
-  for (const Plan& plan : plans_)
-    groups = std::max({groups, input_groups(plan.collective, plan.ranks, plan.rank, plan.root),
-                       output_groups(plan.collective, plan.ranks, plan.rank, plan.root)});
-  nontemporal_ = static_cast<std::size_t>(groups) * group_bytes >= conditions_.nontemporal_bytes;
+  pull_ = machine_.pull.us_per_byte(crowd * own) + machine_.read.us_per_byte(0);
+  footprint_ = static_cast<std::size_t>(own);
 
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     prices_[rank].clear();
@@ -106,14 +103,17 @@ void Cost::price(std::size_t group_bytes) {
 double Cost::pass_us(const Plan& plan, const Action& action) const {
   const auto from = plan.sources(action);
   const auto to = plan.destinations(action);
-  const auto last = [](const Place& p) { return p.where == Where::output || p.where == Where::peer_output; };
-  const bool nontemporal =
-      nontemporal_ && (action.verb == Verb::copy || action.last != 0) && std::ranges::all_of(to, last);
   double us = machine_.pass_us;
-  for (const Place& place : from) us += operand_us(plan, place, true, false);
+  if (const auto of_class = measured_loop(plan, action)) {
+    const std::size_t at = LoopFootprints::nearest(footprint_);
+    const auto loop = static_cast<std::size_t>(loops_.best[*of_class][at]);
+    return us + block_bytes_ * static_cast<double>(from.size() + to.size()) * 1e-3 /
+                    machine_.loops.gbps[*of_class][at][loop];
+  }
+  for (const Place& place : from) us += operand_us(plan, place, true);
   // CMA copies a source directly to its destination if it is not to be combined with others first.
   const bool lands = plan.access == Access::cma && from.size() == 1 && is_far(from[0]);
-  for (std::size_t i = lands ? 1 : 0; i < to.size(); ++i) us += operand_us(plan, to[i], false, nontemporal);
+  for (std::size_t i = lands ? 1 : 0; i < to.size(); ++i) us += operand_us(plan, to[i], false);
   if (plan.access == Access::cma) {
     const double calls = std::ceil(block_bytes_ * static_cast<double>(from.size()) / bounce_bytes);
     us += calls * machine_.pull_us * static_cast<double>(std::ranges::count_if(from, is_far));
@@ -121,11 +121,16 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
   return us;
 }
 
+/// The class of a pass between users' buffers that are too large for the cache; such passes were measured as a whole.
+std::optional<std::size_t> Cost::measured_loop(const Plan& plan, const Action& action) const {
+  if (plan.access != Access::mapped || footprint_ < LoopFootprints::bytes_min || !writes_results(plan, action))
+    return {};
+  return pass_class(action.sources, action.destinations);
+}
+
 /// The time that this operand adds to a pass.
-double Cost::operand_us(const Plan& plan, const Place& place, bool read, bool nontemporal) const {
-  if (nontemporal) return block_bytes_ * 1e-3 / machine_.nontemporal_gbps;
-  if (plan.access == Access::cma && is_far(place))
-    return block_bytes_ * (1e-3 / machine_.pull_gbps + machine_.read.us_per_byte(0));
+double Cost::operand_us(const Plan& plan, const Place& place, bool read) const {
+  if (plan.access == Access::cma && is_far(place)) return block_bytes_ * pull_;
   if (is_far(place)) return block_bytes_ * (read ? far_read_ : far_write_);
   return block_bytes_ * (read ? read_ : write_);
 }

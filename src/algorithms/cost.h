@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,11 +14,10 @@ namespace tutti {
 
 /// The conditions under which plans run: equal on all ranks of a communicator.
 struct Conditions {
-  int cores = 1;                            ///< that its ranks may run on, in total
-  int channels = 2;                         ///< for collectives
-  int slots = 4;                            ///< per fifo
-  std::size_t slot_bytes = 64 * 1024;       ///< size of a slot
-  std::size_t nontemporal_bytes = 4 << 20;  ///< calls of at least this size use nontemporal stores
+  int cores = 1;                       ///< that its ranks may run on, in total
+  int channels = 2;                    ///< for collectives
+  int slots = 4;                       ///< per fifo
+  std::size_t slot_bytes = 64 * 1024;  ///< size of a slot
   bool operator==(const Conditions&) const = default;
 };
 
@@ -55,7 +55,8 @@ class Cost {
 
   void price(std::size_t group_bytes);
   double pass_us(const Plan& plan, const Action& action) const;
-  double operand_us(const Plan& plan, const Place& place, bool read, bool nontemporal) const;
+  double operand_us(const Plan& plan, const Place& place, bool read) const;
+  std::optional<std::size_t> measured_loop(const Plan& plan, const Action& action) const;
   void enter();
   double walk(double bound_us);
   Channel* next();
@@ -73,6 +74,7 @@ class Cost {
 
   std::span<const Plan> plans_;
   Machine machine_;
+  LoopTable loops_;
   Conditions conditions_;
   std::size_t ranks_;
   double own_groups_ = 0;    ///< number of groups in the buffers of the rank that has most
@@ -82,12 +84,12 @@ class Cost {
 
   // State for one call size.
   std::size_t tiles_ = 1;
-  std::size_t walked_ = 1;  ///< number of tiles that are simulated
-  double block_bytes_ = 0;  ///< of one tile of a part
-  bool nontemporal_ = false;
-  double read_ = 0, write_ = 0, far_read_ = 0, far_write_ = 0;  ///< µs a byte
-  double published_ = 0;                                        ///< when the last call descriptor is published
-  std::vector<std::vector<double>> prices_;                     ///< time of each pass, by rank and action
+  std::size_t walked_ = 1;     ///< number of tiles that are simulated
+  double block_bytes_ = 0;     ///< of one tile of a part
+  std::size_t footprint_ = 0;  ///< bytes of the buffers of the rank that has most
+  double read_ = 0, write_ = 0, far_read_ = 0, far_write_ = 0, pull_ = 0;  ///< µs a byte
+  double published_ = 0;                     ///< when the last call descriptor is published
+  std::vector<std::vector<double>> prices_;  ///< time of each pass, by rank and action
   std::vector<Core> cores_;
   std::vector<Channel> channels_;
   std::vector<Fifo> fifos_;

@@ -22,10 +22,25 @@ double lg(double value) {
 template <class M, class Visit>
 void each(M& machine, Visit&& visit) {
   for (auto* number : {&machine.hop_us, &machine.switch_us, &machine.enter_us, &machine.line_us, &machine.pass_us,
-                       &machine.message_us, &machine.pull_us, &machine.pull_gbps, &machine.nontemporal_gbps})
+                       &machine.message_us, &machine.pull_us})
     visit(*number);
-  for (auto* rates : {&machine.read, &machine.write, &machine.far_read, &machine.far_write})
+  for (auto* rates :
+       {&machine.pull, &machine.pull_apart, &machine.read, &machine.write, &machine.far_read, &machine.far_write})
     for (auto& number : rates->gbps) visit(number);
+  for (auto& of_class : machine.loops.gbps)
+    for (auto& at_footprint : of_class)
+      for (auto& number : at_footprint) visit(number);
+}
+
+/// In the order of `each`.
+std::vector<std::string> make_names() {
+  std::vector<std::string> all = {"hop_us", "switch_us", "enter_us", "line_us", "pass_us", "message_us", "pull_us"};
+  for (const char* rates : {"pull", "pull_apart", "read", "write", "far_read", "far_write"})
+    for (const auto footprint : Rates::names) all.push_back(fmt::format("{}_gbps_{}", rates, footprint));
+  for (const PassClass& pass : pass_classes)
+    for (const auto footprint : LoopFootprints::names)
+      for (const auto loop : loop_names) all.push_back(fmt::format("loop_gbps_{}_{}_{}", pass.name, footprint, loop));
+  return all;
 }
 
 }  // namespace
@@ -40,6 +55,39 @@ double Rates::us_per_byte(double footprint) const {
   const auto below = static_cast<double>(footprints[i - 1]);
   const double share = (lg(footprint) - lg(below)) / (lg(static_cast<double>(footprints[i])) - lg(below));
   return us(i - 1) + share * (us(i) - us(i - 1));
+}
+
+LoopTable LoopRates::table() const {
+  constexpr double clearly = 1.1;
+  constexpr auto index = [](Loop loop) { return static_cast<std::size_t>(loop); };
+  LoopTable table;
+  for (std::size_t of_class = 0; of_class < gbps.size(); ++of_class)
+    for (std::size_t at = 0; at < gbps[of_class].size(); ++at) {
+      const OfLoops& rates = gbps[of_class][at];
+      const auto faster = [&](Loop one, Loop other) { return rates[index(one)] < rates[index(other)] ? other : one; };
+      const Loop simple = faster(Loop::plain, Loop::nontemporal);
+      const Loop in_turn = faster(Loop::plain_pages, Loop::nontemporal_pages);
+      table.best[of_class][at] = rates[index(in_turn)] > clearly * rates[index(simple)] ? in_turn : simple;
+    }
+  return table;
+}
+
+/// That machine used nontemporal stores from 4 MB on, and was faster where pages took turns.
+LoopRates Machine::built_in_loops() {
+  LoopRates loops;
+  for (auto& of_class : loops.gbps)
+    of_class = {{{50, 45, 25, 25}, {26, 26, 28, 30}, {16, 16, 20, 22}}};  // as LoopFootprints, by Loop
+  return loops;
+}
+
+const std::vector<std::string>& Machine::names() {
+  static const std::vector<std::string> all = make_names();
+  return all;
+}
+
+bool Machine::realigning_pays() const {
+  constexpr std::size_t large = 2;  // 1 MiB
+  return 1 / pull.gbps[large] + 1 / read.gbps[0] + 1 / write.gbps[large] < 1 / pull_apart.gbps[large];
 }
 
 std::array<double, Machine::count> Machine::numbers() const {

@@ -1,11 +1,15 @@
-// The speed of a machine: the few numbers from which the time of a call is predicted.
+// The speed of a machine: the numbers from which the time of a call is predicted, and ways and loops are chosen.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
+#include "plan/loop.h"
 
 namespace tutti {
 
@@ -13,11 +17,23 @@ namespace tutti {
 /// = 1,000 bytes/µs. Between two footprints the time per byte is interpolated; outside, the nearest applies.
 struct Rates {
   static constexpr std::array<std::size_t, 5> footprints = {16 << 10, 128 << 10, 1 << 20, 8 << 20, 32 << 20};
+  static constexpr std::array<std::string_view, footprints.size()> names = {"16K", "128K", "1M", "8M", "32M"};
   std::array<double, footprints.size()> gbps{};
 
   /// µs per byte of a pass with a footprint of `footprint` bytes in all.
   double us_per_byte(double footprint) const;
   bool operator==(const Rates&) const = default;
+};
+
+/// GB/s of whole passes that read own memory and a peer's and write to both, all bytes read and written counted
+/// together, while the other cores do the same: by class of pass, footprint and loop.
+struct LoopRates {
+  using OfLoops = std::array<double, loop_count>;
+  std::array<std::array<OfLoops, LoopFootprints::bytes.size()>, pass_classes.size()> gbps{};
+
+  /// The fastest loop of each; page after page unless taking pages in turn is faster by more than a tenth.
+  LoopTable table() const;
+  bool operator==(const LoopRates&) const = default;
 };
 
 /// Measured once (src/tune); all ranks of a communicator use rank 0's numbers. The defaults are those of a server of
@@ -32,20 +48,31 @@ struct Machine {
   /// one action on a slot or a flag: fetching a cache line from the other rank's core
   double message_us = 0.03;
   double pull_us = 0.5;                          ///< one process_vm_readv of no bytes
-  double pull_gbps = 9;                          ///< copying its bytes
-  double nontemporal_gbps = 7;                   ///< nontemporal stores
+  Rates pull{.gbps = {9, 9, 9, 9, 9}};           ///< copying its bytes, where both addresses agree modulo a page
+  Rates pull_apart{.gbps = {9, 9, 9, 9, 9}};     ///< where they are 16 bytes apart modulo a page
   Rates read{.gbps = {140, 90, 60, 24, 18}};     ///< own memory, for one more source of a pass
   Rates write{.gbps = {70, 45, 30, 13, 9}};      ///< own memory
   Rates far_read{.gbps = {14, 14, 14, 12, 11}};  ///< memory last written by another core
   Rates far_write{.gbps = {12, 12, 12, 9, 7}};   ///< memory last read by another core
+  LoopRates loops = built_in_loops();
+
+  /// Whether a copy by CMA between addresses that are a few bytes apart modulo a page is faster through a buffer in the
+  /// cache.
+  bool realigning_pays() const;
 
   /// How many numbers there are; they are sent and stored in the order above.
-  static constexpr std::size_t count = 9 + 4 * Rates::footprints.size();
+  static constexpr std::size_t count =
+      7 + 6 * Rates::footprints.size() + pass_classes.size() * LoopFootprints::bytes.size() * loop_count;
   std::array<double, count> numbers() const;
+  /// By index, for example "hop_us", "far_read_gbps_128K" and "loop_gbps_2to2_64M_nontemporal".
+  static const std::vector<std::string>& names();
   /// Errors: remote, for numbers that are not finite or not possible for a machine. Bounded, so that no sum of them
   /// overflows.
   static Result<Machine> of(std::span<const double> numbers);
   bool operator==(const Machine&) const = default;
+
+ private:
+  static LoopRates built_in_loops();
 };
 
 /// Built-in numbers for two hosts connected by TCP sockets, used for all pairs of ranks. The relevant property is that

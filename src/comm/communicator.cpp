@@ -9,10 +9,6 @@
 namespace tutti {
 namespace {
 
-/// Calls of this size or more use nontemporal stores, unless TUTTI_NT_THRESHOLD is set. Measured: see
-/// docs/performance.md.
-constexpr std::size_t nontemporal_bytes_auto = 4 << 20;
-
 /// Ranks of other hosts have no call descriptors; their entries are never read.
 std::vector<std::byte*> rings_of(const Membership& members) {
   std::vector<std::byte*> rings;
@@ -29,18 +25,17 @@ std::optional<Access> forced_access(const Config& config) {
   return std::nullopt;
 }
 
-std::size_t nontemporal_bytes_of(const Config& config) {
-  const auto set = static_cast<std::size_t>(config.integer("TUTTI_NT_THRESHOLD"));
-  return set == 0 ? nontemporal_bytes_auto : set;
+/// Ranks may differ in how they store.
+LoopTable loops_of(const Config& config, const Machine& machine) {
+  const auto forced = loop_of(config.text("TUTTI_LOOP"));
+  return forced ? LoopTable::all(*forced) : machine.loops.table();
 }
 
 Conditions conditions_of(const Membership& members, const Channels& channels) {
-  // Not TUTTI_NT_THRESHOLD, which may differ between ranks.
   return {.cores = members.cores,
           .channels = members.area->area.shape().channels - 1,
           .slots = channels.slots(),
-          .slot_bytes = channels.slot_bytes(),
-          .nontemporal_bytes = nontemporal_bytes_auto};
+          .slot_bytes = channels.slot_bytes()};
 }
 
 }  // namespace
@@ -50,7 +45,9 @@ Communicator::Communicator(Process& process, Membership members)
       members_(std::move(members)),
       who_(fmt::format("{} rank {}", members_.name, members_.rank)),
       forced_access_(tutti::forced_access(process.config)),
-      nontemporal_bytes_(nontemporal_bytes_of(process.config)),
+      realigns_(members_.machine.realigning_pays()),
+      loops_(loops_of(process.config, members_.machine)),
+      nontemporal_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
       lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes),
       history_(members_.spans_hosts() ? std::make_shared<CallHistory>() : nullptr),
       channels_(process, members_, mark_, history_.get()),
@@ -109,6 +106,8 @@ Links Communicator::links() {
           .doorbells = doorbells_,
           .system = &process_.system,
           .oversubscribed = members_.oversubscribed,
+          .realigns = realigns_,
+          .loops = &loops_,
           .nontemporal_bytes = nontemporal_bytes_};
 }
 

@@ -155,6 +155,8 @@ class Communicator {
   Membership members_;
   std::string who_;
   std::optional<Access> forced_access_;
+  bool realigns_;
+  LoopTable loops_;
   std::size_t nontemporal_bytes_;
   CallDescriptors lines_;
   CallMark mark_;

@@ -52,12 +52,6 @@ void kernel(const KernelArgs& args) {
 
 #else
 
-/// Data from memory is read from several pages in turn: a core's prefetchers work page by page, so more loads are under
-/// way. At most as many pages as the first-level cache has ways, because cache lines at equal offsets in their pages
-/// share a set.
-constexpr std::size_t page_bytes = 4096;
-constexpr std::size_t pages_at_once = 12;
-
 /// Distance by which destinations are prefetched. Never past their end, where another thread may be writing.
 constexpr std::size_t prefetch_bytes = 512;
 
@@ -160,11 +154,12 @@ void kernel(const KernelArgs& args) {
   const std::size_t block = unroll * vector;
   const std::size_t bytes = args.count * sizeof(typename W::T);
   std::size_t at = 0;
-  if (args.from_memory) {
-    const std::size_t pages = std::max<std::size_t>(1, pages_at_once / (args.sources_count + args.destinations_count));
-    for (; at + pages * page_bytes <= bytes; at += pages * page_bytes)
+  if (args.pages > 1) {
+    constexpr std::size_t page_bytes = 4096;
+    for (; at + args.pages * page_bytes <= bytes; at += args.pages * page_bytes)
       for (std::size_t line = 0; line < page_bytes; line += block)
-        for (std::size_t page = 0; page < pages; ++page) step<W, unroll, false>(args, at + page * page_bytes + line, 0);
+        for (std::size_t page = 0; page < args.pages; ++page)
+          step<W, unroll, false>(args, at + page * page_bytes + line, 0);
   }
   for (; args.prefetch && at + block + prefetch_bytes <= bytes; at += block) {
     for (std::size_t t = args.streamed_count; t < args.destinations_count; ++t)

@@ -25,9 +25,9 @@ struct KernelArgs {
   std::size_t destinations_count = 0;
   /// Number of destinations, from the first, that are aligned to cache lines and written with nontemporal stores.
   std::size_t streamed_count = 0;
-  bool from_memory = false;  ///< the data does not fit the caches
-  bool prefetch = false;     ///< prefetch the other destinations: their cache lines may be with another core
-  std::size_t count = 0;     ///< elements
+  std::size_t pages = 1;  ///< how many pages of each operand are taken in turn
+  bool prefetch = false;  ///< prefetch the other destinations: their cache lines may be with another core
+  std::size_t count = 0;  ///< elements
   int divisor = 1;
 };
 using Kernel = void (*)(const KernelArgs&);
@@ -40,6 +40,6 @@ Kernel small_float_kernel(Target target, DataType type, ReduceOp op);
 /// reduce_pass and copy_pass on a given target.
 void reduce_pass_on(Target target, const Pass& pass);
 void copy_pass_on(Target target, const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes,
-                  bool stream);
+                  Loop loop);
 
 }  // namespace tutti

@@ -47,6 +47,14 @@ std::size_t elements_to_line(const std::byte* to, std::size_t size, std::size_t 
 /// Passes of more bytes prefetch their destinations; shorter passes end before prefetching helps.
 constexpr std::size_t prefetch_bytes_min = 8 * 1024;
 
+/// Some processors' prefetchers work page by page, so reading several pages in turn keeps more loads under way. At most
+/// twelve in all, as many as common first-level caches have ways: cache lines at equal offsets in their pages share a
+/// set.
+std::size_t pages_in_turn(const KernelArgs& args) {
+  constexpr std::size_t pages_max = 12;
+  return std::max<std::size_t>(1, pages_max / (args.sources_count + args.destinations_count));
+}
+
 bool is_source(const KernelArgs& args, const std::byte* destination) {
   const std::span sources(args.sources, args.sources_count);
   return std::ranges::any_of(sources, [destination](const Source& source) { return source.at == destination; });
@@ -55,14 +63,13 @@ bool is_source(const KernelArgs& args, const std::byte* destination) {
 /// Uses nontemporal stores for destinations with equal alignment, except for a destination that is also a source: its
 /// cache lines are in the cache already, and nontemporal stores take longer (11.0 ms against 14.7 for two sources and
 /// destinations of 64 MiB).
-void run_streaming(Kernel kernel, KernelArgs args, std::size_t size) {
+void run_nontemporal(Kernel kernel, KernelArgs args, std::size_t size) {
   std::byte* ordered[destinations_max];
   Source sources[limits::sources_max];
   std::ranges::copy_n(args.sources, static_cast<std::ptrdiff_t>(args.sources_count), sources);
   std::ranges::copy_n(args.destinations, static_cast<std::ptrdiff_t>(args.destinations_count), ordered);
   const std::span<std::byte*> destinations(ordered, args.destinations_count);
   const auto fresh = [&args](const std::byte* to) { return !is_source(args, to); };
-  args.from_memory = true;
   const auto first = std::ranges::find_if(destinations, fresh);
   if (first == destinations.end()) return kernel(args);
 
@@ -84,9 +91,10 @@ void run_streaming(Kernel kernel, KernelArgs args, std::size_t size) {
   hwy::FlushStream();
 }
 
-void run(Kernel kernel, KernelArgs args, std::size_t size, bool stream) {
+void run(Kernel kernel, KernelArgs args, std::size_t size, Loop loop) {
   const std::span destinations(args.destinations, args.destinations_count);
-  if (stream && destinations.size() <= destinations_max) return run_streaming(kernel, args, size);
+  if (takes_pages_in_turn(loop)) args.pages = pages_in_turn(args);
+  if (is_nontemporal(loop) && destinations.size() <= destinations_max) return run_nontemporal(kernel, args, size);
   // In place, reading the sources loads the cache lines of the destinations.
   args.prefetch = args.count * size > prefetch_bytes_min &&
                   std::ranges::none_of(destinations, [&args](const std::byte* to) { return is_source(args, to); });
@@ -136,7 +144,7 @@ void reduce_pass_on(Target target, const Pass& pass) {
   assert(!pass.sources.empty() && pass.sources.size() <= limits::sources_max && pass.divisor >= 1);
   const ReduceOp op = plain_op(pass);
   if (pass.sources.size() == 1 && op != ReduceOp::avg && op != ReduceOp::pre_mul_sum)
-    return copy_pass_on(target, pass.sources[0].at, pass.destinations, pass.count * size_of(pass.type), pass.stream);
+    return copy_pass_on(target, pass.sources[0].at, pass.destinations, pass.count * size_of(pass.type), pass.loop);
   run(find_kernel(target, pass.type, op),
       {.sources = pass.sources.data(),
        .sources_count = pass.sources.size(),
@@ -144,13 +152,13 @@ void reduce_pass_on(Target target, const Pass& pass) {
        .destinations_count = pass.destinations.size(),
        .count = pass.count,
        .divisor = pass.divisor},
-      size_of(pass.type), pass.stream);
+      size_of(pass.type), pass.loop);
 }
 
 void copy_pass_on(Target target, const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes,
-                  bool stream) {
+                  Loop loop) {
   if (bytes == 0) return;
-  if (destinations.size() == 1 && !stream) {
+  if (destinations.size() == 1 && loop == Loop::plain) {
     if (destinations[0] != source) std::memcpy(destinations[0], source, bytes);
     return;
   }
@@ -166,7 +174,7 @@ void copy_pass_on(Target target, const std::byte* source, std::span<std::byte* c
                           .destinations = kept,
                           .destinations_count = static_cast<std::size_t>(end - kept),
                           .count = bytes};
-    if (args.destinations_count > 0) run(kernel, args, 1, stream);
+    if (args.destinations_count > 0) run(kernel, args, 1, loop);
   }
 }
 
@@ -174,8 +182,8 @@ void reduce_pass(const Pass& pass) {
   reduce_pass_on(best_target(), pass);
 }
 
-void copy_pass(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes, bool stream) {
-  copy_pass_on(best_target(), source, destinations, bytes, stream);
+void copy_pass(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes, Loop loop) {
+  copy_pass_on(best_target(), source, destinations, bytes, loop);
 }
 
 }  // namespace tutti

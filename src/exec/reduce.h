@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "plan/loop.h"
 #include "plan/types.h"
 
 namespace tutti {
@@ -23,8 +24,8 @@ struct Pass {
   std::size_t count = 0;                     ///< elements
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
-  int divisor = 1;      ///< average: divisor of the sum; otherwise 1
-  bool stream = false;  ///< nontemporal stores; the pass ends with a store fence
+  int divisor = 1;          ///< average: divisor of the sum; otherwise 1
+  Loop loop = Loop::plain;  ///< a pass with nontemporal stores ends with a store fence
 };
 
 /// destination[i] = source0[i] op source1[i] op …, from left to right. 16- and 8-bit floats accumulate in float32 and
@@ -34,7 +35,7 @@ void reduce_pass(const Pass& pass);
 
 /// Copies one unscaled source to every destination, and reads it once. Does not write a destination equal to the
 /// source.
-void copy_pass(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes, bool stream);
+void copy_pass(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes, Loop loop);
 
 /// Name of the instruction set in use on this CPU: "AVX-512", "AVX2", ….
 const char* vector_target();

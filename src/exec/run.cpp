@@ -45,20 +45,31 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
   direct_ = plan.access == Access::slots && binding.split.stride() >= direct_bytes_min;
   average_ = binding.op == ReduceOp::avg && reduces(plan.collective);
   scales_ = binding.op == ReduceOp::pre_mul_sum && reduces(plan.collective);
-  if (links.nontemporal_bytes == 0) return;
+  if (links.loops != nullptr) set_loops();
+}
+
+/// How passes go through memory: by the size of this rank's buffers.
+void Run::set_loops() {
+  const Binding& binding = *binding_;
+  std::size_t in = 0, out = 0;  // elements
   if (groups_differ_) {
-    const auto elements = [](std::span<const Range> groups) {
-      std::size_t sum = 0;
-      for (const Range& group : groups) sum += group.count;
-      return sum;
+    for (const Range& group : binding.input_groups) in += group.count;
+    for (const Range& group : binding.output_groups) out += group.count;
+  } else {
+    const auto groups = [&](auto count) {
+      return static_cast<std::size_t>(count(plan_->collective, plan_->ranks, plan_->rank, plan_->root));
     };
-    const std::size_t most = std::max(elements(binding.input_groups), elements(binding.output_groups));
-    nontemporal_ = most * binding.split.element_bytes() >= links.nontemporal_bytes;
-    return;
+    in = groups(input_groups) * binding.split.count();
+    out = groups(output_groups) * binding.split.count();
   }
-  const int groups = std::max(input_groups(plan.collective, plan.ranks, plan.rank, plan.root),
-                              output_groups(plan.collective, plan.ranks, plan.rank, plan.root));
-  nontemporal_ = binding.split.group_bytes() * static_cast<std::size_t>(groups) >= links.nontemporal_bytes;
+  const std::size_t size = binding.split.element_bytes();
+  if (links_.nontemporal_bytes != 0) {
+    if (std::max(in, out) * size >= links_.nontemporal_bytes) loop_ = Loop::nontemporal;
+  } else if ((in + out) * size >= LoopFootprints::bytes_min) {
+    loops_ = links_.loops;
+    loop_footprint_ = LoopFootprints::nearest((in + out) * size);
+  }
+  always_plain_ = loops_ == nullptr && loop_ == Loop::plain;
 }
 
 Result<Progress> Run::advance() {

@@ -31,8 +31,8 @@ struct Channel {
     bool arriving = false;               ///< `reading` arrives in parts: see Receiver::arrives_in_parts
   };
   std::vector<Open> open;
-  std::vector<std::uint16_t> unsent;  ///< peers with messages that wait for a flush, or with an offered part of one
-  std::vector<std::byte> bounce;      ///< bounce buffer for data read by CMA, until it is reduced; empty until needed
+  std::vector<std::uint16_t> unsent;    ///< peers with messages that wait for a flush, or with an offered part of one
+  std::unique_ptr<std::byte[]> bounce;  ///< bounce buffer for data read by CMA, until it is reduced; null until needed
 
   /// Makes space for `ranks` peers, none connected.
   void reserve(int ranks);
@@ -44,8 +44,11 @@ struct Links {
   CallDescriptors* lines = nullptr;      ///< Access::in_line only
   std::span<Doorbell* const> doorbells;  ///< by rank; rung after a signal
   System* system = nullptr;
-  bool oversubscribed = false;        ///< see Doorbell
-  std::size_t nontemporal_bytes = 0;  ///< calls of this size or more use nontemporal stores; 0: never
+  bool oversubscribed = false;  ///< see Doorbell
+  /// Copies by CMA whose addresses are a few bytes apart modulo a page take less time through a bounce buffer.
+  bool realigns = false;
+  const LoopTable* loops = nullptr;   ///< how passes that write results go through memory; null: plain
+  std::size_t nontemporal_bytes = 0;  ///< not 0: calls of this size or more use nontemporal stores, instead of `loops`
 };
 
 enum class Progress { blocked, moved, done };
@@ -98,6 +101,8 @@ class Run {
   Result<bool> pass(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget);
   Result<void> move(Channel& channel, const Action& action, std::span<const Place> to, const Piece& piece);
   Result<void> move_pulled_copy(Channel& channel, const Action& action, const Piece& piece);
+  Result<void> move_pulled_copy_apart(Channel& channel, const Action& action, const Piece& piece);
+  Result<std::byte*> pull_to_bounce(Channel& channel, const Place& from, const Piece& piece, std::size_t& used);
   Result<void> pull_sources(Channel& channel, const Action& action, const Piece& piece, std::span<Source> sources);
 
   Result<bool> pass_direct(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget);
@@ -123,7 +128,8 @@ class Run {
   void set_source(Source& source, const Channel& channel, const Place& place, const Piece& piece) const;
   int pid_of(const Place& place) const;
   bool scales(const Place& place) const { return scales_ && place.leaf != 0; }
-  bool nontemporal(const Action& action) const;
+  void set_loops();
+  Loop loop_of(const Action& action) const;
 
   const Plan* plan_;
   const Binding* binding_;
@@ -134,8 +140,11 @@ class Run {
   bool skips_empty_ = false;    // skips messages that both ends know to be empty
   bool average_ = false;
   bool scales_ = false;
-  bool nontemporal_ = false;
-  bool direct_ = false;  // blocks are large enough to send from and receive into the call's buffers
+  bool always_plain_ = true;
+  Loop loop_ = Loop::plain;           // of all passes that write results, unless loops_ is set
+  const LoopTable* loops_ = nullptr;  // of passes that write results
+  std::size_t loop_footprint_ = 0;    // index into LoopFootprints
+  bool direct_ = false;               // blocks are large enough to send from and receive into the call's buffers
   std::array<ChannelState, limits::channels_max> state_;  // only entries of used channels are initialised
 };
 

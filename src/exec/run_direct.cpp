@@ -141,7 +141,7 @@ Result<bool> Run::land(Channel& channel, ChannelState& state, const Action& acti
   Place rest[destinations_max];
   for (const Place& place : written(state, action, rest)) {
     std::byte* const destination = destination_of(channel, place, whole);
-    if (destination != into.data()) copy_pass(into.data(), {&destination, 1}, into.size(), false);
+    if (destination != into.data()) copy_pass(into.data(), {&destination, 1}, into.size(), Loop::plain);
   }
   return true;
 }

@@ -11,7 +11,20 @@ namespace {
 
 constexpr std::size_t cut_bytes = 4096;  // a pass is cut at multiples of this: pieces stay aligned like the whole
 constexpr std::size_t bounce_bytes = 128 * 1024;  // data read by CMA stays in the second-level cache until its use
-constexpr std::size_t destinations_max = 64;      // per call of reduce_pass; further ones are copied from the first
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t destinations_max = 64;  // per call of reduce_pass; further ones are copied from the first
+
+/// How far `one` lies behind `other`, modulo a page.
+std::size_t page_offset(const std::byte* one, const std::byte* other) {
+  return (reinterpret_cast<std::uintptr_t>(one) - reinterpret_cast<std::uintptr_t>(other)) % page_bytes;
+}
+
+/// Where the kernel copies slowly on some processors: the destination 1 to 31 bytes behind the source, modulo a page.
+bool slightly_apart(const std::byte* source, const std::byte* destination) {
+  constexpr std::size_t slow_below = 32;
+  const std::size_t offset = page_offset(destination, source);
+  return offset != 0 && offset < slow_below;
+}
 
 }  // namespace
 
@@ -86,17 +99,17 @@ Result<void> Run::move(Channel& channel, const Action& action, std::span<const P
   std::byte* destinations[destinations_max];
   const std::size_t first = std::min(to.size(), destinations_max);
   for (std::size_t i = 0; i < first; ++i) destinations[i] = destination_of(channel, to[i], piece);
-  const bool stream = nontemporal_ && nontemporal(action);
+  const Loop loop = always_plain_ ? Loop::plain : loop_of(action);
   reduce_pass({.sources = used,
                .destinations = {destinations, first},
                .count = piece.count,
                .type = binding_->type,
                .op = binding_->op,
                .divisor = average_ && action.last != 0 ? plan_->ranks : 1,
-               .stream = stream});
+               .loop = loop});
   for (std::size_t i = first; i < to.size(); ++i) {
     std::byte* const destination = destination_of(channel, to[i], piece);
-    copy_pass(destinations[0], {&destination, 1}, piece.count * size_of(binding_->type), stream);
+    copy_pass(destinations[0], {&destination, 1}, piece.count * size_of(binding_->type), loop);
   }
   return {};
 }
@@ -106,11 +119,26 @@ Result<void> Run::move_pulled_copy(Channel& channel, const Action& action, const
   const Place& from = plan_->sources(action)[0];
   const auto to = plan_->destinations(action);
   const std::span into(destination_of(channel, to[0], piece), piece.count * size_of(binding_->type));
-  auto pulled = pull(pid_of(from), source_of(channel, from, piece), into);
+  const std::byte* const source = source_of(channel, from, piece);
+  if (links_.realigns && slightly_apart(source, into.data()) && into.size() > cut_bytes)
+    return move_pulled_copy_apart(channel, action, piece);
+  auto pulled = pull(pid_of(from), source, into);
   if (!pulled) return std::move(pulled).error().at_peer(from.peer);
   for (const Place& place : to.subspan(1)) {
     std::byte* const destination = destination_of(channel, place, piece);
-    copy_pass(into.data(), {&destination, 1}, into.size(), false);
+    copy_pass(into.data(), {&destination, 1}, into.size(), Loop::plain);
+  }
+  return {};
+}
+
+/// As move_pulled_copy, through the bounce buffer.
+Result<void> Run::move_pulled_copy_apart(Channel& channel, const Action& action, const Piece& piece) {
+  std::size_t used = 0;
+  auto pulled = pull_to_bounce(channel, plan_->sources(action)[0], piece, used);
+  if (!pulled) return std::move(pulled).error();
+  for (const Place& place : plan_->destinations(action)) {
+    std::byte* const destination = destination_of(channel, place, piece);
+    copy_pass(*pulled, {&destination, 1}, piece.count * size_of(binding_->type), Loop::plain);
   }
   return {};
 }
@@ -118,18 +146,30 @@ Result<void> Run::move_pulled_copy(Channel& channel, const Action& action, const
 /// Copies sources in other processes into this channel's bounce buffer.
 Result<void> Run::pull_sources(Channel& channel, const Action& action, const Piece& piece, std::span<Source> sources) {
   const auto from = plan_->sources(action);
-  const std::size_t bytes = piece.count * size_of(binding_->type);
   std::size_t used = 0;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (pid_of(from[i]) == 0) continue;
-    if (channel.bounce.empty()) channel.bounce.resize(bounce_bytes);
-    const auto into = std::span(channel.bounce).subspan(used, bytes);
-    auto pulled = pull(pid_of(from[i]), sources[i].at, into);
-    if (!pulled) return std::move(pulled).error().at_peer(from[i].peer);
-    sources[i].at = into.data();
-    used += bytes;
+    auto pulled = pull_to_bounce(channel, from[i], piece, used);
+    if (!pulled) return std::move(pulled).error();
+    sources[i].at = *pulled;
   }
   return {};
+}
+
+/// Where the source lies then. Source and copy agree modulo a page: the kernel's copy is up to six times as slow where
+/// they are a few bytes apart (docs/performance.md). `used`: bytes of the buffer that are taken; increased.
+Result<std::byte*> Run::pull_to_bounce(Channel& channel, const Place& from, const Piece& piece, std::size_t& used) {
+  if (!channel.bounce)
+    channel.bounce = std::make_unique_for_overwrite<std::byte[]>(bounce_bytes + 2 * page_bytes * limits::sources_max);
+  const std::size_t bytes = piece.count * size_of(binding_->type);
+  const std::byte* const source = source_of(channel, from, piece);
+  std::byte* const free = channel.bounce.get() + used;
+  const std::size_t skipped = page_offset(source, free);
+  used += skipped + bytes;
+  assert(used <= bounce_bytes + 2 * page_bytes * limits::sources_max);
+  auto pulled = pull(pid_of(from), source, {free + skipped, bytes});
+  if (!pulled) return std::move(pulled).error().at_peer(from.peer);
+  return free + skipped;
 }
 
 int Run::pid_of(const Place& place) const {
@@ -197,12 +237,9 @@ std::byte* Run::destination_of(const Channel& channel, const Place& place, const
   return nullptr;
 }
 
-/// Whether the pass writes only results in users' buffers, which are not read again before the call ends. Slots,
-/// scratch and partial sums are read again.
-bool Run::nontemporal(const Action& action) const {
-  const auto final_place = [](const Place& p) { return p.where == Where::output || p.where == Where::peer_output; };
-  return (action.verb == Verb::copy || action.last != 0) &&
-         std::ranges::all_of(plan_->destinations(action), final_place);
+Loop Run::loop_of(const Action& action) const {
+  if (!writes_results(*plan_, action)) return Loop::plain;
+  return loops_ == nullptr ? loop_ : loops_->at(action.sources, action.destinations, loop_footprint_);
 }
 
 }  // namespace tutti

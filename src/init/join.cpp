@@ -206,9 +206,10 @@ void Join::state_verdict() {
   result.reaches_gpus = reaches_gpus_ && gpu_proof_ ? 1 : 0;
   if (options_.rank == 0 && !trouble_) {
     const Machine machine = spans_hosts_ ? over_sockets() : process_.tune->machine(cpus_, process_.log);
-    result.machine = machine.numbers();
+    bootstrap_.exchange(to_blob(FirstInitResult{.result = result, .machine = machine.numbers()}));
+  } else {
+    bootstrap_.exchange(to_blob(result));
   }
-  bootstrap_.exchange(to_blob(result));
   state_ = State::agree;
 }
 
@@ -357,7 +358,9 @@ Result<void> Join::agreed() {
     members_.pulls = members_.pulls && result->pulls != 0;
     members_.gpus_reach = members_.gpus_reach && result->reaches_gpus != 0;
     if (rank > 0) continue;
-    auto machine = Machine::of(result->machine);
+    auto first = read_first_init_result(bootstrap_.gathered()[rank]);
+    if (!first) return std::move(first).error().at_peer(rank);
+    auto machine = Machine::of(first->machine);
     if (!machine) return std::move(machine).error().at_peer(rank);
     members_.machine = *machine;
   }

@@ -46,7 +46,14 @@ Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob) {
 }
 
 Result<InitResult> read_init_result(const Blob& blob) {
-  return read<InitResult>(blob, "a verdict");
+  if (blob.size() != sizeof(FirstInitResult)) return read<InitResult>(blob, "a verdict");
+  auto first = read_first_init_result(blob);
+  if (!first) return std::move(first).error();
+  return first->result;
+}
+
+Result<FirstInitResult> read_first_init_result(const Blob& blob) {
+  return read<FirstInitResult>(blob, "rank 0's verdict");
 }
 
 }  // namespace tutti

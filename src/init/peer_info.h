@@ -27,7 +27,7 @@ struct GpuInfo {
 
 /// First exchange: identity and location of a rank.
 struct PeerInfo {
-  static constexpr std::uint32_t version_value = 5;
+  static constexpr std::uint32_t version_value = 6;
   std::uint32_t version = version_value;
   std::int32_t pid = 0;
   std::uint64_t token = 0;
@@ -64,18 +64,24 @@ struct PeerAddresses {
 
 /// Last exchange: whether a rank reached all others, and rank 0's numbers for the machine.
 struct InitResult {
-  std::uint32_t code = 0;                        ///< Code of its failure; 0: none
-  std::uint32_t pulls = 0;                       ///< it may read every process's memory by CMA
-  std::uint32_t reaches_gpus = 0;                ///< its GPU can access every other rank's memory
-  std::array<double, Machine::count> machine{};  ///< of rank 0: the basis of all ranks' choices
+  std::uint32_t code = 0;          ///< Code of its failure; 0: none
+  std::uint32_t pulls = 0;         ///< it may read every process's memory by CMA
+  std::uint32_t reaches_gpus = 0;  ///< its GPU can access every other rank's memory
   std::array<char, 240> what{};
+};
+/// Rank 0's, unless it failed: with the machine's numbers, by which all ranks choose.
+struct FirstInitResult {
+  InitResult result{};
+  std::array<double, Machine::count> machine{};
 };
 
 /// Errors: remote (a blob of another size or version).
 Result<PeerInfo> read_peer_info(const Blob& blob);
 Result<Sharing> read_sharing(const Blob& blob);
 Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob);
+/// Of any rank.
 Result<InitResult> read_init_result(const Blob& blob);
+Result<FirstInitResult> read_first_init_result(const Blob& blob);
 
 template <class T>
 Blob to_blob(const T& value) {

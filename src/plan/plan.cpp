@@ -26,6 +26,11 @@ std::string_view name(Access access) {
   return names[static_cast<int>(access)];
 }
 
+bool writes_results(const Plan& plan, const Action& action) {
+  const auto result = [](const Place& p) { return p.where == Where::output || p.where == Where::peer_output; };
+  return (action.verb == Verb::copy || action.last != 0) && std::ranges::all_of(plan.destinations(action), result);
+}
+
 Split::Split(std::size_t count, std::size_t element_bytes, int parts)
     : count_(count), element_bytes_(element_bytes), parts_(static_cast<std::size_t>(parts)) {
   assert(element_bytes > 0 && parts > 0);

@@ -41,6 +41,10 @@ struct Plan {
   }
 };
 
+/// Whether the pass writes only results in users' buffers, which are not read again before the call ends. Slots,
+/// scratch and partial sums are read again.
+bool writes_results(const Plan& plan, const Action& action);
+
 /// Calls `visit` with each place in a peer's buffers that a pass of the plan touches; a place may come several times.
 /// Ends at the first error.
 template <class F>

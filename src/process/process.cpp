@@ -13,6 +13,7 @@
 #include "base/uncancelled.h"
 #include "base/version.h"
 #include "net/digest.h"
+#include "tune/keep.h"
 #include "tune/measure.h"
 
 namespace tutti {
@@ -46,7 +47,12 @@ struct Made {
   }
 };
 
-std::unique_ptr<Tune> tune_of(const Config& config) {
+Result<std::unique_ptr<Tune>> tune_of(const Config& config) {
+  if (const std::string& path = config.text("TUTTI_MACHINE_FILE"); !path.empty()) {
+    auto machine = read_machine_file(path);
+    if (!machine) return std::move(machine).error();
+    return std::make_unique<Tune>(*machine);
+  }
   if (config.text("TUTTI_TUNE") == "off") return std::make_unique<Tune>();
   return std::make_unique<Tune>(
       cache_folder(config.text("TUTTI_CACHE_DIR"), std::getenv("XDG_CACHE_HOME"), std::getenv("HOME")), library_version,
@@ -62,6 +68,7 @@ Made make() {
   if (!config) return {.failure = std::move(config).error()};
   if (auto known = check_algo_setting(config->text("TUTTI_ALGO")); !known) return {.failure = std::move(known).error()};
   auto tune = tune_of(*config);
+  if (!tune) return {.failure = std::move(tune).error()};
   std::shared_ptr<const PlanFile> plan;
   if (const std::string& path = config->text("TUTTI_PLAN_FILE"); !path.empty()) {
     auto read = PlanFile::read(path);
@@ -69,7 +76,7 @@ Made make() {
     plan = *std::move(read);
   }
   // Never destroyed: the service thread may still run while the process exits.
-  auto* const process = new Process(real_system(), *std::move(config), Service::Mode::threaded, std::move(tune));
+  auto* const process = new Process(real_system(), *std::move(config), Service::Mode::threaded, *std::move(tune));
   process->plan_file = std::move(plan);
   if (process->plan_file)
     process->log.info(LogTopic::init, "settings", "{}: {}", process->plan_file->name(), process->plan_file->text());

@@ -3,16 +3,21 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <ctime>
 #include <fstream>
-#include <vector>
+#include <utility>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+
+#include "base/file.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::string_view format_line = "tutti machine 1";
+constexpr std::string_view format_line = "tutti machine 2";
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
@@ -34,19 +39,71 @@ std::string_view next_line(std::string_view& text) {
   return line;
 }
 
+constexpr std::size_t machine_file_bytes_max = 64 * 1024;
+
 Error damaged(std::string what) {
   return Error{.code = Code::invalid_argument, .what = std::move(what)};
 }
 
+std::string now() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+struct Parsed {
+  Machine machine;
+  std::string_view made_for;
+  std::size_t named = 0;  ///< how many numbers
+};
+
+/// One line "name value" after another, the numbers by index.
+Result<void> parse_number(std::string_view line, std::array<double, Machine::count>& numbers,
+                          std::array<bool, Machine::count>& given) {
+  const std::size_t space = std::min(line.find(' '), line.size());
+  const std::string_view name = line.substr(0, space), value = line.substr(std::min(space + 1, line.size()));
+  const auto& names = Machine::names();
+  const auto known = std::ranges::find(names, name);
+  if (known == names.end()) return damaged(fmt::format("\"{}\" is not a number of a machine", name));
+  const auto index = static_cast<std::size_t>(known - names.begin());
+  if (std::exchange(given[index], true)) return damaged(fmt::format("{} is given twice", name));
+  const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), numbers[index]);
+  if (problem != std::errc() || end != value.data() + value.size() || value.empty())
+    return damaged(fmt::format("\"{}\" is not a value for {}", value, name));
+  return {};
+}
+
+Result<Parsed> parse(std::string_view text) {
+  if (next_line(text) != format_line) return damaged(fmt::format("line 1 is not \"{}\"", format_line));
+  Parsed parsed;
+  auto numbers = parsed.machine.numbers();
+  std::array<bool, Machine::count> given{};
+  for (int number = 2; !text.empty(); ++number) {
+    const std::string_view line = next_line(text);
+    if (line.empty() || line.starts_with('#') || line.starts_with("measured ")) continue;
+    if (line.starts_with("for ")) {
+      parsed.made_for = line.substr(4);
+    } else if (auto read = parse_number(line, numbers, given); !read) {
+      return damaged(fmt::format("line {}: {}", number, read.error().what));
+    }
+  }
+  auto machine = Machine::of(numbers);
+  if (!machine) return damaged(machine.error().what);
+  parsed.machine = *machine;
+  parsed.named = static_cast<std::size_t>(std::ranges::count(given, true));
+  return parsed;
+}
+
 }  // namespace
 
-std::string fingerprint(int cores, int library_version) {
+std::string machine_name(int cores) {
   utsname system{};
   ::uname(&system);
-  std::string text =
-      fmt::format("{}, {} cores, {} {}, tutti {}", processor(), cores, system.sysname, system.release, library_version);
+  std::string text = fmt::format("{}, {} cores, {} {}", processor(), cores, system.sysname, system.release);
   std::ranges::replace(text, '\n', ' ');
   return text;
+}
+
+std::string fingerprint(int cores, int library_version) {
+  return fmt::format("{}, tutti {}", machine_name(cores), library_version);
 }
 
 std::string machine_file(const std::string& folder, std::string_view fingerprint) {
@@ -54,25 +111,28 @@ std::string machine_file(const std::string& folder, std::string_view fingerprint
 }
 
 std::string to_text(const Machine& machine, std::string_view fingerprint) {
-  std::string text = fmt::format("{}\n{}\n", format_line, fingerprint);
-  for (const double number : machine.numbers()) text += fmt::format("{}\n", number);
+  std::string text = fmt::format("{}\nfor {}\nmeasured {}\n", format_line, fingerprint, now());
+  const auto numbers = machine.numbers();
+  for (std::size_t i = 0; i < numbers.size(); ++i) text += fmt::format("{} {:.6g}\n", Machine::names()[i], numbers[i]);
   return text;
 }
 
 Result<Machine> from_text(std::string_view text, std::string_view fingerprint) {
-  if (next_line(text) != format_line) return damaged("another format");
-  if (next_line(text) != fingerprint) return damaged("measured elsewhere");
-  std::vector<double> numbers;
-  while (!text.empty() && numbers.size() <= Machine::count) {
-    const std::string_view line = next_line(text);
-    double number = 0;
-    const auto [end, problem] = std::from_chars(line.data(), line.data() + line.size(), number);
-    if (problem != std::errc() || end != line.data() + line.size()) return damaged("a line that is not a number");
-    numbers.push_back(number);
-  }
-  auto machine = Machine::of(numbers);
-  if (!machine) return damaged(machine.error().what);
-  return machine;
+  auto parsed = parse(text);
+  if (!parsed) return std::move(parsed).error();
+  if (parsed->made_for != fingerprint) return damaged("measured elsewhere");
+  if (parsed->named != Machine::count) return damaged("numbers are missing");
+  return parsed->machine;
+}
+
+Result<Machine> read_machine_file(const std::string& path) {
+  auto text = read_file(path, machine_file_bytes_max, FileKind::regular);
+  if (!text) return std::move(text).error();
+  auto parsed = parse(*text);
+  if (parsed) return parsed->machine;
+  Error error = std::move(parsed).error();
+  error.what = fmt::format("TUTTI_MACHINE_FILE={}: {}", path, error.what);
+  return error;
 }
 
 }  // namespace tutti

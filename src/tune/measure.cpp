@@ -5,92 +5,54 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdlib>
-#include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <span>
 
 #include "exec/pull.h"
 #include "exec/reduce.h"
-#include "tune/workers.h"
+#include "transport/segment.h"
+#include "tune/measure_loops.h"
+#include "tune/sampler.h"
 
 namespace tutti {
 namespace {
 
-constexpr double enough_s = 0.002;    // time for measuring one number
-constexpr double patience_s = 0.060;  // limit of the same, for when other work keeps taking the cores
-constexpr int repeats_min = 3, repeats_max = 2000;
 constexpr std::size_t footprint_max = Rates::footprints.back();
+constexpr std::size_t memory_bytes = LoopFootprints::bytes.back();  // of each member
 
 class Measurement {
  public:
-  Measurement(const cpu_set_t& cpus, std::array<std::byte*, 2> memory) : workers_(cpus), memory_(memory) {}
+  Measurement(const cpu_set_t& cpus, std::array<std::byte*, 2> memory) : sampler_(cpus, memory, memory_bytes) {}
   /// Nothing if other work left no time for measuring.
   std::optional<Machine> machine();
 
  private:
-  using Sample = Workers::Sample;
+  using Sample = Sampler::Sample;
 
-  double best_of(const std::function<Sample()>& once);
   void latencies(Machine& machine);
   void rates_at(std::size_t index, Machine& machine);
-  void streaming(Machine& machine);
   void pulling(Machine& machine);
+  std::optional<double> pull_seconds(std::size_t bytes, std::size_t footprint, std::size_t apart);
 
   /// `part` of the `parts` into which a member's first `footprint` bytes are divided.
   std::byte* part(int member, std::size_t footprint, std::size_t parts, std::size_t part) const {
-    return memory_[static_cast<std::size_t>(member)] + footprint / parts * part;
+    return sampler_.memory(static_cast<std::size_t>(member)) + footprint / parts * part;
   }
-  /// As Workers::run, without the time for starting together and waiting for each other.
-  Sample run(const std::function<void(int)>& work) {
-    Sample spent = workers_.run(work);
-    spent.seconds = std::max(spent.seconds - start_s_, 0.1 * spent.seconds);
-    return spent;
-  }
-  double copy_seconds(std::size_t footprint, bool stream);
+  double copy_seconds(std::size_t footprint);
   double reduce_seconds(std::size_t footprint);
 
-  Workers workers_;
-  std::array<std::byte*, 2> memory_;
-  double start_s_ = 0;
-  bool disturbed_ = false;
+  Sampler sampler_;
 };
-
-/// The best of as many undisturbed samples as fit in `enough_s`. A time slice of other work is as long as the longest
-/// samples, so a number may need several attempts.
-double Measurement::best_of(const std::function<Sample()>& once) {
-  double best = std::numeric_limits<double>::infinity();
-  double spent = 0;
-  int undisturbed = 0;
-  for (int i = 0; i < repeats_max && !disturbed_ && (undisturbed < repeats_min || spent < enough_s); ++i) {
-    const Sample sample = once();
-    spent += sample.seconds;
-    if (sample.undisturbed) {
-      best = std::min(best, sample.seconds);
-      ++undisturbed;
-    }
-    disturbed_ = undisturbed == 0 && spent > patience_s;
-    if (spent > patience_s) break;
-  }
-  return best;
-}
 
 std::optional<Machine> Measurement::machine() {
   Machine machine;
-  start_s_ = best_of([this] { return workers_.run([](int) {}); });
-  // before the memory is touched, by far the longest part when other programs run
-  if (disturbed_) return std::nullopt;
-  workers_.run([this](int member) {
-    // touches the pages; the value does not matter as a float
-    std::fill_n(memory_[static_cast<std::size_t>(member)], footprint_max, std::byte{1});
-  });
-  latencies(machine);
-  for (std::size_t i = 0; i < Rates::footprints.size() && !disturbed_; ++i) rates_at(i, machine);
-  streaming(machine);
-  pulling(machine);
-  if (disturbed_) return std::nullopt;
+  sampler_.begin();
+  if (!sampler_.disturbed()) latencies(machine);
+  for (std::size_t i = 0; i < Rates::footprints.size() && !sampler_.disturbed(); ++i) rates_at(i, machine);
+  if (!sampler_.disturbed()) pulling(machine);
+  if (!sampler_.disturbed()) machine.loops = measure_loops(sampler_);
+  if (sampler_.disturbed()) return std::nullopt;
   return machine;
 }
 
@@ -99,33 +61,32 @@ void Measurement::latencies(Machine& machine) {
   const Source sources[] = {{.at = at, .scaled = false, .scalar = 0}, {.at = at + 64, .scaled = false, .scalar = 0}};
   std::byte* const to = at + 128;
   constexpr int passes = 200;
-  machine.pass_us =
-      1e6 / passes * best_of([&] {
-        return run([&](int member) {
-          for (int i = 0; member == 0 && i < passes; ++i)
-            reduce_pass({.sources = sources, .destinations = {&to, 1}, .count = 2, .type = DataType::float32});
-        });
-      });
-  if (workers_.members() < 2) return;
-  machine.hop_us = 1e6 * best_of([this] { return workers_.hop(200); });
+  machine.pass_us = 1e6 / passes * sampler_.best_of([&] {
+    return sampler_.run([&](int member) {
+      for (int i = 0; member == 0 && i < passes; ++i)
+        reduce_pass({.sources = sources, .destinations = {&to, 1}, .count = 2, .type = DataType::float32});
+    });
+  });
+  if (sampler_.members() < 2) return;
+  machine.hop_us = 1e6 * sampler_.best_of([this] { return sampler_.hop(200); });
   // An action on a slot or flag and reading a call descriptor access a cache line that the other rank has; part of the
   // latency overlaps with further work.
   machine.message_us = 0.3 * machine.hop_us;
   machine.line_us = 0.3 * machine.hop_us;
 }
 
-double Measurement::copy_seconds(std::size_t footprint, bool stream) {
-  return best_of([&] {
-    return run([&](int member) {
+double Measurement::copy_seconds(std::size_t footprint) {
+  return sampler_.best_of([&] {
+    return sampler_.run([&](int member) {
       std::byte* const to = part(member, footprint, 2, 1);
-      copy_pass(part(member, footprint, 2, 0), {&to, 1}, footprint / 2, stream);
+      copy_pass(part(member, footprint, 2, 0), {&to, 1}, footprint / 2, Loop::plain);
     });
   });
 }
 
 double Measurement::reduce_seconds(std::size_t footprint) {
-  return best_of([&] {
-    return run([&](int member) {
+  return sampler_.best_of([&] {
+    return sampler_.run([&](int member) {
       const auto source = [&](std::size_t i) {
         return Source{.at = part(member, footprint, 4, i), .scaled = false, .scalar = 0};
       };
@@ -143,28 +104,28 @@ double Measurement::reduce_seconds(std::size_t footprint) {
 void Measurement::rates_at(std::size_t index, Machine& machine) {
   const std::size_t footprint = Rates::footprints[index];
   const auto half = static_cast<double>(footprint) / 2;
-  const double copied = copy_seconds(footprint, false) / half;
+  const double copied = copy_seconds(footprint) / half;
   const double reduced = reduce_seconds(footprint) / (half / 2);
   const double read = std::clamp((reduced - copied) / 2, 0.1 * copied, 0.6 * copied);
   const double write = copied - read;
   const auto gbps = [](double seconds_a_byte) { return 1e-9 / seconds_a_byte; };
   machine.read.gbps[index] = gbps(read);
   machine.write.gbps[index] = gbps(write);
-  if (workers_.members() < 2) {
+  if (sampler_.members() < 2) {
     machine.far_read.gbps[index] = gbps(read);
     machine.far_write.gbps[index] = gbps(write);
     return;
   }
   // In turn: each fills the memory that the other read last, then reads the memory that the other has filled.
   double filling = std::numeric_limits<double>::infinity(), reading = filling;
-  (void)best_of([&] {
-    const Sample fill = run([&](int member) {
+  (void)sampler_.best_of([&] {
+    const Sample fill = sampler_.run([&](int member) {
       std::byte* const to = part(member, footprint, 2, 1);
-      copy_pass(part(member, footprint, 2, 0), {&to, 1}, footprint / 2, false);
+      copy_pass(part(member, footprint, 2, 0), {&to, 1}, footprint / 2, Loop::plain);
     });
-    const Sample taken = run([&](int member) {
+    const Sample taken = sampler_.run([&](int member) {
       std::byte* const to = part(member, footprint, 2, 0);
-      copy_pass(part(1 - member, footprint, 2, 1), {&to, 1}, footprint / 2, false);
+      copy_pass(part(1 - member, footprint, 2, 1), {&to, 1}, footprint / 2, Loop::plain);
     });
     if (fill.undisturbed) filling = std::min(filling, fill.seconds);
     if (taken.undisturbed) reading = std::min(reading, taken.seconds);
@@ -174,47 +135,55 @@ void Measurement::rates_at(std::size_t index, Machine& machine) {
   machine.far_read.gbps[index] = gbps(std::max(reading / half - write, read));
 }
 
-void Measurement::streaming(Machine& machine) {
-  const auto half = static_cast<double>(footprint_max) / 2;
-  const double all = copy_seconds(footprint_max, true) / half;
-  const double read = 1e-9 / machine.read.gbps.back();
-  machine.nontemporal_gbps = 1e-9 / std::max(all - read, 0.3 * all);
+/// Of one pull of `bytes`. Each member pulls from all over the other's half of the footprint into all of its own.
+/// Nothing if the system does not permit it.
+std::optional<double> Measurement::pull_seconds(std::size_t bytes, std::size_t footprint, std::size_t apart) {
+  const int pid = ::getpid();
+  const std::size_t half = footprint / 2, step = std::max<std::size_t>(bytes, 4096);
+  const std::size_t pulls = std::max<std::size_t>(std::size_t{1} << 20, 16 * step) / step;
+  std::array<bool, 2> can{true, true};
+  std::size_t begun = 0;
+  const double seconds = sampler_.median_of(2, [&] {
+    const Sample sample = sampler_.run([&](int member) {
+      const std::byte* const from = part(1 - member, footprint, 2, 0);
+      std::byte* const to = part(member, footprint, 2, 1) + apart;
+      for (std::size_t i = 0; i < pulls && can[static_cast<std::size_t>(member)]; ++i) {
+        const std::size_t at = (begun + i) * step % (half - step + 4096) / 4096 * 4096;
+        can[static_cast<std::size_t>(member)] = static_cast<bool>(pull(pid, from + at, {to + at, bytes}));
+      }
+    });
+    begun += pulls;
+    return sample;
+  });
+  if (!can[0] || !can[1]) return std::nullopt;
+  return seconds / static_cast<double>(pulls);
 }
 
-/// The source is farther away than the second-level cache, as another rank's memory is; the destination is not.
 void Measurement::pulling(Machine& machine) {
-  const int pid = ::getpid();
-  constexpr std::size_t large = 128 * 1024;
-  constexpr std::size_t pulls = 32;
-  std::array<bool, 2> can{true, true};
-  const auto pulled = [&](std::size_t bytes) {
-    return 1.0 / pulls * best_of([&] {
-             return run([&](int member) {
-               const int other = workers_.members() > 1 ? 1 - member : member;
-               const std::span into(part(member, footprint_max, 2, 1), bytes);
-               for (std::size_t i = 0; i < pulls; ++i)
-                 if (!pull(pid, part(other, footprint_max, 2, 0) + i * large, into))
-                   can[static_cast<std::size_t>(member)] = false;
-             });
-           });
-  };
-  const double small_s = pulled(64), large_s = pulled(large);
-  if (!can[0] || !can[1]) return;
-  machine.pull_us = 1e6 * small_s;
-  machine.pull_gbps = 1e-9 * large / std::max(large_s - small_s, 0.1 * large_s);
+  constexpr std::size_t apart = 16;  // memory of malloc begins at 16 modulo a page if it is large
+  const auto none = pull_seconds(64, Rates::footprints[0], 0);
+  if (!none) return;
+  machine.pull_us = 1e6 * *none;
+  for (std::size_t i = 0; i < Rates::footprints.size(); ++i)
+    for (const bool aligned : {true, false}) {
+      const std::size_t footprint = Rates::footprints[i];
+      const std::size_t bytes = std::min<std::size_t>(128 * 1024, footprint / 4);
+      const auto pulled = pull_seconds(bytes, footprint, aligned ? 0 : apart);
+      if (!pulled) return;
+      (aligned ? machine.pull : machine.pull_apart).gbps[i] =
+          1e-9 * static_cast<double>(bytes) / std::max(*pulled - *none, 0.1 * *pulled);
+    }
 }
 
 }  // namespace
 
 std::optional<Machine> measure(const cpu_set_t& cpus) {
-  const auto allocate = [] {
-    constexpr std::size_t alignment = 2 << 20;  // as for memory of tuttiMemAlloc
-    return std::unique_ptr<void, decltype(&std::free)>(std::aligned_alloc(alignment, footprint_max), &std::free);
-  };
-  const auto first = allocate(), second = allocate();
-  if (first == nullptr || second == nullptr) return Machine{};
-  const auto measured =
-      Measurement(cpus, {static_cast<std::byte*>(first.get()), static_cast<std::byte*>(second.get())}).machine();
+  // As users' memory is, with its kind of pages.
+  SegmentTable segments;
+  const auto first = segments.allocate(memory_bytes + 4096, /*touch=*/false);
+  const auto second = segments.allocate(memory_bytes + 4096, /*touch=*/false);
+  if (!first || !second) return Machine{};
+  const auto measured = Measurement(cpus, {*first, *second}).machine();
   if (!measured) return std::nullopt;
   const auto sound = Machine::of(measured->numbers());
   return sound ? *sound : Machine{};

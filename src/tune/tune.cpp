@@ -8,7 +8,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kept_bytes_max = 16 * 1024;
+constexpr std::size_t kept_bytes_max = 64 * 1024;
 
 }  // namespace
 
@@ -16,7 +16,7 @@ Tune::Tune(std::string folder, int library_version, Measure measure)
     : folder_(std::move(folder)), library_version_(library_version), measure_(std::move(measure)) {}
 
 Machine Tune::machine(const cpu_set_t& cpus, Log& log) {
-  if (!measure_) return {};
+  if (!measure_) return given_.value_or(Machine{});
   const std::lock_guard lock(mutex_);
   const int cores = CPU_COUNT(&cpus);
   if (!known_ || cores_ != cores) known_ = make(cpus, log);

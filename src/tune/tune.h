@@ -18,6 +18,8 @@ class Tune {
  public:
   /// Measures nothing: uses the defaults of Machine.
   Tune() = default;
+  /// The numbers are given, for every machine.
+  explicit Tune(const Machine& given) : given_(given) {}
   /// `folder`: where numbers are kept; empty: nowhere. `measure`: measures them; nothing: other work made that
   /// impossible.
   using Measure = std::function<std::optional<Machine>(const cpu_set_t&)>;
@@ -30,6 +32,7 @@ class Tune {
  private:
   Machine make(const cpu_set_t& cpus, Log& log) const;
 
+  std::optional<Machine> given_;
   std::string folder_;
   int library_version_ = 0;
   Measure measure_;

@@ -24,8 +24,9 @@ constexpr double nothing = 1e-4, endless = 1e5;
 Machine idle() {
   Machine m;
   m.hop_us = m.switch_us = m.enter_us = m.line_us = m.pass_us = m.message_us = m.pull_us = nothing;
-  m.pull_gbps = m.nontemporal_gbps = endless;
-  for (Rates* rates : {&m.read, &m.write, &m.far_read, &m.far_write}) rates->gbps.fill(endless);
+  for (Rates* rates : {&m.pull, &m.pull_apart, &m.read, &m.write, &m.far_read, &m.far_write}) rates->gbps.fill(endless);
+  for (auto& of_class : m.loops.gbps)
+    for (auto& rates : of_class) rates.fill(endless);
   return m;
 }
 
@@ -97,8 +98,7 @@ TEST(Cost, OfManyTilesOnFewCoresIsAllTheirWork) {
       const Shape shape{.collective = collective, .ranks = 8};
       if (!algorithm.supports(shape)) continue;
       const auto with = [&](int cores, std::size_t group_bytes) {
-        const Conditions conditions{.cores = cores, .nontemporal_bytes = std::size_t{1} << 60};
-        return us(algorithm.name, shape, Access::slots, group_bytes, slow, conditions);
+        return us(algorithm.name, shape, Access::slots, group_bytes, slow, {.cores = cores});
       };
       const double small = with(1, 4 << 20), large = with(1, 64 << 20);
       EXPECT_NEAR(large / small, 16, 0.5) << algorithm.name << " " << name(collective);

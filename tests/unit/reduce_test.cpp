@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -17,6 +18,7 @@
 namespace tutti {
 namespace {
 
+constexpr std::array loops = {Loop::plain, Loop::plain_pages, Loop::nontemporal, Loop::nontemporal_pages};
 constexpr std::size_t count_max = 1037;      // odd, and more than any loop takes at once
 constexpr std::size_t large_count = 20'001;  // several pages of every type, and what is left of them
 
@@ -124,7 +126,7 @@ struct Operands {
 struct Layout {
   std::size_t count = 0;
   std::size_t destinations = 1;
-  bool stream = false;
+  Loop loop = Loop::plain;
   int in_place = -1;  ///< this source is the first destination
 };
 
@@ -163,7 +165,7 @@ class Bench {
     std::vector<std::byte*> destinations;
     for (Area* area : written) destinations.push_back(area->at());
 
-    reduce_pass_on(target, {sources, destinations, layout.count, type_, op_, divisor_, layout.stream});
+    reduce_pass_on(target, {sources, destinations, layout.count, type_, op_, divisor_, layout.loop});
 
     for (const Area* area : written) {
       std::vector<T> got(layout.count);
@@ -181,8 +183,8 @@ class Bench {
   }
   std::string describe(Target target, const Layout& layout) const {
     return std::string(name(target)) + ", " + std::to_string(operands_.values.size()) + " sources, " +
-           std::to_string(layout.destinations) + " destinations, count " + std::to_string(layout.count) +
-           (layout.stream ? ", streamed" : "") + (layout.in_place >= 0 ? ", in place" : "");
+           std::to_string(layout.destinations) + " destinations, count " + std::to_string(layout.count) + ", " +
+           std::string(name(layout.loop)) + (layout.in_place >= 0 ? ", in place" : "");
   }
 
   DataType type_;
@@ -205,10 +207,10 @@ class EveryTypeAndOperator : public testing::TestWithParam<std::tuple<int, int>>
     for (const std::size_t sources : {1, 2, 3, 5, 8, 16}) {
       Bench<T> bench(type(), op(), sources, count_max, random);
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{63}, count_max}) {
-        for (const bool stream : {false, true}) {
+        for (const Loop loop : loops) {
           for (const std::size_t destinations : {1, 2, 3}) {
             const int in_place = static_cast<int>(random() % (2 * sources)) - static_cast<int>(sources);
-            bench.run({count, destinations, stream, std::max(in_place, -1)});
+            bench.run({count, destinations, loop, std::max(in_place, -1)});
           }
         }
       }
@@ -221,9 +223,9 @@ class EveryTypeAndOperator : public testing::TestWithParam<std::tuple<int, int>>
     std::mt19937_64 random(static_cast<std::uint64_t>(std::get<0>(GetParam())));
     for (const std::size_t sources : {2, 7}) {
       Bench<T> bench(type(), op(), sources, large_count, random);
-      for (const bool stream : {false, true}) {
-        bench.run({large_count, 2, stream, -1});
-        bench.run({large_count, 3, stream, 0});
+      for (const Loop loop : loops) {
+        bench.run({large_count, 2, loop, -1});
+        bench.run({large_count, 3, loop, 0});
       }
     }
   }
@@ -253,7 +255,7 @@ TEST(Copy, ReachesEveryDestinationAndLeavesTheSourceAlone) {
   std::mt19937_64 random(7);
   for (const Target target : targets()) {
     for (const std::size_t bytes : {0, 1, 63, 64, 127, 4096, 4097, 20001, 70001}) {
-      for (const bool stream : {false, true}) {
+      for (const Loop loop : loops) {
         Area source(bytes), a(bytes), b(bytes);
         std::vector<std::byte> data(bytes);
         for (std::byte& value : data) value = static_cast<std::byte>(random());
@@ -262,7 +264,7 @@ TEST(Copy, ReachesEveryDestinationAndLeavesTheSourceAlone) {
         else
           source.place(0);
         std::byte* const destinations[] = {a.place(random() % 2 * random()), source.at(), b.place(0)};
-        copy_pass_on(target, source.at(), destinations, bytes, stream);
+        copy_pass_on(target, source.at(), destinations, bytes, loop);
         for (const Area* area : {&a, &b, &source}) {
           EXPECT_TRUE(std::equal(data.begin(), data.end(), area->at())) << name(target) << " " << bytes;
           EXPECT_TRUE(area->untouched_around(bytes)) << name(target) << " " << bytes;

@@ -106,11 +106,12 @@ TEST(Tune, MeasuresAnewWhatIsDamagedOrForeign) {
   const std::string path = machine_file(at, fingerprint(2, version));
   const auto good = read_file(path);
   ASSERT_TRUE(good);
-  const std::string nan = "tutti machine 1\n" + fingerprint(2, version) + "\nnan\n";
+  const std::string nan = "tutti machine 2\nfor " + fingerprint(2, version) + "\nhop_us nan\n";
   for (const std::string& bad :
-       {std::string(), good->substr(0, good->size() / 2), *good + "1\n", "tutti machine 2" + good->substr(15), nan,
-        to_text(other_machine(), "another machine"), to_text(other_machine(), fingerprint(2, version + 1)),
-        std::string(100'000, 'x'), std::string(50, '\0')}) {
+       {std::string(), good->substr(0, good->size() / 2), *good + "1\n", "tutti machine 3" + good->substr(15), nan,
+        to_text(other_machine(), "another machine"),
+        to_text(other_machine(), fingerprint(2, version + 1)), std::string(100'000, 'x'),
+        std::string(50, '\0')}) {
     write(path, bad);
     const Known after = known(at);
     EXPECT_EQ(after.measured, 1) << bad.substr(0, 200);

@@ -32,6 +32,7 @@ struct Options {
   std::string svg;
   bool constants = false;
   bool measure = false;
+  std::string machine_file;
 };
 
 int fail(const Error& error) {
@@ -92,9 +93,15 @@ int show(const Options& options) {
   if (options.measure) {
     if (machine->origin != "live")
       return fail({.code = Code::invalid_argument, .what = "--measure: " + machine->origin + " is not this machine"});
-    std::vector<std::string> undone;
-    measured = measured_constants(*machine, undone);
-    for (const std::string& line : undone) std::fprintf(stderr, "tutti-topo: %s\n", line.c_str());
+    Measured places = measure_places(*machine);
+    for (const std::string& line : places.undone) std::fprintf(stderr, "tutti-topo: %s\n", line.c_str());
+    if (!options.machine_file.empty()) {
+      if (places.machine_file.empty())
+        return fail({.code = Code::system, .what = "--machine-file: not written, the machine could not be measured"});
+      if (const auto written = write_file(options.machine_file, places.machine_file); !written)
+        return fail(written.error());
+    }
+    measured = std::move(places.constants);
   }
   if (options.json) {
     std::fputs(topology::json(*machine, found, measured).c_str(), stdout);
@@ -124,6 +131,9 @@ int main(int argc, char** argv) {
   app.add_flag("--constants", options.constants, "Also the constants used for this, with the source of each");
   app.add_flag("--measure", options.measure,
                "The same, with measurements of two CPUs of this machine, in and between NUMA nodes");
+  app.add_option("--machine-file", options.machine_file,
+                 "Write what --measure finds in the first NUMA node to this file, for TUTTI_MACHINE_FILE")
+      ->needs("--measure");
   app.footer(
       "TUTTI_TOPO_FILE is --file, TUTTI_TOPO_DUMP_FILE is --dump of all GPUs.\n"
       "Exit status: 0 done, 1 refused or failed (why is on standard error), 2 wrong usage.");

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "topology/graph/cpus.h"
+#include "tune/keep.h"
 #include "tune/measure.h"
 
 namespace {
@@ -37,39 +38,44 @@ std::vector<Place> places_of(const topology::Topology& machine) {
   return {all};
 }
 
-void measure_pair(const std::string& where, int one, int other, std::vector<topology::Constant>& found,
-                  std::vector<std::string>& undone) {
+std::string unit_of(std::string_view name) {
+  return name.ends_with("_us") ? "us" : "GB/s";
+}
+
+/// All numbers within a place; between two places those that tell the distance.
+void measure_pair(const std::string& where, int one, int other, bool within, Measured& found) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   CPU_SET(one, &cpus);
   CPU_SET(other, &cpus);
   const auto machine = measure(cpus);
   if (!machine) {
-    undone.push_back(fmt::format("{}: not measured, other work keeps CPU {} or {} busy", where, one, other));
+    found.undone.push_back(fmt::format("{}: not measured, other work keeps CPU {} or {} busy", where, one, other));
     return;
   }
   const std::string by = fmt::format("measured on CPUs {} and {}", one, other);
-  found.push_back({fmt::format("{}: a store until the other CPU sees it", where), machine->hop_us, "us", by});
-  found.push_back(
-      {fmt::format("{}: reading what the other CPU wrote", where), machine->far_read.gbps.back(), "GB/s", by});
-  found.push_back({fmt::format("{}: reading memory", where), machine->read.gbps.back(), "GB/s", by});
-  found.push_back({fmt::format("{}: storing past the caches", where), machine->nontemporal_gbps, "GB/s", by});
+  const auto numbers = machine->numbers();
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::string& name = Machine::names()[i];
+    if (within || name == "hop_us" || name.starts_with("far_"))
+      found.constants.push_back({fmt::format("{}: {}", where, name), numbers[i], unit_of(name), by});
+  }
+  if (within && found.machine_file.empty()) found.machine_file = to_text(*machine, machine_name(2));
 }
 
 }  // namespace
 
-std::vector<topology::Constant> measured_constants(const topology::Topology& machine,
-                                                   std::vector<std::string>& undone) {
-  std::vector<topology::Constant> found;
+Measured measure_places(const topology::Topology& machine) {
+  Measured found;
   const std::vector<Place> places = places_of(machine);
   for (std::size_t a = 0; a < places.size(); ++a) {
     if (places[a].cpus.size() > 1)
-      measure_pair("within " + places[a].name, places[a].cpus[0], places[a].cpus[1], found, undone);
+      measure_pair("within " + places[a].name, places[a].cpus[0], places[a].cpus[1], true, found);
     else
-      undone.push_back(fmt::format("within {}: not measured, only one CPU may be used", places[a].name));
+      found.undone.push_back(fmt::format("within {}: not measured, only one CPU may be used", places[a].name));
     for (std::size_t b = a + 1; b < places.size(); ++b)
-      measure_pair(fmt::format("{} to {}", places[a].name, places[b].name), places[a].cpus[0], places[b].cpus[0], found,
-                   undone);
+      measure_pair(fmt::format("{} to {}", places[a].name, places[b].name), places[a].cpus[0], places[b].cpus[0], false,
+                   found);
   }
   return found;
 }

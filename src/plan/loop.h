@@ -1,0 +1,76 @@
+// The ways in which a pass can go through memory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tutti {
+
+/// The kind of a pass's stores, and the order in which it takes pages: one after the other, or several in turn, line by
+/// line. Results are the same. Which is the fastest depends on processor, operands and size, so it is measured
+/// (src/tune).
+enum class Loop : std::uint8_t { plain, plain_pages, nontemporal, nontemporal_pages };
+inline constexpr int loop_count = 4;
+inline constexpr std::array<std::string_view, loop_count> loop_names = {"plain", "plain_pages", "nontemporal",
+                                                                        "nontemporal_pages"};
+
+constexpr bool is_nontemporal(Loop loop) {
+  return loop == Loop::nontemporal || loop == Loop::nontemporal_pages;
+}
+constexpr bool takes_pages_in_turn(Loop loop) {
+  return loop == Loop::plain_pages || loop == Loop::nontemporal_pages;
+}
+constexpr std::string_view name(Loop loop) {
+  return loop_names[static_cast<std::size_t>(loop)];
+}
+constexpr std::optional<Loop> loop_of(std::string_view text) {
+  for (int i = 0; i < loop_count; ++i)
+    if (loop_names[static_cast<std::size_t>(i)] == text) return static_cast<Loop>(i);
+  return std::nullopt;
+}
+
+/// Passes that are measured one by one, by their numbers of sources and destinations; the others do as the nearest.
+struct PassClass {
+  std::size_t sources;
+  std::size_t destinations;
+  std::string_view name;
+};
+inline constexpr std::array<PassClass, 6> pass_classes = {
+    {{1, 1, "1to1"}, {1, 4, "1to4"}, {2, 1, "2to1"}, {2, 2, "2to2"}, {4, 1, "4to1"}, {4, 4, "4to4"}}};
+constexpr std::size_t pass_class(std::size_t sources, std::size_t destinations) {
+  return (sources == 1 ? 0 : sources < 4 ? 2 : 4) + (destinations == 1 ? 0 : 1);
+}
+
+/// Sizes of the buffers of one rank, in all, for which loops are measured. Calls of less than half the first do as in
+/// the cache: plain.
+struct LoopFootprints {
+  static constexpr std::array<std::size_t, 3> bytes = {1 << 20, 8 << 20, 64 << 20};
+  static constexpr std::size_t bytes_min = bytes[0] / 2;
+  static constexpr std::array<std::string_view, bytes.size()> names = {"1M", "8M", "64M"};
+
+  /// The index of the nearest one in the logarithm. Requires at least bytes_min.
+  static constexpr std::size_t nearest(std::size_t footprint) {
+    return footprint < 3 << 20 ? 0 : footprint < 24 << 20 ? 1 : 2;
+  }
+};
+
+/// The loop of each pass of a call, by class and footprint.
+struct LoopTable {
+  std::array<std::array<Loop, LoopFootprints::bytes.size()>, pass_classes.size()> best{};
+
+  /// The same loop everywhere.
+  static constexpr LoopTable all(Loop loop) {
+    LoopTable table;
+    for (auto& of_class : table.best) of_class.fill(loop);
+    return table;
+  }
+  constexpr Loop at(std::size_t sources, std::size_t destinations, std::size_t footprint_index) const {
+    return best[pass_class(sources, destinations)][footprint_index];
+  }
+  bool operator==(const LoopTable&) const = default;
+};
+
+}  // namespace tutti

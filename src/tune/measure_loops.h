@@ -1,0 +1,12 @@
+// Measures which loop is the fastest for which pass.
+#pragma once
+
+#include "algorithms/machine.h"
+#include "tune/sampler.h"
+
+namespace tutti {
+
+/// The rates of every class of pass, by footprint and loop. Unfinished if the sampler was disturbed.
+LoopRates measure_loops(Sampler& sampler);
+
+}  // namespace tutti
