@@ -91,7 +91,6 @@ Envelope::Envelope(const Shape& shape, Access access, std::span<const Algorithm*
                    const Machine& machine, const Conditions& conditions) {
   assert(!candidates.empty());
   by_width_.fill(candidates[0]);
-  if (candidates.size() == 1) return;
   AllBuilt all;
   for (const Algorithm* const algorithm : candidates)
     all.push_back(std::make_unique<Built>(*algorithm, shape, access, machine, conditions));
@@ -107,9 +106,13 @@ Envelope::Envelope(const Shape& shape, Access access, std::span<const Algorithm*
                                  : fastest(all, size_of_width(static_cast<int>(width)),
                                            [&](const Built& built) { return &built == below || &built == above; });
   }
+  std::array<double, 65> us{};
+  for (std::size_t width = width_first; width <= width_last; ++width)
+    us[width] = best[width]->cost().us(size_of_width(static_cast<int>(width)));
   for (std::size_t width = 0; width < by_width_.size(); ++width) {
     const auto nearest = std::clamp<std::size_t>(width, width_first, width_last);
     by_width_[width] = &best[nearest]->algorithm();
+    us_[width] = us[nearest];
   }
 }
 

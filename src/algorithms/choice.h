@@ -48,9 +48,13 @@ class Envelope {
 
   /// `bytes`: of the largest buffer of one rank.
   const Algorithm& at(std::size_t bytes) const { return *by_width_[static_cast<std::size_t>(std::bit_width(bytes))]; }
+  /// The predicted time of that algorithm at the power of two below; outside 16 bytes to 1 GiB that of the nearest one.
+  /// 0 if the answer is that of `select`.
+  double us(std::size_t bytes) const { return us_[static_cast<std::size_t>(std::bit_width(bytes))]; }
 
  private:
   std::array<const Algorithm*, 65> by_width_{};
+  std::array<double, 65> us_{};
 };
 
 /// True if there is a choice: not for inline calls, which are one pass with any algorithm, nor for more ranks than are

@@ -78,6 +78,7 @@ void Cost::price(std::size_t group_bytes) {
   tiles_ = split.tiles();
   walked_ = std::min(tiles_, tiles_of_channel * static_cast<std::size_t>(conditions_.channels));
   const auto bytes = static_cast<double>(group_bytes);
+  group_bytes_ = bytes;
   block_bytes_ = bytes / first.parts / static_cast<double>(tiles_);
 
   // The memory that a core's ranks access: their own buffers, and those that other ranks expose to them.
@@ -146,7 +147,7 @@ void Cost::enter() {
   published_ = 0;
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     Core& core = core_of(static_cast<Rank>(rank));
-    core.now += machine_.enter_us + (core.rank >= 0 ? machine_.switch_us : 0);
+    core.now += machine_.enter_us + (core.rank >= 0 ? machine_.switch_us : 0) + payload_us(plans_[rank]);
     core.rank = static_cast<Rank>(rank);
     lines_at_[rank] = core.now;
     published_ = std::max(published_, core.now);
@@ -173,6 +174,12 @@ void Cost::enter() {
     Core& core = core_of(static_cast<Rank>(rank));
     core.now += machine_.line_us * static_cast<double>(ranks_ - 1);
   }
+}
+
+/// Of an inline call: copying the input into the call descriptor.
+double Cost::payload_us(const Plan& plan) const {
+  if (plan.access != Access::in_line) return 0;
+  return input_groups(plan.collective, plan.ranks, plan.rank, plan.root) * group_bytes_ * (read_ + far_write_);
 }
 
 double Cost::walk(double bound_us) {

@@ -58,6 +58,7 @@ class Cost {
   double operand_us(const Plan& plan, const Place& place, bool read) const;
   std::optional<std::size_t> measured_loop(const Plan& plan, const Action& action) const;
   void enter();
+  double payload_us(const Plan& plan) const;
   double walk(double bound_us);
   Channel* next();
   void run(Channel& channel);
@@ -84,7 +85,8 @@ class Cost {
 
   // State for one call size.
   std::size_t tiles_ = 1;
-  std::size_t walked_ = 1;     ///< number of tiles that are simulated
+  std::size_t walked_ = 1;  ///< number of tiles that are simulated
+  double group_bytes_ = 0;
   double block_bytes_ = 0;     ///< of one tile of a part
   std::size_t footprint_ = 0;  ///< bytes of the buffers of the rank that has most
   double read_ = 0, write_ = 0, far_read_ = 0, far_write_ = 0, pull_ = 0;  ///< µs a byte

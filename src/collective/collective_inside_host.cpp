@@ -49,8 +49,8 @@ Result<Progress> CollectiveInsideHost::enter() {
 
 void CollectiveInsideHost::size_up() {
   if (request_.layout) counts_.emplace(communicator_, request_, run_.sequence());
-  small_ = !counts_ && fits_inline(run_.size(), run_.shape().root, communicator_.forced_access()) &&
-           run_.may_use(Access::in_line);
+  small_ =
+      !counts_ && fits_inline(run_.size(), communicator_.access_facts(), ways(false)) && run_.may_use(Access::in_line);
   gathers_ = !small_ || gathers_although_inline();
 }
 
@@ -102,7 +102,7 @@ void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {
   descriptor.output = locate(request_.output, run_.output_bytes());
   descriptor.retired = segments.retired();
   const bool mapped = descriptor.input.segment != 0 && descriptor.output.segment != 0;
-  descriptor.carries = !mapped && may_carry(run_.size(), communicator_.access_facts()) ? 1 : 0;
+  descriptor.carries = !mapped && may_carry(run_.size(), communicator_.access_facts(), ways(true)) ? 1 : 0;
 }
 
 /// Writes the autotuner's times into the space that small calls use for their payload.
@@ -167,8 +167,14 @@ Result<void> CollectiveInsideHost::agree() {
 
 /// Depends only on the call descriptors and on facts agreed at the start, so all ranks choose the same access.
 Access CollectiveInsideHost::choose_access() const {
-  const Access fastest = large_access(run_.size(), communicator_.access_facts(), all_mapped_, all_carry_);
+  const AccessFacts& facts = communicator_.access_facts();
+  const bool ordinary = !all_mapped_ && !facts.one_process;
+  const Access fastest = large_access(run_.size(), facts, ways(ordinary), all_mapped_, all_carry_);
   return run_.may_use(fastest) ? fastest : Access::slots;
+}
+
+const Ways& CollectiveInsideHost::ways(bool ordinary) const {
+  return communicator_.plans().ways(request_.collective, ordinary);
 }
 
 // ---- The plan ----

@@ -47,6 +47,7 @@ class CollectiveInsideHost final : public Operation {
   void read_descriptor(Rank rank, const CallDescriptor& descriptor);
   Result<void> agree();
   Access choose_access() const;
+  const Ways& ways(bool ordinary) const;
 
   Result<Progress> start(Access access);
   Result<void> map_windows(const Plan& plan);

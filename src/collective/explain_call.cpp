@@ -44,10 +44,11 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
                     .over = communicator.channels().transport(access),
                     .tuned = communicator.plans().autotuner().story(kind)});
   };
-  if (!facts.spans_hosts && fits_inline(size, shape.root, facts.forced))
-    return by(Access::in_line) + device_memory(communicator);
-  const Access mapped = large_access(size, facts, true, false);
-  const Access ordinary = large_access(size, facts, facts.one_process, !facts.one_process);
+  if (facts.spans_hosts) return by(Access::slots) + device_memory(communicator);
+  const Ways& ways = communicator.plans().ways(collective, /*ordinary=*/true);
+  if (fits_inline(size, facts, ways)) return by(Access::in_line) + device_memory(communicator);
+  const Access mapped = large_access(size, facts, ways, true, false);
+  const Access ordinary = large_access(size, facts, ways, facts.one_process, !facts.one_process);
   const std::string on_host =
       mapped == ordinary ? by(mapped)
                          : fmt::format("Memory of tuttiMemAlloc: {}\nOrdinary memory: {}", by(mapped), by(ordinary));

@@ -31,6 +31,15 @@ LoopTable loops_of(const Config& config, const Machine& machine) {
   return forced ? LoopTable::all(*forced) : machine.loops.table();
 }
 
+AccessFacts facts_of(const Membership& members, const Config& config, std::size_t payload_bytes) {
+  const auto beside_first = [&](const Peer& peer) { return peer.token == members.peers[0].token; };
+  return {.forced = forced_access(config),
+          .spans_hosts = members.spans_hosts(),
+          .one_process = std::ranges::all_of(members.peers, beside_first),
+          .pulls = members.pulls,
+          .payload_bytes = payload_bytes};
+}
+
 Conditions conditions_of(const Membership& members, const Channels& channels) {
   return {.cores = members.cores,
           .channels = members.area->area.shape().channels - 1,
@@ -44,11 +53,11 @@ Communicator::Communicator(Process& process, Membership members)
     : process_(process),
       members_(std::move(members)),
       who_(fmt::format("{} rank {}", members_.name, members_.rank)),
-      forced_access_(tutti::forced_access(process.config)),
       realigns_(members_.machine.realigning_pays()),
       loops_(loops_of(process.config, members_.machine)),
       nontemporal_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
       lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes),
+      access_facts_(facts_of(members_, process.config, lines_.payload_bytes())),
       history_(members_.spans_hosts() ? std::make_shared<CallHistory>() : nullptr),
       channels_(process, members_, mark_, history_.get()),
       plans_(process, members_, channels_, conditions_of(members_, channels_), who_),
@@ -109,15 +118,6 @@ Links Communicator::links() {
           .realigns = realigns_,
           .loops = &loops_,
           .nontemporal_bytes = nontemporal_bytes_};
-}
-
-AccessFacts Communicator::access_facts() const {
-  const auto here = [this](const Peer& peer) { return peer.token == members_.peers[0].token; };
-  return {.forced = forced_access_,
-          .spans_hosts = spans_hosts(),
-          .one_process = std::ranges::all_of(members_.peers, here),
-          .pulls = members_.pulls,
-          .payload_bytes = lines_.payload_bytes()};
 }
 
 Result<std::byte*> Communicator::scratch(std::size_t bytes) {

@@ -107,8 +107,8 @@ class Communicator {
   bool device_idle() const { return !device_ || device_->idle(); }
 
   /// The access that TUTTI_TRANSPORT asks for, if any.
-  std::optional<Access> forced_access() const { return forced_access_; }
-  AccessFacts access_facts() const;
+  std::optional<Access> forced_access() const { return access_facts_.forced; }
+  const AccessFacts& access_facts() const { return access_facts_; }
   /// A call's notes on its peers, by rank. Kept here so that a call allocates nothing.
   struct Notes {
     std::vector<const CallDescriptor*> lines;
@@ -154,11 +154,11 @@ class Communicator {
   Process& process_;
   Membership members_;
   std::string who_;
-  std::optional<Access> forced_access_;
   bool realigns_;
   LoopTable loops_;
   std::size_t nontemporal_bytes_;
   CallDescriptors lines_;
+  AccessFacts access_facts_;
   CallMark mark_;
   std::shared_ptr<CallHistory> history_;  // mark_ and history_: if ranks have no call descriptors
   Channels channels_;

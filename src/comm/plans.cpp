@@ -55,6 +55,30 @@ const Algorithm& Plans::algorithm(const Shape& shape, Access access, std::size_t
   return envelope->at(bytes);
 }
 
+const Ways& Plans::ways(Collective collective, bool ordinary) {
+  KnownWays& known = ways_[static_cast<std::size_t>(collective)];
+  if (!known.known || (ordinary && !known.ordinary))
+    known = {.ways = predict_ways(collective, ordinary), .known = true, .ordinary = ordinary};
+  return known.ways;
+}
+
+/// A single rank has nothing to reach.
+Ways Plans::predict_ways(Collective collective, bool ordinary) {
+  const Shape all = members_.with_levels({.collective = collective, .ranks = members_.ranks});
+  if (all.ranks == 1 || collective == Collective::barrier) return {};
+  const Shape shape = shape_for_ways(all);
+  const Conditions conditions = conditions_for_ways(all, conditions_);
+  const auto envelope = [&](Access access) {
+    return process_.envelopes.of(shape, access, filter(collective, access), members_.machine, conditions);
+  };
+  const Algorithm* const inline_algorithm = select(shape, Access::in_line, 0, "");
+  const Envelope in_line(shape, Access::in_line, {&inline_algorithm, 1}, members_.machine, conditions);
+  const auto mapped = envelope(Access::mapped);
+  if (!ordinary) return choose_ways({.in_line = &in_line, .mapped = mapped.get()});
+  const auto cma = envelope(Access::cma), slots = envelope(Access::slots);
+  return choose_ways({.in_line = &in_line, .mapped = mapped.get(), .cma = cma.get(), .slots = slots.get()});
+}
+
 const Algorithm& Plans::algorithm_for_counts(const Shape& shape, Access access, std::size_t bytes) {
   if (!chosen_for_counts_) chosen_for_counts_ = std::make_unique<Chosen>();
   auto& known = (*chosen_for_counts_)[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)]

@@ -8,6 +8,7 @@
 
 #include "algorithms/choice.h"
 #include "algorithms/rank_order.h"
+#include "algorithms/ways.h"
 #include "comm/autotune.h"
 #include "comm/channels.h"
 #include "comm/membership.h"
@@ -37,6 +38,9 @@ class Plans {
 
   /// The algorithm that a call uses without autotuning.
   const Algorithm& algorithm(const Shape& shape, Access access, std::size_t bytes, bool counts);
+  /// Which access to use, by size. Predicted on first use, which takes milliseconds; `ordinary`: also for buffers that
+  /// are not mapped. Only for ranks that share memory.
+  const Ways& ways(Collective collective, bool ordinary);
   /// The algorithm filter: TUTTI_ALGO; in a deterministic communicator, the algorithms that reduce in the order of
   /// ranks.
   std::string filter(Collective collective, Access access);
@@ -52,6 +56,7 @@ class Plans {
  private:
   const Algorithm& algorithm_for_counts(const Shape& shape, Access access, std::size_t bytes);
   const Algorithm& tuned(const Shape& shape, Access access, std::size_t bytes);
+  Ways predict_ways(Collective collective, bool ordinary);
   const Plan& insert(const PlanKey& key, const Schedule& schedule, const std::string& algorithm);
 
   Process& process_;
@@ -65,6 +70,12 @@ class Plans {
   LruCache<PlanKey, Plan, PlanKeyHash> plans_;
   /// By collective and access, made on first use.
   std::array<std::array<std::shared_ptr<const Envelope>, 4>, collective_count> envelopes_;
+  struct KnownWays {
+    Ways ways;
+    bool known = false;
+    bool ordinary = false;
+  };
+  std::array<KnownWays, collective_count> ways_;
   /// Choices for calls whose groups differ in size, by the bit width of the largest group; made at the first such call.
   using Chosen = std::array<std::array<std::array<const Algorithm*, 65>, 4>, collective_count>;
   std::unique_ptr<Chosen> chosen_for_counts_;
