@@ -56,7 +56,7 @@ Result<std::unique_ptr<Tune>> tune_of(const Config& config) {
   if (config.text("TUTTI_TUNE") == "off") return std::make_unique<Tune>();
   return std::make_unique<Tune>(
       cache_folder(config.text("TUTTI_CACHE_DIR"), std::getenv("XDG_CACHE_HOME"), std::getenv("HOME")), library_version,
-      measure);
+      Tune::Measure{.machine = measure, .hop_us = measure_hop});
 }
 
 Made make() {

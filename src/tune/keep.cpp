@@ -106,8 +106,8 @@ std::string fingerprint(int cores, int library_version) {
   return fmt::format("{}, tutti {}", machine_name(cores), library_version);
 }
 
-std::string machine_file(const std::string& folder, std::string_view fingerprint) {
-  return fmt::format("{}/machine-{:016x}", folder, hash_of(fingerprint));
+std::string machine_file(const std::string& folder, std::string_view fingerprint, int nth) {
+  return fmt::format("{}/machine-{:016x}-{}", folder, hash_of(fingerprint), nth);
 }
 
 std::string to_text(const Machine& machine, std::string_view fingerprint) {

@@ -16,8 +16,8 @@ std::string machine_name(int cores);
 /// line.
 std::string fingerprint(int cores, int library_version);
 
-/// The path of the file in `folder`; its name is the fingerprint's hash.
-std::string machine_file(const std::string& folder, std::string_view fingerprint);
+/// The path of the nth file in `folder`; its name is the fingerprint's hash.
+std::string machine_file(const std::string& folder, std::string_view fingerprint, int nth);
 
 /// The text has a line for the format, "for" and the fingerprint, "measured" and the time, and a line "name value" for
 /// each number.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -187,6 +188,16 @@ std::optional<Machine> measure(const cpu_set_t& cpus) {
   if (!measured) return std::nullopt;
   const auto sound = Machine::of(measured->numbers());
   return sound ? *sound : Machine{};
+}
+
+std::optional<double> measure_hop(const cpu_set_t& cpus) {
+  Sampler sampler(cpus, {nullptr, nullptr}, 0);
+  if (sampler.members() < 2) return std::nullopt;
+  constexpr int samples = 5, rounds = 100;
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < samples; ++i)
+    if (const auto sample = sampler.hop(rounds); sample.undisturbed) best = std::min(best, sample.seconds);
+  return std::isfinite(best) ? std::optional(1e6 * best) : std::nullopt;
 }
 
 }  // namespace tutti

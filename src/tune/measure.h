@@ -15,4 +15,7 @@ namespace tutti {
 /// number that cannot be measured (a single core, no permission) keeps its default. Machine::of accepts every number.
 std::optional<Machine> measure(const cpu_set_t& cpus);
 
+/// Machine::hop_us alone, in less than a millisecond. Nothing if there was no such time, or with a single core.
+std::optional<double> measure_hop(const cpu_set_t& cpus);
+
 }  // namespace tutti

@@ -1,6 +1,8 @@
 #include "tune/tune.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include "base/file.h"
 #include "tune/keep.h"
@@ -9,6 +11,12 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kept_bytes_max = 64 * 1024;
+constexpr int distances_max = 4;       // of cores for which numbers are kept
+constexpr double same_distance = 1.6;  // least ratio of two hops that are not the same distance
+
+double ratio(double one, double other) {
+  return std::max(one, other) / std::min(one, other);
+}
 
 }  // namespace
 
@@ -16,7 +24,7 @@ Tune::Tune(std::string folder, int library_version, Measure measure)
     : folder_(std::move(folder)), library_version_(library_version), measure_(std::move(measure)) {}
 
 Machine Tune::machine(const cpu_set_t& cpus, Log& log) {
-  if (!measure_) return given_.value_or(Machine{});
+  if (!measure_.machine) return given_.value_or(Machine{});
   const std::lock_guard lock(mutex_);
   const int cores = CPU_COUNT(&cpus);
   if (!known_ || cores_ != cores) known_ = make(cpus, log);
@@ -26,28 +34,40 @@ Machine Tune::machine(const cpu_set_t& cpus, Log& log) {
 
 Machine Tune::make(const cpu_set_t& cpus, Log& log) const {
   const std::string mine = fingerprint(CPU_COUNT(&cpus), library_version_);
-  const std::string path = folder_.empty() ? std::string() : machine_file(folder_, mine);
-  if (!path.empty()) {
-    auto text = read_file(path, kept_bytes_max, FileKind::regular);
-    if (text) {
-      auto kept = from_text(*text, mine);
-      if (kept) return *kept;
-      log.info(LogTopic::tune, "tune", "{}: {}; measured again", path, kept.error().what);
-    } else if (text.error().sys_errno != ENOENT) {
-      log.info(LogTopic::tune, "tune", "{}", text.error().text());
-    }
+  const auto hop_us = folder_.empty() ? std::nullopt : measure_.hop_us(cpus);
+  std::string replaced;  // file of the nearest distance, or of none
+  double least = std::numeric_limits<double>::infinity();
+  for (int nth = 0; nth < distances_max && !folder_.empty(); ++nth) {
+    const std::string path = machine_file(folder_, mine, nth);
+    const auto known = kept(path, mine, log);
+    const double apart = !known ? 0 : hop_us ? ratio(known->hop_us, *hop_us) : 1;
+    if (known && apart < same_distance) return *known;
+    if (apart < least) replaced = path;
+    least = std::min(apart, least);
   }
-  const auto measured = measure_(cpus);
+  const auto measured = measure_.machine(cpus);
   if (!measured) {
     log.info(LogTopic::tune, "tune", "other work uses the cores: not measured, this process uses built-in numbers");
     return {};
   }
   log.info(LogTopic::tune, "tune", "measured: {:.3f} µs from rank to rank, {:.1f} GB/s read and {:.1f} GB/s written",
            measured->hop_us, measured->read.gbps[2], measured->write.gbps[2]);
-  if (path.empty()) return *measured;
-  if (auto kept = write_atomically(path, to_text(*measured, mine)); !kept)
-    log.info(LogTopic::tune, "tune", "not kept: {}", kept.error().text());
+  if (replaced.empty()) return *measured;
+  if (auto written = write_atomically(replaced, to_text(*measured, mine)); !written)
+    log.info(LogTopic::tune, "tune", "not kept: {}", written.error().text());
   return *measured;
+}
+
+std::optional<Machine> Tune::kept(const std::string& path, const std::string& mine, Log& log) const {
+  auto text = read_file(path, kept_bytes_max, FileKind::regular);
+  if (!text) {
+    if (text.error().sys_errno != ENOENT) log.info(LogTopic::tune, "tune", "{}", text.error().text());
+    return std::nullopt;
+  }
+  auto machine = from_text(*text, mine);
+  if (machine) return *machine;
+  log.info(LogTopic::tune, "tune", "{}: {}; measured again", path, machine.error().what);
+  return std::nullopt;
 }
 
 std::string cache_folder(const std::string& setting, const char* xdg_cache_home, const char* home) {

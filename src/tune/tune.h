@@ -20,9 +20,14 @@ class Tune {
   Tune() = default;
   /// The numbers are given, for every machine.
   explicit Tune(const Machine& given) : given_(given) {}
-  /// `folder`: where numbers are kept; empty: nowhere. `measure`: measures them; nothing: other work made that
-  /// impossible.
-  using Measure = std::function<std::optional<Machine>(const cpu_set_t&)>;
+  /// How the numbers are found. Nothing: other work made that impossible, or there is a single core.
+  struct Measure {
+    std::function<std::optional<Machine>(const cpu_set_t&)> machine;
+    std::function<std::optional<double>(const cpu_set_t&)>
+        hop_us;  ///< Machine::hop_us alone, in a fraction of the time
+  };
+  /// `folder`: where numbers are kept; empty: nowhere. Numbers are kept for several distances of the cores: a virtual
+  /// machine's cores move, and are near to each other at one start and far at the next.
   Tune(std::string folder, int library_version, Measure measure);
 
   /// The numbers for ranks that share `cpus`. The first call may take some tenths of a second. A problem with the file
@@ -31,6 +36,7 @@ class Tune {
 
  private:
   Machine make(const cpu_set_t& cpus, Log& log) const;
+  std::optional<Machine> kept(const std::string& path, const std::string& mine, Log& log) const;
 
   std::optional<Machine> given_;
   std::string folder_;

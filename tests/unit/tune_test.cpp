@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -68,12 +70,15 @@ struct Known {
   Machine machine;
   int measured = 0;
 };
-Known known(const std::string& folder, int cores = 2) {
+Known known(const std::string& folder, int cores = 2, double hop_us = other_machine().hop_us) {
   Known result;
-  Tune tune(folder, version, [&](const cpu_set_t&) {
+  const auto machine = [&](const cpu_set_t&) {
     ++result.measured;
-    return other_machine();
-  });
+    Machine measured = other_machine();
+    measured.hop_us = hop_us;
+    return measured;
+  };
+  Tune tune(folder, version, {.machine = machine, .hop_us = [&](const cpu_set_t&) { return hop_us; }});
   Log log(LogLevel::none, 0, "");
   result.machine = tune.machine(cpus(cores), log);
   EXPECT_EQ(tune.machine(cpus(cores), log), result.machine) << "asked again";
@@ -103,21 +108,67 @@ TEST(Tune, MeasuresAnewWhatIsDamagedOrForeign) {
   const Folder folder;
   const std::string at = folder / "kept";
   EXPECT_EQ(known(at).measured, 1);
-  const std::string path = machine_file(at, fingerprint(2, version));
+  const std::string path = machine_file(at, fingerprint(2, version), 0);
   const auto good = read_file(path);
   ASSERT_TRUE(good);
   const std::string nan = "tutti machine 2\nfor " + fingerprint(2, version) + "\nhop_us nan\n";
   for (const std::string& bad :
        {std::string(), good->substr(0, good->size() / 2), *good + "1\n", "tutti machine 3" + good->substr(15), nan,
-        to_text(other_machine(), "another machine"),
-        to_text(other_machine(), fingerprint(2, version + 1)), std::string(100'000, 'x'),
-        std::string(50, '\0')}) {
+        to_text(other_machine(), "another machine"), to_text(other_machine(), fingerprint(2, version + 1)),
+        std::string(100'000, 'x'), std::string(50, '\0')}) {
     write(path, bad);
     const Known after = known(at);
     EXPECT_EQ(after.measured, 1) << bad.substr(0, 200);
     EXPECT_EQ(after.machine, other_machine());
     EXPECT_EQ(known(at).measured, 0) << "and kept again";
   }
+}
+
+TEST(Tune, KeepsNumbersForSeveralDistancesOfTheCores) {
+  const Folder folder;
+  const std::string at = folder / "kept";
+  for (const double hop_us : {0.1, 0.4, 0.02, 1.5}) EXPECT_EQ(known(at, 2, hop_us).measured, 1) << hop_us;
+  for (const double hop_us : {0.12, 0.3, 0.028, 1.2}) {
+    const Known again = known(at, 2, hop_us);
+    EXPECT_EQ(again.measured, 0) << hop_us;
+    EXPECT_LT(std::abs(std::log(again.machine.hop_us / hop_us)), 0.5);
+  }
+  EXPECT_EQ(known(at, 2, 0.75).measured, 1) << "takes the place of the nearest";
+  EXPECT_EQ(known(at, 2, 0.75).measured, 0);
+  EXPECT_EQ(known(at, 2, 0.1).measured, 0);
+}
+
+TEST(MachineFile, GivesTheNumbersThatItNames) {
+  const Folder folder;
+  const std::string path = folder / "machine";
+  write(path, "tutti machine 2\n# by hand\n\nhop_us 0.5\nloop_gbps_2to2_64M_nontemporal 99\n");
+  const auto machine = read_machine_file(path);
+  ASSERT_TRUE(machine) << machine.error().text();
+  EXPECT_EQ(machine->hop_us, 0.5);
+  EXPECT_EQ(machine->pass_us, Machine{}.pass_us);
+  EXPECT_EQ(machine->loops.table().at(2, 2, 2), Loop::nontemporal);
+  write(path, to_text(other_machine(), "another machine"));
+  EXPECT_EQ(*read_machine_file(path), other_machine());
+}
+
+TEST(MachineFile, SaysWhatIsWrongAndWhere) {
+  const Folder folder;
+  const std::string path = folder / "machine";
+  const auto refused = [&](std::string_view text, std::string_view why) {
+    write(path, text);
+    const auto machine = read_machine_file(path);
+    ASSERT_FALSE(machine) << text;
+    EXPECT_NE(machine.error().what.find(path), std::string::npos) << machine.error().what;
+    EXPECT_NE(machine.error().what.find(why), std::string::npos) << machine.error().what;
+  };
+  refused("", "line 1");
+  refused("tutti machine 1\nhop_us 1\n", "line 1");
+  refused("tutti machine 2\nhop_us 1\nhip_us 1\n", "line 3: \"hip_us\"");
+  refused("tutti machine 2\nhop_us 1x\n", "line 2: \"1x\" is not a value for hop_us");
+  refused("tutti machine 2\nhop_us\n", "line 2");
+  refused("tutti machine 2\nhop_us 1\nhop_us 1\n", "line 3: hop_us is given twice");
+  refused("tutti machine 2\nhop_us -1\n", "-1 is not a possible");
+  EXPECT_EQ(read_machine_file(folder / "none").error().sys_errno, ENOENT);
 }
 
 TEST(Tune, DoesWithoutAFolder) {
@@ -129,17 +180,19 @@ TEST(Tune, DoesWithoutAFolder) {
   // What lies there is not read if it is no file.
   const std::string at = folder / "kept";
   std::filesystem::create_directories(at);
-  ASSERT_EQ(::mkfifo(machine_file(at, fingerprint(2, version)).c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo(machine_file(at, fingerprint(2, version), 0).c_str(), 0600), 0);
   EXPECT_EQ(known(at).measured, 1);
 }
 
 TEST(Tune, KeepsNothingOfADisturbedMeasurement) {
   const Folder folder;
   const std::string at = folder / "kept";
-  Tune tune(at, version, [](const cpu_set_t&) { return std::optional<Machine>(); });
+  Tune tune(at, version,
+            {.machine = [](const cpu_set_t&) { return std::optional<Machine>(); },
+             .hop_us = [](const cpu_set_t&) { return std::optional<double>(); }});
   Log log(LogLevel::none, 0, "");
   EXPECT_EQ(tune.machine(cpus(2), log), Machine{}) << "what is built in";
-  EXPECT_FALSE(std::filesystem::exists(machine_file(at, fingerprint(2, version))));
+  EXPECT_FALSE(std::filesystem::exists(machine_file(at, fingerprint(2, version), 0)));
   EXPECT_EQ(known(at).measured, 1) << "the next process tries again";
 }
 
