@@ -6,6 +6,8 @@
  * Two modes: sync, where a sample is one call with all ranks aligned just before, and batch, where it is BATCH calls
  * back to back, divided by BATCH (small sizes only). A sample is the time of the slowest rank. Rows on standard output:
  *   collective,ranks,bytes,mode,samples,median_us,min_us,max_us,wrong
+ * The first and the last row, "distance", tell how far the cores of ranks 0 and 1 are from each other: on virtual machines
+ * cores move, and only runs of one distance can be compared.
  * Sizes are nccl-tests': the larger of a rank's two buffers, rounded up to whole elements per rank. */
 #ifndef COMPARE_PROTOCOL_H
 #define COMPARE_PROTOCOL_H
@@ -165,7 +167,7 @@ static int compare_doubles(const void* a, const void* b) {
   const double x = *(const double*)a, y = *(const double*)b;
   return (x > y) - (x < y);
 }
-static void report(Kind kind, size_t bytes, const char* mode, uint32_t samples) {
+static void report_as(const char* name, size_t bytes, const char* mode, uint32_t samples) {
   static double slowest[MAX_SAMPLES];
   uint64_t wrong = 0;
   double median;
@@ -178,9 +180,13 @@ static void report(Kind kind, size_t bytes, const char* mode, uint32_t samples) 
   }
   qsort(slowest, samples, sizeof(double), compare_doubles);
   median = (slowest[(samples - 1) / 2] + slowest[samples / 2]) / 2;
-  printf("%s,%d,%zu,%s,%u,%.4f,%.4f,%.4f,%llu\n", kind_names[kind], rank_count, bytes, mode, samples, median * 1e6,
+  printf("%s,%d,%zu,%s,%u,%.4f,%.4f,%.4f,%llu\n", name, rank_count, bytes, mode, samples, median * 1e6,
          slowest[0] * 1e6, slowest[samples - 1] * 1e6, (unsigned long long)wrong);
   fflush(stdout);
+}
+
+static void report(Kind kind, size_t bytes, const char* mode, uint32_t samples) {
+  report_as(kind_names[kind], bytes, mode, samples);
 }
 
 /* Rank 0 decides how many samples fit the budget; all ranks take as many. */
@@ -232,6 +238,33 @@ static void check(const Library* library, Kind kind, size_t bytes) {
             (unsigned long long)board->wrong[my_rank]);
 }
 
+/* The time of one way of a flag between ranks 0 and 1. */
+static void measure_distance(void) {
+  enum { SAMPLES = 21, ROUNDS = 200 };
+  if (rank_count < 2 || rank_crowded) return;
+  for (int i = 0; i < SAMPLES; ++i) {
+    align_ranks();
+    const double begin = now();
+    for (int k = 0; k < ROUNDS && my_rank < 2; ++k) {
+      const uint64_t mine = board->flags[my_rank][0] + 1;
+      if (my_rank == 1)
+        while (__atomic_load_n(&board->flags[0][0], __ATOMIC_ACQUIRE) < mine) {
+        }
+      __atomic_store_n(&board->flags[my_rank][0], mine, __ATOMIC_RELEASE);
+      if (my_rank == 0)
+        while (__atomic_load_n(&board->flags[1][0], __ATOMIC_ACQUIRE) < mine) {
+        }
+    }
+    board->seconds[my_rank][i] = (now() - begin) / (2 * ROUNDS);
+  }
+  align_ranks();
+  for (int rank = 0; rank < rank_count && my_rank == 0; ++rank) board->wrong[rank] = 0;
+  if (my_rank == 0)
+    for (int rank = 1; rank < rank_count; ++rank) memset(board->seconds[rank], 0, SAMPLES * sizeof(double));
+  if (my_rank == 0) report_as("distance", 0, "sync", SAMPLES);
+  align_ranks();
+}
+
 static int listed(const char* list, const char* name) {
   const size_t length = strlen(name);
   for (const char* at = strstr(list, name); at != NULL; at = strstr(at + 1, name))
@@ -255,6 +288,7 @@ static void run(const Library* library) {
   for (size_t i = 0; i < largest / sizeof(float); ++i) send_buffer[i] = input(my_rank, i);
   memset(recv_buffer, 0, largest);
   align_ranks();
+  measure_distance();
 
   for (int k = 0; k < KINDS; ++k) {
     const Kind kind = (Kind)k;
@@ -271,6 +305,7 @@ static void run(const Library* library) {
       if (bytes <= BATCH_BYTES_MAX) measure(library, kind, bytes, BATCH);
     }
   }
+  measure_distance();
 }
 
 #endif
