@@ -15,8 +15,6 @@ constexpr double never = std::numeric_limits<double>::infinity();
 /// Tiles of each channel that are simulated: the second half of them gives the pace of all later ones.
 constexpr std::size_t tiles_of_channel = 4;
 
-constexpr double bounce_bytes = 128 * 1024;  // the most that one process_vm_readv copies at once
-
 bool is_far(const Place& place) {
   return place.where >= Where::slot;
 }
@@ -116,7 +114,10 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
   const bool lands = plan.access == Access::cma && from.size() == 1 && is_far(from[0]);
   for (std::size_t i = lands ? 1 : 0; i < to.size(); ++i) us += operand_us(plan, to[i], false);
   if (plan.access == Access::cma) {
-    const double calls = std::ceil(block_bytes_ * static_cast<double>(from.size()) / bounce_bytes);
+    const double calls =
+        lands
+            ? 1
+            : std::ceil(block_bytes_ * static_cast<double>(from.size()) / static_cast<double>(machine_.bounce_bytes()));
     us += calls * machine_.pull_us * static_cast<double>(std::ranges::count_if(from, is_far));
   }
   return us;

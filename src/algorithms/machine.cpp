@@ -22,10 +22,11 @@ double lg(double value) {
 template <class M, class Visit>
 void each(M& machine, Visit&& visit) {
   for (auto* number : {&machine.hop_us, &machine.switch_us, &machine.enter_us, &machine.line_us, &machine.pass_us,
-                       &machine.message_us, &machine.pull_us})
+                       &machine.message_us, &machine.pull_us, &machine.pull_apart_gbps})
     visit(*number);
+  for (auto& number : machine.bounced_gbps) visit(number);
   for (auto* rates :
-       {&machine.pull, &machine.pull_apart, &machine.read, &machine.write, &machine.far_read, &machine.far_write})
+       {&machine.pull, &machine.pull_huge, &machine.read, &machine.write, &machine.far_read, &machine.far_write})
     for (auto& number : rates->gbps) visit(number);
   for (auto& of_class : machine.loops.gbps)
     for (auto& at_footprint : of_class)
@@ -34,8 +35,10 @@ void each(M& machine, Visit&& visit) {
 
 /// In the order of `each`.
 std::vector<std::string> make_names() {
-  std::vector<std::string> all = {"hop_us", "switch_us", "enter_us", "line_us", "pass_us", "message_us", "pull_us"};
-  for (const char* rates : {"pull", "pull_apart", "read", "write", "far_read", "far_write"})
+  std::vector<std::string> all = {"hop_us",  "switch_us",  "enter_us", "line_us",
+                                  "pass_us", "message_us", "pull_us",  "pull_apart_gbps"};
+  for (const auto bounce : Machine::bounce_names) all.push_back(fmt::format("bounced_gbps_{}", bounce));
+  for (const char* rates : {"pull", "pull_huge", "read", "write", "far_read", "far_write"})
     for (const auto footprint : Rates::names) all.push_back(fmt::format("{}_gbps_{}", rates, footprint));
   for (const PassClass& pass : pass_classes)
     for (const auto footprint : LoopFootprints::names)
@@ -87,7 +90,21 @@ const std::vector<std::string>& Machine::names() {
 
 bool Machine::realigning_pays() const {
   constexpr std::size_t large = 2;  // 1 MiB
-  return 1 / pull.gbps[large] + 1 / read.gbps[0] + 1 / write.gbps[large] < 1 / pull_apart.gbps[large];
+  return 1 / pull.gbps[large] + 1 / read.gbps[0] + 1 / write.gbps[large] < 1 / pull_apart_gbps;
+}
+
+std::size_t Machine::bounce_bytes() const {
+  constexpr double clearly = 1.02;
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < bounces.size(); ++i)
+    if (bounced_gbps[i] > clearly * bounced_gbps[best]) best = i;
+  return bounces[best];
+}
+
+Machine Machine::on_huge_pages() const {
+  Machine other = *this;
+  other.pull = pull_huge;
+  return other;
 }
 
 std::array<double, Machine::count> Machine::numbers() const {

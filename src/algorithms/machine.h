@@ -47,9 +47,14 @@ struct Machine {
   double pass_us = 0.02;   ///< a pass over no bytes
   /// one action on a slot or a flag: fetching a cache line from the other rank's core
   double message_us = 0.03;
-  double pull_us = 0.5;                          ///< one process_vm_readv of no bytes
-  Rates pull{.gbps = {9, 9, 9, 9, 9}};           ///< copying its bytes, where both addresses agree modulo a page
-  Rates pull_apart{.gbps = {9, 9, 9, 9, 9}};     ///< where they are 16 bytes apart modulo a page
+  double pull_us = 0.5;        ///< one process_vm_readv of no bytes
+  double pull_apart_gbps = 9;  ///< copying 1 MiB where the addresses are 16 bytes apart modulo a page
+  /// Pulling into bounce buffers of these sizes, to sum up what is pulled: bytes pulled.
+  static constexpr std::array<std::size_t, 3> bounces = {128 << 10, 512 << 10, 1 << 20};
+  static constexpr std::array<std::string_view, bounces.size()> bounce_names = {"128K", "512K", "1M"};
+  std::array<double, bounces.size()> bounced_gbps{6, 6, 6};
+  Rates pull{.gbps = {9, 9, 9, 9, 9}};           ///< copying its bytes, between pages of 4 KiB
+  Rates pull_huge{.gbps = {9, 9, 9, 9, 9}};      ///< the same between huge pages
   Rates read{.gbps = {140, 90, 60, 24, 18}};     ///< own memory, for one more source of a pass
   Rates write{.gbps = {70, 45, 30, 13, 9}};      ///< own memory
   Rates far_read{.gbps = {14, 14, 14, 12, 11}};  ///< memory last written by another core
@@ -59,10 +64,14 @@ struct Machine {
   /// Whether a copy by CMA between addresses that are a few bytes apart modulo a page is faster through a buffer in the
   /// cache.
   bool realigning_pays() const;
+  /// The size of bounce buffers: the smallest one unless a larger one is faster by more than a fiftieth.
+  std::size_t bounce_bytes() const;
+  /// As this machine, with all ordinary memory on huge pages.
+  Machine on_huge_pages() const;
 
   /// How many numbers there are; they are sent and stored in the order above.
-  static constexpr std::size_t count =
-      7 + 6 * Rates::footprints.size() + pass_classes.size() * LoopFootprints::bytes.size() * loop_count;
+  static constexpr std::size_t count = 8 + bounces.size() + 6 * Rates::footprints.size() +
+                                       pass_classes.size() * LoopFootprints::bytes.size() * loop_count;
   std::array<double, count> numbers() const;
   /// By index, for example "hop_us", "far_read_gbps_128K" and "loop_gbps_2to2_64M_nontemporal".
   static const std::vector<std::string>& names();

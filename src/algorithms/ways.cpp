@@ -14,6 +14,7 @@ Ways choose_ways(const WayEnvelopes& envelopes) {
     const bool smaller_too = width == 1 || ways.inline_below == size;
     if (smaller_too && us(envelopes.in_line) <= us(envelopes.mapped)) ways.inline_below = 2 * size;
     ways.pulls[width] = us(envelopes.cma) < us(envelopes.slots);
+    ways.pulls_huge[width] = us(envelopes.cma_huge) < us(envelopes.slots);
     ways.carries[width] = us(envelopes.in_line) < std::min(us(envelopes.cma), us(envelopes.slots));
   }
   return ways;

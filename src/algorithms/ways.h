@@ -15,8 +15,9 @@ struct Ways {
   std::size_t inline_below = 0;
   /// By bit width of the size: an inline call is faster than what ordinary memory leaves.
   std::bitset<65> carries;
-  /// By bit width of the size: CMA is faster than slots.
+  /// By bit width of the size: CMA is faster than slots, for memory on pages of 4 KiB and on huge pages.
   std::bitset<65> pulls;
+  std::bitset<65> pulls_huge;
 };
 
 /// The envelopes of the collective's best algorithms; null where an access is not available to it.
@@ -24,6 +25,7 @@ struct WayEnvelopes {
   const Envelope* in_line = nullptr;
   const Envelope* mapped = nullptr;
   const Envelope* cma = nullptr;
+  const Envelope* cma_huge = nullptr;
   const Envelope* slots = nullptr;
 };
 

@@ -58,14 +58,25 @@ inline bool may_carry(const CallSize& size, const AccessFacts& facts, const Ways
          size.input_bytes_max <= facts.payload_bytes && ways.carries[size.width()];
 }
 
-/// The access of a call that is not inline by its size. `mapped`: every buffer of every rank lies in a segment.
-/// `all_carry`: every rank's descriptor carries its input.
-inline Access large_access(const CallSize& size, const AccessFacts& facts, const Ways& ways, bool mapped,
-                           bool all_carry) {
+/// Whether the access of ordinary memory depends on its pages.
+inline bool pages_matter(const CallSize& size, const AccessFacts& facts, const Ways& ways) {
+  return !facts.forced && facts.pulls && ways.pulls[size.width()] != ways.pulls_huge[size.width()];
+}
+
+/// What the call descriptors of all ranks tell of their buffers.
+struct Buffers {
+  bool mapped = true;   ///< they lie in segments
+  bool carried = true;  ///< the inputs are in the descriptors
+  bool huge = true;     ///< they lie on huge pages, where pages_matter
+};
+
+/// The access of a call that is not inline by its size.
+inline Access large_access(const CallSize& size, const AccessFacts& facts, const Ways& ways, const Buffers& buffers) {
   if (facts.forced == Access::slots || facts.spans_hosts) return Access::slots;
-  if ((mapped || facts.one_process) && facts.forced != Access::cma) return Access::mapped;
-  if (all_carry && may_carry(size, facts, ways)) return Access::in_line;
-  return facts.pulls && (facts.forced == Access::cma || ways.pulls[size.width()]) ? Access::cma : Access::slots;
+  if ((buffers.mapped || facts.one_process) && facts.forced != Access::cma) return Access::mapped;
+  if (buffers.carried && may_carry(size, facts, ways)) return Access::in_line;
+  const bool pays = (buffers.huge ? ways.pulls_huge : ways.pulls)[size.width()];
+  return facts.pulls && (facts.forced == Access::cma || pays) ? Access::cma : Access::slots;
 }
 
 }  // namespace tutti

@@ -102,7 +102,21 @@ void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {
   descriptor.output = locate(request_.output, run_.output_bytes());
   descriptor.retired = segments.retired();
   const bool mapped = descriptor.input.segment != 0 && descriptor.output.segment != 0;
-  descriptor.carries = !mapped && may_carry(run_.size(), communicator_.access_facts(), ways(true)) ? 1 : 0;
+  descriptor.carries = 0;
+  descriptor.huge = 0;
+  const AccessFacts& facts = communicator_.access_facts();
+  if (mapped || facts.one_process) return;
+  descriptor.carries = may_carry(run_.size(), facts, ways(true)) ? 1 : 0;
+  descriptor.huge = pages_matter(run_.size(), facts, ways(true)) && on_huge_pages() ? 1 : 0;
+}
+
+/// Asks for the pages in the middle of both buffers: their ends often share a page with other data.
+bool CollectiveInsideHost::on_huge_pages() const {
+  const PageKinds& pages = communicator_.process().pages;
+  const auto huge = [&pages](const std::byte* at, std::size_t bytes) {
+    return bytes == 0 || pages.huge(at + bytes / 2);
+  };
+  return huge(run_.input(), run_.input_bytes()) && huge(request_.output, run_.output_bytes());
 }
 
 /// Writes the autotuner's times into the space that small calls use for their payload.
@@ -143,8 +157,9 @@ Result<Progress> CollectiveInsideHost::gather() {
 
 void CollectiveInsideHost::read_descriptor(Rank rank, const CallDescriptor& descriptor) {
   communicator_.windows().drop_if_retired(rank, descriptor.retired);
-  all_carry_ = all_carry_ && descriptor.carries != 0;
-  all_mapped_ = all_mapped_ && descriptor.input.segment != 0 && descriptor.output.segment != 0;
+  buffers_.carried = buffers_.carried && descriptor.carries != 0;
+  buffers_.huge = buffers_.huge && descriptor.huge != 0;
+  buffers_.mapped = buffers_.mapped && descriptor.input.segment != 0 && descriptor.output.segment != 0;
   if (counts_) {
     counts_->add(descriptor);
   } else if (communicator_.plans().autotuner().on()) {
@@ -168,8 +183,8 @@ Result<void> CollectiveInsideHost::agree() {
 /// Depends only on the call descriptors and on facts agreed at the start, so all ranks choose the same access.
 Access CollectiveInsideHost::choose_access() const {
   const AccessFacts& facts = communicator_.access_facts();
-  const bool ordinary = !all_mapped_ && !facts.one_process;
-  const Access fastest = large_access(run_.size(), facts, ways(ordinary), all_mapped_, all_carry_);
+  const bool ordinary = !buffers_.mapped && !facts.one_process;
+  const Access fastest = large_access(run_.size(), facts, ways(ordinary), buffers_);
   return run_.may_use(fastest) ? fastest : Access::slots;
 }
 

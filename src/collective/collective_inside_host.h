@@ -40,6 +40,7 @@ class CollectiveInsideHost final : public Operation {
   bool gathers_although_inline() const;
   void write_descriptor(CallDescriptor& descriptor);
   void write_buffers(CallDescriptor& descriptor) const;
+  bool on_huge_pages() const;
   void write_payload(std::byte* to, std::size_t bytes) const;
   void write_times(CallDescriptor& descriptor) const;
 
@@ -59,11 +60,10 @@ class CollectiveInsideHost final : public Operation {
   CollectiveRun run_;
   State state_ = State::enter;
   Access access_ = Access::slots;
-  bool small_ = false;    // the call is inline because of its size, whether buffers are mapped or not
-  bool gathers_ = false;  // reads the descriptors of all ranks before it starts the plan
-  Rank gathered_ = 0;     // the descriptors of all ranks below this one have been read
-  bool all_mapped_ = true;
-  bool all_carry_ = true;
+  bool small_ = false;                     // the call is inline because of its size, whether buffers are mapped or not
+  bool gathers_ = false;                   // reads the descriptors of all ranks before it starts the plan
+  Rank gathered_ = 0;                      // the descriptors of all ranks below this one have been read
+  Buffers buffers_;                        // of all ranks below that one
   std::optional<PublishedCounts> counts_;  // of a call with a count per rank
   const void* leased_ = nullptr;
   std::optional<AccessLease> lease_;  // held while the run accesses peers' memory by address

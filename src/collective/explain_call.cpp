@@ -47,8 +47,8 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
   if (facts.spans_hosts) return by(Access::slots) + device_memory(communicator);
   const Ways& ways = communicator.plans().ways(collective, /*ordinary=*/true);
   if (fits_inline(size, facts, ways)) return by(Access::in_line) + device_memory(communicator);
-  const Access mapped = large_access(size, facts, ways, true, false);
-  const Access ordinary = large_access(size, facts, ways, facts.one_process, !facts.one_process);
+  const Access mapped = large_access(size, facts, ways, {.mapped = true});
+  const Access ordinary = large_access(size, facts, ways, {.mapped = facts.one_process, .huge = false});
   const std::string on_host =
       mapped == ordinary ? by(mapped)
                          : fmt::format("Memory of tuttiMemAlloc: {}\nOrdinary memory: {}", by(mapped), by(ordinary));

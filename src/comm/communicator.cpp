@@ -53,6 +53,7 @@ Communicator::Communicator(Process& process, Membership members)
     : process_(process),
       members_(std::move(members)),
       who_(fmt::format("{} rank {}", members_.name, members_.rank)),
+      bounce_bytes_(members_.machine.bounce_bytes()),
       realigns_(members_.machine.realigning_pays()),
       loops_(loops_of(process.config, members_.machine)),
       nontemporal_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
@@ -115,6 +116,7 @@ Links Communicator::links() {
           .doorbells = doorbells_,
           .system = &process_.system,
           .oversubscribed = members_.oversubscribed,
+          .bounce_bytes = bounce_bytes_,
           .realigns = realigns_,
           .loops = &loops_,
           .nontemporal_bytes = nontemporal_bytes_};

@@ -68,15 +68,21 @@ Ways Plans::predict_ways(Collective collective, bool ordinary) {
   if (all.ranks == 1 || collective == Collective::barrier) return {};
   const Shape shape = shape_for_ways(all);
   const Conditions conditions = conditions_for_ways(all, conditions_);
-  const auto envelope = [&](Access access) {
-    return process_.envelopes.of(shape, access, filter(collective, access), members_.machine, conditions);
+  const auto envelope = [&](Access access, const Machine& machine) {
+    return process_.envelopes.of(shape, access, filter(collective, access), machine, conditions);
   };
+  const Machine& machine = members_.machine;
   const Algorithm* const inline_algorithm = select(shape, Access::in_line, 0, "");
-  const Envelope in_line(shape, Access::in_line, {&inline_algorithm, 1}, members_.machine, conditions);
-  const auto mapped = envelope(Access::mapped);
+  const Envelope in_line(shape, Access::in_line, {&inline_algorithm, 1}, machine, conditions);
+  const auto mapped = envelope(Access::mapped, machine);
   if (!ordinary) return choose_ways({.in_line = &in_line, .mapped = mapped.get()});
-  const auto cma = envelope(Access::cma), slots = envelope(Access::slots);
-  return choose_ways({.in_line = &in_line, .mapped = mapped.get(), .cma = cma.get(), .slots = slots.get()});
+  const auto cma = envelope(Access::cma, machine), cma_huge = envelope(Access::cma, machine.on_huge_pages());
+  const auto slots = envelope(Access::slots, machine);
+  return choose_ways({.in_line = &in_line,
+                      .mapped = mapped.get(),
+                      .cma = cma.get(),
+                      .cma_huge = cma_huge.get(),
+                      .slots = slots.get()});
 }
 
 const Algorithm& Plans::algorithm_for_counts(const Shape& shape, Access access, std::size_t bytes) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "exec/bounce_buffer.h"
 #include "exec/reduce.h"
 #include "plan/plan.h"
 #include "transport/call_descriptor.h"
@@ -31,8 +32,8 @@ struct Channel {
     bool arriving = false;               ///< `reading` arrives in parts: see Receiver::arrives_in_parts
   };
   std::vector<Open> open;
-  std::vector<std::uint16_t> unsent;    ///< peers with messages that wait for a flush, or with an offered part of one
-  std::unique_ptr<std::byte[]> bounce;  ///< bounce buffer for data read by CMA, until it is reduced; null until needed
+  std::vector<std::uint16_t> unsent;  ///< peers with messages that wait for a flush, or with an offered part of one
+  BounceBuffer bounce;                ///< bounce buffer for data read by CMA, until it is reduced; empty until needed
 
   /// Makes space for `ranks` peers, none connected.
   void reserve(int ranks);
@@ -44,7 +45,8 @@ struct Links {
   CallDescriptors* lines = nullptr;      ///< Access::in_line only
   std::span<Doorbell* const> doorbells;  ///< by rank; rung after a signal
   System* system = nullptr;
-  bool oversubscribed = false;  ///< see Doorbell
+  bool oversubscribed = false;            ///< see Doorbell
+  std::size_t bounce_bytes = 128 * 1024;  ///< of data pulled at once to be reduced
   /// Copies by CMA whose addresses are a few bytes apart modulo a page take less time through a bounce buffer.
   bool realigns = false;
   const LoopTable* loops = nullptr;   ///< how passes that write results go through memory; null: plain
@@ -126,6 +128,7 @@ class Run {
   std::byte* in_buffer(const Place& place, std::byte* base, const Piece& piece) const;
   std::size_t begin_of(const Place& place) const;
   void set_source(Source& source, const Channel& channel, const Place& place, const Piece& piece) const;
+  bool copies_one(const Action& action) const;
   int pid_of(const Place& place) const;
   bool scales(const Place& place) const { return scales_ && place.leaf != 0; }
   void set_loops();

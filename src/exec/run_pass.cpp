@@ -10,7 +10,6 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t cut_bytes = 4096;  // a pass is cut at multiples of this: pieces stay aligned like the whole
-constexpr std::size_t bounce_bytes = 128 * 1024;  // data read by CMA stays in the second-level cache until its use
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t destinations_max = 64;  // per call of reduce_pass; further ones are copied from the first
 
@@ -76,18 +75,19 @@ bool Run::is_empty_message(const ChannelState& state, const Action& action) cons
   return binding_->split.tile_of_group(count, state.tile).count == 0;
 }
 
-/// The number of elements of a pass that may be moved at once.
+/// The number of elements of a pass that may be moved at once. What is pulled must fit the bounce buffer, unless it is
+/// only copied: every system call costs as much as pulling some kilobytes.
 std::size_t Run::piece_elements(const Action& action, std::size_t budget) const {
   const std::size_t operands = action.sources + action.destinations;
   std::size_t bytes = std::max(budget / operands / cut_bytes, std::size_t{1}) * cut_bytes;
-  if (plan_->access == Access::cma) bytes = std::min(bytes, bounce_bytes / action.sources / cut_bytes * cut_bytes);
+  if (plan_->access == Access::cma && !copies_one(action))
+    bytes = std::min(bytes, links_.bounce_bytes / action.sources / cut_bytes * cut_bytes);
   return bytes / binding_->split.element_bytes();
 }
 
 Result<void> Run::move(Channel& channel, const Action& action, std::span<const Place> to, const Piece& piece) {
   const auto from = plan_->sources(action);
-  if (from.size() == 1 && action.verb == Verb::copy && pid_of(from[0]) != 0 && !scales(from[0]))
-    return move_pulled_copy(channel, action, piece);
+  if (copies_one(action) && pid_of(from[0]) != 0) return move_pulled_copy(channel, action, piece);
 
   Source sources[limits::sources_max];
   assert(from.size() <= limits::sources_max);
@@ -133,12 +133,17 @@ Result<void> Run::move_pulled_copy(Channel& channel, const Action& action, const
 
 /// As move_pulled_copy, through the bounce buffer.
 Result<void> Run::move_pulled_copy_apart(Channel& channel, const Action& action, const Piece& piece) {
-  std::size_t used = 0;
-  auto pulled = pull_to_bounce(channel, plan_->sources(action)[0], piece, used);
-  if (!pulled) return std::move(pulled).error();
-  for (const Place& place : plan_->destinations(action)) {
-    std::byte* const destination = destination_of(channel, place, piece);
-    copy_pass(*pulled, {&destination, 1}, piece.count * size_of(binding_->type), Loop::plain);
+  const std::size_t most = links_.bounce_bytes / size_of(binding_->type);
+  for (std::size_t done = 0; done < piece.count; done += most) {
+    const Piece part{
+        .at = piece.at + done, .skipped = piece.skipped + done, .count = std::min(most, piece.count - done)};
+    std::size_t used = 0;
+    auto pulled = pull_to_bounce(channel, plan_->sources(action)[0], part, used);
+    if (!pulled) return std::move(pulled).error();
+    for (const Place& place : plan_->destinations(action)) {
+      std::byte* const destination = destination_of(channel, place, part);
+      copy_pass(*pulled, {&destination, 1}, part.count * size_of(binding_->type), Loop::plain);
+    }
   }
   return {};
 }
@@ -159,17 +164,23 @@ Result<void> Run::pull_sources(Channel& channel, const Action& action, const Pie
 /// Where the source lies then. Source and copy agree modulo a page: the kernel's copy is up to six times as slow where
 /// they are a few bytes apart (docs/performance.md). `used`: bytes of the buffer that are taken; increased.
 Result<std::byte*> Run::pull_to_bounce(Channel& channel, const Place& from, const Piece& piece, std::size_t& used) {
-  if (!channel.bounce)
-    channel.bounce = std::make_unique_for_overwrite<std::byte[]>(bounce_bytes + 2 * page_bytes * limits::sources_max);
+  if (channel.bounce.bytes() == 0)
+    if (auto made = channel.bounce.allocate(links_.bounce_bytes + 2 * page_bytes * limits::sources_max); !made)
+      return std::move(made).error();
   const std::size_t bytes = piece.count * size_of(binding_->type);
   const std::byte* const source = source_of(channel, from, piece);
-  std::byte* const free = channel.bounce.get() + used;
+  std::byte* const free = channel.bounce.data() + used;
   const std::size_t skipped = page_offset(source, free);
   used += skipped + bytes;
-  assert(used <= bounce_bytes + 2 * page_bytes * limits::sources_max);
+  assert(used <= channel.bounce.bytes());
   auto pulled = pull(pid_of(from), source, {free + skipped, bytes});
   if (!pulled) return std::move(pulled).error().at_peer(from.peer);
   return free + skipped;
+}
+
+/// Whether the pass only copies one source, as it is.
+bool Run::copies_one(const Action& action) const {
+  return action.verb == Verb::copy && action.sources == 1 && !scales(plan_->sources(action)[0]);
 }
 
 int Run::pid_of(const Place& place) const {

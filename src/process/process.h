@@ -11,6 +11,7 @@
 #include "algorithms/choice.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/page_kind.h"
 #include "base/system.h"
 #include "base/unique_fd.h"
 #include "bootstrap/shared_listener.h"
@@ -83,6 +84,7 @@ class Process {
   std::string boot_id;      ///< equal for all processes on one running kernel
   ProcessKey key{};
   SegmentTable segments;
+  const PageKinds pages;
   SegmentCache cache;
   const std::unique_ptr<Tune> tune;
   Envelopes envelopes;                        ///< which algorithm for which size

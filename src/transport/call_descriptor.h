@@ -69,7 +69,8 @@ struct alignas(64) CallDescriptor {
   BufferDescriptor input;    ///< second cache line on: for calls whose payload is not in the descriptor
   BufferDescriptor output;
   std::uint32_t retired = 0;  ///< the process's count of freed segments; a change means: look for mappings to drop
-  std::uint32_t carries = 0;  ///< 1: a payload follows, although the call is not small
+  std::uint16_t carries = 0;  ///< 1: a payload follows, although the call is not small
+  std::uint16_t huge = 0;     ///< 1: the buffers lie on huge pages; only told where the way of the call depends on it
 };
 static_assert(sizeof(CallDescriptor) == 128 && offsetof(CallDescriptor, input) == 64);
 static_assert(sizeof(CountsDescriptor) <= sizeof(CallDescriptor::small));

@@ -1,7 +1,5 @@
 #include "tune/measure.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,10 +8,10 @@
 #include <optional>
 #include <span>
 
-#include "exec/pull.h"
 #include "exec/reduce.h"
 #include "transport/segment.h"
 #include "tune/measure_loops.h"
+#include "tune/measure_pulls.h"
 #include "tune/sampler.h"
 
 namespace tutti {
@@ -33,8 +31,6 @@ class Measurement {
 
   void latencies(Machine& machine);
   void rates_at(std::size_t index, Machine& machine);
-  void pulling(Machine& machine);
-  std::optional<double> pull_seconds(std::size_t bytes, std::size_t footprint, std::size_t apart);
 
   /// `part` of the `parts` into which a member's first `footprint` bytes are divided.
   std::byte* part(int member, std::size_t footprint, std::size_t parts, std::size_t part) const {
@@ -51,7 +47,7 @@ std::optional<Machine> Measurement::machine() {
   sampler_.begin();
   if (!sampler_.disturbed()) latencies(machine);
   for (std::size_t i = 0; i < Rates::footprints.size() && !sampler_.disturbed(); ++i) rates_at(i, machine);
-  if (!sampler_.disturbed()) pulling(machine);
+  if (!sampler_.disturbed()) measure_pulls(sampler_, machine);
   if (!sampler_.disturbed()) machine.loops = measure_loops(sampler_);
   if (sampler_.disturbed()) return std::nullopt;
   return machine;
@@ -118,7 +114,9 @@ void Measurement::rates_at(std::size_t index, Machine& machine) {
     return;
   }
   // In turn: each fills the memory that the other read last, then reads the memory that the other has filled.
+  // The first round fills memory that the other has not read yet.
   double filling = std::numeric_limits<double>::infinity(), reading = filling;
+  int rounds = 0;
   (void)sampler_.best_of([&] {
     const Sample fill = sampler_.run([&](int member) {
       std::byte* const to = part(member, footprint, 2, 1);
@@ -128,7 +126,7 @@ void Measurement::rates_at(std::size_t index, Machine& machine) {
       std::byte* const to = part(member, footprint, 2, 0);
       copy_pass(part(1 - member, footprint, 2, 1), {&to, 1}, footprint / 2, Loop::plain);
     });
-    if (fill.undisturbed) filling = std::min(filling, fill.seconds);
+    if (fill.undisturbed && rounds++ > 0) filling = std::min(filling, fill.seconds);
     if (taken.undisturbed) reading = std::min(reading, taken.seconds);
     return Sample{.seconds = fill.seconds + taken.seconds, .undisturbed = fill.undisturbed && taken.undisturbed};
   });
@@ -136,53 +134,13 @@ void Measurement::rates_at(std::size_t index, Machine& machine) {
   machine.far_read.gbps[index] = gbps(std::max(reading / half - write, read));
 }
 
-/// Of one pull of `bytes`. Each member pulls from all over the other's half of the footprint into all of its own.
-/// Nothing if the system does not permit it.
-std::optional<double> Measurement::pull_seconds(std::size_t bytes, std::size_t footprint, std::size_t apart) {
-  const int pid = ::getpid();
-  const std::size_t half = footprint / 2, step = std::max<std::size_t>(bytes, 4096);
-  const std::size_t pulls = std::max<std::size_t>(std::size_t{1} << 20, 16 * step) / step;
-  std::array<bool, 2> can{true, true};
-  std::size_t begun = 0;
-  const double seconds = sampler_.median_of(2, [&] {
-    const Sample sample = sampler_.run([&](int member) {
-      const std::byte* const from = part(1 - member, footprint, 2, 0);
-      std::byte* const to = part(member, footprint, 2, 1) + apart;
-      for (std::size_t i = 0; i < pulls && can[static_cast<std::size_t>(member)]; ++i) {
-        const std::size_t at = (begun + i) * step % (half - step + 4096) / 4096 * 4096;
-        can[static_cast<std::size_t>(member)] = static_cast<bool>(pull(pid, from + at, {to + at, bytes}));
-      }
-    });
-    begun += pulls;
-    return sample;
-  });
-  if (!can[0] || !can[1]) return std::nullopt;
-  return seconds / static_cast<double>(pulls);
-}
-
-void Measurement::pulling(Machine& machine) {
-  constexpr std::size_t apart = 16;  // memory of malloc begins at 16 modulo a page if it is large
-  const auto none = pull_seconds(64, Rates::footprints[0], 0);
-  if (!none) return;
-  machine.pull_us = 1e6 * *none;
-  for (std::size_t i = 0; i < Rates::footprints.size(); ++i)
-    for (const bool aligned : {true, false}) {
-      const std::size_t footprint = Rates::footprints[i];
-      const std::size_t bytes = std::min<std::size_t>(128 * 1024, footprint / 4);
-      const auto pulled = pull_seconds(bytes, footprint, aligned ? 0 : apart);
-      if (!pulled) return;
-      (aligned ? machine.pull : machine.pull_apart).gbps[i] =
-          1e-9 * static_cast<double>(bytes) / std::max(*pulled - *none, 0.1 * *pulled);
-    }
-}
-
 }  // namespace
 
 std::optional<Machine> measure(const cpu_set_t& cpus) {
   // As users' memory is, with its kind of pages.
   SegmentTable segments;
-  const auto first = segments.allocate(memory_bytes + 4096, /*touch=*/false);
-  const auto second = segments.allocate(memory_bytes + 4096, /*touch=*/false);
+  const auto first = segments.allocate(memory_bytes, /*touch=*/false);
+  const auto second = segments.allocate(memory_bytes, /*touch=*/false);
   if (!first || !second) return Machine{};
   const auto measured = Measurement(cpus, {*first, *second}).machine();
   if (!measured) return std::nullopt;

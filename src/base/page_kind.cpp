@@ -1,0 +1,42 @@
+#include "base/page_kind.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#include <cstdint>
+
+namespace tutti {
+namespace {
+
+// As in <linux/fs.h> since 6.7; older headers lack it.
+struct Region {
+  std::uint64_t start, end, categories;
+};
+struct ScanArguments {
+  std::uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
+  std::uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
+};
+constexpr unsigned long scan_request = _IOWR('f', 16, ScanArguments);
+constexpr std::uint64_t is_huge = std::uint64_t{1} << 6;
+constexpr std::uint64_t page_bytes = 4096;
+
+}  // namespace
+
+PageKinds::PageKinds() : pagemap_(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {}
+
+bool PageKinds::huge(const void* at) const {
+  if (pagemap_.get() < 0) return false;
+  Region found{};
+  const std::uint64_t page = reinterpret_cast<std::uintptr_t>(at) / page_bytes * page_bytes;
+  ScanArguments scan{};
+  scan.size = sizeof scan;
+  scan.start = page;
+  scan.end = page + page_bytes;
+  scan.vec = reinterpret_cast<std::uintptr_t>(&found);
+  scan.vec_len = 1;
+  scan.category_mask = is_huge;
+  scan.return_mask = is_huge;
+  return ::ioctl(pagemap_.get(), scan_request, &scan) == 1 && (found.categories & is_huge) != 0;
+}
+
+}  // namespace tutti

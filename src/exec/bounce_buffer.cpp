@@ -1,0 +1,39 @@
+#include "exec/bounce_buffer.h"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace tutti {
+
+BounceBuffer::~BounceBuffer() {
+  std::free(at_);
+}
+
+BounceBuffer::BounceBuffer(BounceBuffer&& other) noexcept
+    : at_(std::exchange(other.at_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+BounceBuffer& BounceBuffer::operator=(BounceBuffer&& other) noexcept {
+  std::swap(at_, other.at_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Result<void> BounceBuffer::allocate(std::size_t bytes) {
+  constexpr std::size_t huge_page_bytes = 2 << 20;
+  const std::size_t whole = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
+  at_ = static_cast<std::byte*>(std::aligned_alloc(huge_page_bytes, whole));
+  if (at_ == nullptr)
+    return Error{.code = Code::system,
+                 .what = fmt::format("cannot get {} bytes for a bounce buffer", whole),
+                 .sys_errno = ENOMEM};
+  bytes_ = whole;
+  ::madvise(at_, whole, MADV_HUGEPAGE);
+  return {};
+}
+
+}  // namespace tutti

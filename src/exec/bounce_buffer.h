@@ -1,0 +1,29 @@
+// Memory into which data of other processes is pulled until it is reduced.
+#pragma once
+
+#include <cstddef>
+
+#include "base/error.h"
+
+namespace tutti {
+
+/// Page aligned, on huge pages if the system gives them: a pull then looks up fewer pages.
+class BounceBuffer {
+ public:
+  BounceBuffer() = default;
+  ~BounceBuffer();
+  BounceBuffer(BounceBuffer&& other) noexcept;
+  BounceBuffer& operator=(BounceBuffer&& other) noexcept;
+
+  /// At least `bytes`, not touched. Only for an empty buffer. Errors: system.
+  Result<void> allocate(std::size_t bytes);
+
+  std::byte* data() const { return at_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* at_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,148 @@
+#include "tune/measure_pulls.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "exec/pull.h"
+#include "exec/reduce.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t page_bytes = 4096, huge_page_bytes = 2 << 20;
+constexpr std::size_t memory_bytes = Rates::footprints.back();
+constexpr std::size_t large_pull_bytes = 128 * 1024;
+
+/// Each member's ordinary memory, on huge pages if the system gives them. The first half is pulled from.
+class Memory {
+ public:
+  explicit Memory(bool huge) : huge_(huge) {
+    at_ = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at_ != MAP_FAILED) ::madvise(at_, mapped_bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  }
+  ~Memory() {
+    if (at_ != MAP_FAILED) ::munmap(at_, mapped_bytes);
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  explicit operator bool() const { return at_ != MAP_FAILED; }
+  std::byte* of(int member) const {
+    const auto begin = reinterpret_cast<std::uintptr_t>(at_);
+    auto* const aligned = static_cast<std::byte*>(at_) + (huge_page_bytes - begin % huge_page_bytes) % huge_page_bytes;
+    return aligned + static_cast<std::size_t>(member) * (memory_bytes + huge_page_bytes);
+  }
+  void touch(Sampler& sampler) const {
+    sampler.run([this](int member) { std::memset(of(member), 1, memory_bytes + page_bytes); });
+  }
+
+ private:
+  static constexpr std::size_t mapped_bytes = 2 * (memory_bytes + huge_page_bytes) + huge_page_bytes;
+  bool huge_;
+  void* at_;
+};
+
+class Pulls {
+ public:
+  Pulls(Sampler& sampler, const Memory& memory) : sampler_(sampler), memory_(memory) {}
+
+  /// Seconds of one pull of `bytes` from all over the other's half of the footprint into all of one's own. `apart`:
+  /// bytes from source to destination modulo a page.
+  double seconds(std::size_t bytes, std::size_t footprint, std::size_t apart);
+  /// Seconds of pulling `bounce` bytes into a buffer again and again, each time to be summed up with own memory.
+  double bounced_seconds(std::size_t bounce);
+  bool permitted() const { return permitted_[0] && permitted_[1]; }
+
+ private:
+  int other(int member) const { return sampler_.members() > 1 ? 1 - member : member; }
+  void pull_once(int member, const std::byte* from, std::span<std::byte> into) {
+    bool& permitted = permitted_[static_cast<std::size_t>(member)];
+    permitted = permitted && static_cast<bool>(pull(::getpid(), from, into));
+  }
+
+  Sampler& sampler_;
+  const Memory& memory_;
+  std::array<bool, 2> permitted_{true, true};
+};
+
+double Pulls::seconds(std::size_t bytes, std::size_t footprint, std::size_t apart) {
+  const std::size_t half = footprint / 2, step = std::max(bytes, page_bytes);
+  const std::size_t pulls = std::max<std::size_t>(std::size_t{1} << 20, 16 * step) / step;
+  std::size_t begun = 0;
+  const double all = sampler_.median_of(2, [&] {
+    const auto sample = sampler_.run([&](int member) {
+      const std::byte* const from = memory_.of(other(member));
+      std::byte* const to = memory_.of(member) + half + apart;
+      for (std::size_t i = 0; i < pulls; ++i) {
+        const std::size_t at = (begun + i) * step % (half - step + page_bytes) / page_bytes * page_bytes;
+        pull_once(member, from + at, {to + at, bytes});
+      }
+    });
+    begun += pulls;
+    return sample;
+  });
+  return all / static_cast<double>(pulls);
+}
+
+double Pulls::bounced_seconds(std::size_t bounce) {
+  constexpr std::size_t total = 2 << 20, half = memory_bytes / 2;
+  std::size_t begun = 0;
+  return sampler_.median_of(2, [&] {
+    const auto sample = sampler_.run([&](int member) {
+      std::byte* const own = memory_.of(member);
+      std::byte* const buffer = own + half;
+      for (std::size_t at = begun; at < begun + total; at += bounce) {
+        pull_once(member, memory_.of(other(member)) + at, {buffer, bounce});
+        const std::array sources = {Source{.at = buffer, .scaled = false, .scalar = 0},
+                                    Source{.at = own + at, .scaled = false, .scalar = 0}};
+        std::byte* const sum = buffer + huge_page_bytes + at % (half - huge_page_bytes - total);
+        reduce_pass({.sources = sources,
+                     .destinations = {&sum, 1},
+                     .count = bounce / sizeof(float),
+                     .type = DataType::float32});
+      }
+    });
+    begun = (begun + total) % (half - total);
+    return sample;
+  }) * (static_cast<double>(bounce) / total);
+}
+
+void measure_rates(Pulls& pulls, double none, Rates& rates) {
+  for (std::size_t i = 0; i < Rates::footprints.size() && pulls.permitted(); ++i) {
+    const std::size_t bytes = std::min(large_pull_bytes, Rates::footprints[i] / 4);
+    const double seconds = pulls.seconds(bytes, Rates::footprints[i], 0);
+    rates.gbps[i] = 1e-9 * static_cast<double>(bytes) / std::max(seconds - none, 0.1 * seconds);
+  }
+}
+
+}  // namespace
+
+void measure_pulls(Sampler& sampler, Machine& machine) {
+  constexpr std::size_t apart = 16;  // memory of malloc begins at 16 modulo a page if it is large
+  Machine measured = machine;
+  for (const bool huge : {false, true}) {
+    const Memory memory(huge);
+    if (!memory) return;
+    memory.touch(sampler);
+    Pulls pulls(sampler, memory);
+    const double none = pulls.seconds(64, Rates::footprints[0], 0);
+    measure_rates(pulls, none, huge ? measured.pull_huge : measured.pull);
+    if (huge) {
+      for (std::size_t i = 0; i < Machine::bounces.size(); ++i)
+        measured.bounced_gbps[i] =
+            1e-9 * static_cast<double>(Machine::bounces[i]) / pulls.bounced_seconds(Machine::bounces[i]);
+    } else {
+      const double seconds = pulls.seconds(large_pull_bytes, Rates::footprints[2], apart);
+      measured.pull_us = 1e6 * none;
+      measured.pull_apart_gbps = 1e-9 * static_cast<double>(large_pull_bytes) / std::max(seconds - none, 0.1 * seconds);
+    }
+    if (!pulls.permitted() || sampler.disturbed()) return;
+  }
+  machine = measured;
+}
+
+}  // namespace tutti
