@@ -82,7 +82,7 @@ void fused_all_reduce(benchmark::State& state) {
                  .destinations = destinations,
                  .count = half / sizeof(float),
                  .type = DataType::float32,
-                 .stream = stream});
+                 .loop = stream ? Loop::nontemporal : Loop::plain});
   });
   for (auto _ : state) pair.once();
   state.counters["algbw"] =

@@ -25,10 +25,12 @@ std::optional<Access> forced_access(const Config& config) {
   return std::nullopt;
 }
 
-/// Ranks may differ in how they store.
-LoopTable loops_of(const Config& config, const Machine& machine) {
+PassRules pass_rules_of(const Config& config, const Machine& machine) {
   const auto forced = loop_of(config.text("TUTTI_LOOP"));
-  return forced ? LoopTable::all(*forced) : machine.loops.table();
+  return {.loops = forced ? LoopTable::all(*forced) : machine.loops.table(),
+          .nontemporal_bytes = static_cast<std::size_t>(config.integer("TUTTI_NT_THRESHOLD")),
+          .bounce_bytes = machine.bounce_bytes(),
+          .realigns = machine.realigning_pays()};
 }
 
 AccessFacts facts_of(const Membership& members, const Config& config, std::size_t payload_bytes) {
@@ -53,10 +55,7 @@ Communicator::Communicator(Process& process, Membership members)
     : process_(process),
       members_(std::move(members)),
       who_(fmt::format("{} rank {}", members_.name, members_.rank)),
-      bounce_bytes_(members_.machine.bounce_bytes()),
-      realigns_(members_.machine.realigning_pays()),
-      loops_(loops_of(process.config, members_.machine)),
-      nontemporal_bytes_(static_cast<std::size_t>(process.config.integer("TUTTI_NT_THRESHOLD"))),
+      pass_rules_(pass_rules_of(process.config, members_.machine)),
       lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes),
       access_facts_(facts_of(members_, process.config, lines_.payload_bytes())),
       history_(members_.spans_hosts() ? std::make_shared<CallHistory>() : nullptr),
@@ -116,10 +115,7 @@ Links Communicator::links() {
           .doorbells = doorbells_,
           .system = &process_.system,
           .oversubscribed = members_.oversubscribed,
-          .bounce_bytes = bounce_bytes_,
-          .realigns = realigns_,
-          .loops = &loops_,
-          .nontemporal_bytes = nontemporal_bytes_};
+          .rules = &pass_rules_};
 }
 
 Result<std::byte*> Communicator::scratch(std::size_t bytes) {

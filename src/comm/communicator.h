@@ -154,10 +154,7 @@ class Communicator {
   Process& process_;
   Membership members_;
   std::string who_;
-  std::size_t bounce_bytes_;
-  bool realigns_;
-  LoopTable loops_;
-  std::size_t nontemporal_bytes_;
+  const PassRules pass_rules_;
   CallDescriptors lines_;
   AccessFacts access_facts_;
   CallMark mark_;

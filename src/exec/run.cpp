@@ -45,7 +45,12 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
   direct_ = plan.access == Access::slots && binding.split.stride() >= direct_bytes_min;
   average_ = binding.op == ReduceOp::avg && reduces(plan.collective);
   scales_ = binding.op == ReduceOp::pre_mul_sum && reduces(plan.collective);
-  if (links.loops != nullptr) set_loops();
+  if (links.rules != nullptr) set_loops();
+}
+
+const PassRules& Run::rules() const {
+  static constexpr PassRules defaults;
+  return links_.rules == nullptr ? defaults : *links_.rules;
 }
 
 /// How passes go through memory: by the size of this rank's buffers.
@@ -63,10 +68,10 @@ void Run::set_loops() {
     out = groups(output_groups) * binding.split.count();
   }
   const std::size_t size = binding.split.element_bytes();
-  if (links_.nontemporal_bytes != 0) {
-    if (std::max(in, out) * size >= links_.nontemporal_bytes) loop_ = Loop::nontemporal;
+  if (rules().nontemporal_bytes != 0) {
+    if (std::max(in, out) * size >= rules().nontemporal_bytes) loop_ = Loop::nontemporal;
   } else if ((in + out) * size >= LoopFootprints::bytes_min) {
-    loops_ = links_.loops;
+    loops_ = &rules().loops;
     loop_footprint_ = LoopFootprints::nearest((in + out) * size);
   }
   always_plain_ = loops_ == nullptr && loop_ == Loop::plain;

@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-#include "exec/bounce_buffer.h"
+
+#include "exec/pull_buffer.h"
 #include "exec/reduce.h"
 #include "plan/plan.h"
 #include "transport/call_descriptor.h"
@@ -33,10 +34,19 @@ struct Channel {
   };
   std::vector<Open> open;
   std::vector<std::uint16_t> unsent;  ///< peers with messages that wait for a flush, or with an offered part of one
-  BounceBuffer bounce;                ///< bounce buffer for data read by CMA, until it is reduced; empty until needed
+  PullBuffer bounce;                  ///< bounce buffer for data read by CMA, until it is reduced; empty until needed
 
   /// Makes space for `ranks` peers, none connected.
   void reserve(int ranks);
+};
+
+/// How passes go through memory. Ranks may differ in it.
+struct PassRules {
+  LoopTable loops;                    ///< of passes that write results
+  std::size_t nontemporal_bytes = 0;  ///< not 0: calls of this size or more use nontemporal stores, instead of `loops`
+  std::size_t bounce_bytes = 128 * 1024;  ///< of data pulled at once to be reduced
+  /// Copies by CMA whose addresses are a few bytes apart modulo a page take less time through a bounce buffer.
+  bool realigns = false;
 };
 
 /// Everything that a run uses of its communicator.
@@ -45,12 +55,8 @@ struct Links {
   CallDescriptors* lines = nullptr;      ///< Access::in_line only
   std::span<Doorbell* const> doorbells;  ///< by rank; rung after a signal
   System* system = nullptr;
-  bool oversubscribed = false;            ///< see Doorbell
-  std::size_t bounce_bytes = 128 * 1024;  ///< of data pulled at once to be reduced
-  /// Copies by CMA whose addresses are a few bytes apart modulo a page take less time through a bounce buffer.
-  bool realigns = false;
-  const LoopTable* loops = nullptr;   ///< how passes that write results go through memory; null: plain
-  std::size_t nontemporal_bytes = 0;  ///< not 0: calls of this size or more use nontemporal stores, instead of `loops`
+  bool oversubscribed = false;       ///< see Doorbell
+  const PassRules* rules = nullptr;  ///< null: the defaults of PassRules
 };
 
 enum class Progress { blocked, moved, done };
@@ -131,6 +137,7 @@ class Run {
   bool copies_one(const Action& action) const;
   int pid_of(const Place& place) const;
   bool scales(const Place& place) const { return scales_ && place.leaf != 0; }
+  const PassRules& rules() const;
   void set_loops();
   Loop loop_of(const Action& action) const;
 

@@ -81,7 +81,7 @@ std::size_t Run::piece_elements(const Action& action, std::size_t budget) const 
   const std::size_t operands = action.sources + action.destinations;
   std::size_t bytes = std::max(budget / operands / cut_bytes, std::size_t{1}) * cut_bytes;
   if (plan_->access == Access::cma && !copies_one(action))
-    bytes = std::min(bytes, links_.bounce_bytes / action.sources / cut_bytes * cut_bytes);
+    bytes = std::min(bytes, rules().bounce_bytes / action.sources / cut_bytes * cut_bytes);
   return bytes / binding_->split.element_bytes();
 }
 
@@ -120,7 +120,7 @@ Result<void> Run::move_pulled_copy(Channel& channel, const Action& action, const
   const auto to = plan_->destinations(action);
   const std::span into(destination_of(channel, to[0], piece), piece.count * size_of(binding_->type));
   const std::byte* const source = source_of(channel, from, piece);
-  if (links_.realigns && slightly_apart(source, into.data()) && into.size() > cut_bytes)
+  if (rules().realigns && slightly_apart(source, into.data()) && into.size() > cut_bytes)
     return move_pulled_copy_apart(channel, action, piece);
   auto pulled = pull(pid_of(from), source, into);
   if (!pulled) return std::move(pulled).error().at_peer(from.peer);
@@ -133,7 +133,7 @@ Result<void> Run::move_pulled_copy(Channel& channel, const Action& action, const
 
 /// As move_pulled_copy, through the bounce buffer.
 Result<void> Run::move_pulled_copy_apart(Channel& channel, const Action& action, const Piece& piece) {
-  const std::size_t most = links_.bounce_bytes / size_of(binding_->type);
+  const std::size_t most = rules().bounce_bytes / size_of(binding_->type);
   for (std::size_t done = 0; done < piece.count; done += most) {
     const Piece part{
         .at = piece.at + done, .skipped = piece.skipped + done, .count = std::min(most, piece.count - done)};
@@ -165,7 +165,7 @@ Result<void> Run::pull_sources(Channel& channel, const Action& action, const Pie
 /// they are a few bytes apart (docs/performance.md). `used`: bytes of the buffer that are taken; increased.
 Result<std::byte*> Run::pull_to_bounce(Channel& channel, const Place& from, const Piece& piece, std::size_t& used) {
   if (channel.bounce.bytes() == 0)
-    if (auto made = channel.bounce.allocate(links_.bounce_bytes + 2 * page_bytes * limits::sources_max); !made)
+    if (auto made = channel.bounce.allocate(rules().bounce_bytes + 2 * page_bytes * limits::sources_max); !made)
       return std::move(made).error();
   const std::size_t bytes = piece.count * size_of(binding_->type);
   const std::byte* const source = source_of(channel, from, piece);

@@ -67,12 +67,11 @@ struct Calls {
 };
 
 void run_all(World& world, std::span<const Plan> plans, const Calls& calls, std::size_t nontemporal_bytes = 0) {
-  static constexpr LoopTable loops = LoopTable::all(Loop::nontemporal_pages);
+  const PassRules rules{.loops = LoopTable::all(Loop::nontemporal_pages), .nontemporal_bytes = nontemporal_bytes};
   std::vector<Run> runs;
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
     Links links = world.links(static_cast<int>(rank));
-    links.loops = &loops;
-    links.nontemporal_bytes = nontemporal_bytes;
+    links.rules = &rules;
     runs.emplace_back(plans[rank], calls.bindings[rank], links);
   }
   run_to_end(runs);

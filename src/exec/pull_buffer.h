@@ -8,12 +8,12 @@
 namespace tutti {
 
 /// Page aligned, on huge pages if the system gives them: a pull then looks up fewer pages.
-class BounceBuffer {
+class PullBuffer {
  public:
-  BounceBuffer() = default;
-  ~BounceBuffer();
-  BounceBuffer(BounceBuffer&& other) noexcept;
-  BounceBuffer& operator=(BounceBuffer&& other) noexcept;
+  PullBuffer() = default;
+  ~PullBuffer();
+  PullBuffer(PullBuffer&& other) noexcept;
+  PullBuffer& operator=(PullBuffer&& other) noexcept;
 
   /// At least `bytes`, not touched. Only for an empty buffer. Errors: system.
   Result<void> allocate(std::size_t bytes);

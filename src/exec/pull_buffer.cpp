@@ -1,4 +1,4 @@
-#include "exec/bounce_buffer.h"
+#include "exec/pull_buffer.h"
 
 #include <sys/mman.h>
 
@@ -10,20 +10,20 @@
 
 namespace tutti {
 
-BounceBuffer::~BounceBuffer() {
+PullBuffer::~PullBuffer() {
   std::free(at_);
 }
 
-BounceBuffer::BounceBuffer(BounceBuffer&& other) noexcept
+PullBuffer::PullBuffer(PullBuffer&& other) noexcept
     : at_(std::exchange(other.at_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 
-BounceBuffer& BounceBuffer::operator=(BounceBuffer&& other) noexcept {
+PullBuffer& PullBuffer::operator=(PullBuffer&& other) noexcept {
   std::swap(at_, other.at_);
   std::swap(bytes_, other.bytes_);
   return *this;
 }
 
-Result<void> BounceBuffer::allocate(std::size_t bytes) {
+Result<void> PullBuffer::allocate(std::size_t bytes) {
   constexpr std::size_t huge_page_bytes = 2 << 20;
   const std::size_t whole = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
   at_ = static_cast<std::byte*>(std::aligned_alloc(huge_page_bytes, whole));
