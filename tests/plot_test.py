@@ -220,11 +220,12 @@ class Compared(InFolder):
 
     def test_the_table_as_csv(self):
         compare, results, _ = self.results()
-        compare.write_table(results, types.SimpleNamespace(csv=self.folder / "table.csv", ranks=2, contenders=compare.CONTENDERS))
+        compare.write_table(results, types.SimpleNamespace(csv=self.folder / "table.csv", ranks=2, contenders=compare.CONTENDERS),
+                            "0.1 us")
         text = (self.folder / "table.csv").read_text(encoding="utf-8")
         comments = [line.split(":")[0] for line in text.splitlines() if line.startswith("#")]
-        self.assertEqual(comments, ["# command", "# machine", "# date"])
-        first = next(csv.DictReader(io.StringIO("".join(text.splitlines(True)[3:]))))
+        self.assertEqual(comments, ["# command", "# machine", "# date", "# distance of the cores"])
+        first = next(csv.DictReader(io.StringIO("".join(text.splitlines(True)[4:]))))
         self.assertEqual([first[c] for c in ("library", "bytes", "time_us", "time_us_min", "peer", "peer_us", "verdict", "limit_of")],
                          ["tutti", "8", "2.51", "2.01", "ompi", "4.51", "faster", "exchange"])
         if PYTHON:

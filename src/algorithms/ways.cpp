@@ -1,8 +1,22 @@
 #include "algorithms/ways.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "algorithms/select.h"
 
 namespace tutti {
+namespace {
+
+/// Null where an access is not available.
+struct WayEnvelopes {
+  const Envelope* in_line = nullptr;
+  const Envelope* mapped = nullptr;
+  const Envelope* cma = nullptr;
+  const Envelope* cma_huge = nullptr;
+  const Envelope* slots = nullptr;
+};
 
 Ways choose_ways(const WayEnvelopes& envelopes) {
   Ways ways;
@@ -20,19 +34,37 @@ Ways choose_ways(const WayEnvelopes& envelopes) {
   return ways;
 }
 
-Shape shape_for_ways(const Shape& shape) {
-  Shape modelled = shape;
-  modelled.root = 0;
-  if (shape.ranks <= modelled_ranks_max) return modelled;
-  modelled.ranks = modelled_ranks_max;
-  modelled.levels.clear();
-  return modelled;
+/// A shape of no more ranks than are modelled, with any root.
+Shape modelled(const Shape& shape) {
+  Shape result = shape;
+  result.root = 0;
+  if (shape.ranks <= modelled_ranks_max) return result;
+  result.ranks = modelled_ranks_max;
+  result.levels.clear();
+  return result;
 }
 
-Conditions conditions_for_ways(const Shape& shape, Conditions conditions) {
-  if (shape.ranks > modelled_ranks_max)
-    conditions.cores = std::max(1, conditions.cores * modelled_ranks_max / shape.ranks);
-  return conditions;
+}  // namespace
+
+Ways predict_ways(const Shape& shape, const Machine& machine, const Conditions& conditions, bool ordinary,
+                  const MakeEnvelope& make) {
+  // A single rank accesses nobody's memory.
+  if (shape.ranks == 1 || shape.collective == Collective::barrier) return {};
+  const Shape of = modelled(shape);
+  Conditions shared = conditions;
+  if (of.ranks != shape.ranks) shared.cores = std::max(1, conditions.cores * of.ranks / shape.ranks);
+  const Algorithm* const inline_algorithm = select(of, Access::in_line, 0, "");
+  const Envelope in_line(of, Access::in_line, {&inline_algorithm, 1}, machine, shared);
+  const auto mapped = make(of, Access::mapped, machine, shared);
+  if (!ordinary) return choose_ways({.in_line = &in_line, .mapped = mapped.get()});
+  const auto cma = make(of, Access::cma, machine, shared);
+  const auto cma_huge = make(of, Access::cma, machine.on_huge_pages(), shared);
+  const auto slots = make(of, Access::slots, machine, shared);
+  return choose_ways({.in_line = &in_line,
+                      .mapped = mapped.get(),
+                      .cma = cma.get(),
+                      .cma_huge = cma_huge.get(),
+                      .slots = slots.get()});
 }
 
 }  // namespace tutti

@@ -3,6 +3,8 @@
 
 #include <bitset>
 #include <cstddef>
+#include <functional>
+#include <memory>
 
 #include "algorithms/choice.h"
 
@@ -20,19 +22,13 @@ struct Ways {
   std::bitset<65> pulls_huge;
 };
 
-/// The envelopes of the collective's best algorithms; null where an access is not available to it.
-struct WayEnvelopes {
-  const Envelope* in_line = nullptr;
-  const Envelope* mapped = nullptr;
-  const Envelope* cma = nullptr;
-  const Envelope* cma_huge = nullptr;
-  const Envelope* slots = nullptr;
-};
+/// Makes the envelope of the best algorithms for a shape, an access and a machine.
+using MakeEnvelope =
+    std::function<std::shared_ptr<const Envelope>(const Shape&, Access, const Machine&, const Conditions&)>;
 
-Ways choose_ways(const WayEnvelopes& envelopes);
-
-/// The shape by which ways are chosen: of more ranks than are modelled, as many as are.
-Shape shape_for_ways(const Shape& shape);
-Conditions conditions_for_ways(const Shape& shape, Conditions conditions);
+/// For ranks that share memory. Predicts calls of all of them; of more ranks than are modelled, of as many as are.
+/// `ordinary`: also for memory that peers cannot map.
+Ways predict_ways(const Shape& shape, const Machine& machine, const Conditions& conditions, bool ordinary,
+                  const MakeEnvelope& make);
 
 }  // namespace tutti

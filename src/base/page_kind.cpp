@@ -22,9 +22,8 @@ constexpr std::uint64_t page_bytes = 4096;
 
 }  // namespace
 
-PageKinds::PageKinds() : pagemap_(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {}
-
-bool PageKinds::huge(const void* at) const {
+bool PageKinds::huge(const void* at) {
+  std::call_once(asked_, [this] { pagemap_ = UniqueFd(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)); });
   if (pagemap_.get() < 0) return false;
   Region found{};
   const std::uint64_t page = reinterpret_cast<std::uintptr_t>(at) / page_bytes * page_bytes;

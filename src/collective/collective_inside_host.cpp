@@ -112,7 +112,7 @@ void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {
 
 /// Asks for the pages in the middle of both buffers: their ends often share a page with other data.
 bool CollectiveInsideHost::on_huge_pages() const {
-  const PageKinds& pages = communicator_.process().pages;
+  PageKinds& pages = communicator_.process().pages;
   const auto huge = [&pages](const std::byte* at, std::size_t bytes) {
     return bytes == 0 || pages.huge(at + bytes / 2);
   };

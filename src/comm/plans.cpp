@@ -57,32 +57,15 @@ const Algorithm& Plans::algorithm(const Shape& shape, Access access, std::size_t
 
 const Ways& Plans::ways(Collective collective, bool ordinary) {
   KnownWays& known = ways_[static_cast<std::size_t>(collective)];
-  if (!known.known || (ordinary && !known.ordinary))
-    known = {.ways = predict_ways(collective, ordinary), .known = true, .ordinary = ordinary};
-  return known.ways;
-}
-
-/// A single rank has nothing to reach.
-Ways Plans::predict_ways(Collective collective, bool ordinary) {
-  const Shape all = members_.with_levels({.collective = collective, .ranks = members_.ranks});
-  if (all.ranks == 1 || collective == Collective::barrier) return {};
-  const Shape shape = shape_for_ways(all);
-  const Conditions conditions = conditions_for_ways(all, conditions_);
-  const auto envelope = [&](Access access, const Machine& machine) {
+  if (known.known && (known.ordinary || !ordinary)) return known.ways;
+  const auto make = [&](const Shape& shape, Access access, const Machine& machine, const Conditions& conditions) {
     return process_.envelopes.of(shape, access, filter(collective, access), machine, conditions);
   };
-  const Machine& machine = members_.machine;
-  const Algorithm* const inline_algorithm = select(shape, Access::in_line, 0, "");
-  const Envelope in_line(shape, Access::in_line, {&inline_algorithm, 1}, machine, conditions);
-  const auto mapped = envelope(Access::mapped, machine);
-  if (!ordinary) return choose_ways({.in_line = &in_line, .mapped = mapped.get()});
-  const auto cma = envelope(Access::cma, machine), cma_huge = envelope(Access::cma, machine.on_huge_pages());
-  const auto slots = envelope(Access::slots, machine);
-  return choose_ways({.in_line = &in_line,
-                      .mapped = mapped.get(),
-                      .cma = cma.get(),
-                      .cma_huge = cma_huge.get(),
-                      .slots = slots.get()});
+  const Shape shape = members_.with_levels({.collective = collective, .ranks = members_.ranks});
+  known = {.ways = predict_ways(shape, members_.machine, conditions_, ordinary, make),
+           .known = true,
+           .ordinary = ordinary};
+  return known.ways;
 }
 
 const Algorithm& Plans::algorithm_for_counts(const Shape& shape, Access access, std::size_t bytes) {

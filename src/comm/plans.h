@@ -56,7 +56,6 @@ class Plans {
  private:
   const Algorithm& algorithm_for_counts(const Shape& shape, Access access, std::size_t bytes);
   const Algorithm& tuned(const Shape& shape, Access access, std::size_t bytes);
-  Ways predict_ways(Collective collective, bool ordinary);
   const Plan& insert(const PlanKey& key, const Schedule& schedule, const std::string& algorithm);
 
   Process& process_;

@@ -84,7 +84,7 @@ class Process {
   std::string boot_id;      ///< equal for all processes on one running kernel
   ProcessKey key{};
   SegmentTable segments;
-  const PageKinds pages;
+  PageKinds pages;
   SegmentCache cache;
   const std::unique_ptr<Tune> tune;
   Envelopes envelopes;                        ///< which algorithm for which size

@@ -57,13 +57,14 @@ class Footprints : public ::testing::TestWithParam<Setup> {
     return (stage * static_cast<std::size_t>(GetParam().ranks) + rank) * Footprint{}.size();
   }
   /// What a process may hold more than before: a watch on each other process, whatever the communicators; a segment for
-  /// each communicator of each rank here; the socket that hands out segments and the bell of the service thread.
+  /// each communicator of each rank here; the socket that hands out segments and the bell of the service thread; and,
+  /// where the kind of a buffer's pages matters, /proc/self/pagemap.
   static std::uint64_t descriptors_max(Phase stage) {
     if (stage == before) return 1'000'000;
     const bool alone = GetParam().layout == Layout::processes;
     const auto n = static_cast<std::uint64_t>(GetParam().ranks);
     const std::uint64_t communicators = stage == joined_twice ? 2 : 1;
-    return (alone ? n - 1 : 0) + communicators * (alone ? 1 : n) + 2;
+    return (alone ? n - 1 : 0) + communicators * (alone ? 1 : n) + 2 + (stage == joined ? 0 : 1);
   }
   /// By the first rank of each process, while no rank does anything. Sockets of the start are closed a moment later.
   static void note(Seat& seat, Phase stage) {

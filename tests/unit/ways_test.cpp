@@ -1,0 +1,91 @@
+// The same library on different machines: ways and loops follow from the numbers of the machine.
+#include "algorithms/ways.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "algorithms/choice.h"
+#include "tune/keep.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t large = 2;  // of LoopFootprints
+
+Machine machine(std::string_view name) {
+  const auto read = read_machine_file(TUTTI_TEST_MACHINES "/speeds/" + std::string(name));
+  EXPECT_TRUE(read) << (read ? "" : read.error().what);
+  return read ? *read : Machine{};
+}
+
+Ways ways(const Machine& machine, Collective collective, int ranks = 2) {
+  Envelopes envelopes;
+  const auto make = [&](const Shape& shape, Access access, const Machine& on, const Conditions& conditions) {
+    return envelopes.of(shape, access, "", on, conditions);
+  };
+  return predict_ways({.collective = collective, .ranks = ranks}, machine, {.cores = ranks}, /*ordinary=*/true, make);
+}
+
+std::size_t width(std::size_t bytes) {
+  return static_cast<std::size_t>(std::bit_width(bytes));
+}
+
+TEST(Machines, OfIntelTakesPagesInTurnWhereAnEpycTakesThemOneByOne) {
+  const LoopTable intel = machine("intel_xeon_avx512").loops.table();
+  const LoopTable epyc = machine("amd_epyc_zen3").loops.table();
+  EXPECT_EQ(intel.at(2, 2, 0), Loop::plain);
+  EXPECT_EQ(epyc.at(2, 2, 0), Loop::nontemporal);
+  EXPECT_EQ(intel.at(2, 2, large), Loop::nontemporal_pages);
+  EXPECT_EQ(epyc.at(2, 2, large), Loop::nontemporal);
+}
+
+TEST(Machines, OfAnEpycRealignsWhatCmaCopiesSlowly) {
+  EXPECT_FALSE(machine("intel_xeon_avx512").realigning_pays());
+  EXPECT_TRUE(machine("amd_epyc_zen3").realigning_pays());
+}
+
+TEST(Machines, ThatCopyFastInTheKernelPullSooner) {
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::broadcast}) {
+    const Ways intel = ways(machine("intel_xeon_avx512"), collective), epyc = ways(machine("amd_epyc_zen3"), collective);
+    EXPECT_TRUE((epyc.pulls & ~intel.pulls).none()) << name(collective) << ": an EPYC pulls where an Intel does not";
+    EXPECT_LT(epyc.pulls.count(), intel.pulls.count()) << name(collective);
+  }
+  EXPECT_TRUE(ways(machine("intel_xeon_avx512"), Collective::all_gather).pulls[width(1 << 20)]);
+  EXPECT_FALSE(ways(machine("amd_epyc_zen3"), Collective::all_reduce).pulls[width(1 << 20)]);
+}
+
+TEST(Ways, FollowTheNumbers) {
+  Machine fast, slow;
+  fast.pull.gbps.fill(100);
+  slow.pull.gbps.fill(0.1);
+  fast.pull_huge = slow.pull;
+  slow.pull_huge = fast.pull;
+  const Ways pulling = ways(fast, Collective::all_to_all), not_pulling = ways(slow, Collective::all_to_all);
+  EXPECT_TRUE(pulling.pulls[width(1 << 20)]);
+  EXPECT_FALSE(pulling.pulls_huge[width(1 << 20)]);
+  EXPECT_FALSE(not_pulling.pulls[width(1 << 20)]);
+  EXPECT_TRUE(not_pulling.pulls_huge[width(1 << 20)]);
+
+  Machine far;
+  far.hop_us = 10;
+  EXPECT_GT(ways(far, Collective::all_reduce).inline_below, ways(Machine{}, Collective::all_reduce).inline_below)
+      << "an inline call spares the exchange of flags";
+}
+
+TEST(Ways, OfOneRankAndOfBarriersAreNone) {
+  EXPECT_EQ(ways(Machine{}, Collective::all_reduce, 1).inline_below, 0U);
+  EXPECT_EQ(ways(Machine{}, Collective::barrier).inline_below, 0U);
+}
+
+TEST(Ways, OfManyRanksAreThoseOfAsManyAsAreModelled) {
+  const Ways many = ways(Machine{}, Collective::all_reduce, 200);
+  const Ways modelled = ways(Machine{}, Collective::all_reduce, modelled_ranks_max);
+  EXPECT_EQ(many.pulls, modelled.pulls);
+  EXPECT_EQ(many.inline_below, modelled.inline_below);
+}
+
+}  // namespace
+}  // namespace tutti
