@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/limits.h"
 #include "plan/schedule.h"
 
 namespace tutti {
@@ -52,7 +53,7 @@ Cost::Cost(std::span<const Plan> plans, const Machine& machine, const Conditions
       const auto far = [&](auto places) { return static_cast<int>(std::ranges::count_if(places, is_far)); };
       moved += far(plan.sources(action)) + far(plan.destinations(action));
     }
-    own_groups_ = std::max(own_groups_, static_cast<double>(groups_of(plan)));
+    own_groups_ += static_cast<double>(groups_of(plan)) / static_cast<double>(ranks_);
     moved_groups_ = std::max(moved_groups_, static_cast<double>(moved) / plan.parts);
     fifo_peers_ = std::max(fifo_peers_, std::min(static_cast<double>(peers), 2.0 * static_cast<double>(ranks_ - 1)));
   }
@@ -85,12 +86,14 @@ void Cost::price(std::size_t group_bytes) {
   double far = own + moved_groups_ * bytes;
   if (first.access == Access::slots)
     far = fifo_peers_ * conditions_.channels * conditions_.slots * block_bytes_ * std::max(items_max_, 1);
+  // Calls take the descriptors of a rank in turn.
+  if (first.access == Access::in_line) far = limits::call_descriptors * own_groups_ * bytes;
   read_ = machine_.read.us_per_byte(crowd * own);
   write_ = machine_.write.us_per_byte(crowd * own);
   far_read_ = machine_.far_read.us_per_byte(crowd * far);
   far_write_ = machine_.far_write.us_per_byte(crowd * far);
   pull_ = machine_.pull.us_per_byte(crowd * own) + machine_.read.us_per_byte(0);
-  footprint_ = static_cast<std::size_t>(own);
+  footprint_ = LoopFootprints::of_two(static_cast<std::size_t>(own), static_cast<int>(ranks_));
 
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     prices_[rank].clear();

@@ -14,10 +14,10 @@ namespace tutti {
 
 /// The conditions under which plans run: equal on all ranks of a communicator.
 struct Conditions {
-  int cores = 1;                       ///< that its ranks may run on, in total
-  int channels = 2;                    ///< for collectives
-  int slots = 4;                       ///< per fifo
-  std::size_t slot_bytes = 64 * 1024;  ///< size of a slot
+  int cores = 1;                        ///< that its ranks may run on, in total
+  int channels = 2;                     ///< for collectives
+  int slots = 4;                        ///< per fifo
+  std::size_t slot_bytes = 128 * 1024;  ///< size of a slot
   bool operator==(const Conditions&) const = default;
 };
 
@@ -78,7 +78,7 @@ class Cost {
   LoopTable loops_;
   Conditions conditions_;
   std::size_t ranks_;
-  double own_groups_ = 0;    ///< number of groups in the buffers of the rank that has most
+  double own_groups_ = 0;    ///< number of groups in the buffers of a rank, on average
   double moved_groups_ = 0;  ///< that the busiest rank takes from and gives to others
   double fifo_peers_ = 0;    ///< number of fifos of the rank that has most
   int items_max_ = 0;        ///< in a message
@@ -88,7 +88,7 @@ class Cost {
   std::size_t walked_ = 1;  ///< number of tiles that are simulated
   double group_bytes_ = 0;
   double block_bytes_ = 0;     ///< of one tile of a part
-  std::size_t footprint_ = 0;  ///< bytes of the buffers of the rank that has most
+  std::size_t footprint_ = 0;  ///< by which loops are chosen
   double read_ = 0, write_ = 0, far_read_ = 0, far_write_ = 0, pull_ = 0;  ///< µs a byte
   double published_ = 0;                     ///< when the last call descriptor is published
   std::vector<std::vector<double>> prices_;  ///< time of each pass, by rank and action

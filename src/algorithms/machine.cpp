@@ -118,8 +118,8 @@ Machine over_sockets() {
   Machine machine;
   machine.hop_us = 15;
   machine.message_us = 1.5;
-  machine.far_read = {.gbps = {2.5, 2.5, 2.5, 2.5, 2.5}};
-  machine.far_write = {.gbps = {2.5, 2.5, 2.5, 2.5, 2.5}};
+  machine.far_read = {.gbps = {2.5, 2.5, 2.5, 2.5, 2.5, 2.5}};
+  machine.far_write = {.gbps = {2.5, 2.5, 2.5, 2.5, 2.5, 2.5}};
   return machine;
 }
 

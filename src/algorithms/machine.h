@@ -16,8 +16,8 @@ namespace tutti {
 /// Bytes per second of one core while the other cores do the same, by how much memory a rank accesses repeatedly. GB/s
 /// = 1,000 bytes/µs. Between two footprints the time per byte is interpolated; outside, the nearest applies.
 struct Rates {
-  static constexpr std::array<std::size_t, 5> footprints = {16 << 10, 128 << 10, 1 << 20, 8 << 20, 32 << 20};
-  static constexpr std::array<std::string_view, footprints.size()> names = {"16K", "128K", "1M", "8M", "32M"};
+  static constexpr std::array<std::size_t, 6> footprints = {16 << 10, 128 << 10, 1 << 20, 3 << 20, 8 << 20, 32 << 20};
+  static constexpr std::array<std::string_view, footprints.size()> names = {"16K", "128K", "1M", "3M", "8M", "32M"};
   std::array<double, footprints.size()> gbps{};
 
   /// µs per byte of a pass with a footprint of `footprint` bytes in all.
@@ -53,12 +53,12 @@ struct Machine {
   static constexpr std::array<std::size_t, 3> bounces = {128 << 10, 512 << 10, 1 << 20};
   static constexpr std::array<std::string_view, bounces.size()> bounce_names = {"128K", "512K", "1M"};
   std::array<double, bounces.size()> bounced_gbps{6, 6, 6};
-  Rates pull{.gbps = {9, 9, 9, 9, 9}};           ///< copying its bytes, between pages of 4 KiB
-  Rates pull_huge{.gbps = {9, 9, 9, 9, 9}};      ///< the same between huge pages
-  Rates read{.gbps = {140, 90, 60, 24, 18}};     ///< own memory, for one more source of a pass
-  Rates write{.gbps = {70, 45, 30, 13, 9}};      ///< own memory
-  Rates far_read{.gbps = {14, 14, 14, 12, 11}};  ///< memory last written by another core
-  Rates far_write{.gbps = {12, 12, 12, 9, 7}};   ///< memory last read by another core
+  Rates pull{.gbps = {9, 9, 9, 9, 9, 9}};           ///< copying its bytes, between pages of 4 KiB
+  Rates pull_huge{.gbps = {9, 9, 9, 9, 9, 9}};      ///< the same between huge pages
+  Rates read{.gbps = {140, 90, 60, 36, 24, 18}};     ///< own memory, for one more source of a pass
+  Rates write{.gbps = {70, 45, 30, 19, 13, 9}};      ///< own memory
+  Rates far_read{.gbps = {14, 14, 14, 13, 12, 11}};  ///< memory last written by another core
+  Rates far_write{.gbps = {12, 12, 12, 10.5, 9, 7}};   ///< memory last read by another core
   LoopRates loops = built_in_loops();
 
   /// Whether a copy by CMA between addresses that are a few bytes apart modulo a page is faster through a buffer in the

@@ -70,9 +70,10 @@ void Run::set_loops() {
   const std::size_t size = binding.split.element_bytes();
   if (rules().nontemporal_bytes != 0) {
     if (std::max(in, out) * size >= rules().nontemporal_bytes) loop_ = Loop::nontemporal;
-  } else if ((in + out) * size >= LoopFootprints::bytes_min) {
+  } else if (const std::size_t footprint = LoopFootprints::of_two((in + out) * size, plan_->ranks);
+             footprint >= LoopFootprints::bytes_min) {
     loops_ = &rules().loops;
-    loop_footprint_ = LoopFootprints::nearest((in + out) * size);
+    loop_footprint_ = LoopFootprints::nearest(footprint);
   }
   always_plain_ = loops_ == nullptr && loop_ == Loop::plain;
 }

@@ -44,13 +44,17 @@ constexpr std::size_t pass_class(std::size_t sources, std::size_t destinations) 
   return (sources == 1 ? 0 : sources < 4 ? 2 : 4) + (destinations == 1 ? 0 : 1);
 }
 
-/// Sizes of the buffers of one rank, in all, for which loops are measured. Calls of less than half the first do as in
-/// the cache: plain.
+/// Sizes of the buffers of one rank, in all, for which loops are measured with two ranks at work. Calls of less than half
+/// the first do as in the cache: plain.
 struct LoopFootprints {
   static constexpr std::array<std::size_t, 3> bytes = {1 << 20, 8 << 20, 64 << 20};
   static constexpr std::size_t bytes_min = bytes[0] / 2;
   static constexpr std::array<std::string_view, bytes.size()> names = {"1M", "8M", "64M"};
 
+  /// With how large buffers two ranks would occupy as much of a cache that they share as these `ranks` do.
+  static constexpr std::size_t of_two(std::size_t own_bytes, int ranks) {
+    return ranks > 2 ? own_bytes / 2 * static_cast<std::size_t>(ranks) : own_bytes;
+  }
   /// The index of the nearest one in the logarithm. Requires at least bytes_min.
   static constexpr std::size_t nearest(std::size_t footprint) {
     return footprint < 3 << 20 ? 0 : footprint < 24 << 20 ? 1 : 2;

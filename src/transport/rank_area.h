@@ -17,7 +17,7 @@ struct AreaShape {
   int ranks = 1;
   int channels = 1;  ///< the channels of collectives and one more for point to point
   int slots = 4;     ///< per channel and peer
-  std::size_t slot_bytes = 64 * 1024;
+  std::size_t slot_bytes = 128 * 1024;
   std::size_t payload_bytes = 16 * 1024;  ///< of one call descriptor
 };
 
