@@ -1,5 +1,6 @@
 /* The machine's own limits, in tutti's memory: all ranks copy as many bytes as a call has, with libc's memcpy (copy)
- * and with nontemporal stores (copy_nt); and every rank sends one word to every other (exchange).
+ * and with nontemporal stores (copy_nt), or store the sum of its halves to two places (sum_nt), which reads and writes
+ * as much; and every rank sends one word to every other (exchange).
  */
 #include "protocol.h" /* first: it asks for GNU's declarations */
 
@@ -25,8 +26,27 @@ __attribute__((target("avx2"))) static void stream_256(char* to, const char* fro
   }
   _mm_sfence();
 }
+__attribute__((target("avx512f"))) static void sum_512(float* to, const float* from, size_t half) {
+  for (size_t i = 0; i < half; i += 16) {
+    const __m512 sum = _mm512_add_ps(_mm512_loadu_ps(from + i), _mm512_loadu_ps(from + half + i));
+    _mm512_stream_ps(to + i, sum);
+    _mm512_stream_ps(to + half + i, sum);
+  }
+  _mm_sfence();
+}
+__attribute__((target("avx2"))) static void sum_256(float* to, const float* from, size_t half) {
+  for (size_t i = 0; i < half; i += 8) {
+    const __m256 sum = _mm256_add_ps(_mm256_loadu_ps(from + i), _mm256_loadu_ps(from + half + i));
+    _mm256_stream_ps(to + i, sum);
+    _mm256_stream_ps(to + half + i, sum);
+  }
+  _mm_sfence();
+}
 static int can_stream(void) {
   return __builtin_cpu_supports("avx512f") || __builtin_cpu_supports("avx2");
+}
+static void sum_streaming(float* to, const float* from, size_t half) {
+  (__builtin_cpu_supports("avx512f") ? sum_512 : sum_256)(to, from, half);
 }
 static void copy_streaming(char* to, const char* from, size_t bytes) {
   const size_t whole = bytes / 128 * 128; /* buffers begin on a page */
@@ -43,10 +63,15 @@ static int can_stream(void) {
 static void copy_streaming(char* to, const char* from, size_t bytes) {
   memcpy(to, from, bytes);
 }
+static void sum_streaming(float* to, const float* from, size_t half) {
+  for (size_t i = 0; i < half; ++i) to[i] = to[half + i] = from[i] + from[half + i];
+}
 #endif
 
+#define LINES_OF_BOTH_HALVES 128
+
 static int supports(Kind kind, size_t bytes) {
-  (void)bytes;
+  if (kind == SUM_NT) return can_stream() && bytes % LINES_OF_BOTH_HALVES == 0; /* aligned stores */
   return kind == COPY || kind == EXCHANGE || (kind == COPY_NT && can_stream());
 }
 
@@ -62,6 +87,7 @@ static void call(Kind kind, size_t bytes) {
   if (kind == EXCHANGE) exchange();
   if (kind == COPY) memcpy(recv_buffer, send_buffer, bytes);
   if (kind == COPY_NT) copy_streaming((char*)recv_buffer, (const char*)send_buffer, bytes);
+  if (kind == SUM_NT) sum_streaming(recv_buffer, send_buffer, bytes / sizeof(float) / 2);
   __asm__ volatile("" ::: "memory"); /* keeps the compiler from removing the copy */
 }
 

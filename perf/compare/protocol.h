@@ -6,9 +6,9 @@
  * Two modes: sync, where a sample is one call with all ranks aligned just before, and batch, where it is BATCH calls
  * back to back, divided by BATCH (small sizes only). A sample is the time of the slowest rank. Rows on standard output:
  *   collective,ranks,bytes,mode,samples,median_us,min_us,max_us,wrong
- * The first and the last row, "distance", tell how far the cores of ranks 0 and 1 are from each other: on virtual machines
- * cores move, and only runs of one distance can be compared.
- * Sizes are nccl-tests': the larger of a rank's two buffers, rounded up to whole elements per rank. */
+ * The first and the last row, "distance", tell how far the cores of ranks 0 and 1 are from each other: on virtual
+ * machines cores move, and only runs of one distance can be compared. Sizes are nccl-tests': the larger of a rank's two
+ * buffers, rounded up to whole elements per rank. */
 #ifndef COMPARE_PROTOCOL_H
 #define COMPARE_PROTOCOL_H
 
@@ -27,7 +27,7 @@
 
 enum { MAX_RANKS = 64, MAX_SAMPLES = 2000, MIN_SAMPLES = 5, BATCH = 20, BATCH_BYTES_MAX = 65536 };
 
-/* The last five are limits of the machine, not collectives. */
+/* The last eight are limits of the machine, not collectives. */
 typedef enum {
   ALL_REDUCE,
   REDUCE_SCATTER,
@@ -37,14 +37,17 @@ typedef enum {
   BARRIER,
   COPY,
   COPY_NT,
+  SUM_NT,
   EXCHANGE,
   STREAM,
+  STREAM_HALF,
+  ONE_WAY,
   PING,
   KINDS
 } Kind;
-static const char* const kind_names[KINDS] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
-                                              "alltoall",   "barrier",        "copy",       "copy_nt",
-                                              "exchange",   "stream",         "ping"};
+static const char* const kind_names[KINDS] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "alltoall",
+                                              "barrier",    "copy",           "copy_nt",    "sum_nt",    "exchange",
+                                              "stream",     "stream_half",    "one_way",    "ping"};
 
 typedef struct {
   int (*supports)(Kind kind, size_t bytes);
@@ -133,23 +136,28 @@ static float input_sum(size_t i) {
   for (int rank = 0; rank < rank_count; ++rank) sum += input(rank, i);
   return sum;
 }
-static float expected(Kind kind, size_t block, size_t i) {
-  const size_t own = (size_t)my_rank * block;
+static float expected(Kind kind, size_t count, size_t block, size_t i) {
+  const size_t own = (size_t)my_rank * block, half = count / 2;
   switch (kind) {
     case ALL_REDUCE: return input_sum(i);
     case REDUCE_SCATTER: return input_sum(own + i);
     case ALL_GATHER: return input((int)(i / block), i % block);
     case ALLTOALL: return input((int)(i / block), own + i % block);
     case BROADCAST: return input(0, i);
-    case STREAM: return input(1 - my_rank, i);
+    case STREAM:
+    case STREAM_HALF: return input(1 - my_rank, i);
+    case ONE_WAY: return input(0, i);
+    case SUM_NT: return input(my_rank, i % half) + input(my_rank, half + i % half);
     default: return input(my_rank, i); /* a copy */
   }
 }
 static size_t count_wrong(Kind kind, size_t bytes, const float* result) {
   const size_t count = bytes / sizeof(float), block = count / (size_t)rank_count;
-  const size_t results = kind == REDUCE_SCATTER ? block : count;
+  const size_t results = kind == REDUCE_SCATTER || kind == STREAM_HALF ? block
+                         : kind == ONE_WAY && my_rank == 0             ? 0
+                                                                       : count;
   size_t wrong = 0;
-  for (size_t i = 0; i < results; ++i) wrong += result[i] != expected(kind, block, i);
+  for (size_t i = 0; i < results; ++i) wrong += result[i] != expected(kind, count, block, i);
   return wrong;
 }
 static void* own_pages(size_t bytes) {

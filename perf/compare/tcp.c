@@ -1,6 +1,7 @@
-/* The limits of TCP between two ranks, without blocking: both send and receive as many bytes as a call has at the same
- * time (stream), over COMPARE_SOCKETS connections; and a message of 8 bytes goes there and back (ping).
- * COMPARE_CC names the congestion control. Rank 0 listens on COMPARE_ADDRESS.
+/* The limits of TCP between two ranks, without blocking, over COMPARE_SOCKETS connections: both send and receive as
+ * many bytes as a call has at the same time (stream), or half as many (stream_half); rank 0 alone sends them (one_way);
+ * and a message of 8 bytes goes there and back (ping). COMPARE_CC names the congestion control. Rank 0 listens on
+ * COMPARE_ADDRESS.
  */
 #include "protocol.h" /* first: it asks for GNU's declarations */
 
@@ -61,20 +62,20 @@ static size_t moved(ssize_t result) {
   return 0;
 }
 
-/* Socket i carries the i-th share of the buffer. */
-static void stream(size_t bytes) {
+/* Socket i carries the i-th share of the buffer, where this rank sends, and where it receives. */
+static void stream(size_t bytes, int sends, int receives) {
   size_t out[SOCKETS_MAX] = {0}, in[SOCKETS_MAX] = {0};
-  for (size_t left = 2 * bytes; left > 0;)
+  for (size_t left = (size_t)(sends + receives) * bytes; left > 0;)
     for (int i = 0; i < socket_count; ++i) {
       const size_t begin = bytes * (size_t)i / (size_t)socket_count;
       const size_t share = bytes * (size_t)(i + 1) / (size_t)socket_count - begin;
-      if (out[i] < share) {
+      if (sends && out[i] < share) {
         const size_t rest = share - out[i], most = rest < CHUNK ? rest : CHUNK;
         const size_t sent = moved(send(sockets[i], (char*)send_buffer + begin + out[i], most, MSG_DONTWAIT));
         out[i] += sent;
         left -= sent;
       }
-      if (in[i] < share) {
+      if (receives && in[i] < share) {
         const size_t rest = share - in[i], most = rest < CHUNK ? rest : CHUNK;
         const size_t got = moved(recv(sockets[i], (char*)recv_buffer + begin + in[i], most, MSG_DONTWAIT));
         in[i] += got;
@@ -96,10 +97,12 @@ static void ping(void) {
 
 static int supports(Kind kind, size_t bytes) {
   (void)bytes;
-  return kind == STREAM || kind == PING;
+  return kind == STREAM || kind == STREAM_HALF || kind == ONE_WAY || kind == PING;
 }
 static void call(Kind kind, size_t bytes) {
-  if (kind == STREAM) stream(bytes);
+  if (kind == STREAM) stream(bytes, 1, 1);
+  if (kind == STREAM_HALF) stream(bytes / sizeof(float) / 2 * sizeof(float), 1, 1);
+  if (kind == ONE_WAY) stream(bytes, my_rank == 0, my_rank == 1);
   if (kind == PING) ping();
 }
 

@@ -87,8 +87,8 @@ class Cost {
   std::size_t tiles_ = 1;
   std::size_t walked_ = 1;  ///< number of tiles that are simulated
   double group_bytes_ = 0;
-  double block_bytes_ = 0;     ///< of one tile of a part
-  std::size_t footprint_ = 0;  ///< by which loops are chosen
+  double block_bytes_ = 0;                                                 ///< of one tile of a part
+  std::size_t footprint_ = 0;                                              ///< by which loops are chosen
   double read_ = 0, write_ = 0, far_read_ = 0, far_write_ = 0, pull_ = 0;  ///< µs a byte
   double published_ = 0;                     ///< when the last call descriptor is published
   std::vector<std::vector<double>> prices_;  ///< time of each pass, by rank and action

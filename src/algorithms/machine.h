@@ -53,12 +53,12 @@ struct Machine {
   static constexpr std::array<std::size_t, 3> bounces = {128 << 10, 512 << 10, 1 << 20};
   static constexpr std::array<std::string_view, bounces.size()> bounce_names = {"128K", "512K", "1M"};
   std::array<double, bounces.size()> bounced_gbps{6, 6, 6};
-  Rates pull{.gbps = {9, 9, 9, 9, 9, 9}};           ///< copying its bytes, between pages of 4 KiB
-  Rates pull_huge{.gbps = {9, 9, 9, 9, 9, 9}};      ///< the same between huge pages
-  Rates read{.gbps = {140, 90, 60, 36, 24, 18}};     ///< own memory, for one more source of a pass
-  Rates write{.gbps = {70, 45, 30, 19, 13, 9}};      ///< own memory
-  Rates far_read{.gbps = {14, 14, 14, 13, 12, 11}};  ///< memory last written by another core
-  Rates far_write{.gbps = {12, 12, 12, 10.5, 9, 7}};   ///< memory last read by another core
+  Rates pull{.gbps = {9, 9, 9, 9, 9, 9}};             ///< copying its bytes, between pages of 4 KiB
+  Rates pull_huge{.gbps = {9, 9, 9, 9, 9, 9}};        ///< the same between huge pages
+  Rates read{.gbps = {140, 90, 60, 36, 24, 18}};      ///< own memory, for one more source of a pass
+  Rates write{.gbps = {70, 45, 30, 19, 13, 9}};       ///< own memory
+  Rates far_read{.gbps = {14, 14, 14, 13, 12, 11}};   ///< memory last written by another core
+  Rates far_write{.gbps = {12, 12, 12, 10.5, 9, 7}};  ///< memory last read by another core
   LoopRates loops = built_in_loops();
 
   /// Whether a copy by CMA between addresses that are a few bytes apart modulo a page is faster through a buffer in the
@@ -84,8 +84,8 @@ struct Machine {
   static LoopRates built_in_loops();
 };
 
-/// Built-in numbers for two hosts connected by TCP sockets, used for all pairs of ranks. The relevant property is that
+/// `machine`, with built-in numbers of TCP sockets between hosts for all pairs of ranks. The relevant property is that
 /// a message is expensive.
-Machine over_sockets();
+Machine over_sockets(Machine machine);
 
 }  // namespace tutti

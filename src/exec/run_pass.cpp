@@ -161,8 +161,8 @@ Result<void> Run::pull_sources(Channel& channel, const Action& action, const Pie
   return {};
 }
 
-/// Where the source lies then. Source and copy agree modulo a page: the kernel's copy is up to six times as slow where
-/// they are a few bytes apart (docs/performance.md). `used`: bytes of the buffer that are taken; increased.
+/// Where the source lies then. Source and copy agree modulo a page: the kernel's copy can be several times as slow
+/// where they are a few bytes apart (decision 18). `used`: bytes of the buffer that are taken; increased.
 Result<std::byte*> Run::pull_to_bounce(Channel& channel, const Place& from, const Piece& piece, std::size_t& used) {
   if (channel.bounce.bytes() == 0)
     if (auto made = channel.bounce.allocate(rules().bounce_bytes + 2 * page_bytes * limits::sources_max); !made)

@@ -205,7 +205,8 @@ void Join::state_verdict() {
   result.pulls = pulls_;
   result.reaches_gpus = reaches_gpus_ && gpu_proof_ ? 1 : 0;
   if (options_.rank == 0 && !trouble_) {
-    const Machine machine = spans_hosts_ ? over_sockets() : process_.tune->machine(cpus_, process_.log);
+    const Machine measured = process_.tune->machine(cpus_, process_.log);
+    const Machine machine = spans_hosts_ ? over_sockets(measured) : measured;
     bootstrap_.exchange(to_blob(FirstInitResult{.result = result, .machine = machine.numbers()}));
   } else {
     bootstrap_.exchange(to_blob(result));

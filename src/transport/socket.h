@@ -12,7 +12,7 @@
 
 namespace tutti {
 
-/// Recommended maximum size of a message where ranks have sockets only: measured, see docs/transports.md.
+/// Recommended maximum size of a message where ranks have sockets only.
 inline constexpr std::size_t socket_slot_bytes = 1 << 20;
 
 /// The connections between this rank and a peer on one channel, shared by this rank's sender and receiver. Both ends

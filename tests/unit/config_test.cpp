@@ -142,13 +142,13 @@ TEST(Config, UnknownNamesAreWarnedOf) {
 TEST(Config, SharedIsWhatRanksMustAgreeOn) {
   const auto plain = load({});
   const auto local = load({"TUTTI_DEBUG=INFO", "TUTTI_SPIN_US=3"});
-  const auto spelled = load({"TUTTI_BUFFSIZE=131072", "TUTTI_ALGO=ring"});
-  const auto same = load({"TUTTI_ALGO=ring", "TUTTI_BUFFSIZE=128k"});
+  const auto spelled = load({"TUTTI_BUFFSIZE=262144", "TUTTI_ALGO=ring"});
+  const auto same = load({"TUTTI_ALGO=ring", "TUTTI_BUFFSIZE=256k"});
   EXPECT_EQ(plain->shared_hash(), local->shared_hash());
   EXPECT_EQ(local->shared_text(), "");
   EXPECT_EQ(spelled->shared_hash(), same->shared_hash());
   EXPECT_NE(spelled->shared_hash(), plain->shared_hash());
-  EXPECT_EQ(spelled->shared_text(), "TUTTI_ALGO=ring TUTTI_BUFFSIZE=128K");
+  EXPECT_EQ(spelled->shared_text(), "TUTTI_ALGO=ring TUTTI_BUFFSIZE=256K");
 }
 
 TEST(Config, SecretsAreNeverShown) {
