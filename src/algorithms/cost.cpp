@@ -85,7 +85,8 @@ void Cost::price(std::size_t group_bytes) {
   const double own = own_groups_ * bytes;
   double far = own + moved_groups_ * bytes;
   if (first.access == Access::slots)
-    far = fifo_peers_ * conditions_.channels * conditions_.slots * block_bytes_ * std::max(items_max_, 1);
+    far = fifo_peers_ * static_cast<double>(std::min(tiles_, static_cast<std::size_t>(conditions_.channels))) *
+          conditions_.slots * block_bytes_ * std::max(items_max_, 1);
   // Calls take the descriptors of a rank in turn.
   if (first.access == Access::in_line) far = limits::call_descriptors * own_groups_ * bytes;
   read_ = machine_.read.us_per_byte(crowd * own);
@@ -152,6 +153,7 @@ void Cost::enter() {
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     Core& core = core_of(static_cast<Rank>(rank));
     core.now += machine_.enter_us + (core.rank >= 0 ? machine_.switch_us : 0) + payload_us(plans_[rank]);
+    if (plans_[0].access != Access::in_line) core.now += machine_.setup_us;
     core.rank = static_cast<Rank>(rank);
     lines_at_[rank] = core.now;
     published_ = std::max(published_, core.now);

@@ -21,8 +21,8 @@ double lg(double value) {
 /// Passes every number of `machine` to `visit`, in the order in which they are sent.
 template <class M, class Visit>
 void each(M& machine, Visit&& visit) {
-  for (auto* number : {&machine.hop_us, &machine.switch_us, &machine.enter_us, &machine.line_us, &machine.pass_us,
-                       &machine.message_us, &machine.pull_us, &machine.pull_apart_gbps})
+  for (auto* number : {&machine.hop_us, &machine.switch_us, &machine.enter_us, &machine.setup_us, &machine.line_us,
+                       &machine.pass_us, &machine.message_us, &machine.pull_us, &machine.pull_apart_gbps})
     visit(*number);
   for (auto& number : machine.bounced_gbps) visit(number);
   for (auto* rates :
@@ -35,7 +35,7 @@ void each(M& machine, Visit&& visit) {
 
 /// In the order of `each`.
 std::vector<std::string> make_names() {
-  std::vector<std::string> all = {"hop_us",  "switch_us",  "enter_us", "line_us",
+  std::vector<std::string> all = {"hop_us",  "switch_us",  "enter_us", "setup_us",       "line_us",
                                   "pass_us", "message_us", "pull_us",  "pull_apart_gbps"};
   for (const auto bounce : Machine::bounce_names) all.push_back(fmt::format("bounced_gbps_{}", bounce));
   for (const char* rates : {"pull", "pull_huge", "read", "write", "far_read", "far_write"})

@@ -43,6 +43,7 @@ struct Machine {
   double hop_us = 0.11;
   double switch_us = 1.6;  ///< a core switches to another of its ranks
   double enter_us = 0.22;  ///< fixed cost of every call
+  double setup_us = 0.35;  ///< fixed cost of every call that is not inline: a run of a plan is set up
   double line_us = 0.03;   ///< reading one call descriptor that has arrived
   double pass_us = 0.02;   ///< a pass over no bytes
   /// one action on a slot or a flag: fetching a cache line from the other rank's core
@@ -70,7 +71,7 @@ struct Machine {
   Machine on_huge_pages() const;
 
   /// How many numbers there are; they are sent and stored in the order above.
-  static constexpr std::size_t count = 8 + bounces.size() + 6 * Rates::footprints.size() +
+  static constexpr std::size_t count = 9 + bounces.size() + 6 * Rates::footprints.size() +
                                        pass_classes.size() * LoopFootprints::bytes.size() * loop_count;
   std::array<double, count> numbers() const;
   /// By index, for example "hop_us", "far_read_gbps_128K" and "loop_gbps_2to2_64M_nontemporal".

@@ -23,7 +23,7 @@ constexpr double nothing = 1e-4, endless = 1e5;
 /// A machine on which nothing takes time.
 Machine idle() {
   Machine m;
-  m.hop_us = m.switch_us = m.enter_us = m.line_us = m.pass_us = m.message_us = m.pull_us = nothing;
+  m.hop_us = m.switch_us = m.enter_us = m.setup_us = m.line_us = m.pass_us = m.message_us = m.pull_us = nothing;
   for (Rates* rates : {&m.pull, &m.pull_huge, &m.read, &m.write, &m.far_read, &m.far_write}) rates->gbps.fill(endless);
   for (auto& of_class : m.loops.gbps)
     for (auto& rates : of_class) rates.fill(endless);
