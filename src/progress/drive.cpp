@@ -19,6 +19,8 @@ namespace {
 constexpr unsigned rounds_per_us = 40;   // pauses per microsecond, about
 constexpr unsigned patient_rounds = 64;  // rounds before settings are read, which takes time
 constexpr unsigned yield_rounds = 2'000;
+// Of a start, where a rank may be measuring the machine on the very core that this one would be given again and again.
+constexpr std::int64_t yields_of_start_ns = 1'000'000;
 constexpr std::int64_t look_every_ns = 1'000'000;
 constexpr std::int64_t nap_ns = 10'000'000;
 constexpr std::int64_t nap_shared_ns = 1'000'000;  // several operations, but the thread sleeps on one doorbell
@@ -69,9 +71,11 @@ Result<void> drive(Process& process, std::span<Operation* const> operations) {
 
 Waiter::Waiter(Process& process, std::span<Operation* const> operations) : process_(process), operations_(operations) {
   for (auto* operation : operations)
-    if (operation != nullptr)
-      if (const auto* communicator = operation->communicator())
-        crowded_ = crowded_ || communicator->members().oversubscribed;
+    if (operation != nullptr) {
+      const auto* communicator = operation->communicator();
+      starting_ = starting_ || communicator == nullptr;
+      crowded_ = crowded_ || (communicator != nullptr && communicator->members().oversubscribed);
+    }
 }
 
 Result<void> Waiter::pause() {
@@ -83,7 +87,7 @@ Result<void> Waiter::pause() {
     relax();
     return {};
   }
-  if (rounds_ < spin_rounds_ + yield_rounds) {
+  if (yields()) {
     process_.system.yield();
     if (rounds_ % 256 != 0) return {};
     return poll_peers();
@@ -91,6 +95,14 @@ Result<void> Waiter::pause() {
   if (auto looked = poll_peers(); !looked) return looked;
   sleep();
   return {};
+}
+
+bool Waiter::yields() {
+  if (rounds_ >= spin_rounds_ + yield_rounds) return false;
+  if (!starting_) return true;
+  const std::int64_t now = process_.system.now_ns();
+  if (yielding_since_ns_ == 0) yielding_since_ns_ = now;
+  return now - yielding_since_ns_ < yields_of_start_ns;
 }
 
 Result<void> Waiter::poll_peers() {

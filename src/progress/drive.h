@@ -25,6 +25,7 @@ class Waiter {
   /// To be called after progress: starts over.
   void reset() {
     rounds_ = 0;
+    yielding_since_ns_ = 0;
     if (armed_ != nullptr) disarm();
   }
   /// To be called after each round of advances without progress: waits a little, longer each time. Errors: as
@@ -32,6 +33,7 @@ class Waiter {
   Result<void> pause();
 
  private:
+  bool yields();
   Result<void> poll_peers();
   Result<void> check_limit(std::int64_t now);
   void sleep();
@@ -40,10 +42,12 @@ class Waiter {
 
   Process& process_;
   std::span<Operation* const> operations_;
-  bool crowded_ = false;  // more ranks than cores: yield at once
+  bool crowded_ = false;   // more ranks than cores: yield at once
+  bool starting_ = false;  // an operation has no communicator yet
   unsigned rounds_ = 0;
   unsigned spin_rounds_ = 0;   // from TUTTI_SPIN_US, read after patient_rounds
   Doorbell* armed_ = nullptr;  // marked asleep; the thread sleeps after one more round of advances
+  std::int64_t yielding_since_ns_ = 0;
   std::int64_t since_ns_ = 0;  // blocked since
   std::int64_t looked_ns_ = 0;
   std::int64_t next_report_ns_ = 0;
