@@ -16,10 +16,6 @@ constexpr double never = std::numeric_limits<double>::infinity();
 /// Tiles of each channel that are simulated: the second half of them gives the pace of all later ones.
 constexpr std::size_t tiles_of_channel = 4;
 
-bool is_far(const Place& place) {
-  return place.where >= Where::slot;
-}
-
 int groups_of(const Plan& plan) {
   return input_groups(plan.collective, plan.ranks, plan.rank, plan.root) +
          output_groups(plan.collective, plan.ranks, plan.rank, plan.root) + plan.scratch_groups;
@@ -44,6 +40,7 @@ Cost::Cost(std::span<const Plan> plans, const Machine& machine, const Conditions
   prices_.resize(ranks_);
   for (const Plan& plan : plans) {
     int peers = 0, moved = 0;
+    bool pulls = false;
     for (const Action& action : plan.actions) {
       if (action.verb == Verb::acquire || action.verb == Verb::peek) {
         items_max_ = std::max(items_max_, static_cast<int>(action.items));
@@ -52,7 +49,9 @@ Cost::Cost(std::span<const Plan> plans, const Machine& machine, const Conditions
       if (!is_pass(action)) continue;
       const auto far = [&](auto places) { return static_cast<int>(std::ranges::count_if(places, is_far)); };
       moved += far(plan.sources(action)) + far(plan.destinations(action));
+      pulls = pulls || (plan.access == Access::cma && far(plan.sources(action)) > 0);
     }
+    pulling_ += (pulls ? 1.0 : 0.0) / static_cast<double>(ranks_);
     own_groups_ += static_cast<double>(groups_of(plan)) / static_cast<double>(ranks_);
     moved_groups_ = std::max(moved_groups_, static_cast<double>(moved) / plan.parts);
     fifo_peers_ = std::max(fifo_peers_, std::min(static_cast<double>(peers), 2.0 * static_cast<double>(ranks_ - 1)));
@@ -93,7 +92,7 @@ void Cost::price(std::size_t group_bytes) {
   write_ = machine_.write.us_per_byte(crowd * own);
   far_read_ = machine_.far_read.us_per_byte(crowd * far);
   far_write_ = machine_.far_write.us_per_byte(crowd * far);
-  pull_ = machine_.pull.us_per_byte(crowd * own) + machine_.read.us_per_byte(0);
+  pull_ = machine_.pull_us_per_byte(crowd * own, pulling_) + machine_.read.us_per_byte(0);
   footprint_ = LoopFootprints::of_two(static_cast<std::size_t>(own), static_cast<int>(ranks_));
 
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
@@ -131,7 +130,7 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
 std::optional<std::size_t> Cost::measured_loop(const Plan& plan, const Action& action) const {
   if (plan.access != Access::mapped || footprint_ < LoopFootprints::bytes_min || !writes_results(plan, action))
     return {};
-  return pass_class(action.sources, action.destinations);
+  return pass_class(action.sources, action.destinations, !is_far(plan.sources(action)[0]));
 }
 
 /// The time that this operand adds to a pass.

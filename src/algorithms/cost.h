@@ -80,6 +80,7 @@ class Cost {
   std::size_t ranks_;
   double own_groups_ = 0;    ///< number of groups in the buffers of a rank, on average
   double moved_groups_ = 0;  ///< that the busiest rank takes from and gives to others
+  double pulling_ = 0;       ///< share of the ranks that pull
   double fifo_peers_ = 0;    ///< number of fifos of the rank that has most
   int items_max_ = 0;        ///< in a message
 

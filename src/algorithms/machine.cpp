@@ -25,8 +25,8 @@ void each(M& machine, Visit&& visit) {
                        &machine.pass_us, &machine.message_us, &machine.pull_us, &machine.pull_apart_gbps})
     visit(*number);
   for (auto& number : machine.bounced_gbps) visit(number);
-  for (auto* rates :
-       {&machine.pull, &machine.pull_huge, &machine.read, &machine.write, &machine.far_read, &machine.far_write})
+  for (auto* rates : {&machine.pull, &machine.pull_huge, &machine.pull_alone, &machine.pull_huge_alone, &machine.read,
+                      &machine.write, &machine.far_read, &machine.far_write})
     for (auto& number : rates->gbps) visit(number);
   for (auto& of_class : machine.loops.gbps)
     for (auto& at_footprint : of_class)
@@ -38,7 +38,8 @@ std::vector<std::string> make_names() {
   std::vector<std::string> all = {"hop_us",  "switch_us",  "enter_us", "setup_us",       "line_us",
                                   "pass_us", "message_us", "pull_us",  "pull_apart_gbps"};
   for (const auto bounce : Machine::bounce_names) all.push_back(fmt::format("bounced_gbps_{}", bounce));
-  for (const char* rates : {"pull", "pull_huge", "read", "write", "far_read", "far_write"})
+  for (const char* rates :
+       {"pull", "pull_huge", "pull_alone", "pull_huge_alone", "read", "write", "far_read", "far_write"})
     for (const auto footprint : Rates::names) all.push_back(fmt::format("{}_gbps_{}", rates, footprint));
   for (const PassClass& pass : pass_classes)
     for (const auto footprint : LoopFootprints::names)
@@ -101,9 +102,16 @@ std::size_t Machine::bounce_bytes() const {
   return bounces[best];
 }
 
+double Machine::pull_us_per_byte(double footprint, double share) const {
+  const double together = pull.us_per_byte(footprint), alone = pull_alone.us_per_byte(footprint);
+  // What the ranks share, such as memory, is as fast for all of them together whatever their number is.
+  return std::min(together, std::max(alone, share * together));
+}
+
 Machine Machine::on_huge_pages() const {
   Machine other = *this;
   other.pull = pull_huge;
+  other.pull_alone = pull_huge_alone;
   return other;
 }
 

@@ -56,6 +56,8 @@ struct Machine {
   std::array<double, bounces.size()> bounced_gbps{6, 6, 6};
   Rates pull{.gbps = {9, 9, 9, 9, 9, 9}};             ///< copying its bytes, between pages of 4 KiB
   Rates pull_huge{.gbps = {9, 9, 9, 9, 9, 9}};        ///< the same between huge pages
+  Rates pull_alone{.gbps = {9, 9, 9, 9, 9, 9}};       ///< as pull, while the other cores wait
+  Rates pull_huge_alone{.gbps = {9, 9, 9, 9, 9, 9}};  ///< the same between huge pages
   Rates read{.gbps = {140, 90, 60, 36, 24, 18}};      ///< own memory, for one more source of a pass
   Rates write{.gbps = {70, 45, 30, 19, 13, 9}};       ///< own memory
   Rates far_read{.gbps = {14, 14, 14, 13, 12, 11}};   ///< memory last written by another core
@@ -67,11 +69,13 @@ struct Machine {
   bool realigning_pays() const;
   /// The size of bounce buffers: the smallest one unless a larger one is faster by more than a fiftieth.
   std::size_t bounce_bytes() const;
+  /// µs per byte pulled with a footprint of `footprint` bytes, while this share of all ranks pulls.
+  double pull_us_per_byte(double footprint, double share) const;
   /// As this machine, with all ordinary memory on huge pages.
   Machine on_huge_pages() const;
 
   /// How many numbers there are; they are sent and stored in the order above.
-  static constexpr std::size_t count = 9 + bounces.size() + 6 * Rates::footprints.size() +
+  static constexpr std::size_t count = 9 + bounces.size() + 8 * Rates::footprints.size() +
                                        pass_classes.size() * LoopFootprints::bytes.size() * loop_count;
   std::array<double, count> numbers() const;
   /// By index, for example "hop_us", "far_read_gbps_128K" and "loop_gbps_2to2_64M_nontemporal".

@@ -62,9 +62,8 @@ const Ways& Plans::ways(Collective collective, bool ordinary) {
     return process_.envelopes.of(shape, access, filter(collective, access), machine, conditions);
   };
   const Shape shape = members_.with_levels({.collective = collective, .ranks = members_.ranks});
-  known = {.ways = predict_ways(shape, members_.machine, conditions_, ordinary, make),
-           .known = true,
-           .ordinary = ordinary};
+  known = {
+      .ways = predict_ways(shape, members_.machine, conditions_, ordinary, make), .known = true, .ordinary = ordinary};
   return known.ways;
 }
 

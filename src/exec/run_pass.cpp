@@ -250,7 +250,9 @@ std::byte* Run::destination_of(const Channel& channel, const Place& place, const
 
 Loop Run::loop_of(const Action& action) const {
   if (!writes_results(*plan_, action)) return Loop::plain;
-  return loops_ == nullptr ? loop_ : loops_->at(action.sources, action.destinations, loop_footprint_);
+  if (loops_ == nullptr) return loop_;
+  const bool own = !is_far(plan_->sources(action)[0]);
+  return loops_->at(pass_class(action.sources, action.destinations, own), loop_footprint_);
 }
 
 }  // namespace tutti

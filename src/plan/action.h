@@ -28,6 +28,11 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
+/// Not in the rank's own buffers.
+constexpr bool is_far(const Place& place) {
+  return place.where >= Where::slot;
+}
+
 enum class Verb : std::uint8_t {
   copy,     ///< one source to all destinations
   reduce,   ///< sources combined in the listed order (at most limits::sources_max), to all destinations, in one pass

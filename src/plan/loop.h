@@ -36,16 +36,24 @@ constexpr std::optional<Loop> loop_of(std::string_view text) {
 struct PassClass {
   std::size_t sources;
   std::size_t destinations;
+  bool own;  ///< reads the rank's own memory only; otherwise operands are dealt to the ranks in turn, a peer's first
   std::string_view name;
 };
-inline constexpr std::array<PassClass, 6> pass_classes = {
-    {{1, 1, "1to1"}, {1, 4, "1to4"}, {2, 1, "2to1"}, {2, 2, "2to2"}, {4, 1, "4to1"}, {4, 4, "4to4"}}};
-constexpr std::size_t pass_class(std::size_t sources, std::size_t destinations) {
+inline constexpr std::array<PassClass, 7> pass_classes = {{{1, 1, false, "1to1"},
+                                                           {1, 4, false, "1to4"},
+                                                           {2, 1, false, "2to1"},
+                                                           {2, 2, false, "2to2"},
+                                                           {4, 1, false, "4to1"},
+                                                           {4, 4, false, "4to4"},
+                                                           {1, 1, true, "own1to1"}}};
+/// `own`: all sources are the rank's own memory.
+constexpr std::size_t pass_class(std::size_t sources, std::size_t destinations, bool own) {
+  if (own && sources == 1 && destinations == 1) return pass_classes.size() - 1;
   return (sources == 1 ? 0 : sources < 4 ? 2 : 4) + (destinations == 1 ? 0 : 1);
 }
 
-/// Sizes of the buffers of one rank, in all, for which loops are measured with two ranks at work. Calls of less than half
-/// the first do as in the cache: plain.
+/// Sizes of the buffers of one rank, in all, for which loops are measured with two ranks at work. Calls of less than
+/// half the first do as in the cache: plain.
 struct LoopFootprints {
   static constexpr std::array<std::size_t, 3> bytes = {1 << 20, 8 << 20, 64 << 20};
   static constexpr std::size_t bytes_min = bytes[0] / 2;
@@ -71,8 +79,8 @@ struct LoopTable {
     for (auto& of_class : table.best) of_class.fill(loop);
     return table;
   }
-  constexpr Loop at(std::size_t sources, std::size_t destinations, std::size_t footprint_index) const {
-    return best[pass_class(sources, destinations)][footprint_index];
+  constexpr Loop at(std::size_t pass_class, std::size_t footprint_index) const {
+    return best[pass_class][footprint_index];
   }
   bool operator==(const LoopTable&) const = default;
 };

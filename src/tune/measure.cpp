@@ -17,7 +17,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t footprint_max = Rates::footprints.back();
 constexpr std::size_t memory_bytes = LoopFootprints::bytes.back();  // of each member
 
 class Measurement {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "exec/reduce.h"
 
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::size_t operands_max = 4;
 constexpr std::size_t align_down = 4096;
+constexpr std::size_t uncounted_min = 16;  // samples until what fits a cache is there
 
 /// Where the operands of a pass lie. As in a large all-reduce, each member's memory holds a rank's input, then its
 /// output; a member works on its share of both members' buffers. The pass of one sample covers a window of the share:
@@ -32,7 +34,8 @@ class Operands {
     const auto me = static_cast<std::size_t>(member);
     const std::size_t skipped = window * window_;
     for (std::size_t i = 0; i < pass_.sources; ++i)
-      sources[i] = Source{.at = at(me + 1, i, pass_.sources, me) + skipped, .scaled = false, .scalar = 0};
+      sources[i] =
+          Source{.at = at(pass_.own ? me : me + 1, i, pass_.sources, me) + skipped, .scaled = false, .scalar = 0};
     for (std::size_t i = 0; i < pass_.destinations; ++i)
       destinations[i] = at(me, i, pass_.destinations, me) + buffer_ + skipped;
     reduce_pass({.sources = {sources.data(), pass_.sources},
@@ -63,26 +66,38 @@ class Operands {
   std::size_t window_ = 0;
 };
 
+/// Seconds of a window by loop. The loops take turns, so that a slow moment of the machine does not decide between
+/// them.
+LoopRates::OfLoops seconds_of(Sampler& sampler, const Operands& operands, std::size_t uncounted, int rounds) {
+  LoopRates::OfLoops seconds;
+  seconds.fill(std::numeric_limits<double>::infinity());
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t loop = 0; loop < seconds.size() && !sampler.disturbed(); ++loop) {
+      std::size_t window = 0;
+      const double median = sampler.median_of(uncounted, [&] {
+        const auto sample = sampler.run([&](int member) { operands.run(member, window, static_cast<Loop>(loop)); });
+        window = (window + 1) % operands.windows();
+        return sample;
+      });
+      seconds[loop] = std::min(seconds[loop], median);
+    }
+  return seconds;
+}
+
 }  // namespace
 
 LoopRates measure_loops(Sampler& sampler) {
   LoopRates rates;
-  for (std::size_t of_class = 0; of_class < pass_classes.size(); ++of_class)
-    for (std::size_t at = 0; at < LoopFootprints::bytes.size(); ++at) {
+  // From small to large: after much has gone through a cache, it takes long until it holds what fits into it.
+  for (std::size_t at = 0; at < LoopFootprints::bytes.size(); ++at)
+    for (std::size_t of_class = 0; of_class < pass_classes.size(); ++of_class) {
       const PassClass& pass = pass_classes[of_class];
       const Operands operands(sampler, std::min(LoopFootprints::bytes[at], sampler.bytes()), pass);
-      for (int loop = 0; loop < loop_count && !sampler.disturbed(); ++loop) {
-        std::size_t window = 0;
-        // What fits a cache comes to rest there only after some rounds.
-        const std::size_t uncounted = at + 1 < LoopFootprints::bytes.size() ? 3 * operands.windows() : 2;
-        const double seconds = sampler.median_of(uncounted, [&] {
-          const auto sample = sampler.run([&](int member) { operands.run(member, window, static_cast<Loop>(loop)); });
-          window = (window + 1) % operands.windows();
-          return sample;
-        });
-        const std::size_t bytes = operands.window_bytes() * (pass.sources + pass.destinations);
-        rates.gbps[of_class][at][static_cast<std::size_t>(loop)] = 1e-9 * static_cast<double>(bytes) / seconds;
-      }
+      const bool in_cache = at + 1 < LoopFootprints::bytes.size();
+      const std::size_t uncounted = in_cache ? std::max(uncounted_min, 2 * operands.windows()) : 1;
+      const auto seconds = seconds_of(sampler, operands, uncounted, in_cache ? 2 : 1);
+      const auto bytes = static_cast<double>(operands.window_bytes() * (pass.sources + pass.destinations));
+      std::ranges::transform(seconds, rates.gbps[of_class][at].begin(), [&](double s) { return 1e-9 * bytes / s; });
     }
   return rates;
 }

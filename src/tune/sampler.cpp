@@ -7,9 +7,9 @@
 namespace tutti {
 namespace {
 
-constexpr double enough_s = 0.002;    // time for measuring one number
+constexpr double enough_s = 0.001;    // time for measuring one number
 constexpr double patience_s = 0.060;  // limit of the same, for when other work keeps taking the cores
-constexpr int repeats_min = 3, repeats_max = 2000;
+constexpr int repeats_min = 3, repeats_max = 500;
 
 }  // namespace
 

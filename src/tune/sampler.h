@@ -32,11 +32,11 @@ class Sampler {
   Sample run(const std::function<void(int)>& work);
   Sample hop(int rounds) { return workers_.hop(rounds); }
 
-  /// The best of as many undisturbed samples as fit in 2 ms. A time slice of other work is as long as the longest
+  /// The best of as many undisturbed samples as fit in 1 ms. A time slice of other work is as long as the longest
   /// samples, so a number may need several attempts.
   double best_of(const std::function<Sample()>& once);
-  /// The median of five undisturbed samples, after `uncounted` ones: for work that leaves caches in another state than it
-  /// finds, and whose stores reach memory later.
+  /// The median of five undisturbed samples, after `uncounted` ones: for work that leaves caches in another state than
+  /// it finds, and whose stores reach memory later.
   double median_of(std::size_t uncounted, const std::function<Sample()>& once);
 
   /// Other programs left no time for some number: nothing more is measured.

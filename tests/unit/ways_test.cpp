@@ -34,12 +34,13 @@ std::size_t width(std::size_t bytes) {
 }
 
 TEST(Machines, OfIntelTakesPagesInTurnWhereAnEpycTakesThemOneByOne) {
+  constexpr std::size_t both = pass_class(2, 2, /*own=*/false);
   const LoopTable intel = machine("intel_xeon_avx512").loops.table();
   const LoopTable epyc = machine("amd_epyc_zen3").loops.table();
-  EXPECT_EQ(intel.at(2, 2, 0), Loop::plain);
-  EXPECT_EQ(epyc.at(2, 2, 0), Loop::nontemporal);
-  EXPECT_EQ(intel.at(2, 2, large), Loop::nontemporal_pages);
-  EXPECT_EQ(epyc.at(2, 2, large), Loop::nontemporal);
+  EXPECT_EQ(intel.at(both, 0), Loop::plain);
+  EXPECT_EQ(epyc.at(both, 0), Loop::nontemporal);
+  EXPECT_EQ(intel.at(both, large), Loop::nontemporal_pages);
+  EXPECT_EQ(epyc.at(both, large), Loop::nontemporal);
 }
 
 TEST(Machines, OfAnEpycRealignsWhatCmaCopiesSlowly) {
@@ -49,7 +50,8 @@ TEST(Machines, OfAnEpycRealignsWhatCmaCopiesSlowly) {
 
 TEST(Machines, ThatCopyFastInTheKernelPullSooner) {
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::broadcast}) {
-    const Ways intel = ways(machine("intel_xeon_avx512"), collective), epyc = ways(machine("amd_epyc_zen3"), collective);
+    const Ways intel = ways(machine("intel_xeon_avx512"), collective),
+               epyc = ways(machine("amd_epyc_zen3"), collective);
     EXPECT_TRUE((epyc.pulls & ~intel.pulls).none()) << name(collective) << ": an EPYC pulls where an Intel does not";
     EXPECT_LT(epyc.pulls.count(), intel.pulls.count()) << name(collective);
   }
