@@ -1,5 +1,5 @@
-/* UCC with the protocol. Collectives are persistent: initialised once per cell, then posted again and again, UCC's fastest
- * use. */
+/* UCC with the protocol. Collectives are persistent: initialised once per cell, then posted again and again, UCC's
+ * fastest use. */
 #include "protocol.h" /* first: it asks for GNU's declarations */
 
 #include <ucc/api/ucc.h>
@@ -65,11 +65,11 @@ static void begin(void) {
   ucc_lib_h lib;
   ucc_lib_params_t lib_params = {.mask = UCC_LIB_PARAM_FIELD_THREAD_MODE, .thread_mode = UCC_THREAD_SINGLE};
   ucc_context_params_t context_params = {.mask = UCC_CONTEXT_PARAM_FIELD_OOB, .oob = exchange()};
-  ucc_team_params_t team_params = {.mask = UCC_TEAM_PARAM_FIELD_OOB | UCC_TEAM_PARAM_FIELD_EP |
-                                           UCC_TEAM_PARAM_FIELD_EP_RANGE,
-                                   .oob = exchange(),
-                                   .ep = (uint64_t)my_rank,
-                                   .ep_range = UCC_COLLECTIVE_EP_RANGE_CONTIG};
+  ucc_team_params_t team_params = {
+      .mask = UCC_TEAM_PARAM_FIELD_OOB | UCC_TEAM_PARAM_FIELD_EP | UCC_TEAM_PARAM_FIELD_EP_RANGE,
+      .oob = exchange(),
+      .ep = (uint64_t)my_rank,
+      .ep_range = UCC_COLLECTIVE_EP_RANGE_CONTIG};
   ucc_status_t status;
   must(ucc_lib_config_read(NULL, NULL, &lib_config), "configuration");
   must(ucc_init(&lib_params, lib_config, &lib), "initialisation");
@@ -118,9 +118,7 @@ static ucc_coll_args_t arguments(Kind kind, size_t bytes) {
       args.src.info = buffer(my_rank == 0 ? send_buffer : recv_buffer, count);
       break;
     case ALLTOALL: args.coll_type = UCC_COLL_TYPE_ALLTOALL; break;
-    default:
-      args.coll_type = UCC_COLL_TYPE_BARRIER;
-      args.src.info.count = args.dst.info.count = 0;
+    default: args.coll_type = UCC_COLL_TYPE_BARRIER; args.src.info.count = args.dst.info.count = 0;
   }
   return args;
 }
