@@ -94,6 +94,7 @@ void Cost::price(std::size_t group_bytes) {
   far_write_ = machine_.far_write.us_per_byte(crowd * far);
   pull_ = machine_.pull_us_per_byte(crowd * own, pulling_) + machine_.read.us_per_byte(0);
   footprint_ = LoopFootprints::of_two(static_cast<std::size_t>(own), static_cast<int>(ranks_));
+  write_handed_ = handed_write_us();
 
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     prices_[rank].clear();
@@ -115,7 +116,9 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
   for (const Place& place : from) us += operand_us(plan, place, true);
   // CMA copies a source directly to its destination if it is not to be combined with others first.
   const bool lands = plan.access == Access::cma && from.size() == 1 && is_far(from[0]);
-  for (std::size_t i = lands ? 1 : 0; i < to.size(); ++i) us += operand_us(plan, to[i], false);
+  const bool handed = makes_handed_sums(plan, action);
+  for (std::size_t i = lands ? 1 : 0; i < to.size(); ++i)
+    us += handed ? block_bytes_ * write_handed_ : operand_us(plan, to[i], false);
   if (plan.access == Access::cma) {
     const double calls =
         lands
@@ -124,6 +127,15 @@ double Cost::pass_us(const Plan& plan, const Action& action) const {
     us += calls * machine_.pull_us * static_cast<double>(std::ranges::count_if(from, is_far));
   }
   return us;
+}
+
+/// µs per byte of a store to a sum that a peer copies afterwards. Such sums were measured together with their copies.
+double Cost::handed_write_us() const {
+  if (footprint_ < HandedFootprints::bytes_min) return write_;
+  const std::size_t at = HandedFootprints::nearest(footprint_);
+  const auto loop = std::ranges::find(HandedFootprints::loops, loops_.handed[at]) - HandedFootprints::loops.begin();
+  const double both = 1e-3 / machine_.loops.handed_gbps[at][static_cast<std::size_t>(loop)];
+  return std::max(write_, both - read_ - pull_);
 }
 
 /// The class of a pass between users' buffers that are too large for the cache; such passes were measured as a whole.

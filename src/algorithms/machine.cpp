@@ -31,6 +31,8 @@ void each(M& machine, Visit&& visit) {
   for (auto& of_class : machine.loops.gbps)
     for (auto& at_footprint : of_class)
       for (auto& number : at_footprint) visit(number);
+  for (auto& at_footprint : machine.loops.handed_gbps)
+    for (auto& number : at_footprint) visit(number);
 }
 
 /// In the order of `each`.
@@ -44,6 +46,9 @@ std::vector<std::string> make_names() {
   for (const PassClass& pass : pass_classes)
     for (const auto footprint : LoopFootprints::names)
       for (const auto loop : loop_names) all.push_back(fmt::format("loop_gbps_{}_{}_{}", pass.name, footprint, loop));
+  for (const auto footprint : HandedFootprints::names)
+    for (const Loop loop : HandedFootprints::loops)
+      all.push_back(fmt::format("handed_gbps_{}_{}", footprint, name(loop)));
   return all;
 }
 
@@ -73,6 +78,10 @@ LoopTable LoopRates::table() const {
       const Loop in_turn = faster(Loop::plain_pages, Loop::nontemporal_pages);
       table.best[of_class][at] = rates[index(in_turn)] > clearly * rates[index(simple)] ? in_turn : simple;
     }
+  for (std::size_t at = 0; at < handed_gbps.size(); ++at) {
+    const auto& [plain, nontemporal] = handed_gbps[at];
+    table.handed[at] = nontemporal > clearly * plain ? Loop::nontemporal : Loop::plain;
+  }
   return table;
 }
 
@@ -81,6 +90,7 @@ LoopRates Machine::built_in_loops() {
   LoopRates loops;
   for (auto& of_class : loops.gbps)
     of_class = {{{50, 45, 25, 25}, {26, 26, 28, 30}, {16, 16, 20, 22}}};  // as LoopFootprints, by Loop
+  loops.handed_gbps = {{{4, 3}, {4, 3}, {3, 3}, {2, 2.5}}};
   return loops;
 }
 

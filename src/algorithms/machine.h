@@ -30,6 +30,9 @@ struct Rates {
 struct LoopRates {
   using OfLoops = std::array<double, loop_count>;
   std::array<std::array<OfLoops, LoopFootprints::bytes.size()>, pass_classes.size()> gbps{};
+  /// GB/s of sums that are made, then copied by the peer's kernel, by footprint and loop: bytes of sums.
+  using OfHanded = std::array<double, HandedFootprints::loops.size()>;
+  std::array<OfHanded, HandedFootprints::bytes.size()> handed_gbps{};
 
   /// The fastest loop of each; page after page unless taking pages in turn is faster by more than a tenth.
   LoopTable table() const;
@@ -76,7 +79,8 @@ struct Machine {
 
   /// How many numbers there are; they are sent and stored in the order above.
   static constexpr std::size_t count = 9 + bounces.size() + 8 * Rates::footprints.size() +
-                                       pass_classes.size() * LoopFootprints::bytes.size() * loop_count;
+                                       pass_classes.size() * LoopFootprints::bytes.size() * loop_count +
+                                       HandedFootprints::bytes.size() * HandedFootprints::loops.size();
   std::array<double, count> numbers() const;
   /// By index, for example "hop_us", "far_read_gbps_128K" and "loop_gbps_2to2_64M_nontemporal".
   static const std::vector<std::string>& names();

@@ -68,14 +68,18 @@ void Run::set_loops() {
     out = groups(output_groups) * binding.split.count();
   }
   const std::size_t size = binding.split.element_bytes();
+  const std::size_t footprint = LoopFootprints::of_two((in + out) * size, plan_->ranks);
   if (rules().nontemporal_bytes != 0) {
     if (std::max(in, out) * size >= rules().nontemporal_bytes) loop_ = Loop::nontemporal;
-  } else if (const std::size_t footprint = LoopFootprints::of_two((in + out) * size, plan_->ranks);
-             footprint >= LoopFootprints::bytes_min) {
-    loops_ = &rules().loops;
-    loop_footprint_ = LoopFootprints::nearest(footprint);
+  } else {
+    if (footprint >= LoopFootprints::bytes_min) {
+      loops_ = &rules().loops;
+      loop_footprint_ = LoopFootprints::nearest(footprint);
+    }
+    if (plan_->access == Access::cma && footprint >= HandedFootprints::bytes_min)
+      handed_loop_ = rules().loops.handed[HandedFootprints::nearest(footprint)];
   }
-  always_plain_ = loops_ == nullptr && loop_ == Loop::plain;
+  always_plain_ = loops_ == nullptr && !handed_loop_ && loop_ == Loop::plain;
 }
 
 Result<Progress> Run::advance() {

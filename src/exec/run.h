@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -154,6 +155,7 @@ class Run {
   Loop loop_ = Loop::plain;           // of all passes that write results, unless loops_ is set
   const LoopTable* loops_ = nullptr;  // of passes that write results
   std::size_t loop_footprint_ = 0;    // index into LoopFootprints
+  std::optional<Loop> handed_loop_;   // of sums that peers copy by CMA, if measured
   bool direct_ = false;               // blocks are large enough to send from and receive into the call's buffers
   std::array<ChannelState, limits::channels_max> state_;  // only entries of used channels are initialised
 };

@@ -250,6 +250,7 @@ std::byte* Run::destination_of(const Channel& channel, const Place& place, const
 
 Loop Run::loop_of(const Action& action) const {
   if (!writes_results(*plan_, action)) return Loop::plain;
+  if (handed_loop_ && makes_handed_sums(*plan_, action)) return *handed_loop_;
   if (loops_ == nullptr) return loop_;
   const bool own = !is_far(plan_->sources(action)[0]);
   return loops_->at(pass_class(action.sources, action.destinations, own), loop_footprint_);

@@ -69,14 +69,32 @@ struct LoopFootprints {
   }
 };
 
+/// Sums in a rank's own memory that a peer's kernel copies from there afterwards (CMA). Plain stores leave them in the
+/// cache of this rank's core. Where two cores share no cache, the peer then takes them from there line by line, and the
+/// next call's stores take them back; through memory this can be faster even if everything fits the caches.
+struct HandedFootprints {
+  static constexpr std::array<Loop, 2> loops = {Loop::plain, Loop::nontemporal};
+  /// As those of LoopFootprints, and smaller. Calls of less than half the first use plain stores.
+  static constexpr std::array<std::size_t, 4> bytes = {64 << 10, 1 << 20, 8 << 20, 64 << 20};
+  static constexpr std::size_t bytes_min = bytes[0] / 2;
+  static constexpr std::array<std::string_view, bytes.size()> names = {"64K", "1M", "8M", "64M"};
+
+  /// The index of the nearest one in the logarithm. Requires at least bytes_min.
+  static constexpr std::size_t nearest(std::size_t footprint) {
+    return footprint < 256 << 10 ? 0 : 1 + LoopFootprints::nearest(footprint);
+  }
+};
+
 /// The loop of each pass of a call, by class and footprint.
 struct LoopTable {
   std::array<std::array<Loop, LoopFootprints::bytes.size()>, pass_classes.size()> best{};
+  std::array<Loop, HandedFootprints::bytes.size()> handed{};
 
   /// The same loop everywhere.
   static constexpr LoopTable all(Loop loop) {
     LoopTable table;
     for (auto& of_class : table.best) of_class.fill(loop);
+    table.handed.fill(loop);
     return table;
   }
   constexpr Loop at(std::size_t pass_class, std::size_t footprint_index) const {

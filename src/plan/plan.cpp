@@ -31,6 +31,11 @@ bool writes_results(const Plan& plan, const Action& action) {
   return (action.verb == Verb::copy || action.last != 0) && std::ranges::all_of(plan.destinations(action), result);
 }
 
+bool makes_handed_sums(const Plan& plan, const Action& action) {
+  return plan.access == Access::cma && plan.collective == Collective::all_reduce && action.verb == Verb::reduce &&
+         writes_results(plan, action);
+}
+
 Split::Split(std::size_t count, std::size_t element_bytes, int parts)
     : count_(count), element_bytes_(element_bytes), parts_(static_cast<std::size_t>(parts)) {
   assert(element_bytes > 0 && parts > 0);

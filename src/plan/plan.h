@@ -45,6 +45,9 @@ struct Plan {
 /// scratch and partial sums are read again.
 bool writes_results(const Plan& plan, const Action& action);
 
+/// Whether the pass makes sums in this rank's results that peers copy from there by CMA.
+bool makes_handed_sums(const Plan& plan, const Action& action);
+
 /// Calls `visit` with each place in a peer's buffers that a pass of the plan touches; a place may come several times.
 /// Ends at the first error.
 template <class F>

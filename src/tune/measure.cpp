@@ -47,7 +47,7 @@ std::optional<Machine> Measurement::machine() {
   if (!sampler_.disturbed()) latencies(machine);
   for (std::size_t i = 0; i < Rates::footprints.size() && !sampler_.disturbed(); ++i) rates_at(i, machine);
   if (!sampler_.disturbed()) measure_pulls(sampler_, machine);
-  if (!sampler_.disturbed()) machine.loops = measure_loops(sampler_);
+  if (!sampler_.disturbed()) measure_loops(sampler_, machine.loops);
   if (sampler_.disturbed()) return std::nullopt;
   return machine;
 }

@@ -86,8 +86,7 @@ LoopRates::OfLoops seconds_of(Sampler& sampler, const Operands& operands, std::s
 
 }  // namespace
 
-LoopRates measure_loops(Sampler& sampler) {
-  LoopRates rates;
+void measure_loops(Sampler& sampler, LoopRates& rates) {
   // From small to large: after much has gone through a cache, it takes long until it holds what fits into it.
   for (std::size_t at = 0; at < LoopFootprints::bytes.size(); ++at)
     for (std::size_t of_class = 0; of_class < pass_classes.size(); ++of_class) {
@@ -99,7 +98,6 @@ LoopRates measure_loops(Sampler& sampler) {
       const auto bytes = static_cast<double>(operands.window_bytes() * (pass.sources + pass.destinations));
       std::ranges::transform(seconds, rates.gbps[of_class][at].begin(), [&](double s) { return 1e-9 * bytes / s; });
     }
-  return rates;
 }
 
 }  // namespace tutti

@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-/// The rates of every class of pass, by footprint and loop. Unfinished if the sampler was disturbed.
-LoopRates measure_loops(Sampler& sampler);
+/// Sets the rates of every class of pass, by footprint and loop. Unfinished if the sampler was disturbed.
+void measure_loops(Sampler& sampler, LoopRates& rates);
 
 }  // namespace tutti

@@ -54,6 +54,9 @@ class Pulls {
   double seconds(std::size_t bytes, std::size_t footprint, std::size_t apart, bool alone = false);
   /// Seconds of pulling `bounce` bytes into a buffer again and again, each time to be summed up with own memory.
   double bounced_seconds(std::size_t bounce);
+  /// Bytes per second of sums that each member makes in its own memory, and the other then pulls. `none`: seconds of a
+  /// pull of no bytes, which are left out.
+  double handed_rate(std::size_t footprint, Loop loop, double none);
   bool permitted() const { return permitted_[0] && permitted_[1]; }
 
  private:
@@ -111,6 +114,43 @@ double Pulls::bounced_seconds(std::size_t bounce) {
   }) * (static_cast<double>(bounce) / total);
 }
 
+/// As in an all-reduce of two ranks: half the footprint is input, half output, and each rank makes half of the sums.
+double Pulls::handed_rate(std::size_t footprint, Loop loop, double none) {
+  constexpr std::size_t window_max = 256 * 1024;
+  const std::size_t share = std::min(footprint, memory_bytes) / 4, window = std::min(share, window_max);
+  const std::size_t uncounted = footprint < memory_bytes ? std::max<std::size_t>(8, 2 * share / window) : 1;
+  std::size_t at = 0;
+  const double seconds = sampler_.median_of(uncounted, [&] {
+    const auto made = sampler_.run([&](int member) {
+      std::byte* const own = memory_.of(member);
+      std::byte* const sum = own + 2 * share + at;
+      const std::array sources = {Source{.at = own + 4 * share, .scaled = false, .scalar = 0},  // as a bounce buffer
+                                  Source{.at = own + at, .scaled = false, .scalar = 0}};
+      reduce_pass({.sources = sources,
+                   .destinations = {&sum, 1},
+                   .count = window / sizeof(float),
+                   .type = DataType::float32,
+                   .loop = loop});
+    });
+    const auto taken = sampler_.run([&](int member) {
+      pull_once(member, memory_.of(other(member)) + 2 * share + at, {memory_.of(member) + 3 * share + at, window});
+    });
+    at = (at + window) % share;
+    return Sampler::Sample{.seconds = made.seconds + taken.seconds,
+                           .undisturbed = made.undisturbed && taken.undisturbed};
+  });
+  return static_cast<double>(window) / std::max(seconds - none, 0.1 * seconds);
+}
+
+/// The loops take turns, so that a slow moment of the machine does not decide between them.
+LoopRates::OfHanded handed_gbps(Pulls& pulls, std::size_t footprint, double none) {
+  LoopRates::OfHanded best{};
+  for (int round = 0; round < 2; ++round)
+    for (std::size_t loop = 0; loop < best.size() && pulls.permitted(); ++loop)
+      best[loop] = std::max(best[loop], 1e-9 * pulls.handed_rate(footprint, HandedFootprints::loops[loop], none));
+  return best;
+}
+
 /// The best of some rounds over all footprints: the machine may be slow at one moment.
 void measure_rates(Pulls& pulls, double none, Rates& together, Rates& alone) {
   constexpr int rounds = 2;
@@ -145,6 +185,8 @@ void measure_pulls(Sampler& sampler, Machine& machine) {
             1e-9 * static_cast<double>(Machine::bounces[i]) / pulls.bounced_seconds(Machine::bounces[i]);
     } else {
       const double seconds = pulls.seconds(large_pull_bytes, Rates::footprints[2], apart);
+      for (std::size_t i = 0; i < HandedFootprints::bytes.size(); ++i)
+        measured.loops.handed_gbps[i] = handed_gbps(pulls, HandedFootprints::bytes[i], none);
       measured.pull_us = 1e6 * none;
       measured.pull_apart_gbps = 1e-9 * static_cast<double>(large_pull_bytes) / std::max(seconds - none, 0.1 * seconds);
     }

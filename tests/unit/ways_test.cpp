@@ -77,6 +77,20 @@ TEST(Ways, FollowTheNumbers) {
       << "an inline call spares the exchange of flags";
 }
 
+TEST(Ways, OfSumsThatPeersCopyGoThroughMemoryWhereCoresShareNoCache) {
+  Machine near, apart;
+  near.loops.handed_gbps.fill({12, 6});
+  apart.loops.handed_gbps.fill({0.3, 0.5});
+  for (std::size_t at = 0; at < HandedFootprints::bytes.size(); ++at) {
+    EXPECT_EQ(near.loops.table().handed[at], Loop::plain);
+    EXPECT_EQ(apart.loops.table().handed[at], Loop::nontemporal);
+  }
+  EXPECT_TRUE(ways(near, Collective::all_reduce).pulls[width(1 << 20)]);
+  EXPECT_FALSE(ways(apart, Collective::all_reduce).pulls[width(1 << 20)]);
+  EXPECT_EQ(ways(apart, Collective::reduce_scatter).pulls, ways(near, Collective::reduce_scatter).pulls)
+      << "nobody copies these sums";
+}
+
 TEST(Ways, OfOneRankAndOfBarriersAreNone) {
   EXPECT_EQ(ways(Machine{}, Collective::all_reduce, 1).inline_below, 0U);
   EXPECT_EQ(ways(Machine{}, Collective::barrier).inline_below, 0U);
