@@ -1,6 +1,7 @@
 # The second proof: what it refuses, and what it proves, the plans of every algorithm.
 tutti_test(check_test SOURCES unit/check_test.cpp LIBS tutti_plan LABELS unit proof)
 
+tutti_test(positions_test SOURCES unit/positions_test.cpp LIBS tutti_algorithms LABELS unit proof)
 # Steps and bytes, a file for each group of families.
 foreach(group all_to_all exchange hierarchical ring_tree rooted)
   tutti_test(families_${group}_test SOURCES unit/families_${group}_test.cpp LIBS tutti_algorithms LABELS unit proof)

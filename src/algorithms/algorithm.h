@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "algorithms/positions.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 
@@ -41,8 +42,14 @@ struct Algorithm {
   int parameter;
   std::string name;  ///< "ring"; in a family with a parameter "k_nomial/4"
 
-  bool supports(const Shape& shape) const { return family->supports(shape, parameter); }
-  Schedule build(const Shape& shape) const { return family->build(shape, parameter); }
+  bool supports(const Shape& shape) const {
+    return shape.order.empty() ? family->supports(shape, parameter) : family->supports(positions_of(shape), parameter);
+  }
+  /// Between the ranks in shape.order.
+  Schedule build(const Shape& shape) const {
+    if (shape.order.empty()) return family->build(shape, parameter);
+    return by_rank(family->build(positions_of(shape), parameter), shape);
+  }
 };
 
 namespace algorithm {

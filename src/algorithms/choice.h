@@ -69,8 +69,8 @@ class Envelopes {
                                      const Conditions& conditions);
 
  private:
-  using Key = std::tuple<Collective, int, std::vector<Level>, Access, std::string, std::array<double, Machine::count>,
-                         int, int, int, std::size_t>;
+  using Key = std::tuple<Collective, int, std::vector<Level>, std::vector<Rank>, Access, std::string,
+                         std::array<double, Machine::count>, int, int, int, std::size_t>;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Envelope>> made_;
 };

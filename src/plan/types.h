@@ -79,6 +79,9 @@ struct Shape {
   int ranks = 1;
   Rank root = 0;
   std::vector<Level> levels = {};  ///< outermost first; empty: one flat group
+  /// Ranks in an order in which neighbours are near each other, so that neighbours of a ring or tree are; empty: by
+  /// number.
+  std::vector<Rank> order = {};
 };
 
 }  // namespace tutti

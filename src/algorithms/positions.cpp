@@ -1,0 +1,70 @@
+#include "algorithms/positions.h"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+
+namespace tutti {
+namespace {
+
+Level in_order(const Level& level, const std::vector<Rank>& order) {
+  std::map<int, int> numbers;
+  Level groups;
+  groups.reserve(order.size());
+  for (const Rank rank : order) {
+    const int group = level[static_cast<std::size_t>(rank)];
+    groups.push_back(numbers.try_emplace(group, static_cast<int>(numbers.size())).first->second);
+  }
+  return groups;
+}
+
+/// Turns places of positions into places of ranks.
+class Renaming {
+ public:
+  explicit Renaming(const Shape& shape, int parts) : shape_(shape), parts_(parts) {}
+
+  Rank rank(Rank position) const { return shape_.order[static_cast<std::size_t>(position)]; }
+  /// `rank`: whose buffer it is.
+  Ref ref(Rank rank, const Ref& at) const {
+    const auto groups = at.buffer == Buffer::input ? input_groups(shape_.collective, shape_.ranks, rank, shape_.root)
+                        : at.buffer == Buffer::output
+                            ? output_groups(shape_.collective, shape_.ranks, rank, shape_.root)
+                            : 0;
+    if (groups != shape_.ranks) return at;  // the rank's own group, or scratch, whose layout is the algorithm's
+    return {.buffer = at.buffer, .block = this->rank(at.block / parts_) * parts_ + at.block % parts_};
+  }
+
+ private:
+  const Shape& shape_;
+  int parts_;
+};
+
+}  // namespace
+
+Shape positions_of(const Shape& shape) {
+  if (shape.order.empty()) return shape;
+  assert(shape.order.size() == static_cast<std::size_t>(shape.ranks));
+  Shape seen = shape;
+  seen.order.clear();
+  seen.root = static_cast<Rank>(std::ranges::find(shape.order, shape.root) - shape.order.begin());
+  for (Level& level : seen.levels) level = in_order(level, shape.order);
+  return seen;
+}
+
+Schedule by_rank(const Schedule& by_position, const Shape& shape) {
+  Schedule schedule(shape, by_position.parts());
+  const Renaming renaming(shape, by_position.parts());
+  int step = 0;
+  for (const Transfer& transfer : by_position.transfers()) {
+    for (; step < transfer.step; ++step) schedule.next_step();
+    const Rank from = renaming.rank(transfer.from), to = renaming.rank(transfer.to);
+    const Ref src = renaming.ref(from, transfer.src), dst = renaming.ref(to, transfer.dst);
+    if (transfer.kind == Kind::reduce)
+      schedule.reduce(from, src, to, dst, transfer.order);
+    else
+      schedule.copy(from, src, to, dst);
+  }
+  return schedule;
+}
+
+}  // namespace tutti
