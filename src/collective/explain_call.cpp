@@ -30,6 +30,8 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
       {.collective = collective, .ranks = communicator.ranks(), .root = 0, .levels = {}});
   const CallSize size(collective, shape.ranks, shape.root, group_bytes);
   const AccessFacts facts = communicator.access_facts();
+  const JobMap& map = communicator.members().map;
+  const std::string ranks = map == JobMap{} ? "" : fmt::format("Ranks: {}.\n", text_of(map));
   const auto by = [&](Access access) {
     const TuningKind kind = TuningKind::of(collective, access, size.choice_bytes());
     const Autotuner::Tuning* const tuning = communicator.plans().autotuner().find(kind);
@@ -44,15 +46,15 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
                     .over = communicator.channels().transport(access),
                     .tuned = communicator.plans().autotuner().story(kind)});
   };
-  if (facts.spans_hosts) return by(Access::slots) + device_memory(communicator);
+  if (facts.spans_hosts) return ranks + by(Access::slots) + device_memory(communicator);
   const Ways& ways = communicator.plans().ways(collective, /*ordinary=*/true);
-  if (fits_inline(size, facts, ways)) return by(Access::in_line) + device_memory(communicator);
+  if (fits_inline(size, facts, ways)) return ranks + by(Access::in_line) + device_memory(communicator);
   const Access mapped = large_access(size, facts, ways, {.mapped = true});
   const Access ordinary = large_access(size, facts, ways, {.mapped = facts.one_process, .huge = false});
   const std::string on_host =
       mapped == ordinary ? by(mapped)
                          : fmt::format("Memory of tuttiMemAlloc: {}\nOrdinary memory: {}", by(mapped), by(ordinary));
-  return on_host + device_memory(communicator);
+  return ranks + on_host + device_memory(communicator);
 }
 
 Result<Collective> collective_named(const char* word) {

@@ -11,9 +11,8 @@ std::string Membership::describe(Rank of) const {
 
 Shape Membership::with_levels(const Shape& shape) const {
   Shape whole = shape;
-  bool several = false;
-  for (Rank one = 0; one < ranks; ++one) several = several || hosts[static_cast<std::size_t>(one)] != one;
-  if (spans_hosts() && several) whole.levels = {hosts};
+  whole.levels = map.levels;
+  whole.order = map.order;
   return whole;
 }
 

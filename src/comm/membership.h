@@ -13,6 +13,7 @@
 #include "cuda/resources.h"
 #include "net/arrivals.h"
 #include "net/peer_address.h"
+#include "place/job_map.h"
 #include "plan/plan.h"
 #include "process/process.h"
 #include "transport/rank_area.h"
@@ -53,6 +54,7 @@ struct Membership {
   bool pulls = false;                     ///< every rank may copy from every process
   bool oversubscribed = false;            ///< more ranks than cores, on this rank's machine
   int cores = 1;                          ///< cores on which all ranks together may run
+  JobMap map;                             ///< where the ranks are, as rank 0 sees it
   Machine machine;                        ///< measured by rank 0: all ranks choose by the same numbers
   int sockets = 1;                        ///< connections to a rank of another host, per channel
   std::shared_ptr<Arrivals> arrivals;     ///< connections from other hosts; null: there are none
@@ -71,7 +73,7 @@ struct Membership {
   bool shares_memory() const { return std::ranges::count(hosts, hosts[static_cast<std::size_t>(rank)]) > 1; }
   /// "rank 2/8 (process 48211 on node-b)"
   std::string describe(Rank rank) const;
-  /// `shape` with the levels that all calls of the communicator share: the hosts, if any of them has several ranks.
+  /// `shape` with the levels and the order that all calls of the communicator share.
   Shape with_levels(const Shape& shape) const;
 };
 

@@ -207,7 +207,10 @@ void Join::state_verdict() {
   if (options_.rank == 0 && !trouble_) {
     const Machine measured = process_.tune->machine(cpus_, process_.log);
     const Machine machine = spans_hosts_ ? over_sockets(measured) : measured;
-    bootstrap_.exchange(to_blob(FirstInitResult{.result = result, .machine = machine.numbers()}));
+    Blob verdict = to_blob(FirstInitResult{.result = result, .machine = machine.numbers()});
+    const auto map = to_bytes(members_.map);
+    verdict.insert(verdict.end(), map.begin(), map.end());
+    bootstrap_.exchange(std::move(verdict));
   } else {
     bootstrap_.exchange(to_blob(result));
   }
@@ -256,6 +259,9 @@ Result<void> Join::begin() {
   offer_gpu(info);
   CPU_ZERO(&info.cpus);
   if (::sched_getaffinity(0, sizeof info.cpus, &info.cpus) != 0) CPU_SET(0, &info.cpus);
+  auto seat = process_.locator.seat(info.cpus);
+  if (!seat) return std::move(seat).error();
+  info.seat = *seat;
   bootstrap_.exchange(to_blob(info));
   return {};
 }
@@ -268,29 +274,6 @@ Result<Progress> Join::greeted() {
     state_ = State::carrier;
   }
   return Progress::moved;
-}
-
-/// Ranks of one machine share its cores, whatever else they share.
-void Join::count_cores() {
-  members_.cores = 0;
-  std::vector<std::string> machines;
-  for (const PeerInfo& first : peer_infos_) {
-    const std::string machine = get_text(first.boot_id);
-    if (std::ranges::find(machines, machine) != machines.end()) continue;
-    machines.push_back(machine);
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    int ranks = 0;
-    for (const PeerInfo& info : peer_infos_) {
-      if (get_text(info.boot_id) != machine) continue;
-      CPU_OR(&cpus, &cpus, &info.cpus);
-      ++ranks;
-    }
-    members_.cores += CPU_COUNT(&cpus);
-    if (machine != get_text(peer_infos_[options_.rank].boot_id)) continue;
-    cpus_ = cpus;
-    members_.oversubscribed = ranks > CPU_COUNT(&cpus);
-  }
 }
 
 /// Begins to listen, and sends the others the addresses. A rank that has failed sends none.
@@ -364,6 +347,9 @@ Result<void> Join::agreed() {
     auto machine = Machine::of(first->machine);
     if (!machine) return std::move(machine).error().at_peer(rank);
     members_.machine = *machine;
+    auto map = read_map(bootstrap_.gathered()[rank], options_.ranks);
+    if (!map) return std::move(map).error().at_peer(rank);
+    members_.map = *std::move(map);
   }
   if (given_up_) return Error{.code = Code::remote, .what = "a rank failed, and no rank reported which"};
   gpu_proof_.reset();
@@ -389,6 +375,7 @@ Result<void> Join::finish() {
       LogTopic::init, made_->who(), "{} ranks ready, {}, {}", m.ranks,
       m.oversubscribed ? "more ranks than cores" : "a core for each rank",
       m.pulls ? "other processes' memory can be copied from" : "other processes' memory cannot be copied from");
+  process_.log.info(LogTopic::topo, made_->who(), "levels: {}", text_of(m.map));
   return {};
 }
 

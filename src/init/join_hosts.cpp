@@ -84,6 +84,38 @@ Result<void> Join::separate() {
   return {};
 }
 
+/// Ranks of one machine share its cores, whatever else they share.
+void Join::count_cores() {
+  members_.cores = 0;
+  std::vector<std::string> machines;
+  for (const PeerInfo& first : peer_infos_) {
+    const std::string machine = get_text(first.boot_id);
+    if (std::ranges::find(machines, machine) != machines.end()) continue;
+    machines.push_back(machine);
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    int ranks = 0;
+    for (const PeerInfo& info : peer_infos_) {
+      if (get_text(info.boot_id) != machine) continue;
+      CPU_OR(&cpus, &cpus, &info.cpus);
+      ++ranks;
+    }
+    members_.cores += CPU_COUNT(&cpus);
+    if (machine != get_text(peer_infos_[options_.rank].boot_id)) continue;
+    cpus_ = cpus;
+    members_.oversubscribed = ranks > CPU_COUNT(&cpus);
+  }
+}
+
+JobMap Join::map_of_job() const {
+  std::vector<OwnSeat> seats;
+  for (const PeerInfo& info : peer_infos_) seats.push_back(info.seat);
+  JobMap map = process_.locator.map(seats, members_.hosts);
+  // Sums are to be in the order of the ranks.
+  if (options_.deterministic) map.order.clear();
+  return map;
+}
+
 Result<void> Join::connect() {
   spans_hosts_ = std::ranges::any_of(members_.hosts, [](int host) { return host != 0; });
   if (trouble_) return {};
@@ -93,6 +125,7 @@ Result<void> Join::connect() {
     if (auto connected = connect_to(rank); !connected)
       return std::move(connected).error().during("reach " + members_.describe(rank) + " at the start").at_peer(rank);
   try_gpus();
+  if (options_.rank == 0) members_.map = map_of_job();  // for all ranks, in the last exchange
   peer_infos_.clear();
   return {};
 }

@@ -18,6 +18,12 @@ Result<T> read(const Blob& blob, const char* what) {
   return value;
 }
 
+/// Rank 0's verdict has the map of the job behind it.
+Blob without_map(const Blob& blob) {
+  const std::size_t bytes = std::min(blob.size(), sizeof(FirstInitResult));
+  return {blob.begin(), blob.begin() + static_cast<std::ptrdiff_t>(bytes)};
+}
+
 }  // namespace
 
 Result<PeerInfo> read_peer_info(const Blob& blob) {
@@ -46,14 +52,19 @@ Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob) {
 }
 
 Result<InitResult> read_init_result(const Blob& blob) {
-  if (blob.size() != sizeof(FirstInitResult)) return read<InitResult>(blob, "a verdict");
+  if (blob.size() < sizeof(FirstInitResult)) return read<InitResult>(blob, "a verdict");
   auto first = read_first_init_result(blob);
   if (!first) return std::move(first).error();
   return first->result;
 }
 
 Result<FirstInitResult> read_first_init_result(const Blob& blob) {
-  return read<FirstInitResult>(blob, "rank 0's verdict");
+  return read<FirstInitResult>(without_map(blob), "rank 0's verdict");
+}
+
+Result<JobMap> read_map(const Blob& blob, int ranks) {
+  if (blob.size() < sizeof(FirstInitResult)) return JobMap{};
+  return read_job_map(std::span(blob).subspan(sizeof(FirstInitResult)), ranks);
 }
 
 }  // namespace tutti

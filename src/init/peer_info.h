@@ -15,6 +15,8 @@
 #include "cuda/peer_memory.h"
 #include "net/digest.h"
 #include "net/peer_address.h"
+#include "place/job_map.h"
+#include "place/locator.h"
 #include "process/process.h"
 
 namespace tutti {
@@ -27,7 +29,7 @@ struct GpuInfo {
 
 /// First exchange: identity and location of a rank.
 struct PeerInfo {
-  static constexpr std::uint32_t version_value = 6;
+  static constexpr std::uint32_t version_value = 7;
   std::uint32_t version = version_value;
   std::int32_t pid = 0;
   std::uint64_t token = 0;
@@ -42,6 +44,7 @@ struct PeerInfo {
   std::array<char, 108> fd_server{};
   cpu_set_t cpus{};
   GpuInfo gpu;
+  OwnSeat seat;
 };
 
 /// A separate exchange where ranks of one host run as several users: whether a rank can share memory with all other
@@ -69,7 +72,7 @@ struct InitResult {
   std::uint32_t reaches_gpus = 0;  ///< its GPU can access every other rank's memory
   std::array<char, 240> what{};
 };
-/// Rank 0's, unless it failed: with the machine's numbers, by which all ranks choose.
+/// Rank 0's, unless it failed: with the machine's numbers, by which all ranks choose. The job's map (JobMap) follows.
 struct FirstInitResult {
   InitResult result{};
   std::array<double, Machine::count> machine{};
@@ -82,6 +85,8 @@ Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob);
 /// Of any rank.
 Result<InitResult> read_init_result(const Blob& blob);
 Result<FirstInitResult> read_first_init_result(const Blob& blob);
+/// Rank 0's map of so many ranks. Errors: also those of read_job_map.
+Result<JobMap> read_map(const Blob& blob, int ranks);
 
 template <class T>
 Blob to_blob(const T& value) {

@@ -99,6 +99,8 @@ Process::Process(System& system_in, Config config_in, Service::Mode mode, std::u
       config(std::move(config_in)),
       log(config),
       tune(std::move(tune_in)),
+      locator({.machine = config.text("TUTTI_TOPO_FILE"), .dump = config.text("TUTTI_TOPO_DUMP_FILE")},
+              mode == Service::Mode::threaded),
       service(system_in, mode),
       gpus(system_in, config) {
   char name[256] = "localhost";

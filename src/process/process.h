@@ -18,6 +18,7 @@
 #include "launch/key_value_space.h"
 #include "net/connection_server.h"
 #include "net/own_addresses.h"
+#include "place/locator.h"
 #include "process/gpu_process.h"
 #include "process/peer_process.h"
 #include "process/pending_closes.h"
@@ -87,6 +88,7 @@ class Process {
   PageKinds pages;
   SegmentCache cache;
   const std::unique_ptr<Tune> tune;
+  Locator locator;
   Envelopes envelopes;                        ///< which algorithm for which size
   std::shared_ptr<const PlanFile> plan_file;  ///< of TUTTI_PLAN_FILE, if it is set
   Service service;

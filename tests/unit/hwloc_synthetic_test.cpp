@@ -16,7 +16,7 @@ TEST(HwlocSynthetic, HwlocTakesWhatIsTaken) {
         "numa:2(indexes=1,0) core:2 pu:2(indexes=2*4:1*2)", "core:2 pu:2(indexes=pu:core)", "core:2 2(indexes=core:pu)",
         "[NUMANode(memory=270369247232)] Package:2 L3Cache:1(size=20971520) L2d:4 Core:1 PU:2(indexes=0,1,2,3)",
         "(memory=1GB) Socket:2 die:2 group:2 [numa] [numa(memory=4096kB)]core:1 pu:1"}) {
-    const auto checked = check_synthetic(text);
+    const auto checked = check_synthetic(*HwlocLibrary::load(), text);
     EXPECT_TRUE(checked) << text << ": " << (checked ? "" : checked.error().what);
     EXPECT_TRUE(read_synthetic(text)) << text;
   }
@@ -65,7 +65,7 @@ TEST(HwlocSynthetic, WhatIsRefusedIsSaidWhere) {
            {"pu:2(indexes=", 6, "no indexes"},
            {"pu:2(memory", 5, "not closed"},
        }) {
-    const auto checked = check_synthetic(text);
+    const auto checked = check_synthetic(*HwlocLibrary::load(), text);
     ASSERT_FALSE(checked) << text;
     EXPECT_EQ(checked.error().code, Code::invalid_argument);
     const std::string& words = checked.error().what;
@@ -73,8 +73,8 @@ TEST(HwlocSynthetic, WhatIsRefusedIsSaidWhere) {
     EXPECT_NE(words.find(why), std::string::npos) << words;
     EXPECT_FALSE(read_synthetic(text)) << text;
   }
-  EXPECT_FALSE(check_synthetic(""));
-  EXPECT_FALSE(check_synthetic(std::string(1025, ' ')));
+  EXPECT_FALSE(check_synthetic(*HwlocLibrary::load(), ""));
+  EXPECT_FALSE(check_synthetic(*HwlocLibrary::load(), std::string(1025, ' ')));
 }
 
 }  // namespace

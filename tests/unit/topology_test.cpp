@@ -231,7 +231,7 @@ TEST(Placement, LevelsOfSwitchesAndNodes) {
   const Topology machine = recorded("switched-8.xml");
   std::vector<Seat> seats;
   for (const int host : {0, 1})
-    for (const int gpu : machine.gpus()) seats.push_back({host, &machine, gpu});
+    for (const int gpu : machine.gpus()) seats.push_back(seat_at(host, machine, gpu));
   const auto levels = levels_of(seats);  // each GPU has a switch of its own, which is no level
   ASSERT_EQ(levels.size(), 2u);
   EXPECT_EQ(levels[0], (std::vector<int>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1}));
@@ -247,7 +247,7 @@ TEST(Placement, LevelsOfSwitchesAndNodes) {
     devices.push_back(pairs.add(
         {.kind = DeviceKind::gpu, .name = "GPU" + std::to_string(gpu), .parent = above, .index = gpu, .numa = 0}));
   }
-  for (const int device : devices) seats.push_back({0, &pairs, device});
+  for (const int device : devices) seats.push_back(seat_at(0, pairs, device));
   EXPECT_EQ(levels_of(seats), (std::vector<std::vector<int>>{{0, 0, 1, 1}}));
   EXPECT_TRUE(levels_of({}).empty());
 

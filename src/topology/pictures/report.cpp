@@ -91,7 +91,7 @@ std::string placement_json(const Topology& topology) {
   std::vector<Seat> seats;
   std::vector<std::string> levels, near;
   for (const int gpu : topology.gpus()) {
-    seats.push_back({0, &topology, gpu});
+    seats.push_back(seat_at(0, topology, gpu));
     near.push_back(quoted(cpus_near(topology, gpu)));
   }
   for (const auto& level : levels_of(seats)) levels.push_back(fmt::format("[{}]", fmt::join(level, ", ")));

@@ -1,9 +1,9 @@
 #include "topology/search/placement.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
-#include <tuple>
 
 #include "topology/graph/cpus.h"
 #include "topology/graph/path.h"
@@ -78,22 +78,30 @@ std::vector<int> share_of(const std::vector<std::vector<int>>& runs, std::size_t
 
 }  // namespace
 
+Seat seat_at(int host, const Topology& topology, int device) {
+  Seat seat{.host = host};
+  if (device < 0) return seat;
+  seat.numa = topology[device].numa;
+  int home = topology.above(device, DeviceKind::numa);
+  for (const int node : topology.of_kind(DeviceKind::numa))
+    if (home < 0 && topology[node].index == seat.numa) home = node;  // only its number is known
+  if (const int package = topology.above(home >= 0 ? home : device, DeviceKind::package); package >= 0)
+    seat.package = topology[package].index;
+  const int shared = outermost_switch(topology, device);
+  seat.pci_switch = shared >= 0 ? shared : static_cast<int>(topology.devices.size()) + device;
+  return seat;
+}
+
 std::vector<std::vector<int>> levels_of(std::span<const Seat> seats) {
-  std::vector<int> hosts;
-  std::vector<std::pair<int, int>> nodes;
-  std::vector<std::tuple<int, int, int>> switches;
-  for (const Seat& seat : seats) {
-    const bool known = seat.topology && seat.device >= 0;
-    const int numa = known ? (*seat.topology)[seat.device].numa : -1;
-    // A device below no switch is a group of its own; the ranks on one device are a group too.
-    const int shared = known ? outermost_switch(*seat.topology, seat.device) : -1;
-    const int own = known ? -2 - seat.device : -2;
-    hosts.push_back(seat.host);
-    nodes.emplace_back(seat.host, numa);
-    switches.emplace_back(seat.host, numa, shared >= 0 ? shared : own);
-  }
+  constexpr std::size_t parts = 5;
   std::vector<std::vector<int>> levels;
-  for (std::vector<int> level : {grouped(hosts), grouped(nodes), grouped(switches)}) {
+  for (std::size_t depth = 1; depth <= parts; ++depth) {
+    std::vector<std::vector<int>> keys;
+    for (const Seat& seat : seats) {
+      const std::array<int, parts> whole = {seat.host, seat.package, seat.numa, seat.cache, seat.pci_switch};
+      keys.emplace_back(whole.begin(), whole.begin() + depth);
+    }
+    std::vector<int> level = grouped(keys);
     const std::size_t groups = level.empty() ? 0 : static_cast<std::size_t>(*std::ranges::max_element(level)) + 1;
     const bool divides = groups > 1 && groups < seats.size();
     if (divides && (levels.empty() || levels.back() != level)) levels.push_back(std::move(level));

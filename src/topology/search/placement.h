@@ -9,16 +9,21 @@
 
 namespace tutti::topology {
 
-/// The location of a rank: its host, and a device of that host (a GPU, NIC or NUMA node).
+/// The location of a rank, in numbers that mean the same for all ranks of its host; -1: unknown.
 struct Seat {
   int host = 0;
-  const Topology* topology = nullptr;
-  int device = -1;  ///< id of the device; -1: unknown
+  int package = -1;
+  int numa = -1;
+  int cache = -1;       ///< the last-level cache
+  int pci_switch = -1;  ///< the outermost switch above its device; below none: a number of the device itself
 };
 
-/// Rank → group of ranks that share a host, then a NUMA node, then a PCI switch (the outermost one): nested, groups
-/// numbered from 0 in order of their first ranks, as in Shape::levels. A level with a single group, with a group per
-/// rank, or with the groups of the previous level is left out.
+/// Of a rank at a device (a GPU, NIC or NUMA node), by id; -1: nothing is known but the host.
+Seat seat_at(int host, const Topology& topology, int device);
+
+/// Rank → group of ranks that share a host, then a package, a NUMA node, a cache, a PCI switch: nested, groups numbered
+/// from 0 in order of their first ranks, as in Shape::levels. A level with a single group, with a group per rank, or
+/// with the groups of the previous level is left out.
 std::vector<std::vector<int>> levels_of(std::span<const Seat> seats);
 
 struct RankChannels {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "topology/graph/topology.h"
@@ -35,6 +36,9 @@ void add_sysfs(Topology& topology, const std::string& root);
 /// Adds numbers, compute capabilities, NVLinks, C2C, fabric and P2P states of NVIDIA's GPUs; removes GPUs that the
 /// driver does not list.
 void add_nvml(Topology& topology, const std::string& library);
+
+/// CPUs that share the last-level cache of `cpu`, by ROOT/sys; none: unknown.
+std::vector<int> cpus_of_cache(int cpu, const std::string& root);
 
 /// Adds the CPUs that the process of ROOT/proc/self may use: its affinity, and a note if the affinity or a control
 /// group limits them.

@@ -1,9 +1,5 @@
 #include "topology/sources/hwloc_source.h"
 
-#if TUTTI_HAS_HWLOC
-#include <hwloc.h>
-#endif
-
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -11,7 +7,10 @@
 
 #include <fmt/format.h>
 
+#if TUTTI_HAS_HWLOC
+#include "topology/sources/hwloc_library.h"
 #include "topology/sources/hwloc_synthetic.h"
+#endif
 #include "topology/sources/hwloc_xml.h"
 
 namespace tutti::topology {
@@ -20,24 +19,25 @@ namespace tutti::topology {
 namespace {
 
 struct Destroy {
-  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
+  const HwlocLibrary* hwloc;
+  void operator()(hwloc_topology_t topology) const { hwloc->topology_destroy(topology); }
 };
 using Handle = std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, Destroy>;
 
-Handle fresh() {
+Handle fresh(const HwlocLibrary& hwloc) {
   hwloc_topology_t topology = nullptr;
-  if (hwloc_topology_init(&topology) != 0) return nullptr;
-  return Handle(topology);
+  if (hwloc.topology_init(&topology) != 0) topology = nullptr;
+  return {topology, Destroy{&hwloc}};
 }
 
 /// Goes through XML, so that a single reader interprets hwloc's data.
-Result<Topology> taken(const Handle& handle) {
+Result<Topology> taken(const HwlocLibrary& hwloc, const Handle& handle) {
   char* text = nullptr;
   int bytes = 0;
-  if (hwloc_topology_export_xmlbuffer(handle.get(), &text, &bytes, 0) != 0)
+  if (hwloc.topology_export_xmlbuffer(handle.get(), &text, &bytes, 0) != 0)
     return Error{.code = Code::system, .what = "hwloc_topology_export_xmlbuffer", .sys_errno = errno};
   auto topology = read_hwloc(std::string_view(text, bytes > 0 ? static_cast<std::size_t>(bytes) - 1 : 0));
-  hwloc_free_xmlbuffer(handle.get(), text);
+  hwloc.free_xmlbuffer(handle.get(), text);
   return topology;
 }
 
@@ -45,23 +45,27 @@ Result<Topology> taken(const Handle& handle) {
 
 Result<Topology> hwloc_cpus() {
   // Includes CPUs that this process may not use, so that GPUs near them keep their place.
-  const Handle handle = fresh();
-  if (!handle || hwloc_topology_set_flags(handle.get(), HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
-      hwloc_topology_set_io_types_filter(handle.get(), HWLOC_TYPE_FILTER_KEEP_NONE) != 0 ||
-      hwloc_topology_load(handle.get()) != 0)
+  const auto hwloc = HwlocLibrary::load();
+  if (!hwloc) return Error(hwloc.error());
+  const Handle handle = fresh(*hwloc);
+  if (!handle || hwloc->topology_set_flags(handle.get(), HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
+      hwloc->topology_set_io_types_filter(handle.get(), HWLOC_TYPE_FILTER_KEEP_NONE) != 0 ||
+      hwloc->topology_load(handle.get()) != 0)
     return Error{.code = Code::system, .what = "hwloc cannot load the machine", .sys_errno = errno};
-  return taken(handle);
+  return taken(*hwloc, handle);
 }
 
 Result<Topology> read_synthetic(std::string_view text) {
-  if (auto checked = check_synthetic(text); !checked) return std::move(checked).error();
-  const Handle handle = fresh();
+  const auto hwloc = HwlocLibrary::load();
+  if (!hwloc) return Error(hwloc.error()).during("read a synthetic machine");
+  if (auto checked = check_synthetic(*hwloc, text); !checked) return std::move(checked).error();
+  const Handle handle = fresh(*hwloc);
   if (!handle) return Error{.code = Code::system, .what = "hwloc_topology_init", .sys_errno = errno};
   const std::string description(text);
-  if (hwloc_topology_set_synthetic(handle.get(), description.c_str()) != 0 || hwloc_topology_load(handle.get()) != 0)
+  if (hwloc->topology_set_synthetic(handle.get(), description.c_str()) != 0 || hwloc->topology_load(handle.get()) != 0)
     return Error{.code = Code::invalid_argument,
                  .what = fmt::format("synthetic machine \"{}\": hwloc refuses it", text.substr(0, 80))};
-  return taken(handle);
+  return taken(*hwloc, handle);
 }
 
 #else

@@ -1,7 +1,5 @@
 #include "topology/sources/hwloc_synthetic.h"
 
-#include <hwloc.h>
-
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -23,22 +21,22 @@ constexpr std::size_t levels_max = 32;
 
 using Type = hwloc_obj_type_t;
 
-bool is_level(Type type) {
+bool is_level(const HwlocLibrary& hwloc, Type type) {
   return type == HWLOC_OBJ_PACKAGE || type == HWLOC_OBJ_DIE || type == HWLOC_OBJ_CORE || type == HWLOC_OBJ_PU ||
-         type == HWLOC_OBJ_NUMANODE || type == HWLOC_OBJ_GROUP || hwloc_obj_type_is_cache(type);
+         type == HWLOC_OBJ_NUMANODE || type == HWLOC_OBJ_GROUP || hwloc.obj_type_is_cache(type) != 0;
 }
 
 /// The type that hwloc understands by the word; nothing if it cannot be a level.
-std::optional<Type> type_of(std::string_view word) {
+std::optional<Type> type_of(const HwlocLibrary& hwloc, std::string_view word) {
   Type type = HWLOC_OBJ_MACHINE;
-  if (word.empty() || hwloc_type_sscanf(std::string(word).c_str(), &type, nullptr, 0) != 0 || !is_level(type))
+  if (word.empty() || hwloc.type_sscanf(std::string(word).c_str(), &type, nullptr, 0) != 0 || !is_level(hwloc, type))
     return {};
   return type;
 }
 
 class Reader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  Reader(const HwlocLibrary& hwloc, std::string_view text) : hwloc_(hwloc), text_(text) {}
 
   Result<void> read() {
     if (next_is('('))
@@ -90,7 +88,7 @@ class Reader {
   Result<void> attached() {
     const std::size_t began = at_++;
     const auto word = take(letters);
-    if (type_of(word) != HWLOC_OBJ_NUMANODE) return refused(began, "brackets hold no NUMA node");
+    if (type_of(hwloc_, word) != HWLOC_OBJ_NUMANODE) return refused(began, "brackets hold no NUMA node");
     attached_.type = HWLOC_OBJ_NUMANODE;
     attached_.at = began;
     attached_.objects += levels_.empty() ? 1 : levels_.back().objects;
@@ -107,7 +105,7 @@ class Reader {
     Level level{.at = at_};
     if (digits.find(text_[at_]) == std::string_view::npos) {
       const auto word = take(word_characters);
-      level.type = type_of(word);
+      level.type = type_of(hwloc_, word);
       if (!level.type) return refused(level.at, "no kind of object that has CPUs");
       if (!next_is(':')) return refused(at_, "no number of objects after the kind");
       ++at_;
@@ -130,7 +128,7 @@ class Reader {
   /// "(memory=1GB indexes=0,2)", for caches "size" in place of "memory"; indexes go to `of`.
   Result<void> attributes(std::optional<Type> type, Level& of) {
     const std::size_t began = at_++;
-    const bool cache = type && hwloc_obj_type_is_cache(*type);
+    const bool cache = type && hwloc_.obj_type_is_cache(*type) != 0;
     while (!next_is(')')) {
       const std::size_t name_at = at_;
       const auto name = take(letters);
@@ -174,7 +172,7 @@ class Reader {
       if (&level == &last) break;
       if (!level.type) ++without_type;
       const auto same = [&](const Level& other) { return other.type == level.type; };
-      const bool often = !level.type || level.type == HWLOC_OBJ_GROUP || hwloc_obj_type_is_cache(*level.type);
+      const bool often = !level.type || level.type == HWLOC_OBJ_GROUP || hwloc_.obj_type_is_cache(*level.type) != 0;
       if (level.type == HWLOC_OBJ_PU || (!often && std::count_if(levels_.begin(), levels_.end(), same) > 1))
         return refused(level.at, "there may be one such level alone, that of CPUs at the end");
       if (level.type == HWLOC_OBJ_NUMANODE && attached_.type)
@@ -187,7 +185,7 @@ class Reader {
 
   /// Whether the word names a level that is not below a level with this many objects.
   bool above(std::string_view word, long long objects) const {
-    const auto type = type_of(word);
+    const auto type = type_of(hwloc_, word);
     // The group that a number refers to is determined later.
     if (!type || (type == HWLOC_OBJ_GROUP && digits.find(word.back()) != std::string_view::npos)) return false;
     bool found = false;
@@ -203,7 +201,7 @@ class Reader {
   /// "2,0,1", "2*4:1*2" or "core:pu": hwloc loops over the objects that each part names.
   Result<void> indexes(const Level& level) const {
     if (level.indexes.empty()) return {};
-    Reader part(text_.substr(0, level.indexes_at + level.indexes.size()));
+    Reader part(hwloc_, text_.substr(0, level.indexes_at + level.indexes.size()));
     part.at_ = level.indexes_at;
     const bool listed = level.indexes.find_first_not_of("0123456789,") == std::string_view::npos;
     const bool loops = !listed && digits.find(level.indexes[0]) != std::string_view::npos;
@@ -227,6 +225,7 @@ class Reader {
     }
   }
 
+  const HwlocLibrary& hwloc_;
   std::string_view text_;
   std::size_t at_ = 0;
   std::vector<Level> levels_;
@@ -236,10 +235,10 @@ class Reader {
 
 }  // namespace
 
-Result<void> check_synthetic(std::string_view text) {
+Result<void> check_synthetic(const HwlocLibrary& hwloc, std::string_view text) {
   if (text.empty() || text.size() > 1024)
     return Error{.code = Code::invalid_argument, .what = "synthetic machine: a description has 1 to 1024 characters"};
-  return Reader(text).read();
+  return Reader(hwloc, text).read();
 }
 
 }  // namespace tutti::topology

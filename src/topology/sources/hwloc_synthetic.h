@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "topology/sources/hwloc_library.h"
 
 namespace tutti::topology {
 
@@ -11,6 +12,6 @@ namespace tutti::topology {
 /// characters, at most 32 levels and 65536 objects per level. For some of the refused texts hwloc 2.9 itself leaks
 /// memory, reads uninitialised memory or aborts. Loops of indexes may name only levels in the text. Errors:
 /// invalid_argument (with the position in the text).
-Result<void> check_synthetic(std::string_view text);
+Result<void> check_synthetic(const HwlocLibrary& hwloc, std::string_view text);
 
 }  // namespace tutti::topology

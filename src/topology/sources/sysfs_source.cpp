@@ -278,6 +278,20 @@ void Walker::walk() {
 
 }  // namespace
 
+std::vector<int> cpus_of_cache(int cpu, const std::string& root) {
+  const std::string folder = fmt::format("{}/sys/devices/system/cpu/cpu{}/cache", root, cpu);
+  std::string shared;
+  int last = 0;
+  for (const std::string& entry : entries(folder)) {
+    const std::string cache = folder + "/" + entry;
+    const int level = number_of(cache + "/level", 0);
+    if (level <= last || line_of(cache + "/type") == "Instruction") continue;
+    last = level;
+    shared = line_of(cache + "/shared_cpu_list");
+  }
+  return cpus_of_list(shared);
+}
+
 void add_sysfs(Topology& topology, const std::string& root) {
   Walker(topology, root).walk();
 }

@@ -1,0 +1,58 @@
+#include "place/locator.h"
+
+#ifdef TUTTI_HAS_TOPOLOGY
+#include "place/seats.h"
+#include "topology/sources/detect.h"
+#else
+namespace tutti::topology {
+struct Topology {};
+}  // namespace tutti::topology
+#endif
+
+namespace tutti {
+
+Locator::Locator(Files files, bool live) : files_(std::move(files)), live_(live) {}
+Locator::~Locator() = default;
+
+#ifdef TUTTI_HAS_TOPOLOGY
+
+Result<OwnSeat> Locator::seat(const cpu_set_t& cpus) {
+  if (files_.machine.empty() && !live_) return OwnSeat{};
+  const std::lock_guard lock(mutex_);
+  if (!machine_) {
+    // NVIDIA's driver takes tenths of a second to start, and ranks on CPUs do not need what it says.
+    auto found = topology::detect({.file = files_.machine, .dump = files_.dump, .nvml = !files_.dump.empty()});
+    if (!found)
+      return std::move(found).error().during("read or write the machine (TUTTI_TOPO_FILE, TUTTI_TOPO_DUMP_FILE)");
+    machine_ = std::make_unique<const topology::Topology>(*std::move(found));
+  }
+  if (!files_.machine.empty()) return OwnSeat{.recorded = 1};
+  return seat_on(*machine_, cpus);
+}
+
+JobMap Locator::map(std::span<const OwnSeat> seats, std::span<const int> hosts) const {
+  const std::lock_guard lock(mutex_);
+  return map_of(seats, hosts, machine_.get());
+}
+
+#else
+
+Result<OwnSeat> Locator::seat(const cpu_set_t&) {
+  if (files_.machine.empty() && files_.dump.empty()) return OwnSeat{};
+  return Error{.code = Code::invalid_argument,
+               .what =
+                   "TUTTI_TOPO_FILE and TUTTI_TOPO_DUMP_FILE: this build has no detector; build it with pugixml, "
+                   "nlohmann-json and CLI11"};
+}
+
+JobMap Locator::map(std::span<const OwnSeat>, std::span<const int> hosts) const {
+  const Level level(hosts.begin(), hosts.end());
+  const auto first = [&](std::size_t i) { return level[i] == static_cast<int>(i); };
+  std::size_t groups = 0;
+  for (std::size_t i = 0; i < level.size(); ++i) groups += first(i) ? 1 : 0;
+  return groups > 1 && groups < level.size() ? JobMap{.levels = {level}} : JobMap{};
+}
+
+#endif
+
+}  // namespace tutti

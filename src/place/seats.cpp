@@ -1,0 +1,107 @@
+#include "place/seats.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "topology/graph/cpus.h"
+#include "topology/search/placement.h"
+#include "topology/sources/detect.h"
+
+namespace tutti {
+namespace {
+
+using topology::DeviceKind;
+using topology::Seat;
+using topology::Topology;
+
+bool holds(const std::vector<int>& set, const std::vector<int>& cpus) {
+  return std::ranges::includes(set, cpus);
+}
+
+std::vector<int> list_of(const cpu_set_t& cpus) {
+  std::vector<int> list;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &cpus)) list.push_back(cpu);
+  return list;
+}
+
+/// The ranks of each host, by number; hosts in the order of their first ranks.
+std::vector<std::vector<Rank>> ranks_by_host(std::span<const int> hosts) {
+  std::vector<std::vector<Rank>> of_host(hosts.size());
+  for (Rank rank = 0; rank < static_cast<Rank>(hosts.size()); ++rank)
+    of_host[static_cast<std::size_t>(hosts[static_cast<std::size_t>(rank)])].push_back(rank);
+  std::erase_if(of_host, [](const auto& ranks) { return ranks.empty(); });
+  return of_host;
+}
+
+/// A device for each of the ranks of a host: GPUs in turn, or NUMA nodes in blocks.
+std::vector<int> devices_for(const Topology& machine, std::size_t ranks) {
+  const std::vector<int> gpus = machine.gpus(), nodes = machine.of_kind(DeviceKind::numa);
+  std::vector<int> devices;
+  for (std::size_t i = 0; i < ranks; ++i)
+    devices.push_back(!gpus.empty()    ? gpus[ranks <= gpus.size() ? i : i * gpus.size() / ranks]
+                      : !nodes.empty() ? nodes[i * nodes.size() / ranks]
+                                       : -1);
+  return devices;
+}
+
+/// Ranks of one host, neighbours next to each other: along a ring of the machine's links where every rank has a device.
+std::vector<Rank> ring_of(const Topology& machine, std::span<const Rank> ranks, const std::vector<int>& devices) {
+  std::vector<Rank> order(ranks.begin(), ranks.end());
+  if (std::ranges::find(devices, -1) != devices.end()) return order;
+  const auto channels = topology::channels_of(machine, devices);
+  if (channels.orders.empty()) return order;
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = ranks[static_cast<std::size_t>(channels.orders[0][i])];
+  std::ranges::rotate(order, std::ranges::min_element(order));  // a ring begins anywhere: at the lowest rank
+  return order;
+}
+
+}  // namespace
+
+OwnSeat seat_on(const Topology& machine, const cpu_set_t& cpus) {
+  OwnSeat seat;
+  const std::vector<int> own = list_of(cpus);
+  if (own.empty()) return seat;
+  for (const int node : machine.of_kind(DeviceKind::numa))
+    if (holds(topology::cpus_of_list(machine[node].cpus), own)) {
+      seat.numa = machine[node].index;
+      if (const int package = machine.above(node, DeviceKind::package); package >= 0)
+        seat.package = machine[package].index;
+    }
+  const std::vector<int> sharing = topology::cpus_of_cache(own.front(), "");
+  if (holds(sharing, own)) seat.cache = sharing.front();
+  return seat;
+}
+
+JobMap map_of(std::span<const OwnSeat> told, std::span<const int> hosts, const Topology* machine) {
+  std::vector<Seat> seats(told.size());
+  JobMap map;
+  for (const auto& ranks : ranks_by_host(hosts)) {
+    std::vector<Rank> order = ranks;
+    const auto at = [](Rank rank) { return static_cast<std::size_t>(rank); };
+    for (const Rank rank : ranks)
+      seats[at(rank)] = {.host = ranks.front(),
+                         .package = told[at(rank)].package,
+                         .numa = told[at(rank)].numa,
+                         .cache = told[at(rank)].cache};
+    const bool recorded = std::ranges::all_of(ranks, [&](Rank rank) { return told[at(rank)].recorded != 0; });
+    if (recorded && machine != nullptr) {
+      const std::vector<int> devices = devices_for(*machine, ranks.size());
+      for (std::size_t i = 0; i < ranks.size(); ++i)
+        seats[at(ranks[i])] = topology::seat_at(ranks.front(), *machine, devices[i]);
+      order = ring_of(*machine, ranks, devices);
+    } else {
+      std::ranges::stable_sort(order, {}, [&](Rank rank) {
+        const Seat& seat = seats[at(rank)];
+        return std::tuple(seat.package, seat.numa, seat.cache);
+      });
+    }
+    map.order.insert(map.order.end(), order.begin(), order.end());
+  }
+  if (std::ranges::is_sorted(map.order)) map.order.clear();
+  map.levels = topology::levels_of(seats);
+  return map;
+}
+
+}  // namespace tutti

@@ -1,0 +1,105 @@
+// TUTTI_TOPO_FILE: do levels, order and choice of a communicator follow the machine, and are all results still right?
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "support/call.h"
+#include "support/launch_ranks.h"
+
+namespace tutti::testing {
+namespace {
+
+constexpr const char* gpus_8 = TUTTI_TEST_MACHINES "/cube-mesh-double.txt";
+constexpr const char* four_nodes = "synthetic:pack:2 numa:2 core:2 pu:1";
+
+std::vector<std::string> on(const std::string& machine, const std::string& transport) {
+  std::vector<std::string> environment = {"TUTTI_TRANSPORT=" + transport};
+  if (!machine.empty()) environment.push_back("TUTTI_TOPO_FILE=" + machine);
+  return environment;
+}
+
+std::string explained(tuttiComm_t comm, const char* collective, std::size_t count) {
+  std::array<char, 16384> text{};
+  EXPECT_TRUE(ok(tuttiCommExplain(comm, collective, count, tuttiFloat32, text.data(), text.size(), nullptr)));
+  return text.data();
+}
+
+/// What rank 0's communicator says of a call through slots.
+void with_explanation(const std::string& machine, int ranks, const std::function<void(const std::string&)>& use) {
+  EXPECT_TRUE(
+      launch_ranks({.ranks = ranks, .layout = Layout::threads, .environment = on(machine, "slots")}, [&](Seat& seat) {
+        tuttiComm_t comm = seat.init_one();
+        ASSERT_NE(comm, nullptr);
+        if (seat.rank() == 0) use(explained(comm, "all_gather", 1 << 18));
+        EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+      }));
+}
+
+TEST(Place, WithoutAFileRanksOfAHostAreOneGroup) {
+  with_explanation("", 4, [](const std::string& text) {
+    EXPECT_EQ(text.find("order"), std::string::npos) << text;
+    EXPECT_TRUE(text.starts_with("all_gather")) << text;
+  });
+}
+
+TEST(Place, RanksTakeTheGpusOfARecordedMachine) {
+  with_explanation(gpus_8, 8, [](const std::string& text) {
+    EXPECT_NE(text.find("Ranks: 2 groups"), std::string::npos) << text;
+    const std::size_t at = text.find("order 0 ");
+    ASSERT_NE(at, std::string::npos) << text;
+    EXPECT_NE(text.substr(at, 21), "order 0 1 2 3 4 5 6 7") << "a ring of that machine's NVLinks is not in that order";
+    EXPECT_NE(text.find("hierarchical"), std::string::npos) << text;
+  });
+}
+
+#if TUTTI_HAS_HWLOC
+TEST(Place, RanksShareTheNodesOfASyntheticMachine) {
+  with_explanation(four_nodes, 8, [](const std::string& text) {
+    EXPECT_NE(text.find("Ranks: 2 groups, then 4 groups"), std::string::npos) << text;
+    EXPECT_NE(text.find("hierarchical"), std::string::npos) << text;
+  });
+}
+#endif
+
+using Where = std::tuple<const char*, const char*, int>;
+
+class OnAMachine : public ::testing::TestWithParam<Where> {};
+
+TEST_P(OnAMachine, EveryCollectiveIsRight) {
+  const auto [machine, transport, ranks] = GetParam();
+  EXPECT_TRUE(launch_ranks({.ranks = ranks, .layout = Layout::pairs, .environment = on(machine, transport)},
+                           [&, ranks = ranks](Seat& seat) {
+                             tuttiComm_t comm = seat.init_one();
+                             ASSERT_NE(comm, nullptr);
+                             for (int kind = 0; kind < kind_count; ++kind)
+                               for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{300'000}})
+                                 for (const int root : {0, ranks - 1}) {
+                                   const auto of = static_cast<Kind>(kind);
+                                   const Call call{.kind = of,
+                                                   .values = Values::random,
+                                                   .count = count_for(of, tuttiFloat32, ranks, bytes),
+                                                   .root = root,
+                                                   .in_place = InPlace::some,
+                                                   .memory = Mix::by_rank,
+                                                   .seed = 5};
+                                   EXPECT_EQ(run_call(call, seat.here(), ranks, {comm}, 2), "") << call.text();
+                                 }
+                             EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+                           }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, OnAMachine,
+                         ::testing::Combine(::testing::Values(gpus_8, four_nodes),
+                                            ::testing::Values("auto", "slots", "socket"), ::testing::Values(3, 8)));
+
+TEST(Place, SaysWhichFileIsNotAMachine) {
+  for (const auto& [machine, code] :
+       {std::pair{"/nowhere/machine.xml", tuttiSystemError}, std::pair{__FILE__, tuttiInvalidArgument}})
+    EXPECT_TRUE(launch_ranks({.ranks = 2, .environment = on(machine, "auto")}, [code = code](Seat& seat) {
+      tuttiComm_t comm = nullptr;
+      EXPECT_TRUE(fails(tuttiCommInitRank(&comm, seat.ranks(), seat.next_id(), seat.rank()), code, "TUTTI_TOPO_FILE"));
+    }));
+}
+
+}  // namespace
+}  // namespace tutti::testing
