@@ -4,7 +4,7 @@ if(NOT TARGET tutti_formats)
   return()
 endif()
 foreach(name msccl mistakes)
-  tutti_test(formats_${name}_test SOURCES unit/formats_${name}_test.cpp LIBS tutti_formats LABELS unit proof)
+  tutti_test(formats_${name}_test SOURCES unit/formats_${name}_test.cpp LIBS tutti_formats tutti_proof LABELS unit proof)
 endforeach()
 tutti_test(formats_export_test SOURCES unit/formats_export_test.cpp LIBS tutti_formats pugixml::pugixml LABELS unit proof)
 

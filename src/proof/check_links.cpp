@@ -1,5 +1,5 @@
 // The links between ranks: slots and flags.
-#include "plan/check_links.h"
+#include "proof/check_links.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // The happened-before order of accesses.
-#include "plan/check_clock.h"
+#include "proof/check_clock.h"
 
 #include <algorithm>
 

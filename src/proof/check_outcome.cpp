@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/check_terms.h"
+#include "proof/check_terms.h"
 
 namespace tutti::proof {
 namespace {

@@ -1,5 +1,5 @@
 // The symbolic content of blocks, and the content that a schedule leaves in each.
-#include "plan/check_terms.h"
+#include "proof/check_terms.h"
 
 #include <fmt/format.h>
 

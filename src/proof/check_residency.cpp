@@ -1,5 +1,5 @@
 // The number of channels that have to be resident at once.
-#include "plan/check_residency.h"
+#include "proof/check_residency.h"
 
 #include <algorithm>
 

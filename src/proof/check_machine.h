@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "plan/check.h"
-#include "plan/check_clock.h"
-#include "plan/check_links.h"
-#include "plan/check_memory.h"
-#include "plan/check_residency.h"
-#include "plan/check_terms.h"
+#include "proof/check.h"
+#include "proof/check_clock.h"
+#include "proof/check_links.h"
+#include "proof/check_memory.h"
+#include "proof/check_residency.h"
+#include "proof/check_terms.h"
 
 namespace tutti::proof {
 

@@ -1,14 +1,14 @@
 // Proves the plans of all ranks together.
-#include "plan/check.h"
+#include "proof/check.h"
 
 #include <fmt/format.h>
 
 #include <deque>
 
-#include "plan/check_machine.h"
-#include "plan/check_operands.h"
-#include "plan/check_residency.h"
-#include "plan/check_terms.h"
+#include "proof/check_machine.h"
+#include "proof/check_operands.h"
+#include "proof/check_residency.h"
+#include "proof/check_terms.h"
 
 namespace tutti {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/check_clock.h"
+#include "proof/check_clock.h"
 
 namespace tutti::proof {
 

@@ -1,5 +1,5 @@
 // The buffers of all ranks as cells.
-#include "plan/check_memory.h"
+#include "proof/check_memory.h"
 
 namespace tutti::proof {
 

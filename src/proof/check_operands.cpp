@@ -1,10 +1,10 @@
 // Whether each action of a plan can be carried out at all.
-#include "plan/check_operands.h"
+#include "proof/check_operands.h"
 
 #include <fmt/format.h>
 
 #include "base/limits.h"
-#include "plan/check_memory.h"
+#include "proof/check_memory.h"
 
 namespace tutti::proof {
 namespace {

@@ -1,8 +1,8 @@
 // The effect of one action on clocks, messages and blocks.
 #include <fmt/format.h>
 
-#include "plan/check_machine.h"
-#include "plan/check_operands.h"
+#include "proof/check_machine.h"
+#include "proof/check_operands.h"
 
 namespace tutti::proof {
 

@@ -1,11 +1,11 @@
 // Executes the plans of all ranks symbolically: channels, calls, and the end of calls.
-#include "plan/check_machine.h"
+#include "proof/check_machine.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "plan/check_operands.h"
+#include "proof/check_operands.h"
 
 namespace tutti::proof {
 namespace {
