@@ -148,8 +148,24 @@ std::optional<std::size_t> Cost::measured_loop(const Plan& plan, const Action& a
 /// The time that this operand adds to a pass.
 double Cost::operand_us(const Plan& plan, const Place& place, bool read) const {
   if (plan.access == Access::cma && is_far(place)) return block_bytes_ * pull_;
+  if (is_far(place) && apart(plan.rank, place.peer)) return block_bytes_ * 1e-3 / wire_.gbps;
   if (is_far(place)) return block_bytes_ * (read ? far_read_ : far_write_);
   return block_bytes_ * (read ? read_ : write_);
+}
+
+/// Whether two ranks do not share memory.
+bool Cost::apart(Rank one, Rank other) const {
+  const auto host = [this](Rank rank) { return conditions_.hosts[static_cast<std::size_t>(rank)]; };
+  return conditions_.hosts.size() == ranks_ && host(one) != host(other);
+}
+
+double Cost::hop_us(Rank one, Rank other) const {
+  if (apart(one, other)) return wire_.hop_us;
+  return cores_.size() > 1 ? machine_.hop_us : 0;
+}
+
+double Cost::message_us(Rank one, Rank other) const {
+  return apart(one, other) ? wire_.message_us : machine_.message_us;
 }
 
 /// All ranks enter: they publish their call descriptors and, where they access each other's buffers, wait for those of
@@ -269,7 +285,7 @@ double Cost::ready_at(const Channel& channel) const {
   const Action& action = plan.actions[channel.action];
   const Rank peer = action.peer;
   const auto slots = static_cast<std::size_t>(conditions_.slots);
-  const double hop = cores_.size() > 1 ? machine_.hop_us : 0;
+  const double hop = hop_us(channel.rank, peer);
   switch (action.verb) {
     case Verb::acquire: {
       const std::size_t at = index(channel, channel.rank, peer);
@@ -296,33 +312,34 @@ double Cost::ready_at(const Channel& channel) const {
 void Cost::act(Channel& channel, const Action& action, double& now) {
   const auto slots = static_cast<std::size_t>(conditions_.slots);
   const auto rank = static_cast<std::size_t>(channel.rank), peer = static_cast<std::size_t>(action.peer);
+  const double message = message_us(channel.rank, action.peer);
   switch (action.verb) {
     case Verb::copy:
     case Verb::reduce: now += prices_[rank][channel.action]; break;
     case Verb::acquire: ++fifos_[index(channel, channel.rank, action.peer)].acquired; break;
     case Verb::commit: {
-      now += machine_.message_us;
+      now += message;
       const std::size_t at = index(channel, channel.rank, action.peer);
       committed_at_[at * slots + fifos_[at].committed++ % slots] = now;
       break;
     }
     case Verb::peek:
-      now += machine_.message_us;
+      now += message;
       ++fifos_[index(channel, action.peer, channel.rank)].peeked;
       break;
     case Verb::release: {
-      now += machine_.message_us;
+      now += message;
       const std::size_t at = index(channel, action.peer, channel.rank);
       released_at_[at * slots + fifos_[at].released++ % slots] = now;
       break;
     }
     case Verb::settle: break;  // a transport with slots needs no settle
     case Verb::signal:
-      now += machine_.message_us;
+      now += message;
       signals_[rank * ranks_ + peer].push_back(now);
       break;
     case Verb::wait:
-      now += machine_.message_us;
+      now += message;
       ++taken_[peer * ranks_ + rank];
       break;
     case Verb::wait_line: now += machine_.line_us; break;

@@ -18,6 +18,7 @@ struct Conditions {
   int channels = 2;                     ///< for collectives
   int slots = 4;                        ///< per fifo
   std::size_t slot_bytes = 128 * 1024;  ///< size of a slot
+  std::vector<int> hosts = {};          ///< by rank; empty: all ranks share memory
   bool operator==(const Conditions&) const = default;
 };
 
@@ -58,6 +59,9 @@ class Cost {
   double operand_us(const Plan& plan, const Place& place, bool read) const;
   double handed_write_us() const;
   std::optional<std::size_t> measured_loop(const Plan& plan, const Action& action) const;
+  bool apart(Rank one, Rank other) const;
+  double hop_us(Rank one, Rank other) const;
+  double message_us(Rank one, Rank other) const;
   void enter();
   double payload_us(const Plan& plan) const;
   double walk(double bound_us);
@@ -77,6 +81,7 @@ class Cost {
   std::span<const Plan> plans_;
   Machine machine_;
   LoopTable loops_;
+  SocketRates wire_;
   Conditions conditions_;
   std::size_t ranks_;
   double own_groups_ = 0;    ///< number of groups in the buffers of a rank, on average

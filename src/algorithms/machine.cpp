@@ -132,14 +132,6 @@ std::array<double, Machine::count> Machine::numbers() const {
   return all;
 }
 
-Machine over_sockets(Machine machine) {
-  machine.hop_us = 15;
-  machine.message_us = 1.5;
-  machine.far_read = {.gbps = {2.5, 2.5, 2.5, 2.5, 2.5, 2.5}};
-  machine.far_write = {.gbps = {2.5, 2.5, 2.5, 2.5, 2.5, 2.5}};
-  return machine;
-}
-
 Result<Machine> Machine::of(std::span<const double> numbers) {
   if (numbers.size() != count)
     return Error{.code = Code::remote,

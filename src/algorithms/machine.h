@@ -93,8 +93,11 @@ struct Machine {
   static LoopRates built_in_loops();
 };
 
-/// `machine`, with built-in numbers of TCP sockets between hosts for all pairs of ranks. The relevant property is that
-/// a message is expensive.
-Machine over_sockets(Machine machine);
+/// Built-in numbers of TCP sockets between hosts. The relevant property is that a message is expensive.
+struct SocketRates {
+  double hop_us = 15;
+  double message_us = 1.5;  ///< of its sender and of its receiver
+  double gbps = 2.5;        ///< copying into a message, or out of one
+};
 
 }  // namespace tutti

@@ -46,7 +46,8 @@ Conditions conditions_of(const Membership& members, const Channels& channels) {
   return {.cores = members.cores,
           .channels = members.area->area.shape().channels - 1,
           .slots = channels.slots(),
-          .slot_bytes = channels.slot_bytes()};
+          .slot_bytes = channels.slot_bytes(),
+          .hosts = members.spans_hosts() ? members.hosts : std::vector<int>{}};
 }
 
 }  // namespace

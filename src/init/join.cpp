@@ -205,8 +205,7 @@ void Join::state_verdict() {
   result.pulls = pulls_;
   result.reaches_gpus = reaches_gpus_ && gpu_proof_ ? 1 : 0;
   if (options_.rank == 0 && !trouble_) {
-    const Machine measured = process_.tune->machine(cpus_, process_.log);
-    const Machine machine = spans_hosts_ ? over_sockets(measured) : measured;
+    const Machine machine = process_.tune->machine(cpus_, process_.log);
     Blob verdict = to_blob(FirstInitResult{.result = result, .machine = machine.numbers()});
     const auto map = to_bytes(members_.map);
     verdict.insert(verdict.end(), map.begin(), map.end());
