@@ -62,6 +62,7 @@ constexpr std::array table = {
   number("TUTTI_BUFFSIZE", bytes, shared, "128K", 4096, 4 << 20, engine,
          "Size of one slot between two ranks. A pair of ranks has four for each channel and direction."),
   choice("TUTTI_LOOP", local, "auto", "auto|plain|plain_pages|nontemporal|nontemporal_pages", engine, "How calls on more than 512 KiB of a rank's memory store their results: through the caches or past them (nontemporal), page after page or several pages in turn. auto: as was measured to be the fastest."),
+  number("TUTTI_ZCOPY_THRESHOLD", bytes, shared, "8K", 64, std::int64_t{1} << 40, engine, "In messages, blocks of this size or more are not copied into a slot where they can be sent, received or read in the buffers of a call."),
   number("TUTTI_NT_THRESHOLD", bytes, local, "0", 0, std::int64_t{1} << 40, engine, "Calls of this size or more use nontemporal stores, smaller ones do not, whatever was measured. 0: as TUTTI_LOOP says."),
   number("TUTTI_SPIN_US", integer, local, "50", 0, 1'000'000, engine, "How long a waiting call spins before it yields its core, in microseconds."),
   number("TUTTI_MAX_CTAS", integer, shared, "64", 1, 512, gpus, "Most blocks of a kernel that a rank may use."),

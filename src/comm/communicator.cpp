@@ -29,6 +29,7 @@ PassRules pass_rules_of(const Config& config, const Machine& machine) {
   const auto forced = loop_of(config.text("TUTTI_LOOP"));
   return {.loops = forced ? LoopTable::all(*forced) : machine.loops.table(),
           .nontemporal_bytes = static_cast<std::size_t>(config.integer("TUTTI_NT_THRESHOLD")),
+          .direct_bytes = static_cast<std::size_t>(config.integer("TUTTI_ZCOPY_THRESHOLD")),
           .bounce_bytes = machine.bounce_bytes(),
           .realigns = machine.realigning_pays()};
 }

@@ -13,9 +13,6 @@ namespace {
 /// Bytes read and written by one advance: a pass of two sources and two destinations over a megabyte.
 constexpr std::size_t budget_bytes = 4 * limits::pass_bytes;
 
-/// Smaller blocks are copied through slots, which costs less than tracking the use of the caller's memory.
-constexpr std::size_t direct_bytes_min = 8 * 1024;
-
 }  // namespace
 
 void Channel::reserve(int ranks) {
@@ -42,7 +39,7 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
 
   groups_differ_ = binding.groups_differ;
   skips_empty_ = groups_differ_ && plan.direct;
-  direct_ = plan.access == Access::slots && binding.split.stride() >= direct_bytes_min;
+  direct_ = plan.access == Access::slots && binding.split.stride() >= rules().direct_bytes;
   average_ = binding.op == ReduceOp::avg && reduces(plan.collective);
   scales_ = binding.op == ReduceOp::pre_mul_sum && reduces(plan.collective);
   if (links.rules != nullptr) set_loops();

@@ -41,10 +41,13 @@ struct Channel {
   void reserve(int ranks);
 };
 
-/// How passes go through memory. Ranks may differ in it.
+/// How passes go through memory. Ranks may differ in it, but for `direct_bytes`.
 struct PassRules {
   LoopTable loops;                    ///< of passes that write results
   std::size_t nontemporal_bytes = 0;  ///< not 0: calls of this size or more use nontemporal stores, instead of `loops`
+  /// Smaller blocks are copied through slots, which costs less than tracking the use of the caller's memory. Equal on
+  /// all ranks.
+  std::size_t direct_bytes = 8 * 1024;
   std::size_t bounce_bytes = 128 * 1024;  ///< of data pulled at once to be reduced
   /// Copies by CMA whose addresses are a few bytes apart modulo a page take less time through a bounce buffer.
   bool realigns = false;
