@@ -12,9 +12,17 @@ namespace {
 constexpr std::size_t kib = 1024;
 constexpr int pairs_max = 32;  // up to this many ranks, every rank has slots to every other
 
+/// Where some ranks are nearer to each other, as on several hosts, large calls send each byte between groups once, and
+/// not once for each rank of a group.
+bool keeps_near(const Shape& shape, std::size_t bytes) {
+  constexpr std::size_t small = 32 * kib;
+  return bytes > small && !shape.levels.empty() && member(algorithm::hierarchical).supports(shape);
+}
+
 /// Slots: few steps for small calls, few bytes and passes for large ones.
 const Family& for_fifo(const Shape& shape, std::size_t bytes) {
   const bool all_pairs = shape.ranks <= pairs_max;
+  if (keeps_near(shape, bytes)) return algorithm::hierarchical;
   switch (shape.collective) {
     case Collective::all_reduce:
       if (bytes <= 8 * kib) return algorithm::recursive_doubling;

@@ -38,6 +38,18 @@ TEST(Select, AlwaysGivesWhatLowers) {
         }
 }
 
+TEST(Select, KeepsLargeCallsInsideHosts) {
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+    Shape shape{.collective = collective, .ranks = 40, .levels = {Level(40)}};
+    for (std::size_t rank = 0; rank < 40; ++rank) shape.levels[0][rank] = static_cast<int>(rank / 8);
+    EXPECT_EQ(select(shape, Access::slots, 1 << 20, "")->name, "hierarchical/0") << name(collective);
+    EXPECT_NE(select(shape, Access::slots, 64, "")->name, "hierarchical/0") << name(collective);
+    shape.levels[0][8] = 0;  // groups of 9 and of 7
+    const std::string_view uneven = select(shape, Access::slots, 1 << 20, "")->name;
+    EXPECT_EQ(uneven == "hierarchical/0", collective == Collective::all_reduce) << uneven;
+  }
+}
+
 TEST(Select, GivesCountsWhatServesThem) {
   constexpr Collective with_counts[] = {Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all,
                                         Collective::gather, Collective::scatter};
