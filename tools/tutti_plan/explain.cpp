@@ -5,14 +5,19 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "algorithms/explain.h"
 #include "algorithms/select.h"
+#include "place/locator.h"
 #include "tools/tutti_plan/command.h"
 #include "tools/tutti_plan/source.h"
 
 namespace tutti::tool {
 namespace {
+
+constexpr int ranks_max = 64;
 
 struct Options {
   std::string collective;
@@ -20,26 +25,85 @@ struct Options {
   int ranks = 4;
   int root = 0;
   int cores = 0;
-  std::string access = "mapped";
+  std::string access;
   std::string forced;
+  std::string machine;
+  int hosts = 0;
+  int each = 0;  ///< ranks of a host
+
+  bool places() const { return !machine.empty() || hosts > 0 || each > 0; }
+  int ranks_in_all() const { return places() ? std::max(hosts, 1) * (each > 0 ? each : ranks) : ranks; }
 };
+
+/// Rank → the first rank of its host; ranks are numbered host by host.
+std::vector<int> hosts_of(const Options& options) {
+  std::vector<int> hosts;
+  const int each = options.ranks_in_all() / std::max(options.hosts, 1);
+  for (int rank = 0; rank < options.ranks_in_all(); ++rank) hosts.push_back(rank / each * each);
+  return hosts;
+}
+
+/// By the code that a communicator's start runs; all hosts are alike.
+Result<JobMap> map_of(const Options& options, const std::vector<int>& hosts) {
+  Locator locator({.machine = options.machine, .dump = {}}, /*live=*/false);
+  std::vector<OwnSeat> seats;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    auto seat = locator.seat({});
+    if (!seat) return std::move(seat).error();
+    seats.push_back(*seat);
+  }
+  return locator.map(seats, hosts);
+}
+
+/// What a start of such a job finds out; empty where nothing was said of its machine.
+struct Found {
+  std::string text;
+  std::vector<int> hosts;  ///< as Conditions::hosts
+};
+
+Result<Found> find_places(const Options& options, Shape& shape) {
+  Found found;
+  if (!options.places()) return found;
+  const std::vector<int> hosts = hosts_of(options);
+  auto map = map_of(options, hosts);
+  if (!map) return std::move(map).error();
+  found.text = fmt::format("Ranks: {}.\n", text_of(*map));
+  if (options.hosts > 1) {
+    found.hosts = hosts;
+    found.text += "Pairs: of one host by shared memory, where blocks stay in mapped buffers; others by sockets.\n";
+  }
+  shape.levels = std::move(map->levels);
+  shape.order = std::move(map->order);
+  return found;
+}
 
 int explain(const Options& options) {
   const auto collective = collective_of(options.collective);
   if (!collective) return fail(collective.error());
   if (auto known = check_algo_setting(options.forced); !known) return fail(known.error());
-  const Shape shape{.collective = *collective, .ranks = options.ranks, .root = options.root};
+  Shape shape{.collective = *collective, .ranks = options.ranks_in_all(), .root = options.root};
   if (shape.root >= shape.ranks)
     return fail({.code = Code::invalid_argument,
                  .what = fmt::format("root {} is not one of 0 … {}", shape.root, shape.ranks - 1)});
-  const auto access = access_of(options.access);
+  if (shape.ranks > ranks_max)
+    return fail({.code = Code::invalid_argument,
+                 .what = fmt::format("{} ranks, at most {} are explained", shape.ranks, ranks_max)});
+  const auto access = access_of(!options.access.empty() ? options.access : options.hosts > 1 ? "slots" : "mapped");
   if (!access) return fail(access.error());
+  if (options.hosts > 1 && *access != Access::slots)
+    return fail({.code = Code::invalid_argument,
+                 .what = fmt::format("ranks of several hosts send messages: --access slots, not {}", options.access)});
+  const auto found = find_places(options, shape);
+  if (!found) return fail(found.error());
   const unsigned here = std::max(std::thread::hardware_concurrency(), 1U);
   const Grounds grounds{.machine = {},
-                        .conditions = {.cores = options.cores > 0 ? options.cores : static_cast<int>(here)},
+                        .conditions = {.cores = options.cores > 0  ? options.cores
+                                                : options.places() ? shape.ranks
+                                                                   : static_cast<int>(here),
+                                       .hosts = found->hosts},
                         .forced = options.forced};
   const auto envelope = Envelopes().of(shape, *access, options.forced, grounds.machine, grounds.conditions);
-  return put("-", tutti::explain(shape, *access, options.bytes, envelope->at(options.bytes), grounds));
+  return put("-", found->text + tutti::explain(shape, *access, options.bytes, envelope->at(options.bytes), grounds));
 }
 
 }  // namespace
@@ -52,13 +116,24 @@ void add_explain(CLI::App& app, int& status) {
   command->add_option("bytes", options->bytes, "Of the largest buffer of one rank: 4096, 64K, 1MB")
       ->required()
       ->transform(CLI::AsSizeValue(false));
-  command->add_option("--ranks", options->ranks, "How many ranks [4]")->check(CLI::Range(1, 64));
+  command->add_option("--ranks", options->ranks, "How many ranks [4]")->check(CLI::Range(1, ranks_max));
   command->add_option("--root", options->root, "Root of a broadcast, reduce, gather or scatter [0]")
       ->check(CLI::Range(0, 63));
-  command->add_option("--cores", options->cores, "Cores that the ranks have, all together [those of this machine]")
+  command
+      ->add_option(
+          "--cores", options->cores,
+          "Cores that the ranks have, all together [those of this machine; one per rank with --machine or --hosts]")
       ->check(CLI::Range(1, 1 << 16));
-  command->add_option("--access", options->access, "How ranks reach each other: inline, mapped, cma or slots [mapped]")
+  command
+      ->add_option("--access", options->access,
+                   "How ranks reach each other: inline, mapped, cma or slots [mapped; slots with --hosts]")
       ->check(CLI::IsMember({"inline", "mapped", "cma", "slots"}));
+  command->add_option(
+      "--machine", options->machine,
+      "Recorded machine, as TUTTI_TOPO_FILE: each host is one; its GPUs or NUMA nodes are the ranks' places");
+  command->add_option("--hosts", options->hosts, "How many hosts [1]")->check(CLI::Range(1, ranks_max));
+  command->add_option("--ranks-per-host", options->each, "How many ranks each host has [--ranks]")
+      ->check(CLI::Range(1, ranks_max));
   command->add_option("--algo", options->forced, "What TUTTI_ALGO would be");
   command->final_callback([options, &status] { status = explain(*options); });
 }
