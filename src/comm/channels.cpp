@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "comm/peer_memory_windows.h"
 #include "comm/signed_fifo.h"
 
 namespace tutti {
@@ -30,10 +31,23 @@ std::string_view slowest_of(const Membership& members) {
   return slowest == nullptr ? std::string_view() : slowest->name;
 }
 
+/// Ranks that have call descriptors access each other's buffers without messages.
+std::unique_ptr<OfferedMemory> memory_of(Process& process, const Membership& members, const CallMark& mark,
+                                         const std::atomic<bool>& failed) {
+  const std::string& transport = process.config.text("TUTTI_TRANSPORT");
+  const bool maps = transport == "auto" || transport == "mapped";
+  if (!maps || !members.spans_hosts() || !members.shares_memory()) return nullptr;
+  return std::make_unique<PeerMemoryWindows>(process, members, mark, failed);
+}
+
 }  // namespace
 
-Channels::Channels(Process& process, const Membership& members, const CallMark& mark, const CallHistory* history)
-    : members_(members), slowest_(slowest_of(members)), slot_bytes_(slot_bytes_of(members)) {
+Channels::Channels(Process& process, const Membership& members, const CallMark& mark, const CallHistory* history,
+                   const std::atomic<bool>& failed)
+    : members_(members),
+      memory_(memory_of(process, members, mark, failed)),
+      slowest_(slowest_of(members)),
+      slot_bytes_(slot_bytes_of(members)) {
   const int channels = members.area->area.shape().channels;
   for (int index = 0; index + 1 < channels; ++index) channels_.push_back(open(process, index, mark, history));
   point_to_point_ = open(process, channels - 1, mark, nullptr);
@@ -45,9 +59,13 @@ Channel Channels::open(Process& process, int index, const CallMark& mark, const 
   for (Rank peer = 0; peer < members_.ranks; ++peer) {
     if (peer == members_.rank) continue;
     const auto at = static_cast<std::size_t>(peer);
-    Ends ends =
-        transport_to(members_, peer)
-            .open({.process = process, .members = members_, .peer = peer, .channel = index, .slot_bytes = slot_bytes_});
+    Ends ends = transport_to(members_, peer)
+                    .open({.process = process,
+                           .members = members_,
+                           .peer = peer,
+                           .channel = index,
+                           .slot_bytes = slot_bytes_,
+                           .memory = history != nullptr ? memory_.get() : nullptr});
     if (ends.signal) channel.signals[at] = *ends.signal;
     if (ends.opening) opening_.push_back(std::move(ends.opening));
     channel.senders[at] = std::move(ends.sender);

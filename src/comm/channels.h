@@ -1,6 +1,7 @@
 // The channels of a communicator: on each channel a sender to and a receiver from every peer.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,20 +13,24 @@
 #include "comm/membership.h"
 #include "comm/transports.h"
 #include "exec/run.h"
+#include "transport/offer.h"
 
 namespace tutti {
 
 class Channels {
  public:
   /// `history`: not null if ranks have no call descriptors; then the first message of a call on each connection carries
-  /// `mark`. All arguments must outlive this object.
-  Channels(Process& process, const Membership& members, const CallMark& mark, const CallHistory* history);
+  /// `mark`. `failed` ends the wait for a peer's memory. All arguments must outlive this object.
+  Channels(Process& process, const Membership& members, const CallMark& mark, const CallHistory* history,
+           const std::atomic<bool>& failed);
 
   std::span<Channel> of_collectives() { return channels_; }
   Channel& point_to_point() { return point_to_point_; }
 
   /// Largest size of a message; equal on all ranks.
   std::size_t slot_bytes() const { return slot_bytes_; }
+  /// Whether blocks of messages can stay in the buffers of a call.
+  bool offers() const { return memory_ != nullptr; }
   /// Slots of a connection that plans may use. If calls are marked, the mark takes one slot.
   int slots() const { return members_.area->area.shape().slots - (members_.spans_hosts() ? 1 : 0); }
 
@@ -44,7 +49,8 @@ class Channels {
   Channel open(Process& process, int index, const CallMark& mark, const CallHistory* history);
 
   const Membership& members_;
-  std::string_view slowest_;  ///< name of the last transport in the list that some pair uses
+  std::unique_ptr<OfferedMemory> memory_;  // null: messages through shared memory carry all of their blocks
+  std::string_view slowest_;               ///< name of the last transport in the list that some pair uses
   std::size_t slot_bytes_;
   std::vector<Channel> channels_;
   Channel point_to_point_;

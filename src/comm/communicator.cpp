@@ -61,11 +61,13 @@ Communicator::Communicator(Process& process, Membership members)
       lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes),
       access_facts_(facts_of(members_, process.config, lines_.payload_bytes())),
       history_(members_.spans_hosts() ? std::make_shared<CallHistory>() : nullptr),
-      channels_(process, members_, mark_, history_.get()),
+      channels_(process, members_, mark_, history_.get(), failed_),
       plans_(process, members_, channels_, conditions_of(members_, channels_), who_),
       notes_{.lines = std::vector<const CallDescriptor*>(members_.peers.size()),
              .memory = std::vector<PeerMemory>(members_.peers.size()),
              .scalars = std::vector<std::uint64_t>(members_.peers.size())},
+      offered_scratch_(process.segments),
+      staging_(process.segments),
       windows_(process, members_, failed_) {
   for (const auto& peer : members_.peers) doorbells_.push_back(&peer.area.header().doorbell);
   if (spans_hosts()) {
@@ -89,7 +91,6 @@ Communicator::~Communicator() {
     members_.control->leave(std::move(data));
     process_.service.wake();  // all peers may have left already
   }
-  if (staging_ != nullptr) (void)process_.segments.free(staging_);
 }
 
 void Communicator::look_at_device() {
@@ -121,19 +122,19 @@ Links Communicator::links() {
 }
 
 Result<std::byte*> Communicator::scratch(std::size_t bytes) {
+  if (channels_.offers()) {
+    auto memory = offered_scratch_.at_least(bytes);
+    if (!memory) return std::move(memory).error().during("allocate scratch memory");
+    return memory;
+  }
   if (scratch_.size() < bytes) scratch_.resize(bytes);
   return scratch_.data();
 }
 
 Result<std::byte*> Communicator::staging(std::size_t bytes) {
-  if (staging_bytes_ >= bytes) return staging_;
-  if (staging_ != nullptr) (void)process_.segments.free(std::exchange(staging_, nullptr));
-  staging_bytes_ = 0;
-  auto memory = process_.segments.allocate(bytes, /*touch=*/true);
+  auto memory = staging_.at_least(bytes);
   if (!memory) return std::move(memory).error().during("allocate memory for an all-to-all in place");
-  staging_ = *memory;
-  staging_bytes_ = bytes;
-  return staging_;
+  return memory;
 }
 
 }  // namespace tutti

@@ -92,7 +92,7 @@ class Communicator {
   Plans& plans() { return plans_; }
   PeerWindows& windows() { return windows_; }
 
-  /// At least `bytes` of private memory for plans that need it; used by one call at a time.
+  /// At least `bytes` of memory for plans that need it; used by one call at a time.
   Result<std::byte*> scratch(std::size_t bytes);
   /// As scratch, in memory that peers can map: for the copied inputs of in-place all-to-alls.
   Result<std::byte*> staging(std::size_t bytes);
@@ -175,8 +175,8 @@ class Communicator {
 
   Notes notes_;
   std::vector<std::byte> scratch_;
-  std::byte* staging_ = nullptr;
-  std::size_t staging_bytes_ = 0;
+  GrowingSegment offered_scratch_;  // where peers may read it
+  GrowingSegment staging_;
 
   PeerWindows windows_;
   std::atomic<const char*> algorithm_used_ = "";

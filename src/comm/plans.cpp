@@ -9,6 +9,7 @@
 #include "algorithms/select.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
+#include "plan/outlasting.h"
 
 namespace tutti {
 namespace {
@@ -102,7 +103,9 @@ const Algorithm& Plans::tuned(const Shape& shape, Access access, std::size_t byt
 const Plan& Plans::insert(const PlanKey& key, const Schedule& schedule, const std::string& algorithm) {
   process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(key.collective), algorithm,
                     channels_.transport(key.access));
-  return plans_.insert(key, fuse(lower(schedule, members_.rank, key.access), conditions_.slots));
+  Plan plan = fuse(lower(schedule, members_.rank, key.access), conditions_.slots);
+  if (channels_.offers()) plan.outlasts = outlasting(plan);
+  return plans_.insert(key, std::move(plan));
 }
 
 Plans::Planned Plans::of(const Shape& shape, Access access, std::size_t bytes, bool counts) {

@@ -135,8 +135,8 @@ void RemoteSender::poll_set(std::vector<PollItem>& items) const {
   if (!channel_->broken()) channel_->sender().poll_set(items);
 }
 
-void RemoteSender::keep(std::span<const std::byte> memory) {
-  if (channel_->is_open()) channel_->sender().keep(memory);
+bool RemoteSender::keep(std::span<const std::byte> memory) {
+  return !channel_->is_open() || channel_->sender().keep(memory);
 }
 
 /// Calls the receiver. Returns an empty T while the channel is not open, or broken with the cause still unknown.

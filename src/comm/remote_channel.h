@@ -89,7 +89,7 @@ class RemoteSender final : public Sender {
   bool offer(std::size_t at, std::span<const std::byte> memory) override {
     return channel_->sender().offer(at, memory);
   }
-  void keep(std::span<const std::byte> memory) override;
+  bool keep(std::span<const std::byte> memory) override;
   void poll_set(std::vector<PollItem>& items) const override;
 
  private:

@@ -20,7 +20,8 @@ class SignedSender final : public Sender {
   Result<bool> settled() override { return through_->settled(); }
   std::size_t slot_bytes() const override { return through_->slot_bytes(); }
   bool offer(std::size_t at, std::span<const std::byte> memory) override { return through_->offer(at, memory); }
-  void keep(std::span<const std::byte> memory) override { through_->keep(memory); }
+  bool keep(std::span<const std::byte> memory) override { return through_->keep(memory); }
+  bool copies_offers() const override { return through_->copies_offers(); }
   bool buffers() const override { return through_->buffers(); }
   void poll_set(std::vector<PollItem>& items) const override { through_->poll_set(items); }
 
@@ -38,6 +39,7 @@ class SignedReceiver final : public Receiver {
       : through_(std::move(through)), system_(system), mark_(mark), history_(history), rank_(rank), peer_(peer) {}
   /// Errors, besides those of the fifo: invalid_usage (the peer is in another call; both are named).
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
+  Result<std::span<const std::byte>> offered(std::size_t at) override { return through_->offered(at); }
   Result<void> release() override { return through_->release(); }
   bool arrives_in_parts() const override { return through_->arrives_in_parts(); }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;

@@ -20,9 +20,9 @@ Ends open_shared_memory(const PairOfRanks& pair) {
   const RankArea& theirs = members.peers[static_cast<std::size_t>(pair.peer)].area;
   const int channel = pair.channel;
   return {.sender = std::make_unique<ShmSender>(system, mine, members.rank, theirs, pair.peer, channel,
-                                                members.oversubscribed),
+                                                members.oversubscribed, pair.memory),
           .receiver = std::make_unique<ShmReceiver>(system, mine, members.rank, theirs, pair.peer, channel,
-                                                    members.oversubscribed),
+                                                    members.oversubscribed, pair.memory),
           .signal = Signal(theirs.signal(channel, members.rank), mine.signal(channel, pair.peer))};
 }
 

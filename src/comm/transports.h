@@ -10,6 +10,7 @@
 #include "comm/membership.h"
 #include "transport/fifo.h"
 #include "transport/flag.h"
+#include "transport/offer.h"
 
 namespace tutti {
 
@@ -32,7 +33,8 @@ struct PairOfRanks {
   const Membership& members;
   Rank peer = 0;
   int channel = 0;
-  std::size_t slot_bytes = 0;  ///< equal at both ends
+  std::size_t slot_bytes = 0;       ///< equal at both ends
+  OfferedMemory* memory = nullptr;  ///< null: blocks cannot be offered
 };
 struct Ends {
   std::unique_ptr<Sender> sender;

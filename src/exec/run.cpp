@@ -176,6 +176,7 @@ Result<bool> Run::act(Channel& channel, ChannelState& state, const Action& actio
     case Verb::release: {
       if (channel.open[peer].reading.data() == nullptr) return true;
       channel.open[peer].reading = {};
+      channel.open[peer].offered.clear();
       if (auto freed = channel.receivers[peer]->release(); !freed) return std::move(freed).error().at_peer(action.peer);
       return true;
     }
@@ -217,6 +218,8 @@ Result<bool> Run::peek(Channel& channel, const ChannelState& state, const Action
                  .peer = action.peer};
   channel.open[action.peer].reading = *message;
   channel.open[action.peer].arriving = arriving;
+  if (direct_ && !arriving)
+    if (auto found = find_offered(channel, action); !found) return std::move(found).error();
   return true;
 }
 
@@ -241,6 +244,8 @@ Run::Spot Run::waiting_for() const {
     if (passes)
       for (const Place& place : plan_->sources(action))
         if (place.where == Where::slot) peer = place.peer;
+    const auto& unsent = links_.channels[static_cast<std::size_t>(channel)].unsent;
+    if (peer < 0 && !unsent.empty()) peer = unsent.front();
     return {peer, channel, static_cast<int>(action.step), action.verb};
   }
   for (int channel = 0; channel < channels_; ++channel) {

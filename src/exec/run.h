@@ -32,6 +32,8 @@ struct Channel {
     std::span<const std::byte> reading;  ///< peeked, not yet released
     const std::byte* line = nullptr;     ///< payload of the peer's call descriptor
     bool arriving = false;               ///< `reading` arrives in parts: see Receiver::arrives_in_parts
+    /// by item of `reading`: where the block lies if the peer has offered it
+    std::vector<std::span<const std::byte>> offered;
   };
   std::vector<Open> open;
   std::vector<std::uint16_t> unsent;  ///< peers with messages that wait for a flush, or with an offered part of one
@@ -118,8 +120,11 @@ class Run {
   Result<void> pull_sources(Channel& channel, const Action& action, const Piece& piece, std::span<Source> sources);
 
   Result<bool> pass_direct(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget);
-  void keep(Channel& channel, const Action& action, const Piece& whole) const;
+  bool keep(Channel& channel, const Action& action, const Piece& whole) const;
+  Result<void> find_offered(Channel& channel, const Action& action) const;
+  Result<void> check_offered(const Channel& channel, const Action& action, const Piece& whole) const;
   std::uint64_t offer(Channel& channel, const Action& action, const Piece& whole) const;
+  bool outlasts(const Action& action, std::size_t destination) const;
   const std::byte* lasting(const Channel& channel, const Action& action, const Piece& whole) const;
   bool lands(const Channel& channel, const ChannelState& state, const Action& action) const;
   std::span<const Place> written(const ChannelState& state, const Action& action, std::span<Place> rest) const;

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cassert>
 
+#include <fmt/format.h>
+
 #include "exec/run.h"
+#include "plan/outlasting.h"
 
 namespace tutti {
 namespace {
@@ -26,7 +29,8 @@ Result<bool> Run::pass_direct(Channel& channel, ChannelState& state, const Actio
   if (range.count == 0) return true;
   const Piece whole{.at = range.begin, .count = range.count};
   if (!state.begun) {
-    keep(channel, action, whole);
+    if (!keep(channel, action, whole)) return false;
+    if (auto checked = check_offered(channel, action, whole); !checked) return std::move(checked).error();
     state.offered = offer(channel, action, whole);
     state.begun = true;
   }
@@ -68,26 +72,52 @@ Result<bool> Run::move_pieces(Channel& channel, ChannelState& state, const Actio
   return true;
 }
 
+/// Notes which blocks of the peeked message lie in its sender's memory.
+Result<void> Run::find_offered(Channel& channel, const Action& action) const {
+  auto& offered = channel.open[action.peer].offered;
+  for (std::size_t item = 0; item < action.items; ++item) {
+    auto found = channel.receivers[action.peer]->offered(item * binding_->split.stride());
+    if (!found) return std::move(found).error().at_peer(action.peer);
+    if (found->data() == nullptr) continue;
+    offered.resize(action.items);
+    offered[item] = *found;
+  }
+  return {};
+}
+
+/// Each source that a peer has offered must have at least the bytes that the pass reads.
+Result<void> Run::check_offered(const Channel& channel, const Action& action, const Piece& whole) const {
+  const std::size_t bytes = whole.count * binding_->split.element_bytes();
+  for (const Place& place : plan_->sources(action)) {
+    if (place.where != Where::slot || channel.open[place.peer].offered.empty()) continue;
+    const auto& offered = channel.open[place.peer].offered[place.block];
+    if (offered.data() != nullptr && offered.size() < bytes)
+      return Error{.code = Code::remote,
+                   .what = fmt::format("offers a block of {} bytes, expected {} bytes", offered.size(), bytes),
+                   .peer = place.peer};
+  }
+  return {};
+}
+
 /// Messages that have not left yet may be sent from buffers that the pass is about to write: makes their senders keep
-/// this data.
-void Run::keep(Channel& channel, const Action& action, const Piece& whole) const {
-  if (channel.unsent.empty()) return;
+/// this data. False: a peer is yet to read it.
+bool Run::keep(Channel& channel, const Action& action, const Piece& whole) const {
+  bool kept = true;
   for (const Place& place : plan_->destinations(action)) {
     if (!own(place)) continue;
+    const std::byte* const source = copies_one(action) ? source_of(channel, plan_->sources(action)[0], whole) : nullptr;
+    if (source == destination_of(channel, place, whole)) continue;  // in place, a block that stays as it is
     const std::span<const std::byte> changing(destination_of(channel, place, whole),
                                               whole.count * binding_->split.element_bytes());
-    for (const std::uint16_t peer : channel.unsent) channel.senders[peer]->keep(changing);
+    for (const std::uint16_t peer : channel.unsent) kept = channel.senders[peer]->keep(changing) && kept;
   }
+  return kept;
 }
 
 /// The address of the block in a buffer of the call, now or after the pass; nullptr: the block lies in no such buffer.
 const std::byte* Run::lasting(const Channel& channel, const Action& action, const Piece& whole) const {
-  const Place& source = plan_->sources(action)[0];
-  const bool copies_own = action.verb == Verb::copy && (own(source) || source.where == Where::input);
-  if (copies_own && !scales(source)) return source_of(channel, source, whole);
-  const auto to = plan_->destinations(action);
-  const auto kept = std::ranges::find_if(to, own);
-  return kept == to.end() ? nullptr : destination_of(channel, *kept, whole);
+  const Place* const place = lasting_place(*plan_, action, scales_);
+  return place == nullptr ? nullptr : source_of(channel, *place, whole);
 }
 
 /// Offers senders the block in the call's buffer, to send it from there instead of from a copy in a slot. Returns the
@@ -101,12 +131,19 @@ std::uint64_t Run::offer(Channel& channel, const Action& action, const Piece& wh
   for (std::size_t i = 0; i < to.size(); ++i) {
     const std::uint16_t peer = to[i].peer;
     if (to[i].where != Where::slot || channel.open[peer].filling.data() == nullptr) continue;
+    if (!channel.senders[peer]->copies_offers() && !outlasts(action, i)) continue;
     if (!channel.senders[peer]->offer(to[i].block * binding_->split.stride(), block)) continue;
     offered |= std::uint64_t{1} << i;
     // keep must consider this peer from now on.
     if (std::ranges::find(channel.unsent, peer) == channel.unsent.end()) channel.unsent.push_back(peer);
   }
   return offered;
+}
+
+/// Whether the block of a destination stays as it is until the message's receiver needs nothing more of this rank.
+bool Run::outlasts(const Action& action, std::size_t destination) const {
+  const std::size_t at = action.first + action.sources + destination;
+  return at < plan_->outlasts.size() && plan_->outlasts[at];
 }
 
 /// Whether the pass copies an arriving block that can be received directly into a buffer of the call, because no later

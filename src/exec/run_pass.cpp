@@ -222,7 +222,10 @@ const std::byte* Run::source_of(const Channel& channel, const Place& place, cons
     case Where::peer_input: return in_buffer(place, binding_->peers[place.peer].input, piece);
     case Where::peer_line: return in_buffer(place, readable(channel.open[place.peer].line), piece);
     case Where::slot: {
-      const auto message = channel.open[place.peer].reading;
+      const auto& open = channel.open[place.peer];
+      if (!open.offered.empty() && open.offered[place.block].data() != nullptr)
+        return open.offered[place.block].data() + piece.skipped * binding_->split.element_bytes();
+      const auto message = open.reading;
       const std::size_t at = place.block * binding_->split.stride() + piece.skipped * binding_->split.element_bytes();
       assert(at + piece.count * binding_->split.element_bytes() <= message.size());
       return message.data() + at;

@@ -28,6 +28,10 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
+constexpr bool same_block(const Place& a, const Place& b) {
+  return a.where == b.where && a.peer == b.peer && a.block == b.block;
+}
+
 /// Not in the rank's own buffers.
 constexpr bool is_far(const Place& place) {
   return place.where >= Where::slot;

@@ -20,10 +20,6 @@ struct Op {
   bool is(Verb verb, Rank peer) const { return action.verb == verb && action.peer == peer; }
 };
 
-bool same_block(const Place& a, const Place& b) {
-  return a.where == b.where && a.peer == b.peer && a.block == b.block;
-}
-
 class Fusion {
  public:
   Fusion(const Plan& plan, int slots);
@@ -43,7 +39,6 @@ class Fusion {
   void move(Index from, Index to);
 
   bool disturbs(const Op& between, const Op& copy) const;
-  bool same_memory(const Place& a, const Place& b) const;
 
   Op& op(Index index) { return ops_[static_cast<std::size_t>(index)]; }
   const Op& op(Index index) const { return ops_[static_cast<std::size_t>(index)]; }
@@ -100,7 +95,7 @@ Fusion::Index Fusion::maker_of(Index copy) const {
     const bool makes = std::ranges::any_of(early.destinations, [&](auto& d) { return same_block(d, wanted); });
     const bool shares = plan_.access != Access::slots && early.action.verb == Verb::copy && early.sources[0] == wanted;
     const bool writes_too =
-        std::ranges::any_of(early.destinations, [&](auto& d) { return same_memory(d, late.destinations[0]); });
+        std::ranges::any_of(early.destinations, [&](auto& d) { return same_memory(plan_, d, late.destinations[0]); });
     if ((makes || shares) && !writes_too) return i;
     if (disturbs(early, late)) return none;
   }
@@ -108,29 +103,10 @@ Fusion::Index Fusion::maker_of(Index copy) const {
 }
 
 bool Fusion::disturbs(const Op& between, const Op& copy) const {
-  const auto meets = [&](const Place& place) { return same_memory(place, copy.destinations[0]); };
-  const auto changes = [&](const Place& place) { return same_memory(place, copy.sources[0]); };
+  const auto meets = [&](const Place& place) { return same_memory(plan_, place, copy.destinations[0]); };
+  const auto changes = [&](const Place& place) { return same_memory(plan_, place, copy.sources[0]); };
   return std::ranges::any_of(between.sources, meets) || std::ranges::any_of(between.destinations, meets) ||
          std::ranges::any_of(between.destinations, changes);
-}
-
-/// True for one block, and for an input and an output that are the same memory when their rank works in place.
-bool Fusion::same_memory(const Place& a, const Place& b) const {
-  if (a.where == Where::slot && b.where == Where::slot) return same_block(a, b);
-  const auto owner = [this](const Place& p) {
-    return p.where == Where::peer_input || p.where == Where::peer_output ? Rank{p.peer} : plan_.rank;
-  };
-  const auto buffer = [](const Place& p) {
-    if (p.where == Where::peer_input) return Where::input;
-    return p.where == Where::peer_output ? Where::output : p.where;
-  };
-  if (owner(a) != owner(b)) return false;
-  if (buffer(a) == buffer(b)) return a.block == b.block;
-  const Place& input = buffer(a) == Where::input ? a : b;
-  const Place& output = buffer(a) == Where::input ? b : a;
-  if (buffer(input) != Where::input || buffer(output) != Where::output) return false;
-  return in_place_block(plan_.collective, plan_.ranks, plan_.parts, owner(input), plan_.root,
-                        static_cast<int>(input.block)) == static_cast<int>(output.block);
 }
 
 /// Opens the copy's message before `pass`, if needed. Not if this could close a cycle of ranks that each hold a message

@@ -34,6 +34,7 @@ struct Plan {
   bool direct = false;  ///< see direct() in counts.h
   std::vector<Action> actions;
   std::vector<Place> places;
+  std::vector<bool> outlasts;  ///< by place, see outlasting(); empty: not computed
 
   std::span<const Place> sources(const Action& a) const { return {places.data() + a.first, a.sources}; }
   std::span<const Place> destinations(const Action& a) const {
@@ -47,6 +48,9 @@ bool writes_results(const Plan& plan, const Action& action);
 
 /// Whether the pass makes sums in this rank's results that peers copy from there by CMA.
 bool makes_handed_sums(const Plan& plan, const Action& action);
+
+/// True for one block, and for an input and an output that are the same memory when their rank works in place.
+bool same_memory(const Plan& plan, const Place& a, const Place& b);
 
 /// Calls `visit` with each place in a peer's buffers that a pass of the plan touches; a place may come several times.
 /// Ends at the first error.

@@ -23,6 +23,9 @@ struct CheckCase {
   /// how often the plan runs in a row, on the same slots, flags and call descriptors, each time with new buffers
   int calls = 2;
   std::vector<bool> in_place = {};  ///< by rank: its output is its input, as the collective defines it; empty: none
+  /// By rank; empty: each rank has its own. Ranks of one host offer each other every block that outlasts its message
+  /// (Plan::outlasts), which is then read from its sender's buffer. Not with 0 slots.
+  std::vector<int> hosts = {};
 };
 
 /// The plans of all ranks for one of several calls in a row.

@@ -41,6 +41,7 @@ Result<bool> Machine::acquire(Channel& l, const Action& a) {
   for (std::uint32_t i = 0; i < a.items; ++i) {
     Slots::Item& item = slots.item(link, link.acquired, i);
     item.cell.term = Terms::undefined;
+    item.offered = nullptr;
   }
   ++link.acquired;
   ++l.open;
@@ -114,6 +115,7 @@ Result<bool> Machine::wait_line(Channel& l, const Action& a) {
 }
 
 Result<bool> Machine::pass(Channel& l, const Action& a) {
+  if (!may_change(l, a)) return false;
   Terms& terms = *stage(l).program.terms;
   operands_.clear();
   for (const Place& p : plan(l).sources(a)) {
@@ -128,6 +130,7 @@ Result<bool> Machine::pass(Channel& l, const Action& a) {
     if (a.verb == Verb::copy && left_alone(l, first, p)) continue;
     if (auto written = write(l, a, p, result); !written) return std::move(written).error();
   }
+  offer_blocks(l, a);
   return true;
 }
 
@@ -175,6 +178,11 @@ Result<Terms::Id> Machine::read(Channel& l, const Action& a, const Place& p) {
     const auto found = item(l, a, p, false);
     if (!found) return Error(found.error());
     from = &(*found)->cell;
+    if (Cell* const offered = (*found)->offered; offered != nullptr) {
+      if (const auto with = note_read(*offered, clocks_, l.rank, l.now); with.found) return race(l, p, false, with);
+      if (offered->term != (*found)->offered_term)
+        return wrong(l, describe(p, false) + ": its sender has changed the offered block");
+    }
   } else {
     from = &cell(l, p);
   }

@@ -59,6 +59,8 @@ class Slots {
   struct Item {
     Cell cell;
     std::uint32_t part = 0;
+    Cell* offered = nullptr;         ///< where the block is read instead, in its sender's buffer
+    std::uint32_t offered_term = 0;  ///< content of that buffer when it was offered
   };
 
   Link& link(Rank from, Rank to) {

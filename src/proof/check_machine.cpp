@@ -28,6 +28,7 @@ Machine::Machine(std::span<const Program> programs, const CheckCase& how)
     : ranks_(programs[0].schedule->ranks()),
       calls_(std::max(how.calls, 1) * static_cast<int>(programs.size())),
       rendezvous_(how.slots == 0),
+      hosts_(how.slots == 0 ? std::vector<int>{} : how.hosts),
       clocks_(ranks_),
       lines_(static_cast<std::size_t>(calls_) * ranks_, Clocks::none),
       published_(static_cast<std::size_t>(calls_)),
@@ -38,6 +39,7 @@ Machine::Machine(std::span<const Program> programs, const CheckCase& how)
     channels_per_rank_ = std::max(channels_per_rank_, stages_.back().channels);
     items_max = std::max(items_max, program.plans[0].items_max);
   }
+  offered_.resize(static_cast<std::size_t>(ranks_) * channels_per_rank_);
   entered_.resize(static_cast<std::size_t>(calls_) * ranks_ * channels_per_rank_);
   const auto any = [this](auto&&... access) {
     return std::ranges::any_of(stages_, [=](const Stage& s) { return ((s.access == access) || ...); });
@@ -123,9 +125,9 @@ bool Machine::enter(Channel& l) {
 
 Result<void> Machine::advance(Channel& l) {
   const Stage& s = stage(l);
-  if (l.tile >= s.tiles || !enter(l)) return {};
+  if ((l.tile >= s.tiles && !l.leaving) || !enter(l)) return {};
   const std::vector<Action>& actions = plan(l).actions;
-  for (;;) {
+  while (!l.leaving) {
     for (; l.action < actions.size(); ++l.action) {
       auto moved = step(l, actions[l.action]);
       if (!moved) return std::move(moved).error();
@@ -133,9 +135,13 @@ Result<void> Machine::advance(Channel& l) {
     }
     if (l.open != 0) return wrong(l, "a message is left open at the end");
     l.tile += s.channels;
-    if (l.tile >= s.tiles) break;
-    l.action = 0;
+    if (l.tile >= s.tiles)
+      l.leaving = true;
+    else
+      l.action = 0;
   }
+  if (!all_offers_read(l)) return {};
+  l.leaving = false;
   if (--running_[static_cast<std::size_t>(l.rank)] > 0) return {};
   return end_call(l.rank, l.call);
 }
@@ -217,7 +223,7 @@ Result<void> Machine::take_back_staging(Rank rank) {
 Result<void> Machine::all_done() {
   const Channel* found = nullptr;
   for (const Channel& l : channels_) {
-    const bool waits_for_other_channels = l.tile >= stage(l).tiles;
+    const bool waits_for_other_channels = l.tile >= stage(l).tiles && !l.leaving;
     if (l.done || waits_for_other_channels) continue;
     if (awaits_finished_rank(l)) return stuck(l);
     if (!found || (l.entered && !found->entered)) found = &l;
@@ -227,11 +233,12 @@ Result<void> Machine::all_done() {
 }
 
 bool Machine::awaits_finished_rank(const Channel& l) const {
-  return l.entered && channel(plan(l).actions[l.action].peer, l.channel).done;
+  return l.entered && !l.leaving && channel(plan(l).actions[l.action].peer, l.channel).done;
 }
 
 Error Machine::stuck(const Channel& l) const {
   assert(l.entered);  // if no channel were stuck inside a call, all would have entered the next
+  if (l.leaving) return wrong(l, "deadlock: offered blocks are never read");
   const Action& a = plan(l).actions[l.action];
   return wrong(l, fmt::format("deadlock: {} with rank {} never ends", verb_name(a.verb), a.peer));
 }

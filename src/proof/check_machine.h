@@ -63,7 +63,14 @@ class Machine {
     bool entered = false;  // has seen all call descriptors, if the access requires them
     bool waiting = true;   // not in ready_
     bool done = false;     // all calls are finished
+    bool leaving = false;  // all tiles are done, but perhaps not all offered blocks read
     Clocks::Row now = 0;
+  };
+  /// A block that another rank may read in this rank's buffer.
+  struct Offered {
+    Rank peer = 0;
+    std::uint32_t message = 0;
+    Cell* cell = nullptr;
   };
 
   Channel& channel(Rank rank, int channel) {
@@ -102,6 +109,13 @@ class Machine {
   Result<bool> settle(Channel& l, const Action& a);
   Result<bool> wait_line(Channel& l, const Action& a);
   Result<bool> pass(Channel& l, const Action& a);
+
+  // Blocks read from their senders' buffers.
+  bool offers(const Channel& l, const Place& p, std::size_t place) const;
+  void offer_blocks(Channel& l, const Action& a);
+  bool may_change(Channel& l, const Action& a);
+  bool all_offers_read(Channel& l);
+  bool take_back_offer(Channel& l, Rank peer, std::uint32_t message);
   Result<Terms::Id> read(Channel& l, const Action& a, const Place& p);
   Result<void> write(Channel& l, const Action& a, const Place& p, Terms::Id term);
   Result<Terms::Id> as_operand(Channel& l, const Action& a, const Place& p, Terms::Id term);
@@ -122,14 +136,16 @@ class Machine {
   int ranks_;
   int calls_;
   int channels_per_rank_ = 1;
-  bool rendezvous_;  // 0 slots
+  bool rendezvous_;         // 0 slots
+  std::vector<int> hosts_;  // by rank; empty: no blocks are offered
 
   Clocks clocks_;
-  std::vector<Slots> slots_;        // by channel
-  std::vector<Flags> flags_;        // by channel
-  std::vector<Clocks::Row> lines_;  // of call descriptors, by call · ranks + rank; none until published
-  std::vector<int> opened_;         // by rank · ranks + peer: the last call whose descriptor was opened, from 1
-  std::vector<int> published_;      // by call: number of descriptors published
+  std::vector<Slots> slots_;                   // by channel
+  std::vector<Flags> flags_;                   // by channel
+  std::vector<std::vector<Offered>> offered_;  // by rank · channels + channel: not known to be read
+  std::vector<Clocks::Row> lines_;             // of call descriptors, by call · ranks + rank; none until published
+  std::vector<int> opened_;     // by rank · ranks + peer: the last call whose descriptor was opened, from 1
+  std::vector<int> published_;  // by call: number of descriptors published
   // by (call · ranks + rank) · channels + channel: the time at which the call began
   std::vector<std::uint32_t> entered_;
   std::vector<int> running_;  // by rank: number of channels still in the call

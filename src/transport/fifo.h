@@ -33,14 +33,19 @@ class Sender {
 
   virtual std::size_t slot_bytes() const = 0;
 
-  /// Has bytes [at, at + memory.size()) of the acquired slot read from the caller's memory while the message leaves;
-  /// the caller does not fill them. The memory must not change until flush returns true, unless `keep` is called before
-  /// the change. A second offer for the same `at` replaces the first. False: not supported by this transport, or too
-  /// many offers in one message; fill the slot.
+  /// Has bytes [at, at + memory.size()) of the acquired slot read from the caller's memory while the message leaves, or
+  /// by the peer itself; the caller does not fill them. The memory must not change until flush returns true, unless
+  /// `keep` is called before the change. A second offer for the same `at` replaces the first. False: not supported by
+  /// this transport or for this memory, or too many offers in one message; fill the slot.
   virtual bool offer(std::size_t /*at*/, std::span<const std::byte> /*memory*/) { return false; }
 
-  /// Copies all offered parts of `memory` that have not left yet into their slots; afterwards `memory` may change.
-  virtual void keep(std::span<const std::byte> /*memory*/) {}
+  /// True: `memory` may change now; offered parts of it that have not left yet were copied into their slots. False: the
+  /// peer has yet to read some of it; ask again.
+  virtual bool keep(std::span<const std::byte> /*memory*/) { return true; }
+
+  /// Whether `keep` copies, so that it is always true. Otherwise only memory may be offered that does not change before
+  /// the peer has read it, where the peer waits for nothing that comes after the change (see outlasting.h).
+  virtual bool copies_offers() const { return true; }
 
   /// True for transports with slots: a committed message leaves without the receiver's help. A plan need not wait for
   /// `settled`, and a fused plan, which has already committed messages for later steps, must not.
@@ -60,7 +65,12 @@ class Receiver {
   /// release, further calls with the same `bytes` return the same message.
   virtual Result<std::span<const std::byte>> peek(std::size_t bytes) = 0;
 
-  /// Returns the peeked slot to the peer.
+  /// The part of the peeked message from `at` on that the peer has offered instead of filling its slot: where it can be
+  /// read until release. A null span: it lies in the slot. Errors: remote, system (the peer's memory cannot be mapped).
+  virtual Result<std::span<const std::byte>> offered(std::size_t /*at*/) { return std::span<const std::byte>(); }
+
+  /// Returns the peeked slot to the peer. Errors: remote (the peer has left its call, so what it offered may have
+  /// changed while it was read).
   virtual Result<void> release() = 0;
 
   /// True for transports on which a message arrives piece by piece, so that its beginning can be used before its end

@@ -35,7 +35,7 @@ RankArea::Layout::Layout(const AreaShape& shape) {
   assert(shape.slot_bytes >= 1 && shape.slot_bytes <= std::numeric_limits<std::uint32_t>::max());
   const std::size_t pairs = times(shape.channels, shape.ranks);
   flags = round_up(plus(ring_offset, CallDescriptors::ring_bytes(shape.payload_bytes)), alignof(PeerFlags));
-  flags_stride = round_up(plus(sizeof(PeerFlags), times(shape.slots, sizeof(std::uint32_t))), alignof(PeerFlags));
+  flags_stride = round_up(plus(sizeof(PeerFlags), times(shape.slots, sizeof(SlotHead))), alignof(PeerFlags));
   slots = round_up(plus(flags, times(pairs, flags_stride)), page_bytes);
   slot_stride = round_up(shape.slot_bytes, page_bytes);
   shares = plus(slots, times(times(pairs, shape.slots), slot_stride));
@@ -100,9 +100,9 @@ std::byte* RankArea::shares(std::uint64_t sequence) const {
   return base_ + layout_.shares + sequence % limits::call_descriptors * layout_.shares_stride;
 }
 
-std::uint32_t& RankArea::slot_length(int channel, int peer, std::uint64_t message) const {
-  auto* const lengths = reinterpret_cast<std::uint32_t*>(&flags(channel, peer) + 1);
-  return lengths[message % shape_.slots];
+SlotHead& RankArea::slot_head(int channel, int peer, std::uint64_t message) const {
+  auto* const heads = reinterpret_cast<SlotHead*>(&flags(channel, peer) + 1);
+  return heads[message % shape_.slots];
 }
 
 }  // namespace tutti

@@ -44,7 +44,13 @@ struct AreaHeader {
   std::array<char, 2048> message;      ///< text of the error; written before state
 };
 
-/// Everything that one peer writes here on one channel. The lengths of its messages follow, one per slot.
+/// What the sender says about the message in a slot; written before the message is published.
+struct SlotHead {
+  std::uint32_t bytes;   ///< length
+  std::uint32_t offers;  ///< bit i: an Offer lies at the beginning of the slot's i-th piece (see shm.h)
+};
+
+/// Everything that one peer writes here on one channel. The heads of its messages follow, one per slot.
 struct alignas(2 * limits::line_bytes) PeerFlags {
   Flag signal;
   Flag filled;
@@ -72,7 +78,7 @@ class RankArea {
   /// number of messages to `peer` that it has released, written by `peer`
   Flag& freed(int channel, int peer) const;
   std::byte* slot(int channel, int peer, std::uint64_t message) const;  ///< in the receiver's area
-  std::uint32_t& slot_length(int channel, int peer, std::uint64_t message) const;
+  SlotHead& slot_head(int channel, int peer, std::uint64_t message) const;
   /// Space for the counts that call `sequence` publishes for each rank, share_bytes per rank. Written and read by the
   /// rules of the call's descriptor.
   std::byte* shares(std::uint64_t sequence) const;

@@ -258,4 +258,18 @@ Result<SharedMapping> SegmentCache::map(std::uint64_t process, SegmentName name,
   return mapping;
 }
 
+GrowingSegment::~GrowingSegment() {
+  if (at_ != nullptr) (void)table_.free(at_);
+}
+
+Result<std::byte*> GrowingSegment::at_least(std::size_t bytes) {
+  if (bytes_ >= bytes) return at_;
+  if (at_ != nullptr) (void)table_.free(std::exchange(at_, nullptr));
+  bytes_ = 0;
+  auto memory = table_.allocate(bytes, /*touch=*/true);
+  if (!memory) return memory;
+  bytes_ = bytes;
+  return at_ = *memory;
+}
+
 }  // namespace tutti

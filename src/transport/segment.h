@@ -78,6 +78,24 @@ class SegmentTable {
   std::atomic<std::uint32_t> retired_ = 0;
 };
 
+/// Memory for the library's own use that peers can map. It grows as needed; growing loses its content.
+class GrowingSegment {
+ public:
+  /// `table` must outlive this object.
+  explicit GrowingSegment(SegmentTable& table) : table_(table) {}
+  ~GrowingSegment();
+  GrowingSegment(const GrowingSegment&) = delete;
+  GrowingSegment& operator=(const GrowingSegment&) = delete;
+
+  /// Errors: system.
+  Result<std::byte*> at_least(std::size_t bytes);
+
+ private:
+  SegmentTable& table_;
+  std::byte* at_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
 /// A peer's segment as mapped here; unmapped when its last owner releases it.
 using SharedMapping = std::shared_ptr<const Mapping>;
 

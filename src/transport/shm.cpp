@@ -1,7 +1,11 @@
 #include "transport/shm.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <cstring>
+#include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,10 +18,22 @@ Error damaged(int peer, const char* what, std::uint64_t found, std::uint64_t exp
                .peer = peer};
 }
 
+constexpr std::size_t pieces_max = 32;  // of a slot: bits of SlotHead::offers
+
+/// The bit of the piece in which `at` lies.
+std::uint32_t piece_bit(std::size_t at, std::size_t slot_bytes) {
+  const std::size_t piece_bytes = (slot_bytes + pieces_max - 1) / pieces_max;
+  return std::uint32_t{1} << at / piece_bytes;
+}
+
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
+}
+
 }  // namespace
 
 ShmSender::ShmSender(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
-                     bool oversubscribed)
+                     bool oversubscribed, const OfferedMemory* memory)
     : system_(system),
       theirs_(theirs),
       rank_(rank),
@@ -28,7 +44,8 @@ ShmSender::ShmSender(System& system, const RankArea& mine, int rank, const RankA
       slots_(theirs.shape().slots),
       freed_(&mine.freed(channel, peer)),
       filled_(&theirs.filled(channel, rank)),
-      doorbell_(&theirs.header().doorbell) {}
+      doorbell_(&theirs.header().doorbell),
+      memory_(memory) {}
 
 /// Reads the peer's count of released messages. A count outside the range of messages in flight is an error.
 Result<void> ShmSender::look() {
@@ -48,11 +65,55 @@ Result<std::span<std::byte>> ShmSender::acquire() {
 
 Result<void> ShmSender::commit(std::size_t bytes) {
   assert(bytes <= slot_bytes_ && sent_ - freed_seen_ < slots_);
-  std::atomic_ref(theirs_.slot_length(channel_, rank_, sent_))
-      .store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+  SlotHead& head = theirs_.slot_head(channel_, rank_, sent_);
+  std::atomic_ref(head.bytes).store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+  std::atomic_ref(head.offers).store(std::exchange(pieces_, 0), std::memory_order_relaxed);
   filled_->store(++sent_);
   doorbell_->ring(system_, oversubscribed_);
   return {};
+}
+
+bool ShmSender::offer(std::size_t at, std::span<const std::byte> memory) {
+  assert(at + memory.size() <= slot_bytes_);
+  const auto known =
+      std::ranges::find_if(offered_, [&](const Offered& one) { return one.message == sent_ && one.at == at; });
+  const bool again = known != offered_.end();
+  const std::uint32_t bit = piece_bit(at, slot_bytes_);
+  if (again) {
+    pieces_ &= ~bit;
+    offered_.erase(known);
+  }
+  if (memory_ == nullptr || memory.size() < sizeof(Offer) || (pieces_ & bit) != 0) return false;
+  auto offer = memory_->describe(peer_, memory);
+  if (!offer) return false;
+  offer->at = at;
+  std::memcpy(theirs_.slot(channel_, rank_, sent_) + at, &*offer, sizeof *offer);
+  pieces_ |= bit;
+  offered_.push_back({.message = sent_, .at = at, .memory = memory});
+  return true;
+}
+
+void ShmSender::drop_read() {
+  std::erase_if(offered_, [this](const Offered& one) { return one.message < freed_seen_; });
+}
+
+bool ShmSender::keep(std::span<const std::byte> memory) {
+  const auto read = [this] {
+    if (look()) drop_read();
+  };
+  const auto meets = [&] {
+    return std::ranges::any_of(offered_, [&](const Offered& one) { return overlap(one.memory, memory); });
+  };
+  if (!meets()) return true;
+  read();
+  return !meets();
+}
+
+Result<bool> ShmSender::flush() {
+  if (offered_.empty()) return true;
+  if (auto looked = look(); !looked) return std::move(looked).error();
+  drop_read();
+  return offered_.empty();
 }
 
 Result<bool> ShmSender::settled() {
@@ -62,9 +123,10 @@ Result<bool> ShmSender::settled() {
 }
 
 ShmReceiver::ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
-                         bool oversubscribed)
+                         bool oversubscribed, OfferedMemory* memory)
     : system_(system),
       mine_(mine),
+      theirs_(theirs),
       peer_(peer),
       channel_(channel),
       oversubscribed_(oversubscribed),
@@ -72,7 +134,8 @@ ShmReceiver::ShmReceiver(System& system, const RankArea& mine, int rank, const R
       slots_(mine.shape().slots),
       filled_(&mine.filled(channel, peer)),
       freed_(&theirs.freed(channel, rank)),
-      doorbell_(&theirs.header().doorbell) {}
+      doorbell_(&theirs.header().doorbell),
+      memory_(memory) {}
 
 Result<std::span<const std::byte>> ShmReceiver::peek(std::size_t) {
   if (filled_seen_ == taken_) {
@@ -82,14 +145,37 @@ Result<std::span<const std::byte>> ShmReceiver::peek(std::size_t) {
     if (filled == taken_) return std::span<const std::byte>();
   }
   // Read only once: the peer could change it between the check and the use.
-  const std::uint32_t bytes =
-      std::atomic_ref(mine_.slot_length(channel_, peer_, taken_)).load(std::memory_order_relaxed);
+  SlotHead& head = mine_.slot_head(channel_, peer_, taken_);
+  const std::uint32_t bytes = std::atomic_ref(head.bytes).load(std::memory_order_relaxed);
+  pieces_ = std::atomic_ref(head.offers).load(std::memory_order_relaxed);
   if (bytes > slot_bytes_) return damaged(peer_, "the length of a message", bytes, slot_bytes_);
   return std::span<const std::byte>(mine_.slot(channel_, peer_, taken_), bytes);
 }
 
+Result<std::span<const std::byte>> ShmReceiver::offered(std::size_t at) {
+  if (pieces_ == 0 || at + sizeof(Offer) > slot_bytes_ || (pieces_ & piece_bit(at, slot_bytes_)) == 0)
+    return std::span<const std::byte>();
+  // Copied: the peer could change it between the check and the use.
+  Offer offer;
+  std::memcpy(&offer, mine_.slot(channel_, peer_, taken_) + at, sizeof offer);
+  if (offer.at != at) return std::span<const std::byte>();
+  if (memory_ == nullptr)
+    return Error{.code = Code::remote, .what = "a message names memory that this rank cannot read", .peer = peer_};
+  return memory_->find(peer_, offer);
+}
+
+/// A peer that has failed may have returned the memory that it offered to its user. State::closed cannot come before
+/// the end of the peer's call.
 Result<void> ShmReceiver::release() {
   assert(filled_seen_ != taken_);
+  if (std::exchange(pieces_, 0) != 0) {
+#ifndef __SANITIZE_THREAD__  // which knows no fences
+    std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+    const RankState state = theirs_.header().state.load(std::memory_order_acquire);
+    if (state == RankState::failed || state == RankState::aborted)
+      return Error{.code = Code::remote, .what = "failed while its memory was read", .peer = peer_};
+  }
   freed_->store(++taken_);
   doorbell_->ring(system_, oversubscribed_);
   return {};

@@ -1,8 +1,11 @@
 // Fifos through slots in shared memory, for threads of one process and for processes of one host.
 #pragma once
 
+#include <vector>
+
 #include "base/system.h"
 #include "transport/fifo.h"
+#include "transport/offer.h"
 #include "transport/rank_area.h"
 
 namespace tutti {
@@ -10,19 +13,34 @@ namespace tutti {
 /// If a peer writes nonsense into the counters or lengths, this end reports an error (remote) and never accesses memory
 /// out of bounds. Slots lie in the receiver's area, the count of freed slots in the sender's: each side spins on its
 /// own memory.
+///
+/// With `memory`, blocks can be offered. The head of a slot tells in which of its pieces, a 32nd of the slot each, an
+/// Offer lies instead of the block that begins there.
 class ShmSender final : public Sender {
  public:
-  /// `rank` sends to `peer` on `channel`. `oversubscribed`: see Doorbell.
+  /// `rank` sends to `peer` on `channel`. `oversubscribed`: see Doorbell. `memory`: null: nothing can be offered.
   ShmSender(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
-            bool oversubscribed);
+            bool oversubscribed, const OfferedMemory* memory = nullptr);
 
   Result<std::span<std::byte>> acquire() override;
   Result<void> commit(std::size_t bytes) override;
+  /// True when the peer has released all messages with offers.
+  Result<bool> flush() override;
   Result<bool> settled() override;
   std::size_t slot_bytes() const override { return slot_bytes_; }
+  bool offer(std::size_t at, std::span<const std::byte> memory) override;
+  bool keep(std::span<const std::byte> memory) override;
+  bool copies_offers() const override { return false; }
 
  private:
   Result<void> look();
+  void drop_read();
+
+  struct Offered {
+    std::uint64_t message = 0;
+    std::size_t at = 0;
+    std::span<const std::byte> memory;
+  };
 
   System& system_;
   RankArea theirs_;
@@ -38,19 +56,24 @@ class ShmSender final : public Sender {
   std::uint64_t sent_ = 0;
   // last value read from freed_: its cache line is read again only when this value does not suffice
   std::uint64_t freed_seen_ = 0;
+  const OfferedMemory* memory_;
+  std::vector<Offered> offered_;  // of messages that the peer has not released, in order
+  std::uint32_t pieces_ = 0;      // of the acquired slot, which hold offers
 };
 
 class ShmReceiver final : public Receiver {
  public:
   ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
-              bool oversubscribed);
+              bool oversubscribed, OfferedMemory* memory = nullptr);
 
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
+  Result<std::span<const std::byte>> offered(std::size_t at) override;
   Result<void> release() override;
 
  private:
   System& system_;
   RankArea mine_;
+  RankArea theirs_;
   int peer_;
   int channel_;
   bool oversubscribed_;
@@ -61,6 +84,8 @@ class ShmReceiver final : public Receiver {
   Doorbell* doorbell_;
   std::uint64_t taken_ = 0;
   std::uint64_t filled_seen_ = 0;
+  OfferedMemory* memory_;
+  std::uint32_t pieces_ = 0;  // of the peeked slot, which hold offers
 };
 
 }  // namespace tutti

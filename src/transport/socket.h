@@ -71,7 +71,7 @@ class SocketSender final : public Sender {
   Result<bool> settled() override { return flush(); }
   std::size_t slot_bytes() const override { return slot_bytes_; }
   bool offer(std::size_t at, std::span<const std::byte> memory) override;
-  void keep(std::span<const std::byte> memory) override;
+  bool keep(std::span<const std::byte> memory) override;
   void poll_set(std::vector<PollItem>& items) const override;
 
  private:

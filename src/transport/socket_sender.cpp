@@ -60,7 +60,7 @@ bool SocketSender::offer(std::size_t at, std::span<const std::byte> memory) {
   return true;
 }
 
-void SocketSender::keep(std::span<const std::byte> memory) {
+bool SocketSender::keep(std::span<const std::byte> memory) {
   for (std::uint64_t number = sent_; number != committed_ + (filling_ ? 1 : 0); ++number) {
     Message& waiting = message(number);
     std::erase_if(waiting.offers, [&](const Offer& offer) {
@@ -69,6 +69,7 @@ void SocketSender::keep(std::span<const std::byte> memory) {
       return true;
     });
   }
+  return true;
 }
 
 /// Whether all bytes of a message up to `end` have been sent.

@@ -38,13 +38,26 @@ struct Kind {
 
 constexpr std::size_t slot_bytes = 3000;  // no power of two, less than a page
 
-Fifo shm(int slots, bool twice_mapped, bool oversubscribed) {
+/// Any memory of the process.
+class OwnMemory final : public OfferedMemory {
+ public:
+  std::optional<Offer> describe(int, std::span<const std::byte> memory) const override {
+    return Offer{.memory = {.address = reinterpret_cast<std::uint64_t>(memory.data())}, .bytes = memory.size()};
+  }
+  Result<std::span<const std::byte>> find(int, const Offer& offer) override {
+    return std::span(reinterpret_cast<const std::byte*>(offer.memory.address), offer.bytes);
+  }
+};
+OwnMemory own_memory;
+
+Fifo shm(int slots, bool twice_mapped, bool oversubscribed, OfferedMemory* memory = nullptr) {
   const AreaShape shape{.ranks = 3, .channels = 2, .slots = slots, .slot_bytes = slot_bytes};
   auto areas = std::make_shared<testing::SharedAreas>(shape);
   const auto seen = [&](int rank) { return twice_mapped ? areas->mapped_again(rank) : areas->area(rank); };
   Fifo fifo;
-  fifo.sender = std::make_unique<ShmSender>(real_system(), areas->area(0), 0, seen(2), 2, 1, oversubscribed);
-  fifo.receiver = std::make_unique<ShmReceiver>(real_system(), areas->area(2), 2, seen(0), 0, 1, oversubscribed);
+  fifo.sender = std::make_unique<ShmSender>(real_system(), areas->area(0), 0, seen(2), 2, 1, oversubscribed, memory);
+  fifo.receiver =
+      std::make_unique<ShmReceiver>(real_system(), areas->area(2), 2, seen(0), 0, 1, oversubscribed, memory);
   fifo.slots = slots;
   fifo.holder = std::move(areas);
   return fifo;
@@ -81,6 +94,7 @@ std::vector<Kind> kinds() {
     const std::string count = std::to_string(slots);
     all.push_back({"shm_one_mapping_" + count, [slots] { return shm(slots, false, slots % 2 == 0); }});
     all.push_back({"shm_two_mappings_" + count, [slots] { return shm(slots, true, slots % 2 == 1); }});
+    all.push_back({"shm_offers_" + count, [slots] { return shm(slots, true, false, &own_memory); }});
   }
   for (const int sockets : {1, 2, 3}) {
     const std::string count = std::to_string(sockets);
@@ -302,15 +316,14 @@ std::byte part_byte(std::size_t message, std::size_t part, std::size_t i) {
   return static_cast<std::byte>(message * 31 + part * 7 + i * 13 + (i >> 8));
 }
 
-/// Some parts are filled in, some offered from memory that the next message changes, once it was kept.
+/// Some parts are filled in, some offered from memory that the next message changes, if it may.
 void send_parts(Sender& sender, std::span<std::byte> slot, std::size_t message, std::span<std::byte> memory,
                 std::mt19937& random) {
   for (std::size_t part = 0; part < parts_count; ++part) {
     const auto own = memory.subspan(part * part_bytes, part_bytes),
                filled = slot.subspan(part * part_bytes, part_bytes);
-    const bool offers = random() % 3 != 0;
+    const bool offers = random() % 3 != 0 && sender.keep(own);
     const auto to = offers ? own : filled;
-    if (offers) sender.keep(own);
     for (std::size_t i = 0; i < part_bytes; ++i) to[i] = part_byte(message, part, i);
     if (offers && !sender.offer(part * part_bytes, own)) std::ranges::copy(own, filled.begin());
   }
@@ -337,7 +350,11 @@ class PartsTaken {
       auto here = lands ? receiver.land(part * part_bytes, into) : receiver.arrived(part * part_bytes, part_bytes);
       if (!here) return here.error();
       EXPECT_LE(*here, part_bytes);
-      const std::byte* const from = lands ? into.data() : at_.data() + part * part_bytes;
+      auto offered = receiver.offered(part * part_bytes);
+      if (!offered) return offered.error();
+      EXPECT_TRUE(offered->empty() || offered->size() == part_bytes);
+      const std::byte* const in_message = offered->empty() ? at_.data() + part * part_bytes : offered->data();
+      const std::byte* const from = lands ? into.data() : in_message;
       for (std::size_t i = 0; i < *here; ++i)
         EXPECT_EQ(from[i], part_byte(message, part, i)) << "what is said to be here";
       if (*here < part_bytes || ::testing::Test::HasFailure()) return false;
@@ -392,12 +409,48 @@ TEST_F(BrokenPeer, MessagesLongerThanASlotAreRefused) {
   ASSERT_TRUE(sender_.acquire());
   ASSERT_TRUE(sender_.commit(5));
   for (const std::uint32_t bytes : {static_cast<std::uint32_t>(slot_bytes) + 1, ~0u}) {
-    areas_.area(1).slot_length(0, 0, 0) = bytes;
+    areas_.area(1).slot_head(0, 0, 0).bytes = bytes;
     const auto message = receiver_.peek(5);
     ASSERT_FALSE(message);
     EXPECT_EQ(message.error().code, Code::remote);
     EXPECT_EQ(message.error().peer, 0);
   }
+}
+
+TEST_F(BrokenPeer, OffersThatCannotBeReadAreRefused) {
+  ShmSender sender(real_system(), areas_.area(0), 0, areas_.area(1), 1, 0, false, &own_memory);
+  const std::vector<std::byte> block(200);
+  ASSERT_TRUE(sender.acquire());
+  EXPECT_FALSE(sender.offer(0, std::span(block).first(sizeof(Offer) - 1))) << "no room for its description";
+  ASSERT_TRUE(sender.offer(0, block));
+  ASSERT_TRUE(sender.commit(2 * block.size()));
+  ASSERT_TRUE(receiver_.peek(2 * block.size()));
+  const auto found = receiver_.offered(0);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, Code::remote);
+  areas_.area(1).slot_head(0, 0, 0).offers = ~0u;
+  ASSERT_TRUE(receiver_.peek(2 * block.size()));
+  for (const std::size_t at : {block.size(), slot_bytes - 1, 10 * slot_bytes}) {
+    const auto none = receiver_.offered(at);
+    ASSERT_TRUE(none) << at;
+    EXPECT_EQ(none->data(), nullptr) << at;
+  }
+}
+
+TEST_F(BrokenPeer, OffersOfAPeerThatHasFailedAreNotBelieved) {
+  ShmSender sender(real_system(), areas_.area(0), 0, areas_.area(1), 1, 0, false, &own_memory);
+  ShmReceiver receiver(real_system(), areas_.area(1), 1, areas_.area(0), 0, 0, false, &own_memory);
+  const std::vector<std::byte> block(200);
+  ASSERT_TRUE(sender.acquire());
+  ASSERT_TRUE(sender.offer(0, block));
+  ASSERT_TRUE(sender.commit(block.size()));
+  ASSERT_TRUE(receiver.peek(block.size()));
+  ASSERT_EQ(receiver.offered(0)->data(), block.data());
+  areas_.area(0).header().state.store(RankState::failed);
+  const auto released = receiver.release();
+  ASSERT_FALSE(released);
+  EXPECT_EQ(released.error().code, Code::remote);
+  EXPECT_EQ(released.error().peer, 0);
 }
 
 TEST_F(BrokenPeer, MoreMessagesThanSlotsAreRefused) {

@@ -7,10 +7,11 @@
 #include <numeric>
 
 #include "algorithms/algorithm.h"
+#include "proof/check.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
+#include "plan/outlasting.h"
 #include "plan/verify.h"
-#include "proof/check.h"
 #include "support/environment.h"
 #include "support/random.h"
 
@@ -85,12 +86,18 @@ class Prover {
       EXPECT_TRUE(alike(lower(schedule, one, access), plain[static_cast<std::size_t>(one)]))
           << where_ << ", " << name(access) << ": the plan of rank " << one << " made alone";
     }
-    for (const int slots : ways) prove(schedule, slots == 0 ? plain : fused(plain, slots), access, slots);
+    for (const int slots : ways) {
+      std::vector<Plan> all = slots == 0 ? plain : fused(plain, slots);
+      if (access == Access::slots)
+        for (Plan& plan : all) plan.outlasts = outlasting(plan);
+      prove(schedule, all, access, slots);
+    }
   }
 
   void prove(const Schedule& schedule, const std::vector<Plan>& all, Access access, int fused_for_slots) {
     std::vector<CheckCase> cases = check_cases(schedule.collective(), schedule.ranks(), access);
     std::erase_if(cases, [&](const CheckCase& how) { return fused_for_slots > 1 && how.slots < fused_for_slots; });
+    if (access == Access::slots) add_hosts(cases);
     if (ranks_ > ranks_in_full()) {
       const CheckCase one = cases[static_cast<std::size_t>(random_.below(static_cast<int>(cases.size())))];
       cases = {one};
@@ -99,8 +106,21 @@ class Prover {
       ++checks_;
       const auto proven = check(schedule, all, how);
       EXPECT_TRUE(proven) << where_ << ", " << name(access) << ", fused for " << fused_for_slots << " slots, run with "
-                          << how.slots << ", in place " << std::ranges::count(how.in_place, true) << ": "
-                          << proven.error().text();
+                          << how.slots << ", hosts " << ::testing::PrintToString(how.hosts) << ", in place "
+                          << std::ranges::count(how.in_place, true) << ": " << proven.error().text();
+    }
+  }
+
+  /// All ranks on one host, and ranks on random hosts, which read blocks from each other's buffers.
+  void add_hosts(std::vector<CheckCase>& cases) {
+    const std::size_t alone = cases.size();
+    for (std::size_t i = 0; i < alone; ++i) {
+      if (cases[i].slots == 0) continue;
+      for (const int hosts : {1, random_.between(2, 3)}) {
+        cases.push_back(cases[i]);
+        cases.back().hosts.resize(static_cast<std::size_t>(ranks_));
+        for (int& host : cases.back().hosts) host = random_.below(hosts);
+      }
     }
   }
 

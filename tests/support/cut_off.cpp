@@ -2,8 +2,6 @@
 
 #include <chrono>
 
-#include "support/buffer.h"
-
 namespace tutti::testing {
 namespace {
 
@@ -20,10 +18,11 @@ bool note_under_way(Workers& workers) {
   return true;
 }
 
-void call_until_told(Seat& seat, const NetNamespaces& net, int hosts, double limit_s, const std::string& named) {
+void call_until_told(Seat& seat, const NetNamespaces& net, int hosts, double limit_s, const std::string& named,
+                     Memory memory) {
   const auto comm = start_on(seat, net, seat.rank() % hosts);
   ASSERT_NE(comm, nullptr);
-  Buffer buffer(Memory::heap, 1 << 20);
+  Buffer buffer(memory, 1 << 20);
   tuttiResult_t result = tuttiSuccess;
   for (std::uint64_t call = 1; result == tuttiSuccess; ++call) {
     result = tuttiAllReduce(buffer.data(), buffer.data(), call % 2 == 0 ? 1 << 18 : 2, tuttiFloat32, tuttiSum, comm,

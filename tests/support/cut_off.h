@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "support/buffer.h"
 #include "support/host_start.h"
 
 namespace tutti::testing {
@@ -16,6 +17,7 @@ bool note_under_way(Workers& workers);
 
 /// Rank r on host r mod hosts: all ranks call until a call fails, after what was noted: told within the limit, with
 /// words that hold `named`; and leaving takes no longer than it may. Fails the test.
-void call_until_told(Seat& seat, const NetNamespaces& net, int hosts, double limit_s, const std::string& named);
+void call_until_told(Seat& seat, const NetNamespaces& net, int hosts, double limit_s, const std::string& named,
+                     Memory memory = Memory::heap);
 
 }  // namespace tutti::testing

@@ -35,7 +35,7 @@ std::vector<Region> regions(const RankArea& area) {
       add(&area.filled(channel, peer), sizeof(Flag), "filled" + where);
       add(&area.freed(channel, peer), sizeof(Flag), "freed" + where);
       for (int slot = 0; slot < shape.slots; ++slot) {
-        add(&area.slot_length(channel, peer, slot), sizeof(std::uint32_t), "length" + where);
+        add(&area.slot_head(channel, peer, slot), sizeof(SlotHead), "head" + where);
         add(area.slot(channel, peer, slot), shape.slot_bytes, "slot" + where);
       }
     }
@@ -75,7 +75,7 @@ TEST_P(AnyShape, MessagesGoRoundTheSlots) {
   for (const std::uint64_t message : {std::uint64_t{0}, std::uint64_t{7}, (std::uint64_t{1} << 32) * slots + 1,
                                       (std::uint64_t{1} << 60) * slots + slots - 1}) {
     EXPECT_EQ(area.slot(0, 0, message), area.slot(0, 0, message % slots));
-    EXPECT_EQ(&area.slot_length(0, 0, message), &area.slot_length(0, 0, message % slots));
+    EXPECT_EQ(&area.slot_head(0, 0, message), &area.slot_head(0, 0, message % slots));
   }
 }
 
