@@ -24,11 +24,22 @@ int groups_of(const Plan& plan) {
 /// The time that one tile takes on the busiest core; `prices` is by rank. Where ranks take turns on a core and slots
 /// hold many tiles, each rank does all its simulated tiles in one turn, so that the last rank's tiles seem to follow
 /// each other faster than they do.
-double busiest(const std::vector<std::vector<double>>& prices, std::size_t cores) {
+double busiest(const std::vector<std::vector<double>>& prices, std::size_t cores,
+               std::span<const std::size_t> core_of) {
   std::vector<double> us(cores);
   for (std::size_t rank = 0; rank < prices.size(); ++rank)
-    us[rank % cores] += std::accumulate(prices[rank].begin(), prices[rank].end(), 0.0);
+    us[core_of[rank]] += std::accumulate(prices[rank].begin(), prices[rank].end(), 0.0);
   return *std::ranges::max_element(us);
+}
+
+/// The core of each rank: cores are dealt to ranks in turn, host after host, so that a prediction does not depend on
+/// how the ranks of hosts are numbered.
+std::vector<std::size_t> deal(std::size_t ranks, std::size_t cores, const std::vector<int>& hosts) {
+  std::vector<std::size_t> sequence(ranks), core_of(ranks);
+  std::iota(sequence.begin(), sequence.end(), 0);
+  if (hosts.size() == ranks) std::ranges::stable_sort(sequence, {}, [&](std::size_t rank) { return hosts[rank]; });
+  for (std::size_t i = 0; i < ranks; ++i) core_of[sequence[i]] = i % cores;
+  return core_of;
 }
 
 }  // namespace
@@ -37,6 +48,7 @@ Cost::Cost(std::span<const Plan> plans, const Machine& machine, const Conditions
     : plans_(plans), machine_(machine), loops_(machine.loops.table()), conditions_(conditions), ranks_(plans.size()) {
   assert(!plans.empty() && static_cast<std::size_t>(plans[0].ranks) == ranks_);
   cores_.resize(std::min(ranks_, static_cast<std::size_t>(std::max(conditions.cores, 1))));
+  core_index_ = deal(ranks_, cores_.size(), conditions.hosts);
   prices_.resize(ranks_);
   for (const Plan& plan : plans) {
     int peers = 0, moved = 0;
@@ -228,7 +240,7 @@ double Cost::walk(double bound_us) {
     return *std::max_element(tile_done_.begin(), tile_done_.begin() + static_cast<std::ptrdiff_t>(tiles));
   };
   const double pace = (done(walked_) - done(half)) / static_cast<double>(walked_ - half);
-  return end + std::max(pace, busiest(prices_, cores_.size())) * static_cast<double>(tiles_ - walked_);
+  return end + std::max(pace, busiest(prices_, cores_.size(), core_index_)) * static_cast<double>(tiles_ - walked_);
 }
 
 /// The channel that can continue first; none when all are done.

@@ -75,8 +75,8 @@ class Cost {
     return (static_cast<std::size_t>(channel.index) * ranks_ + static_cast<std::size_t>(from)) * ranks_ +
            static_cast<std::size_t>(to);
   }
-  Core& core_of(Rank rank) { return cores_[static_cast<std::size_t>(rank) % cores_.size()]; }
-  const Core& core_of(Rank rank) const { return cores_[static_cast<std::size_t>(rank) % cores_.size()]; }
+  Core& core_of(Rank rank) { return cores_[core_index_[static_cast<std::size_t>(rank)]]; }
+  const Core& core_of(Rank rank) const { return cores_[core_index_[static_cast<std::size_t>(rank)]]; }
 
   std::span<const Plan> plans_;
   Machine machine_;
@@ -100,6 +100,7 @@ class Cost {
   double published_ = 0;                     ///< when the last call descriptor is published
   std::vector<std::vector<double>> prices_;  ///< time of each pass, by rank and action
   std::vector<Core> cores_;
+  std::vector<std::size_t> core_index_;  ///< by rank
   std::vector<Channel> channels_;
   std::vector<Fifo> fifos_;
   std::vector<double> committed_at_, released_at_;  ///< by fifo and slot

@@ -160,6 +160,24 @@ TEST(Envelope, HoldsTheFastestAtEverySizeItWasMadeFor) {
       }
 }
 
+/// A job numbered host by host, and one numbered in turns, with the order that its start finds. Ranks send to their
+/// neighbours by number first, so predictions differ a little.
+TEST(Predictions, DoNotDependOnHowRanksAreNumbered) {
+  for (const int cores : {2, 6}) {
+    const Shape blocks{.ranks = 6, .levels = {{0, 0, 1, 1, 2, 2}}};
+    const Shape turns{.ranks = 6, .levels = {{0, 1, 2, 0, 1, 2}}, .order = {0, 3, 1, 4, 2, 5}};
+    const auto us = [&](const Algorithm& algorithm, const Shape& shape, std::vector<int> hosts) {
+      const Algorithm* const one[] = {&algorithm};
+      return predictions(shape, Access::slots, 1 << 20, one, {}, {.cores = cores, .hosts = std::move(hosts)})[0].us;
+    };
+    for (const Algorithm* const algorithm : candidates(blocks, Access::slots, "")) {
+      const double expected = us(*algorithm, blocks, {0, 0, 2, 2, 4, 4});
+      EXPECT_NEAR(us(*algorithm, turns, {0, 1, 2, 0, 1, 2}), expected, 0.05 * expected)
+          << algorithm->name << ", " << cores;
+    }
+  }
+}
+
 TEST(Envelopes, AlwaysGiveWhatServes) {
   Envelopes envelopes;
   for (const int ranks : {1, 2, 5, 17, 40})
