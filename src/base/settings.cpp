@@ -58,6 +58,8 @@ constexpr std::array table = {
   text("TUTTI_CACHE_DIR", local, engine, "Folder for measured numbers. Empty: $XDG_CACHE_HOME/tutti or ~/.cache/tutti."),
   text("TUTTI_TOPO_FILE", local, engine, "Recorded machine to use instead of this one: XML of NCCL, RCCL or hwloc, or text of nvidia-smi topo -m. The ranks of a host then take its GPUs in turn, or its NUMA nodes if it has none."),
   text("TUTTI_TOPO_DUMP_FILE", local, engine, "File to which the detected machine is written: XML of hwloc if the name ends in .hwloc.xml, otherwise XML of NCCL."),
+  text("TUTTI_GRAPH_FILE", local, engine, "Order of a host's ranks, for rings and trees: the first ring of a file in the format of NCCL_GRAPH_FILE, in which dev n is the n-th rank of its host. Rank 0's setting counts."),
+  text("TUTTI_GRAPH_DUMP_FILE", local, engine, "File to which rank 0 writes the order of its host's ranks, in the same format."),
   number("TUTTI_NCHANNELS", integer, shared, "2", 1, limits::channels_max - 1, engine, "Independent channels of one communicator."),
   number("TUTTI_BUFFSIZE", bytes, shared, "128K", 4096, 4 << 20, engine,
          "Size of one slot between two ranks. A pair of ranks has four for each channel and direction."),

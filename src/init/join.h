@@ -65,7 +65,7 @@ class Join final : public Operation {
   void offer_gpu(PeerInfo& info);
   void try_gpus();
   void count_cores();
-  JobMap map_of_job() const;
+  Result<JobMap> map_of_job() const;
   Result<void> connect();
   Result<void> connect_to(Rank rank);
   Result<void> agreed();

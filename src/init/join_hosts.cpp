@@ -107,12 +107,12 @@ void Join::count_cores() {
   }
 }
 
-JobMap Join::map_of_job() const {
+Result<JobMap> Join::map_of_job() const {
   std::vector<OwnSeat> seats;
   for (const PeerInfo& info : peer_infos_) seats.push_back(info.seat);
-  JobMap map = process_.locator.map(seats, members_.hosts);
+  auto map = process_.locator.map(seats, members_.hosts);
   // Sums are to be in the order of the ranks.
-  if (options_.deterministic) map.order.clear();
+  if (map && options_.deterministic) map->order.clear();
   return map;
 }
 
@@ -125,7 +125,11 @@ Result<void> Join::connect() {
     if (auto connected = connect_to(rank); !connected)
       return std::move(connected).error().during("reach " + members_.describe(rank) + " at the start").at_peer(rank);
   try_gpus();
-  if (options_.rank == 0) members_.map = map_of_job();  // for all ranks, in the last exchange
+  if (options_.rank == 0) {  // for all ranks, in the last exchange
+    auto map = map_of_job();
+    if (!map) return std::move(map).error();
+    members_.map = *std::move(map);
+  }
   peer_infos_.clear();
   return {};
 }

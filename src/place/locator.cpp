@@ -1,6 +1,9 @@
 #include "place/locator.h"
 
+#include <fmt/format.h>
+
 #ifdef TUTTI_HAS_TOPOLOGY
+#include "place/ring_file.h"
 #include "place/seats.h"
 #include "topology/sources/detect.h"
 #else
@@ -30,22 +33,33 @@ Result<OwnSeat> Locator::seat(const cpu_set_t& cpus) {
   return seat_on(*machine_, cpus);
 }
 
-JobMap Locator::map(std::span<const OwnSeat> seats, std::span<const int> hosts) const {
+Result<JobMap> Locator::map(std::span<const OwnSeat> seats, std::span<const int> hosts) const {
   const std::lock_guard lock(mutex_);
-  return map_of(seats, hosts, machine_.get());
+  JobMap map = map_of(seats, hosts, machine_.get());
+  if (!files_.ring.empty()) {
+    auto ring = read_ring(files_.ring);
+    auto taken = ring ? take_ring(map, *ring, hosts) : Result<void>(std::move(ring).error());
+    if (!taken) return std::move(taken).error().during(fmt::format("use TUTTI_GRAPH_FILE={}", files_.ring));
+  }
+  if (!files_.ring_dump.empty())
+    if (auto written = write_ring(files_.ring_dump, ring_of_first_host(map, hosts)); !written)
+      return std::move(written).error().during("write TUTTI_GRAPH_DUMP_FILE");
+  return map;
 }
 
 #else
 
 Result<OwnSeat> Locator::seat(const cpu_set_t&) {
-  if (files_.machine.empty() && files_.dump.empty()) return OwnSeat{};
+  if (files_.machine.empty() && files_.dump.empty() && files_.ring.empty() && files_.ring_dump.empty())
+    return OwnSeat{};
   return Error{.code = Code::invalid_argument,
                .what =
-                   "TUTTI_TOPO_FILE and TUTTI_TOPO_DUMP_FILE: this build has no detector; build it with pugixml, "
+                   "TUTTI_TOPO_FILE, TUTTI_GRAPH_FILE and those to be written: this build has no detector; build it "
+                   "with pugixml, "
                    "nlohmann-json and CLI11"};
 }
 
-JobMap Locator::map(std::span<const OwnSeat>, std::span<const int> hosts) const {
+Result<JobMap> Locator::map(std::span<const OwnSeat>, std::span<const int> hosts) const {
   const Level level(hosts.begin(), hosts.end());
   const auto first = [&](std::size_t i) { return level[i] == static_cast<int>(i); };
   std::size_t groups = 0;

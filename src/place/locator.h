@@ -31,8 +31,10 @@ struct OwnSeat {
 class Locator {
  public:
   struct Files {
-    std::string machine;  ///< TUTTI_TOPO_FILE: a recorded machine to use instead
-    std::string dump;     ///< TUTTI_TOPO_DUMP_FILE: where to write it
+    std::string machine;    ///< TUTTI_TOPO_FILE: a recorded machine to use instead
+    std::string dump;       ///< TUTTI_TOPO_DUMP_FILE: where to write it
+    std::string ring;       ///< TUTTI_GRAPH_FILE: the order of a host's ranks
+    std::string ring_dump;  ///< TUTTI_GRAPH_DUMP_FILE: where to write the order of the first host's ranks
   };
   /// Not `live`: this machine is not looked at, as if nothing were known of it.
   explicit Locator(Files files = {}, bool live = true);
@@ -46,8 +48,10 @@ class Locator {
 
   /// The map of a job whose ranks have said where they are; `hosts`: rank → the first rank of its host. On a recorded
   /// machine the ranks of a host take its GPUs in turn of their numbers, or its NUMA nodes if there are none; rings
-  /// follow the search for its links. All hosts are taken as this process's machine, as far as they are recorded.
-  JobMap map(std::span<const OwnSeat> seats, std::span<const int> hosts) const;
+  /// follow the search for its links. All hosts are taken as this process's machine, as far as they are recorded. A
+  /// file with a ring counts more than either. Errors: those of a file that cannot be read or written; invalid_argument
+  /// where its ring is for another number of ranks than the first host has.
+  Result<JobMap> map(std::span<const OwnSeat> seats, std::span<const int> hosts) const;
 
  private:
   Files files_;

@@ -1,5 +1,7 @@
 #include "place/seats.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -102,6 +104,39 @@ JobMap map_of(std::span<const OwnSeat> told, std::span<const int> hosts, const T
   if (std::ranges::is_sorted(map.order)) map.order.clear();
   map.levels = topology::levels_of(seats);
   return map;
+}
+
+Result<void> take_ring(JobMap& map, const std::vector<int>& ring, std::span<const int> hosts) {
+  const auto by_host = ranks_by_host(hosts);
+  if (by_host.front().size() != ring.size())
+    return Error{
+        .code = Code::invalid_argument,
+        .what = fmt::format("its ring has {} GPUs, the first host {} ranks", ring.size(), by_host.front().size())};
+  std::vector<Rank> order = map.order;
+  if (order.empty())
+    for (const auto& ranks : by_host) order.insert(order.end(), ranks.begin(), ranks.end());
+  for (const auto& ranks : by_host) {
+    if (ranks.size() != ring.size()) continue;
+    // The ranks of a host are next to each other.
+    const auto first =
+        std::ranges::find_if(order, [&](Rank rank) { return std::ranges::find(ranks, rank) != ranks.end(); });
+    std::ranges::transform(ring, first, [&](int nth) { return ranks[static_cast<std::size_t>(nth)]; });
+  }
+  if (std::ranges::is_sorted(order)) order.clear();
+  map.order = std::move(order);
+  return {};
+}
+
+std::vector<int> ring_of_first_host(const JobMap& map, std::span<const int> hosts) {
+  const std::vector<Rank> ranks = ranks_by_host(hosts).front();
+  std::vector<int> ring;
+  const auto add = [&](Rank rank) {
+    if (const auto at = std::ranges::find(ranks, rank); at != ranks.end())
+      ring.push_back(static_cast<int>(at - ranks.begin()));
+  };
+  if (map.order.empty()) std::ranges::for_each(ranks, add);
+  std::ranges::for_each(map.order, add);
+  return ring;
 }
 
 }  // namespace tutti

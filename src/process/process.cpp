@@ -99,7 +99,10 @@ Process::Process(System& system_in, Config config_in, Service::Mode mode, std::u
       config(std::move(config_in)),
       log(config),
       tune(std::move(tune_in)),
-      locator({.machine = config.text("TUTTI_TOPO_FILE"), .dump = config.text("TUTTI_TOPO_DUMP_FILE")},
+      locator({.machine = config.text("TUTTI_TOPO_FILE"),
+               .dump = config.text("TUTTI_TOPO_DUMP_FILE"),
+               .ring = config.text("TUTTI_GRAPH_FILE"),
+               .ring_dump = config.text("TUTTI_GRAPH_DUMP_FILE")},
               mode == Service::Mode::threaded),
       service(system_in, mode),
       gpus(system_in, config) {

@@ -1,9 +1,14 @@
 // TUTTI_TOPO_FILE: do levels, order and choice of a communicator follow the machine, and are all results still right?
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <iterator>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "support/call.h"
+#include "support/folder.h"
 #include "support/launch_ranks.h"
 
 namespace tutti::testing {
@@ -91,6 +96,51 @@ TEST_P(OnAMachine, EveryCollectiveIsRight) {
 INSTANTIATE_TEST_SUITE_P(Machines, OnAMachine,
                          ::testing::Combine(::testing::Values(gpus_8, four_nodes),
                                             ::testing::Values("auto", "slots", "socket"), ::testing::Values(3, 8)));
+
+/// A file of NCCL's form, in a folder that ends with the test.
+std::string ring_file(const Folder& folder, const std::string& devices) {
+  std::string text = R"(<graphs version="1"><graph id="0" pattern="4" nchannels="1"><channel>)";
+  for (const char device : devices) text += fmt::format(R"(<gpu dev="{}"/>)", device);
+  const std::string path = folder.path() + "/graph.xml";
+  std::ofstream(path) << text << "</channel></graph></graphs>";
+  return path;
+}
+
+TEST(Place, RanksFollowTheRingOfAFile) {
+  const Folder folder;
+  const std::string written = folder.path() + "/written.xml";
+  const Team team{.ranks = 4,
+                  .environment = {"TUTTI_TRANSPORT=slots", "TUTTI_GRAPH_FILE=" + ring_file(folder, "0231"),
+                                  "TUTTI_GRAPH_DUMP_FILE=" + written}};
+  EXPECT_TRUE(launch_ranks(team, [](Seat& seat) {
+    tuttiComm_t comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const std::string text = explained(comm, "all_gather", 1 << 18);
+    EXPECT_NE(text.find("order 0 2 3 1"), std::string::npos) << text;
+    const Call call{.kind = Kind::all_gather, .count = 5000, .seed = 5};
+    EXPECT_EQ(run_call(call, seat.here(), seat.ranks(), {comm}, 2), "");
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  }));
+  std::ifstream file(written);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::size_t two = text.find(R"(dev="2")"), three = text.find(R"(dev="3")"), one = text.find(R"(dev="1")");
+  EXPECT_LT(text.find(R"(dev="0")"), two) << text;
+  EXPECT_LT(two, three) << text;
+  EXPECT_LT(three, one) << text;
+  EXPECT_NE(one, std::string::npos) << text;
+}
+
+TEST(Place, SaysWhichRingDoesNotFit) {
+  const Folder folder;
+  for (const char* devices : {"01", "0012", "0124"})
+    EXPECT_TRUE(
+        launch_ranks({.ranks = 4, .environment = {"TUTTI_GRAPH_FILE=" + ring_file(folder, devices)}}, [](Seat& seat) {
+          tuttiComm_t comm = nullptr;
+          EXPECT_NE(tuttiCommInitRank(&comm, seat.ranks(), seat.next_id(), seat.rank()), tuttiSuccess);
+          EXPECT_NE(std::string(tuttiGetLastError(nullptr)).find("TUTTI_GRAPH_FILE"), std::string::npos)
+              << tuttiGetLastError(nullptr);
+        }));
+}
 
 TEST(Place, SaysWhichFileIsNotAMachine) {
   for (const auto& [machine, code] :

@@ -36,6 +36,23 @@ TEST(Map, KeepsHostsTogetherWhateverTheirRanksAre) {
   EXPECT_EQ(map_of(seats, std::vector{0, 1, 2, 3}, nullptr), JobMap{}) << "a rank on each host: no level";
 }
 
+TEST(Map, TakesTheRingOfAFile) {
+  const std::vector hosts{0, 1, 0, 1, 0, 1, 6};
+  JobMap map = map_of(std::vector<OwnSeat>(7), hosts, nullptr);
+  ASSERT_TRUE(take_ring(map, {0, 2, 1}, hosts));
+  EXPECT_EQ(map.order, (std::vector<Rank>{0, 4, 2, 1, 5, 3, 6}));
+  EXPECT_EQ(ring_of_first_host(map, hosts), (std::vector{0, 2, 1}));
+  const auto refused = take_ring(map, {0, 1}, hosts);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::invalid_argument);
+
+  const std::vector one_host{0, 0, 0};
+  JobMap by_number;
+  ASSERT_TRUE(take_ring(by_number, {0, 1, 2}, one_host));
+  EXPECT_TRUE(by_number.order.empty());
+  EXPECT_EQ(ring_of_first_host(by_number, one_host), (std::vector{0, 1, 2}));
+}
+
 TEST(Map, GoesThroughBytes) {
   const JobMap map{.levels = {{0, 0, 1, 1}, {0, 1, 2, 2}}, .order = {0, 2, 1, 3}};
   EXPECT_EQ(*read_job_map(to_bytes(map), 4), map);

@@ -1,4 +1,4 @@
-// Reads the channels of NCCL_GRAPH_DUMP_FILE and NCCL_GRAPH_FILE.
+// Reads and writes the channels of NCCL_GRAPH_DUMP_FILE and NCCL_GRAPH_FILE.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -71,6 +71,26 @@ Result<std::vector<Graph>> read_graphs(std::string_view text) {
   }
   if (xml.failed()) return xml.error();
   return graphs;
+}
+
+std::string write_graphs(std::span<const Graph> graphs) {
+  std::string text = "<graphs version=\"1\">\n";
+  for (const Graph& graph : graphs) {
+    text += fmt::format(
+        "  <graph id=\"{}\" pattern=\"{}\" crossnic=\"{}\" nchannels=\"{}\" speedintra=\"{}\" speedinter=\"{}\" "
+        "latencyinter=\"0\" typeintra=\"{}\" typeinter=\"{}\" samechannels=\"{}\">\n",
+        graph.id, graph.pattern, graph.cross_nic, graph.channels.size(), graph.intra_gbps, graph.inter_gbps,
+        graph.intra_kind, graph.inter_kind, graph.same_channels ? 1 : 0);
+    for (const GraphChannel& one : graph.channels) {
+      text += "    <channel>\n";
+      if (one.net_in >= 0) text += fmt::format("      <net dev=\"{}\"/>\n", one.net_in);
+      for (const int gpu : one.gpus) text += fmt::format("      <gpu dev=\"{}\"/>\n", gpu);
+      if (one.net_out >= 0) text += fmt::format("      <net dev=\"{}\"/>\n", one.net_out);
+      text += "    </channel>\n";
+    }
+    text += "  </graph>\n";
+  }
+  return text + "</graphs>\n";
 }
 
 }  // namespace tutti::topology

@@ -1,7 +1,8 @@
-// Reads and writes machines in the format of NCCL and RCCL (NCCL_TOPO_DUMP_FILE), and reads their channels
+// Reads and writes machines in the format of NCCL and RCCL (NCCL_TOPO_DUMP_FILE), and their channels
 // (NCCL_GRAPH_DUMP_FILE).
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,5 +35,6 @@ struct Graph {
 
 /// Errors: invalid_argument with the line.
 Result<std::vector<Graph>> read_graphs(std::string_view text);
+std::string write_graphs(std::span<const Graph> graphs);
 
 }  // namespace tutti::topology
