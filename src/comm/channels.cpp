@@ -35,8 +35,7 @@ std::string_view slowest_of(const Membership& members) {
 std::unique_ptr<OfferedMemory> memory_of(Process& process, const Membership& members, const CallMark& mark,
                                          const std::atomic<bool>& failed) {
   const std::string& transport = process.config.text("TUTTI_TRANSPORT");
-  const bool maps = transport == "auto" || transport == "mapped";
-  if (!maps || !members.spans_hosts() || !members.shares_memory()) return nullptr;
+  if (transport == "slots" || !members.spans_hosts() || !members.shares_memory()) return nullptr;
   return std::make_unique<PeerMemoryWindows>(process, members, mark, failed);
 }
 

@@ -4,28 +4,52 @@
 
 namespace tutti {
 
+PeerMemoryWindows::PeerMemoryWindows(Process& process, const Membership& members, const CallMark& mark,
+                                     const std::atomic<bool>& failed)
+    : process_(process),
+      members_(members),
+      mark_(mark),
+      windows_(process, members, failed),
+      maps_(process.config.text("TUTTI_TRANSPORT") != "cma"),
+      calls_(members.peers.size()) {
+  const Machine& machine = members.machine;
+  // What the slots of a pair of ranks occupy.
+  const auto footprint = static_cast<double>(members.area->area.shape().slot_bytes) * members.area->area.shape().slots *
+                         (members.area->area.shape().channels - 1);
+  const double copied = machine.read.us_per_byte(footprint) + machine.far_write.us_per_byte(footprint) +
+                        machine.far_read.us_per_byte(footprint);
+  spared_us_of_a_byte_ = copied - machine.pull.us_per_byte(footprint);
+}
+
+bool PeerMemoryWindows::pulling_pays(std::size_t bytes) const {
+  if (!members_.pulls) return false;
+  return !maps_ || static_cast<double>(bytes) * spared_us_of_a_byte_ > members_.machine.pull_us;
+}
+
 std::optional<Offer> PeerMemoryWindows::describe(int peer, std::span<const std::byte> memory) const {
   Offer offer{.memory = {.address = reinterpret_cast<std::uint64_t>(memory.data())},
               .bytes = memory.size(),
               .retired = process_.segments.retired()};
   if (members_.peers[static_cast<std::size_t>(peer)].same_process) return offer;
   const auto spot = process_.segments.find(memory.data(), memory.size());
-  if (!spot) return {};
+  if (!spot || !maps_) return pulling_pays(memory.size()) ? std::optional(offer) : std::nullopt;
   offer.memory.segment = spot->name.id;
   offer.memory.generation = spot->name.generation;
   offer.memory.offset = spot->offset;
   return offer;
 }
 
-Result<std::span<const std::byte>> PeerMemoryWindows::find(int peer, const Offer& offer) {
+Result<OfferedBlock> PeerMemoryWindows::find(int peer, const Offer& offer) {
   // Only between calls: what the peer has offered in this call may be in use on another channel.
   auto& call = calls_[static_cast<std::size_t>(peer)];
   if (std::exchange(call, mark_.sequence) != mark_.sequence) windows_.drop_if_retired(peer, offer.retired);
   auto at = windows_.at(peer, offer.memory, offer.bytes);
   if (!at) return std::move(at).error();
-  if (*at == nullptr)
-    return Error{.code = Code::remote, .what = "a message names memory that has no segment", .peer = peer};
-  return std::span<const std::byte>(*at, offer.bytes);
+  if (*at != nullptr) return OfferedBlock{.at = {*at, offer.bytes}};
+  const int pid = members_.peers[static_cast<std::size_t>(peer)].visible_pid();
+  if (!members_.pulls || pid <= 0)
+    return Error{.code = Code::remote, .what = "a message names memory that this rank cannot read", .peer = peer};
+  return OfferedBlock{.at = {reinterpret_cast<const std::byte*>(offer.memory.address), offer.bytes}, .pid = pid};
 }
 
 }  // namespace tutti

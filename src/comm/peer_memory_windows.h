@@ -11,25 +11,25 @@
 
 namespace tutti {
 
-/// Segments (tuttiMemAlloc), and for ranks of one process any memory.
+/// Segments (tuttiMemAlloc), which peers map; for ranks of one process any memory; and other memory where peers copy it
+/// by CMA in less time than through a slot, by the numbers of the machine.
 class PeerMemoryWindows final : public OfferedMemory {
  public:
   /// `mark`: the call that the rank is in. All arguments must outlive this object; see PeerWindows.
-  PeerMemoryWindows(Process& process, const Membership& members, const CallMark& mark, const std::atomic<bool>& failed)
-      : process_(process),
-        members_(members),
-        mark_(mark),
-        windows_(process, members, failed),
-        calls_(members.peers.size()) {}
+  PeerMemoryWindows(Process& process, const Membership& members, const CallMark& mark, const std::atomic<bool>& failed);
 
   std::optional<Offer> describe(int peer, std::span<const std::byte> memory) const override;
-  Result<std::span<const std::byte>> find(int peer, const Offer& offer) override;
+  Result<OfferedBlock> find(int peer, const Offer& offer) override;
 
  private:
+  bool pulling_pays(std::size_t bytes) const;
+
   Process& process_;
   const Membership& members_;
   const CallMark& mark_;
   PeerWindows windows_;
+  bool maps_;                         // TUTTI_TRANSPORT does not ask for CMA
+  double spared_us_of_a_byte_;        // by pulling it, against copying it through a slot
   std::vector<std::uint64_t> calls_;  // by peer: the last call in which it offered something
 };
 

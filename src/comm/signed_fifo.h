@@ -39,7 +39,7 @@ class SignedReceiver final : public Receiver {
       : through_(std::move(through)), system_(system), mark_(mark), history_(history), rank_(rank), peer_(peer) {}
   /// Errors, besides those of the fifo: invalid_usage (the peer is in another call; both are named).
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
-  Result<std::span<const std::byte>> offered(std::size_t at) override { return through_->offered(at); }
+  Result<OfferedBlock> offered(std::size_t at) override { return through_->offered(at); }
   Result<void> release() override { return through_->release(); }
   bool arrives_in_parts() const override { return through_->arrives_in_parts(); }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;

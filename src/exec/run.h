@@ -33,7 +33,7 @@ struct Channel {
     const std::byte* line = nullptr;     ///< payload of the peer's call descriptor
     bool arriving = false;               ///< `reading` arrives in parts: see Receiver::arrives_in_parts
     /// by item of `reading`: where the block lies if the peer has offered it
-    std::vector<std::span<const std::byte>> offered;
+    std::vector<OfferedBlock> offered;
   };
   std::vector<Open> open;
   std::vector<std::uint16_t> unsent;  ///< peers with messages that wait for a flush, or with an offered part of one
@@ -114,8 +114,9 @@ class Run {
 
   Result<bool> pass(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget);
   Result<void> move(Channel& channel, const Action& action, std::span<const Place> to, const Piece& piece);
-  Result<void> move_pulled_copy(Channel& channel, const Action& action, const Piece& piece);
-  Result<void> move_pulled_copy_apart(Channel& channel, const Action& action, const Piece& piece);
+  Result<void> move_pulled_copy(Channel& channel, const Action& action, std::span<const Place> to, const Piece& piece);
+  Result<void> move_pulled_copy_apart(Channel& channel, const Action& action, std::span<const Place> to,
+                                      const Piece& piece);
   Result<std::byte*> pull_to_bounce(Channel& channel, const Place& from, const Piece& piece, std::size_t& used);
   Result<void> pull_sources(Channel& channel, const Action& action, const Piece& piece, std::span<Source> sources);
 
@@ -137,14 +138,15 @@ class Run {
   Range range_of(const Action& action, std::size_t tile) const;
   std::size_t elements_of(const Action& action) const;
   bool is_empty_message(const ChannelState& state, const Action& action) const;
-  std::size_t piece_elements(const Action& action, std::size_t budget) const;
+  std::size_t piece_elements(const Channel& channel, const Action& action, std::size_t budget) const;
   const std::byte* source_of(const Channel& channel, const Place& place, const Piece& piece) const;
   std::byte* destination_of(const Channel& channel, const Place& place, const Piece& piece) const;
   std::byte* in_buffer(const Place& place, std::byte* base, const Piece& piece) const;
   std::size_t begin_of(const Place& place) const;
   void set_source(Source& source, const Channel& channel, const Place& place, const Piece& piece) const;
   bool copies_one(const Action& action) const;
-  int pid_of(const Place& place) const;
+  int pid_of(const Channel& channel, const Place& place) const;
+  bool pulls(const Channel& channel, const Action& action) const;
   bool scales(const Place& place) const { return scales_ && place.leaf != 0; }
   const PassRules& rules() const;
   void set_loops();

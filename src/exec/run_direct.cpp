@@ -64,7 +64,7 @@ Result<bool> Run::move_pieces(Channel& channel, ChannelState& state, const Actio
     auto here = arrived(channel, action, piece);
     if (!here) return std::move(here).error();
     if (*here == 0) return false;
-    piece.count = std::min(*here, piece_elements(action, budget));
+    piece.count = std::min(*here, piece_elements(channel, action, budget));
     if (auto moved = move(channel, action, to, piece); !moved) return std::move(moved).error();
     state.pass_done += piece.count;
     budget -= std::min(budget, operands * piece.count * size);
@@ -78,7 +78,7 @@ Result<void> Run::find_offered(Channel& channel, const Action& action) const {
   for (std::size_t item = 0; item < action.items; ++item) {
     auto found = channel.receivers[action.peer]->offered(item * binding_->split.stride());
     if (!found) return std::move(found).error().at_peer(action.peer);
-    if (found->data() == nullptr) continue;
+    if (found->at.data() == nullptr) continue;
     offered.resize(action.items);
     offered[item] = *found;
   }
@@ -91,9 +91,9 @@ Result<void> Run::check_offered(const Channel& channel, const Action& action, co
   for (const Place& place : plan_->sources(action)) {
     if (place.where != Where::slot || channel.open[place.peer].offered.empty()) continue;
     const auto& offered = channel.open[place.peer].offered[place.block];
-    if (offered.data() != nullptr && offered.size() < bytes)
+    if (offered.at.data() != nullptr && offered.at.size() < bytes)
       return Error{.code = Code::remote,
-                   .what = fmt::format("offers a block of {} bytes, expected {} bytes", offered.size(), bytes),
+                   .what = fmt::format("offers a block of {} bytes, expected {} bytes", offered.at.size(), bytes),
                    .peer = place.peer};
   }
   return {};

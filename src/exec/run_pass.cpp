@@ -37,7 +37,7 @@ Result<bool> Run::pass(Channel& channel, ChannelState& state, const Action& acti
     Piece piece{.at = range.begin + state.pass_done, .skipped = state.pass_done};
     const std::size_t left = range.count - state.pass_done;
     const bool small = left * size <= cut_bytes;
-    piece.count = small ? left : std::min(left, piece_elements(action, budget));
+    piece.count = small ? left : std::min(left, piece_elements(channel, action, budget));
     if (auto moved = move(channel, action, plan_->destinations(action), piece); !moved) return std::move(moved).error();
     state.pass_done += piece.count;
     budget -= std::min(budget, operands * piece.count * size);
@@ -77,23 +77,23 @@ bool Run::is_empty_message(const ChannelState& state, const Action& action) cons
 
 /// The number of elements of a pass that may be moved at once. What is pulled must fit the bounce buffer, unless it is
 /// only copied: every system call costs as much as pulling some kilobytes.
-std::size_t Run::piece_elements(const Action& action, std::size_t budget) const {
+std::size_t Run::piece_elements(const Channel& channel, const Action& action, std::size_t budget) const {
   const std::size_t operands = action.sources + action.destinations;
   std::size_t bytes = std::max(budget / operands / cut_bytes, std::size_t{1}) * cut_bytes;
-  if (plan_->access == Access::cma && !copies_one(action))
+  if (pulls(channel, action) && !copies_one(action))
     bytes = std::min(bytes, rules().bounce_bytes / action.sources / cut_bytes * cut_bytes);
   return bytes / binding_->split.element_bytes();
 }
 
 Result<void> Run::move(Channel& channel, const Action& action, std::span<const Place> to, const Piece& piece) {
   const auto from = plan_->sources(action);
-  if (copies_one(action) && pid_of(from[0]) != 0) return move_pulled_copy(channel, action, piece);
+  if (copies_one(action) && pid_of(channel, from[0]) != 0) return move_pulled_copy(channel, action, to, piece);
 
   Source sources[limits::sources_max];
   assert(from.size() <= limits::sources_max);
   for (std::size_t i = 0; i < from.size(); ++i) set_source(sources[i], channel, from[i], piece);
   const std::span<Source> used(sources, from.size());
-  if (plan_->access == Access::cma)
+  if (pulls(channel, action))
     if (auto pulled = pull_sources(channel, action, piece, used); !pulled) return pulled;
 
   std::byte* destinations[destinations_max];
@@ -115,14 +115,14 @@ Result<void> Run::move(Channel& channel, const Action& action, std::span<const P
 }
 
 /// Reads directly into the first destination, and copies from there to the others.
-Result<void> Run::move_pulled_copy(Channel& channel, const Action& action, const Piece& piece) {
+Result<void> Run::move_pulled_copy(Channel& channel, const Action& action, std::span<const Place> to,
+                                   const Piece& piece) {
   const Place& from = plan_->sources(action)[0];
-  const auto to = plan_->destinations(action);
   const std::span into(destination_of(channel, to[0], piece), piece.count * size_of(binding_->type));
   const std::byte* const source = source_of(channel, from, piece);
   if (rules().realigns && slightly_apart(source, into.data()) && into.size() > cut_bytes)
-    return move_pulled_copy_apart(channel, action, piece);
-  auto pulled = pull(pid_of(from), source, into);
+    return move_pulled_copy_apart(channel, action, to, piece);
+  auto pulled = pull(pid_of(channel, from), source, into);
   if (!pulled) return std::move(pulled).error().at_peer(from.peer);
   for (const Place& place : to.subspan(1)) {
     std::byte* const destination = destination_of(channel, place, piece);
@@ -132,7 +132,8 @@ Result<void> Run::move_pulled_copy(Channel& channel, const Action& action, const
 }
 
 /// As move_pulled_copy, through the bounce buffer.
-Result<void> Run::move_pulled_copy_apart(Channel& channel, const Action& action, const Piece& piece) {
+Result<void> Run::move_pulled_copy_apart(Channel& channel, const Action& action, std::span<const Place> to,
+                                         const Piece& piece) {
   const std::size_t most = rules().bounce_bytes / size_of(binding_->type);
   for (std::size_t done = 0; done < piece.count; done += most) {
     const Piece part{
@@ -140,7 +141,7 @@ Result<void> Run::move_pulled_copy_apart(Channel& channel, const Action& action,
     std::size_t used = 0;
     auto pulled = pull_to_bounce(channel, plan_->sources(action)[0], part, used);
     if (!pulled) return std::move(pulled).error();
-    for (const Place& place : plan_->destinations(action)) {
+    for (const Place& place : to) {
       std::byte* const destination = destination_of(channel, place, part);
       copy_pass(*pulled, {&destination, 1}, part.count * size_of(binding_->type), Loop::plain);
     }
@@ -153,7 +154,7 @@ Result<void> Run::pull_sources(Channel& channel, const Action& action, const Pie
   const auto from = plan_->sources(action);
   std::size_t used = 0;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (pid_of(from[i]) == 0) continue;
+    if (pid_of(channel, from[i]) == 0) continue;
     auto pulled = pull_to_bounce(channel, from[i], piece, used);
     if (!pulled) return std::move(pulled).error();
     sources[i].at = *pulled;
@@ -173,7 +174,7 @@ Result<std::byte*> Run::pull_to_bounce(Channel& channel, const Place& from, cons
   const std::size_t skipped = page_offset(source, free);
   used += skipped + bytes;
   assert(used <= channel.bounce.bytes());
-  auto pulled = pull(pid_of(from), source, {free + skipped, bytes});
+  auto pulled = pull(pid_of(channel, from), source, {free + skipped, bytes});
   if (!pulled) return std::move(pulled).error().at_peer(from.peer);
   return free + skipped;
 }
@@ -183,9 +184,19 @@ bool Run::copies_one(const Action& action) const {
   return action.verb == Verb::copy && action.sources == 1 && !scales(plan_->sources(action)[0]);
 }
 
-int Run::pid_of(const Place& place) const {
+int Run::pid_of(const Channel& channel, const Place& place) const {
+  if (place.where == Where::slot) {
+    const auto& offered = channel.open[place.peer].offered;
+    return offered.empty() ? 0 : offered[place.block].pid;
+  }
   const bool peers = place.where == Where::peer_input || place.where == Where::peer_output;
   return peers ? binding_->peers[place.peer].pid : 0;
+}
+
+/// Whether some source can only be copied from its process.
+bool Run::pulls(const Channel& channel, const Action& action) const {
+  if (plan_->access != Access::cma && !direct_) return false;
+  return std::ranges::any_of(plan_->sources(action), [&](const Place& place) { return pid_of(channel, place) != 0; });
 }
 
 /// Sets the fields one by one: a copy of a struct that was just written would wait until all its fields are stored.
@@ -223,8 +234,8 @@ const std::byte* Run::source_of(const Channel& channel, const Place& place, cons
     case Where::peer_line: return in_buffer(place, readable(channel.open[place.peer].line), piece);
     case Where::slot: {
       const auto& open = channel.open[place.peer];
-      if (!open.offered.empty() && open.offered[place.block].data() != nullptr)
-        return open.offered[place.block].data() + piece.skipped * binding_->split.element_bytes();
+      if (!open.offered.empty() && open.offered[place.block].at.data() != nullptr)
+        return open.offered[place.block].at.data() + piece.skipped * binding_->split.element_bytes();
       const auto message = open.reading;
       const std::size_t at = place.block * binding_->split.stride() + piece.skipped * binding_->split.element_bytes();
       assert(at + piece.count * binding_->split.element_bytes() <= message.size());

@@ -55,6 +55,12 @@ class Sender {
   virtual void poll_set(std::vector<PollItem>&) const {}
 };
 
+/// A block in its sender's memory. With a `pid` it is an address of that process, from which it can only be copied.
+struct OfferedBlock {
+  std::span<const std::byte> at;
+  int pid = 0;
+};
+
 class Receiver {
  public:
   virtual ~Receiver() = default;
@@ -67,7 +73,7 @@ class Receiver {
 
   /// The part of the peeked message from `at` on that the peer has offered instead of filling its slot: where it can be
   /// read until release. A null span: it lies in the slot. Errors: remote, system (the peer's memory cannot be mapped).
-  virtual Result<std::span<const std::byte>> offered(std::size_t /*at*/) { return std::span<const std::byte>(); }
+  virtual Result<OfferedBlock> offered(std::size_t /*at*/) { return OfferedBlock{}; }
 
   /// Returns the peeked slot to the peer. Errors: remote (the peer has left its call, so what it offered may have
   /// changed while it was read).

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "transport/call_descriptor.h"
+#include "transport/fifo.h"
 
 namespace tutti {
 
@@ -27,7 +28,7 @@ class OfferedMemory {
   /// A description of this rank's `memory` for `peer`; nothing if the peer cannot read it. `at` is not set.
   virtual std::optional<Offer> describe(int peer, std::span<const std::byte> memory) const = 0;
   /// Where this rank can read what `peer` has offered. The offer was copied from shared memory. Errors: remote, system.
-  virtual Result<std::span<const std::byte>> find(int peer, const Offer& offer) = 0;
+  virtual Result<OfferedBlock> find(int peer, const Offer& offer) = 0;
 };
 
 }  // namespace tutti

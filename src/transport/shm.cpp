@@ -152,13 +152,13 @@ Result<std::span<const std::byte>> ShmReceiver::peek(std::size_t) {
   return std::span<const std::byte>(mine_.slot(channel_, peer_, taken_), bytes);
 }
 
-Result<std::span<const std::byte>> ShmReceiver::offered(std::size_t at) {
+Result<OfferedBlock> ShmReceiver::offered(std::size_t at) {
   if (pieces_ == 0 || at + sizeof(Offer) > slot_bytes_ || (pieces_ & piece_bit(at, slot_bytes_)) == 0)
-    return std::span<const std::byte>();
+    return OfferedBlock{};
   // Copied: the peer could change it between the check and the use.
   Offer offer;
   std::memcpy(&offer, mine_.slot(channel_, peer_, taken_) + at, sizeof offer);
-  if (offer.at != at) return std::span<const std::byte>();
+  if (offer.at != at) return OfferedBlock{};
   if (memory_ == nullptr)
     return Error{.code = Code::remote, .what = "a message names memory that this rank cannot read", .peer = peer_};
   return memory_->find(peer_, offer);

@@ -67,7 +67,7 @@ class ShmReceiver final : public Receiver {
               bool oversubscribed, OfferedMemory* memory = nullptr);
 
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
-  Result<std::span<const std::byte>> offered(std::size_t at) override;
+  Result<OfferedBlock> offered(std::size_t at) override;
   Result<void> release() override;
 
  private:

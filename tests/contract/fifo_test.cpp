@@ -44,8 +44,8 @@ class OwnMemory final : public OfferedMemory {
   std::optional<Offer> describe(int, std::span<const std::byte> memory) const override {
     return Offer{.memory = {.address = reinterpret_cast<std::uint64_t>(memory.data())}, .bytes = memory.size()};
   }
-  Result<std::span<const std::byte>> find(int, const Offer& offer) override {
-    return std::span(reinterpret_cast<const std::byte*>(offer.memory.address), offer.bytes);
+  Result<OfferedBlock> find(int, const Offer& offer) override {
+    return OfferedBlock{.at = {reinterpret_cast<const std::byte*>(offer.memory.address), offer.bytes}};
   }
 };
 OwnMemory own_memory;
@@ -350,8 +350,9 @@ class PartsTaken {
       auto here = lands ? receiver.land(part * part_bytes, into) : receiver.arrived(part * part_bytes, part_bytes);
       if (!here) return here.error();
       EXPECT_LE(*here, part_bytes);
-      auto offered = receiver.offered(part * part_bytes);
-      if (!offered) return offered.error();
+      auto found = receiver.offered(part * part_bytes);
+      if (!found) return found.error();
+      const auto* const offered = &found->at;
       EXPECT_TRUE(offered->empty() || offered->size() == part_bytes);
       const std::byte* const in_message = offered->empty() ? at_.data() + part * part_bytes : offered->data();
       const std::byte* const from = lands ? into.data() : in_message;
@@ -433,7 +434,7 @@ TEST_F(BrokenPeer, OffersThatCannotBeReadAreRefused) {
   for (const std::size_t at : {block.size(), slot_bytes - 1, 10 * slot_bytes}) {
     const auto none = receiver_.offered(at);
     ASSERT_TRUE(none) << at;
-    EXPECT_EQ(none->data(), nullptr) << at;
+    EXPECT_EQ(none->at.data(), nullptr) << at;
   }
 }
 
@@ -445,7 +446,7 @@ TEST_F(BrokenPeer, OffersOfAPeerThatHasFailedAreNotBelieved) {
   ASSERT_TRUE(sender.offer(0, block));
   ASSERT_TRUE(sender.commit(block.size()));
   ASSERT_TRUE(receiver.peek(block.size()));
-  ASSERT_EQ(receiver.offered(0)->data(), block.data());
+  ASSERT_EQ(receiver.offered(0)->at.data(), block.data());
   areas_.area(0).header().state.store(RankState::failed);
   const auto released = receiver.release();
   ASSERT_FALSE(released);

@@ -116,10 +116,11 @@ TEST_P(EveryAlgorithm, GivesWhatItShould) {
   std::uint64_t forced = 0, starts = 0;
   // In every second turn all blocks stay in their buffers that can.
   const auto threshold = [&] { return fmt::format("TUTTI_ZCOPY_THRESHOLD={}", starts % 2 == 0 ? 64 : 8192); };
+  const auto transport = [&] { return fmt::format("TUTTI_TRANSPORT={}", starts % 4 == 2 ? "cma" : "auto"); };
   visit_turns(shape, [&](const std::vector<int>& host_of, const std::vector<int>& firsts, const Turn& turn) {
     if (HasFatalFailure()) return;
     Workers workers({.ranks = ranks,
-                     .environment = {setting(turn), "TUTTI_BUFFSIZE=4096", threshold(), silence()},
+                     .environment = {setting(turn), "TUTTI_BUFFSIZE=4096", threshold(), transport(), silence()},
                      .limit = std::chrono::seconds(120),
                      .words = turn_words(ranks)},
                     [&](Seat& seat) {

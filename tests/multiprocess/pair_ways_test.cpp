@@ -115,44 +115,60 @@ TEST_P(PairWays, BlocksStayInMappedBuffers) {
     EXPECT_GE(mapped_[rank], static_cast<std::uint64_t>(GetParam().each - 1)) << rank << " reads its mates' buffers";
 }
 
-TEST_P(PairWays, OrdinaryBuffersAndSlotsThatAreAskedForAreCopied) {
+TEST_P(PairWays, OrdinaryBuffersAreNotMapped) {
   run({"TUTTI_ALGO=allreduce:hierarchical"}, Mix::heap);
+  run({"TUTTI_ALGO=allreduce:hierarchical", "TUTTI_TRANSPORT=cma"}, Mix::heap);
   run({"TUTTI_ALGO=allreduce:hierarchical", "TUTTI_TRANSPORT=slots"}, Mix::mapped);
   for (const std::uint64_t more : mapped_) EXPECT_EQ(more, 0U);
 }
 
 /// Every block that can stays in its buffer, and slots are small, so that many messages are under way.
-TEST_P(PairWays, CallsWithACountPerRankGiveWhatTheyShould) {
+TEST_P(PairWays, AllCallsGiveWhatTheyShould) {
   const Place shape = GetParam();
   const NetNamespaces net({.hosts = shape.hosts});
   ASSERT_TRUE(net.made());
-  launch_ranks({.ranks = shape.hosts * shape.each,
-                .environment = {"TUTTI_ZCOPY_THRESHOLD=64", "TUTTI_BUFFSIZE=4096"},
-                .limit = std::chrono::seconds(120)},
-               [&](Seat& seat) {
-                 const auto comm = start_on(seat, net, shape.host_of(seat.rank()));
-                 ASSERT_NE(comm, nullptr);
-                 for (int i = 0; i < share_of(60); ++i) {
-                   CountsCall call = random_counts_call(mix(test_seed(), static_cast<std::uint64_t>(i)), seat.ranks());
-                   if (call.memory == Mix::device) call.memory = Mix::mapped;
-                   seat.doing(call.text());
-                   ASSERT_EQ(run_counts_call(call, seat.here(), seat.ranks(), {comm}), "") << call.text();
-                 }
-                 EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
-               });
+  for (const char* transport : {"auto", "cma"})
+    launch_ranks({.ranks = shape.hosts * shape.each,
+                  .environment = {std::string("TUTTI_TRANSPORT=") + transport, "TUTTI_ZCOPY_THRESHOLD=64",
+                                  "TUTTI_BUFFSIZE=4096"},
+                  .limit = std::chrono::seconds(120)},
+                 [&](Seat& seat) {
+                   const auto comm = start_on(seat, net, shape.host_of(seat.rank()));
+                   ASSERT_NE(comm, nullptr);
+                   for (int i = 0; i < share_of(60); ++i) {
+                     const auto seed = mix(test_seed(), static_cast<std::uint64_t>(i));
+                     CountsCall counts = random_counts_call(seed, seat.ranks());
+                     if (counts.memory == Mix::device) counts.memory = Mix::mapped;
+                     seat.doing(counts.text());
+                     ASSERT_EQ(run_counts_call(counts, seat.here(), seat.ranks(), {comm}), "") << counts.text();
+                     const Call plain{.kind = static_cast<Kind>(i % kind_count),
+                                      .count = seed % 9000,
+                                      .root = i % seat.ranks(),
+                                      .in_place = static_cast<InPlace>(i % 3),
+                                      .memory = static_cast<Mix>(i % mix_count),
+                                      .misaligned = i % 2 == 0 ? 0u : 4u,
+                                      .seed = seed};
+                     seat.doing(plain.text());
+                     ASSERT_EQ(run_call(plain, seat.here(), seat.ranks(), {comm}), "") << plain.text();
+                   }
+                   EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+                 });
 }
 
 /// Also to its mates, which may be reading its buffer, or wait until it has read theirs.
 TEST(PairWaysOf, ARankThatIsKilledIsToldToAll) {
   if (const auto why = NetNamespaces::unavailable()) GTEST_SKIP() << *why;
   constexpr int hosts = 2;
-  const NetNamespaces net({.hosts = hosts});
-  ASSERT_TRUE(net.made());
-  Workers workers({.ranks = 3 * hosts, .environment = {"TUTTI_DEBUG=NONE"}},
-                  [&](Seat& seat) { call_until_told(seat, net, hosts, death_limit_s, "rank 2/6", Memory::mapped); });
-  ASSERT_TRUE(note_under_way(workers));
-  workers.kill(2);
-  EXPECT_TRUE(workers.finish());
+  for (const Memory memory : {Memory::mapped, Memory::heap}) {
+    const NetNamespaces net({.hosts = hosts});
+    ASSERT_TRUE(net.made());
+    const std::string transport = memory == Memory::heap ? "cma" : "auto";
+    Workers workers({.ranks = 3 * hosts, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_TRANSPORT=" + transport}},
+                    [&](Seat& seat) { call_until_told(seat, net, hosts, death_limit_s, "rank 2/6", memory); });
+    ASSERT_TRUE(note_under_way(workers));
+    workers.kill(2);
+    EXPECT_TRUE(workers.finish()) << transport;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
