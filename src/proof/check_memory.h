@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "plan/schedule.h"
 #include "proof/check_clock.h"
 #include "proof/check_terms.h"
-#include "plan/schedule.h"
 
 namespace tutti::proof {
 

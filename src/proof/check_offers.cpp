@@ -1,8 +1,8 @@
 // Blocks that ranks of a host read from each other's buffers: who may read what, and when it may change.
 #include <algorithm>
 
-#include "proof/check_machine.h"
 #include "plan/outlasting.h"
+#include "proof/check_machine.h"
 
 namespace tutti::proof {
 

@@ -5,9 +5,9 @@
 #include <iostream>
 
 #include "algorithms/algorithm.h"
-#include "proof/check.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
+#include "proof/check.h"
 #include "support/environment.h"
 #include "support/mutants.h"
 #include "support/reference_executor.h"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "formats/msccl.h"
-#include "proof/check.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
+#include "proof/check.h"
 #include "support/results.h"
 #include "support/shapes.h"
 

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <random>
 
-#include "proof/check.h"
 #include "plan/lower.h"
 #include "plan/verify.h"
+#include "proof/check.h"
 #include "support/shapes.h"
 
 namespace tutti {

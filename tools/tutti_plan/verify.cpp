@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "formats/table.h"
-#include "proof/check.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
+#include "proof/check.h"
 #include "tools/tutti_plan/command.h"
 #include "tools/tutti_plan/source.h"
 
