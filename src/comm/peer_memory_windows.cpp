@@ -11,6 +11,7 @@ PeerMemoryWindows::PeerMemoryWindows(Process& process, const Membership& members
       mark_(mark),
       windows_(process, members, failed),
       maps_(process.config.text("TUTTI_TRANSPORT") != "cma"),
+      pulls_(members.pulls && process.config.text("TUTTI_TRANSPORT") != "mapped"),
       calls_(members.peers.size()) {
   const Machine& machine = members.machine;
   // What the slots of a pair of ranks occupy.
@@ -22,7 +23,7 @@ PeerMemoryWindows::PeerMemoryWindows(Process& process, const Membership& members
 }
 
 bool PeerMemoryWindows::pulling_pays(std::size_t bytes) const {
-  if (!members_.pulls) return false;
+  if (!pulls_) return false;
   return !maps_ || static_cast<double>(bytes) * spared_us_of_a_byte_ > members_.machine.pull_us;
 }
 
@@ -47,7 +48,7 @@ Result<OfferedBlock> PeerMemoryWindows::find(int peer, const Offer& offer) {
   if (!at) return std::move(at).error();
   if (*at != nullptr) return OfferedBlock{.at = {*at, offer.bytes}};
   const int pid = members_.peers[static_cast<std::size_t>(peer)].visible_pid();
-  if (!members_.pulls || pid <= 0)
+  if (!pulls_ || pid <= 0)
     return Error{.code = Code::remote, .what = "a message names memory that this rank cannot read", .peer = peer};
   return OfferedBlock{.at = {reinterpret_cast<const std::byte*>(offer.memory.address), offer.bytes}, .pid = pid};
 }

@@ -28,7 +28,8 @@ class PeerMemoryWindows final : public OfferedMemory {
   const Membership& members_;
   const CallMark& mark_;
   PeerWindows windows_;
-  bool maps_;                         // TUTTI_TRANSPORT does not ask for CMA
+  bool maps_;                         // TUTTI_TRANSPORT does not ask for CMA alone
+  bool pulls_;                        // every rank may copy from every process, and TUTTI_TRANSPORT does not forbid it
   double spared_us_of_a_byte_;        // by pulling it, against copying it through a slot
   std::vector<std::uint64_t> calls_;  // by peer: the last call in which it offered something
 };

@@ -164,8 +164,8 @@ Result<OfferedBlock> ShmReceiver::offered(std::size_t at) {
   return memory_->find(peer_, offer);
 }
 
-/// A peer that has failed may have returned the memory that it offered to its user. State::closed cannot come before
-/// the end of the peer's call.
+/// A peer that has failed may have returned the memory that it offered to its user. RankState::closed cannot come
+/// before the end of the peer's call.
 Result<void> ShmReceiver::release() {
   assert(filled_seen_ != taken_);
   if (std::exchange(pieces_, 0) != 0) {
