@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "algorithms/select.h"
@@ -18,7 +19,8 @@ struct WayEnvelopes {
   const Envelope* slots = nullptr;
 };
 
-Ways choose_ways(const WayEnvelopes& envelopes) {
+/// `asking_us`: what it costs a call to ask on which pages its buffers lie.
+Ways choose_ways(const WayEnvelopes& envelopes, double asking_us) {
   Ways ways;
   for (std::size_t width = 1; width < 65; ++width) {
     const std::size_t size = std::size_t{1} << (width - 1);
@@ -28,7 +30,9 @@ Ways choose_ways(const WayEnvelopes& envelopes) {
     const bool smaller_too = width == 1 || ways.inline_below == size;
     if (smaller_too && us(envelopes.in_line) <= us(envelopes.mapped)) ways.inline_below = 2 * size;
     ways.pulls[width] = us(envelopes.cma) < us(envelopes.slots);
-    ways.pulls_huge[width] = us(envelopes.cma_huge) < us(envelopes.slots);
+    // Where huge pages spare less than the question costs, all pages are taken for small ones.
+    const double spared = us(envelopes.slots) - us(envelopes.cma_huge);
+    ways.pulls_huge[width] = std::abs(spared) > asking_us ? spared > 0 : ways.pulls[width];
     ways.carries[width] = us(envelopes.in_line) < std::min(us(envelopes.cma), us(envelopes.slots));
   }
   return ways;
@@ -56,15 +60,15 @@ Ways predict_ways(const Shape& shape, const Machine& machine, const Conditions& 
   const Algorithm* const inline_algorithm = select(of, Access::in_line, 0, "");
   const Envelope in_line(of, Access::in_line, {&inline_algorithm, 1}, machine, shared);
   const auto mapped = make(of, Access::mapped, machine, shared);
-  if (!ordinary) return choose_ways({.in_line = &in_line, .mapped = mapped.get()});
+  // One system call for each buffer, at most as long as one that copies nothing from another process.
+  const double asking_us = 2 * machine.pull_us;
+  if (!ordinary) return choose_ways({.in_line = &in_line, .mapped = mapped.get()}, asking_us);
   const auto cma = make(of, Access::cma, machine, shared);
   const auto cma_huge = make(of, Access::cma, machine.on_huge_pages(), shared);
   const auto slots = make(of, Access::slots, machine, shared);
-  return choose_ways({.in_line = &in_line,
-                      .mapped = mapped.get(),
-                      .cma = cma.get(),
-                      .cma_huge = cma_huge.get(),
-                      .slots = slots.get()});
+  return choose_ways(
+      {.in_line = &in_line, .mapped = mapped.get(), .cma = cma.get(), .cma_huge = cma_huge.get(), .slots = slots.get()},
+      asking_us);
 }
 
 }  // namespace tutti

@@ -77,6 +77,16 @@ TEST(Ways, FollowTheNumbers) {
       << "an inline call spares the exchange of flags";
 }
 
+TEST(Ways, DoNotDependOnPagesWhereAskingCostsMoreThanTheySpare) {
+  Machine machine;
+  machine.pull.gbps.fill(0.1);
+  machine.pull_huge.gbps.fill(100);
+  EXPECT_NE(ways(machine, Collective::all_to_all).pulls, ways(machine, Collective::all_to_all).pulls_huge);
+  machine.pull_us = 1000;
+  EXPECT_EQ(ways(machine, Collective::all_to_all).pulls[width(64 << 10)],
+            ways(machine, Collective::all_to_all).pulls_huge[width(64 << 10)]);
+}
+
 TEST(Ways, OfSumsThatPeersCopyGoThroughMemoryWhereCoresShareNoCache) {
   Machine near, apart;
   near.loops.handed_gbps.fill({12, 6});
