@@ -1,197 +1,306 @@
-// Fewer passes over memory with the same result: merges a copy into the pass that makes its source.
+// Fewer passes over memory with the same result: merges a copy into the pass that makes its source. Linear in the
+// number of actions: passes keep their order, so what was last done to each block is kept by block.
 #include "plan/fuse.h"
 
 #include <algorithm>
 #include <cassert>
-#include <set>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "plan/place_numbers.h"
 #include "plan/schedule.h"
 
 namespace tutti {
 namespace {
 
-/// An action together with its operands.
-struct Op {
-  Action action;
-  std::vector<Place> sources;
-  std::vector<Place> destinations;
-  bool is_pass() const { return action.verb == Verb::copy || action.verb == Verb::reduce; }
-  bool is(Verb verb, Rank peer) const { return action.verb == verb && action.peer == peer; }
+constexpr int none = -1;
+
+/// A message that this rank sends. Actions are named by their index in the plan.
+struct Message {
+  int before = none;  ///< the message before it to the same peer
+  int acquire = none;
+  int commit = none;
+  int open_at = none;    ///< the pass before which the acquire was moved
+  int closed_at = none;  ///< the pass after which the commit was moved
+  int copies = 0;        ///< into it that are still to be looked at
+  int filled = none;     ///< of those looked at: the last pass that stores into it
+};
+
+/// A destination that a pass was given.
+struct Added {
+  Place place;
+  int next = none;
+  bool dropped = false;
+};
+
+/// What has become of an action.
+struct Fate {
+  bool gone = false;
+  int first_added = none;
+  int last_added = none;
+  int message = none;  ///< of a copy into a message, an acquire or a commit
 };
 
 class Fusion {
  public:
-  Fusion(const Plan& plan, int slots);
+  Fusion(Plan plan, int slots);
   void merge_copies();
   void drop_unread();
   Plan plan();
 
  private:
-  using Index = std::ptrdiff_t;
-  static constexpr Index none = -1;
+  void find_messages();
+  bool merge(int copy);
+  int maker_of(int copy) const;
+  bool open_before(int pass, Message& message);
+  void commit_early(int pass, Message& message);
+  void fill(int pass, Message& message);
+  void note(int pass);
+  void add(int pass, int copy);
 
-  bool merge(Index copy);
-  Index maker_of(Index copy) const;
-  bool open_before(Index pass, Index copy);
-  Index find(Verb verb, Rank peer, Index from, Index step) const;
-  void commit_early(Index pass, Index after, Rank peer);
-  void move(Index from, Index to);
+  bool is_unread(const Place& place);
+  void emit(int action, Plan& to) const;
 
-  bool disturbs(const Op& between, const Op& copy) const;
-
-  Op& op(Index index) { return ops_[static_cast<std::size_t>(index)]; }
-  const Op& op(Index index) const { return ops_[static_cast<std::size_t>(index)]; }
-  Index size() const { return static_cast<Index>(ops_.size()); }
+  const Action& action(int index) const { return plan_.actions[static_cast<std::size_t>(index)]; }
+  Fate& fate(int index) { return fates_[static_cast<std::size_t>(index)]; }
+  const Fate& fate(int index) const { return fates_[static_cast<std::size_t>(index)]; }
+  Message& message(int index) { return messages_[static_cast<std::size_t>(index)]; }
+  int size() const { return static_cast<int>(plan_.actions.size()); }
 
   Plan plan_;
   int slots_;
-  std::vector<Op> ops_;
+  PlaceNumbers numbers_;
+  std::vector<Fate> fates_;  // by action
+  std::vector<Message> messages_;
+  std::vector<Added> added_;
+  std::vector<char> dropped_;  // by place: a destination that is never read
+  // Passes before the one that is looked at, by number of the block: the last one that …
+  std::vector<int> touched_;  // … reads or writes it
+  std::vector<int> written_;  // … writes it
+  std::vector<int> made_;     // … writes it under this name
+  std::vector<int> copied_;   // … copies it under this name
+  int waited_ = none;         // the last wait
+  struct Moved {
+    int pass;
+    int turn;
+    int action;
+  };
+  std::vector<Moved> opened_, closed_;  // acquires and commits, in the order in which they were moved
+  std::vector<char> read_scratch_, overwritten_;
 };
 
-Fusion::Fusion(const Plan& plan, int slots) : plan_(plan), slots_(slots) {
-  ops_.reserve(plan.actions.size());
-  for (const Action& action : plan.actions) {
-    Op next{.action = action, .sources = {}, .destinations = {}};
-    if (next.is_pass()) {
-      next.sources.assign(plan.sources(action).begin(), plan.sources(action).end());
-      next.destinations.assign(plan.destinations(action).begin(), plan.destinations(action).end());
+Fusion::Fusion(Plan plan, int slots)
+    : plan_(std::move(plan)),
+      slots_(slots),
+      numbers_(plan_),
+      fates_(plan_.actions.size()),
+      dropped_(plan_.places.size()),
+      touched_(numbers_.memories(), none),
+      written_(numbers_.memories(), none),
+      made_(numbers_.names(), none),
+      copied_(numbers_.names(), none) {
+  find_messages();
+}
+
+void Fusion::find_messages() {
+  std::unordered_map<int, int> open, last;  // messages, by peer
+  for (int i = 0; i < size(); ++i) {
+    const Action& now = action(i);
+    if (now.verb == Verb::acquire) {
+      const auto [known, is_first] = last.try_emplace(now.peer, none);
+      fate(i).message = open[now.peer] = static_cast<int>(messages_.size());
+      messages_.push_back({.before = std::exchange(known->second, fate(i).message), .acquire = i});
+    } else if (now.verb == Verb::commit) {
+      fate(i).message = open.at(now.peer);
+      message(fate(i).message).commit = i;
+    } else if (is_pass(now)) {
+      for (const Place& place : plan_.destinations(now)) {
+        if (place.where != Where::slot) continue;
+        fate(i).message = open.at(place.peer);
+        ++message(fate(i).message).copies;
+      }
     }
-    ops_.push_back(std::move(next));
   }
 }
 
 void Fusion::merge_copies() {
-  for (Index i = 0; i < size();)
-    if (op(i).action.verb != Verb::copy || !merge(i)) ++i;
+  for (int i = 0; i < size(); ++i) {
+    const Verb verb = action(i).verb;
+    if (verb == Verb::wait || verb == Verb::wait_line) waited_ = i;
+    if (is_pass(action(i)) && !(verb == Verb::copy && merge(i))) note(i);
+  }
 }
 
-/// Makes the pass that wrote the copy's source store the copy too. The copy is then removed, and the actions after it
-/// have its index or a later one.
-bool Fusion::merge(Index copy) {
-  Index pass = maker_of(copy);
+/// Makes the pass that wrote the copy's source store the copy too, and removes the copy.
+bool Fusion::merge(int copy) {
+  const int pass = maker_of(copy);
   if (pass == none) return false;
-  const Place destination = op(copy).destinations[0];
-  if (destination.where == Where::slot) {
-    if (!open_before(pass, copy)) return false;
-    pass = maker_of(copy);  // the acquire may now be before it
+  if (fate(copy).message != none) {
+    Message& of = message(fate(copy).message);
+    if (!open_before(pass, of)) return false;
+    commit_early(pass, of);
+    fill(pass, of);
   }
-  op(pass).destinations.push_back(destination);
-  ops_.erase(ops_.begin() + copy);
-  if (destination.where == Where::slot) commit_early(pass, copy, destination.peer);
+  add(pass, copy);
   return true;
 }
 
 /// The pass to merge with, or none: the last pass that wrote the source of `copy`, if no action in between conflicts
-/// with the copy. For accesses other than slots, also another copy of the same source.
-Fusion::Index Fusion::maker_of(Index copy) const {
-  const Op& late = op(copy);
-  const Place& wanted = late.sources[0];
-  if (late.destinations.size() != 1 || wanted.where == Where::slot) return none;
-  for (Index i = copy - 1; i >= 0; --i) {
-    const Op& early = op(i);
-    if (early.action.verb == Verb::wait || early.action.verb == Verb::wait_line) return none;
-    if (!early.is_pass()) continue;
-    const bool makes = std::ranges::any_of(early.destinations, [&](auto& d) { return same_block(d, wanted); });
-    const bool shares = plan_.access != Access::slots && early.action.verb == Verb::copy && early.sources[0] == wanted;
-    const bool writes_too =
-        std::ranges::any_of(early.destinations, [&](auto& d) { return same_memory(plan_, d, late.destinations[0]); });
-    if ((makes || shares) && !writes_too) return i;
-    if (disturbs(early, late)) return none;
-  }
-  return none;
+/// with the copy. For accesses other than slots, also another copy of the same source. A pass in between conflicts if
+/// it touches the copy's destination or writes its source; so does any wait.
+int Fusion::maker_of(int copy) const {
+  const Action& late = action(copy);
+  if (late.destinations != 1 || plan_.sources(late)[0].where == Where::slot) return none;
+  const std::size_t wanted = late.first, stored = late.first + late.sources;
+  const int shared = plan_.access == Access::slots ? none : copied_[numbers_.name(wanted)];
+  const int last = std::max({written_[numbers_.memory(wanted)], touched_[numbers_.memory(stored)], shared, waited_});
+  if (last == none || last == waited_) return none;
+  const bool makes = made_[numbers_.name(wanted)] == last, shares = shared == last;
+  const bool writes_too = written_[numbers_.memory(stored)] == last;
+  return (makes || shares) && !writes_too ? last : none;
 }
 
-bool Fusion::disturbs(const Op& between, const Op& copy) const {
-  const auto meets = [&](const Place& place) { return same_memory(plan_, place, copy.destinations[0]); };
-  const auto changes = [&](const Place& place) { return same_memory(plan_, place, copy.sources[0]); };
-  return std::ranges::any_of(between.sources, meets) || std::ranges::any_of(between.destinations, meets) ||
-         std::ranges::any_of(between.destinations, changes);
-}
-
-/// Opens the copy's message before `pass`, if needed. Not if this could close a cycle of ranks that each hold a message
-/// and wait for a slot. With `slots` per connection, the message that must be released first, which is `slots` messages
+/// Opens the message before `pass`, if needed. Not if this could close a cycle of ranks that each hold a message and
+/// wait for a slot. With `slots` per connection, the message that must be released first, which is `slots` messages
 /// earlier, must belong to an earlier step than the message that is held. Then every wait is for an earlier step or
 /// tile.
-bool Fusion::open_before(Index pass, Index copy) {
-  const Rank peer = op(copy).destinations[0].peer;
-  const Index acquire = find(Verb::acquire, peer, copy, -1);
-  assert(acquire != none);
-  if (acquire < pass) return true;
-  if (op(acquire).action.step != op(pass).action.step + 1) return false;
-  for (Index i = pass; i < acquire; ++i)
-    if (op(i).is(Verb::commit, peer)) return false;
-  Index before = acquire;
-  for (int i = 0; i < slots_ && before != none; ++i) before = find(Verb::acquire, peer, before - 1, -1);
-  if (before != none && op(before).action.step >= op(pass).action.step) return false;
-  move(acquire, pass);
+bool Fusion::open_before(int pass, Message& message) {
+  if (message.open_at == none ? message.acquire < pass : message.open_at <= pass) return true;
+  const Action& acquire = action(message.acquire);
+  if (acquire.step != action(pass).step + 1) return false;
+  if (message.before != none) {
+    const Message& before = this->message(message.before);
+    if (before.closed_at == none ? before.commit > pass : before.closed_at >= pass) return false;
+  }
+  int before = message.before;
+  for (int i = 1; i < slots_ && before != none; ++i) before = this->message(before).before;
+  if (before != none && action(this->message(before).acquire).step >= action(pass).step) return false;
+  message.open_at = pass;
+  opened_.push_back({.pass = pass, .turn = static_cast<int>(opened_.size()), .action = message.acquire});
   return true;
 }
 
-/// Searches from `from` on, in steps of +1 or -1.
-Fusion::Index Fusion::find(Verb verb, Rank peer, Index from, Index step) const {
-  for (Index i = from; i >= 0 && i < size(); i += step)
-    if (op(i).is(verb, peer)) return i;
-  return none;
+/// Commits the message as soon as `pass` has filled it, if no later action fills it.
+void Fusion::commit_early(int pass, Message& message) {
+  if (message.copies > 1 || message.filled > pass) return;
+  message.closed_at = pass;
+  closed_.push_back({.pass = pass, .turn = -static_cast<int>(closed_.size()), .action = message.commit});
 }
 
-/// Commits the message as soon as `pass` has filled it, if no other action fills it.
-void Fusion::commit_early(Index pass, Index after, Rank peer) {
-  const Index commit = find(Verb::commit, peer, after, +1);
-  assert(commit != none);
-  for (Index i = pass + 1; i < commit; ++i)
-    for (const Place& place : op(i).destinations)
-      if (place.where == Where::slot && place.peer == peer) return;
-  move(commit, pass + 1);
+/// One of the message's copies is made by `pass`.
+void Fusion::fill(int pass, Message& message) {
+  --message.copies;
+  message.filled = std::max(message.filled, pass);
 }
 
-/// Moves the action at `from` to `to`, before the action there.
-void Fusion::move(Index from, Index to) {
-  assert(to <= from);
-  std::rotate(ops_.begin() + to, ops_.begin() + from, ops_.begin() + from + 1);
+/// A pass that stays.
+void Fusion::note(int pass) {
+  const Action& now = action(pass);
+  for (std::size_t i = 0; i < now.sources; ++i) touched_[numbers_.memory(now.first + i)] = pass;
+  if (now.verb == Verb::copy) copied_[numbers_.name(now.first)] = pass;
+  for (std::size_t i = 0; i < now.destinations; ++i) {
+    const std::size_t place = now.first + now.sources + i;
+    touched_[numbers_.memory(place)] = written_[numbers_.memory(place)] = made_[numbers_.name(place)] = pass;
+  }
+  if (fate(pass).message != none) fill(pass, message(fate(pass).message));
 }
 
-/// Works backwards, tracking the blocks that are still read. Mapped memory: any peer may read the output.
+/// `pass` stores what `copy` would have copied.
+void Fusion::add(int pass, int copy) {
+  const std::size_t place = action(copy).first + action(copy).sources;
+  touched_[numbers_.memory(place)] = written_[numbers_.memory(place)] = made_[numbers_.name(place)] = pass;
+  const int index = static_cast<int>(added_.size());
+  added_.push_back({.place = plan_.places[place]});
+  const int last = std::exchange(fate(pass).last_added, index);
+  (last == none ? fate(pass).first_added : added_[static_cast<std::size_t>(last)].next) = index;
+  fate(copy).gone = true;
+}
+
+/// Works backwards, tracking the blocks that are still read.
 void Fusion::drop_unread() {
-  const bool output_is_own = plan_.access == Access::slots || plan_.access == Access::in_line;
-  std::set<std::uint32_t> read_scratch, overwritten;
-  for (Index i = size() - 1; i >= 0; --i) {
-    if (!op(i).is_pass()) continue;
-    std::erase_if(op(i).destinations, [&](const Place& place) {
-      if (place.where == Where::scratch) return read_scratch.erase(place.block) == 0;
-      if (place.where != Where::output || !output_is_own) return false;
-      return !overwritten.insert(place.block).second;
-    });
-    if (op(i).destinations.empty()) {
-      ops_.erase(ops_.begin() + i);
+  const auto parts = static_cast<std::size_t>(plan_.parts);
+  read_scratch_.assign(static_cast<std::size_t>(plan_.scratch_groups) * parts, 0);
+  const int groups = output_groups(plan_.collective, plan_.ranks, plan_.rank, plan_.root);
+  overwritten_.assign(static_cast<std::size_t>(groups) * parts, 0);
+  for (int i = size() - 1; i >= 0; --i) {
+    const Action& now = action(i);
+    if (!is_pass(now) || fate(i).gone) continue;
+    bool stores = false;
+    for (std::size_t at = now.first + now.sources; at < now.first + now.sources + now.destinations; ++at) {
+      dropped_[at] = is_unread(plan_.places[at]);
+      stores = stores || !dropped_[at];
+    }
+    for (int at = fate(i).first_added; at != none; at = added_[static_cast<std::size_t>(at)].next) {
+      Added& added = added_[static_cast<std::size_t>(at)];
+      added.dropped = is_unread(added.place);
+      stores = stores || !added.dropped;
+    }
+    if (!stores) {
+      fate(i).gone = true;
       continue;
     }
-    for (const Place& place : op(i).sources) {
-      if (place.where == Where::scratch) read_scratch.insert(place.block);
-      if (place.where == Where::output) overwritten.erase(place.block);
+    for (const Place& place : plan_.sources(now)) {
+      if (place.where == Where::scratch) read_scratch_[place.block] = 1;
+      if (place.where == Where::output) overwritten_[place.block] = 0;
     }
   }
+}
+
+/// Mapped memory: any peer may read the output.
+bool Fusion::is_unread(const Place& place) {
+  const bool output_is_own = plan_.access == Access::slots || plan_.access == Access::in_line;
+  if (place.where == Where::scratch) return std::exchange(read_scratch_[place.block], 0) == 0;
+  return place.where == Where::output && output_is_own && std::exchange(overwritten_[place.block], 1) != 0;
 }
 
 Plan Fusion::plan() {
-  plan_.actions.clear();
-  plan_.places.clear();
-  for (Op& next : ops_) {
-    next.action.first = static_cast<std::uint32_t>(next.is_pass() ? plan_.places.size() : 0);
-    next.action.sources = static_cast<std::uint16_t>(next.sources.size());
-    next.action.destinations = static_cast<std::uint16_t>(next.destinations.size());
-    plan_.actions.push_back(next.action);
-    plan_.places.insert(plan_.places.end(), next.sources.begin(), next.sources.end());
-    plan_.places.insert(plan_.places.end(), next.destinations.begin(), next.destinations.end());
+  Plan result = plan_;
+  result.actions.clear();
+  result.places.clear();
+  const auto in_order = [](const Moved& moved) { return std::tuple(moved.pass, moved.turn); };
+  std::ranges::sort(opened_, {}, in_order);
+  std::ranges::sort(closed_, {}, in_order);
+  // An acquire may have been moved several times; the last time counts.
+  std::erase_if(opened_, [this](const Moved& m) { return message(fate(m.action).message).open_at != m.pass; });
+  auto opened = opened_.begin(), closed = closed_.begin();
+  for (int i = 0; i < size(); ++i) {
+    for (; opened != opened_.end() && opened->pass == i; ++opened) emit(opened->action, result);
+    const Verb verb = action(i).verb;
+    const bool moved = (verb == Verb::acquire && message(fate(i).message).open_at != none) ||
+                       (verb == Verb::commit && message(fate(i).message).closed_at != none);
+    if (!moved && !fate(i).gone) emit(i, result);
+    for (; closed != closed_.end() && closed->pass == i; ++closed) emit(closed->action, result);
   }
-  return std::move(plan_);
+  return result;
+}
+
+void Fusion::emit(int index, Plan& to) const {
+  Action now = action(index);
+  now.first = 0;
+  if (is_pass(now)) {
+    const std::span<const Place> sources = plan_.sources(action(index));
+    const auto first = to.places.size();
+    to.places.insert(to.places.end(), sources.begin(), sources.end());
+    for (std::size_t at = 0; at < action(index).destinations; ++at)
+      if (const std::size_t place = action(index).first + now.sources + at; !dropped_[place])
+        to.places.push_back(plan_.places[place]);
+    for (int at = fate(index).first_added; at != none; at = added_[static_cast<std::size_t>(at)].next)
+      if (const Added& added = added_[static_cast<std::size_t>(at)]; !added.dropped) to.places.push_back(added.place);
+    now.first = static_cast<std::uint32_t>(first);
+    now.destinations = static_cast<std::uint16_t>(to.places.size() - first - now.sources);
+  }
+  to.actions.push_back(now);
 }
 
 }  // namespace
 
 Plan fuse(Plan plan, int slots) {
   assert(slots >= 1);
-  Fusion fusion(plan, slots);
+  Fusion fusion(std::move(plan), slots);
   fusion.merge_copies();
   fusion.drop_unread();
   return fusion.plan();

@@ -1,7 +1,13 @@
 #include "plan/outlasting.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <unordered_map>
+
+#include "plan/place_numbers.h"
 
 namespace tutti {
 namespace {
@@ -10,25 +16,58 @@ bool own(const Place& place) {
   return place.where == Where::output || place.where == Where::scratch;
 }
 
-/// The step of the message to `peer` that is open at action `at`.
-std::uint32_t message_step(const Plan& plan, std::size_t at, std::uint16_t peer) {
-  for (std::size_t i = at + 1; i < plan.actions.size(); ++i)
-    if (plan.actions[i].verb == Verb::commit && plan.actions[i].peer == peer) return plan.actions[i].step;
-  return plan.actions[at].step;
+/// Goes through a plan from its end. Steps do not decrease along a plan, so of all later changes of a block the next
+/// one decides.
+class Lasting {
+ public:
+  explicit Lasting(const Plan& plan) : plan_(plan), numbers_(plan), changed_(numbers_.names(), never) {}
+
+  std::vector<bool> all();
+
+ private:
+  static constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
+
+  bool lasts(const Action& action, bool scaled, std::uint32_t step) const;
+  void note(const Action& action);
+
+  const Plan& plan_;
+  PlaceNumbers numbers_;
+  /// By name of a block: the step of the next pass that changes it. A copy of a block onto itself, in place, does not.
+  std::vector<std::uint32_t> changed_;
+  std::unordered_map<int, std::uint32_t> sent_;  // by peer: the step of the message that is open
+};
+
+std::vector<bool> Lasting::all() {
+  std::vector<bool> lasting(plan_.places.size());
+  for (std::size_t at = plan_.actions.size(); at-- > 0;) {
+    const Action& action = plan_.actions[at];
+    if (action.verb == Verb::commit) sent_[action.peer] = action.step;
+    if (!is_pass(action)) continue;
+    const auto to = plan_.destinations(action);
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      if (to[i].where != Where::slot) continue;
+      const auto sent = sent_.find(to[i].peer);
+      const std::uint32_t step = sent == sent_.end() ? action.step : sent->second;
+      // Whether sources are scaled is known in the call only.
+      lasting[action.first + action.sources + i] = lasts(action, false, step) && lasts(action, true, step);
+    }
+    note(action);
+  }
+  return lasting;
 }
 
-/// Whether a pass after action `at`, up to those of `step`, changes the block.
-bool changes(const Plan& plan, std::size_t at, std::uint32_t step, const Place& block) {
-  for (std::size_t i = at + 1; i < plan.actions.size(); ++i) {
-    const Action& later = plan.actions[i];
-    if (!is_pass(later)) continue;
-    if (later.step > step) return false;
-    const Place& source = plan.sources(later)[0];
-    if (later.verb == Verb::copy && source.leaf == 0 && same_block(source, block)) continue;  // in place, onto itself
-    for (const Place& place : plan.destinations(later))
-      if (own(place) && same_memory(plan, place, block)) return true;
+bool Lasting::lasts(const Action& action, bool scaled, std::uint32_t step) const {
+  const Place* const block = lasting_place(plan_, action, scaled);
+  return block == nullptr || changed_[numbers_.name(static_cast<std::size_t>(block - plan_.places.data()))] > step;
+}
+
+void Lasting::note(const Action& action) {
+  const bool copies = action.verb == Verb::copy && plan_.sources(action)[0].leaf == 0;
+  for (std::size_t at = action.first + action.sources; at < action.first + action.sources + action.destinations; ++at) {
+    if (!own(plan_.places[at])) continue;
+    for (const std::size_t name : {2 * numbers_.memory(at), 2 * numbers_.memory(at) + 1})
+      if (!(copies && numbers_.name(action.first) == name)) changed_[name] = action.step;
   }
-  return false;
 }
 
 }  // namespace
@@ -43,21 +82,7 @@ const Place* lasting_place(const Plan& plan, const Action& action, bool scaled) 
 }
 
 std::vector<bool> outlasting(const Plan& plan) {
-  std::vector<bool> all(plan.places.size());
-  for (std::size_t at = 0; at < plan.actions.size(); ++at) {
-    const Action& action = plan.actions[at];
-    if (!is_pass(action)) continue;
-    const auto to = plan.destinations(action);
-    for (std::size_t i = 0; i < to.size(); ++i) {
-      if (to[i].where != Where::slot) continue;
-      const std::uint32_t step = message_step(plan, at, to[i].peer);
-      // Whether sources are scaled is known in the call only.
-      const auto lasts = [&](const Place* block) { return block == nullptr || !changes(plan, at, step, *block); };
-      all[action.first + action.sources + i] =
-          lasts(lasting_place(plan, action, false)) && lasts(lasting_place(plan, action, true));
-    }
-  }
-  return all;
+  return Lasting(plan).all();
 }
 
 }  // namespace tutti
