@@ -2,9 +2,9 @@
 #include <benchmark/benchmark.h>
 
 #include "algorithms/choice.h"
+#include "algorithms/rank_plan.h"
 #include "algorithms/select.h"
 #include "plan/fuse.h"
-#include "plan/lower.h"
 
 namespace tutti {
 namespace {
@@ -31,7 +31,12 @@ void look_up(benchmark::State& state) {
 void make_plan(benchmark::State& state, Collective collective, const char* name, Access access) {
   const Shape shape{.collective = collective, .ranks = static_cast<int>(state.range(0))};
   const Algorithm* const algorithm = find_algorithm(name, shape);
-  for (auto _ : state) benchmark::DoNotOptimize(fuse(lower(algorithm->build(shape), 1, access), 4));
+  std::size_t bytes = 0;
+  for (auto _ : state) {
+    const Plan plan = fuse(rank_plan(*algorithm, shape, 1, access), 4);
+    bytes = plan.actions.capacity() * sizeof(Action) + plan.places.capacity() * sizeof(Place);
+  }
+  state.counters["MB"] = static_cast<double>(bytes) * 1e-6;
 }
 
 #define PLAN(collective, name, access)                                                                        \
@@ -40,20 +45,27 @@ void make_plan(benchmark::State& state, Collective collective, const char* name,
       ->Arg(256)                                                                                              \
       ->Arg(1024)                                                                                             \
       ->Unit(benchmark::kMillisecond)
-PLAN(all_reduce, ring, slots);
-PLAN(all_reduce, circulant, slots);
+/// Also for as many ranks as the largest machines have.
+#define PLAN_OF_MANY(collective, name) PLAN(collective, name, slots)->Arg(24'576)
+PLAN_OF_MANY(all_reduce, ring);
+PLAN_OF_MANY(all_reduce, circulant);
 PLAN(all_reduce, two_shot, slots);
 PLAN(all_reduce, two_shot, mapped);
-PLAN(all_reduce, recursive_doubling, slots);
-PLAN(all_gather, ring, slots);
-PLAN(all_gather, circulant, slots);
+PLAN_OF_MANY(all_reduce, recursive_doubling);
+PLAN_OF_MANY(all_reduce, hierarchical);
+PLAN_OF_MANY(all_reduce, double_tree);
+PLAN_OF_MANY(all_gather, ring);
+PLAN_OF_MANY(all_gather, circulant);
+PLAN_OF_MANY(all_gather, hierarchical);
 PLAN(all_gather, one_shot, mapped);
-PLAN(reduce_scatter, circulant, slots);
+PLAN_OF_MANY(reduce_scatter, circulant);
+PLAN_OF_MANY(reduce_scatter, hierarchical);
 PLAN(reduce_scatter, one_shot, mapped);
-PLAN(all_to_all, pairwise, slots);
+PLAN_OF_MANY(all_to_all, pairwise);
 PLAN(all_to_all, one_shot, mapped);
-PLAN(broadcast, binomial, slots);
+PLAN_OF_MANY(broadcast, binomial);
 PLAN(broadcast, two_shot, mapped);
+#undef PLAN_OF_MANY
 #undef PLAN
 
 BENCHMARK(make_envelope)

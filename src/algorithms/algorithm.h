@@ -19,6 +19,11 @@ struct Family {
   /// For accesses other than slots, which carry every schedule: the answer of lowers_to for all schedules of the
   /// family, without building them.
   bool (*carried_by)(Collective collective, Access access) = nullptr;
+  /// The number of blocks in the largest message between any two ranks. Set if `build` takes little more than one
+  /// rank's work where the shape asks for the transfers of one rank; then that rank's plan needs no other schedule.
+  int (*items)(const Shape& shape, int parameter) = nullptr;
+  /// With `items`: the answer of direct() (plan/counts.h) for the whole schedule; null: false.
+  bool (*direct)(const Shape& shape) = nullptr;
   std::string_view parameter = "";   ///< meaning of the number: "radix"; empty: there is none, and it is 0
   std::span<const int> values = {};  ///< members, the default one first
 };
@@ -34,6 +39,14 @@ constexpr bool broadcast_carried_except_inline(Collective collective, Access acc
 }
 inline bool broadcast_or_reduce(const Shape& shape, int) {
   return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
+}
+
+/// Every message between two ranks has one block.
+inline int one_item(const Shape&, int) {
+  return 1;
+}
+inline bool always_direct(const Shape&) {
+  return true;
 }
 
 /// A member of a family.

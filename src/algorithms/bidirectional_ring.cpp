@@ -32,6 +32,6 @@ bool carried_by(Collective collective, Access access) {
 }  // namespace
 
 const Family algorithm::bidirectional_ring{
-    .name = "bidirectional_ring", .supports = supports, .build = build, .carried_by = carried_by};
+    .name = "bidirectional_ring", .supports = supports, .build = build, .carried_by = carried_by, .items = one_item};
 
 }  // namespace tutti

@@ -27,6 +27,7 @@ const Family algorithm::binary_tree{.name = "binary_tree",
                                     .supports = broadcast_or_reduce,
                                     .build = build,
                                     .carried_by = broadcast_carried_except_inline,
+                                    .items = one_item,
                                     .parameter = "chunks",
                                     .values = chunks};
 

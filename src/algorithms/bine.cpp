@@ -27,6 +27,7 @@ Schedule build(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::bine{.name = "bine", .supports = supports, .build = build, .carried_by = carried_except_inline};
+const Family algorithm::bine{
+    .name = "bine", .supports = supports, .build = build, .carried_by = carried_except_inline, .items = exchange_items};
 
 }  // namespace tutti

@@ -55,7 +55,7 @@ Schedule gather(const Shape& shape, const Tree& tree) {
   schedule.copy(shape.root, {Buffer::input, 0}, shape.root, held(0, 0));
   for (int span = 1; span < tree.size(); span *= 2, schedule.next_step())
     for (int v = span; v < tree.size(); v += 2 * span)
-      for (int u = v; u < tree.end(v, span); ++u)
+      for (int u = v; u < tree.end(v, span) && schedule.keeps(tree.rank(v), tree.rank(v - span)); ++u)
         schedule.copy(tree.rank(v), held(v, u), tree.rank(v - span), held(v - span, u));
   return schedule;
 }
@@ -66,7 +66,7 @@ Schedule scatter(const Shape& shape, const Tree& tree) {
   schedule.copy(shape.root, held(0, 0), shape.root, {Buffer::output, 0});
   for (int span = tree.top(); span >= 1; span /= 2, schedule.next_step())
     for (int v = span; v < tree.size(); v += 2 * span)
-      for (int u = v; u < tree.end(v, span); ++u)
+      for (int u = v; u < tree.end(v, span) && schedule.keeps(tree.rank(v - span), tree.rank(v)); ++u)
         schedule.copy(tree.rank(v - span), held(v - span, u), tree.rank(v),
                       u == v ? Ref{Buffer::output, 0} : held(v, u));
   return schedule;
@@ -87,9 +87,19 @@ Schedule build(const Shape& shape, int) {
   }
 }
 
+/// The blocks of the largest subtree of a rank other than the root.
+int items(const Shape& shape, int) {
+  if (shape.collective == Collective::broadcast || shape.collective == Collective::reduce) return 1;
+  const int top = Tree(shape).top();
+  return std::max({shape.ranks - top, top / 2, 1});
+}
+
 }  // namespace
 
-const Family algorithm::binomial{
-    .name = "binomial", .supports = supports, .build = build, .carried_by = broadcast_carried_except_inline};
+const Family algorithm::binomial{.name = "binomial",
+                                 .supports = supports,
+                                 .build = build,
+                                 .carried_by = broadcast_carried_except_inline,
+                                 .items = items};
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -21,16 +22,24 @@ bool supports(const Shape& shape, int) {
 Schedule build(const Shape& shape, int radix) {
   const int n = shape.ranks;
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
   for (int have = 1; have < n; have = std::min(have * radix, n), schedule.next_step())
-    for (Rank rank = 0; rank < n; ++rank)
-      for (int back = have; back < std::min(have * radix, n); back += have)
+    for (int back = have; back < std::min(have * radix, n); back += have)
+      for_each_sender_ahead(shape, n - back, [&](Rank rank) {
         for (int i = 0; i < std::min(have, n - back); ++i) {
           const int group = (rank + i) % n;
           schedule.copy(rank, i == 0 ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, (rank - back + n) % n,
                         {Buffer::output, group});
         }
+      });
   return schedule;
+}
+
+int items(const Shape& shape, int radix) {
+  int most = 0;
+  for (int have = 1; have < shape.ranks; have = std::min(have * radix, shape.ranks))
+    most = std::max(most, std::min(have, shape.ranks - have));
+  return most;
 }
 
 constexpr int radixes[] = {2, 4, 8};
@@ -41,6 +50,7 @@ const Family algorithm::bruck{.name = "bruck",
                               .supports = supports,
                               .build = build,
                               .carried_by = carried_except_inline,
+                              .items = items,
                               .parameter = "radix",
                               .values = radixes};
 

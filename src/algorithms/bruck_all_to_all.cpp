@@ -9,6 +9,16 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_to_all;
 }
 
+Legs legs_of(int ranks, int radix) {
+  const int n = ranks;
+  Legs legs(static_cast<std::size_t>(n));
+  for (int distance = 1; distance < n; ++distance)
+    for (int step = 0, digit = 1; digit < n; ++step, digit *= radix)
+      if (const int value = distance / digit % radix; value > 0)
+        legs[static_cast<std::size_t>(distance)].push_back({.step = step, .distance = value * digit});
+  return legs;
+}
+
 /// Bruck: in each step a block travels one digit of its distance, written in the radix.
 ///
 ///   steps ceil(log_r n)   messages per rank and step at most r-1
@@ -19,13 +29,11 @@ bool supports(const Shape& shape, int) {
 /// Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport
 /// message-passing systems", IEEE TPDS 1997.
 Schedule build(const Shape& shape, int radix) {
-  const int n = shape.ranks;
-  std::vector<std::vector<Leg>> legs(static_cast<std::size_t>(n));
-  for (int distance = 1; distance < n; ++distance)
-    for (int step = 0, digit = 1; digit < n; ++step, digit *= radix)
-      if (const int value = distance / digit % radix; value > 0)
-        legs[static_cast<std::size_t>(distance)].push_back({.step = step, .distance = value * digit});
-  return relay(shape, legs);
+  return relay(shape, legs_of(shape.ranks, radix));
+}
+
+int items(const Shape& shape, int radix) {
+  return relay_items(shape.ranks, legs_of(shape.ranks, radix));
 }
 
 constexpr int radices[] = {2, 4, 3};
@@ -33,7 +41,11 @@ constexpr int radices[] = {2, 4, 3};
 }  // namespace
 
 /// Other ranks' blocks wait in scratch.
-const Family algorithm::bruck_all_to_all{
-    .name = "bruck_all_to_all", .supports = supports, .build = build, .parameter = "radix", .values = radices};
+const Family algorithm::bruck_all_to_all{.name = "bruck_all_to_all",
+                                         .supports = supports,
+                                         .build = build,
+                                         .items = items,
+                                         .parameter = "radix",
+                                         .values = radices};
 
 }  // namespace tutti

@@ -4,25 +4,31 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <iterator>
+
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
 
-/// Where ranks sum up the blocks of a reduce-scatter: their own block in the output, other blocks in scratch.
+/// Where ranks sum up the blocks of a reduce-scatter: their own block in the output, other blocks in scratch. Where a
+/// schedule is about one rank, the places of others are of no interest.
 class Sums {
  public:
-  explicit Sums(const Butterfly& butterfly) : blocks_(static_cast<std::size_t>(butterfly.size())) {
-    for (int i = 0; i < butterfly.size(); ++i)
+  Sums(const Butterfly& butterfly, const Schedule& schedule) : blocks_(static_cast<std::size_t>(butterfly.size())) {
+    for (int i = 0; i < butterfly.size(); ++i) {
+      if (!schedule.keeps(butterfly.rank(i), butterfly.rank(i))) continue;
+      std::vector<Rank>& blocks = blocks_[static_cast<std::size_t>(i)];
       for (const int p : butterfly.folds(i) ? butterfly.ahead(i, 0) : butterfly.ahead(i, 1))
         for (const Rank block : butterfly.members(p))
-          if (block != butterfly.rank(i)) blocks_[static_cast<std::size_t>(i)].push_back(block);
-    for (std::vector<Rank>& blocks : blocks_) std::ranges::sort(blocks);
+          if (block != butterfly.rank(i)) blocks.push_back(block);
+      std::ranges::sort(blocks);
+    }
   }
 
   Ref at(int i, Rank own, Rank block) const {
     if (block == own) return {Buffer::output, 0};
     const std::vector<Rank>& blocks = blocks_[static_cast<std::size_t>(i)];
+    if (blocks.empty()) return {Buffer::scratch, 0};
     const auto found = std::ranges::lower_bound(blocks, block);
     assert(found != blocks.end() && *found == block);
     return {Buffer::scratch, static_cast<int>(found - blocks.begin())};
@@ -32,31 +38,61 @@ class Sums {
   std::vector<std::vector<Rank>> blocks_;  // of each participant: the blocks in scratch
 };
 
-void fold_in(Schedule& schedule, const Butterfly& butterfly, int chunks) {
+/// Calls `visit` with each participant that folds a rank, if the transfers between the two are kept.
+template <class Visit>
+void for_each_fold(const Schedule& schedule, const Butterfly& butterfly, Visit&& visit) {
   for (int i = 0; i < butterfly.folded(); ++i)
+    if (schedule.keeps(butterfly.guest(i), butterfly.rank(i))) visit(i);
+}
+
+void fold_in(Schedule& schedule, const Butterfly& butterfly, int chunks) {
+  if (butterfly.folded() == 0) return;
+  for_each_fold(schedule, butterfly, [&](int i) {
     for (int chunk = 0; chunk < chunks; ++chunk) schedule.reduce(butterfly.guest(i), butterfly.rank(i), chunk);
+  });
   schedule.next_step();
 }
 
 void fold_out(Schedule& schedule, const Butterfly& butterfly, int chunks) {
-  for (int i = 0; i < butterfly.folded(); ++i)
+  if (butterfly.folded() == 0) return;
+  for_each_fold(schedule, butterfly, [&](int i) {
     for (int chunk = 0; chunk < chunks; ++chunk) schedule.copy(butterfly.rank(i), butterfly.guest(i), chunk);
+  });
+  schedule.next_step();
+}
+
+/// Calls `visit` with each participant and its partner in `step`, if the transfers between the two are kept.
+template <class Visit>
+void for_each_pair(const Schedule& schedule, const Butterfly& butterfly, int step, Visit&& visit) {
+  for (int i = 0; i < butterfly.size(); ++i)
+    if (const int other = butterfly.partner(i, step); schedule.keeps(butterfly.rank(i), butterfly.rank(other)))
+      visit(i, other);
 }
 
 }  // namespace
 
+int Butterfly::size_for(int ranks) {
+  return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
+}
+
 Butterfly::Butterfly(int ranks, int (*partner_of)(int i, int step, int size))
-    : ranks_(ranks),
-      size_(static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)))),
-      steps_(std::countr_zero(static_cast<unsigned>(size_))) {
+    : ranks_(ranks), size_(size_for(ranks)), steps_(std::countr_zero(static_cast<unsigned>(size_))) {
   for (int step = 0; step < steps_; ++step)
     for (int i = 0; i < size_; ++i) partners_.push_back(partner_of(i, step, size_));
-  ahead_.resize(at(0, steps_ + 1));
-  for (int i = 0; i < size_; ++i) ahead_[at(i, steps_)] = {i};
-  for (int step = steps_ - 1; step >= 0; --step)
-    for (int i = 0; i < size_; ++i)
-      std::ranges::merge(ahead(i, step + 1), ahead(partner(i, step), step + 1),
-                         std::back_inserter(ahead_[at(i, step)]));
+}
+
+std::vector<int> Butterfly::ahead(int i, int step) const {
+  std::vector<int> met{i};
+  met.reserve(static_cast<std::size_t>(size_ >> step));
+  for (int now = step; now < steps_; ++now)
+    for (std::size_t k = 0, known = met.size(); k < known; ++k) met.push_back(partner(met[k], now));
+  std::ranges::sort(met);
+  return met;
+}
+
+int Butterfly::first_ahead(int i, int step) const {
+  if (step == steps_) return i;
+  return std::min(first_ahead(i, step + 1), first_ahead(partner(i, step), step + 1));
 }
 
 std::vector<Rank> Butterfly::members(int i) const {
@@ -88,10 +124,11 @@ Schedule exchange_all(const Shape& shape, const Butterfly& butterfly) {
       const bool is_input = step == butterfly.steps() - 1 && !butterfly.folds(i);
       return Ref{is_input ? Buffer::input : Buffer::output, 0};
     };
-    for (int i = 0; i < butterfly.size(); ++i)
-      for (const int from : {i, butterfly.partner(i, step)})
+    for_each_pair(schedule, butterfly, step, [&](int i, int partner) {
+      for (const int from : {i, partner})
         schedule.reduce(butterfly.rank(from), held(from), butterfly.rank(i), {Buffer::output, 0},
-                        butterfly.ahead(from, step + 1).front());
+                        butterfly.first_ahead(from, step + 1));
+    });
   }
   fold_out(schedule, butterfly, 1);
   return schedule;
@@ -102,57 +139,70 @@ Schedule halve_and_double(const Shape& shape, const Butterfly& butterfly, const 
   Schedule schedule(shape, chunks);
   fold_in(schedule, butterfly, chunks);
   for (int step = 0; step < butterfly.steps(); ++step, schedule.next_step())
-    for (int i = 0; i < butterfly.size(); ++i) {
-      const int to = butterfly.partner(i, step);
+    for_each_pair(schedule, butterfly, step, [&](int i, int to) {
       for (const int p : butterfly.ahead(to, step + 1))
         schedule.reduce(butterfly.rank(i), butterfly.rank(to), chunk_of[static_cast<std::size_t>(p)]);
-    }
+    });
   for (int step = butterfly.steps() - 1; step >= 0; --step, schedule.next_step())
-    for (int i = 0; i < butterfly.size(); ++i)
+    for_each_pair(schedule, butterfly, step, [&](int i, int to) {
       for (const int p : butterfly.ahead(i, step + 1))
-        schedule.copy(butterfly.rank(i), butterfly.rank(butterfly.partner(i, step)),
-                      chunk_of[static_cast<std::size_t>(p)]);
+        schedule.copy(butterfly.rank(i), butterfly.rank(to), chunk_of[static_cast<std::size_t>(p)]);
+    });
   fold_out(schedule, butterfly, chunks);
   return schedule;
 }
 
 Schedule halve(const Shape& shape, const Butterfly& butterfly) {
-  const Sums sums(butterfly);
   Schedule schedule(shape, /*parts=*/1);
+  const Sums sums(butterfly, schedule);
   const auto add = [&](Rank from, Ref theirs, int to, Rank block, bool first) {
     const Rank at = butterfly.rank(to);
     const Ref sum = sums.at(to, at, block);
     schedule.reduce(at, first ? Ref{Buffer::input, block} : sum, at, sum, at);
     schedule.reduce(from, theirs, at, sum, from);
   };
-  for (int i = 0; i < butterfly.folded(); ++i)
+  for_each_fold(schedule, butterfly, [&](int i) {
     for (Rank block = 0; block < shape.ranks; ++block) add(butterfly.guest(i), {Buffer::input, block}, i, block, true);
-  schedule.next_step();
-  for (int step = 0; step < butterfly.steps(); ++step, schedule.next_step())
-    for (int i = 0; i < butterfly.size(); ++i) {
+  });
+  if (butterfly.folded() > 0) schedule.next_step();
+  for (int step = 0; step < butterfly.steps(); ++step, schedule.next_step()) {
+    if (step == butterfly.steps() - 1) schedule.complete_in_scratch();  // of the guests' blocks
+    for_each_pair(schedule, butterfly, step, [&](int i, int to) {
       const Rank from = butterfly.rank(i);
-      const int to = butterfly.partner(i, step);
       const auto is_input = [&](int who) { return step == 0 && !butterfly.folds(who); };
       for (const int p : butterfly.ahead(to, step + 1))
         for (const Rank block : butterfly.members(p))
           add(from, is_input(i) ? Ref{Buffer::input, block} : sums.at(i, from, block), to, block, is_input(to));
-    }
-  for (int i = 0; i < butterfly.folded(); ++i)
+    });
+  }
+  for_each_fold(schedule, butterfly, [&](int i) {
     schedule.copy(butterfly.rank(i), sums.at(i, butterfly.rank(i), butterfly.guest(i)), butterfly.guest(i),
                   {Buffer::output, 0});
+  });
+  if (butterfly.folded() > 0) schedule.next_step();
   return schedule;
 }
 
 Schedule double_up(const Shape& shape, const Butterfly& butterfly) {
   assert(butterfly.folded() == 0);
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < shape.ranks; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
   for (int step = butterfly.steps() - 1; step >= 0; --step, schedule.next_step())
-    for (Rank rank = 0; rank < shape.ranks; ++rank)
+    for_each_pair(schedule, butterfly, step, [&](Rank rank, Rank to) {
       for (const int group : butterfly.ahead(rank, step + 1))
-        schedule.copy(rank, group == rank ? Ref{Buffer::input, 0} : Ref{Buffer::output, group},
-                      butterfly.partner(rank, step), {Buffer::output, group});
+        schedule.copy(rank, group == rank ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, to,
+                      {Buffer::output, group});
+    });
   return schedule;
+}
+
+int exchange_items(const Shape& shape, int) {
+  const int size = Butterfly::size_for(shape.ranks), folded = shape.ranks - size;
+  switch (shape.collective) {
+    case Collective::all_reduce: return folded > 0 ? size : std::max(size / 2, 1);
+    case Collective::reduce_scatter: return folded > 0 ? shape.ranks : std::max(size / 2, 1);
+    default: return std::max(size / 2, 1);
+  }
 }
 
 }  // namespace tutti

@@ -16,6 +16,7 @@ class Butterfly {
   /// `i`.
   Butterfly(int ranks, int (*partner_of)(int i, int step, int size));
 
+  static int size_for(int ranks);
   int size() const { return size_; }    ///< participants
   int steps() const { return steps_; }  ///< log2 of size
   int folded() const { return ranks_ - size_; }
@@ -28,7 +29,8 @@ class Butterfly {
 
   /// The participants that `i` meets in steps [step, steps), directly or through others, including itself; in ascending
   /// order. When halving, it still has their blocks at the beginning of `step`.
-  const std::vector<int>& ahead(int i, int step) const { return ahead_[at(i, step)]; }
+  std::vector<int> ahead(int i, int step) const;
+  int first_ahead(int i, int step) const;  ///< the lowest of them
 
   /// A numbering of participants in which every ahead(i, step) is contiguous.
   std::vector<int> contiguous() const;
@@ -43,7 +45,6 @@ class Butterfly {
   int size_;
   int steps_;
   std::vector<int> partners_;
-  std::vector<std::vector<int>> ahead_;
 };
 
 /// All-reduce: partners exchange all their data, those of the last step first. Then any two ranks hold sums of the same
@@ -64,5 +65,8 @@ Schedule halve(const Shape& shape, const Butterfly& butterfly);
 
 /// All-gather: the second half of halve_and_double, for powers of two.
 Schedule double_up(const Shape& shape, const Butterfly& butterfly);
+
+/// The number of blocks in the largest message of halve_and_double, halve and double_up.
+int exchange_items(const Shape& shape, int parameter);
 
 }  // namespace tutti

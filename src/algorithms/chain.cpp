@@ -28,6 +28,7 @@ const Family algorithm::chain{.name = "chain",
                               .supports = broadcast_or_reduce,
                               .build = build,
                               .carried_by = broadcast_carried_except_inline,
+                              .items = one_item,
                               .parameter = "chunks",
                               .values = chunks};
 

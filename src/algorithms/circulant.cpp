@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -32,13 +33,15 @@ Schedule all_reduce(const Shape& shape) {
   const std::vector<Round> rounds = rounds_of(n);
   Schedule schedule(shape, /*parts=*/n);
   for (const auto [skip, end] : rounds) {
-    for (Rank rank = 0; rank < n; ++rank)
+    for_each_sender_ahead(shape, skip, [&](Rank rank) {
       for (int i = skip; i < end; ++i) schedule.reduce(rank, (rank + skip) % n, (rank + i) % n);
+    });
     schedule.next_step();
   }
   for (const auto [skip, end] : std::views::reverse(rounds)) {
-    for (Rank rank = 0; rank < n; ++rank)
+    for_each_sender_ahead(shape, n - skip, [&](Rank rank) {
       for (int i = 0; i < end - skip; ++i) schedule.copy(rank, (rank - skip + n) % n, (rank + i) % n);
+    });
     schedule.next_step();
   }
   return schedule;
@@ -52,12 +55,13 @@ Schedule reduce_scatter(const Shape& shape) {
   Schedule schedule(shape, /*parts=*/1);
   for (const auto [skip, end] : rounds_of(n)) {
     const auto held = [&](Rank rank, int i) { return i < summed ? sum(i) : Ref{Buffer::input, (rank + i) % n}; };
-    for (Rank rank = 0; rank < n; ++rank)
+    for_each_sender_ahead(shape, skip, [&](Rank rank) {
       for (int i = skip; i < end; ++i) {
         const Rank to = (rank + skip) % n;
         schedule.reduce(to, held(to, i - skip), to, sum(i - skip), to);
         schedule.reduce(rank, held(rank, i), to, sum(i - skip), rank);
       }
+    });
     summed = std::max(summed, end - skip);
     schedule.next_step();
   }
@@ -67,14 +71,15 @@ Schedule reduce_scatter(const Shape& shape) {
 Schedule all_gather(const Shape& shape) {
   const int n = shape.ranks;
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
   for (const auto [skip, end] : std::views::reverse(rounds_of(n))) {
-    for (Rank rank = 0; rank < n; ++rank)
+    for_each_sender_ahead(shape, n - skip, [&](Rank rank) {
       for (int i = 0; i < end - skip; ++i) {
         const int group = (rank + i) % n;
         schedule.copy(rank, i == 0 ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, (rank - skip + n) % n,
                       {Buffer::output, group});
       }
+    });
     schedule.next_step();
   }
   return schedule;
@@ -98,8 +103,14 @@ bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective != Collective::reduce_scatter;
 }
 
+/// The first round has the largest messages.
+int items(const Shape& shape, int) {
+  return shape.ranks / 2;
+}
+
 }  // namespace
 
-const Family algorithm::circulant{.name = "circulant", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::circulant{
+    .name = "circulant", .supports = supports, .build = build, .carried_by = carried_by, .items = items};
 
 }  // namespace tutti

@@ -10,6 +10,20 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_to_all;
 }
 
+Legs legs_of(int ranks) {
+  const std::vector<int> skips = circulant_skips(ranks);
+  Legs legs(static_cast<std::size_t>(ranks));
+  for (int distance = 1; distance < ranks; ++distance) {
+    int left = distance;
+    for (std::size_t i = 1; i < skips.size(); ++i)
+      if (left >= skips[i]) {
+        legs[static_cast<std::size_t>(distance)].push_back({.step = static_cast<int>(i) - 1, .distance = skips[i]});
+        left -= skips[i];
+      }
+  }
+  return legs;
+}
+
 /// Circulant all-to-all: in each step, every block that still has at least `skip` to travel moves `skip` ranks.
 ///
 ///   steps ceil(log2 n)   one message per rank and step   any n ≥ 2   scratch below n blocks
@@ -19,22 +33,17 @@ bool supports(const Shape& shape, int) {
 /// a step.
 /// Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024.
 Schedule build(const Shape& shape, int) {
-  const std::vector<int> skips = circulant_skips(shape.ranks);
-  std::vector<std::vector<Leg>> legs(static_cast<std::size_t>(shape.ranks));
-  for (int distance = 1; distance < shape.ranks; ++distance) {
-    int left = distance;
-    for (std::size_t i = 1; i < skips.size(); ++i)
-      if (left >= skips[i]) {
-        legs[static_cast<std::size_t>(distance)].push_back({.step = static_cast<int>(i) - 1, .distance = skips[i]});
-        left -= skips[i];
-      }
-  }
-  return relay(shape, legs);
+  return relay(shape, legs_of(shape.ranks));
+}
+
+int items(const Shape& shape, int) {
+  return relay_items(shape.ranks, legs_of(shape.ranks));
 }
 
 }  // namespace
 
 /// Other ranks' blocks wait in scratch.
-const Family algorithm::circulant_all_to_all{.name = "circulant_all_to_all", .supports = supports, .build = build};
+const Family algorithm::circulant_all_to_all{
+    .name = "circulant_all_to_all", .supports = supports, .build = build, .items = items};
 
 }  // namespace tutti

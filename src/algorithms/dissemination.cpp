@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -19,20 +20,27 @@ bool supports(const Shape& shape, int) {
 Schedule build(const Shape& shape, int) {
   const int n = shape.ranks;
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
   for (int known = 1; known < n; known *= 2, schedule.next_step())
-    for (Rank rank = 0; rank < n; ++rank)
+    for_each_sender_ahead(shape, known, [&](Rank rank) {
       for (int behind = 0; behind < std::min(known, n - known); ++behind) {
         const int token = (rank - behind + n) % n;
         schedule.copy(rank, behind == 0 ? Ref{Buffer::input, 0} : Ref{Buffer::output, token}, (rank + known) % n,
                       {Buffer::output, token});
       }
+    });
   return schedule;
+}
+
+int items(const Shape& shape, int) {
+  int most = 0;
+  for (int known = 1; known < shape.ranks; known *= 2) most = std::max(most, std::min(known, shape.ranks - known));
+  return most;
 }
 
 }  // namespace
 
 const Family algorithm::dissemination{
-    .name = "dissemination", .supports = supports, .build = build, .carried_by = carried_except_inline};
+    .name = "dissemination", .supports = supports, .build = build, .carried_by = carried_except_inline, .items = items};
 
 }  // namespace tutti

@@ -43,7 +43,7 @@ Schedule all_reduce(const Shape& shape, int chunks) {
         const Tree& tree = trees[static_cast<std::size_t>(i)];
         const int parent = tree.parent(v);
         const int up = step - (height - tree.depth(v)), down = step - (height + tree.depth(v) - 1);
-        if (parent == Tree::none) continue;
+        if (parent == Tree::none || !schedule.keeps(v, parent)) continue;
         if (up >= 0 && up < count) schedule.reduce(v, parent, 2 * up + i);
         if (down >= 0 && down < count) schedule.copy(parent, v, 2 * down + i);
       }
@@ -74,6 +74,11 @@ Schedule build(const Shape& shape, int chunks) {
   return spread.schedule(shape);
 }
 
+/// Of each tree one. Few pairs of ranks are joined by both, but all ranks must know of it.
+int items(const Shape&, int) {
+  return 2;
+}
+
 /// A reduce's sums are in scratch when the parent reads them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective != Collective::reduce;
@@ -101,6 +106,7 @@ const Family algorithm::double_tree{.name = "double_tree",
                                     .supports = supports,
                                     .build = build,
                                     .carried_by = carried_by,
+                                    .items = items,
                                     .parameter = "chunks",
                                     .values = chunks};
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <vector>
 
 namespace tutti {
 namespace {
@@ -20,16 +21,23 @@ void place(Schedule& outer, const Embedding& embedding, const Transfer& t) {
   }
 }
 
+/// A schedule about one rank keeps the transfers of no other.
+bool concerns(const Schedule& outer, const Embedding& embedding) {
+  return outer.only() == Shape::everybody || std::ranges::find(embedding.ranks, outer.only()) != embedding.ranks.end();
+}
+
 }  // namespace
 
 void embed(Schedule& outer, std::span<const Embedding> embeddings) {
   int steps = 0;
   for (const Embedding& embedding : embeddings) steps = std::max(steps, embedding.inner->steps());
-  outer.next_step();
+  std::vector<const Embedding*> kept;
+  for (const Embedding& embedding : embeddings)
+    if (concerns(outer, embedding)) kept.push_back(&embedding);
   for (int step = 0; step < steps; ++step, outer.next_step())
-    for (const Embedding& embedding : embeddings) {
-      const auto in_step = std::ranges::equal_range(embedding.inner->transfers(), step, {}, &Transfer::step);
-      for (const Transfer& t : in_step) place(outer, embedding, t);
+    for (const Embedding* const embedding : kept) {
+      const auto in_step = std::ranges::equal_range(embedding->inner->transfers(), step, {}, &Transfer::step);
+      for (const Transfer& t : in_step) place(outer, *embedding, t);
     }
 }
 

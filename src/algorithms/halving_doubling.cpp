@@ -25,7 +25,10 @@ Schedule build(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::halving_doubling{
-    .name = "halving_doubling", .supports = supports, .build = build, .carried_by = carried_except_inline};
+const Family algorithm::halving_doubling{.name = "halving_doubling",
+                                         .supports = supports,
+                                         .build = build,
+                                         .carried_by = carried_except_inline,
+                                         .items = exchange_items};
 
 }  // namespace tutti

@@ -28,6 +28,20 @@ std::vector<Ref> blocks_across(const Groups& groups, Buffer buffer, int j) {
   return all;
 }
 
+/// Where a rank is: its group, and its place there; nowhere if `rank` is everybody.
+struct Member {
+  int group = Shape::everybody;
+  int place = Shape::everybody;
+};
+
+Member find_member(const Groups& groups, Rank rank) {
+  if (rank == Shape::everybody) return {};
+  for (std::size_t group = 0; group < groups.size(); ++group)
+    if (const auto found = std::ranges::find(groups[group], rank); found != groups[group].end())
+      return {.group = static_cast<int>(group), .place = static_cast<int>(found - groups[group].begin())};
+  return {};
+}
+
 bool supports(const Shape& shape, int group_size) {
   if (shape.collective != Collective::all_reduce && shape.collective != Collective::all_gather &&
       shape.collective != Collective::reduce_scatter)
@@ -38,17 +52,37 @@ bool supports(const Shape& shape, int group_size) {
 }
 
 Schedule build(const Shape& shape, int group_size);
+int items(const Shape& shape, int group_size);
 
-/// The schedule of the j-th members. The outer levels decide it; the innermost of these that still divides the groups
-/// is the next level.
-Schedule schedule_across(const Shape& shape, const Groups& groups, int group_size) {
-  Shape next{.collective = shape.collective, .ranks = static_cast<int>(groups.size())};
+/// The shape of the j-th members. The outer levels decide it; the innermost of these that still divides the groups is
+/// the next level.
+Shape shape_across(const Shape& shape, const Groups& groups, int group_size) {
+  Shape next{.collective = shape.collective,
+             .ranks = static_cast<int>(groups.size()),
+             .only = find_member(groups, shape.only).group};
   if (group_size == 0)
     for (const Level& level : shape.levels) {
       next.levels.emplace_back();
       for (const Rank first : across(groups, 0)) next.levels.back().push_back(level[static_cast<std::size_t>(first)]);
     }
-  return supports(next, 0) ? build(next, 0) : member(algorithm::circulant).build(next);
+  return next;
+}
+
+/// Those of schedule_across in an all-reduce.
+int parts_of(const Shape& next) {
+  if (!supports(next, 0)) return next.ranks;
+  const Groups groups = near_groups(next, 0);
+  return width_of(groups) * parts_of(shape_across(next, groups, 0));
+}
+
+Schedule schedule_across(const Shape& next) {
+  return supports(next, 0) ? build(next, 0) : algorithm::circulant.build(next, 0);
+}
+
+/// Of groups of one size: all with all, in one step.
+Schedule schedule_inside(const Shape& shape, const Groups& groups) {
+  return algorithm::one_shot.build(
+      {.collective = shape.collective, .ranks = width_of(groups), .only = find_member(groups, shape.only).place}, 0);
 }
 
 /// Reduce-scatter inside, all-reduce across, all-gather inside: part j of the vector belongs to the j-th members.
@@ -59,7 +93,9 @@ Schedule all_reduce(const Shape& shape, const Groups& groups, const Schedule& ou
     return group[static_cast<std::size_t>(chunk / width)];
   };
   Schedule schedule(shape, parts);
-  for (const std::vector<Rank>& group : groups)
+  Groups near = groups;
+  if (const int own = find_member(groups, shape.only).group; own >= 0) near = {groups[static_cast<std::size_t>(own)]};
+  for (const std::vector<Rank>& group : near)
     for (int chunk = 0; chunk < parts; ++chunk)
       for (const Rank from : group)
         schedule.reduce(from, {Buffer::input, chunk}, owner(group, chunk), {Buffer::output, chunk}, from);
@@ -74,18 +110,19 @@ Schedule all_reduce(const Shape& shape, const Groups& groups, const Schedule& ou
          }});
   embed(schedule, embeddings);
 
-  for (const std::vector<Rank>& group : groups)
+  for (const std::vector<Rank>& group : near)
     for (int chunk = 0; chunk < parts; ++chunk)
       for (const Rank to : group)
         if (to != owner(group, chunk))
           schedule.copy(owner(group, chunk), {Buffer::output, chunk}, to, {Buffer::output, chunk});
+  if (std::ranges::any_of(groups, [](const auto& group) { return group.size() > 1; })) schedule.next_step();
   return schedule;
 }
 
 /// All-gather across, then inside: each member passes the blocks that it received on to its group.
 Schedule all_gather(const Shape& shape, const Groups& groups, const Schedule& outer) {
   const int size = width_of(groups);
-  const Schedule inner = member(algorithm::one_shot).build({.collective = shape.collective, .ranks = size});
+  const Schedule inner = schedule_inside(shape, groups);
   Schedule schedule(shape, /*parts=*/1);
   std::vector<Embedding> acrosses, insides;
   for (int j = 0; j < size; ++j)
@@ -105,7 +142,7 @@ Schedule all_gather(const Shape& shape, const Groups& groups, const Schedule& ou
 /// Reduce-scatter inside: the j-th member sums up the blocks of all j-th members, in scratch. Then across.
 Schedule reduce_scatter(const Shape& shape, const Groups& groups, const Schedule& outer) {
   const int size = width_of(groups), count = static_cast<int>(groups.size());
-  const Schedule inner = member(algorithm::one_shot).build({.collective = shape.collective, .ranks = size});
+  const Schedule inner = schedule_inside(shape, groups);
   Schedule schedule(shape, /*parts=*/1);
   std::vector<Embedding> insides, acrosses;
   for (const std::vector<Rank>& group : groups)
@@ -140,12 +177,23 @@ Schedule reduce_scatter(const Shape& shape, const Groups& groups, const Schedule
 /// Cho et al., "BlueConnect: decomposing all-reduce for deep learning on heterogeneous network hierarchy", MLSys 2019.
 Schedule build(const Shape& shape, int group_size) {
   const Groups groups = near_groups(shape, group_size);
-  const Schedule outer = schedule_across(shape, groups, group_size);
+  const Schedule outer = schedule_across(shape_across(shape, groups, group_size));
   switch (shape.collective) {
     case Collective::all_reduce: return all_reduce(shape, groups, outer);
     case Collective::all_gather: return all_gather(shape, groups, outer);
     default: return reduce_scatter(shape, groups, outer);
   }
+}
+
+/// Inside, a message has what its receiver passes on across: a share of the vector, in as many parts as the schedule
+/// across has, or a block of each group. Only the largest of those across may have more blocks.
+int items(const Shape& shape, int group_size) {
+  const Groups groups = near_groups(shape, group_size);
+  const Shape next = shape_across(shape, groups, group_size);
+  const bool is_nested = supports(next, 0);
+  const int across = is_nested ? items(next, 0) : algorithm::circulant.items(next, 0);
+  if (shape.collective != Collective::all_reduce) return std::max(next.ranks, across);
+  return std::max(parts_of(next), across);
 }
 
 /// A reduce-scatter's sums are in scratch when other ranks read them.
@@ -161,6 +209,7 @@ const Family algorithm::hierarchical{.name = "hierarchical",
                                      .supports = supports,
                                      .build = build,
                                      .carried_by = carried_by,
+                                     .items = items,
                                      .parameter = "group size",
                                      .values = group_sizes};
 

@@ -4,6 +4,7 @@
 
 #include "algorithms/algorithm.h"
 #include "algorithms/groups.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -35,30 +36,43 @@ Schedule build(const Shape& shape, int group_size) {
   };
 
   Schedule schedule(shape, /*parts=*/1);
-  for (int k = 0; k < count; ++k)
+  Shape of_groups{.ranks = count};
+  if (shape.only != Shape::everybody)
+    of_groups.only = static_cast<int>(
+        std::ranges::find_if(groups,
+                             [&](const auto& group) { return std::ranges::find(group, shape.only) != group.end(); }) -
+        groups.begin());
+  for_each_rank(of_groups, [&](int k) {
     for (int from = 0; from < size; ++from)
       for (int to = 0; to < size; ++to)
-        for (int h = 0; h < count; ++h) {
+        for (int h = 0; h < count && schedule.keeps(rank(k, from), rank(k, to)); ++h) {
           const Ref src{Buffer::input, rank(h, to)};
           if (h == k)
             schedule.copy(rank(k, from), src, rank(k, to), {Buffer::output, rank(k, from)});
           else if (from != to)
             schedule.copy(rank(k, from), src, rank(k, to), held(from, to, k, h));
         }
+  });
   schedule.next_step();
   for (int step = 1; step < count; ++step, schedule.next_step())
-    for (int k = 0; k < count; ++k)
-      for (int to = 0; to < size; ++to) {
-        const int h = (k + step) % count;
-        for (int from = 0; from < size; ++from)
+    for_each_sender_ahead(of_groups, step, [&](int k) {
+      const int h = (k + step) % count;
+      for (int to = 0; to < size; ++to)
+        for (int from = 0; from < size && schedule.keeps(rank(k, to), rank(h, to)); ++from)
           schedule.copy(rank(k, to), held(from, to, k, h), rank(h, to), {Buffer::output, rank(k, from)});
-      }
+    });
   return schedule;
 }
 
 /// Mapped memory can be stored to; with CMA, data that waits in scratch could not be read from there.
 bool carried_by(Collective, Access access) {
   return access == Access::mapped;
+}
+
+/// Inside, the blocks of a member for all groups; across, those of all members of a group.
+int items(const Shape& shape, int group_size) {
+  const Groups groups = near_groups(shape, group_size);
+  return static_cast<int>(std::max(groups.size(), groups[0].size()));
 }
 
 constexpr int group_sizes[] = {0, 4, 2, 8};
@@ -70,6 +84,7 @@ const Family algorithm::hierarchical_all_to_all{.name = "hierarchical_all_to_all
                                                 .supports = supports,
                                                 .build = build,
                                                 .carried_by = carried_by,
+                                                .items = items,
                                                 .parameter = "group_size",
                                                 .values = group_sizes};
 

@@ -71,6 +71,7 @@ const Family algorithm::hierarchical_tree{.name = "hierarchical_tree",
                                           .supports = supports,
                                           .build = build,
                                           .carried_by = broadcast_carried_except_inline,
+                                          .items = one_item,
                                           .parameter = "group_size",
                                           .values = group_sizes};
 

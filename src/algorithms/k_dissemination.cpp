@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -19,16 +20,23 @@ bool supports(const Shape& shape, int) {
 Schedule build(const Shape& shape, int radix) {
   const int n = shape.ranks;
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
   for (int known = 1; known < n; known *= radix, schedule.next_step())
-    for (Rank rank = 0; rank < n; ++rank)
-      for (int ahead = known; ahead < std::min(n, radix * known); ahead += known)
+    for (int ahead = known; ahead < std::min(n, radix * known); ahead += known)
+      for_each_sender_ahead(shape, ahead, [&](Rank rank) {
         for (int behind = 0; behind < std::min(known, n - ahead); ++behind) {
           const int token = (rank - behind + n) % n;
           schedule.copy(rank, behind == 0 ? Ref{Buffer::input, 0} : Ref{Buffer::output, token}, (rank + ahead) % n,
                         {Buffer::output, token});
         }
+      });
   return schedule;
+}
+
+int items(const Shape& shape, int radix) {
+  int most = 0;
+  for (int known = 1; known < shape.ranks; known *= radix) most = std::max(most, std::min(known, shape.ranks - known));
+  return most;
 }
 
 constexpr int radices[] = {4, 3, 8};
@@ -39,6 +47,7 @@ const Family algorithm::k_dissemination{.name = "k_dissemination",
                                         .supports = supports,
                                         .build = build,
                                         .carried_by = carried_except_inline,
+                                        .items = items,
                                         .parameter = "radix",
                                         .values = radices};
 

@@ -28,14 +28,17 @@ Window window(const Digits& digits, int i, int distance) {
 void fold_in(Schedule& schedule, const Digits& digits) {
   for (int i = 0; i < digits.active(); ++i)
     for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank)
-      for (int chunk = 0; chunk < digits.active(); ++chunk) schedule.reduce(rank, digits.rank(i), chunk);
-  schedule.next_step();
+      for (int chunk = 0; chunk < digits.active() && schedule.keeps(rank, digits.rank(i)); ++chunk)
+        schedule.reduce(rank, digits.rank(i), chunk);
+  if (digits.active() < schedule.ranks()) schedule.next_step();
 }
 
 void fold_out(Schedule& schedule, const Digits& digits) {
   for (int i = 0; i < digits.active(); ++i)
     for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank)
-      for (int chunk = 0; chunk < digits.active(); ++chunk) schedule.copy(digits.rank(i), rank, chunk);
+      for (int chunk = 0; chunk < digits.active() && schedule.keeps(digits.rank(i), rank); ++chunk)
+        schedule.copy(digits.rank(i), rank, chunk);
+  schedule.next_step();
 }
 
 /// Halving and doubling of radix k: in each step the vector is divided into k parts, one for each of a group of k
@@ -55,22 +58,27 @@ Schedule build(const Shape& shape, int radix) {
     for (int i = 0; i < digits.active(); ++i)
       for (int digit = 0; digit < digits.radix(); ++digit) {
         const int to = digits.with(i, distance, digit);
+        if (to == i || !schedule.keeps(digits.rank(i), digits.rank(to))) continue;
         const auto [first, size] = window(digits, to, distance * digits.radix());
-        for (int chunk = first; to != i && chunk < first + size; ++chunk)
-          schedule.reduce(digits.rank(i), digits.rank(to), chunk);
+        for (int chunk = first; chunk < first + size; ++chunk) schedule.reduce(digits.rank(i), digits.rank(to), chunk);
       }
   while ((distance /= digits.radix()) >= 1) {
     for (int i = 0; i < digits.active(); ++i)
       for (int digit = 0; digit < digits.radix(); ++digit) {
         const int to = digits.with(i, distance, digit);
+        if (to == i || !schedule.keeps(digits.rank(i), digits.rank(to))) continue;
         const auto [first, size] = window(digits, i, distance * digits.radix());
-        for (int chunk = first; to != i && chunk < first + size; ++chunk)
-          schedule.copy(digits.rank(i), digits.rank(to), chunk);
+        for (int chunk = first; chunk < first + size; ++chunk) schedule.copy(digits.rank(i), digits.rank(to), chunk);
       }
     schedule.next_step();
   }
   fold_out(schedule, digits);
   return schedule;
+}
+
+int items(const Shape& shape, int radix) {
+  const Digits digits(shape.ranks, radix);
+  return digits.active() < shape.ranks ? digits.active() : digits.active() / digits.radix();
 }
 
 constexpr int radixes[] = {4, 8, 3};
@@ -81,6 +89,7 @@ const Family algorithm::k_halving_doubling{.name = "k_halving_doubling",
                                            .supports = supports,
                                            .build = build,
                                            .carried_by = carried_except_inline,
+                                           .items = items,
                                            .parameter = "radix",
                                            .values = radixes};
 

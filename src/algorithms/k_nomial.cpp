@@ -46,7 +46,8 @@ Schedule gather(const Shape& shape, int radix) {
   schedule.copy(shape.root, {Buffer::input, 0}, shape.root, held(0, 0));
   for (int span = 1; span < n; span *= radix, schedule.next_step())
     for_each_branch(n, radix, span, [&](int top, int below, int end) {
-      for (int u = below; u < end; ++u) schedule.copy(rank(below), held(below, u), rank(top), held(top, u));
+      for (int u = below; u < end && schedule.keeps(rank(below), rank(top)); ++u)
+        schedule.copy(rank(below), held(below, u), rank(top), held(top, u));
     });
   return schedule;
 }
@@ -61,7 +62,7 @@ Schedule scatter(const Shape& shape, int radix) {
   schedule.copy(shape.root, held(0, 0), shape.root, {Buffer::output, 0});
   for (span /= radix; span >= 1; span /= radix, schedule.next_step())
     for_each_branch(n, radix, span, [&](int top, int below, int end) {
-      for (int u = below; u < end; ++u)
+      for (int u = below; u < end && schedule.keeps(rank(top), rank(below)); ++u)
         schedule.copy(rank(top), held(top, u), rank(below), u == below ? Ref{Buffer::output, 0} : held(below, u));
     });
   return schedule;
@@ -83,6 +84,14 @@ Schedule build(const Shape& shape, int radix) {
   }
 }
 
+/// The blocks of the largest subtree of a rank other than the root.
+int items(const Shape& shape, int radix) {
+  if (shape.collective == Collective::broadcast || shape.collective == Collective::reduce) return 1;
+  int most = 1;
+  for (int span = 1; span < shape.ranks; span *= radix) most = std::max(most, std::min(span, shape.ranks - span));
+  return most;
+}
+
 constexpr int radices[] = {4, 3, 6};
 
 }  // namespace
@@ -91,6 +100,7 @@ const Family algorithm::k_nomial{.name = "k_nomial",
                                  .supports = supports,
                                  .build = build,
                                  .carried_by = broadcast_carried_except_inline,
+                                 .items = items,
                                  .parameter = "radix",
                                  .values = radices};
 

@@ -35,9 +35,18 @@ Schedule build(const Shape& shape, int) {
   return schedule;
 }
 
+/// In a broadcast, later steps send what the root has in its output.
+bool direct(const Shape& shape) {
+  return shape.collective != Collective::broadcast || shape.ranks == 2;
+}
+
 }  // namespace
 
-const Family algorithm::linear{
-    .name = "linear", .supports = supports, .build = build, .carried_by = carried_except_inline};
+const Family algorithm::linear{.name = "linear",
+                               .supports = supports,
+                               .build = build,
+                               .carried_by = carried_except_inline,
+                               .items = one_item,
+                               .direct = direct};
 
 }  // namespace tutti

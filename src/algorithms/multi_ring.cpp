@@ -50,6 +50,7 @@ const Family algorithm::multi_ring{.name = "multi_ring",
                                    .supports = supports,
                                    .build = build,
                                    .carried_by = carried_by,
+                                   .items = one_item,
                                    .parameter = "rings",
                                    .values = rings};
 

@@ -1,14 +1,19 @@
 // Neighbours exchange the blocks they received last, alternately left and right.
-#include <utility>
-#include <vector>
-
 #include "algorithms/algorithm.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
 
 bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.ranks % 2 == 0 && shape.collective == Collective::all_gather;
+}
+
+/// The pair of blocks that `rank` received last before `step` > 0. They come from ever farther away, by turns from
+/// below and from above.
+int newest_pair(Rank rank, int step, int pairs) {
+  const int away = step % 2 == 1 ? (step - 1) / 2 : -step / 2;
+  return ((rank / 2 + (rank % 2 == 0 ? away : -away)) % pairs + pairs) % pairs;
 }
 
 /// Neighbour exchange: a rank exchanges its block with one neighbour. Then, alternately with the other and the first
@@ -22,33 +27,39 @@ bool supports(const Shape& shape, int) {
 Schedule build(const Shape& shape, int) {
   const int n = shape.ranks;
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < n; ++rank) {
-    schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
-    schedule.copy(rank, {Buffer::input, 0}, rank ^ 1, {Buffer::output, rank});
-  }
+  for_each_sender(
+      shape, [](Rank rank) { return rank ^ 1; },
+      [&](Rank rank) {
+        schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+        schedule.copy(rank, {Buffer::input, 0}, rank ^ 1, {Buffer::output, rank});
+      });
   schedule.next_step();
 
-  std::vector<int> newest;  // of each rank: the pair of blocks to pass on
-  for (Rank rank = 0; rank < n; ++rank) newest.push_back(rank / 2);
   for (int step = 1; step < n / 2; ++step, schedule.next_step()) {
-    std::vector<int> next(newest.size());
-    for (Rank rank = 0; rank < n; ++rank) {
+    const auto partner = [=](Rank rank) {
       const bool up = (rank % 2 == 0) == (step % 2 == 0);
-      const Rank to = (rank + (up ? 1 : n - 1)) % n;
-      const int pair = newest[static_cast<std::size_t>(rank)];
+      return (rank + (up ? 1 : n - 1)) % n;
+    };
+    for_each_sender(shape, partner, [&](Rank rank) {
+      const int pair = newest_pair(rank, step, n / 2);
       for (const int group : {2 * pair, 2 * pair + 1})
-        schedule.copy(rank, group == rank ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, to,
+        schedule.copy(rank, group == rank ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, partner(rank),
                       {Buffer::output, group});
-      next[static_cast<std::size_t>(to)] = pair;
-    }
-    newest = std::move(next);
+    });
   }
   return schedule;
 }
 
+int items(const Shape& shape, int) {
+  return shape.ranks == 2 ? 1 : 2;
+}
+
 }  // namespace
 
-const Family algorithm::neighbour_exchange{
-    .name = "neighbour_exchange", .supports = supports, .build = build, .carried_by = carried_except_inline};
+const Family algorithm::neighbour_exchange{.name = "neighbour_exchange",
+                                           .supports = supports,
+                                           .build = build,
+                                           .carried_by = carried_except_inline,
+                                           .items = items};
 
 }  // namespace tutti

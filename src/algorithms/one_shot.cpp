@@ -1,5 +1,6 @@
 // Every rank sends all that the others need at once.
 #include "algorithms/algorithm.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -9,9 +10,10 @@ bool supports(const Shape& shape, int) {
 }
 
 /// Reduces all ranks' block `block` in rank order, so that every rank that reduces it gets the same bits.
-void reduce_all(Schedule& schedule, int block, Rank to) {
-  for (Rank from = 0; from < schedule.ranks(); ++from)
+void reduce_all(const Shape& shape, Schedule& schedule, int block, Rank to) {
+  for_each_partner(shape, to, [&](Rank from) {
     schedule.reduce(from, {Buffer::input, block}, to, {Buffer::output, 0}, from);
+  });
 }
 
 /// One-shot: every rank gets what it needs directly from the inputs, in a single step.
@@ -26,10 +28,10 @@ Schedule build(const Shape& shape, int) {
   };
   for (Rank to = 0; to < shape.ranks; ++to) {
     switch (shape.collective) {
-      case Collective::all_reduce: reduce_all(schedule, 0, to); continue;
-      case Collective::reduce_scatter: reduce_all(schedule, to, to); continue;
+      case Collective::all_reduce: reduce_all(shape, schedule, 0, to); continue;
+      case Collective::reduce_scatter: reduce_all(shape, schedule, to, to); continue;
       case Collective::reduce:
-        if (to == shape.root) reduce_all(schedule, 0, to);
+        if (to == shape.root) reduce_all(shape, schedule, 0, to);
         continue;
       case Collective::broadcast: copy(shape.root, 0, to, 0); continue;
       case Collective::scatter: copy(shape.root, to, to, 0); continue;
@@ -40,8 +42,8 @@ Schedule build(const Shape& shape, int) {
       case Collective::all_to_all:
       case Collective::barrier: break;
     }
-    for (Rank from = 0; from < shape.ranks; ++from)
-      copy(from, shape.collective == Collective::all_to_all ? to : 0, to, from);
+    for_each_partner(shape, to,
+                     [&](Rank from) { copy(from, shape.collective == Collective::all_to_all ? to : 0, to, from); });
   }
   return schedule;
 }
@@ -53,6 +55,11 @@ bool carried_by(Collective collective, Access access) {
 
 }  // namespace
 
-const Family algorithm::one_shot{.name = "one_shot", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::one_shot{.name = "one_shot",
+                                 .supports = supports,
+                                 .build = build,
+                                 .carried_by = carried_by,
+                                 .items = one_item,
+                                 .direct = always_direct};
 
 }  // namespace tutti

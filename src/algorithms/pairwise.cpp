@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -23,25 +24,32 @@ Schedule build(const Shape& shape, int) {
   const bool adds = shape.collective == Collective::reduce_scatter;
   const bool power_of_two = std::has_single_bit(static_cast<unsigned>(n));
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < n && !adds; ++rank)
-    schedule.copy(rank, {Buffer::input, rank}, rank, {Buffer::output, rank});
-  for (int step = 1; step < n; ++step, schedule.next_step())
-    for (Rank rank = 0; rank < n; ++rank) {
+  for_each_rank(shape, [&](Rank rank) {
+    if (!adds) schedule.copy(rank, {Buffer::input, rank}, rank, {Buffer::output, rank});
+  });
+  for (int step = 1; step < n; ++step, schedule.next_step()) {
+    const auto sender = [&](Rank to) { return power_of_two ? to ^ step : (to - step + n) % n; };
+    for_each_sender(shape, sender, [&](Rank rank) {
       const Rank to = power_of_two ? rank ^ step : (rank + step) % n;
       if (!adds) {
         schedule.copy(rank, {Buffer::input, to}, to, {Buffer::output, rank});
-        continue;
+        return;
       }
       const Ref sum{Buffer::output, 0};
       schedule.reduce(to, step == 1 ? Ref{Buffer::input, to} : sum, to, sum, to);
       schedule.reduce(rank, {Buffer::input, to}, to, sum, rank);
-    }
+    });
+  }
   return schedule;
 }
 
 }  // namespace
 
-const Family algorithm::pairwise{
-    .name = "pairwise", .supports = supports, .build = build, .carried_by = carried_except_inline};
+const Family algorithm::pairwise{.name = "pairwise",
+                                 .supports = supports,
+                                 .build = build,
+                                 .carried_by = carried_except_inline,
+                                 .items = one_item,
+                                 .direct = always_direct};
 
 }  // namespace tutti

@@ -1,8 +1,11 @@
 // One tree per rank's block, all of the same form; a message carries the blocks of as many trees as fit.
+#include <algorithm>
 #include <bit>
+#include <map>
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -59,14 +62,16 @@ class Trees {
 Schedule all_gather(const Shape& shape, const Trees& trees) {
   const int n = shape.ranks;
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
   for (const std::vector<int>& offsets : trees.steps()) {
-    for (Rank to = 0; to < n; ++to)
-      for (const int offset : offsets) {
-        const int hop = lowest_bit(offset), group = (to - offset + n) % n;
-        schedule.copy((to - hop + n) % n, hop == offset ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, to,
+    for (const int offset : offsets) {
+      const int hop = lowest_bit(offset);
+      for_each_sender_ahead(shape, hop, [&](Rank from) {
+        const int group = (from + hop - offset + n) % n;
+        schedule.copy(from, hop == offset ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, (from + hop) % n,
                       {Buffer::output, group});
-      }
+      });
+    }
     schedule.next_step();
   }
   return schedule;
@@ -85,13 +90,14 @@ Schedule reduce_scatter(const Shape& shape, const Trees& trees) {
     return has_sum[static_cast<std::size_t>(offset)] ? sum(offset) : Ref{Buffer::input, block};
   };
   for (auto offsets = steps.rbegin(); offsets != steps.rend(); ++offsets, schedule.next_step()) {
-    for (Rank from = 0; from < n; ++from)
-      for (const int offset : *offsets) {
-        const int above = offset - lowest_bit(offset);
-        const Rank to = (from - lowest_bit(offset) + n) % n, block = (from - offset + n) % n;
+    for (const int offset : *offsets) {
+      const int hop = lowest_bit(offset), above = offset - hop;
+      for_each_sender_ahead(shape, n - hop, [&](Rank from) {
+        const Rank to = (from - hop + n) % n, block = (from - offset + n) % n;
         schedule.reduce(to, held(above, block), to, sum(above), to);
         schedule.reduce(from, held(offset, block), to, sum(above), from);
-      }
+      });
+    }
     for (const int offset : *offsets) has_sum[static_cast<std::size_t>(offset - lowest_bit(offset))] = true;
   }
   return schedule;
@@ -111,6 +117,15 @@ Schedule build(const Shape& shape, int aggregation) {
   return shape.collective == Collective::all_gather ? all_gather(shape, trees) : reduce_scatter(shape, trees);
 }
 
+int items(const Shape& shape, int aggregation) {
+  int most = 0;
+  for (const std::vector<int>& offsets : Trees(shape.ranks, aggregation).steps()) {
+    std::map<int, int> of_hop;
+    for (const int offset : offsets) most = std::max(most, ++of_hop[lowest_bit(offset)]);
+  }
+  return most;
+}
+
 /// A reduce-scatter's sums are in scratch when other ranks read them.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::all_gather;
@@ -124,6 +139,7 @@ const Family algorithm::pat{.name = "pat",
                             .supports = supports,
                             .build = build,
                             .carried_by = carried_by,
+                            .items = items,
                             .parameter = "aggregation",
                             .values = aggregations};
 

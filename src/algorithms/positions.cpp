@@ -2,18 +2,21 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
+#include <vector>
 
 namespace tutti {
 namespace {
 
 Level in_order(const Level& level, const std::vector<Rank>& order) {
-  std::map<int, int> numbers;
+  constexpr int unknown = -1;
+  std::vector<int> numbers(static_cast<std::size_t>(std::ranges::max(level)) + 1, unknown);
+  int known = 0;
   Level groups;
   groups.reserve(order.size());
   for (const Rank rank : order) {
-    const int group = level[static_cast<std::size_t>(rank)];
-    groups.push_back(numbers.try_emplace(group, static_cast<int>(numbers.size())).first->second);
+    int& number = numbers[static_cast<std::size_t>(level[static_cast<std::size_t>(rank)])];
+    if (number == unknown) number = known++;
+    groups.push_back(number);
   }
   return groups;
 }
@@ -46,7 +49,11 @@ Shape positions_of(const Shape& shape) {
   assert(shape.order.size() == static_cast<std::size_t>(shape.ranks));
   Shape seen = shape;
   seen.order.clear();
-  seen.root = static_cast<Rank>(std::ranges::find(shape.order, shape.root) - shape.order.begin());
+  const auto position = [&](Rank rank) {
+    return static_cast<Rank>(std::ranges::find(shape.order, rank) - shape.order.begin());
+  };
+  seen.root = position(shape.root);
+  if (shape.only != Shape::everybody) seen.only = position(shape.only);
   for (Level& level : seen.levels) level = in_order(level, shape.order);
   return seen;
 }
@@ -54,9 +61,9 @@ Shape positions_of(const Shape& shape) {
 Schedule by_rank(const Schedule& by_position, const Shape& shape) {
   Schedule schedule(shape, by_position.parts());
   const Renaming renaming(shape, by_position.parts());
-  int step = 0;
   for (const Transfer& transfer : by_position.transfers()) {
-    for (; step < transfer.step; ++step) schedule.next_step();
+    schedule.begin_step(transfer.step);
+    if (by_position.is_complete_in_scratch(transfer.step)) schedule.complete_in_scratch();
     const Rank from = renaming.rank(transfer.from), to = renaming.rank(transfer.to);
     const Ref src = renaming.ref(from, transfer.src), dst = renaming.ref(to, transfer.dst);
     if (transfer.kind == Kind::reduce)
@@ -64,6 +71,7 @@ Schedule by_rank(const Schedule& by_position, const Shape& shape) {
     else
       schedule.copy(from, src, to, dst);
   }
+  while (schedule.steps() < by_position.steps()) schedule.next_step();  // in which this rank does nothing
   return schedule;
 }
 

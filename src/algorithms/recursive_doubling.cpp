@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -25,23 +26,26 @@ Schedule all_reduce(const Shape& shape) {
 
   Schedule schedule(shape, /*parts=*/1);
   for (int i = 0; i < folded; ++i) schedule.reduce(2 * i, 2 * i + 1, 0);
-  schedule.next_step();
+  if (folded > 0) schedule.next_step();
   for (int distance = 1; distance < active; distance *= 2, schedule.next_step())
     for (int i = 0; i < active; ++i) schedule.reduce(rank_of(i), rank_of(i ^ distance), 0);
   for (int i = 0; i < folded; ++i) schedule.copy(2 * i + 1, 2 * i, 0);
+  if (folded > 0) schedule.next_step();
   return schedule;
 }
 
 Schedule all_gather(const Shape& shape) {
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < shape.ranks; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
   for (int distance = 1; distance < shape.ranks; distance *= 2, schedule.next_step())
-    for (Rank rank = 0; rank < shape.ranks; ++rank) {
-      const int first = rank / distance * distance;
-      for (int group = first; group < first + distance; ++group)
-        schedule.copy(rank, distance == 1 ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, rank ^ distance,
-                      {Buffer::output, group});
-    }
+    for_each_sender(
+        shape, [=](Rank rank) { return rank ^ distance; },
+        [&](Rank rank) {
+          const int first = rank / distance * distance;
+          for (int group = first; group < first + distance; ++group)
+            schedule.copy(rank, distance == 1 ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, rank ^ distance,
+                          {Buffer::output, group});
+        });
   return schedule;
 }
 
@@ -61,9 +65,13 @@ bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::all_gather;
 }
 
+int items(const Shape& shape, int) {
+  return shape.collective == Collective::all_gather ? shape.ranks / 2 : 1;
+}
+
 }  // namespace
 
 const Family algorithm::recursive_doubling{
-    .name = "recursive_doubling", .supports = supports, .build = build, .carried_by = carried_by};
+    .name = "recursive_doubling", .supports = supports, .build = build, .carried_by = carried_by, .items = items};
 
 }  // namespace tutti

@@ -23,6 +23,7 @@ Schedule build(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::recursive_halving{.name = "recursive_halving", .supports = supports, .build = build};
+const Family algorithm::recursive_halving{
+    .name = "recursive_halving", .supports = supports, .build = build, .items = exchange_items};
 
 }  // namespace tutti

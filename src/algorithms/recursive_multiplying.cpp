@@ -1,6 +1,7 @@
 // Groups of k ranks at distance 1, k, k², … share all their data.
 #include "algorithms/algorithm.h"
 #include "algorithms/digits.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -17,7 +18,7 @@ Schedule all_reduce(const Shape& shape, const Digits& digits) {
   Schedule schedule(shape, /*parts=*/1);
   for (int i = 0; i < active; ++i)
     for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank) schedule.reduce(rank, digits.rank(i), 0);
-  schedule.next_step();
+  if (active < shape.ranks) schedule.next_step();
   for (int distance = 1; distance < active; distance *= digits.radix(), schedule.next_step())
     for (int i = 0; i < active; ++i)
       for (int digit = 0; digit < digits.radix(); ++digit)
@@ -25,19 +26,21 @@ Schedule all_reduce(const Shape& shape, const Digits& digits) {
           schedule.reduce(digits.rank(i), digits.rank(to), 0);
   for (int i = 0; i < active; ++i)
     for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank) schedule.copy(digits.rank(i), rank, 0);
+  if (active < shape.ranks) schedule.next_step();
   return schedule;
 }
 
 Schedule all_gather(const Shape& shape, const Digits& digits) {
   const int n = shape.ranks;
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
   for (int distance = 1; distance < n; distance *= digits.radix(), schedule.next_step())
     for (Rank rank = 0; rank < n; ++rank)
       for (int digit = 0; digit < digits.radix(); ++digit) {
         const Rank to = digits.with(rank, distance, digit);
+        if (to == rank || !schedule.keeps(rank, to)) continue;
         const int begin = rank / distance * distance;
-        for (int group = begin; to != rank && group < begin + distance; ++group)
+        for (int group = begin; group < begin + distance; ++group)
           schedule.copy(rank, group == rank ? Ref{Buffer::input, 0} : Ref{Buffer::output, group}, to,
                         {Buffer::output, group});
       }
@@ -59,6 +62,11 @@ Schedule build(const Shape& shape, int radix) {
 }
 
 /// An exchanged sum would be overwritten while other ranks read it; gathered blocks are never rewritten.
+/// The last step of an all-gather has the largest messages.
+int items(const Shape& shape, int radix) {
+  return shape.collective == Collective::all_reduce ? 1 : shape.ranks / std::min(radix, shape.ranks);
+}
+
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::all_gather;
 }
@@ -71,6 +79,7 @@ const Family algorithm::recursive_multiplying{.name = "recursive_multiplying",
                                               .supports = supports,
                                               .build = build,
                                               .carried_by = carried_by,
+                                              .items = items,
                                               .parameter = "radix",
                                               .values = radixes};
 

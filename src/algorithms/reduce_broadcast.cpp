@@ -44,6 +44,7 @@ const Family algorithm::reduce_broadcast{.name = "reduce_broadcast",
                                          .supports = supports,
                                          .build = build,
                                          .carried_by = carried_except_inline,
+                                         .items = one_item,
                                          .parameter = "radix",
                                          .values = radixes};
 

@@ -1,8 +1,12 @@
 // All-to-all in which a block's path depends only on the distance it has to travel.
 #include "algorithms/relay.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <map>
+
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -17,7 +21,7 @@ struct Hop {
 
 }  // namespace
 
-Schedule relay(const Shape& shape, const std::vector<std::vector<Leg>>& legs) {
+Schedule relay(const Shape& shape, const Legs& legs) {
   const int n = shape.ranks;
   std::vector<std::vector<Hop>> steps;
   int scratch = 0;
@@ -34,18 +38,27 @@ Schedule relay(const Shape& shape, const std::vector<std::vector<Leg>>& legs) {
   }
 
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, rank}, rank, {Buffer::output, rank});
+  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, rank}, rank, {Buffer::output, rank}); });
   for (const std::vector<Hop>& hops : steps) {
-    for (Rank source = 0; source < n; ++source)
-      for (const Hop& hop : hops) {
+    for (const Hop& hop : hops)
+      for_each_sender_ahead(shape, hop.after - hop.before, [&](Rank sender) {
+        const Rank source = (sender - hop.before + n) % n;
         const Ref from =
             hop.before == 0 ? Ref{Buffer::input, (source + hop.distance) % n} : Ref{Buffer::scratch, hop.scratch};
         const Ref to = hop.after == hop.distance ? Ref{Buffer::output, source} : Ref{Buffer::scratch, hop.scratch};
-        schedule.copy((source + hop.before) % n, from, (source + hop.after) % n, to);
-      }
+        schedule.copy(sender, from, (source + hop.after) % n, to);
+      });
     schedule.next_step();
   }
   return schedule;
+}
+
+int relay_items(int ranks, const Legs& legs) {
+  std::map<Leg, int> of_leg;
+  int most = 0;
+  for (int distance = 1; distance < ranks; ++distance)
+    for (const Leg& leg : legs[static_cast<std::size_t>(distance)]) most = std::max(most, ++of_leg[leg]);
+  return most;
 }
 
 }  // namespace tutti

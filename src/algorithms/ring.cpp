@@ -29,6 +29,7 @@ bool carried_by(Collective collective, Access access) {
 
 }  // namespace
 
-const Family algorithm::ring{.name = "ring", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::ring{
+    .name = "ring", .supports = supports, .build = build, .carried_by = carried_by, .items = one_item};
 
 }  // namespace tutti

@@ -3,8 +3,8 @@
 
 #include <cassert>
 
+#include "algorithms/rank_plan.h"
 #include "algorithms/setting.h"
-#include "plan/counts.h"
 
 namespace tutti {
 namespace {
@@ -66,8 +66,7 @@ const Family& fastest(const Shape& shape, Access access, std::size_t bytes) {
 
 bool serves_counts(const Algorithm& algorithm, const Shape& shape, Access access) {
   if (!serves(algorithm, shape, access)) return false;
-  const Schedule schedule = algorithm.build(shape);
-  return direct(schedule) || (access == Access::slots && keeps_groups(schedule));
+  return is_direct(algorithm, shape) || (access == Access::slots && keeps_groups(algorithm, shape));
 }
 
 /// Without a message to ranks that get nothing; but slots to all other ranks are too many if there are many ranks.

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -21,22 +22,28 @@ bool supports(const Shape& shape, int) {
 Schedule build(const Shape& shape, int) {
   const int n = shape.ranks;
   Schedule schedule(shape, /*parts=*/1);
-  for (Rank rank = 0; rank < n; ++rank) schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank});
+  for_each_rank(shape, [&](Rank rank) { schedule.copy(rank, {Buffer::input, 0}, rank, {Buffer::output, rank}); });
   for (int distance = static_cast<int>(std::bit_floor(static_cast<unsigned>(n - 1))); distance >= 1; distance /= 2) {
-    for (Rank to = 0; to < n; ++to)
+    for_each_sender_ahead(shape, distance, [&](Rank rank) {
       for (int offset = distance; offset < n; offset += 2 * distance) {
-        const int group = (to - offset + n) % n;
-        schedule.copy((to - distance + n) % n, offset == distance ? Ref{Buffer::input, 0} : Ref{Buffer::output, group},
-                      to, {Buffer::output, group});
+        const int group = (rank + distance - offset + n) % n;
+        schedule.copy(rank, offset == distance ? Ref{Buffer::input, 0} : Ref{Buffer::output, group},
+                      (rank + distance) % n, {Buffer::output, group});
       }
+    });
     schedule.next_step();
   }
   return schedule;
 }
 
+/// The last step has the largest messages.
+int items(const Shape& shape, int) {
+  return shape.ranks / 2;
+}
+
 }  // namespace
 
 const Family algorithm::sparbit{
-    .name = "sparbit", .supports = supports, .build = build, .carried_by = carried_except_inline};
+    .name = "sparbit", .supports = supports, .build = build, .carried_by = carried_except_inline, .items = items};
 
 }  // namespace tutti

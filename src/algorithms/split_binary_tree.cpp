@@ -34,6 +34,11 @@ Schedule build(const Shape& shape, int chunks) {
   return spread.schedule(shape);
 }
 
+/// The last message has one half of the data.
+int items(const Shape&, int chunks) {
+  return chunks / 2;
+}
+
 constexpr int chunks[] = {8, 2, 16};
 
 }  // namespace
@@ -42,6 +47,7 @@ const Family algorithm::split_binary_tree{.name = "split_binary_tree",
                                           .supports = broadcast_or_reduce,
                                           .build = build,
                                           .carried_by = broadcast_carried_except_inline,
+                                          .items = items,
                                           .parameter = "chunks",
                                           .values = chunks};
 

@@ -25,6 +25,8 @@ Tree::Tree(std::vector<int> parents) : parents_(std::move(parents)), depths_(par
     for (int edges = depth(above); const int below : std::views::reverse(path))
       depths_[static_cast<std::size_t>(below)] = ++edges;
   }
+  at_depth_.resize(static_cast<std::size_t>(height()) + 1);
+  for (int v = 0; v < size(); ++v) at_depth_[static_cast<std::size_t>(depth(v))].push_back(v);
 }
 
 int Tree::height() const {
@@ -58,11 +60,9 @@ void Spread::hop(int from, int to, int chunk) {
 }
 
 void Spread::pipeline(const Tree& tree, int step, int first, int stride) {
-  for (int v = 0; v < tree.size(); ++v) {
-    if (v == tree.root()) continue;
-    const int chunk = first + stride * (step + 1 - tree.depth(v));
-    if (chunk >= first && chunk < chunks_) hop(tree.parent(v), v, chunk);
-  }
+  const int last = (chunks_ - 1 - first) / stride;  // chunks are counted along the pipeline
+  for (int depth = std::max(step + 1 - last, 1); depth <= std::min(step + 1, tree.height()); ++depth)
+    for (const int v : tree.at_depth(depth)) hop(tree.parent(v), v, first + stride * (step + 1 - depth));
 }
 
 Schedule Spread::schedule(const Shape& shape, std::span<const Rank> rank_of) const {
@@ -70,22 +70,21 @@ Schedule Spread::schedule(const Shape& shape, std::span<const Rank> rank_of) con
     return rank_of.empty() ? (v + shape.root) % ranks_ : rank_of[static_cast<std::size_t>(v)];
   };
   const auto play = [&](auto hops, auto hand) {
-    int step = -1;
     Schedule schedule(shape, chunks_);
-    for (const Hop& hop : hops) {
+    if (shape.collective == Collective::broadcast)
+      for (int chunk = 0; chunk < chunks_; ++chunk) schedule.copy(shape.root, shape.root, chunk);
+    for (int step = hops.empty() ? 0 : hops.front().step; const Hop& hop : hops) {
       if (std::exchange(step, hop.step) != hop.step) schedule.next_step();
       hand(schedule, hop);
     }
+    schedule.next_step();
     return schedule;
   };
   if (shape.collective == Collective::reduce)
     return play(std::views::reverse(hops_),
                 [&](Schedule& schedule, const Hop& hop) { schedule.reduce(rank(hop.to), rank(hop.from), hop.chunk); });
-  return play(std::views::all(hops_), [&](Schedule& schedule, const Hop& hop) {
-    if (schedule.transfers().empty())
-      for (int chunk = 0; chunk < chunks_; ++chunk) schedule.copy(shape.root, shape.root, chunk);
-    schedule.copy(rank(hop.from), rank(hop.to), hop.chunk);
-  });
+  return play(std::views::all(hops_),
+              [&](Schedule& schedule, const Hop& hop) { schedule.copy(rank(hop.from), rank(hop.to), hop.chunk); });
 }
 
 Schedule pipelined(const Shape& shape, const Tree& tree, int chunks) {

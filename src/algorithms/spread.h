@@ -23,10 +23,12 @@ class Tree {
   int depth(int v) const { return depths_[static_cast<std::size_t>(v)]; }  ///< edges between v and the root
   int height() const;                                                      ///< the greatest depth
   std::vector<int> children(int v) const;
+  const std::vector<int>& at_depth(int depth) const { return at_depth_[static_cast<std::size_t>(depth)]; }
 
  private:
   std::vector<int> parents_;
   std::vector<int> depths_;
+  std::vector<std::vector<int>> at_depth_;
   int root_;
 };
 

@@ -9,6 +9,13 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_to_all;
 }
 
+Legs legs_of(int ranks, int batch) {
+  Legs legs(static_cast<std::size_t>(ranks));
+  for (int distance = 1; distance < ranks; ++distance)
+    legs[static_cast<std::size_t>(distance)] = {{.step = (distance - 1) / batch, .distance = distance}};
+  return legs;
+}
+
 /// Spread out: in each step every rank sends to the next few ranks ahead at once, so that no rank receives from all
 /// others at the same time.
 ///
@@ -16,10 +23,11 @@ bool supports(const Shape& shape, int) {
 ///
 /// MPICH calls it "scattered".
 Schedule build(const Shape& shape, int batch) {
-  std::vector<std::vector<Leg>> legs(static_cast<std::size_t>(shape.ranks));
-  for (int distance = 1; distance < shape.ranks; ++distance)
-    legs[static_cast<std::size_t>(distance)] = {{.step = (distance - 1) / batch, .distance = distance}};
-  return relay(shape, legs);
+  return relay(shape, legs_of(shape.ranks, batch));
+}
+
+int items(const Shape& shape, int batch) {
+  return relay_items(shape.ranks, legs_of(shape.ranks, batch));
 }
 
 constexpr int batches[] = {4, 2, 8};
@@ -30,6 +38,8 @@ const Family algorithm::spread_out{.name = "spread_out",
                                    .supports = supports,
                                    .build = build,
                                    .carried_by = carried_except_inline,
+                                   .items = items,
+                                   .direct = always_direct,
                                    .parameter = "batch",
                                    .values = batches};
 

@@ -23,6 +23,6 @@ Schedule build(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::swing_latency{.name = "swing_latency", .supports = supports, .build = build};
+const Family algorithm::swing_latency{.name = "swing_latency", .supports = supports, .build = build, .items = one_item};
 
 }  // namespace tutti

@@ -1,5 +1,6 @@
 // Every rank processes its part of all data, then passes the result to the ranks that need it.
 #include "algorithms/algorithm.h"
+#include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
@@ -27,15 +28,16 @@ Schedule build(const Shape& shape, int) {
     if (shape.collective == Collective::broadcast) {
       schedule.copy(shape.root, part, owner, owned(owner));
     } else {
-      for (Rank from = 0; from < shape.ranks; ++from) schedule.reduce(from, part, owner, owned(owner), from);
+      for_each_partner(shape, owner, [&](Rank from) { schedule.reduce(from, part, owner, owned(owner), from); });
     }
   }
+  schedule.complete_in_scratch();
   schedule.next_step();
   for (Rank owner = 0; owner < shape.ranks; ++owner)
-    for (Rank to = 0; to < shape.ranks; ++to) {
+    for_each_partner(shape, owner, [&](Rank to) {
       const bool wants = shape.collective != Collective::reduce || to == shape.root;
       if (to != owner && wants) schedule.copy(owner, owned(owner), to, {Buffer::output, owner});
-    }
+    });
   return schedule;
 }
 
@@ -46,6 +48,7 @@ bool carried_by(Collective collective, Access access) {
 
 }  // namespace
 
-const Family algorithm::two_shot{.name = "two_shot", .supports = supports, .build = build, .carried_by = carried_by};
+const Family algorithm::two_shot{
+    .name = "two_shot", .supports = supports, .build = build, .carried_by = carried_by, .items = one_item};
 
 }  // namespace tutti

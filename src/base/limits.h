@@ -8,6 +8,8 @@ namespace tutti::limits {
 inline constexpr int ranks_max = 65535;  // Place::peer is 16 bits
 // inputs of one reduction pass (longer reductions are chains of passes)
 inline constexpr int sources_max = 16;
+// blocks of one message: slots hold at least a cache line of each; longer messages are cut
+inline constexpr int items_max = 256;
 inline constexpr int channels_max = 8;         // channels of one communicator
 inline constexpr std::size_t line_bytes = 64;  // the unit of transfer between cores: a cache line
 inline constexpr int call_descriptors = 16;    // twice the number of calls that a rank may run ahead

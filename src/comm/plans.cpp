@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "algorithms/rank_plan.h"
 #include "algorithms/select.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
@@ -100,10 +101,10 @@ const Algorithm& Plans::tuned(const Shape& shape, Access access, std::size_t byt
   return Autotuner::turn(autotuner_.enter(kind, std::move(candidates)));
 }
 
-const Plan& Plans::insert(const PlanKey& key, const Schedule& schedule, const std::string& algorithm) {
+const Plan& Plans::insert(const PlanKey& key, Plan plan, const std::string& algorithm) {
   process_.log.info(LogTopic::coll, who_, "{} uses {} over {}", name(key.collective), algorithm,
                     channels_.transport(key.access));
-  Plan plan = fuse(lower(schedule, members_.rank, key.access), conditions_.slots);
+  plan = fuse(std::move(plan), conditions_.slots);
   if (channels_.offers()) plan.outlasts = outlasting(plan);
   return plans_.insert(key, std::move(plan));
 }
@@ -113,15 +114,17 @@ Plans::Planned Plans::of(const Shape& shape, Access access, std::size_t bytes, b
       autotuner_.on() && !counts ? tuned(shape, access, bytes) : algorithm(shape, access, bytes, counts);
   const PlanKey key{&chosen, shape.collective, access, shape.root};
   const Plan* const known = plans_.find(key);
-  return {known != nullptr ? *known : insert(key, chosen.build(members_.with_levels(shape)), chosen.name),
-          chosen.name.c_str()};
+  if (known != nullptr) return {*known, chosen.name.c_str()};
+  Plan own = rank_plan(chosen, members_.with_levels(shape), members_.rank, access);
+  return {insert(key, std::move(own), chosen.name), chosen.name.c_str()};
 }
 
 Plans::Planned Plans::from_file(const Shape& shape, Access access) {
   const PlanFile& file = *process_.plan_file;
   const PlanKey key{nullptr, shape.collective, access, shape.root};
   const Plan* const known = plans_.find(key);
-  return {known != nullptr ? *known : insert(key, file.schedule(), file.name()), file.name().c_str()};
+  if (known != nullptr) return {*known, file.name().c_str()};
+  return {insert(key, lower(file.schedule(), members_.rank, access), file.name()), file.name().c_str()};
 }
 
 }  // namespace tutti

@@ -56,7 +56,7 @@ class Plans {
  private:
   const Algorithm& algorithm_for_counts(const Shape& shape, Access access, std::size_t bytes);
   const Algorithm& tuned(const Shape& shape, Access access, std::size_t bytes);
-  const Plan& insert(const PlanKey& key, const Schedule& schedule, const std::string& algorithm);
+  const Plan& insert(const PlanKey& key, Plan plan, const std::string& algorithm);
 
   Process& process_;
   const Membership& members_;

@@ -258,12 +258,18 @@ bool Fusion::is_unread(const Place& place) {
 }
 
 Plan Fusion::plan() {
+  // Its own facts, without copying what is written anew.
+  std::vector<Action> actions = std::move(plan_.actions);
+  std::vector<Place> places = std::move(plan_.places);
   Plan result = plan_;
-  result.actions.clear();
-  result.places.clear();
+  plan_.actions = std::move(actions);
+  plan_.places = std::move(places);
+  result.actions.reserve(
+      static_cast<std::size_t>(std::ranges::count_if(fates_, [](const Fate& fate) { return !fate.gone; })));
+  result.places.reserve(plan_.places.size());
   const auto in_order = [](const Moved& moved) { return std::tuple(moved.pass, moved.turn); };
-  std::ranges::sort(opened_, {}, in_order);
-  std::ranges::sort(closed_, {}, in_order);
+  for (auto* moved : {&opened_, &closed_})
+    if (!std::ranges::is_sorted(*moved, {}, in_order)) std::ranges::sort(*moved, {}, in_order);
   // An acquire may have been moved several times; the last time counts.
   std::erase_if(opened_, [this](const Moved& m) { return message(fate(m.action).message).open_at != m.pass; });
   auto opened = opened_.begin(), closed = closed_.begin();

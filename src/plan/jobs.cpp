@@ -7,6 +7,8 @@
 #include <functional>
 #include <limits>
 #include <queue>
+#include <ranges>
+#include <unordered_map>
 #include <utility>
 
 namespace tutti {
@@ -17,24 +19,6 @@ constexpr int no_landing = -1;
 
 }  // namespace
 
-Cells::Cells(const Schedule& schedule, bool in_place) {
-  const Collective collective = schedule.collective();
-  const int ranks = schedule.ranks(), parts = schedule.parts();
-  const Rank root = schedule.root();
-  for (Rank rank = 0; rank < ranks; ++rank) {
-    for (const int groups : {input_groups(collective, ranks, rank, root), output_groups(collective, ranks, rank, root),
-                             schedule.scratch_groups()}) {
-      first_.push_back(numbers_.size());
-      for (int block = 0; block < groups * parts; ++block) numbers_.push_back(numbers_.size());
-    }
-    const std::size_t input = first_[first_.size() - 3], output = first_[first_.size() - 2];
-    for (std::size_t at = input; in_place && at < output; ++at)
-      if (const int same = in_place_block(collective, ranks, parts, rank, root, static_cast<int>(at - input));
-          same >= 0)
-        numbers_[at] = output + static_cast<std::size_t>(same);
-  }
-}
-
 Jobs::Jobs(const Schedule& schedule, Access access, Rank only)
     : schedule_(schedule),
       access_(access),
@@ -43,11 +27,14 @@ Jobs::Jobs(const Schedule& schedule, Access access, Rank only)
       in_place_(schedule, true),
       of_(static_cast<std::size_t>(schedule.ranks())),
       sent_(of_.size()),
-      items_(of_.size() * of_.size()),
+      items_(of_.size() * (schedule.only() == Shape::everybody ? of_.size() : 2)),
       writer_(apart_.size(), -1) {
   assert(only == everybody || access == Access::slots || access == Access::in_line);
-  if (reduces(schedule.collective())) contribute_inputs();
+  assert(schedule.only() == Shape::everybody || schedule.only() == only);
+  const bool counts = reduces(schedule.collective()) && schedule.only() == Shape::everybody;
+  if (counts) contribute_inputs();
   collect();
+  if (reduces(schedule.collective()) && !counts) complete_last_sums();
   if (access == Access::mapped || access == Access::cma) choose_makers();
   for (const Job& job : jobs_) possible_ = possible_ && accesses(job);
   if (possible_) order();
@@ -75,7 +62,8 @@ void Jobs::collect() {
 /// Transfers into one block become one job with adjacent operands.
 void Jobs::collect_step(std::span<const Transfer> transfers, std::vector<std::uint32_t>& job_of) {
   const std::size_t first = jobs_.size();
-  std::vector<std::size_t> counts;
+  std::vector<std::size_t>& counts = counts_;
+  counts.clear();
   for (const Transfer& t : transfers) {
     if (!wanted(t.to)) continue;
     std::uint32_t& job = job_of[apart_.at(t.to, t.dst)];
@@ -93,7 +81,8 @@ void Jobs::collect_step(std::span<const Transfer> transfers, std::vector<std::ui
     jobs_[first + i].reduce = counts[i] > 1;
     end += counts[i];
   }
-  std::vector<Operand*> next;
+  std::vector<Operand*>& next = next_;
+  next.clear();
   for (std::size_t i = first; i < jobs_.size(); ++i)
     next.push_back(operands_.data() + (jobs_[i].sources.data() - operands_.data()));
   for (const Transfer& t : transfers) {
@@ -106,19 +95,56 @@ void Jobs::collect_step(std::span<const Transfer> transfers, std::vector<std::ui
     if (!std::ranges::is_sorted(sources, {}, &Operand::order)) std::ranges::stable_sort(sources, {}, &Operand::order);
   }
   if (!contributions_.empty()) contribute(transfers, first);
+  if (access_ == Access::slots && items_max_ > limits::items_max) take_turns(first, transfers);
   for (const Transfer& t : transfers) {
     if (wanted(t.to)) job_of[apart_.at(t.to, t.dst)] = no_job;
-    items_[static_cast<std::size_t>(t.from) * of_.size() + static_cast<std::size_t>(t.to)] = 0;
+    items_between(t.from, t.to) = 0;
   }
+}
+
+/// A job of a turn reads all its messages in that turn, and overwrites nothing that is sent in a later one.
+void Jobs::take_turns(std::size_t first_job, std::span<const Transfer> transfers) {
+  for (Job& job : std::span(jobs_).subspan(first_job)) {
+    bool has_turn = false;
+    for (const Operand& source : job.sources) {
+      if (source.rank == job.to) continue;
+      const int turn = turn_of(source.item);
+      if (has_turn && turn != job.turn) possible_ = false;
+      job.turn = turn;
+      has_turn = true;
+    }
+  }
+  for (const Transfer& t : transfers) items_between(t.from, t.to) = 0;
+  std::unordered_map<std::size_t, int> last[2];  // by block: the last turn in which it is sent
+  const auto cells = {&apart_, &in_place_};
+  for (const Transfer& t : transfers) {
+    if (t.from == t.to) continue;
+    const int item = items_between(t.from, t.to)++;
+    for (auto* of = last; wanted(t.from) && turn_of(item) > 0 && of != std::end(last); ++of) {
+      int& turn = (*of)[cells.begin()[of - last]->at(t.from, t.src)];
+      turn = std::max(turn, turn_of(item));
+    }
+  }
+  for (const Job& job : std::span(jobs_).subspan(first_job))
+    for (auto* of = last; of != std::end(last); ++of) {
+      const auto sent = of->find(cells.begin()[of - last]->at(job.to, job.dst));
+      if (sent != of->end() && sent->second > job.turn && !idle(job, *cells.begin()[of - last])) possible_ = false;
+    }
 }
 
 /// The index of `t`'s block in its message.
 int Jobs::next_item(const Transfer& t) {
   if (t.from == t.to) return 0;
   if (wanted(t.from)) sent_[static_cast<std::size_t>(t.from)].push_back({.step = t.step, .to = t.to, .ref = t.src});
-  const int item = items_[static_cast<std::size_t>(t.from) * of_.size() + static_cast<std::size_t>(t.to)]++;
+  const int item = items_between(t.from, t.to)++;
   items_max_ = std::max(items_max_, item + 1);
   return item;
+}
+
+int& Jobs::items_between(Rank from, Rank to) {
+  const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
+  if (schedule_.only() == Shape::everybody) return items_[f * of_.size() + t];
+  return from == only_ ? items_[t] : items_[of_.size() + f];
 }
 
 void Jobs::contribute_inputs() {
@@ -145,6 +171,16 @@ void Jobs::contribute(std::span<const Transfer> transfers, std::size_t first_job
     jobs_[i].complete = jobs_[i].reduce && landing_[apart_.at(jobs_[i].to, jobs_[i].dst)] == schedule_.ranks();
   for (const std::size_t cell : landed_) contributions_[cell] = std::exchange(landing_[cell], no_landing);
   landed_.clear();
+}
+
+/// Of one rank's transfers: a sum in the output that nothing replaces is a result, so it has all contributions.
+void Jobs::complete_last_sums() {
+  std::vector<char> replaced(apart_.size());
+  for (Job& job : std::views::reverse(jobs_)) {
+    const bool stays = std::exchange(replaced[apart_.at(job.to, job.dst)], 1) == 0;
+    job.complete =
+        job.reduce && (job.dst.buffer == Buffer::scratch ? schedule_.is_complete_in_scratch(job.step) : stays);
+  }
 }
 
 /// Mapped memory: the side with fewer transfers in the step copies, so that all ranks work. If both have as many, the
@@ -195,7 +231,7 @@ bool Jobs::touches(const Job& job, const Operand& source) const {
 }
 
 bool Jobs::idle(const Job& job, const Cells& cells) const {
-  return !job.reduce && !reduces(schedule_.collective()) &&
+  return !job.reduce && !reduces(schedule_.collective()) && job.sources[0].rank == job.to &&
          cells.at(job.sources[0].rank, job.sources[0].ref) == cells.at(job.to, job.dst);
 }
 
@@ -214,11 +250,11 @@ void Jobs::order() {
   }
 }
 
-/// A job that reads a block comes before the job that writes it. Otherwise own data first, then from near to far, so
-/// that not all ranks access the same peer. False if there is a cycle.
+/// A job that reads a block comes before the job that writes it. Otherwise by turn; in a turn own data first, then from
+/// near to far, so that not all ranks access the same peer. False if there is a cycle.
 bool Jobs::order_step(std::vector<int>& jobs) {
   if (jobs.size() == 1) return true;
-  std::ranges::stable_sort(jobs, {}, [this](int index) { return distance(job(index)); });
+  std::ranges::stable_sort(jobs, {}, [this](int index) { return std::pair(job(index).turn, distance(job(index))); });
   const std::vector<Edge> edges = constraints(jobs);
   if (edges.empty()) return true;
 
@@ -235,7 +271,8 @@ bool Jobs::order_step(std::vector<int>& jobs) {
     for (const Edge& edge : std::ranges::equal_range(edges, next, {}, &Edge::earlier))
       if (--blockers[static_cast<std::size_t>(edge.later)] == 0) ready.push(edge.later);
   }
-  const bool all = ordered.size() == jobs.size();
+  const bool all = ordered.size() == jobs.size() &&
+                   std::ranges::is_sorted(ordered, {}, [this](int index) { return job(index).turn; });
   if (all) jobs = std::move(ordered);
   return all;
 }

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "base/limits.h"
+#include "plan/cells.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
 
@@ -27,27 +29,19 @@ struct Job {
   Ref dst;
   Rank maker = 0;                         ///< the rank that makes the passes
   bool reduce = false;                    ///< has several sources
+  int turn = 0;                           ///< that of the messages that carry its sources
   bool complete = false;                  ///< reduces, and the result has all contributions
   std::span<const Operand> sources = {};  ///< in the order of evaluation
 };
 
-/// Numbers every block of every rank. In place, an input block has the number of the output block whose memory it
-/// shares.
-class Cells {
- public:
-  Cells(const Schedule& schedule, bool in_place);
-  std::size_t at(Rank rank, Ref ref) const {
-    return numbers_[first_[static_cast<std::size_t>(rank) * 3 + static_cast<std::size_t>(ref.buffer)] +
-                    static_cast<std::size_t>(ref.block)];
-  }
-  std::size_t size() const { return numbers_.size(); }
+/// A message holds at most limits::items_max blocks. The blocks of one step and peer form as many messages as needed;
+/// the k-th one to or from each peer has turn k. In a step a rank sends the messages of one turn, then makes the jobs
+/// that read from the messages of that turn.
+constexpr int turn_of(int item) {
+  return item / limits::items_max;
+}
 
- private:
-  std::vector<std::size_t> first_;  // by 3 * rank + buffer
-  std::vector<std::size_t> numbers_;
-};
-
-/// A block sent to another rank; the blocks of one step and peer, in this order, form one message.
+/// A block sent to another rank, in the order of the messages.
 struct Sent {
   int step = 0;
   Rank to = 0;
@@ -60,7 +54,8 @@ class Jobs {
   static constexpr Rank everybody = -1;
 
   /// `only`: collects only what this rank makes and sends, for accesses where a rank makes its own blocks (slots and
-  /// inline). Everything else is as with the jobs of all ranks, but `possible` refers to this rank.
+  /// inline). Everything else is as with the jobs of all ranks, but `possible` refers to this rank. Where the schedule
+  /// itself has only one rank's transfers, that rank it must be, and `items_max` refers to it too.
   Jobs(const Schedule& schedule, Access access, Rank only = everybody);
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
@@ -89,9 +84,12 @@ class Jobs {
   void collect();
   void collect_step(std::span<const Transfer> transfers, std::vector<std::uint32_t>& job_of);
   int next_item(const Transfer& t);
+  int& items_between(Rank from, Rank to);
   bool wanted(Rank rank) const { return only_ == everybody || rank == only_; }
   void contribute_inputs();
   void contribute(std::span<const Transfer> transfers, std::size_t first_job);
+  void complete_last_sums();
+  void take_turns(std::size_t first_job, std::span<const Transfer> transfers);
   void choose_makers();
   void choose_makers(std::span<Job> step);
   bool accesses(const Job& job) const;
@@ -118,9 +116,10 @@ class Jobs {
   std::vector<int> contributions_;       // by cell; for collectives that reduce
   std::vector<int> landing_;             // by cell: contributions that this step adds; no_landing between steps
   std::vector<std::size_t> landed_;      // cells of this step
-  // number of items of the messages of one step, by from · ranks + to; 0 between steps
-  std::vector<int> items_;
-  std::vector<int> writer_;  // by cell, for one rank's step; -1 between steps
+  std::vector<std::size_t> counts_;      // of this step's jobs: their sources
+  std::vector<Operand*> next_;           // of this step's jobs: the next source to be written
+  std::vector<int> items_;               // between two ranks in one step, see items_between(); 0 between steps
+  std::vector<int> writer_;              // by cell, for one rank's step; -1 between steps
 };
 
 }  // namespace tutti

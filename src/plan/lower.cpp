@@ -23,6 +23,8 @@ class Lowering {
  private:
   void fifo();
   void fifo_step(int step, std::span<const Sent> sent, std::span<const int> jobs);
+  bool send(int step, std::span<const Sent> messages, int turn);
+  void receive(int step, std::span<const int> jobs);
   void lines();
   void windows(const Flags& flags);
 
@@ -44,6 +46,8 @@ class Lowering {
     int done = 0;
   };
   std::vector<Received> message_from_;  // by peer, in this step
+  std::vector<Sent> messages_;          // of this step
+  std::vector<Place> sources_;          // of this job
 };
 
 Lowering::Lowering(const Schedule& schedule, const Jobs& jobs, Rank rank, Access access)
@@ -68,9 +72,13 @@ Plan Lowering::plan(const Flags& flags) {
 }
 
 void Lowering::fifo() {
-  plan_.items_max = jobs_.items_max();
+  plan_.items_max = std::min(jobs_.items_max(), limits::items_max);
   std::span<const Sent> sent = jobs_.sent_by(rank_);
   std::span<const int> made = jobs_.of(rank_);
+  // As many as there are where a message has one block and a pass reads one.
+  const std::size_t blocks = sent.size(), jobs = made.size();
+  plan_.actions.reserve(4 * blocks + 3 * jobs);
+  plan_.places.reserve(2 * blocks + 3 * jobs);
   for (int step = 0; step < schedule_.steps(); ++step) {
     const auto of_step = [step](int at) { return at == step; };
     const auto sends = std::ranges::find_if_not(sent, of_step, &Sent::step) - sent.begin();
@@ -82,18 +90,44 @@ void Lowering::fifo() {
   }
 }
 
-/// Sends, then makes the passes as their messages arrive, then waits until the sent messages are taken.
+/// Turn by turn: sends, then makes the passes as their messages arrive. At the end waits until the messages are taken.
 void Lowering::fifo_step(int step, std::span<const Sent> sent, std::span<const int> jobs) {
-  std::vector<Sent> messages(sent.begin(), sent.end());
-  std::ranges::stable_sort(messages, {}, [this](const Sent& item) { return distance(item.to); });
+  std::vector<Sent>& messages = messages_;
+  messages.assign(sent.begin(), sent.end());
+  const auto far = [this](const Sent& item) { return distance(item.to); };
+  if (!std::ranges::is_sorted(messages, {}, far)) std::ranges::stable_sort(messages, {}, far);
+  bool sends = true;
+  for (int turn = 0; sends || !jobs.empty(); ++turn) {
+    sends = send(step, messages, turn);
+    const auto end = std::ranges::find_if(jobs, [&](int index) { return jobs_.job(index).turn > turn; });
+    const auto count = static_cast<std::size_t>(end - jobs.begin());
+    receive(step, jobs.first(count));
+    jobs = jobs.subspan(count);
+  }
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    if (i == 0 || messages[i].to != messages[i - 1].to) verb(Verb::settle, messages[i].to, step);
+}
+
+/// `messages`: of all turns, each peer's blocks together. False if none has this turn.
+bool Lowering::send(int step, std::span<const Sent> messages, int turn) {
+  bool sends = false;
   for (auto begin = messages.begin(); begin != messages.end();) {
     const auto end = std::find_if(begin, messages.end(), [&](const Sent& item) { return item.to != begin->to; });
-    verb(Verb::acquire, begin->to, step, static_cast<int>(end - begin));
-    for (auto item = begin; item != end; ++item) copy_item(*item, static_cast<int>(item - begin));
-    verb(Verb::commit, begin->to, step);
+    const auto first = begin + std::min<std::ptrdiff_t>(end - begin, turn * std::ptrdiff_t{limits::items_max});
+    const auto last = first + std::min<std::ptrdiff_t>(end - first, limits::items_max);
+    if (first != last) {
+      sends = true;
+      verb(Verb::acquire, begin->to, step, static_cast<int>(last - first));
+      for (auto item = first; item != last; ++item) copy_item(*item, static_cast<int>(item - first));
+      verb(Verb::commit, begin->to, step);
+    }
     begin = end;
   }
+  return sends;
+}
 
+/// `jobs`: of one turn.
+void Lowering::receive(int step, std::span<const int> jobs) {
   for (const int index : jobs)
     for (const Operand& operand : jobs_.job(index).sources) {
       if (operand.rank == rank_) continue;
@@ -115,8 +149,6 @@ void Lowering::fifo_step(int step, std::span<const Sent> sent, std::span<const i
       message = {};
     }
   }
-  for (std::size_t i = 0; i < messages.size(); ++i)
-    if (i == 0 || messages[i].to != messages[i - 1].to) verb(Verb::settle, messages[i].to, step);
 }
 
 void Lowering::lines() {
@@ -150,9 +182,8 @@ void Lowering::windows(const Flags& flags) {
 }
 
 void Lowering::make(const Job& job) {
-  std::vector<Place> sources;
-  sources.reserve(job.sources.size());
-  for (const Operand& operand : job.sources) sources.push_back(source(job, operand));
+  sources_.clear();
+  for (const Operand& operand : job.sources) sources_.push_back(source(job, operand));
   Place destination = own(job.dst, false);
   if (job.to != rank_) {
     destination.where = Where::peer_output;
@@ -163,7 +194,8 @@ void Lowering::make(const Job& job) {
   // sources.
   const int part = job.dst.block % schedule_.parts();
   const Place so_far = own({Buffer::scratch, (schedule_.scratch_groups() - 1) * schedule_.parts() + part}, false);
-  std::span<const Place> left = sources;
+  std::span<const Place> left = sources_;
+  if (left.size() <= limits::sources_max) return pass(job, left, destination, job.complete);
   std::vector<Place> now;
   while (!left.empty()) {
     const std::size_t taken = std::min<std::size_t>(left.size(), limits::sources_max - now.size());
@@ -212,7 +244,7 @@ Place Lowering::source(const Job& job, const Operand& operand) const {
   switch (plan_.access) {
     case Access::slots:
       place.where = Where::slot;
-      place.block = static_cast<std::uint32_t>(operand.item);
+      place.block = static_cast<std::uint32_t>(operand.item % limits::items_max);
       break;
     case Access::in_line: place.where = Where::peer_line; break;
     case Access::mapped:
@@ -238,12 +270,13 @@ bool by_flags(Access access) {
 }
 
 std::vector<Plan> lower(const Schedule& schedule, std::span<const Rank> ranks, Access access) {
+  assert(schedule.only() == Shape::everybody || (ranks.size() == 1 && ranks[0] == schedule.only()));
   const bool alone = ranks.size() == 1 && !by_flags(access);
   const Jobs jobs(schedule, access, alone ? ranks[0] : Jobs::everybody);
   assert(jobs.possible());
   std::vector<Flags> of_ranks(ranks.size());
   if (by_flags(access)) of_ranks = flags(schedule, jobs, ranks);
-  const bool is_direct = direct(schedule);
+  const bool is_direct = schedule.only() == Shape::everybody && direct(schedule);
   std::vector<Plan> plans;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     plans.push_back(Lowering(schedule, jobs, ranks[i], access).plan(of_ranks[i]));

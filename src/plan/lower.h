@@ -16,7 +16,9 @@ namespace tutti {
 bool lowers_to(const Schedule& schedule, Access access);
 
 /// The plan of `rank`; for slots and inline, without making the plans of other ranks. Binds each transfer to a message,
-/// a window or a call descriptor, with the waits that order them. Requires lowers_to(schedule, access).
+/// a window or a call descriptor, with the waits that order them. Requires lowers_to(schedule, access). Of a schedule
+/// with one rank's transfers, which only slots and inline allow, that rank's; `items_max` is then about that rank
+/// alone, and `direct` unknown (false).
 Plan lower(const Schedule& schedule, Rank rank, Access access);
 
 /// The plans of all ranks; cheaper than lower for each.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "base/limits.h"
 
@@ -60,7 +61,8 @@ Schedule::Schedule(const Shape& shape, int parts)
       ranks_(shape.ranks),
       root_(shape.root),
       parts_(parts),
-      place_(static_cast<std::size_t>(shape.ranks) * static_cast<std::size_t>(parts)) {
+      only_(shape.only),
+      place_(static_cast<std::size_t>(only_ == Shape::everybody ? shape.ranks : 1) * static_cast<std::size_t>(parts)) {
   assert(ranks_ >= 1 && ranks_ <= limits::ranks_max && root_ >= 0 && root_ < ranks_ && parts_ >= 1);
 }
 
@@ -68,7 +70,19 @@ void Schedule::next_step() {
   for (const std::size_t value : moving_) place_[value] = moved;
   moving_.clear();
   operands_.clear();
+  if (only_ != Shape::everybody) steps_ = step_ + 1;
   step_ = steps_;
+}
+
+void Schedule::begin_step(int step) {
+  assert(step >= step_);
+  if (step == step_) return;
+  next_step();
+  step_ = step;
+}
+
+bool Schedule::is_complete_in_scratch(int step) const {
+  return std::ranges::find(complete_, step) != complete_.end();
 }
 
 void Schedule::copy(Rank from, Ref src, Rank to, Ref dst) {
@@ -77,38 +91,44 @@ void Schedule::copy(Rank from, Ref src, Rank to, Ref dst) {
 
 void Schedule::reduce(Rank from, Ref src, Rank to, Ref dst, int order) {
   add({.step = step_, .from = from, .src = src, .to = to, .dst = dst, .kind = Kind::reduce, .order = order});
+  if (!wanted(to)) return;  // its passes are another rank's
   const std::size_t place = (static_cast<std::size_t>(to) << 34) + (static_cast<std::size_t>(dst.buffer) << 32) +
                             static_cast<std::size_t>(dst.block);
   if (++operands_[place] > limits::sources_max) chained_ = true;
 }
 
 void Schedule::reduce(Rank from, Rank to, int chunk) {
+  if (!keeps(from, to)) return;
   const Ref dst = landing(to, chunk);
-  if (start_moving(to, chunk)) reduce(to, held(to, chunk), to, dst, to);
+  if (wanted(to) && start_moving(to, chunk)) reduce(to, held(to, chunk), to, dst, to);
   reduce(from, held(from, chunk), to, dst, from);
 }
 
 void Schedule::copy(Rank from, Rank to, int chunk) {
-  start_moving(to, chunk);
+  if (!keeps(from, to)) return;
+  if (wanted(to)) start_moving(to, chunk);
   copy(from, held(from, chunk), to, landing(to, chunk));
 }
 
 Ref Schedule::held(Rank rank, int chunk) const {
   const bool has_input = input_groups(collective_, ranks_, rank, root_) > 0;
-  if (has_input && !(place_[index(rank, chunk)] & moved)) return {Buffer::input, chunk};
+  if (has_input && !(wanted(rank) && (place_[index(rank, chunk)] & moved))) return {Buffer::input, chunk};
   return landing(rank, chunk);
 }
 
-void Schedule::add(Transfer transfer) {
+void Schedule::add(const Transfer& transfer) {
   assert(transfer.from >= 0 && transfer.from < ranks_ && transfer.to >= 0 && transfer.to < ranks_);
-  for (const Ref& ref : {transfer.src, transfer.dst})
-    if (ref.buffer == Buffer::scratch) scratch_groups_ = std::max(scratch_groups_, ref.block / parts_ + 1);
+  if (!keeps(transfer.from, transfer.to)) return;
+  for (const auto& [rank, ref] : {std::pair(transfer.from, transfer.src), std::pair(transfer.to, transfer.dst)})
+    if (wanted(rank) && ref.buffer == Buffer::scratch)
+      scratch_groups_ = std::max(scratch_groups_, ref.block / parts_ + 1);
   transfers_.push_back(transfer);
   steps_ = step_ + 1;
 }
 
 std::size_t Schedule::index(Rank rank, int chunk) const {
-  assert(chunk >= 0 && chunk < parts_);
+  assert(chunk >= 0 && chunk < parts_ && wanted(rank));
+  if (only_ != Shape::everybody) return static_cast<std::size_t>(chunk);
   return static_cast<std::size_t>(rank) * static_cast<std::size_t>(parts_) + static_cast<std::size_t>(chunk);
 }
 

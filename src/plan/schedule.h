@@ -49,6 +49,10 @@ int in_place_block(Collective collective, int ranks, int parts, Rank rank, Rank 
 /// Transfers of one step read the values at the beginning of the step; the step ends when all of them have been
 /// written. All blocks that one rank sends to another in one step travel as one message, packed in the order in which
 /// they were added.
+///
+/// With `Shape::only`, a schedule keeps the transfers from or to that rank, and leaves out all others; an algorithm
+/// need not add them. Of a transfer, it is then right only about what that rank's plan depends on: at the other rank,
+/// a place stands for any block of the same part.
 class Schedule {
  public:
   Schedule(const Shape& shape, int parts);
@@ -58,13 +62,26 @@ class Schedule {
   Rank root() const { return root_; }
   int parts() const { return parts_; }
   int steps() const { return steps_; }
+  Rank only() const { return only_; }
+  /// Whether transfers between these ranks are kept.
+  bool keeps(Rank from, Rank to) const { return wanted(from) || wanted(to); }
   /// The scratch groups that transfers name, and one more for intermediate results if a reduction is a chain of passes.
   int scratch_groups() const { return scratch_groups_ + (chained_ ? 1 : 0); }
   bool chained() const { return chained_; }
   const std::vector<Transfer>& transfers() const { return transfers_; }
 
-  /// Later transfers belong to the next step. A step without transfers is not counted.
+  /// Later transfers belong to the next step. A step without transfers is not counted; with `only` every step is, so
+  /// algorithms must not begin one in which nobody does anything.
   void next_step();
+  /// Later transfers belong to `step`, which is not before the present one.
+  void begin_step(int step);
+  /// Reductions of this step into scratch are complete: of all ranks' contributions. With `only`, this cannot be seen
+  /// from the transfers.
+  void complete_in_scratch() {
+    if (complete_.empty() || complete_.back() != step_) complete_.push_back(step_);
+  }
+  /// Whether that was said of `step`.
+  bool is_complete_in_scratch(int step) const;
 
   /// The general form. Scratch grows as needed for the blocks that are named.
   void copy(Rank from, Ref src, Rank to, Ref dst);
@@ -83,7 +100,8 @@ class Schedule {
  private:
   friend class ScheduleEditor;  // tests: the mutant generator
   enum : char { moved = 1, moving = 2 };
-  void add(Transfer transfer);
+  void add(const Transfer& transfer);
+  bool wanted(Rank rank) const { return only_ == Shape::everybody || rank == only_; }
   std::size_t index(Rank rank, int chunk) const;
   Ref landing(Rank rank, int chunk) const;
   bool start_moving(Rank rank, int chunk);
@@ -92,11 +110,13 @@ class Schedule {
   int ranks_;
   Rank root_;
   int parts_;
+  Rank only_;
   int steps_ = 0;
   int step_ = 0;
   int scratch_groups_ = 0;
   bool chained_ = false;
   std::vector<Transfer> transfers_;
+  std::vector<int> complete_;                      // steps
   std::vector<char> place_;                        // [rank * parts + chunk]: place of the shorthand's value
   std::vector<std::size_t> moving_;                // indices into place_ of values written in this step
   std::unordered_map<std::size_t, int> operands_;  // of this step's reductions, by destination

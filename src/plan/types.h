@@ -82,6 +82,11 @@ struct Shape {
   /// Ranks in an order in which neighbours are near each other, so that neighbours of a ring or tree are; empty: by
   /// number.
   std::vector<Rank> order = {};
+
+  static constexpr Rank everybody = -1;
+  /// The rank whose transfers are asked for, so that one rank's plan costs that rank's work. Nothing else of a schedule
+  /// depends on it.
+  Rank only = everybody;
 };
 
 }  // namespace tutti

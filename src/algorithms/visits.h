@@ -1,0 +1,45 @@
+// Which ranks an algorithm has to look at: all of them, or those whose transfers concern one rank (Shape::only).
+#pragma once
+
+#include <algorithm>
+
+#include "plan/types.h"
+
+namespace tutti {
+
+/// Calls `visit` with each rank that may send, in ascending order, where each sends to one other rank: all ranks, or
+/// the one in question and the one that sends to it, sender_to(rank). That is -1 if nobody does.
+template <class SenderTo, class Visit>
+void for_each_sender(const Shape& shape, SenderTo&& sender_to, Visit&& visit) {
+  if (shape.only == Shape::everybody) {
+    for (Rank rank = 0; rank < shape.ranks; ++rank) visit(rank);
+    return;
+  }
+  const auto [first, last] = std::minmax({shape.only, static_cast<Rank>(sender_to(shape.only))});
+  if (first >= 0) visit(first);
+  if (first != last) visit(last);
+}
+
+/// As above, where each rank sends `ahead` ranks ahead, cyclically.
+template <class Visit>
+void for_each_sender_ahead(const Shape& shape, int ahead, Visit&& visit) {
+  for_each_sender(
+      shape, [&](Rank rank) { return (rank - ahead % shape.ranks + shape.ranks) % shape.ranks; }, visit);
+}
+
+/// Calls `visit` with each rank that may be concerned on its own: all, or the one in question.
+template <class Visit>
+void for_each_rank(const Shape& shape, Visit&& visit) {
+  for_each_sender(
+      shape, [](Rank rank) { return rank; }, visit);
+}
+
+/// Calls `visit` with each rank that `rank` may exchange data with, itself included: all, or, unless `rank` is the one
+/// in question, that one.
+template <class Visit>
+void for_each_partner(const Shape& shape, Rank rank, Visit&& visit) {
+  if (shape.only != Shape::everybody && shape.only != rank) return visit(shape.only);
+  for (Rank other = 0; other < shape.ranks; ++other) visit(other);
+}
+
+}  // namespace tutti
