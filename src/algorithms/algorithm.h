@@ -11,6 +11,13 @@
 
 namespace tutti {
 
+/// Which ranks' work has to be looked at to know everybody's, where the machine looks alike from all of them.
+enum class Classes : std::uint8_t {
+  one,     ///< all ranks do the same in each step
+  folded,  ///< likewise where the number of ranks suits; else the first ones or every second do something else
+  tree,    ///< those on the way from the root to the deepest leaves, numbered from the root on
+};
+
 /// The content of one file: an algorithm, or several that differ by one number (a radix, a number of chunks).
 struct Family {
   std::string_view name;                                ///< as in TUTTI_ALGO: "ring"
@@ -24,6 +31,7 @@ struct Family {
   int (*items)(const Shape& shape, int parameter) = nullptr;
   /// With `items`: the answer of direct() (plan/counts.h) for the whole schedule; null: false.
   bool (*direct)(const Shape& shape) = nullptr;
+  Classes classes = Classes::tree;
   std::string_view parameter = "";   ///< meaning of the number: "radix"; empty: there is none, and it is 0
   std::span<const int> values = {};  ///< members, the default one first
 };

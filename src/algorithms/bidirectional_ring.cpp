@@ -31,7 +31,11 @@ bool carried_by(Collective collective, Access access) {
 
 }  // namespace
 
-const Family algorithm::bidirectional_ring{
-    .name = "bidirectional_ring", .supports = supports, .build = build, .carried_by = carried_by, .items = one_item};
+const Family algorithm::bidirectional_ring{.name = "bidirectional_ring",
+                                           .supports = supports,
+                                           .build = build,
+                                           .carried_by = carried_by,
+                                           .items = one_item,
+                                           .classes = Classes::one};
 
 }  // namespace tutti

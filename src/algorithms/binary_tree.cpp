@@ -16,7 +16,9 @@ namespace {
 Schedule build(const Shape& shape, int chunks) {
   std::vector<int> parents{Tree::none};
   for (int v = 1; v < shape.ranks; ++v) parents.push_back((v - 1) / 2);
-  return pipelined(shape, Tree(std::move(parents)), chunks);
+  const Tree tree(std::move(parents));
+  const Pipeline pipeline{.tree = &tree};
+  return pipelined(shape, {&pipeline, 1}, chunks);
 }
 
 constexpr int chunks[] = {4, 16, 1};

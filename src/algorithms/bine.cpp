@@ -27,7 +27,11 @@ Schedule build(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::bine{
-    .name = "bine", .supports = supports, .build = build, .carried_by = carried_except_inline, .items = exchange_items};
+const Family algorithm::bine{.name = "bine",
+                             .supports = supports,
+                             .build = build,
+                             .carried_by = carried_except_inline,
+                             .items = exchange_items,
+                             .classes = Classes::folded};
 
 }  // namespace tutti

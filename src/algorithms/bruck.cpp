@@ -51,6 +51,7 @@ const Family algorithm::bruck{.name = "bruck",
                               .build = build,
                               .carried_by = carried_except_inline,
                               .items = items,
+                              .classes = Classes::one,
                               .parameter = "radix",
                               .values = radixes};
 

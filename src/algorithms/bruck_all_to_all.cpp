@@ -9,14 +9,12 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_to_all;
 }
 
-Legs legs_of(int ranks, int radix) {
-  const int n = ranks;
-  Legs legs(static_cast<std::size_t>(n));
-  for (int distance = 1; distance < n; ++distance)
-    for (int step = 0, digit = 1; digit < n; ++step, digit *= radix)
+LegsOf legs_of(int ranks, int radix) {
+  return [ranks, radix](int distance, std::vector<Leg>& legs) {
+    for (int step = 0, digit = 1; digit < ranks; ++step, digit *= radix)
       if (const int value = distance / digit % radix; value > 0)
-        legs[static_cast<std::size_t>(distance)].push_back({.step = step, .distance = value * digit});
-  return legs;
+        legs.push_back({.step = step, .distance = value * digit});
+  };
 }
 
 /// Bruck: in each step a block travels one digit of its distance, written in the radix.
@@ -45,6 +43,7 @@ const Family algorithm::bruck_all_to_all{.name = "bruck_all_to_all",
                                          .supports = supports,
                                          .build = build,
                                          .items = items,
+                                         .classes = Classes::one,
                                          .parameter = "radix",
                                          .values = radices};
 

@@ -4,19 +4,27 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
+#include <utility>
 
 #include "algorithms/visits.h"
 
 namespace tutti {
 namespace {
 
+/// The participants whose transfers are kept: all, or the one that the only rank is or that folds it.
+std::pair<int, int> participants(const Schedule& schedule, const Butterfly& butterfly) {
+  if (schedule.only() == Shape::everybody) return {0, butterfly.size()};
+  const int i = butterfly.participant(schedule.only());
+  return {i, i + 1};
+}
+
 /// Where ranks sum up the blocks of a reduce-scatter: their own block in the output, other blocks in scratch. Where a
 /// schedule is about one rank, the places of others are of no interest.
 class Sums {
  public:
   Sums(const Butterfly& butterfly, const Schedule& schedule) : blocks_(static_cast<std::size_t>(butterfly.size())) {
-    for (int i = 0; i < butterfly.size(); ++i) {
-      if (!schedule.keeps(butterfly.rank(i), butterfly.rank(i))) continue;
+    const auto [begin, end] = participants(schedule, butterfly);
+    for (int i = begin; i < end; ++i) {
       std::vector<Rank>& blocks = blocks_[static_cast<std::size_t>(i)];
       for (const int p : butterfly.folds(i) ? butterfly.ahead(i, 0) : butterfly.ahead(i, 1))
         for (const Rank block : butterfly.members(p))
@@ -41,8 +49,8 @@ class Sums {
 /// Calls `visit` with each participant that folds a rank, if the transfers between the two are kept.
 template <class Visit>
 void for_each_fold(const Schedule& schedule, const Butterfly& butterfly, Visit&& visit) {
-  for (int i = 0; i < butterfly.folded(); ++i)
-    if (schedule.keeps(butterfly.guest(i), butterfly.rank(i))) visit(i);
+  const auto [begin, end] = participants(schedule, butterfly);
+  for (int i = begin; i < std::min(end, butterfly.folded()); ++i) visit(i);
 }
 
 void fold_in(Schedule& schedule, const Butterfly& butterfly, int chunks) {
@@ -64,9 +72,14 @@ void fold_out(Schedule& schedule, const Butterfly& butterfly, int chunks) {
 /// Calls `visit` with each participant and its partner in `step`, if the transfers between the two are kept.
 template <class Visit>
 void for_each_pair(const Schedule& schedule, const Butterfly& butterfly, int step, Visit&& visit) {
-  for (int i = 0; i < butterfly.size(); ++i)
-    if (const int other = butterfly.partner(i, step); schedule.keeps(butterfly.rank(i), butterfly.rank(other)))
-      visit(i, other);
+  if (schedule.only() == Shape::everybody) {
+    for (int i = 0; i < butterfly.size(); ++i) visit(i, butterfly.partner(i, step));
+    return;
+  }
+  const int i = butterfly.participant(schedule.only());
+  if (schedule.only() != butterfly.rank(i)) return;  // it is folded
+  visit(i, butterfly.partner(i, step));
+  visit(butterfly.partner(i, step), i);
 }
 
 }  // namespace
@@ -76,10 +89,10 @@ int Butterfly::size_for(int ranks) {
 }
 
 Butterfly::Butterfly(int ranks, int (*partner_of)(int i, int step, int size))
-    : ranks_(ranks), size_(size_for(ranks)), steps_(std::countr_zero(static_cast<unsigned>(size_))) {
-  for (int step = 0; step < steps_; ++step)
-    for (int i = 0; i < size_; ++i) partners_.push_back(partner_of(i, step, size_));
-}
+    : ranks_(ranks),
+      size_(size_for(ranks)),
+      steps_(std::countr_zero(static_cast<unsigned>(size_))),
+      partner_of_(partner_of) {}
 
 std::vector<int> Butterfly::ahead(int i, int step) const {
   std::vector<int> met{i};

@@ -20,9 +20,11 @@ class Butterfly {
   int size() const { return size_; }    ///< participants
   int steps() const { return steps_; }  ///< log2 of size
   int folded() const { return ranks_ - size_; }
-  int partner(int i, int step) const { return partners_[at(i, step)]; }
+  int partner(int i, int step) const { return partner_of_(i, step, size_); }
 
   Rank rank(int i) const { return i < folded() ? 2 * i + 1 : i + folded(); }
+  /// That `rank` is, or that folds it.
+  int participant(Rank rank) const { return rank < 2 * folded() ? rank / 2 : rank - folded(); }
   bool folds(int i) const { return i < folded(); }
   Rank guest(int i) const { return 2 * i; }  ///< the rank that `i` folds
   std::vector<Rank> members(int i) const;    ///< the ranks on whose behalf `i` takes part, in order
@@ -36,15 +38,12 @@ class Butterfly {
   std::vector<int> contiguous() const;
 
  private:
-  std::size_t at(int i, int step) const {
-    return static_cast<std::size_t>(step) * static_cast<std::size_t>(size_) + static_cast<std::size_t>(i);
-  }
   void number(std::vector<int>& numbers, int i, int step, int first) const;
 
   int ranks_;
   int size_;
   int steps_;
-  std::vector<int> partners_;
+  int (*partner_of_)(int i, int step, int size);
 };
 
 /// All-reduce: partners exchange all their data, those of the last step first. Then any two ranks hold sums of the same

@@ -18,8 +18,9 @@
 
 namespace tutti {
 
-/// Up to this many ranks every candidate is built and simulated; for more ranks `select` decides.
-inline constexpr int modelled_ranks_max = 16;
+/// Up to this many ranks, the plans of all of them are walked through (Cost); of more ranks, the steps of some
+/// (StepCost).
+inline constexpr int walked_ranks_max = 16;
 
 /// The prediction for one candidate and one call size.
 struct Prediction {
@@ -39,8 +40,6 @@ std::vector<Prediction> predictions(const Shape& shape, Access access, std::size
 /// of them.
 class Envelope {
  public:
-  /// The answer of `select`.
-  Envelope(const Shape& shape, Access access, std::string_view forced);
   /// The fastest of the candidates, of which there must be at least one; among those within a hundredth, the first.
   /// Evaluated at every fourth size from 16 bytes to 1 GiB, and in between where the neighbours differ.
   Envelope(const Shape& shape, Access access, std::span<const Algorithm* const> candidates, const Machine& machine,
@@ -49,7 +48,7 @@ class Envelope {
   /// `bytes`: of the largest buffer of one rank.
   const Algorithm& at(std::size_t bytes) const { return *by_width_[static_cast<std::size_t>(std::bit_width(bytes))]; }
   /// The predicted time of that algorithm at the power of two below; outside 16 bytes to 1 GiB that of the nearest one.
-  /// 0 if the answer is that of `select`.
+  /// 0 if the only candidate is one of the few whose prediction takes the work of all of many ranks.
   double us(std::size_t bytes) const { return us_[static_cast<std::size_t>(std::bit_width(bytes))]; }
 
  private:
@@ -57,20 +56,20 @@ class Envelope {
   std::array<double, 65> us_{};
 };
 
-/// True if there is a choice: not for inline calls, which are one pass with any algorithm, nor for more ranks than are
-/// modelled.
+/// True if there is a choice: not for inline calls, which are one pass with any algorithm.
 bool is_modelled(const Shape& shape, Access access);
 
 /// The envelopes made so far, for all communicators of a process. Thread-safe.
 class Envelopes {
  public:
   /// The envelope, which is the same for all roots. `forced`: TUTTI_ALGO. Made on first use, which takes milliseconds.
+  /// `counts`: for calls whose groups differ in size, by the size of the largest.
   std::shared_ptr<const Envelope> of(const Shape& shape, Access access, std::string_view forced, const Machine& machine,
-                                     const Conditions& conditions);
+                                     const Conditions& conditions, bool counts = false);
 
  private:
   using Key = std::tuple<Collective, int, std::vector<Level>, std::vector<Rank>, Access, std::string,
-                         std::array<double, Machine::count>, int, int, int, std::size_t, std::vector<int>>;
+                         std::array<double, Machine::count>, int, int, int, std::size_t, std::vector<int>, bool>;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Envelope>> made_;
 };

@@ -110,7 +110,11 @@ int items(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::circulant{
-    .name = "circulant", .supports = supports, .build = build, .carried_by = carried_by, .items = items};
+const Family algorithm::circulant{.name = "circulant",
+                                  .supports = supports,
+                                  .build = build,
+                                  .carried_by = carried_by,
+                                  .items = items,
+                                  .classes = Classes::one};
 
 }  // namespace tutti

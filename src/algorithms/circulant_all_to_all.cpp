@@ -10,18 +10,14 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_to_all;
 }
 
-Legs legs_of(int ranks) {
-  const std::vector<int> skips = circulant_skips(ranks);
-  Legs legs(static_cast<std::size_t>(ranks));
-  for (int distance = 1; distance < ranks; ++distance) {
-    int left = distance;
-    for (std::size_t i = 1; i < skips.size(); ++i)
-      if (left >= skips[i]) {
-        legs[static_cast<std::size_t>(distance)].push_back({.step = static_cast<int>(i) - 1, .distance = skips[i]});
-        left -= skips[i];
-      }
-  }
-  return legs;
+LegsOf legs_of(int ranks) {
+  return [skips = circulant_skips(ranks)](int distance, std::vector<Leg>& legs) {
+    for (std::size_t i = 1; i < skips.size(); ++i) {
+      if (distance < skips[i]) continue;
+      legs.push_back({.step = static_cast<int>(i) - 1, .distance = skips[i]});
+      distance -= skips[i];
+    }
+  };
 }
 
 /// Circulant all-to-all: in each step, every block that still has at least `skip` to travel moves `skip` ranks.
@@ -44,6 +40,6 @@ int items(const Shape& shape, int) {
 
 /// Other ranks' blocks wait in scratch.
 const Family algorithm::circulant_all_to_all{
-    .name = "circulant_all_to_all", .supports = supports, .build = build, .items = items};
+    .name = "circulant_all_to_all", .supports = supports, .build = build, .items = items, .classes = Classes::one};
 
 }  // namespace tutti

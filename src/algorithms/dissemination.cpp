@@ -40,7 +40,11 @@ int items(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::dissemination{
-    .name = "dissemination", .supports = supports, .build = build, .carried_by = carried_except_inline, .items = items};
+const Family algorithm::dissemination{.name = "dissemination",
+                                      .supports = supports,
+                                      .build = build,
+                                      .carried_by = carried_except_inline,
+                                      .items = items,
+                                      .classes = Classes::one};
 
 }  // namespace tutti

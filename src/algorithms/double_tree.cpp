@@ -36,14 +36,14 @@ Tree fed_by_root(const Tree& tree) {
 Schedule all_reduce(const Shape& shape, int chunks) {
   const std::array trees = double_tree(shape.ranks);
   const int height = trees[0].height(), count = chunks / 2;
+  const std::array nodes{trees[0].nodes_near(shape.only), trees[1].nodes_near(shape.only)};
   Schedule schedule(shape, chunks);
   for (int step = 0; step < 2 * height + count - 1; ++step, schedule.next_step())
     for (int i = 0; i < 2; ++i)
-      for (int v = 0; v < shape.ranks; ++v) {
+      for (const int v : nodes[static_cast<std::size_t>(i)]) {
         const Tree& tree = trees[static_cast<std::size_t>(i)];
         const int parent = tree.parent(v);
         const int up = step - (height - tree.depth(v)), down = step - (height + tree.depth(v) - 1);
-        if (parent == Tree::none || !schedule.keeps(v, parent)) continue;
         if (up >= 0 && up < count) schedule.reduce(v, parent, 2 * up + i);
         if (down >= 0 && down < count) schedule.copy(parent, v, 2 * down + i);
       }
@@ -68,10 +68,9 @@ Schedule build(const Shape& shape, int chunks) {
   if (shape.collective == Collective::all_reduce) return all_reduce(shape, chunks);
   const auto [even, odd] = double_tree(shape.ranks - 1);
   const std::array trees{fed_by_root(even), fed_by_root(odd)};
-  Spread spread(shape.ranks, chunks);
-  for (int step = 0; step < trees[0].height() + chunks / 2 - 1; ++step, spread.next_step())
-    for (int i = 0; i < 2; ++i) spread.pipeline(trees[static_cast<std::size_t>(i)], step, i, 2);
-  return spread.schedule(shape);
+  const Pipeline pipelines[] = {{.tree = &trees[0], .first = 0, .stride = 2},
+                                {.tree = &trees[1], .first = 1, .stride = 2}};
+  return pipelined(shape, pipelines, chunks);
 }
 
 /// Of each tree one. Few pairs of ranks are joined by both, but all ranks must know of it.

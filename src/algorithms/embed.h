@@ -18,9 +18,9 @@ struct Embedding {
   std::function<std::vector<Ref>(Rank inner_rank, Ref inner)> blocks;
 };
 
-/// Adds all embeddings to `outer` from the present step on, all at the same time; afterwards `outer` is at its next step.
-/// Operands of a reduction keep their order. Copies of a block to itself are left out: an input may be where the output
-/// is, since schedules are right in place.
+/// Adds all embeddings to `outer` from the present step on, all at the same time; afterwards `outer` is at its next
+/// step. Operands of a reduction keep their order. Copies of a block to itself are left out: an input may be where the
+/// output is, since schedules are right in place.
 void embed(Schedule& outer, std::span<const Embedding> embeddings);
 
 }  // namespace tutti

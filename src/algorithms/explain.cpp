@@ -15,7 +15,6 @@ std::string reason(const std::vector<Prediction>& all, const Prediction& used, c
   if (!grounds.tuned.empty()) return grounds.tuned;
   if (grounds.fixed_order) return "it has the reduction order that deterministic requires";
   if (access == Access::in_line) return "no choice: an inline call is one pass on every rank";
-  if (!is_modelled(shape, access)) return "from a table: times are predicted and compared only up to 16 ranks";
   if (all.size() == 1) return "the only one that can serve this call";
   const Prediction& fastest = all.front();
   const auto filtered = candidates(shape, access, forced);

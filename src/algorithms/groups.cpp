@@ -10,6 +10,7 @@ namespace {
 
 Groups of_level(const Level& level) {
   Groups groups(level.empty() ? 0 : static_cast<std::size_t>(std::ranges::max(level)) + 1);
+  for (auto& group : groups) group.reserve(level.size() / groups.size() + 1);
   for (Rank rank = 0; rank < static_cast<Rank>(level.size()); ++rank)
     groups[static_cast<std::size_t>(level[static_cast<std::size_t>(rank)])].push_back(rank);
   std::erase_if(groups, [](const auto& group) { return group.empty(); });

@@ -29,6 +29,7 @@ const Family algorithm::halving_doubling{.name = "halving_doubling",
                                          .supports = supports,
                                          .build = build,
                                          .carried_by = carried_except_inline,
-                                         .items = exchange_items};
+                                         .items = exchange_items,
+                                         .classes = Classes::folded};
 
 }  // namespace tutti

@@ -210,6 +210,7 @@ const Family algorithm::hierarchical{.name = "hierarchical",
                                      .build = build,
                                      .carried_by = carried_by,
                                      .items = items,
+                                     .classes = Classes::folded,
                                      .parameter = "group size",
                                      .values = group_sizes};
 

@@ -85,6 +85,7 @@ const Family algorithm::hierarchical_all_to_all{.name = "hierarchical_all_to_all
                                                 .build = build,
                                                 .carried_by = carried_by,
                                                 .items = items,
+                                                .classes = Classes::folded,
                                                 .parameter = "group_size",
                                                 .values = group_sizes};
 

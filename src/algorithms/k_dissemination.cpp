@@ -48,6 +48,7 @@ const Family algorithm::k_dissemination{.name = "k_dissemination",
                                         .build = build,
                                         .carried_by = carried_except_inline,
                                         .items = items,
+                                        .classes = Classes::one,
                                         .parameter = "radix",
                                         .values = radices};
 

@@ -90,6 +90,7 @@ const Family algorithm::k_halving_doubling{.name = "k_halving_doubling",
                                            .build = build,
                                            .carried_by = carried_except_inline,
                                            .items = items,
+                                           .classes = Classes::folded,
                                            .parameter = "radix",
                                            .values = radixes};
 

@@ -13,7 +13,7 @@ bool supports(const Shape& shape, int) {
 
 Schedule spread(const Shape& shape, int radix) {
   const int n = shape.ranks;
-  Spread spread(n, /*chunks=*/1);
+  Spread spread = Spread::of_new_chunks(shape, /*chunks=*/1);
   for (int have = 1; have < n; have *= radix, spread.next_step())
     for (int v = 0; v < have; ++v)
       for (int to = v + have; to < std::min(n, radix * have); to += have) spread.hop(v, to, 0);

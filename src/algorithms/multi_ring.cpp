@@ -51,6 +51,7 @@ const Family algorithm::multi_ring{.name = "multi_ring",
                                    .build = build,
                                    .carried_by = carried_by,
                                    .items = one_item,
+                                   .classes = Classes::one,
                                    .parameter = "rings",
                                    .values = rings};
 

@@ -60,6 +60,7 @@ const Family algorithm::neighbour_exchange{.name = "neighbour_exchange",
                                            .supports = supports,
                                            .build = build,
                                            .carried_by = carried_except_inline,
-                                           .items = items};
+                                           .items = items,
+                                           .classes = Classes::folded};
 
 }  // namespace tutti

@@ -60,6 +60,7 @@ const Family algorithm::one_shot{.name = "one_shot",
                                  .build = build,
                                  .carried_by = carried_by,
                                  .items = one_item,
-                                 .direct = always_direct};
+                                 .direct = always_direct,
+                                 .classes = Classes::folded};
 
 }  // namespace tutti

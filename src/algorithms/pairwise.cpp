@@ -39,6 +39,11 @@ Schedule build(const Shape& shape, int) {
       schedule.reduce(to, step == 1 ? Ref{Buffer::input, to} : sum, to, sum, to);
       schedule.reduce(rank, {Buffer::input, to}, to, sum, rank);
     });
+    // Partners of far steps are alike; those of the first may be on the same host.
+    constexpr int kept = 256;
+    if (!schedule.is_observed() || step != kept || n <= 2 * kept) continue;
+    schedule.repeat(n - 2 * kept);
+    step += n - 2 * kept;
   }
   return schedule;
 }
@@ -50,6 +55,7 @@ const Family algorithm::pairwise{.name = "pairwise",
                                  .build = build,
                                  .carried_by = carried_except_inline,
                                  .items = one_item,
-                                 .direct = always_direct};
+                                 .direct = always_direct,
+                                 .classes = Classes::one};
 
 }  // namespace tutti

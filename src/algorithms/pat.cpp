@@ -140,6 +140,7 @@ const Family algorithm::pat{.name = "pat",
                             .build = build,
                             .carried_by = carried_by,
                             .items = items,
+                            .classes = Classes::one,
                             .parameter = "aggregation",
                             .values = aggregations};
 

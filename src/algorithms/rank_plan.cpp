@@ -22,7 +22,8 @@ bool is_direct(const Algorithm& algorithm, const Shape& shape) {
 bool keeps_groups(const Algorithm& algorithm, const Shape& shape) {
   if (shape.collective != Collective::all_gather) return false;
   Shape own = shape;
-  // Whether blocks of others ever lie elsewhere than in their places, one rank's transfers show as well as those of all.
+  // Whether blocks of others ever lie elsewhere than in their places, one rank's transfers show as well as those of
+  // all.
   if (algorithm.family->items != nullptr) own.only = 0;
   return keeps_groups(algorithm.build(own));
 }

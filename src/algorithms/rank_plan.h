@@ -10,7 +10,8 @@ namespace tutti {
 /// on the work of all ranks, so plans for windows need the whole schedule, as do the few algorithms that say so.
 bool costs_one_rank(const Algorithm& algorithm, Access access);
 
-/// The answer of direct() (plan/counts.h) for the whole schedule. Few ranks may have a direct schedule by any algorithm.
+/// The answer of direct() (plan/counts.h) for the whole schedule. Few ranks may have a direct schedule by any
+/// algorithm.
 bool is_direct(const Algorithm& algorithm, const Shape& shape);
 
 /// The answer of keeps_groups() for the whole schedule.

@@ -71,7 +71,11 @@ int items(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::recursive_doubling{
-    .name = "recursive_doubling", .supports = supports, .build = build, .carried_by = carried_by, .items = items};
+const Family algorithm::recursive_doubling{.name = "recursive_doubling",
+                                           .supports = supports,
+                                           .build = build,
+                                           .carried_by = carried_by,
+                                           .items = items,
+                                           .classes = Classes::folded};
 
 }  // namespace tutti

@@ -23,7 +23,10 @@ Schedule build(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::recursive_halving{
-    .name = "recursive_halving", .supports = supports, .build = build, .items = exchange_items};
+const Family algorithm::recursive_halving{.name = "recursive_halving",
+                                          .supports = supports,
+                                          .build = build,
+                                          .items = exchange_items,
+                                          .classes = Classes::folded};
 
 }  // namespace tutti

@@ -80,6 +80,7 @@ const Family algorithm::recursive_multiplying{.name = "recursive_multiplying",
                                               .build = build,
                                               .carried_by = carried_by,
                                               .items = items,
+                                              .classes = Classes::folded,
                                               .parameter = "radix",
                                               .values = radixes};
 

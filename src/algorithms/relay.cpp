@@ -21,20 +21,23 @@ struct Hop {
 
 }  // namespace
 
-Schedule relay(const Shape& shape, const Legs& legs) {
+Schedule relay(const Shape& shape, const LegsOf& legs_of) {
   const int n = shape.ranks;
   std::vector<std::vector<Hop>> steps;
+  std::vector<Leg> legs;
   int scratch = 0;
   for (int distance = 1; distance < n; ++distance) {
     int gone = 0;
-    for (const Leg& leg : legs[static_cast<std::size_t>(distance)]) {
+    legs.clear();
+    legs_of(distance, legs);
+    for (const Leg& leg : legs) {
       if (static_cast<int>(steps.size()) <= leg.step) steps.resize(static_cast<std::size_t>(leg.step) + 1);
       steps[static_cast<std::size_t>(leg.step)].push_back(
           {.distance = distance, .before = gone, .after = gone + leg.distance, .scratch = scratch});
       gone += leg.distance;
     }
     assert(gone == distance);
-    if (legs[static_cast<std::size_t>(distance)].size() > 1) ++scratch;
+    if (legs.size() > 1) ++scratch;
   }
 
   Schedule schedule(shape, /*parts=*/1);
@@ -53,11 +56,18 @@ Schedule relay(const Shape& shape, const Legs& legs) {
   return schedule;
 }
 
-int relay_items(int ranks, const Legs& legs) {
-  std::map<Leg, int> of_leg;
+int relay_items(int ranks, const LegsOf& legs_of) {
+  std::vector<std::map<int, int>> blocks;  // by step and distance
+  std::vector<Leg> legs;
   int most = 0;
-  for (int distance = 1; distance < ranks; ++distance)
-    for (const Leg& leg : legs[static_cast<std::size_t>(distance)]) most = std::max(most, ++of_leg[leg]);
+  for (int distance = 1; distance < ranks; ++distance) {
+    legs.clear();
+    legs_of(distance, legs);
+    for (const Leg& leg : legs) {
+      if (static_cast<int>(blocks.size()) <= leg.step) blocks.resize(static_cast<std::size_t>(leg.step) + 1);
+      most = std::max(most, ++blocks[static_cast<std::size_t>(leg.step)][leg.distance]);
+    }
+  }
   return most;
 }
 

@@ -1,7 +1,7 @@
 // All-to-all in which a block's path depends only on the distance it has to travel.
 #pragma once
 
-#include <compare>
+#include <functional>
 #include <vector>
 
 #include "plan/schedule.h"
@@ -12,16 +12,16 @@ namespace tutti {
 struct Leg {
   int step;
   int distance;
-  auto operator<=>(const Leg&) const = default;
 };
-/// By the distance to travel, from 1.
-using Legs = std::vector<std::vector<Leg>>;
 
-/// `legs[d]`: the legs of blocks for the rank d ahead, for d in 1 … n-1, in the order of steps; their distances add up
-/// to d. Blocks with several legs wait in scratch, one group for each such d.
-Schedule relay(const Shape& shape, const Legs& legs);
+/// Fills in the legs of blocks for the rank so far ahead, from 1: in the order of steps, with distances that add up to
+/// that.
+using LegsOf = std::function<void(int distance, std::vector<Leg>& legs)>;
+
+/// Blocks with several legs wait in scratch, one group for each distance with several.
+Schedule relay(const Shape& shape, const LegsOf& legs_of);
 
 /// The number of blocks in its largest message.
-int relay_items(int ranks, const Legs& legs);
+int relay_items(int ranks, const LegsOf& legs_of);
 
 }  // namespace tutti

@@ -90,8 +90,15 @@ Schedule along_rings(const Shape& shape, std::span<const RingOrder> rings) {
   std::vector<Ring> all;
   for (int i = 0; i < count; ++i) all.emplace_back(rings[static_cast<std::size_t>(i)], i, count, shape.only);
   Schedule schedule(shape, reduces_all ? n * count : count);
-  for (int step = 0; step < (reduces_all ? 2 : 1) * (n - 1); ++step, schedule.next_step())
+  const int round = n - 1;
+  for (int step = 0; step < (reduces_all ? 2 : 1) * round; ++step, schedule.next_step()) {
     for (const Ring& ring : all) travel(schedule, ring, step);
+    // Once around, all steps but the first and the last are equal.
+    constexpr int kept = 4;
+    if (!schedule.is_observed() || step % round != kept - 1 || round <= kept + 1) continue;
+    schedule.repeat(round - kept - 1);
+    step += round - kept - 1;
+  }
   return schedule;
 }
 

@@ -1,4 +1,4 @@
-// Which algorithm a call uses, by its access.
+// Which algorithms a call may use, by its access and the user's setting.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,23 @@
 
 namespace tutti {
 
-/// The algorithm for a call of `bytes` (the largest buffer of one rank) at this shape and access. `forced` is
-/// TUTTI_ALGO's value ("allreduce:ring;broadcast:^tree", or one name for all); a name that cannot serve the shape is
-/// skipped. Never null: every collective has an algorithm for every number of ranks and every access, with a schedule
-/// that lowers to the access. Builds no schedule and does not know the machine: a table of algorithms that were the
-/// fastest on some machine, for callers without better information.
-const Algorithm* select(const Shape& shape, Access access, std::size_t bytes, std::string_view forced);
+/// Up to this many ranks an algorithm may build the schedule of all of them to make a prediction.
+inline constexpr int whole_ranks_max = 64;
+/// Up to this many ranks all members of a family are candidates.
+inline constexpr int members_ranks_max = 1024;
 
-/// As select, for calls whose groups differ in size; `bytes`: of the largest group. Only algorithms whose schedules are
-/// `direct` (plan/counts.h), or, for an all-gather through slots, where all ranks know all counts, those that
-/// `keep_groups`. Builds schedules if `forced` is not empty.
-const Algorithm* select_for_counts(const Shape& shape, Access access, std::size_t bytes, std::string_view forced);
-
-/// All algorithms that can serve such calls and that `forced` allows, in the order of the registry; empty if there is
-/// none.
+/// The algorithms that can serve calls of this shape and access and that `forced` allows, in the order of the registry.
+/// `forced` is TUTTI_ALGO's value ("allreduce:ring;broadcast:^tree", or one name for all); names that cannot serve the
+/// shape are skipped. Never empty: every collective has an algorithm for every number of ranks and every access. For
+/// many ranks, only those whose prediction costs little, if there are any.
 std::vector<const Algorithm*> candidates(const Shape& shape, Access access, std::string_view forced);
+
+/// As candidates, for calls whose groups differ in size: algorithms whose schedules are `direct` (plan/counts.h), or,
+/// for an all-gather through slots, where all ranks know all counts, those that `keep_groups`.
+std::vector<const Algorithm*> candidates_for_counts(const Shape& shape, Access access, std::string_view forced);
+
+/// For an inline call, which is one pass with any algorithm.
+const Algorithm* select_inline(const Shape& shape, std::string_view forced);
 
 /// Entries are separated by ";", each [collective:][^]name[,name]…: only these algorithms, or with ^ all but these. An
 /// entry without a collective applies to all collectives without an entry of their own. Case and underscores are

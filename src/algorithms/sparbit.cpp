@@ -43,7 +43,11 @@ int items(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::sparbit{
-    .name = "sparbit", .supports = supports, .build = build, .carried_by = carried_except_inline, .items = items};
+const Family algorithm::sparbit{.name = "sparbit",
+                                .supports = supports,
+                                .build = build,
+                                .carried_by = carried_except_inline,
+                                .items = items,
+                                .classes = Classes::one};
 
 }  // namespace tutti

@@ -19,7 +19,7 @@ namespace {
 Schedule build(const Shape& shape, int chunks) {
   const int n = shape.ranks;
   const auto levels = [](int nodes) { return static_cast<int>(std::bit_width(static_cast<unsigned>(nodes))); };
-  Spread spread(n, chunks);
+  Spread spread = Spread::of_new_chunks(shape, chunks);
   for (int step = 0; step < levels(n / 2) + chunks / 2 - 1; ++step, spread.next_step())
     for (int v = 1; v < n; ++v) {
       const int side = (v - 1) % 2, i = (v - 1) / 2;

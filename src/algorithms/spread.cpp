@@ -25,8 +25,6 @@ Tree::Tree(std::vector<int> parents) : parents_(std::move(parents)), depths_(par
     for (int edges = depth(above); const int below : std::views::reverse(path))
       depths_[static_cast<std::size_t>(below)] = ++edges;
   }
-  at_depth_.resize(static_cast<std::size_t>(height()) + 1);
-  for (int v = 0; v < size(); ++v) at_depth_[static_cast<std::size_t>(depth(v))].push_back(v);
 }
 
 int Tree::height() const {
@@ -37,6 +35,13 @@ std::vector<int> Tree::children(int v) const {
   std::vector<int> all;
   for (int child = 0; child < size(); ++child)
     if (parent(child) == v) all.push_back(child);
+  return all;
+}
+
+std::vector<int> Tree::nodes_near(int v) const {
+  std::vector<int> all;
+  for (int node = 0; node < size(); ++node)
+    if (parent(node) != none && (v == none || node == v || parent(node) == v)) all.push_back(node);
   return all;
 }
 
@@ -52,17 +57,24 @@ int& Spread::arrival(int v, int chunk) {
   return arrivals_[static_cast<std::size_t>(v) * static_cast<std::size_t>(chunks_) + static_cast<std::size_t>(chunk)];
 }
 
-void Spread::hop(int from, int to, int chunk) {
-  if (arrival(to, chunk) != never) return;
-  assert(arrival(from, chunk) < step_);
-  arrival(to, chunk) = step_;
-  hops_.push_back({.step = step_, .from = from, .to = to, .chunk = chunk});
+Spread Spread::of_new_chunks(const Shape& shape, int chunks) {
+  Spread spread(shape.ranks, chunks);
+  if (shape.only == Shape::everybody) return spread;
+  spread.only_ = (shape.only - shape.root + shape.ranks) % shape.ranks;
+  spread.arrivals_.clear();
+  return spread;
 }
 
-void Spread::pipeline(const Tree& tree, int step, int first, int stride) {
-  const int last = (chunks_ - 1 - first) / stride;  // chunks are counted along the pipeline
-  for (int depth = std::max(step + 1 - last, 1); depth <= std::min(step + 1, tree.height()); ++depth)
-    for (const int v : tree.at_depth(depth)) hop(tree.parent(v), v, first + stride * (step + 1 - depth));
+void Spread::hop(int from, int to, int chunk) {
+  if (only_ == Shape::everybody) {
+    if (arrival(to, chunk) != never) return;
+    assert(arrival(from, chunk) < step_);
+    arrival(to, chunk) = step_;
+  }
+  if (step_ != last_step_) ++steps_;
+  last_step_ = step_;
+  if (only_ == Shape::everybody || from == only_ || to == only_)
+    hops_.push_back({.step = steps_ - 1, .from = from, .to = to, .chunk = chunk});
 }
 
 Schedule Spread::schedule(const Shape& shape, std::span<const Rank> rank_of) const {
@@ -73,11 +85,11 @@ Schedule Spread::schedule(const Shape& shape, std::span<const Rank> rank_of) con
     Schedule schedule(shape, chunks_);
     if (shape.collective == Collective::broadcast)
       for (int chunk = 0; chunk < chunks_; ++chunk) schedule.copy(shape.root, shape.root, chunk);
-    for (int step = hops.empty() ? 0 : hops.front().step; const Hop& hop : hops) {
-      if (std::exchange(step, hop.step) != hop.step) schedule.next_step();
+    for (const Hop& hop : hops) {
+      schedule.begin_step(shape.collective == Collective::reduce ? steps_ - 1 - hop.step : hop.step);
       hand(schedule, hop);
     }
-    schedule.next_step();
+    schedule.end_at(steps_);
     return schedule;
   };
   if (shape.collective == Collective::reduce)
@@ -87,10 +99,34 @@ Schedule Spread::schedule(const Shape& shape, std::span<const Rank> rank_of) con
               [&](Schedule& schedule, const Hop& hop) { schedule.copy(rank(hop.from), rank(hop.to), hop.chunk); });
 }
 
-Schedule pipelined(const Shape& shape, const Tree& tree, int chunks) {
-  Spread spread(shape.ranks, chunks);
-  for (int step = 0; step < tree.height() + chunks - 1; ++step, spread.next_step()) spread.pipeline(tree, step);
-  return spread.schedule(shape);
+Schedule pipelined(const Shape& shape, std::span<const Pipeline> pipelines, int chunks) {
+  const int n = shape.ranks;
+  const bool down = shape.collective == Collective::broadcast;
+  const auto rank = [&](int v) { return (v + shape.root) % n; };
+  int steps = 0;
+  for (const Pipeline& pipeline : pipelines)
+    steps = std::max(steps, pipeline.tree->height() + (chunks - 1 - pipeline.first) / pipeline.stride);
+  std::vector<std::vector<int>> nodes;  // of each tree: those whose edge to the parent counts
+  for (const Pipeline& pipeline : pipelines)
+    nodes.push_back(
+        pipeline.tree->nodes_near(shape.only == Shape::everybody ? Tree::none : (shape.only - shape.root + n) % n));
+  Schedule schedule(shape, chunks);
+  for (int chunk = 0; chunk < chunks && down; ++chunk) schedule.copy(shape.root, shape.root, chunk);
+  for (int i = 0; i < steps; ++i, schedule.next_step()) {
+    const int step = down ? i : steps - 1 - i;  // a reduce takes the steps of a broadcast backwards
+    for (std::size_t at = 0; at < pipelines.size(); ++at) {
+      const auto& [tree, first, stride] = pipelines[at];
+      for (const int v : nodes[at]) {
+        const int chunk = first + stride * (step + 1 - tree->depth(v));
+        if (chunk < first || chunk >= chunks) continue;
+        if (down)
+          schedule.copy(rank(tree->parent(v)), rank(v), chunk);
+        else
+          schedule.reduce(rank(v), rank(tree->parent(v)), chunk);
+      }
+    }
+  }
+  return schedule;
 }
 
 }  // namespace tutti

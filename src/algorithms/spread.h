@@ -23,12 +23,12 @@ class Tree {
   int depth(int v) const { return depths_[static_cast<std::size_t>(v)]; }  ///< edges between v and the root
   int height() const;                                                      ///< the greatest depth
   std::vector<int> children(int v) const;
-  const std::vector<int>& at_depth(int depth) const { return at_depth_[static_cast<std::size_t>(depth)]; }
+  /// All nodes with a parent, or, unless `v` is none, those whose edge to the parent is an edge of `v`.
+  std::vector<int> nodes_near(int v) const;
 
  private:
   std::vector<int> parents_;
   std::vector<int> depths_;
-  std::vector<std::vector<int>> at_depth_;
   int root_;
 };
 
@@ -38,14 +38,13 @@ class Tree {
 class Spread {
  public:
   Spread(int ranks, int chunks);
+  /// Of hops none of which passes on what `to` already has, counted from the root of `shape`: where the shape is about
+  /// one rank, only its hops are kept.
+  static Spread of_new_chunks(const Shape& shape, int chunks);
 
   /// `from`, which got `chunk` in an earlier step, passes it to `to`. Does nothing if `to` already has it.
   void hop(int from, int to, int chunk);
   void next_step() { ++step_; }
-
-  /// One step of a pipeline, counted from 0: each rank passes the chunk of the step before on to all its children.
-  /// Chunks go down in the order first, first + stride, …
-  void pipeline(const Tree& tree, int step, int first = 0, int stride = 1);
 
   /// For broadcast and reduce. `rank_of`: the rank of each v; empty: `v` ranks after the root.
   Schedule schedule(const Shape& shape, std::span<const Rank> rank_of = {}) const;
@@ -61,12 +60,23 @@ class Spread {
 
   int ranks_;
   int chunks_;
+  int only_ = Shape::everybody;  ///< counted from the root
   int step_ = 0;
+  int steps_ = 0;       ///< that have hops
+  int last_step_ = -1;  ///< that has hops
   std::vector<Hop> hops_;
   std::vector<int> arrivals_;  // [v * chunks + chunk]: the step that brings it, `never`, or -1 for the root's
 };
 
-/// Broadcast or reduce of `chunks` chunks down or up `tree`, which is counted from the root.
-Schedule pipelined(const Shape& shape, const Tree& tree, int chunks);
+/// Chunks that go down a tree, or up in a reduce, in the order first, first + stride, …: in each step a rank passes the
+/// chunk of the step before on to all its children. Nodes are counted from the root of the call on, cyclically.
+struct Pipeline {
+  const Tree* tree = nullptr;
+  int first = 0;
+  int stride = 1;
+};
+
+/// Broadcast or reduce of `chunks` chunks, each of which has to be in one of the pipelines.
+Schedule pipelined(const Shape& shape, std::span<const Pipeline> pipelines, int chunks);
 
 }  // namespace tutti

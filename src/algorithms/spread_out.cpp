@@ -9,11 +9,10 @@ bool supports(const Shape& shape, int) {
   return shape.ranks > 1 && shape.collective == Collective::all_to_all;
 }
 
-Legs legs_of(int ranks, int batch) {
-  Legs legs(static_cast<std::size_t>(ranks));
-  for (int distance = 1; distance < ranks; ++distance)
-    legs[static_cast<std::size_t>(distance)] = {{.step = (distance - 1) / batch, .distance = distance}};
-  return legs;
+LegsOf legs_of(int batch) {
+  return [batch](int distance, std::vector<Leg>& legs) {
+    legs.push_back({.step = (distance - 1) / batch, .distance = distance});
+  };
 }
 
 /// Spread out: in each step every rank sends to the next few ranks ahead at once, so that no rank receives from all
@@ -23,11 +22,11 @@ Legs legs_of(int ranks, int batch) {
 ///
 /// MPICH calls it "scattered".
 Schedule build(const Shape& shape, int batch) {
-  return relay(shape, legs_of(shape.ranks, batch));
+  return relay(shape, legs_of(batch));
 }
 
 int items(const Shape& shape, int batch) {
-  return relay_items(shape.ranks, legs_of(shape.ranks, batch));
+  return relay_items(shape.ranks, legs_of(batch));
 }
 
 constexpr int batches[] = {4, 2, 8};
@@ -40,6 +39,7 @@ const Family algorithm::spread_out{.name = "spread_out",
                                    .carried_by = carried_except_inline,
                                    .items = items,
                                    .direct = always_direct,
+                                   .classes = Classes::one,
                                    .parameter = "batch",
                                    .values = batches};
 

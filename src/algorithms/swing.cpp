@@ -49,7 +49,11 @@ int swing_partner(int i, int step, int size) {
   return ((i % 2 == 0 ? i + distance : i - distance) % size + size) % size;
 }
 
-const Family algorithm::swing{
-    .name = "swing", .supports = supports, .build = build, .carried_by = carried_by, .items = exchange_items};
+const Family algorithm::swing{.name = "swing",
+                              .supports = supports,
+                              .build = build,
+                              .carried_by = carried_by,
+                              .items = exchange_items,
+                              .classes = Classes::folded};
 
 }  // namespace tutti

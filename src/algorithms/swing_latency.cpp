@@ -23,6 +23,7 @@ Schedule build(const Shape& shape, int) {
 
 }  // namespace
 
-const Family algorithm::swing_latency{.name = "swing_latency", .supports = supports, .build = build, .items = one_item};
+const Family algorithm::swing_latency{
+    .name = "swing_latency", .supports = supports, .build = build, .items = one_item, .classes = Classes::folded};
 
 }  // namespace tutti

@@ -48,7 +48,11 @@ bool carried_by(Collective collective, Access access) {
 
 }  // namespace
 
-const Family algorithm::two_shot{
-    .name = "two_shot", .supports = supports, .build = build, .carried_by = carried_by, .items = one_item};
+const Family algorithm::two_shot{.name = "two_shot",
+                                 .supports = supports,
+                                 .build = build,
+                                 .carried_by = carried_by,
+                                 .items = one_item,
+                                 .classes = Classes::folded};
 
 }  // namespace tutti

@@ -38,34 +38,23 @@ Ways choose_ways(const WayEnvelopes& envelopes, double asking_us) {
   return ways;
 }
 
-/// A shape of no more ranks than are modelled, with any root.
-Shape modelled(const Shape& shape) {
-  Shape result = shape;
-  result.root = 0;
-  if (shape.ranks <= modelled_ranks_max) return result;
-  result.ranks = modelled_ranks_max;
-  result.levels.clear();
-  return result;
-}
-
 }  // namespace
 
 Ways predict_ways(const Shape& shape, const Machine& machine, const Conditions& conditions, bool ordinary,
                   const MakeEnvelope& make) {
   // A single rank accesses nobody's memory.
   if (shape.ranks == 1 || shape.collective == Collective::barrier) return {};
-  const Shape of = modelled(shape);
-  Conditions shared = conditions;
-  if (of.ranks != shape.ranks) shared.cores = std::max(1, conditions.cores * of.ranks / shape.ranks);
-  const Algorithm* const inline_algorithm = select(of, Access::in_line, 0, "");
-  const Envelope in_line(of, Access::in_line, {&inline_algorithm, 1}, machine, shared);
-  const auto mapped = make(of, Access::mapped, machine, shared);
+  Shape of = shape;
+  of.root = 0;
+  const Algorithm* const inline_algorithm = select_inline(of, "");
+  const Envelope in_line(of, Access::in_line, {&inline_algorithm, 1}, machine, conditions);
+  const auto mapped = make(of, Access::mapped, machine, conditions);
   // One system call for each buffer, at most as long as one that copies nothing from another process.
   const double asking_us = 2 * machine.pull_us;
   if (!ordinary) return choose_ways({.in_line = &in_line, .mapped = mapped.get()}, asking_us);
-  const auto cma = make(of, Access::cma, machine, shared);
-  const auto cma_huge = make(of, Access::cma, machine.on_huge_pages(), shared);
-  const auto slots = make(of, Access::slots, machine, shared);
+  const auto cma = make(of, Access::cma, machine, conditions);
+  const auto cma_huge = make(of, Access::cma, machine.on_huge_pages(), conditions);
+  const auto slots = make(of, Access::slots, machine, conditions);
   return choose_ways(
       {.in_line = &in_line, .mapped = mapped.get(), .cma = cma.get(), .cma_huge = cma_huge.get(), .slots = slots.get()},
       asking_us);

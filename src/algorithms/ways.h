@@ -26,7 +26,7 @@ struct Ways {
 using MakeEnvelope =
     std::function<std::shared_ptr<const Envelope>(const Shape&, Access, const Machine&, const Conditions&)>;
 
-/// For ranks that share memory. Predicts calls of all of them; of more ranks than are modelled, of as many as are.
+/// For ranks that share memory.
 /// `ordinary`: also for memory that peers cannot map.
 Ways predict_ways(const Shape& shape, const Machine& machine, const Conditions& conditions, bool ordinary,
                   const MakeEnvelope& make);

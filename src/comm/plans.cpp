@@ -17,6 +17,11 @@ namespace {
 
 constexpr std::size_t plans_max = 256;
 
+/// Of the rank with the largest input.
+std::size_t groups_of_input(const Shape& shape) {
+  return static_cast<std::size_t>(std::max(input_groups(shape.collective, shape.ranks, shape.root, shape.root), 1));
+}
+
 }  // namespace
 
 Plans::Plans(Process& process, const Membership& members, const Channels& channels, const Conditions& conditions,
@@ -49,12 +54,11 @@ Result<void> Plans::check_settings() {
 }
 
 const Algorithm& Plans::algorithm(const Shape& shape, Access access, std::size_t bytes, bool counts) {
-  if (counts) return algorithm_for_counts(shape, access, bytes);
-  auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)];
+  auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)][counts];
   if (envelope == nullptr)
     envelope = process_.envelopes.of(members_.with_levels(shape), access, filter(shape.collective, access),
-                                     members_.machine, conditions_);
-  return envelope->at(bytes);
+                                     members_.machine, conditions_, counts);
+  return envelope->at(counts ? bytes * groups_of_input(shape) : bytes);
 }
 
 const Ways& Plans::ways(Collective collective, bool ordinary) {
@@ -67,17 +71,6 @@ const Ways& Plans::ways(Collective collective, bool ordinary) {
   known = {
       .ways = predict_ways(shape, members_.machine, conditions_, ordinary, make), .known = true, .ordinary = ordinary};
   return known.ways;
-}
-
-const Algorithm& Plans::algorithm_for_counts(const Shape& shape, Access access, std::size_t bytes) {
-  if (!chosen_for_counts_) chosen_for_counts_ = std::make_unique<Chosen>();
-  auto& known = (*chosen_for_counts_)[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)]
-                                     [static_cast<std::size_t>(std::bit_width(bytes))];
-  // All sizes with the same highest bit use the algorithm that suits the smallest of them.
-  if (known == nullptr)
-    known =
-        select_for_counts(members_.with_levels(shape), access, std::bit_floor(bytes), filter(shape.collective, access));
-  return *known;
 }
 
 /// The candidates are the algorithms with the best predictions for root 0 and the smallest size of the kind. Algorithms

@@ -54,7 +54,6 @@ class Plans {
   const Conditions& conditions() const { return conditions_; }
 
  private:
-  const Algorithm& algorithm_for_counts(const Shape& shape, Access access, std::size_t bytes);
   const Algorithm& tuned(const Shape& shape, Access access, std::size_t bytes);
   const Plan& insert(const PlanKey& key, Plan plan, const std::string& algorithm);
 
@@ -67,17 +66,14 @@ class Plans {
   RankOrder rank_order_;
   Autotuner autotuner_;
   LruCache<PlanKey, Plan, PlanKeyHash> plans_;
-  /// By collective and access, made on first use.
-  std::array<std::array<std::shared_ptr<const Envelope>, 4>, collective_count> envelopes_;
+  /// By collective, access and whether groups differ in size; made on first use.
+  std::array<std::array<std::array<std::shared_ptr<const Envelope>, 2>, 4>, collective_count> envelopes_;
   struct KnownWays {
     Ways ways;
     bool known = false;
     bool ordinary = false;
   };
   std::array<KnownWays, collective_count> ways_;
-  /// Choices for calls whose groups differ in size, by the bit width of the largest group; made at the first such call.
-  using Chosen = std::array<std::array<std::array<const Algorithm*, 65>, 4>, collective_count>;
-  std::unique_ptr<Chosen> chosen_for_counts_;
 };
 
 }  // namespace tutti

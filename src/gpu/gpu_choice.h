@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "algorithms/algorithm.h"
+#include "algorithms/choice.h"
 
 namespace tutti {
 
@@ -17,8 +17,9 @@ struct GpuChoice {
 /// roots. `forced` is the value of TUTTI_ALGO. `specialised`: kernels for one plan may be used, besides run_plan, which
 /// runs any plan.
 ///
-/// All peers' memory is equally fast, so the best plan has the fewest steps and the fewest bytes, as `select` chooses
-/// for windows. Small all-reduces go through inboxes instead, without windows and without flags.
-GpuChoice choose_on_gpu(const Shape& shape, std::size_t bytes, std::string_view forced, bool specialised);
+/// The chooser is that of calls on host memory, with the numbers of a GPU on which all peers' memory is equally fast.
+/// Small all-reduces go through inboxes instead, without windows and without flags.
+GpuChoice choose_on_gpu(const Shape& shape, std::size_t bytes, std::string_view forced, bool specialised,
+                        Envelopes& envelopes);
 
 }  // namespace tutti

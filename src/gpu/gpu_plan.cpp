@@ -11,7 +11,7 @@ std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& 
   GpuChoice& chosen = context.choice(shape.collective, request.group_bytes());
   if (chosen.algorithm == nullptr)
     chosen = choose_on_gpu(shape, request.group_bytes(), communicator.plans().filter(shape.collective, Access::mapped),
-                           one_launch && communicator.process().gpus.specialised);
+                           one_launch && communicator.process().gpus.specialised, communicator.process().envelopes);
   communicator.note_used(chosen.algorithm->name.c_str(), one_launch ? "gpu" : "p2p");
   auto& plans = context.plans;
   const PlanKey key{

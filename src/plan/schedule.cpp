@@ -62,7 +62,9 @@ Schedule::Schedule(const Shape& shape, int parts)
       root_(shape.root),
       parts_(parts),
       only_(shape.only),
+      observer_(shape.observer),
       place_(static_cast<std::size_t>(only_ == Shape::everybody ? shape.ranks : 1) * static_cast<std::size_t>(parts)) {
+  assert(observer_ == nullptr || only_ != Shape::everybody);
   assert(ranks_ >= 1 && ranks_ <= limits::ranks_max && root_ >= 0 && root_ < ranks_ && parts_ >= 1);
 }
 
@@ -70,15 +72,31 @@ void Schedule::next_step() {
   for (const std::size_t value : moving_) place_[value] = moved;
   moving_.clear();
   operands_.clear();
+  for (const Ref& sum : summed_)
+    own_operands_[static_cast<std::size_t>(sum.buffer)][static_cast<std::size_t>(sum.block)] = 0;
+  summed_.clear();
   if (only_ != Shape::everybody) steps_ = step_ + 1;
   step_ = steps_;
+  if (observer_ == nullptr) return;
+  observer_->on_step(*this, transfers_, std::exchange(times_, 1));
+  transfers_.clear();
 }
 
 void Schedule::begin_step(int step) {
   assert(step >= step_);
   if (step == step_) return;
   next_step();
+  if (observer_ != nullptr && step > step_) {  // in between the rank does nothing
+    observer_->on_step(*this, {}, step - step_);
+    steps_ = step;
+  }
   step_ = step;
+}
+
+void Schedule::end_at(int steps) {
+  if (only_ == Shape::everybody || steps_ >= steps) return next_step();
+  begin_step(steps - 1);
+  next_step();
 }
 
 bool Schedule::is_complete_in_scratch(int step) const {
@@ -92,9 +110,19 @@ void Schedule::copy(Rank from, Ref src, Rank to, Ref dst) {
 void Schedule::reduce(Rank from, Ref src, Rank to, Ref dst, int order) {
   add({.step = step_, .from = from, .src = src, .to = to, .dst = dst, .kind = Kind::reduce, .order = order});
   if (!wanted(to)) return;  // its passes are another rank's
-  const std::size_t place = (static_cast<std::size_t>(to) << 34) + (static_cast<std::size_t>(dst.buffer) << 32) +
-                            static_cast<std::size_t>(dst.block);
-  if (++operands_[place] > limits::sources_max) chained_ = true;
+  if (++operands_of(to, dst) > limits::sources_max) chained_ = true;
+}
+
+/// How many operands this step's reduction into `dst` has so far. One rank's blocks are few enough to be counted in
+/// place.
+int& Schedule::operands_of(Rank rank, Ref dst) {
+  const auto block = static_cast<std::size_t>(dst.block);
+  if (only_ == Shape::everybody)
+    return operands_[(static_cast<std::size_t>(rank) << 34) + (static_cast<std::size_t>(dst.buffer) << 32) + block];
+  std::vector<int>& counts = own_operands_[static_cast<std::size_t>(dst.buffer)];
+  if (counts.size() <= block) counts.resize(std::max(block + 1, 2 * counts.size()));
+  if (counts[block] == 0) summed_.push_back(dst);
+  return counts[block];
 }
 
 void Schedule::reduce(Rank from, Rank to, int chunk) {

@@ -1,7 +1,9 @@
 // Every transfer of every rank, in steps. An algorithm returns a Schedule.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -46,6 +48,16 @@ int output_groups(Collective collective, int ranks, Rank rank, Rank root);
 /// The output block that shares memory with `input_block` when `rank` works in place; -1: none.
 int in_place_block(Collective collective, int ranks, int parts, Rank rank, Rank root, int input_block);
 
+class Schedule;
+
+/// See Shape::observer.
+class StepObserver {
+ public:
+  virtual ~StepObserver() = default;
+  /// `transfers`: all of the step; none if the rank does nothing in it. `times`: how many steps it stands for.
+  virtual void on_step(const Schedule& schedule, std::span<const Transfer> transfers, int times) = 0;
+};
+
 /// Transfers of one step read the values at the beginning of the step; the step ends when all of them have been
 /// written. All blocks that one rank sends to another in one step travel as one message, packed in the order in which
 /// they were added.
@@ -75,6 +87,8 @@ class Schedule {
   void next_step();
   /// Later transfers belong to `step`, which is not before the present one.
   void begin_step(int step);
+  /// There are so many steps, with `only` also where the rank does nothing in the last ones.
+  void end_at(int steps);
   /// Reductions of this step into scratch are complete: of all ranks' contributions. With `only`, this cannot be seen
   /// from the transfers.
   void complete_in_scratch() {
@@ -82,6 +96,10 @@ class Schedule {
   }
   /// Whether that was said of `step`.
   bool is_complete_in_scratch(int step) const;
+
+  /// Where there is an observer: the present step stands for so many more like it, which are left out and not counted.
+  void repeat(int times) { times_ += times; }
+  bool is_observed() const { return observer_ != nullptr; }
 
   /// The general form. Scratch grows as needed for the blocks that are named.
   void copy(Rank from, Ref src, Rank to, Ref dst);
@@ -105,12 +123,15 @@ class Schedule {
   std::size_t index(Rank rank, int chunk) const;
   Ref landing(Rank rank, int chunk) const;
   bool start_moving(Rank rank, int chunk);
+  int& operands_of(Rank rank, Ref dst);
 
   Collective collective_;
   int ranks_;
   Rank root_;
   int parts_;
   Rank only_;
+  StepObserver* observer_;
+  int times_ = 1;  // how many steps the present one stands for
   int steps_ = 0;
   int step_ = 0;
   int scratch_groups_ = 0;
@@ -120,6 +141,8 @@ class Schedule {
   std::vector<char> place_;                        // [rank * parts + chunk]: place of the shorthand's value
   std::vector<std::size_t> moving_;                // indices into place_ of values written in this step
   std::unordered_map<std::size_t, int> operands_;  // of this step's reductions, by destination
+  std::array<std::vector<int>, 3> own_operands_;   // the same with `only`, by buffer and block
+  std::vector<Ref> summed_;                        // those that are not 0
 };
 
 }  // namespace tutti

@@ -73,6 +73,8 @@ std::string_view name(ReduceOp op);            ///< "sum"
 /// One level of the machine: rank → group, e.g. ranks of one host or of one NUMA node. Groups may differ in size.
 using Level = std::vector<int>;
 
+class StepObserver;  // plan/schedule.h
+
 /// What an algorithm may depend on: only facts that all ranks share, nothing local.
 struct Shape {
   Collective collective = Collective::all_reduce;
@@ -87,6 +89,9 @@ struct Shape {
   /// The rank whose transfers are asked for, so that one rank's plan costs that rank's work. Nothing else of a schedule
   /// depends on it.
   Rank only = everybody;
+  /// With `only`, for predictions instead of plans: gets each step's transfers, which the schedule then forgets. Of
+  /// many equal steps in a row, a few are enough (Schedule::repeat).
+  StepObserver* observer = nullptr;
 };
 
 }  // namespace tutti

@@ -1,7 +1,9 @@
-// Which algorithm a call uses, whatever its shape and whatever the user wishes.
+// Which algorithms a call may use, whatever its shape and whatever the user wishes.
 #include "algorithms/select.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "plan/counts.h"
 #include "plan/lower.h"
@@ -14,91 +16,84 @@ using testing::shapes;
 using testing::text;
 
 constexpr Access accesses[] = {Access::in_line, Access::mapped, Access::cma, Access::slots};
-constexpr std::size_t sizes[] = {0, 8, 4096, 1 << 14, 1 << 16, 1 << 20, std::size_t{1} << 30};
-
-std::string_view chosen(Collective collective, int ranks, Access access, std::size_t bytes, std::string_view forced) {
-  return select({.collective = collective, .ranks = ranks}, access, bytes, forced)->name;
+/// The names of the candidates.
+std::vector<std::string> names(Collective collective, int ranks, Access access, std::string_view forced) {
+  std::vector<std::string> all;
+  for (const Algorithm* algorithm : candidates({.collective = collective, .ranks = ranks}, access, forced))
+    all.push_back(algorithm->name);
+  return all;
 }
 
-TEST(Select, AlwaysGivesWhatLowers) {
+TEST(Candidates, AreNeverNoneAndAllLower) {
   for (const int ranks : {1, 2, 3, 4, 7, 16, 17, 40})
     for (const Shape& shape : shapes(ranks))
       for (const Access access : accesses)
         for (const std::string_view forced :
              {"", "ring", "one_shot", "two_shot", "circulant", "binomial", "^one_shot", "^one_shot,two_shot"}) {
-          const Algorithm* before = nullptr;
-          for (const std::size_t bytes : sizes) {
-            const Algorithm* algorithm = select(shape, access, bytes, forced);
-            ASSERT_NE(algorithm, nullptr);
+          const auto all = candidates(shape, access, forced);
+          ASSERT_FALSE(all.empty());
+          for (const Algorithm* algorithm : all) {
             ASSERT_TRUE(algorithm->supports(shape)) << text(*algorithm, shape);
-            ASSERT_TRUE(algorithm == before || lowers_to(algorithm->build(shape), access))
+            if (forced.empty() || all.size() > 1) continue;
+            ASSERT_TRUE(lowers_to(algorithm->build(shape), access))
                 << text(*algorithm, shape) << " by " << name(access) << ", forced " << forced;
-            before = algorithm;
           }
         }
 }
 
-TEST(Select, KeepsLargeCallsInsideHosts) {
-  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
-    Shape shape{.collective = collective, .ranks = 40, .levels = {Level(40)}};
-    for (std::size_t rank = 0; rank < 40; ++rank) shape.levels[0][rank] = static_cast<int>(rank / 8);
-    EXPECT_EQ(select(shape, Access::slots, 1 << 20, "")->name, "hierarchical/0") << name(collective);
-    EXPECT_NE(select(shape, Access::slots, 64, "")->name, "hierarchical/0") << name(collective);
-    shape.levels[0][8] = 0;  // groups of 9 and of 7
-    const std::string_view uneven = select(shape, Access::slots, 1 << 20, "")->name;
-    EXPECT_EQ(uneven == "hierarchical/0", collective == Collective::all_reduce) << uneven;
-  }
+TEST(Candidates, OfManyRanksCostOneRankUnlessTheyAreForced) {
+  for (const Algorithm* algorithm : candidates({.collective = Collective::broadcast, .ranks = 100}, Access::slots, ""))
+    EXPECT_NE(algorithm->family->items, nullptr) << algorithm->name;
+  EXPECT_EQ(names(Collective::broadcast, 100, Access::slots, "scatter_all_gather"),
+            (std::vector<std::string>{"scatter_all_gather"}));
+  for (const Algorithm* algorithm : candidates({.ranks = 5000}, Access::slots, ""))
+    EXPECT_EQ(algorithm, &member(*algorithm->family)) << algorithm->name;
+  EXPECT_EQ(names(Collective::all_reduce, 5000, Access::slots, "multi_ring/4"),
+            (std::vector<std::string>{"multi_ring/4"}));
 }
 
-TEST(Select, GivesCountsWhatServesThem) {
+TEST(Candidates, ForCountsServeThem) {
   constexpr Collective with_counts[] = {Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all,
                                         Collective::gather, Collective::scatter};
-  for (const int ranks : {1, 2, 7, 40})
+  for (const int ranks : {1, 2, 7, 40, 100})
     for (const Collective collective : with_counts)
       for (const Access access : {Access::mapped, Access::cma, Access::slots})
-        for (const std::string_view forced : {"", "ring", "circulant", "binomial", "pairwise", "^one_shot"})
-          for (const std::size_t bytes : {0u, 1u << 20}) {
-            const Shape shape{.collective = collective, .ranks = ranks};
-            const Algorithm* algorithm = select_for_counts(shape, access, bytes, forced);
-            ASSERT_NE(algorithm, nullptr);
+        for (const std::string_view forced : {"", "ring", "circulant", "binomial", "pairwise", "^one_shot"}) {
+          const Shape shape{.collective = collective, .ranks = ranks};
+          for (const Algorithm* algorithm : candidates_for_counts(shape, access, forced)) {
             ASSERT_TRUE(serves(*algorithm, shape, access));
             const Schedule schedule = algorithm->build(shape);
             EXPECT_TRUE(direct(schedule) || (access == Access::slots && keeps_groups(schedule)))
                 << text(*algorithm, shape) << " by " << name(access) << ", forced " << forced;
           }
+        }
   const Shape gather{.collective = Collective::all_gather, .ranks = 6};
-  EXPECT_EQ(select_for_counts(gather, Access::slots, 8, "circulant")->name, "circulant");
+  EXPECT_EQ(candidates_for_counts(gather, Access::slots, "circulant")[0]->name, "circulant");
 }
 
-TEST(Select, FollowsTheFilter) {
+TEST(Candidates, FollowTheFilter) {
+  using Names = std::vector<std::string>;
   constexpr auto all_reduce = Collective::all_reduce;
-  const std::string_view free = chosen(all_reduce, 6, Access::slots, 8, "");
-  EXPECT_NE(free, "ring");
-  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "ring"), "ring");
-  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "Ring"), "ring");
-  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "allreduce:ring"), "ring");
-  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "all_reduce:ring"), "ring");
-  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "AllReduce: ring ; broadcast:^tree"), "ring");
-  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "allgather:ring"), free);
-  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "allreduce:circulant;ring"), "circulant") << "the special one wins";
-  EXPECT_EQ(chosen(all_reduce, 6, Access::slots, 8, "ring;allreduce:circulant"), "circulant");
-  EXPECT_EQ(chosen(Collective::all_gather, 6, Access::slots, 8, "allreduce:circulant;ring"), "ring");
+  const Names free = names(all_reduce, 6, Access::slots, ""), ring{"ring"};
+  EXPECT_GT(free.size(), 20u);
+  for (const std::string_view only_ring : {"ring", "Ring", "allreduce:ring", "all_reduce:ring",
+                                           "AllReduce: ring ; broadcast:^tree", "ring;allgather:circulant"})
+    EXPECT_EQ(names(all_reduce, 6, Access::slots, only_ring), ring) << only_ring;
+  EXPECT_EQ(names(all_reduce, 6, Access::slots, "allgather:ring"), free);
+  const Names circulant{"circulant"};
+  EXPECT_EQ(names(all_reduce, 6, Access::slots, "allreduce:circulant;ring"), circulant) << "the special one wins";
+  EXPECT_EQ(names(all_reduce, 6, Access::slots, "ring;allreduce:circulant"), circulant);
+  EXPECT_EQ(names(Collective::all_gather, 6, Access::slots, "allreduce:circulant;ring"), ring);
+  for (const std::string_view without : {"^binomial", "broadcast:^tree"})
+    EXPECT_EQ(std::ranges::count(names(Collective::broadcast, 6, Access::slots, without), "binomial"), 0) << without;
 }
 
-TEST(Select, LeavesOutWhatIsUnwanted) {
-  const std::string_view tree = chosen(Collective::broadcast, 6, Access::slots, 8, "");
-  EXPECT_EQ(tree, "binomial");
-  EXPECT_NE(chosen(Collective::broadcast, 6, Access::slots, 8, "^binomial"), tree);
-  EXPECT_NE(chosen(Collective::broadcast, 6, Access::slots, 8, "broadcast:^tree"), tree);
-  EXPECT_EQ(chosen(Collective::broadcast, 6, Access::slots, 8, "^one_shot,binomial"), "two_shot");
-}
-
-TEST(Select, PassesOverWhatCannotServe) {
-  for (const std::string_view forced :
-       {"ring", "barrier:ring", "^dissemination,k_dissemination,one_shot", "no such thing"})
-    EXPECT_EQ(chosen(Collective::barrier, 6, Access::slots, 0, forced), "dissemination") << forced;
-  EXPECT_EQ(chosen(Collective::all_reduce, 6, Access::in_line, 8, "ring"), "one_shot");
-  EXPECT_EQ(chosen(Collective::all_reduce, 1, Access::mapped, 8, "ring"), "local");
+TEST(Candidates, PassOverWhatCannotServe) {
+  using Names = std::vector<std::string>;
+  for (const std::string_view forced : {"ring", "barrier:ring", "^dissemination,k_dissemination,one_shot"})
+    EXPECT_EQ(names(Collective::barrier, 6, Access::slots, forced), Names{"dissemination"}) << forced;
+  EXPECT_EQ(names(Collective::all_reduce, 6, Access::in_line, "ring"), Names{"one_shot"});
+  EXPECT_EQ(names(Collective::all_reduce, 1, Access::mapped, "ring"), Names{"local"});
 }
 
 TEST(AlgoSetting, AcceptsWhatItDocuments) {

@@ -106,11 +106,11 @@ TEST(Ways, OfOneRankAndOfBarriersAreNone) {
   EXPECT_EQ(ways(Machine{}, Collective::barrier).inline_below, 0U);
 }
 
-TEST(Ways, OfManyRanksAreThoseOfAsManyAsAreModelled) {
+TEST(Ways, OfManyRanksArePredictedToo) {
   const Ways many = ways(Machine{}, Collective::all_reduce, 200);
-  const Ways modelled = ways(Machine{}, Collective::all_reduce, modelled_ranks_max);
-  EXPECT_EQ(many.pulls, modelled.pulls);
-  EXPECT_EQ(many.inline_below, modelled.inline_below);
+  EXPECT_GT(many.inline_below, 8U);
+  EXPECT_LE(many.inline_below, ways(Machine{}, Collective::all_reduce, 4).inline_below)
+      << "every rank reads the input of all";
 }
 
 }  // namespace

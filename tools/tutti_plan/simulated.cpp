@@ -7,7 +7,6 @@
 #include <charconv>
 #include <utility>
 
-#include "algorithms/select.h"
 #include "simulator/patterns.h"
 #include "simulator/quantity.h"
 #include "simulator/schedule_messages.h"
@@ -161,8 +160,7 @@ Result<Traffic> traffic_of_algorithm(const std::string& name, const Shape& shape
     traffic.messages = of_machine(name, network);
     return traffic;
   }
-  const Algorithm* const algorithm =
-      name.empty() ? select(shape, Access::slots, 1 << 20, "") : find_algorithm(name, shape);
+  const Algorithm* const algorithm = name.empty() ? &usual_algorithm(shape) : find_algorithm(name, shape);
   if (algorithm == nullptr) {
     std::string names;
     for (const std::string& one : special) names += " " + one;

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "algorithms/select.h"
+#include "algorithms/choice.h"
 #include "base/file.h"
 #include "formats/plan_file.h"
 #include "formats/source.h"
@@ -32,9 +32,8 @@ Error invalid(std::string what) {
   return Error{.code = Code::invalid_argument, .what = std::move(what)};
 }
 
-/// Without a name, the algorithm that a call of 1 MiB through slots would use.
 Result<const Algorithm*> algorithm_of(const Source& source, const Shape& shape) {
-  if (source.algo.empty()) return select(shape, Access::slots, 1 << 20, "");
+  if (source.algo.empty()) return &usual_algorithm(shape);
   if (const Algorithm* found = find_algorithm(source.algo, shape)) return found;
   std::string names;
   for (const Algorithm& algorithm : algorithms())
@@ -56,6 +55,11 @@ Result<Found> built(const Source& source, Collective collective) {
 }
 
 }  // namespace
+
+const Algorithm& usual_algorithm(const Shape& shape) {
+  constexpr std::size_t bytes = 1 << 20;
+  return Envelopes().of(shape, Access::slots, "", Machine{}, {.cores = shape.ranks})->at(bytes);
+}
 
 void add_source(CLI::App& command, Source& source) {
   command

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "algorithms/algorithm.h"
 #include "base/error.h"
 #include "formats/imported.h"
 #include "plan/plan.h"
@@ -19,6 +20,9 @@ struct Source {
   int ranks = 4;
   int root = 0;
 };
+
+/// Without a name: the algorithm of a call of 1 MiB through slots between ranks of one host, by built-in numbers.
+const Algorithm& usual_algorithm(const Shape& shape);
 
 void add_source(CLI::App& command, Source& source);
 
