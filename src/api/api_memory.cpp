@@ -14,7 +14,7 @@ tuttiResult_t tuttiMemAlloc(void** ptr, size_t bytes) {
     if (auto given = not_null(ptr, "ptr"); !given) return given;
     auto process = Process::get();
     if (!process) return std::move(process).error();
-    auto memory = (*process)->segments.allocate(bytes == 0 ? 1 : bytes, /*touch=*/true);
+    auto memory = (*process)->allocate(bytes == 0 ? 1 : bytes, /*touch=*/true);
     if (!memory) return std::move(memory).error();
     *ptr = *memory;
     return {};

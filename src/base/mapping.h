@@ -24,6 +24,11 @@ class Mapping {
   /// Maps the first `bytes` of `fd`, shared, readable and writable; 2 MiB aligned when that large. Errors: system.
   static Result<Mapping> shared(int fd, std::size_t bytes);
 
+  /// Pages that are touched for the first time from now on, by any process, lie on this NUMA node as long as it has
+  /// memory left. Of a shared mapping the memory itself keeps that, not the mapping. Errors: system (EPERM in some
+  /// containers, EINVAL where the node has no memory).
+  Result<void> prefer_node(int node);
+
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
   explicit operator bool() const { return data_ != nullptr; }

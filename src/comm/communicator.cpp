@@ -66,8 +66,8 @@ Communicator::Communicator(Process& process, Membership members)
       notes_{.lines = std::vector<const CallDescriptor*>(members_.peers.size()),
              .memory = std::vector<PeerMemory>(members_.peers.size()),
              .scalars = std::vector<std::uint64_t>(members_.peers.size())},
-      offered_scratch_(process.segments),
-      staging_(process.segments),
+      offered_scratch_(process.segments, process.places.memory_node()),
+      staging_(process.segments, process.places.memory_node()),
       windows_(process, members_, failed_) {
   for (const auto& peer : members_.peers) doorbells_.push_back(&peer.area.header().doorbell);
   if (spans_hosts()) {

@@ -49,18 +49,19 @@ struct Membership {
   bool deterministic = false;
   std::int64_t init_limit_ms = 0;
   std::shared_ptr<OwnedArea> area;
-  std::vector<Peer> peers;                ///< by rank, self included
-  std::vector<int> hosts;                 ///< by rank: the first rank that shares memory with it
-  bool pulls = false;                     ///< every rank may copy from every process
-  bool oversubscribed = false;            ///< more ranks than cores, on this rank's machine
-  int cores = 1;                          ///< cores on which all ranks together may run
-  JobMap map;                             ///< where the ranks are, as rank 0 sees it
-  Machine machine;                        ///< measured by rank 0: all ranks choose by the same numbers
-  int sockets = 1;                        ///< connections to a rank of another host, per channel
-  std::shared_ptr<Arrivals> arrivals;     ///< connections from other hosts; null: there are none
-  std::shared_ptr<ControlLinks> control;  ///< control connections to other hosts; null: there are none
-  cuda::SharedGpu gpu;                    ///< of this rank; null: host memory only
-  bool gpus_reach = false;                ///< every rank's GPU has proven that it reaches every other rank's memory
+  std::vector<Peer> peers;                      ///< by rank, self included
+  std::vector<int> hosts;                       ///< by rank: the first rank that shares memory with it
+  bool pulls = false;                           ///< every rank may copy from every process
+  bool oversubscribed = false;                  ///< more ranks than cores, on this rank's machine
+  int cores = 1;                                ///< cores on which all ranks together may run
+  std::shared_ptr<const Places::Claim> places;  ///< keeps the library's threads off the cores of these ranks
+  JobMap map;                                   ///< where the ranks are, as rank 0 sees it
+  Machine machine;                              ///< measured by rank 0: all ranks choose by the same numbers
+  int sockets = 1;                              ///< connections to a rank of another host, per channel
+  std::shared_ptr<Arrivals> arrivals;           ///< connections from other hosts; null: there are none
+  std::shared_ptr<ControlLinks> control;        ///< control connections to other hosts; null: there are none
+  cuda::SharedGpu gpu;                          ///< of this rank; null: host memory only
+  bool gpus_reach = false;  ///< every rank's GPU has proven that it reaches every other rank's memory
 
   bool spans_hosts() const { return control != nullptr; }
   /// No two ranks share memory.

@@ -101,6 +101,13 @@ Result<int> Driver::device_attribute(Ordinal device, int attribute) const {
   return value;
 }
 
+std::string Driver::bus_id(Ordinal device) const {
+  const auto domain = device_attribute(device, attribute::pci_domain);
+  const auto bus = device_attribute(device, attribute::pci_bus);
+  const auto slot = device_attribute(device, attribute::pci_device);
+  return domain && bus && slot ? fmt::format("{:04x}:{:02x}:{:02x}.0", *domain, *bus, *slot) : std::string();
+}
+
 Result<std::shared_ptr<const Driver>> DriverSlot::load() {
   if (driver_) return driver_;
   if (failure_) return *failure_;

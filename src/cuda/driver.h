@@ -41,6 +41,8 @@ class Driver {
 
   Result<int> devices() const;
   Result<int> device_attribute(Ordinal device, int attribute) const;
+  /// "0000:81:00.0"; empty: the driver does not say.
+  std::string bus_id(Ordinal device) const;
 
  private:
   struct Key {};

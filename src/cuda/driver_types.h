@@ -74,6 +74,9 @@ inline constexpr Status stream_capture_implicit = 906;
 
 namespace attribute {  // CUdevice_attribute
 inline constexpr int multiprocessors = 16;
+inline constexpr int pci_bus = 33;
+inline constexpr int pci_device = 34;
+inline constexpr int pci_domain = 50;
 inline constexpr int compute_major = 75;
 inline constexpr int compute_minor = 76;
 inline constexpr int cooperative_launch = 95;

@@ -31,9 +31,9 @@ cuda::Address address(std::byte* at) {
 }  // namespace
 
 Result<std::shared_ptr<BounceBuffer>> BounceBuffer::make(SegmentTable& segments, const cuda::SharedGpu& gpu,
-                                                         std::size_t bytes) {
+                                                         std::size_t bytes, int node) {
   std::shared_ptr<BounceBuffer> buffer(new BounceBuffer(segments, gpu));
-  auto memory = segments.allocate(bytes, /*touch=*/true);
+  auto memory = segments.allocate(bytes, /*touch=*/true, node);
   if (!memory) return std::move(memory).error().during("allocate a bounce buffer for calls on device memory");
   buffer->at_ = *memory;
   buffer->bytes_ = bytes;
@@ -171,7 +171,7 @@ Result<std::shared_ptr<BounceBuffer>> BouncePool::lease(std::size_t bytes, std::
       best = &buffer;
   if (best == nullptr) {
     trim(needed);
-    auto made = BounceBuffer::make(segments_, gpu_, needed);
+    auto made = BounceBuffer::make(segments_, gpu_, needed, node_);
     if (!made) return made;
     best = &buffers_.emplace_back(*std::move(made));
   }

@@ -21,7 +21,7 @@ class BounceBuffer {
  public:
   /// The context must be current. Errors: system, cuda.
   static Result<std::shared_ptr<BounceBuffer>> make(SegmentTable& segments, const cuda::SharedGpu& gpu,
-                                                    std::size_t bytes);
+                                                    std::size_t bytes, int node);
   ~BounceBuffer();
   BounceBuffer(const BounceBuffer&) = delete;
   BounceBuffer& operator=(const BounceBuffer&) = delete;
@@ -88,6 +88,9 @@ class BouncePool {
 
   const cuda::SharedGpu& gpu() const { return gpu_; }
 
+  /// The NUMA node of the buffers, as in SegmentTable::allocate. Before the first one is taken.
+  void lie_on(int node) { node_ = node; }
+
   /// Takes a buffer of at least `bytes` for the batch with this number. Null: too much is in use; try again later. The
   /// context must be current. Errors: system, cuda.
   Result<std::shared_ptr<BounceBuffer>> lease(std::size_t bytes, std::uint64_t batch);
@@ -106,6 +109,7 @@ class BouncePool {
   GpuProcess& process_;
   SegmentTable& segments_;
   cuda::SharedGpu gpu_;
+  int node_ = -1;
   std::mutex mutex_;
   std::vector<std::shared_ptr<BounceBuffer>> buffers_;
   std::atomic<std::uint64_t> batches_ = 0;

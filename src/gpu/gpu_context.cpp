@@ -55,8 +55,10 @@ Result<void> GpuContext::ready_to_stage(Process& process) {
     if (!opened) return std::move(opened).error();
     bounce_pool = *std::move(opened);
   }
+  const CpuMap::Device near = process.cpu_map.device(gpu->driver().bus_id(gpu->ordinal()));
+  bounce_pool->lie_on(process.places.memory_node(near.node));
   auto made = std::make_shared<Stream>(process);
-  if (auto started = made->start(/*roams=*/true); !started) return started;
+  if (auto started = made->start(Places::Kind::proxy, near.cpus); !started) return started;
   proxy = std::move(made);
   return {};
 }

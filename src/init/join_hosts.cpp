@@ -95,14 +95,18 @@ void Join::count_cores() {
     cpu_set_t cpus;
     CPU_ZERO(&cpus);
     int ranks = 0;
+    Places::Claim claim;
     for (const PeerInfo& info : peer_infos_) {
       if (get_text(info.boot_id) != machine) continue;
       CPU_OR(&cpus, &cpus, &info.cpus);
       ++ranks;
+      claim.ranks.push_back(cpus_in(info.cpus));
+      if (info.token == process_.token) claim.own.push_back(claim.ranks.back());
     }
     members_.cores += CPU_COUNT(&cpus);
     if (machine != get_text(peer_infos_[options_.rank].boot_id)) continue;
     cpus_ = cpus;
+    members_.places = process_.places.claim(std::move(claim));
     members_.oversubscribed = ranks > CPU_COUNT(&cpus);
   }
 }

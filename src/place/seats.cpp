@@ -8,7 +8,7 @@
 
 #include "topology/graph/cpus.h"
 #include "topology/search/placement.h"
-#include "topology/sources/detect.h"
+#include "topology/sources/cpus_near.h"
 
 namespace tutti {
 namespace {

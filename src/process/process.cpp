@@ -104,7 +104,8 @@ Process::Process(System& system_in, Config config_in, Service::Mode mode, std::u
                .ring = config.text("TUTTI_GRAPH_FILE"),
                .ring_dump = config.text("TUTTI_GRAPH_DUMP_FILE")},
               mode == Service::Mode::threaded),
-      service(system_in, mode),
+      places(cpu_map, log, mode == Service::Mode::threaded && config.text("TUTTI_AFFINITY") == "near"),
+      service(system_in, mode, places),
       gpus(system_in, config) {
   char name[256] = "localhost";
   ::gethostname(name, sizeof name - 1);
@@ -159,9 +160,16 @@ Result<std::shared_ptr<bootstrap::SharedListener>> Process::shared_listener(cons
   return opened;
 }
 
+Result<std::byte*> Process::allocate(std::size_t bytes, bool touch) {
+  const int node = places.memory_node();
+  auto memory = segments.allocate(bytes, touch, node);
+  places.tell_memory(node, segments.node_refused());
+  return memory;
+}
+
 Result<std::shared_ptr<OwnedArea>> Process::make_area(const AreaShape& shape) {
   const std::size_t bytes = RankArea::bytes(shape);
-  auto base = segments.allocate(bytes, /*touch=*/false);
+  auto base = allocate(bytes, /*touch=*/false);
   if (!base) return std::move(base).error().during("make a rank's shared area");
   auto area = std::make_shared<OwnedArea>(segments, *base, *segments.find(*base, bytes), shape);
   area->area.format();

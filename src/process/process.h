@@ -22,6 +22,7 @@
 #include "process/gpu_process.h"
 #include "process/peer_process.h"
 #include "process/pending_closes.h"
+#include "process/places.h"
 #include "process/plan_file.h"
 #include "process/service.h"
 #include "transport/fd_server.h"
@@ -68,6 +69,10 @@ class Process {
   /// The listener for the starts whose root is in this process: one per address. Errors: system.
   Result<std::shared_ptr<bootstrap::SharedListener>> shared_listener(const std::string& at);
 
+  /// Memory that peers can map, as SegmentTable::allocate, on the NUMA node of the calling thread if it is bound to
+  /// one.
+  Result<std::byte*> allocate(std::size_t bytes, bool touch);
+
   /// A new formatted area, which thread ranks find under its segment id. Errors: system.
   Result<std::shared_ptr<OwnedArea>> make_area(const AreaShape& shape);
   std::shared_ptr<OwnedArea> find_area(std::uint32_t segment_id);
@@ -89,6 +94,8 @@ class Process {
   SegmentCache cache;
   const std::unique_ptr<Tune> tune;
   Locator locator;
+  CpuMap cpu_map;
+  Places places;
   Envelopes envelopes;                        ///< which algorithm for which size
   std::shared_ptr<const PlanFile> plan_file;  ///< of TUTTI_PLAN_FILE, if it is set
   Service service;

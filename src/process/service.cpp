@@ -123,6 +123,7 @@ void Service::advance(const std::vector<std::shared_ptr<Task>>& tasks) {
 }
 
 void Service::loop() {
+  const Places::Thread placed(places_, Places::Kind::service);
   std::vector<PollItem> items;
   for (;;) {
     items.assign(1, PollItem{.handle = wake_.get(), .want_read = true});

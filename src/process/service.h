@@ -12,6 +12,7 @@
 
 #include "base/system.h"
 #include "base/unique_fd.h"
+#include "process/places.h"
 
 namespace tutti {
 
@@ -22,7 +23,8 @@ class Service {
     threaded,  ///< its own thread, started with the first task
     manual,    ///< the owner calls turn(): for simulations
   };
-  Service(System& system, Mode mode) : system_(system), mode_(mode) {}
+  /// `places` outlives the thread.
+  Service(System& system, Mode mode, Places& places) : system_(system), mode_(mode), places_(places) {}
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -58,6 +60,7 @@ class Service {
 
   System& system_;
   Mode mode_;
+  Places& places_;
   std::mutex mutex_;
   std::condition_variable idle_;
   std::map<const Task*, Entry> tasks_;

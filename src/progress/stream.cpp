@@ -1,7 +1,6 @@
 #include "progress/stream.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 
 #include <new>
@@ -37,25 +36,15 @@ Stream::~Stream() {
   if (thread_.joinable()) thread_.join();
 }
 
-/// If the creating thread is bound to one core, allows this thread all cores. Otherwise both would share the core in
-/// turns of milliseconds, because both may spin.
-void Stream::roam() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  if (::sched_getaffinity(0, sizeof cpus, &cpus) != 0 || CPU_COUNT(&cpus) > 1) return;
-  for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &cpus);
-  (void)::sched_setaffinity(0, sizeof cpus, &cpus);  // the kernel may restrict the set
-}
-
-Result<void> Stream::start(bool roams) {
+Result<void> Stream::start(Places::Kind kind, const CpuSet& device) {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   std::optional<Error> failed;
   try {
-    thread_ = std::thread([this, roams] {
-      if (roams) roam();
+    thread_ = std::thread([this, kind, device] {
+      const Places::Thread placed(process_.places, kind, device);
       loop();
     });
   } catch (const std::system_error& error) {

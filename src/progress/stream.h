@@ -34,9 +34,8 @@ class Stream {
   /// Waits for all queued submissions.
   ~Stream();
 
-  /// Starts the thread. `roams`: if the calling thread is bound to one core, the stream's thread may run on all cores.
-  /// Errors: system (no thread).
-  Result<void> start(bool roams = false);
+  /// Starts the thread, near the calling thread; `device`: the CPUs near its GPU. Errors: system (no thread).
+  Result<void> start(Places::Kind kind = Places::Kind::stream, const CpuSet& device = {});
   void push(Submission submission);
 
   /// Waits until nothing is queued or running. Returns the first error since the last call of synchronize or
@@ -47,7 +46,6 @@ class Stream {
   Result<void> take_error();
 
  private:
-  static void roam();
   void loop();
 
   Process& process_;

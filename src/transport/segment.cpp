@@ -58,7 +58,7 @@ Result<UniqueFd> sealed_memory(std::size_t bytes) {
   return fd;
 }
 
-/// Allocates the pages of [offset, offset + bytes) now, on the calling thread's NUMA node. If there is no memory, this
+/// Allocates the pages of [offset, offset + bytes) now. If there is no memory, this
 /// returns an error; a later touch would raise a signal.
 Result<void> populate(int fd, const Mapping& mapping, std::size_t offset, std::size_t bytes) {
   std::byte* const at = mapping.data() + offset;
@@ -100,7 +100,13 @@ std::vector<Range> data_ranges(int fd, std::size_t bytes) {
 
 }  // namespace
 
-Result<std::byte*> SegmentTable::allocate(std::size_t bytes, bool touch) {
+void SegmentTable::prefer_node(Mapping& mapping, int node) {
+  if (node < 0) return;
+  if (auto preferred = mapping.prefer_node(node); !preferred)
+    node_refused_.store(preferred.error().sys_errno, std::memory_order_relaxed);
+}
+
+Result<std::byte*> SegmentTable::allocate(std::size_t bytes, bool touch, int node) {
   const std::size_t unit = bytes >= huge_page_bytes ? huge_page_bytes : page_bytes;
   if (bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max()) - unit)
     return failed(fmt::format("{} bytes of shared memory are more than any process can have", bytes), ENOMEM);
@@ -112,6 +118,7 @@ Result<std::byte*> SegmentTable::allocate(std::size_t bytes, bool touch) {
   if (!fd) return std::move(fd).error();
   auto mapping = Mapping::shared(fd->get(), whole);
   if (!mapping) return std::move(mapping).error();
+  prefer_node(*mapping, node);
   if (touch) {
     ask_for_huge_pages(*mapping);
     if (auto populated = populate(fd->get(), *mapping, 0, whole); !populated) return std::move(populated).error();
@@ -121,9 +128,11 @@ Result<std::byte*> SegmentTable::allocate(std::size_t bytes, bool touch) {
   std::byte* const at = mapping->data();
   const std::unique_lock lock(mutex_);
   if (next_id_ == 0) next_id_ = 1;
-  segments_.emplace(
-      reinterpret_cast<std::uintptr_t>(at),
-      Owned{.name = {.id = next_id_++}, .fd = *std::move(fd), .mapping = *std::move(mapping), .touched = touch});
+  segments_.emplace(reinterpret_cast<std::uintptr_t>(at), Owned{.name = {.id = next_id_++},
+                                                                .fd = *std::move(fd),
+                                                                .mapping = *std::move(mapping),
+                                                                .touched = touch,
+                                                                .node = node});
   return at;
 }
 
@@ -199,6 +208,7 @@ Result<void> SegmentTable::move_aside(const void* at) {
   {
     auto fresh = Mapping::shared(fd->get(), bytes);
     if (!fresh) return std::move(fresh).error().during("move a segment aside");
+    prefer_node(*fresh, owned.node);
     if (owned.touched) ask_for_huge_pages(*fresh);
     for (const auto& range : ranges) {
       if (auto populated = populate(fd->get(), *fresh, range.offset, range.bytes); !populated)
@@ -266,7 +276,7 @@ Result<std::byte*> GrowingSegment::at_least(std::size_t bytes) {
   if (bytes_ >= bytes) return at_;
   if (at_ != nullptr) (void)table_.free(std::exchange(at_, nullptr));
   bytes_ = 0;
-  auto memory = table_.allocate(bytes, /*touch=*/true);
+  auto memory = table_.allocate(bytes, /*touch=*/true, node_);
   if (!memory) return memory;
   bytes_ = bytes;
   return at_ = *memory;

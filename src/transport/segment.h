@@ -33,9 +33,13 @@ struct SegmentSpot {
 class SegmentTable {
  public:
   /// Zero-filled memory of at least `bytes`, 2 MiB aligned when large, with huge pages requested. `touch`: the calling
-  /// thread touches it, so it lies on that thread's NUMA node; otherwise it is sparse. Errors: system (no memory, no
-  /// descriptor: what is needed and how to raise it).
-  Result<std::byte*> allocate(std::size_t bytes, bool touch);
+  /// thread touches it; otherwise it is sparse. It lies on NUMA node `node` as far as that has memory left; if that is
+  /// -1 or the kernel does not take it, each page on the node of the thread that first touches it. Errors: system (no
+  /// memory, no descriptor: what is needed and how to raise it).
+  Result<std::byte*> allocate(std::size_t bytes, bool touch, int node = -1);
+
+  /// Why the kernel did not take a node, the last time that it did not: an errno; 0: it took all.
+  int node_refused() const { return node_refused_.load(std::memory_order_relaxed); }
 
   /// Errors: invalid_argument (not the start of a segment).
   Result<void> free(std::byte* at);
@@ -69,20 +73,23 @@ class SegmentTable {
     UniqueFd fd;
     Mapping mapping;
     bool touched = false;
+    int node = -1;
   };
+  void prefer_node(Mapping& mapping, int node);
   const Owned* named(SegmentName name) const;
 
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, Owned> segments_;  // by address
   std::uint32_t next_id_ = 1;
   std::atomic<std::uint32_t> retired_ = 0;
+  std::atomic<int> node_refused_ = 0;
 };
 
 /// Memory for the library's own use that peers can map. It grows as needed; growing loses its content.
 class GrowingSegment {
  public:
-  /// `table` must outlive this object.
-  explicit GrowingSegment(SegmentTable& table) : table_(table) {}
+  /// `table` must outlive this object; `node`: as SegmentTable::allocate.
+  explicit GrowingSegment(SegmentTable& table, int node = -1) : table_(table), node_(node) {}
   ~GrowingSegment();
   GrowingSegment(const GrowingSegment&) = delete;
   GrowingSegment& operator=(const GrowingSegment&) = delete;
@@ -92,6 +99,7 @@ class GrowingSegment {
 
  private:
   SegmentTable& table_;
+  int node_;
   std::byte* at_ = nullptr;
   std::size_t bytes_ = 0;
 };

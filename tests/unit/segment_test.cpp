@@ -60,6 +60,20 @@ std::size_t pages_held(const SegmentTable& table, const void* at) {
   return static_cast<std::size_t>(status.st_blocks) * 512 / page;
 }
 
+TEST(SegmentTable, PrefersANodeAndDoesWithoutIt) {
+  SegmentTable table;
+  for (const int node : {-1, 0, 1023, 100'000}) {
+    const auto at = table.allocate(3 * page, node != 0, node);
+    ASSERT_TRUE(at) << at.error().text();
+    (*at)[page] = std::byte{7};
+    EXPECT_TRUE(table.move_aside(*at));
+    EXPECT_EQ((*at)[page], std::byte{7});
+    if (node != 0) {
+      EXPECT_EQ(table.node_refused() != 0, node > 0) << "no machine has that many";
+    }
+  }
+}
+
 TEST(SegmentTable, MemoryIsZeroAlignedAndLargeEnough) {
   SegmentTable table;
   for (const std::size_t bytes :

@@ -37,9 +37,6 @@ void add_sysfs(Topology& topology, const std::string& root);
 /// driver does not list.
 void add_nvml(Topology& topology, const std::string& library);
 
-/// CPUs that share the last-level cache of `cpu`, by ROOT/sys; none: unknown.
-std::vector<int> cpus_of_cache(int cpu, const std::string& root);
-
 /// Adds the CPUs that the process of ROOT/proc/self may use: its affinity, and a note if the affinity or a control
 /// group limits them.
 void add_limits(Topology& topology, const std::string& root);

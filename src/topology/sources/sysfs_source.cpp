@@ -1,5 +1,4 @@
 // Adds what /sys reports about PCI functions, NICs and NUMA nodes.
-#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,7 +6,6 @@
 #include <climits>
 #include <cstdlib>
 #include <map>
-#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -16,36 +14,10 @@
 #include "topology/graph/cpus.h"
 #include "topology/graph/pci.h"
 #include "topology/sources/detect.h"
+#include "topology/sources/sysfs_files.h"
 
 namespace tutti::topology {
 namespace {
-
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-
-/// Sorted; empty if the folder cannot be read.
-std::vector<std::string> entries(const std::string& folder) {
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, CloseFolder> open(::opendir(folder.c_str()));
-  while (const dirent* entry = open ? ::readdir(open.get()) : nullptr)
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  std::ranges::sort(names);
-  return names;
-}
-
-/// The first line of a file; empty if it cannot be read.
-std::string line_of(const std::string& path) {
-  const auto text = read_file(path);
-  return text ? text->substr(0, text->find('\n')) : std::string();
-}
-
-int number_of(const std::string& path, int otherwise) {
-  const std::string text = line_of(path);
-  int number = otherwise;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
 
 std::string real_path(const std::string& path) {
   char* const resolved = ::realpath(path.c_str(), nullptr);
@@ -277,20 +249,6 @@ void Walker::walk() {
 }
 
 }  // namespace
-
-std::vector<int> cpus_of_cache(int cpu, const std::string& root) {
-  const std::string folder = fmt::format("{}/sys/devices/system/cpu/cpu{}/cache", root, cpu);
-  std::string shared;
-  int last = 0;
-  for (const std::string& entry : entries(folder)) {
-    const std::string cache = folder + "/" + entry;
-    const int level = number_of(cache + "/level", 0);
-    if (level <= last || line_of(cache + "/type") == "Instruction") continue;
-    last = level;
-    shared = line_of(cache + "/shared_cpu_list");
-  }
-  return cpus_of_list(shared);
-}
 
 void add_sysfs(Topology& topology, const std::string& root) {
   Walker(topology, root).walk();
