@@ -30,7 +30,9 @@ if(HWLOC_FOUND)
 endif()
 target_compile_definitions(topology_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
 
-tutti_test(place_test SOURCES unit/place_test.cpp LIBS tutti_place tutti_topology LABELS unit)
+tutti_test(place_test SOURCES unit/place_test.cpp unit/job_picture_test.cpp ${PROJECT_SOURCE_DIR}/tools/tutti_topo/job_reader.cpp
+           LIBS tutti_place tutti_topology tutti_formats_read pugixml::pugixml LABELS unit)
+target_compile_definitions(place_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
 
 # Readers that are shown any bytes: changed examples here, and with clang anything (docs/testing.md).
 set(topology_rounds_xml 12000)

@@ -357,12 +357,93 @@ def recorded():
         check_search(name, machine)
 
 
+def jobs(folder):
+    """A job as text, as a picture and as JSON, which is read again; orders that are none are refused."""
+    plan = ["--job", "--hosts", 2, "--ranks-per-host", 8, "--file", OURS / "cube-mesh-double.txt"]
+    picture = folder / "job.svg"
+    done = run(*plan, "--svg", picture)
+    expect("--job: status", done.returncode, 0)
+    for line in ("Job: 16 ranks on 2 hosts", "  host1: ranks 8-15", "  4 NUMA nodes: 0-3 | 4-7 | 8-11 | 12-15",
+                 "Order: 0 2 3 1 5 6 7 4 8 10 11 9 13 14 15 12", "The ring enters and leaves each of 2 hosts once."):
+        expect(f"--job: says {line}", line in done.stdout.splitlines(), True)
+    texts = {element.text for element in xml.etree.ElementTree.parse(picture).getroot().iter() if element.text}
+    expect("--job --svg: names all", {str(rank) for rank in range(16)} | {"host0", "host1", "GPU7"} <= texts, True)
+    by_turns = run(*plan, "--order", "round_robin").stdout
+    expect("--order round_robin: places", "  host1: ranks 1,3,5,7,9,11,13,15\n" in by_turns, True)
+    expect("--order round_robin: the ring keeps hosts together", "each of 2 hosts once" in by_turns, True)
+    to_and_fro = run(*plan, "--order", "round_robin", "--ring", "number").stdout
+    expect("--ring number: goes to and fro", "16 times where 2 would do" in to_and_fro, True)
+    small = ["--job", "--hosts", 2, "--ranks-per-host", 2, "--file", OURS / "all-to-all-4x1.txt"]
+    expect("--order LIST", "  host1: ranks 0-1\n" in run(*small, "--order", "2,3,1,0").stdout, False)
+    expect("--order LIST: by the lowest rank", "  host1: ranks 2-3\n" in run(*small, "--order", "2,3,1,0").stdout, True)
+    expect("--ring LIST", "Order: 0 2 1 3\n" in run(*small, "--ring", "0,2,1,3").stdout, True)
+    expect("one rank for each GPU", "Job: 12 ranks" in run("--job", "--hosts", 3, "--file", OURS / "all-to-all-4x1.txt").stdout, True)
+    for option in ("--order", "--ring"):
+        for order, why in (("0,1,2", "rank 3 is missing"), ("0,1,2,2", "rank 2 occurs twice"), ("0,1,2,4", "rank 4 is not one of 0"),
+                           ("0,1,,2", '"" is not a rank'), ("zigzag", '"zigzag" is not a rank'), ("", '"" is not a rank')):
+            if option == "--ring" and not order:
+                continue  # as if it were not given
+            done = run(*small, option, order)
+            expect(f"{option} {order}: status", done.returncode, 1)
+            expect(f"{option} {order}: says why: {done.stderr}", why in done.stderr, True)
+    for wrong in (["--job", "--hosts", 0], ["--job", "--hosts", 70000], ["--job", "--ranks-per-host", 0], ["--hosts", 2],
+                  ["--job", "--hosts", "many"], ["--job", "--measure"], ["--job", "--job-file", "x"],
+                  ["--job-file", "x", "--hosts", 2]):
+        expect(f"{wrong}: wrong usage", run(*wrong).returncode, 2)
+    done = run("--job", "--hosts", 60000, "--ranks-per-host", 2)
+    expect("too many ranks", (done.returncode, "at most 65535 ranks" in done.stderr), (1, True))
+    expect("--job --svg: a folder that is not there", run(*small, "--svg", folder / "none/x.svg").returncode, 1)
+    job_files(folder, run(*plan, "--json").stdout)
+
+
+def job_files(folder, text):
+    path = folder / "job.json"
+    path.write_text(text)
+    done = run("--job-file", path, "--json", "--svg", folder / "again.svg")
+    expect(f"--job-file: status ({done.stderr.strip()})", done.returncode, 0)
+    expect("--job-file: read as it was written", done.stdout, text)
+    expect("--job-file: as text", "each of 2 hosts once" in run("--job-file", path).stdout, True)
+    expect("--job-file: none", run("--job-file", folder / "none.json").returncode, 1)
+    good = json.loads(text)
+    wrong = {
+        "no ranks": (lambda job: job["ranks"].clear(), "ranks: 0 ranks"),
+        "host": (lambda job: job["ranks"][3].update(host=2), "ranks[3].host"),
+        "idle": (lambda job: [rank.update(host=0) for rank in job["ranks"]], "none is on host 1"),
+        "order": (lambda job: job["order"].__setitem__(0, 1), "does not name every rank once"),
+        "short": (lambda job: job["order"].pop(), "order: 15 numbers for 16 ranks"),
+        "level": (lambda job: job["levels"][0].pop(), "levels[0]: 15 numbers"),
+        "group": (lambda job: job["levels"][0].__setitem__(0, 16), "levels[0][0]"),
+        "crossed": (lambda job: job["levels"].reverse(), "a level that is not within the one before"),
+        "parent": (lambda job: job["devices"][0].update(parent=0), "devices[0].parent"),
+        "kind": (lambda job: job["devices"][0].update(kind="fan"), "not package, numa, gpu or nic"),
+        "format": (lambda job: job.update(format=2), "format"),
+        "missing": (lambda job: job.pop("hosts"), 'has no "hosts"'),
+        "name": (lambda job: job["hosts"][0].update(name=7), "hosts[0].name"),
+    }
+    for name, (change, why) in wrong.items():
+        job = json.loads(text)
+        change(job)
+        path.write_text(json.dumps(job))
+        done = run("--job-file", path)
+        expect(f"job file, {name}: status", done.returncode, 1)
+        expect(f"job file, {name}: says why: {done.stderr}", why in done.stderr, True)
+    for part in range(24):  # cut off
+        path.write_text(text[:len(text) * part // 24])
+        expect(f"job file cut to {part}/24", run("--job-file", path).returncode, 1)
+    for at in range(len(good["order"])):  # another number somewhere: a job or a refusal, no end by a signal
+        job = json.loads(text)
+        job["ranks"][at].update(numa=-1 if at % 2 else 99, package=at, device="GPU9", cache=at // 3)
+        path.write_text(json.dumps(job))
+        expect(f"job file, seat {at} changed", run("--job-file", path, "--svg", folder / "odd.svg").returncode, 0)
+
+
 def main():
     our_machines()
     with tempfile.TemporaryDirectory() as folder:
         refusals(pathlib.Path(folder))
         round_trip(pathlib.Path(folder))
         settings(pathlib.Path(folder))
+        jobs(pathlib.Path(folder))
     expect("live: status", run("--json").returncode, 0)
     expect("what-if: an unknown GPU", run("--file", OURS / "switched-8.xml", "--what-if", "gpus=9").returncode, 1)
     expect("wrong usage", run("--matrix").returncode, 2)

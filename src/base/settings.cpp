@@ -60,6 +60,7 @@ constexpr std::array table = {
   text("TUTTI_TOPO_DUMP_FILE", local, engine, "File to which the detected machine is written: XML of hwloc if the name ends in .hwloc.xml, otherwise XML of NCCL."),
   text("TUTTI_GRAPH_FILE", local, engine, "Order of a host's ranks, for rings and trees: the first ring of a file in the format of NCCL_GRAPH_FILE, in which dev n is the n-th rank of its host. Rank 0's setting counts."),
   text("TUTTI_GRAPH_DUMP_FILE", local, engine, "File to which rank 0 writes the order of its host's ranks, in the same format."),
+  text("TUTTI_JOB_DUMP_FILE", local, engine, "File to which rank 0 of a communicator writes at its start where all ranks are: hosts, seats, levels and order, as JSON that tutti-topo --job-file draws."),
   number("TUTTI_NCHANNELS", integer, shared, "2", 1, limits::channels_max - 1, engine, "Independent channels of one communicator."),
   number("TUTTI_BUFFSIZE", bytes, shared, "128K", 4096, 4 << 20, engine,
          "Size of one slot between two ranks. A pair of ranks has four for each channel and direction."),

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #ifdef TUTTI_HAS_TOPOLOGY
+#include "base/file.h"
+#include "place/job_file.h"
 #include "place/ring_file.h"
 #include "place/seats.h"
 #include "topology/sources/detect.h"
@@ -33,9 +35,10 @@ Result<OwnSeat> Locator::seat(const cpu_set_t& cpus) {
   return seat_on(*machine_, cpus);
 }
 
-Result<JobMap> Locator::map(std::span<const OwnSeat> seats, std::span<const int> hosts) const {
+Result<JobMap> Locator::map(const JobRanks& ranks) const {
   const std::lock_guard lock(mutex_);
-  JobMap map = map_of(seats, hosts, machine_.get());
+  const std::span<const int> hosts = ranks.hosts;
+  JobMap map = map_of(ranks.seats, hosts, machine_.get());
   if (!files_.ring.empty()) {
     auto ring = read_ring(files_.ring);
     auto taken = ring ? take_ring(map, *ring, hosts) : Result<void>(std::move(ring).error());
@@ -44,23 +47,35 @@ Result<JobMap> Locator::map(std::span<const OwnSeat> seats, std::span<const int>
   if (!files_.ring_dump.empty())
     if (auto written = write_ring(files_.ring_dump, ring_of_first_host(map, hosts)); !written)
       return std::move(written).error().during("write TUTTI_GRAPH_DUMP_FILE");
+  if (ranks.by_number) map.order.clear();
+  if (!ranks.dump.empty())
+    if (auto written = write_file(ranks.dump, to_json(job_of(ranks, map, machine_.get()))); !written)
+      return std::move(written).error().during("write TUTTI_JOB_DUMP_FILE");
   return map;
 }
 
 #else
 
+namespace {
+
+Error no_detector() {
+  return {.code = Code::invalid_argument,
+          .what =
+              "TUTTI_TOPO_FILE, TUTTI_GRAPH_FILE and those to be written: this build has no detector; build it "
+              "with pugixml, nlohmann-json and CLI11"};
+}
+
+}  // namespace
+
 Result<OwnSeat> Locator::seat(const cpu_set_t&) {
   if (files_.machine.empty() && files_.dump.empty() && files_.ring.empty() && files_.ring_dump.empty())
     return OwnSeat{};
-  return Error{.code = Code::invalid_argument,
-               .what =
-                   "TUTTI_TOPO_FILE, TUTTI_GRAPH_FILE and those to be written: this build has no detector; build it "
-                   "with pugixml, "
-                   "nlohmann-json and CLI11"};
+  return no_detector();
 }
 
-Result<JobMap> Locator::map(std::span<const OwnSeat>, std::span<const int> hosts) const {
-  const Level level(hosts.begin(), hosts.end());
+Result<JobMap> Locator::map(const JobRanks& ranks) const {
+  if (!ranks.dump.empty()) return no_detector();
+  const Level level(ranks.hosts.begin(), ranks.hosts.end());
   const auto first = [&](std::size_t i) { return level[i] == static_cast<int>(i); };
   std::size_t groups = 0;
   for (std::size_t i = 0; i < level.size(); ++i) groups += first(i) ? 1 : 0;

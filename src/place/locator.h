@@ -27,6 +27,15 @@ struct OwnSeat {
   std::uint32_t recorded = 0;  ///< 1: the machine is that of TUTTI_TOPO_FILE, in which the rank has no CPUs of its own
 };
 
+/// What rank 0 has been told of a job, by rank.
+struct JobRanks {
+  std::span<const OwnSeat> seats;
+  std::span<const int> hosts;          ///< the first rank of its host
+  std::span<const std::string> names;  ///< of its host, for people
+  bool by_number = false;              ///< the order is that of the numbers, wherever the ranks are
+  std::string dump = {};               ///< TUTTI_JOB_DUMP_FILE: where to write all this and the map; empty: nowhere
+};
+
 /// The machine as this process sees it, detected once, when the first rank starts.
 class Locator {
  public:
@@ -46,12 +55,12 @@ class Locator {
   /// this build has no detector and a file is named.
   Result<OwnSeat> seat(const cpu_set_t& cpus);
 
-  /// The map of a job whose ranks have said where they are; `hosts`: rank → the first rank of its host. On a recorded
-  /// machine the ranks of a host take its GPUs in turn of their numbers, or its NUMA nodes if there are none; rings
-  /// follow the search for its links. All hosts are taken as this process's machine, as far as they are recorded. A
-  /// file with a ring counts more than either. Errors: those of a file that cannot be read or written; invalid_argument
-  /// where its ring is for another number of ranks than the first host has.
-  Result<JobMap> map(std::span<const OwnSeat> seats, std::span<const int> hosts) const;
+  /// The map of a job whose ranks have said where they are. On a recorded machine the ranks of a host take its GPUs in
+  /// turn of their numbers, or its NUMA nodes if there are none; rings follow the search for its links. All hosts are
+  /// taken as this process's machine, as far as they are recorded. A file with a ring counts more than either. Errors:
+  /// those of a file that cannot be read or written; invalid_argument where its ring is for another number of ranks
+  /// than the first host has.
+  Result<JobMap> map(const JobRanks& ranks) const;
 
  private:
   Files files_;

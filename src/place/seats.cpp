@@ -76,33 +76,44 @@ OwnSeat seat_on(const Topology& machine, const cpu_set_t& cpus) {
   return seat;
 }
 
+Places places_of(std::span<const OwnSeat> told, std::span<const int> hosts, const Topology* machine) {
+  Places places{.seats = std::vector<Seat>(told.size()), .devices = std::vector<int>(told.size(), -1)};
+  for (const auto& ranks : ranks_by_host(hosts)) {
+    const bool recorded =
+        std::ranges::all_of(ranks, [&](Rank rank) { return told[static_cast<std::size_t>(rank)].recorded != 0; });
+    std::vector<int> devices(ranks.size(), -1);
+    if (recorded && machine != nullptr) devices = devices_for(*machine, ranks.size());
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const auto rank = static_cast<std::size_t>(ranks[i]);
+      places.devices[rank] = devices[i];
+      places.seats[rank] = recorded && machine != nullptr ? topology::seat_at(ranks.front(), *machine, devices[i])
+                                                          : Seat{.host = ranks.front(),
+                                                                 .package = told[rank].package,
+                                                                 .numa = told[rank].numa,
+                                                                 .cache = told[rank].cache};
+    }
+  }
+  return places;
+}
+
 JobMap map_of(std::span<const OwnSeat> told, std::span<const int> hosts, const Topology* machine) {
-  std::vector<Seat> seats(told.size());
+  const Places places = places_of(told, hosts, machine);
   JobMap map;
   for (const auto& ranks : ranks_by_host(hosts)) {
+    std::vector<int> devices;
+    for (const Rank rank : ranks) devices.push_back(places.devices[static_cast<std::size_t>(rank)]);
     std::vector<Rank> order = ranks;
-    const auto at = [](Rank rank) { return static_cast<std::size_t>(rank); };
-    for (const Rank rank : ranks)
-      seats[at(rank)] = {.host = ranks.front(),
-                         .package = told[at(rank)].package,
-                         .numa = told[at(rank)].numa,
-                         .cache = told[at(rank)].cache};
-    const bool recorded = std::ranges::all_of(ranks, [&](Rank rank) { return told[at(rank)].recorded != 0; });
-    if (recorded && machine != nullptr) {
-      const std::vector<int> devices = devices_for(*machine, ranks.size());
-      for (std::size_t i = 0; i < ranks.size(); ++i)
-        seats[at(ranks[i])] = topology::seat_at(ranks.front(), *machine, devices[i]);
+    if (devices.front() >= 0)
       order = ring_of(*machine, ranks, devices);
-    } else {
+    else
       std::ranges::stable_sort(order, {}, [&](Rank rank) {
-        const Seat& seat = seats[at(rank)];
+        const Seat& seat = places.seats[static_cast<std::size_t>(rank)];
         return std::tuple(seat.package, seat.numa, seat.cache);
       });
-    }
     map.order.insert(map.order.end(), order.begin(), order.end());
   }
   if (std::ranges::is_sorted(map.order)) map.order.clear();
-  map.levels = topology::levels_of(seats);
+  map.levels = topology::levels_of(places.seats);
   return map;
 }
 

@@ -9,6 +9,7 @@
 #include "place/job_map.h"
 #include "place/locator.h"
 #include "topology/graph/topology.h"
+#include "topology/search/placement.h"
 
 namespace tutti {
 
@@ -20,6 +21,13 @@ OwnSeat seat_on(const topology::Topology& machine, const cpu_set_t& cpus);
 Result<void> take_ring(JobMap& map, const std::vector<int>& ring, std::span<const int> hosts);
 /// The order of the first host's ranks, counted from 0 within it.
 std::vector<int> ring_of_first_host(const JobMap& map, std::span<const int> hosts);
+
+/// Where each rank is: as it was told, or on the recorded machine.
+struct Places {
+  std::vector<topology::Seat> seats;  ///< by rank; Seat::host is the first rank of its host
+  std::vector<int> devices;           ///< by rank: its device of the recorded machine; -1: not recorded, or none
+};
+Places places_of(std::span<const OwnSeat> told, std::span<const int> hosts, const topology::Topology* machine);
 
 /// See Locator::map. `machine`: of this process; null: unknown.
 JobMap map_of(std::span<const OwnSeat> seats, std::span<const int> hosts, const topology::Topology* machine);

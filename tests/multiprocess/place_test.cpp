@@ -130,6 +130,47 @@ TEST(Place, RanksFollowTheRingOfAFile) {
   EXPECT_NE(one, std::string::npos) << text;
 }
 
+/// As rank 0 wrote it. `ring` is of the ranks of one host.
+std::string dumped_job(const char* transport, const char* ring, bool deterministic) {
+  const Folder folder;
+  const std::string written = folder.path() + "/job.json";
+  const Team team{.ranks = 4,
+                  .environment = {fmt::format("TUTTI_TRANSPORT={}", transport), "TUTTI_JOB_DUMP_FILE=" + written,
+                                  "TUTTI_GRAPH_FILE=" + ring_file(folder, ring)}};
+  EXPECT_TRUE(launch_ranks(team, [&](Seat& seat) {
+    tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+    config.deterministic = deterministic ? 1 : 0;
+    tuttiComm_t comm = nullptr;
+    EXPECT_TRUE(ok(tuttiCommInitRankConfig(&comm, seat.ranks(), seat.next_id(), seat.rank(), &config)));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  }));
+  std::ifstream file(written);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Place, WritesTheJob) {
+  const std::string one_host = dumped_job("slots", "0231", false);
+  EXPECT_NE(one_host.find(R"("order": [0, 2, 3, 1])"), std::string::npos) << one_host;
+  EXPECT_EQ(one_host.find(R"("host": 1)"), std::string::npos) << one_host;
+  EXPECT_NE(one_host.find(R"("kind": "numa")"), std::string::npos) << one_host;
+  // Sums of a deterministic communicator are in the order of the numbers.
+  const std::string by_number = dumped_job("slots", "0231", true);
+  EXPECT_NE(by_number.find(R"("order": [0, 1, 2, 3])"), std::string::npos) << by_number;
+  // By sockets, as if each process ran on its own host.
+  const std::string four_hosts = dumped_job("socket", "0", false);
+  EXPECT_NE(four_hosts.find(R"("host": 3)"), std::string::npos) << four_hosts;
+}
+
+TEST(Place, SaysWhichFileItCannotWrite) {
+  const Team team{.ranks = 2, .environment = {"TUTTI_JOB_DUMP_FILE=/nowhere/job.json"}};
+  EXPECT_TRUE(launch_ranks(team, [](Seat& seat) {
+    tuttiComm_t comm = nullptr;
+    EXPECT_NE(tuttiCommInitRank(&comm, seat.ranks(), seat.next_id(), seat.rank()), tuttiSuccess);
+    EXPECT_NE(std::string(tuttiGetLastError(nullptr)).find("TUTTI_JOB_DUMP_FILE"), std::string::npos)
+        << tuttiGetLastError(nullptr);
+  }));
+}
+
 TEST(Place, SaysWhichRingDoesNotFit) {
   const Folder folder;
   for (const char* devices : {"01", "0012", "0124"})

@@ -10,9 +10,10 @@
 
 #include "algorithms/explain.h"
 #include "algorithms/select.h"
-#include "place/locator.h"
+#include "place/job_file.h"
 #include "tools/tutti_plan/command.h"
 #include "tools/tutti_plan/source.h"
+#include "topology/sources/detect.h"
 
 namespace tutti::tool {
 namespace {
@@ -35,24 +36,12 @@ struct Options {
   int ranks_in_all() const { return places() ? std::max(hosts, 1) * (each > 0 ? each : ranks) : ranks; }
 };
 
-/// Rank → the first rank of its host; ranks are numbered host by host.
-std::vector<int> hosts_of(const Options& options) {
-  std::vector<int> hosts;
-  const int each = options.ranks_in_all() / std::max(options.hosts, 1);
-  for (int rank = 0; rank < options.ranks_in_all(); ++rank) hosts.push_back(rank / each * each);
-  return hosts;
-}
-
-/// By the code that a communicator's start runs; all hosts are alike.
-Result<JobMap> map_of(const Options& options, const std::vector<int>& hosts) {
-  Locator locator({.machine = options.machine, .dump = {}}, /*live=*/false);
-  std::vector<OwnSeat> seats;
-  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
-    auto seat = locator.seat({});
-    if (!seat) return std::move(seat).error();
-    seats.push_back(*seat);
-  }
-  return locator.map(seats, hosts);
+/// By the code that a communicator's start runs.
+Result<JobMap> map_of(const Options& options, const PlannedJob& planned) {
+  if (options.machine.empty()) return tutti::map_of(planned, nullptr);
+  const auto machine = topology::detect({.file = options.machine, .nvml = false});
+  if (!machine) return Error(machine.error()).during("read --machine");
+  return tutti::map_of(planned, &*machine);
 }
 
 /// What a start of such a job finds out; empty where nothing was said of its machine.
@@ -64,12 +53,13 @@ struct Found {
 Result<Found> find_places(const Options& options, Shape& shape) {
   Found found;
   if (!options.places()) return found;
-  const std::vector<int> hosts = hosts_of(options);
-  auto map = map_of(options, hosts);
+  const int hosts = std::max(options.hosts, 1);
+  const PlannedJob planned{.hosts = hosts, .ranks_per_host = options.ranks_in_all() / hosts};
+  auto map = map_of(options, planned);
   if (!map) return std::move(map).error();
   found.text = fmt::format("Ranks: {}.\n", text_of(*map));
   if (options.hosts > 1) {
-    found.hosts = hosts;
+    found.hosts = hosts_of(planned);
     found.text += "Pairs: of one host by shared memory, where blocks stay in mapped buffers; others by sockets.\n";
   }
   shape.levels = std::move(map->levels);

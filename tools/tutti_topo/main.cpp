@@ -1,4 +1,4 @@
-// tutti-topo: prints the machine as a matrix and a tree, with suitable rings and trees. See docs/topology.md.
+// tutti-topo: prints the machine as a matrix and a tree, with suitable rings and trees, or a job. See docs/topology.md.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -7,8 +7,12 @@
 
 #include "base/config.h"
 #include "base/file.h"
+#include "base/limits.h"
+#include "job.h"
 #include "measured.h"
+#include "place/job_file.h"
 #include "topology/graph/path.h"
+#include "topology/pictures/job_picture.h"
 #include "topology/pictures/picture.h"
 #include "topology/pictures/report.h"
 #include "topology/search/constants.h"
@@ -33,6 +37,7 @@ struct Options {
   bool constants = false;
   bool measure = false;
   std::string machine_file;
+  JobOptions job;
 };
 
 int fail(const Error& error) {
@@ -70,19 +75,39 @@ void print_constants(const topology::Topology& machine, const std::vector<topolo
   std::printf("\nConstants:\n%s", text.empty() ? "  none: no two devices here are connected\n" : text.c_str());
 }
 
-int show(const Options& options) {
+Result<topology::Topology> machine_of(const Options& options) {
   const auto config = Config::from_process();
-  if (!config) return fail(config.error());
+  if (!config) return config.error();
   for (const std::string& line : config->warnings()) std::fprintf(stderr, "tutti-topo: %s\n", line.c_str());
   auto sources = topology::sources_of(*config);
   if (!options.file.empty()) sources.file = options.file;
   auto machine = topology::detect(sources);
+  if (!machine || options.what_if.empty()) return machine;
+  const auto numbers = chosen_gpus(options.what_if, *machine);
+  if (!numbers) return numbers.error();
+  return topology::with_gpus(*machine, *numbers);
+}
+
+Result<topology::Job> job_of(const Options& options) {
+  if (!options.job.file.empty()) return read_job(options.job.file);
+  const auto machine = machine_of(options);
+  if (!machine) return machine.error();
+  return planned_job(options.job, *machine);
+}
+
+int show_job(const Options& options) {
+  const auto job = job_of(options);
+  if (!job) return fail(job.error());
+  if (!options.svg.empty())
+    if (const auto written = write_file(options.svg, topology::job_picture(*job)); !written)
+      return fail(written.error());
+  std::fputs((options.json ? to_json(*job) : topology::job_text(*job)).c_str(), stdout);
+  return Exit::ok;
+}
+
+int show(const Options& options) {
+  auto machine = machine_of(options);
   if (!machine) return fail(machine.error());
-  if (!options.what_if.empty()) {
-    const auto numbers = chosen_gpus(options.what_if, *machine);
-    if (!numbers) return fail(numbers.error());
-    *machine = topology::with_gpus(*machine, *numbers);
-  }
   if (!options.dump.empty())
     if (const auto written = topology::write_machine(options.dump, *machine); !written) return fail(written.error());
   const topology::Search found = topology::search(*machine);
@@ -115,10 +140,40 @@ int show(const Options& options) {
   return Exit::ok;
 }
 
+void add_job_options(CLI::App& app, JobOptions& job) {
+  CLI::Option* const planned = app.add_flag(
+      "--job", job.planned, "A job on hosts like this machine or --file: where a communicator sees its ranks");
+  app.add_option("--hosts", job.hosts, "How many hosts the job has [1]")
+      ->needs(planned)
+      ->check(CLI::Range(1, limits::ranks_max));
+  app.add_option("--ranks-per-host", job.ranks_per_host, "How many ranks each host has [one per GPU or NUMA node]")
+      ->needs(planned)
+      ->check(CLI::Range(1, limits::ranks_max));
+  app.add_option(
+         "--order", job.order,
+         "In which order ranks fill the hosts: block (host by host), round_robin, or all ranks as 0,2,1,3 [block]")
+      ->needs(planned);
+  app.add_option("--ring", job.ring,
+                 "The order of the ring, instead of what a communicator finds: all ranks as 0,2,1,3, or number, as for "
+                 "deterministic sums")
+      ->needs(planned);
+  CLI::Option* const file =
+      app.add_option("--job-file", job.file, "The job that wrote this file, by TUTTI_JOB_DUMP_FILE")->excludes(planned);
+  for (const char* const other : {"--measure", "--constants", "--dump"}) {
+    planned->excludes(app.get_option(other));
+    file->excludes(app.get_option(other));
+  }
+  for (const char* const other : {"--file", "--what-if"}) file->excludes(app.get_option(other));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Prints the machine: how its GPUs and NICs are connected, and which rings and trees fit.", "tutti-topo");
+  CLI::App app(
+      "Prints the machine: how its GPUs and NICs are connected, and which rings and trees fit. Or a job: where its "
+      "ranks "
+      "are, and their order.",
+      "tutti-topo");
   Options options;
   app.add_option("--file", options.file,
                  "A recorded machine instead of this one: XML of NCCL, RCCL or hwloc, text of nvidia-smi topo -m, or "
@@ -126,7 +181,7 @@ int main(int argc, char** argv) {
   app.add_option("--what-if", options.what_if, "As if only these GPUs were there: gpus=0,1,4,5");
   app.add_option("--dump", options.dump,
                  "Write the machine to this file: XML of hwloc if its name ends in .hwloc.xml, else of NCCL");
-  app.add_option("--svg", options.svg, "Draw the machine, its links and rings into this file");
+  app.add_option("--svg", options.svg, "Draw the machine, its links and rings, or the job, into this file");
   app.add_flag("--json", options.json, "Everything as one JSON object");
   app.add_flag("--constants", options.constants, "Also the constants used for this, with the source of each");
   app.add_flag("--measure", options.measure,
@@ -134,6 +189,7 @@ int main(int argc, char** argv) {
   app.add_option("--machine-file", options.machine_file,
                  "Write what --measure finds in the first NUMA node to this file, for TUTTI_MACHINE_FILE")
       ->needs("--measure");
+  add_job_options(app, options.job);
   app.footer(
       "TUTTI_TOPO_FILE is --file, TUTTI_TOPO_DUMP_FILE is --dump of all GPUs.\n"
       "Exit status: 0 done, 1 refused or failed (why is on standard error), 2 wrong usage.");
@@ -142,5 +198,5 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& problem) {
     return app.exit(problem) == 0 ? Exit::ok : Exit::bad_usage;
   }
-  return show(options);
+  return options.job.planned || !options.job.file.empty() ? show_job(options) : show(options);
 }

@@ -39,14 +39,63 @@ void Canvas::arrow(const std::vector<Point>& points, double width, std::string_v
                  dashed ? " stroke-dasharray=\"7 5\"" : "");
   const std::size_t half = points.size() / 2;
   const Point from = points[half - 1], to = points[half];
-  const double length = std::hypot(to.x - from.x, to.y - from.y);
+  arrowhead({(from.x + to.x) / 2, (from.y + to.y) / 2}, {to.x - from.x, to.y - from.y}, 3.5 + width, colour);
+}
+
+void Canvas::arrowhead(Point middle, Point direction, double size, std::string_view colour) {
+  const double length = std::hypot(direction.x, direction.y);
   if (length < 1) return;
-  const double x = (to.x - from.x) / length, y = (to.y - from.y) / length, size = 3.5 + width;
-  const Point tip{(from.x + to.x) / 2 + x * size, (from.y + to.y) / 2 + y * size};
+  const double x = direction.x / length, y = direction.y / length;
+  const Point tip{middle.x + x * size, middle.y + y * size};
   const Point back{tip.x - x * 2 * size, tip.y - y * 2 * size};
-  fmt::format_to(out, "<polygon points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" fill=\"{}\"/>\n", tip.x, tip.y,
+  fmt::format_to(std::back_inserter(body_),
+                 "<polygon points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" fill=\"{}\"/>\n", tip.x, tip.y,
                  back.x - y * size * 0.8, back.y + x * size * 0.8, back.x + y * size * 0.8, back.y - x * size * 0.8,
                  colour);
+}
+
+void Canvas::curve(Point from, Point bend, Point to, double width, std::string_view colour) {
+  fmt::format_to(std::back_inserter(body_),
+                 "<path d=\"M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"{}\" "
+                 "stroke-width=\"{:.1f}\"/>\n",
+                 from.x, from.y, bend.x, bend.y, to.x, to.y, colour, width);
+  arrowhead({(from.x + 2 * bend.x + to.x) / 4, (from.y + 2 * bend.y + to.y) / 4}, {to.x - from.x, to.y - from.y},
+            3 + width, colour);
+}
+
+void Canvas::route(const std::vector<Point>& way, double width, std::string_view colour) {
+  constexpr double round = 7;
+  std::vector<Point> points;  // without those on a straight line between their neighbours
+  for (const Point& point : way) {
+    const auto goes_on = [&](double Point::*axis) {
+      return points[points.size() - 2].*axis == points.back().*axis && points.back().*axis == point.*axis;
+    };
+    while (points.size() > 1 && (goes_on(&Point::x) || goes_on(&Point::y))) points.pop_back();
+    points.push_back(point);
+  }
+  if (points.size() < 2) return;
+  const auto length = [](Point a, Point b) { return std::hypot(b.x - a.x, b.y - a.y); };
+  const auto along = [&](Point from, Point to) {  // a little way from one to the other
+    const double whole = length(from, to), part = whole > 0 ? std::min(round, whole / 2) / whole : 0;
+    return Point{from.x + (to.x - from.x) * part, from.y + (to.y - from.y) * part};
+  };
+  auto out = std::back_inserter(body_);
+  fmt::format_to(out, "<path d=\"M{:.1f} {:.1f}", points[0].x, points[0].y);
+  std::size_t longest = 1;
+  for (std::size_t at = 1; at < points.size(); ++at) {
+    const Point before = along(points[at], points[at - 1]);
+    if (at + 1 < points.size()) {
+      const Point after = along(points[at], points[at + 1]);
+      fmt::format_to(out, "L{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}", before.x, before.y, points[at].x, points[at].y,
+                     after.x, after.y);
+    } else {
+      fmt::format_to(out, "L{:.1f} {:.1f}", points[at].x, points[at].y);
+    }
+    if (length(points[at - 1], points[at]) > length(points[longest - 1], points[longest])) longest = at;
+  }
+  fmt::format_to(out, "\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"/>\n", colour, width);
+  const Point a = points[longest - 1], b = points[longest];
+  arrowhead({(a.x + b.x) / 2, (a.y + b.y) / 2}, {b.x - a.x, b.y - a.y}, 3 + width, colour);
 }
 
 void Canvas::swatch(const Box& box, std::string_view colour) {

@@ -26,6 +26,10 @@ class Canvas {
   void text(Point at, std::string_view text, std::string_view style, std::string_view anchor = "start");
   /// A coloured line with an arrowhead at its middle.
   void arrow(const std::vector<Point>& points, double width, std::string_view colour, bool dashed);
+  /// From `from` to `to`, bent towards `bend`, with an arrowhead at its middle.
+  void curve(Point from, Point bend, Point to, double width, std::string_view colour);
+  /// A line through right angles, its corners rounded, with an arrowhead at the middle of its longest piece.
+  void route(const std::vector<Point>& way, double width, std::string_view colour);
   void swatch(const Box& box, std::string_view colour);
   /// A tooltip for everything that is painted until `end`.
   void begin(std::string_view title);
@@ -35,6 +39,7 @@ class Canvas {
   std::string finish(double width, double height, std::string_view style, std::string_view title) const;
 
  private:
+  void arrowhead(Point middle, Point direction, double size, std::string_view colour);
   std::string body_;
 };
 

@@ -1,0 +1,141 @@
+#include "place/job_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
+
+#include "base/markup.h"
+#include "place/seats.h"
+
+namespace tutti {
+namespace {
+
+using topology::Device;
+using topology::DeviceKind;
+using topology::Topology;
+
+/// Names come from the system: what JSON does not allow inside a string becomes a question mark.
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t bytes = letter_bytes(text, at);
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (bytes > 0) {
+      result += text.substr(at, bytes);
+    } else if (c == '"' || c == '\\') {
+      result += {'\\', text[at]};
+    } else {
+      result += c >= 0x20 && c < 0x7f ? text[at] : '?';
+    }
+    at += std::max<std::size_t>(bytes, 1);
+  }
+  return result + '"';
+}
+
+bool is_outline(const Device& device) {
+  return device.kind == DeviceKind::package || device.kind == DeviceKind::numa || device.kind == DeviceKind::gpu ||
+         device.kind == DeviceKind::nic;
+}
+
+/// The parts of a machine in which ranks sit, without buses and links.
+std::string devices_json(const Topology& machine) {
+  std::vector<int> place(machine.devices.size(), -1);
+  std::vector<std::string> rows;
+  for (std::size_t id = 0; id < machine.devices.size(); ++id) {
+    const Device& device = machine.devices[id];
+    const int above = device.parent < 0 ? -1 : place[static_cast<std::size_t>(device.parent)];
+    place[id] = above;  // what is below a bridge is below what the bridge is in
+    if (!is_outline(device)) continue;
+    place[id] = static_cast<int>(rows.size());
+    rows.push_back(fmt::format(R"(    {{"kind": "{}", "name": {}, "index": {}, "parent": {}, "numa": {}}})",
+                               topology::name(device.kind), quoted(device.name), device.index, above, device.numa));
+  }
+  return fmt::format("[\n{}\n  ]", fmt::join(rows, ",\n"));
+}
+
+std::vector<OwnSeat> alike_seats(const PlannedJob& planned, const Topology* machine) {
+  const auto ranks = static_cast<std::size_t>(planned.hosts) * static_cast<std::size_t>(planned.ranks_per_host);
+  return std::vector<OwnSeat>(ranks, {.recorded = machine != nullptr ? 1u : 0u});
+}
+
+}  // namespace
+
+topology::Job job_of(const JobRanks& ranks, const JobMap& map, const Topology* machine) {
+  const Places places = places_of(ranks.seats, ranks.hosts, machine);
+  topology::Job job{.seats = places.seats, .levels = map.levels, .order = map.order};
+  if (machine != nullptr) {
+    job.machine = *machine;
+    job.origin = machine->origin;
+  }
+  if (job.order.empty()) {
+    job.order.resize(ranks.hosts.size());
+    std::iota(job.order.begin(), job.order.end(), 0);
+  }
+  std::map<int, int> number;  // by the first rank of a host
+  for (std::size_t rank = 0; rank < ranks.hosts.size(); ++rank) {
+    const auto [host, is_new] = number.try_emplace(ranks.hosts[rank], static_cast<int>(job.hosts.size()));
+    const bool recorded = ranks.seats[rank].recorded != 0;
+    if (is_new)
+      job.hosts.push_back({.name = ranks.names[rank], .known = machine != nullptr && (recorded || rank == 0)});
+    job.seats[rank].host = host->second;
+    const int device = places.devices[rank];
+    job.devices.push_back(device >= 0 ? (*machine)[device].name : std::string());
+  }
+  return job;
+}
+
+std::string to_json(const topology::Job& job) {
+  std::vector<std::string> hosts, ranks, levels;
+  for (const topology::JobHost& host : job.hosts)
+    hosts.push_back(fmt::format(R"(    {{"name": {}, "known": {}}})", quoted(host.name), host.known));
+  for (std::size_t rank = 0; rank < job.seats.size(); ++rank) {
+    const topology::Seat& seat = job.seats[rank];
+    ranks.push_back(
+        fmt::format(R"(    {{"host": {}, "package": {}, "numa": {}, "cache": {}, "switch": {}, "device": {}}})",
+                    seat.host, seat.package, seat.numa, seat.cache, seat.pci_switch, quoted(job.devices[rank])));
+  }
+  for (const auto& level : job.levels) levels.push_back(fmt::format("    [{}]", fmt::join(level, ", ")));
+  std::string text = fmt::format("{{\n  \"format\": 1,\n  \"origin\": {},\n", quoted(job.origin));
+  auto out = std::back_inserter(text);
+  fmt::format_to(out, "  \"hosts\": [\n{}\n  ],\n  \"ranks\": [\n{}\n  ],\n", fmt::join(hosts, ",\n"),
+                 fmt::join(ranks, ",\n"));
+  fmt::format_to(out, "  \"levels\": [\n{}\n  ],\n  \"order\": [{}],\n", fmt::join(levels, ",\n"),
+                 fmt::join(job.order, ", "));
+  fmt::format_to(out, "  \"devices\": {}\n}}\n", devices_json(job.machine));
+  return text;
+}
+
+std::vector<int> hosts_of(const PlannedJob& planned) {
+  const int each = planned.ranks_per_host;
+  std::vector<Rank> filling = planned.filling;
+  if (filling.empty()) {
+    filling.resize(static_cast<std::size_t>(planned.hosts) * static_cast<std::size_t>(each));
+    std::iota(filling.begin(), filling.end(), 0);
+  }
+  std::vector<int> hosts(filling.size());
+  for (auto first = filling.begin(); first != filling.end(); first += each)
+    for (auto rank = first; rank != first + each; ++rank)
+      hosts[static_cast<std::size_t>(*rank)] = *std::min_element(first, first + each);
+  return hosts;
+}
+
+JobMap map_of(const PlannedJob& planned, const Topology* machine) {
+  return map_of(alike_seats(planned, machine), hosts_of(planned), machine);
+}
+
+topology::Job job_of(const PlannedJob& planned, const Topology& machine) {
+  const std::vector<OwnSeat> seats = alike_seats(planned, &machine);
+  const std::vector<int> hosts = hosts_of(planned);
+  const std::vector<std::string> names(hosts.size());
+  topology::Job job =
+      job_of({.seats = seats, .hosts = hosts, .names = names}, map_of(seats, hosts, &machine), &machine);
+  if (machine.origin == "live") job.origin = "this machine";
+  for (std::size_t host = 0; host < job.hosts.size(); ++host) job.hosts[host].name = fmt::format("host{}", host);
+  return job;
+}
+
+}  // namespace tutti

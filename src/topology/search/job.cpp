@@ -1,0 +1,92 @@
+#include "topology/search/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+
+namespace tutti::topology {
+namespace {
+
+struct SeatPart {
+  const char *one, *many;
+};
+constexpr std::array parts = {SeatPart{"host", "hosts"}, SeatPart{"package", "packages"},
+                              SeatPart{"NUMA node", "NUMA nodes"}, SeatPart{"cache", "caches"},
+                              SeatPart{"PCI switch", "PCI switches"}};
+constexpr std::size_t cache_part = 3, switch_part = 4;
+
+/// Groups of ranks that are alike in the first parts of their seats, numbered in order of their first ranks.
+std::vector<int> groups_by(const Job& job, std::size_t part) {
+  std::map<std::vector<int>, int> numbers;
+  std::vector<int> groups;
+  for (const Seat& seat : job.seats) {
+    const std::array all = {seat.host, seat.package, seat.numa, seat.cache, seat.pci_switch};
+    const std::vector<int> key(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(part) + 1);
+    groups.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
+  }
+  return groups;
+}
+
+/// The first part of a seat by which ranks fall into the groups of this level; the number of parts if none does.
+std::size_t part_of(const Job& job, const std::vector<int>& level) {
+  std::size_t part = 0;
+  while (part < parts.size() && groups_by(job, part) != level) ++part;
+  return part;
+}
+
+bool has_level_of(const Job& job, std::size_t part) {
+  return std::ranges::any_of(job.levels, [&](const auto& level) { return part_of(job, level) == part; });
+}
+
+}  // namespace
+
+std::vector<int> entries_of(const Job& job) {
+  std::vector<int> entries(job.hosts.size(), 0);
+  for (std::size_t at = 0; at < job.order.size(); ++at) {
+    const int from = job.host_of(job.order[at]), to = job.host_of(job.order[(at + 1) % job.order.size()]);
+    if (from != to) ++entries[static_cast<std::size_t>(to)];
+  }
+  return entries;
+}
+
+std::string level_name(const Job& job, std::size_t level) {
+  const int groups = *std::ranges::max_element(job.levels[level]) + 1;
+  const std::size_t part = part_of(job, job.levels[level]);
+  if (part == parts.size()) return fmt::format("{} groups", groups);
+  return fmt::format("{} {}", groups, groups == 1 ? parts[part].one : parts[part].many);
+}
+
+bool has_cache_level(const Job& job) {
+  return has_level_of(job, cache_part);
+}
+
+bool has_switch_level(const Job& job) {
+  return has_level_of(job, switch_part);
+}
+
+std::vector<int> hosts_along_ring(const Job& job) {
+  std::vector<int> hosts;
+  std::vector<bool> seen(job.hosts.size(), false);
+  for (const int rank : job.order) {
+    const int host = job.host_of(rank);
+    if (!seen[static_cast<std::size_t>(host)]) hosts.push_back(host);
+    seen[static_cast<std::size_t>(host)] = true;
+  }
+  return hosts;
+}
+
+std::string ring_verdict(const Job& job) {
+  if (job.hosts.size() < 2) return "There is one host: the ring stays inside it.";
+  const std::vector<int> entries = entries_of(job);
+  const int crossings = std::accumulate(entries.begin(), entries.end(), 0);
+  const auto least = static_cast<int>(job.hosts.size());
+  if (crossings == least) return fmt::format("The ring enters and leaves each of {} hosts once.", least);
+  const auto worst = std::ranges::max_element(entries);
+  return fmt::format("The ring goes from host to host {} times where {} would do: {} is entered {} times.", crossings,
+                     least, job.hosts[static_cast<std::size_t>(worst - entries.begin())].name, *worst);
+}
+
+}  // namespace tutti::topology

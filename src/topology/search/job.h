@@ -1,0 +1,45 @@
+// The ranks of a job on their hosts: where each one is, which levels that makes, and how the ring goes round.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topology/graph/topology.h"
+#include "topology/search/placement.h"
+
+namespace tutti::topology {
+
+struct JobHost {
+  std::string name;
+  bool known = false;  ///< it is like Job::machine; else only the seats of its ranks tell what it has
+};
+
+struct Job {
+  std::string origin;                    ///< of the machine, for people; live: the job has run
+  std::vector<JobHost> hosts;            ///< in the order of their first ranks
+  std::vector<Seat> seats;               ///< by rank; Seat::host is an index of `hosts`
+  std::vector<std::string> devices;      ///< by rank: the name of its GPU or NUMA node; empty: it has none of its own
+  std::vector<std::vector<int>> levels;  ///< as levels_of
+  std::vector<int> order;                ///< of all ranks, from each to the next and back to the first
+  Topology machine = {};
+
+  int host_of(int rank) const { return seats[static_cast<std::size_t>(rank)].host; }
+};
+
+/// How often the ring enters each host, which is how often it leaves it; 0 everywhere if there is one host.
+std::vector<int> entries_of(const Job& job);
+
+/// "8 PCI switches": how many groups a level has, and what they are; "8 groups" if no part of the seats makes them.
+std::string level_name(const Job& job, std::size_t level);
+
+/// Whether ranks of one host are told apart by the cache, or the PCI switch, that they share.
+bool has_cache_level(const Job& job);
+bool has_switch_level(const Job& job);
+
+/// Hosts in the order in which the ring first enters them.
+std::vector<int> hosts_along_ring(const Job& job);
+
+/// "The ring enters and leaves each of 4 hosts once.", or how far it is from that.
+std::string ring_verdict(const Job& job);
+
+}  // namespace tutti::topology
