@@ -71,10 +71,10 @@ class Sweep {
       stream_ = rank.gpu->make_stream();
     else if (!options.blocks())
       must(tuttiStreamCreate(&stream_), "tuttiStreamCreate");
-    std::vector<int> pids;
-    for (const std::uint64_t pid : rank.exchange.gather(static_cast<std::uint64_t>(::getpid())))
-      pids.push_back(static_cast<int>(pid));
-    if (rank.is_first() && notebook == nullptr) table_.emplace(description, options, rank, pids);
+    std::vector<Place> places;
+    for (const std::uint64_t word : rank.exchange.gather(Place::of_this_thread().packed()))
+      places.push_back(Place::unpacked(word));
+    if (rank.is_first() && notebook == nullptr) table_.emplace(description, options, rank, places);
   }
   ~Sweep() {
     if (rank_.gpu != nullptr)

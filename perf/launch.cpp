@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "perf/local_rank.h"
+
 namespace perf {
 namespace {
 
@@ -36,11 +38,12 @@ std::vector<int> allowed_cores() {
   return cores;
 }
 
-void pin(const std::vector<int>& cores, int rank) {
+/// `number` counts the ranks that share these cores.
+void pin(const std::vector<int>& cores, int number) {
   if (cores.empty()) return;
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(cores[static_cast<std::size_t>(rank) % cores.size()], &set);
+  CPU_SET(cores[static_cast<std::size_t>(number) % cores.size()], &set);
   ::sched_setaffinity(0, sizeof set, &set);  // optional: without pinning, times only vary more
 }
 
@@ -239,7 +242,8 @@ int run_launched(const LaunchOptions& options, const Body& body) {
   expect_success(tuttiCommInitFromEnv(&comm, nullptr), nullptr, -1, "tuttiCommInitFromEnv");
   expect_success(tuttiCommUserRank(comm, &number), comm, -1, "tuttiCommUserRank");
   expect_success(tuttiCommCount(comm, &count), comm, number, "tuttiCommCount");
-  if (options.pin) pin(allowed_cores(), number);
+  // Cores are those of this host. Without word of the launcher, ranks are taken as if there were one host.
+  if (options.pin) pin(allowed_cores(), local_rank(number).value_or(number));
   const auto exchange = exchange_by_tutti(comm, number, count);
   Rank rank{number, count, comm, *exchange, gpu.get()};
   const int code = body(rank);

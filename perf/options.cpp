@@ -126,7 +126,7 @@ void LaunchOptions::add_to(CLI::App& app) {
       ->check(CLI::Range(1, kMaxRanks))
       ->group(group);
   app.add_option("-p,--parallel_init", parallel_init, "1: each thread initialises its own rank")->group(group);
-  app.add_flag("--pin,!--no-pin", pin, "Rank i runs on core i mod cores [yes]")->group(group);
+  app.add_flag("--pin,!--no-pin", pin, "Rank i of a host runs on core i mod cores [yes]")->group(group);
   app.add_option_function<std::string>(
          "--memory", [this](const std::string& s) { on_gpu = s == "device"; },
          "Where buffers lie: host, or device: GPU 0, for all ranks of this host [host]")

@@ -1,6 +1,7 @@
 #include "perf/table.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,7 +39,24 @@ std::string wrong_text(const Measured& measured) {
 
 }  // namespace
 
-Table::Table(const Description& description, const Options& options, const Rank& rank, const std::vector<int>& pids)
+Place Place::of_this_thread() {
+  Place place{.pid = ::getpid()};
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) != 1) return place;
+  for (place.core = 0; !CPU_ISSET(place.core, &set);) ++place.core;
+  return place;
+}
+
+std::uint64_t Place::packed() const {
+  return static_cast<std::uint64_t>(core + 1) << 32 | static_cast<std::uint32_t>(pid);
+}
+
+Place Place::unpacked(std::uint64_t word) {
+  return {.pid = static_cast<int>(word & 0xffff'ffff), .core = static_cast<int>(word >> 32) - 1};
+}
+
+Table::Table(const Description& description, const Options& options, const Rank& rank, const std::vector<Place>& places)
     : description_(description),
       ranks_(rank.ranks),
       checked_(options.checks > 0),
@@ -49,7 +67,10 @@ Table::Table(const Description& description, const Options& options, const Rank&
   fmt::print("# Collective test starting: {}_perf\n", description.name);
   fmt::print("# {}\n#\n# Using {} rank{} on {}, {} cores: {}\n", options.describe(), ranks_, ranks_ == 1 ? "" : "s",
              host_name(), ::sysconf(_SC_NPROCESSORS_ONLN), cpu_name());
-  for (int i = 0; i < ranks_; ++i) fmt::print("#  Rank {:2} Pid {:6}\n", i, pids[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < ranks_; ++i) {
+    const Place& place = places[static_cast<std::size_t>(i)];
+    fmt::print("#  Rank {:2} Pid {:6}{}\n", i, place.pid, place.core < 0 ? "" : fmt::format(" Core {:3}", place.core));
+  }
   fmt::print("#\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6} {:^37} {:^37}\n", "", "", "", "", "", "out-of-place",
              "in-place");
   fmt::print("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "size", "count", "type", "redop", "root");

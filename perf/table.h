@@ -1,6 +1,7 @@
 // The output: nccl-tests' table on standard output, the CSV file, and progress on a terminal.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -27,10 +28,20 @@ struct Row {
   std::string algorithm, transport;
 };
 
+/// Where a rank runs.
+struct Place {
+  int pid = 0;
+  int core = -1;  ///< the only one that it may use; -1: it may use several
+
+  static Place of_this_thread();
+  std::uint64_t packed() const;
+  static Place unpacked(std::uint64_t word);
+};
+
 class Table {
  public:
-  /// Prints the header block. `pids` is by rank. Ends the program if the CSV file cannot be written.
-  Table(const Description& description, const Options& options, const Rank& rank, const std::vector<int>& pids);
+  /// Prints the header block. `places` is by rank. Ends the program if the CSV file cannot be written.
+  Table(const Description& description, const Options& options, const Rank& rank, const std::vector<Place>& places);
 
   void add(const Row& row);
   /// Shows what is being measured, on a terminal only.

@@ -64,6 +64,12 @@ if(Python3_FOUND AND NOT TUTTI_SANITIZE)
   set_tests_properties(perf_compare PROPERTIES LABELS multiprocess TIMEOUT 120)
 endif()
 
+# On which core a rank runs, by what launchers say.
+if(Python3_FOUND)
+  add_test(NAME perf_pin COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/pin_test.py $<TARGET_FILE:all_reduce_perf>)
+  set_tests_properties(perf_pin PROPERTIES LABELS multiprocess TIMEOUT 120 ENVIRONMENT TUTTI_TUNE=off)
+endif()
+
 # perf/choice: checks that it measures and counts, not its result on a loaded machine.
 if(Python3_FOUND AND NOT TUTTI_SANITIZE)
   add_test(NAME perf_choice COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/choice/choice --quick --perf $<TARGET_FILE_DIR:all_reduce_perf>
