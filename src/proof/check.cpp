@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "proof/check_machine.h"
@@ -28,7 +29,7 @@ Result<void> alike(std::span<const Plan> plans) {
 
 /// Runs the calls. If all is right, passes the machine to `look`.
 template <class Look>
-Result<void> run(std::span<const CheckedCall> calls, const CheckCase& how, Look&& look) {
+Result<void> run(std::span<const CheckedCall> calls, const CheckCase& how, bool multiplied, Look&& look) {
   std::deque<proof::Terms> terms;
   std::deque<std::vector<std::vector<proof::Terms::Id>>> outputs;
   std::vector<proof::Program> programs;
@@ -51,7 +52,7 @@ Result<void> run(std::span<const CheckedCall> calls, const CheckCase& how, Look&
                         .terms = &terms.back(),
                         .outputs = &outputs.back()});
   }
-  proof::Machine machine(programs, how);
+  proof::Machine machine(programs, how, multiplied);
   if (auto ran = machine.run(); !ran) return ran;
   look(machine);
   return {};
@@ -65,7 +66,14 @@ Result<void> check(const Schedule& schedule, std::span<const Plan> plans, const 
 }
 
 Result<void> check(std::span<const CheckedCall> calls, const CheckCase& how) {
-  return run(calls, how, [](const proof::Machine&) {});
+  const auto look = [](const proof::Machine&) {};
+  if (auto ran = run(calls, how, /*multiplied=*/false, look); !ran) return ran;
+  // What is offered depends on it.
+  const bool sums = std::ranges::any_of(calls, [](const CheckedCall& c) { return reduces(c.schedule->collective()); });
+  if (how.hosts.empty() || how.slots == 0 || !sums) return {};
+  auto ran = run(calls, how, /*multiplied=*/true, look);
+  if (!ran) return std::move(ran).error().during("a pre-multiplied sum");
+  return {};
 }
 
 Result<Residency> residency(const Schedule& schedule, std::span<const Plan> plans, const CheckCase& how) {
@@ -73,7 +81,7 @@ Result<Residency> residency(const Schedule& schedule, std::span<const Plan> plan
   CheckCase once = how;
   once.calls = 1;
   Residency found;
-  const auto looked = run(std::span(&call, 1), once, [&](const proof::Machine& machine) {
+  const auto looked = run(std::span(&call, 1), once, /*multiplied=*/false, [&](const proof::Machine& machine) {
     found = {.channels = machine.channels() * schedule.ranks(), .resident = 1};
     for (int channel = 0; channel < machine.channels(); ++channel)
       found.resident += proof::blocked_max(machine.waits(channel), schedule.ranks());

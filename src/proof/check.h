@@ -24,7 +24,8 @@ struct CheckCase {
   int calls = 2;
   std::vector<bool> in_place = {};  ///< by rank: its output is its input, as the collective defines it; empty: none
   /// By rank; empty: each rank has its own. Ranks of one host offer each other every block that outlasts its message
-  /// (Plan::outlasts), which is then read from its sender's buffer. Not with 0 slots.
+  /// (Plan::outlasts), which is then read from its sender's buffer. Not with 0 slots. Which buffer holds a block may
+  /// depend on whether sums are pre-multiplied, so these are proven with and without.
   std::vector<int> hosts = {};
 };
 

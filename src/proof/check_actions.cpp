@@ -130,7 +130,7 @@ Result<bool> Machine::pass(Channel& l, const Action& a) {
     if (a.verb == Verb::copy && left_alone(l, first, p)) continue;
     if (auto written = write(l, a, p, result); !written) return std::move(written).error();
   }
-  offer_blocks(l, a);
+  if (auto offered = offer_blocks(l, a); !offered) return std::move(offered).error();
   return true;
 }
 

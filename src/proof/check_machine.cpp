@@ -24,11 +24,12 @@ Machine::Stage::Stage(const Program& program_in, const CheckCase& how)
       channels(std::clamp(how.channels, 1, tiles)),
       memory(*program_in.schedule, tiles, *program_in.in_place) {}
 
-Machine::Machine(std::span<const Program> programs, const CheckCase& how)
+Machine::Machine(std::span<const Program> programs, const CheckCase& how, bool multiplied)
     : ranks_(programs[0].schedule->ranks()),
       calls_(std::max(how.calls, 1) * static_cast<int>(programs.size())),
       rendezvous_(how.slots == 0),
       hosts_(how.slots == 0 ? std::vector<int>{} : how.hosts),
+      multiplied_(multiplied),
       clocks_(ranks_),
       lines_(static_cast<std::size_t>(calls_) * ranks_, Clocks::none),
       published_(static_cast<std::size_t>(calls_)),

@@ -34,8 +34,9 @@ struct Program {
 /// share nothing within a call, so there is one clock entry per rank and channel.
 class Machine {
  public:
-  /// Runs all programs in turn, `how.calls` times; they are of the same ranks.
-  Machine(std::span<const Program> programs, const CheckCase& how);
+  /// Runs all programs in turn, `how.calls` times; they are of the same ranks. `multiplied`: a rank's contribution is
+  /// not in its input as it enters a sum.
+  Machine(std::span<const Program> programs, const CheckCase& how, bool multiplied);
 
   Result<void> run();
 
@@ -112,7 +113,8 @@ class Machine {
 
   // Blocks read from their senders' buffers.
   bool offers(const Channel& l, const Place& p, std::size_t place) const;
-  void offer_blocks(Channel& l, const Action& a);
+  Result<void> offer_blocks(Channel& l, const Action& a);
+  bool offers_what_it_stores(const Channel& l, const Slots::Item& item);
   bool may_change(Channel& l, const Action& a);
   bool all_offers_read(Channel& l);
   bool take_back_offer(Channel& l, Rank peer, std::uint32_t message);
@@ -138,6 +140,7 @@ class Machine {
   int channels_per_rank_ = 1;
   bool rendezvous_;         // 0 slots
   std::vector<int> hosts_;  // by rank; empty: no blocks are offered
+  bool multiplied_;
 
   Clocks clocks_;
   std::vector<Slots> slots_;                   // by channel

@@ -3,6 +3,7 @@
 
 #include "plan/outlasting.h"
 #include "proof/check_machine.h"
+#include "proof/check_operands.h"
 
 namespace tutti::proof {
 
@@ -13,10 +14,9 @@ bool Machine::offers(const Channel& l, const Place& p, std::size_t place) const 
   return hosts_[static_cast<std::size_t>(l.rank)] == hosts_[p.peer];
 }
 
-/// After the pass, when its own destinations hold their blocks. A pass that scales a source has it in no buffer; one
-/// that only copies may offer it all the same where nothing is scaled, so that is what is checked.
-void Machine::offer_blocks(Channel& l, const Action& a) {
-  const Place* const kept = lasting_place(plan(l), a, false);
+/// After the pass, when its own destinations hold their blocks.
+Result<void> Machine::offer_blocks(Channel& l, const Action& a) {
+  const Place* const kept = lasting_place(plan(l), a, multiplied_ && adds(l));
   const auto to = plan(l).destinations(a);
   for (std::size_t i = 0; kept != nullptr && i < to.size(); ++i) {
     if (!offers(l, to[i], a.first + a.sources + i)) continue;
@@ -25,9 +25,19 @@ void Machine::offer_blocks(Channel& l, const Action& a) {
     Slots::Item& item = slots.item(link, link.committed, to[i].block);
     item.offered = &cell(l, *kept);
     item.offered_term = item.offered->term;
+    if (!offers_what_it_stores(l, item)) return wrong(l, describe(to[i], true) + ": another block is offered");
     offered_[static_cast<std::size_t>(l.rank) * channels_per_rank_ + l.channel].push_back(
         {.peer = Rank{to[i].peer}, .message = link.committed, .cell = item.offered});
   }
+  return {};
+}
+
+/// Reading a contribution scales it, which changes nothing where sums are not pre-multiplied.
+bool Machine::offers_what_it_stores(const Channel& l, const Slots::Item& item) {
+  if (item.offered_term == item.cell.term) return true;
+  Terms& terms = *stage(l).program.terms;
+  return adds(l) && !multiplied_ && terms.is_raw(item.offered_term) &&
+         terms.scaled(item.offered_term) == item.cell.term;
 }
 
 /// Whether the message's receiver has released it; then the sender knows it.

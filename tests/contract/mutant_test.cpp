@@ -12,8 +12,8 @@
 #include "plan/verify.h"
 #include "proof/check.h"
 #include "support/environment.h"
+#include "support/mutant_trials.h"
 #include "support/mutants.h"
-#include "support/reference_executor.h"
 
 namespace tutti {
 namespace {
@@ -69,27 +69,6 @@ Original random_original(Random& random) {
   }
 }
 
-/// The first refusal.
-Result<void> check_all(const Schedule& schedule, const std::vector<Plan>& plans, const std::vector<CheckCase>& cases) {
-  for (const CheckCase& how : cases)
-    if (auto checked = check(schedule, plans, how); !checked) return checked;
-  return {};
-}
-
-/// The first trial that is not right, or the last.
-InitResult try_out(const Schedule& schedule, Yardstick yardstick, const std::vector<Plan>& plans, int slots_min,
-                   int trials, std::uint64_t seed) {
-  const Arithmetic arithmetic(yardstick, reduces(schedule.collective()), seed);
-  Expected expected(schedule, yardstick);
-  InitResult verdict;
-  for (int i = 0; i < trials && verdict.outcome == Outcome::right; ++i) {
-    Trial trial = random_trial(plans[0], seed + static_cast<std::uint64_t>(i));
-    trial.slots = std::max(trial.slots, slots_min);
-    verdict = ReferenceExecutor(plans, expected, arithmetic, trial).run();
-  }
-  return verdict;
-}
-
 bool in_range(const Schedule& s) {
   const auto has = [&s](Rank rank, Ref ref) {
     if (rank < 0 || rank >= s.ranks()) return false;
@@ -101,28 +80,10 @@ bool in_range(const Schedule& s) {
   return std::ranges::all_of(s.transfers(), [&](const Transfer& t) { return has(t.from, t.src) && has(t.to, t.dst); });
 }
 
-/// What a batch found.
-struct Tally {
-  int mutants = 0;
-  int counted = 0;  ///< wrong in some trial
-  int refused = 0;  ///< of these
-  std::vector<std::string> survivors;
-
-  void add(bool wrong, bool is_refused, const std::string& what) {
-    ++mutants;
-    if (!wrong) return;
-    ++counted;
-    if (is_refused)
-      ++refused;
-    else
-      survivors.push_back(what);
-  }
-};
-
 void try_plan_mutant(const Original& original, Random& random, Tally& tally) {
   const PlanMutant mutant = mutate(original.plans, random);
-  const InitResult verdict =
-      try_out(original.schedule, Yardstick::schedule, mutant.plans, original.slots_min, trials_max, random.next());
+  const InitResult verdict = try_out(original.schedule, Yardstick::schedule, mutant.plans,
+                                     {.slots_min = original.slots_min}, trials_max, random.next());
   const bool refused = !check_all(original.schedule, mutant.plans, original.cases);
   tally.add(verdict.outcome != Outcome::right, refused, original.name + ": " + mutant.what + ": " + verdict.what);
 }
@@ -153,7 +114,7 @@ void try_schedule_mutant(const Original& original, Random& random, Tally& tally)
   const auto checked = check_all(mutant.schedule, plans,
                                  check_cases(mutant.schedule.collective(), mutant.schedule.ranks(), original.access));
   EXPECT_TRUE(checked) << what << ": proven, but its plans are not: " << checked.error().text();
-  const InitResult verdict = try_out(mutant.schedule, Yardstick::definition, plans, 0, 10, random.next());
+  const InitResult verdict = try_out(mutant.schedule, Yardstick::definition, plans, {}, 10, random.next());
   tally.add(verdict.outcome != Outcome::right, !checked, what + ": " + verdict.what);
 }
 
@@ -168,8 +129,8 @@ TEST_P(Mutants, AreRefused) {
     const Original original = random_original(random);
     const auto checked = check_all(original.schedule, original.plans, original.cases);
     EXPECT_TRUE(checked) << original.name << ": " << checked.error().text();
-    const InitResult verdict =
-        try_out(original.schedule, Yardstick::schedule, original.plans, original.slots_min, 10, random.next());
+    const InitResult verdict = try_out(original.schedule, Yardstick::schedule, original.plans,
+                                       {.slots_min = original.slots_min}, 10, random.next());
     EXPECT_EQ(verdict.outcome, Outcome::right) << original.name << ": " << verdict.what;
     const bool has_actions = std::ranges::any_of(original.plans, [](const Plan& p) { return !p.actions.empty(); });
     for (int i = 0; i < mutants_of_original && has_actions; ++i) {

@@ -182,10 +182,17 @@ class Surgery {
   /// changes.
   std::string change_pass() {
     Action& a = action();
-    const auto begin = plan().places.begin() + a.first;
+    const std::ptrdiff_t was = a.first;
+    const auto begin = plan().places.begin() + was;
     const std::vector<Place> own(begin, begin + a.sources + a.destinations);
     a.first = static_cast<std::uint32_t>(plan().places.size());
     plan().places.insert(plan().places.end(), own.begin(), own.end());
+    std::vector<bool>& outlasts = plan().outlasts;  // of these places, as far as it was computed
+    if (!outlasts.empty()) {
+      const std::vector<bool> kept(outlasts.begin() + was,
+                                   outlasts.begin() + was + static_cast<std::ptrdiff_t>(own.size()));
+      outlasts.insert(outlasts.end(), kept.begin(), kept.end());
+    }
     switch (random_.below(11)) {
       case 0: nudge(a.part, random_); return "another part";
       case 1: a.last ^= 1; return "another last";
@@ -207,12 +214,15 @@ class Surgery {
     if (count < 2) return "";
     const std::size_t operand = a.first + (source ? 0u : a.sources) + pick(count, random_);
     plan().places.erase(plan().places.begin() + static_cast<std::ptrdiff_t>(operand));
+    if (!plan().outlasts.empty()) plan().outlasts.erase(plan().outlasts.begin() + static_cast<std::ptrdiff_t>(operand));
     --count;
     return source ? "a source less" : "a destination less";
   }
 
   std::string double_source(Action& a) {
     const auto operand = plan().places.begin() + static_cast<std::ptrdiff_t>(a.first + pick(a.sources, random_));
+    if (!plan().outlasts.empty())
+      plan().outlasts.insert(plan().outlasts.begin() + (operand - plan().places.begin()), false);
     plan().places.insert(operand, Place(*operand));
     ++a.sources;
     return "a source twice";

@@ -21,7 +21,10 @@ bool ReferenceExecutor::fail(Outcome outcome, std::string what) {
 
 ReferenceExecutor::Link& ReferenceExecutor::link(const Channel& l, Rank from, Rank to) {
   Link& link = links_[(index(l.channel) * index(ranks_) + index(from)) * index(ranks_) + index(to)];
-  if (link.slots.empty()) link.slots.assign(ring_ * slot_words_ + 1, poison);
+  if (link.slots.empty()) {
+    link.slots.assign(ring_ * slot_words_ + 1, poison);
+    link.offered.resize(ring_ * slot_words_ / block_words_max + 1);
+  }
   return link;
 }
 
@@ -38,8 +41,10 @@ bool ReferenceExecutor::turn(Channel& l) {
     if (plans_[index(l.rank)].actions.empty()) next_action(l);
     return true;
   }
+  if (l.state == State::leaving) return leave(l);
   const Action& a = plans_[index(l.rank)].actions[l.action];
   if (a.verb == Verb::copy || a.verb == Verb::reduce) {
+    if (l.operand == 0 && !may_change(l, a)) return false;
     if (!pass(l, a)) return verdict_.outcome == Outcome::right;
   } else {
     if (a.peer >= ranks_ || a.peer == l.rank) return fail(Outcome::broken, "no such peer");
@@ -55,8 +60,16 @@ void ReferenceExecutor::next_action(Channel& l) {
   l.action = 0;
   l.tile += trial_.channels;
   if (l.tile < trial_.tiles && !plan.actions.empty()) return;
+  l.state = State::leaving;
+  leave(l);
+}
+
+/// The user gets the buffers back when nobody is to read them any more.
+bool ReferenceExecutor::leave(Channel& l) {
+  if (waits_for_readers(l, nullptr)) return false;
   l.state = State::finished;
   if (--buffers_[index(l.rank)].channels_left == 0) end_call(l.rank);
+  return true;
 }
 
 /// All but passes. False: blocked or broken.
@@ -107,7 +120,7 @@ bool ReferenceExecutor::pass(Channel& l, const Action& a) {
   if (!o.at) return fail(Outcome::broken, "no such place");
   if (written) {
     if (words > o.words) return fail(Outcome::broken, "writes beyond its block");
-    std::copy_n(l.held, words, o.at);
+    if (!offer(l, a, index(l.operand - sources))) std::copy_n(l.held, words, o.at);
   } else {
     for (int word = 0; word < words; ++word) {
       Word x = word < o.words ? o.at[word] : poison;
@@ -165,6 +178,8 @@ ReferenceExecutor::Operand ReferenceExecutor::item(Channel& l, const Place& p, b
   const bool open = written ? k.filling : k.reading;
   if (!open || (std::size_t{p.block} + 1) * block_words_max > slot_words_) return {};
   const std::uint64_t message = (written ? k.committed : k.released) % ring_;
+  if (const Operand& there = k.offered[message * slot_words_ / block_words_max + p.block]; !written && there.at)
+    return there;
   return {&k.slots[message * slot_words_ + p.block * block_words_max], block_words_max, p.peer};
 }
 

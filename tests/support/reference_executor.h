@@ -20,7 +20,8 @@ struct Trial {
   int tiles = 1;
   int calls = 2;
   std::vector<bool> in_place = {};  ///< by rank; empty: none
-  int resident = 0;                 ///< channels that have a place at once, each until its call ends; 0: all
+  std::vector<int> hosts = {};  ///< by rank: where blocks that last are read in their sender's buffer; empty: nowhere
+  int resident = 0;             ///< channels that have a place at once, each until its call ends; 0: all
 };
 /// A random one that suits the plans.
 Trial random_trial(const Plan& plan, std::uint64_t seed);
@@ -47,14 +48,26 @@ class ReferenceExecutor {
 
  private:
   static constexpr Word poison = 0xdeadbeefdeadbeefu;
-  enum class State { entering, running, finished, done };
+  enum class State { entering, running, leaving, finished, done };
+  struct Operand {
+    Word* at = nullptr;
+    int words = 0;   // that the block has
+    Rank owner = 0;  // whose factor scales it
+  };
+  /// A block of this rank that the receiver of a message may read.
+  struct Offered {
+    Rank peer = 0;
+    std::uint64_t message = 0;
+    const Word* at = nullptr;
+  };
   struct Channel {
     Rank rank = 0;
     int channel = 0;
     State state = State::entering;
     int tile = 0;
     std::size_t action = 0;
-    int operand = 0;  // of a pass: the next place to be read or written
+    int operand = 0;                    // of a pass: the next place to be read or written
+    std::vector<Offered> offered = {};  // and not known to be read
     Word held[block_words_max] = {};
   };
   struct Buffers {
@@ -69,17 +82,12 @@ class ReferenceExecutor {
   };
   struct Link {
     std::vector<Word> slots;
+    std::vector<Operand> offered;  // by item of a slot: where it is read instead
     std::uint64_t committed = 0;
     std::uint64_t released = 0;
     bool filling = false;
     bool reading = false;
   };
-  struct Operand {
-    Word* at = nullptr;
-    int words = 0;   // that the block has
-    Rank owner = 0;  // whose factor scales it
-  };
-
   void lay_out(Rank rank);
   bool may_begin(const Channel& l) const;
   void begin_call(Rank rank);
@@ -92,6 +100,12 @@ class ReferenceExecutor {
   bool act(Channel& l, const Action& a);
   bool pass(Channel& l, const Action& a);
   void next_action(Channel& l);
+  bool leave(Channel& l);
+
+  Operand kept(Channel& l, const Action& a);
+  bool offer(Channel& l, const Action& a, std::size_t destination);
+  bool may_change(Channel& l, const Action& a);
+  bool waits_for_readers(Channel& l, const Word* changed);
   Operand operand(Channel& l, const Action& a, const Place& p, bool written);
   Operand item(Channel& l, const Place& p, bool written);
   Link& link(const Channel& l, Rank from, Rank to);

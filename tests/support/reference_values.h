@@ -27,14 +27,15 @@ enum class Yardstick {
 /// Operators, and every rank's contributions.
 class Arithmetic {
  public:
-  Arithmetic(Yardstick yardstick, bool reduces, std::uint64_t seed)
-      : ordered_(yardstick == Yardstick::schedule), reduces_(reduces), seed_(seed) {}
+  /// `scales`: sums are pre-multiplied by every rank's factor; else all factors are one.
+  Arithmetic(Yardstick yardstick, bool reduces, std::uint64_t seed, bool scales = true)
+      : ordered_(yardstick == Yardstick::schedule), reduces_(reduces), scales_(reduces && scales), seed_(seed) {}
 
   Word contribution(int call, Rank rank, int block, int tile, int word) const {
     return hash(hash(hash(seed_ + static_cast<Word>(call), rank, block), tile, word), 0, 0);
   }
   /// A rank's factor of a pre-multiplied sum; reading with Place::leaf applies it.
-  Word scaled(Word x, Rank rank) const { return x * (hash(seed_, rank, -1) | 1); }
+  Word scaled(Word x, Rank rank) const { return scales_ ? x * (hash(seed_, rank, -1) | 1) : x; }
   Word combined(Word left, Word right) const {
     return ordered_ ? (left ^ std::rotl(right, 17)) * 0x9e3779b97f4a7c15u + right : left + right;
   }
@@ -43,6 +44,7 @@ class Arithmetic {
   /// What Action::last does, as an average's division.
   Word finished(Word x) const { return x * 0x94d049bb133111ebu + 1; }
   bool reduces() const { return reduces_; }
+  bool scales() const { return scales_; }
   bool ordered() const { return ordered_; }
 
  private:
@@ -51,6 +53,7 @@ class Arithmetic {
   }
   bool ordered_;
   bool reduces_;
+  bool scales_;
   std::uint64_t seed_;
 };
 

@@ -78,7 +78,7 @@ std::string summary(const Job& job) {
   std::string text;
   for (std::size_t level = 0; level < job.levels.size(); ++level)
     text += (level == 0 ? "Levels: " : " › ") + level_name(job, level);
-  if (job.levels.empty()) text = "Levels: none, all ranks are alike";
+  if (job.levels.empty()) text = "Levels: none";
   const std::size_t slash = job.origin.rfind('/');
   const std::string from = slash == std::string::npos ? job.origin : job.origin.substr(slash + 1);
   if (!from.empty() && from != "live") text += " · on " + shortened(from, 60);

@@ -37,7 +37,7 @@ std::string job_text(const Job& job) {
   for (std::size_t host = 0; host < job.hosts.size() && host < hosts_shown; ++host)
     fmt::format_to(out, "  {}: ranks {}\n", job.hosts[host].name, list_of_cpus(ranks[host]));
   if (job.hosts.size() > hosts_shown) fmt::format_to(out, "  and {} more hosts\n", job.hosts.size() - hosts_shown);
-  text += job.levels.empty() ? "Levels: none, all ranks are alike\n" : "Levels:\n";
+  text += job.levels.empty() ? "Levels: none\n" : "Levels:\n";
   for (std::size_t level = 0; level < job.levels.size(); ++level)
     fmt::format_to(out, "  {}: {}\n", level_name(job, level), members_text(job.levels[level], groups_shown));
   fmt::format_to(out, "Order: {}\n{}\n", fmt::join(job.order, " "), ring_verdict(job));
