@@ -144,6 +144,7 @@ std::shared_ptr<const Envelope> Envelopes::of(const Shape& shape, Access access,
           conditions.slots,
           conditions.slot_bytes,
           conditions.hosts,
+          conditions.pair_gbps,
           counts};
   const std::lock_guard lock(mutex_);
   if (const auto known = made_.find(key); known != made_.end()) return known->second;

@@ -47,6 +47,7 @@ std::vector<std::size_t> deal(std::size_t ranks, std::size_t cores, const std::v
 Cost::Cost(std::span<const Plan> plans, const Machine& machine, const Conditions& conditions)
     : plans_(plans), machine_(machine), loops_(machine.loops.table()), conditions_(conditions), ranks_(plans.size()) {
   assert(!plans.empty() && static_cast<std::size_t>(plans[0].ranks) == ranks_);
+  assert(conditions.pair_gbps.empty() || conditions.pair_gbps.size() == ranks_ * ranks_);
   cores_.resize(std::min(ranks_, static_cast<std::size_t>(std::max(conditions.cores, 1))));
   core_index_ = deal(ranks_, cores_.size(), conditions.hosts);
   prices_.resize(ranks_);
@@ -152,6 +153,7 @@ double Cost::handed_write_us() const {
 
 /// The class of a pass between users' buffers that are too large for the cache; such passes were measured as a whole.
 std::optional<std::size_t> Cost::measured_loop(const Plan& plan, const Action& action) const {
+  if (!conditions_.pair_gbps.empty()) return {};  // measured where all pairs are alike
   if (plan.access != Access::mapped || footprint_ < LoopFootprints::bytes_min || !writes_results(plan, action))
     return {};
   return pass_class(action.sources, action.destinations, !is_far(plan.sources(action)[0]));
@@ -160,7 +162,11 @@ std::optional<std::size_t> Cost::measured_loop(const Plan& plan, const Action& a
 /// The time that this operand adds to a pass.
 double Cost::operand_us(const Plan& plan, const Place& place, bool read) const {
   if (plan.access == Access::cma && is_far(place)) return block_bytes_ * pull_;
-  if (is_far(place) && apart(plan.rank, place.peer)) return block_bytes_ * 1e-3 / wire_.gbps;
+  if (is_far(place) && apart(plan.rank, place.peer)) return block_bytes_ * 1e-3 / machine_.wire.gbps;
+  if (is_far(place) && !conditions_.pair_gbps.empty()) {
+    const auto own = static_cast<std::size_t>(plan.rank), peer = static_cast<std::size_t>(place.peer);
+    return block_bytes_ * 1e-3 / conditions_.pair_gbps[read ? peer * ranks_ + own : own * ranks_ + peer];
+  }
   if (is_far(place)) return block_bytes_ * (read ? far_read_ : far_write_);
   return block_bytes_ * (read ? read_ : write_);
 }
@@ -172,12 +178,12 @@ bool Cost::apart(Rank one, Rank other) const {
 }
 
 double Cost::hop_us(Rank one, Rank other) const {
-  if (apart(one, other)) return wire_.hop_us;
+  if (apart(one, other)) return machine_.wire.hop_us;
   return cores_.size() > 1 ? machine_.hop_us : 0;
 }
 
 double Cost::message_us(Rank one, Rank other) const {
-  return apart(one, other) ? wire_.message_us : machine_.message_us;
+  return apart(one, other) ? machine_.wire.message_us : machine_.message_us;
 }
 
 /// All ranks enter: they publish their call descriptors and, where they access each other's buffers, wait for those of

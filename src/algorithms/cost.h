@@ -19,6 +19,9 @@ struct Conditions {
   int slots = 4;                        ///< per fifo
   std::size_t slot_bytes = 128 * 1024;  ///< size of a slot
   std::vector<int> hosts = {};          ///< by rank; empty: all ranks share memory
+  /// GB/s between two ranks of one host, by from · ranks + to, where links differ; empty: as the machine's numbers say.
+  /// Of more ranks than are walked through, it is left out.
+  std::vector<double> pair_gbps = {};
   bool operator==(const Conditions&) const = default;
 };
 
@@ -81,7 +84,6 @@ class Cost {
   std::span<const Plan> plans_;
   Machine machine_;
   LoopTable loops_;
-  SocketRates wire_;
   Conditions conditions_;
   std::size_t ranks_;
   double own_groups_ = 0;    ///< number of groups in the buffers of a rank, on average

@@ -33,6 +33,7 @@ void each(M& machine, Visit&& visit) {
       for (auto& number : at_footprint) visit(number);
   for (auto& at_footprint : machine.loops.handed_gbps)
     for (auto& number : at_footprint) visit(number);
+  for (auto* number : {&machine.wire.hop_us, &machine.wire.message_us, &machine.wire.gbps}) visit(*number);
 }
 
 /// In the order of `each`.
@@ -49,6 +50,7 @@ std::vector<std::string> make_names() {
   for (const auto footprint : HandedFootprints::names)
     for (const Loop loop : HandedFootprints::loops)
       all.push_back(fmt::format("handed_gbps_{}_{}", footprint, name(loop)));
+  all.insert(all.end(), {"wire_hop_us", "wire_message_us", "wire_gbps"});
   return all;
 }
 
@@ -116,6 +118,19 @@ double Machine::pull_us_per_byte(double footprint, double share) const {
   const double together = pull.us_per_byte(footprint), alone = pull_alone.us_per_byte(footprint);
   // What the ranks share, such as memory, is as fast for all of them together whatever their number is.
   return std::min(together, std::max(alone, share * together));
+}
+
+Machine Machine::of_gpu() {
+  constexpr double gbps = 1000;
+  Machine machine;
+  machine.hop_us = 1.5;
+  machine.message_us = machine.line_us = 0.02;  // threads of a block look at all peers at once
+  machine.pass_us = 0.1;
+  for (Rates* rates : {&machine.read, &machine.write, &machine.far_read, &machine.far_write}) rates->gbps.fill(gbps);
+  // A pass reads or writes each block once, at the same speed; there is one kind of loop.
+  for (auto& of_class : machine.loops.gbps)
+    for (auto& at_footprint : of_class) at_footprint.fill(gbps);
+  return machine;
 }
 
 Machine Machine::on_huge_pages() const {

@@ -39,6 +39,15 @@ struct LoopRates {
   bool operator==(const LoopRates&) const = default;
 };
 
+/// TCP sockets between hosts. The relevant property is that a message is expensive. The defaults are those of a fast
+/// network, with the time that it takes; what is measured is this machine's part alone.
+struct SocketRates {
+  double hop_us = 15;
+  double message_us = 1.5;  ///< of its sender, and twice of its receiver
+  double gbps = 2.5;        ///< copying into a message, or out of one
+  bool operator==(const SocketRates&) const = default;
+};
+
 /// Measured once (src/tune); all ranks of a communicator use rank 0's numbers. The defaults are those of a server of
 /// 2023 with two cores and AVX-512; tests use them, and so do processes in which measuring is off.
 struct Machine {
@@ -66,6 +75,7 @@ struct Machine {
   Rates far_read{.gbps = {14, 14, 14, 13, 12, 11}};   ///< memory last written by another core
   Rates far_write{.gbps = {12, 12, 12, 10.5, 9, 7}};  ///< memory last read by another core
   LoopRates loops = built_in_loops();
+  SocketRates wire;
 
   /// Whether a copy by CMA between addresses that are a few bytes apart modulo a page is faster through a buffer in the
   /// cache.
@@ -74,11 +84,14 @@ struct Machine {
   std::size_t bounce_bytes() const;
   /// µs per byte pulled with a footprint of `footprint` bytes, while this share of all ranks pulls.
   double pull_us_per_byte(double footprint, double share) const;
+  /// A GPU whose kernels pass data on, in round numbers of an H200 (docs/performance.md). All ranks' memory is equally
+  /// fast, whoever wrote it, so only the proportions matter: a flag costs as much as a megabyte.
+  static Machine of_gpu();
   /// As this machine, with all ordinary memory on huge pages.
   Machine on_huge_pages() const;
 
   /// How many numbers there are; they are sent and stored in the order above.
-  static constexpr std::size_t count = 9 + bounces.size() + 8 * Rates::footprints.size() +
+  static constexpr std::size_t count = 12 + bounces.size() + 8 * Rates::footprints.size() +
                                        pass_classes.size() * LoopFootprints::bytes.size() * loop_count +
                                        HandedFootprints::bytes.size() * HandedFootprints::loops.size();
   std::array<double, count> numbers() const;
@@ -91,13 +104,6 @@ struct Machine {
 
  private:
   static LoopRates built_in_loops();
-};
-
-/// Built-in numbers of TCP sockets between hosts. The relevant property is that a message is expensive.
-struct SocketRates {
-  double hop_us = 15;
-  double message_us = 1.5;  ///< of its sender and of its receiver
-  double gbps = 2.5;        ///< copying into a message, or out of one
 };
 
 }  // namespace tutti

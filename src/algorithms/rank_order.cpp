@@ -18,14 +18,15 @@ bool is_ordered(const Algorithm& algorithm, const Shape& shape) {
   return meaning && meaning->rank_order;
 }
 
-/// For many ranks, some roots stand for all; an algorithm that has a different order with fewer ranks is not built.
+/// For many ranks, an algorithm does as with fewer: with a power of two, and with a number that is none. Building the
+/// schedules of all ranks would take too long.
 bool is_member(const Algorithm& algorithm, Collective collective, int ranks) {
+  constexpr int no_power = 27;
   Shape shape{.collective = collective, .ranks = ranks};
   if (!algorithm.supports(shape)) return false;
-  const bool all_roots = ranks <= ranks_in_full;
-  if (!all_roots && !is_member(algorithm, collective, ranks_in_full)) return false;
-  const int step = !rooted(collective) ? ranks : all_roots ? 1 : std::max(ranks - 1, 1);
-  for (shape.root = 0; shape.root < ranks; shape.root += step)
+  if (ranks > ranks_in_full)
+    return is_member(algorithm, collective, ranks_in_full) && is_member(algorithm, collective, no_power);
+  for (shape.root = 0; shape.root < (rooted(collective) ? ranks : 1); ++shape.root)
     if (!is_ordered(algorithm, shape)) return false;
   return true;
 }

@@ -109,7 +109,7 @@ void StepCost::price(std::size_t group_bytes) {
   far_read_ = block_bytes_ * machine_.far_read.us_per_byte(crowd_ * far);
   far_write_ = block_bytes_ * machine_.far_write.us_per_byte(crowd_ * far);
   pull_ = block_bytes_ * (machine_.pull_us_per_byte(crowd_ * own, 1) + machine_.read.us_per_byte(0));
-  apart_ = block_bytes_ * 1e-3 / wire_.gbps;
+  apart_ = block_bytes_ * 1e-3 / machine_.wire.gbps;
 }
 
 double StepCost::entry_us() const {
@@ -130,7 +130,7 @@ double StepCost::send_us(const StepWork& work) const {
   double us = 0;
   for (std::size_t kind = 0; kind < distances; ++kind) {
     const StepWork::Exchanged& with = work.with[kind];
-    us += with.messages_out * (kind == 0 ? machine_.message_us : wire_.message_us);
+    us += with.messages_out * (kind == 0 ? machine_.message_us : machine_.wire.message_us);
     us += (with.blocks_out - with.merged) * (machine_.pass_us + read_);
     us += with.blocks_out * (kind == 0 ? far_write_ : apart_);
   }
@@ -139,7 +139,7 @@ double StepCost::send_us(const StepWork& work) const {
 
 double StepCost::receive_us(const StepWork& work, std::size_t kind) const {
   const StepWork::Exchanged& with = work.with[kind];
-  const double message = kind == 0 ? machine_.message_us : wire_.message_us;
+  const double message = kind == 0 ? machine_.message_us : machine_.wire.message_us;
   double us = with.passes.count * machine_.pass_us + with.passes.reads * read_ + with.passes.writes * write_;
   switch (access_) {
     case Access::slots: us += 2 * message * with.messages_in; break;
@@ -188,11 +188,11 @@ void StepCost::receive(std::size_t i, std::size_t kind) {
   const StepWork& work = *now_[i];
   Clock& clock = clocks_[i];
   Sent& sent = sent_[kind];
-  const double hop = kind == 1 ? wire_.hop_us : conditions_.cores > 1 ? machine_.hop_us : 0;
+  const double hop = kind == 1 ? machine_.wire.hop_us : conditions_.cores > 1 ? machine_.hop_us : 0;
   const double us = crowd_ * receive_us(work, kind) + turns_us();
   if (access_ == Access::slots || access_ == Access::in_line || work.with[kind].waits) {
     // Ranks that nobody watches have passed it on since, each at the price of receiving and of sending.
-    const double message = kind == 1 ? wire_.message_us + apart_ : machine_.message_us + far_write_;
+    const double message = kind == 1 ? machine_.wire.message_us + apart_ : machine_.message_us + far_write_;
     sent.at += sent.steps_ago * (hop + us + crowd_ * work.with[kind].blocks_in * message);
     sent.steps_ago = 0;
     clock.now = std::max(clock.now, sent.at + hop);

@@ -56,7 +56,6 @@ class StepCost {
   void walk(double bound_us);
 
   Machine machine_;
-  SocketRates wire_;
   Conditions conditions_;
   Access access_;
   Collective collective_;

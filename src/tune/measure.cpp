@@ -12,6 +12,7 @@
 #include "transport/segment.h"
 #include "tune/measure_loops.h"
 #include "tune/measure_pulls.h"
+#include "tune/measure_sockets.h"
 #include "tune/sampler.h"
 
 namespace tutti {
@@ -47,6 +48,7 @@ std::optional<Machine> Measurement::machine() {
   if (!sampler_.disturbed()) latencies(machine);
   for (std::size_t i = 0; i < Rates::footprints.size() && !sampler_.disturbed(); ++i) rates_at(i, machine);
   if (!sampler_.disturbed()) measure_pulls(sampler_, machine);
+  if (!sampler_.disturbed()) measure_sockets(sampler_, machine);
   if (!sampler_.disturbed()) measure_loops(sampler_, machine.loops);
   if (sampler_.disturbed()) return std::nullopt;
   return machine;

@@ -25,7 +25,7 @@ std::uint64_t order_of(std::string_view algorithm, const Shape& shape, std::size
 }
 
 TEST(RankOrder, IsThatOfOneShotForEveryMemberAndNobodyElse) {
-  for (const int ranks : {2, 3, 4, 5, 8, 17, 21}) {
+  for (const int ranks : {2, 3, 4, 5, 8, 17, 21, 33, 48, 64}) {
     RankOrder order(ranks);
     const Shape shape{.collective = Collective::all_reduce, .ranks = ranks};
     const std::uint64_t wanted = order_of("one_shot", shape, 0);
@@ -48,6 +48,7 @@ TEST(RankOrder, TakesManyRanksWithoutBuildingWhatCannotBelong) {
   EXPECT_TRUE(has(order.members(Collective::all_reduce), "two_shot"));
   EXPECT_FALSE(has(order.members(Collective::all_reduce), "ring"));
   EXPECT_TRUE(has(order.members(Collective::reduce), "two_shot"));
+  EXPECT_TRUE(has(RankOrder(24576).members(Collective::reduce_scatter), "one_shot"));
 }
 
 TEST(RankOrder, IsAllThatIsSelected) {

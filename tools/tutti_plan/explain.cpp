@@ -10,15 +10,17 @@
 
 #include "algorithms/explain.h"
 #include "algorithms/select.h"
+#include "base/limits.h"
 #include "place/job_file.h"
 #include "tools/tutti_plan/command.h"
+#include "tools/tutti_plan/recorded_rates.h"
 #include "tools/tutti_plan/source.h"
 #include "topology/sources/detect.h"
 
 namespace tutti::tool {
 namespace {
 
-constexpr int ranks_max = 64;
+constexpr int ranks_max = limits::ranks_max;
 
 struct Options {
   std::string collective;
@@ -36,26 +38,30 @@ struct Options {
   int ranks_in_all() const { return places() ? std::max(hosts, 1) * (each > 0 ? each : ranks) : ranks; }
 };
 
-/// By the code that a communicator's start runs.
-Result<JobMap> map_of(const Options& options, const PlannedJob& planned) {
-  if (options.machine.empty()) return tutti::map_of(planned, nullptr);
-  const auto machine = topology::detect({.file = options.machine, .nvml = false});
-  if (!machine) return Error(machine.error()).during("read --machine");
-  return tutti::map_of(planned, &*machine);
-}
-
 /// What a start of such a job finds out; empty where nothing was said of its machine.
 struct Found {
   std::string text;
   std::vector<int> hosts;  ///< as Conditions::hosts
+  Machine rates;           ///< of the links of a recorded machine
+  std::vector<double> pair_gbps;
 };
+
+/// By the code that a communicator's start runs.
+Result<JobMap> map_of(const Options& options, const PlannedJob& planned, Found& found) {
+  if (options.machine.empty()) return tutti::map_of(planned, nullptr);
+  const auto machine = topology::detect({.file = options.machine, .nvml = false});
+  if (!machine) return Error(machine.error()).during("read --machine");
+  found.rates = rates_of(*machine, planned.ranks_per_host);
+  if (planned.hosts == 1) found.pair_gbps = pair_rates_of(*machine, planned.ranks_per_host);
+  return tutti::map_of(planned, &*machine);
+}
 
 Result<Found> find_places(const Options& options, Shape& shape) {
   Found found;
   if (!options.places()) return found;
   const int hosts = std::max(options.hosts, 1);
   const PlannedJob planned{.hosts = hosts, .ranks_per_host = options.ranks_in_all() / hosts};
-  auto map = map_of(options, planned);
+  auto map = map_of(options, planned, found);
   if (!map) return std::move(map).error();
   found.text = fmt::format("Ranks: {}.\n", text_of(*map));
   if (options.hosts > 1) {
@@ -86,11 +92,13 @@ int explain(const Options& options) {
   const auto found = find_places(options, shape);
   if (!found) return fail(found.error());
   const unsigned here = std::max(std::thread::hardware_concurrency(), 1U);
-  const Grounds grounds{.machine = {},
+  const Grounds grounds{.machine = found->rates,
                         .conditions = {.cores = options.cores > 0  ? options.cores
                                                 : options.places() ? shape.ranks
                                                                    : static_cast<int>(here),
-                                       .hosts = found->hosts},
+                                       .slots = options.hosts > 1 ? 3 : 4,  // the mark of a call takes one
+                                       .hosts = found->hosts,
+                                       .pair_gbps = found->pair_gbps},
                         .forced = options.forced};
   const auto envelope = Envelopes().of(shape, *access, options.forced, grounds.machine, grounds.conditions);
   return put("-", found->text + tutti::explain(shape, *access, options.bytes, envelope->at(options.bytes), grounds));
@@ -108,7 +116,7 @@ void add_explain(CLI::App& app, int& status) {
       ->transform(CLI::AsSizeValue(false));
   command->add_option("--ranks", options->ranks, "How many ranks [4]")->check(CLI::Range(1, ranks_max));
   command->add_option("--root", options->root, "Root of a broadcast, reduce, gather or scatter [0]")
-      ->check(CLI::Range(0, 63));
+      ->check(CLI::Range(0, ranks_max - 1));
   command
       ->add_option(
           "--cores", options->cores,
