@@ -81,9 +81,10 @@ void expect_mismatch(Seat& seat, const Case& c, int odd_rank, bool sockets) {
     CallOnRank mine(call, seat.rank(), seat.ranks());
     auto result = mine.submit(comm);
     if (result == tuttiSuccess) {
-      // It needed nothing of the odd one, small as it was, or a leaf that only sends: the next call tells.
+      // It needed nothing of the odd one, small as it was, or a leaf that only sends: the next call tells, or the one
+      // after it where the others found out in the next call, of which this rank had all that it needed.
       EXPECT_TRUE(sockets || c.count < 100u) << name_of(c);
-      result = tuttiBarrier(comm, nullptr);
+      for (int i = 0; i < 2 && result == tuttiSuccess; ++i) result = tuttiBarrier(comm, nullptr);
     } else {
       EXPECT_TRUE(sockets || mine.untouched()) << name_of(c);
     }
