@@ -26,7 +26,8 @@ class Alikeness {
       look(seat.host) +=
           fmt::format("{},{},{},{},{};", seat.package, seat.numa, seat.cache, seat.pci_switch, job.devices[rank]);
     }
-    for (std::size_t host = 0; host < looks_.size(); ++host) looks_[host] += job.hosts[host].known ? "known" : "";
+    for (std::size_t host = 0; host < looks_.size(); ++host)
+      looks_[host] += fmt::format("machine {}", job.hosts[host].machine);
     add_ring();
   }
   bool alike(int one, int other) { return look(one) == look(other); }

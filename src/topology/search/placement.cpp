@@ -92,6 +92,20 @@ Seat seat_at(int host, const Topology& topology, int device) {
   return seat;
 }
 
+std::string nearest_nic(const Topology& topology, int device) {
+  if (device < 0) return {};
+  int nearest = -1;
+  Path way;
+  for (const int nic : topology.nics()) {
+    Path there = pci_path(topology, device, nic);
+    const bool nearer = nearest < 0 || there.kind < way.kind || (there.kind == way.kind && there.gbps > way.gbps);
+    if (!nearer) continue;
+    nearest = nic;
+    way = std::move(there);
+  }
+  return nearest < 0 ? std::string() : topology[nearest].name;
+}
+
 std::vector<std::vector<int>> levels_of(std::span<const Seat> seats) {
   constexpr std::size_t parts = 5;
   std::vector<std::vector<int>> levels;

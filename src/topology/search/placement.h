@@ -21,6 +21,10 @@ struct Seat {
 /// Of a rank at a device (a GPU, NIC or NUMA node), by id; -1: nothing is known but the host.
 Seat seat_at(int host, const Topology& topology, int device);
 
+/// The name of the NIC that is nearest to a device (a GPU or NUMA node), of several the fastest, by id; empty: there is
+/// none, or -1.
+std::string nearest_nic(const Topology& topology, int device);
+
 /// Rank → group of ranks that share a host, then a package, a NUMA node, a cache, a PCI switch: nested, groups numbered
 /// from 0 in order of their first ranks, as in Shape::levels. A level with a single group, with a group per rank, or
 /// with the groups of the previous level is left out.
