@@ -97,8 +97,8 @@ std::string to_json(const topology::Job& job) {
   for (std::size_t rank = 0; rank < job.seats.size(); ++rank) {
     const topology::Seat& seat = job.seats[rank];
     ranks.push_back(fmt::format(
-        R"(    {{"host": {}, "package": {}, "numa": {}, "cache": {}, "switch": {}, "device": {}, "nic": {}}})",
-        seat.host, seat.package, seat.numa, seat.cache, seat.pci_switch, quoted(job.devices[rank]),
+        R"(    {{"host": {}, "package": {}, "numa": {}, "cache": {}, "nvlink": {}, "switch": {}, "device": {}, "nic": {}}})",
+        seat.host, seat.package, seat.numa, seat.cache, seat.nvlink, seat.pci_switch, quoted(job.devices[rank]),
         quoted(job.nics[rank])));
   }
   for (const auto& level : job.levels) levels.push_back(fmt::format("    [{}]", fmt::join(level, ", ")));

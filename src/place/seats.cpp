@@ -136,7 +136,7 @@ JobMap map_of(std::span<const OwnSeat> told, std::span<const int> hosts, const H
     else
       std::ranges::stable_sort(order, {}, [&](Rank rank) {
         const Seat& seat = places.seats[static_cast<std::size_t>(rank)];
-        return std::tuple(seat.package, seat.numa, seat.cache, seat.pci_switch);
+        return std::tuple(seat.package, seat.numa, seat.cache, seat.nvlink, seat.pci_switch);
       });
     map.order.insert(map.order.end(), order.begin(), order.end());
   }

@@ -105,6 +105,22 @@ TEST(Seats, NameTheNearestNic) {
   EXPECT_EQ(get_text(on_each_gpu(machine_of("cube-mesh-double.txt"))[0].nic), "") << "it has none";
 }
 
+TEST(Map, HasNvlinkDomains) {
+  Topology machine = machine_of("all-to-all-8x1.txt");
+  const auto domain = [&](int device) { return machine[device].index / 2; };
+  std::erase_if(machine.links, [&](const topology::Link& link) { return domain(link.from) != domain(link.to); });
+  std::vector<OwnSeat> seats = on_each_gpu(machine);
+  std::swap(seats[1], seats[4]);
+  const JobMap map = map_on(seats, machine);
+  ASSERT_FALSE(map.levels.empty());
+  const Level& pairs = map.levels.back();
+  EXPECT_EQ(pairs, (Level{0, 1, 2, 2, 0, 1, 3, 3})) << "bridges join pairs of GPUs";
+  EXPECT_EQ(places_of(seats, std::vector(8, 0), &machine).seats[2].nvlink,
+            places_of(seats, std::vector(8, 0), &machine).seats[3].nvlink);
+  machine.links.clear();
+  EXPECT_EQ(places_of(seats, std::vector(8, 0), &machine).seats[2].nvlink, -1);
+}
+
 TEST(Map, HasEachHostsOwnMachine) {
   const auto mesh = std::make_shared<const Topology>(machine_of("cube-mesh-double.txt"));
   const auto switched = std::make_shared<const Topology>(machine_of("switched-8.xml"));

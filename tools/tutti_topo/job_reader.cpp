@@ -67,6 +67,7 @@ void read_ranks(JsonReader& json, const JsonAt& root, topology::Job& job) {
                          .package = json.number(json.member(item, "package"), -1, number_max),
                          .numa = json.number(json.member(item, "numa"), -1, number_max),
                          .cache = json.number(json.member(item, "cache"), -1, number_max),
+                         .nvlink = json.number(json.member(item, "nvlink"), -1, number_max),
                          .pci_switch = json.number(json.member(item, "switch"), -1, number_max)});
     job.devices.emplace_back(json.text(json.member(item, "device")));
     job.nics.emplace_back(json.text(json.member(item, "nic")));
