@@ -42,6 +42,10 @@ if(TARGET tutti_formats)
   tutti_api_test(place)
   target_compile_definitions(api_place_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines"
                                                     TUTTI_HAS_HWLOC=$<BOOL:${HWLOC_FOUND}>)
+  tutti_api_test(gpu_place)
+  tutti_cuda_test(api_gpu_place_test)
+  target_compile_definitions(api_gpu_place_test PRIVATE TUTTI_FAKE_NVML_SYSTEM="$<TARGET_FILE:fake_nvml_system>")
+  add_dependencies(api_gpu_place_test fake_nvml_system)
 endif()
 
 # What a launcher starts.

@@ -9,14 +9,16 @@ add_test(NAME tutti_topo COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR
                                  $<TARGET_FILE:tutti-topo> ${TUTTI_RECORDED_MACHINES})
 set_tests_properties(tutti_topo PROPERTIES LABELS unit TIMEOUT 600)
 
-# A driver of NVIDIA's of which the tests say what it answers, and one as old as can be.
-foreach(fake fake_nvml fake_nvml_old)
+# A driver of NVIDIA's of which the tests say what it answers, one as old as can be, and one in the system's place.
+foreach(fake fake_nvml fake_nvml_old fake_nvml_system)
   add_library(${fake} MODULE support/fake_nvml.cpp)
   target_link_libraries(${fake} PRIVATE tutti_flags)
   target_compile_options(${fake} PRIVATE -fvisibility=default)
   target_include_directories(${fake} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/src)
 endforeach()
 target_compile_definitions(fake_nvml_old PRIVATE FAKE_NVML_OLD=1)
+# Once loaded, it is what others get who load the system's.
+target_link_options(fake_nvml_system PRIVATE LINKER:-soname,libnvidia-ml.so.1)
 
 tutti_test(topology_sources_test SOURCES unit/nvml_source_test.cpp unit/sysfs_source_test.cpp LIBS tutti_topology ${CMAKE_DL_LIBS} LABELS unit)
 target_compile_definitions(topology_sources_test PRIVATE TUTTI_FAKE_NVML="$<TARGET_FILE:fake_nvml>"
@@ -30,9 +32,12 @@ if(HWLOC_FOUND)
 endif()
 target_compile_definitions(topology_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
 
-tutti_test(place_test SOURCES unit/place_test.cpp unit/thread_cpus_test.cpp unit/cpu_map_test.cpp unit/job_picture_test.cpp ${PROJECT_SOURCE_DIR}/tools/tutti_topo/job_reader.cpp
+tutti_test(place_test SOURCES unit/place_test.cpp unit/seats_test.cpp unit/thread_cpus_test.cpp unit/cpu_map_test.cpp unit/job_picture_test.cpp ${PROJECT_SOURCE_DIR}/tools/tutti_topo/job_reader.cpp
            LIBS tutti_place tutti_topology tutti_formats_read pugixml::pugixml LABELS unit)
 target_compile_definitions(place_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
+
+tutti_test(machine_exchange_test SOURCES unit/machine_exchange_test.cpp LIBS tutti_submit LABELS unit)
+target_compile_definitions(machine_exchange_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
 
 # Readers that are shown any bytes: changed examples here, and with clang anything (docs/testing.md).
 set(topology_rounds_xml 12000)

@@ -414,9 +414,9 @@ def job_files(folder, text):
         "level": (lambda job: job["levels"][0].pop(), "levels[0]: 15 numbers"),
         "group": (lambda job: job["levels"][0].__setitem__(0, 16), "levels[0][0]"),
         "crossed": (lambda job: job["levels"].reverse(), "a level that is not within the one before"),
-        "parent": (lambda job: job["devices"][0].update(parent=0), "devices[0].parent"),
-        "kind": (lambda job: job["devices"][0].update(kind="fan"), "not package, numa, gpu or nic"),
-        "format": (lambda job: job.update(format=2), "format"),
+        "parent": (lambda job: job["machines"][0][0].update(parent=0), "machines[0][0].parent"),
+        "kind": (lambda job: job["machines"][0][0].update(kind="fan"), "not package, numa, gpu or nic"),
+        "format": (lambda job: job.update(format=1), "format"),
         "missing": (lambda job: job.pop("hosts"), 'has no "hosts"'),
         "name": (lambda job: job["hosts"][0].update(name=7), "hosts[0].name"),
     }

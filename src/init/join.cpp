@@ -108,10 +108,11 @@ Result<Progress> Join::next() {
   switch (state_) {
     case State::greet:
       note(read_hellos());
-      if (!several_users()) return greeted();
+      if (!several_users()) return describe();
       try_sharing();
       return Progress::moved;
-    case State::share: note(separate()); return greeted();
+    case State::share: note(separate()); return describe();
+    case State::describe: note(machines_->take(options_.rank, bootstrap_.gathered())); return describe();
     case State::locate:
       note(take_addresses());
       prove();
@@ -256,11 +257,7 @@ Result<void> Join::begin() {
   info.user = *hashed;
   put_text(info.fd_server, process_.fd_server_name());
   offer_gpu(info);
-  CPU_ZERO(&info.cpus);
-  if (::sched_getaffinity(0, sizeof info.cpus, &info.cpus) != 0) CPU_SET(0, &info.cpus);
-  auto seat = process_.locator.seat(info.cpus);
-  if (!seat) return std::move(seat).error();
-  info.seat = *seat;
+  if (auto told = tell_place(info); !told) return told;
   bootstrap_.exchange(to_blob(info));
   return {};
 }

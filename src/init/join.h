@@ -11,6 +11,7 @@
 #include "init/address_proof.h"
 #include "init/control_setup.h"
 #include "init/gpu_proof.h"
+#include "init/machine_exchange.h"
 #include "init/peer_info.h"
 
 namespace tutti {
@@ -39,9 +40,9 @@ class Join final : public Operation {
   std::shared_ptr<Communicator> take() { return std::move(made_); }
 
  private:
-  /// share: where ranks of one host run as several users; carrier, locate, reach: where not all ranks share memory;
-  /// prove, compare: where they have several networks.
-  enum class State { begin, greet, share, carrier, locate, prove, compare, reach, agree, made };
+  /// share: where ranks of one host run as several users; describe: where hosts are not alike; carrier, locate, reach:
+  /// where not all ranks share memory; prove, compare: where they have several networks.
+  enum class State { begin, greet, share, describe, carrier, locate, prove, compare, reach, agree, made };
   bool is_late() const { return process_.system.now_ns() >= deadline_ns_; }
   Result<Progress> late();
   Result<Progress> next();
@@ -56,6 +57,8 @@ class Join final : public Operation {
   std::optional<Error> cannot_accept();
   Progress advance_reach();
   void state_verdict();
+  Result<void> tell_place(PeerInfo& info);
+  Result<Progress> describe();
   Result<Progress> greeted();
   Result<void> read_hellos();
   bool same_host(Rank rank) const { return members_.hosts[rank] == members_.hosts[options_.rank]; }
@@ -80,6 +83,8 @@ class Join final : public Operation {
   Bootstrap bootstrap_;
   Membership members_;
   std::vector<PeerInfo> peer_infos_;  ///< by rank; kept until all are connected
+  Whereabouts whereabouts_;
+  std::optional<MachineExchange> machines_;
   bool spans_hosts_ = false;
   std::vector<int> networks_;  ///< by rank: the first rank of its host, where hosts are counted by network
   bool pulls_ = true;

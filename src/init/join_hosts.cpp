@@ -111,20 +111,6 @@ void Join::count_cores() {
   }
 }
 
-Result<JobMap> Join::map_of_job() const {
-  std::vector<OwnSeat> seats;
-  std::vector<std::string> names;
-  for (const PeerInfo& info : peer_infos_) {
-    seats.push_back(info.seat);
-    names.emplace_back(get_text(info.host));
-  }
-  return process_.locator.map({.seats = seats,
-                               .hosts = members_.hosts,
-                               .names = names,
-                               .by_number = options_.deterministic,  // sums are to be in the order of the ranks
-                               .dump = process_.config.text("TUTTI_JOB_DUMP_FILE")});
-}
-
 Result<void> Join::connect() {
   spans_hosts_ = std::ranges::any_of(members_.hosts, [](int host) { return host != 0; });
   if (trouble_) return {};

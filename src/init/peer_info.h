@@ -29,7 +29,7 @@ struct GpuInfo {
 
 /// First exchange: identity and location of a rank.
 struct PeerInfo {
-  static constexpr std::uint32_t version_value = 7;
+  static constexpr std::uint32_t version_value = 8;
   std::uint32_t version = version_value;
   std::int32_t pid = 0;
   std::uint64_t token = 0;
@@ -45,6 +45,8 @@ struct PeerInfo {
   cpu_set_t cpus{};
   GpuInfo gpu;
   OwnSeat seat;
+  Digest machine{};                 ///< of the text of its machine (see MachineExchange)
+  std::uint32_t machine_bytes = 0;  ///< of that text; 0: its machine is unknown, or too large to be told
 };
 
 /// A separate exchange where ranks of one host run as several users: whether a rank can share memory with all other

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/fixed_text.h"
 #include "base/markup.h"
 #include "place/seats.h"
 
@@ -51,10 +52,10 @@ std::string devices_json(const Topology& machine) {
     place[id] = above;  // what is below a bridge is below what the bridge is in
     if (!is_outline(device)) continue;
     place[id] = static_cast<int>(rows.size());
-    rows.push_back(fmt::format(R"(    {{"kind": "{}", "name": {}, "index": {}, "parent": {}, "numa": {}}})",
+    rows.push_back(fmt::format(R"(      {{"kind": "{}", "name": {}, "index": {}, "parent": {}, "numa": {}}})",
                                topology::name(device.kind), quoted(device.name), device.index, above, device.numa));
   }
-  return fmt::format("[\n{}\n  ]", fmt::join(rows, ",\n"));
+  return fmt::format("[\n{}\n    ]", fmt::join(rows, ",\n"));
 }
 
 std::vector<OwnSeat> alike_seats(const PlannedJob& planned, const Topology* machine) {
@@ -64,48 +65,51 @@ std::vector<OwnSeat> alike_seats(const PlannedJob& planned, const Topology* mach
 
 }  // namespace
 
-topology::Job job_of(const JobRanks& ranks, const JobMap& map, const Topology* machine) {
-  const Places places = places_of(ranks.seats, ranks.hosts, machine);
+topology::Job job_of(const JobRanks& ranks, const JobMap& map) {
+  const HostMachines machines(ranks.machines);
+  const Places places = places_of(ranks.seats, ranks.hosts, machines);
   topology::Job job{.seats = places.seats, .levels = map.levels, .order = map.order};
-  if (machine != nullptr) {
-    job.machine = *machine;
-    job.origin = machine->origin;
-  }
+  if (const Topology* const first = machines.of(0)) job.origin = first->origin;
   if (job.order.empty()) {
     job.order.resize(ranks.hosts.size());
     std::iota(job.order.begin(), job.order.end(), 0);
   }
+  std::map<const Topology*, int> kinds = {{nullptr, -1}};
   std::map<int, int> number;  // by the first rank of a host
   for (std::size_t rank = 0; rank < ranks.hosts.size(); ++rank) {
     const auto [host, is_new] = number.try_emplace(ranks.hosts[rank], static_cast<int>(job.hosts.size()));
-    const bool recorded = ranks.seats[rank].recorded != 0;
-    if (is_new)
-      job.hosts.push_back({.name = ranks.names[rank], .known = machine != nullptr && (recorded || rank == 0)});
+    const Topology* const machine = machines.of(ranks.hosts[rank]);
+    const auto [kind, is_new_kind] = kinds.try_emplace(machine, static_cast<int>(job.machines.size()));
+    if (is_new_kind) job.machines.push_back(*machine);
+    if (is_new) job.hosts.push_back({.name = ranks.names[rank], .machine = kind->second});
     job.seats[rank].host = host->second;
     const int device = places.devices[rank];
     job.devices.push_back(device >= 0 ? (*machine)[device].name : std::string());
+    job.nics.push_back(device >= 0 ? topology::nearest_nic(*machine, device) : get_text(ranks.seats[rank].nic));
   }
   return job;
 }
 
 std::string to_json(const topology::Job& job) {
-  std::vector<std::string> hosts, ranks, levels;
+  std::vector<std::string> hosts, ranks, levels, machines;
   for (const topology::JobHost& host : job.hosts)
-    hosts.push_back(fmt::format(R"(    {{"name": {}, "known": {}}})", quoted(host.name), host.known));
+    hosts.push_back(fmt::format(R"(    {{"name": {}, "machine": {}}})", quoted(host.name), host.machine));
   for (std::size_t rank = 0; rank < job.seats.size(); ++rank) {
     const topology::Seat& seat = job.seats[rank];
-    ranks.push_back(
-        fmt::format(R"(    {{"host": {}, "package": {}, "numa": {}, "cache": {}, "switch": {}, "device": {}}})",
-                    seat.host, seat.package, seat.numa, seat.cache, seat.pci_switch, quoted(job.devices[rank])));
+    ranks.push_back(fmt::format(
+        R"(    {{"host": {}, "package": {}, "numa": {}, "cache": {}, "nvlink": {}, "switch": {}, "device": {}, "nic": {}}})",
+        seat.host, seat.package, seat.numa, seat.cache, seat.nvlink, seat.pci_switch, quoted(job.devices[rank]),
+        quoted(job.nics[rank])));
   }
   for (const auto& level : job.levels) levels.push_back(fmt::format("    [{}]", fmt::join(level, ", ")));
-  std::string text = fmt::format("{{\n  \"format\": 1,\n  \"origin\": {},\n", quoted(job.origin));
+  for (const Topology& machine : job.machines) machines.push_back("    " + devices_json(machine));
+  std::string text = fmt::format("{{\n  \"format\": 2,\n  \"origin\": {},\n", quoted(job.origin));
   auto out = std::back_inserter(text);
   fmt::format_to(out, "  \"hosts\": [\n{}\n  ],\n  \"ranks\": [\n{}\n  ],\n", fmt::join(hosts, ",\n"),
                  fmt::join(ranks, ",\n"));
   fmt::format_to(out, "  \"levels\": [\n{}\n  ],\n  \"order\": [{}],\n", fmt::join(levels, ",\n"),
                  fmt::join(job.order, ", "));
-  fmt::format_to(out, "  \"devices\": {}\n}}\n", devices_json(job.machine));
+  fmt::format_to(out, "  \"machines\": [\n{}\n  ]\n}}\n", fmt::join(machines, ",\n"));
   return text;
 }
 
@@ -131,8 +135,9 @@ topology::Job job_of(const PlannedJob& planned, const Topology& machine) {
   const std::vector<OwnSeat> seats = alike_seats(planned, &machine);
   const std::vector<int> hosts = hosts_of(planned);
   const std::vector<std::string> names(hosts.size());
+  const std::vector<SharedMachine> machines(hosts.size(), std::make_shared<const Topology>(machine));
   topology::Job job =
-      job_of({.seats = seats, .hosts = hosts, .names = names}, map_of(seats, hosts, &machine), &machine);
+      job_of({.seats = seats, .hosts = hosts, .names = names, .machines = machines}, map_of(seats, hosts, machines));
   if (machine.origin == "live") job.origin = "this machine";
   for (std::size_t host = 0; host < job.hosts.size(); ++host) job.hosts[host].name = fmt::format("host{}", host);
   return job;

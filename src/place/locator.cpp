@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "place/machine_text.h"
+
 #ifdef TUTTI_HAS_TOPOLOGY
 #include "base/file.h"
 #include "place/job_file.h"
@@ -21,24 +23,28 @@ Locator::~Locator() = default;
 
 #ifdef TUTTI_HAS_TOPOLOGY
 
-Result<OwnSeat> Locator::seat(const cpu_set_t& cpus) {
-  if (files_.machine.empty() && !live_) return OwnSeat{};
+Result<Whereabouts> Locator::locate(const cpu_set_t& cpus, const std::string& gpu) {
+  const bool recorded = !files_.machine.empty();
+  if (!recorded && !live_) return Whereabouts{};
   const std::lock_guard lock(mutex_);
-  if (!machine_) {
-    // NVIDIA's driver takes tenths of a second to start, and ranks on CPUs do not need what it says.
-    auto found = topology::detect({.file = files_.machine, .dump = files_.dump, .nvml = !files_.dump.empty()});
+  // NVIDIA's driver takes tenths of a second to start, and ranks on CPUs do not need what it says.
+  const bool asks_drivers = !recorded && (!gpu.empty() || !files_.dump.empty());
+  if (!machine_ || (asks_drivers && !drivers_asked_)) {
+    auto found = topology::detect({.file = files_.machine, .dump = files_.dump, .nvml = asks_drivers});
     if (!found)
       return std::move(found).error().during("read or write the machine (TUTTI_TOPO_FILE, TUTTI_TOPO_DUMP_FILE)");
-    machine_ = std::make_unique<const topology::Topology>(*std::move(found));
+    machine_ = std::make_shared<const topology::Topology>(*std::move(found));
+    text_ = std::make_shared<const std::string>(machine_text(*machine_));
+    drivers_asked_ = asks_drivers;
   }
-  if (!files_.machine.empty()) return OwnSeat{.recorded = 1};
-  return seat_on(*machine_, cpus);
+  OwnSeat seat{.recorded = 1};
+  if (!recorded) seat = gpu.empty() ? seat_on(*machine_, cpus) : seat_at_gpu(*machine_, cpus, gpu);
+  return Whereabouts{.seat = seat, .machine = machine_, .text = text_};
 }
 
 Result<JobMap> Locator::map(const JobRanks& ranks) const {
-  const std::lock_guard lock(mutex_);
   const std::span<const int> hosts = ranks.hosts;
-  JobMap map = map_of(ranks.seats, hosts, machine_.get());
+  JobMap map = map_of(ranks.seats, hosts, ranks.machines);
   if (!files_.ring.empty()) {
     auto ring = read_ring(files_.ring);
     auto taken = ring ? take_ring(map, *ring, hosts) : Result<void>(std::move(ring).error());
@@ -49,7 +55,7 @@ Result<JobMap> Locator::map(const JobRanks& ranks) const {
       return std::move(written).error().during("write TUTTI_GRAPH_DUMP_FILE");
   if (ranks.by_number) map.order.clear();
   if (!ranks.dump.empty())
-    if (auto written = write_file(ranks.dump, to_json(job_of(ranks, map, machine_.get()))); !written)
+    if (auto written = write_file(ranks.dump, to_json(job_of(ranks, map))); !written)
       return std::move(written).error().during("write TUTTI_JOB_DUMP_FILE");
   return map;
 }
@@ -67,10 +73,14 @@ Error no_detector() {
 
 }  // namespace
 
-Result<OwnSeat> Locator::seat(const cpu_set_t&) {
+Result<Whereabouts> Locator::locate(const cpu_set_t&, const std::string&) {
   if (files_.machine.empty() && files_.dump.empty() && files_.ring.empty() && files_.ring_dump.empty())
-    return OwnSeat{};
+    return Whereabouts{};
   return no_detector();
+}
+
+Result<SharedMachine> read_machine_text(std::string_view) {
+  return SharedMachine();
 }
 
 Result<JobMap> Locator::map(const JobRanks& ranks) const {

@@ -4,11 +4,13 @@
 
 #include <sched.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "place/job_map.h"
@@ -25,18 +27,32 @@ struct OwnSeat {
   std::int32_t numa = -1;
   std::int32_t cache = -1;     ///< lowest CPU that shares the last-level cache
   std::uint32_t recorded = 0;  ///< 1: the machine is that of TUTTI_TOPO_FILE, in which the rank has no CPUs of its own
+  std::array<char, 32> gpu{};  ///< PCI address of its GPU, "0000:81:00.0"; empty: it has none
+  std::array<char, 32> nic{};  ///< name of the NIC nearest to its GPU or NUMA node; empty: none is known
+};
+
+/// A machine that any number of communicators look at; null: nothing is known.
+using SharedMachine = std::shared_ptr<const topology::Topology>;
+
+/// What a process finds out for one of its ranks.
+struct Whereabouts {
+  OwnSeat seat;
+  SharedMachine machine;                    ///< in which the seat is
+  std::shared_ptr<const std::string> text;  ///< the same machine for other hosts (machine_text.h); null: none
 };
 
 /// What rank 0 has been told of a job, by rank.
 struct JobRanks {
   std::span<const OwnSeat> seats;
-  std::span<const int> hosts;          ///< the first rank of its host
-  std::span<const std::string> names;  ///< of its host, for people
-  bool by_number = false;              ///< the order is that of the numbers, wherever the ranks are
-  std::string dump = {};               ///< TUTTI_JOB_DUMP_FILE: where to write all this and the map; empty: nowhere
+  std::span<const int> hosts;                ///< the first rank of its host
+  std::span<const std::string> names;        ///< of its host, for people
+  std::vector<SharedMachine> machines = {};  ///< of its host
+  bool by_number = false;                    ///< the order is that of the numbers, wherever the ranks are
+  std::string dump = {};  ///< TUTTI_JOB_DUMP_FILE: where to write all this and the map; empty: nowhere
 };
 
-/// The machine as this process sees it, detected once, when the first rank starts.
+/// The machine as this process sees it, detected when the first rank starts, and once more when the first rank with a
+/// GPU does. Thread-safe.
 class Locator {
  public:
   struct Files {
@@ -51,22 +67,22 @@ class Locator {
   Locator(const Locator&) = delete;
   Locator& operator=(const Locator&) = delete;
 
-  /// Of a rank that may run on `cpus`. Errors: those of a file that cannot be read or written; invalid_argument where
-  /// this build has no detector and a file is named.
-  Result<OwnSeat> seat(const cpu_set_t& cpus);
+  /// Of a rank that may run on `cpus` and has the GPU at this PCI address; empty: it has none. Errors: those of a file
+  /// that cannot be read or written; invalid_argument where this build has no detector and a file is named.
+  Result<Whereabouts> locate(const cpu_set_t& cpus, const std::string& gpu);
 
-  /// The map of a job whose ranks have said where they are. On a recorded machine the ranks of a host take its GPUs in
-  /// turn of their numbers, or its NUMA nodes if there are none; rings follow the search for its links. All hosts are
-  /// taken as this process's machine, as far as they are recorded. A file with a ring counts more than either. Errors:
-  /// those of a file that cannot be read or written; invalid_argument where its ring is for another number of ranks
-  /// than the first host has.
+  /// The map of a job whose ranks have said where they are, by the machines of their hosts (places_of). A file with a
+  /// ring counts more than either. Errors: those of a file that cannot be read or written; invalid_argument where its
+  /// ring is for another number of ranks than the first host has.
   Result<JobMap> map(const JobRanks& ranks) const;
 
  private:
   Files files_;
   bool live_;
-  mutable std::mutex mutex_;
-  std::unique_ptr<const topology::Topology> machine_;
+  std::mutex mutex_;
+  SharedMachine machine_;
+  std::shared_ptr<const std::string> text_;
+  bool drivers_asked_ = false;
 };
 
 }  // namespace tutti

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/fixed_text.h"
 #include "topology/graph/cpus.h"
 #include "topology/search/placement.h"
 #include "topology/sources/cpus_near.h"
@@ -37,6 +38,14 @@ std::vector<std::vector<Rank>> ranks_by_host(std::span<const int> hosts) {
   return of_host;
 }
 
+/// The GPU at this PCI address, or its first part; -1: there is none.
+int gpu_at(const Topology& machine, const std::string& bus_id) {
+  if (bus_id.empty()) return -1;
+  const std::vector<int> gpus = machine.gpus();
+  const auto found = std::ranges::find(gpus, bus_id, [&](int gpu) { return machine[gpu].bus_id; });
+  return found != gpus.end() ? *found : -1;
+}
+
 /// A device for each of the ranks of a host: GPUs in turn, or NUMA nodes in blocks.
 std::vector<int> devices_for(const Topology& machine, std::size_t ranks) {
   const std::vector<int> gpus = machine.gpus(), nodes = machine.of_kind(DeviceKind::numa);
@@ -63,52 +72,71 @@ std::vector<Rank> ring_of(const Topology& machine, std::span<const Rank> ranks, 
 
 OwnSeat seat_on(const Topology& machine, const cpu_set_t& cpus) {
   OwnSeat seat;
+  int home = -1;
   const std::vector<int> own = list_of(cpus);
   if (own.empty()) return seat;
   for (const int node : machine.of_kind(DeviceKind::numa))
     if (holds(topology::cpus_of_list(machine[node].cpus), own)) {
       seat.numa = machine[node].index;
+      home = node;
       if (const int package = machine.above(node, DeviceKind::package); package >= 0)
         seat.package = machine[package].index;
     }
   const std::vector<int> sharing = topology::cpus_of_cache(own.front(), "");
   if (holds(sharing, own)) seat.cache = sharing.front();
+  put_text(seat.nic, topology::nearest_nic(machine, home));
   return seat;
 }
 
-Places places_of(std::span<const OwnSeat> told, std::span<const int> hosts, const Topology* machine) {
+OwnSeat seat_at_gpu(const Topology& machine, const cpu_set_t& cpus, const std::string& bus_id) {
+  OwnSeat seat;
+  if (const int gpu = gpu_at(machine, bus_id); gpu >= 0) {
+    const Seat at = topology::seat_at(0, machine, gpu);
+    seat.package = at.package;
+    seat.numa = at.numa;
+    put_text(seat.nic, topology::nearest_nic(machine, gpu));
+  } else {
+    seat = seat_on(machine, cpus);
+  }
+  put_text(seat.gpu, bus_id);
+  return seat;
+}
+
+Places places_of(std::span<const OwnSeat> told, std::span<const int> hosts, const HostMachines& machines) {
   Places places{.seats = std::vector<Seat>(told.size()), .devices = std::vector<int>(told.size(), -1)};
   for (const auto& ranks : ranks_by_host(hosts)) {
     const bool recorded =
         std::ranges::all_of(ranks, [&](Rank rank) { return told[static_cast<std::size_t>(rank)].recorded != 0; });
+    const Topology* const machine = machines.of(ranks.front());
     std::vector<int> devices(ranks.size(), -1);
     if (recorded && machine != nullptr) devices = devices_for(*machine, ranks.size());
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const auto rank = static_cast<std::size_t>(ranks[i]);
+      if (!recorded && machine != nullptr) devices[i] = gpu_at(*machine, get_text(told[rank].gpu));
       places.devices[rank] = devices[i];
-      places.seats[rank] = recorded && machine != nullptr ? topology::seat_at(ranks.front(), *machine, devices[i])
-                                                          : Seat{.host = ranks.front(),
-                                                                 .package = told[rank].package,
-                                                                 .numa = told[rank].numa,
-                                                                 .cache = told[rank].cache};
+      places.seats[rank] = devices[i] >= 0 ? topology::seat_at(ranks.front(), *machine, devices[i])
+                                           : Seat{.host = ranks.front(),
+                                                  .package = told[rank].package,
+                                                  .numa = told[rank].numa,
+                                                  .cache = told[rank].cache};
     }
   }
   return places;
 }
 
-JobMap map_of(std::span<const OwnSeat> told, std::span<const int> hosts, const Topology* machine) {
-  const Places places = places_of(told, hosts, machine);
+JobMap map_of(std::span<const OwnSeat> told, std::span<const int> hosts, const HostMachines& machines) {
+  const Places places = places_of(told, hosts, machines);
   JobMap map;
   for (const auto& ranks : ranks_by_host(hosts)) {
     std::vector<int> devices;
     for (const Rank rank : ranks) devices.push_back(places.devices[static_cast<std::size_t>(rank)]);
     std::vector<Rank> order = ranks;
-    if (devices.front() >= 0)
-      order = ring_of(*machine, ranks, devices);
+    if (std::ranges::find(devices, -1) == devices.end())
+      order = ring_of(*machines.of(ranks.front()), ranks, devices);
     else
       std::ranges::stable_sort(order, {}, [&](Rank rank) {
         const Seat& seat = places.seats[static_cast<std::size_t>(rank)];
-        return std::tuple(seat.package, seat.numa, seat.cache);
+        return std::tuple(seat.package, seat.numa, seat.cache, seat.nvlink, seat.pci_switch);
       });
     map.order.insert(map.order.end(), order.begin(), order.end());
   }

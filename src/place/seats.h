@@ -15,6 +15,28 @@ namespace tutti {
 
 /// The package, NUMA node and last-level cache that all of `cpus` are part of.
 OwnSeat seat_on(const topology::Topology& machine, const cpu_set_t& cpus);
+/// Where the GPU at this PCI address is; that of `cpus` if the machine has no such GPU.
+OwnSeat seat_at_gpu(const topology::Topology& machine, const cpu_set_t& cpus, const std::string& bus_id);
+
+/// The machine of each host, as far as it is known.
+class HostMachines {
+ public:
+  /// Every host is like this one; null: nothing is known.
+  HostMachines(const topology::Topology* alike) : alike_(alike) {}
+  /// By rank, which must outlive this.
+  HostMachines(std::span<const SharedMachine> by_rank) : by_rank_(by_rank) {}
+  HostMachines(const std::vector<SharedMachine>& by_rank) : by_rank_(by_rank) {}
+
+  /// Of this rank's host; null: unknown.
+  const topology::Topology* of(Rank rank) const {
+    const auto at = static_cast<std::size_t>(rank);
+    return at < by_rank_.size() ? by_rank_[at].get() : alike_;
+  }
+
+ private:
+  const topology::Topology* alike_ = nullptr;
+  std::span<const SharedMachine> by_rank_;
+};
 
 /// Puts the ranks of each host of as many ranks in the order of `ring`. Errors: invalid_argument (the first host has
 /// another number of ranks).
@@ -22,14 +44,16 @@ Result<void> take_ring(JobMap& map, const std::vector<int>& ring, std::span<cons
 /// The order of the first host's ranks, counted from 0 within it.
 std::vector<int> ring_of_first_host(const JobMap& map, std::span<const int> hosts);
 
-/// Where each rank is: as it was told, or on the recorded machine.
+/// Where each rank is: at its device of its host's machine, else as it was told.
 struct Places {
   std::vector<topology::Seat> seats;  ///< by rank; Seat::host is the first rank of its host
-  std::vector<int> devices;           ///< by rank: its device of the recorded machine; -1: not recorded, or none
+  std::vector<int> devices;           ///< by rank: its GPU, or its NUMA node of a recorded machine; -1: none
 };
-Places places_of(std::span<const OwnSeat> told, std::span<const int> hosts, const topology::Topology* machine);
+/// On a recorded machine the ranks of a host take its GPUs in turn of their numbers, or its NUMA nodes if there are
+/// none.
+Places places_of(std::span<const OwnSeat> told, std::span<const int> hosts, const HostMachines& machines);
 
-/// See Locator::map. `machine`: of this process; null: unknown.
-JobMap map_of(std::span<const OwnSeat> seats, std::span<const int> hosts, const topology::Topology* machine);
+/// Levels, and an order: where each rank of a host has a device, rings follow the search for the machine's links.
+JobMap map_of(std::span<const OwnSeat> seats, std::span<const int> hosts, const HostMachines& machines);
 
 }  // namespace tutti

@@ -15,6 +15,7 @@ namespace tutti::testing {
 namespace {
 
 constexpr const char* gpus_8 = TUTTI_TEST_MACHINES "/cube-mesh-double.txt";
+constexpr const char* switched_8 = TUTTI_TEST_MACHINES "/switched-8.xml";
 constexpr const char* four_nodes = "synthetic:pack:2 numa:2 core:2 pu:1";
 
 std::vector<std::string> on(const std::string& machine, const std::string& transport) {
@@ -159,6 +160,39 @@ TEST(Place, WritesTheJob) {
   // By sockets, as if each process ran on its own host.
   const std::string four_hosts = dumped_job("socket", "0", false);
   EXPECT_NE(four_hosts.find(R"("host": 3)"), std::string::npos) << four_hosts;
+}
+
+/// Two processes of two ranks, by sockets as if each ran on its own host, on different recorded machines.
+Team on_two_machines(const std::string& written) {
+  return {.ranks = 4,
+          .layout = Layout::pairs,
+          .environment = {"TUTTI_TRANSPORT=socket", "TUTTI_JOB_DUMP_FILE=" + written},
+          .environment_of = [](int first) -> std::vector<std::string> {
+            return {std::string("TUTTI_TOPO_FILE=") + (first == 0 ? switched_8 : gpus_8)};
+          }};
+}
+
+TEST(Place, EachHostHasItsOwnMachine) {
+  const Folder folder;
+  const std::string written = folder.path() + "/job.json";
+  EXPECT_TRUE(launch_ranks(on_two_machines(written), [](Seat& seat) {
+    tuttiComm_t comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const Call call{.kind = Kind::all_reduce, .count = 5000, .seed = 5};
+    EXPECT_EQ(run_call(call, seat.here(), seat.ranks(), {comm}, 2), "");
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  }));
+  std::ifstream file(written);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_NE(text.find(R"("machine": 1})"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("host": 1, "package")"), std::string::npos) << text;
+  std::size_t gpus = 0;
+  for (std::size_t at = text.find(R"("kind": "gpu")"); at != std::string::npos;
+       at = text.find(R"("kind": "gpu")", at + 1))
+    ++gpus;
+  EXPECT_EQ(gpus, 16u) << text;
+  const std::size_t nic = text.find(R"("kind": "nic")");
+  EXPECT_NE(nic, std::string::npos) << "of the first machine: " << text;
 }
 
 TEST(Place, SaysWhichFileItCannotWrite) {

@@ -189,6 +189,7 @@ Status device_attribute(int* value, int which, int device) {
     case cuda::attribute::compute_minor: *value = 0; break;
     case cuda::attribute::cooperative_launch: *value = 1; break;
     case cuda::attribute::stream_memory_operations: *value = fake.memory_operations ? 1 : 0; break;
+    case cuda::attribute::pci_bus: *value = 0x10 + device; break;
     default: *value = 0;
   }
   return 0;

@@ -33,8 +33,9 @@ Job live_job(const Topology& machine) {
   const std::vector<OwnSeat> seats{{.package = 0, .numa = 0}, {.package = 1, .numa = 1}, {.package = 0, .numa = 0}, {}};
   const std::vector hosts{0, 0, 2, 2};
   const std::vector<std::string> names{"odd & \"name\x01", "", "other", ""};
-  const JobRanks ranks{.seats = seats, .hosts = hosts, .names = names};
-  return job_of(ranks, map_of(seats, hosts, &machine), &machine);
+  const auto first = std::make_shared<const Topology>(machine);
+  const JobRanks ranks{.seats = seats, .hosts = hosts, .names = names, .machines = {first, first, nullptr, nullptr}};
+  return job_of(ranks, map_of(seats, hosts, ranks.machines));
 }
 
 std::size_t count(const std::string& text, std::string_view what) {

@@ -19,7 +19,7 @@ using formats::JsonReader;
 using topology::DeviceKind;
 
 constexpr int number_max = 1 << 24;  // of packages, caches and the like
-constexpr std::size_t devices_max = 16384;
+constexpr std::size_t devices_max = 16384, machines_max = 4096;
 
 std::optional<DeviceKind> kind_of(std::string_view name) {
   for (const DeviceKind kind : {DeviceKind::package, DeviceKind::numa, DeviceKind::gpu, DeviceKind::nic})
@@ -27,18 +27,18 @@ std::optional<DeviceKind> kind_of(std::string_view name) {
   return std::nullopt;
 }
 
-void read_devices(JsonReader& json, const JsonAt& root, topology::Topology& machine) {
-  const JsonAt list = json.member(root, "devices");
+topology::Topology read_devices(JsonReader& json, const JsonAt& list) {
+  topology::Topology machine;
   const std::vector<JsonAt> items = json.items(list);
   if (items.size() > devices_max) json.refuse(list, fmt::format("more than {} devices", devices_max));
   for (const JsonAt& item : items) {
-    if (json.failed()) return;
+    if (json.failed()) return machine;
     const JsonAt kind_at = json.member(item, "kind");
     const std::string_view kind_name = json.text(kind_at);
     const auto kind = kind_of(kind_name);
     if (!kind) {
       json.refuse(kind_at, fmt::format("\"{}\" is not package, numa, gpu or nic", kind_name.substr(0, 40)));
-      return;
+      return machine;
     }
     const int last = static_cast<int>(machine.devices.size()) - 1;
     topology::Device device{.kind = *kind, .name = std::string(json.text(json.member(item, "name")))};
@@ -49,6 +49,7 @@ void read_devices(JsonReader& json, const JsonAt& root, topology::Topology& mach
   }
   if (machine.gpus().size() > topology::machine_gpus_max)
     json.refuse(list, fmt::format("more than {} GPUs", topology::machine_gpus_max));
+  return machine;
 }
 
 void read_ranks(JsonReader& json, const JsonAt& root, topology::Job& job) {
@@ -66,8 +67,10 @@ void read_ranks(JsonReader& json, const JsonAt& root, topology::Job& job) {
                          .package = json.number(json.member(item, "package"), -1, number_max),
                          .numa = json.number(json.member(item, "numa"), -1, number_max),
                          .cache = json.number(json.member(item, "cache"), -1, number_max),
+                         .nvlink = json.number(json.member(item, "nvlink"), -1, number_max),
                          .pci_switch = json.number(json.member(item, "switch"), -1, number_max)});
     job.devices.emplace_back(json.text(json.member(item, "device")));
+    job.nics.emplace_back(json.text(json.member(item, "nic")));
   }
   if (const auto idle = std::ranges::find(used, false); idle != used.end())
     json.refuse(list, fmt::format("none is on host {}", idle - used.begin()));
@@ -103,14 +106,20 @@ Result<topology::Job> read_job(const std::string& path) {
   if (!value) return std::move(value).error().during("read " + path);
   JsonReader json;
   const JsonAt root{&*value, ""};
-  json.number(json.member(root, "format"), 1, 1);
+  json.number(json.member(root, "format"), 2, 2);
   topology::Job job{.origin = std::string(json.text(json.member(root, "origin")))};
+  const JsonAt machines = json.member(root, "machines");
+  for (const JsonAt& machine : json.items(machines)) {
+    if (json.failed()) break;
+    job.machines.push_back(read_devices(json, machine));
+  }
+  if (job.machines.size() > machines_max) json.refuse(machines, fmt::format("more than {} machines", machines_max));
+  const int last = static_cast<int>(job.machines.size()) - 1;
   for (const JsonAt& host : json.items(json.member(root, "hosts"))) {
     job.hosts.push_back({.name = std::string(json.text(json.member(host, "name")))});
-    job.hosts.back().known = json.boolean(json.member(host, "known"));
+    job.hosts.back().machine = json.number(json.member(host, "machine"), -1, last);
     if (json.failed()) break;
   }
-  read_devices(json, root, job.machine);
   if (!json.failed()) read_ranks(json, root, job);
   if (!json.failed()) read_map(json, root, job);
   if (json.failed()) return json.error().during("read " + path);

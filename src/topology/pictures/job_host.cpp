@@ -37,7 +37,7 @@ class HostPart {
  public:
   HostPart(const Job& job, int host, const JobStyle& style)
       : job_(job),
-        machine_(job.hosts[static_cast<std::size_t>(host)].known ? job.machine : outline_of(job, host)),
+        machine_(job.machine_of(host) != nullptr ? *job.machine_of(host) : outline_of(job, host)),
         style_(style) {
     for (std::size_t rank = 0; rank < job.seats.size(); ++rank)
       if (job.seats[rank].host == host) place(static_cast<int>(rank));

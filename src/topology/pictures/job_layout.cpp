@@ -23,10 +23,11 @@ class Alikeness {
     for (std::size_t rank = 0; rank < job.seats.size(); ++rank) {
       const Seat& seat = job.seats[rank];
       nth_[rank] = ranks[static_cast<std::size_t>(seat.host)]++;
-      look(seat.host) +=
-          fmt::format("{},{},{},{},{};", seat.package, seat.numa, seat.cache, seat.pci_switch, job.devices[rank]);
+      look(seat.host) += fmt::format("{},{},{},{},{},{};", seat.package, seat.numa, seat.cache, seat.nvlink,
+                                     seat.pci_switch, job.devices[rank]);
     }
-    for (std::size_t host = 0; host < looks_.size(); ++host) looks_[host] += job.hosts[host].known ? "known" : "";
+    for (std::size_t host = 0; host < looks_.size(); ++host)
+      looks_[host] += fmt::format("machine {}", job.hosts[host].machine);
     add_ring();
   }
   bool alike(int one, int other) { return look(one) == look(other); }

@@ -13,17 +13,20 @@ namespace {
 struct SeatPart {
   const char *one, *many;
 };
-constexpr std::array parts = {SeatPart{"host", "hosts"}, SeatPart{"package", "packages"},
-                              SeatPart{"NUMA node", "NUMA nodes"}, SeatPart{"cache", "caches"},
+constexpr std::array parts = {SeatPart{"host", "hosts"},
+                              SeatPart{"package", "packages"},
+                              SeatPart{"NUMA node", "NUMA nodes"},
+                              SeatPart{"cache", "caches"},
+                              SeatPart{"NVLink domain", "NVLink domains"},
                               SeatPart{"PCI switch", "PCI switches"}};
-constexpr std::size_t cache_part = 3, switch_part = 4;
+constexpr std::size_t cache_part = 3, switch_part = 5;
 
 /// Groups of ranks that are alike in the first parts of their seats, numbered in order of their first ranks.
 std::vector<int> groups_by(const Job& job, std::size_t part) {
   std::map<std::vector<int>, int> numbers;
   std::vector<int> groups;
   for (const Seat& seat : job.seats) {
-    const std::array all = {seat.host, seat.package, seat.numa, seat.cache, seat.pci_switch};
+    const std::array all = {seat.host, seat.package, seat.numa, seat.cache, seat.nvlink, seat.pci_switch};
     const std::vector<int> key(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(part) + 1);
     groups.push_back(numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second);
   }

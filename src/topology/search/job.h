@@ -11,7 +11,7 @@ namespace tutti::topology {
 
 struct JobHost {
   std::string name;
-  bool known = false;  ///< it is like Job::machine; else only the seats of its ranks tell what it has
+  int machine = -1;  ///< which of Job::machines it is like; -1: only the seats of its ranks tell what it has
 };
 
 struct Job {
@@ -19,11 +19,17 @@ struct Job {
   std::vector<JobHost> hosts;            ///< in the order of their first ranks
   std::vector<Seat> seats;               ///< by rank; Seat::host is an index of `hosts`
   std::vector<std::string> devices;      ///< by rank: the name of its GPU or NUMA node; empty: it has none of its own
+  std::vector<std::string> nics;         ///< by rank: the name of the NIC nearest to it; empty: none is known
   std::vector<std::vector<int>> levels;  ///< as levels_of
   std::vector<int> order;                ///< of all ranks, from each to the next and back to the first
-  Topology machine = {};
+  std::vector<Topology> machines = {};   ///< each kind of host once
 
   int host_of(int rank) const { return seats[static_cast<std::size_t>(rank)].host; }
+  /// Null: unknown.
+  const Topology* machine_of(int host) const {
+    const int machine = hosts[static_cast<std::size_t>(host)].machine;
+    return machine < 0 ? nullptr : &machines[static_cast<std::size_t>(machine)];
+  }
 };
 
 /// How often the ring enters each host, which is how often it leaves it; 0 everywhere if there is one host.

@@ -22,6 +22,22 @@ int outermost_switch(const Topology& topology, int device) {
   return found;
 }
 
+/// The lowest device that NVLink or xGMI connects with a GPU, at any number of hops; -1: the GPU has no links.
+int nvlink_domain(const Topology& topology, int gpu) {
+  std::vector<bool> inside(topology.devices.size(), false);
+  for (const int part : topology.parts_of(gpu)) inside[static_cast<std::size_t>(part)] = true;
+  bool found = false;
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (const Link& link : topology.links) {
+      const auto from = static_cast<std::size_t>(link.from), to = static_cast<std::size_t>(link.to);
+      if (link.kind == LinkKind::memory || inside[from] == inside[to]) continue;
+      inside[from] = inside[to] = grows = found = true;
+    }
+  }
+  return found ? static_cast<int>(std::ranges::find(inside, true) - inside.begin()) : -1;
+}
+
 /// Groups of ranks with equal keys, numbered in order of their first ranks.
 template <class Key>
 std::vector<int> grouped(const std::vector<Key>& keys) {
@@ -88,17 +104,33 @@ Seat seat_at(int host, const Topology& topology, int device) {
   if (const int package = topology.above(home >= 0 ? home : device, DeviceKind::package); package >= 0)
     seat.package = topology[package].index;
   const int shared = outermost_switch(topology, device);
+  if (topology[device].kind == DeviceKind::gpu) seat.nvlink = nvlink_domain(topology, device);
   seat.pci_switch = shared >= 0 ? shared : static_cast<int>(topology.devices.size()) + device;
   return seat;
 }
 
+std::string nearest_nic(const Topology& topology, int device) {
+  if (device < 0) return {};
+  int nearest = -1;
+  Path way;
+  for (const int nic : topology.nics()) {
+    Path there = pci_path(topology, device, nic);
+    const bool nearer = nearest < 0 || there.kind < way.kind || (there.kind == way.kind && there.gbps > way.gbps);
+    if (!nearer) continue;
+    nearest = nic;
+    way = std::move(there);
+  }
+  return nearest < 0 ? std::string() : topology[nearest].name;
+}
+
 std::vector<std::vector<int>> levels_of(std::span<const Seat> seats) {
-  constexpr std::size_t parts = 5;
+  constexpr std::size_t parts = 6;
   std::vector<std::vector<int>> levels;
   for (std::size_t depth = 1; depth <= parts; ++depth) {
     std::vector<std::vector<int>> keys;
     for (const Seat& seat : seats) {
-      const std::array<int, parts> whole = {seat.host, seat.package, seat.numa, seat.cache, seat.pci_switch};
+      const std::array<int, parts> whole = {seat.host,  seat.package, seat.numa,
+                                            seat.cache, seat.nvlink,  seat.pci_switch};
       keys.emplace_back(whole.begin(), whole.begin() + depth);
     }
     std::vector<int> level = grouped(keys);

@@ -15,15 +15,20 @@ struct Seat {
   int package = -1;
   int numa = -1;
   int cache = -1;       ///< the last-level cache
+  int nvlink = -1;      ///< GPUs that NVLink or xGMI connects have the same number; -1: its device has no such links
   int pci_switch = -1;  ///< the outermost switch above its device; below none: a number of the device itself
 };
 
 /// Of a rank at a device (a GPU, NIC or NUMA node), by id; -1: nothing is known but the host.
 Seat seat_at(int host, const Topology& topology, int device);
 
-/// Rank → group of ranks that share a host, then a package, a NUMA node, a cache, a PCI switch: nested, groups numbered
-/// from 0 in order of their first ranks, as in Shape::levels. A level with a single group, with a group per rank, or
-/// with the groups of the previous level is left out.
+/// The name of the NIC that is nearest to a device (a GPU or NUMA node), of several the fastest, by id; empty: there is
+/// none, or -1.
+std::string nearest_nic(const Topology& topology, int device);
+
+/// Rank → group of ranks that share a host, then a package, a NUMA node, a cache, NVLinks, a PCI switch: nested, groups
+/// numbered from 0 in order of their first ranks, as in Shape::levels. A level with a single group, with a group per
+/// rank, or with the groups of the previous level is left out.
 std::vector<std::vector<int>> levels_of(std::span<const Seat> seats);
 
 struct RankChannels {

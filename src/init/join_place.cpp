@@ -1,0 +1,57 @@
+// The part of the start in which ranks tell where they are, and rank 0 draws the map of the job.
+#include <sched.h>
+
+#include <span>
+
+#include "init/join.h"
+
+namespace tutti {
+
+Result<void> Join::tell_place(PeerInfo& info) {
+  CPU_ZERO(&info.cpus);
+  if (::sched_getaffinity(0, sizeof info.cpus, &info.cpus) != 0) CPU_SET(0, &info.cpus);
+  const auto& gpu = members_.gpu;
+  auto located = process_.locator.locate(info.cpus, gpu ? gpu->driver().bus_id(gpu->ordinal()) : std::string());
+  if (!located) return std::move(located).error();
+  whereabouts_ = *std::move(located);
+  info.seat = whereabouts_.seat;
+  if (!whereabouts_.text) return {};
+  auto digest = sha256(std::as_bytes(std::span(*whereabouts_.text)));
+  if (!digest) return std::move(digest).error();
+  info.machine = *digest;
+  const std::size_t bytes = whereabouts_.text->size();
+  info.machine_bytes = bytes <= MachineExchange::text_bytes_max ? static_cast<std::uint32_t>(bytes) : 0;
+  return {};
+}
+
+/// Begins one more exchange as long as rank 0 lacks a part of a machine.
+Result<Progress> Join::describe() {
+  // Greetings that cannot be read are the same for all ranks.
+  if (peer_infos_.size() != static_cast<std::size_t>(options_.ranks)) return greeted();
+  if (!machines_) machines_.emplace(peer_infos_, members_.hosts);
+  if (!machines_->more()) return greeted();
+  bootstrap_.exchange(machines_->part(options_.rank, whereabouts_.text ? *whereabouts_.text : std::string()));
+  state_ = State::describe;
+  return Progress::moved;
+}
+
+Result<JobMap> Join::map_of_job() const {
+  std::vector<OwnSeat> seats;
+  std::vector<std::string> names;
+  for (const PeerInfo& info : peer_infos_) {
+    seats.push_back(info.seat);
+    names.emplace_back(get_text(info.host));
+  }
+  auto machines = machines_->machines(whereabouts_.machine);
+  if (!machines) return std::move(machines).error();
+  if (machines_->told() > 0)
+    process_.log.info(LogTopic::topo, members_.name, "{} kinds of machines", machines_->told() + 1);
+  return process_.locator.map({.seats = seats,
+                               .hosts = members_.hosts,
+                               .names = names,
+                               .machines = *std::move(machines),
+                               .by_number = options_.deterministic,  // sums are to be in the order of the ranks
+                               .dump = process_.config.text("TUTTI_JOB_DUMP_FILE")});
+}
+
+}  // namespace tutti
