@@ -66,7 +66,7 @@ std::vector<OwnSeat> alike_seats(const PlannedJob& planned, const Topology* mach
 
 topology::Job job_of(const JobRanks& ranks, const JobMap& map, const Topology* machine) {
   const Places places = places_of(ranks.seats, ranks.hosts, machine);
-  topology::Job job{.seats = places.seats, .levels = map.levels, .order = map.order};
+  topology::Job job{.seats = places.seats, .levels = map.levels, .order = map.order, .rings = map.rings};
   if (machine != nullptr) {
     job.machine = *machine;
     job.origin = machine->origin;
@@ -89,7 +89,7 @@ topology::Job job_of(const JobRanks& ranks, const JobMap& map, const Topology* m
 }
 
 std::string to_json(const topology::Job& job) {
-  std::vector<std::string> hosts, ranks, levels;
+  std::vector<std::string> hosts, ranks, levels, rings;
   for (const topology::JobHost& host : job.hosts)
     hosts.push_back(fmt::format(R"(    {{"name": {}, "known": {}}})", quoted(host.name), host.known));
   for (std::size_t rank = 0; rank < job.seats.size(); ++rank) {
@@ -99,12 +99,14 @@ std::string to_json(const topology::Job& job) {
                     seat.host, seat.package, seat.numa, seat.cache, seat.pci_switch, quoted(job.devices[rank])));
   }
   for (const auto& level : job.levels) levels.push_back(fmt::format("    [{}]", fmt::join(level, ", ")));
+  for (const auto& ring : job.rings) rings.push_back(fmt::format("    [{}]", fmt::join(ring, ", ")));
   std::string text = fmt::format("{{\n  \"format\": 1,\n  \"origin\": {},\n", quoted(job.origin));
   auto out = std::back_inserter(text);
   fmt::format_to(out, "  \"hosts\": [\n{}\n  ],\n  \"ranks\": [\n{}\n  ],\n", fmt::join(hosts, ",\n"),
                  fmt::join(ranks, ",\n"));
   fmt::format_to(out, "  \"levels\": [\n{}\n  ],\n  \"order\": [{}],\n", fmt::join(levels, ",\n"),
                  fmt::join(job.order, ", "));
+  if (!rings.empty()) fmt::format_to(out, "  \"rings\": [\n{}\n  ],\n", fmt::join(rings, ",\n"));
   fmt::format_to(out, "  \"devices\": {}\n}}\n", devices_json(job.machine));
   return text;
 }

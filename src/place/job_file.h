@@ -16,8 +16,8 @@ namespace tutti {
 topology::Job job_of(const JobRanks& ranks, const JobMap& map, const topology::Topology* machine);
 
 /// One object: `format` (1), `origin`, `hosts` (name, known), `ranks` (host, package, numa, cache, switch: numbers, -1:
-/// unknown; device: a name), `levels`, `order`, and of the machine's `devices` packages, NUMA nodes, GPUs and NICs
-/// (kind, name, index, parent: a place in this list, numa).
+/// unknown; device: a name), `levels`, `order`, `rings` if there are any, and of the machine's `devices` packages, NUMA
+/// nodes, GPUs and NICs (kind, name, index, parent: a place in this list, numa).
 std::string to_json(const topology::Job& job);
 
 /// A job that does not run: `hosts` hosts that are alike, each with as many ranks. They are filled one after the other

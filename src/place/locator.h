@@ -32,8 +32,8 @@ struct JobRanks {
   std::span<const OwnSeat> seats;
   std::span<const int> hosts;          ///< the first rank of its host
   std::span<const std::string> names;  ///< of its host, for people
-  bool by_number = false;              ///< the order is that of the numbers, wherever the ranks are
-  std::string dump = {};               ///< TUTTI_JOB_DUMP_FILE: where to write all this and the map; empty: nowhere
+  bool by_number = false;  ///< the order is that of the numbers, wherever the ranks are, and there are no rings
+  std::string dump = {};   ///< TUTTI_JOB_DUMP_FILE: where to write all this and the map; empty: nowhere
 };
 
 /// The machine as this process sees it, detected once, when the first rank starts.
@@ -42,8 +42,8 @@ class Locator {
   struct Files {
     std::string machine;    ///< TUTTI_TOPO_FILE: a recorded machine to use instead
     std::string dump;       ///< TUTTI_TOPO_DUMP_FILE: where to write it
-    std::string ring;       ///< TUTTI_GRAPH_FILE: the order of a host's ranks
-    std::string ring_dump;  ///< TUTTI_GRAPH_DUMP_FILE: where to write the order of the first host's ranks
+    std::string ring;       ///< TUTTI_GRAPH_FILE: rings of a host's ranks
+    std::string ring_dump;  ///< TUTTI_GRAPH_DUMP_FILE: where to write those of the first host
   };
   /// Not `live`: this machine is not looked at, as if nothing were known of it.
   explicit Locator(Files files = {}, bool live = true);
@@ -57,8 +57,8 @@ class Locator {
 
   /// The map of a job whose ranks have said where they are. On a recorded machine the ranks of a host take its GPUs in
   /// turn of their numbers, or its NUMA nodes if there are none; rings follow the search for its links. All hosts are
-  /// taken as this process's machine, as far as they are recorded. A file with a ring counts more than either. Errors:
-  /// those of a file that cannot be read or written; invalid_argument where its ring is for another number of ranks
+  /// taken as this process's machine, as far as they are recorded. A file with rings counts more than either. Errors:
+  /// those of a file that cannot be read or written; invalid_argument where its rings are for another number of ranks
   /// than the first host has.
   Result<JobMap> map(const JobRanks& ranks) const;
 

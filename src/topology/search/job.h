@@ -21,6 +21,7 @@ struct Job {
   std::vector<std::string> devices;      ///< by rank: the name of its GPU or NUMA node; empty: it has none of its own
   std::vector<std::vector<int>> levels;  ///< as levels_of
   std::vector<int> order;                ///< of all ranks, from each to the next and back to the first
+  std::vector<std::vector<int>> rings = {};  ///< more orders of all ranks, each for a share of the data; often none
   Topology machine = {};
 
   int host_of(int rank) const { return seats[static_cast<std::size_t>(rank)].host; }
