@@ -14,6 +14,7 @@ namespace tutti {
 /// Which ranks' work has to be looked at to know everybody's, where the machine looks alike from all of them.
 enum class Classes : std::uint8_t {
   one,     ///< all ranks do the same in each step
+  rings,   ///< as `one`, but for the ranks by which a ring of the shape enters or leaves their host
   folded,  ///< likewise where the number of ranks suits; else the first ones or every second do something else
   tree,    ///< those on the way from the root to the deepest leaves, numbered from the root on
 };

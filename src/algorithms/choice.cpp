@@ -132,20 +132,9 @@ bool is_modelled(const Shape& shape, Access access) {
 
 std::shared_ptr<const Envelope> Envelopes::of(const Shape& shape, Access access, std::string_view forced,
                                               const Machine& machine, const Conditions& conditions, bool counts) {
-  Key key{shape.collective,
-          shape.ranks,
-          shape.levels,
-          shape.order,
-          access,
-          std::string(forced),
-          machine.numbers(),
-          conditions.cores,
-          conditions.channels,
-          conditions.slots,
-          conditions.slot_bytes,
-          conditions.hosts,
-          conditions.pair_gbps,
-          counts};
+  Key key{shape.collective, shape.ranks,           shape.levels,      shape.order,          shape.rings,
+          access,           std::string(forced),   machine.numbers(), conditions.cores,     conditions.channels,
+          conditions.slots, conditions.slot_bytes, conditions.hosts,  conditions.pair_gbps, counts};
   const std::lock_guard lock(mutex_);
   if (const auto known = made_.find(key); known != made_.end()) return known->second;
   if (made_.size() == envelopes_max) made_.clear();

@@ -68,8 +68,8 @@ class Envelopes {
                                      const Conditions& conditions, bool counts = false);
 
  private:
-  using Key = std::tuple<Collective, int, std::vector<Level>, std::vector<Rank>, Access, std::string,
-                         std::array<double, Machine::count>, int, int, int, std::size_t, std::vector<int>,
+  using Key = std::tuple<Collective, int, std::vector<Level>, std::vector<Rank>, std::vector<std::vector<Rank>>, Access,
+                         std::string, std::array<double, Machine::count>, int, int, int, std::size_t, std::vector<int>,
                          std::vector<double>, bool>;
   std::mutex mutex_;
   std::map<Key, std::shared_ptr<const Envelope>> made_;

@@ -49,12 +49,14 @@ Shape positions_of(const Shape& shape) {
   assert(shape.order.size() == static_cast<std::size_t>(shape.ranks));
   Shape seen = shape;
   seen.order.clear();
-  const auto position = [&](Rank rank) {
-    return static_cast<Rank>(std::ranges::find(shape.order, rank) - shape.order.begin());
-  };
+  std::vector<Rank> positions(shape.order.size());
+  for (Rank at = 0; at < shape.ranks; ++at)
+    positions[static_cast<std::size_t>(shape.order[static_cast<std::size_t>(at)])] = at;
+  const auto position = [&](Rank rank) { return positions[static_cast<std::size_t>(rank)]; };
   seen.root = position(shape.root);
   if (shape.only != Shape::everybody) seen.only = position(shape.only);
   for (Level& level : seen.levels) level = in_order(level, shape.order);
+  for (std::vector<Rank>& ring : seen.rings) std::ranges::transform(ring, ring.begin(), position);
   return seen;
 }
 

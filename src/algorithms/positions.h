@@ -6,8 +6,8 @@
 
 namespace tutti {
 
-/// `shape` as an algorithm sees it: root and levels by position in `shape.order`, which must name every rank once;
-/// groups are numbered in the order of their first positions. A shape without an order is as it was.
+/// `shape` as an algorithm sees it: root, levels and rings by position in `shape.order`, which must name every rank
+/// once; groups are numbered in the order of their first positions. A shape without an order is as it was.
 Shape positions_of(const Shape& shape);
 
 /// The schedule for `shape` in which rank shape.order[p] does the work of position p of `by_position`, which was built

@@ -14,11 +14,21 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr int steps_for_pace = 4;  ///< of equal ones
 
+/// The ranks of the first rank's host by which rings of the shape enter or leave it.
+void add_doors(std::set<Rank>& ranks, const Shape& shape, const std::vector<int>& hosts) {
+  const auto is_here = [&](Rank rank) { return hosts[static_cast<std::size_t>(rank)] == hosts[0]; };
+  for (const std::vector<Rank>& ring : shape.rings)
+    for (std::size_t i = 0; i < ring.size(); ++i) {
+      const Rank from = ring[i], to = ring[(i + 1) % ring.size()];
+      if (is_here(from) != is_here(to)) ranks.insert(is_here(from) ? from : to);
+    }
+}
+
 /// Positions that stand for all: see Classes. Where ranks share hosts, the last of a host has other neighbours than the
 /// first.
 std::vector<Rank> watched_ranks(Classes classes, const Shape& shape, const std::vector<int>& hosts) {
   std::set<int> from_root{0};
-  if (classes != Classes::one) from_root.insert({1 % shape.ranks, shape.ranks - 1});
+  if (classes != Classes::one && classes != Classes::rings) from_root.insert({1 % shape.ranks, shape.ranks - 1});
   if (classes == Classes::tree) {
     // All ones and all leading digits: the deepest ranks of trees that are numbered from either end. Of very many ranks
     // every third does: those that nobody watches cost as much as the others. Few are all watched.
@@ -37,6 +47,7 @@ std::vector<Rank> watched_ranks(Classes classes, const Shape& shape, const std::
   if (!hosts.empty()) {
     const auto end = std::ranges::find_if(hosts, [&](int host) { return host != hosts[0]; });
     ranks.insert(static_cast<Rank>(end - hosts.begin()) - 1);
+    if (classes == Classes::rings) add_doors(ranks, shape, hosts);
   }
   return {ranks.begin(), ranks.end()};
 }

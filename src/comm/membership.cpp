@@ -13,6 +13,7 @@ Shape Membership::with_levels(const Shape& shape) const {
   Shape whole = shape;
   whole.levels = map.levels;
   whole.order = map.order;
+  whole.rings = map.rings;
   return whole;
 }
 

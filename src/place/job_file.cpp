@@ -68,7 +68,7 @@ std::vector<OwnSeat> alike_seats(const PlannedJob& planned, const Topology* mach
 topology::Job job_of(const JobRanks& ranks, const JobMap& map) {
   const HostMachines machines(ranks.machines);
   const Places places = places_of(ranks.seats, ranks.hosts, machines);
-  topology::Job job{.seats = places.seats, .levels = map.levels, .order = map.order};
+  topology::Job job{.seats = places.seats, .levels = map.levels, .order = map.order, .rings = map.rings};
   if (const Topology* const first = machines.of(0)) job.origin = first->origin;
   if (job.order.empty()) {
     job.order.resize(ranks.hosts.size());
@@ -91,7 +91,7 @@ topology::Job job_of(const JobRanks& ranks, const JobMap& map) {
 }
 
 std::string to_json(const topology::Job& job) {
-  std::vector<std::string> hosts, ranks, levels, machines;
+  std::vector<std::string> hosts, ranks, levels, rings, machines;
   for (const topology::JobHost& host : job.hosts)
     hosts.push_back(fmt::format(R"(    {{"name": {}, "machine": {}}})", quoted(host.name), host.machine));
   for (std::size_t rank = 0; rank < job.seats.size(); ++rank) {
@@ -102,6 +102,7 @@ std::string to_json(const topology::Job& job) {
         quoted(job.nics[rank])));
   }
   for (const auto& level : job.levels) levels.push_back(fmt::format("    [{}]", fmt::join(level, ", ")));
+  for (const auto& ring : job.rings) rings.push_back(fmt::format("    [{}]", fmt::join(ring, ", ")));
   for (const Topology& machine : job.machines) machines.push_back("    " + devices_json(machine));
   std::string text = fmt::format("{{\n  \"format\": 2,\n  \"origin\": {},\n", quoted(job.origin));
   auto out = std::back_inserter(text);
@@ -109,6 +110,7 @@ std::string to_json(const topology::Job& job) {
                  fmt::join(ranks, ",\n"));
   fmt::format_to(out, "  \"levels\": [\n{}\n  ],\n  \"order\": [{}],\n", fmt::join(levels, ",\n"),
                  fmt::join(job.order, ", "));
+  if (!rings.empty()) fmt::format_to(out, "  \"rings\": [\n{}\n  ],\n", fmt::join(rings, ",\n"));
   fmt::format_to(out, "  \"machines\": [\n{}\n  ]\n}}\n", fmt::join(machines, ",\n"));
   return text;
 }

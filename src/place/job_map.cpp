@@ -11,11 +11,18 @@ namespace tutti {
 namespace {
 
 using Word = std::uint32_t;
-constexpr std::size_t header_words = 2;
+constexpr std::size_t header_words = 3;
 constexpr std::size_t levels_max = 16;
+constexpr std::size_t map_bytes_max = 48 * 1024;  // of 64 KiB that a rank may say in an exchange of the start
 
 Error refused(std::string what) {
   return {.code = Code::remote, .what = "rank 0's map of the job: " + std::move(what)};
+}
+
+/// The first ones of a list of ranks.
+std::string begin_of(std::span<const Rank> ranks, std::size_t shown) {
+  return fmt::format("{}{}", fmt::join(ranks.first(std::min(shown, ranks.size())), " "),
+                     ranks.size() > shown ? " …" : "");
 }
 
 bool names_every_rank(std::span<const Rank> order) {
@@ -45,11 +52,21 @@ int groups_in(const Level& level) {
 
 }  // namespace
 
+std::size_t rings_that_fit(const JobMap& map, std::size_t ranks) {
+  if (ranks == 0) return 0;
+  const std::size_t lists = map_bytes_max / sizeof(Word) / ranks, others = map.levels.size() + 1;
+  const std::size_t fit = lists > others ? std::min(lists - others, rings_max) : 0;
+  return fit < 2 ? 0 : fit;
+}
+
 std::vector<std::byte> to_bytes(const JobMap& map) {
-  std::vector<Word> words = {static_cast<Word>(map.levels.size()), map.order.empty() ? 0u : 1u};
+  std::vector<Word> words = {static_cast<Word>(map.levels.size()), map.order.empty() ? 0u : 1u,
+                             static_cast<Word>(map.rings.size())};
   for (const Level& level : map.levels)
     for (const int group : level) words.push_back(static_cast<Word>(group));
   for (const Rank rank : map.order) words.push_back(static_cast<Word>(rank));
+  for (const auto& ring : map.rings)
+    for (const Rank rank : ring) words.push_back(static_cast<Word>(rank));
   const auto bytes = std::as_bytes(std::span(words));
   return {bytes.begin(), bytes.end()};
 }
@@ -59,8 +76,9 @@ Result<JobMap> read_job_map(std::span<const std::byte> bytes, int ranks) {
   std::vector<Word> words(bytes.size() / sizeof(Word));
   if (bytes.size() % sizeof(Word) != 0 || words.size() < header_words) return refused("it is cut off");
   std::memcpy(words.data(), bytes.data(), bytes.size());
-  const std::size_t levels = words[0];
-  if (levels > levels_max || words[1] > 1 || words.size() != header_words + (levels + words[1]) * each)
+  const std::size_t levels = words[0], orders = words[1], rings = words[2];
+  if (levels > levels_max || orders > 1 || rings > rings_max ||
+      words.size() != header_words + (levels + orders + rings) * each)
     return refused(fmt::format("{} numbers for {} ranks", words.size(), ranks));
   JobMap map;
   auto next = words.begin() + header_words;
@@ -71,19 +89,26 @@ Result<JobMap> read_job_map(std::span<const std::byte> bytes, int ranks) {
     if (i > 0 && !divides(map.levels.back(), level)) return refused("a level that is not within the one before");
     map.levels.push_back(std::move(level));
   }
-  map.order.assign(next, words.end());
+  map.order.assign(next, next + static_cast<std::ptrdiff_t>(orders * each));
+  next += static_cast<std::ptrdiff_t>(map.order.size());
   if (!names_every_rank(map.order)) return refused("an order that does not name every rank once");
+  for (; next != words.end(); next += ranks) {
+    map.rings.emplace_back(next, next + ranks);
+    if (!names_every_rank(map.rings.back())) return refused("a ring that does not name every rank once");
+  }
   return map;
 }
 
 std::string text_of(const JobMap& map) {
-  constexpr std::size_t shown = 32;
+  constexpr std::size_t shown = 32, shown_of_rings = 16;
   std::vector<std::string> levels;
   for (const Level& level : map.levels) levels.push_back(fmt::format("{} groups", groups_in(level)));
   std::string text = levels.empty() ? "one group" : fmt::format("{}", fmt::join(levels, ", then "));
-  if (map.order.empty()) return text;
-  const auto begin = std::span(map.order).first(std::min(shown, map.order.size()));
-  return text + fmt::format("; order {}{}", fmt::join(begin, " "), map.order.size() > shown ? " …" : "");
+  if (!map.order.empty()) text += "; order " + begin_of(map.order, shown);
+  if (map.rings.empty()) return text;
+  std::vector<std::string> rings;
+  for (const auto& ring : map.rings) rings.push_back(begin_of(ring, shown_of_rings));
+  return text + fmt::format("; {} rings: {}", rings.size(), fmt::join(rings, " | "));
 }
 
 }  // namespace tutti

@@ -1,5 +1,5 @@
-// What all ranks know of where they are: levels and an order. Rank 0 makes it from what the ranks have said, and sends
-// it to all, so that no two ranks see different ones.
+// What all ranks know of where they are: levels, an order and rings. Rank 0 makes it from what the ranks have said, and
+// sends it to all, so that no two ranks see different ones.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,27 @@
 namespace tutti {
 
 struct JobMap {
-  std::vector<Level> levels;  ///< as Shape::levels
-  std::vector<Rank> order;    ///< as Shape::order; empty: by number
+  std::vector<Level> levels;                  ///< as Shape::levels
+  std::vector<Rank> order;                    ///< as Shape::order; empty: by number
+  std::vector<std::vector<Rank>> rings = {};  ///< as Shape::rings: at most rings_max
   bool operator==(const JobMap&) const = default;
 };
 
-/// One array of 32-bit numbers: how many levels, whether there is an order, the levels, the order.
+inline constexpr std::size_t rings_max = 8;
+
+/// How many rings a map of so many ranks may have besides its levels and its order: at most rings_max, and none if not
+/// two. Rank 0 sends the map to all ranks in one message of bounded length, and a ring of thousands of ranks is slow.
+std::size_t rings_that_fit(const JobMap& map, std::size_t ranks);
+
+/// One array of 32-bit numbers: how many levels, whether there is an order, how many rings; the levels, the order, the
+/// rings.
 std::vector<std::byte> to_bytes(const JobMap& map);
 
-/// Errors: remote (not a map of so many ranks: another length, a group that no rank can have, an order that does not
-/// name every rank once, a level that is not divided further than the one before).
+/// Errors: remote (not a map of so many ranks: another length, a group that no rank can have, an order or a ring that
+/// does not name every rank once, too many rings, a level that is not divided further than the one before).
 Result<JobMap> read_job_map(std::span<const std::byte> bytes, int ranks);
 
-/// "2 groups, then 4 groups; order 0 2 1 3", "one group": for people. A long order is cut.
+/// "2 groups, then 4 groups; order 0 2 1 3; 2 rings: 0 2 1 3 | 2 0 3 1", "one group": for people. Long orders are cut.
 std::string text_of(const JobMap& map);
 
 }  // namespace tutti

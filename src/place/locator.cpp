@@ -46,14 +46,17 @@ Result<JobMap> Locator::map(const JobRanks& ranks) const {
   const std::span<const int> hosts = ranks.hosts;
   JobMap map = map_of(ranks.seats, hosts, ranks.machines);
   if (!files_.ring.empty()) {
-    auto ring = read_ring(files_.ring);
-    auto taken = ring ? take_ring(map, *ring, hosts) : Result<void>(std::move(ring).error());
+    auto rings = read_rings(files_.ring);
+    auto taken = rings ? take_rings(map, *rings, hosts) : Result<void>(std::move(rings).error());
     if (!taken) return std::move(taken).error().during(fmt::format("use TUTTI_GRAPH_FILE={}", files_.ring));
   }
   if (!files_.ring_dump.empty())
-    if (auto written = write_ring(files_.ring_dump, ring_of_first_host(map, hosts)); !written)
+    if (auto written = write_rings(files_.ring_dump, rings_of_first_host(map, hosts)); !written)
       return std::move(written).error().during("write TUTTI_GRAPH_DUMP_FILE");
-  if (ranks.by_number) map.order.clear();
+  if (ranks.by_number) {
+    map.order.clear();
+    map.rings.clear();
+  }
   if (!ranks.dump.empty())
     if (auto written = write_file(ranks.dump, to_json(job_of(ranks, map))); !written)
       return std::move(written).error().during("write TUTTI_JOB_DUMP_FILE");

@@ -47,7 +47,7 @@ struct JobRanks {
   std::span<const int> hosts;                ///< the first rank of its host
   std::span<const std::string> names;        ///< of its host, for people
   std::vector<SharedMachine> machines = {};  ///< of its host
-  bool by_number = false;                    ///< the order is that of the numbers, wherever the ranks are
+  bool by_number = false;                    ///< the order is that of the numbers, wherever the ranks are; no rings
   std::string dump = {};  ///< TUTTI_JOB_DUMP_FILE: where to write all this and the map; empty: nowhere
 };
 
@@ -58,8 +58,8 @@ class Locator {
   struct Files {
     std::string machine;    ///< TUTTI_TOPO_FILE: a recorded machine to use instead
     std::string dump;       ///< TUTTI_TOPO_DUMP_FILE: where to write it
-    std::string ring;       ///< TUTTI_GRAPH_FILE: the order of a host's ranks
-    std::string ring_dump;  ///< TUTTI_GRAPH_DUMP_FILE: where to write the order of the first host's ranks
+    std::string ring;       ///< TUTTI_GRAPH_FILE: rings of a host's ranks
+    std::string ring_dump;  ///< TUTTI_GRAPH_DUMP_FILE: where to write those of the first host
   };
   /// Not `live`: this machine is not looked at, as if nothing were known of it.
   explicit Locator(Files files = {}, bool live = true);
@@ -71,9 +71,9 @@ class Locator {
   /// that cannot be read or written; invalid_argument where this build has no detector and a file is named.
   Result<Whereabouts> locate(const cpu_set_t& cpus, const std::string& gpu);
 
-  /// The map of a job whose ranks have said where they are, by the machines of their hosts (places_of). A file with a
-  /// ring counts more than either. Errors: those of a file that cannot be read or written; invalid_argument where its
-  /// ring is for another number of ranks than the first host has.
+  /// The map of a job whose ranks have said where they are, by the machines of their hosts (places_of). A file with
+  /// rings counts more than either. Errors: those of a file that cannot be read or written; invalid_argument where its
+  /// rings are for another number of ranks than the first host has.
   Result<JobMap> map(const JobRanks& ranks) const;
 
  private:

@@ -18,27 +18,30 @@ Error refused(std::string what) {
 
 }  // namespace
 
-Result<std::vector<int>> read_ring(const std::string& path) {
+Result<std::vector<std::vector<int>>> read_rings(const std::string& path) {
   auto text = read_file(path);
   if (!text) return std::move(text).error();
   auto graphs = topology::read_graphs(*text);
   if (!graphs) return std::move(graphs).error();
-  const auto ring = std::ranges::find(*graphs, ring_pattern, &topology::Graph::pattern);
-  if (ring == graphs->end() || ring->channels.empty()) return refused("it has no ring (a <graph> of pattern 4)");
-  std::vector<int> order = ring->channels[0].gpus, sorted = order;
-  std::ranges::sort(sorted);
-  for (std::size_t i = 0; i < sorted.size(); ++i)
-    if (sorted[i] != static_cast<int>(i))
-      return refused(fmt::format("its first channel does not name each of {} GPUs, from 0 on, once", sorted.size()));
-  return order;
+  const auto graph = std::ranges::find(*graphs, ring_pattern, &topology::Graph::pattern);
+  if (graph == graphs->end() || graph->channels.empty()) return refused("it has no ring (a <graph> of pattern 4)");
+  const std::size_t gpus = graph->channels[0].gpus.size();
+  std::vector<std::vector<int>> rings;
+  for (std::size_t at = 0; at < graph->channels.size(); ++at) {
+    std::vector<int> sorted = graph->channels[at].gpus;
+    std::ranges::sort(sorted);
+    for (std::size_t i = 0; i < gpus; ++i)
+      if (sorted.size() != gpus || sorted[i] != static_cast<int>(i))
+        return refused(fmt::format("channel {} of its ring does not name each of {} GPUs, from 0 on, once", at, gpus));
+    // NCCL writes channels twice that have twice the links.
+    if (std::ranges::find(rings, graph->channels[at].gpus) == rings.end()) rings.push_back(graph->channels[at].gpus);
+  }
+  return rings;
 }
 
-Result<void> write_ring(const std::string& path, const std::vector<int>& ring) {
-  const topology::Graph graph{.pattern = ring_pattern,
-                              .same_channels = true,
-                              .intra_kind = "SYS",
-                              .inter_kind = "SYS",
-                              .channels = {{.gpus = ring}}};
+Result<void> write_rings(const std::string& path, const std::vector<std::vector<int>>& rings) {
+  topology::Graph graph{.pattern = ring_pattern, .same_channels = true, .intra_kind = "SYS", .inter_kind = "SYS"};
+  for (const auto& ring : rings) graph.channels.push_back({.gpus = ring});
   return write_file(path, topology::write_graphs({&graph, 1}));
 }
 

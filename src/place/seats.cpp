@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <tuple>
 
 #include "base/fixed_text.h"
+#include "place/rails.h"
 #include "topology/graph/cpus.h"
 #include "topology/search/placement.h"
 #include "topology/sources/cpus_near.h"
@@ -17,6 +19,7 @@ namespace {
 using topology::DeviceKind;
 using topology::Seat;
 using topology::Topology;
+using Orders = std::vector<std::vector<Rank>>;
 
 bool holds(const std::vector<int>& set, const std::vector<int>& cpus) {
   return std::ranges::includes(set, cpus);
@@ -57,14 +60,69 @@ std::vector<int> devices_for(const Topology& machine, std::size_t ranks) {
   return devices;
 }
 
-/// Ranks of one host, neighbours next to each other: along a ring of the machine's links where every rank has a device.
-std::vector<Rank> ring_of(const Topology& machine, std::span<const Rank> ranks, const std::vector<int>& devices) {
-  std::vector<Rank> order(ranks.begin(), ranks.end());
-  if (std::ranges::find(devices, -1) != devices.end()) return order;
-  const auto channels = topology::channels_of(machine, devices);
-  if (channels.orders.empty()) return order;
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = ranks[static_cast<std::size_t>(channels.orders[0][i])];
-  std::ranges::rotate(order, std::ranges::min_element(order));  // a ring begins anywhere: at the lowest rank
+/// Orders of one host's ranks, neighbours next to each other: along different rings of the machine's links where every
+/// rank has a device.
+Orders rings_of(const Topology& machine, std::span<const Rank> ranks, const std::vector<int>& devices) {
+  Orders orders;
+  topology::RankChannels channels;
+  if (std::ranges::find(devices, -1) == devices.end()) channels = topology::channels_of(machine, devices);
+  for (const auto& channel : channels.orders) {
+    std::vector<Rank> order;
+    for (const int i : channel) order.push_back(ranks[static_cast<std::size_t>(i)]);
+    std::ranges::rotate(order, std::ranges::min_element(order));  // a ring begins anywhere: at the lowest rank
+    if (std::ranges::find(orders, order) == orders.end()) orders.push_back(std::move(order));
+  }
+  if (orders.empty()) orders.emplace_back(ranks.begin(), ranks.end());
+  return orders;
+}
+
+/// Of ranks that are not at devices: by what they share.
+std::vector<Rank> by_seats(std::vector<Rank> ranks, const std::vector<Seat>& seats) {
+  std::ranges::stable_sort(ranks, {}, [&](Rank rank) {
+    const Seat& seat = seats[static_cast<std::size_t>(rank)];
+    return std::tuple(seat.package, seat.numa, seat.cache, seat.nvlink, seat.pci_switch);
+  });
+  return ranks;
+}
+
+std::vector<int> devices_at(std::span<const Rank> ranks, const Places& places) {
+  std::vector<int> devices;
+  for (const Rank rank : ranks) devices.push_back(places.devices[static_cast<std::size_t>(rank)]);
+  return devices;
+}
+
+/// At most `fit` rings for a job: those of its only host, or as many through all hosts as each has ranks.
+Orders rings_of_job(std::vector<HostRings> hosts, std::size_t fit, const Places& places, const HostMachines& machines) {
+  std::size_t count = hosts.size() == 1 ? hosts.front().orders.size() : fit;
+  for (const HostRings& host : hosts) count = std::min({count, fit, host.orders[0].size()});
+  if (count < 2) return {};
+  if (hosts.size() == 1) {
+    hosts.front().orders.resize(count);
+    return std::move(hosts.front().orders);
+  }
+  std::map<std::pair<const Topology*, std::vector<int>>, std::vector<int>> known;  // hosts are often alike
+  for (HostRings& host : hosts) {
+    const std::vector<int> devices = devices_at(host.orders[0], places);
+    const Topology* const machine = machines.of(host.orders[0].front());
+    const auto [doors, is_new] = known.try_emplace({machine, devices});
+    if (is_new) doors->second = doors_of(machine, devices, count);
+    for (const int door : doors->second) host.doors.push_back(host.orders[0][static_cast<std::size_t>(door)]);
+  }
+  return rings_through(hosts);
+}
+
+/// The ranks of one host in the order in which a ring of the job passes them; by number if it has none.
+std::vector<Rank> part_of(const std::vector<Rank>& ring, const std::vector<Rank>& ranks) {
+  std::vector<Rank> part;
+  for (const Rank rank : ring)
+    if (std::ranges::binary_search(ranks, rank)) part.push_back(rank);
+  return part.empty() ? ranks : part;
+}
+
+/// The ranks of one host in the order of a ring of numbers within it.
+std::vector<Rank> taken(const std::vector<Rank>& ranks, const std::vector<int>& ring) {
+  std::vector<Rank> order;
+  for (const int nth : ring) order.push_back(ranks[static_cast<std::size_t>(nth)]);
   return order;
 }
 
@@ -127,55 +185,56 @@ Places places_of(std::span<const OwnSeat> told, std::span<const int> hosts, cons
 JobMap map_of(std::span<const OwnSeat> told, std::span<const int> hosts, const HostMachines& machines) {
   const Places places = places_of(told, hosts, machines);
   JobMap map;
+  std::vector<HostRings> of_hosts;
   for (const auto& ranks : ranks_by_host(hosts)) {
-    std::vector<int> devices;
-    for (const Rank rank : ranks) devices.push_back(places.devices[static_cast<std::size_t>(rank)]);
-    std::vector<Rank> order = ranks;
-    if (std::ranges::find(devices, -1) == devices.end())
-      order = ring_of(*machines.of(ranks.front()), ranks, devices);
-    else
-      std::ranges::stable_sort(order, {}, [&](Rank rank) {
-        const Seat& seat = places.seats[static_cast<std::size_t>(rank)];
-        return std::tuple(seat.package, seat.numa, seat.cache, seat.nvlink, seat.pci_switch);
-      });
+    const std::vector<int> devices = devices_at(ranks, places);
+    const bool on_devices = std::ranges::find(devices, -1) == devices.end();
+    of_hosts.push_back({.orders = on_devices ? rings_of(*machines.of(ranks.front()), ranks, devices)
+                                             : Orders{by_seats(ranks, places.seats)}});
+    const std::vector<Rank>& order = of_hosts.back().orders[0];
     map.order.insert(map.order.end(), order.begin(), order.end());
   }
   if (std::ranges::is_sorted(map.order)) map.order.clear();
   map.levels = topology::levels_of(places.seats);
+  map.rings = rings_of_job(std::move(of_hosts), rings_that_fit(map, told.size()), places, machines);
   return map;
 }
 
-Result<void> take_ring(JobMap& map, const std::vector<int>& ring, std::span<const int> hosts) {
+Result<void> take_rings(JobMap& map, const std::vector<std::vector<int>>& rings, std::span<const int> hosts) {
   const auto by_host = ranks_by_host(hosts);
-  if (by_host.front().size() != ring.size())
-    return Error{
-        .code = Code::invalid_argument,
-        .what = fmt::format("its ring has {} GPUs, the first host {} ranks", ring.size(), by_host.front().size())};
-  std::vector<Rank> order = map.order;
-  if (order.empty())
-    for (const auto& ranks : by_host) order.insert(order.end(), ranks.begin(), ranks.end());
-  for (const auto& ranks : by_host) {
-    if (ranks.size() != ring.size()) continue;
-    // The ranks of a host are next to each other.
-    const auto first =
-        std::ranges::find_if(order, [&](Rank rank) { return std::ranges::find(ranks, rank) != ranks.end(); });
-    std::ranges::transform(ring, first, [&](int nth) { return ranks[static_cast<std::size_t>(nth)]; });
-  }
-  if (std::ranges::is_sorted(order)) order.clear();
-  map.order = std::move(order);
+  if (by_host.front().size() != rings.front().size())
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("its ring has {} GPUs, the first host {} ranks", rings.front().size(),
+                                     by_host.front().size())};
+  const JobMap before = std::move(map);
+  map = {.levels = before.levels};
+  const auto through_hosts = [&](const std::vector<int>& ring, std::size_t number) {
+    const auto& others = before.rings.empty() ? before.order : before.rings[number % before.rings.size()];
+    std::vector<Rank> whole;
+    for (const auto& ranks : by_host) {
+      const auto order = ranks.size() == ring.size() ? taken(ranks, ring) : part_of(others, ranks);
+      whole.insert(whole.end(), order.begin(), order.end());
+    }
+    return whole;
+  };
+  map.order = through_hosts(rings.front(), 0);
+  const std::size_t count = std::min(rings.size(), rings_that_fit(map, hosts.size()));
+  for (std::size_t i = 0; i < count && rings.size() > 1; ++i) map.rings.push_back(through_hosts(rings[i], i));
+  if (std::ranges::is_sorted(map.order)) map.order.clear();
   return {};
 }
 
-std::vector<int> ring_of_first_host(const JobMap& map, std::span<const int> hosts) {
+std::vector<std::vector<int>> rings_of_first_host(const JobMap& map, std::span<const int> hosts) {
   const std::vector<Rank> ranks = ranks_by_host(hosts).front();
-  std::vector<int> ring;
-  const auto add = [&](Rank rank) {
-    if (const auto at = std::ranges::find(ranks, rank); at != ranks.end())
-      ring.push_back(static_cast<int>(at - ranks.begin()));
+  std::vector<std::vector<int>> rings;
+  const auto add = [&](const std::vector<Rank>& ring) {
+    rings.emplace_back();
+    for (const Rank rank : part_of(ring, ranks))
+      rings.back().push_back(static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin()));
   };
-  if (map.order.empty()) std::ranges::for_each(ranks, add);
-  std::ranges::for_each(map.order, add);
-  return ring;
+  if (map.rings.empty()) add(map.order);
+  std::ranges::for_each(map.rings, add);
+  return rings;
 }
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// From the detector's machine to seats, levels and an order.
+// From the detector's machine to seats, levels, an order and rings.
 #pragma once
 
 #include <sched.h>
@@ -38,11 +38,12 @@ class HostMachines {
   std::span<const SharedMachine> by_rank_;
 };
 
-/// Puts the ranks of each host of as many ranks in the order of `ring`. Errors: invalid_argument (the first host has
-/// another number of ranks).
-Result<void> take_ring(JobMap& map, const std::vector<int>& ring, std::span<const int> hosts);
-/// The order of the first host's ranks, counted from 0 within it.
-std::vector<int> ring_of_first_host(const JobMap& map, std::span<const int> hosts);
+/// Lets the map's order and rings pass the ranks of each host that has as many as `rings` in the order of these, from
+/// their first number on; other hosts keep theirs. The order follows the first one; a single one is no ring besides.
+/// Errors: invalid_argument (the first host has another number of ranks).
+Result<void> take_rings(JobMap& map, const std::vector<std::vector<int>>& rings, std::span<const int> hosts);
+/// How the map's rings, else its order, pass the first host's ranks, counted from 0 within it.
+std::vector<std::vector<int>> rings_of_first_host(const JobMap& map, std::span<const int> hosts);
 
 /// Where each rank is: at its device of its host's machine, else as it was told.
 struct Places {

@@ -84,6 +84,9 @@ struct Shape {
   /// Ranks in an order in which neighbours are near each other, so that neighbours of a ring or tree are; empty: by
   /// number.
   std::vector<Rank> order = {};
+  /// Several orders of all ranks, for rings that share the data: each goes through every host once, by other links and
+  /// out of other ranks than the others as far as the machine permits. Empty: not more than `order` is known.
+  std::vector<std::vector<Rank>> rings = {};
 
   static constexpr Rank everybody = -1;
   /// The rank whose transfers are asked for, so that one rank's plan costs that rank's work. Nothing else of a schedule

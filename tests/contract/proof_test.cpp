@@ -147,6 +147,30 @@ TEST_P(EveryAlgorithm, IsProven) {
   std::cout << prover.checks() << " checks\n";
 }
 
+/// Rings of a machine may cross each other, and share links.
+std::vector<std::vector<Rank>> random_rings(int ranks, Random& random) {
+  std::vector<std::vector<Rank>> rings(static_cast<std::size_t>(random.between(1, 5)));
+  for (auto& ring : rings) {
+    ring.resize(static_cast<std::size_t>(ranks));
+    std::iota(ring.begin(), ring.end(), 0);
+    for (int i = ranks - 1; i > 0 && random.chance(90); --i)
+      std::swap(ring[static_cast<std::size_t>(i)], ring[static_cast<std::size_t>(random.below(i + 1))]);
+  }
+  return rings;
+}
+
+TEST_P(EveryAlgorithm, IsProvenAlongRandomRings) {
+  SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(test_seed()));
+  const int ranks = GetParam();
+  Prover prover(ranks);
+  for (const Algorithm& algorithm : algorithms())
+    for (int c = 0; algorithm.family == &algorithm::multi_ring && c < collective_count; ++c) {
+      const Shape shape{
+          .collective = static_cast<Collective>(c), .ranks = ranks, .rings = random_rings(ranks, prover.random())};
+      if (is_sample(algorithm, ranks) && algorithm.supports(shape)) prover.prove(algorithm, shape);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, EveryAlgorithm, ::testing::Range(1, environment("TUTTI_TEST_RANKS", 64) + 1));
 
 /// Plans of all ranks for one call, however they may be made.

@@ -98,13 +98,69 @@ INSTANTIATE_TEST_SUITE_P(Machines, OnAMachine,
                          ::testing::Combine(::testing::Values(gpus_8, four_nodes),
                                             ::testing::Values("auto", "slots", "socket"), ::testing::Values(3, 8)));
 
-/// A file of NCCL's form, in a folder that ends with the test.
-std::string ring_file(const Folder& folder, const std::string& devices) {
+/// A file of NCCL's form, in a folder that ends with the test. `rings`: a digit for each device, a blank between rings.
+std::string ring_file(const Folder& folder, const std::string& rings) {
   std::string text = R"(<graphs version="1"><graph id="0" pattern="4" nchannels="1"><channel>)";
-  for (const char device : devices) text += fmt::format(R"(<gpu dev="{}"/>)", device);
+  for (const char device : rings)
+    text += device == ' ' ? "</channel><channel>" : fmt::format(R"(<gpu dev="{}"/>)", device);
   const std::string path = folder.path() + "/graph.xml";
   std::ofstream(path) << text << "</channel></graph></graphs>";
   return path;
+}
+
+std::string content(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Ranks of an 8-GPU machine, in one process and as if each pair of them were a host.
+class Rings : public ::testing::TestWithParam<Layout> {};
+
+TEST_P(Rings, OfTheMachineGiveRightResults) {
+  const Layout layout = GetParam();
+  const Folder folder;
+  const std::string written = folder.path() + "/job.json";
+  std::vector<std::string> environment = on(gpus_8, layout == Layout::pairs ? "socket" : "slots");
+  environment.insert(environment.end(), {"TUTTI_ALGO=multi_ring", "TUTTI_JOB_DUMP_FILE=" + written});
+  EXPECT_TRUE(launch_ranks({.ranks = 8, .layout = layout, .environment = environment}, [layout](Seat& seat) {
+    tuttiComm_t comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const std::string text = explained(comm, "all_reduce", 1 << 18);
+    EXPECT_NE(text.find(layout == Layout::pairs ? " 2 rings: 0 1 " : " 6 rings: 0 2 "), std::string::npos) << text;
+    EXPECT_NE(text.find("multi_ring/0"), std::string::npos) << text;
+    for (const Kind kind : {Kind::all_reduce, Kind::all_gather, Kind::reduce_scatter})
+      for (const std::size_t count : {std::size_t{1}, std::size_t{77}, std::size_t{100'000}}) {
+        const Call call{.kind = kind, .count = count, .seed = count};
+        EXPECT_EQ(run_call(call, seat.here(), seat.ranks(), {comm}, 2), "") << call.text();
+      }
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  }));
+  EXPECT_NE(content(written).find(R"("rings": [)"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Rings, ::testing::Values(Layout::threads, Layout::pairs));
+
+TEST(Place, RanksFollowAllChannelsOfAFile) {
+  const Folder folder;
+  const std::string written = folder.path() + "/written.xml";
+  const Team team{
+      .ranks = 4,
+      .environment = {"TUTTI_TRANSPORT=slots", "TUTTI_ALGO=multi_ring",
+                      "TUTTI_GRAPH_FILE=" + ring_file(folder, "0231 3012 0231"), "TUTTI_GRAPH_DUMP_FILE=" + written}};
+  EXPECT_TRUE(launch_ranks(team, [](Seat& seat) {
+    tuttiComm_t comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const std::string text = explained(comm, "all_gather", 1 << 18);
+    EXPECT_NE(text.find("order 0 2 3 1; 2 rings: 0 2 3 1 | 3 0 1 2"), std::string::npos) << text;
+    const Call call{.kind = Kind::all_reduce, .count = 5000, .seed = 5};
+    EXPECT_EQ(run_call(call, seat.here(), seat.ranks(), {comm}, 2), "");
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  }));
+  const std::string text = content(written);
+  const std::size_t second = text.find("<channel>", text.find("<channel>") + 1);
+  ASSERT_NE(second, std::string::npos) << text;
+  EXPECT_LT(text.find(R"(dev="3")", second), text.find(R"(dev="0")", second)) << text;
+  EXPECT_EQ(text.find("<channel>", second + 1), std::string::npos) << "equal channels are one ring\n" << text;
 }
 
 TEST(Place, RanksFollowTheRingOfAFile) {
@@ -122,8 +178,7 @@ TEST(Place, RanksFollowTheRingOfAFile) {
     EXPECT_EQ(run_call(call, seat.here(), seat.ranks(), {comm}, 2), "");
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   }));
-  std::ifstream file(written);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::string text = content(written);
   const std::size_t two = text.find(R"(dev="2")"), three = text.find(R"(dev="3")"), one = text.find(R"(dev="1")");
   EXPECT_LT(text.find(R"(dev="0")"), two) << text;
   EXPECT_LT(two, three) << text;
@@ -145,8 +200,7 @@ std::string dumped_job(const char* transport, const char* ring, bool determinist
     EXPECT_TRUE(ok(tuttiCommInitRankConfig(&comm, seat.ranks(), seat.next_id(), seat.rank(), &config)));
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   }));
-  std::ifstream file(written);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return content(written);
 }
 
 TEST(Place, WritesTheJob) {
@@ -155,7 +209,8 @@ TEST(Place, WritesTheJob) {
   EXPECT_EQ(one_host.find(R"("host": 1)"), std::string::npos) << one_host;
   EXPECT_NE(one_host.find(R"("kind": "numa")"), std::string::npos) << one_host;
   // Sums of a deterministic communicator are in the order of the numbers.
-  const std::string by_number = dumped_job("slots", "0231", true);
+  const std::string by_number = dumped_job("slots", "0231 0321", true);
+  EXPECT_EQ(by_number.find("rings"), std::string::npos) << by_number;
   EXPECT_NE(by_number.find(R"("order": [0, 1, 2, 3])"), std::string::npos) << by_number;
   // By sockets, as if each process ran on its own host.
   const std::string four_hosts = dumped_job("socket", "0", false);
@@ -207,7 +262,7 @@ TEST(Place, SaysWhichFileItCannotWrite) {
 
 TEST(Place, SaysWhichRingDoesNotFit) {
   const Folder folder;
-  for (const char* devices : {"01", "0012", "0124"})
+  for (const char* devices : {"01", "0012", "0124", "0123 01", "0123 0122"})
     EXPECT_TRUE(
         launch_ranks({.ranks = 4, .environment = {"TUTTI_GRAPH_FILE=" + ring_file(folder, devices)}}, [](Seat& seat) {
           tuttiComm_t comm = nullptr;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <set>
+#include <utility>
 
 #include "plan/lower.h"
 #include "plan/verify.h"
@@ -42,6 +44,7 @@ TEST_P(AnyOrder, IsRight) {
       for (const Algorithm& algorithm : algorithms())
         for (Shape shape : testing::shapes(ranks)) {
           shape.order = shuffled(ranks, seed);
+          for (unsigned ring = 0; ring < 3; ++ring) shape.rings.push_back(shuffled(ranks, 3 * seed + ring));
           if (hosts) shape.levels = {alternating(ranks)};
           if (!algorithm.supports(shape)) continue;
           const Schedule schedule = algorithm.build(shape);
@@ -70,6 +73,28 @@ TEST(Positions, FollowTheOrder) {
 TEST(Positions, NumberGroupsByTheirFirstPositions) {
   const Shape shape{.ranks = 4, .levels = {{0, 1, 0, 1}}, .order = {3, 1, 0, 2}};
   EXPECT_EQ(positions_of(shape).levels, (std::vector<Level>{{0, 0, 1, 1}}));
+}
+
+TEST(Positions, TranslateRings) {
+  const Shape shape{.ranks = 4, .order = {0, 2, 1, 3}, .rings = {{0, 2, 1, 3}, {3, 0, 1, 2}}};
+  EXPECT_EQ(positions_of(shape).rings, (std::vector<std::vector<Rank>>{{0, 1, 2, 3}, {3, 0, 2, 1}}));
+}
+
+TEST(Positions, KeepRingsOfTheMachine) {
+  for (const bool ordered : {false, true}) {
+    Shape shape{.collective = Collective::all_gather, .ranks = 7};
+    if (ordered) shape.order = shuffled(7, 1);
+    for (const unsigned seed : {2u, 3u, 4u}) shape.rings.push_back(shuffled(7, seed));
+    for (const auto& [name, rings] : {std::pair("multi_ring/0", 3u), std::pair("multi_ring/2", 2u)}) {
+      std::set<std::pair<Rank, Rank>> links, used;
+      for (std::size_t ring = 0; ring < rings; ++ring)
+        for (std::size_t i = 0; i < 7; ++i) links.insert({shape.rings[ring][i], shape.rings[ring][(i + 1) % 7]});
+      const Schedule schedule = find_algorithm(name, shape)->build(shape);
+      for (const Transfer& transfer : schedule.transfers())
+        if (transfer.from != transfer.to) used.insert({transfer.from, transfer.to});
+      EXPECT_EQ(used, links) << name;
+    }
+  }
 }
 
 TEST(Positions, KeepARingBetweenNeighbours) {

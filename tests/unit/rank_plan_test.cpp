@@ -22,7 +22,16 @@ using testing::Random;
 using testing::test_seed;
 using testing::text;
 
-/// Levels of hosts and of their halves, whose groups may differ in size; sometimes in an order of their own.
+std::vector<Rank> shuffled(int ranks, Random& random) {
+  std::vector<Rank> order(static_cast<std::size_t>(ranks));
+  std::iota(order.begin(), order.end(), 0);
+  for (int i = ranks - 1; i > 0; --i)
+    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(random.below(i + 1))]);
+  return order;
+}
+
+/// Levels of hosts and of their halves, whose groups may differ in size; sometimes in an order of their own, sometimes
+/// with rings, of which some may have links in common.
 Shape on_machine(Shape shape, Random& random) {
   const int kind = random.below(4);
   if (kind > 0 && shape.ranks > 3) {
@@ -37,18 +46,22 @@ Shape on_machine(Shape shape, Random& random) {
     shape.levels = {hosts};
     if (kind == 3) shape.levels.push_back(halves);
   }
-  if (random.chance(30)) {
-    shape.order.resize(static_cast<std::size_t>(shape.ranks));
-    std::iota(shape.order.begin(), shape.order.end(), 0);
-    for (int i = shape.ranks - 1; i > 0; --i)
-      std::swap(shape.order[static_cast<std::size_t>(i)], shape.order[static_cast<std::size_t>(random.below(i + 1))]);
+  if (random.chance(30)) shape.order = shuffled(shape.ranks, random);
+  for (int ring = random.chance(50) ? random.between(1, 8) : 0; ring > 0; --ring) {
+    if (!shape.rings.empty() && random.chance(40)) {
+      shape.rings.push_back(shape.rings.back());
+      std::ranges::rotate(shape.rings.back(), shape.rings.back().begin() + random.below(shape.ranks));
+    } else {
+      shape.rings.push_back(shuffled(shape.ranks, random));
+    }
   }
   return shape;
 }
 
 std::string what(const Algorithm& algorithm, const Shape& shape, Rank rank, Access access) {
   return text(algorithm, shape) + ", rank " + std::to_string(rank) + " by " + std::string(name(access)) + ", " +
-         std::to_string(shape.levels.size()) + " levels" + (shape.order.empty() ? "" : ", ordered");
+         std::to_string(shape.levels.size()) + " levels" + (shape.order.empty() ? "" : ", ordered") + ", " +
+         std::to_string(shape.rings.size()) + " rings";
 }
 
 /// Intermediate results of a long reduction are in the last group of scratch, behind all that the schedule uses.

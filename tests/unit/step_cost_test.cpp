@@ -113,6 +113,33 @@ TEST(StepCost, OfHostsIsTheSameHoweverRanksAreNumbered) {
   }
 }
 
+/// Of hosts with as many ranks: ring k enters each by its k-th rank.
+std::vector<std::vector<Rank>> rails(int ranks, int each, int count) {
+  std::vector<std::vector<Rank>> rings(static_cast<std::size_t>(count));
+  for (int ring = 0; ring < count; ++ring)
+    for (Rank rank = 0; rank < ranks; ++rank)
+      rings[static_cast<std::size_t>(ring)].push_back(rank / each * each + (rank + ring) % each);
+  return rings;
+}
+
+// Where nobody waits for long: as of any ring, small calls seem slower than they are.
+TEST(StepCost, OfRailsIsNearThatOfAllPlans) {
+  for (const auto& [ranks, each, count] : {std::tuple(16, 4, 4), std::tuple(24, 8, 8), std::tuple(32, 8, 4)})
+    for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+      Job job(collective, ranks, each);
+      job.shape.rings = rails(ranks, each, count);
+      const Algorithm& algorithm = *find_algorithm("multi_ring", job.shape);
+      ASSERT_EQ(algorithm.name, "multi_ring/0");
+      for (const std::size_t bytes : sizes) {
+        const double all = walked_us(algorithm, job, Access::slots, bytes);
+        StepCost some(algorithm, job.shape, Access::slots, Machine{}, job.conditions);
+        const double ratio = some.us(job.group(bytes)) / all;
+        EXPECT_GT(ratio, 0.9) << ranks << " ranks, " << bytes;
+        EXPECT_LT(ratio, bytes == sizes[4] ? 1.2 : 1.8) << ranks << " ranks, " << bytes;
+      }
+    }
+}
+
 // The largest machines: a choice for every size, of every collective, with a bound on the work, not on the time.
 TEST(Choice, ServesVeryManyRanks) {
   for (int c = 0; c < collective_count; ++c) {

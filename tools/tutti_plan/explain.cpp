@@ -70,6 +70,7 @@ Result<Found> find_places(const Options& options, Shape& shape) {
   }
   shape.levels = std::move(map->levels);
   shape.order = std::move(map->order);
+  shape.rings = std::move(map->rings);
   return found;
 }
 

@@ -65,10 +65,12 @@ Result<topology::Job> planned_job(const JobOptions& options, const topology::Top
       job_of(PlannedJob{.hosts = options.hosts, .ranks_per_host = each, .filling = *std::move(filling)}, machine);
   if (options.ring == "number") {
     std::iota(job.order.begin(), job.order.end(), 0);
+    job.rings.clear();
   } else if (!options.ring.empty()) {
     auto order = ranks_in("--ring " + options.ring, options.ring, options.hosts * each);
     if (!order) return std::move(order).error();
     job.order = *std::move(order);
+    job.rings.clear();
   }
   return job;
 }

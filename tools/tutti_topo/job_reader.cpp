@@ -84,17 +84,20 @@ std::vector<int> numbers(JsonReader& json, const JsonAt& list, std::size_t count
   return all;
 }
 
-/// Levels and order, with the checks that ranks make of what rank 0 sends them.
+/// Levels, order and rings, with the checks that ranks make of what rank 0 sends them.
 void read_map(JsonReader& json, const JsonAt& root, topology::Job& job) {
   JobMap map;
   const JsonAt levels = json.member(root, "levels");
   for (const JsonAt& level : json.items(levels)) map.levels.push_back(numbers(json, level, job.seats.size()));
   map.order = numbers(json, json.member(root, "order"), job.seats.size());
+  if (const JsonAt rings = json.optional_member(root, "rings"); rings)
+    for (const JsonAt& ring : json.items(rings)) map.rings.push_back(numbers(json, ring, job.seats.size()));
   if (json.failed()) return;
   const auto read = read_job_map(to_bytes(map), static_cast<int>(job.seats.size()));
   if (!read) json.refuse(root, read.error().what);
   job.levels = std::move(map.levels);
   job.order = std::move(map.order);
+  job.rings = std::move(map.rings);
 }
 
 }  // namespace

@@ -41,6 +41,8 @@ std::string job_text(const Job& job) {
   for (std::size_t level = 0; level < job.levels.size(); ++level)
     fmt::format_to(out, "  {}: {}\n", level_name(job, level), members_text(job.levels[level], groups_shown));
   fmt::format_to(out, "Order: {}\n{}\n", fmt::join(job.order, " "), ring_verdict(job));
+  if (!job.rings.empty()) text += "Rings, each for a share of the data:\n";
+  for (const std::vector<int>& ring : job.rings) fmt::format_to(out, "  {}\n", fmt::join(ring, " "));
   return text;
 }
 

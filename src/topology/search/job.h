@@ -22,7 +22,8 @@ struct Job {
   std::vector<std::string> nics;         ///< by rank: the name of the NIC nearest to it; empty: none is known
   std::vector<std::vector<int>> levels;  ///< as levels_of
   std::vector<int> order;                ///< of all ranks, from each to the next and back to the first
-  std::vector<Topology> machines = {};   ///< each kind of host once
+  std::vector<std::vector<int>> rings = {};  ///< more orders of all ranks, each for a share of the data; often none
+  std::vector<Topology> machines = {};       ///< each kind of host once
 
   int host_of(int rank) const { return seats[static_cast<std::size_t>(rank)].host; }
   /// Null: unknown.
