@@ -153,7 +153,13 @@ double Cost::handed_write_us() const {
 
 /// The class of a pass between users' buffers that are too large for the cache; such passes were measured as a whole.
 std::optional<std::size_t> Cost::measured_loop(const Plan& plan, const Action& action) const {
-  if (!conditions_.pair_gbps.empty()) return {};  // measured where all pairs are alike
+  // Measured where all pairs are alike.
+  const auto is_slow = [&](bool read) {
+    return [&, read](const Place& place) { return is_far(place) && link_us(plan, place, read) > far_read_; };
+  };
+  if (std::ranges::any_of(plan.sources(action), is_slow(true)) ||
+      std::ranges::any_of(plan.destinations(action), is_slow(false)))
+    return {};
   if (plan.access != Access::mapped || footprint_ < LoopFootprints::bytes_min || !writes_results(plan, action))
     return {};
   return pass_class(action.sources, action.destinations, !is_far(plan.sources(action)[0]));
@@ -163,12 +169,16 @@ std::optional<std::size_t> Cost::measured_loop(const Plan& plan, const Action& a
 double Cost::operand_us(const Plan& plan, const Place& place, bool read) const {
   if (plan.access == Access::cma && is_far(place)) return block_bytes_ * pull_;
   if (is_far(place) && apart(plan.rank, place.peer)) return block_bytes_ * 1e-3 / machine_.wire.gbps;
-  if (is_far(place) && !conditions_.pair_gbps.empty()) {
-    const auto own = static_cast<std::size_t>(plan.rank), peer = static_cast<std::size_t>(place.peer);
-    return block_bytes_ * 1e-3 / conditions_.pair_gbps[read ? peer * ranks_ + own : own * ranks_ + peer];
-  }
-  if (is_far(place)) return block_bytes_ * (read ? far_read_ : far_write_);
+  if (is_far(place)) return block_bytes_ * std::max(read ? far_read_ : far_write_, link_us(plan, place, read));
   return block_bytes_ * (read ? read_ : write_);
+}
+
+/// µs per byte of the link between the rank and the owner of a place; 0: unknown.
+double Cost::link_us(const Plan& plan, const Place& place, bool read) const {
+  if (conditions_.pair_gbps.empty()) return 0;
+  const auto own = static_cast<std::size_t>(plan.rank), peer = static_cast<std::size_t>(place.peer);
+  const double gbps = conditions_.pair_gbps[read ? peer * ranks_ + own : own * ranks_ + peer];
+  return gbps > 0 ? 1e-3 / gbps : 0;
 }
 
 /// Whether two ranks do not share memory.

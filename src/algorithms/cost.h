@@ -19,8 +19,9 @@ struct Conditions {
   int slots = 4;                        ///< per fifo
   std::size_t slot_bytes = 128 * 1024;  ///< size of a slot
   std::vector<int> hosts = {};          ///< by rank; empty: all ranks share memory
-  /// GB/s between two ranks of one host, by from · ranks + to, where links differ; empty: as the machine's numbers say.
-  /// Of more ranks than are walked through, it is left out.
+  /// GB/s of the links from each rank to each other, by from · ranks + to, where they differ: at most so fast is a copy
+  /// between the two; 0, and empty for all: as the machine's numbers say. Of more ranks than are walked through, it is
+  /// left out.
   std::vector<double> pair_gbps = {};
   bool operator==(const Conditions&) const = default;
 };
@@ -63,6 +64,7 @@ class Cost {
   double handed_write_us() const;
   std::optional<std::size_t> measured_loop(const Plan& plan, const Action& action) const;
   bool apart(Rank one, Rank other) const;
+  double link_us(const Plan& plan, const Place& place, bool read) const;
   double hop_us(Rank one, Rank other) const;
   double message_us(Rank one, Rank other) const;
   void enter();

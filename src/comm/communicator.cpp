@@ -44,11 +44,14 @@ AccessFacts facts_of(const Membership& members, const Config& config, std::size_
 }
 
 Conditions conditions_of(const Membership& members, const Channels& channels) {
+  std::vector<double> pair_gbps;
+  for (const std::uint32_t mbps : members.map.pair_mbps) pair_gbps.push_back(mbps * 1e-3);
   return {.cores = members.cores,
           .channels = members.area->area.shape().channels - 1,
           .slots = channels.slots(),
           .slot_bytes = channels.slot_bytes(),
-          .hosts = members.spans_hosts() ? members.hosts : std::vector<int>{}};
+          .hosts = members.spans_hosts() ? members.hosts : std::vector<int>{},
+          .pair_gbps = std::move(pair_gbps)};
 }
 
 }  // namespace

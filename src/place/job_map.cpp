@@ -11,7 +11,7 @@ namespace tutti {
 namespace {
 
 using Word = std::uint32_t;
-constexpr std::size_t header_words = 3;
+constexpr std::size_t header_words = 4;
 constexpr std::size_t levels_max = 16;
 constexpr std::size_t map_bytes_max = 48 * 1024;  // of 64 KiB that a rank may say in an exchange of the start
 
@@ -61,12 +61,13 @@ std::size_t rings_that_fit(const JobMap& map, std::size_t ranks) {
 
 std::vector<std::byte> to_bytes(const JobMap& map) {
   std::vector<Word> words = {static_cast<Word>(map.levels.size()), map.order.empty() ? 0u : 1u,
-                             static_cast<Word>(map.rings.size())};
+                             static_cast<Word>(map.rings.size()), map.pair_mbps.empty() ? 0u : 1u};
   for (const Level& level : map.levels)
     for (const int group : level) words.push_back(static_cast<Word>(group));
   for (const Rank rank : map.order) words.push_back(static_cast<Word>(rank));
   for (const auto& ring : map.rings)
     for (const Rank rank : ring) words.push_back(static_cast<Word>(rank));
+  words.insert(words.end(), map.pair_mbps.begin(), map.pair_mbps.end());
   const auto bytes = std::as_bytes(std::span(words));
   return {bytes.begin(), bytes.end()};
 }
@@ -76,9 +77,9 @@ Result<JobMap> read_job_map(std::span<const std::byte> bytes, int ranks) {
   std::vector<Word> words(bytes.size() / sizeof(Word));
   if (bytes.size() % sizeof(Word) != 0 || words.size() < header_words) return refused("it is cut off");
   std::memcpy(words.data(), bytes.data(), bytes.size());
-  const std::size_t levels = words[0], orders = words[1], rings = words[2];
-  if (levels > levels_max || orders > 1 || rings > rings_max ||
-      words.size() != header_words + (levels + orders + rings) * each)
+  const std::size_t levels = words[0], orders = words[1], rings = words[2], rates = words[3];
+  if (levels > levels_max || orders > 1 || rings > rings_max || rates > (each <= paired_ranks_max ? 1 : 0) ||
+      words.size() != header_words + (levels + orders + rings + rates * each) * each)
     return refused(fmt::format("{} numbers for {} ranks", words.size(), ranks));
   JobMap map;
   auto next = words.begin() + header_words;
@@ -92,10 +93,11 @@ Result<JobMap> read_job_map(std::span<const std::byte> bytes, int ranks) {
   map.order.assign(next, next + static_cast<std::ptrdiff_t>(orders * each));
   next += static_cast<std::ptrdiff_t>(map.order.size());
   if (!names_every_rank(map.order)) return refused("an order that does not name every rank once");
-  for (; next != words.end(); next += ranks) {
+  for (std::size_t i = 0; i < rings; ++i, next += ranks) {
     map.rings.emplace_back(next, next + ranks);
     if (!names_every_rank(map.rings.back())) return refused("a ring that does not name every rank once");
   }
+  map.pair_mbps.assign(next, words.end());
   return map;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,21 +17,25 @@ struct JobMap {
   std::vector<Level> levels;                  ///< as Shape::levels
   std::vector<Rank> order;                    ///< as Shape::order; empty: by number
   std::vector<std::vector<Rank>> rings = {};  ///< as Shape::rings: at most rings_max
+  /// MB/s from each rank to each other, by from · ranks + to, 0 where the measured numbers hold; empty: everywhere.
+  std::vector<std::uint32_t> pair_mbps = {};
   bool operator==(const JobMap&) const = default;
 };
 
 inline constexpr std::size_t rings_max = 8;
+inline constexpr std::size_t paired_ranks_max = 16;  ///< up to so many ranks have rates of pairs
 
 /// How many rings a map of so many ranks may have besides its levels and its order: at most rings_max, and none if not
 /// two. Rank 0 sends the map to all ranks in one message of bounded length, and a ring of thousands of ranks is slow.
 std::size_t rings_that_fit(const JobMap& map, std::size_t ranks);
 
-/// One array of 32-bit numbers: how many levels, whether there is an order, how many rings; the levels, the order, the
-/// rings.
+/// One array of 32-bit numbers: how many levels, whether there is an order, how many rings, whether there are rates of
+/// pairs; the levels, the order, the rings, the rates.
 std::vector<std::byte> to_bytes(const JobMap& map);
 
 /// Errors: remote (not a map of so many ranks: another length, a group that no rank can have, an order or a ring that
-/// does not name every rank once, too many rings, a level that is not divided further than the one before).
+/// does not name every rank once, too many rings, rates of too many pairs, a level that is not divided further than the
+/// one before).
 Result<JobMap> read_job_map(std::span<const std::byte> bytes, int ranks);
 
 /// "2 groups, then 4 groups; order 0 2 1 3; 2 rings: 0 2 1 3 | 2 0 3 1", "one group": for people. Long orders are cut.

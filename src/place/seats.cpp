@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/fixed_text.h"
+#include "place/pair_rates.h"
 #include "place/rails.h"
 #include "topology/graph/cpus.h"
 #include "topology/search/placement.h"
@@ -197,6 +198,9 @@ JobMap map_of(std::span<const OwnSeat> told, std::span<const int> hosts, const H
   if (std::ranges::is_sorted(map.order)) map.order.clear();
   map.levels = topology::levels_of(places.seats);
   map.rings = rings_of_job(std::move(of_hosts), rings_that_fit(map, told.size()), places, machines);
+  if (const Topology* const machine = machines.of(0);
+      machine != nullptr && std::ranges::all_of(hosts, [](int first) { return first == 0; }))
+    map.pair_mbps = pair_rates(*machine, places.devices);
   return map;
 }
 
@@ -207,7 +211,7 @@ Result<void> take_rings(JobMap& map, const std::vector<std::vector<int>>& rings,
                  .what = fmt::format("its ring has {} GPUs, the first host {} ranks", rings.front().size(),
                                      by_host.front().size())};
   const JobMap before = std::move(map);
-  map = {.levels = before.levels};
+  map = {.levels = before.levels, .pair_mbps = before.pair_mbps};
   const auto through_hosts = [&](const std::vector<int>& ring, std::size_t number) {
     const auto& others = before.rings.empty() ? before.order : before.rings[number % before.rings.size()];
     std::vector<Rank> whole;

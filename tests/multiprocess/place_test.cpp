@@ -3,9 +3,11 @@
 #include <array>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "support/call.h"
 #include "support/folder.h"
@@ -56,6 +58,43 @@ TEST(Place, RanksTakeTheGpusOfARecordedMachine) {
     EXPECT_NE(text.substr(at, 21), "order 0 1 2 3 4 5 6 7") << "a ring of that machine's NVLinks is not in that order";
     EXPECT_NE(text.find("hierarchical"), std::string::npos) << text;
   });
+}
+
+/// The algorithms that are used for an all-gather of several sizes, on a machine whose memory is faster than its links.
+std::string used(const std::string& machine, const Folder& folder) {
+  const std::string speeds = folder / "speeds";
+  std::string text = "tutti machine 2\n";
+  for (const char* size : {"16K", "128K", "1M", "3M", "8M", "32M"})
+    text += fmt::format("far_read_gbps_{0} 400\nfar_write_gbps_{0} 400\n", size);
+  std::ofstream(speeds) << text;
+  std::vector<std::string> environment = on(machine, "slots");
+  environment.push_back("TUTTI_MACHINE_FILE=" + speeds);
+  const std::string result = folder / "used";
+  EXPECT_TRUE(launch_ranks({.ranks = 8, .layout = Layout::threads, .environment = environment}, [&](Seat& seat) {
+    tuttiComm_t comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    std::ofstream all(result);
+    for (std::size_t count = 64; count <= (4 << 20) && seat.rank() == 0; count *= 16) {
+      const std::string explanation = explained(comm, "all_gather", count);
+      const std::size_t at = explanation.find("  used: ");
+      ASSERT_NE(at, std::string::npos) << explanation;
+      all << explanation.substr(at, explanation.find(',', at) - at) << '\n';
+    }
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  }));
+  std::stringstream text_of_all;
+  text_of_all << std::ifstream(result).rdbuf();
+  return text_of_all.str();
+}
+
+TEST(Place, ChoiceFollowsTheLinks) {
+  const Folder folder;
+  const std::string without = used("", folder);
+  EXPECT_NE(without, "");
+  EXPECT_NE(without, used(gpus_8, folder));
+#if TUTTI_HAS_HWLOC
+  EXPECT_NE(without, used(four_nodes, folder));
+#endif
 }
 
 #if TUTTI_HAS_HWLOC

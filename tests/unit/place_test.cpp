@@ -117,5 +117,16 @@ TEST(Map, ShowsItsRings) {
             "2 groups; 2 rings: 0 1 2 3 | 1 0 3 2");
 }
 
+TEST(JobMap, CarriesTheRatesOfPairs) {
+  JobMap map;
+  map.pair_mbps = {0, 1000, 2000, 3000, 0, 500, 600, 700, 0};
+  const auto read = read_job_map(to_bytes(map), 3);
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(*read, map);
+  EXPECT_FALSE(read_job_map(to_bytes(map), 4)) << "rates of three ranks";
+  map.pair_mbps.resize(17 * 17);
+  EXPECT_FALSE(read_job_map(to_bytes(map), 17)) << "so many pairs are of no use";
+}
+
 }  // namespace
 }  // namespace tutti

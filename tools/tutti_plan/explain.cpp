@@ -52,7 +52,6 @@ Result<JobMap> map_of(const Options& options, const PlannedJob& planned, Found& 
   const auto machine = topology::detect({.file = options.machine, .nvml = false});
   if (!machine) return Error(machine.error()).during("read --machine");
   found.rates = rates_of(*machine, planned.ranks_per_host);
-  if (planned.hosts == 1) found.pair_gbps = pair_rates_of(*machine, planned.ranks_per_host);
   return tutti::map_of(planned, &*machine);
 }
 
@@ -68,6 +67,7 @@ Result<Found> find_places(const Options& options, Shape& shape) {
     found.hosts = hosts_of(planned);
     found.text += "Pairs: of one host by shared memory, where blocks stay in mapped buffers; others by sockets.\n";
   }
+  for (const std::uint32_t mbps : map->pair_mbps) found.pair_gbps.push_back(mbps * 1e-3);
   shape.levels = std::move(map->levels);
   shape.order = std::move(map->order);
   shape.rings = std::move(map->rings);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "topology/graph/path.h"
 #include "topology/search/placement.h"
 
 namespace tutti::tool {
@@ -23,24 +22,6 @@ double network_gbps(const topology::Topology& machine, int ranks) {
 }
 
 }  // namespace
-
-std::vector<double> pair_rates_of(const topology::Topology& machine, int ranks) {
-  const std::vector<int> gpus = machine.gpus();
-  if (static_cast<std::size_t>(ranks) > gpus.size() || ranks < 2) return {};
-  std::vector<double> rates;
-  for (int from = 0; from < ranks; ++from)
-    for (int to = 0; to < ranks; ++to)
-      rates.push_back(
-          topology::path(machine, gpus[static_cast<std::size_t>(from)], gpus[static_cast<std::size_t>(to)]).gbps);
-  const double first = rates[1];
-  bool alike = true;
-  for (std::size_t i = 0; i < rates.size(); ++i) {
-    const bool self = i % static_cast<std::size_t>(ranks + 1) == 0;
-    if (!self && rates[i] <= 0) return {};
-    alike = alike && (self || rates[i] == first);
-  }
-  return alike ? std::vector<double>{} : rates;
-}
 
 Machine rates_of(const topology::Topology& machine, int ranks_per_host) {
   const std::vector<int> gpus = machine.gpus();
