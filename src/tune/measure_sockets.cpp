@@ -20,7 +20,7 @@ namespace tutti {
 namespace {
 
 constexpr int spins_max = 1'000'000;  // system calls in a row that find nothing: far longer than any turn takes
-constexpr std::size_t piece_bytes = 64 << 10, stream_bytes = 512 << 10;
+constexpr std::size_t piece_bytes = 64 << 10, whole_bytes = 512 << 10;
 
 /// Two ends of a connection, non-blocking.
 using Ends = std::array<UniqueFd, 2>;
@@ -93,7 +93,7 @@ bool there_and_back(const Ends& ends, int member, int rounds) {
 void measure_sockets(Sampler& sampler, Machine& machine) {
   const auto ends = connect_over_loopback();
   if (!ends) return;
-  std::vector<std::byte> bytes(stream_bytes);
+  std::vector<std::byte> bytes(whole_bytes);
   const SocketRates before = machine.wire;
   std::atomic<bool> works = true;
   constexpr int times = 4;
@@ -112,7 +112,7 @@ void measure_sockets(Sampler& sampler, Machine& machine) {
         [&](int member) { works = works && pass_on(*ends, bytes, {.sends = member == 0, .takes = member == 1}); });
   });
   constexpr double most_gbps = 1000;
-  machine.wire.gbps = std::min(1e-9 * static_cast<double>(stream_bytes) / std::max(streamed, 1e-9), most_gbps);
+  machine.wire.gbps = std::min(1e-9 * static_cast<double>(whole_bytes) / std::max(streamed, 1e-9), most_gbps);
   constexpr int rounds = 20;
   const double one_way = sampler.best_of([&] {
     return sampler.run([&](int member) { works = works && there_and_back(*ends, member, rounds); });
