@@ -59,7 +59,6 @@ StepCost::StepCost(const Algorithm& algorithm, const Shape& shape, Access access
     : machine_(machine),
       conditions_(conditions),
       access_(access),
-      collective_(shape.collective),
       ranks_(shape.ranks),
       crowd_(std::ceil(static_cast<double>(ranks_) / std::max(std::min(conditions.cores, ranks_), 1))) {
   watch(algorithm, shape);
@@ -243,8 +242,10 @@ void StepCost::walk(double bound_us) {
       else if (times > walked)
         sent.at = std::ranges::max(clocks_, {}, &Clock::now).now;
     }
-    for (std::size_t i = 0; i < at.size(); ++i)
-      if ((at[i].done += times) == watched_[i][at[i].run].times) at[i] = {.run = at[i].run + 1};
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      at[i].done += times;
+      if (at[i].done == watched_[i][at[i].run].times) at[i] = {.run = at[i].run + 1};
+    }
     left -= times;
   }
 }

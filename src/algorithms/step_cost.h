@@ -58,7 +58,6 @@ class StepCost {
   Machine machine_;
   Conditions conditions_;
   Access access_;
-  Collective collective_;
   int ranks_;
   int steps_ = 0;
   int parts_ = 1;

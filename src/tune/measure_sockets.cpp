@@ -81,8 +81,10 @@ bool there_and_back(const Ends& ends, int member, int rounds) {
       continue;
     }
     ssize_t got = -1;
-    for (int spins = 0; got < 0 && spins < spins_max; ++spins)
-      if ((got = ::recv(end, &byte, 1, 0)) < 0 && errno != EAGAIN) return false;
+    for (int spins = 0; got < 0 && spins < spins_max; ++spins) {
+      got = ::recv(end, &byte, 1, 0);
+      if (got < 0 && errno != EAGAIN) return false;
+    }
     if (got != 1) return false;
   }
   return true;
