@@ -71,6 +71,7 @@ void StepCost::watch(const Algorithm& algorithm, const Shape& ranks) {
     for (Rank position = 0; position < ranks_; ++position)
       hosts.push_back(conditions_.hosts[static_cast<std::size_t>(
           ranks.order.empty() ? position : ranks.order[static_cast<std::size_t>(position)])]);
+  std::vector<int> all_steps;  // by watched rank
   for (const Rank rank : watched_ranks(algorithm.family->classes, shape, hosts)) {
     shape.only = rank;
     RankWork work = work_of_rank(algorithm, shape, access_, hosts);
@@ -91,7 +92,11 @@ void StepCost::watch(const Algorithm& algorithm, const Shape& ranks) {
     fifo_peers_ = std::max(fifo_peers_, std::min(peers, 2.0 * (ranks_ - 1)));
     parts_ = work.parts;
     steps_ = std::max(steps_, steps);
+    all_steps.push_back(steps);
   }
+  // All have as many steps, idle ones at the end where a rank has fewer.
+  for (std::size_t i = 0; i < watched_.size(); ++i)
+    if (all_steps[i] < steps_) watched_[i].push_back({.work = {}, .times = steps_ - all_steps[i]});
   shape.only = Shape::everybody;
   if (access_ == Access::slots && algorithm.family->items != nullptr)
     items_max_ = std::clamp(algorithm.family->items(shape, algorithm.parameter), 1, limits::items_max);
