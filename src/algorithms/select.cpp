@@ -23,12 +23,9 @@ const Algorithm& fallback(const Shape& shape, Access access) {
 }
 
 /// Whether an algorithm is worth a prediction. Of many ranks, algorithms that describe all ranks' work at once take too
-/// long. Of very many ranks
-/// - the first member of a family stands for all;
-/// - a rank does not hold connections to all others where it need not;
-/// - a rank does not take over all data of another, as where their number is no power of two: circulant has as few
-/// steps
-///   and half of that in its largest message.
+/// long. Of very many ranks, the first member of a family stands for all; a rank does not hold connections to all
+/// others where it need not; and it does not take over all data of another, as where their number is no power of two,
+/// since circulant has as few steps and half of that in its largest message.
 bool is_worth_it(const Algorithm& algorithm, const Shape& shape) {
   const Family& family = *algorithm.family;
   if (shape.ranks <= whole_ranks_max) return true;
