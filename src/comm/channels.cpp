@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "comm/peer_memory_windows.h"
@@ -11,24 +12,24 @@ namespace tutti {
 namespace {
 
 /// Slots are larger than the areas' slots if all messages use one transport that is faster with larger slots.
-std::size_t slot_bytes_of(const Membership& members) {
+std::size_t slot_bytes_of(const Membership& members, const Transports& transports) {
   const std::size_t usual = members.area->area.shape().slot_bytes;
-  const Transport* only = nullptr;
+  std::optional<std::size_t> only;
   for (Rank peer = 0; peer < members.ranks; ++peer) {
     if (peer == members.rank) continue;
-    const Transport& one = transport_to(members, peer);
-    if (only != nullptr && only != &one) return usual;
-    only = &one;
+    const std::size_t one = transports.index_to(peer);
+    if (only && *only != one) return usual;
+    only = one;
   }
   // The result must be equal on all ranks, so it depends on all pairs: two peers of this rank may share a host.
-  return only != nullptr && members.each_on_its_own() ? std::max(usual, only->slot_bytes_min) : usual;
+  return only && members.each_on_its_own() ? std::max(usual, transports[*only].slot_bytes_min()) : usual;
 }
 
-std::string_view slowest_of(const Membership& members) {
-  const Transport* slowest = nullptr;
+std::string_view slowest_of(const Membership& members, const Transports& transports) {
+  std::optional<std::size_t> slowest;
   for (Rank peer = 0; peer < members.ranks; ++peer)
-    if (peer != members.rank) slowest = std::max(slowest, &transport_to(members, peer));
-  return slowest == nullptr ? std::string_view() : slowest->name;
+    if (peer != members.rank) slowest = std::max(slowest.value_or(0), transports.index_to(peer));
+  return slowest ? transports[*slowest].name() : std::string_view();
 }
 
 /// Ranks that have call descriptors access each other's buffers without messages.
@@ -45,8 +46,9 @@ Channels::Channels(Process& process, const Membership& members, const CallMark& 
                    const std::atomic<bool>& failed)
     : members_(members),
       memory_(memory_of(process, members, mark, failed)),
-      slowest_(slowest_of(members)),
-      slot_bytes_(slot_bytes_of(members)) {
+      transports_(process, members),
+      slowest_(slowest_of(members, transports_)),
+      slot_bytes_(slot_bytes_of(members, transports_)) {
   const int channels = members.area->area.shape().channels;
   for (int index = 0; index + 1 < channels; ++index) channels_.push_back(open(process, index, mark, history));
   point_to_point_ = open(process, channels - 1, mark, nullptr);
@@ -58,13 +60,14 @@ Channel Channels::open(Process& process, int index, const CallMark& mark, const 
   for (Rank peer = 0; peer < members_.ranks; ++peer) {
     if (peer == members_.rank) continue;
     const auto at = static_cast<std::size_t>(peer);
-    Ends ends = transport_to(members_, peer)
-                    .open({.process = process,
-                           .members = members_,
-                           .peer = peer,
-                           .channel = index,
-                           .slot_bytes = slot_bytes_,
-                           .memory = history != nullptr ? memory_.get() : nullptr});
+    Ends ends =
+        transports_[transports_.index_to(peer)].open({.process = process,
+                                                      .members = members_,
+                                                      .peer = peer,
+                                                      .channel = index,
+                                                      .slot_bytes = slot_bytes_,
+                                                      .memory = history != nullptr ? memory_.get() : nullptr,
+                                                      .falls_back = [this] { slowest_ = transports_.last().name(); }});
     if (ends.signal) channel.signals[at] = *ends.signal;
     if (ends.opening) opening_.push_back(std::move(ends.opening));
     channel.senders[at] = std::move(ends.sender);
@@ -86,10 +89,14 @@ bool Channels::opening(std::vector<PollItem>& items) const {
   return any;
 }
 
-std::vector<Socket> Channels::take_sockets() {
-  std::vector<Socket> sockets;
-  for (const auto& link : opening_) std::ranges::move(link->take_sockets(), std::back_inserter(sockets));
-  return sockets;
+ChannelRemains Channels::take_remains() {
+  ChannelRemains all;
+  for (const auto& link : opening_) {
+    ChannelRemains one = link->take_remains();
+    std::ranges::move(one.sockets, std::back_inserter(all.sockets));
+    std::ranges::move(one.kept, std::back_inserter(all.kept));
+  }
+  return all;
 }
 
 }  // namespace tutti

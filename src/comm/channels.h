@@ -34,23 +34,24 @@ class Channels {
   /// Slots of a connection that plans may use. If calls are marked, the mark takes one slot.
   int slots() const { return members_.area->area.shape().slots - (members_.spans_hosts() ? 1 : 0); }
 
-  /// Name of the slowest transport that calls by this access use, for messages and logs: the access itself, or sockets
-  /// if slots to some peer are sockets. A string literal.
+  /// Name of the slowest transport that calls by this access use, for messages and logs: the access itself, or a wire
+  /// between hosts if slots to some peer are one. A string literal.
   std::string_view transport(Access access) const {
     return access == Access::slots && !slowest_.empty() ? slowest_ : name(access);
   }
 
   /// Adds the handles of connections being opened. True while a peer has yet to open one of them.
   bool opening(std::vector<PollItem>& items) const;
-  /// Takes the sockets of all connections to other hosts. For the end of the communicator.
-  std::vector<Socket> take_sockets();
+  /// What all connections to other hosts leave. For the end of the communicator.
+  ChannelRemains take_remains();
 
  private:
   Channel open(Process& process, int index, const CallMark& mark, const CallHistory* history);
 
   const Membership& members_;
   std::unique_ptr<OfferedMemory> memory_;  // null: messages through shared memory carry all of their blocks
-  std::string_view slowest_;               ///< name of the last transport in the list that some pair uses
+  Transports transports_;
+  std::string_view slowest_;  ///< name of the last transport in the list that some pair uses
   std::size_t slot_bytes_;
   std::vector<Channel> channels_;
   Channel point_to_point_;

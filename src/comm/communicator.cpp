@@ -86,9 +86,9 @@ Communicator::~Communicator() {
   if (members_.control) {
     if (const auto last = history_->last()) members_.control->tell_summary(*last, /*ask=*/false);
     members_.control->announce(RankState::closed, Code::success, -1, {});
-    std::vector<Socket> data;
+    ChannelRemains data;
     if (state.load() == RankState::closed) {
-      data = channels_.take_sockets();
+      data = channels_.take_remains();
       process_.pending_closes.add(members_.control);
     }
     members_.control->leave(std::move(data));

@@ -115,7 +115,7 @@ std::vector<PeerCalls> ControlLinks::take_calls() {
   return std::exchange(calls_, {});
 }
 
-void ControlLinks::leave(std::vector<Socket> data) {
+void ControlLinks::leave(ChannelRemains data) {
   const std::lock_guard lock(mutex_);
   data_ = std::move(data);
   leave_by_ns_ = system_.now_ns() + farewell_ns;
@@ -126,7 +126,7 @@ void ControlLinks::leave(std::vector<Socket> data) {
 void ControlLinks::empty_data() {
   constexpr int reads_max = 64;
   std::array<std::byte, 4096> nowhere;
-  std::erase_if(data_, [&](Socket& socket) {
+  std::erase_if(data_.sockets, [&](Socket& socket) {
     for (int reads = 0; reads < reads_max; ++reads) {
       auto moved = system_.receive(socket, nowhere);
       if (!moved || moved->closed) return true;
@@ -275,7 +275,7 @@ std::int64_t ControlLinks::poll_set(std::vector<PollItem>& items) {
   const std::lock_guard lock(mutex_);
   for (const Link& link : links_)
     if (!link.ended) items.push_back(link.wire.interest());
-  for (const Socket& socket : data_) items.push_back({.handle = socket.handle(), .want_read = true});
+  for (const Socket& socket : data_.sockets) items.push_back({.handle = socket.handle(), .want_read = true});
   if (leave_by_ns_ != 0) return leave_by_ns_;
   return beat_ns_ != 0 && !announced_ ? next_beat_ns_ : system_.now_ns() + nap_ns;
 }

@@ -13,6 +13,7 @@
 #include "comm/call_history.h"
 #include "net/wire.h"
 #include "plan/types.h"
+#include "transport/channel_upgrade.h"
 #include "transport/rank_area.h"
 
 namespace tutti {
@@ -92,9 +93,9 @@ class ControlLinks final : public Task {
   std::vector<PeerCalls> take_calls();
 
   /// To be called when the communicator is destroyed. The task ends once all peers have left or failed too, at most two
-  /// seconds later. `data`: connections that carried data; they are read and kept open until then. Closing a connection
+  /// seconds later. `data`: what carried data; its connections are read and kept open until then. Closing a connection
   /// with unread data, or before the last data arrives, would destroy data that is still on its way to the peer.
-  void leave(std::vector<Socket> data);
+  void leave(ChannelRemains data);
 
   bool advance() override;
   std::int64_t poll_set(std::vector<PollItem>& items) override;
@@ -118,7 +119,7 @@ class ControlLinks final : public Task {
   std::vector<Link> links_;
   std::shared_ptr<const CallHistory> history_;
   std::vector<PeerCalls> calls_;
-  std::vector<Socket> data_;  // see leave
+  ChannelRemains data_;  // see leave
   bool announced_ = false;
   std::int64_t leave_by_ns_ = 0;  // 0: the communicator exists
   std::int64_t start_ns_;

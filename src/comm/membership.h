@@ -35,6 +35,7 @@ struct Peer {
   bool same_process = false;
   std::shared_ptr<PeerProcess> process;  ///< of a rank in another process of this host
   std::vector<PeerAddress> addresses;    ///< of a rank of another host: its listeners
+  std::uint32_t transports = ~0u;        ///< that its process can use: see usable_transports
 
   bool remote() const { return mirror != nullptr; }
   /// Process id for system calls; 0: not visible in this PID namespace.

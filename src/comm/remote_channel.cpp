@@ -1,5 +1,8 @@
 #include "comm/remote_channel.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "transport/socket_tuning.h"
@@ -36,44 +39,83 @@ Result<bool> RemoteChannel::open() {
     if (auto judged = judge(Error{}); !judged) return std::move(judged).error();
     return false;
   }
+  if (!upgrade()) return false;
+  if (!sender_) use_sockets();
+  return true;
+}
+
+void RemoteChannel::use_sockets() {
   link_ = std::make_shared<SocketLink>(system_, std::move(sockets_), place_.peer, place_.who);
   sender_ = std::make_unique<SocketSender>(link_, place_.slots, place_.slot_bytes);
   receiver_ = std::make_unique<SocketReceiver>(link_, place_.slot_bytes);
+}
+
+/// True once it is decided how the channel's data travels. At the end that was connected to, it was decided before the
+/// connection could be taken.
+bool RemoteChannel::upgrade() {
+  if (!upgrade_begun_ && place_.upgrade) {
+    upgrade_begun_ = true;
+    upgrade_ = place_.upgrade(greeting(0), sockets_.front());
+  }
+  if (!upgrade_) return true;
+  if (place_.rank > place_.peer && !upgrade_->advance()) return false;
+  auto outcome = upgrade_->take();
+  upgrade_.reset();
+  sockets_.front() = std::move(outcome.socket);
+  sender_ = std::move(outcome.sender);
+  receiver_ = std::move(outcome.receiver);
+  kept_ = std::move(outcome.kept);
+  if (place_.decided) place_.decided(sender_ != nullptr, outcome.why);
   return true;
+}
+
+Greeting RemoteChannel::greeting(std::size_t index) const {
+  return {.communicator = arrivals_->key().communicator,
+          .from = std::max(place_.rank, place_.peer),
+          .to = std::min(place_.rank, place_.peer),
+          .purpose = Purpose::data,
+          .channel = static_cast<std::uint8_t>(place_.channel),
+          .index = static_cast<std::uint8_t>(index)};
 }
 
 /// True once all connections are open; they are in the order of their indices.
 Result<bool> RemoteChannel::gather_sockets() {
   while (sockets_.size() < static_cast<std::size_t>(place_.sockets)) {
-    const int index = static_cast<int>(sockets_.size());
-    std::optional<Socket> socket;
-    if (place_.rank < place_.peer) {
-      socket = arrivals_->take(Purpose::data, place_.peer, place_.channel, index);
+    auto next = next_socket(sockets_.size());
+    if (!next) return std::move(next).error();
+    if (!*next) return false;
+    Arrivals::Arrival arrival = **std::move(next);
+    if (arrival.upgrade) {
+      upgrade_ = std::move(arrival.upgrade);
+      upgrade_begun_ = true;
     } else {
-      if (!connector_) {
-        const Greeting greeting{.communicator = arrivals_->key().communicator,
-                                .from = place_.rank,
-                                .to = place_.peer,
-                                .purpose = Purpose::data,
-                                .channel = static_cast<std::uint8_t>(place_.channel),
-                                .index = static_cast<std::uint8_t>(index)};
-        connector_.emplace(system_, addresses_in_turn(place_.addresses, place_.channel + index), greeting,
-                           arrivals_->key(), place_.connect_limit_ns);
-      }
-      auto connected = connector_->advance();
-      if (!connected) return std::move(connected).error();
-      socket = *std::move(connected);
-      if (socket) connector_.reset();
+      choose_congestion(system_, arrival.socket, place_.congestion);
     }
-    if (!socket) return false;
-    choose_congestion(system_, *socket, place_.congestion);
-    sockets_.push_back(*std::move(socket));
+    sockets_.push_back(std::move(arrival.socket));
   }
   return true;
 }
 
-std::vector<Socket> RemoteChannel::take_sockets() {
-  return link_ && !broken_ ? link_->take_sockets() : std::vector<Socket>();
+Result<std::optional<Arrivals::Arrival>> RemoteChannel::next_socket(std::size_t index) {
+  if (place_.rank < place_.peer)
+    return arrivals_->take(Purpose::data, place_.peer, place_.channel, static_cast<int>(index));
+  if (!connector_)
+    connector_.emplace(system_, addresses_in_turn(place_.addresses, place_.channel + static_cast<int>(index)),
+                       greeting(index), arrivals_->key(), place_.connect_limit_ns);
+  auto connected = connector_->advance();
+  if (!connected) return std::move(connected).error();
+  if (!*connected) return std::optional<Arrivals::Arrival>();
+  connector_.reset();
+  return std::optional(Arrivals::Arrival{.socket = **std::move(connected)});
+}
+
+ChannelRemains RemoteChannel::take_remains() {
+  ChannelRemains remains;
+  if (broken_) return remains;
+  if (link_) remains.sockets = link_->take_sockets();
+  if (sender_ && !link_) remains.sockets = std::move(sockets_);
+  if (kept_) remains.kept.push_back(std::move(kept_));
+  return remains;
 }
 
 Result<void> RemoteChannel::judge(Error error) {
@@ -94,7 +136,9 @@ Result<void> RemoteChannel::judge(Error error) {
 }
 
 void RemoteChannel::poll_set(std::vector<PollItem>& items) const {
-  if (!sender_ && connector_ && !broken_) (void)connector_->poll_set(items);
+  if (sender_ || broken_) return;
+  if (connector_) (void)connector_->poll_set(items);
+  if (upgrade_ && place_.rank > place_.peer) (void)upgrade_->poll_set(items);
 }
 
 Result<std::span<std::byte>> RemoteSender::acquire() {

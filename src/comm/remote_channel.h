@@ -2,17 +2,20 @@
 // direction.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "base/system.h"
 #include "comm/transports.h"
 #include "net/arrivals.h"
 #include "net/connector.h"
 #include "net/peer_address.h"
+#include "transport/channel_upgrade.h"
 #include "transport/rank_area.h"
 #include "transport/socket.h"
 
@@ -31,6 +34,9 @@ struct RemotePlace {
   std::string who;                     ///< the peer, for messages
   std::int64_t connect_limit_ns = 0;   ///< limit for opening one connection
   const AreaHeader* header = nullptr;  ///< the peer's mirrored header
+  /// Makes the upgrade at the end that connects; none: both ends use sockets.
+  std::function<std::shared_ptr<ChannelUpgrade>(const Greeting& greeting, Socket& socket)> upgrade = {};
+  std::function<void(bool upgraded, const std::string& why)> decided = {};  ///< called once where there is an upgrade
 };
 
 /// Both directions of a channel. The rank with the higher number connects, the other rank takes the connections that
@@ -58,25 +64,31 @@ class RemoteChannel final : public OpeningLink {
 
   void poll_set(std::vector<PollItem>& items) const override;
 
-  /// For the end of the channel: its connections if it is open and not broken, otherwise none.
-  std::vector<Socket> take_sockets() override;
+  /// For the end of the channel: what it has if it is open and not broken, otherwise nothing.
+  ChannelRemains take_remains() override;
 
  private:
+  Greeting greeting(std::size_t index) const;
   Result<bool> gather_sockets();
+  Result<std::optional<Arrivals::Arrival>> next_socket(std::size_t index);
+  bool upgrade();
+  void use_sockets();
 
   System& system_;
   std::shared_ptr<Arrivals> arrivals_;
   RemotePlace place_;
   std::vector<Socket> sockets_;         // connections open so far
   std::optional<Connector> connector_;  // opens the next connection
+  std::shared_ptr<ChannelUpgrade> upgrade_;
+  bool upgrade_begun_ = false;
   std::shared_ptr<SocketLink> link_;
-  std::unique_ptr<SocketSender> sender_;
-  std::unique_ptr<SocketReceiver> receiver_;
+  std::shared_ptr<void> kept_;  // of an upgraded channel
+  std::unique_ptr<Sender> sender_;
+  std::unique_ptr<Receiver> receiver_;
   bool wanted_ = false;
   std::optional<Error> broken_;
   std::int64_t broken_ns_ = 0;
 };
-
 /// Sender and receiver of a channel, usable before and after the channel is open.
 class RemoteSender final : public Sender {
  public:

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "comm/membership.h"
+#include "transport/channel_upgrade.h"
 #include "transport/fifo.h"
 #include "transport/flag.h"
 #include "transport/offer.h"
@@ -22,9 +26,8 @@ class OpeningLink {
   virtual void poll_set(std::vector<PollItem>& items) const = 0;
   /// True if the link is needed and the peer, which must connect, has not connected yet.
   virtual bool awaits_arrival() const = 0;
-  /// For the end of the link: sockets that may be closed only once the peer has read everything; none if the link is
-  /// broken.
-  virtual std::vector<Socket> take_sockets() = 0;
+  /// For the end of the link: what may be closed only once the peer has read everything; nothing if the link is broken.
+  virtual ChannelRemains take_remains() = 0;
 };
 
 /// This rank and a peer, on one channel.
@@ -33,8 +36,9 @@ struct PairOfRanks {
   const Membership& members;
   Rank peer = 0;
   int channel = 0;
-  std::size_t slot_bytes = 0;       ///< equal at both ends
-  OfferedMemory* memory = nullptr;  ///< null: blocks cannot be offered
+  std::size_t slot_bytes = 0;             ///< equal at both ends
+  OfferedMemory* memory = nullptr;        ///< null: blocks cannot be offered
+  std::function<void()> falls_back = {};  ///< called if the pair has to use the last transport of the list instead
 };
 struct Ends {
   std::unique_ptr<Sender> sender;
@@ -43,17 +47,47 @@ struct Ends {
   std::shared_ptr<OpeningLink> opening = {};  ///< set if the connection opens later
 };
 
-/// To add a transport, write its files and add an entry to the list in transports.cpp.
-struct Transport {
-  std::string_view name;  ///< for messages and logs; empty: the name of the access
+/// A transport as one communicator uses it, with what it keeps for all of the communicator's pairs.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  /// For messages and logs; empty: the name of the access. A string literal.
+  virtual std::string_view name() const = 0;
   /// Whether the transport connects this rank with `peer`; equal on both ranks.
-  bool (*connects)(const Membership& members, Rank peer);
+  virtual bool connects(Rank peer) const = 0;
   /// Never blocks or fails: a connection that cannot be opened gives an error when it is used.
-  Ends (*open)(const PairOfRanks& pair);
-  std::size_t slot_bytes_min = 0;  ///< smallest slot if all pairs of a communicator use this transport
+  virtual Ends open(const PairOfRanks& pair) = 0;
+  /// Smallest slot if all pairs of a communicator use this transport.
+  virtual std::size_t slot_bytes_min() const { return 0; }
 };
 
-/// The first transport in the list that connects this rank with `peer`. Later transports have greater addresses.
-const Transport& transport_to(const Membership& members, Rank peer);
+/// An entry of the list. To add a transport, write its files and add an entry to the list in transports.cpp.
+struct TransportEntry {
+  /// Whether this process can use the transport; ranks tell each other at the start. What it finds goes to the log
+  /// once. Errors: system (it cannot, and TUTTI_TRANSPORT asks for it).
+  Result<bool> (*usable)(Process& process);
+  /// `bit`: stands for this entry in Peer::transports.
+  std::unique_ptr<Transport> (*make)(Process& process, const Membership& members, std::uint32_t bit);
+};
+
+/// The transports that this process can use: bit i stands for entry i of the list. Errors: those of `usable`.
+Result<std::uint32_t> usable_transports(Process& process);
+
+/// All transports of one communicator, best first.
+class Transports {
+ public:
+  /// `members` must outlive this.
+  Transports(Process& process, const Membership& members);
+
+  /// Position in the list of the first transport that connects this rank with `peer`. Slower ones come later.
+  std::size_t index_to(Rank peer) const;
+  Transport& operator[](std::size_t index) const { return *all_[index]; }
+  /// The last one, which connects any pair.
+  Transport& last() const { return *all_.back(); }
+
+ private:
+  const Membership& members_;
+  std::vector<std::unique_ptr<Transport>> all_;
+};
 
 }  // namespace tutti

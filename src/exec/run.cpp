@@ -265,6 +265,7 @@ void Run::poll_set(std::vector<PollItem>& items) const {
     if (state.finished || state.action >= plan_->actions.size()) continue;
     const Action& action = plan_->actions[state.action];
     if (action.verb == Verb::peek) channel.receivers[action.peer]->poll_set(items);
+    if (action.verb == Verb::acquire) channel.senders[action.peer]->poll_set(items);
     if (action.verb != Verb::copy && action.verb != Verb::reduce) continue;
     for (const Place& place : plan_->sources(action))
       if (place.where == Where::slot && channel.open[place.peer].arriving)

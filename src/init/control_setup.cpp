@@ -38,7 +38,8 @@ Result<bool> ControlSetup::advance() {
       socket = *std::move(connected);
       if (socket) edge.connector.reset();
     } else {
-      socket = members_.arrivals->take(Purpose::control, edge.rank, 0, 0);
+      if (auto arrival = members_.arrivals->take(Purpose::control, edge.rank, 0, 0))
+        socket = std::move(arrival->socket);
     }
     if (socket) {
       edge.socket = *std::move(socket);

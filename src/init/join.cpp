@@ -256,6 +256,9 @@ Result<void> Join::begin() {
   if (!hashed) return std::move(hashed).error();
   info.user = *hashed;
   put_text(info.fd_server, process_.fd_server_name());
+  auto transports = usable_transports(process_);
+  if (!transports) return std::move(transports).error();
+  info.transports = *transports;
   offer_gpu(info);
   if (auto told = tell_place(info); !told) return told;
   bootstrap_.exchange(to_blob(info));

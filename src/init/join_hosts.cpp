@@ -138,6 +138,7 @@ Result<void> Join::connect_to(Rank rank) {
   peer.fd_server = get_text(info.fd_server);
   peer.key = info.key;
   peer.area_name = info.area;
+  peer.transports = info.transports;
   peer.same_process = info.token == process_.token;
   const std::size_t bytes = RankArea::bytes(area_shape());
   if (info.area_bytes != bytes)

@@ -29,7 +29,7 @@ struct GpuInfo {
 
 /// First exchange: identity and location of a rank.
 struct PeerInfo {
-  static constexpr std::uint32_t version_value = 8;
+  static constexpr std::uint32_t version_value = 9;
   std::uint32_t version = version_value;
   std::int32_t pid = 0;
   std::uint64_t token = 0;
@@ -43,6 +43,7 @@ struct PeerInfo {
   std::array<char, 64> boot_id{};
   std::array<char, 108> fd_server{};
   cpu_set_t cpus{};
+  std::uint32_t transports = 0;  ///< that its process can use: see usable_transports
   GpuInfo gpu;
   OwnSeat seat;
   Digest machine{};                 ///< of the text of its machine (see MachineExchange)

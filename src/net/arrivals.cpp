@@ -1,5 +1,9 @@
 #include "net/arrivals.h"
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+
 namespace tutti {
 
 bool Arrivals::may_come(const Greeting& greeting) const {
@@ -9,27 +13,63 @@ bool Arrivals::may_come(const Greeting& greeting) const {
   if (!fits || greeting.communicator != key_.communicator) return false;
   const std::lock_guard lock(mutex_);
   const auto known = arrived_.find(key_of(greeting));
-  return known == arrived_.end() || known->second;
+  return known == arrived_.end() || !known->second.taken;
 }
 
 void Arrivals::put(const Greeting& greeting, Socket socket) {
   const std::lock_guard lock(mutex_);
-  const auto [entry, fresh] = arrived_.try_emplace(key_of(greeting));
-  if (!fresh && !entry->second) return;  // already taken
-  entry->second = std::move(socket);
+  const auto [at, fresh] = arrived_.try_emplace(key_of(greeting));
+  Entry& entry = at->second;
+  if (entry.taken) return;
+  if (entry.upgrade) given_up_.push_back(std::move(entry.upgrade));
+  entry = {.greeting = greeting, .socket = std::move(socket)};
+  begin_upgrade(entry);
   if (bell_) bell_->ring(system_, /*oversubscribed=*/true);
 }
 
-std::optional<Socket> Arrivals::take(Purpose purpose, int from, int channel, int index) {
+void Arrivals::begin_upgrade(Entry& entry) {
+  const bool first = entry.greeting.purpose == Purpose::data && entry.greeting.index == 0;
+  if (first && upgrader_ && !entry.taken && !entry.upgrade) entry.upgrade = upgrader_(entry.greeting, entry.socket);
+}
+
+std::optional<Arrivals::Arrival> Arrivals::take(Purpose purpose, int from, int channel, int index) {
   const std::lock_guard lock(mutex_);
-  const auto entry = arrived_.find({purpose, from, channel, index});
-  if (entry == arrived_.end() || !entry->second) return std::nullopt;
-  return std::exchange(entry->second, Socket());
+  const auto found = arrived_.find({purpose, from, channel, index});
+  if (found == arrived_.end()) return std::nullopt;
+  Entry& entry = found->second;
+  if (entry.taken || (entry.upgrade && !entry.decided)) return std::nullopt;
+  entry.taken = true;
+  return Arrival{.socket = std::move(entry.socket), .upgrade = std::move(entry.upgrade)};
 }
 
 void Arrivals::wakes(std::shared_ptr<Doorbell> bell) {
   const std::lock_guard lock(mutex_);
   bell_ = std::move(bell);
+}
+
+void Arrivals::upgrade_by(Upgrader upgrader) {
+  const std::lock_guard lock(mutex_);
+  upgrader_ = std::move(upgrader);
+  for (auto& [key, entry] : arrived_) begin_upgrade(entry);
+}
+
+bool Arrivals::advance() {
+  const std::lock_guard lock(mutex_);
+  if (!upgrader_) return false;  // the communicator is gone, and with it what upgrades need
+  for (auto& [key, entry] : arrived_) {
+    if (!entry.upgrade || entry.decided) continue;
+    entry.decided = entry.upgrade->advance();
+    if (entry.decided && bell_) bell_->ring(system_, /*oversubscribed=*/true);
+  }
+  return true;
+}
+
+std::int64_t Arrivals::poll_set(std::vector<PollItem>& items) {
+  const std::lock_guard lock(mutex_);
+  std::int64_t next = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [key, entry] : arrived_)
+    if (entry.upgrade && !entry.decided) next = std::min(next, entry.upgrade->poll_set(items));
+  return next;
 }
 
 }  // namespace tutti

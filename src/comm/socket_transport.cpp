@@ -1,0 +1,36 @@
+#include "comm/socket_transport.h"
+
+namespace tutti {
+
+std::unique_ptr<Transport> SocketTransport::make(Process&, const Membership&, std::uint32_t) {
+  return std::make_unique<SocketTransport>();
+}
+
+RemotePlace remote_place(const PairOfRanks& pair) {
+  const Membership& members = pair.members;
+  const Config& config = pair.process.config;
+  const Peer& peer = members.peers[static_cast<std::size_t>(pair.peer)];
+  return {.rank = members.rank,
+          .peer = pair.peer,
+          .channel = pair.channel,
+          .sockets = members.sockets,
+          .congestion = config.text("TUTTI_SOCKET_CC"),
+          .slots = members.area->area.shape().slots,
+          .slot_bytes = pair.slot_bytes,
+          .addresses = peer.addresses,
+          .who = members.describe(pair.peer),
+          .connect_limit_ns = config.integer("TUTTI_INIT_TIMEOUT_MS") * 1'000'000,
+          .header = &peer.area.header()};
+}
+
+Ends ends_of(std::shared_ptr<RemoteChannel> channel) {
+  return {.sender = std::make_unique<RemoteSender>(channel),
+          .receiver = std::make_unique<RemoteReceiver>(channel),
+          .opening = channel};
+}
+
+Ends SocketTransport::open(const PairOfRanks& pair) {
+  return ends_of(std::make_shared<RemoteChannel>(pair.process.system, pair.members.arrivals, remote_place(pair)));
+}
+
+}  // namespace tutti

@@ -1,0 +1,41 @@
+// How a channel between two hosts, which begins as TCP connections, comes to use a faster wire.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/system.h"
+#include "transport/fifo.h"
+
+namespace tutti {
+
+/// The two ends of a channel agree, through the channel's first connection, whether they use a faster wire instead. The
+/// end that was connected to does this in its service thread, because its rank may be busy elsewhere.
+class ChannelUpgrade {
+ public:
+  virtual ~ChannelUpgrade() = default;
+
+  /// True once it is decided. Never blocks. What goes wrong is a reason to stay with the connection.
+  virtual bool advance() = 0;
+  /// Adds the handles to wait for; returns the latest time for the next advance.
+  virtual std::int64_t poll_set(std::vector<PollItem>& items) const = 0;
+
+  struct Outcome {
+    Socket socket;                            ///< the connection, with nothing of the agreement left in it
+    std::unique_ptr<Sender> sender = {};      ///< null: the channel stays with its connections
+    std::unique_ptr<Receiver> receiver = {};  ///< set if sender is
+    std::shared_ptr<void> kept = {};          ///< to be kept while the peer may still send
+    std::string why = {};                     ///< the wire and device, or why there is none
+  };
+  /// Once decided; the upgrade must not be used afterwards.
+  virtual Outcome take() = 0;
+};
+
+/// What is left of a channel when its communicator is destroyed: to be kept until the peer has received everything.
+struct ChannelRemains {
+  std::vector<Socket> sockets;
+  std::vector<std::shared_ptr<void>> kept;
+};
+
+}  // namespace tutti
