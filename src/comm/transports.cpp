@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "comm/rdma_transport.h"
 #include "comm/shared_memory_transport.h"
 #include "comm/socket_transport.h"
 
@@ -11,6 +12,7 @@ namespace {
 /// Best transport first; the last one connects any pair.
 constexpr TransportEntry list[] = {
     {.usable = SharedMemoryTransport::usable, .make = SharedMemoryTransport::make},
+    {.usable = RdmaTransport::usable, .make = RdmaTransport::make},
     {.usable = SocketTransport::usable, .make = SocketTransport::make},
 };
 

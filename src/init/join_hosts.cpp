@@ -39,7 +39,8 @@ Result<void> Join::read_hellos() {
     if (!info) return std::move(info).error().at_peer(rank);
     peer_infos_.push_back(*info);
   }
-  members_.hosts = hosts_of(peer_infos_, process_.config.text("TUTTI_TRANSPORT") == "socket");
+  const std::string& transport = process_.config.text("TUTTI_TRANSPORT");
+  members_.hosts = hosts_of(peer_infos_, transport == "socket" || transport == "rdma");
   networks_ = hosts_of(peer_infos_, /*apart=*/false);
   return {};
 }

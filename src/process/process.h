@@ -24,6 +24,7 @@
 #include "process/pending_closes.h"
 #include "process/places.h"
 #include "process/plan_file.h"
+#include "process/rdma_devices.h"
 #include "process/service.h"
 #include "transport/fd_server.h"
 #include "transport/rank_area.h"
@@ -104,6 +105,7 @@ class Process {
   OwnAddresses interfaces;
   PendingCloses pending_closes;
   GpuProcess gpus;
+  RdmaDevices rdma;
 
   const std::string& fd_server_name() const { return fd_server_->name(); }
 

@@ -1,0 +1,143 @@
+#include "comm/rdma_transport.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "comm/socket_transport.h"
+
+namespace tutti {
+namespace {
+
+/// Of one message that is copied by the processor anyway.
+constexpr std::uint32_t inline_bytes = 128;
+/// Limit of a completion queue, of which each entry takes about 64 bytes; pairs beyond it use sockets.
+constexpr std::size_t completions_max = 1 << 18;
+
+bool is_at(const verbs::Port& port, const std::string& address) {
+  verbs::Gid gid{};
+  in_addr four{};
+  if (::inet_pton(AF_INET6, address.c_str(), gid.data()) == 1) return gid == port.gid;
+  if (::inet_pton(AF_INET, address.c_str(), &four) != 1) return false;
+  gid[10] = gid[11] = 0xff;
+  std::copy_n(reinterpret_cast<const std::uint8_t*>(&four), sizeof four, gid.begin() + 12);
+  return gid == port.gid;
+}
+
+}  // namespace
+
+Result<bool> RdmaTransport::usable(Process& process) {
+  const std::string& transport = process.config.text("TUTTI_TRANSPORT");
+  const bool forced = transport == "rdma";
+  if (transport == "socket" || &process.system != &real_system()) return false;
+  if (process.config.text("TUTTI_IB_DISABLE") == "1") {
+    if (!forced) return false;
+    return Error{.code = Code::invalid_usage, .what = "TUTTI_TRANSPORT=rdma, but TUTTI_IB_DISABLE=1 forbids RDMA"};
+  }
+  auto ports = process.rdma.ports(process.config, process.log);
+  if (ports) return true;
+  if (forced) return std::move(ports).error().during("use RDMA, as TUTTI_TRANSPORT=rdma demands");
+  process.log.info(LogTopic::net, "RDMA", "not used: {}", ports.error().text());
+  return false;
+}
+
+std::unique_ptr<Transport> RdmaTransport::make(Process& process, const Membership& members, std::uint32_t bit) {
+  return std::make_unique<RdmaTransport>(process, members, bit);
+}
+
+RdmaTransport::RdmaTransport(Process& process, const Membership& members, std::uint32_t bit)
+    : process_(process), members_(members), bit_(bit) {
+  said_.resize(members.peers.size());
+}
+
+RdmaTransport::~RdmaTransport() {
+  if (awaits_upgrades_) members_.arrivals->upgrade_by({});
+}
+
+/// The first pair to open shows the size of slots, which is that of all pairs. From then on peers' connections are
+/// answered, by the service thread.
+Ends RdmaTransport::open(const PairOfRanks& pair) {
+  if (!awaits_upgrades_) {
+    awaits_upgrades_ = true;
+    const Config& config = process_.config;
+    slot_bytes_ = pair.slot_bytes;
+    queue_pairs_ = static_cast<int>(config.integer("TUTTI_IB_QPS_PER_CONNECTION"));
+    queues_ = {.inline_bytes = inline_bytes,
+               .traffic_class = static_cast<int>(config.integer("TUTTI_IB_TC")),
+               .timeout = static_cast<int>(config.integer("TUTTI_IB_TIMEOUT")),
+               .retries = static_cast<int>(config.integer("TUTTI_IB_RETRY_CNT"))};
+    members_.arrivals->upgrade_by(
+        [this](const Greeting& greeting, Socket& socket) { return upgrade(greeting, socket); });
+    (void)process_.service.add(members_.arrivals);  // where there is no service thread, the start has failed
+  }
+  RemotePlace place = remote_place(pair);
+  place.upgrade = [this](const Greeting& greeting, Socket& socket) { return upgrade(greeting, socket); };
+  place.decided = [this, pair](bool upgraded, const std::string& why) { say(pair, upgraded, why); };
+  return ends_of(std::make_shared<RemoteChannel>(process_.system, members_.arrivals, std::move(place)));
+}
+
+/// Null if the other end cannot use RDMA: then it does not expect an agreement.
+std::shared_ptr<ChannelUpgrade> RdmaTransport::upgrade(const Greeting& greeting, Socket& socket) {
+  const bool is_caller = greeting.from == members_.rank;
+  const Rank peer = is_caller ? greeting.to : greeting.from;
+  const auto can = [&](Rank rank) { return (members_.peers[static_cast<std::size_t>(rank)].transports & bit_) != 0; };
+  if (!can(members_.rank) || !can(peer) || !this->connects(peer)) return nullptr;
+  auto secret = members_.arrivals->key().for_greeting(write_greeting(greeting));
+  if (!secret) return nullptr;
+  const auto own = process_.system.address(socket);
+  return std::make_shared<RdmaUpgrade>(
+      process_.system, std::move(socket), is_caller, *secret,
+      [this, greeting, host = own ? own->host : std::string()] { return make_link(greeting, host); },
+      process_.config.integer("TUTTI_INIT_TIMEOUT_MS") * 1'000'000);
+}
+
+Result<std::shared_ptr<verbs::Link>> RdmaTransport::make_link(const Greeting& greeting,
+                                                              const std::string& own_address) {
+  const Rank peer = greeting.from == members_.rank ? greeting.to : greeting.from;
+  auto at = endpoint(greeting.channel, own_address);
+  if (!at) return std::move(at).error();
+  return verbs::Link::make(
+      *std::move(at),
+      {.slots = members_.area->area.shape().slots, .slot_bytes = slot_bytes_, .queue_pairs = queue_pairs_}, queues_,
+      peer, members_.describe(peer));
+}
+
+/// On the port of the address over which the peer was reached, else on one of the fastest ports, in turn.
+Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, const std::string& own_address) {
+  const std::lock_guard lock(mutex_);
+  if (ports_.empty()) {
+    auto found = process_.rdma.ports(process_.config, process_.log);
+    if (!found) return std::move(found).error();
+    ports_ = *std::move(found);
+  }
+  const auto met = std::ranges::find_if(ports_, [&](const verbs::Port& port) { return is_at(port, own_address); });
+  const auto fastest = static_cast<std::size_t>(std::ranges::count(ports_, ports_.front().mbps, &verbs::Port::mbps));
+  const std::size_t index = met != ports_.end() ? static_cast<std::size_t>(met - ports_.begin())
+                                                : static_cast<std::size_t>(channel) % fastest;
+  auto& known = endpoints_[index];
+  if (!known) {
+    const verbs::LinkShape shape{.slots = members_.area->area.shape().slots, .slot_bytes = slot_bytes_};
+    const std::size_t each = shape.completions() * static_cast<std::size_t>(queue_pairs_);
+    const auto channels = static_cast<std::size_t>(members_.area->area.shape().channels);
+    const std::size_t pairs = members_.peers.size() * channels;
+    auto opened = verbs::Endpoint::open(ports_[index], std::clamp<std::size_t>(completions_max / each, 1, pairs), each);
+    if (!opened) return std::move(opened).error();
+    known = *std::move(opened);
+  }
+  return known;
+}
+
+void RdmaTransport::say(const PairOfRanks& pair, bool upgraded, const std::string& why) {
+  if (!upgraded) pair.falls_back();
+  if (said_[static_cast<std::size_t>(pair.peer)]) return;
+  said_[static_cast<std::size_t>(pair.peer)] = true;
+  if (upgraded)
+    process_.log.info(LogTopic::net, members_.name, "{}: by RDMA over {}", members_.describe(pair.peer), why);
+  else
+    process_.log.warn(members_.name, "{}: by sockets, although both ranks have RDMA: {}", members_.describe(pair.peer),
+                      why);
+}
+
+}  // namespace tutti

@@ -1,0 +1,269 @@
+#include "comm/rdma_upgrade.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/fixed_text.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t magic = 0x6d64'7269'7474'7574;  // "tuttirdm"
+constexpr std::uint32_t version = 1;
+constexpr std::int64_t probe_limit_ns = 10'000'000'000;
+constexpr std::int64_t look_ns = 1'000'000;
+constexpr std::string_view connecting = "connects", listening = "listens";
+
+Result<Digest> code_of(const Secret& secret, std::string_view role, std::span<const std::byte> bytes) {
+  ByteWriter writer;
+  writer.text(role);
+  writer.raw(bytes);
+  return hmac_sha256(std::as_bytes(std::span(secret)), writer.bytes());
+}
+
+void write_address(ByteWriter& writer, const verbs::LinkAddress& at) {
+  writer.number(static_cast<std::int32_t>(at.shape.slots));
+  writer.number(static_cast<std::int32_t>(at.shape.queue_pairs));
+  writer.number(static_cast<std::uint32_t>(at.port.link_layer));
+  writer.number(static_cast<std::uint64_t>(at.shape.slot_bytes));
+  writer.number(std::uint32_t{at.port.lid});
+  writer.number(at.port.mtu);
+  writer.number(std::uint32_t{0});
+  writer.raw(std::as_bytes(std::span(at.port.gid)));
+  for (const verbs::QueueAddress& queue : at.queues) {
+    writer.number(queue.number);
+    writer.number(queue.psn);
+  }
+  writer.number(at.ring);
+  writer.number(at.rkey);
+}
+
+verbs::LinkAddress read_address(ByteReader& reader) {
+  verbs::LinkAddress at;
+  at.shape.slots = reader.number<std::int32_t>();
+  at.shape.queue_pairs = reader.number<std::int32_t>();
+  at.port.link_layer = static_cast<verbs::LinkLayer>(reader.number<std::uint32_t>());
+  at.shape.slot_bytes = reader.number<std::uint64_t>();
+  at.port.lid = static_cast<std::uint16_t>(reader.number<std::uint32_t>());
+  at.port.mtu = reader.number<std::int32_t>();
+  (void)reader.number<std::uint32_t>();
+  const auto gid = reader.raw(at.port.gid.size());
+  if (gid.size() == at.port.gid.size()) std::ranges::copy(gid, std::as_writable_bytes(std::span(at.port.gid)).begin());
+  for (verbs::QueueAddress& queue : at.queues) {
+    queue.number = reader.number<std::uint32_t>();
+    queue.psn = reader.number<std::uint32_t>();
+  }
+  at.ring = reader.number<std::uint64_t>();
+  at.rkey = reader.number<std::uint32_t>();
+  return at;
+}
+
+}  // namespace
+
+Result<Bytes> RdmaFrame::write(const Secret& secret, std::string_view role) const {
+  ByteWriter writer;
+  writer.number(magic);
+  writer.number(version);
+  writer.number(static_cast<std::uint32_t>(kind));
+  writer.number(std::uint32_t{refusal.empty() ? 0u : 1u});
+  std::array<char, reason_bytes> reason{};
+  put_text(reason, refusal);
+  writer.raw(std::as_bytes(std::span(reason)));
+  write_address(writer, at);
+  auto code = code_of(secret, role, writer.bytes());
+  if (!code) return std::move(code).error();
+  writer.raw(*code);
+  return std::move(writer).take();
+}
+
+Result<RdmaFrame> RdmaFrame::read(std::span<const std::byte> all, const Secret& secret, std::string_view role) {
+  const auto wrong = [](std::string_view why) {
+    return Error{.code = Code::remote, .what = fmt::format("the agreement on RDMA failed: {}", why)};
+  };
+  if (all.size() != bytes) return wrong("a frame of another length");
+  const auto body = all.first(bytes - sizeof(Digest));
+  auto code = code_of(secret, role, body);
+  if (!code) return std::move(code).error();
+  if (!equal_in_constant_time(*code, all.last(sizeof(Digest)))) return wrong("a frame without a valid code");
+  ByteReader reader(body);
+  if (reader.number<std::uint64_t>() != magic || reader.number<std::uint32_t>() != version)
+    return wrong("the other end speaks another version");
+  RdmaFrame frame;
+  frame.kind = static_cast<Kind>(reader.number<std::uint32_t>());
+  const bool refuses = reader.number<std::uint32_t>() != 0;
+  std::array<char, reason_bytes> reason{};
+  std::ranges::copy(reader.raw(reason_bytes), std::as_writable_bytes(std::span(reason)).begin());
+  if (refuses) frame.refusal = "the peer: " + get_text(reason);
+  frame.at = read_address(reader);
+  return frame;
+}
+
+RdmaUpgrade::RdmaUpgrade(System& system, Socket socket, bool connects, const Secret& secret, Maker make,
+                         std::int64_t limit_ns)
+    : system_(system),
+      wire_(system, std::move(socket)),
+      connects_(connects),
+      secret_(secret),
+      make_(std::move(make)),
+      give_up_ns_(system.now_ns() + limit_ns) {}
+
+bool RdmaUpgrade::advance() {
+  while (state_ != State::decided) {
+    auto next = step();
+    if (!next) {
+      stay(next.error().text());
+      return true;
+    }
+    if (*next == state_) {
+      if (system_.now_ns() < give_up_ns_) return false;
+      stay("no answer to the offer of RDMA");
+      return true;
+    }
+    state_ = *next;
+  }
+  return true;
+}
+
+/// The next state, or the same one if there is something to wait for. Errors: the connection is of no use.
+Result<RdmaUpgrade::State> RdmaUpgrade::step() {
+  switch (state_) {
+    case State::begin: return begin();
+    case State::offer: return hear_offer();
+    case State::probe: return probe();
+    case State::verdict: return hear_verdict();
+    case State::say: {
+      auto flushed = wire_.flush();
+      if (!flushed) return std::move(flushed).error();
+      return *flushed ? State::decided : State::say;
+    }
+    case State::decided: break;
+  }
+  return State::decided;
+}
+
+void RdmaUpgrade::stay(std::string why) {
+  agreed_ = false;
+  why_ = std::move(why);
+  state_ = State::decided;
+}
+
+Result<void> RdmaUpgrade::send(const RdmaFrame& frame) {
+  auto bytes = frame.write(secret_, connects_ ? connecting : listening);
+  if (!bytes) return std::move(bytes).error();
+  wire_.queue(*std::move(bytes));
+  auto flushed = wire_.flush();
+  if (!flushed) return std::move(flushed).error();
+  return {};
+}
+
+Result<std::optional<RdmaFrame>> RdmaUpgrade::receive() {
+  if (auto flushed = wire_.flush(); !flushed) return std::move(flushed).error();
+  auto bytes = wire_.take(RdmaFrame::bytes);
+  if (!bytes) return std::move(bytes).error();
+  if (!*bytes) return std::optional<RdmaFrame>();
+  auto frame = RdmaFrame::read(**bytes, secret_, connects_ ? listening : connecting);
+  if (!frame) return std::move(frame).error();
+  return std::optional(*std::move(frame));
+}
+
+Result<RdmaUpgrade::State> RdmaUpgrade::begin() {
+  if (!connects_) return State::offer;
+  RdmaFrame offer;
+  auto link = make_();
+  if (link) {
+    link_ = *std::move(link);
+    offer.at = link_->address();
+  } else {
+    offer.refusal = why_ = link.error().text();
+  }
+  if (auto sent = send(offer); !sent) return std::move(sent).error();
+  return link_ ? State::offer : State::say;
+}
+
+Result<RdmaUpgrade::State> RdmaUpgrade::hear_offer() {
+  auto heard = receive();
+  if (!heard) return std::move(heard).error();
+  if (!*heard) return State::offer;
+  const RdmaFrame& offer = **heard;
+  if (!offer.refusal.empty()) {
+    why_ = offer.refusal;
+    return State::say;
+  }
+  if (!connects_) return answer(offer);
+  RdmaFrame verdict{.kind = RdmaFrame::Kind::verdict};
+  auto ready = link_->connect(offer.at);
+  if (ready) ready = link_->probe();
+  if (ready) {
+    probe_until_ns_ = system_.now_ns() + probe_limit_ns;
+    return State::probe;
+  }
+  verdict.refusal = why_ = ready.error().text();
+  if (auto sent = send(verdict); !sent) return std::move(sent).error();
+  return State::say;
+}
+
+Result<RdmaUpgrade::State> RdmaUpgrade::answer(const RdmaFrame& offer) {
+  RdmaFrame own;
+  auto link = make_();
+  Result<void> ready;
+  if (link) {
+    link_ = *std::move(link);
+    ready = link_->connect(offer.at);
+  }
+  if (!link)
+    own.refusal = link.error().text();
+  else if (!ready)
+    own.refusal = ready.error().text();
+  else
+    own.at = link_->address();
+  why_ = own.refusal;
+  if (auto sent = send(own); !sent) return std::move(sent).error();
+  return own.refusal.empty() ? State::verdict : State::say;
+}
+
+Result<RdmaUpgrade::State> RdmaUpgrade::probe() {
+  RdmaFrame verdict{.kind = RdmaFrame::Kind::verdict};
+  auto probed = link_->probed();
+  if (probed && !*probed) {
+    if (system_.now_ns() < probe_until_ns_) return State::probe;
+    verdict.refusal = "an empty write was not answered";
+  } else if (!probed) {
+    verdict.refusal = probed.error().text();
+  }
+  agreed_ = verdict.refusal.empty();
+  why_ = verdict.refusal;
+  if (auto sent = send(verdict); !sent) return std::move(sent).error();
+  return State::say;
+}
+
+Result<RdmaUpgrade::State> RdmaUpgrade::hear_verdict() {
+  auto heard = receive();
+  if (!heard) return std::move(heard).error();
+  if (!*heard) return State::verdict;
+  agreed_ = (*heard)->kind == RdmaFrame::Kind::verdict && (*heard)->refusal.empty();
+  why_ = (*heard)->refusal;
+  return State::say;
+}
+
+std::int64_t RdmaUpgrade::poll_set(std::vector<PollItem>& items) const {
+  if (state_ == State::begin) return system_.now_ns();
+  if (state_ == State::probe) {
+    link_->poll_set_to_probe(items);
+    return system_.now_ns() + look_ns;
+  }
+  items.push_back(wire_.interest());
+  return give_up_ns_;
+}
+
+ChannelUpgrade::Outcome RdmaUpgrade::take() {
+  Outcome outcome{.socket = std::move(wire_).take_socket(), .kept = link_, .why = why_};
+  if (!agreed_) return outcome;
+  outcome.why = link_->over();
+  outcome.sender = std::make_unique<verbs::LinkSender>(link_);
+  outcome.receiver = std::make_unique<verbs::LinkReceiver>(link_);
+  return outcome;
+}
+
+}  // namespace tutti

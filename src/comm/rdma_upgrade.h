@@ -1,0 +1,76 @@
+// The agreement of two ranks to use RDMA on a channel, through the channel's TCP connection.
+//
+//   connecting end → listening end   offer: queue pairs, port, ring and its key
+//   listening end → connecting end   offer: the same, once its queue pairs are ready to receive
+//   connecting end → listening end   verdict: whether an empty write reached the listening end's device
+//
+// Each frame ends with an HMAC under the connection's secret. An end that cannot use RDMA refuses in its offer, with
+// the reason, and both stay with the connection.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/unique_id.h"
+#include "net/wire.h"
+#include "transport/channel_upgrade.h"
+#include "transport/verbs/link.h"
+
+namespace tutti {
+
+/// One frame of the agreement. All of it but its length is unproven until `read` has compared the code.
+struct RdmaFrame {
+  enum class Kind : std::uint32_t { offer = 1, verdict = 2 };
+  static constexpr std::size_t reason_bytes = 160;
+  static constexpr std::size_t bytes =
+      8 + 4 + 4 + 4 + reason_bytes + 3 * 4 + 8 + 4 + 4 + 4 + 16 + 8 * verbs::queue_pairs_max + 8 + 4 + sizeof(Digest);
+
+  Kind kind = Kind::offer;
+  std::string refusal = {};  ///< empty: none
+  verbs::LinkAddress at = {};
+
+  /// `role`: of the end that writes. Errors: system.
+  Result<Bytes> write(const Secret& secret, std::string_view role) const;
+  /// Errors: remote (not such a frame, of another version, or made with another secret), system.
+  static Result<RdmaFrame> read(std::span<const std::byte> bytes, const Secret& secret, std::string_view role);
+};
+
+class RdmaUpgrade final : public ChannelUpgrade {
+ public:
+  using Maker = std::function<Result<std::shared_ptr<verbs::Link>>()>;
+  /// `connects`: this end has connected. `make` makes this end's link. `limit_ns`: of the whole agreement.
+  RdmaUpgrade(System& system, Socket socket, bool connects, const Secret& secret, Maker make, std::int64_t limit_ns);
+
+  bool advance() override;
+  std::int64_t poll_set(std::vector<PollItem>& items) const override;
+  Outcome take() override;
+
+ private:
+  enum class State { begin, offer, probe, verdict, say, decided };
+  Result<State> step();
+  Result<State> begin();
+  Result<State> hear_offer();
+  Result<State> answer(const RdmaFrame& offer);
+  Result<State> probe();
+  Result<State> hear_verdict();
+  Result<void> send(const RdmaFrame& frame);
+  Result<std::optional<RdmaFrame>> receive();
+  void stay(std::string why);
+
+  System& system_;
+  Wire wire_;
+  bool connects_;
+  Secret secret_;
+  Maker make_;
+  std::int64_t give_up_ns_;
+  State state_ = State::begin;
+  std::shared_ptr<verbs::Link> link_;  // kept even if it is not used: completions of it may still come
+  bool agreed_ = false;
+  std::int64_t probe_until_ns_ = 0;
+  std::string why_;  // for the connection
+};
+
+}  // namespace tutti

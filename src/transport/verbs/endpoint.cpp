@@ -1,0 +1,118 @@
+#include "transport/verbs/endpoint.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+namespace tutti::verbs {
+namespace {
+
+constexpr int batch = 16;  // completions taken at once
+
+Error failed(const Port& port, std::string_view doing, int code) {
+  return {.code = Code::system,
+          .what = fmt::format("{} on {}", doing, port.text()),
+          .sys_errno = code < 0 ? -code : code};  // some drivers return negative numbers
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Endpoint>> Endpoint::open(const Port& port, std::size_t sinks_max, std::size_t completions_max) {
+  std::shared_ptr<Endpoint> endpoint(new Endpoint(port));
+  if (auto created = endpoint->create(sinks_max, completions_max); !created) return std::move(created).error();
+  return endpoint;
+}
+
+Result<void> Endpoint::create(std::size_t sinks_max, std::size_t completions_max) {
+  Context* const context = port.device->context;
+  pd_ = library().ibv_alloc_pd(context);
+  if (pd_ == nullptr) return failed(port, "make a protection domain", errno);
+  channel_ = library().ibv_create_comp_channel(context);
+  if (channel_ == nullptr) return failed(port, "make a completion channel", errno);
+  const int flags = ::fcntl(channel_->fd, F_GETFL);
+  if (flags < 0 || ::fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+    return failed(port, "make a completion channel that does not block", errno);
+  const auto most = static_cast<std::size_t>(std::max(port.device->attributes.max_cqe, 1));
+  const std::size_t sinks = std::clamp<std::size_t>(most / completions_max, 1, sinks_max);
+  cq_ =
+      library().ibv_create_cq(context, static_cast<int>(std::min(sinks * completions_max, most)), nullptr, channel_, 0);
+  if (cq_ == nullptr) return failed(port, "make a completion queue", errno);
+  ready_ = UniqueFd(::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!ready_) return failed(port, "make a descriptor", errno);
+  sinks_ = std::vector<std::atomic<CompletionSink*>>(sinks);
+  return {};
+}
+
+Endpoint::~Endpoint() {
+  take_events();
+  if (cq_ != nullptr) (void)library().ibv_destroy_cq(cq_);
+  if (channel_ != nullptr) (void)library().ibv_destroy_comp_channel(channel_);
+  if (pd_ != nullptr) (void)library().ibv_dealloc_pd(pd_);
+}
+
+Result<std::uint32_t> Endpoint::attach(CompletionSink* sink) {
+  const std::uint32_t number = attached_.fetch_add(1, std::memory_order_relaxed);
+  if (number >= sinks_.size()) {
+    attached_.fetch_sub(1, std::memory_order_relaxed);
+    return Error{
+        .code = Code::system,
+        .what = fmt::format("{} has no space for completions of more than {} connections", port.text(), sinks_.size())};
+  }
+  sinks_[number].store(sink, std::memory_order_release);
+  return number;
+}
+
+bool Endpoint::poll() {
+  if (broken_) return false;
+  Completion completions[batch];
+  bool any = false;
+  for (int count = batch; count == batch;) {
+    count = port.device->context->ops.poll_cq(cq_, batch, completions);
+    if (count < 0) {
+      broken_ = true;
+      fail_all(failed(port, "read completions", -count));
+      return true;
+    }
+    for (int i = 0; i < count; ++i) {
+      const std::size_t number = completions[i].wr_id >> 32;
+      CompletionSink* const sink = number < sinks_.size() ? sinks_[number].load(std::memory_order_acquire) : nullptr;
+      if (sink != nullptr) sink->complete(completions[i]);
+    }
+    any = any || count > 0;
+  }
+  if (any) armed_ = false;
+  return any;
+}
+
+void Endpoint::fail_all(const Error& error) {
+  for (auto& known : sinks_)
+    if (CompletionSink* const sink = known.load(std::memory_order_acquire); sink != nullptr) sink->fail(error);
+}
+
+void Endpoint::take_events() {
+  if (channel_ == nullptr || cq_ == nullptr) return;
+  Cq* cq = nullptr;
+  void* context = nullptr;
+  unsigned count = 0;
+  while (library().ibv_get_cq_event(channel_, &cq, &context) == 0) ++count;
+  if (count > 0) library().ibv_ack_cq_events(cq_, count);
+}
+
+/// A queue reports one event per arming, for a completion that comes after it. So look once more after arming.
+void Endpoint::poll_set(std::vector<PollItem>& items) {
+  if (!armed_ && !broken_) {
+    take_events();
+    armed_ = port.device->context->ops.req_notify_cq(cq_, 0) == 0;
+    if (poll() || !armed_) {
+      items.push_back({.handle = ready_.get(), .want_read = true});
+      return;
+    }
+  }
+  items.push_back({.handle = broken_ ? ready_.get() : channel_->fd, .want_read = true});
+}
+
+}  // namespace tutti::verbs

@@ -1,0 +1,73 @@
+// What one communicator has on one RDMA port: protection domain, completion queue, and the channel that wakes a
+// sleeper.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/system.h"
+#include "base/unique_fd.h"
+#include "transport/verbs/port.h"
+
+namespace tutti::verbs {
+
+/// Gets the completions of its own work requests, from the thread that polls the endpoint.
+class CompletionSink {
+ public:
+  virtual ~CompletionSink() = default;
+  virtual void complete(const Completion& completion) = 0;
+  /// The completion queue itself is broken.
+  virtual void fail(const Error& error) = 0;
+};
+
+/// Work request ids: the sink's number in the upper half, the sink's own word in the lower.
+constexpr std::uint64_t work_id(std::uint32_t sink, std::uint32_t word) {
+  return std::uint64_t{sink} << 32 | word;
+}
+
+/// Polled by one thread at a time, the one that drives the communicator; sinks come and go on any thread.
+class Endpoint {
+ public:
+  /// For at most `sinks_max` sinks, each with at most `completions_max` completions under way. Fewer sinks if the
+  /// device cannot hold so many completions. Errors: system.
+  static Result<std::shared_ptr<Endpoint>> open(const Port& port, std::size_t sinks_max, std::size_t completions_max);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  const Port port;
+  const Library& library() const { return *port.device->library; }
+  Pd* pd() const { return pd_; }
+  Cq* cq() const { return cq_; }
+
+  /// The sink's number, which is never given again: completions of a sink that has gone may come late. Errors: system
+  /// (the completion queue is as long as the device permits). A sink must not go while another thread may poll.
+  Result<std::uint32_t> attach(CompletionSink* sink);
+  void detach(std::uint32_t number) { sinks_[number].store(nullptr, std::memory_order_release); }
+
+  /// Hands out all completions that are there. True: there were some.
+  bool poll();
+
+  /// Adds the handle to wait for until there are completions. A completion that came before is seen by this call, which
+  /// then adds a handle that is ready, so that the caller looks again.
+  void poll_set(std::vector<PollItem>& items);
+
+ private:
+  explicit Endpoint(Port of) : port(std::move(of)) {}
+  Result<void> create(std::size_t sinks_max, std::size_t completions_max);
+  void fail_all(const Error& error);
+  void take_events();
+
+  Pd* pd_ = nullptr;
+  CompletionChannel* channel_ = nullptr;
+  Cq* cq_ = nullptr;
+  UniqueFd ready_;  // always readable
+  bool armed_ = false;
+  bool broken_ = false;
+  std::atomic<std::uint32_t> attached_ = 0;
+  std::vector<std::atomic<CompletionSink*>> sinks_;
+};
+
+}  // namespace tutti::verbs

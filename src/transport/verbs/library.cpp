@@ -1,0 +1,27 @@
+#include "transport/verbs/library.h"
+
+#include <fmt/format.h>
+
+namespace tutti::verbs {
+
+Result<std::shared_ptr<const Library>> Library::load(const std::string& path) {
+  const char* const name = path.empty() ? "libibverbs.so.1" : path.c_str();
+  auto dylib = Dylib::open({name});
+  if (!dylib) return std::move(dylib).error().during("load libibverbs");
+  auto library = std::make_shared<Library>();
+  library->dylib = *std::move(dylib);
+  const char* missing = nullptr;
+#define X(result, function, parameters)                                    \
+  library->function = library->dylib.symbol<result parameters>(#function); \
+  if (library->function == nullptr && missing == nullptr) missing = #function;
+#include "transport/verbs/functions.inc"
+#undef X
+  if (missing != nullptr)
+    return Error{.code = Code::system, .what = fmt::format("{} has no function {}", name, missing)};
+  library->ibv_query_gid_ex =
+      library->dylib.symbol<int(Context*, std::uint32_t, std::uint32_t, GidEntry*, std::uint32_t, std::size_t)>(
+          "_ibv_query_gid_ex");
+  return std::shared_ptr<const Library>(std::move(library));
+}
+
+}  // namespace tutti::verbs

@@ -1,0 +1,180 @@
+// The connection of two ranks on one channel by RDMA: slots, credits, and the queue pairs that carry both directions.
+//
+// A message is written into a slot of the receiver's ring. The ring has twice as many slots as a plan relies on, so
+// that released slots may be reported late: with the next message of the other direction, or by themselves once half of
+// the ring is free. The receives that writes use up are posted before the slot is reported free.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transport/fifo.h"
+#include "transport/verbs/immediate.h"
+#include "transport/verbs/memory.h"
+#include "transport/verbs/queue_pair.h"
+
+namespace tutti::verbs {
+
+inline constexpr std::size_t queue_pairs_max = 8;
+
+/// Equal at both ends.
+struct LinkShape {
+  int slots = 4;  ///< that plans rely on
+  std::size_t slot_bytes = 128 * 1024;
+  int queue_pairs = 1;
+
+  std::uint32_t ring_slots() const { return 2 * static_cast<std::uint32_t>(slots); }
+  /// A long message travels in pieces, over all queue pairs, so that its beginning can be used before its end is here.
+  std::size_t piece_bytes() const;
+  std::uint32_t pieces(std::size_t bytes) const;
+  /// Of one queue pair: work requests under way, and receives posted at a time.
+  std::uint32_t sends() const;
+  std::uint32_t receives() const;
+  std::size_t completions() const { return std::size_t{sends()} + receives(); }
+  bool operator==(const LinkShape&) const = default;
+};
+
+/// What one end tells the other.
+struct LinkAddress {
+  LinkShape shape;
+  PortAddress port;
+  std::array<QueueAddress, queue_pairs_max> queues{};
+  std::uint64_t ring = 0;  ///< address of the ring, for the other end's writes
+  std::uint32_t rkey = 0;
+};
+
+/// Driven by one thread at a time, after `connect`.
+class Link final : public CompletionSink {
+ public:
+  /// `peer_name` is for error messages. Errors: system.
+  static Result<std::shared_ptr<Link>> make(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape,
+                                            const QueueShape& queues, int peer, std::string peer_name);
+  ~Link() override;
+
+  LinkAddress address() const;
+  /// Afterwards the peer may send. Errors: system, remote (an address that cannot be right).
+  Result<void> connect(const LinkAddress& peer);
+
+  /// Sends an empty write that asks for a completion; `probed` is true once the peer's device has confirmed it. Before
+  /// anything else is sent.
+  Result<void> probe();
+  Result<bool> probed();
+
+  // As Sender and Receiver.
+  Result<std::span<std::byte>> acquire();
+  Result<void> commit(std::size_t bytes);
+  Result<bool> flush();
+  Result<std::span<const std::byte>> peek(std::size_t bytes);
+  Result<std::span<const std::byte>> expect(std::size_t bytes);
+  Result<std::size_t> arrived(std::size_t at, std::size_t bytes);
+  Result<std::size_t> land(std::size_t at, std::span<std::byte> into);
+  Result<void> release();
+  std::size_t slot_bytes() const { return shape_.slot_bytes; }
+  void poll_set_to_probe(std::vector<PollItem>& items) const { endpoint_->poll_set(items); }
+  void poll_set_to_send(std::vector<PollItem>& items) const;
+  void poll_set_to_receive(std::vector<PollItem>& items) const;
+
+  void complete(const Completion& completion) override;
+  void fail(const Error& error) override;
+
+  /// The port of this end, for messages.
+  std::string over() const { return endpoint_->port.text(); }
+
+  /// For tests: writes that carried credits alone.
+  std::uint64_t credit_messages() const { return credit_messages_; }
+
+ private:
+  /// What has arrived in one slot of the ring.
+  struct Arriving {
+    std::uint32_t pieces = 0;  // bit by bit
+    std::uint32_t last = 0;    // number of the last piece, once any is here
+    std::size_t bytes = 0;
+    bool complete() const { return pieces != 0 && pieces == (2u << last) - 1; }
+  };
+  /// Marks how far each queue pair must be for a send slot to be free.
+  using Marks = std::array<std::uint32_t, queue_pairs_max>;
+
+  Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, int peer, std::string peer_name);
+  Result<void> create(const QueueShape& queues);
+  bool may_send() const;
+  bool slot_is_free(std::uint64_t message) const;
+  QueuePair& queue_for(std::uint64_t message, std::uint32_t piece) {
+    return *queues_[(message + piece) % queues_.size()];
+  }
+  Arriving& arriving(std::uint64_t message) { return arriving_[message % arriving_.size()]; }
+  std::byte* ring_slot(std::uint64_t message) const;
+  std::uint32_t take_credits();
+  void receive(const Completion& completion);
+  bool place(const Immediate& immediate, std::size_t bytes);
+  bool has_space_for_next() const { return taken_ - granted_ < shape_.ring_slots(); }
+  void grant();
+  Result<void> report_credits();
+  Result<void> post_receives();
+  Error broken(std::string why) const;
+
+  std::shared_ptr<Endpoint> endpoint_;
+  LinkShape shape_;
+  int peer_;
+  std::string peer_name_;
+  std::optional<std::uint32_t> sink_;
+  std::optional<RegisteredMemory> ring_;   // the peer writes here
+  std::optional<RegisteredMemory> slots_;  // messages to send
+  std::vector<std::unique_ptr<QueuePair>> queues_;
+  LinkAddress to_;
+  std::optional<Error> error_;
+
+  std::uint64_t committed_ = 0;      // messages
+  std::uint64_t posted_ = 0;         // of them in the device's hands
+  std::uint64_t freed_by_peer_ = 0;  // of them
+  bool filling_ = false;
+  bool wants_slot_ = false;
+  std::size_t waiting_bytes_ = 0;
+  std::vector<Marks> marks_;  // by send slot
+
+  std::vector<Arriving> arriving_;  // by slot of the ring
+  std::uint64_t taken_ = 0;         // messages released by the receiver
+  std::uint64_t granted_ = 0;       // of them complete, so that their slots are free
+  std::uint32_t owed_ = 0;          // free slots that the peer has not been told of
+  bool wants_message_ = false;
+  std::size_t landed_at_ = 0;
+  std::size_t landed_ = 0;
+  const std::byte* landing_ = nullptr;
+  std::uint64_t credit_messages_ = 0;
+};
+
+class LinkSender final : public Sender {
+ public:
+  explicit LinkSender(std::shared_ptr<Link> link) : link_(std::move(link)) {}
+  Result<std::span<std::byte>> acquire() override { return link_->acquire(); }
+  Result<void> commit(std::size_t bytes) override { return link_->commit(bytes); }
+  Result<bool> flush() override { return link_->flush(); }
+  /// All is in the device's hands, which needs no help of this rank.
+  Result<bool> settled() override { return link_->flush(); }
+  std::size_t slot_bytes() const override { return link_->slot_bytes(); }
+  void poll_set(std::vector<PollItem>& items) const override { link_->poll_set_to_send(items); }
+
+ private:
+  std::shared_ptr<Link> link_;
+};
+
+class LinkReceiver final : public Receiver {
+ public:
+  explicit LinkReceiver(std::shared_ptr<Link> link) : link_(std::move(link)) {}
+  Result<std::span<const std::byte>> peek(std::size_t bytes) override { return link_->peek(bytes); }
+  Result<void> release() override { return link_->release(); }
+  bool arrives_in_parts() const override { return true; }
+  Result<std::span<const std::byte>> expect(std::size_t bytes) override { return link_->expect(bytes); }
+  Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override { return link_->arrived(at, bytes); }
+  Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return link_->land(at, into); }
+  void poll_set(std::vector<PollItem>& items) const override { link_->poll_set_to_receive(items); }
+
+ private:
+  std::shared_ptr<Link> link_;
+};
+
+}  // namespace tutti::verbs

@@ -1,0 +1,190 @@
+#include "transport/verbs/port.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+
+#include <fmt/format.h>
+
+namespace tutti::verbs {
+namespace {
+
+std::string_view name_of(PortState state) {
+  switch (state) {
+    case PortState::down: return "down";
+    case PortState::init: return "not configured yet";
+    case PortState::armed: return "armed, not active";
+    default: return "not active";
+  }
+}
+
+bool is_zero(const Gid& gid) {
+  return std::ranges::all_of(gid, [](std::uint8_t byte) { return byte == 0; });
+}
+
+bool maps_ipv4(const Gid& gid) {
+  return std::all_of(gid.begin(), gid.begin() + 10, [](std::uint8_t byte) { return byte == 0; }) && gid[10] == 0xff &&
+         gid[11] == 0xff;
+}
+
+bool is_link_local(const Gid& gid) {
+  return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
+}
+
+/// The type of a GID as sysfs says it, for libraries that do not.
+GidType type_in_sysfs(const std::string& device, int port, int index) {
+  std::ifstream file(fmt::format("/sys/class/infiniband/{}/ports/{}/gid_attrs/types/{}", device, port, index));
+  std::string line;
+  std::getline(file, line);
+  return line == "RoCE v2" ? GidType::roce_v2 : GidType::roce_v1;
+}
+
+std::optional<GidEntry> read_gid(const OpenDevice& device, int port, int index, LinkLayer layer) {
+  GidEntry entry{};
+  const Library& library = *device.library;
+  if (library.ibv_query_gid_ex != nullptr &&
+      library.ibv_query_gid_ex(device.context, static_cast<std::uint32_t>(port), static_cast<std::uint32_t>(index),
+                               &entry, 0, sizeof entry) == 0)
+    return is_zero(entry.gid) ? std::nullopt : std::optional(entry);
+  if (library.ibv_query_gid(device.context, static_cast<std::uint8_t>(port), index, &entry.gid) != 0 ||
+      is_zero(entry.gid))
+    return std::nullopt;
+  entry.gid_index = static_cast<std::uint32_t>(index);
+  entry.gid_type = layer == LinkLayer::infiniband ? GidType::infiniband : type_in_sysfs(device.name, port, index);
+  return entry;
+}
+
+/// RoCE v2 can be routed, v1 cannot; an address of IPv4 is the one that hosts most often have in common.
+int worth(const GidEntry& entry) {
+  return (entry.gid_type == GidType::roce_v2 ? 4 : 0) + (maps_ipv4(entry.gid) ? 2 : 0) +
+         (is_link_local(entry.gid) ? 0 : 1);
+}
+
+/// Numbers of GIDs differ between hosts, so the GID is chosen by its content.
+std::optional<GidEntry> choose_gid(const OpenDevice& device, int port, const PortAttributes& attributes, int wanted) {
+  if (wanted >= 0) return read_gid(device, port, wanted, attributes.link_layer);
+  if (attributes.link_layer == LinkLayer::infiniband) return read_gid(device, port, 0, attributes.link_layer);
+  std::optional<GidEntry> best;
+  for (int index = 0; index < attributes.gid_tbl_len && index < 256; ++index)
+    if (const auto entry = read_gid(device, port, index, attributes.link_layer);
+        entry && (!best || worth(*entry) > worth(*best)))
+      best = entry;
+  return best;
+}
+
+/// The port, or why it cannot be used.
+Result<Port> read_port(const std::shared_ptr<OpenDevice>& device, int number, const PortFilter& filter) {
+  const auto unusable = [](std::string why) { return Error{.code = Code::system, .what = std::move(why)}; };
+  if (!admits(filter.names, device->name, number)) return unusable("excluded by TUTTI_IB_HCA");
+  PortAttributes attributes{};
+  if (device->library->ibv_query_port(device->context, static_cast<std::uint8_t>(number), &attributes) != 0)
+    return unusable("cannot be queried");
+  if (attributes.state != PortState::active) return unusable(std::string(name_of(attributes.state)));
+  const auto gid = choose_gid(*device, number, attributes, filter.gid_index);
+  if (!gid && attributes.link_layer != LinkLayer::infiniband)
+    return unusable(filter.gid_index >= 0 ? fmt::format("has no GID {} (TUTTI_IB_GID_INDEX)", filter.gid_index)
+                                          : "has no GID: its network interface has no address");
+  Port port{.device = device,
+            .number = static_cast<std::uint8_t>(number),
+            .link_layer = attributes.link_layer,
+            .lid = attributes.lid,
+            .mtu = attributes.active_mtu,
+            .mbps = rate_of(attributes.active_width, attributes.active_speed)};
+  if (gid) {
+    port.gid = gid->gid;
+    port.gid_index = static_cast<std::uint8_t>(gid->gid_index);
+  }
+  return port;
+}
+
+}  // namespace
+
+OpenDevice::~OpenDevice() {
+  (void)library->ibv_close_device(context);
+}
+
+bool admits(const std::string& names, const std::string& device, int port) {
+  if (names.empty()) return true;
+  std::string_view rest = names;
+  const bool excludes = rest.starts_with('^');
+  if (excludes) rest.remove_prefix(1);
+  const bool exact = rest.starts_with('=');
+  if (exact) rest.remove_prefix(1);
+  bool named = false;
+  while (!rest.empty()) {
+    std::string_view one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
+    const std::size_t colon = one.find(':');
+    const bool any_port = colon == std::string_view::npos;
+    const std::string_view name = one.substr(0, colon);
+    if (!any_port && one.substr(colon + 1) != std::to_string(port)) continue;
+    named = named || (!name.empty() && (exact ? device == name : device.starts_with(name)));
+  }
+  return named != excludes;
+}
+
+std::int64_t rate_of(std::uint8_t width, std::uint8_t speed) {
+  const int links = width == 1 ? 1 : width == 2 ? 4 : width == 4 ? 8 : width == 8 ? 12 : width == 16 ? 2 : 0;
+  switch (speed) {
+    case 1: return links * 2'500;
+    case 2: return links * 5'000;
+    case 4:
+    case 8: return links * 10'000;
+    case 16: return links * 14'000;
+    case 32: return links * 25'000;
+    case 64: return links * 50'000;
+    case 128: return links * 100'000;
+    default: return 0;
+  }
+}
+
+std::string text(const Gid& gid) {
+  char written[INET6_ADDRSTRLEN] = "";
+  return ::inet_ntop(AF_INET6, gid.data(), written, sizeof written) == nullptr ? "?" : written;
+}
+
+std::string text(const Library& library, Status status) {
+  const char* const words = library.ibv_wc_status_str(status);
+  return words == nullptr ? fmt::format("status {}", static_cast<int>(status)) : words;
+}
+
+std::string Port::text() const {
+  const std::string rate = mbps == 0 ? "rate unknown" : fmt::format("{} Mbit/s", mbps);
+  if (link_layer == LinkLayer::infiniband)
+    return fmt::format("{} port {} (InfiniBand, {}, LID {})", device->name, number, rate, lid);
+  return fmt::format("{} port {} (Ethernet, {}, GID {} {})", device->name, number, rate, gid_index, verbs::text(gid));
+}
+
+Result<PortList> list_ports(const std::shared_ptr<const Library>& library, const PortFilter& filter) {
+  int count = 0;
+  Device** const devices = library->ibv_get_device_list(&count);
+  if (devices == nullptr) return Error{.code = Code::system, .what = "list RDMA devices", .sys_errno = errno};
+  PortList list;
+  for (int i = 0; i < count; ++i) {
+    const std::string name = library->ibv_get_device_name(devices[i]);
+    Context* const context = library->ibv_open_device(devices[i]);
+    if (context == nullptr) {
+      list.left_out.push_back(fmt::format("{}: cannot be opened", name));
+      continue;
+    }
+    auto device = std::make_shared<OpenDevice>(library, context, name);
+    if (library->ibv_query_device(context, &device->attributes) != 0) {
+      list.left_out.push_back(fmt::format("{}: cannot be queried", name));
+      continue;
+    }
+    for (int number = 1; number <= device->attributes.phys_port_cnt; ++number) {
+      auto port = read_port(device, number, filter);
+      if (port)
+        list.ports.push_back(*std::move(port));
+      else
+        list.left_out.push_back(fmt::format("{} port {}: {}", name, number, port.error().what));
+    }
+  }
+  library->ibv_free_device_list(devices);
+  std::ranges::stable_sort(list.ports, std::greater(), &Port::mbps);
+  return list;
+}
+
+}  // namespace tutti::verbs

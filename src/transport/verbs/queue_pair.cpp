@@ -1,0 +1,184 @@
+#include "transport/verbs/queue_pair.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/random.h"
+
+namespace tutti::verbs {
+namespace {
+
+constexpr std::uint32_t psn_mask = 0xff'ffff;
+
+std::uint32_t network_order(std::uint32_t value) {
+  return std::endian::native == std::endian::little ? __builtin_bswap32(value) : value;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<QueuePair>> QueuePair::create(const std::shared_ptr<Endpoint>& endpoint, const QueueShape& shape,
+                                                     std::uint32_t sink, std::uint32_t index) {
+  std::unique_ptr<QueuePair> pair(new QueuePair(endpoint, shape));
+  if (auto made = pair->make(sink, index); !made) return std::move(made).error();
+  return pair;
+}
+
+Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
+  first_id_ = work_id(sink, index << 24);
+  if (auto drawn = fill_random(std::as_writable_bytes(std::span(&psn_, 1))); !drawn) return drawn;
+  psn_ &= psn_mask;
+  QpInit init{.qp_context = nullptr,
+              .send_cq = endpoint_->cq(),
+              .recv_cq = endpoint_->cq(),
+              .srq = nullptr,
+              .cap = {.max_send_wr = shape_.sends,
+                      .max_recv_wr = shape_.receives,
+                      .max_send_sge = 1,
+                      .max_recv_sge = 1,
+                      .max_inline_data = shape_.inline_bytes},
+              .qp_type = QpType::reliable,
+              .sq_sig_all = 0};
+  qp_ = endpoint_->library().ibv_create_qp(endpoint_->pd(), &init);
+  if (qp_ == nullptr && init.cap.max_inline_data > 0) {  // some devices refuse what they cannot instead of saying less
+    init.cap.max_inline_data = 0;
+    qp_ = endpoint_->library().ibv_create_qp(endpoint_->pd(), &init);
+  }
+  if (qp_ == nullptr)
+    return Error{.code = Code::system,
+                 .what = fmt::format("make a queue pair on {}", endpoint_->port.text()),
+                 .sys_errno = errno};
+  inline_bytes_ = std::min(init.cap.max_inline_data, shape_.inline_bytes);
+  capacity_ = shape_.sends;
+  works_.reserve(capacity_);
+  pieces_.reserve(capacity_);
+  receives_.resize(shape_.receives);
+  receives_missing_ = shape_.receives;
+  QpAttributes attributes{.qp_state = QpState::init,
+                          .qp_access_flags = static_cast<unsigned>(access_flag::remote_write),
+                          .port_num = endpoint_->port.number};
+  namespace q = qp_attribute;
+  if (auto set = modify(attributes, q::state | q::pkey_index | q::port | q::access_flags, "initialise"); !set)
+    return set;
+  return post_receives();
+}
+
+QueuePair::~QueuePair() {
+  if (qp_ != nullptr) (void)endpoint_->library().ibv_destroy_qp(qp_);
+}
+
+Result<void> QueuePair::modify(QpAttributes& attributes, int mask, std::string_view doing) {
+  const int code = endpoint_->library().ibv_modify_qp(qp_, &attributes, mask);
+  if (code == 0) return {};
+  return Error{.code = Code::system,
+               .what = fmt::format("{} a queue pair on {}", doing, endpoint_->port.text()),
+               .sys_errno = std::abs(code)};
+}
+
+Result<void> QueuePair::connect(const QueueAddress& queue, const PortAddress& port) {
+  namespace q = qp_attribute;
+  const bool routed = port.link_layer != LinkLayer::infiniband;
+  QpAttributes attributes{.qp_state = QpState::ready_to_receive,
+                          .path_mtu = std::clamp(std::min(port.mtu, endpoint_->port.mtu), 1, 5),
+                          .rq_psn = queue.psn & psn_mask,
+                          .dest_qp_num = queue.number,
+                          .ah_attr = {.grh = {.dgid = port.gid,
+                                              .flow_label = 0,
+                                              .sgid_index = endpoint_->port.gid_index,
+                                              .hop_limit = 64,
+                                              .traffic_class = static_cast<std::uint8_t>(shape_.traffic_class)},
+                                      .dlid = port.lid,
+                                      .is_global = static_cast<std::uint8_t>(routed ? 1 : 0),
+                                      .port_num = endpoint_->port.number},
+                          .max_dest_rd_atomic = 1,
+                          .min_rnr_timer = 12};
+  if (auto set =
+          modify(attributes,
+                 q::state | q::av | q::path_mtu | q::dest_qpn | q::rq_psn | q::max_dest_rd_atomic | q::min_rnr_timer,
+                 "connect");
+      !set)
+    return set;
+  QpAttributes sending{.qp_state = QpState::ready_to_send,
+                       .sq_psn = psn_,
+                       .max_rd_atomic = 1,
+                       .timeout = static_cast<std::uint8_t>(shape_.timeout),
+                       .retry_cnt = static_cast<std::uint8_t>(shape_.retries),
+                       .rnr_retry = 7};
+  return modify(sending, q::state | q::timeout | q::retry_count | q::rnr_retry | q::sq_psn | q::max_rd_atomic,
+                "start sending on");
+}
+
+void QueuePair::stop() {
+  QpAttributes attributes{.qp_state = QpState::error};
+  (void)endpoint_->library().ibv_modify_qp(qp_, &attributes, qp_attribute::state);
+}
+
+void QueuePair::add(const Write& write) {
+  assert(space() > 0);
+  ++added_;
+  // Requests are freed by the next completion that was asked for, so ask often enough, and where memory waits for it.
+  const bool signals = (write.last && !write.is_inline) || added_ - signaled_ >= capacity_ / 4;
+  if (signals) signaled_ = added_;
+  const bool inlines = write.is_inline && !write.memory.empty();
+  pieces_.push_back({.addr = reinterpret_cast<std::uint64_t>(write.memory.data()),
+                     .length = static_cast<std::uint32_t>(write.memory.size()),
+                     .lkey = write.lkey});
+  works_.push_back({.wr_id = first_id_ | (added_ & WorkWord::number_mask),
+                    .next = nullptr,
+                    .sg_list = nullptr,
+                    .num_sge = write.memory.empty() ? 0 : 1,
+                    .opcode = WorkOpcode::rdma_write_with_immediate,
+                    .send_flags = (signals ? send_flag::signaled : 0u) | (inlines ? send_flag::inlined : 0u),
+                    .immediate = network_order(write.immediate),
+                    .rdma = {.remote_addr = write.remote_address, .rkey = write.rkey, .padding = 0, .unused = {}},
+                    .unused = {}});
+}
+
+Result<bool> QueuePair::post() {
+  if (works_.empty()) return true;
+  for (std::size_t i = 0; i < works_.size(); ++i) {
+    works_[i].sg_list = &pieces_[i];
+    works_[i].next = i + 1 < works_.size() ? &works_[i + 1] : nullptr;
+  }
+  SendWork* bad = nullptr;
+  const int code = endpoint_->port.device->context->ops.post_send(qp_, works_.data(), &bad);
+  if (code == 0) {
+    works_.clear();
+    pieces_.clear();
+    return true;
+  }
+  // A part was accepted; the rest is posted when completions have made space.
+  const std::ptrdiff_t accepted = bad == nullptr ? 0 : bad - works_.data();
+  works_.erase(works_.begin(), works_.begin() + accepted);
+  pieces_.erase(pieces_.begin(), pieces_.begin() + accepted);
+  if (std::abs(code) == ENOMEM && added_ - completed_ > works_.size()) return false;
+  return Error{.code = Code::system,
+               .what = fmt::format("post a message on {}", endpoint_->port.text()),
+               .sys_errno = std::abs(code)};
+}
+
+void QueuePair::complete(WorkWord word) {
+  const std::uint32_t more = (word.number() - completed_) & WorkWord::number_mask;
+  if (more <= added_ - completed_) completed_ += more;
+}
+
+Result<void> QueuePair::post_receives() {
+  if (receives_missing_ == 0) return {};
+  const std::uint64_t id = first_id_ | std::uint64_t{1} << 31;
+  for (std::uint32_t i = 0; i < receives_missing_; ++i)
+    receives_[i] = {
+        .wr_id = id, .next = i + 1 < receives_missing_ ? &receives_[i + 1] : nullptr, .sg_list = nullptr, .num_sge = 0};
+  ReceiveWork* bad = nullptr;
+  const int code = endpoint_->port.device->context->ops.post_recv(qp_, receives_.data(), &bad);
+  if (code != 0)
+    return Error{.code = Code::system,
+                 .what = fmt::format("post receives on {}", endpoint_->port.text()),
+                 .sys_errno = std::abs(code)};
+  receives_missing_ = 0;
+  return {};
+}
+
+}  // namespace tutti::verbs

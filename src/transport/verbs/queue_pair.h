@@ -1,0 +1,115 @@
+// One queue pair of a reliable connection: its states, and work requests that are posted together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "transport/verbs/endpoint.h"
+
+namespace tutti::verbs {
+
+/// How a queue pair is set up.
+struct QueueShape {
+  std::uint32_t sends = 32;     ///< work requests under way
+  std::uint32_t receives = 32;  ///< posted at a time
+  std::uint32_t inline_bytes = 0;
+  int traffic_class = 0;
+  int timeout = 16;  ///< 4.096 µs × 2^timeout until a packet is sent again
+  int retries = 6;   ///< 7 would mean for ever on some devices
+};
+
+/// The lower half of a work request's id: which queue pair, whether a receive, else the request's number.
+struct WorkWord {
+  static constexpr std::uint32_t number_mask = 0xff'ffff;
+  std::uint32_t word = 0;
+  bool is_receive() const { return (word >> 31) != 0; }
+  std::size_t queue() const { return word >> 24 & 0x7f; }
+  std::uint32_t number() const { return word & number_mask; }
+};
+
+/// What the other end must know of a queue pair.
+struct QueueAddress {
+  std::uint32_t number = 0;
+  std::uint32_t psn = 0;  ///< first packet sequence number, random
+};
+
+/// Where the other end's port is.
+struct PortAddress {
+  LinkLayer link_layer = LinkLayer::unspecified;
+  std::uint16_t lid = 0;
+  std::int32_t mtu = 0;
+  Gid gid{};
+};
+
+class QueuePair {
+ public:
+  /// In the state INIT, with all receives posted. `index`: among the sink's queue pairs. Errors: system.
+  static Result<std::unique_ptr<QueuePair>> create(const std::shared_ptr<Endpoint>& endpoint, const QueueShape& shape,
+                                                   std::uint32_t sink, std::uint32_t index);
+  ~QueuePair();
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
+
+  QueueAddress address() const { return {.number = qp_->qp_num, .psn = psn_}; }
+  std::uint32_t inline_bytes() const { return inline_bytes_; }
+
+  /// To the state in which it sends. Errors: system.
+  Result<void> connect(const QueueAddress& queue, const PortAddress& port);
+  /// Nothing is sent or received from here on.
+  void stop();
+
+  /// How many work requests can be added before completions must be seen.
+  std::uint32_t space() const { return capacity_ - (added_ - completed_); }
+  /// Number of work requests added so far; those up to `completed` are done.
+  std::uint32_t added() const { return added_; }
+  std::uint32_t completed() const { return completed_; }
+
+  /// A write into the other end's memory, which uses up one of its receives.
+  struct Write {
+    std::span<const std::byte> memory;  ///< read when the request is carried out, unless it is inline
+    std::uint32_t lkey = 0;
+    std::uint64_t remote_address = 0;
+    std::uint32_t rkey = 0;
+    std::uint32_t immediate = 0;
+    bool is_inline = false;
+    bool last = true;  ///< of its message on this queue pair: says when the memory is free
+  };
+  /// Requires space.
+  void add(const Write& write);
+  bool waiting() const { return !works_.empty(); }
+  /// Posts what was added, in one call. True: all of it. Errors: system.
+  Result<bool> post();
+  /// A completion says that all requests up to this one are done.
+  void complete(WorkWord word);
+
+  /// A receive was used up, and is posted again with the next `post_receives`.
+  void used_receive() { ++receives_missing_; }
+  /// Errors: system.
+  Result<void> post_receives();
+
+ private:
+  QueuePair(std::shared_ptr<Endpoint> endpoint, const QueueShape& shape)
+      : endpoint_(std::move(endpoint)), shape_(shape) {}
+  Result<void> make(std::uint32_t sink, std::uint32_t index);
+  Result<void> modify(QpAttributes& attributes, int mask, std::string_view doing);
+
+  std::shared_ptr<Endpoint> endpoint_;
+  QueueShape shape_;
+  Qp* qp_ = nullptr;
+  std::uint32_t psn_ = 0;
+  std::uint32_t inline_bytes_ = 0;
+  std::uint64_t first_id_ = 0;  // of sends; numbers are added
+  std::uint32_t capacity_ = 0;
+  std::uint32_t added_ = 0;
+  std::uint32_t signaled_ = 0;  // number of the last request that asks for a completion
+  std::uint32_t completed_ = 0;
+  std::vector<SendWork> works_;  // added, not yet posted
+  std::vector<Sge> pieces_;      // theirs
+  std::uint32_t receives_missing_ = 0;
+  std::vector<ReceiveWork> receives_;
+};
+
+}  // namespace tutti::verbs
