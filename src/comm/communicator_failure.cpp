@@ -23,6 +23,9 @@ Error Communicator::understood(Error error) const {
   // Some calls learn of a process's end when they map or copy its memory. It may have left the reason before it ended.
   const auto& peer = members_.peers[error.peer];
   const auto state = peer.area.header().state.load(std::memory_order_acquire);
+  // What a rank that has failed does not finish is a consequence of its failure.
+  if (error.code == Code::remote && state == RankState::failed)
+    if (auto cause = failure_of(*this, error.peer)) return *std::move(cause);
   if (peer.process && state != RankState::closed && (error.sys_errno == ESRCH || peer.process->ended()))
     return failure_of(*this, error.peer).value_or(lost(error.peer));
   if (comparison_ && state == RankState::closed)
