@@ -41,18 +41,18 @@ GidType type_in_sysfs(const std::string& device, int port, int index) {
   return line == "RoCE v2" ? GidType::roce_v2 : GidType::roce_v1;
 }
 
-std::optional<GidEntry> read_gid(const OpenDevice& device, int port, int index, LinkLayer layer) {
+std::optional<GidEntry> read_gid(const OpenDevice* device, int port, int index, LinkLayer layer) {
   GidEntry entry{};
-  const Library& library = *device.library;
+  const Library& library = *device->library;
   if (library.ibv_query_gid_ex != nullptr &&
-      library.ibv_query_gid_ex(device.context, static_cast<std::uint32_t>(port), static_cast<std::uint32_t>(index),
+      library.ibv_query_gid_ex(device->context, static_cast<std::uint32_t>(port), static_cast<std::uint32_t>(index),
                                &entry, 0, sizeof entry) == 0)
     return is_zero(entry.gid) ? std::nullopt : std::optional(entry);
-  if (library.ibv_query_gid(device.context, static_cast<std::uint8_t>(port), index, &entry.gid) != 0 ||
+  if (library.ibv_query_gid(device->context, static_cast<std::uint8_t>(port), index, &entry.gid) != 0 ||
       is_zero(entry.gid))
     return std::nullopt;
   entry.gid_index = static_cast<std::uint32_t>(index);
-  entry.gid_type = layer == LinkLayer::infiniband ? GidType::infiniband : type_in_sysfs(device.name, port, index);
+  entry.gid_type = layer == LinkLayer::infiniband ? GidType::infiniband : type_in_sysfs(device->name, port, index);
   return entry;
 }
 
@@ -63,7 +63,7 @@ int worth(const GidEntry& entry) {
 }
 
 /// Numbers of GIDs differ between hosts, so the GID is chosen by its content.
-std::optional<GidEntry> choose_gid(const OpenDevice& device, int port, const PortAttributes& attributes, int wanted) {
+std::optional<GidEntry> choose_gid(const OpenDevice* device, int port, const PortAttributes& attributes, int wanted) {
   if (wanted >= 0) return read_gid(device, port, wanted, attributes.link_layer);
   if (attributes.link_layer == LinkLayer::infiniband) return read_gid(device, port, 0, attributes.link_layer);
   std::optional<GidEntry> best;
@@ -82,7 +82,7 @@ Result<Port> read_port(const std::shared_ptr<OpenDevice>& device, int number, co
   if (device->library->ibv_query_port(device->context, static_cast<std::uint8_t>(number), &attributes) != 0)
     return unusable("cannot be queried");
   if (attributes.state != PortState::active) return unusable(std::string(name_of(attributes.state)));
-  const auto gid = choose_gid(*device, number, attributes, filter.gid_index);
+  const auto gid = choose_gid(device.get(), number, attributes, filter.gid_index);
   if (!gid && attributes.link_layer != LinkLayer::infiniband)
     return unusable(filter.gid_index >= 0 ? fmt::format("has no GID {} (TUTTI_IB_GID_INDEX)", filter.gid_index)
                                           : "has no GID: its network interface has no address");
