@@ -60,14 +60,15 @@ Channel Channels::open(Process& process, int index, const CallMark& mark, const 
   for (Rank peer = 0; peer < members_.ranks; ++peer) {
     if (peer == members_.rank) continue;
     const auto at = static_cast<std::size_t>(peer);
-    Ends ends =
-        transports_[transports_.index_to(peer)].open({.process = process,
-                                                      .members = members_,
-                                                      .peer = peer,
-                                                      .channel = index,
-                                                      .slot_bytes = slot_bytes_,
-                                                      .memory = history != nullptr ? memory_.get() : nullptr,
-                                                      .falls_back = [this] { slowest_ = transports_.last().name(); }});
+    Transport& transport = transports_[transports_.index_to(peer)];
+    sends_segments_ = sends_segments_ || transport.sends_segments();
+    Ends ends = transport.open({.process = process,
+                                .members = members_,
+                                .peer = peer,
+                                .channel = index,
+                                .slot_bytes = slot_bytes_,
+                                .memory = history != nullptr ? memory_.get() : nullptr,
+                                .falls_back = [this] { slowest_ = transports_.last().name(); }});
     if (ends.signal) channel.signals[at] = *ends.signal;
     if (ends.opening) opening_.push_back(std::move(ends.opening));
     channel.senders[at] = std::move(ends.sender);

@@ -31,6 +31,8 @@ class Channels {
   std::size_t slot_bytes() const { return slot_bytes_; }
   /// Whether blocks of messages can stay in the buffers of a call.
   bool offers() const { return memory_ != nullptr; }
+  /// Whether scratch memory should lie in a segment: peers or devices then read it in place.
+  bool wants_segments() const { return offers() || sends_segments_; }
   /// Slots of a connection that plans may use. If calls are marked, the mark takes one slot.
   int slots() const { return members_.area->area.shape().slots - (members_.spans_hosts() ? 1 : 0); }
 
@@ -51,6 +53,7 @@ class Channels {
   const Membership& members_;
   std::unique_ptr<OfferedMemory> memory_;  // null: messages through shared memory carry all of their blocks
   Transports transports_;
+  bool sends_segments_ = false;
   std::string_view slowest_;  ///< name of the last transport in the list that some pair uses
   std::size_t slot_bytes_;
   std::vector<Channel> channels_;

@@ -125,7 +125,7 @@ Links Communicator::links() {
 }
 
 Result<std::byte*> Communicator::scratch(std::size_t bytes) {
-  if (channels_.offers()) {
+  if (channels_.wants_segments()) {
     auto memory = offered_scratch_.at_least(bytes);
     if (!memory) return std::move(memory).error().during("allocate scratch memory");
     return memory;

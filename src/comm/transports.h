@@ -57,6 +57,8 @@ class Transport {
   virtual bool connects(Rank peer) const = 0;
   /// Never blocks or fails: a connection that cannot be opened gives an error when it is used.
   virtual Ends open(const PairOfRanks& pair) = 0;
+  /// Whether messages are sent from segments without a copy (see Sender::offer).
+  virtual bool sends_segments() const { return false; }
   /// Smallest slot if all pairs of a communicator use this transport.
   virtual std::size_t slot_bytes_min() const { return 0; }
 };

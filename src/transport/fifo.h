@@ -34,7 +34,7 @@ class Sender {
   virtual std::size_t slot_bytes() const = 0;
 
   /// Has bytes [at, at + memory.size()) of the acquired slot read from the caller's memory while the message leaves, or
-  /// by the peer itself; the caller does not fill them. The memory must not change until flush returns true, unless
+  /// by the peer itself, or by a device; the caller does not fill them. The memory must not change until flush returns true, unless
   /// `keep` is called before the change. A second offer for the same `at` replaces the first. False: not supported by
   /// this transport or for this memory, or too many offers in one message; fill the slot.
   virtual bool offer(std::size_t /*at*/, std::span<const std::byte> /*memory*/) { return false; }
@@ -43,8 +43,9 @@ class Sender {
   /// peer has yet to read some of it; ask again.
   virtual bool keep(std::span<const std::byte> /*memory*/) { return true; }
 
-  /// Whether `keep` copies, so that it is always true. Otherwise only memory may be offered that does not change before
-  /// the peer has read it, where the peer waits for nothing that comes after the change (see outlasting.h).
+  /// Whether `keep` becomes true without the peer's program: it copies, or a device reads. Otherwise only memory may be
+  /// offered that does not change before the peer has read it, where the peer waits for nothing that comes after the
+  /// change (see outlasting.h).
   virtual bool copies_offers() const { return true; }
 
   /// True for transports with slots: a committed message leaves without the receiver's help. A plan need not wait for

@@ -21,9 +21,11 @@ Error failed(const Port& port, std::string_view doing, int code) {
 
 }  // namespace
 
-Result<std::shared_ptr<Endpoint>> Endpoint::open(const Port& port, std::size_t sinks_max, std::size_t completions_max) {
+Result<std::shared_ptr<Endpoint>> Endpoint::open(const Port& port, std::size_t sinks_max, std::size_t completions_max,
+                                                 const SegmentTable* segments) {
   std::shared_ptr<Endpoint> endpoint(new Endpoint(port));
   if (auto created = endpoint->create(sinks_max, completions_max); !created) return std::move(created).error();
+  if (segments != nullptr) endpoint->registrations_.emplace(endpoint->library(), endpoint->pd_, *segments);
   return endpoint;
 }
 
@@ -49,6 +51,7 @@ Result<void> Endpoint::create(std::size_t sinks_max, std::size_t completions_max
 
 Endpoint::~Endpoint() {
   take_events();
+  registrations_.reset();
   if (cq_ != nullptr) (void)library().ibv_destroy_cq(cq_);
   if (channel_ != nullptr) (void)library().ibv_destroy_comp_channel(channel_);
   if (pd_ != nullptr) (void)library().ibv_dealloc_pd(pd_);

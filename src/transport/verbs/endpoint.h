@@ -5,11 +5,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/system.h"
 #include "base/unique_fd.h"
 #include "transport/verbs/port.h"
+#include "transport/verbs/registrations.h"
 
 namespace tutti::verbs {
 
@@ -32,7 +34,9 @@ class Endpoint {
  public:
   /// For at most `sinks_max` sinks, each with at most `completions_max` completions under way. Fewer sinks if the
   /// device cannot hold so many completions. Errors: system.
-  static Result<std::shared_ptr<Endpoint>> open(const Port& port, std::size_t sinks_max, std::size_t completions_max);
+  /// `segments`: memory that messages may be sent from; null: none. Must outlive this.
+  static Result<std::shared_ptr<Endpoint>> open(const Port& port, std::size_t sinks_max, std::size_t completions_max,
+                                                const SegmentTable* segments = nullptr);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -41,6 +45,8 @@ class Endpoint {
   const Library& library() const { return *port.device->library; }
   Pd* pd() const { return pd_; }
   Cq* cq() const { return cq_; }
+  /// Null: messages carry copies only. For the thread that polls.
+  Registrations* registrations() { return registrations_ ? &*registrations_ : nullptr; }
 
   /// The sink's number, which is never given again: completions of a sink that has gone may come late. Errors: system
   /// (the completion queue is as long as the device permits). A sink must not go while another thread may poll.
@@ -63,6 +69,7 @@ class Endpoint {
   Pd* pd_ = nullptr;
   CompletionChannel* channel_ = nullptr;
   Cq* cq_ = nullptr;
+  std::optional<Registrations> registrations_;
   UniqueFd ready_;  // always readable
   bool armed_ = false;
   bool broken_ = false;

@@ -68,7 +68,10 @@ class Link final : public CompletionSink {
   // As Sender and Receiver.
   Result<std::span<std::byte>> acquire();
   Result<void> commit(std::size_t bytes);
+  /// True once everything is in the device's hands, and the device has read what was offered.
   Result<bool> flush();
+  bool offer(std::size_t at, std::span<const std::byte> memory);
+  bool keep(std::span<const std::byte> memory);
   Result<std::span<const std::byte>> peek(std::size_t bytes);
   Result<std::span<const std::byte>> expect(std::size_t bytes);
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes);
@@ -96,13 +99,26 @@ class Link final : public CompletionSink {
     std::size_t bytes = 0;
     bool complete() const { return pieces != 0 && pieces == (2u << last) - 1; }
   };
-  /// Marks how far each queue pair must be for a send slot to be free.
+  /// A part of a message that lies in memory that the caller owns.
+  struct Offer {
+    std::size_t at = 0;
+    std::span<const std::byte> memory;
+    std::uint32_t key = 0;
+  };
+  /// How far each queue pair must be for a message to have been read by the device.
   using Marks = std::array<std::uint32_t, queue_pairs_max>;
+  struct Sending {
+    Marks marks{};
+    std::vector<Offer> offers;  // in order
+  };
 
   Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, int peer, std::string peer_name);
   Result<void> create(const QueueShape& queues);
   bool may_send() const;
-  bool slot_is_free(std::uint64_t message) const;
+  bool was_read(const Sending& message) const;
+  Sending& sending(std::uint64_t message) { return sending_[message % sending_.size()]; }
+  std::uint32_t gather(std::uint64_t message, std::size_t from, std::size_t to, std::span<Sge> pieces) const;
+  bool offers_were_read();
   QueuePair& queue_for(std::uint64_t message, std::uint32_t piece) {
     return *queues_[(message + piece) % queues_.size()];
   }
@@ -134,7 +150,8 @@ class Link final : public CompletionSink {
   bool filling_ = false;
   bool wants_slot_ = false;
   std::size_t waiting_bytes_ = 0;
-  std::vector<Marks> marks_;  // by send slot
+  std::vector<Sending> sending_;  // by send slot
+  std::uint64_t read_ = 0;        // all messages up to this one have no offers that the device has yet to read
 
   std::vector<Arriving> arriving_;  // by slot of the ring
   std::uint64_t taken_ = 0;         // messages released by the receiver
@@ -156,6 +173,8 @@ class LinkSender final : public Sender {
   /// All is in the device's hands, which needs no help of this rank.
   Result<bool> settled() override { return link_->flush(); }
   std::size_t slot_bytes() const override { return link_->slot_bytes(); }
+  bool offer(std::size_t at, std::span<const std::byte> memory) override { return link_->offer(at, memory); }
+  bool keep(std::span<const std::byte> memory) override { return link_->keep(memory); }
   void poll_set(std::vector<PollItem>& items) const override { link_->poll_set_to_send(items); }
 
  private:

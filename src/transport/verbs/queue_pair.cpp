@@ -37,7 +37,7 @@ Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
               .srq = nullptr,
               .cap = {.max_send_wr = shape_.sends,
                       .max_recv_wr = shape_.receives,
-                      .max_send_sge = 1,
+                      .max_send_sge = pieces_max,
                       .max_recv_sge = 1,
                       .max_inline_data = shape_.inline_bytes},
               .qp_type = QpType::reliable,
@@ -54,7 +54,7 @@ Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
   inline_bytes_ = std::min(init.cap.max_inline_data, shape_.inline_bytes);
   capacity_ = shape_.sends;
   works_.reserve(capacity_);
-  pieces_.reserve(capacity_);
+  pieces_.reserve(std::size_t{capacity_} * pieces_max);
   receives_.resize(shape_.receives);
   receives_missing_ = shape_.receives;
   QpAttributes attributes{.qp_state = QpState::init,
@@ -123,13 +123,12 @@ void QueuePair::add(const Write& write) {
   const bool signals = (write.last && !write.is_inline) || added_ - signaled_ >= capacity_ / 4;
   if (signals) signaled_ = added_;
   const bool inlines = write.is_inline && !write.memory.empty();
-  pieces_.push_back({.addr = reinterpret_cast<std::uint64_t>(write.memory.data()),
-                     .length = static_cast<std::uint32_t>(write.memory.size()),
-                     .lkey = write.lkey});
+  assert(write.memory.size() <= pieces_max);
+  pieces_.insert(pieces_.end(), write.memory.begin(), write.memory.end());
   works_.push_back({.wr_id = first_id_ | (added_ & WorkWord::number_mask),
                     .next = nullptr,
                     .sg_list = nullptr,
-                    .num_sge = write.memory.empty() ? 0 : 1,
+                    .num_sge = static_cast<int>(write.memory.size()),
                     .opcode = WorkOpcode::rdma_write_with_immediate,
                     .send_flags = (signals ? send_flag::signaled : 0u) | (inlines ? send_flag::inlined : 0u),
                     .immediate = network_order(write.immediate),
@@ -139,8 +138,9 @@ void QueuePair::add(const Write& write) {
 
 Result<bool> QueuePair::post() {
   if (works_.empty()) return true;
-  for (std::size_t i = 0; i < works_.size(); ++i) {
-    works_[i].sg_list = &pieces_[i];
+  Sge* piece = pieces_.data();
+  for (std::size_t i = 0; i < works_.size(); piece += works_[i++].num_sge) {
+    works_[i].sg_list = piece;
     works_[i].next = i + 1 < works_.size() ? &works_[i + 1] : nullptr;
   }
   SendWork* bad = nullptr;
@@ -152,8 +152,9 @@ Result<bool> QueuePair::post() {
   }
   // A part was accepted; the rest is posted when completions have made space.
   const std::ptrdiff_t accepted = bad == nullptr ? 0 : bad - works_.data();
+  const std::ptrdiff_t taken = bad == nullptr ? 0 : bad->sg_list - pieces_.data();
   works_.erase(works_.begin(), works_.begin() + accepted);
-  pieces_.erase(pieces_.begin(), pieces_.begin() + accepted);
+  pieces_.erase(pieces_.begin(), pieces_.begin() + taken);
   if (std::abs(code) == ENOMEM && added_ - completed_ > works_.size()) return false;
   return Error{.code = Code::system,
                .what = fmt::format("post a message on {}", endpoint_->port.text()),

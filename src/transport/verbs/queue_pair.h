@@ -46,6 +46,9 @@ struct PortAddress {
 
 class QueuePair {
  public:
+  /// Pieces of memory that one write may gather.
+  static constexpr std::uint32_t pieces_max = 8;
+
   /// In the state INIT, with all receives posted. `index`: among the sink's queue pairs. Errors: system.
   static Result<std::unique_ptr<QueuePair>> create(const std::shared_ptr<Endpoint>& endpoint, const QueueShape& shape,
                                                    std::uint32_t sink, std::uint32_t index);
@@ -69,8 +72,7 @@ class QueuePair {
 
   /// A write into the other end's memory, which uses up one of its receives.
   struct Write {
-    std::span<const std::byte> memory;  ///< read when the request is carried out, unless it is inline
-    std::uint32_t lkey = 0;
+    std::span<const Sge> memory;  ///< read when the request is carried out, unless it is inline; at most pieces_max
     std::uint64_t remote_address = 0;
     std::uint32_t rkey = 0;
     std::uint32_t immediate = 0;
@@ -107,7 +109,7 @@ class QueuePair {
   std::uint32_t signaled_ = 0;  // number of the last request that asks for a completion
   std::uint32_t completed_ = 0;
   std::vector<SendWork> works_;  // added, not yet posted
-  std::vector<Sge> pieces_;      // theirs
+  std::vector<Sge> pieces_;      // theirs, one after another
   std::uint32_t receives_missing_ = 0;
   std::vector<ReceiveWork> receives_;
 };
