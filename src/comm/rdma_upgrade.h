@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "net/digest.h"
 #include "net/unique_id.h"
 #include "net/wire.h"
 #include "transport/channel_upgrade.h"

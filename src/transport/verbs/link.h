@@ -21,6 +21,8 @@
 namespace tutti::verbs {
 
 inline constexpr std::size_t queue_pairs_max = 8;
+/// Receives for writes that carry credits alone: each reports half of the ring, so no more than two are under way.
+inline constexpr std::uint32_t credit_receives = 4;
 
 /// Equal at both ends.
 struct LinkShape {

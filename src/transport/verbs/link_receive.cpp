@@ -1,0 +1,167 @@
+// Messages that arrive: what completions say, and the ring from which messages are read.
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "transport/verbs/link.h"
+
+namespace tutti::verbs {
+namespace {
+
+std::uint32_t host_order(std::uint32_t value) {
+  return std::endian::native == std::endian::little ? __builtin_bswap32(value) : value;
+}
+
+}  // namespace
+
+void Link::complete(const Completion& completion) {
+  const WorkWord word{static_cast<std::uint32_t>(completion.wr_id)};
+  if (completion.status != Status::success) {
+    if (completion.status != Status::flushed || !error_)
+      fail(broken(fmt::format("{} (status {})", text(endpoint_->library(), completion.status),
+                              static_cast<int>(completion.status))));
+    return;
+  }
+  if (error_ || word.queue() >= queues_.size()) return;
+  QueuePair& queue = *queues_[word.queue()];
+  if (!word.is_receive()) return queue.complete(word);
+  queue.used_receive();
+  receive(completion);
+}
+
+/// All numbers are the peer's: checked before they are used.
+void Link::receive(const Completion& completion) {
+  const Immediate immediate = Immediate::unpack(host_order(completion.immediate));
+  const bool right = (completion.wc_flags & with_immediate) != 0 && immediate.credits <= committed_ - freed_by_peer_ &&
+                     (immediate.credit_only || place(immediate, completion.byte_len));
+  if (!right) return fail(broken("a message came that cannot be"));
+  freed_by_peer_ += immediate.credits;
+  grant();
+  // Credits alone are the only messages that no message of this direction must follow.
+  if (immediate.credit_only) (void)post_receives();
+}
+
+/// False: such a piece cannot come now.
+bool Link::place(const Immediate& immediate, std::size_t bytes) {
+  const std::uint32_t ahead =
+      (immediate.message - static_cast<std::uint32_t>(granted_ % Immediate::messages)) % Immediate::messages;
+  if (ahead >= shape_.ring_slots() || immediate.piece > immediate.last) return false;
+  Arriving& message = arriving(granted_ + ahead);
+  const std::uint32_t bit = 1u << immediate.piece;
+  const bool fits = immediate.piece == immediate.last ? bytes <= shape_.piece_bytes() : bytes == shape_.piece_bytes();
+  if (!fits || (message.pieces & bit) != 0 || (message.pieces != 0 && message.last != immediate.last)) return false;
+  message.pieces |= bit;
+  message.last = immediate.last;
+  message.bytes += bytes;
+  return message.bytes <= shape_.slot_bytes;
+}
+
+std::byte* Link::ring_slot(std::uint64_t message) const {
+  return ring_->data() + message % shape_.ring_slots() * shape_.slot_bytes;
+}
+
+Result<std::span<const std::byte>> Link::peek(std::size_t /*bytes*/) {
+  // If the slot still belongs to a message that was released before all of it was here, nothing of this one is here.
+  const auto is_here = [&] { return has_space_for_next() && arriving(taken_).complete(); };
+  if (!is_here()) endpoint_->poll();
+  wants_message_ = !is_here();
+  if (!wants_message_) return std::span<const std::byte>(ring_slot(taken_), arriving(taken_).bytes);
+  if (error_) return *error_;
+  return std::span<const std::byte>();
+}
+
+Result<std::span<const std::byte>> Link::expect(std::size_t bytes) {
+  if (bytes > shape_.slot_bytes)
+    return Error{.code = Code::internal,
+                 .what = fmt::format("a message of {} bytes for a slot of {}", bytes, shape_.slot_bytes)};
+  if (!has_space_for_next()) endpoint_->poll();
+  wants_message_ = !has_space_for_next();
+  if (!wants_message_) return std::span<const std::byte>(ring_slot(taken_), bytes);
+  if (error_) return *error_;
+  return std::span<const std::byte>();
+}
+
+Result<std::size_t> Link::arrived(std::size_t at, std::size_t bytes) {
+  const Arriving& message = arriving(taken_);
+  const auto here = [&] {
+    std::size_t end = at;
+    while (end < at + bytes && (message.pieces >> (end / shape_.piece_bytes()) & 1) != 0)
+      end = std::min(at + bytes, (end / shape_.piece_bytes() + 1) * shape_.piece_bytes());
+    return end - at;
+  };
+  std::size_t found = here();
+  if (found < bytes) {
+    endpoint_->poll();
+    found = here();
+  }
+  wants_message_ = found < bytes;
+  if (found == 0 && bytes > 0 && error_) return *error_;
+  if (message.complete() && message.bytes < at + bytes)
+    return Error{
+        .code = Code::remote,
+        .what = fmt::format("{} sent {} bytes where at least {} were expected", peer_name_, message.bytes, at + bytes),
+        .peer = peer_};
+  return found;
+}
+
+Result<std::size_t> Link::land(std::size_t at, std::span<std::byte> into) {
+  if (landing_ != into.data() || landed_at_ != at) {
+    landing_ = into.data();
+    landed_at_ = at;
+    landed_ = 0;
+  }
+  auto here = arrived(at, into.size());
+  if (!here) return here;
+  if (*here > landed_) std::copy_n(ring_slot(taken_) + at + landed_, *here - landed_, into.data() + landed_);
+  landed_ = *here;
+  return here;
+}
+
+Result<void> Link::release() {
+  ++taken_;
+  wants_message_ = false;
+  landing_ = nullptr;
+  grant();
+  if (error_) return {};  // the next message tells
+  return report_credits();
+}
+
+/// Slots of messages that were released and are complete are free, in order.
+void Link::grant() {
+  for (; granted_ < taken_ && arriving(granted_).complete(); ++granted_, ++owed_) arriving(granted_) = {};
+}
+
+/// A rank that only receives sends no messages that could carry the credits.
+Result<void> Link::report_credits() {
+  if (owed_ < shape_.ring_slots() / 2) return {};
+  if (auto posted = post_receives(); !posted) return posted;
+  QueuePair& queue = *queues_.front();
+  if (queue.space() == 0) {
+    endpoint_->poll();
+    if (queue.space() == 0) return {};  // the next release, or the next message, reports
+  }
+  queue.add({.memory = {},
+             .remote_address = to_.ring,
+             .rkey = to_.rkey,
+             .immediate = Immediate{.credit_only = true, .credits = take_credits()}.pack(),
+             .is_inline = true});
+  ++credit_messages_;
+  if (auto flushed = flush(); !flushed) return std::move(flushed).error();
+  return {};
+}
+
+Result<void> Link::post_receives() {
+  for (auto& queue : queues_)
+    if (auto posted = queue->post_receives(); !posted) {
+      fail(broken(posted.error().text()));
+      return *error_;
+    }
+  return {};
+}
+
+void Link::poll_set_to_receive(std::vector<PollItem>& items) const {
+  if (wants_message_) endpoint_->poll_set(items);
+}
+
+}  // namespace tutti::verbs

@@ -1,0 +1,185 @@
+// Messages on their way out: slots, offered blocks, and the writes that carry them.
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <utility>
+
+#include "transport/verbs/link.h"
+
+namespace tutti::verbs {
+namespace {
+
+/// Smaller amounts wait for the flush, so that several small messages are posted in one call.
+constexpr std::size_t post_at_once_bytes = 16 * 1024;
+/// Of one message; pieces of a write are offers and what lies between them.
+constexpr std::size_t offers_max = QueuePair::pieces_max / 2 - 1;
+
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
+}
+
+}  // namespace
+
+/// True as well for a message that is sent inline, or not yet committed.
+bool Link::was_read(const Sending& message) const {
+  for (std::size_t i = 0; i < queues_.size(); ++i)
+    if (static_cast<std::int32_t>(queues_[i]->completed() - message.marks[i]) < 0) return false;
+  return true;
+}
+
+/// A slot here, one at the peer, and space for all pieces and a report of credits on each queue pair.
+bool Link::may_send() const {
+  if (committed_ - freed_by_peer_ >= shape_.ring_slots() || committed_ - posted_ >= sending_.size() ||
+      !was_read(sending_[committed_ % sending_.size()]))
+    return false;
+  const std::uint32_t needed = shape_.pieces(shape_.slot_bytes) + credit_receives;
+  return std::ranges::all_of(queues_, [&](const auto& queue) { return queue->space() >= needed; });
+}
+
+Result<std::span<std::byte>> Link::acquire() {
+  if (!filling_ && !may_send()) {
+    endpoint_->poll();
+    if (auto flushed = flush(); !flushed) return std::move(flushed).error();
+    wants_slot_ = !may_send();
+    if (wants_slot_) return std::span<std::byte>();
+  }
+  if (error_) return *error_;
+  if (!filling_) sending(committed_).offers.clear();
+  filling_ = true;
+  wants_slot_ = false;
+  return std::span(slots_->data() + committed_ % sending_.size() * shape_.slot_bytes, shape_.slot_bytes);
+}
+
+std::uint32_t Link::take_credits() {
+  return std::exchange(owed_, 0);
+}
+
+bool Link::offer(std::size_t at, std::span<const std::byte> memory) {
+  assert(filling_ && at + memory.size() <= shape_.slot_bytes);
+  if (endpoint_->registrations() == nullptr) return false;
+  auto& offers = sending(committed_).offers;
+  std::erase_if(offers, [at](const Offer& offer) { return offer.at == at; });
+  if (offers.size() == offers_max) return false;
+  const auto key = endpoint_->registrations()->key_of(memory);
+  if (!key) return false;
+  const auto next = std::ranges::find_if(offers, [at](const Offer& offer) { return offer.at > at; });
+  offers.insert(next, {.at = at, .memory = memory, .key = *key});
+  return true;
+}
+
+/// The device needs nobody's help to read the rest, so there is no need to copy it.
+bool Link::keep(std::span<const std::byte> memory) {
+  const auto touches = [&](const Offer& offer) { return overlap(offer.memory, memory); };
+  for (std::uint64_t number = read_; number != committed_ + (filling_ ? 1 : 0); ++number) {
+    Sending& message = sending(number);
+    if (std::ranges::none_of(message.offers, touches)) continue;
+    if (number == committed_) {
+      for (const Offer& offer : message.offers)
+        if (touches(offer))
+          std::ranges::copy(offer.memory, slots_->data() + number % sending_.size() * shape_.slot_bytes + offer.at);
+      std::erase_if(message.offers, touches);
+    } else if (!was_read(message)) {
+      (void)flush();  // an error shows below
+      if (!was_read(message)) return error_.has_value();
+    }
+  }
+  return true;
+}
+
+bool Link::offers_were_read() {
+  while (read_ != committed_ && (sending(read_).offers.empty() || was_read(sending(read_)))) ++read_;
+  return read_ == committed_;
+}
+
+/// The memory of bytes [from, to) of a message: slot and offers in turn.
+std::uint32_t Link::gather(std::uint64_t number, std::size_t from, std::size_t to, std::span<Sge> pieces) const {
+  const std::size_t slot = number % sending_.size();
+  std::uint32_t count = 0;
+  const auto add = [&](const std::byte* memory, std::size_t bytes, std::uint32_t key) {
+    if (bytes > 0)
+      pieces[count++] = {
+          .addr = reinterpret_cast<std::uint64_t>(memory), .length = static_cast<std::uint32_t>(bytes), .lkey = key};
+  };
+  const auto fill = [&](std::size_t end) {
+    if (from < end) add(slots_->data() + slot * shape_.slot_bytes + from, end - from, slots_->lkey());
+    from = std::max(from, end);
+  };
+  for (const Offer& offer : sending_[slot].offers) {
+    const std::size_t end = offer.at + offer.memory.size();
+    if (end <= from || offer.at >= to) continue;
+    fill(std::max(from, offer.at));
+    add(offer.memory.data() + (from - offer.at), std::min(end, to) - from, offer.key);
+    from = std::min(end, to);
+  }
+  fill(to);
+  return count;
+}
+
+Result<void> Link::commit(std::size_t bytes) {
+  assert(filling_ && bytes <= shape_.slot_bytes);
+  if (error_) return *error_;
+  if (owed_ > 0)
+    if (auto posted = post_receives(); !posted) return posted;
+  filling_ = false;
+  const std::uint64_t number = committed_++;
+  const std::uint32_t pieces = shape_.pieces(bytes);
+  const std::uint64_t remote = to_.ring + number % shape_.ring_slots() * shape_.slot_bytes;
+  for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+    const std::size_t at = piece * shape_.piece_bytes(), end = std::min(bytes, at + shape_.piece_bytes());
+    QueuePair& queue = queue_for(number, piece);
+    Sge memory[QueuePair::pieces_max];
+    const std::uint32_t count = gather(number, at, end, memory);
+    const bool is_inline = end - at <= queue.inline_bytes() && sending(number).offers.empty();
+    queue.add({.memory = std::span(memory, count),
+               .remote_address = remote + at,
+               .rkey = to_.rkey,
+               .immediate = Immediate{.message = static_cast<std::uint32_t>(number % Immediate::messages),
+                                      .piece = piece,
+                                      .last = pieces - 1,
+                                      .credits = take_credits()}
+                                .pack(),
+               .is_inline = is_inline,
+               .last = piece + queues_.size() >= pieces});
+    // The device has copied what is inline when it is posted, which is before the slot is used again.
+    if (!is_inline) sending(number).marks[(number + piece) % queues_.size()] = queue.added();
+  }
+  waiting_bytes_ += bytes;
+  if (waiting_bytes_ < post_at_once_bytes) return {};
+  if (auto flushed = flush(); !flushed) return std::move(flushed).error();
+  return {};
+}
+
+Result<bool> Link::flush() {
+  if (error_) return *error_;
+  bool all = true;
+  for (auto& queue : queues_) {
+    if (!queue->waiting()) continue;
+    auto posted = queue->post();
+    if (posted && !*posted) {  // the device has no space yet
+      endpoint_->poll();
+      if (error_) return *error_;
+      posted = queue->post();
+    }
+    if (!posted) {
+      fail(broken(posted.error().text()));
+      return *error_;
+    }
+    all = all && *posted;
+  }
+  if (all) {
+    waiting_bytes_ = 0;
+    posted_ = committed_;
+  }
+  if (!all || offers_were_read()) return all;
+  endpoint_->poll();
+  if (error_) return *error_;
+  return offers_were_read();
+}
+
+void Link::poll_set_to_send(std::vector<PollItem>& items) const {
+  if (wants_slot_ || read_ != committed_ ||
+      std::ranges::any_of(queues_, [](const auto& queue) { return queue->waiting(); }))
+    endpoint_->poll_set(items);
+}
+
+}  // namespace tutti::verbs
