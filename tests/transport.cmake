@@ -7,3 +7,15 @@ tutti_test(fifo_test SOURCES contract/fifo_test.cpp LIBS tutti_transport tutti_s
 tutti_test(broken_peer_test SOURCES contract/broken_peer_test.cpp LIBS tutti_transport LABELS contract)
 tutti_test(transport_test SOURCES multiprocess/transport_test.cpp LIBS tutti_transport LABELS multiprocess)
 tutti_test(socket_run_test SOURCES simulated/socket_run_test.cpp LIBS tutti_algorithms tutti_exec tutti_sim LABELS simulated)
+
+# A libibverbs without hardware. Its thread may outlive the last handle of it, so it stays loaded.
+add_library(tutti_fake_verbs MODULE)
+foreach(part completion control deliver device fabric faults identity memory peers post process queue_pair settings states)
+  target_sources(tutti_fake_verbs PRIVATE support/fake_verbs/${part}.cpp)
+endforeach()
+target_link_libraries(tutti_fake_verbs PRIVATE tutti_flags Threads::Threads)
+target_link_options(tutti_fake_verbs PRIVATE LINKER:-z,nodelete)
+
+tutti_test(fake_verbs_test SOURCES unit/fake_verbs_test.cpp LIBS ${CMAKE_DL_LIBS} LABELS unit)
+target_compile_definitions(fake_verbs_test PRIVATE TUTTI_FAKE_VERBS="$<TARGET_FILE:tutti_fake_verbs>")
+add_dependencies(fake_verbs_test tutti_fake_verbs)
