@@ -18,7 +18,6 @@ namespace {
 
 using verbs::DoneOpcode;
 using verbs::Status;
-using verbs::WorkOpcode;
 namespace send_flag = verbs::send_flag;
 
 /// A forked process with a socket to tell each other addresses. It passes unless an expectation fails in it.

@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstddef>
+#include <utility>
 
 #include "transport/verbs/abi.h"
 
@@ -13,7 +14,8 @@ namespace {
 #define SAME_SIZE(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs) && alignof(ours) == alignof(theirs))
 #define SAME_FIELD(ours, our_field, theirs, their_field)                     \
   static_assert(offsetof(ours, our_field) == offsetof(theirs, their_field)); \
-  static_assert(sizeof(std::declval<ours>().our_field) == sizeof(std::declval<theirs>().their_field))
+  static_assert(sizeof(decltype(std::declval<ours>().our_field)) ==          \
+                sizeof(decltype(std::declval<theirs>().their_field)))
 #define SAME_NUMBER(ours, theirs) static_assert(static_cast<long>(ours) == static_cast<long>(theirs))
 
 // --- what objects hold
