@@ -16,6 +16,14 @@ endforeach()
 target_link_libraries(tutti_fake_verbs PRIVATE tutti_flags Threads::Threads)
 target_link_options(tutti_fake_verbs PRIVATE LINKER:-z,nodelete)
 
-tutti_test(fake_verbs_test SOURCES unit/fake_verbs_test.cpp LIBS ${CMAKE_DL_LIBS} LABELS unit)
+tutti_test(fake_verbs_test SOURCES unit/fake_verbs_test.cpp unit/fake_verbs_faults_test.cpp unit/fake_verbs_processes_test.cpp
+           LIBS ${CMAKE_DL_LIBS} LABELS unit)
 target_compile_definitions(fake_verbs_test PRIVATE TUTTI_FAKE_VERBS="$<TARGET_FILE:tutti_fake_verbs>")
 add_dependencies(fake_verbs_test tutti_fake_verbs)
+
+# What the declarations of libibverbs' binary interface are compared with, where it is installed.
+find_path(IBVERBS_INCLUDE infiniband/verbs.h)
+if(IBVERBS_INCLUDE)
+  tutti_test(verbs_abi_test SOURCES unit/verbs_abi_test.cpp LABELS unit)
+  target_include_directories(verbs_abi_test SYSTEM PRIVATE ${IBVERBS_INCLUDE})
+endif()

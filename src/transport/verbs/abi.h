@@ -236,7 +236,7 @@ struct PortAttributes {
 };
 /// ibv_gid_entry
 struct GidEntry {
-  Gid gid;
+  alignas(8) Gid gid;
   std::uint32_t gid_index;
   std::uint32_t port_num;
   GidType gid_type;

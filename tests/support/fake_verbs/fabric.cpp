@@ -35,7 +35,8 @@ void* map_file(const std::string& path) {
   if (::flock(file, LOCK_EX) == 0 && ::ftruncate(file, static_cast<off_t>(tables_bytes + arena_bytes)) == 0)
     at = ::mmap(nullptr, tables_bytes + arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
   if (at != MAP_FAILED) make(*static_cast<SharedTables*>(at));
-  ::close(file);  // and unlocked
+  ::flock(file, LOCK_UN);  // the mapping would keep it locked
+  ::close(file);
   return at;
 }
 

@@ -55,8 +55,11 @@ void Faults::clear() {
 int Faults::count(Point point) {
   const std::lock_guard guard(lock_);
   int what = 0;
-  for (Fault& fault : faults_)
-    if (fault.point == point && fault.after > 0 && --fault.after == 0) what = fault.what;
+  for (Fault& fault : faults_) {
+    if (fault.point != point || fault.after == 0) continue;
+    --fault.after;
+    if (fault.after == 0) what = fault.what;
+  }
   return what;
 }
 

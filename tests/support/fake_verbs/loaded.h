@@ -175,6 +175,16 @@ class End {
   verbs::Qp* qp;
 };
 
+/// Two ends of this process, connected.
+struct EndPair {
+  explicit EndPair(const EndShape& shape = {}) : a(shape), b(shape), to_a(a.address()), to_b(b.address()) {
+    a.connect(to_b);
+    b.connect(to_a);
+  }
+  End a, b;
+  EndAddress to_a, to_b;
+};
+
 /// A variable of the environment until the end of a scope.
 class Variable {
  public:
