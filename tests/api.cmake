@@ -2,7 +2,8 @@
 add_library(tutti_test_support STATIC
   support/board.cpp support/buffer.cpp support/call.cpp support/counts_call.cpp support/covering_array.cpp
   support/cut_off.cpp support/elements.cpp support/forced_turns.cpp support/host_start.cpp support/launch_ranks.cpp
-  support/net_namespaces.cpp support/packet_wire.cpp support/property_space.cpp support/reference_reduce.cpp)
+  support/net_namespaces.cpp support/packet_wire.cpp support/property_space.cpp support/rdma.cpp support/reference_reduce.cpp)
+tutti_takes_fake_verbs(tutti_test_support)
 target_include_directories(tutti_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(tutti_test_support PUBLIC tutti_flags tutti tutti_algorithms fmt::fmt GTest::gtest)
 set_target_properties(tutti_test_support PROPERTIES IS_TEST ON)

@@ -8,6 +8,14 @@ tutti_test(broken_peer_test SOURCES contract/broken_peer_test.cpp LIBS tutti_tra
 tutti_test(transport_test SOURCES multiprocess/transport_test.cpp LIBS tutti_transport LABELS multiprocess)
 tutti_test(socket_run_test SOURCES simulated/socket_run_test.cpp LIBS tutti_algorithms tutti_exec tutti_sim LABELS simulated)
 
+# A libibverbs without hardware, for tests that take it.
+function(tutti_takes_fake_verbs)
+  foreach(test ${ARGN})
+    target_compile_definitions(${test} PRIVATE TUTTI_FAKE_VERBS="$<TARGET_FILE:tutti_fake_verbs>")
+    add_dependencies(${test} tutti_fake_verbs)
+  endforeach()
+endfunction()
+
 # A libibverbs without hardware. Its thread may outlive the last handle of it, so it stays loaded.
 add_library(tutti_fake_verbs MODULE)
 foreach(part completion control deliver device fabric faults identity memory peers post process queue_pair settings states)
@@ -18,8 +26,8 @@ target_link_options(tutti_fake_verbs PRIVATE LINKER:-z,nodelete)
 
 tutti_test(fake_verbs_test SOURCES unit/fake_verbs_test.cpp unit/fake_verbs_faults_test.cpp unit/fake_verbs_processes_test.cpp
            LIBS ${CMAKE_DL_LIBS} LABELS unit)
-target_compile_definitions(fake_verbs_test PRIVATE TUTTI_FAKE_VERBS="$<TARGET_FILE:tutti_fake_verbs>")
-add_dependencies(fake_verbs_test tutti_fake_verbs)
+tutti_test(verbs_link_test SOURCES unit/verbs_link_test.cpp LIBS tutti_transport LABELS unit)
+tutti_takes_fake_verbs(fake_verbs_test fifo_test verbs_link_test)
 
 # What the declarations of libibverbs' binary interface are compared with, where it is installed.
 find_path(IBVERBS_INCLUDE infiniband/verbs.h)

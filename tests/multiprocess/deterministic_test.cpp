@@ -32,6 +32,7 @@ std::vector<Way> ways() {
       {"Window", Layout::processes, {"TUTTI_TRANSPORT=mapped"}, Memory::mapped, false, count},
       {"Pull", Layout::processes, {"TUTTI_TRANSPORT=cma"}, Memory::heap, false, count},
       {"Socket", Layout::processes, {"TUTTI_TRANSPORT=socket"}, Memory::heap, true, count},
+      {"Rdma", Layout::processes, {"TUTTI_TRANSPORT=rdma"}, Memory::heap, true, count},
       {"SocketPairs", Layout::pairs, {"TUTTI_TRANSPORT=socket"}, Memory::heap, false, count},
       {"Threads", Layout::threads, {}, Memory::heap, false, count},
       {"OneThread", Layout::one_thread, {}, Memory::heap, true, count},

@@ -18,7 +18,7 @@ namespace {
 enum Word : std::size_t { calls, waits, killed };
 
 class Exit : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Transports, Exit, ::testing::Values("auto", "socket"),
+INSTANTIATE_TEST_SUITE_P(Transports, Exit, ::testing::Values("auto", "socket", "rdma"),
                          [](const auto& param) { return std::string(param.param); });
 
 /// Children of Python's multiprocessing end so. Nobody is in a call, so nobody is harmed, and nobody is warned.

@@ -85,9 +85,10 @@ float* memory(const Work& work) {
 }
 
 /// Starts, then calls until a call fails; every third call is one that not all ranks wait in.
-[[noreturn]] void live(Board& board, const Work& work, int rank) {
+[[noreturn]] void live(Board& board, const Work& work, const tutti::testing::RdmaFabric& fabric, int rank) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   setenv("TUTTI_TRANSPORT", work.transport, 1);
+  if (std::string(work.transport) == "rdma") fabric.join();
   setenv("TUTTI_DEBUG", "NONE", 1);
   setenv("TUTTI_INIT_TIMEOUT_MS", std::to_string(start_limit_ms).c_str(), 1);
   tuttiUniqueId id;
@@ -124,7 +125,7 @@ class Case {
                    Board()) {
     for (int rank = 0; rank < ranks; ++rank) {
       const pid_t pid = ::fork();
-      if (pid == 0) live(*board_, work, rank);
+      if (pid == 0) live(*board_, work, fabric_, rank);
       pids_.push_back(pid);
     }
   }
@@ -176,6 +177,7 @@ class Case {
   }
 
  private:
+  tutti::testing::RdmaFabric fabric_;
   Board* board_;
   std::vector<pid_t> pids_;
 };
@@ -283,7 +285,9 @@ INSTANTIATE_TEST_SUITE_P(Works, Kill,
                                            Work{"slots", 40'000, false, "slots"}, Work{"cma", 1 << 18, false, "auto"},
                                            Work{"large_fifo", 1 << 20, false, "slots"},
                                            Work{"socket", 2, false, "socket"},
-                                           Work{"large_socket", 1 << 20, false, "socket"}),
+                                           Work{"large_socket", 1 << 20, false, "socket"},
+                                           Work{"rdma", 2, false, "rdma"},
+                                           Work{"large_rdma", 1 << 20, false, "rdma"}),
                          [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace

@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
     Layouts, Mismatch,
     ::testing::Values(Setup{2, Layout::processes, "auto", 0}, Setup{5, Layout::processes, "auto", 1},
                       Setup{3, Layout::threads, "auto", 2}, Setup{3, Layout::processes, "slots", 3},
-                      Setup{9, Layout::threads, "mapped", 0}, Setup{3, Layout::processes, "socket", 1}),
+                      Setup{9, Layout::threads, "mapped", 0}, Setup{3, Layout::processes, "socket", 1}, Setup{3, Layout::processes, "rdma", 1}),
     [](const auto& test) {
       return std::string(name(test.param.layout)) + std::to_string(test.param.ranks) + test.param.transport;
     });
@@ -131,10 +131,12 @@ TEST_P(Mismatch, EveryRankHearsWhatEverybodyCalled) {
                 .layout = setup.layout,
                 .environment = {std::string("TUTTI_TRANSPORT=") + setup.transport, "TUTTI_DEBUG=NONE"}},
                [&](Seat& seat) {
+                 const std::string transport = setup.transport;
+                 const bool across_hosts = transport == "socket" || transport == "rdma";
                  int odd = 0, nth = setup.first;
                  for (const auto& c : cases()) {
                    if (!in_share(nth++)) continue;
-                   expect_mismatch(seat, c, odd++ % seat.ranks(), setup.transport == std::string("socket"));
+                   expect_mismatch(seat, c, odd++ % seat.ranks(), across_hosts);
                    if (::testing::Test::HasFailure()) return;
                  }
                });

@@ -29,7 +29,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, PointToPoint,
                                            Setup{3, Layout::threads, "auto"}, Setup{4, Layout::pairs, "auto"},
                                            Setup{5, Layout::processes, "slots"}, Setup{4, Layout::one_thread, "auto"},
                                            Setup{4, Layout::processes, "cma"}, Setup{9, Layout::threads, "mapped"},
-                                           Setup{3, Layout::processes, "socket"}, Setup{6, Layout::pairs, "socket"}),
+                                           Setup{3, Layout::processes, "socket"}, Setup{6, Layout::pairs, "socket"},
+                                           Setup{3, Layout::processes, "rdma"}, Setup{6, Layout::pairs, "rdma"}),
                          [](const auto& test) {
                            return std::string(name(test.param.layout)) + std::to_string(test.param.ranks) +
                                   test.param.transport;

@@ -97,6 +97,10 @@ void Seat::doing(const std::string& what) {
 Workers::Workers(Team team, const std::function<void(Seat&)>& body)
     : team_(std::move(team)), board_(Board::make(team_.words)) {
   assert(team_.ranks <= Board::ranks_max);
+  if (RdmaFabric::wanted(team_.environment)) {
+    fabric_.emplace();
+    for (auto& set : fabric_->environment()) team_.environment.push_back(std::move(set));
+  }
   for (auto& seats : places(team_)) children_.push_back({.seats = std::move(seats)});
   std::fflush(nullptr);
   for (auto& child : children_) fork_one(child, body);

@@ -8,12 +8,14 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "support/board.h"
+#include "support/rdma.h"
 #include "tutti/tutti.h"
 
 namespace tutti::testing {
@@ -94,6 +96,7 @@ class Workers {
 
   Team team_;
   Board* board_;
+  std::optional<RdmaFabric> fabric_;
   std::vector<Child> children_;
   bool failed_ = false;
   bool finished_ = false;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int ranks_max = 9;
 constexpr int layouts = 4;
-constexpr std::array transports = {"auto", "slots", "mapped", "cma", "socket"};
+constexpr std::array transports = {"auto", "slots", "mapped", "cma", "socket", "rdma"};
 constexpr std::array algorithm_names = {
     "",
 #define ALGORITHM(x) #x,

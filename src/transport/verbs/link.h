@@ -132,6 +132,7 @@ class Link final : public CompletionSink {
   bool has_space_for_next() const { return taken_ - granted_ < shape_.ring_slots(); }
   void grant();
   Result<void> report_credits();
+  void look();
   Result<void> post_receives();
   Error broken(std::string why) const;
 

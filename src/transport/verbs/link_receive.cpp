@@ -61,10 +61,16 @@ std::byte* Link::ring_slot(std::uint64_t message) const {
   return ring_->data() + message % shape_.ring_slots() * shape_.slot_bytes;
 }
 
+/// Without its credits the peer may be unable to send what this rank waits for.
+void Link::look() {
+  endpoint_->poll();
+  if (!error_) (void)report_credits();  // an error shows in what follows
+}
+
 Result<std::span<const std::byte>> Link::peek(std::size_t /*bytes*/) {
   // If the slot still belongs to a message that was released before all of it was here, nothing of this one is here.
   const auto is_here = [&] { return has_space_for_next() && arriving(taken_).complete(); };
-  if (!is_here()) endpoint_->poll();
+  if (!is_here()) look();
   wants_message_ = !is_here();
   if (!wants_message_) return std::span<const std::byte>(ring_slot(taken_), arriving(taken_).bytes);
   if (error_) return *error_;
@@ -75,7 +81,7 @@ Result<std::span<const std::byte>> Link::expect(std::size_t bytes) {
   if (bytes > shape_.slot_bytes)
     return Error{.code = Code::internal,
                  .what = fmt::format("a message of {} bytes for a slot of {}", bytes, shape_.slot_bytes)};
-  if (!has_space_for_next()) endpoint_->poll();
+  if (!has_space_for_next()) look();
   wants_message_ = !has_space_for_next();
   if (!wants_message_) return std::span<const std::byte>(ring_slot(taken_), bytes);
   if (error_) return *error_;
@@ -92,7 +98,7 @@ Result<std::size_t> Link::arrived(std::size_t at, std::size_t bytes) {
   };
   std::size_t found = here();
   if (found < bytes) {
-    endpoint_->poll();
+    look();
     found = here();
   }
   wants_message_ = found < bytes;
@@ -139,7 +145,7 @@ Result<void> Link::report_credits() {
   QueuePair& queue = *queues_.front();
   if (queue.space() == 0) {
     endpoint_->poll();
-    if (queue.space() == 0) return {};  // the next release, or the next message, reports
+    if (queue.space() == 0) return {};  // reported when the next message is looked for
   }
   queue.add({.memory = {},
              .remote_address = to_.ring,

@@ -11,8 +11,6 @@ namespace {
 
 /// Smaller amounts wait for the flush, so that several small messages are posted in one call.
 constexpr std::size_t post_at_once_bytes = 16 * 1024;
-/// Of one message; pieces of a write are offers and what lies between them.
-constexpr std::size_t offers_max = QueuePair::pieces_max / 2 - 1;
 
 bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
   return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
@@ -59,7 +57,8 @@ bool Link::offer(std::size_t at, std::span<const std::byte> memory) {
   if (endpoint_->registrations() == nullptr) return false;
   auto& offers = sending(committed_).offers;
   std::erase_if(offers, [at](const Offer& offer) { return offer.at == at; });
-  if (offers.size() == offers_max) return false;
+  // The pieces of a write are offers and what lies between them.
+  if (2 * (offers.size() + 1) + 1 > QueuePair::pieces_of(endpoint_->port)) return false;
   const auto key = endpoint_->registrations()->key_of(memory);
   if (!key) return false;
   const auto next = std::ranges::find_if(offers, [at](const Offer& offer) { return offer.at > at; });

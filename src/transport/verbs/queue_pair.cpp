@@ -27,6 +27,10 @@ Result<std::unique_ptr<QueuePair>> QueuePair::create(const std::shared_ptr<Endpo
   return pair;
 }
 
+std::uint32_t QueuePair::pieces_of(const Port& port) {
+  return std::clamp(static_cast<std::uint32_t>(std::max(port.device->attributes.max_sge, 0)), 1u, pieces_max);
+}
+
 Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
   first_id_ = work_id(sink, index << 24);
   if (auto drawn = fill_random(std::as_writable_bytes(std::span(&psn_, 1))); !drawn) return drawn;
@@ -37,7 +41,7 @@ Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
               .srq = nullptr,
               .cap = {.max_send_wr = shape_.sends,
                       .max_recv_wr = shape_.receives,
-                      .max_send_sge = pieces_max,
+                      .max_send_sge = pieces_of(endpoint_->port),
                       .max_recv_sge = 1,
                       .max_inline_data = shape_.inline_bytes},
               .qp_type = QpType::reliable,

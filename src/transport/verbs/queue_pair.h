@@ -46,8 +46,9 @@ struct PortAddress {
 
 class QueuePair {
  public:
-  /// Pieces of memory that one write may gather.
+  /// Pieces of memory that one write may gather, where the device can.
   static constexpr std::uint32_t pieces_max = 8;
+  static std::uint32_t pieces_of(const Port& port);
 
   /// In the state INIT, with all receives posted. `index`: among the sink's queue pairs. Errors: system.
   static Result<std::unique_ptr<QueuePair>> create(const std::shared_ptr<Endpoint>& endpoint, const QueueShape& shape,

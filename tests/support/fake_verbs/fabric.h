@@ -11,7 +11,7 @@
 
 namespace tutti::testing::fake_verbs {
 
-inline constexpr std::uint32_t max_sge = 4, gid_count = 3;
+inline constexpr std::uint32_t max_sge = 8, gid_count = 3;
 inline constexpr std::uint32_t process_slots = 512, qp_slots = 1 << 13, cq_slots = 1 << 12, mr_slots = 1 << 14;
 inline constexpr std::uint32_t no_slot = ~0u;
 

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Runs the perf programs and some tests by RDMA in guests with Soft-RoCE devices (see support/vm).
+
+Usage: tests/guests_test.py BUILD PART        PART: one | two | three | loss     exit status 77: cannot be run here
+Inside a guest the same script runs with --inside.
+"""
+import csv
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+SKIPPED = 77
+PROGRAMS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter",
+            "all_gather_v", "reduce_scatter_v", "all_to_all_v", "sendrecv")
+# GoogleTest programs that know devices of the machine, and what of them to run.
+TESTS = (("api_point_to_point_test", "*rdma*"), ("api_counts_test", "*rdma*"), ("api_exit_test", "*rdma*"))
+PORT = 4711
+
+
+def missing():
+    """Why guests cannot be booted here, or nothing."""
+    for tool in ("qemu-system-x86_64", "busybox", "modprobe", "xz"):
+        if shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None:
+            return f"{tool} is not installed; bash tools/setup tools/packages.guests installs it"
+    if not any(pathlib.Path("/boot").glob("vmlinuz-*")):
+        return "there is no kernel in /boot; bash tools/setup tools/packages.guests installs one"
+    return ""
+
+
+def run(name, command, settings, limit_s=120):
+    """Runs a command of a guest; True, or prints what it said."""
+    began = time.monotonic()
+    try:
+        done = subprocess.run(command, env={**os.environ, **settings}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=limit_s, check=False)
+        status, said = done.returncode, done.stdout
+    except subprocess.TimeoutExpired as late:
+        status, said = "no end", (late.stdout or b"").decode(errors="replace")
+    print(f"{name}: {'ok' if status == 0 else f'FAILED ({status})'}, {time.monotonic() - began:.1f} s", flush=True)
+    if status != 0:
+        print(said[-4000:], flush=True)
+    return status == 0
+
+
+def carried_right(name, path, wanted):
+    """Whether all bytes of a table went by RDMA and none was wrong."""
+    with open(path, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    others = {row["transport"] for row in rows} - set(wanted)
+    wrong = [row for row in rows if row["wrong"] != "0"]
+    if rows and not others and not wrong:
+        return True
+    print(f"{name}: FAILED: {len(rows)} rows, transports {others or 'as they should be'}, wrong: {wrong}", flush=True)
+    return False
+
+
+def perf(build, settings, arguments, programs=PROGRAMS):
+    good = True
+    for program in programs:
+        with tempfile.TemporaryDirectory() as folder:
+            table = pathlib.Path(folder) / "table.csv"
+            command = [build / "perf" / f"{program}_perf", "-n", "2", "-w", "1", "-c", "1", "--csv", table, *arguments]
+            good = run(f"{program} {' '.join(arguments)}", command, settings) and good
+            if table.exists():  # of rank 0
+                good = carried_right(program, table, ("rdma", "N/A")) and good
+    return good
+
+
+def inside(build, part):
+    settings = {"TUTTI_TUNE": "off", "TUTTI_DEBUG": "WARN", "TUTTI_TRANSPORT": "rdma"}
+    node, nodes = int(os.environ["VM_NODE"]), int(os.environ["VM_NODES"])
+    if nodes > 1:
+        settings |= {"TUTTI_TRANSPORT": "auto", "TUTTI_RANK": str(node), "TUTTI_NRANKS": str(nodes),
+                     "TUTTI_COMM_ID": f"{os.environ['VM_IPS'].split()[0]}:{PORT}",
+                     "TUTTI_COMM_SECRET": "a secret of guests that live for a minute"}
+    if part == "loss":
+        subprocess.run(["tc", "qdisc", "add", "dev", "eth0", "root", "netem", "loss", "0.1%"], check=True)
+        return perf(build, settings, ["-b", "8", "-e", "64K", "-f", "90"], PROGRAMS[:4])
+    if nodes > 1:
+        few = PROGRAMS if part == "three" else PROGRAMS[:6]
+        return perf(build, settings, ["-b", "8", "-e", "64K", "-f", "90"], few)
+    good = perf(build, settings, ["--procs", "3", "-b", "8", "-e", "64K", "-f", "90"])
+    good = perf(build, settings | {"TUTTI_IB_QPS_PER_CONNECTION": "3"},
+                ["--procs", "2", "-b", "3", "-e", "700K", "-f", "300", "-d", "int32"], PROGRAMS[:2]) and good
+    for test, chosen in TESTS:
+        good = run(test, [build / "tests" / test, f"--gtest_filter={chosen}"],
+                   {"TUTTI_TEST_RDMA": "devices", "TUTTI_TUNE": "off"}, 200) and good
+    return good
+
+
+def main():
+    if len(sys.argv) == 4 and sys.argv[1] == "--inside":
+        return 0 if inside(pathlib.Path(sys.argv[2]), sys.argv[3]) else 1
+    if len(sys.argv) != 3 or sys.argv[1] == "--help":
+        print(__doc__)
+        return 0 if "--help" in sys.argv else 2
+    if why := missing():
+        print(f"skipped: {why}")
+        return SKIPPED
+    build, part = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+    nodes = {"one": 1, "two": 2, "three": 3, "loss": 2}[part]
+    command = [HERE / "support" / "vm" / "vm-run", "--nodes", str(nodes), "--timeout", "600", "--",
+               sys.executable, HERE / "guests_test.py", "--inside", build, part]
+    return subprocess.run(command, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
