@@ -52,7 +52,7 @@ constexpr std::array table = {
   text("TUTTI_ALGO", shared, engine, "Algorithm to use, or with ^ to exclude, per collective: allreduce:two_shot;broadcast:^one_shot. Empty: the fastest."),
   text("TUTTI_PLAN_FILE", local, engine, "MSCCL XML or MSCCL++ JSON file whose plan serves the calls of its collective and number of ranks. Must be the same file on all ranks."),
   choice("TUTTI_TRANSPORT", shared, "auto", "auto|slots|mapped|cma|socket", engine, "Transport between ranks of one host: slots, mapped buffers, copies from peers' buffers (CMA), or sockets as if each process ran on its own host."),
-  choice("TUTTI_TUNE", local, "on", "on|off", engine, "on: measure once how fast the machine is, and choose algorithms by these numbers. off: choose by built-in numbers. Rank 0's setting counts."),
+  choice("TUTTI_TUNE", local, "on", "on|off", engine, "on: measure once how fast the machine is, and choose algorithms by these numbers; where calls contradict them, the next start measures again. off: choose by built-in numbers. Rank 0's setting counts."),
   number("TUTTI_AUTOTUNE", integer, shared, "0", 0, 1000, engine, "Autotune: number of trials of each of the three algorithms predicted to be the fastest, in the first calls of a collective, size and transport. Later calls use the fastest one. 0: no trials. Without effect if ranks run on several hosts."),
   text("TUTTI_MACHINE_FILE", local, engine, "File with numbers of a machine as tutti-topo --measure prints them, used instead of measuring; numbers that it does not name are the built-in ones. Rank 0's setting counts."),
   text("TUTTI_CACHE_DIR", local, engine, "Folder for measured numbers. Empty: $XDG_CACHE_HOME/tutti or ~/.cache/tutti."),
