@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "place/host_groups.h"
 #include "place/job_map.h"
 #include "place/seats.h"
 
@@ -37,6 +38,77 @@ TEST(Map, KeepsHostsTogetherWhateverTheirRanksAre) {
   EXPECT_EQ(map.rings, (Orders{{0, 2, 1, 3}, {2, 0, 3, 1}}));
   EXPECT_TRUE(map_of(seats, std::vector{0, 0, 2, 2}, nullptr).order.empty());
   EXPECT_EQ(map_of(seats, std::vector{0, 1, 2, 3}, nullptr), JobMap{}) << "a rank on each host: no level";
+}
+
+/// A rank on each host, which says that it is there.
+std::vector<OwnSeat> in(const std::vector<std::string>& groups) {
+  std::vector<OwnSeat> seats;
+  for (const std::string& text : groups) {
+    const auto told = host_groups(text);
+    EXPECT_TRUE(told) << text;
+    seats.push_back({.groups = told ? *told : HostGroups{}});
+  }
+  return seats;
+}
+
+TEST(Map, HasGroupsOfHostsAsLevels) {
+  const std::vector hosts{0, 1, 2, 3, 4, 5};
+  const JobMap racks = map_of(in({"a", "b", "a", "b", "c", "a"}), hosts, nullptr);
+  EXPECT_EQ(racks.levels, (std::vector<Level>{{0, 1, 0, 1, 2, 0}}));
+  EXPECT_EQ(racks.order, (std::vector<Rank>{0, 2, 5, 1, 3, 4})) << "hosts of a rack are next to each other";
+  // Rack 1 of one pod is another than rack 1 of the other, and hosts with two ranks are a level below.
+  const JobMap pods = map_of(in({"p/1", "q/1", "p/1", "q/2", "p/1", "q/1", "p/1", "q/2"}),
+                             std::vector{0, 1, 2, 3, 0, 1, 2, 3}, nullptr);
+  EXPECT_EQ(pods.levels,
+            (std::vector<Level>{{0, 1, 0, 1, 0, 1, 0, 1}, {0, 1, 0, 2, 0, 1, 0, 2}, {0, 1, 2, 3, 0, 1, 2, 3}}));
+  EXPECT_EQ(pods.order, (std::vector<Rank>{0, 4, 2, 6, 1, 5, 3, 7}));
+}
+
+TEST(Map, LeavesOutGroupsThatTellNothing) {
+  const std::vector hosts{0, 0, 2, 2};
+  const JobMap without = map_of(in({"", "", "", ""}), hosts, nullptr);
+  EXPECT_EQ(map_of(in({"a", "a", "a", "a"}), hosts, nullptr), without) << "one rack";
+  EXPECT_EQ(map_of(in({"a", "a", "b", "b"}), hosts, nullptr), without) << "a rack for each host";
+  EXPECT_EQ(map_of(in({"a", "b", "b", "a"}), hosts, nullptr), without) << "the first rank speaks for its host";
+  EXPECT_EQ(map_of(in({"a", "", "b", ""}), std::vector{0, 1, 2, 3}, nullptr).levels, (std::vector<Level>{{0, 1, 2, 1}}))
+      << "hosts without a name are together";
+}
+
+TEST(Map, TakesTheRingsOfAFileRackByRack) {
+  const std::vector hosts{0, 0, 2, 2, 4, 4};
+  JobMap map = map_of(in({"a", "a", "b", "b", "a", "a"}), hosts, nullptr);
+  EXPECT_EQ(map.order, (std::vector<Rank>{0, 1, 4, 5, 2, 3}));
+  ASSERT_TRUE(take_rings(map, {{1, 0}}, hosts));
+  EXPECT_EQ(map.order, (std::vector<Rank>{1, 0, 5, 4, 3, 2}));
+}
+
+TEST(HostGroups, AreNamesWithinEachOther) {
+  EXPECT_EQ(*host_groups(""), HostGroups{});
+  const HostGroups rack = *host_groups("pod2/rack7");
+  EXPECT_EQ(rack, *host_groups("pod2/rack7"));
+  EXPECT_EQ(rack[0], (*host_groups("pod2"))[0]);
+  EXPECT_NE(rack[1], (*host_groups("pod3/rack7"))[1]);
+  EXPECT_NE((*host_groups("ab/c"))[1], (*host_groups("a/bc"))[1]);
+  EXPECT_EQ(rack[2], 0u);
+  for (const char* bad : {"/", "a/", "/a", "a//b", "a/b/c/d"}) {
+    const auto refused = host_groups(bad);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_EQ(refused.error().code, Code::invalid_argument);
+    EXPECT_NE(refused.error().what.find("TUTTI_TOPO_GROUPS=" + std::string(bad)), std::string::npos);
+  }
+}
+
+TEST(HostGroups, AreTheSwitchesThatSlurmNames) {
+  const HostGroups switches = host_groups_of_slurm("s0.s4.node12", "switch.switch.node");
+  EXPECT_EQ(switches, *host_groups("s0/s4"));
+  EXPECT_EQ(host_groups_of_slurm("s0.s4.node12.example.org", "switch.switch.node"), switches);
+  EXPECT_EQ(host_groups_of_slurm("node12", "node"), HostGroups{}) << "a flat network";
+  EXPECT_EQ(host_groups_of_slurm("", ""), HostGroups{});
+  EXPECT_EQ(host_groups_of_slurm("s0.node", "switch.switch.node"), HostGroups{}) << "they do not fit";
+  EXPECT_EQ(host_groups_of_slurm("a.b", "switch.switch"), HostGroups{});
+  const HostGroups deep = host_groups_of_slurm("a.b.c.d.n", "switch.switch.switch.switch.node");
+  EXPECT_NE(deep, host_groups_of_slurm("x.b.c.d.n", "switch.switch.switch.switch.node")) << "of another tree";
+  EXPECT_NE(deep[2], 0u);
 }
 
 TEST(Map, TakesTheRingsOfAFile) {
