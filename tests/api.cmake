@@ -29,6 +29,9 @@ foreach(test abort affinity arguments cancel nics counts counts_errors determini
   tutti_api_test(${test})
 endforeach()
 
+tutti_api_test(tune)
+target_link_libraries(api_tune_test PRIVATE tutti_tune)
+
 foreach(test gpu gpu_bits gpu_calls gpu_errors gpu_graph gpu_staged gpu_staged_errors)
   tutti_api_test(${test})
   tutti_cuda_test(api_${test}_test)

@@ -36,7 +36,8 @@ tutti_test(place_test SOURCES unit/place_test.cpp unit/seats_test.cpp unit/rails
            LIBS tutti_place tutti_topology tutti_formats_read pugixml::pugixml LABELS unit)
 target_compile_definitions(place_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
 
-tutti_test(machine_exchange_test SOURCES unit/machine_exchange_test.cpp LIBS tutti_submit LABELS unit)
+tutti_fuzz(job_map LIBS tutti_place CHANGES 30000)
+tutti_test(machine_exchange_test SOURCES unit/machine_exchange_test.cpp unit/map_exchange_test.cpp LIBS tutti_submit LABELS unit)
 target_compile_definitions(machine_exchange_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
 
 # Readers that are shown any bytes: changed examples here, and with clang anything (docs/testing.md).

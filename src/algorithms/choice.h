@@ -45,6 +45,9 @@ class Envelope {
   Envelope(const Shape& shape, Access access, std::span<const Algorithm* const> candidates, const Machine& machine,
            const Conditions& conditions);
 
+  /// The largest size for which times are predicted.
+  static constexpr std::size_t bytes_max = std::size_t{1} << 30;
+
   /// `bytes`: of the largest buffer of one rank.
   const Algorithm& at(std::size_t bytes) const { return *by_width_[static_cast<std::size_t>(std::bit_width(bytes))]; }
   /// The predicted time of that algorithm at the power of two below; outside 16 bytes to 1 GiB that of the nearest one.

@@ -91,12 +91,26 @@ Result<void> CollectiveRun::start(const Plan& plan, bool factors) {
   run_.emplace(plan, binding_, communicator_.links());
   if (autotunes())
     communicator_.plans().autotuner().start(TuningKind::of(shape_.collective, access_, size_.choice_bytes()), now_ns());
+  if (size_.choice_bytes() >= PredictionCheck::bytes_min) [[unlikely]]
+    if (auto* const check = communicator_.prediction_check()) compare_with_prediction(*check);
   return {};
+}
+
+/// Not for calls whose time depends on more than the prediction knows: in a rooted one a rank may be done long before
+/// the last one.
+void CollectiveRun::compare_with_prediction(PredictionCheck& check) {
+  if (from_file_ || request_.layout || request_.device != nullptr || rooted(shape_.collective)) return;
+  const double us = communicator_.plans().predicted_us(shape_, access_, size_.choice_bytes());
+  if (us < PredictionCheck::us_min) return;
+  check.start(TuningKind::of(shape_.collective, access_, size_.choice_bytes()), us, now_ns());
+  check_ = &check;
 }
 
 Result<Progress> CollectiveRun::advance() {
   auto progress = run_->advance();
   if (progress && *progress == Progress::done && autotunes()) communicator_.plans().autotuner().finish(now_ns());
+  if (check_ != nullptr && progress && *progress == Progress::done) [[unlikely]]
+    check_->finish(now_ns());
   return progress;
 }
 

@@ -59,6 +59,7 @@ class CollectiveRun {
 
  private:
   Result<void> copy_input();
+  void compare_with_prediction(PredictionCheck& check);
   bool plan_file_serves() const;
   bool autotunes() const { return communicator_.plans().autotuner().on() && !from_file_ && !request_.layout; }
   std::int64_t now_ns() const { return communicator_.process().system.now_ns(); }
@@ -74,6 +75,7 @@ class CollectiveRun {
   Access access_ = Access::slots;
   Binding binding_;
   std::optional<Run> run_;
+  PredictionCheck* check_ = nullptr;  // where the time of this call is compared with its prediction
 };
 
 }  // namespace tutti

@@ -54,6 +54,13 @@ Conditions conditions_of(const Membership& members, const Channels& channels) {
           .pair_gbps = std::move(pair_gbps)};
 }
 
+/// Whether calls can contradict the measured numbers: this rank's process has measured or read them, and no network,
+/// lack of cores or setting explains other times.
+bool can_contradict(const Membership& members, const Config& config) {
+  return members.rank == 0 && members.ranks > 1 && !members.spans_hosts() && !members.oversubscribed &&
+         !loop_of(config.text("TUTTI_LOOP")) && config.integer("TUTTI_NT_THRESHOLD") == 0;
+}
+
 }  // namespace
 
 Communicator::Communicator(Process& process, Membership members)
@@ -72,6 +79,7 @@ Communicator::Communicator(Process& process, Membership members)
       offered_scratch_(process.segments, process.places.memory_node()),
       staging_(process.segments, process.places.memory_node()),
       windows_(process, members_, failed_) {
+  if (can_contradict(members_, process.config)) prediction_check_.emplace();
   for (const auto& peer : members_.peers) doorbells_.push_back(&peer.area.header().doorbell);
   if (spans_hosts()) {
     members_.control->answers_from(history_);
@@ -81,6 +89,9 @@ Communicator::Communicator(Process& process, Membership members)
 }
 
 Communicator::~Communicator() {
+  if (prediction_check_ && !failed())
+    if (const auto seen = prediction_check_->contradiction())
+      process_.tune->contradict(members_.machine, *seen, process_.log);
   auto& state = members_.area->area.header().state;
   if (auto open = RankState::open; state.compare_exchange_strong(open, RankState::closed)) ring_all();
   if (members_.control) {

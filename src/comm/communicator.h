@@ -16,6 +16,7 @@
 #include "comm/membership.h"
 #include "comm/peer_windows.h"
 #include "comm/plans.h"
+#include "comm/prediction_check.h"
 #include "exec/run.h"
 
 namespace tutti {
@@ -91,6 +92,8 @@ class Communicator {
 
   Plans& plans() { return plans_; }
   PeerWindows& windows() { return windows_; }
+  /// Where calls' times are compared with their predictions; null: they are not.
+  PredictionCheck* prediction_check() { return prediction_check_ ? &*prediction_check_ : nullptr; }
 
   /// At least `bytes` of memory for plans that need it; used by one call at a time.
   Result<std::byte*> scratch(std::size_t bytes);
@@ -161,6 +164,7 @@ class Communicator {
   std::shared_ptr<CallHistory> history_;  // mark_ and history_: if ranks have no call descriptors
   Channels channels_;
   Plans plans_;
+  std::optional<PredictionCheck> prediction_check_;
   std::unique_ptr<CallComparison> comparison_;
   std::vector<Doorbell*> doorbells_;
 

@@ -61,6 +61,16 @@ const Algorithm& Plans::algorithm(const Shape& shape, Access access, std::size_t
   return envelope->at(counts ? bytes * groups_of_input(shape) : bytes);
 }
 
+/// Predictions are made for powers of two; between them, times are nearly straight lines.
+double Plans::predicted_us(const Shape& shape, Access access, std::size_t bytes) const {
+  const auto& envelope = envelopes_[static_cast<std::size_t>(shape.collective)][static_cast<std::size_t>(access)][0];
+  if (autotuner_.on() || envelope == nullptr || !is_modelled(shape, access) || bytes == 0) return 0;
+  const std::size_t below = std::bit_floor(bytes);
+  if (below >= Envelope::bytes_max) return bytes == Envelope::bytes_max ? envelope->us(bytes) : 0;
+  const double share = static_cast<double>(bytes - below) / static_cast<double>(below);
+  return envelope->us(below) + share * (envelope->us(2 * below) - envelope->us(below));
+}
+
 const Ways& Plans::ways(Collective collective, bool ordinary) {
   KnownWays& known = ways_[static_cast<std::size_t>(collective)];
   if (known.known && (known.ordinary || !ordinary)) return known.ways;

@@ -38,6 +38,8 @@ class Plans {
 
   /// The algorithm that a call uses without autotuning.
   const Algorithm& algorithm(const Shape& shape, Access access, std::size_t bytes, bool counts);
+  /// The time predicted for a call that `of` has planned, in µs; 0: none, as without a choice or with autotuning.
+  double predicted_us(const Shape& shape, Access access, std::size_t bytes) const;
   /// Which access to use, by size. Predicted on first use, which takes milliseconds; `ordinary`: also for buffers that
   /// are not mapped. Only for ranks that share memory.
   const Ways& ways(Collective collective, bool ordinary);

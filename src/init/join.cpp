@@ -123,10 +123,9 @@ Result<Progress> Join::next() {
       return Progress::moved;
     default: break;
   }
+  if (state_ == State::map) return take_map(bootstrap_.gathered()[0]);
   if (auto agreement = agreed(); !agreement) return std::move(agreement).error();
-  if (auto finished = finish(); !finished) return std::move(finished).error();
-  state_ = State::made;
-  return Progress::done;
+  return take_map(behind_first_init_result(bootstrap_.gathered()[0]));
 }
 
 /// A host with one network needs no proof. A rank that has failed says so when the others send what they reached.
@@ -207,9 +206,11 @@ void Join::state_verdict() {
   result.reaches_gpus = reaches_gpus_ && gpu_proof_ ? 1 : 0;
   if (options_.rank == 0 && !trouble_) {
     const Machine machine = process_.tune->machine(cpus_, process_.log);
-    Blob verdict = to_blob(FirstInitResult{.result = result, .machine = machine.numbers()});
-    const auto map = to_bytes(members_.map);
-    verdict.insert(verdict.end(), map.begin(), map.end());
+    map_told_.emplace(members_.map);
+    Blob verdict = to_blob(FirstInitResult{
+        .result = result, .map_bytes = static_cast<std::uint32_t>(map_told_->bytes()), .machine = machine.numbers()});
+    const Blob part = next_map_part(BootstrapLimits{}.blob_bytes_max - verdict.size());
+    verdict.insert(verdict.end(), part.begin(), part.end());
     bootstrap_.exchange(std::move(verdict));
   } else {
     bootstrap_.exchange(to_blob(result));
@@ -346,9 +347,9 @@ Result<void> Join::agreed() {
     auto machine = Machine::of(first->machine);
     if (!machine) return std::move(machine).error().at_peer(rank);
     members_.machine = *machine;
-    auto map = read_map(bootstrap_.gathered()[rank], options_.ranks);
-    if (!map) return std::move(map).error().at_peer(rank);
-    members_.map = *std::move(map);
+    auto announced = MapExchange::announced(first->map_bytes, options_.ranks);
+    if (!announced) return std::move(announced).error().at_peer(rank);
+    map_heard_.emplace(*std::move(announced));
   }
   if (given_up_) return Error{.code = Code::remote, .what = "a rank failed, and no rank reported which"};
   gpu_proof_.reset();

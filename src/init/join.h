@@ -12,6 +12,7 @@
 #include "init/control_setup.h"
 #include "init/gpu_proof.h"
 #include "init/machine_exchange.h"
+#include "init/map_exchange.h"
 #include "init/peer_info.h"
 
 namespace tutti {
@@ -25,6 +26,7 @@ struct JoinOptions {
   std::int64_t init_limit_ms = 0;  ///< 0: TUTTI_INIT_TIMEOUT_MS
   std::int64_t deadline_ns = 0;    ///< when everything must be complete (now_ns); 0: init_limit_ms from now
   cuda::SharedGpu gpu;             ///< null: host memory only
+  std::size_t map_part_bytes = BootstrapLimits{}.blob_bytes_max;  ///< of the job's map, told in an exchange
 };
 
 class Join final : public Operation {
@@ -41,8 +43,9 @@ class Join final : public Operation {
 
  private:
   /// share: where ranks of one host run as several users; describe: where hosts are not alike; carrier, locate, reach:
-  /// where not all ranks share memory; prove, compare: where they have several networks.
-  enum class State { begin, greet, share, describe, carrier, locate, prove, compare, reach, agree, made };
+  /// where not all ranks share memory; prove, compare: where they have several networks; map: where the job's map is
+  /// long.
+  enum class State { begin, greet, share, describe, carrier, locate, prove, compare, reach, agree, map, made };
   bool is_late() const { return process_.system.now_ns() >= deadline_ns_; }
   Result<Progress> late();
   Result<Progress> next();
@@ -72,6 +75,8 @@ class Join final : public Operation {
   Result<void> connect();
   Result<void> connect_to(Rank rank);
   Result<void> agreed();
+  Blob next_map_part(std::size_t bytes_max);
+  Result<Progress> take_map(std::span<const std::byte> part);
   Result<void> finish();
   AreaShape area_shape() const;
 
@@ -85,6 +90,8 @@ class Join final : public Operation {
   std::vector<PeerInfo> peer_infos_;  ///< by rank; kept until all are connected
   Whereabouts whereabouts_;
   std::optional<MachineExchange> machines_;
+  std::optional<MapExchange> map_told_;  ///< of rank 0
+  std::optional<MapExchange> map_heard_;
   bool spans_hosts_ = false;
   std::vector<int> networks_;  ///< by rank: the first rank of its host, where hosts are counted by network
   bool pulls_ = true;

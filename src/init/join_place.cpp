@@ -1,6 +1,7 @@
 // The part of the start in which ranks tell where they are, and rank 0 draws the map of the job.
 #include <sched.h>
 
+#include <algorithm>
 #include <span>
 
 #include "init/join.h"
@@ -33,6 +34,32 @@ Result<Progress> Join::describe() {
   bootstrap_.exchange(machines_->part(options_.rank, whereabouts_.text ? *whereabouts_.text : std::string()));
   state_ = State::describe;
   return Progress::moved;
+}
+
+/// Nothing of other ranks than 0.
+Blob Join::next_map_part(std::size_t bytes_max) {
+  if (!map_told_) return {};
+  const auto part = map_told_->part(std::min(bytes_max, options_.map_part_bytes));
+  return {part.begin(), part.end()};
+}
+
+/// Begins one more exchange as long as a part of the map is missing. All ranks have heard the same, so all end here
+/// alike.
+Result<Progress> Join::take_map(std::span<const std::byte> part) {
+  if (auto taken = map_heard_->take(part); !taken) return std::move(taken).error().at_peer(0);
+  if (map_heard_->more()) {
+    bootstrap_.exchange(next_map_part(options_.map_part_bytes));
+    state_ = State::map;
+    return Progress::moved;
+  }
+  auto map = map_heard_->map(options_.ranks);
+  if (!map) return std::move(map).error().at_peer(0);
+  members_.map = *std::move(map);
+  map_told_.reset();
+  map_heard_.reset();
+  if (auto finished = finish(); !finished) return std::move(finished).error();
+  state_ = State::made;
+  return Progress::done;
 }
 
 Result<JobMap> Join::map_of_job() const {

@@ -62,9 +62,8 @@ Result<FirstInitResult> read_first_init_result(const Blob& blob) {
   return read<FirstInitResult>(without_map(blob), "rank 0's verdict");
 }
 
-Result<JobMap> read_map(const Blob& blob, int ranks) {
-  if (blob.size() < sizeof(FirstInitResult)) return JobMap{};
-  return read_job_map(std::span(blob).subspan(sizeof(FirstInitResult)), ranks);
+std::span<const std::byte> behind_first_init_result(const Blob& blob) {
+  return std::span(blob).subspan(std::min(blob.size(), sizeof(FirstInitResult)));
 }
 
 }  // namespace tutti

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct GpuInfo {
 
 /// First exchange: identity and location of a rank.
 struct PeerInfo {
-  static constexpr std::uint32_t version_value = 9;
+  static constexpr std::uint32_t version_value = 10;
   std::uint32_t version = version_value;
   std::int32_t pid = 0;
   std::uint64_t token = 0;
@@ -75,9 +76,11 @@ struct InitResult {
   std::uint32_t reaches_gpus = 0;  ///< its GPU can access every other rank's memory
   std::array<char, 240> what{};
 };
-/// Rank 0's, unless it failed: with the machine's numbers, by which all ranks choose. The job's map (JobMap) follows.
+/// Rank 0's, unless it failed: with the machine's numbers, by which all ranks choose. The first part of the job's map
+/// follows (MapExchange).
 struct FirstInitResult {
   InitResult result{};
+  std::uint32_t map_bytes = 0;  ///< of the whole map
   std::array<double, Machine::count> machine{};
 };
 
@@ -88,8 +91,8 @@ Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob);
 /// Of any rank.
 Result<InitResult> read_init_result(const Blob& blob);
 Result<FirstInitResult> read_first_init_result(const Blob& blob);
-/// Rank 0's map of so many ranks. Errors: also those of read_job_map.
-Result<JobMap> read_map(const Blob& blob, int ranks);
+/// What follows rank 0's verdict.
+std::span<const std::byte> behind_first_init_result(const Blob& blob);
 
 template <class T>
 Blob to_blob(const T& value) {

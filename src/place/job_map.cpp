@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "place/packed_words.h"
 
 namespace tutti {
 namespace {
@@ -13,10 +14,14 @@ namespace {
 using Word = std::uint32_t;
 constexpr std::size_t header_words = 4;
 constexpr std::size_t levels_max = 16;
-constexpr std::size_t map_bytes_max = 48 * 1024;  // of 64 KiB that a rank may say in an exchange of the start
+constexpr std::size_t numbers_of_rings_max = 12 * 1024;  // levels and the order included
 
 Error refused(std::string what) {
   return {.code = Code::remote, .what = "rank 0's map of the job: " + std::move(what)};
+}
+
+std::size_t words_max(std::size_t ranks) {
+  return header_words + (levels_max + 1 + rings_max + (ranks <= paired_ranks_max ? ranks : 0)) * ranks;
 }
 
 /// The first ones of a list of ranks.
@@ -54,7 +59,7 @@ int groups_in(const Level& level) {
 
 std::size_t rings_that_fit(const JobMap& map, std::size_t ranks) {
   if (ranks == 0) return 0;
-  const std::size_t lists = map_bytes_max / sizeof(Word) / ranks, others = map.levels.size() + 1;
+  const std::size_t lists = numbers_of_rings_max / ranks, others = map.levels.size() + 1;
   const std::size_t fit = lists > others ? std::min(lists - others, rings_max) : 0;
   return fit < 2 ? 0 : fit;
 }
@@ -68,15 +73,20 @@ std::vector<std::byte> to_bytes(const JobMap& map) {
   for (const auto& ring : map.rings)
     for (const Rank rank : ring) words.push_back(static_cast<Word>(rank));
   words.insert(words.end(), map.pair_mbps.begin(), map.pair_mbps.end());
-  const auto bytes = std::as_bytes(std::span(words));
-  return {bytes.begin(), bytes.end()};
+  return packed(words);
+}
+
+std::size_t map_bytes_max(int ranks) {
+  constexpr std::size_t word_bytes_max = 6;  // packed: five for a difference, one for what says that it is one
+  return word_bytes_max * words_max(static_cast<std::size_t>(ranks));
 }
 
 Result<JobMap> read_job_map(std::span<const std::byte> bytes, int ranks) {
   const auto each = static_cast<std::size_t>(ranks);
-  std::vector<Word> words(bytes.size() / sizeof(Word));
-  if (bytes.size() % sizeof(Word) != 0 || words.size() < header_words) return refused("it is cut off");
-  std::memcpy(words.data(), bytes.data(), bytes.size());
+  auto unpacked_words = unpacked(bytes, words_max(each));
+  if (!unpacked_words) return refused(unpacked_words.error().what);
+  const std::vector<Word> words = *std::move(unpacked_words);
+  if (words.size() < header_words) return refused("it is cut off");
   const std::size_t levels = words[0], orders = words[1], rings = words[2], rates = words[3];
   if (levels > levels_max || orders > 1 || rings > rings_max || rates > (each <= paired_ranks_max ? 1 : 0) ||
       words.size() != header_words + (levels + orders + rings + rates * each) * each)

@@ -26,12 +26,15 @@ inline constexpr std::size_t rings_max = 8;
 inline constexpr std::size_t paired_ranks_max = 16;  ///< up to so many ranks have rates of pairs
 
 /// How many rings a map of so many ranks may have besides its levels and its order: at most rings_max, and none if not
-/// two. Rank 0 sends the map to all ranks in one message of bounded length, and a ring of thousands of ranks is slow.
+/// two. A ring of thousands of ranks is slow, and all ranks would keep eight of them.
 std::size_t rings_that_fit(const JobMap& map, std::size_t ranks);
 
-/// One array of 32-bit numbers: how many levels, whether there is an order, how many rings, whether there are rates of
-/// pairs; the levels, the order, the rings, the rates.
+/// One array of 32-bit numbers, packed (packed_words.h): how many levels, whether there is an order, how many rings,
+/// whether there are rates of pairs; the levels, the order, the rings, the rates. Of 24,576 ranks with four levels and
+/// an order, numbered with a pattern, about a hundred bytes; at random, some hundred thousand.
 std::vector<std::byte> to_bytes(const JobMap& map);
+/// No map of so many ranks is longer.
+std::size_t map_bytes_max(int ranks);
 
 /// Errors: remote (not a map of so many ranks: another length, a group that no rank can have, an order or a ring that
 /// does not name every rank once, too many rings, rates of too many pairs, a level that is not divided further than the

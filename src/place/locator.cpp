@@ -21,11 +21,17 @@ namespace tutti {
 Locator::Locator(Files files, bool live) : files_(std::move(files)), live_(live) {}
 Locator::~Locator() = default;
 
+Result<HostGroups> Locator::groups() const {
+  return files_.groups.empty() ? files_.groups_of_slurm : host_groups(files_.groups);
+}
+
 #ifdef TUTTI_HAS_TOPOLOGY
 
 Result<Whereabouts> Locator::locate(const cpu_set_t& cpus, const std::string& gpu) {
   const bool recorded = !files_.machine.empty();
-  if (!recorded && !live_) return Whereabouts{};
+  auto own_groups = groups();
+  if (!own_groups) return std::move(own_groups).error();
+  if (!recorded && !live_) return Whereabouts{.seat = {.groups = *own_groups}};
   const std::lock_guard lock(mutex_);
   // NVIDIA's driver takes tenths of a second to start, and ranks on CPUs do not need what it says.
   const bool asks_drivers = !recorded && (!gpu.empty() || !files_.dump.empty());
@@ -39,6 +45,7 @@ Result<Whereabouts> Locator::locate(const cpu_set_t& cpus, const std::string& gp
   }
   OwnSeat seat{.recorded = 1};
   if (!recorded) seat = gpu.empty() ? seat_on(*machine_, cpus) : seat_at_gpu(*machine_, cpus, gpu);
+  seat.groups = *own_groups;
   return Whereabouts{.seat = seat, .machine = machine_, .text = text_};
 }
 
@@ -70,14 +77,16 @@ namespace {
 Error no_detector() {
   return {.code = Code::invalid_argument,
           .what =
-              "TUTTI_TOPO_FILE, TUTTI_GRAPH_FILE and those to be written: this build has no detector; build it "
+              "TUTTI_TOPO_FILE, TUTTI_GRAPH_FILE, those to be written, TUTTI_TOPO_GROUPS: this build has no detector; "
+              "build it "
               "with pugixml, nlohmann-json and CLI11"};
 }
 
 }  // namespace
 
 Result<Whereabouts> Locator::locate(const cpu_set_t&, const std::string&) {
-  if (files_.machine.empty() && files_.dump.empty() && files_.ring.empty() && files_.ring_dump.empty())
+  if (files_.machine.empty() && files_.dump.empty() && files_.ring.empty() && files_.ring_dump.empty() &&
+      files_.groups.empty())
     return Whereabouts{};
   return no_detector();
 }

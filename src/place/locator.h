@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "place/host_groups.h"
 #include "place/job_map.h"
 
 namespace tutti {
@@ -29,6 +30,7 @@ struct OwnSeat {
   std::uint32_t recorded = 0;  ///< 1: the machine is that of TUTTI_TOPO_FILE, in which the rank has no CPUs of its own
   std::array<char, 32> gpu{};  ///< PCI address of its GPU, "0000:81:00.0"; empty: it has none
   std::array<char, 32> nic{};  ///< name of the NIC nearest to its GPU or NUMA node; empty: none is known
+  HostGroups groups{};         ///< in which its host is
 };
 
 /// A machine that any number of communicators look at; null: nothing is known.
@@ -56,10 +58,12 @@ struct JobRanks {
 class Locator {
  public:
   struct Files {
-    std::string machine;    ///< TUTTI_TOPO_FILE: a recorded machine to use instead
-    std::string dump;       ///< TUTTI_TOPO_DUMP_FILE: where to write it
-    std::string ring;       ///< TUTTI_GRAPH_FILE: rings of a host's ranks
-    std::string ring_dump;  ///< TUTTI_GRAPH_DUMP_FILE: where to write those of the first host
+    std::string machine;         ///< TUTTI_TOPO_FILE: a recorded machine to use instead
+    std::string dump;            ///< TUTTI_TOPO_DUMP_FILE: where to write it
+    std::string ring;            ///< TUTTI_GRAPH_FILE: rings of a host's ranks
+    std::string ring_dump;       ///< TUTTI_GRAPH_DUMP_FILE: where to write those of the first host
+    std::string groups;          ///< TUTTI_TOPO_GROUPS: no file, but groups of hosts
+    HostGroups groups_of_slurm;  ///< used if it is empty
   };
   /// Not `live`: this machine is not looked at, as if nothing were known of it.
   explicit Locator(Files files = {}, bool live = true);
@@ -68,7 +72,8 @@ class Locator {
   Locator& operator=(const Locator&) = delete;
 
   /// Of a rank that may run on `cpus` and has the GPU at this PCI address; empty: it has none. Errors: those of a file
-  /// that cannot be read or written; invalid_argument where this build has no detector and a file is named.
+  /// that cannot be read or written; invalid_argument where this build has no detector and a file or a group is named,
+  /// or where TUTTI_TOPO_GROUPS is no list of names.
   Result<Whereabouts> locate(const cpu_set_t& cpus, const std::string& gpu);
 
   /// The map of a job whose ranks have said where they are, by the machines of their hosts (places_of). A file with
@@ -77,6 +82,8 @@ class Locator {
   Result<JobMap> map(const JobRanks& ranks) const;
 
  private:
+  Result<HostGroups> groups() const;
+
   Files files_;
   bool live_;
   std::mutex mutex_;

@@ -42,6 +42,25 @@ std::vector<std::vector<Rank>> ranks_by_host(std::span<const int> hosts) {
   return of_host;
 }
 
+/// The same, the hosts of a group next to each other.
+std::vector<std::vector<Rank>> ranks_by_group(std::span<const int> hosts, const std::vector<Seat>& seats) {
+  auto by_host = ranks_by_host(hosts);
+  std::ranges::stable_sort(by_host, {},
+                           [&](const auto& ranks) { return seats[static_cast<std::size_t>(ranks.front())].groups; });
+  return by_host;
+}
+
+/// The same, hosts in the order in which a map that has one passes them.
+std::vector<std::vector<Rank>> ranks_by_host(std::span<const int> hosts, const JobMap& map) {
+  auto by_host = ranks_by_host(hosts);
+  std::vector<std::size_t> place(hosts.size());
+  for (std::size_t at = map.order.size(); at-- > 0;)
+    place[static_cast<std::size_t>(hosts[static_cast<std::size_t>(map.order[at])])] = at;
+  std::ranges::stable_sort(by_host, {},
+                           [&](const auto& ranks) { return place[static_cast<std::size_t>(ranks.front())]; });
+  return by_host;
+}
+
 /// The GPU at this PCI address, or its first part; -1: there is none.
 int gpu_at(const Topology& machine, const std::string& bus_id) {
   if (bus_id.empty()) return -1;
@@ -163,6 +182,9 @@ OwnSeat seat_at_gpu(const Topology& machine, const cpu_set_t& cpus, const std::s
 
 Places places_of(std::span<const OwnSeat> told, std::span<const int> hosts, const HostMachines& machines) {
   Places places{.seats = std::vector<Seat>(told.size()), .devices = std::vector<int>(told.size(), -1)};
+  std::vector<HostGroups> groups;
+  for (const OwnSeat& seat : told) groups.push_back(seat.groups);
+  const auto numbers = numbered(groups, hosts);
   for (const auto& ranks : ranks_by_host(hosts)) {
     const bool recorded =
         std::ranges::all_of(ranks, [&](Rank rank) { return told[static_cast<std::size_t>(rank)].recorded != 0; });
@@ -178,6 +200,7 @@ Places places_of(std::span<const OwnSeat> told, std::span<const int> hosts, cons
                                                   .package = told[rank].package,
                                                   .numa = told[rank].numa,
                                                   .cache = told[rank].cache};
+      places.seats[rank].groups = numbers[rank];
     }
   }
   return places;
@@ -187,7 +210,7 @@ JobMap map_of(std::span<const OwnSeat> told, std::span<const int> hosts, const H
   const Places places = places_of(told, hosts, machines);
   JobMap map;
   std::vector<HostRings> of_hosts;
-  for (const auto& ranks : ranks_by_host(hosts)) {
+  for (const auto& ranks : ranks_by_group(hosts, places.seats)) {
     const std::vector<int> devices = devices_at(ranks, places);
     const bool on_devices = std::ranges::find(devices, -1) == devices.end();
     of_hosts.push_back({.orders = on_devices ? rings_of(*machines.of(ranks.front()), ranks, devices)
@@ -205,7 +228,7 @@ JobMap map_of(std::span<const OwnSeat> told, std::span<const int> hosts, const H
 }
 
 Result<void> take_rings(JobMap& map, const std::vector<std::vector<int>>& rings, std::span<const int> hosts) {
-  const auto by_host = ranks_by_host(hosts);
+  const auto by_host = ranks_by_host(hosts, map);
   if (by_host.front().size() != rings.front().size())
     return Error{.code = Code::invalid_argument,
                  .what = fmt::format("its ring has {} GPUs, the first host {} ranks", rings.front().size(),

@@ -47,6 +47,12 @@ struct Made {
   }
 };
 
+HostGroups groups_of_slurm() {
+  const char* const address = std::getenv("SLURM_TOPOLOGY_ADDR");
+  const char* const pattern = std::getenv("SLURM_TOPOLOGY_ADDR_PATTERN");
+  return address == nullptr || pattern == nullptr ? HostGroups{} : host_groups_of_slurm(address, pattern);
+}
+
 Result<std::unique_ptr<Tune>> tune_of(const Config& config) {
   if (const std::string& path = config.text("TUTTI_MACHINE_FILE"); !path.empty()) {
     auto machine = read_machine_file(path);
@@ -102,7 +108,9 @@ Process::Process(System& system_in, Config config_in, Service::Mode mode, std::u
       locator({.machine = config.text("TUTTI_TOPO_FILE"),
                .dump = config.text("TUTTI_TOPO_DUMP_FILE"),
                .ring = config.text("TUTTI_GRAPH_FILE"),
-               .ring_dump = config.text("TUTTI_GRAPH_DUMP_FILE")},
+               .ring_dump = config.text("TUTTI_GRAPH_DUMP_FILE"),
+               .groups = config.text("TUTTI_TOPO_GROUPS"),
+               .groups_of_slurm = mode == Service::Mode::threaded ? groups_of_slurm() : HostGroups{}},
               mode == Service::Mode::threaded),
       places(cpu_map, log, mode == Service::Mode::threaded && config.text("TUTTI_AFFINITY") == "near"),
       service(system_in, mode, places),

@@ -44,16 +44,26 @@ Error damaged(std::string what) {
   return Error{.code = Code::invalid_argument, .what = std::move(what)};
 }
 
-std::string now() {
-  const std::time_t seconds = std::time(nullptr);
+constexpr std::string_view contradicted_line = "contradicted ", measured_line = "measured ", again_word = "again ";
+
+std::string utc_text(std::int64_t now_s) {
+  const auto seconds = static_cast<std::time_t>(now_s);
   std::tm utc{};
   ::gmtime_r(&seconds, &utc);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday,
                      utc.tm_hour, utc.tm_min, utc.tm_sec);
 }
 
+/// 0: not a time.
+std::int64_t seconds_of(std::string_view utc_text) {
+  std::tm utc{};
+  const std::string text(utc_text);
+  const char* const end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return end == nullptr || *end != '\0' ? 0 : std::max<std::int64_t>(::timegm(&utc), 0);
+}
+
 struct Parsed {
-  Machine machine;
+  KeptNumbers kept;
   std::string_view made_for;
   std::size_t named = 0;  ///< how many numbers
 };
@@ -77,25 +87,36 @@ Result<void> parse_number(std::string_view line, std::array<double, Machine::cou
 Result<Parsed> parse(std::string_view text) {
   if (next_line(text) != format_line) return damaged(fmt::format("line 1 is not \"{}\"", format_line));
   Parsed parsed;
-  auto numbers = parsed.machine.numbers();
+  auto numbers = parsed.kept.machine.numbers();
   std::array<bool, Machine::count> given{};
   for (int number = 2; !text.empty(); ++number) {
     const std::string_view line = next_line(text);
-    if (line.empty() || line.starts_with('#') || line.starts_with("measured ")) continue;
+    if (line.empty() || line.starts_with('#')) continue;
     if (line.starts_with("for ")) {
       parsed.made_for = line.substr(4);
+    } else if (line.starts_with(measured_line)) {
+      std::string_view when = line.substr(measured_line.size());
+      parsed.kept.again = when.starts_with(again_word);
+      if (parsed.kept.again) when.remove_prefix(again_word.size());
+      parsed.kept.measured_s = seconds_of(when);
+    } else if (line.starts_with(contradicted_line)) {
+      parsed.kept.contradicted = line.substr(contradicted_line.size());
     } else if (auto read = parse_number(line, numbers, given); !read) {
       return damaged(fmt::format("line {}: {}", number, read.error().what));
     }
   }
   auto machine = Machine::of(numbers);
   if (!machine) return damaged(machine.error().what);
-  parsed.machine = *machine;
+  parsed.kept.machine = *machine;
   parsed.named = static_cast<std::size_t>(std::ranges::count(given, true));
   return parsed;
 }
 
 }  // namespace
+
+std::int64_t seconds_since_1970() {
+  return std::time(nullptr);
+}
 
 std::string machine_name(int cores) {
   utsname system{};
@@ -113,26 +134,37 @@ std::string machine_file(const std::string& folder, std::string_view fingerprint
   return fmt::format("{}/machine-{:016x}-{}", folder, hash_of(fingerprint), nth);
 }
 
-std::string to_text(const Machine& machine, std::string_view fingerprint) {
-  std::string text = fmt::format("{}\nfor {}\nmeasured {}\n", format_line, fingerprint, now());
+std::string to_text(const Machine& machine, std::string_view fingerprint, std::int64_t now_s, bool again) {
+  std::string text = fmt::format("{}\nfor {}\n{}{}{}\n", format_line, fingerprint, measured_line,
+                                 again ? again_word : "", utc_text(now_s));
   const auto numbers = machine.numbers();
   for (std::size_t i = 0; i < numbers.size(); ++i) text += fmt::format("{} {:.6g}\n", Machine::names()[i], numbers[i]);
   return text;
 }
 
-Result<Machine> from_text(std::string_view text, std::string_view fingerprint) {
+std::string with_contradiction(std::string_view text, std::int64_t now_s, std::string_view seen) {
+  return fmt::format("{}{}{}: {}\n", text, contradicted_line, utc_text(now_s), seen);
+}
+
+Result<KeptNumbers> from_text(std::string_view text, std::string_view fingerprint) {
   auto parsed = parse(text);
   if (!parsed) return std::move(parsed).error();
   if (parsed->made_for != fingerprint) return damaged("measured elsewhere");
   if (parsed->named != Machine::count) return damaged("numbers are missing");
-  return parsed->machine;
+  return parsed->kept;
+}
+
+bool may_be_contradicted(const KeptNumbers& kept, std::int64_t now_s) {
+  constexpr std::int64_t hour_s = 3600, week_s = 7 * 24 * hour_s;
+  const std::int64_t age_s = now_s - kept.measured_s;
+  return age_s < 0 || age_s >= (kept.again ? week_s : hour_s);
 }
 
 Result<Machine> read_machine_file(const std::string& path) {
   auto text = read_file(path, machine_file_bytes_max, FileKind::regular);
   if (!text) return std::move(text).error();
   auto parsed = parse(*text);
-  if (parsed) return parsed->machine;
+  if (parsed) return parsed->kept.machine;
   Error error = std::move(parsed).error();
   error.what = fmt::format("TUTTI_MACHINE_FILE={}: {}", path, error.what);
   return error;

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/file.h"
-#include "tune/keep.h"
 
 namespace tutti {
 namespace {
@@ -29,10 +28,10 @@ Machine Tune::machine(const cpu_set_t& cpus, Log& log) {
   const int cores = CPU_COUNT(&cpus);
   if (!known_ || cores_ != cores) known_ = make(cpus, log);
   cores_ = cores;
-  return *known_;
+  return known_->machine;
 }
 
-Machine Tune::make(const cpu_set_t& cpus, Log& log) const {
+Tune::Known Tune::make(const cpu_set_t& cpus, Log& log) const {
   const std::string mine = fingerprint(CPU_COUNT(&cpus), library_version_);
   const auto hop_us = folder_.empty() ? std::nullopt : measure_.hop_us(cpus);
   std::string replaced;  // file of the nearest distance, or of none
@@ -40,33 +39,68 @@ Machine Tune::make(const cpu_set_t& cpus, Log& log) const {
   for (int nth = 0; nth < distances_max && !folder_.empty(); ++nth) {
     const std::string path = machine_file(folder_, mine, nth);
     const auto known = kept(path, mine, log);
-    const double apart = !known ? 0 : hop_us ? ratio(known->hop_us, *hop_us) : 1;
-    if (known && apart < same_distance) return *known;
+    const double apart = !known ? 0 : hop_us ? ratio(known->machine.hop_us, *hop_us) : 1;
+    if (known && apart < same_distance) {
+      if (!known->contradicted.empty()) return measure_now(cpus, path, known, log);
+      return {.machine = known->machine, .path = path, .measured_s = known->measured_s};
+    }
     if (apart < least) replaced = path;
     least = std::min(apart, least);
   }
+  return measure_now(cpus, replaced, std::nullopt, log);
+}
+
+Tune::Known Tune::measure_now(const cpu_set_t& cpus, const std::string& path,
+                              const std::optional<KeptNumbers>& contradicted, Log& log) const {
   const auto measured = measure_.machine(cpus);
+  if (contradicted)
+    log.info(LogTopic::tune, "tune", "{}: contradicted {}; {}", path, contradicted->contradicted,
+             measured ? "measured again" : "other work uses the cores: not measured again yet");
   if (!measured) {
+    if (contradicted) return {.machine = contradicted->machine};
     log.info(LogTopic::tune, "tune", "other work uses the cores: not measured, this process uses built-in numbers");
     return {};
   }
   log.info(LogTopic::tune, "tune", "measured: {:.3f} µs from rank to rank, {:.1f} GB/s read and {:.1f} GB/s written",
            measured->hop_us, measured->read.gbps[2], measured->write.gbps[2]);
-  if (replaced.empty()) return *measured;
-  if (auto written = write_atomically(replaced, to_text(*measured, mine)); !written)
+  if (path.empty()) return {.machine = *measured};
+  const std::int64_t now_s = measure_.now_s();
+  const std::string mine = fingerprint(CPU_COUNT(&cpus), library_version_);
+  if (auto written = write_atomically(path, to_text(*measured, mine, now_s, contradicted.has_value())); !written) {
     log.info(LogTopic::tune, "tune", "not kept: {}", written.error().text());
-  return *measured;
+    return {.machine = *measured};
+  }
+  return {.machine = *measured, .path = path, .measured_s = now_s};
 }
 
-std::optional<Machine> Tune::kept(const std::string& path, const std::string& mine, Log& log) const {
+/// Another process may have measured meanwhile, or marked the file: what is there must be what this process uses.
+void Tune::contradict(const Machine& machine, const std::string& seen, Log& log) {
+  const std::lock_guard lock(mutex_);
+  if (!known_ || known_->path.empty() || known_->machine != machine) return;
+  auto text = read_file(known_->path, kept_bytes_max, FileKind::regular);
+  if (!text) return;
+  const auto there = from_text(*text, fingerprint(cores_, library_version_));
+  if (!there || there->measured_s != known_->measured_s || !there->contradicted.empty()) return;
+  const std::int64_t now_s = measure_.now_s();
+  if (!may_be_contradicted(*there, now_s)) {
+    log.info(LogTopic::tune, "tune", "calls contradict numbers that were measured {}, which stay: {}",
+             there->again ? "again this week" : "within the last hour", seen);
+    return;
+  }
+  auto marked = write_atomically(known_->path, with_contradiction(*text, now_s, seen));
+  log.info(LogTopic::tune, "tune", "calls contradict the numbers kept in {}; {}: {}", known_->path,
+           marked ? "the next start measures again" : marked.error().text(), seen);
+}
+
+std::optional<KeptNumbers> Tune::kept(const std::string& path, const std::string& mine, Log& log) const {
   auto text = read_file(path, kept_bytes_max, FileKind::regular);
   if (!text) {
     if (text.error().sys_errno != ENOENT) log.info(LogTopic::tune, "tune", "{}", text.error().text());
     return std::nullopt;
   }
-  auto machine = from_text(*text, mine);
-  if (machine) return *machine;
-  log.info(LogTopic::tune, "tune", "{}: {}; measured again", path, machine.error().what);
+  auto numbers = from_text(*text, mine);
+  if (numbers) return *std::move(numbers);
+  log.info(LogTopic::tune, "tune", "{}: {}; measured again", path, numbers.error().what);
   return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "algorithms/machine.h"
 #include "base/log.h"
+#include "tune/keep.h"
 
 namespace tutti {
 
@@ -25,6 +27,7 @@ class Tune {
     std::function<std::optional<Machine>(const cpu_set_t&)> machine;
     std::function<std::optional<double>(const cpu_set_t&)>
         hop_us;  ///< Machine::hop_us alone, in a fraction of the time
+    std::function<std::int64_t()> now_s = seconds_since_1970;
   };
   /// `folder`: where numbers are kept; empty: nowhere. Numbers are kept for several distances of the cores: a virtual
   /// machine's cores move, and are near to each other at one start and far at the next.
@@ -34,16 +37,29 @@ class Tune {
   /// or its folder only causes a log line.
   Machine machine(const cpu_set_t& cpus, Log& log);
 
+  /// Calls took times that contradict the numbers `machine`, as `seen` says in one line: the next start of a process
+  /// measures again. This process and its communicators go on with the same numbers. Without effect if `machine` is
+  /// not kept, is contradicted already, or may not be (may_be_contradicted). Logs what is done.
+  void contradict(const Machine& machine, const std::string& seen, Log& log);
+
  private:
-  Machine make(const cpu_set_t& cpus, Log& log) const;
-  std::optional<Machine> kept(const std::string& path, const std::string& mine, Log& log) const;
+  struct Known {
+    Machine machine;
+    std::string path;             ///< where it is kept; empty: nowhere
+    std::int64_t measured_s = 0;  ///< as KeptNumbers
+  };
+  Known make(const cpu_set_t& cpus, Log& log) const;
+  /// Measures, and keeps the numbers at `path` if it is not empty. `contradicted`: the numbers that are there now.
+  Known measure_now(const cpu_set_t& cpus, const std::string& path, const std::optional<KeptNumbers>& contradicted,
+                    Log& log) const;
+  std::optional<KeptNumbers> kept(const std::string& path, const std::string& mine, Log& log) const;
 
   std::optional<Machine> given_;
   std::string folder_;
   int library_version_ = 0;
   Measure measure_;
   std::mutex mutex_;
-  std::optional<Machine> known_;
+  std::optional<Known> known_;
   int cores_ = 0;  ///< number of cores for which it is valid
 };
 

@@ -289,6 +289,47 @@ TEST(Place, EachHostHasItsOwnMachine) {
   EXPECT_NE(nic, std::string::npos) << "of the first machine: " << text;
 }
 
+/// Four processes, by sockets as if each ran on its own host, which have this to say of their racks.
+Team in_racks(const std::function<std::vector<std::string>(int)>& environment_of) {
+  return {.ranks = 4, .environment = {"TUTTI_TRANSPORT=socket"}, .environment_of = environment_of};
+}
+
+void expect_two_racks(const Team& team) {
+  EXPECT_TRUE(launch_ranks(team, [](Seat& seat) {
+    tuttiComm_t comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const std::string text = explained(comm, "all_reduce", 1 << 18);
+    EXPECT_NE(text.find("Ranks: 2 groups; order 0 2 1 3"), std::string::npos) << text;
+    EXPECT_NE(text.find("hierarchical"), std::string::npos) << text;
+    for (int kind = 0; kind < kind_count; ++kind)
+      EXPECT_EQ(run_call({.kind = static_cast<Kind>(kind), .count = 5000, .seed = 7}, seat.here(), 4, {comm}), "");
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  }));
+}
+
+TEST(Place, RacksAreALevelAboveHosts) {
+  expect_two_racks(in_racks([](int rank) -> std::vector<std::string> {
+    return {rank % 2 == 0 ? "TUTTI_TOPO_GROUPS=hall1/rack1" : "TUTTI_TOPO_GROUPS=hall1/rack2"};
+  }));
+}
+
+TEST(Place, SlurmsSwitchesAreALevelAboveHosts) {
+  expect_two_racks(in_racks([](int rank) -> std::vector<std::string> {
+    return {fmt::format("SLURM_TOPOLOGY_ADDR=top.leaf{}.node{}", rank % 2, rank),
+            "SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node"};
+  }));
+}
+
+TEST(Place, SaysWhichGroupsItDoesNotUnderstand) {
+  const Team team{.ranks = 2, .environment = {"TUTTI_TOPO_GROUPS=a//b"}};
+  EXPECT_TRUE(launch_ranks(team, [](Seat& seat) {
+    tuttiComm_t comm = nullptr;
+    EXPECT_NE(tuttiCommInitRank(&comm, seat.ranks(), seat.next_id(), seat.rank()), tuttiSuccess);
+    EXPECT_NE(std::string(tuttiGetLastError(nullptr)).find("TUTTI_TOPO_GROUPS=a//b"), std::string::npos)
+        << tuttiGetLastError(nullptr);
+  }));
+}
+
 TEST(Place, SaysWhichFileItCannotWrite) {
   const Team team{.ranks = 2, .environment = {"TUTTI_JOB_DUMP_FILE=/nowhere/job.json"}};
   EXPECT_TRUE(launch_ranks(team, [](Seat& seat) {

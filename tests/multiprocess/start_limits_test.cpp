@@ -28,7 +28,7 @@ Team team_of(const char* transport) {
 }
 
 class StartLimit : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Transports, StartLimit, ::testing::Values("auto", "socket", "rdma"),
+INSTANTIATE_TEST_SUITE_P(Transports, StartLimit, ::testing::Values("auto", "socket"),
                          [](const auto& param) { return std::string(param.param); });
 
 /// Rank 1 is stopped at any moment of its start: while ranks meet, map areas, open connections, or just after that.

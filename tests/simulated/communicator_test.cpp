@@ -11,6 +11,7 @@
 #include "init/join.h"
 #include "init/open_root.h"
 #include "submit/batch.h"
+#include "support/folder.h"
 #include "support/share.h"
 #include "support/sim_system.h"
 
@@ -33,9 +34,9 @@ Config plain_config() {
 /// One process that is all ranks, and the order in which they get to run.
 class World {
  public:
-  World(std::uint64_t seed, int ranks_of_world)
+  World(std::uint64_t seed, int ranks_of_world, std::unique_ptr<Tune> tune = std::make_unique<Tune>())
       : system({.seed = seed}),
-        process(system, plain_config(), Service::Mode::manual),
+        process(system, plain_config(), Service::Mode::manual, std::move(tune)),
         random(seed),
         ranks(ranks_of_world) {}
 
@@ -123,6 +124,37 @@ void all_reduce_in_any_order(World& world, const std::vector<std::shared_ptr<Com
   for (const auto& ended : world.run(operations, 10 * second_ns))
     ASSERT_TRUE(ended && *ended) << (ended ? ended->error().text() : "never ended");
   for (const auto& values : out) ASSERT_EQ(values, expected);
+}
+
+/// A day's process, whose machine seems a thousand times slower than it is.
+std::unique_ptr<Tune> slow_machine(const std::string& at, std::int64_t now_s, int& measured) {
+  const auto slow = [&measured](const cpu_set_t&) {
+    ++measured;
+    auto numbers = Machine{}.numbers();
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      if (Machine::names()[i].find("gbps") != std::string::npos) numbers[i] = 1e-3;
+    return std::optional(*Machine::of(numbers));
+  };
+  return std::make_unique<Tune>(at, 7,
+                                Tune::Measure{.machine = slow,
+                                              .hop_us = [](const cpu_set_t&) { return std::optional<double>(); },
+                                              .now_s = [now_s] { return now_s; }});
+}
+
+TEST(SimulatedCommunicator, HasItsMachineMeasuredAgainByTheNextStart) {
+  const Folder folder;
+  constexpr std::int64_t day_s = 24 * 3600;
+  int measured = 0;
+  for (const std::int64_t day : {0, 1, 2, 3}) {
+    World world(1, 2, slow_machine(folder.path(), day * day_s, measured));
+    auto made = world.start();
+    ASSERT_EQ(made.size(), 2U);
+    if (made[0]->members().oversubscribed) GTEST_SKIP() << "more ranks than cores: times say nothing";
+    // The first day measures, and its numbers are too new; the second contradicts them at its end.
+    EXPECT_EQ(measured, day < 2 ? 1 : 2) << "day " << day;
+    for (int call = 0; call < 8; ++call) all_reduce_in_any_order(world, made, 40000);
+    world.stop(made);
+  }
 }
 
 TEST(SimulatedCommunicator, WorksInEveryOrderOfEvents) {

@@ -22,6 +22,29 @@ int turns_of_a_start(std::uint64_t seed) {
   return turns;
 }
 
+/// What all ranks have for a map, told in parts of so many bytes.
+JobMap map_of_start(std::uint64_t seed, std::size_t part_bytes) {
+  HostsWorld world(seed);
+  world.map_part_bytes = part_bytes;
+  EXPECT_TRUE(world.start());
+  if (world.made.empty()) return {};
+  JobMap map = world.made.front()->members().map;
+  for (const auto& communicator : world.made) EXPECT_EQ(communicator->members().map, map);
+  world.stop();
+  return map;
+}
+
+TEST(SimulatedStart, TellsALongMapInParts) {
+  int with_levels = 0;
+  for (const std::uint64_t seed : seeds(10)) {
+    SCOPED_TRACE("replay with TUTTI_TEST_SEED=" + std::to_string(seed));
+    const JobMap map = map_of_start(seed, 0);
+    with_levels += map.levels.empty() ? 0 : 1;
+    for (const std::size_t part_bytes : {1, 3, 8}) EXPECT_EQ(map_of_start(seed, part_bytes), map) << part_bytes;
+  }
+  EXPECT_GT(with_levels, 0);
+}
+
 TEST(SimulatedStart, ADeathInItsMidstIsToldSoonToAllSurvivors) {
   int failed = 0;
   for (const std::uint64_t seed : seeds(seed_count)) {

@@ -105,6 +105,7 @@ class HostsWorld {
     EXPECT_TRUE(id);
     for (Rank rank = 0; rank < ranks; ++rank) {
       JoinOptions options{.rank = rank, .ranks = ranks, .id = *id, .name = {}};
+      if (map_part_bytes > 0) options.map_part_bytes = map_part_bytes;
       joins.push_back(std::make_unique<Join>(process_of(rank), options));
       starting.push_back(joins.back().get());
     }
@@ -161,6 +162,7 @@ class HostsWorld {
   std::vector<std::unique_ptr<Process>> processes;
   std::vector<int> host_of;
   int ranks = 0;
+  std::size_t map_part_bytes = 0;      ///< of the job's map in an exchange; 0: as many as there are
   std::int64_t step_ns_max = 200'000;  ///< of time between what two ranks or services do
   std::set<int> dead;
   std::set<int> stopped;                     ///< hosts that do nothing for now

@@ -25,6 +25,7 @@ namespace tutti {
 namespace {
 
 constexpr int version = 7;
+constexpr std::int64_t today_s = 1795564800, hour_s = 3600;  // 2026-11-25
 
 cpu_set_t cpus(int count) {
   cpu_set_t set;
@@ -114,8 +115,9 @@ TEST(Tune, MeasuresAnewWhatIsDamagedOrForeign) {
   const std::string nan = "tutti machine 2\nfor " + fingerprint(2, version) + "\nhop_us nan\n";
   for (const std::string& bad :
        {std::string(), good->substr(0, good->size() / 2), *good + "1\n", "tutti machine 3" + good->substr(15), nan,
-        to_text(other_machine(), "another machine"), to_text(other_machine(), fingerprint(2, version + 1)),
-        std::string(100'000, 'x'), std::string(50, '\0')}) {
+        to_text(other_machine(), "another machine", today_s),
+        to_text(other_machine(), fingerprint(2, version + 1), today_s), std::string(100'000, 'x'),
+        std::string(50, '\0')}) {
     write(path, bad);
     const Known after = known(at);
     EXPECT_EQ(after.measured, 1) << bad.substr(0, 200);
@@ -147,7 +149,7 @@ TEST(MachineFile, GivesTheNumbersThatItNames) {
   EXPECT_EQ(machine->hop_us, 0.5);
   EXPECT_EQ(machine->pass_us, Machine{}.pass_us);
   EXPECT_EQ(machine->loops.table().at(pass_class(2, 2, false), 2), Loop::nontemporal);
-  write(path, to_text(other_machine(), "another machine"));
+  write(path, to_text(other_machine(), "another machine", today_s));
   EXPECT_EQ(*read_machine_file(path), other_machine());
 }
 
@@ -210,10 +212,98 @@ TEST(Tune, FollowsTheUsersFolders) {
 }
 
 TEST(Keep, ReadsWhatItWrote) {
-  const auto back = from_text(to_text(other_machine(), "here"), "here");
+  const auto back = from_text(to_text(other_machine(), "here", today_s), "here");
   ASSERT_TRUE(back);
-  EXPECT_EQ(*back, other_machine());
-  EXPECT_FALSE(from_text(to_text(other_machine(), "here"), "there"));
+  EXPECT_EQ(back->machine, other_machine());
+  EXPECT_EQ(back->measured_s, today_s);
+  EXPECT_FALSE(back->again);
+  EXPECT_EQ(back->contradicted, "");
+  EXPECT_FALSE(from_text(to_text(other_machine(), "here", today_s), "there"));
+  const auto marked =
+      from_text(with_contradiction(to_text(other_machine(), "here", today_s, /*again=*/true), today_s, "why"), "here");
+  ASSERT_TRUE(marked);
+  EXPECT_EQ(marked->measured_s, today_s);
+  EXPECT_TRUE(marked->again);
+  EXPECT_EQ(marked->contradicted, "2026-11-25T00:00:00Z: why");
+}
+
+TEST(Keep, SaysWhenNumbersMayBeContradicted) {
+  EXPECT_FALSE(may_be_contradicted({.measured_s = today_s}, today_s + hour_s - 1));
+  EXPECT_TRUE(may_be_contradicted({.measured_s = today_s}, today_s + hour_s));
+  EXPECT_FALSE(may_be_contradicted({.measured_s = today_s, .again = true}, today_s + 167 * hour_s));
+  EXPECT_TRUE(may_be_contradicted({.measured_s = today_s, .again = true}, today_s + 168 * hour_s));
+  EXPECT_TRUE(may_be_contradicted({.measured_s = today_s}, today_s - 1)) << "the clock was wrong";
+  EXPECT_TRUE(may_be_contradicted({}, today_s)) << "a time that nobody could read";
+}
+
+/// A process on another day, which knows what is kept in `at`.
+struct Day {
+  Day(const std::string& at, std::int64_t now_s)
+      : tune(at, version,
+             {.machine = [this](const cpu_set_t&) { return ++measured, can_measure ? machine() : std::nullopt; },
+              .hop_us = [](const cpu_set_t&) { return other_machine().hop_us; },
+              .now_s = [now_s] { return now_s; }}) {}
+  std::optional<Machine> machine() const {
+    Machine found = other_machine();
+    found.far_write.gbps[2] += changed;
+    return found;
+  }
+  Machine start() { return tune.machine(cpus(2), log); }
+
+  int measured = 0;
+  bool can_measure = true;
+  double changed = 0;
+  Log log{LogLevel::none, 0, ""};
+  Tune tune;
+};
+
+TEST(Tune, MeasuresAgainWhatCallsContradicted) {
+  const Folder folder;
+  const std::string at = folder / "kept";
+  Day first(at, today_s);
+  const Machine machine = first.start();
+  first.tune.contradict(machine, "too early", first.log);
+  Day second(at, today_s + 2 * hour_s);
+  EXPECT_EQ(second.start(), machine);
+  EXPECT_EQ(second.measured, 0) << "what is an hour old is not contradicted";
+  second.tune.contradict(other_machine(), "8 calls", second.log);
+  EXPECT_EQ(second.start(), machine) << "a running process goes on";
+  EXPECT_EQ(second.measured, 0);
+
+  Day busy(at, today_s + 3 * hour_s);
+  busy.can_measure = false;
+  EXPECT_EQ(busy.start(), machine) << "better than what is built in";
+  Day third(at, today_s + 3 * hour_s);
+  third.changed = 1;
+  EXPECT_EQ(third.start(), *third.machine());
+  EXPECT_EQ(third.measured, 1);
+  third.tune.contradict(*third.machine(), "again", third.log);
+  Day fourth(at, today_s + 100 * hour_s);
+  EXPECT_EQ(fourth.start(), *third.machine());
+  EXPECT_EQ(fourth.measured, 0);
+  fourth.tune.contradict(*third.machine(), "again", fourth.log);
+  Day fifth(at, today_s + 200 * hour_s);
+  EXPECT_EQ(fifth.start(), *third.machine());
+  EXPECT_EQ(fifth.measured, 0) << "within a week of a measurement that a contradiction caused";
+  fifth.tune.contradict(*third.machine(), "again", fifth.log);
+  Day sixth(at, today_s + 201 * hour_s);
+  (void)sixth.start();
+  EXPECT_EQ(sixth.measured, 1) << "a week later once more";
+}
+
+TEST(Tune, ContradictsOnlyWhatItUses) {
+  const Folder folder;
+  const std::string at = folder / "kept";
+  (void)Day(at, today_s).start();
+  Day old(at, today_s + 2 * hour_s);
+  (void)old.start();
+  old.tune.contradict(Machine{}, "numbers of another start", old.log);
+  const std::string path = machine_file(at, fingerprint(2, version), 0);
+  write(path, to_text(other_machine(), fingerprint(2, version), today_s + hour_s));
+  old.tune.contradict(other_machine(), "measured by another process meanwhile", old.log);
+  EXPECT_EQ(from_text(*read_file(path), fingerprint(2, version))->contradicted, "");
+  Tune given(other_machine());
+  given.contradict(other_machine(), "not measured", old.log);
 }
 
 // Whatever machine this is, and with however many cores: numbers that are possible, and the thread back where it was.

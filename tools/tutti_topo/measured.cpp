@@ -60,7 +60,8 @@ void measure_pair(const std::string& where, int one, int other, bool within, Mea
     if (within || name == "hop_us" || name.starts_with("far_"))
       found.constants.push_back({fmt::format("{}: {}", where, name), numbers[i], unit_of(name), by});
   }
-  if (within && found.machine_file.empty()) found.machine_file = to_text(*machine, machine_name(2));
+  if (within && found.machine_file.empty())
+    found.machine_file = to_text(*machine, machine_name(2), seconds_since_1970());
 }
 
 }  // namespace

@@ -124,13 +124,14 @@ std::string nearest_nic(const Topology& topology, int device) {
 }
 
 std::vector<std::vector<int>> levels_of(std::span<const Seat> seats) {
-  constexpr std::size_t parts = 6;
+  constexpr std::size_t parts = 9;
   std::vector<std::vector<int>> levels;
   for (std::size_t depth = 1; depth <= parts; ++depth) {
     std::vector<std::vector<int>> keys;
     for (const Seat& seat : seats) {
-      const std::array<int, parts> whole = {seat.host,  seat.package, seat.numa,
-                                            seat.cache, seat.nvlink,  seat.pci_switch};
+      const std::array<int, parts> whole = {seat.groups[0], seat.groups[1], seat.groups[2],
+                                            seat.host,      seat.package,   seat.numa,
+                                            seat.cache,     seat.nvlink,    seat.pci_switch};
       keys.emplace_back(whole.begin(), whole.begin() + depth);
     }
     std::vector<int> level = grouped(keys);

@@ -1,6 +1,7 @@
 // What algorithms and processes need to know of a machine, as plain numbers: orders of ranks, levels, CPUs.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct Seat {
   int cache = -1;       ///< the last-level cache
   int nvlink = -1;      ///< GPUs that NVLink or xGMI connects have the same number; -1: its device has no such links
   int pci_switch = -1;  ///< the outermost switch above its device; below none: a number of the device itself
+  std::array<int, 3> groups = {-1, -1, -1};  ///< of hosts, outermost first: pods or racks
 };
 
 /// Of a rank at a device (a GPU, NIC or NUMA node), by id; -1: nothing is known but the host.
@@ -26,9 +28,9 @@ Seat seat_at(int host, const Topology& topology, int device);
 /// none, or -1.
 std::string nearest_nic(const Topology& topology, int device);
 
-/// Rank → group of ranks that share a host, then a package, a NUMA node, a cache, NVLinks, a PCI switch: nested, groups
-/// numbered from 0 in order of their first ranks, as in Shape::levels. A level with a single group, with a group per
-/// rank, or with the groups of the previous level is left out.
+/// Rank → group of ranks that share a group of hosts, then a host, a package, a NUMA node, a cache, NVLinks, a PCI
+/// switch: nested, groups numbered from 0 in order of their first ranks, as in Shape::levels. A level with a single
+/// group, with a group per rank, or with the groups of the previous level is left out.
 std::vector<std::vector<int>> levels_of(std::span<const Seat> seats);
 
 struct RankChannels {
