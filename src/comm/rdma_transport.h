@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/rdma_upgrade.h"
 #include "comm/remote_channel.h"
 #include "comm/transports.h"
+#include "net/rdma_upgrade.h"
 
 namespace tutti {
 

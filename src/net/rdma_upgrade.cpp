@@ -1,4 +1,4 @@
-#include "comm/rdma_upgrade.h"
+#include "net/rdma_upgrade.h"
 
 #include <algorithm>
 #include <utility>
