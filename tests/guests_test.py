@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Runs the perf programs and some tests by RDMA in guests with Soft-RoCE devices (see support/vm).
 
-Usage: tests/guests_test.py BUILD PART        PART: one | two | three | loss     exit status 77: cannot be run here
+Usage: tests/guests_test.py BUILD PART        PART: one | two | three | loss | faults     exit status 77: cannot be run here
 Inside a guest the same script runs with --inside.
 """
 import csv
 import os
 import pathlib
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,8 @@ PROGRAMS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
 # GoogleTest programs that know devices of the machine, and what of them to run.
 TESTS = (("api_point_to_point_test", "*rdma*"), ("api_counts_test", "*rdma*"), ("api_exit_test", "*rdma*"))
 PORT = 4711
+# What happens to rank 1 in mid-run, and within how many seconds rank 0 must say so; guests are slow.
+FAULTS = {"killed": 5, "stopped": 12, "link_down": 12}
 
 
 def missing():
@@ -71,6 +75,58 @@ def perf(build, settings, arguments, programs=PROGRAMS):
     return good
 
 
+def start_endless(build, settings):
+    """A program that calls until something fails, once its channel goes by RDMA."""
+    command = [build / "perf" / "all_reduce_perf", "-b", "64K", "-e", "64K", "-n", "1000000", "-w", "1", "-c", "0"]
+    debug = {"TUTTI_DEBUG": "INFO", "TUTTI_DEBUG_SUBSYS": "NET", "TUTTI_SOCKET_IFNAME": "=eth0"}
+    program = subprocess.Popen(command, env={**os.environ, **settings, **debug}, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True, errors="replace")
+    said = []
+    for line in program.stdout:
+        said.append(line)
+        if "by RDMA over" in line:
+            return program, said
+    print("".join(said), flush=True)
+    return None, said
+
+
+def fault(build, settings, name, number):
+    """Rank 1 suffers it and tells rank 0 when, over the other network; rank 0 must end in time and name rank 1."""
+    node = int(os.environ["VM_NODE"])
+    port = PORT + 1 + number
+    settings = settings | {"TUTTI_COMM_ID": f"{os.environ['VM_IPS'].split()[0]}:{PORT + 20 + number}"}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as news:
+        if node == 0:
+            news.bind(("10.77.1.1", port))
+            news.settimeout(120)
+        program, said = start_endless(build, settings)
+        if program is None:
+            return False
+        if node == 1:
+            if name == "link_down":
+                subprocess.run(["ip", "link", "set", "eth0", "down"], check=True)
+            else:
+                program.send_signal(signal.SIGKILL if name == "killed" else signal.SIGSTOP)
+            news.sendto(b"now", ("10.77.1.1", port))
+            if name == "link_down":
+                rest, _ = program.communicate(timeout=120)
+                return program.returncode != 0 and "rank 0" in rest
+            if name == "stopped":
+                news.recvfrom(1)  # until rank 0 has had its time
+                program.kill()
+            return True
+        _, other = news.recvfrom(16)
+        began = time.monotonic()
+        rest, _ = program.communicate(timeout=120)
+        took = time.monotonic() - began
+        news.sendto(b"!", other)
+        good = program.returncode != 0 and "rank 1" in rest and took < FAULTS[name]
+        print(f"{name}: {'ok' if good else 'FAILED'}, told after {took:.1f} s, exit status {program.returncode}", flush=True)
+        if not good:
+            print("".join(said) + rest, flush=True)
+        return good
+
+
 def inside(build, part):
     settings = {"TUTTI_TUNE": "off", "TUTTI_DEBUG": "WARN", "TUTTI_TRANSPORT": "rdma"}
     node, nodes = int(os.environ["VM_NODE"]), int(os.environ["VM_NODES"])
@@ -81,6 +137,8 @@ def inside(build, part):
     if part == "loss":
         subprocess.run(["tc", "qdisc", "add", "dev", "eth0", "root", "netem", "loss", "0.1%"], check=True)
         return perf(build, settings, ["-b", "8", "-e", "64K", "-f", "90"], PROGRAMS[:4])
+    if part == "faults":
+        return all([fault(build, settings, name, number) for number, name in enumerate(FAULTS)])
     if nodes > 1:
         few = PROGRAMS if part == "three" else PROGRAMS[:6]
         return perf(build, settings, ["-b", "8", "-e", "64K", "-f", "90"], few)
@@ -103,7 +161,7 @@ def main():
         print(f"skipped: {why}")
         return SKIPPED
     build, part = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
-    nodes = {"one": 1, "two": 2, "three": 3, "loss": 2}[part]
+    nodes = {"one": 1, "two": 2, "three": 3, "loss": 2, "faults": 2}[part]
     command = [HERE / "support" / "vm" / "vm-run", "--nodes", str(nodes), "--timeout", "600", "--",
                sys.executable, HERE / "guests_test.py", "--inside", build, part]
     return subprocess.run(command, check=False).returncode

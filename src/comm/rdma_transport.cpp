@@ -16,6 +16,10 @@ constexpr std::uint32_t inline_bytes = 128;
 /// Limit of a completion queue, of which each entry takes about 64 bytes; pairs beyond it use sockets.
 constexpr std::size_t completions_max = 1 << 18;
 
+/// Of adapters of the last ten years: one way, and what a processor spends on a message at one end.
+constexpr double hop_us = 2, message_us = 0.3;
+constexpr double copy_gbps = 8;
+
 bool is_at(const verbs::Port& port, const std::string& address) {
   verbs::Gid gid{};
   in_addr four{};
@@ -47,6 +51,14 @@ std::unique_ptr<Transport> RdmaTransport::make(Process& process, const Membershi
   return std::make_unique<RdmaTransport>(process, members, bit);
 }
 
+/// A message is a post and a completion. The rate is that of copies into slots and out of them, or of the port.
+std::optional<SocketRates> RdmaTransport::rates(Process& process) {
+  auto ports = process.rdma.ports(process.config, process.log);
+  if (!ports) return std::nullopt;
+  const double port_gbps = static_cast<double>(ports->front().mbps) / 8000;
+  return SocketRates{.hop_us = hop_us, .message_us = message_us, .gbps = std::clamp(port_gbps, 0.1, copy_gbps)};
+}
+
 RdmaTransport::RdmaTransport(Process& process, const Membership& members, std::uint32_t bit)
     : process_(process), members_(members), bit_(bit) {
   said_.resize(members.peers.size());
@@ -71,6 +83,7 @@ Ends RdmaTransport::open(const PairOfRanks& pair) {
     members_.arrivals->upgrade_by(
         [this](const Greeting& greeting, Socket& socket) { return upgrade(greeting, socket); });
     (void)process_.service.add(members_.arrivals);  // where there is no service thread, the start has failed
+    if (auto events = process_.rdma.events(process_.log)) (void)process_.service.add(std::move(events));
   }
   RemotePlace place = remote_place(pair);
   place.upgrade = [this](const Greeting& greeting, Socket& socket) { return upgrade(greeting, socket); };

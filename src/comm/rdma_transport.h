@@ -19,6 +19,9 @@ class RdmaTransport final : public Transport {
   static Result<bool> usable(Process& process);
   static std::unique_ptr<Transport> make(Process& process, const Membership& members, std::uint32_t bit);
 
+  /// By the rate of this process's fastest port.
+  static std::optional<SocketRates> rates(Process& process);
+
   RdmaTransport(Process& process, const Membership& members, std::uint32_t bit);
   ~RdmaTransport() override;
   std::string_view name() const override { return "rdma"; }

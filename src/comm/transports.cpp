@@ -12,7 +12,7 @@ namespace {
 /// Best transport first; the last one connects any pair.
 constexpr TransportEntry list[] = {
     {.usable = SharedMemoryTransport::usable, .make = SharedMemoryTransport::make},
-    {.usable = RdmaTransport::usable, .make = RdmaTransport::make},
+    {.usable = RdmaTransport::usable, .make = RdmaTransport::make, .rates = RdmaTransport::rates},
     {.usable = SocketTransport::usable, .make = SocketTransport::make},
 };
 
@@ -26,6 +26,12 @@ Result<std::uint32_t> usable_transports(Process& process) {
     if (*can) usable |= 1u << i;
   }
   return usable;
+}
+
+std::optional<SocketRates> wire_rates(Process& process, std::uint32_t common) {
+  for (std::size_t i = 0; i < std::size(list); ++i)
+    if ((common >> i & 1) != 0 && list[i].rates != nullptr) return list[i].rates(process);
+  return std::nullopt;
 }
 
 Transports::Transports(Process& process, const Membership& members) : members_(members) {

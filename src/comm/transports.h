@@ -70,10 +70,16 @@ struct TransportEntry {
   Result<bool> (*usable)(Process& process);
   /// `bit`: stands for this entry in Peer::transports.
   std::unique_ptr<Transport> (*make)(Process& process, const Membership& members, std::uint32_t bit);
+  /// How fast a wire between hosts is, for the choice of algorithms; null: as was measured for sockets.
+  std::optional<SocketRates> (*rates)(Process& process) = nullptr;
 };
 
 /// The transports that this process can use: bit i stands for entry i of the list. Errors: those of `usable`.
 Result<std::uint32_t> usable_transports(Process& process);
+
+/// The rates of the wire between hosts, if all ranks can use the best one that this process knows; `common`: what all
+/// of them can use. Nothing: those of sockets.
+std::optional<SocketRates> wire_rates(Process& process, std::uint32_t common);
 
 /// All transports of one communicator, best first.
 class Transports {

@@ -195,6 +195,12 @@ Progress Join::advance_reach() {
   return Progress::moved;
 }
 
+std::uint32_t Join::common_transports() const {
+  std::uint32_t common = ~0u;
+  for (const Peer& peer : members_.peers) common &= peer.transports;
+  return common;
+}
+
 /// The last exchange: every rank takes part in it, also a rank that has failed.
 void Join::state_verdict() {
   InitResult result;
@@ -205,7 +211,9 @@ void Join::state_verdict() {
   result.pulls = pulls_;
   result.reaches_gpus = reaches_gpus_ && gpu_proof_ ? 1 : 0;
   if (options_.rank == 0 && !trouble_) {
-    const Machine machine = process_.tune->machine(cpus_, process_.log);
+    Machine machine = process_.tune->machine(cpus_, process_.log);
+    if (spans_hosts_)
+      if (const auto rates = wire_rates(process_, common_transports())) machine.wire = *rates;
     map_told_.emplace(members_.map);
     Blob verdict = to_blob(FirstInitResult{
         .result = result, .map_bytes = static_cast<std::uint32_t>(map_told_->bytes()), .machine = machine.numbers()});

@@ -66,6 +66,7 @@ class Join final : public Operation {
   Result<void> read_hellos();
   bool same_host(Rank rank) const { return members_.hosts[rank] == members_.hosts[options_.rank]; }
   bool several_users() const;
+  std::uint32_t common_transports() const;
   void try_sharing();
   Result<void> separate();
   void offer_gpu(PeerInfo& info);

@@ -8,6 +8,7 @@
 #include "topology/graph/path.h"
 #include "topology/search/warnings.h"
 #include "topology/sources/detect.h"
+#include "topology/sources/rdma_ports.h"
 
 namespace tutti::topology {
 namespace {
@@ -223,6 +224,33 @@ TEST(Detect, ThisMachineIsUsable) {
   ASSERT_TRUE(machine);
   EXPECT_FALSE(machine->of_kind(DeviceKind::numa).empty());
   EXPECT_EQ(machine->origin, "live");
+}
+
+TEST_F(Sysfs, RdmaPortsHaveStateRateAndTheGidsThatAreSet) {
+  const std::string port = "sys/class/infiniband/mlx5_1/ports/1";
+  file(port + "/state", "4: ACTIVE");
+  file(port + "/rate", "100 Gb/sec (4X EDR)");
+  file(port + "/link_layer", "Ethernet");
+  file(port + "/gids/0", "fe80:0000:0000:0000:5054:00ff:fe77:0001");
+  file(port + "/gids/1", "0000:0000:0000:0000:0000:0000:0000:0000");
+  file(port + "/gids/10", "0000:0000:0000:0000:0000:ffff:0a4d:0001");
+  file(port + "/gid_attrs/types/0", "IB/RoCE v1");
+  file(port + "/gid_attrs/types/10", "RoCE v2");
+  file("sys/class/infiniband/mlx5_1/ports/2/state", "1: DOWN");
+  const auto ports = rdma_ports(root_.string());
+  ASSERT_EQ(ports.size(), 2u);
+  EXPECT_EQ(ports[0].device, "mlx5_1");
+  EXPECT_EQ(ports[0].number, 1);
+  EXPECT_EQ(ports[0].state, "ACTIVE");
+  EXPECT_EQ(ports[0].rate, "100 Gb/sec (4X EDR)");
+  EXPECT_EQ(ports[0].link_layer, "Ethernet");
+  const std::vector<RdmaPort::Gid> gids = {{0, "fe80:0000:0000:0000:5054:00ff:fe77:0001", "IB/RoCE v1"},
+                                           {10, "0000:0000:0000:0000:0000:ffff:0a4d:0001", "RoCE v2"}};
+  EXPECT_EQ(ports[0].gids, gids);
+  EXPECT_EQ(ports[1].number, 2);
+  EXPECT_EQ(ports[1].state, "DOWN");
+  EXPECT_TRUE(ports[1].gids.empty());
+  EXPECT_TRUE(rdma_ports(root_.string() + "/none").empty());
 }
 
 }  // namespace

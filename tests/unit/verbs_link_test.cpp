@@ -164,6 +164,16 @@ TEST_F(VerbsLink, PiecesOfLongMessagesMayOvertakeEachOther) {
   }
 }
 
+TEST_F(VerbsLink, AShortLastPieceFreesTheMemoryOfTheOthers) {
+  LinkPair pair({.slots = 2, .slot_bytes = 40'000});
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    send(*pair.a.link, i, 16'384 + i);
+    flush(*pair.a.link);
+    expect_next(*pair.b.link, i, 16'384 + i);
+    if (HasFailure()) return;
+  }
+}
+
 TEST_F(VerbsLink, ASleeperIsWokenByEachMessage) {
   LinkPair pair({.slots = 4, .slot_bytes = 4096});
   constexpr std::uint32_t count = 300;

@@ -18,6 +18,7 @@
 #include "topology/search/constants.h"
 #include "topology/search/warnings.h"
 #include "topology/sources/detect.h"
+#include "topology/sources/rdma_ports.h"
 #include "topology/sources/read.h"
 #include "topology/sources/write.h"
 
@@ -128,13 +129,16 @@ int show(const Options& options) {
     }
     measured = std::move(places.constants);
   }
+  // What a recording says of its NICs is in the tree.
+  const auto rdma = machine->origin == "live" ? topology::rdma_ports() : std::vector<topology::RdmaPort>();
   if (options.json) {
-    std::fputs(topology::json(*machine, found, measured).c_str(), stdout);
+    std::fputs(topology::json(*machine, found, measured, rdma).c_str(), stdout);
     return Exit::ok;
   }
   std::fputs(topology::matrix_text(*machine).c_str(), stdout);
   std::printf("\nMachine (%s):\n\n%s\n%s", machine->origin.c_str(), topology::tree_text(*machine).c_str(),
               topology::search_text(found).c_str());
+  if (!rdma.empty()) std::printf("\nRDMA ports:\n%s", topology::rdma_text(rdma).c_str());
   for (const std::string& line : topology::warnings(*machine)) std::printf("warning: %s\n", line.c_str());
   if (options.constants || options.measure) print_constants(*machine, measured);
   return Exit::ok;

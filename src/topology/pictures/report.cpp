@@ -98,9 +98,25 @@ std::string placement_json(const Topology& topology) {
   return fmt::format("  \"levels\": [{}],\n  \"near_cpus\": [{}],\n", fmt::join(levels, ", "), fmt::join(near, ", "));
 }
 
+std::string rdma_json(std::span<const RdmaPort> ports) {
+  std::vector<std::string> all;
+  for (const RdmaPort& port : ports) {
+    std::vector<std::string> gids;
+    for (const RdmaPort::Gid& gid : port.gids)
+      gids.push_back(fmt::format("{{\"index\": {}, \"address\": {}, \"type\": {}}}", gid.index, quoted(gid.address),
+                                 quoted(gid.type)));
+    all.push_back(
+        fmt::format("{{\"device\": {}, \"port\": {}, \"state\": {}, \"rate\": {}, \"link_layer\": {}, \"gids\": [{}]}}",
+                    quoted(port.device), port.number, quoted(port.state), quoted(port.rate), quoted(port.link_layer),
+                    fmt::join(gids, ", ")));
+  }
+  return list(all);
+}
+
 }  // namespace
 
-std::string json(const Topology& topology, const Search& search, std::span<const Constant> measured) {
+std::string json(const Topology& topology, const Search& search, std::span<const Constant> measured,
+                 std::span<const RdmaPort> rdma) {
   std::vector<std::string> names, rings, trees, lines;
   for (const int id : matrix_devices(topology)) names.push_back(quoted(topology[id].name));
   for (const auto& order : search.rings.orders) rings.push_back(fmt::format("[{}]", fmt::join(order, ", ")));
@@ -123,7 +139,17 @@ std::string json(const Topology& topology, const Search& search, std::span<const
                  search.ring_gather_gbps, search.tree_gather_gbps);
   fmt::format_to(out, "  \"cut_bound_gbps\": {},\n  \"constants\": {},\n", search.bound_gbps,
                  constants_json(topology, measured));
-  fmt::format_to(out, "  \"warnings\": {}\n}}\n", list(lines));
+  fmt::format_to(out, "  \"rdma_ports\": {},\n  \"warnings\": {}\n}}\n", rdma_json(rdma), list(lines));
+  return text;
+}
+
+std::string rdma_text(std::span<const RdmaPort> ports) {
+  std::string text;
+  for (const RdmaPort& port : ports) {
+    text += fmt::format("  {} port {}: {}, {}, {}\n", port.device, port.number, port.state, port.link_layer, port.rate);
+    for (const RdmaPort::Gid& gid : port.gids)
+      text += fmt::format("    GID {}: {}{}\n", gid.index, gid.address, gid.type.empty() ? "" : ", " + gid.type);
+  }
   return text;
 }
 

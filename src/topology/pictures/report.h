@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "topology/graph/rdma_port.h"
 #include "topology/graph/topology.h"
 #include "topology/search/constants.h"
 #include "topology/search/search.h"
@@ -14,8 +15,12 @@ namespace tutti::topology {
 /// then NICs), `matrix_names`, `paths` (of GPUs and NICs: kind, gbps, hops), `links`, `rings` (count, gbps_each, kind,
 /// orders), `levels` and `near_cpus` (one rank per GPU; see placement.h), `nvlink_known`, `allowed_cpus`, `trees`
 /// (root, gbps, gpus, parents), `cut_bound_gbps`, `constants` (what, value, unit, source; those of this topology and
-/// `measured`), `warnings`.
-std::string json(const Topology& topology, const Search& search, std::span<const Constant> measured = {});
+/// `measured`), `rdma_ports` (device, port, state, rate, link_layer, gids: index, address, type), `warnings`.
+std::string json(const Topology& topology, const Search& search, std::span<const Constant> measured = {},
+                 std::span<const RdmaPort> rdma = {});
+
+/// A line for each port and each of its GIDs; empty if there are none.
+std::string rdma_text(std::span<const RdmaPort> ports);
 
 /// The channels as text.
 std::string search_text(const Search& search);

@@ -128,7 +128,8 @@ Result<void> Link::commit(std::size_t bytes) {
     QueuePair& queue = queue_for(number, piece);
     Sge memory[QueuePair::pieces_max];
     const std::uint32_t count = gather(number, at, end, memory);
-    const bool is_inline = end - at <= queue.inline_bytes() && sending(number).offers.empty();
+    // Of a message in pieces, the last asks for the completion that frees the memory of all.
+    const bool is_inline = pieces == 1 && bytes <= queue.inline_bytes() && sending(number).offers.empty();
     queue.add({.memory = std::span(memory, count),
                .remote_address = remote + at,
                .rkey = to_.rkey,
