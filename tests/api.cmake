@@ -68,6 +68,16 @@ if(TUTTI_BUILD_PERF AND NOT TUTTI_SANITIZE)
   endforeach()
 endif()
 
+# By RDMA in guests with emulated devices, where their packages are installed.
+if(TUTTI_BUILD_PERF AND NOT TUTTI_SANITIZE)
+  foreach(part one two faults loss three)
+    add_test(NAME guests_${part} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/guests_test.py
+                                         ${PROJECT_BINARY_DIR} ${part})
+    set_tests_properties(guests_${part} PROPERTIES LABELS multiprocess TIMEOUT 900 SKIP_RETURN_CODE 77 PROCESSORS 2)
+  endforeach()
+  set_tests_properties(guests_loss guests_three PROPERTIES LABELS nightly)
+endif()
+
 # The same where each process is a host of its own.
 foreach(test group lifecycle split stream)
   add_test(NAME api_${test}_hosts COMMAND api_${test}_test --gtest_filter=*processes*:*pairs*:Stream.*)
