@@ -24,7 +24,7 @@ std::uint32_t LinkShape::pieces(std::size_t bytes) const {
 }
 
 std::uint32_t LinkShape::sends() const {
-  return ring_slots() * pieces(slot_bytes) + 4 * credit_receives;
+  return ring_slots() * pieces(slot_bytes) + credit_sends;
 }
 
 std::uint32_t LinkShape::receives() const {

@@ -21,8 +21,16 @@
 namespace tutti::verbs {
 
 inline constexpr std::size_t queue_pairs_max = 8;
+/// Messages of up to so many bytes that leave together are one write.
+inline constexpr std::size_t small_bytes = 64;
+/// Length of what precedes them: their number, and the length of each, as 32-bit words; a multiple of 8.
+constexpr std::size_t packed_header(std::size_t messages) {
+  return (messages + 2) / 2 * 8;
+}
 /// Receives for writes that carry credits alone: each reports half of the ring, so no more than two are under way.
 inline constexpr std::uint32_t credit_receives = 4;
+/// Their requests leave the queue when later completions are seen, so there is space for more.
+inline constexpr std::uint32_t credit_sends = 32;
 
 /// Equal at both ends.
 struct LinkShape {
@@ -99,6 +107,7 @@ class Link final : public CompletionSink {
     std::uint32_t pieces = 0;  // bit by bit
     std::uint32_t last = 0;    // number of the last piece, once any is here
     std::size_t bytes = 0;
+    const std::byte* at = nullptr;  // null: at the beginning of its slot
     bool complete() const { return pieces != 0 && pieces == (2u << last) - 1; }
   };
   /// A part of a message that lies in memory that the caller owns.
@@ -110,8 +119,10 @@ class Link final : public CompletionSink {
   /// How far each queue pair must be for a message to have been read by the device.
   using Marks = std::array<std::uint32_t, queue_pairs_max>;
   struct Sending {
+    std::size_t bytes = 0;
     Marks marks{};
-    std::vector<Offer> offers;  // in order
+    std::vector<Offer> offers;                                  // in order
+    std::array<std::uint32_t, QueuePair::pieces_max> header{};  // of a write whose last message this is
   };
 
   Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, int peer, std::string peer_name);
@@ -126,9 +137,17 @@ class Link final : public CompletionSink {
   }
   Arriving& arriving(std::uint64_t message) { return arriving_[message % arriving_.size()]; }
   std::byte* ring_slot(std::uint64_t message) const;
+  const std::byte* data_of(std::uint64_t message) {
+    const std::byte* const at = arriving(message).at;
+    return at != nullptr ? at : ring_slot(message);
+  }
+  bool packs(std::size_t bytes) const;
+  void send(std::uint64_t message);
+  void send_packed();
   std::uint32_t take_credits();
   void receive(const Completion& completion);
   bool place(const Immediate& immediate, std::size_t bytes);
+  bool unpack(std::uint64_t last, std::size_t bytes);
   bool has_space_for_next() const { return taken_ - granted_ < shape_.ring_slots(); }
   void grant();
   Result<void> report_credits();
@@ -153,6 +172,8 @@ class Link final : public CompletionSink {
   bool filling_ = false;
   bool wants_slot_ = false;
   std::size_t waiting_bytes_ = 0;
+  std::uint32_t small_ = 0;       // the last so many committed messages are small, and not yet added to a queue
+  std::size_t small_total_ = 0;   // their bytes
   std::vector<Sending> sending_;  // by send slot
   std::uint64_t read_ = 0;        // all messages up to this one have no offers that the device has yet to read
 

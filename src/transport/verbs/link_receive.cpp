@@ -1,6 +1,8 @@
 // Messages that arrive: what completions say, and the ring from which messages are read.
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -8,6 +10,9 @@
 
 namespace tutti::verbs {
 namespace {
+
+/// Some milliseconds.
+constexpr int credit_looks = 100'000;
 
 std::uint32_t host_order(std::uint32_t value) {
   return std::endian::native == std::endian::little ? __builtin_bswap32(value) : value;
@@ -47,6 +52,7 @@ bool Link::place(const Immediate& immediate, std::size_t bytes) {
   const std::uint32_t ahead =
       (immediate.message - static_cast<std::uint32_t>(granted_ % Immediate::messages)) % Immediate::messages;
   if (ahead >= shape_.ring_slots() || immediate.piece > immediate.last) return false;
+  if (immediate.packed) return unpack(granted_ + ahead, bytes);
   Arriving& message = arriving(granted_ + ahead);
   const std::uint32_t bit = 1u << immediate.piece;
   const bool fits = immediate.piece == immediate.last ? bytes <= shape_.piece_bytes() : bytes == shape_.piece_bytes();
@@ -55,6 +61,25 @@ bool Link::place(const Immediate& immediate, std::size_t bytes) {
   message.last = immediate.last;
   message.bytes += bytes;
   return message.bytes <= shape_.slot_bytes;
+}
+
+/// The messages of one write, of which `last` is the last. The peer could change them while they are read, so each word
+/// is read once.
+bool Link::unpack(std::uint64_t last, std::size_t bytes) {
+  std::array<std::uint32_t, QueuePair::pieces_max> header{};
+  const std::byte* const from = ring_slot(last);
+  std::memcpy(header.data(), from, std::min(bytes, sizeof header));
+  const std::size_t count = header[0];
+  if (count < 2 || count >= header.size() || count > last + 1 - granted_) return false;
+  std::size_t at = packed_header(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    Arriving& message = arriving(last + 1 - count + i);
+    const std::size_t length = header[i + 1];
+    if (message.pieces != 0 || length > small_bytes) return false;
+    message = {.pieces = 1, .last = 0, .bytes = length, .at = from + at};
+    at += length;
+  }
+  return at == bytes && bytes <= shape_.slot_bytes;
 }
 
 std::byte* Link::ring_slot(std::uint64_t message) const {
@@ -72,7 +97,7 @@ Result<std::span<const std::byte>> Link::peek(std::size_t /*bytes*/) {
   const auto is_here = [&] { return has_space_for_next() && arriving(taken_).complete(); };
   if (!is_here()) look();
   wants_message_ = !is_here();
-  if (!wants_message_) return std::span<const std::byte>(ring_slot(taken_), arriving(taken_).bytes);
+  if (!wants_message_) return std::span<const std::byte>(data_of(taken_), arriving(taken_).bytes);
   if (error_) return *error_;
   return std::span<const std::byte>();
 }
@@ -81,6 +106,7 @@ Result<std::span<const std::byte>> Link::expect(std::size_t bytes) {
   if (bytes > shape_.slot_bytes)
     return Error{.code = Code::internal,
                  .what = fmt::format("a message of {} bytes for a slot of {}", bytes, shape_.slot_bytes)};
+  if (bytes <= small_bytes) return peek(bytes);  // where it lies is known when it is here
   if (!has_space_for_next()) look();
   wants_message_ = !has_space_for_next();
   if (!wants_message_) return std::span<const std::byte>(ring_slot(taken_), bytes);
@@ -119,7 +145,7 @@ Result<std::size_t> Link::land(std::size_t at, std::span<std::byte> into) {
   }
   auto here = arrived(at, into.size());
   if (!here) return here;
-  if (*here > landed_) std::copy_n(ring_slot(taken_) + at + landed_, *here - landed_, into.data() + landed_);
+  if (*here > landed_) std::copy_n(data_of(taken_) + at + landed_, *here - landed_, into.data() + landed_);
   landed_ = *here;
   return here;
 }
@@ -143,10 +169,10 @@ Result<void> Link::report_credits() {
   if (owed_ < shape_.ring_slots() / 2) return {};
   if (auto posted = post_receives(); !posted) return posted;
   QueuePair& queue = *queues_.front();
-  if (queue.space() == 0) {
-    endpoint_->poll();
-    if (queue.space() == 0) return {};  // reported when the next message is looked for
-  }
+  // Nobody may look at this link for long after this, while the peer waits for a slot. The completions that make space
+  // need the devices alone, so they are waited for a moment; if a device does not answer, the next look reports.
+  for (int looks = 0; queue.space() == 0 && looks < credit_looks; ++looks) endpoint_->poll();
+  if (queue.space() == 0 || error_) return {};
   queue.add({.memory = {},
              .remote_address = to_.ring,
              .rkey = to_.rkey,

@@ -120,16 +120,32 @@ Result<void> Link::commit(std::size_t bytes) {
   if (owed_ > 0)
     if (auto posted = post_receives(); !posted) return posted;
   filling_ = false;
-  const std::uint64_t number = committed_++;
-  const std::uint32_t pieces = shape_.pieces(bytes);
+  const bool is_small = bytes <= small_bytes && sending(committed_).offers.empty();
+  if (!is_small || !packs(bytes)) send_packed();
+  sending(committed_++).bytes = bytes;
+  if (is_small) {
+    ++small_;
+    small_total_ += bytes;
+  } else {
+    send(committed_ - 1);
+  }
+  waiting_bytes_ += bytes;
+  if (waiting_bytes_ < post_at_once_bytes) return {};
+  if (auto flushed = flush(); !flushed) return std::move(flushed).error();
+  return {};
+}
+
+void Link::send(std::uint64_t number) {
+  Sending& message = sending(number);
+  const std::uint32_t pieces = shape_.pieces(message.bytes);
   const std::uint64_t remote = to_.ring + number % shape_.ring_slots() * shape_.slot_bytes;
   for (std::uint32_t piece = 0; piece < pieces; ++piece) {
-    const std::size_t at = piece * shape_.piece_bytes(), end = std::min(bytes, at + shape_.piece_bytes());
+    const std::size_t at = piece * shape_.piece_bytes(), end = std::min(message.bytes, at + shape_.piece_bytes());
     QueuePair& queue = queue_for(number, piece);
     Sge memory[QueuePair::pieces_max];
     const std::uint32_t count = gather(number, at, end, memory);
     // Of a message in pieces, the last asks for the completion that frees the memory of all.
-    const bool is_inline = pieces == 1 && bytes <= queue.inline_bytes() && sending(number).offers.empty();
+    const bool is_inline = pieces == 1 && message.bytes <= queue.inline_bytes() && message.offers.empty();
     queue.add({.memory = std::span(memory, count),
                .remote_address = remote + at,
                .rkey = to_.rkey,
@@ -141,16 +157,48 @@ Result<void> Link::commit(std::size_t bytes) {
                .is_inline = is_inline,
                .last = piece + queues_.size() >= pieces});
     // The device has copied what is inline when it is posted, which is before the slot is used again.
-    if (!is_inline) sending(number).marks[(number + piece) % queues_.size()] = queue.added();
+    if (!is_inline) message.marks[(number + piece) % queues_.size()] = queue.added();
   }
-  waiting_bytes_ += bytes;
-  if (waiting_bytes_ < post_at_once_bytes) return {};
-  if (auto flushed = flush(); !flushed) return std::move(flushed).error();
-  return {};
+}
+
+/// Whether one more small message fits into the write of those that wait.
+bool Link::packs(std::size_t bytes) const {
+  return small_ + 2 <= QueuePair::pieces_of(endpoint_->port) &&
+         packed_header(small_ + 1) + small_total_ + bytes <= queues_.front()->inline_bytes();
+}
+
+/// Several small messages are one write into the slot of the last of them, which is in use the longest.
+void Link::send_packed() {
+  const std::uint32_t count = std::exchange(small_, 0);
+  small_total_ = 0;
+  if (count == 0) return;
+  const std::uint64_t last = committed_ - 1;
+  if (count == 1) return send(last);
+  auto& header = sending(last).header;
+  header = {count};
+  Sge memory[QueuePair::pieces_max];
+  std::uint32_t pieces = 1;
+  memory[0] = {.addr = reinterpret_cast<std::uint64_t>(header.data()),
+               .length = static_cast<std::uint32_t>(packed_header(count)),
+               .lkey = 0};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint64_t number = last + 1 - count + i;
+    header[i + 1] = static_cast<std::uint32_t>(sending(number).bytes);
+    pieces += gather(number, 0, sending(number).bytes, std::span(memory).subspan(pieces));
+  }
+  queue_for(last, 0).add({.memory = std::span(memory, pieces),
+                          .remote_address = to_.ring + last % shape_.ring_slots() * shape_.slot_bytes,
+                          .rkey = to_.rkey,
+                          .immediate = Immediate{.packed = true,
+                                                 .message = static_cast<std::uint32_t>(last % Immediate::messages),
+                                                 .credits = take_credits()}
+                                           .pack(),
+                          .is_inline = true});
 }
 
 Result<bool> Link::flush() {
   if (error_) return *error_;
+  send_packed();
   bool all = true;
   for (auto& queue : queues_) {
     if (!queue->waiting()) continue;
@@ -177,7 +225,7 @@ Result<bool> Link::flush() {
 }
 
 void Link::poll_set_to_send(std::vector<PollItem>& items) const {
-  if (wants_slot_ || read_ != committed_ ||
+  if (wants_slot_ || small_ > 0 || read_ != committed_ ||
       std::ranges::any_of(queues_, [](const auto& queue) { return queue->waiting(); }))
     endpoint_->poll_set(items);
 }
