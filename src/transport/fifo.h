@@ -34,9 +34,9 @@ class Sender {
   virtual std::size_t slot_bytes() const = 0;
 
   /// Has bytes [at, at + memory.size()) of the acquired slot read from the caller's memory while the message leaves, or
-  /// by the peer itself, or by a device; the caller does not fill them. The memory must not change until flush returns true, unless
-  /// `keep` is called before the change. A second offer for the same `at` replaces the first. False: not supported by
-  /// this transport or for this memory, or too many offers in one message; fill the slot.
+  /// by the peer itself, or by a device; the caller does not fill them. The memory must not change until flush returns
+  /// true, unless `keep` is called before the change. A second offer for the same `at` replaces the first. False: not
+  /// supported by this transport or for this memory, or too many offers in one message; fill the slot.
   virtual bool offer(std::size_t /*at*/, std::span<const std::byte> /*memory*/) { return false; }
 
   /// True: `memory` may change now; offered parts of it that have not left yet were copied into their slots. False: the

@@ -89,8 +89,8 @@ TEST_P(Cancel, ACallIsFinished) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Works, Cancel,
-                         ::testing::Values(Work{"socket", 1}, Work{"socket", 300'000}, Work{"rdma", 1}, Work{"rdma", 300'000}, Work{"auto", 1},
-                                           Work{"slots", 300'000}),
+                         ::testing::Values(Work{"socket", 1}, Work{"socket", 300'000}, Work{"rdma", 1},
+                                           Work{"rdma", 300'000}, Work{"auto", 1}, Work{"slots", 300'000}),
                          [](const auto& test) {
                            return std::string(test.param.transport) + "_" + std::to_string(test.param.count);
                          });

@@ -232,7 +232,8 @@ class CountsMismatch : public ::testing::TestWithParam<Setup> {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, CountsMismatch,
                          ::testing::Values(Setup{3, Layout::processes, "auto"}, Setup{4, Layout::threads, "mapped"},
-                                           Setup{3, Layout::processes, "slots"}, Setup{3, Layout::processes, "socket"}, Setup{3, Layout::processes, "rdma"}),
+                                           Setup{3, Layout::processes, "slots"}, Setup{3, Layout::processes, "socket"},
+                                           Setup{3, Layout::processes, "rdma"}),
                          [](const auto& test) {
                            return fmt::format("{}_{}_{}", name(test.param.layout), test.param.ranks,
                                               test.param.transport);

@@ -48,8 +48,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Ranks{8, Layout::one_thread, "auto"}, Ranks{7, Layout::one_thread, "slots"},
                       Ranks{5, Layout::one_thread, "cma"}, Ranks{20, Layout::one_thread, "slots", "pairwise,ring"},
                       Ranks{20, Layout::one_thread, "mapped"}, Ranks{4, Layout::processes, "socket"},
-                      Ranks{6, Layout::pairs, "socket"}, Ranks{4, Layout::processes, "rdma"}, Ranks{6, Layout::one_thread, "slots", "circulant"},
-                      Ranks{5, Layout::threads, "slots", "ring"}, Ranks{4, Layout::one_thread, "slots", "spread_out"}),
+                      Ranks{6, Layout::pairs, "socket"}, Ranks{4, Layout::processes, "rdma"},
+                      Ranks{6, Layout::one_thread, "slots", "circulant"}, Ranks{5, Layout::threads, "slots", "ring"},
+                      Ranks{4, Layout::one_thread, "slots", "spread_out"}),
     [](const auto& test) {
       const Ranks& s = test.param;
       std::string text = fmt::format("{}_{}_{}_{}", name(s.layout), s.ranks, s.transport, s.algorithm);

@@ -286,8 +286,7 @@ INSTANTIATE_TEST_SUITE_P(Works, Kill,
                                            Work{"large_fifo", 1 << 20, false, "slots"},
                                            Work{"socket", 2, false, "socket"},
                                            Work{"large_socket", 1 << 20, false, "socket"},
-                                           Work{"rdma", 2, false, "rdma"},
-                                           Work{"large_rdma", 1 << 20, false, "rdma"}),
+                                           Work{"rdma", 2, false, "rdma"}, Work{"large_rdma", 1 << 20, false, "rdma"}),
                          [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace

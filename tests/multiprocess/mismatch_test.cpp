@@ -120,7 +120,8 @@ INSTANTIATE_TEST_SUITE_P(
     Layouts, Mismatch,
     ::testing::Values(Setup{2, Layout::processes, "auto", 0}, Setup{5, Layout::processes, "auto", 1},
                       Setup{3, Layout::threads, "auto", 2}, Setup{3, Layout::processes, "slots", 3},
-                      Setup{9, Layout::threads, "mapped", 0}, Setup{3, Layout::processes, "socket", 1}, Setup{3, Layout::processes, "rdma", 1}),
+                      Setup{9, Layout::threads, "mapped", 0}, Setup{3, Layout::processes, "socket", 1},
+                      Setup{3, Layout::processes, "rdma", 1}),
     [](const auto& test) {
       return std::string(name(test.param.layout)) + std::to_string(test.param.ranks) + test.param.transport;
     });

@@ -140,7 +140,8 @@ struct Group {
 class Pairs : public ::testing::TestWithParam<Group> {};
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Pairs,
-                         ::testing::Values(Group{2, "auto"}, Group{3, "auto"}, Group{2, "socket"}, Group{3, "socket"}, Group{3, "rdma"}),
+                         ::testing::Values(Group{2, "auto"}, Group{3, "auto"}, Group{2, "socket"}, Group{3, "socket"},
+                                           Group{3, "rdma"}),
                          [](const auto& test) { return std::to_string(test.param.ranks) + test.param.transport; });
 
 TEST_P(Pairs, EveryRankIsTold) {
@@ -161,7 +162,8 @@ TEST_P(Pairs, EveryRankIsTold) {
 }
 
 class Silent : public ::testing::TestWithParam<Group> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, Silent, ::testing::Values(Group{2, "auto"}, Group{2, "socket"}, Group{3, "socket"}, Group{3, "rdma"}),
+INSTANTIATE_TEST_SUITE_P(Ranks, Silent,
+                         ::testing::Values(Group{2, "auto"}, Group{2, "socket"}, Group{3, "socket"}, Group{3, "rdma"}),
                          [](const auto& test) { return std::to_string(test.param.ranks) + test.param.transport; });
 
 Team team_of(const Group& setup) {

@@ -110,7 +110,8 @@ struct Way {
   Memory memory;
 };
 constexpr std::array ways = {Way{"mapped", "mapped", Memory::mapped}, Way{"copied", "cma", Memory::heap},
-                             Way{"slots", "slots", Memory::heap}, Way{"sockets", "socket", Memory::heap}, Way{"rdma", "rdma", Memory::heap}};
+                             Way{"slots", "slots", Memory::heap}, Way{"sockets", "socket", Memory::heap},
+                             Way{"rdma", "rdma", Memory::heap}};
 constexpr int ranks = 3;
 
 class StoppedOn : public ::testing::TestWithParam<Way> {};
