@@ -23,7 +23,7 @@ RemotePlace remote_place(const PairOfRanks& pair) {
           .header = &peer.area.header()};
 }
 
-Ends ends_of(std::shared_ptr<RemoteChannel> channel) {
+Ends ends_of(const std::shared_ptr<RemoteChannel>& channel) {
   return {.sender = std::make_unique<RemoteSender>(channel),
           .receiver = std::make_unique<RemoteReceiver>(channel),
           .opening = channel};

@@ -20,6 +20,6 @@ class SocketTransport final : public Transport {
 /// What a channel needs to open its connections.
 RemotePlace remote_place(const PairOfRanks& pair);
 /// Both directions of a channel, usable before it is open.
-Ends ends_of(std::shared_ptr<RemoteChannel> channel);
+Ends ends_of(const std::shared_ptr<RemoteChannel>& channel);
 
 }  // namespace tutti

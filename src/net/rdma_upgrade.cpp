@@ -207,17 +207,15 @@ Result<RdmaUpgrade::State> RdmaUpgrade::hear_offer() {
 Result<RdmaUpgrade::State> RdmaUpgrade::answer(const RdmaFrame& offer) {
   RdmaFrame own;
   auto link = make_();
-  Result<void> ready;
-  if (link) {
-    link_ = *std::move(link);
-    ready = link_->connect(offer.at);
-  }
-  if (!link)
+  if (!link) {
     own.refusal = link.error().text();
-  else if (!ready)
-    own.refusal = ready.error().text();
-  else
-    own.at = link_->address();
+  } else {
+    link_ = *std::move(link);
+    if (auto ready = link_->connect(offer.at); !ready)
+      own.refusal = ready.error().text();
+    else
+      own.at = link_->address();
+  }
   why_ = own.refusal;
   if (auto sent = send(own); !sent) return std::move(sent).error();
   return own.refusal.empty() ? State::verdict : State::say;

@@ -12,6 +12,7 @@ namespace tutti::verbs {
 
 /// The members have the names of the functions.
 struct Library {
+  // NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration
 #define X(result, name, parameters) result(*name) parameters = nullptr;
 #include "transport/verbs/functions.inc"
 #undef X
