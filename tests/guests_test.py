@@ -20,7 +20,8 @@ SKIPPED = 77
 PROGRAMS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter",
             "all_gather_v", "reduce_scatter_v", "all_to_all_v", "sendrecv")
 # GoogleTest programs that know devices of the machine, and what of them to run.
-TESTS = (("api_point_to_point_test", "*rdma*"), ("api_counts_test", "*rdma*"), ("api_exit_test", "*rdma*"))
+TESTS = (("api_point_to_point_test", "*rdma*"), ("api_counts_test", "*rdma*"), ("api_exit_test", "*rdma*"),
+         ("api_kill_test", "*/rdma"), ("api_stop_test", "*ByName/rdma"))
 PORT = 4711
 # What happens to rank 1 in mid-run, and within how many seconds rank 0 must say so; guests are slow.
 FAULTS = {"killed": 5, "stopped": 12, "link_down": 12}

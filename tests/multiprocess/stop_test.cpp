@@ -110,12 +110,17 @@ struct Way {
   Memory memory;
 };
 constexpr std::array ways = {Way{"mapped", "mapped", Memory::mapped}, Way{"copied", "cma", Memory::heap},
-                             Way{"slots", "slots", Memory::heap}, Way{"sockets", "socket", Memory::heap},
-                             Way{"rdma", "rdma", Memory::heap}};
+                             Way{"slots", "slots", Memory::heap}, Way{"sockets", "socket", Memory::heap}};
+/// RDMA with real devices alone: a process that is stopped in the midst of a fake delivery holds up its peers.
+std::vector<Way> ways_here() {
+  std::vector<Way> all(ways.begin(), ways.end());
+  if (RdmaFabric::by_devices()) all.push_back({"rdma", "rdma", Memory::heap});
+  return all;
+}
 constexpr int ranks = 3;
 
 class StoppedOn : public ::testing::TestWithParam<Way> {};
-INSTANTIATE_TEST_SUITE_P(Ways, StoppedOn, ::testing::ValuesIn(ways),
+INSTANTIATE_TEST_SUITE_P(Ways, StoppedOn, ::testing::ValuesIn(ways_here()),
                          [](const auto& param) { return std::string(param.param.name); });
 
 /// Calls until one fails, then fills its buffer anew, in which nothing may change after that.

@@ -14,11 +14,6 @@ namespace {
 
 constexpr std::string_view setting = "TUTTI_TRANSPORT=rdma";
 
-bool uses_devices() {
-  const char* const asked = std::getenv("TUTTI_TEST_RDMA");
-  return asked != nullptr && std::string_view(asked) == "devices";
-}
-
 }  // namespace
 
 RdmaFabric::RdmaFabric() {
@@ -32,7 +27,7 @@ RdmaFabric::~RdmaFabric() {
 }
 
 std::vector<std::string> RdmaFabric::environment() const {
-  if (uses_devices()) return {};
+  if (by_devices()) return {};
   return {std::string("TUTTI_IB_LIBRARY=") + TUTTI_FAKE_VERBS, "FAKE_VERBS_FABRIC=" + path_};
 }
 
@@ -41,6 +36,11 @@ void RdmaFabric::join() const {
     const auto equals = one.find('=');
     ::setenv(one.substr(0, equals).c_str(), one.substr(equals + 1).c_str(), 1);
   }
+}
+
+bool RdmaFabric::by_devices() {
+  const char* const asked = std::getenv("TUTTI_TEST_RDMA");
+  return asked != nullptr && std::string_view(asked) == "devices";
 }
 
 bool RdmaFabric::wanted(const std::vector<std::string>& environment) {

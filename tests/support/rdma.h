@@ -21,6 +21,9 @@ class RdmaFabric {
   /// Sets it in this process.
   void join() const;
 
+  /// Whether ranks use the machine's devices, not the fake ones.
+  static bool by_devices();
+
   /// Whether ranks with these settings use RDMA.
   static bool wanted(const std::vector<std::string>& environment);
 
