@@ -85,22 +85,25 @@ void CallComparison::tell_all(bool ask) {
 }
 
 Result<void> CallComparison::compare(Compared& with) {
+  note_state(with);
   if (with.differing) {
     if (communicator_.process().system.now_ns() - with.differs_since_ns < name_limit_ns) return {};
     return differing_between(communicator_.rank(), with.rank, with.agreed, with.differing->sequence());
   }
   const std::uint64_t latest = history_.latest();
   const auto theirs = header(with.rank).calls.load();
+  with.answered = with.answered && theirs;  // else the service thread is writing the next summary
+  // In this order: else a summary kept for a call that this rank has made meanwhile would hide the latest one.
+  if (with.ahead && with.ahead->sequence() <= latest) {
+    const CallSummary reached = *std::exchange(with.ahead, std::nullopt);
+    if (auto checked = check(with, reached); !checked) return checked;
+  }
   if (theirs && theirs->sequence() > with.agreed) {
     if (theirs->sequence() <= latest) {
       if (auto checked = check(with, *theirs); !checked) return checked;
     } else if (!with.ahead) {
       with.ahead = theirs;
     }
-  }
-  if (with.ahead && with.ahead->sequence() <= latest) {
-    const CallSummary reached = *std::exchange(with.ahead, std::nullopt);
-    if (auto checked = check(with, reached); !checked) return checked;
   }
   return theirs ? check_leaver(with, *theirs) : Result<void>();
 }
@@ -150,13 +153,17 @@ Result<void> CallComparison::check_leaver(const Compared& with, const CallSummar
                      own(latest));
 }
 
-bool CallComparison::settled(const Compared& with) const {
+/// To be called before the summary is read: an answer that arrives in between would count although it was not compared.
+void CallComparison::note_state(Compared& with) const {
   const AreaHeader& theirs = header(with.rank);
-  if (theirs.state.load(std::memory_order_acquire) != RankState::open) return true;
+  with.ended = theirs.state.load(std::memory_order_acquire) != RankState::open;
   // A remote peer may have made more calls since its last summary, so it must have answered.
   const bool asked = communicator_.members().peers[with.rank].remote();
-  const bool answered = !asked || theirs.answers.load(std::memory_order_acquire) != with.answers;
-  return answered && with.agreed >= history_.latest();
+  with.answered = !asked || theirs.answers.load(std::memory_order_acquire) != with.answers;
+}
+
+bool CallComparison::settled(const Compared& with) const {
+  return with.ended || (with.answered && with.agreed >= history_.latest());
 }
 
 MadeCall CallComparison::own(std::uint64_t sequence) const {

@@ -44,6 +44,8 @@ class CallComparison {
     std::optional<CallSummary> differing = {};  ///< peer's, with another hash but the same last call
     std::int64_t differs_since_ns = 0;
     std::uint32_t answers = 0;  ///< AreaHeader::answers when the peer was asked
+    bool answered = false;      ///< the summary compared last is not older than the peer's answer
+    bool ended = false;         ///< the summary compared last was the peer's last: it had left or failed
   };
   void tell_all(bool ask);
   Result<void> compare(Compared& with);
@@ -53,6 +55,7 @@ class CallComparison {
   void tell_calls(const Compared& with) const;
   Result<void> compare_all();
   Result<bool> poll_peers(bool ask);
+  void note_state(Compared& with) const;
   bool settled(const Compared& with) const;
   const AreaHeader& header(Rank rank) const { return communicator_.members().peers[rank].area.header(); }
   MadeCall own(std::uint64_t sequence) const;
