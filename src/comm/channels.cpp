@@ -90,6 +90,15 @@ bool Channels::opening(std::vector<PollItem>& items) const {
   return any;
 }
 
+void Channels::stop() {
+  const auto stop = [](Channel& channel) {
+    for (const auto& sender : channel.senders)
+      if (sender) sender->stop();
+  };
+  std::ranges::for_each(channels_, stop);
+  stop(point_to_point_);
+}
+
 ChannelRemains Channels::take_remains() {
   ChannelRemains all;
   for (const auto& link : opening_) {

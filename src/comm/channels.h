@@ -44,6 +44,9 @@ class Channels {
 
   /// Adds the handles of connections being opened. True while a peer has yet to open one of them.
   bool opening(std::vector<PollItem>& items) const;
+  /// For a communicator that has failed: no device reads or writes the buffers of its calls any more. For the call
+  /// whose turn it is.
+  void stop();
   /// What all connections to other hosts leave. For the end of the communicator.
   ChannelRemains take_remains();
 

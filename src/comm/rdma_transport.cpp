@@ -135,9 +135,8 @@ Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, co
     const std::size_t each = shape.completions() * static_cast<std::size_t>(queue_pairs_);
     const auto channels = static_cast<std::size_t>(members_.area->area.shape().channels);
     const std::size_t pairs = members_.peers.size() * channels;
-    // Without segments: a device would read offered blocks until its queue pairs stop, and a communicator that fails
-    // does not stop them before its buffers are the caller's again.
-    auto opened = verbs::Endpoint::open(ports_[index], std::clamp<std::size_t>(completions_max / each, 1, pairs), each);
+    auto opened = verbs::Endpoint::open(ports_[index], std::clamp<std::size_t>(completions_max / each, 1, pairs), each,
+                                        &process_.segments);
     if (!opened) return std::move(opened).error();
     known = *std::move(opened);
   }

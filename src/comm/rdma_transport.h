@@ -27,6 +27,7 @@ class RdmaTransport final : public Transport {
   std::string_view name() const override { return "rdma"; }
   bool connects(Rank peer) const override { return members_.peers[static_cast<std::size_t>(peer)].remote(); }
   Ends open(const PairOfRanks& pair) override;
+  bool sends_segments() const override { return true; }
   std::size_t slot_bytes_min() const override { return 256 * 1024; }
 
  private:

@@ -102,6 +102,9 @@ class RemoteSender final : public Sender {
     return channel_->sender().offer(at, memory);
   }
   bool keep(std::span<const std::byte> memory) override;
+  void stop() override {
+    if (channel_->is_open()) channel_->sender().stop();
+  }
   void poll_set(std::vector<PollItem>& items) const override;
 
  private:

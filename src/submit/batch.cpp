@@ -20,6 +20,8 @@ void Batch::enqueue() {
 }
 
 void Batch::leave() {
+  // While it is this batch's turn: afterwards another call may use the channels.
+  if ((collective_ || transfers_) && communicator_->failed()) communicator_->channels().stop();
   if (ticket_ != 0 && collective_) leased_ = collective_->leased();
   collective_.reset();
   transfers_.reset();

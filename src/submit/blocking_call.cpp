@@ -43,14 +43,17 @@ Result<void> run_alone(Communicator& communicator, const Request& request) {
     call->abandon(why);
     return communicator.failure();
   };
+  bool begun = false;
   const auto fail = [&](Error why) {
-    turn.reset();  // before waiting for the buffers
+    if (begun) communicator.channels().stop();  // while it is this call's turn
+    turn.reset();                               // before waiting for the buffers
     return failed(communicator, *call, std::move(why));
   };
   Operation* const operation = &*call;
   Waiter waiter(communicator.process(), {&operation, 1});
   while (!communicator.failed()) {
     if (turn->come()) {
+      begun = true;
       auto progress = call->advance();
       if (!progress) return fail(std::move(progress).error());
       if (*progress == Progress::done) return {};

@@ -52,6 +52,10 @@ class Sender {
   /// `settled`, and a fused plan, which has already committed messages for later steps, must not.
   virtual bool buffers() const { return true; }
 
+  /// For a channel that is used no more, before its user's buffers are the user's again: afterwards no device reads or
+  /// writes them, in either direction of the connection. Nothing arrives or leaves any more.
+  virtual void stop() {}
+
   /// Adds the handles to wait for until flush can make progress; none for transports that ring the rank's doorbell.
   virtual void poll_set(std::vector<PollItem>&) const {}
 };

@@ -134,16 +134,26 @@ TEST_P(Abort, EndsTheCallsOfAllOthers) {
 }
 
 /// After the error the buffers are the caller's again: whatever is in them stays.
-class GivenBack : public ::testing::TestWithParam<std::tuple<Layout, Memory, Kind>> {};
+class GivenBack : public ::testing::TestWithParam<std::tuple<Layout, Memory, Kind, const char*>> {};
+const auto given_back_kinds = ::testing::Values(Kind::all_reduce, Kind::all_gather, Kind::all_to_all);
+std::string name_of(const ::testing::TestParamInfo<GivenBack::ParamType>& test) {
+  const auto [layout, memory, kind, transport] = test.param;
+  return std::string(name(layout)) + (memory == Memory::mapped ? "_mapped_" : "_heap_") + name(kind) + "_" + transport;
+}
 INSTANTIATE_TEST_SUITE_P(Layouts, GivenBack,
                          ::testing::Combine(::testing::Values(Layout::threads, Layout::processes, Layout::pairs),
-                                            ::testing::Values(Memory::mapped, Memory::heap),
-                                            ::testing::Values(Kind::all_reduce, Kind::all_gather, Kind::all_to_all)),
-                         [](const auto& test) {
-                           return std::string(name(std::get<0>(test.param))) +
-                                  (std::get<1>(test.param) == Memory::mapped ? "_mapped_" : "_heap_") +
-                                  name(std::get<2>(test.param));
-                         });
+                                            ::testing::Values(Memory::mapped, Memory::heap), given_back_kinds,
+                                            ::testing::Values("auto")),
+                         name_of);
+/// Devices read blocks where they lie in their senders' memory; the fake ones read them late.
+INSTANTIATE_TEST_SUITE_P(Devices, GivenBack,
+                         ::testing::Combine(::testing::Values(Layout::processes), ::testing::Values(Memory::mapped),
+                                            given_back_kinds, ::testing::Values("rdma")),
+                         name_of);
+
+std::vector<std::string> environment_of(const char* transport) {
+  return {"TUTTI_DEBUG=NONE", std::string("TUTTI_TRANSPORT=") + transport, "FAKE_VERBS_SEED=7"};
+}
 
 tuttiResult_t call(Kind kind, Buffer& in, Buffer& out, int ranks, tuttiComm_t comm) {
   const std::size_t bytes = out.bytes();
@@ -157,8 +167,8 @@ tuttiResult_t call(Kind kind, Buffer& in, Buffer& out, int ranks, tuttiComm_t co
 
 /// Rank 0 gives up before rank 2 has come; rank 1 and 2 then think that all are there.
 TEST_P(GivenBack, BuffersAreNotWrittenByThoseWhoComeLater) {
-  const auto [layout, memory, kind] = GetParam();
-  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory, kind](Seat& seat) {
+  const auto [layout, memory, kind, transport] = GetParam();
+  launch_ranks({.ranks = 3, .layout = layout, .environment = environment_of(transport)}, [memory, kind](Seat& seat) {
     const auto comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
     Buffer in(memory, 3 << 19);
@@ -192,8 +202,8 @@ TEST_P(GivenBack, BuffersAreNotWrittenByThoseWhoComeLater) {
 
 /// Rank 0 gives up at some moment in the midst of it.
 TEST_P(GivenBack, BuffersAreNotWrittenByThoseInTheMidst) {
-  const auto [layout, memory, kind] = GetParam();
-  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory, kind](Seat& seat) {
+  const auto [layout, memory, kind, transport] = GetParam();
+  launch_ranks({.ranks = 3, .layout = layout, .environment = environment_of(transport)}, [memory, kind](Seat& seat) {
     std::mt19937_64 random(static_cast<std::uint64_t>(kind) * 7);
     for (int round = 0; round < share_of(8); ++round) {
       seat.doing("round " + std::to_string(round));
@@ -233,8 +243,8 @@ TEST_P(GivenBack, BuffersAreNotWrittenByThoseInTheMidst) {
 
 /// What was read from a buffer after its owner had taken it back is never passed off as the result.
 TEST_P(GivenBack, NobodySucceedsWithWhatWasNotMeant) {
-  const auto [layout, memory, kind] = GetParam();
-  launch_ranks({.ranks = 3, .layout = layout, .environment = quiet}, [memory, kind](Seat& seat) {
+  const auto [layout, memory, kind, transport] = GetParam();
+  launch_ranks({.ranks = 3, .layout = layout, .environment = environment_of(transport)}, [memory, kind](Seat& seat) {
     std::mt19937_64 random(static_cast<std::uint64_t>(kind) * 11);
     for (int round = 0; round < share_of(10); ++round) {
       const auto delay = random() % 2'000'000;

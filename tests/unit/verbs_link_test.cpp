@@ -365,6 +365,29 @@ TEST_F(VerbsLink, AChangeBeforeTheMessageLeavesIsCopiedFirst) {
   expect_next(*pair.b.link, 0x07070707, 20'000);
 }
 
+TEST_F(VerbsLink, WhatChangesAfterAStopIsNotSent) {
+  ::setenv("FAKE_VERBS_SEED", "5", 1);  // the device reads late
+  constexpr std::int64_t late_ns = 10'000'000;
+  SegmentTable segments;
+  std::byte* const memory = *segments.allocate(1 << 16, true);
+  for (int round = 0; round < 20; ++round) {
+    LinkPair pair({.slots = 2, .slot_bytes = 50'000}, {.inline_bytes = 64}, &segments);
+    ASSERT_FALSE((*pair.a.link->acquire()).empty());
+    std::fill_n(memory, 20'000, std::byte{7});
+    ASSERT_TRUE(pair.a.link->offer(0, {memory, 20'000}));
+    ASSERT_TRUE(pair.a.link->commit(20'000));
+    ASSERT_TRUE(pair.a.link->flush());
+    pair.a.link->stop();
+    std::fill_n(memory, 20'000, std::byte{8});
+    std::span<const std::byte> message;
+    for (const std::int64_t end = real_system().now_ns() + late_ns;
+         message.data() == nullptr && real_system().now_ns() < end;)
+      if (auto got = pair.b.link->peek(20'000)) message = *got;
+    EXPECT_EQ(std::ranges::count(message, std::byte{8}), 0) << "round " << round;
+    EXPECT_FALSE(pair.a.link->acquire()) << "nothing leaves a link that was stopped";
+  }
+}
+
 // ---- What a peer must not be able to do ----
 
 TEST_F(VerbsLink, AKeyOfAnotherCommunicatorIsRefused) {

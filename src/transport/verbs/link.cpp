@@ -118,6 +118,10 @@ Error Link::broken(std::string why) const {
           .peer = peer_};
 }
 
+void Link::stop() {
+  fail({.code = Code::remote, .what = "the RDMA connection was stopped", .peer = peer_});
+}
+
 /// Nothing arrives or leaves afterwards: the memory may be used again.
 void Link::fail(const Error& error) {
   if (error_) return;

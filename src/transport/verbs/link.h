@@ -82,6 +82,7 @@ class Link final : public CompletionSink {
   Result<bool> flush();
   bool offer(std::size_t at, std::span<const std::byte> memory);
   bool keep(std::span<const std::byte> memory);
+  void stop();
   Result<std::span<const std::byte>> peek(std::size_t bytes);
   Result<std::span<const std::byte>> expect(std::size_t bytes);
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes);
@@ -199,6 +200,7 @@ class LinkSender final : public Sender {
   std::size_t slot_bytes() const override { return link_->slot_bytes(); }
   bool offer(std::size_t at, std::span<const std::byte> memory) override { return link_->offer(at, memory); }
   bool keep(std::span<const std::byte> memory) override { return link_->keep(memory); }
+  void stop() override { link_->stop(); }
   void poll_set(std::vector<PollItem>& items) const override { link_->poll_set_to_send(items); }
 
  private:
