@@ -68,6 +68,13 @@ if(TUTTI_BUILD_PERF AND NOT TUTTI_SANITIZE)
   endforeach()
 endif()
 
+# By RDMA over fake devices without immediates, which rdma_cm connects.
+foreach(test point_to_point counts exit)
+  add_test(NAME api_${test}_iwarp COMMAND api_${test}_test --gtest_filter=*rdma*)
+  set_tests_properties(api_${test}_iwarp PROPERTIES LABELS multiprocess TIMEOUT 600
+                       ENVIRONMENT "FAKE_VERBS_LINK=iwarp;TUTTI_TUNE=off")
+endforeach()
+
 # By RDMA in guests with emulated devices, where their packages are installed.
 if(TUTTI_BUILD_PERF AND NOT TUTTI_SANITIZE)
   foreach(part one two faults loss three)

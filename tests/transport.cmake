@@ -18,7 +18,7 @@ endfunction()
 
 # A libibverbs without hardware. Its thread may outlive the last handle of it, so it stays loaded.
 add_library(tutti_fake_verbs MODULE)
-foreach(part completion control deliver device fabric faults identity memory peers post process queue_pair settings states)
+foreach(part cm completion control deliver device fabric faults identity memory peers post process queue_pair settings states)
   target_sources(tutti_fake_verbs PRIVATE support/fake_verbs/${part}.cpp)
 endforeach()
 target_link_libraries(tutti_fake_verbs PRIVATE tutti_flags Threads::Threads)
@@ -26,12 +26,22 @@ target_link_options(tutti_fake_verbs PRIVATE LINKER:-z,nodelete)
 
 tutti_test(fake_verbs_test SOURCES unit/fake_verbs_test.cpp unit/fake_verbs_faults_test.cpp unit/fake_verbs_processes_test.cpp
            LIBS ${CMAKE_DL_LIBS} LABELS unit)
-tutti_test(verbs_link_test SOURCES unit/verbs_link_test.cpp LIBS tutti_transport LABELS unit)
+tutti_test(verbs_link_test SOURCES unit/verbs_link_test.cpp unit/verbs_iwarp_test.cpp LIBS tutti_transport LABELS unit)
 tutti_takes_fake_verbs(fake_verbs_test fifo_test verbs_link_test)
+# The same over devices without immediates; without what needs other devices: offers, and addresses that are not proven.
+add_test(NAME fifo_iwarp COMMAND fifo_test --gtest_filter=*rdma*)
+add_test(NAME verbs_link_iwarp COMMAND verbs_link_test
+                                       --gtest_filter=VerbsLink.*:-*SegmentsAre*:*AChangeBefore*:*AKeyOf*:*WritesOutside*)
+set_tests_properties(fifo_iwarp verbs_link_iwarp PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT FAKE_VERBS_LINK=iwarp)
 
 # What the declarations of libibverbs' binary interface are compared with, where it is installed.
 find_path(IBVERBS_INCLUDE infiniband/verbs.h)
 if(IBVERBS_INCLUDE)
   tutti_test(verbs_abi_test SOURCES unit/verbs_abi_test.cpp LABELS unit)
   target_include_directories(verbs_abi_test SYSTEM PRIVATE ${IBVERBS_INCLUDE})
+endif()
+find_path(RDMACM_INCLUDE rdma/rdma_cma.h)
+if(RDMACM_INCLUDE)
+  tutti_test(verbs_cm_abi_test SOURCES unit/verbs_cm_abi_test.cpp LABELS unit)
+  target_include_directories(verbs_cm_abi_test SYSTEM PRIVATE ${RDMACM_INCLUDE})
 endif()

@@ -111,9 +111,10 @@ Result<std::shared_ptr<verbs::Link>> RdmaTransport::make_link(const Greeting& gr
   const Rank peer = greeting.from == members_.rank ? greeting.to : greeting.from;
   auto at = endpoint(greeting.channel, own_address);
   if (!at) return std::move(at).error();
+  const int queue_pairs = (*at)->port.iwarp ? 1 : queue_pairs_;
   return verbs::Link::make(
       *std::move(at),
-      {.slots = members_.area->area.shape().slots, .slot_bytes = slot_bytes_, .queue_pairs = queue_pairs_}, queues_,
+      {.slots = members_.area->area.shape().slots, .slot_bytes = slot_bytes_, .queue_pairs = queue_pairs}, queues_,
       peer, members_.describe(peer));
 }
 
@@ -126,13 +127,17 @@ Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, co
     ports_ = *std::move(found);
   }
   const auto met = std::ranges::find_if(ports_, [&](const verbs::Port& port) { return is_at(port, own_address); });
-  const auto fastest = static_cast<std::size_t>(std::ranges::count(ports_, ports_.front().mbps, &verbs::Port::mbps));
+  const auto slower = std::ranges::find_if(ports_, [&](const verbs::Port& port) {
+    return port.mbps != ports_.front().mbps || port.iwarp != ports_.front().iwarp;
+  });
+  const auto fastest = static_cast<std::size_t>(slower - ports_.begin());
   const std::size_t index = met != ports_.end() ? static_cast<std::size_t>(met - ports_.begin())
                                                 : static_cast<std::size_t>(channel) % fastest;
   auto& known = endpoints_[index];
   if (!known) {
     const verbs::LinkShape shape{.slots = members_.area->area.shape().slots, .slot_bytes = slot_bytes_};
-    const std::size_t each = shape.completions() * static_cast<std::size_t>(queue_pairs_);
+    const bool iwarp = ports_[index].iwarp;
+    const std::size_t each = shape.completions(iwarp) * static_cast<std::size_t>(iwarp ? 1 : queue_pairs_);
     const auto channels = static_cast<std::size_t>(members_.area->area.shape().channels);
     const std::size_t pairs = members_.peers.size() * channels;
     auto opened = verbs::Endpoint::open(ports_[index], std::clamp<std::size_t>(completions_max / each, 1, pairs), each,

@@ -6,15 +6,16 @@
 #include <fmt/format.h>
 
 #include "base/fixed_text.h"
+#include "base/random.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::uint64_t magic = 0x6d64'7269'7474'7574;  // "tuttirdm"
-constexpr std::uint32_t version = 1;
+constexpr std::uint32_t version = 2;
 constexpr std::int64_t probe_limit_ns = 10'000'000'000;
 constexpr std::int64_t look_ns = 1'000'000;
-constexpr std::string_view connecting = "connects", listening = "listens";
+constexpr std::string_view connecting = "connects", listening = "listens", calling = "calls by rdma_cm";
 
 Result<Digest> code_of(const Secret& secret, std::string_view role, std::span<const std::byte> bytes) {
   ByteWriter writer;
@@ -30,7 +31,7 @@ void write_address(ByteWriter& writer, const verbs::LinkAddress& at) {
   writer.number(static_cast<std::uint64_t>(at.shape.slot_bytes));
   writer.number(std::uint32_t{at.port.lid});
   writer.number(at.port.mtu);
-  writer.number(std::uint32_t{0});
+  writer.number(std::uint32_t{at.port.iwarp ? 1u : 0u});
   writer.raw(std::as_bytes(std::span(at.port.gid)));
   for (const verbs::QueueAddress& queue : at.queues) {
     writer.number(queue.number);
@@ -48,7 +49,7 @@ verbs::LinkAddress read_address(ByteReader& reader) {
   at.shape.slot_bytes = reader.number<std::uint64_t>();
   at.port.lid = static_cast<std::uint16_t>(reader.number<std::uint32_t>());
   at.port.mtu = reader.number<std::int32_t>();
-  (void)reader.number<std::uint32_t>();
+  at.port.iwarp = reader.number<std::uint32_t>() != 0;
   const auto gid = reader.raw(at.port.gid.size());
   if (gid.size() == at.port.gid.size()) std::ranges::copy(gid, std::as_writable_bytes(std::span(at.port.gid)).begin());
   for (verbs::QueueAddress& queue : at.queues) {
@@ -72,6 +73,8 @@ Result<Bytes> RdmaFrame::write(const Secret& secret, std::string_view role) cons
   put_text(reason, refusal);
   writer.raw(std::as_bytes(std::span(reason)));
   write_address(writer, at);
+  writer.number(std::uint32_t{cm_port});
+  writer.raw(nonce);
   auto code = code_of(secret, role, writer.bytes());
   if (!code) return std::move(code).error();
   writer.raw(*code);
@@ -97,6 +100,8 @@ Result<RdmaFrame> RdmaFrame::read(std::span<const std::byte> all, const Secret& 
   std::ranges::copy(reader.raw(reason_bytes), std::as_writable_bytes(std::span(reason)).begin());
   if (refuses) frame.refusal = "the peer: " + get_text(reason);
   frame.at = read_address(reader);
+  frame.cm_port = static_cast<std::uint16_t>(reader.number<std::uint32_t>());
+  std::ranges::copy(reader.raw(frame.nonce.size()), frame.nonce.begin());
   return frame;
 }
 
@@ -131,6 +136,7 @@ Result<RdmaUpgrade::State> RdmaUpgrade::step() {
   switch (state_) {
     case State::begin: return begin();
     case State::offer: return hear_offer();
+    case State::join: return join();
     case State::probe: return probe();
     case State::verdict: return hear_verdict();
     case State::say: {
@@ -192,57 +198,86 @@ Result<RdmaUpgrade::State> RdmaUpgrade::hear_offer() {
     return State::say;
   }
   if (!connects_) return answer(offer);
-  RdmaFrame verdict{.kind = RdmaFrame::Kind::verdict};
-  auto ready = link_->connect(offer.at);
-  if (ready) ready = link_->probe();
-  if (ready) {
-    probe_until_ns_ = system_.now_ns() + probe_limit_ns;
-    return State::probe;
-  }
-  verdict.refusal = why_ = ready.error().text();
+  if (auto ready = link_->connect(offer.at); !ready) return give_verdict(ready.error().text());
+  if (!link_->iwarp()) return begin_probe();
+  if (auto called = call(offer); !called) return give_verdict(called.error().text());
+  probe_until_ns_ = system_.now_ns() + probe_limit_ns;
+  return State::join;
+}
+
+Result<void> RdmaUpgrade::call(const RdmaFrame& offer) {
+  auto token = code_of(secret_, calling, offer.nonce);
+  if (!token) return std::move(token).error();
+  return link_->call({.address = offer.at.port.gid, .port = offer.cm_port}, *token);
+}
+
+/// The end that listens is connected in the moment in which the other is, so it learns of both.
+Result<RdmaUpgrade::State> RdmaUpgrade::join() {
+  auto joined = link_->joined();
+  if (joined && !*joined && system_.now_ns() < probe_until_ns_) return State::join;
+  const std::string refusal = !joined ? joined.error().text() : *joined ? "" : "rdma_cm has not connected";
+  if (connects_) return refusal.empty() ? begin_probe() : give_verdict(refusal);
+  agreed_ = refusal.empty();
+  why_ = refusal;
+  return State::say;
+}
+
+Result<RdmaUpgrade::State> RdmaUpgrade::begin_probe() {
+  if (auto probed = link_->probe(); !probed) return give_verdict(probed.error().text());
+  probe_until_ns_ = system_.now_ns() + probe_limit_ns;
+  return State::probe;
+}
+
+Result<RdmaUpgrade::State> RdmaUpgrade::give_verdict(std::string refusal) {
+  agreed_ = refusal.empty();
+  why_ = refusal;
+  const RdmaFrame verdict{.kind = RdmaFrame::Kind::verdict, .refusal = std::move(refusal)};
   if (auto sent = send(verdict); !sent) return std::move(sent).error();
   return State::say;
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::answer(const RdmaFrame& offer) {
   RdmaFrame own;
-  auto link = make_();
-  if (!link) {
-    own.refusal = link.error().text();
-  } else {
-    link_ = *std::move(link);
-    if (auto ready = link_->connect(offer.at); !ready)
-      own.refusal = ready.error().text();
-    else
-      own.at = link_->address();
-  }
+  if (auto made = make_answer(offer, own); !made) own.refusal = made.error().text();
   why_ = own.refusal;
   if (auto sent = send(own); !sent) return std::move(sent).error();
   return own.refusal.empty() ? State::verdict : State::say;
 }
 
+Result<void> RdmaUpgrade::make_answer(const RdmaFrame& offer, RdmaFrame& own) {
+  auto link = make_();
+  if (!link) return std::move(link).error();
+  link_ = *std::move(link);
+  if (auto ready = link_->connect(offer.at); !ready) return ready;
+  own.at = link_->address();
+  if (!link_->iwarp()) return {};
+  if (auto drawn = fill_random(own.nonce); !drawn) return drawn;
+  auto token = code_of(secret_, calling, own.nonce);
+  if (!token) return std::move(token).error();
+  auto listens = link_->listen(*token);
+  if (!listens) return std::move(listens).error();
+  own.cm_port = listens->port;
+  return {};
+}
+
 Result<RdmaUpgrade::State> RdmaUpgrade::probe() {
-  RdmaFrame verdict{.kind = RdmaFrame::Kind::verdict};
   auto probed = link_->probed();
-  if (probed && !*probed) {
-    if (system_.now_ns() < probe_until_ns_) return State::probe;
-    verdict.refusal = "an empty write was not answered";
-  } else if (!probed) {
-    verdict.refusal = probed.error().text();
-  }
-  agreed_ = verdict.refusal.empty();
-  why_ = verdict.refusal;
-  if (auto sent = send(verdict); !sent) return std::move(sent).error();
-  return State::say;
+  if (!probed) return give_verdict(probed.error().text());
+  if (*probed) return give_verdict("");
+  if (system_.now_ns() < probe_until_ns_) return State::probe;
+  return give_verdict("an empty write was not answered");
 }
 
 Result<RdmaUpgrade::State> RdmaUpgrade::hear_verdict() {
+  if (link_->iwarp()) (void)link_->joined();  // if it fails here, it fails at the other end, whose verdict says so
   auto heard = receive();
   if (!heard) return std::move(heard).error();
   if (!*heard) return State::verdict;
   agreed_ = (*heard)->kind == RdmaFrame::Kind::verdict && (*heard)->refusal.empty();
   why_ = (*heard)->refusal;
-  return State::say;
+  if (!agreed_ || !link_->iwarp()) return State::say;
+  probe_until_ns_ = system_.now_ns() + probe_limit_ns;
+  return State::join;
 }
 
 std::int64_t RdmaUpgrade::poll_set(std::vector<PollItem>& items) const {
@@ -251,6 +286,8 @@ std::int64_t RdmaUpgrade::poll_set(std::vector<PollItem>& items) const {
     link_->poll_set_to_probe(items);
     return system_.now_ns() + look_ns;
   }
+  if (state_ == State::join || (state_ == State::verdict && link_->iwarp())) items.push_back(link_->interest_to_join());
+  if (state_ == State::join) return probe_until_ns_;
   items.push_back(wire_.interest());
   return give_up_ns_;
 }

@@ -4,6 +4,9 @@
 //   listening end → connecting end   offer: the same, once its queue pairs are ready to receive
 //   connecting end → listening end   verdict: whether an empty write reached the listening end's device
 //
+// With iWARP, where rdma_cm connects queue pairs, the connecting end does so before it sends the empty write, and shows
+// a token there: a code of the listening end's nonce under the connection's secret. A connection without it is refused.
+//
 // Each frame ends with an HMAC under the connection's secret. An end that cannot use RDMA refuses in its offer, with
 // the reason, and both stay with the connection.
 #pragma once
@@ -26,12 +29,15 @@ namespace tutti {
 struct RdmaFrame {
   enum class Kind : std::uint32_t { offer = 1, verdict = 2 };
   static constexpr std::size_t reason_bytes = 160;
-  static constexpr std::size_t bytes =
-      8 + 4 + 4 + 4 + reason_bytes + 3 * 4 + 8 + 4 + 4 + 4 + 16 + 8 * verbs::queue_pairs_max + 8 + 4 + sizeof(Digest);
+  static constexpr std::size_t bytes = 8 + 4 + 4 + 4 + reason_bytes + 3 * 4 + 8 + 4 + 4 + 4 + 16 +
+                                       8 * verbs::queue_pairs_max + 8 + 4 + 4 + 32 + sizeof(Digest);
 
   Kind kind = Kind::offer;
   std::string refusal = {};  ///< empty: none
   verbs::LinkAddress at = {};
+  // Of a listening end with iWARP.
+  std::uint16_t cm_port = 0;
+  std::array<std::byte, 32> nonce = {};
 
   /// `role`: of the end that writes. Errors: system.
   Result<Bytes> write(const Secret& secret, std::string_view role) const;
@@ -50,12 +56,17 @@ class RdmaUpgrade final : public ChannelUpgrade {
   Outcome take() override;
 
  private:
-  enum class State { begin, offer, probe, verdict, say, decided };
+  enum class State { begin, offer, join, probe, verdict, say, decided };
   Result<State> step();
   Result<State> begin();
   Result<State> hear_offer();
   Result<State> answer(const RdmaFrame& offer);
+  Result<void> make_answer(const RdmaFrame& offer, RdmaFrame& own);
+  Result<void> call(const RdmaFrame& offer);
+  Result<State> join();
+  Result<State> begin_probe();
   Result<State> probe();
+  Result<State> give_verdict(std::string refusal);
   Result<State> hear_verdict();
   Result<void> send(const RdmaFrame& frame);
   Result<std::optional<RdmaFrame>> receive();
@@ -70,8 +81,8 @@ class RdmaUpgrade final : public ChannelUpgrade {
   State state_ = State::begin;
   std::shared_ptr<verbs::Link> link_;  // kept even if it is not used: completions of it may still come
   bool agreed_ = false;
-  std::int64_t probe_until_ns_ = 0;
-  std::string why_;  // for the connection
+  std::int64_t probe_until_ns_ = 0;  // or until which the queue pair must be connected
+  std::string why_;                  // for the connection
 };
 
 }  // namespace tutti

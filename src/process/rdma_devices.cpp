@@ -25,7 +25,8 @@ Result<std::vector<verbs::Port>> find_ports(const Config& config, Log& log) {
   auto library = verbs::Library::load(path);
   if (!library) return std::move(library).error();
   (void)(*library)->ibv_fork_init();
-  auto list = verbs::list_ports(*library, {.names = config.text("TUTTI_IB_HCA"),
+  auto list = verbs::list_ports(*library, {.verbs_library = path,
+                                           .names = config.text("TUTTI_IB_HCA"),
                                            .gid_index = static_cast<int>(config.integer("TUTTI_IB_GID_INDEX"))});
   if (!list) return std::move(list).error();
   std::vector<std::string> used;

@@ -31,7 +31,7 @@ struct LinkEnd {
 
 inline std::shared_ptr<verbs::Endpoint> open_endpoint(const std::shared_ptr<const verbs::Library>& library,
                                                       const SegmentTable* segments = nullptr) {
-  auto ports = verbs::list_ports(library, {});
+  auto ports = verbs::list_ports(library, {.verbs_library = TUTTI_FAKE_VERBS});
   EXPECT_TRUE(ports) << ports.error().text();
   auto endpoint = verbs::Endpoint::open(ports->ports.front(), 8, 1000, segments);
   EXPECT_TRUE(endpoint) << endpoint.error().text();
@@ -41,11 +41,12 @@ inline std::shared_ptr<verbs::Endpoint> open_endpoint(const std::shared_ptr<cons
 struct LinkPair {
   LinkEnd a, b;
 
-  explicit LinkPair(const verbs::LinkShape& shape, const verbs::QueueShape& queues = {.inline_bytes = 128},
+  explicit LinkPair(verbs::LinkShape shape, const verbs::QueueShape& queues = {.inline_bytes = 128},
                     const SegmentTable* segments = nullptr) {
     const auto library = fake_verbs();
     for (LinkEnd* end : {&a, &b}) {
       end->endpoint = open_endpoint(library, segments);
+      if (end->endpoint->port.iwarp) shape.queue_pairs = 1;
       auto link = verbs::Link::make(end->endpoint, shape, queues, end == &a ? 1 : 0, end == &a ? "rank 1" : "rank 0");
       EXPECT_TRUE(link) << link.error().text();
       end->link = *link;
@@ -54,6 +55,29 @@ struct LinkPair {
     EXPECT_TRUE(connected) << connected.error().text();
     const auto back = b.link->connect(a.link->address());
     EXPECT_TRUE(back) << back.error().text();
+    if (a.link->iwarp()) join();
+  }
+
+  /// As the agreement of two ranks does it.
+  void join() {
+    const verbs::CmToken token{std::byte{1}, std::byte{2}};
+    const auto at = b.link->listen(token);
+    ASSERT_TRUE(at) << at.error().text();
+    const auto called = a.link->call(*at, token);
+    ASSERT_TRUE(called) << called.error().text();
+    for (bool a_joined = false, b_joined = false; !a_joined || !b_joined;) {
+      const auto at_a = a.link->joined(), at_b = b.link->joined();
+      ASSERT_TRUE(at_a) << at_a.error().text();
+      ASSERT_TRUE(at_b) << at_b.error().text();
+      a_joined = *at_a;
+      b_joined = *at_b;
+    }
+    ASSERT_TRUE(a.link->probe());
+    for (bool probed = false; !probed;) {
+      const auto done = a.link->probed();
+      ASSERT_TRUE(done) << done.error().text();
+      probed = *done;
+    }
   }
 };
 

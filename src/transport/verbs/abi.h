@@ -76,8 +76,12 @@ struct Cq;
 struct Qp;
 struct Srq;
 
-/// ibv_device: only pointers to it are used; its first fields are those of older versions, too.
-struct Device;
+/// The beginning of ibv_device, which is that of older versions, too.
+struct Device {
+  void* unused[2];
+  int node_type;
+  Transport transport;
+};
 
 struct Pd {
   Context* context;

@@ -25,7 +25,9 @@ Result<std::shared_ptr<Endpoint>> Endpoint::open(const Port& port, std::size_t s
                                                  const SegmentTable* segments) {
   std::shared_ptr<Endpoint> endpoint(new Endpoint(port));
   if (auto created = endpoint->create(sinks_max, completions_max); !created) return std::move(created).error();
-  if (segments != nullptr) endpoint->registrations_.emplace(endpoint->library(), endpoint->pd_, *segments);
+  // With iWARP a write completes before the peer has its data, so memory that is sent must not be the caller's.
+  if (segments != nullptr && !port.iwarp)
+    endpoint->registrations_.emplace(endpoint->library(), endpoint->pd_, *segments);
   return endpoint;
 }
 

@@ -34,7 +34,7 @@ class Endpoint {
  public:
   /// For at most `sinks_max` sinks, each with at most `completions_max` completions under way. Fewer sinks if the
   /// device cannot hold so many completions. Errors: system.
-  /// `segments`: memory that messages may be sent from; null: none. Must outlive this.
+  /// `segments`: memory that messages may be sent from, where the device permits that; null: none. Must outlive this.
   static Result<std::shared_ptr<Endpoint>> open(const Port& port, std::size_t sinks_max, std::size_t completions_max,
                                                 const SegmentTable* segments = nullptr);
   ~Endpoint();

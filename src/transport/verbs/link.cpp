@@ -36,7 +36,8 @@ Link::Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, int peer,
       shape_(shape),
       peer_(peer),
       peer_name_(std::move(peer_name)),
-      sending_(static_cast<std::size_t>(shape.slots)),
+      // With iWARP a device may still read a slot after its completion, so slots are free when the peer says so.
+      sending_(endpoint_->port.iwarp ? shape.ring_slots() : static_cast<std::size_t>(shape.slots)),
       arriving_(shape.ring_slots()) {}
 
 Result<std::shared_ptr<Link>> Link::make(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape,
@@ -75,10 +76,11 @@ Link::~Link() {
 
 LinkAddress Link::address() const {
   const Port& port = endpoint_->port;
-  LinkAddress address{.shape = shape_,
-                      .port = {.link_layer = port.link_layer, .lid = port.lid, .mtu = port.mtu, .gid = port.gid},
-                      .ring = ring_->address(),
-                      .rkey = ring_->rkey()};
+  LinkAddress address{
+      .shape = shape_,
+      .port = {.link_layer = port.link_layer, .iwarp = port.iwarp, .lid = port.lid, .mtu = port.mtu, .gid = port.gid},
+      .ring = ring_->address(),
+      .rkey = ring_->rkey()};
   for (std::size_t i = 0; i < queues_.size(); ++i) address.queues[i] = queues_[i]->address();
   return address;
 }
@@ -86,12 +88,29 @@ LinkAddress Link::address() const {
 Result<void> Link::connect(const LinkAddress& peer) {
   if (!(peer.shape == shape_))
     return Error{.code = Code::remote, .what = fmt::format("{} has slots of another shape", peer_name_)};
-  if (peer.port.link_layer != endpoint_->port.link_layer)
+  if (peer.port.link_layer != endpoint_->port.link_layer || peer.port.iwarp != endpoint_->port.iwarp)
     return Error{.code = Code::remote,
-                 .what = fmt::format("{} is on a fabric of another kind (InfiniBand or Ethernet)", peer_name_)};
+                 .what = fmt::format("{} is on a fabric of another kind (InfiniBand, RoCE or iWARP)", peer_name_)};
   to_ = peer;
+  if (endpoint_->port.iwarp) return {};
   for (std::size_t i = 0; i < queues_.size(); ++i)
     if (auto connected = queues_[i]->connect(peer.queues[i], peer.port); !connected) return connected;
+  return {};
+}
+
+Result<CmAddress> Link::listen(const CmToken& token) {
+  QueuePair& queue = *queues_.front();
+  auto listening = CmConnection::listen(endpoint_->port, queue.address().number, token);
+  if (!listening) return std::move(listening).error();
+  cm_ = *std::move(listening);
+  queue.wait_to_be_addressed();
+  return cm_->address();
+}
+
+Result<void> Link::call(const CmAddress& peer, const CmToken& token) {
+  auto calling = CmConnection::connect(endpoint_->port, queues_.front()->address().number, token, peer);
+  if (!calling) return std::move(calling).error();
+  cm_ = *std::move(calling);
   return {};
 }
 

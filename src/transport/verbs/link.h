@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "transport/fifo.h"
+#include "transport/verbs/cm_connection.h"
 #include "transport/verbs/immediate.h"
 #include "transport/verbs/memory.h"
 #include "transport/verbs/queue_pair.h"
@@ -45,7 +46,8 @@ struct LinkShape {
   /// Of one queue pair: work requests under way, and receives posted at a time.
   std::uint32_t sends() const;
   std::uint32_t receives() const;
-  std::size_t completions() const { return std::size_t{sends()} + receives(); }
+  /// Where requests have headers of their own, those that are flushed by a failure take twice the space.
+  std::size_t completions(bool iwarp) const { return std::size_t{sends()} * (iwarp ? 2 : 1) + receives(); }
   bool operator==(const LinkShape&) const = default;
 };
 
@@ -61,7 +63,7 @@ struct LinkAddress {
 /// Driven by one thread at a time, after `connect`.
 class Link final : public CompletionSink {
  public:
-  /// `peer_name` is for error messages. Errors: system.
+  /// `peer_name` is for error messages. With iWARP there is one queue pair. Errors: system.
   static Result<std::shared_ptr<Link>> make(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape,
                                             const QueueShape& queues, int peer, std::string peer_name);
   ~Link() override;
@@ -69,6 +71,15 @@ class Link final : public CompletionSink {
   LinkAddress address() const;
   /// Afterwards the peer may send. Errors: system, remote (an address that cannot be right).
   Result<void> connect(const LinkAddress& peer);
+
+  /// With iWARP, `connect` leaves the queue pair to rdma_cm: one end listens for the other, which calls it; `joined` is
+  /// true once they are connected. The end that calls must send first, as it does when it probes. Errors: system,
+  /// remote.
+  bool iwarp() const { return endpoint_->port.iwarp; }
+  Result<CmAddress> listen(const CmToken& token);
+  Result<void> call(const CmAddress& peer, const CmToken& token);
+  Result<bool> joined() { return cm_->advance(); }
+  PollItem interest_to_join() const { return cm_->interest(); }
 
   /// Sends an empty write that asks for a completion; `probed` is true once the peer's device has confirmed it. Before
   /// anything else is sent.
@@ -163,6 +174,7 @@ class Link final : public CompletionSink {
   std::optional<std::uint32_t> sink_;
   std::optional<RegisteredMemory> ring_;   // the peer writes here
   std::optional<RegisteredMemory> slots_;  // messages to send
+  std::unique_ptr<CmConnection> cm_;       // with iWARP; ends after its queue pair
   std::vector<std::unique_ptr<QueuePair>> queues_;
   LinkAddress to_;
   std::optional<Error> error_;

@@ -31,8 +31,7 @@ void Link::complete(const Completion& completion) {
   if (error_ || word.queue() >= queues_.size()) return;
   QueuePair& queue = *queues_[word.queue()];
   if (!word.is_receive()) return queue.complete(word);
-  queue.used_receive();
-  receive(completion);
+  receive(queue.used_receive(completion));
 }
 
 /// All numbers are the peer's: checked before they are used.

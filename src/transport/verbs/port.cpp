@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "transport/verbs/iwarp_address.h"
+
 namespace tutti::verbs {
 namespace {
 
@@ -22,15 +24,6 @@ std::string_view name_of(PortState state) {
 
 bool is_zero(const Gid& gid) {
   return std::ranges::all_of(gid, [](std::uint8_t byte) { return byte == 0; });
-}
-
-bool maps_ipv4(const Gid& gid) {
-  return std::all_of(gid.begin(), gid.begin() + 10, [](std::uint8_t byte) { return byte == 0; }) && gid[10] == 0xff &&
-         gid[11] == 0xff;
-}
-
-bool is_link_local(const Gid& gid) {
-  return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
 /// The type of a GID as sysfs says it, for libraries that do not.
@@ -74,6 +67,20 @@ std::optional<GidEntry> choose_gid(const OpenDevice* device, int port, const Por
   return best;
 }
 
+/// Completes a port of an iWARP device, or says why it cannot be used. Its GIDs are no addresses.
+Result<void> add_iwarp(Port& port, const PortFilter& filter) {
+  const auto gid = read_gid(port.device.get(), port.number, 0, port.link_layer);
+  const auto address = gid ? iwarp_address(gid->gid) : std::nullopt;
+  if (!address) return Error{.code = Code::system, .what = "its network interface has no address (iWARP)"};
+  auto library = CmLibrary::load(filter.verbs_library);
+  if (!library) return std::move(library).error();
+  port.iwarp = true;
+  port.cm = *std::move(library);
+  port.gid = *address;
+  port.gid_index = 0;
+  return {};
+}
+
 /// The port, or why it cannot be used.
 Result<Port> read_port(const std::shared_ptr<OpenDevice>& device, int number, const PortFilter& filter) {
   const auto unusable = [](std::string why) { return Error{.code = Code::system, .what = std::move(why)}; };
@@ -82,16 +89,20 @@ Result<Port> read_port(const std::shared_ptr<OpenDevice>& device, int number, co
   if (device->library->ibv_query_port(device->context, static_cast<std::uint8_t>(number), &attributes) != 0)
     return unusable("cannot be queried");
   if (attributes.state != PortState::active) return unusable(std::string(name_of(attributes.state)));
-  const auto gid = choose_gid(device.get(), number, attributes, filter.gid_index);
-  if (!gid && attributes.link_layer != LinkLayer::infiniband)
-    return unusable(filter.gid_index >= 0 ? fmt::format("has no GID {} (TUTTI_IB_GID_INDEX)", filter.gid_index)
-                                          : "has no GID: its network interface has no address");
   Port port{.device = device,
             .number = static_cast<std::uint8_t>(number),
             .link_layer = attributes.link_layer,
             .lid = attributes.lid,
             .mtu = attributes.active_mtu,
             .mbps = rate_of(attributes.active_width, attributes.active_speed)};
+  if (device->context->device->transport == Transport::iwarp) {
+    if (auto added = add_iwarp(port, filter); !added) return unusable(added.error().text());
+    return port;
+  }
+  const auto gid = choose_gid(device.get(), number, attributes, filter.gid_index);
+  if (!gid && attributes.link_layer != LinkLayer::infiniband)
+    return unusable(filter.gid_index >= 0 ? fmt::format("has no GID {} (TUTTI_IB_GID_INDEX)", filter.gid_index)
+                                          : "has no GID: its network interface has no address");
   if (gid) {
     port.gid = gid->gid;
     port.gid_index = static_cast<std::uint8_t>(gid->gid_index);
@@ -154,6 +165,7 @@ std::string Port::text() const {
   const std::string rate = mbps == 0 ? "rate unknown" : fmt::format("{} Mbit/s", mbps);
   if (link_layer == LinkLayer::infiniband)
     return fmt::format("{} port {} (InfiniBand, {}, LID {})", device->name, number, rate, lid);
+  if (iwarp) return fmt::format("{} port {} (iWARP, {}, {})", device->name, number, rate, verbs::text(gid));
   return fmt::format("{} port {} (Ethernet, {}, GID {} {})", device->name, number, rate, gid_index, verbs::text(gid));
 }
 
@@ -184,6 +196,7 @@ Result<PortList> list_ports(const std::shared_ptr<const Library>& library, const
   }
   library->ibv_free_device_list(devices);
   std::ranges::stable_sort(list.ports, std::greater(), &Port::mbps);
+  std::ranges::stable_partition(list.ports, [](const Port& port) { return !port.iwarp; });
   return list;
 }
 

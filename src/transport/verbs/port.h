@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/verbs/cm_library.h"
 #include "transport/verbs/library.h"
 
 namespace tutti::verbs {
@@ -33,8 +34,10 @@ struct Port {
   std::uint16_t lid = 0;
   int mtu = 0;            ///< active; ibv_mtu
   std::int64_t mbps = 0;  ///< from width and speed; 0: unknown
-  Gid gid{};
+  Gid gid{};              ///< with iWARP: the IP address
   std::uint8_t gid_index = 0;
+  bool iwarp = false;                   ///< no immediates, and connections by rdma_cm alone
+  std::shared_ptr<const CmLibrary> cm;  ///< set with iWARP
 
   /// "mlx5_0 port 1 (RoCE v2, 100000 Mbit/s, GID 3 ::ffff:10.0.0.1)"
   std::string text() const;
@@ -42,15 +45,16 @@ struct Port {
 
 /// What the user asks for.
 struct PortFilter {
-  std::string names;   ///< TUTTI_IB_HCA: "mlx5_0:1,mlx5_1", "=mlx5_0", "^mlx5_2", "^=mlx5_2:1"; empty: all
-  int gid_index = -1;  ///< TUTTI_IB_GID_INDEX; -1: chosen by content
+  std::string verbs_library;  ///< path of libibverbs, see CmLibrary::load
+  std::string names;          ///< TUTTI_IB_HCA: "mlx5_0:1,mlx5_1", "=mlx5_0", "^mlx5_2", "^=mlx5_2:1"; empty: all
+  int gid_index = -1;         ///< TUTTI_IB_GID_INDEX; -1: chosen by content
 };
 
 /// Whether a filter in the syntax of TUTTI_IB_HCA admits a port.
 bool admits(const std::string& names, const std::string& device, int port);
 
 struct PortList {
-  std::vector<Port> ports;            ///< fastest first
+  std::vector<Port> ports;            ///< fastest first; those with iWARP last
   std::vector<std::string> left_out;  ///< "mlx5_1 port 1: down" for each other port, for the log
 };
 

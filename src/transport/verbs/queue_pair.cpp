@@ -13,6 +13,8 @@ namespace tutti::verbs {
 namespace {
 
 constexpr std::uint32_t psn_mask = 0xff'ffff;
+/// More is refused.
+constexpr std::uint32_t inline_bytes_of_siw = 80;
 
 std::uint32_t network_order(std::uint32_t value) {
   return std::endian::native == std::endian::little ? __builtin_bswap32(value) : value;
@@ -46,21 +48,25 @@ Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
                       .max_inline_data = shape_.inline_bytes},
               .qp_type = QpType::reliable,
               .sq_sig_all = 0};
-  qp_ = endpoint_->library().ibv_create_qp(endpoint_->pd(), &init);
-  if (qp_ == nullptr && init.cap.max_inline_data > 0) {  // some devices refuse what they cannot instead of saying less
-    init.cap.max_inline_data = 0;
-    qp_ = endpoint_->library().ibv_create_qp(endpoint_->pd(), &init);
-  }
-  if (qp_ == nullptr)
-    return Error{.code = Code::system,
-                 .what = fmt::format("make a queue pair on {}", endpoint_->port.text()),
-                 .sys_errno = errno};
+  const bool with_headers = endpoint_->port.iwarp;
+  if (with_headers) init.cap.max_send_wr *= 2;
+  auto made = create_queues(init);
+  if (!made) return std::move(made).error();
+  qp_ = *made;
   inline_bytes_ = std::min(init.cap.max_inline_data, shape_.inline_bytes);
   capacity_ = shape_.sends;
-  works_.reserve(capacity_);
-  pieces_.reserve(std::size_t{capacity_} * pieces_max);
+  works_.reserve(init.cap.max_send_wr);
+  pieces_.reserve(std::size_t{capacity_} * (pieces_max + 1));
   receives_.resize(shape_.receives);
   receives_missing_ = shape_.receives;
+  if (with_headers) {
+    if (inline_bytes_ < sizeof(WriteHeaders::Header))
+      return Error{.code = Code::system, .what = endpoint_->port.text() + " sends nothing inline"};
+    auto headers = WriteHeaders::make(endpoint_, shape_.sends, shape_.receives);
+    if (!headers) return std::move(headers).error();
+    headers_ = *std::move(headers);
+    buffers_.resize(shape_.receives);
+  }
   QpAttributes attributes{.qp_state = QpState::init,
                           .qp_access_flags = static_cast<unsigned>(access_flag::remote_write),
                           .port_num = endpoint_->port.number};
@@ -68,6 +74,19 @@ Result<void> QueuePair::make(std::uint32_t sink, std::uint32_t index) {
   if (auto set = modify(attributes, q::state | q::pkey_index | q::port | q::access_flags, "initialise"); !set)
     return set;
   return post_receives();
+}
+
+/// Some devices refuse as much inline data as they cannot take, instead of saying less.
+Result<Qp*> QueuePair::create_queues(QpInit& init) {
+  const std::uint32_t wanted = init.cap.max_inline_data;
+  for (const std::uint32_t inline_bytes : {wanted, inline_bytes_of_siw, 0u}) {
+    if (inline_bytes > wanted) continue;
+    init.cap.max_inline_data = inline_bytes;
+    Qp* const made = endpoint_->library().ibv_create_qp(endpoint_->pd(), &init);
+    if (made != nullptr) return made;
+  }
+  return Error{
+      .code = Code::system, .what = fmt::format("make a queue pair on {}", endpoint_->port.text()), .sys_errno = errno};
 }
 
 QueuePair::~QueuePair() {
@@ -129,19 +148,46 @@ void QueuePair::add(const Write& write) {
   const bool inlines = write.is_inline && !write.memory.empty();
   assert(write.memory.size() <= pieces_max);
   pieces_.insert(pieces_.end(), write.memory.begin(), write.memory.end());
+  const unsigned signal = signals ? send_flag::signaled : 0u;
+  std::uint32_t bytes = 0;
+  for (const Sge& piece : write.memory) bytes += piece.length;
+  if (!headers_ || bytes > 0)
+    works_.push_back({.wr_id = first_id_ | (added_ & WorkWord::number_mask),
+                      .next = nullptr,
+                      .sg_list = nullptr,
+                      .num_sge = static_cast<int>(write.memory.size()),
+                      .opcode = headers_ ? WorkOpcode::rdma_write : WorkOpcode::rdma_write_with_immediate,
+                      .send_flags = (headers_ ? 0u : signal) | (inlines ? send_flag::inlined : 0u),
+                      .immediate = network_order(write.immediate),
+                      .rdma = {.remote_addr = write.remote_address, .rkey = write.rkey, .padding = 0, .unused = {}},
+                      .unused = {}});
+  if (headers_) add_header(network_order(write.immediate), bytes, signal);
+}
+
+/// The completion that is asked for is that of the send: siw sends the memory of a write without copying it if no
+/// completion is asked for.
+void QueuePair::add_header(std::uint32_t immediate, std::uint32_t bytes, unsigned flags) {
+  pieces_.push_back(headers_->put(added_, immediate, bytes));
   works_.push_back({.wr_id = first_id_ | (added_ & WorkWord::number_mask),
                     .next = nullptr,
                     .sg_list = nullptr,
-                    .num_sge = static_cast<int>(write.memory.size()),
-                    .opcode = WorkOpcode::rdma_write_with_immediate,
-                    .send_flags = (signals ? send_flag::signaled : 0u) | (inlines ? send_flag::inlined : 0u),
-                    .immediate = network_order(write.immediate),
-                    .rdma = {.remote_addr = write.remote_address, .rkey = write.rkey, .padding = 0, .unused = {}},
+                    .num_sge = 1,
+                    .opcode = WorkOpcode::send,
+                    .send_flags = flags | send_flag::inlined,
+                    .immediate = 0,
+                    .rdma = {},
                     .unused = {}});
+}
+
+/// Of which no part, or not the last part, is posted.
+std::size_t QueuePair::requests_waiting() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(works_, [](const SendWork& work) { return work.opcode != WorkOpcode::rdma_write; }));
 }
 
 Result<bool> QueuePair::post() {
   if (works_.empty()) return true;
+  if (silent_) return false;
   Sge* piece = pieces_.data();
   for (std::size_t i = 0; i < works_.size(); piece += works_[i++].num_sge) {
     works_[i].sg_list = piece;
@@ -159,7 +205,7 @@ Result<bool> QueuePair::post() {
   const std::ptrdiff_t taken = bad == nullptr ? 0 : bad->sg_list - pieces_.data();
   works_.erase(works_.begin(), works_.begin() + accepted);
   pieces_.erase(pieces_.begin(), pieces_.begin() + taken);
-  if (std::abs(code) == ENOMEM && added_ - completed_ > works_.size()) return false;
+  if (std::abs(code) == ENOMEM && added_ - completed_ > requests_waiting()) return false;
   return Error{.code = Code::system,
                .what = fmt::format("post a message on {}", endpoint_->port.text()),
                .sys_errno = std::abs(code)};
@@ -170,12 +216,27 @@ void QueuePair::complete(WorkWord word) {
   if (more <= added_ - completed_) completed_ += more;
 }
 
+Completion QueuePair::used_receive(const Completion& completion) {
+  ++receives_missing_;
+  silent_ = false;
+  if (!headers_) return completion;
+  return headers_->read(completion, WorkWord{static_cast<std::uint32_t>(completion.wr_id)}.number());
+}
+
 Result<void> QueuePair::post_receives() {
   if (receives_missing_ == 0) return {};
   const std::uint64_t id = first_id_ | std::uint64_t{1} << 31;
-  for (std::uint32_t i = 0; i < receives_missing_; ++i)
+  for (std::uint32_t i = 0; i < receives_missing_; ++i) {
     receives_[i] = {
         .wr_id = id, .next = i + 1 < receives_missing_ ? &receives_[i + 1] : nullptr, .sg_list = nullptr, .num_sge = 0};
+    if (!headers_) continue;
+    // Receives are used up in order, so the next buffer is free.
+    const std::uint32_t buffer = buffers_used_++ % headers_->receives();
+    buffers_[i] = headers_->buffer(buffer);
+    receives_[i].wr_id |= buffer;
+    receives_[i].sg_list = &buffers_[i];
+    receives_[i].num_sge = 1;
+  }
   ReceiveWork* bad = nullptr;
   const int code = endpoint_->port.device->context->ops.post_recv(qp_, receives_.data(), &bad);
   if (code != 0)

@@ -1,4 +1,5 @@
-// One queue pair of a reliable connection: its states, and work requests that are posted together.
+// One queue pair of a reliable connection: its states, and work requests that are posted together. Where a device has
+// no immediates, each request is a write and the send of its header.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "transport/verbs/endpoint.h"
+#include "transport/verbs/write_headers.h"
 
 namespace tutti::verbs {
 
@@ -21,7 +23,8 @@ struct QueueShape {
   int retries = 6;   ///< 7 would mean for ever on some devices
 };
 
-/// The lower half of a work request's id: which queue pair, whether a receive, else the request's number.
+/// The lower half of a work request's id: which queue pair, whether a receive, and the request's number; of a receive,
+/// which buffer it has, if any.
 struct WorkWord {
   static constexpr std::uint32_t number_mask = 0xff'ffff;
   std::uint32_t word = 0;
@@ -39,6 +42,7 @@ struct QueueAddress {
 /// Where the other end's port is.
 struct PortAddress {
   LinkLayer link_layer = LinkLayer::unspecified;
+  bool iwarp = false;
   std::uint16_t lid = 0;
   std::int32_t mtu = 0;
   Gid gid{};
@@ -64,6 +68,8 @@ class QueuePair {
   Result<void> connect(const QueueAddress& queue, const PortAddress& port);
   /// Nothing is sent or received from here on.
   void stop();
+  /// Nothing is posted before the first receive is used up: with iWARP, the end that connects sends first.
+  void wait_to_be_addressed() { silent_ = true; }
 
   /// How many work requests can be added before completions must be seen.
   std::uint32_t space() const { return capacity_ - (added_ - completed_); }
@@ -83,13 +89,15 @@ class QueuePair {
   /// Requires space.
   void add(const Write& write);
   bool waiting() const { return !works_.empty(); }
-  /// Posts what was added, in one call. True: all of it. Errors: system.
+  /// Posts what was added, in one call. True: all of it; false: there is no space yet, or the peer sends first. Errors:
+  /// system.
   Result<bool> post();
   /// A completion says that all requests up to this one are done.
   void complete(WorkWord word);
 
-  /// A receive was used up, and is posted again with the next `post_receives`.
-  void used_receive() { ++receives_missing_; }
+  /// A receive was used up, and is posted again with the next `post_receives`. Returns its completion with the
+  /// immediate, whether a device or a header carried it.
+  Completion used_receive(const Completion& completion);
   /// Errors: system.
   Result<void> post_receives();
 
@@ -97,7 +105,10 @@ class QueuePair {
   QueuePair(std::shared_ptr<Endpoint> endpoint, const QueueShape& shape)
       : endpoint_(std::move(endpoint)), shape_(shape) {}
   Result<void> make(std::uint32_t sink, std::uint32_t index);
+  Result<Qp*> create_queues(QpInit& init);
   Result<void> modify(QpAttributes& attributes, int mask, std::string_view doing);
+  void add_header(std::uint32_t immediate, std::uint32_t bytes, unsigned flags);
+  std::size_t requests_waiting() const;
 
   std::shared_ptr<Endpoint> endpoint_;
   QueueShape shape_;
@@ -109,9 +120,13 @@ class QueuePair {
   std::uint32_t added_ = 0;
   std::uint32_t signaled_ = 0;  // number of the last request that asks for a completion
   std::uint32_t completed_ = 0;
-  std::vector<SendWork> works_;  // added, not yet posted
-  std::vector<Sge> pieces_;      // theirs, one after another
+  std::vector<SendWork> works_;            // added, not yet posted
+  std::vector<Sge> pieces_;                // theirs, one after another
+  std::unique_ptr<WriteHeaders> headers_;  // null: the device has immediates
+  bool silent_ = false;
   std::uint32_t receives_missing_ = 0;
+  std::uint32_t buffers_used_ = 0;
+  std::vector<Sge> buffers_;
   std::vector<ReceiveWork> receives_;
 };
 

@@ -8,14 +8,14 @@
 //   FAKE_VERBS_FABRIC      path of a file that all processes of the fabric share; made by whoever comes first. Unset:
 //                          the fabric is the process's own.
 //   FAKE_VERBS_DEVICES     number of devices, fake0 and so on (1)
-//   FAKE_VERBS_LINK        ethernet (RoCE; the default), infiniband (LIDs), or iwarp, which takes no immediates:
-//   posting
-//                          one fails with a negative errno, as with siw
+//   FAKE_VERBS_LINK        ethernet (RoCE; the default), infiniband (LIDs), or iwarp, which takes no immediates
+//                          (posting one fails with a negative errno, as with siw), has the IPv4 address in GID 0, and
+//                          is connected by the functions of librdmacm that the fake has, too
 //   FAKE_VERBS_ADDRESS     IPv4 address of fake0, in its GIDs 1 and 2 (127.0.0.1); that of fakeN is N higher
 //   FAKE_VERBS_LID         of fake0, where the link is infiniband (17); that of fakeN is N higher
 //   FAKE_VERBS_PORT_DOWN   numbers of devices whose port is down, separated by commas
 //   FAKE_VERBS_MTU         of each port, as verbs number it: 1 is 256, 5 is 4096 bytes (3)
-//   FAKE_VERBS_MAX_INLINE  bytes that a queue pair takes at most (256; with iwarp at most 92)
+//   FAKE_VERBS_MAX_INLINE  bytes that a queue pair takes at most (256; with iwarp at most 80, as siw)
 //   FAKE_VERBS_MAX_QP_WR   requests in a queue, at most (16384)
 //   FAKE_VERBS_MAX_CQE     completions in a queue, at most (65536)
 //   FAKE_VERBS_MEMLOCK     bytes that a process may register; more is refused with ENOMEM (0: no limit)

@@ -28,6 +28,7 @@ PortIdentity identity_of(const Settings& settings, int device) {
   PortIdentity port{.gids = {}, .lid = 0, .layer = verbs::LinkLayer::ethernet};
   port.gids[0] = link_local(address);
   if (settings.link == Link::ethernet) port.gids[1] = port.gids[2] = mapped(address);
+  if (settings.link == Link::iwarp) port.gids[0] = mapped(address);  // no interface has the MAC of a fake device
   if (settings.link != Link::infiniband) return port;
   port.lid = static_cast<std::uint16_t>(settings.lid + device);
   port.layer = verbs::LinkLayer::infiniband;

@@ -101,6 +101,7 @@ struct QueuePair : verbs::Qp {
   Waits waits_for = Waits::none;
   std::mt19937_64 random;
   std::atomic<bool> watched{false};
+  std::atomic<bool> speaks_second{false};  ///< it may not send before it has received, as with iWARP
 
   std::uint64_t receives_posted = 0;             ///< under the lock of the SharedQp
   std::atomic<std::uint64_t> receives_freed{0};  ///< as `freed`

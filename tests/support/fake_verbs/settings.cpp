@@ -40,7 +40,7 @@ std::uint32_t address_of(const std::string& text) {
 
 Settings read_settings() {
   constexpr std::int64_t ms = 1'000'000;
-  constexpr std::uint32_t iwarp_inline = 92;
+  constexpr std::uint32_t iwarp_inline = 80;
   Settings settings{.fabric = text_of("FAKE_VERBS_FABRIC", ""),
                     .devices = static_cast<int>(number_of("FAKE_VERBS_DEVICES", 1)),
                     .link = link_of(text_of("FAKE_VERBS_LINK", "ethernet")),
