@@ -77,7 +77,7 @@ endforeach()
 
 # By RDMA in guests with emulated devices, where their packages are installed.
 if(TUTTI_BUILD_PERF AND NOT TUTTI_SANITIZE)
-  foreach(part one two faults loss three)
+  foreach(part one siw two faults loss three)
     add_test(NAME guests_${part} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/guests_test.py
                                          ${PROJECT_BINARY_DIR} ${part})
     set_tests_properties(guests_${part} PROPERTIES LABELS multiprocess TIMEOUT 900 SKIP_RETURN_CODE 77 PROCESSORS 2)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the perf programs and some tests by RDMA in guests with Soft-RoCE devices (see support/vm).
+"""Runs the perf programs and some tests by RDMA in guests with Soft-RoCE or soft-iWARP devices (see support/vm).
 
-Usage: tests/guests_test.py BUILD PART        PART: one | two | three | loss | faults     exit status 77: cannot be run here
+Usage: tests/guests_test.py BUILD PART        PART: one | two | three | loss | faults | siw     exit status 77: cannot be run here
 Inside a guest the same script runs with --inside.
 """
 import csv
@@ -35,6 +35,10 @@ def missing():
     if not any(pathlib.Path("/boot").glob("vmlinuz-*")):
         return "there is no kernel in /boot; bash tools/setup tools/packages.guests installs one"
     return ""
+
+
+def has_siw():
+    return any(pathlib.Path("/lib/modules").glob("*/updates/siw.ko"))
 
 
 def run(name, command, settings, limit_s=120):
@@ -128,8 +132,19 @@ def fault(build, settings, name, number):
         return good
 
 
+def known_tests(build, settings, names):
+    good = True
+    for test, chosen in TESTS:
+        if test in names:
+            good = run(test, [build / "tests" / test, f"--gtest_filter={chosen}"],
+                       {"TUTTI_TEST_RDMA": "devices", "TUTTI_TUNE": "off",
+                        "TUTTI_IB_HCA": settings["TUTTI_IB_HCA"]}, 200) and good
+    return good
+
+
 def inside(build, part):
-    settings = {"TUTTI_TUNE": "off", "TUTTI_DEBUG": "WARN", "TUTTI_TRANSPORT": "rdma"}
+    settings = {"TUTTI_TUNE": "off", "TUTTI_DEBUG": "WARN", "TUTTI_TRANSPORT": "rdma",
+                "TUTTI_IB_HCA": "=siw0" if part == "siw" else "=rxe0"}
     node, nodes = int(os.environ["VM_NODE"]), int(os.environ["VM_NODES"])
     if nodes > 1:
         settings |= {"TUTTI_TRANSPORT": "auto", "TUTTI_RANK": str(node), "TUTTI_NRANKS": str(nodes),
@@ -138,6 +153,9 @@ def inside(build, part):
     if part == "loss":
         subprocess.run(["tc", "qdisc", "add", "dev", "eth0", "root", "netem", "loss", "0.1%"], check=True)
         return perf(build, settings, ["-b", "8", "-e", "64K", "-f", "90"], PROGRAMS[:4])
+    if part == "siw":
+        good = perf(build, settings, ["--procs", "3", "-b", "8", "-e", "700K", "-f", "30"])
+        return known_tests(build, settings, ("api_exit_test",)) and good
     if part == "faults":
         return all([fault(build, settings, name, number) for number, name in enumerate(FAULTS)])
     if nodes > 1:
@@ -146,10 +164,7 @@ def inside(build, part):
     good = perf(build, settings, ["--procs", "3", "-b", "8", "-e", "64K", "-f", "90"])
     good = perf(build, settings | {"TUTTI_IB_QPS_PER_CONNECTION": "3"},
                 ["--procs", "2", "-b", "3", "-e", "700K", "-f", "300", "-d", "int32"], PROGRAMS[:2]) and good
-    for test, chosen in TESTS:
-        good = run(test, [build / "tests" / test, f"--gtest_filter={chosen}"],
-                   {"TUTTI_TEST_RDMA": "devices", "TUTTI_TUNE": "off"}, 200) and good
-    return good
+    return known_tests(build, settings, [test for test, _ in TESTS]) and good
 
 
 def main():
@@ -161,8 +176,11 @@ def main():
     if why := missing():
         print(f"skipped: {why}")
         return SKIPPED
+    if sys.argv[2] == "siw" and not has_siw():
+        print("skipped: the kernel in /boot has no soft-iWARP; bash tests/support/vm/build-siw adds it")
+        return SKIPPED
     build, part = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
-    nodes = {"one": 1, "two": 2, "three": 3, "loss": 2, "faults": 2}[part]
+    nodes = {"one": 1, "two": 2, "three": 3, "loss": 2, "faults": 2, "siw": 1}[part]
     command = [HERE / "support" / "vm" / "vm-run", "--nodes", str(nodes), "--timeout", "600", "--",
                sys.executable, HERE / "guests_test.py", "--inside", build, part]
     return subprocess.run(command, check=False).returncode
