@@ -3,20 +3,26 @@
 
 #include <mpi.h>
 
+#ifdef COMPARE_INTEGERS
+#define TYPE MPI_INT32_T
+#else
+#define TYPE MPI_FLOAT
+#endif
+
 static int supports(Kind kind, size_t bytes) {
-  return kind <= BARRIER && bytes / sizeof(float) <= 0x7fffffff;
+  return kind <= BARRIER && bytes / sizeof(Element) <= 0x7fffffff;
 }
 
 static void call(Kind kind, size_t bytes) {
-  const int count = (int)(bytes / sizeof(float)), block = count / rank_count;
+  const int count = (int)(bytes / sizeof(Element)), block = count / rank_count;
   switch (kind) {
-    case ALL_REDUCE: MPI_Allreduce(send_buffer, recv_buffer, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
+    case ALL_REDUCE: MPI_Allreduce(send_buffer, recv_buffer, count, TYPE, MPI_SUM, MPI_COMM_WORLD); break;
     case REDUCE_SCATTER:
-      MPI_Reduce_scatter_block(send_buffer, recv_buffer, block, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      MPI_Reduce_scatter_block(send_buffer, recv_buffer, block, TYPE, MPI_SUM, MPI_COMM_WORLD);
       break;
-    case ALL_GATHER: MPI_Allgather(send_buffer, block, MPI_FLOAT, recv_buffer, block, MPI_FLOAT, MPI_COMM_WORLD); break;
-    case BROADCAST: MPI_Bcast(my_rank == 0 ? send_buffer : recv_buffer, count, MPI_FLOAT, 0, MPI_COMM_WORLD); break;
-    case ALLTOALL: MPI_Alltoall(send_buffer, block, MPI_FLOAT, recv_buffer, block, MPI_FLOAT, MPI_COMM_WORLD); break;
+    case ALL_GATHER: MPI_Allgather(send_buffer, block, TYPE, recv_buffer, block, TYPE, MPI_COMM_WORLD); break;
+    case BROADCAST: MPI_Bcast(my_rank == 0 ? send_buffer : recv_buffer, count, TYPE, 0, MPI_COMM_WORLD); break;
+    case ALLTOALL: MPI_Alltoall(send_buffer, block, TYPE, recv_buffer, block, TYPE, MPI_COMM_WORLD); break;
     default: MPI_Barrier(MPI_COMM_WORLD);
   }
 }

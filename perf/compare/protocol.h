@@ -69,9 +69,15 @@ typedef struct {
   double seconds[MAX_RANKS][MAX_SAMPLES];
 } Board;
 
+#ifdef COMPARE_INTEGERS /* for guests, which emulate floating point at a sixtieth of the speed */
+typedef int32_t Element;
+#else
+typedef float Element;
+#endif
+
 static Board* board;
 static int my_rank, rank_count, rank_crowded;
-static float *send_buffer, *recv_buffer;
+static Element *send_buffer, *recv_buffer;
 
 static void die(const char* what) {
   fprintf(stderr, "compare, rank %d: %s\n", my_rank, what);
@@ -123,20 +129,20 @@ static int per_rank(Kind kind) {
   return kind == REDUCE_SCATTER || kind == ALL_GATHER || kind == ALLTOALL;
 }
 static size_t whole_bytes(Kind kind, size_t bytes) {
-  const size_t unit = sizeof(float) * (per_rank(kind) ? (size_t)rank_count : 1);
+  const size_t unit = sizeof(Element) * (per_rank(kind) ? (size_t)rank_count : 1);
   return (bytes + unit - 1) / unit * unit;
 }
 
 /* Small whole numbers: every sum of them is exact. */
-static float input(int rank, size_t i) {
-  return (float)(((uint32_t)i * 7u + (uint32_t)rank * 13u + (uint32_t)(i >> 10)) % 31u);
+static Element input(int rank, size_t i) {
+  return (Element)(((uint32_t)i * 7u + (uint32_t)rank * 13u + (uint32_t)(i >> 10)) % 31u);
 }
-static float input_sum(size_t i) {
-  float sum = 0;
+static Element input_sum(size_t i) {
+  Element sum = 0;
   for (int rank = 0; rank < rank_count; ++rank) sum += input(rank, i);
   return sum;
 }
-static float expected(Kind kind, size_t count, size_t block, size_t i) {
+static Element expected(Kind kind, size_t count, size_t block, size_t i) {
   const size_t own = (size_t)my_rank * block, half = count / 2;
   switch (kind) {
     case ALL_REDUCE: return input_sum(i);
@@ -151,8 +157,8 @@ static float expected(Kind kind, size_t count, size_t block, size_t i) {
     default: return input(my_rank, i); /* a copy */
   }
 }
-static size_t count_wrong(Kind kind, size_t bytes, const float* result) {
-  const size_t count = bytes / sizeof(float), block = count / (size_t)rank_count;
+static size_t count_wrong(Kind kind, size_t bytes, const Element* result) {
+  const size_t count = bytes / sizeof(Element), block = count / (size_t)rank_count;
   const size_t results = kind == REDUCE_SCATTER || kind == STREAM_HALF ? block
                          : kind == ONE_WAY && my_rank == 0             ? 0
                                                                        : count;
@@ -235,7 +241,7 @@ static void measure(const Library* library, Kind kind, size_t bytes, int batch) 
 }
 
 static void check(const Library* library, Kind kind, size_t bytes) {
-  const float* result = kind == BROADCAST && my_rank == 0 && library->broadcasts_in_place ? send_buffer : recv_buffer;
+  const Element* result = kind == BROADCAST && my_rank == 0 && library->broadcasts_in_place ? send_buffer : recv_buffer;
   memset(recv_buffer, 0xff, bytes);
   library->barrier();
   align_ranks(); /* one-sided libraries write into a peer as soon as they start */
@@ -290,10 +296,10 @@ static void run(const Library* library) {
     if (end == at) die("COMPARE_SIZES is not a list of numbers");
     largest = bytes > largest ? bytes : largest;
   }
-  largest += sizeof(float) * MAX_RANKS;
-  send_buffer = (float*)(library->allocate != NULL ? library->allocate(largest) : own_pages(largest));
-  recv_buffer = (float*)(library->allocate != NULL ? library->allocate(largest) : own_pages(largest));
-  for (size_t i = 0; i < largest / sizeof(float); ++i) send_buffer[i] = input(my_rank, i);
+  largest += sizeof(Element) * MAX_RANKS;
+  send_buffer = (Element*)(library->allocate != NULL ? library->allocate(largest) : own_pages(largest));
+  recv_buffer = (Element*)(library->allocate != NULL ? library->allocate(largest) : own_pages(largest));
+  for (size_t i = 0; i < largest / sizeof(Element); ++i) send_buffer[i] = input(my_rank, i);
   memset(recv_buffer, 0, largest);
   align_ranks();
   measure_distance();

@@ -3,6 +3,12 @@
 
 #include <tutti/tutti.h>
 
+#ifdef COMPARE_INTEGERS
+#define TYPE tuttiInt32
+#else
+#define TYPE tuttiFloat32
+#endif
+
 static tuttiComm_t comm;
 
 static void must(tuttiResult_t result, const char* call) {
@@ -18,22 +24,20 @@ static int supports(Kind kind, size_t bytes) {
 }
 
 static void call(Kind kind, size_t bytes) {
-  const size_t count = bytes / sizeof(float), block = count / (size_t)rank_count;
+  const size_t count = bytes / sizeof(Element), block = count / (size_t)rank_count;
   switch (kind) {
     case ALL_REDUCE:
-      must(tuttiAllReduce(send_buffer, recv_buffer, count, tuttiFloat32, tuttiSum, comm, NULL), "all-reduce");
+      must(tuttiAllReduce(send_buffer, recv_buffer, count, TYPE, tuttiSum, comm, NULL), "all-reduce");
       break;
     case REDUCE_SCATTER:
-      must(tuttiReduceScatter(send_buffer, recv_buffer, block, tuttiFloat32, tuttiSum, comm, NULL), "reduce-scatter");
+      must(tuttiReduceScatter(send_buffer, recv_buffer, block, TYPE, tuttiSum, comm, NULL), "reduce-scatter");
       break;
-    case ALL_GATHER:
-      must(tuttiAllGather(send_buffer, recv_buffer, block, tuttiFloat32, comm, NULL), "all-gather");
-      break;
+    case ALL_GATHER: must(tuttiAllGather(send_buffer, recv_buffer, block, TYPE, comm, NULL), "all-gather"); break;
     case BROADCAST: /* root in place, as for the other libraries */
-      must(tuttiBroadcast(send_buffer, my_rank == 0 ? send_buffer : recv_buffer, count, tuttiFloat32, 0, comm, NULL),
+      must(tuttiBroadcast(send_buffer, my_rank == 0 ? send_buffer : recv_buffer, count, TYPE, 0, comm, NULL),
            "broadcast");
       break;
-    case ALLTOALL: must(tuttiAllToAll(send_buffer, recv_buffer, block, tuttiFloat32, comm, NULL), "all-to-all"); break;
+    case ALLTOALL: must(tuttiAllToAll(send_buffer, recv_buffer, block, TYPE, comm, NULL), "all-to-all"); break;
     default: must(tuttiBarrier(comm, NULL), "barrier");
   }
 }
