@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the perf programs and some tests by RDMA in guests with Soft-RoCE or soft-iWARP devices (see support/vm).
 
-Usage: tests/guests_test.py BUILD PART        PART: one | two | three | loss | faults | siw     exit status 77: cannot be run here
+Usage: tests/guests_test.py BUILD PART        PART: one | two | three | loss | faults | product | siw
+Exit status 77: cannot be run here.
 Inside a guest the same script runs with --inside.
 """
 import csv
@@ -23,8 +24,12 @@ PROGRAMS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",
 TESTS = (("api_point_to_point_test", "*rdma*"), ("api_counts_test", "*rdma*"), ("api_exit_test", "*rdma*"),
          ("api_kill_test", "*/rdma"), ("api_stop_test", "*ByName/rdma"))
 PORT = 4711
-# What happens to rank 1 in mid-run, and within how many seconds rank 0 must say so; guests are slow.
-FAULTS = {"killed": 5, "stopped": 12, "link_down": 12}
+PARTS = {"one": 1, "two": 2, "three": 3, "loss": 2, "faults": 2, "product": 1, "siw": 1}  # guests
+# What happens in mid-run, to which rank, and within how many seconds the other must say so; guests are slow. The last
+# one ends the guest.
+FAULTS = {"killed": (1, 5), "stopped": (1, 12), "link_down": (1, 12), "other_link_down": (0, 12), "reset": (1, 12)}
+OUTAGE_S = 0.4  # packets are repeated for two seconds
+DEVICE = pathlib.Path("/sys/class/infiniband/rxe0/ports/1")
 
 
 def missing():
@@ -68,21 +73,44 @@ def carried_right(name, path, wanted):
     return False
 
 
-def perf(build, settings, arguments, programs=PROGRAMS):
+def perf(build, settings, arguments, programs=PROGRAMS, limit_s=120):
     good = True
     for program in programs:
         with tempfile.TemporaryDirectory() as folder:
             table = pathlib.Path(folder) / "table.csv"
             command = [build / "perf" / f"{program}_perf", "-n", "2", "-w", "1", "-c", "1", "--csv", table, *arguments]
-            good = run(f"{program} {' '.join(arguments)}", command, settings) and good
+            good = run(f"{program} {' '.join(arguments)}", command, settings, limit_s) and good
             if table.exists():  # of rank 0
                 good = carried_right(program, table, ("rdma", "N/A")) and good
     return good
 
 
-def start_endless(build, settings):
-    """A program that calls until something fails, once its channel goes by RDMA."""
-    command = [build / "perf" / "all_reduce_perf", "-b", "64K", "-e", "64K", "-n", "1000000", "-w", "1", "-c", "0"]
+def counts():
+    """What this guest has sent and received, by name."""
+    files = {name: DEVICE / "hw_counters" / name for name in ("sent_pkts", "rcvd_pkts", "rdma_recvs", "completer_retry_err")}
+    files["sent_bytes"] = pathlib.Path("/sys/class/net/eth0/statistics/tx_bytes")
+    return {name: int(path.read_text(encoding="ascii")) for name, path in files.items()}
+
+
+def sends_what_it_must(build, settings):
+    """Of an all-reduce of two ranks each sends its size once. A small one is one packet and one acknowledgement."""
+    good = True
+    for size, calls, name, least, most in ((1 << 20, 100, "sent_bytes", 1 << 20, 1.06 * (1 << 20)),
+                                           (8, 10000, "sent_pkts", 1.9, 2.2)):
+        command = [build / "perf" / "all_reduce_perf", "-b", str(size), "-e", str(size), "-d", "int32", "-w", "0",
+                   "-c", "0", "--no-inplace", "-n", str(calls)]  # so many that there is one batch
+        before = counts()
+        ran = run(f"{calls} all-reduces of {size} B", command, settings)
+        sent = {key: (value - before[key]) / calls for key, value in counts().items()}
+        right = ran and least <= sent[name] <= most
+        print(f"each: {sent}: {'ok' if right else f'FAILED: {name} not in {least} to {most}'}", flush=True)
+        good = good and right
+    return good
+
+
+def start(build, settings, *arguments):
+    """The program, once its channel goes by RDMA, and what it said until then."""
+    command = [build / "perf" / "all_reduce_perf", "-b", "64K", "-e", "64K", "-d", "int32", "-w", "1", *arguments]
     debug = {"TUTTI_DEBUG": "INFO", "TUTTI_DEBUG_SUBSYS": "NET", "TUTTI_SOCKET_IFNAME": "=eth0"}
     program = subprocess.Popen(command, env={**os.environ, **settings, **debug}, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True, errors="replace")
@@ -95,41 +123,123 @@ def start_endless(build, settings):
     return None, said
 
 
-def fault(build, settings, name, number):
-    """Rank 1 suffers it and tells rank 0 when, over the other network; rank 0 must end in time and name rank 1."""
+def with_own_port(settings, number):
+    return settings | {"TUTTI_COMM_ID": f"{os.environ['VM_IPS'].split()[0]}:{PORT + 20 + number}"}
+
+
+def await_packets(more):
+    until, before = time.monotonic() + 30, counts()["rcvd_pkts"]
+    while counts()["rcvd_pkts"] < before + more and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def link(state):
+    subprocess.run(["ip", "link", "set", "eth0", state], check=True)
+    until = time.monotonic() + 10
+    while state == "up" and "ACTIVE" not in (DEVICE / "state").read_text(encoding="ascii") and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def reset(good):
+    """As if somebody pressed the button. The status is what vm-run takes for that of the command."""
+    time.sleep(1)  # for what was printed
+    next(pathlib.Path("/dev").glob("vport*p3")).write_text(f"exit {0 if good else 1}\n", encoding="ascii")
+    pathlib.Path("/proc/sysrq-trigger").write_text("b", encoding="ascii")
+
+
+def suffer(name, program, news, witness, good):
+    """Makes it happen and tells the witness when, over the other network. Whether this rank's program did as it should."""
+    if name == "killed":
+        program.kill()
+    elif name == "stopped":
+        program.send_signal(signal.SIGSTOP)
+    elif name.endswith("link_down"):
+        link("down")
+    news.sendto(b"now", witness)
+    if name == "reset":
+        reset(good)
+    if name == "stopped":
+        news.recvfrom(1)  # until the witness has had its time
+        program.kill()
+    rest, _ = program.communicate(timeout=120)
+    if not name.endswith("link_down"):
+        return True
+    news.recvfrom(1)
+    link("up")
+    if program.returncode != 0 and f"rank {1 - int(os.environ['VM_NODE'])}" in rest:
+        return True
+    print(f"{name}: FAILED where it happened, exit status {program.returncode}\n{rest}", flush=True)
+    return False
+
+
+def fault(build, settings, number, name, good):
+    """The rank that suffers it tells the other one when; that one must end in time and name the first."""
     node = int(os.environ["VM_NODE"])
-    port = PORT + 1 + number
-    settings = settings | {"TUTTI_COMM_ID": f"{os.environ['VM_IPS'].split()[0]}:{PORT + 20 + number}"}
+    sufferer, limit_s = FAULTS[name]
+    witness = (f"10.77.1.{2 - sufferer}", PORT + 1 + number)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as news:
-        if node == 0:
-            news.bind(("10.77.1.1", port))
-            news.settimeout(120)
-        program, said = start_endless(build, settings)
+        news.settimeout(120)
+        if node != sufferer:
+            news.bind(witness)
+        program, said = start(build, with_own_port(settings, number), "-n", "1000000", "-c", "0")
         if program is None:
             return False
-        if node == 1:
-            if name == "link_down":
-                subprocess.run(["ip", "link", "set", "eth0", "down"], check=True)
-            else:
-                program.send_signal(signal.SIGKILL if name == "killed" else signal.SIGSTOP)
-            news.sendto(b"now", ("10.77.1.1", port))
-            if name == "link_down":
-                rest, _ = program.communicate(timeout=120)
-                return program.returncode != 0 and "rank 0" in rest
-            if name == "stopped":
-                news.recvfrom(1)  # until rank 0 has had its time
-                program.kill()
-            return True
+        await_packets(100)
+        if node == sufferer:
+            return suffer(name, program, news, witness, good)
         _, other = news.recvfrom(16)
         began = time.monotonic()
         rest, _ = program.communicate(timeout=120)
         took = time.monotonic() - began
         news.sendto(b"!", other)
-        good = program.returncode != 0 and "rank 1" in rest and took < FAULTS[name]
-        print(f"{name}: {'ok' if good else 'FAILED'}, told after {took:.1f} s, exit status {program.returncode}", flush=True)
-        if not good:
+        right = program.returncode != 0 and f"rank {sufferer}" in rest and took < limit_s
+        print(f"{name}: {'ok' if right else 'FAILED'}, told after {took:.1f} s, exit status {program.returncode}", flush=True)
+        if not right:
             print("".join(said) + rest, flush=True)
-        return good
+        return right
+
+
+def lose_everything(time_s):
+    """Both ways. Not by taking eth0 down: without a route Soft-RoCE fails at once, and repeats nothing."""
+    for words in ("qdisc add dev eth0 clsact", "filter add dev eth0 ingress matchall action drop",
+                  "qdisc add dev eth0 root netem loss 100%"):
+        subprocess.run(["tc", *words.split()], check=True)
+    time.sleep(time_s)
+    for parent in ("clsact", "root"):
+        subprocess.run(["tc", "qdisc", "del", "dev", "eth0", parent], check=True)
+
+
+def outage(build, settings):
+    """No packet of rank 1 arrives for a moment, while each result is checked; nobody may notice."""
+    program, said = start(build, with_own_port(settings, len(FAULTS)), "-n", "1", "-c", "300", "--no-inplace")
+    if program is None:
+        return False
+    survived = True
+    if os.environ["VM_NODE"] == "1":
+        await_packets(500)
+        lose_everything(OUTAGE_S)
+        survived = program.poll() is None
+    rest, _ = program.communicate(timeout=120)
+    repeats = counts()["completer_retry_err"]
+    good = survived and program.returncode == 0 and repeats > 0
+    print(f"outage: {'ok' if good else 'FAILED'}, exit status {program.returncode}, {'' if survived else 'not '}in mid-run, "
+          f"{repeats} repeats", flush=True)
+    if not good:
+        print("".join(said) + rest, flush=True)
+    return good
+
+
+def faults(build, settings):
+    good = outage(build, settings)
+    for number, name in enumerate(FAULTS):
+        good = fault(build, settings, number, name, good) and good
+    return good
+
+
+def product(build, settings):
+    """Every type, operator and root with two to four ranks; few sizes, since floating point is emulated."""
+    return all([perf(build, settings, ["--procs", str(ranks), "-d", "all", "-o", "all", "-r", "all", "-b", "40",
+                                       "-e", "10K", "-f", "16", "-T", "600"], limit_s=600) for ranks in (2, 3, 4)])
 
 
 def known_tests(build, settings, names):
@@ -157,10 +267,13 @@ def inside(build, part):
         good = perf(build, settings, ["--procs", "3", "-b", "8", "-e", "700K", "-f", "30"])
         return known_tests(build, settings, ("api_exit_test",)) and good
     if part == "faults":
-        return all([fault(build, settings, name, number) for number, name in enumerate(FAULTS)])
+        return faults(build, settings)
+    if part == "product":
+        return product(build, settings)
     if nodes > 1:
         few = PROGRAMS if part == "three" else PROGRAMS[:6]
-        return perf(build, settings, ["-b", "8", "-e", "64K", "-f", "90"], few)
+        good = perf(build, settings, ["-b", "8", "-e", "64K", "-f", "90"], few)
+        return (part != "two" or sends_what_it_must(build, settings)) and good
     good = perf(build, settings, ["--procs", "3", "-b", "8", "-e", "64K", "-f", "90"])
     good = perf(build, settings | {"TUTTI_IB_QPS_PER_CONNECTION": "3"},
                 ["--procs", "2", "-b", "3", "-e", "700K", "-f", "300", "-d", "int32"], PROGRAMS[:2]) and good
@@ -180,8 +293,8 @@ def main():
         print("skipped: the kernel in /boot has no soft-iWARP; bash tests/support/vm/build-siw adds it")
         return SKIPPED
     build, part = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
-    nodes = {"one": 1, "two": 2, "three": 3, "loss": 2, "faults": 2, "siw": 1}[part]
-    command = [HERE / "support" / "vm" / "vm-run", "--nodes", str(nodes), "--timeout", "600", "--",
+    command = [HERE / "support" / "vm" / "vm-run", "--nodes", str(PARTS[part]),
+               "--timeout", "3000" if part == "product" else "600", "--",
                sys.executable, HERE / "guests_test.py", "--inside", build, part]
     return subprocess.run(command, check=False).returncode
 
