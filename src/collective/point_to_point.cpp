@@ -25,6 +25,10 @@ std::string amount(std::uint64_t bytes, std::uint32_t type) {
   return fmt::format("{} x {}", bytes / size_of(known), name(known));
 }
 
+Access access_of(Carry carry) {
+  return carry == Carry::slots ? Access::slots : carry == Carry::window ? Access::mapped : Access::cma;
+}
+
 /// Lets the stream of a finished request go on, without waiting for other requests of the group.
 void end(const PeerRequest& request) {
   if (request.device) request.device->finish();
@@ -160,6 +164,7 @@ Result<Progress> PointToPoint::send(Queue& queue) {
     used = sizeof header;
     queue.begun = true;
     queue.by_reference = header.carry != Carry::slots;
+    communicator_.note_used("", access_of(header.carry));
   }
   // Between hosts messages carry no length, so the header is sent alone: the receiver may expect a different length.
   const bool alone = used > 0 && communicator_.members().peers[queue.peer].remote();
@@ -182,6 +187,7 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
                             communicator_.rank(), amount(request.bytes, static_cast<std::uint32_t>(request.type)))};
   queue.begun = true;
   queue.by_reference = header.carry != Carry::slots;
+  communicator_.note_used("", access_of(header.carry));
   if (!queue.by_reference) return {};
   if (!lease_) {
     auto lease = AccessLease::begin(communicator_);
