@@ -193,7 +193,11 @@ def loaded(path):
     loader = importlib.machinery.SourceFileLoader(path.name, str(path))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(path.name, loader))
     sys.dont_write_bytecode = True
-    loader.exec_module(module)
+    sys.path.insert(0, str(path.parent))  # as for a script
+    try:
+        loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
     return module
 
 
