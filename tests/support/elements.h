@@ -28,6 +28,7 @@ template <class F>
 decltype(auto) with_type(tuttiDataType_t type, F&& f) {
   switch (static_cast<DataType>(type)) {
 // clang-format off
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a type
 #define TUTTI_TYPE(group, enumerator, number, bytes, storage) case DataType::enumerator: return f(static_cast<storage*>(nullptr));
 #include "plan/types.inc"
       // clang-format on
