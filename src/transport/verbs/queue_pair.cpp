@@ -167,7 +167,7 @@ void QueuePair::add(const Write& write) {
 /// The completion that is asked for is that of the send: siw sends the memory of a write without copying it if no
 /// completion is asked for.
 void QueuePair::add_header(std::uint32_t immediate, std::uint32_t bytes, unsigned flags) {
-  pieces_.push_back(headers_->put(added_, immediate, bytes));
+  pieces_.push_back(headers_->put(immediate, bytes));
   works_.push_back({.wr_id = first_id_ | (added_ & WorkWord::number_mask),
                     .next = nullptr,
                     .sg_list = nullptr,
@@ -230,8 +230,7 @@ Result<void> QueuePair::post_receives() {
     receives_[i] = {
         .wr_id = id, .next = i + 1 < receives_missing_ ? &receives_[i + 1] : nullptr, .sg_list = nullptr, .num_sge = 0};
     if (!headers_) continue;
-    // Receives are used up in order, so the next buffer is free.
-    const std::uint32_t buffer = buffers_used_++ % headers_->receives();
+    const std::uint32_t buffer = headers_->next_buffer();
     buffers_[i] = headers_->buffer(buffer);
     receives_[i].wr_id |= buffer;
     receives_[i].sg_list = &buffers_[i];

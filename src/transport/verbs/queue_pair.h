@@ -125,7 +125,6 @@ class QueuePair {
   std::unique_ptr<WriteHeaders> headers_;  // null: the device has immediates
   bool silent_ = false;
   std::uint32_t receives_missing_ = 0;
-  std::uint32_t buffers_used_ = 0;
   std::vector<Sge> buffers_;
   std::vector<ReceiveWork> receives_;
 };

@@ -13,10 +13,17 @@ Result<std::unique_ptr<WriteHeaders>> WriteHeaders::make(const std::shared_ptr<E
   return std::unique_ptr<WriteHeaders>(new WriteHeaders(*std::move(buffers), sends, receives));
 }
 
-Sge WriteHeaders::put(std::uint32_t number, std::uint32_t immediate, std::uint32_t bytes) {
-  Header& header = sent_[number % sent_.size()];
+Sge WriteHeaders::put(std::uint32_t immediate, std::uint32_t bytes) {
+  Header& header = sent_[next_sent_];
+  next_sent_ = (next_sent_ + 1) % sent_.size();
   header = {.immediate = immediate, .bytes = htonl(bytes)};
   return {.addr = reinterpret_cast<std::uint64_t>(&header), .length = sizeof header, .lkey = 0};
+}
+
+std::uint32_t WriteHeaders::next_buffer() {
+  const std::uint32_t next = next_buffer_;
+  next_buffer_ = (next_buffer_ + 1) % receives_;
+  return next;
 }
 
 Sge WriteHeaders::buffer(std::uint32_t index) const {

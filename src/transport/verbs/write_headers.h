@@ -23,11 +23,11 @@ class WriteHeaders {
   static Result<std::unique_ptr<WriteHeaders>> make(const std::shared_ptr<Endpoint>& endpoint, std::uint32_t sends,
                                                     std::uint32_t receives);
 
-  /// The memory of request `number`'s header, to be sent inline; valid until `sends` more were put.
-  Sge put(std::uint32_t number, std::uint32_t immediate, std::uint32_t bytes);
+  /// The memory of the next request's header, to be sent inline; valid until `sends` more were put.
+  Sge put(std::uint32_t immediate, std::uint32_t bytes);
 
-  /// The buffers of receives, in turn.
-  std::uint32_t receives() const { return receives_; }
+  /// The buffer for the next receive, in turn: receives are used up in order, so it is free.
+  std::uint32_t next_buffer();
   Sge buffer(std::uint32_t index) const;
 
   /// The completion of the receive with this buffer, as if the write had carried an immediate. If no header came, it
@@ -39,7 +39,9 @@ class WriteHeaders {
       : sent_(sends), receives_(receives), buffers_(std::move(buffers)) {}
 
   std::vector<Header> sent_;
+  std::size_t next_sent_ = 0;
   std::uint32_t receives_;
+  std::uint32_t next_buffer_ = 0;
   RegisteredMemory buffers_;
 };
 
