@@ -45,8 +45,8 @@ Result<void> run_alone(Communicator& communicator, const Request& request) {
   };
   bool begun = false;
   const auto fail = [&](Error why) {
-    if (begun) communicator.channels().stop();  // while it is this call's turn
-    turn.reset();                               // before waiting for the buffers
+    if (begun && communicator.failed()) communicator.channels().stop();  // while it is this call's turn
+    turn.reset();                                                        // before waiting for the buffers
     return failed(communicator, *call, std::move(why));
   };
   Operation* const operation = &*call;
