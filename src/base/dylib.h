@@ -22,6 +22,12 @@ class Dylib {
   Function* symbol(const char* name) const {
     return reinterpret_cast<Function*>(find(name));
   }
+  /// As above, into a variable; false if the library has no such function.
+  template <class Function>
+  bool load(Function*& into, const char* name) const {
+    into = symbol<Function>(name);
+    return into != nullptr;
+  }
 
  private:
   void* find(const char* name) const;

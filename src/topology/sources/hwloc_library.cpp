@@ -11,8 +11,7 @@ Result<HwlocLibrary> HwlocLibrary::load() {
   hwloc.loaded = *std::move(library);
   const char* missing = nullptr;
   const auto find = [&](auto*& function, const char* name) {
-    function = hwloc.loaded.symbol<std::remove_pointer_t<std::remove_reference_t<decltype(function)>>>(name);
-    if (function == nullptr) missing = name;
+    if (!hwloc.loaded.load(function, name)) missing = name;
   };
 #define TUTTI_FIND(name) find(hwloc.name, "hwloc_" #name)
   TUTTI_FIND(topology_init);

@@ -21,9 +21,8 @@ Result<std::shared_ptr<const CmLibrary>> CmLibrary::load(const std::string& verb
   auto library = std::make_shared<CmLibrary>();
   library->dylib = *std::move(dylib);
   const char* missing = nullptr;
-#define X(result, function, parameters)                                    \
-  library->function = library->dylib.symbol<result parameters>(#function); \
-  if (library->function == nullptr && missing == nullptr) missing = #function;
+#define X(result, function, parameters) \
+  if (!library->dylib.load(library->function, #function)) missing = #function;
 #include "transport/verbs/cm_functions.inc"
 #undef X
   if (missing != nullptr)

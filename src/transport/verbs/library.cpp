@@ -11,9 +11,8 @@ Result<std::shared_ptr<const Library>> Library::load(const std::string& path) {
   auto library = std::make_shared<Library>();
   library->dylib = *std::move(dylib);
   const char* missing = nullptr;
-#define X(result, function, parameters)                                    \
-  library->function = library->dylib.symbol<result parameters>(#function); \
-  if (library->function == nullptr && missing == nullptr) missing = #function;
+#define X(result, function, parameters) \
+  if (!library->dylib.load(library->function, #function)) missing = #function;
 #include "transport/verbs/functions.inc"
 #undef X
   if (missing != nullptr)
