@@ -25,10 +25,6 @@ std::string amount(std::uint64_t bytes, std::uint32_t type) {
   return fmt::format("{} x {}", bytes / size_of(known), name(known));
 }
 
-Access access_of(Carry carry) {
-  return carry == Carry::slots ? Access::slots : carry == Carry::window ? Access::mapped : Access::cma;
-}
-
 /// Lets the stream of a finished request go on, without waiting for other requests of the group.
 void end(const PeerRequest& request) {
   if (request.device) request.device->finish();
@@ -143,6 +139,16 @@ PointToPoint::Header PointToPoint::header_of(const PeerRequest& request) const {
   return header;
 }
 
+/// A peer of this host is reached through memory, whatever wire other peers are reached by.
+void PointToPoint::note_carrier(Rank peer, const Header& header) {
+  if (communicator_.members().peers[peer].remote()) return communicator_.note_used("", Access::slots);
+  Access access = Access::slots;
+  if (header.carry == Carry::window) access = Access::mapped;
+  if (header.carry == Carry::pull) access = Access::cma;
+  // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
+  communicator_.note_used("", name(access).data());
+}
+
 Result<Progress> PointToPoint::send(Queue& queue) {
   Sender& sender = *communicator_.channels().point_to_point().senders[queue.peer];
   const PeerRequest& request = *queue.requests[queue.next];
@@ -164,7 +170,7 @@ Result<Progress> PointToPoint::send(Queue& queue) {
     used = sizeof header;
     queue.begun = true;
     queue.by_reference = header.carry != Carry::slots;
-    communicator_.note_used("", access_of(header.carry));
+    note_carrier(queue.peer, header);
   }
   // Between hosts messages carry no length, so the header is sent alone: the receiver may expect a different length.
   const bool alone = used > 0 && communicator_.members().peers[queue.peer].remote();
@@ -187,7 +193,7 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
                             communicator_.rank(), amount(request.bytes, static_cast<std::uint32_t>(request.type)))};
   queue.begun = true;
   queue.by_reference = header.carry != Carry::slots;
-  communicator_.note_used("", access_of(header.carry));
+  note_carrier(queue.peer, header);
   if (!queue.by_reference) return {};
   if (!lease_) {
     auto lease = AccessLease::begin(communicator_);
