@@ -6,6 +6,7 @@ Exit status 77: cannot be run here.
 Inside a guest the same script runs with --inside.
 """
 import csv
+import fcntl
 import os
 import pathlib
 import re
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -141,9 +143,16 @@ def link(state):
         time.sleep(0.05)
 
 
+def await_relays():
+    """Until the processes that carry this one's output out of the guest have read all of it."""
+    until = time.monotonic() + 3
+    while any(fcntl.ioctl(out, termios.FIONREAD, bytes(4)) != bytes(4) for out in (1, 2)) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
 def reset(good):
     """As if somebody pressed the button. The status is what vm-run takes for that of the command."""
-    time.sleep(1)  # for what was printed
+    await_relays()
     next(pathlib.Path("/dev").glob("vport*p3")).write_text(f"exit {0 if good else 1}\n", encoding="ascii")
     pathlib.Path("/proc/sysrq-trigger").write_text("b", encoding="ascii")
 
