@@ -152,7 +152,8 @@ TEST_F(SimulatedHosts, OneDifferentCallAmongManyIsNamedToAll) {
             call, {.collective = static_cast<std::uint8_t>(Collective::broadcast),
                    .root = rank == odd && call == 5 ? 1u : 0u,
                    .count = call});
-    world.idle(2 * second_ns);
+    // A name is waited for half a second, in which each host must have several turns to send its calls.
+    world.idle(2 * second_ns, 2'000'000);
     for (const auto& communicator : world.made) {
       ASSERT_TRUE(communicator->failed());
       const Error error = communicator->failure();

@@ -82,13 +82,13 @@ class HostsWorld {
     return ended;
   }
 
-  /// Nobody calls anything.
-  void idle(std::int64_t ns) {
+  /// Nobody calls anything. After each turn of a host's service all sleep for up to `nap_ns`.
+  void idle(std::int64_t ns, std::int64_t nap_ns = 20'000'000) {
     std::vector<Ended> none;
     const std::int64_t end = system.now_ns() + ns;
     while (system.now_ns() < end) {
       turn({}, none);
-      system.poll({}, 20'000'000);
+      system.poll({}, nap_ns);
     }
   }
 
