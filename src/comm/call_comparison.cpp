@@ -98,7 +98,7 @@ Result<void> CallComparison::compare(Compared& with) {
     const CallSummary reached = *std::exchange(with.ahead, std::nullopt);
     if (auto checked = check(with, reached); !checked) return checked;
   }
-  if (theirs && theirs->sequence() > with.agreed) {
+  if (theirs && !with.differing && theirs->sequence() > with.agreed) {
     if (theirs->sequence() <= latest) {
       if (auto checked = check(with, *theirs); !checked) return checked;
     } else if (!with.ahead) {
