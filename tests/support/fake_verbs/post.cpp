@@ -43,11 +43,17 @@ void copy_inline(Work& work) {
   }
 }
 
+/// Whether a message of the peer has taken a receive of this queue pair.
+bool has_heard(const QueuePair& pair) {
+  const std::lock_guard guard(pair.shared().lock);
+  return pair.shared().head != 0;
+}
+
 /// What cannot be posted, and how the device says so.
 int refusal(const QueuePair& pair, const verbs::SendWork& asked, std::uint64_t bytes) {
   const QpState state = pair.shared().state.load();
   if (state != QpState::ready_to_send && state != QpState::error) return EINVAL;
-  if (pair.speaks_second && pair.shared().head == 0) return -ENOTCONN;
+  if (pair.speaks_second && !has_heard(pair)) return -ENOTCONN;
   if (!known(asked.opcode) || asked.num_sge < 0 || static_cast<std::uint32_t>(asked.num_sge) > pair.cap.max_send_sge)
     return EINVAL;
   const bool immediate = asked.opcode == verbs::WorkOpcode::rdma_write_with_immediate ||
