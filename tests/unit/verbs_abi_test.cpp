@@ -36,6 +36,15 @@ FIELD(lkey);
 FIELD(rkey);
 #undef FIELD
 
+#define FIELD(name) SAME_FIELD(Window, name, ibv_mw, name)
+SAME_SIZE(Window, ibv_mw);
+FIELD(context);
+FIELD(pd);
+FIELD(rkey);
+FIELD(handle);
+FIELD(type);
+#undef FIELD
+
 #define FIELD(name) SAME_FIELD(CompletionChannel, name, ibv_comp_channel, name)
 SAME_SIZE(CompletionChannel, ibv_comp_channel);
 FIELD(context);
@@ -75,6 +84,8 @@ FIELD(events_completed);
 
 #define FIELD(name) SAME_FIELD(ContextOps, name, ibv_context_ops, name)
 SAME_SIZE(ContextOps, ibv_context_ops);
+FIELD(alloc_mw);
+FIELD(dealloc_mw);
 FIELD(poll_cq);
 FIELD(req_notify_cq);
 FIELD(post_send);
@@ -113,6 +124,13 @@ SAME_FIELD(SendWork, rdma.remote_addr, ibv_send_wr, wr.rdma.remote_addr);
 SAME_FIELD(SendWork, rdma.rkey, ibv_send_wr, wr.rdma.rkey);
 SAME_FIELD(SendWork, rdma, ibv_send_wr, wr);
 static_assert(offsetof(SendWork, unused) == offsetof(ibv_send_wr, qp_type));
+SAME_FIELD(SendWork, immediate, ibv_send_wr, invalidate_rkey);
+SAME_FIELD(SendWork, bind.window, ibv_send_wr, bind_mw.mw);
+SAME_FIELD(SendWork, bind.rkey, ibv_send_wr, bind_mw.rkey);
+SAME_FIELD(SendWork, bind.mr, ibv_send_wr, bind_mw.bind_info.mr);
+SAME_FIELD(SendWork, bind.addr, ibv_send_wr, bind_mw.bind_info.addr);
+SAME_FIELD(SendWork, bind.length, ibv_send_wr, bind_mw.bind_info.length);
+SAME_FIELD(SendWork, bind.access, ibv_send_wr, bind_mw.bind_info.mw_access_flags);
 #undef FIELD
 
 #define FIELD(name) SAME_FIELD(ReceiveWork, name, ibv_recv_wr, name)
@@ -318,6 +336,10 @@ SAME_NUMBER(qp_attribute::max_dest_rd_atomic, IBV_QP_MAX_DEST_RD_ATOMIC);
 SAME_NUMBER(qp_attribute::dest_qpn, IBV_QP_DEST_QPN);
 SAME_NUMBER(access_flag::local_write, IBV_ACCESS_LOCAL_WRITE);
 SAME_NUMBER(access_flag::remote_write, IBV_ACCESS_REMOTE_WRITE);
+SAME_NUMBER(access_flag::window_bind, IBV_ACCESS_MW_BIND);
+SAME_NUMBER(device_capability::windows_2a, IBV_DEVICE_MEM_WINDOW_TYPE_2A);
+SAME_NUMBER(device_capability::windows_2b, IBV_DEVICE_MEM_WINDOW_TYPE_2B);
+SAME_NUMBER(WindowType::two, IBV_MW_TYPE_2);
 SAME_NUMBER(send_flag::signaled, IBV_SEND_SIGNALED);
 SAME_NUMBER(send_flag::inlined, IBV_SEND_INLINE);
 SAME_NUMBER(with_immediate, IBV_WC_WITH_IMM);
@@ -326,6 +348,10 @@ SAME_NUMBER(WorkOpcode::rdma_write, IBV_WR_RDMA_WRITE);
 SAME_NUMBER(WorkOpcode::rdma_write_with_immediate, IBV_WR_RDMA_WRITE_WITH_IMM);
 SAME_NUMBER(WorkOpcode::send, IBV_WR_SEND);
 SAME_NUMBER(WorkOpcode::send_with_immediate, IBV_WR_SEND_WITH_IMM);
+SAME_NUMBER(WorkOpcode::invalidate, IBV_WR_LOCAL_INV);
+SAME_NUMBER(WorkOpcode::bind_window, IBV_WR_BIND_MW);
+SAME_NUMBER(DoneOpcode::bind_window, IBV_WC_BIND_MW);
+SAME_NUMBER(DoneOpcode::invalidate, IBV_WC_LOCAL_INV);
 SAME_NUMBER(DoneOpcode::send, IBV_WC_SEND);
 SAME_NUMBER(DoneOpcode::rdma_write, IBV_WC_RDMA_WRITE);
 SAME_NUMBER(DoneOpcode::receive, IBV_WC_RECV);
@@ -335,6 +361,7 @@ SAME_NUMBER(Status::local_length_error, IBV_WC_LOC_LEN_ERR);
 SAME_NUMBER(Status::local_qp_operation_error, IBV_WC_LOC_QP_OP_ERR);
 SAME_NUMBER(Status::local_protection_error, IBV_WC_LOC_PROT_ERR);
 SAME_NUMBER(Status::flushed, IBV_WC_WR_FLUSH_ERR);
+SAME_NUMBER(Status::window_bind_error, IBV_WC_MW_BIND_ERR);
 SAME_NUMBER(Status::remote_invalid_request, IBV_WC_REM_INV_REQ_ERR);
 SAME_NUMBER(Status::remote_access_error, IBV_WC_REM_ACCESS_ERR);
 SAME_NUMBER(Status::remote_operation_error, IBV_WC_REM_OP_ERR);

@@ -30,7 +30,12 @@ inline constexpr int state = 1 << 0, access_flags = 1 << 3, pkey_index = 1 << 4,
 
 /// ibv_access_flags
 namespace access_flag {
-inline constexpr int local_write = 1, remote_write = 1 << 1;
+inline constexpr int local_write = 1, remote_write = 1 << 1, window_bind = 1 << 4;
+}
+
+/// ibv_device_cap_flags
+namespace device_capability {
+inline constexpr unsigned windows_2a = 1 << 23, windows_2b = 1 << 24;
 }
 
 /// ibv_send_flags
@@ -39,9 +44,23 @@ inline constexpr unsigned signaled = 1 << 1, inlined = 1 << 3;
 }
 
 /// ibv_wr_opcode
-enum class WorkOpcode : int { rdma_write = 0, rdma_write_with_immediate = 1, send = 2, send_with_immediate = 3 };
+enum class WorkOpcode : int {
+  rdma_write = 0,
+  rdma_write_with_immediate = 1,
+  send = 2,
+  send_with_immediate = 3,
+  invalidate = 7,
+  bind_window = 8
+};
 /// ibv_wc_opcode
-enum class DoneOpcode : int { send = 0, rdma_write = 1, receive = 1 << 7, receive_rdma_with_immediate = (1 << 7) + 1 };
+enum class DoneOpcode : int {
+  send = 0,
+  rdma_write = 1,
+  bind_window = 5,
+  invalidate = 6,
+  receive = 1 << 7,
+  receive_rdma_with_immediate = (1 << 7) + 1
+};
 /// ibv_wc_status; the others are named by ibv_wc_status_str
 enum class Status : int {
   success = 0,
@@ -49,6 +68,7 @@ enum class Status : int {
   local_qp_operation_error = 2,
   local_protection_error = 4,
   flushed = 5,
+  window_bind_error = 6,
   remote_invalid_request = 9,
   remote_access_error = 10,
   remote_operation_error = 11,
@@ -96,6 +116,15 @@ struct Mr {
   std::uint32_t lkey;
   std::uint32_t rkey;
 };
+/// ibv_mw, and its type for windows that requests bind and invalidate
+enum class WindowType : int { two = 2 };
+struct Window {
+  Context* context;
+  Pd* pd;
+  std::uint32_t rkey;
+  std::uint32_t handle;
+  WindowType type;
+};
 struct CompletionChannel {
   Context* context;
   int fd;
@@ -140,14 +169,24 @@ struct SendWork {
   int num_sge;
   WorkOpcode opcode;
   unsigned send_flags;
-  std::uint32_t immediate;  ///< in network byte order
+  std::uint32_t immediate;  ///< in network byte order; of an invalidation the key
   struct {
     std::uint64_t remote_addr;
     std::uint32_t rkey;
     std::uint32_t padding;
     std::uint64_t unused[2];  ///< of other operations
   } rdma;
-  std::uint64_t unused[7];  ///< of other types of queue pair and operations
+  std::uint64_t unused;  ///< of other types of queue pair
+  struct {
+    Window* window;
+    std::uint32_t rkey;
+    std::uint32_t padding;
+    Mr* mr;
+    std::uint64_t addr;
+    std::uint64_t length;
+    unsigned access;
+    std::uint32_t unused;
+  } bind;
 };
 struct ReceiveWork {
   std::uint64_t wr_id;
@@ -173,7 +212,11 @@ struct Completion {
 
 /// ibv_context_ops: the functions that are called per message are reached through the context, not by name.
 struct ContextOps {
-  void* unused_0[11];
+  void* unused_0[7];
+  Window* (*alloc_mw)(Pd* pd, WindowType type);
+  void* unused_8;
+  int (*dealloc_mw)(Window* window);
+  void* unused_10;
   int (*poll_cq)(Cq* cq, int entries, Completion* completions);
   int (*req_notify_cq)(Cq* cq, int solicited_only);
   void* unused_13[12];

@@ -22,7 +22,9 @@ void fake_verbs_counters(FakeVerbsCounters* result) {
              .polls = now.polls,
              .completions = now.completions,
              .arms = now.arms,
-             .registrations = now.registrations};
+             .registrations = now.registrations,
+             .binds = now.binds,
+             .bytes_through_windows = now.bytes_through_windows};
 }
 
 void fake_verbs_live(FakeVerbsLive* result) {
@@ -33,7 +35,8 @@ void fake_verbs_live(FakeVerbsLive* result) {
              .regions = now.regions,
              .channels = now.channels,
              .completion_queues = now.completion_queues,
-             .queue_pairs = now.queue_pairs};
+             .queue_pairs = now.queue_pairs,
+             .windows = now.windows};
 }
 
 int fake_verbs_fault(const char* text) {
@@ -46,7 +49,7 @@ void fake_verbs_reset() {
   for (std::atomic<std::uint64_t>* const counter :
        {&now.posts, &now.requests, &now.requests_with_immediate, &now.requests_inline, &now.signaled,
         &now.bytes_written, &now.bytes_inline, &now.receives, &now.receive_posts, &now.polls, &now.completions,
-        &now.arms, &now.registrations})
+        &now.arms, &now.registrations, &now.binds, &now.bytes_through_windows})
     counter->store(0);
 }
 
@@ -62,6 +65,7 @@ const char* ibv_wc_status_str(tutti::verbs::Status status) {
     case Status::local_qp_operation_error: return "local QP operation error";
     case Status::local_protection_error: return "local protection error";
     case Status::flushed: return "Work Request Flushed Error";
+    case Status::window_bind_error: return "memory window bind error";
     case Status::remote_invalid_request: return "remote invalid request error";
     case Status::remote_access_error: return "remote access error";
     case Status::remote_operation_error: return "remote operation error";

@@ -29,15 +29,33 @@ struct Pieces {
   }
 };
 
+/// Where those bytes of a window of the queue pair are; 0: it is not bound so. Under the queue pair's lock.
+std::uint64_t address_in_window(Fabric& fabric, std::uint32_t key, const SharedQp& target, std::uint32_t access,
+                                std::uint64_t at, std::uint64_t bytes) {
+  const SharedWindow& window = *fabric.window_of(key);
+  if (window.key.load() != key || window.qp != target.number.load() || (window.access & access) != access) return 0;
+  if (at < window.address || bytes > window.length || at - window.address > window.length - bytes) return 0;
+  return at;
+}
+
 /// Where those bytes of a region are; 0: it has other rules. Under a lock that wait_for_users takes.
 std::uint64_t address_in(Fabric& fabric, std::uint32_t key, std::uint32_t process, std::uint32_t pd,
                          std::uint32_t access, std::uint64_t at, std::uint64_t bytes) {
   const SharedMr& mr = *fabric.mr_of(key);
-  if (key == 0 || mr.key.load() != key) return 0;
+  if (key == 0 || Fabric::is_of_window(key) || mr.key.load() != key) return 0;
   const Region& region = mr.region;
   if (region.process != process || region.pd != pd || (region.access & access) != access) return 0;
   if (at < region.iova || bytes > region.length || at - region.iova > region.length - bytes) return 0;
   return region.address + (at - region.iova);
+}
+
+/// As address_in, for a write of the target's peer. Under the target's lock.
+std::uint64_t address_for_peer(Fabric& fabric, const SharedQp& target, const Work& work) {
+  constexpr auto needed = static_cast<std::uint32_t>(verbs::access_flag::remote_write);
+  if ((target.access & needed) == 0) return 0;
+  return Fabric::is_of_window(work.rkey)
+             ? address_in_window(fabric, work.rkey, target, needed, work.remote_address, work.bytes)
+             : address_in(fabric, work.rkey, target.process, target.pd, needed, work.remote_address, work.bytes);
 }
 
 bool gather(QueuePair& pair, Work& work, Pieces& from) {
@@ -131,12 +149,8 @@ Attempt refuse(Process& here, SharedQp& target, verbs::EventType event, Status s
 Attempt find_target(QueuePair& pair, Work& work, SharedQp& target, Pieces& to) {
   Process& here = pair.process();
   if (work.writes()) {
-    constexpr auto needed = static_cast<std::uint32_t>(verbs::access_flag::remote_write);
     if (work.bytes == 0) return {};
-    const std::uint64_t at =
-        (target.access & needed) == 0
-            ? 0
-            : address_in(here.fabric(), work.rkey, target.process, target.pd, needed, work.remote_address, work.bytes);
+    const std::uint64_t at = address_for_peer(here.fabric(), target, work);
     if (at == 0) return refuse(here, target, verbs::EventType::qp_access_error, Status::remote_access_error);
     to.add(at, work.bytes);
     return {};
@@ -153,6 +167,7 @@ Attempt find_target(QueuePair& pair, Work& work, SharedQp& target, Pieces& to) {
 
 Attempt attempt(QueuePair& pair, Work& work) {
   if (work.fault != Status::success) return {.status = work.fault};
+  if (work.is_local()) return {.status = change_window(pair, work)};
   Process& here = pair.process();
   Pieces from, to;
   if (!gather(pair, work, from)) return {.status = Status::local_protection_error};
@@ -170,8 +185,19 @@ Attempt attempt(QueuePair& pair, Work& work) {
   else if (code != 0)
     return refuse(here, target, verbs::EventType::qp_access_error, Status::remote_access_error);
   add(counters().bytes_written, work.bytes);
+  if (work.writes() && Fabric::is_of_window(work.rkey)) add(counters().bytes_through_windows, work.bytes);
   if (work.takes_receive()) complete_receive(here, target, Status::success, &work, pair.qp_num);
   return {};
+}
+
+verbs::DoneOpcode done_opcode(const Work& work) {
+  switch (work.opcode) {
+    case verbs::WorkOpcode::rdma_write:
+    case verbs::WorkOpcode::rdma_write_with_immediate: return verbs::DoneOpcode::rdma_write;
+    case verbs::WorkOpcode::bind_window: return verbs::DoneOpcode::bind_window;
+    case verbs::WorkOpcode::invalidate: return verbs::DoneOpcode::invalidate;
+    default: return verbs::DoneOpcode::send;
+  }
 }
 
 void complete_send(QueuePair& pair, Status status) {
@@ -181,9 +207,7 @@ void complete_send(QueuePair& pair, Status status) {
   push(pair.process(), pair.sends().slot,
        {.completion = {.wr_id = work.wr_id,
                        .status = status,
-                       .opcode = status != Status::success ? undefined
-                                 : work.writes()           ? verbs::DoneOpcode::rdma_write
-                                                           : verbs::DoneOpcode::send,
+                       .opcode = status == Status::success ? done_opcode(work) : undefined,
                        .byte_len = work.bytes,
                        .qp_num = pair.qp_num},
         .owner = reinterpret_cast<std::uint64_t>(&pair),
@@ -270,9 +294,7 @@ void scramble_target(QueuePair& pair, const Work& work) {
   if (!work.writes() || work.bytes == 0 || target.number.load() != pair.attributes.dest_qp_num) return;
   const std::lock_guard guard(target.lock);
   if (hears(pair, target) != Waits::none) return;
-  constexpr auto needed = static_cast<std::uint32_t>(verbs::access_flag::remote_write);
-  const std::uint64_t at =
-      address_in(here.fabric(), work.rkey, target.process, target.pd, needed, work.remote_address, work.bytes);
+  const std::uint64_t at = address_for_peer(here.fabric(), target, work);
   if (at == 0) return;
   for (std::uint64_t done = 0; done < work.bytes; done += junk.size()) {
     const std::size_t part = std::min<std::size_t>(junk.size(), work.bytes - done);

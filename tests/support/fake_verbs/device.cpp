@@ -106,6 +106,8 @@ verbs::Context* ibv_open_device(verbs::Device* device) {
   auto* const open = new OpenContext{};
   open->own_device = *reinterpret_cast<FakeDevice*>(device);
   open->device = reinterpret_cast<verbs::Device*>(&open->own_device);
+  open->ops.alloc_mw = alloc_mw;
+  open->ops.dealloc_mw = dealloc_mw;
   open->ops.poll_cq = poll_cq;
   open->ops.req_notify_cq = req_notify_cq;
   open->ops.post_send = post_send;
@@ -146,6 +148,7 @@ int ibv_query_device(verbs::Context* context, verbs::DeviceAttributes* attribute
   attributes->max_mr = static_cast<int>(mr_slots);
   attributes->max_pd = static_cast<int>(mr_slots);
   attributes->max_pkeys = 1;
+  if (settings.windows) attributes->device_cap_flags = verbs::device_capability::windows_2b;
   attributes->phys_port_cnt = port_count;
   return 0;
 }

@@ -114,6 +114,11 @@ void Fabric::clear(std::uint32_t process) {
       one.key.store(0);
       one.taken = false;
     }
+  for (std::uint32_t slot = 0; slot < tables_->windows_high; ++slot)
+    if (SharedWindow& one = tables_->windows[slot]; one.taken && one.process == process) {
+      unbind(one);
+      one.taken = false;
+    }
   tables_->processes[process].pid.store(0);
 }
 
@@ -182,11 +187,33 @@ std::uint32_t Fabric::take_mr(const Region& region) {
     tables_->mrs_high = std::max(tables_->mrs_high, slot + 1);
     mr.taken = true;
     mr.region = region;
+    mr.windows.store(0);
     const std::uint32_t key = (++mr.generation % (generations - 1) + 1) * mr_slots + slot;
     mr.key.store(key);
     return key;
   }
   return no_slot;
+}
+
+std::uint32_t Fabric::take_window(std::uint32_t process) {
+  constexpr std::uint32_t of_window = 1u << 31;
+  const std::lock_guard guard(tables_->lock);
+  for (std::uint32_t slot = 0; slot < window_slots; ++slot) {
+    SharedWindow& window = tables_->windows[slot];
+    if (window.taken) continue;
+    tables_->windows_high = std::max(tables_->windows_high, slot + 1);
+    window.taken = true;
+    window.process = process;
+    window.last_key = of_window | slot << 8;
+    return window.last_key;
+  }
+  return no_slot;
+}
+
+void Fabric::give_window(std::uint32_t key) {
+  const std::lock_guard guard(tables_->lock);
+  unbind(*window_of(key));
+  window_of(key)->taken = false;
 }
 
 void Fabric::clear_qp(SharedQp& qp) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "robust_lock.h"
 #include "transport/verbs/abi.h"
@@ -12,7 +13,8 @@
 namespace tutti::testing::fake_verbs {
 
 inline constexpr std::uint32_t max_sge = 8, gid_count = 3;
-inline constexpr std::uint32_t process_slots = 512, qp_slots = 1 << 13, cq_slots = 1 << 12, mr_slots = 1 << 14;
+inline constexpr std::uint32_t process_slots = 512, qp_slots = 1 << 13, cq_slots = 1 << 12, mr_slots = 1 << 14,
+                               window_slots = 1 << 13;
 inline constexpr std::uint32_t no_slot = ~0u;
 
 /// Of the device of a queue pair: who asks for the wrong port must not be answered.
@@ -84,20 +86,32 @@ struct SharedMr {
   std::atomic<std::uint32_t> key;  ///< 0: nobody may use it any more
   bool taken;
   std::uint32_t generation;
+  std::atomic<std::uint32_t> windows;  ///< bound to it
   Region region;
+};
+
+/// A memory window: a part of registered memory that the peer of one queue pair may write.
+struct SharedWindow {
+  bool taken;
+  std::uint32_t process;
+  std::atomic<std::uint32_t> key;  ///< while it is bound, else 0; changed under the lock of the queue pair
+  std::uint32_t last_key;          ///< the next one must be another
+  std::uint32_t qp, mr, access;    ///< numbers and keys; mr is set as long as the window counts among those of mr
+  std::uint64_t address, length;
 };
 
 struct SharedTables {
   std::atomic<std::uint64_t> magic;
   RobustLock lock;  ///< of who takes and gives back places
   std::atomic<std::uint64_t> serial;
-  std::uint32_t qps_high, cqs_high, mrs_high;  ///< places from here on were never taken
+  std::uint32_t qps_high, cqs_high, mrs_high, windows_high;  ///< places from here on were never taken
   std::uint64_t arena_used;
   std::array<std::uint64_t, 40> arena_free;  ///< lists by power of two
   std::array<SharedProcess, process_slots> processes;
   std::array<SharedQp, qp_slots> qps;
   std::array<SharedCq, cq_slots> cqs;
   std::array<SharedMr, mr_slots> mrs;
+  std::array<SharedWindow, window_slots> windows;
 };
 
 /// A mapping of the tables. Thread-safe as its locks are; one for each process and fabric.
@@ -124,10 +138,22 @@ class Fabric {
   void give_cq(std::uint32_t slot);
   /// The key must have been cleared before, and whoever was still using it be done.
   void give_mr(std::uint32_t key);
+  /// The window's first key; its user chooses the lowest 8 bits of the next ones.
+  std::uint32_t take_window(std::uint32_t process);
+  /// Whoever was still writing through it must be done.
+  void give_window(std::uint32_t key);
 
   std::uint32_t number_of(std::uint32_t qp_slot) const;
   /// The place that a number or key stands for; the caller compares it with what is there, under the queue pair's lock.
   SharedQp* qp_of(std::uint32_t number) const { return &tables_->qps[number % qp_slots]; }
+  /// Keys of windows have the highest bit set, and those of registered memory have not.
+  static bool is_of_window(std::uint32_t key) { return key >> 31 != 0; }
+  SharedWindow* window_of(std::uint32_t key) const { return &tables_->windows[key >> 8 & (window_slots - 1)]; }
+  /// The window is bound no more.
+  void unbind(SharedWindow& window) const {
+    window.key.store(0);
+    if (const std::uint32_t mr = std::exchange(window.mr, 0); mr != 0) mr_of(mr)->windows.fetch_sub(1);
+  }
   SharedMr* mr_of(std::uint32_t key) const { return &tables_->mrs[key % mr_slots]; }
   SharedProcess& process(std::uint32_t slot) const { return tables_->processes[slot]; }
   SharedQp& qp(std::uint32_t slot) const { return tables_->qps[slot]; }

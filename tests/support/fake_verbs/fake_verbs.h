@@ -19,6 +19,7 @@
 //   FAKE_VERBS_MAX_QP_WR   requests in a queue, at most (16384)
 //   FAKE_VERBS_MAX_CQE     completions in a queue, at most (65536)
 //   FAKE_VERBS_MEMLOCK     bytes that a process may register; more is refused with ENOMEM (0: no limit)
+//   FAKE_VERBS_WINDOWS     0: no memory windows; with iwarp there are none anyway (1)
 //   FAKE_VERBS_RETRY_MS    after which a request to one who does not answer ends with "retries exceeded" (50); to a
 //                          queue pair that is there but not yet ready, twenty times as much
 //   FAKE_VERBS_RNR_MS      time of one of the rnr_retry attempts while no receive is posted (1)
@@ -48,22 +49,24 @@ struct FakeVerbsCounters {
   std::uint64_t completions;              ///< that these calls returned
   std::uint64_t arms;                     ///< calls of req_notify_cq
   std::uint64_t registrations;            ///< calls that registered memory
+  std::uint64_t binds;                    ///< of windows
+  std::uint64_t bytes_through_windows;    ///< of those written, delivered into windows of others
 };
 
 /// What this process has now.
 struct FakeVerbsLive {
   std::uint64_t registered_bytes;
-  std::uint64_t contexts, domains, regions, channels, completion_queues, queue_pairs;
+  std::uint64_t contexts, domains, regions, channels, completion_queues, queue_pairs, windows;
 };
 
 void fake_verbs_counters(FakeVerbsCounters* counters);
 void fake_verbs_live(FakeVerbsLive* live);
 
 /// Adds faults of this process: "POINT:N:WHAT", several separated by commas. The N-th time from now on (from 1)
-///   open_device, alloc_pd, reg_mr, create_comp_channel, create_cq, create_qp, modify_qp, query_port, query_gid,
-///   post_send, post_recv, req_notify, poll_cq   fails once with the errno WHAT, by name or number,
-///   status       a work request completes with the status WHAT, a number, and stops its queue pair,
-///   port_down    a work request takes the port of its device down ("port_down:N"): a port error event, and all that is
+///   open_device, alloc_pd, reg_mr, alloc_mw, create_comp_channel, create_cq, create_qp, modify_qp, query_port,
+///   query_gid, post_send, post_recv, req_notify, poll_cq   fails once with the errno WHAT, by name or number, status
+///   a work request completes with the status WHAT, a number, and stops its queue pair, port_down    a work request
+///   takes the port of its device down ("port_down:N"): a port error event, and all that is
 ///                under way ends with retries exceeded.
 /// Nothing of a chain is posted after the request at which post_send or post_recv fails; each request counts.
 /// Returns 0, or -1 where the text says nothing that is known; then nothing was added.

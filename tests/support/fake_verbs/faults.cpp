@@ -13,8 +13,8 @@ namespace tutti::testing::fake_verbs {
 namespace {
 
 constexpr std::array<std::string_view, static_cast<std::size_t>(Point::count)> names = {
-    "open_device", "alloc_pd",  "reg_mr",    "create_comp_channel", "create_cq", "create_qp", "modify_qp", "query_port",
-    "query_gid",   "post_send", "post_recv", "req_notify",          "poll_cq",   "status",    "port_down"};
+    "open_device", "alloc_pd",  "reg_mr",    "alloc_mw",  "create_comp_channel", "create_cq", "create_qp", "modify_qp",
+    "query_port",  "query_gid", "post_send", "post_recv", "req_notify",          "poll_cq",   "status",    "port_down"};
 
 std::optional<int> errno_of(const std::string& text) {
   if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) return std::atoi(text.c_str());

@@ -15,6 +15,7 @@ enum class Point {
   open_device,
   alloc_pd,
   reg_mr,
+  alloc_mw,
   create_comp_channel,
   create_cq,
   create_qp,
@@ -55,10 +56,10 @@ class Faults {
 struct Counters {
   std::atomic<std::uint64_t> posts{0}, requests{0}, requests_with_immediate{0}, requests_inline{0}, signaled{0},
       bytes_written{0}, bytes_inline{0}, receives{0}, receive_posts{0}, polls{0}, completions{0}, arms{0},
-      registrations{0};
+      registrations{0}, binds{0}, bytes_through_windows{0};
   // What there is now.
   std::atomic<std::uint64_t> registered_bytes{0}, contexts{0}, domains{0}, regions{0}, channels{0},
-      completion_queues{0}, queue_pairs{0};
+      completion_queues{0}, queue_pairs{0}, windows{0};
 };
 
 Faults& faults();

@@ -33,7 +33,7 @@ bool is_mapped(const void* address, std::size_t bytes) {
 
 int refusal(const FakeDevice& device, const void* address, std::size_t length, unsigned access) {
   if (const int fault = faults().hit(Point::reg_mr)) return fault;
-  constexpr unsigned known = 0xf | optional_flags;  // local and remote writes, remote reads, atomics
+  constexpr unsigned known = 0x1f | optional_flags;  // local and remote writes, remote reads, atomics, windows
   if ((access & ~known) != 0) return EOPNOTSUPP;
   constexpr unsigned remote_writes = static_cast<unsigned>(tutti::verbs::access_flag::remote_write) | 8u;
   if ((access & remote_writes) != 0 && (access & tutti::verbs::access_flag::local_write) == 0) return EINVAL;
@@ -93,6 +93,7 @@ verbs::Mr* ibv_reg_mr_iova2(verbs::Pd* pd, void* addr, std::size_t length, std::
 
 int ibv_dereg_mr(verbs::Mr* mr) {
   Process& process = *static_cast<OpenContext*>(mr->context)->process;
+  if (process.fabric().mr_of(mr->rkey)->windows.load() > 0) return EBUSY;
   process.fabric().mr_of(mr->rkey)->key.store(0);
   process.wait_for_users(mr->pd->handle);
   process.fabric().give_mr(mr->rkey);

@@ -66,6 +66,7 @@ struct Work {
   std::uint32_t immediate;
   std::uint64_t remote_address;
   std::uint32_t rkey;
+  decltype(verbs::SendWork::bind) bind;
   std::uint32_t sges;
   std::array<verbs::Sge, max_sge> sge;
   std::uint32_t bytes;      ///< in all
@@ -80,7 +81,9 @@ struct Work {
   bool has_immediate() const {
     return opcode == verbs::WorkOpcode::rdma_write_with_immediate || opcode == verbs::WorkOpcode::send_with_immediate;
   }
-  bool takes_receive() const { return opcode != verbs::WorkOpcode::rdma_write; }
+  /// It concerns this side's windows alone.
+  bool is_local() const { return opcode == verbs::WorkOpcode::bind_window || opcode == verbs::WorkOpcode::invalidate; }
+  bool takes_receive() const { return opcode != verbs::WorkOpcode::rdma_write && !is_local(); }
 };
 
 enum class Waits { none, answer, readiness, receive };
@@ -116,6 +119,8 @@ struct QueuePair : verbs::Qp {
 
 /// Delivers what can be delivered and completes what is. Under the pair's lock. True: some of it has to wait.
 bool advance(QueuePair& pair);
+/// Binds or invalidates a window. Under the pair's lock.
+verbs::Status change_window(QueuePair& pair, const Work& work);
 /// Has the pair's requests end as flushed, where it is stopped. Under the pair's lock.
 void flush_sends(QueuePair& pair);
 void flush_receives(Process& here, SharedQp& shared);

@@ -15,7 +15,8 @@ namespace {
 using verbs::QpState;
 
 bool known(verbs::WorkOpcode opcode) {
-  return opcode >= verbs::WorkOpcode::rdma_write && opcode <= verbs::WorkOpcode::send_with_immediate;
+  return (opcode >= verbs::WorkOpcode::rdma_write && opcode <= verbs::WorkOpcode::send_with_immediate) ||
+         opcode == verbs::WorkOpcode::bind_window || opcode == verbs::WorkOpcode::invalidate;
 }
 
 /// Half of the requests of a scrambled fabric are on time, most others a bit late, and some are late.
@@ -86,6 +87,7 @@ int accept(QueuePair& pair, const verbs::SendWork& asked) {
   work.immediate = asked.immediate;
   work.remote_address = asked.rdma.remote_addr;
   work.rkey = asked.rdma.rkey;
+  work.bind = asked.bind;
   work.sges = static_cast<std::uint32_t>(asked.num_sge);
   std::copy_n(asked.sg_list, asked.num_sge, work.sge.begin());
   work.bytes = static_cast<std::uint32_t>(bytes);

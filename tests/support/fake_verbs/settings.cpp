@@ -54,8 +54,12 @@ Settings read_settings() {
                     .memlock_bytes = number_of("FAKE_VERBS_MEMLOCK", 0),
                     .retry_ns = static_cast<std::int64_t>(number_of("FAKE_VERBS_RETRY_MS", 50)) * ms,
                     .rnr_ns = static_cast<std::int64_t>(number_of("FAKE_VERBS_RNR_MS", 1)) * ms,
+                    .windows = number_of("FAKE_VERBS_WINDOWS", 1) != 0,
                     .seed = number_of("FAKE_VERBS_SEED", 0)};
-  if (settings.link == Link::iwarp) settings.max_inline = std::min(settings.max_inline, iwarp_inline);
+  if (settings.link == Link::iwarp) {
+    settings.max_inline = std::min(settings.max_inline, iwarp_inline);
+    settings.windows = false;
+  }
   settings.devices = std::min(settings.devices, 16);
   return settings;
 }
