@@ -5,3 +5,5 @@ tutti_test(run_test SOURCES unit/run_test.cpp LIBS tutti_exec LABELS unit)
 if(NOT TUTTI_SANITIZE STREQUAL "thread")
   tutti_test(reduce_test SOURCES unit/reduce_test.cpp LIBS tutti_exec LABELS unit)
 endif()
+
+tutti_test(inviting_test SOURCES unit/inviting_test.cpp LIBS tutti_exec tutti_algorithms LABELS unit)

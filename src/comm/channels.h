@@ -31,6 +31,8 @@ class Channels {
   std::size_t slot_bytes() const { return slot_bytes_; }
   /// Whether blocks of messages can stay in the buffers of a call.
   bool offers() const { return memory_ != nullptr; }
+  /// Whether messages leave and arrive in segments without a copy.
+  bool sends_segments() const { return sends_segments_; }
   /// Whether scratch memory should lie in a segment: peers or devices then read it in place.
   bool wants_segments() const { return offers() || sends_segments_; }
   /// Slots of a connection that plans may use. If calls are marked, the mark takes one slot.

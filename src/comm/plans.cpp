@@ -9,6 +9,7 @@
 #include "algorithms/rank_plan.h"
 #include "algorithms/select.h"
 #include "plan/fuse.h"
+#include "plan/inviting.h"
 #include "plan/lower.h"
 #include "plan/outlasting.h"
 
@@ -109,6 +110,7 @@ const Plan& Plans::insert(const PlanKey& key, Plan plan, const std::string& algo
                     channels_.transport(key.access));
   plan = fuse(std::move(plan), conditions_.slots);
   if (channels_.offers()) plan.outlasts = outlasting(plan);
+  if (channels_.sends_segments()) plan.invitations = invitations(plan);
   return plans_.insert(key, std::move(plan));
 }
 

@@ -216,6 +216,15 @@ Result<std::size_t> RemoteReceiver::land(std::size_t at, std::span<std::byte> in
   return ask<std::size_t>([&](Receiver& receiver) { return receiver.land(at, into); });
 }
 
+Invited RemoteReceiver::invite(std::size_t ahead, std::span<std::byte> memory) {
+  if (!channel_->is_open()) return Invited::later;
+  return channel_->broken() ? Invited::no : channel_->receiver().invite(ahead, memory);
+}
+
+Result<bool> RemoteReceiver::closed() {
+  return ask<bool>([&](Receiver& receiver) { return receiver.closed(); });
+}
+
 Result<void> RemoteReceiver::release() {
   return channel_->receiver().release();
 }

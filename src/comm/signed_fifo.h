@@ -46,6 +46,11 @@ class SignedReceiver final : public Receiver {
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override { return through_->arrived(at, bytes); }
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return through_->land(at, into); }
+  /// Later, as long as the peer has not said that it is in the same call.
+  Invited invite(std::size_t ahead, std::span<std::byte> memory) override {
+    return heard_ == mark_.sequence ? through_->invite(ahead, memory) : Invited::later;
+  }
+  Result<bool> closed() override { return through_->closed(); }
   void poll_set(std::vector<PollItem>& items) const override { through_->poll_set(items); }
 
  private:

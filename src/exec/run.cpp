@@ -22,6 +22,7 @@ void Channel::reserve(int ranks) {
   signals.resize(n);
   open.resize(n);
   unsent.reserve(n);
+  inviting.peers.reserve(n);
 }
 
 Run::Run(const Plan& plan, const Binding& binding, const Links& links)
@@ -43,6 +44,8 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
   average_ = binding.op == ReduceOp::avg && reduces(plan.collective);
   scales_ = binding.op == ReduceOp::pre_mul_sum && reduces(plan.collective);
   if (links.rules != nullptr) set_loops();
+  invites_ = direct_ && !groups_differ_ && !plan.invitations.all.empty();
+  if (invites_) begin_to_invite();
 }
 
 const PassRules& Run::rules() const {
@@ -98,7 +101,12 @@ Result<Progress> Run::advance() {
       if (!left) return std::move(left).error().at_step(index, -1);
       moved = moved || *left;
     }
-    finished = finished && state.finished && channel.unsent.empty();
+    if (state.finished && !channel.inviting.peers.empty()) {
+      auto closed = close_invitations(channel);
+      if (!closed) return std::move(closed).error().at_step(index, -1);
+      moved = moved || *closed;
+    }
+    finished = finished && state.finished && channel.unsent.empty() && channel.inviting.peers.empty();
   }
   first_channel_ = first_channel_ + 1 < channels_ ? first_channel_ + 1 : 0;
   if (finished) return Progress::done;
@@ -136,6 +144,7 @@ Result<bool> Run::advance_channel(int index, std::size_t& budget) {
       state.finished = true;
       return true;
     }
+    if (invites_) invite(channel, state, static_cast<std::size_t>(index));
     const Action& action = plan_->actions[state.action];
     // Flush before the peek: the awaited message may be the answer to a message that has not left yet.
     if (action.verb == Verb::peek && moved && !channel.unsent.empty())
@@ -177,6 +186,7 @@ Result<bool> Run::act(Channel& channel, ChannelState& state, const Action& actio
       if (channel.open[peer].reading.data() == nullptr) return true;
       channel.open[peer].reading = {};
       channel.open[peer].offered.clear();
+      if (invites_) ++channel.open[peer].taken;
       if (auto freed = channel.receivers[peer]->release(); !freed) return std::move(freed).error().at_peer(action.peer);
       return true;
     }
@@ -262,6 +272,8 @@ void Run::poll_set(std::vector<PollItem>& items) const {
     const Channel& channel = links_.channels[static_cast<std::size_t>(index)];
     const ChannelState& state = state_[static_cast<std::size_t>(index)];
     for (const std::uint16_t peer : channel.unsent) channel.senders[peer]->poll_set(items);
+    if (state.finished)
+      for (const std::uint16_t peer : channel.inviting.peers) channel.receivers[peer]->poll_set(items);
     if (state.finished || state.action >= plan_->actions.size()) continue;
     const Action& action = plan_->actions[state.action];
     if (action.verb == Verb::peek) channel.receivers[action.peer]->poll_set(items);

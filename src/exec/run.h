@@ -31,13 +31,21 @@ struct Channel {
     std::span<std::byte> filling;        ///< acquired, not yet committed: the message's bytes
     std::span<const std::byte> reading;  ///< peeked, not yet released
     const std::byte* line = nullptr;     ///< payload of the peer's call descriptor
+    std::uint64_t taken = 0;             ///< messages released by a run that invites
     bool arriving = false;               ///< `reading` arrives in parts: see Receiver::arrives_in_parts
     /// by item of `reading`: where the block lies if the peer has offered it
     std::vector<OfferedBlock> offered;
   };
   std::vector<Open> open;
   std::vector<std::uint16_t> unsent;  ///< peers with messages that wait for a flush, or with an offered part of one
-  PullBuffer bounce;                  ///< bounce buffer for data read by CMA, until it is reduced; empty until needed
+  /// What a run that invites has told peers so far: the next invitation is number `next` of the plan's, for `tile`.
+  struct Inviting {
+    std::size_t tile = 0;
+    std::uint32_t next = 0;
+    std::vector<std::uint16_t> peers;  ///< that may still be able to write into buffers of the call
+  };
+  Inviting inviting;
+  PullBuffer bounce;  ///< bounce buffer for data read by CMA, until it is reduced; empty until needed
 
   /// Makes space for `ranks` peers, none connected.
   void reserve(int ranks);
@@ -135,6 +143,11 @@ class Run {
                     std::size_t& budget);
   Result<std::size_t> arrived(Channel& channel, const Action& action, const Piece& left) const;
 
+  void begin_to_invite();
+  void invite(Channel& channel, const ChannelState& state, std::size_t index) const;
+  Invited invite_one(Channel& channel, const ChannelState& state, std::size_t index) const;
+  Result<bool> close_invitations(Channel& channel) const;
+
   Range range_of(const Action& action, std::size_t tile) const;
   std::size_t elements_of(const Action& action) const;
   bool is_empty_message(const ChannelState& state, const Action& action) const;
@@ -167,6 +180,7 @@ class Run {
   std::size_t loop_footprint_ = 0;    // index into LoopFootprints
   std::optional<Loop> handed_loop_;   // of sums that peers copy by CMA, if measured
   bool direct_ = false;               // blocks are large enough to send from and receive into the call's buffers
+  bool invites_ = false;              // peers are told where their messages may be written
   std::array<ChannelState, limits::channels_max> state_;  // only entries of used channels are initialised
 };
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "exec/run.h"
+#include "plan/inviting.h"
 #include "plan/outlasting.h"
 
 namespace tutti {
@@ -17,10 +18,6 @@ constexpr std::size_t arriving_bytes_max = 256 * 1024;
 constexpr std::size_t arriving_bytes_min = 64 * 1024;
 
 constexpr std::size_t destinations_max = 64;  // of a pass that offers: number of bits of ChannelState::offered
-
-bool own(const Place& place) {
-  return place.where == Where::output || place.where == Where::scratch;
-}
 
 }  // namespace
 
@@ -104,7 +101,7 @@ Result<void> Run::check_offered(const Channel& channel, const Action& action, co
 bool Run::keep(Channel& channel, const Action& action, const Piece& whole) const {
   bool kept = true;
   for (const Place& place : plan_->destinations(action)) {
-    if (!own(place)) continue;
+    if (!is_written(place)) continue;
     const std::byte* const source = copies_one(action) ? source_of(channel, plan_->sources(action)[0], whole) : nullptr;
     if (source == destination_of(channel, place, whole)) continue;  // in place, a block that stays as it is
     const std::span<const std::byte> changing(destination_of(channel, place, whole),
@@ -146,28 +143,16 @@ bool Run::outlasts(const Action& action, std::size_t destination) const {
   return at < plan_->outlasts.size() && plan_->outlasts[at];
 }
 
-/// Whether the pass copies an arriving block that can be received directly into a buffer of the call, because no later
-/// pass reads it from its message.
+/// Whether the pass copies an arriving block that can be received directly into a buffer of the call.
 bool Run::lands(const Channel& channel, const ChannelState& state, const Action& action) const {
-  const Place& from = plan_->sources(action)[0];
-  if (action.verb != Verb::copy || from.where != Where::slot || !channel.open[from.peer].arriving) return false;
-  if (std::ranges::none_of(plan_->destinations(action), own)) return false;
-  for (std::size_t i = state.action + 1; i < plan_->actions.size(); ++i) {
-    const Action& later = plan_->actions[i];
-    if (later.verb == Verb::release && later.peer == from.peer) break;
-    if (later.verb != Verb::copy && later.verb != Verb::reduce) continue;
-    const auto same = [&](const Place& p) {
-      return p.where == Where::slot && p.peer == from.peer && p.block == from.block;
-    };
-    if (std::ranges::any_of(plan_->sources(later), same)) return false;
-  }
-  return true;
+  return action.verb == Verb::copy && channel.open[plan_->sources(action)[0].peer].arriving &&
+         tutti::lands(*plan_, state.action);
 }
 
 Result<bool> Run::land(Channel& channel, ChannelState& state, const Action& action, const Piece& whole,
                        std::size_t& budget) {
   const Place& from = plan_->sources(action)[0];
-  const Place& first = *std::ranges::find_if(plan_->destinations(action), own);
+  const Place& first = *landing_place(*plan_, action);
   const std::size_t size = binding_->split.element_bytes();
   const std::span into(destination_of(channel, first, whole), whole.count * size);
   auto landed = channel.receivers[from.peer]->land(from.block * binding_->split.stride(), into);

@@ -37,6 +37,11 @@ constexpr bool is_far(const Place& place) {
   return place.where >= Where::slot;
 }
 
+/// In those of the rank's own buffers that passes write.
+constexpr bool is_written(const Place& place) {
+  return place.where == Where::output || place.where == Where::scratch;
+}
+
 enum class Verb : std::uint8_t {
   copy,     ///< one source to all destinations
   reduce,   ///< sources combined in the listed order (at most limits::sources_max), to all destinations, in one pass

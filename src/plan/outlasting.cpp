@@ -12,10 +12,6 @@
 namespace tutti {
 namespace {
 
-bool own(const Place& place) {
-  return place.where == Where::output || place.where == Where::scratch;
-}
-
 /// Goes through a plan from its end. Steps do not decrease along a plan, so of all later changes of a block the next
 /// one decides.
 class Lasting {
@@ -64,7 +60,7 @@ bool Lasting::lasts(const Action& action, bool scaled, std::uint32_t step) const
 void Lasting::note(const Action& action) {
   const bool copies = action.verb == Verb::copy && plan_.sources(action)[0].leaf == 0;
   for (std::size_t at = action.first + action.sources; at < action.first + action.sources + action.destinations; ++at) {
-    if (!own(plan_.places[at])) continue;
+    if (!is_written(plan_.places[at])) continue;
     for (const std::size_t name : {2 * numbers_.memory(at), 2 * numbers_.memory(at) + 1})
       if (!(copies && numbers_.name(action.first) == name)) changed_[name] = action.step;
   }
@@ -74,10 +70,10 @@ void Lasting::note(const Action& action) {
 
 const Place* lasting_place(const Plan& plan, const Action& action, bool scaled) {
   const Place& source = plan.sources(action)[0];
-  const bool copies_own = action.verb == Verb::copy && (own(source) || source.where == Where::input);
+  const bool copies_own = action.verb == Verb::copy && (is_written(source) || source.where == Where::input);
   if (copies_own && !(scaled && source.leaf != 0)) return &source;
   const auto to = plan.destinations(action);
-  const auto kept = std::ranges::find_if(to, own);
+  const auto kept = std::ranges::find_if(to, is_written);
   return kept == to.end() ? nullptr : &*kept;
 }
 

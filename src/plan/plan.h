@@ -20,6 +20,19 @@ enum class Access : std::uint8_t {
 };
 std::string_view name(Access access);
 
+/// A message of one block that one pass copies into this rank's own buffers, while nothing else reads it: see
+/// inviting.h.
+struct Invitation {
+  std::uint32_t pass = 0;       ///< the copy: an index into the plan's actions
+  std::uint32_t free_from = 0;  ///< from this action on, no other action touches the copy's first own destination
+  std::uint32_t number = 0;     ///< of the message, among those that the peer sends in one tile
+  std::uint16_t peer = 0;
+};
+struct Invitations {
+  std::vector<Invitation> all;          ///< in the order of their passes
+  std::vector<std::uint32_t> messages;  ///< by rank: how many it sends in one tile
+};
+
 /// A channel runs all actions once for each of its tiles. Each channel has its own fifos and flags; channels share
 /// nothing.
 struct Plan {
@@ -35,6 +48,7 @@ struct Plan {
   std::vector<Action> actions;
   std::vector<Place> places;
   std::vector<bool> outlasts;  ///< by place, see outlasting(); empty: not computed
+  Invitations invitations;     ///< see inviting.h; empty: not computed
 
   std::span<const Place> sources(const Action& a) const { return {places.data() + a.first, a.sources}; }
   std::span<const Place> destinations(const Action& a) const {

@@ -60,6 +60,9 @@ class Sender {
   virtual void poll_set(std::vector<PollItem>&) const {}
 };
 
+/// The answer to an invitation; later: ask again, no: not for this message.
+enum class Invited { yes, later, no };
+
 /// A block in its sender's memory. With a `pid` it is an address of that process, from which it can only be copied.
 struct OfferedBlock {
   std::span<const std::byte> at;
@@ -100,7 +103,15 @@ class Receiver {
   /// arrived, the caller must repeat the call with the same arguments and ask for nothing else.
   virtual Result<std::size_t> land(std::size_t /*at*/, std::span<std::byte> into) { return into.size(); }
 
-  /// Adds the handles to wait for until the message last asked for can make progress; none for transports that ring the
+  /// Lets the peer write the first memory.size() bytes of a message into the caller's memory: of the message `ahead`
+  /// messages behind the oldest one not yet released. The caller must not touch the memory until it has received the
+  /// message by `land` with at = 0 and this memory, in which the message may arrive from now on.
+  virtual Invited invite(std::size_t /*ahead*/, std::span<std::byte> /*memory*/) { return Invited::no; }
+
+  /// True once no message that was released can still be written into memory to which it was invited. Errors: as land.
+  virtual Result<bool> closed() { return true; }
+
+  /// Adds the handles to wait for until the message last asked for, or `closed`, can make progress; none for transports that ring the
   /// rank's doorbell.
   virtual void poll_set(std::vector<PollItem>&) const {}
 };
