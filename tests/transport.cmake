@@ -18,7 +18,7 @@ endfunction()
 
 # A libibverbs without hardware. Its thread may outlive the last handle of it, so it stays loaded.
 add_library(tutti_fake_verbs MODULE)
-foreach(part cm completion control deliver device fabric faults identity memory peers post process queue_pair settings states)
+foreach(part cm completion control deliver device fabric faults identity memory windows peers post process queue_pair settings states)
   target_sources(tutti_fake_verbs PRIVATE support/fake_verbs/${part}.cpp)
 endforeach()
 target_link_libraries(tutti_fake_verbs PRIVATE tutti_flags Threads::Threads)
@@ -26,7 +26,8 @@ target_link_options(tutti_fake_verbs PRIVATE LINKER:-z,nodelete)
 
 tutti_test(fake_verbs_test SOURCES unit/fake_verbs_test.cpp unit/fake_verbs_faults_test.cpp unit/fake_verbs_processes_test.cpp
            LIBS ${CMAKE_DL_LIBS} LABELS unit)
-tutti_test(verbs_link_test SOURCES unit/verbs_link_test.cpp unit/verbs_link_memory_test.cpp unit/verbs_iwarp_test.cpp
+tutti_test(verbs_link_test SOURCES unit/verbs_link_test.cpp unit/verbs_link_memory_test.cpp unit/verbs_invite_test.cpp
+                                   unit/verbs_iwarp_test.cpp
            LIBS tutti_transport LABELS unit)
 tutti_takes_fake_verbs(fake_verbs_test fifo_test verbs_link_test)
 # The same over devices without immediates; without what needs other devices: offers, and addresses that are not proven.

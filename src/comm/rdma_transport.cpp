@@ -141,7 +141,7 @@ Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, co
     const auto channels = static_cast<std::size_t>(members_.area->area.shape().channels);
     const std::size_t pairs = members_.peers.size() * channels;
     auto opened = verbs::Endpoint::open(ports_[index], std::clamp<std::size_t>(completions_max / each, 1, pairs), each,
-                                        &process_.segments);
+                                        &process_.segments, process_.config.text("TUTTI_IB_MEMORY_WINDOWS") == "1");
     if (!opened) return std::move(opened).error();
     known = *std::move(opened);
   }

@@ -38,6 +38,7 @@ class VerbsLink : public ::testing::Test {
     return all;
   }
 
+ public:
   template <class Condition>
   static bool comes(Condition condition) {
     for (const std::int64_t end = real_system().now_ns() + patience_ns; real_system().now_ns() < end;) {
@@ -46,6 +47,8 @@ class VerbsLink : public ::testing::Test {
     }
     return false;
   }
+
+ protected:
   /// Sends one message that begins with `value`, once there is a slot.
   static void send(Link& link, std::uint32_t value, std::size_t bytes = sizeof(std::uint32_t)) {
     std::span<std::byte> slot;

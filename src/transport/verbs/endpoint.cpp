@@ -19,15 +19,24 @@ Error failed(const Port& port, std::string_view doing, int code) {
           .sys_errno = code < 0 ? -code : code};  // some drivers return negative numbers
 }
 
+/// Of type 2, see memory_window.h.
+bool has_windows(const Port& port) {
+  const OpenDevice& device = *port.device;
+  constexpr unsigned windows = device_capability::windows_2a | device_capability::windows_2b;
+  return !port.iwarp && (device.attributes.device_cap_flags & windows) != 0 && device.context->ops.alloc_mw != nullptr;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Endpoint>> Endpoint::open(const Port& port, std::size_t sinks_max, std::size_t completions_max,
-                                                 const SegmentTable* segments) {
+                                                 const SegmentTable* segments, bool windows) {
   std::shared_ptr<Endpoint> endpoint(new Endpoint(port));
   if (auto created = endpoint->create(sinks_max, completions_max); !created) return std::move(created).error();
   // With iWARP a write completes before the peer has its data, so memory that is sent must not be the caller's.
-  if (segments != nullptr && !port.iwarp)
-    endpoint->registrations_.emplace(endpoint->library(), endpoint->pd_, *segments);
+  if (segments == nullptr || port.iwarp) return endpoint;
+  endpoint->windows_ = windows && has_windows(port);
+  endpoint->registrations_.emplace(endpoint->library(), endpoint->pd_, *segments,
+                                   access_flag::local_write | (endpoint->windows_ ? access_flag::window_bind : 0));
   return endpoint;
 }
 

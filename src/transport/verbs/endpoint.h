@@ -34,9 +34,10 @@ class Endpoint {
  public:
   /// For at most `sinks_max` sinks, each with at most `completions_max` completions under way. Fewer sinks if the
   /// device cannot hold so many completions. Errors: system.
-  /// `segments`: memory that messages may be sent from, where the device permits that; null: none. Must outlive this.
+  /// `segments`: memory that messages may leave from and arrive in, where the device permits that; null: none. Must
+  /// outlive this. `windows`: peers may write into them through memory windows, if the device has those.
   static Result<std::shared_ptr<Endpoint>> open(const Port& port, std::size_t sinks_max, std::size_t completions_max,
-                                                const SegmentTable* segments = nullptr);
+                                                const SegmentTable* segments = nullptr, bool windows = true);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -45,6 +46,8 @@ class Endpoint {
   const Library& library() const { return *port.device->library; }
   Pd* pd() const { return pd_; }
   Cq* cq() const { return cq_; }
+  /// Whether queue pairs open memory windows on registered segments.
+  bool windows() const { return windows_; }
   /// Null: messages carry copies only. For the thread that polls.
   Registrations* registrations() { return registrations_ ? &*registrations_ : nullptr; }
 
@@ -73,6 +76,7 @@ class Endpoint {
   UniqueFd ready_;  // always readable
   bool armed_ = false;
   bool broken_ = false;
+  bool windows_ = false;
   std::atomic<std::uint32_t> attached_ = 0;
   std::vector<std::atomic<CompletionSink*>> sinks_;
 };

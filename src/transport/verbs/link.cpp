@@ -24,11 +24,11 @@ std::uint32_t LinkShape::pieces(std::size_t bytes) const {
 }
 
 std::uint32_t LinkShape::sends() const {
-  return ring_slots() * pieces(slot_bytes) + credit_sends;
+  return ring_slots() * (pieces(slot_bytes) + invitation_sends) + credit_sends;
 }
 
 std::uint32_t LinkShape::receives() const {
-  return ring_slots() * pieces(slot_bytes) + credit_receives;
+  return ring_slots() * (pieces(slot_bytes) + invitation_receives) + credit_receives;
 }
 
 Link::Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, int peer, std::string peer_name)
@@ -38,6 +38,7 @@ Link::Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, int peer,
       peer_name_(std::move(peer_name)),
       // With iWARP a device may still read a slot after its completion, so slots are free when the peer says so.
       sending_(endpoint_->port.iwarp ? shape.ring_slots() : static_cast<std::size_t>(shape.slots)),
+      told_(shape.ring_slots()),
       arriving_(shape.ring_slots()) {}
 
 Result<std::shared_ptr<Link>> Link::make(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape,
@@ -48,8 +49,8 @@ Result<std::shared_ptr<Link>> Link::make(std::shared_ptr<Endpoint> endpoint, con
 }
 
 Result<void> Link::create(const QueueShape& queues) {
-  assert(shape_.pieces(shape_.slot_bytes) <= Immediate::pieces_max);
-  auto ring = RegisteredMemory::make(endpoint_, shape_.ring_slots() * shape_.slot_bytes,
+  assert(shape_.pieces(shape_.slot_bytes) <= Immediate::pieces_max && shape_.ring_slots() <= Immediate::credits_max);
+  auto ring = RegisteredMemory::make(endpoint_, shape_.ring_slots() * (shape_.slot_bytes + sizeof(Destination)),
                                      access_flag::local_write | access_flag::remote_write);
   if (!ring) return std::move(ring).error();
   ring_ = *std::move(ring);
@@ -67,6 +68,8 @@ Result<void> Link::create(const QueueShape& queues) {
     if (!pair) return std::move(pair).error();
     queues_.push_back(*std::move(pair));
   }
+  invitations_.resize(std::size_t{2} * shape_.ring_slots());
+  invites_ = endpoint_->windows() && queues_.front()->inline_bytes() >= sizeof(Destination);
   return {};
 }
 
@@ -146,6 +149,7 @@ void Link::fail(const Error& error) {
   if (error_) return;
   error_ = error;
   for (auto& queue : queues_) queue->stop();
+  for (Invitation& invitation : invitations_) invitation.window.reset();
 }
 
 }  // namespace tutti::verbs

@@ -3,6 +3,9 @@
 // A message is written into a slot of the receiver's ring. The ring has twice as many slots as a plan relies on, so
 // that released slots may be reported late: with the next message of the other direction, or by themselves once half of
 // the ring is free. The receives that writes use up are posted before the slot is reported free.
+//
+// A receiver may invite a message into memory of its caller instead. If the invitation arrives before the message
+// leaves, the message goes there, by one queue pair: windows belong to queue pairs.
 #pragma once
 
 #include <array>
@@ -17,6 +20,7 @@
 #include "transport/verbs/cm_connection.h"
 #include "transport/verbs/immediate.h"
 #include "transport/verbs/memory.h"
+#include "transport/verbs/memory_window.h"
 #include "transport/verbs/queue_pair.h"
 
 namespace tutti::verbs {
@@ -32,6 +36,11 @@ constexpr std::size_t packed_header(std::size_t messages) {
 inline constexpr std::uint32_t credit_receives = 4;
 /// Their requests leave the queue when later completions are seen, so there is space for more.
 inline constexpr std::uint32_t credit_sends = 32;
+/// Requests for an invitation: to open a window, to tell of it, and to close it.
+inline constexpr std::uint32_t invitation_sends = 3;
+/// By slot of the ring. Between two messages of this end, the peer can tell of invitations for twice as many messages
+/// as the ring has slots: for those that leave meanwhile, and for those after them.
+inline constexpr std::uint32_t invitation_receives = 2;
 
 /// Equal at both ends.
 struct LinkShape {
@@ -98,6 +107,8 @@ class Link final : public CompletionSink {
   Result<std::span<const std::byte>> expect(std::size_t bytes);
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes);
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into);
+  Invited invite(std::size_t ahead, std::span<std::byte> memory);
+  Result<bool> closed();
   Result<void> release();
   std::size_t slot_bytes() const { return shape_.slot_bytes; }
   void poll_set_to_probe(std::vector<PollItem>& items) const { endpoint_->poll_set(items); }
@@ -110,8 +121,9 @@ class Link final : public CompletionSink {
   /// The port of this end, for messages.
   std::string over() const { return endpoint_->port.text(); }
 
-  /// For tests: writes that carried credits alone.
+  /// For tests: writes that carried credits alone, and messages that went where the peer had invited them to.
   std::uint64_t credit_messages() const { return credit_messages_; }
+  std::uint64_t direct_messages() const { return direct_messages_; }
 
  private:
   /// What has arrived in one slot of the ring.
@@ -120,6 +132,7 @@ class Link final : public CompletionSink {
     std::uint32_t last = 0;    // number of the last piece, once any is here
     std::size_t bytes = 0;
     const std::byte* at = nullptr;  // null: at the beginning of its slot
+    bool direct = false;            // in the memory to which it was invited
     bool complete() const { return pieces != 0 && pieces == (2u << last) - 1; }
   };
   /// A part of a message that lies in memory that the caller owns.
@@ -127,6 +140,26 @@ class Link final : public CompletionSink {
     std::size_t at = 0;
     std::span<const std::byte> memory;
     std::uint32_t key = 0;
+  };
+  /// Where the receiver of a message wants it to be written: an entry of the area behind the sender's ring.
+  struct Destination {
+    std::uint64_t address = 0;
+    std::uint32_t key = 0;
+    std::uint32_t bytes = 0;  // less than the message has: the rest does not matter
+  };
+  /// By this end, for a message to come.
+  struct Invitation {
+    bool given = false;  // and the message is not yet over
+    std::uint64_t message = 0;
+    std::span<std::byte> memory;
+    std::unique_ptr<MemoryWindow> window;
+    Destination destination;
+  };
+  /// By the peer, for a message to be sent.
+  struct Told {
+    bool valid = false;
+    std::uint64_t message = 0;
+    Destination destination;
   };
   /// How far each queue pair must be for a message to have been read by the device.
   using Marks = std::array<std::uint32_t, queue_pairs_max>;
@@ -139,6 +172,7 @@ class Link final : public CompletionSink {
 
   Link(std::shared_ptr<Endpoint> endpoint, const LinkShape& shape, int peer, std::string peer_name);
   Result<void> create(const QueueShape& queues);
+  std::uint32_t space_needed() const { return shape_.pieces(shape_.slot_bytes) + credit_receives; }
   bool may_send() const;
   bool was_read(const Sending& message) const;
   Sending& sending(std::uint64_t message) { return sending_[message % sending_.size()]; }
@@ -160,6 +194,14 @@ class Link final : public CompletionSink {
   void receive(const Completion& completion);
   bool place(const Immediate& immediate, std::size_t bytes);
   bool unpack(std::uint64_t last, std::size_t bytes);
+  std::byte* invitation_area(std::uint64_t message) const;
+  Result<void> tell(QueuePair& queue, const Invitation& invitation);
+  Invitation& invitation_at(std::uint64_t message) { return invitations_[message % invitations_.size()]; }
+  const Invitation* invitation_of(std::uint64_t message) const;
+  bool is_closed(const Invitation& invitation) const;
+  void close_windows();
+  bool take_invitation(std::uint32_t message);
+  const Destination* destination_of(std::uint64_t message) const;
   bool has_space_for_next() const { return taken_ - granted_ < shape_.ring_slots(); }
   void grant();
   Result<void> report_credits();
@@ -176,6 +218,8 @@ class Link final : public CompletionSink {
   std::optional<RegisteredMemory> slots_;  // messages to send
   std::unique_ptr<CmConnection> cm_;       // with iWARP; ends after its queue pair
   std::vector<std::unique_ptr<QueuePair>> queues_;
+  /// By message. As many messages as the ring has slots can be invited while the windows of as many are being closed.
+  std::vector<Invitation> invitations_;  // ends before the queue pairs
   LinkAddress to_;
   std::optional<Error> error_;
 
@@ -190,10 +234,17 @@ class Link final : public CompletionSink {
   std::vector<Sending> sending_;  // by send slot
   std::uint64_t read_ = 0;        // all messages up to this one have no offers that the device has yet to read
 
+  std::vector<Told> told_;  // by slot of the peer's ring
+  bool invited_ = false;    // receives were used up by invitations
+  std::uint64_t direct_messages_ = 0;
+
   std::vector<Arriving> arriving_;  // by slot of the ring
   std::uint64_t taken_ = 0;         // messages released by the receiver
   std::uint64_t granted_ = 0;       // of them complete, so that their slots are free
-  std::uint32_t owed_ = 0;          // free slots that the peer has not been told of
+  std::uint64_t closed_ = 0;        // of them without an invitation that is still to be taken back
+  bool invites_ = false;
+  bool wants_closed_ = false;
+  std::uint32_t owed_ = 0;  // free slots that the peer has not been told of
   bool wants_message_ = false;
   std::size_t landed_at_ = 0;
   std::size_t landed_ = 0;
@@ -228,6 +279,8 @@ class LinkReceiver final : public Receiver {
   Result<std::span<const std::byte>> expect(std::size_t bytes) override { return link_->expect(bytes); }
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override { return link_->arrived(at, bytes); }
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return link_->land(at, into); }
+  Invited invite(std::size_t ahead, std::span<std::byte> memory) override { return link_->invite(ahead, memory); }
+  Result<bool> closed() override { return link_->closed(); }
   void poll_set(std::vector<PollItem>& items) const override { link_->poll_set_to_receive(items); }
 
  private:

@@ -38,12 +38,13 @@ void Link::complete(const Completion& completion) {
 void Link::receive(const Completion& completion) {
   const Immediate immediate = Immediate::unpack(host_order(completion.immediate));
   const bool right = (completion.wc_flags & with_immediate) != 0 && immediate.credits <= committed_ - freed_by_peer_ &&
-                     (immediate.credit_only || place(immediate, completion.byte_len));
+                     (immediate.is_invitation() ? take_invitation(immediate.message)
+                                                : immediate.credit_only || place(immediate, completion.byte_len));
   if (!right) return fail(broken("a message came that cannot be"));
   freed_by_peer_ += immediate.credits;
   grant();
-  // Credits alone are the only messages that no message of this direction must follow.
-  if (immediate.credit_only) (void)post_receives();
+  // Credits alone are the only writes that no message of this direction must follow.
+  if (immediate.credit_only && !immediate.packed) (void)post_receives();
 }
 
 /// False: such a piece cannot come now.
@@ -51,15 +52,23 @@ bool Link::place(const Immediate& immediate, std::size_t bytes) {
   const std::uint32_t ahead =
       (immediate.message - static_cast<std::uint32_t>(granted_ % Immediate::messages)) % Immediate::messages;
   if (ahead >= shape_.ring_slots() || immediate.piece > immediate.last) return false;
-  if (immediate.packed) return unpack(granted_ + ahead, bytes);
+  if (immediate.packed) return !immediate.direct && unpack(granted_ + ahead, bytes);
   Arriving& message = arriving(granted_ + ahead);
+  std::size_t room = shape_.slot_bytes;
+  if (immediate.direct) {
+    const Invitation* const invitation = invitation_of(granted_ + ahead);
+    if (invitation == nullptr) return false;
+    room = invitation->memory.size();
+  }
   const std::uint32_t bit = 1u << immediate.piece;
   const bool fits = immediate.piece == immediate.last ? bytes <= shape_.piece_bytes() : bytes == shape_.piece_bytes();
-  if (!fits || (message.pieces & bit) != 0 || (message.pieces != 0 && message.last != immediate.last)) return false;
+  const bool is_next = message.pieces == 0 || (message.last == immediate.last && message.direct == immediate.direct);
+  if (!fits || message.bytes + bytes > room || (message.pieces & bit) != 0 || !is_next) return false;
   message.pieces |= bit;
+  message.direct = immediate.direct;
   message.last = immediate.last;
   message.bytes += bytes;
-  return message.bytes <= shape_.slot_bytes;
+  return true;
 }
 
 /// The messages of one write, of which `last` is the last. The peer could change them while they are read, so each word
@@ -144,6 +153,10 @@ Result<std::size_t> Link::land(std::size_t at, std::span<std::byte> into) {
   }
   auto here = arrived(at, into.size());
   if (!here) return here;
+  if (arriving(taken_).direct) {
+    if (at == 0 && into.data() == invitation_of(taken_)->memory.data()) return here;
+    return Error{.code = Code::internal, .what = "a message is received elsewhere than where it was invited to"};
+  }
   if (*here > landed_) std::copy_n(data_of(taken_) + at + landed_, *here - landed_, into.data() + landed_);
   landed_ = *here;
   return here;
@@ -161,6 +174,7 @@ Result<void> Link::release() {
 /// Slots of messages that were released and are complete are free, in order.
 void Link::grant() {
   for (; granted_ < taken_ && arriving(granted_).complete(); ++granted_, ++owed_) arriving(granted_) = {};
+  close_windows();
 }
 
 /// A rank that only receives sends no messages that could carry the credits.
@@ -192,7 +206,7 @@ Result<void> Link::post_receives() {
 }
 
 void Link::poll_set_to_receive(std::vector<PollItem>& items) const {
-  if (wants_message_) endpoint_->poll_set(items);
+  if (wants_message_ || wants_closed_) endpoint_->poll_set(items);
 }
 
 }  // namespace tutti::verbs

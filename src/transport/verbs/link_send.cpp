@@ -11,6 +11,8 @@ namespace {
 
 /// Smaller amounts wait for the flush, so that several small messages are posted in one call.
 constexpr std::size_t post_at_once_bytes = 16 * 1024;
+/// The receiver of as much may have invited the message meanwhile.
+constexpr std::size_t look_bytes = 4096;
 
 bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
   return std::less<>()(a.data(), b.data() + b.size()) && std::less<>()(b.data(), a.data() + a.size());
@@ -30,8 +32,7 @@ bool Link::may_send() const {
   if (committed_ - freed_by_peer_ >= shape_.ring_slots() || committed_ - posted_ >= sending_.size() ||
       !was_read(sending_[committed_ % sending_.size()]))
     return false;
-  const std::uint32_t needed = shape_.pieces(shape_.slot_bytes) + credit_receives;
-  return std::ranges::all_of(queues_, [&](const auto& queue) { return queue->space() >= needed; });
+  return std::ranges::all_of(queues_, [&](const auto& queue) { return queue->space() >= space_needed(); });
 }
 
 Result<std::span<std::byte>> Link::acquire() {
@@ -59,10 +60,10 @@ bool Link::offer(std::size_t at, std::span<const std::byte> memory) {
   std::erase_if(offers, [at](const Offer& offer) { return offer.at == at; });
   // The pieces of a write are offers and what lies between them.
   if (2 * (offers.size() + 1) + 1 > QueuePair::pieces_of(endpoint_->port)) return false;
-  const auto key = endpoint_->registrations()->key_of(memory);
-  if (!key) return false;
+  const Mr* const mr = endpoint_->registrations()->find(memory);
+  if (mr == nullptr) return false;
   const auto next = std::ranges::find_if(offers, [at](const Offer& offer) { return offer.at > at; });
-  offers.insert(next, {.at = at, .memory = memory, .key = *key});
+  offers.insert(next, {.at = at, .memory = memory, .key = mr->lkey});
   return true;
 }
 
@@ -116,8 +117,9 @@ std::uint32_t Link::gather(std::uint64_t number, std::size_t from, std::size_t t
 
 Result<void> Link::commit(std::size_t bytes) {
   assert(filling_ && bytes <= shape_.slot_bytes);
+  if (bytes >= look_bytes) endpoint_->poll();
   if (error_) return *error_;
-  if (owed_ > 0)
+  if (owed_ > 0 || std::exchange(invited_, false))
     if (auto posted = post_receives(); !posted) return posted;
   filling_ = false;
   const bool is_small = bytes <= small_bytes && sending(committed_).offers.empty();
@@ -137,27 +139,34 @@ Result<void> Link::commit(std::size_t bytes) {
 
 void Link::send(std::uint64_t number) {
   Sending& message = sending(number);
-  const std::uint32_t pieces = shape_.pieces(message.bytes);
-  const std::uint64_t remote = to_.ring + number % shape_.ring_slots() * shape_.slot_bytes;
+  const Destination* const told = message.bytes > small_bytes ? destination_of(number) : nullptr;
+  const std::size_t bytes = told != nullptr ? std::min<std::size_t>(message.bytes, told->bytes) : message.bytes;
+  const std::uint64_t remote =
+      told != nullptr ? told->address : to_.ring + number % shape_.ring_slots() * shape_.slot_bytes;
+  const std::size_t queues = told != nullptr ? 1 : queues_.size();
+  const std::uint32_t pieces = shape_.pieces(bytes);
+  if (told != nullptr) ++direct_messages_;
   for (std::uint32_t piece = 0; piece < pieces; ++piece) {
-    const std::size_t at = piece * shape_.piece_bytes(), end = std::min(message.bytes, at + shape_.piece_bytes());
-    QueuePair& queue = queue_for(number, piece);
+    const std::size_t at = piece * shape_.piece_bytes(), end = std::min(bytes, at + shape_.piece_bytes());
+    const std::size_t index = (number + piece % queues) % queues_.size();
+    QueuePair& queue = *queues_[index];
     Sge memory[QueuePair::pieces_max];
     const std::uint32_t count = gather(number, at, end, memory);
     // Of a message in pieces, the last asks for the completion that frees the memory of all.
-    const bool is_inline = pieces == 1 && message.bytes <= queue.inline_bytes() && message.offers.empty();
+    const bool is_inline = pieces == 1 && bytes <= queue.inline_bytes() && message.offers.empty();
     queue.add({.memory = std::span(memory, count),
                .remote_address = remote + at,
-               .rkey = to_.rkey,
+               .rkey = told != nullptr ? told->key : to_.rkey,
                .immediate = Immediate{.message = static_cast<std::uint32_t>(number % Immediate::messages),
                                       .piece = piece,
                                       .last = pieces - 1,
+                                      .direct = told != nullptr,
                                       .credits = take_credits()}
                                 .pack(),
                .is_inline = is_inline,
-               .last = piece + queues_.size() >= pieces});
+               .last = piece + queues >= pieces});
     // The device has copied what is inline when it is posted, which is before the slot is used again.
-    if (!is_inline) message.marks[(number + piece) % queues_.size()] = queue.added();
+    if (!is_inline) message.marks[index] = queue.added();
   }
 }
 

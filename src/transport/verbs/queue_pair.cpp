@@ -139,16 +139,20 @@ void QueuePair::stop() {
   (void)endpoint_->library().ibv_modify_qp(qp_, &attributes, qp_attribute::state);
 }
 
-void QueuePair::add(const Write& write) {
+/// The flags of the next request. Requests are freed by the next completion that was asked for, so ask often enough.
+unsigned QueuePair::number_next(bool asks) {
   assert(space() > 0);
   ++added_;
-  // Requests are freed by the next completion that was asked for, so ask often enough, and where memory waits for it.
-  const bool signals = (write.last && !write.is_inline) || added_ - signaled_ >= capacity_ / 4;
-  if (signals) signaled_ = added_;
+  if (!asks && added_ - signaled_ < capacity_ / 4) return 0;
+  signaled_ = added_;
+  return send_flag::signaled;
+}
+
+void QueuePair::add(const Write& write) {
+  const unsigned signal = number_next(write.last && !write.is_inline);
   const bool inlines = write.is_inline && !write.memory.empty();
   assert(write.memory.size() <= pieces_max);
   pieces_.insert(pieces_.end(), write.memory.begin(), write.memory.end());
-  const unsigned signal = signals ? send_flag::signaled : 0u;
   std::uint32_t bytes = 0;
   for (const Sge& piece : write.memory) bytes += piece.length;
   if (!headers_ || bytes > 0)
@@ -160,7 +164,8 @@ void QueuePair::add(const Write& write) {
                       .send_flags = (headers_ ? 0u : signal) | (inlines ? send_flag::inlined : 0u),
                       .immediate = network_order(write.immediate),
                       .rdma = {.remote_addr = write.remote_address, .rkey = write.rkey, .padding = 0, .unused = {}},
-                      .unused = {}});
+                      .unused = 0,
+                      .bind = {}});
   if (headers_) add_header(network_order(write.immediate), bytes, signal);
 }
 
@@ -176,7 +181,43 @@ void QueuePair::add_header(std::uint32_t immediate, std::uint32_t bytes, unsigne
                     .send_flags = flags | send_flag::inlined,
                     .immediate = 0,
                     .rdma = {},
-                    .unused = {}});
+                    .unused = 0,
+                    .bind = {}});
+}
+
+void QueuePair::add_bind(Window& window, std::uint32_t key, Mr& mr, std::span<std::byte> memory) {
+  const unsigned flags = number_next(false);
+  works_.push_back({.wr_id = first_id_ | (added_ & WorkWord::number_mask),
+                    .next = nullptr,
+                    .sg_list = nullptr,
+                    .num_sge = 0,
+                    .opcode = WorkOpcode::bind_window,
+                    .send_flags = flags,
+                    .immediate = 0,
+                    .rdma = {},
+                    .unused = 0,
+                    .bind = {.window = &window,
+                             .rkey = key,
+                             .padding = 0,
+                             .mr = &mr,
+                             .addr = reinterpret_cast<std::uint64_t>(memory.data()),
+                             .length = memory.size(),
+                             .access = static_cast<unsigned>(access_flag::remote_write),
+                             .unused = 0}});
+}
+
+void QueuePair::add_invalidate(std::uint32_t key) {
+  const unsigned flags = number_next(true);
+  works_.push_back({.wr_id = first_id_ | (added_ & WorkWord::number_mask),
+                    .next = nullptr,
+                    .sg_list = nullptr,
+                    .num_sge = 0,
+                    .opcode = WorkOpcode::invalidate,
+                    .send_flags = flags,
+                    .immediate = key,
+                    .rdma = {},
+                    .unused = 0,
+                    .bind = {}});
 }
 
 /// Of which no part, or not the last part, is posted.

@@ -88,6 +88,12 @@ class QueuePair {
   };
   /// Requires space.
   void add(const Write& write);
+  /// The requests behind it find `memory`, which is part of `mr`, writable through the window, by the key. Requires
+  /// space.
+  void add_bind(Window& window, std::uint32_t key, Mr& mr, std::span<std::byte> memory);
+  /// The key of a window is no longer valid once the request is done, for which it asks for a completion. Requires
+  /// space.
+  void add_invalidate(std::uint32_t key);
   bool waiting() const { return !works_.empty(); }
   /// Posts what was added, in one call. True: all of it; false: there is no space yet, or the peer sends first. Errors:
   /// system.
@@ -107,6 +113,7 @@ class QueuePair {
   Result<void> make(std::uint32_t sink, std::uint32_t index);
   Result<Qp*> create_queues(QpInit& init);
   Result<void> modify(QpAttributes& attributes, int mask, std::string_view doing);
+  unsigned number_next(bool asks);
   void add_header(std::uint32_t immediate, std::uint32_t bytes, unsigned flags);
   std::size_t requests_waiting() const;
 

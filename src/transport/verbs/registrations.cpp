@@ -7,19 +7,18 @@ Registrations::~Registrations() {
     if (mr != nullptr) (void)library_.ibv_dereg_mr(mr);
 }
 
-std::optional<std::uint32_t> Registrations::key_of(std::span<const std::byte> memory) {
+Mr* Registrations::find(std::span<const std::byte> memory) {
   if (retired_ != segments_.retired()) drop_dead();
   const auto spot = segments_.find(memory.data(), memory.size());
-  if (!spot) return std::nullopt;
+  if (!spot) return nullptr;
   auto known = known_.find(spot->name);
   if (known == known_.end()) {
     auto whole = segments_.share(spot->name);
     auto* const begin = const_cast<std::byte*>(memory.data()) - spot->offset;
-    Mr* const mr = whole ? library_.ibv_reg_mr(pd_, begin, whole->bytes, access_flag::local_write) : nullptr;
+    Mr* const mr = whole ? library_.ibv_reg_mr(pd_, begin, whole->bytes, access_) : nullptr;
     known = known_.emplace(spot->name, mr).first;
   }
-  if (known->second == nullptr) return std::nullopt;
-  return known->second->lkey;
+  return known->second;
 }
 
 /// A segment that was freed, or moved onto other pages, keeps its old pages as long as they are registered.

@@ -1,10 +1,9 @@
-// Segments of this process that a device may read: registered when a message is first sent from them, until they are
-// freed.
+// Segments of this process that a device may use: registered when a message first leaves from them or is invited to
+// them, until they are freed.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 
 #include "transport/segment.h"
@@ -16,14 +15,15 @@ namespace tutti::verbs {
 class Registrations {
  public:
   /// All arguments must outlive this.
-  Registrations(const Library& library, Pd* pd, const SegmentTable& segments)
-      : library_(library), pd_(pd), segments_(segments), retired_(segments.retired()) {}
+  /// `access`: access_flag.
+  Registrations(const Library& library, Pd* pd, const SegmentTable& segments, int access)
+      : library_(library), pd_(pd), segments_(segments), access_(access), retired_(segments.retired()) {}
   ~Registrations();
   Registrations(const Registrations&) = delete;
   Registrations& operator=(const Registrations&) = delete;
 
-  /// The key under which the device reads all of `memory`; nothing if it is in no segment, or cannot be registered.
-  std::optional<std::uint32_t> key_of(std::span<const std::byte> memory);
+  /// What holds all of `memory`; null if it is in no segment, or cannot be registered.
+  Mr* find(std::span<const std::byte> memory);
 
  private:
   void drop_dead();
@@ -31,6 +31,7 @@ class Registrations {
   const Library& library_;
   Pd* pd_;
   const SegmentTable& segments_;
+  int access_;
   std::uint32_t retired_;
   std::map<SegmentName, Mr*> known_;  // null: could not be registered
 };
