@@ -30,6 +30,10 @@ tutti_test(verbs_link_test SOURCES unit/verbs_link_test.cpp unit/verbs_link_memo
                                    unit/verbs_iwarp_test.cpp
            LIBS tutti_transport LABELS unit)
 tutti_takes_fake_verbs(fake_verbs_test fifo_test verbs_link_test)
+if(NOT TUTTI_SANITIZE)  # sanitizers allocate, and call the kernel
+  tutti_test(verbs_path_test SOURCES unit/verbs_path_test.cpp LIBS tutti_transport LABELS unit)
+  tutti_takes_fake_verbs(verbs_path_test)
+endif()
 # The same over devices without immediates; without what needs other devices: offers, and addresses that are not proven.
 add_test(NAME fifo_iwarp COMMAND fifo_test --gtest_filter=*rdma*)
 add_test(NAME verbs_link_iwarp COMMAND verbs_link_test

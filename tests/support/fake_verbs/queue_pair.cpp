@@ -90,6 +90,7 @@ verbs::Qp* ibv_create_qp(verbs::Pd* pd, verbs::QpInit* init) {
   pair->cap = init->cap;
   pair->signals_all = init->sq_sig_all != 0;
   pair->works.resize(std::max(init->cap.max_send_wr, 1u));
+  for (Work& work : pair->works) work.copy.reserve(pair->cap.max_inline_data);
   publish(*pair);
   pair->random.seed(process.settings().seed * 1'000'003 + pair->qp_num);
   for (CompletionQueue* const queue : {&pair->sends(), &pair->receives()}) ++queue->users;
