@@ -1,7 +1,6 @@
 /* tutti: collective communication for host memory, GPUs and sockets.
  *
- * C99; includes nothing but the standard headers below. Names, argument order and result numbers follow NCCL's
- * interface.
+ * C99; includes nothing but the standard headers below. Names, order of arguments and results follow NCCL's interface.
  *
  * Rules for all calls:
  * - Every function returns a tuttiResult_t. A call with a bad argument is refused at once and changes nothing.
@@ -319,7 +318,8 @@ TUTTI_API tuttiResult_t tuttiMemAlloc(void** ptr, size_t bytes);
 TUTTI_API tuttiResult_t tuttiMemAllocDevice(void** ptr, size_t bytes, int device);
 /* Frees memory of tuttiMemAlloc or tuttiMemAllocDevice. */
 TUTTI_API tuttiResult_t tuttiMemFree(void* ptr);
-/* A hint that ordinary memory will be used often; peers may still have to copy it. */
+/* [buff, buff + bytes) stays mapped until tuttiCommDeregister, so RDMA devices may use it in place. Not to be taken back
+ * while a call uses it. Errors: invalidArgument (NULL, no bytes; no such handle). */
 TUTTI_API tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buff, size_t bytes, void** handle);
 TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
 

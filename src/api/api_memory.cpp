@@ -49,8 +49,9 @@ tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buff, size_t bytes, void
     if (auto given = not_null(handle, "handle"); !given) return given;
     auto entry = use(comm);
     if (!entry) return std::move(entry).error();
-    (*entry)->registered[buff] = bytes;
-    *handle = buff;
+    if (bytes == 0) return Error{.code = Code::invalid_argument, .what = "bytes is 0: there is nothing to register"};
+    RegisteredRanges& ranges = (*entry)->communicator->channels().registered_ranges();
+    *handle = reinterpret_cast<void*>(ranges.add({static_cast<std::byte*>(buff), bytes}));
     return {};
   });
 }
@@ -59,7 +60,7 @@ tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle) {
   return guarded([&]() -> Result<void> {
     auto entry = use(comm);
     if (!entry) return std::move(entry).error();
-    if ((*entry)->registered.erase(handle) == 0)
+    if (!(*entry)->communicator->channels().registered_ranges().remove(reinterpret_cast<std::uint64_t>(handle)))
       return Error{.code = Code::invalid_argument,
                    .what = "handle is not from tuttiCommRegister on this communicator, or was already deregistered"};
     return {};

@@ -29,7 +29,6 @@ struct CommEntry {
   std::shared_ptr<Communicator> communicator;
   std::map<int, UserOp> user_ops;  ///< by tuttiRedOp_t; used by one thread at a time
   int next_op = tuttiNumOps;
-  std::map<void*, std::size_t> registered;
 };
 
 HandleTable<CommEntry>& comms();

@@ -27,6 +27,9 @@ class Channels {
   std::span<Channel> of_collectives() { return channels_; }
   Channel& point_to_point() { return point_to_point_; }
 
+  /// Ordinary memory that devices may use.
+  RegisteredRanges& registered_ranges() { return ranges_; }
+
   /// Largest size of a message; equal on all ranks.
   std::size_t slot_bytes() const { return slot_bytes_; }
   /// Whether blocks of messages can stay in the buffers of a call.
@@ -57,6 +60,7 @@ class Channels {
 
   const Membership& members_;
   std::unique_ptr<OfferedMemory> memory_;  // null: messages through shared memory carry all of their blocks
+  RegisteredRanges ranges_;
   Transports transports_;
   bool sends_segments_ = false;
   std::string_view slowest_;  ///< name of the last transport in the list that some pair uses

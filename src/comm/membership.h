@@ -56,6 +56,7 @@ struct Membership {
   bool oversubscribed = false;                  ///< more ranks than cores, on this rank's machine
   int cores = 1;                                ///< cores on which all ranks together may run
   std::shared_ptr<const Places::Claim> places;  ///< keeps the library's threads off the cores of these ranks
+  std::string nearest_nic;                      ///< to this rank; empty: unknown
   JobMap map;                                   ///< where the ranks are, as rank 0 sees it
   Machine machine;                              ///< measured by rank 0: all ranks choose by the same numbers
   int sockets = 1;                              ///< connections to a rank of another host, per channel

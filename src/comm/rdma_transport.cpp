@@ -1,12 +1,11 @@
 #include "comm/rdma_transport.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "comm/socket_transport.h"
+#include "transport/verbs/port_choice.h"
 
 namespace tutti {
 namespace {
@@ -19,16 +18,6 @@ constexpr std::size_t completions_max = 1 << 18;
 /// Of adapters of the last ten years: one way, and what a processor spends on a message at one end.
 constexpr double hop_us = 2, message_us = 0.3;
 constexpr double copy_gbps = 8;
-
-bool is_at(const verbs::Port& port, const std::string& address) {
-  verbs::Gid gid{};
-  in_addr four{};
-  if (::inet_pton(AF_INET6, address.c_str(), gid.data()) == 1) return gid == port.gid;
-  if (::inet_pton(AF_INET, address.c_str(), &four) != 1) return false;
-  gid[10] = gid[11] = 0xff;
-  std::copy_n(reinterpret_cast<const std::uint8_t*>(&four), sizeof four, gid.begin() + 12);
-  return gid == port.gid;
-}
 
 }  // namespace
 
@@ -75,6 +64,7 @@ Ends RdmaTransport::open(const PairOfRanks& pair) {
     awaits_upgrades_ = true;
     const Config& config = process_.config;
     slot_bytes_ = pair.slot_bytes;
+    ranges_ = pair.ranges;
     queue_pairs_ = static_cast<int>(config.integer("TUTTI_IB_QPS_PER_CONNECTION"));
     queues_ = {.inline_bytes = inline_bytes,
                .traffic_class = static_cast<int>(config.integer("TUTTI_IB_TC")),
@@ -118,7 +108,6 @@ Result<std::shared_ptr<verbs::Link>> RdmaTransport::make_link(const Greeting& gr
       peer, members_.describe(peer));
 }
 
-/// On the port of the address over which the peer was reached, else on one of the fastest ports, in turn.
 Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, const std::string& own_address) {
   const std::lock_guard lock(mutex_);
   if (ports_.empty()) {
@@ -126,13 +115,7 @@ Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, co
     if (!found) return std::move(found).error();
     ports_ = *std::move(found);
   }
-  const auto met = std::ranges::find_if(ports_, [&](const verbs::Port& port) { return is_at(port, own_address); });
-  const auto slower = std::ranges::find_if(ports_, [&](const verbs::Port& port) {
-    return port.mbps != ports_.front().mbps || port.iwarp != ports_.front().iwarp;
-  });
-  const auto fastest = static_cast<std::size_t>(slower - ports_.begin());
-  const std::size_t index = met != ports_.end() ? static_cast<std::size_t>(met - ports_.begin())
-                                                : static_cast<std::size_t>(channel) % fastest;
+  const std::size_t index = verbs::choose_port(ports_, own_address, members_.nearest_nic, channel);
   auto& known = endpoints_[index];
   if (!known) {
     const verbs::LinkShape shape{.slots = members_.area->area.shape().slots, .slot_bytes = slot_bytes_};
@@ -141,7 +124,8 @@ Result<std::shared_ptr<verbs::Endpoint>> RdmaTransport::endpoint(int channel, co
     const auto channels = static_cast<std::size_t>(members_.area->area.shape().channels);
     const std::size_t pairs = members_.peers.size() * channels;
     auto opened = verbs::Endpoint::open(ports_[index], std::clamp<std::size_t>(completions_max / each, 1, pairs), each,
-                                        &process_.segments, process_.config.text("TUTTI_IB_MEMORY_WINDOWS") == "1");
+                                        {.segments = &process_.segments, .ranges = ranges_},
+                                        process_.config.text("TUTTI_IB_MEMORY_WINDOWS") == "1");
     if (!opened) return std::move(opened).error();
     known = *std::move(opened);
   }

@@ -16,6 +16,7 @@ Result<void> Join::tell_place(PeerInfo& info) {
   if (!located) return std::move(located).error();
   whereabouts_ = *std::move(located);
   info.seat = whereabouts_.seat;
+  members_.nearest_nic = get_text(whereabouts_.seat.nic);
   if (!whereabouts_.text) return {};
   auto digest = sha256(std::as_bytes(std::span(*whereabouts_.text)));
   if (!digest) return std::move(digest).error();

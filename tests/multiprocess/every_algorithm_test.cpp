@@ -23,7 +23,8 @@ TEST_P(EveryAlgorithm, GivesWhatItShould) {
     const char* transport;
     Mix memory;
   };
-  constexpr std::array ways = {Way{"slots", Mix::heap}, Way{"mapped", Mix::mapped}, Way{"cma", Mix::heap}};
+  std::vector<Way> ways = {{"slots", Mix::heap}, {"mapped", Mix::mapped}, {"cma", Mix::heap}};
+  if (layout == Layout::processes) ways.push_back({"rdma", Mix::mapped});
   std::array<std::uint64_t, 4> forced{};
   for (const Turn& turn : turns_of(ranks))
     for (const Way& way : ways) {

@@ -77,6 +77,30 @@ TEST_F(RdmaMemory, MappedBuffersAreReceivedInPlace) {
   }
 }
 
+TEST_F(RdmaMemory, RegisteredBuffersAreReceivedInPlaceUntilTheyAreTakenBack) {
+  EXPECT_TRUE(run(
+      2,
+      [](Seat& seat, tuttiComm_t comm) {
+        constexpr std::size_t words = 3 << 20;
+        std::vector<std::uint32_t> values(words);
+        void* handle = nullptr;
+        EXPECT_TRUE(fails(tuttiCommRegister(comm, values.data(), 0, &handle), tuttiInvalidArgument, "bytes"));
+        ASSERT_TRUE(ok(tuttiCommRegister(comm, values.data(), words * sizeof values[0], &handle)));
+        for (const bool registered : {true, false}) {
+          for (std::size_t i = 0; i < words; ++i) values[i] = static_cast<std::uint32_t>(i + seat.rank());
+          const std::uint64_t before = counters().bytes_through_windows;
+          ASSERT_TRUE(ok(tuttiAllReduce(values.data(), values.data(), words, tuttiUint32, tuttiSum, comm, nullptr)));
+          std::size_t wrong = 0;
+          for (std::size_t i = 0; i < words; ++i) wrong += values[i] != static_cast<std::uint32_t>(2 * i + 1);
+          EXPECT_EQ(wrong, 0u);
+          EXPECT_EQ(counters().bytes_through_windows > before, registered);
+          ASSERT_TRUE(!registered || ok(tuttiCommDeregister(comm, handle)));
+        }
+        EXPECT_TRUE(fails(tuttiCommDeregister(comm, handle), tuttiInvalidArgument, "already deregistered"));
+      },
+      "ring"));
+}
+
 TEST_F(RdmaMemory, WhatIsUnmappedAndMappedAgainIsRight) {
   EXPECT_TRUE(run(
       2,

@@ -33,7 +33,7 @@ Shape shape_of(Collective collective, int ranks, Rank root, const std::vector<in
 Access access_named(const char* word) {
   for (const Access access : {Access::in_line, Access::mapped, Access::cma, Access::slots})
     if (name(access) == word) return access;
-  if (std::string_view(word) == "socket") return Access::slots;
+  if (std::string_view(word) == "socket" || std::string_view(word) == "rdma") return Access::slots;
   ADD_FAILURE() << "no such transport: " << word;
   return Access::slots;
 }

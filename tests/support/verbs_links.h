@@ -30,10 +30,11 @@ struct LinkEnd {
 };
 
 inline std::shared_ptr<verbs::Endpoint> open_endpoint(const std::shared_ptr<const verbs::Library>& library,
-                                                      const SegmentTable* segments = nullptr) {
+                                                      const SegmentTable* segments = nullptr,
+                                                      const RegisteredRanges* ranges = nullptr) {
   auto ports = verbs::list_ports(library, {.verbs_library = TUTTI_FAKE_VERBS});
   EXPECT_TRUE(ports) << ports.error().text();
-  auto endpoint = verbs::Endpoint::open(ports->ports.front(), 8, 1000, segments);
+  auto endpoint = verbs::Endpoint::open(ports->ports.front(), 8, 1000, {.segments = segments, .ranges = ranges});
   EXPECT_TRUE(endpoint) << endpoint.error().text();
   return endpoint ? *endpoint : nullptr;
 }
@@ -42,10 +43,10 @@ struct LinkPair {
   LinkEnd a, b;
 
   explicit LinkPair(verbs::LinkShape shape, const verbs::QueueShape& queues = {.inline_bytes = 128},
-                    const SegmentTable* segments = nullptr) {
+                    const SegmentTable* segments = nullptr, const RegisteredRanges* ranges = nullptr) {
     const auto library = fake_verbs();
     for (LinkEnd* end : {&a, &b}) {
-      end->endpoint = open_endpoint(library, segments);
+      end->endpoint = open_endpoint(library, segments, ranges);
       if (end->endpoint->port.iwarp) shape.queue_pairs = 1;
       auto link = verbs::Link::make(end->endpoint, shape, queues, end == &a ? 1 : 0, end == &a ? "rank 1" : "rank 0");
       EXPECT_TRUE(link) << link.error().text();

@@ -29,13 +29,13 @@ bool has_windows(const Port& port) {
 }  // namespace
 
 Result<std::shared_ptr<Endpoint>> Endpoint::open(const Port& port, std::size_t sinks_max, std::size_t completions_max,
-                                                 const SegmentTable* segments, bool windows) {
+                                                 const UsableMemory& memory, bool windows) {
   std::shared_ptr<Endpoint> endpoint(new Endpoint(port));
   if (auto created = endpoint->create(sinks_max, completions_max); !created) return std::move(created).error();
   // With iWARP a write completes before the peer has its data, so memory that is sent must not be the caller's.
-  if (segments == nullptr || port.iwarp) return endpoint;
+  if (memory.segments == nullptr || port.iwarp) return endpoint;
   endpoint->windows_ = windows && has_windows(port);
-  endpoint->registrations_.emplace(endpoint->library(), endpoint->pd_, *segments,
+  endpoint->registrations_.emplace(endpoint->library(), endpoint->pd_, memory,
                                    access_flag::local_write | (endpoint->windows_ ? access_flag::window_bind : 0));
   return endpoint;
 }

@@ -34,10 +34,10 @@ class Endpoint {
  public:
   /// For at most `sinks_max` sinks, each with at most `completions_max` completions under way. Fewer sinks if the
   /// device cannot hold so many completions. Errors: system.
-  /// `segments`: memory that messages may leave from and arrive in, where the device permits that; null: none. Must
-  /// outlive this. `windows`: peers may write into them through memory windows, if the device has those.
+  /// `memory`: without segments, messages carry copies only. `windows`: peers may write into memory through memory
+  /// windows, if the device has those.
   static Result<std::shared_ptr<Endpoint>> open(const Port& port, std::size_t sinks_max, std::size_t completions_max,
-                                                const SegmentTable* segments = nullptr, bool windows = true);
+                                                const UsableMemory& memory = {}, bool windows = true);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;

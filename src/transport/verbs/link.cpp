@@ -50,7 +50,8 @@ Result<std::shared_ptr<Link>> Link::make(std::shared_ptr<Endpoint> endpoint, con
 
 Result<void> Link::create(const QueueShape& queues) {
   assert(shape_.pieces(shape_.slot_bytes) <= Immediate::pieces_max && shape_.ring_slots() <= Immediate::credits_max);
-  auto ring = RegisteredMemory::make(endpoint_, shape_.ring_slots() * (shape_.slot_bytes + sizeof(Destination)),
+  const std::size_t invitations = static_cast<std::size_t>(shape_.queue_pairs) * sizeof(Destination);
+  auto ring = RegisteredMemory::make(endpoint_, shape_.ring_slots() * (shape_.slot_bytes + invitations),
                                      access_flag::local_write | access_flag::remote_write);
   if (!ring) return std::move(ring).error();
   ring_ = *std::move(ring);

@@ -8,9 +8,11 @@
 
 namespace tutti::verbs {
 
+/// Queue pairs have no common order, so each has places of its own: a late invitation never overwrites a later one.
 std::byte* Link::invitation_area(std::uint64_t message) const {
-  return ring_->data() + std::size_t{shape_.ring_slots()} * shape_.slot_bytes +
-         message % shape_.ring_slots() * sizeof(Destination);
+  const std::size_t ring = shape_.ring_slots();
+  const std::size_t place = message % queues_.size() * ring + message % ring;
+  return ring_->data() + ring * shape_.slot_bytes + place * sizeof(Destination);
 }
 
 Invited Link::invite(std::size_t ahead, std::span<std::byte> memory) {

@@ -2,31 +2,52 @@
 
 namespace tutti::verbs {
 
+Registrations::Registrations(const Library& library, Pd* pd, const UsableMemory& memory, int access)
+    : library_(library), pd_(pd), memory_(memory), access_(access), retired_(memory.segments->retired()) {
+  if (memory_.ranges != nullptr) removals_ = memory_.ranges->removals();
+}
+
 Registrations::~Registrations() {
-  for (const auto& [name, mr] : known_)
-    if (mr != nullptr) (void)library_.ibv_dereg_mr(mr);
+  const auto none = [](const auto&) { return false; };
+  drop_dead(segments_, none);
+  drop_dead(ranges_, none);
 }
 
 Mr* Registrations::find(std::span<const std::byte> memory) {
-  if (retired_ != segments_.retired()) drop_dead();
-  const auto spot = segments_.find(memory.data(), memory.size());
-  if (!spot) return nullptr;
-  auto known = known_.find(spot->name);
-  if (known == known_.end()) {
-    auto whole = segments_.share(spot->name);
-    auto* const begin = const_cast<std::byte*>(memory.data()) - spot->offset;
-    Mr* const mr = whole ? library_.ibv_reg_mr(pd_, begin, whole->bytes, access_) : nullptr;
-    known = known_.emplace(spot->name, mr).first;
+  const SegmentTable& segments = *memory_.segments;
+  if (const std::uint32_t retired = segments.retired(); retired != retired_) {
+    retired_ = retired;
+    drop_dead(segments_, [&](const SegmentName& name) { return segments.alive(name); });
   }
-  return known->second;
+  if (memory_.ranges != nullptr && memory_.ranges->removals() != removals_) {
+    removals_ = memory_.ranges->removals();
+    drop_dead(ranges_, [&](std::uint64_t id) { return memory_.ranges->has(id); });
+  }
+  auto* const at = const_cast<std::byte*>(memory.data());
+  if (const auto spot = segments.find(at, memory.size())) {
+    const auto known = segments_.find(spot->name);
+    if (known != segments_.end()) return known->second;
+    auto whole = segments.share(spot->name);
+    return known_or_new(segments_, spot->name, at - spot->offset, whole ? whole->bytes : 0);
+  }
+  const auto range = memory_.ranges != nullptr ? memory_.ranges->find(memory) : std::nullopt;
+  return range ? known_or_new(ranges_, range->id, range->memory.data(), range->memory.size()) : nullptr;
 }
 
-/// A segment that was freed, or moved onto other pages, keeps its old pages as long as they are registered.
-void Registrations::drop_dead() {
-  retired_ = segments_.retired();
-  std::erase_if(known_, [this](const auto& known) {
-    if (segments_.alive(known.first)) return false;
-    if (known.second != nullptr) (void)library_.ibv_dereg_mr(known.second);
+template <class Known, class Key>
+Mr* Registrations::known_or_new(Known& known, const Key& key, std::byte* begin, std::size_t bytes) {
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+  Mr* const mr = bytes > 0 ? library_.ibv_reg_mr(pd_, begin, bytes, access_) : nullptr;
+  known.emplace(key, mr);
+  return mr;
+}
+
+/// Memory that was freed, or moved onto other pages, keeps its old pages as long as they are registered.
+template <class Known, class Alive>
+void Registrations::drop_dead(Known& known, Alive alive) {
+  std::erase_if(known, [&](const auto& one) {
+    if (alive(one.first)) return false;
+    if (one.second != nullptr) (void)library_.ibv_dereg_mr(one.second);
     return true;
   });
 }

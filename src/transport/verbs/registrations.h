@@ -1,39 +1,49 @@
-// Segments of this process that a device may use: registered when a message first leaves from them or is invited to
-// them, until they are freed.
+// Memory of this process that a device may use: registered when a message first leaves from it or is invited to it,
+// until it is freed or taken back.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <span>
 
+#include "transport/registered_ranges.h"
 #include "transport/segment.h"
 #include "transport/verbs/library.h"
 
 namespace tutti::verbs {
 
-/// Only memory that tutti owns is registered: it sees that memory's end. Used by one thread at a time.
+/// The memory that messages may leave from and arrive in without a copy. Both must outlive whoever uses them.
+struct UsableMemory {
+  const SegmentTable* segments = nullptr;    ///< tutti's own: it sees that memory's end
+  const RegisteredRanges* ranges = nullptr;  ///< its owner says when it ends; null: none
+};
+
+/// Used by one thread at a time.
 class Registrations {
  public:
-  /// All arguments must outlive this.
-  /// `access`: access_flag.
-  Registrations(const Library& library, Pd* pd, const SegmentTable& segments, int access)
-      : library_(library), pd_(pd), segments_(segments), access_(access), retired_(segments.retired()) {}
+  /// All arguments must outlive this. `access`: access_flag.
+  Registrations(const Library& library, Pd* pd, const UsableMemory& memory, int access);
   ~Registrations();
   Registrations(const Registrations&) = delete;
   Registrations& operator=(const Registrations&) = delete;
 
-  /// What holds all of `memory`; null if it is in no segment, or cannot be registered.
+  /// What holds all of `memory`; null if it is not of this kind, or cannot be registered.
   Mr* find(std::span<const std::byte> memory);
 
  private:
-  void drop_dead();
+  template <class Known, class Key>
+  Mr* known_or_new(Known& known, const Key& key, std::byte* begin, std::size_t bytes);
+  template <class Known, class Alive>
+  void drop_dead(Known& known, Alive alive);
 
   const Library& library_;
   Pd* pd_;
-  const SegmentTable& segments_;
+  UsableMemory memory_;
   int access_;
-  std::uint32_t retired_;
-  std::map<SegmentName, Mr*> known_;  // null: could not be registered
+  std::uint32_t retired_ = 0;
+  std::uint32_t removals_ = 0;
+  std::map<SegmentName, Mr*> segments_;  // null: could not be registered
+  std::map<std::uint64_t, Mr*> ranges_;  // by id, as well
 };
 
 }  // namespace tutti::verbs

@@ -109,8 +109,9 @@ void Process::stop() {
 void Process::run() {
   constexpr std::int64_t scrambled_ns = 50'000, patient_ns = 500'000;
   const timespec soon{0, settings_.seed != 0 ? scrambled_ns : patient_ns};
-  while (!stopping_.load()) {
-    const std::uint32_t seen = shared().doorbell.load();
+  for (;;) {
+    const std::uint32_t seen = shared().doorbell.load();  // before the look at what the bell was rung for
+    if (stopping_.load()) return;
     progress();
     wait_for_bell(shared(), seen, watched_count_.load() != 0 ? &soon : nullptr);
   }

@@ -1,0 +1,40 @@
+// Ordinary memory that its owner keeps mapped until it is taken back (tuttiCommRegister).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+
+namespace tutti {
+
+/// The ranges of one communicator. They may overlap. Thread-safe.
+class RegisteredRanges {
+ public:
+  struct Range {
+    std::uint64_t id = 0;  ///< from 1; never given again
+    std::span<std::byte> memory;
+  };
+
+  std::uint64_t add(std::span<std::byte> memory);
+  /// False: no such range.
+  bool remove(std::uint64_t id);
+
+  /// A range that contains all of `memory`, if there is one.
+  std::optional<Range> find(std::span<const std::byte> memory) const;
+  bool has(std::uint64_t id) const;
+  /// How often a range was removed.
+  std::uint32_t removals() const { return removals_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<std::size_t> count_ = 0;  // so that calls without any range take no lock
+  std::atomic<std::uint32_t> removals_ = 0;
+  mutable std::mutex mutex_;
+  std::uint64_t last_ = 0;
+  std::map<std::uint64_t, std::span<std::byte>> ranges_;
+};
+
+}  // namespace tutti
