@@ -24,3 +24,8 @@ __all__ = [
     "PreMulSum", "RedOp", "Registration", "RemoteError", "Result", "Stream", "SystemError", "TimeoutError",
     "UnhandledCudaError", "UniqueId", "group", "library_path", "library_version", "mem_alloc", "mem_alloc_device", "zeros"
 ]
+
+# In messages and tracebacks as users know them.
+for _name in __all__:
+    globals()[_name].__module__ = "tutti"
+del _name

@@ -53,11 +53,12 @@ def _of_typestr(typestr: str, array: Any) -> "tuple[str, int]":
     known = _TYPE_STRINGS.get(typestr)
     if known is not None:
         return known
-    order, kind, itemsize = typestr[0], typestr[1], int(typestr[2:])
-    if order not in ("|", _types.NATIVE) and itemsize > 1:
-        raise _Refused(f"has its bytes in the other order ({typestr}): pass a copy in native order")
+    order, kind = typestr[0], typestr[1]
     if kind == "O":
         raise _Refused("holds Python objects; tutti moves plain numbers and bytes")
+    itemsize = int(typestr[2:])
+    if order not in ("|", _types.NATIVE) and itemsize > 1:
+        raise _Refused(f"has its bytes in the other order ({typestr}): pass a copy in native order")
     if kind == "V":
         return getattr(getattr(array, "dtype", None), "name", typestr[1:]), itemsize
     if kind in ("S", "U"):

@@ -21,9 +21,10 @@ def group() -> Iterator[None]:
     done. All calls of one communicator in one group name the same stream. If the block raises an exception or a call in
     it is refused, nothing is submitted. Errors at the end: those of the calls.
     """
-    check(lib.tuttiGroupStart(), "group")
-    _lifetime.group.depth += 1
+    depth = _lifetime.group.depth
     try:
+        _lifetime.group.depth = depth + 1
+        check(lib.tuttiGroupStart(), "group")
         yield
     except BaseException:
         lib.tuttiBarrier(None, None)  # refused, so the library drops the calls of the group
@@ -39,7 +40,7 @@ def _end() -> int:
     if _lifetime.group.depth:
         return lib.tuttiGroupEnd()
     calls = _lifetime.take_group()
-    result = _interrupt.run(lib.tuttiGroupEnd, (), lambda: {call[0]._handle for call in calls})
+    result = _interrupt.run(lib.tuttiGroupEnd, (), lambda: [call[0]._handle for call in calls])
     if result == 0:
         _lifetime.submitted(calls)
     return result

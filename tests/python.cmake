@@ -1,0 +1,15 @@
+# The Python package on the library of this build; skipped where no Python has numpy. A sanitizer would have to be loaded
+# before Python is.
+if(TUTTI_SANITIZE)
+  return()
+endif()
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+set(python_environment "TUTTI_TUNE=off;OPENBLAS_NUM_THREADS=1;OMP_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1"
+                       "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:tutti>" "PYTHONPATH=${PROJECT_SOURCE_DIR}/python:${CMAKE_CURRENT_SOURCE_DIR}/python")
+
+foreach(test arrays calls collectives counts errors)
+  add_test(NAME python_${test}_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
+                                            ${CMAKE_CURRENT_SOURCE_DIR}/python/${test}_test.py)
+  set_tests_properties(python_${test}_test PROPERTIES LABELS multiprocess TIMEOUT 600 SKIP_RETURN_CODE 77
+                       ENVIRONMENT "${python_environment}")
+endforeach()
