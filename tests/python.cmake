@@ -13,3 +13,13 @@ foreach(test arrays calls collectives counts errors perf)
   set_tests_properties(python_${test}_test PROPERTIES LABELS multiprocess TIMEOUT 600 SKIP_RETURN_CODE 77
                        ENVIRONMENT "${python_environment}")
 endforeach()
+
+add_test(NAME python_gpu_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
+                                      ${CMAKE_CURRENT_SOURCE_DIR}/python/gpu_test.py $<TARGET_FILE:fake_cuda>)
+set_tests_properties(python_gpu_test PROPERTIES LABELS multiprocess TIMEOUT 600 SKIP_RETURN_CODE 77
+                     ENVIRONMENT "${python_environment}")
+
+# A wheel of this build's library, installed where nothing else of tutti is; needs a package index.
+add_test(NAME python_wheel COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/wheel_test.py $<TARGET_FILE:tutti>)
+set_tests_properties(python_wheel PROPERTIES LABELS install TIMEOUT 600 SKIP_RETURN_CODE 77
+                     ENVIRONMENT "TUTTI_TUNE=off;PYTHONDONTWRITEBYTECODE=1")

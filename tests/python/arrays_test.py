@@ -8,7 +8,7 @@ import unittest
 import numpy
 
 import tutti
-from tutti import _arrays, _types
+from tutti import _arrays, _dlpack, _types
 
 try:
     import torch
@@ -45,6 +45,23 @@ class OnlyDlpack:
             raise TypeError("unknown argument")
         options.pop("max_version", None)
         return self.inner.__dlpack__(**options)
+
+
+class HandMade:
+    """A DLPack tensor of two by three 16-bit floats with every field as the test wants it."""
+
+    def __init__(self, address=4096, device=1, code=4, bits=16, vector=1, byte_offset=0, strides=None):
+        extents = (ctypes.c_int64 * 2)
+        self.shape, self.strides = extents(2, 3), extents(*strides) if strides else None
+        pointer = ctypes.POINTER(ctypes.c_int64)
+        self.tensor = _dlpack._Managed(_dlpack._Tensor(
+            address, _dlpack._Device(device, 0), 2, _dlpack._Type(code, bits, vector), ctypes.cast(self.shape, pointer),
+            ctypes.cast(self.strides, pointer) if strides else None, byte_offset))
+
+    def __dlpack__(self):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
 
 
 class Arrays(unittest.TestCase):
@@ -132,6 +149,17 @@ class Arrays(unittest.TestCase):
             view(OnlyDlpack(x.T))
         found = view(OnlyDlpack(numpy.full(1000, 7.0)))  # nobody but the view keeps this array
         self.assertEqual((ctypes.c_double * 1000).from_address(found.address)[999], 7)
+
+    def test_every_field_of_dlpack(self):
+        self.expect(view(HandMade()), 4096, 6, 2, "bfloat16")
+        self.expect(view(HandMade(byte_offset=32)), 4128, 6, 2, "bfloat16")
+        self.expect(view(HandMade(strides=(3, 1))), 4096, 6, 2, "bfloat16")
+        self.expect(view(HandMade(device=2, code=2)), 4096, 6, 2, "float16", on_device=True)
+        self.expect(view(HandMade(device=3, code=10, bits=8)), 4096, 6, 1, "float8_e4m3fn")
+        for options, why in (({"strides": (1, 2)}, "not contiguous"), ({"device": 7}, "device of DLPack's type 7"),
+                             ({"vector": 4}, "elements of 16 bits in 4"), ({"bits": 4}, "elements of 4 bits")):
+            with self.assertRaisesRegex(tutti.InvalidArgumentError, why):
+                view(HandMade(**options))
 
     @unittest.skipUnless(torch, "torch is not installed")
     def test_torch(self):

@@ -81,18 +81,18 @@ def buffers_live(comm):
             comm.send(numpy.zeros(1), 0)
         comm.broadcast(numpy.zeros(1000))
         return looked.destroy()
-    stream, array = tutti.Stream(), numpy.zeros(1000).view(Noted)
-    watch = weakref.ref(array)
-    with tutti.group():  # what is kept is kept from the end of the group on
-        comm.recv(numpy.zeros(1), comm.size - 1, stream=stream)
+    stream, received, array = tutti.Stream(), numpy.zeros(1).view(Noted), numpy.zeros(1000).view(Noted)
+    watches = [weakref.ref(received), weakref.ref(array)]
+    with tutti.group():
+        comm.recv(received, comm.size - 1, stream=stream)
     comm.broadcast(array, stream=stream)
-    del array
+    del received, array
     gc.collect()
-    assert watch() is not None and not stream.idle, "the calls wait for the other ranks"
+    assert all(watch() is not None for watch in watches) and not stream.idle, "the calls wait for the other ranks"
     looked.barrier()
     stream.synchronize()
     gc.collect()
-    assert watch() is None, "the call is done"
+    assert all(watch() is None for watch in watches), "the calls are done"
     stream.close()
     stream.close()
     looked.destroy()
@@ -175,11 +175,10 @@ def in_a_group():
         assert all((array == sum(range(len(made)))).all() for array in arrays)
         for comm in made:
             comm.destroy()
-    unused = tutti.UniqueId()
-    unused.drop()
+    tutti.UniqueId().drop()
     try:
-        unused.drop()
-        raise AssertionError("dropped twice")
+        tutti.UniqueId(bytes(128)).drop()
+        raise AssertionError("an id of nobody was dropped")
     except tutti.InvalidArgumentError:
         pass
 
