@@ -26,11 +26,11 @@ class Driver:
                 "cuStreamEndCapture": 10000}
 
     def __init__(self):
-        self.library = ctypes.CDLL(os.environ["TUTTI_CUDA_LIBRARY"])
+        self.loaded = ctypes.CDLL(os.environ["TUTTI_CUDA_LIBRARY"])
 
     def __getattr__(self, name):
         address = c_void_p()
-        found = self.library.cuGetProcAddress_v2(name.encode(), byref(address), self.VERSIONS[name], ctypes.c_uint64(0), None)
+        found = self.loaded.cuGetProcAddress_v2(name.encode(), byref(address), self.VERSIONS[name], ctypes.c_uint64(0), None)
         assert found == 0 and address.value, name
         function = ctypes.CFUNCTYPE(c_int)(address.value)
 
