@@ -13,10 +13,10 @@ from ._errors import InvalidArgumentError
 
 
 class View(NamedTuple):
-    """Contiguous memory of `count` elements. As long as `owner` lives, the memory does."""
+    """Contiguous memory of so many elements. As long as `owner` lives, the memory does."""
 
     address: int
-    count: int
+    elements: int
     itemsize: int
     type_name: str  # as "float32"; of types that tutti does not know some name of their own
     writable: bool
@@ -44,7 +44,7 @@ def _require_contiguous(shape: Sequence[int], strides: Optional[Sequence[int]], 
         expected *= extent
 
 
-# (kind, itemsize) of the typestr of an array interface.
+# What _of_typestr has found out.
 _TYPE_STRINGS: Dict[str, "tuple[str, int]"] = {}
 
 
@@ -59,7 +59,7 @@ def _of_typestr(typestr: str, array: Any) -> "tuple[str, int]":
     itemsize = int(typestr[2:])
     if order not in ("|", _types.NATIVE) and itemsize > 1:
         raise _Refused(f"has its bytes in the other order ({typestr}): pass a copy in native order")
-    if kind == "V":
+    if kind == "V" or (kind == "f" and itemsize == 1):  # ml_dtypes
         return getattr(getattr(array, "dtype", None), "name", typestr[1:]), itemsize
     if kind in ("S", "U"):
         itemsize *= 4 if kind == "U" else 1
@@ -126,7 +126,7 @@ def _as_type(view: View, kind: _types.DataType) -> View:
     """The same memory as elements of `kind`, which the caller names: of the same size, or made of the view's bytes."""
     if view.itemsize == kind.itemsize:
         return view._replace(type_name=kind.name.lower())
-    total = view.count * view.itemsize
+    total = view.elements * view.itemsize
     if view.itemsize != 1:
         raise _Refused(f"has elements of {view.itemsize} bytes ({view.type_name}); dtype {kind.name.lower()} needs elements "
                        f"of {kind.itemsize} bytes, or single bytes")

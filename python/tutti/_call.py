@@ -47,15 +47,15 @@ class Call:
 
     def require(self, view: _arrays.View, count: int, why: str) -> None:
         """`view` must have `count` elements."""
-        if view.count != count:
-            raise self.refuse(f"{self._argument(view)} has {view.count} elements, it needs {count}: {why}")
+        if view.elements != count:
+            raise self.refuse(f"{self._argument(view)} has {view.elements} elements, it needs {count}: {why}")
 
     def block(self, view: _arrays.View) -> int:
         """Elements of each rank's block of a buffer with a block per rank."""
-        ranks = self._communicator.size
-        if view.count % ranks:
-            raise self.refuse(f"{self._argument(view)} has {view.count} elements, which cannot be divided into equal blocks of {ranks} ranks")
-        return view.count // ranks
+        ranks: int = self._communicator.size
+        if view.elements % ranks:
+            raise self.refuse(f"{self._argument(view)} has {view.elements} elements, which cannot be divided into equal blocks of {ranks} ranks")
+        return view.elements // ranks
 
     def moved(self) -> Tuple[int, int]:
         """The type to pass where elements are only moved, and how many of it make one element: types that the library
@@ -109,10 +109,12 @@ class Blocks:
     def require_within(self, view: _arrays.View, argument: str) -> None:
         """All blocks lie inside of the buffer."""
         end = max(self.start(rank) + count if count else 0 for rank, count in enumerate(self.counts))
-        if end > view.count:
-            raise self._call.refuse(f"{argument} has {view.count} elements, and its blocks end at element {end}")
+        if end > view.elements:
+            raise self._call.refuse(f"{argument} has {view.elements} elements, and its blocks end at element {end}")
 
     def arrays(self, factor: int) -> Tuple[Any, Any]:
         """Counts and displacements of elements that are `factor` of the library's each."""
-        make = lambda numbers: (ctypes.c_size_t * len(numbers))(*[number * factor for number in numbers])
-        return make(self.counts), None if self.starts is None else make(self.starts)
+        def scaled(numbers: Sequence[int]) -> Any:
+            return (ctypes.c_size_t * len(numbers))(*[number * factor for number in numbers])
+
+        return scaled(self.counts), None if self.starts is None else scaled(self.starts)

@@ -36,8 +36,8 @@ class Collectives:
         result = send if recv is None else recv
         target = call.target(result, "send" if recv is None else "recv")
         source = target if recv is None else call.source(send)
-        call.require(source, target.count, "as many as recv")
-        call.run(lib.tuttiAllReduce, source.address, target.address, source.count, call.reduced(),
+        call.require(source, target.elements, "as many as recv")
+        call.run(lib.tuttiAllReduce, source.address, target.address, source.elements, call.reduced(),
                  reduction(op, "all_reduce"))
         return result
 
@@ -53,9 +53,9 @@ class Collectives:
             address = source.address
         else:
             source, target = call.source(send), call.target(recv)
-            call.require(target, source.count, "as many as send")
+            call.require(target, source.elements, "as many as send")
             address = target.address
-        call.run(lib.tuttiReduce, source.address, address, source.count, call.reduced(), reduction(op, "reduce"), root)
+        call.run(lib.tuttiReduce, source.address, address, source.elements, call.reduced(), reduction(op, "reduce"), root)
         return send if recv is None else recv
 
     def broadcast(self, send: Any, recv: Any = None, root: int = 0, *, dtype: Any = None, stream: Any = None) -> Any:
@@ -66,9 +66,9 @@ class Collectives:
         source = target
         if recv is not None and self.rank == root:
             source = call.source(send)
-            call.require(source, target.count, "as many as recv")
+            call.require(source, target.elements, "as many as recv")
         kind, factor = call.moved()
-        call.run(lib.tuttiBroadcast, source.address, target.address, target.count * factor, kind, root)
+        call.run(lib.tuttiBroadcast, source.address, target.address, target.elements * factor, kind, root)
         return result
 
     def all_gather(self, send: Any, recv: Any, *, dtype: Any = None, stream: Any = None) -> Any:
@@ -80,7 +80,7 @@ class Collectives:
             address = target.address + self.rank * count * target.itemsize
         else:
             source = call.source(send)
-            count, address = source.count, source.address
+            count, address = source.elements, source.address
             call.require(target, self.size * count, f"{self.size} ranks send {count} each")
         kind, factor = call.moved()
         call.run(lib.tuttiAllGather, address, target.address, count * factor, kind)
@@ -96,7 +96,7 @@ class Collectives:
             address = source.address + self.rank * count * source.itemsize
         else:
             source, target = call.source(send), call.target(recv)
-            count, address = target.count, target.address
+            count, address = target.elements, target.address
             call.require(source, self.size * count, f"a block of {count} for each of {self.size} ranks")
         call.run(lib.tuttiReduceScatter, source.address, address, count, call.reduced(), reduction(op, "reduce_scatter"))
         return send if recv is None else recv
@@ -107,7 +107,7 @@ class Collectives:
         result = send if recv is None else recv
         target = call.target(result, "send" if recv is None else "recv")
         source = target if recv is None else call.source(send)
-        call.require(source, target.count, "as many as recv")
+        call.require(source, target.elements, "as many as recv")
         count = call.block(source)
         kind, factor = call.moved()
         call.run(lib.tuttiAllToAll, source.address, target.address, count * factor, kind)
@@ -119,7 +119,7 @@ class Collectives:
         call = Call(self, "gather", dtype, stream)
         if self.rank != root:
             source = call.source(send)
-            count, address, into = source.count, source.address, None
+            count, address, into = source.elements, source.address, None
         else:
             target = call.target(recv)
             into = target.address
@@ -128,7 +128,7 @@ class Collectives:
                 address = into + root * count * target.itemsize
             else:
                 source = call.source(send)
-                count, address = source.count, source.address
+                count, address = source.elements, source.address
                 call.require(target, self.size * count, f"{self.size} ranks send {count} each")
         kind, factor = call.moved()
         call.run(lib.tuttiGather, address, into, count * factor, kind, root)
@@ -140,14 +140,14 @@ class Collectives:
         call = Call(self, "scatter", dtype, stream)
         if self.rank != root:
             target = call.target(recv)
-            count, address, source_address = target.count, target.address, None
+            count, address, source_address = target.elements, target.address, None
         elif recv is None:
             source = call.source(send)
             count, source_address = call.block(source), source.address
             address = source.address + root * count * source.itemsize
         else:
             source, target = call.source(send), call.target(recv)
-            count, address, source_address = target.count, target.address, source.address
+            count, address, source_address = target.elements, target.address, source.address
             call.require(source, self.size * count, f"a block of {count} for each of {self.size} ranks")
         kind, factor = call.moved()
         call.run(lib.tuttiScatter, source_address, address, count * factor, kind, root)
@@ -163,12 +163,12 @@ class Collectives:
         call = Call(self, "send", dtype, stream)
         source = call.source(array, "array")
         kind, factor = call.moved()
-        call.run(lib.tuttiSend, source.address, source.count * factor, kind, peer)
+        call.run(lib.tuttiSend, source.address, source.elements * factor, kind, peer)
 
     def recv(self, array: Any, peer: int, *, dtype: Any = None, stream: Any = None) -> Any:
         """Receives into an array from rank `peer`; see send. Returns the array."""
         call = Call(self, "recv", dtype, stream)
         target = call.target(array, "array")
         kind, factor = call.moved()
-        call.run(lib.tuttiRecv, target.address, target.count * factor, kind, peer)
+        call.run(lib.tuttiRecv, target.address, target.elements * factor, kind, peer)
         return array

@@ -270,7 +270,7 @@ class Communicator(Collectives, CountsPerRank):
         """Announces that the memory of `array` will be used often. Memory of tutti.mem_alloc is faster still, and needs
         no announcement. Errors: as a call on the array."""
         view, handle = _arrays.view_of(array, "register", "array"), c_void_p()
-        result = lib.tuttiCommRegister(self._handle, view.address, view.count * view.itemsize, handle)
+        result = lib.tuttiCommRegister(self._handle, view.address, view.elements * view.itemsize, handle)
         self._check(result, "register")
         return Registration(self, handle, view.owner)
 

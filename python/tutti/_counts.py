@@ -88,7 +88,7 @@ class CountsPerRank:
         if self.rank != root:
             source = call.source(send)
             kind, factor = call.moved()
-            call.run(lib.tuttiGatherV, source.address, source.count * factor, None, None, None, kind, root)
+            call.run(lib.tuttiGatherV, source.address, source.elements * factor, None, None, None, kind, root)
             return recv
         blocks = Blocks(call, self.size, counts, displacements)
         target = call.target(recv)
@@ -110,7 +110,7 @@ class CountsPerRank:
         if self.rank != root:
             target = call.target(recv)
             kind, factor = call.moved()
-            call.run(lib.tuttiScatterV, None, None, None, target.address, target.count * factor, kind, root)
+            call.run(lib.tuttiScatterV, None, None, None, target.address, target.elements * factor, kind, root)
             return recv
         blocks = Blocks(call, self.size, counts, displacements)
         source = call.source(send)
@@ -140,8 +140,7 @@ class CountsPerRank:
         if target is not None:
             call.require(target, len(sources) * unit_count, f"{len(sources)} sources of unit_count {unit_count}")
         kind, factor = call.moved()
-        ranks = lambda numbers: (ctypes.c_int * len(numbers))(*numbers)
-        call.run(lib.tuttiScatterGather, source.address if source else None, target.address if target else None,
-                 ranks(sources), len(sources), ranks(destinations), len(destinations), unit_count * factor,
-                 total_count * factor, kind)
+        lists = [(ctypes.c_int * len(ranks))(*ranks) for ranks in (sources, destinations)]
+        call.run(lib.tuttiScatterGather, source.address if source else None, target.address if target else None, lists[0],
+                 len(sources), lists[1], len(destinations), unit_count * factor, total_count * factor, kind)
         return recv

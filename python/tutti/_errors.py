@@ -95,7 +95,8 @@ _PEER = re.compile(r"\[peer (\d+)\]")
 
 def sentence(handle: Any) -> str:
     """The last error of the communicator `handle`, or with None of this thread. Ask in the thread of the call."""
-    return lib.tuttiGetLastError(handle).decode("utf-8", "replace")
+    words: bytes = lib.tuttiGetLastError(handle)
+    return words.decode("utf-8", "replace")
 
 
 def raise_error(result: int, call: str, message: str, rank: Optional[int] = None) -> NoReturn:

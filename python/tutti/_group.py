@@ -38,7 +38,7 @@ def group() -> Iterator[None]:
 def _end() -> int:
     _lifetime.group.depth -= 1
     if _lifetime.group.depth:
-        return lib.tuttiGroupEnd()
+        return int(lib.tuttiGroupEnd())
     calls = _lifetime.take_group()
     result = _interrupt.run(lib.tuttiGroupEnd, (), lambda: [call[0]._handle for call in calls])
     if result == 0:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from typing import Any, Callable, Iterable, List, Optional
+from typing import Any, Callable, Iterable, List, Optional, Union
 
 # Handles to abort; set while the main thread is in a call that can wait.
 _waiting: Optional[Callable[[], Iterable[Any]]] = None
@@ -42,12 +42,12 @@ def run_aside(function: Callable[[], int], abandon: Callable[[], None]) -> int:
     if threading.get_ident() != _main:
         return function()
     ended, lock = threading.Event(), threading.Lock()
-    results: List[Any] = []
+    results: "List[Union[int, BaseException]]" = []
     left = False
 
     def work() -> None:
         try:
-            result: Any = function()
+            result: Union[int, BaseException] = function()
         except BaseException as error:  # it is raised in the thread that waits
             result = error
         with lock:
@@ -67,9 +67,10 @@ def run_aside(function: Callable[[], int], abandon: Callable[[], None]) -> int:
         if returned:
             abandon()
         raise
-    if isinstance(results[0], BaseException):
-        raise results[0]
-    return results[0]
+    result = results[0]
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 def _watch(read: int) -> None:

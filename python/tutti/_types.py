@@ -83,7 +83,7 @@ def reduction(op: Union[RedOp, str, Any], call: str) -> int:
     elif isinstance(op, RedOp):
         return op
     elif hasattr(op, "_tutti_op"):
-        return op._tutti_op
+        return int(op._tutti_op)
     names = ", ".join(kind.name.lower() for kind in RedOp)
     raise InvalidArgumentError(f"op {op!r} is none of {names}, and not from create_pre_mul_sum", call)
 

@@ -77,8 +77,8 @@ class Arrays(unittest.TestCase):
         empty = numpy.zeros((0, 4))
         self.expect(view(empty), empty.ctypes.data, 0, 8, "float64")
         x = numpy.zeros((4, 1, 6))[:, :, :]
-        self.assertEqual(view(x[:, 0]).count, 24)
-        self.assertEqual(view(x[2:3, :, ::1].T[:, :, 0:1]).count, 6)  # strides of single elements do not matter
+        self.assertEqual(view(x[:, 0]).elements, 24)
+        self.assertEqual(view(x[2:3, :, ::1].T[:, :, 0:1]).elements, 6)  # strides of single elements do not matter
 
     def test_numpy_that_is_refused(self):
         for bad, why in ((numpy.zeros((4, 4)).T, "not contiguous"), (numpy.zeros(8)[::2], "not contiguous"),

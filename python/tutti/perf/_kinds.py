@@ -86,8 +86,9 @@ def _reduced(inputs: Any, call: Call) -> Any:
         total = numpy.sum(inputs, axis=0)
         mean = total / len(inputs)
         return numpy.trunc(mean) if numpy.issubdtype(inputs[0].dtype, numpy.integer) else mean
-    return {tutti.RedOp.SUM: numpy.sum, tutti.RedOp.PROD: numpy.prod, tutti.RedOp.MIN: numpy.min,
-            tutti.RedOp.MAX: numpy.max}[call.op](inputs, axis=0)
+    of: Dict[tutti.RedOp, Any] = {tutti.RedOp.SUM: numpy.sum, tutti.RedOp.PROD: numpy.prod, tutti.RedOp.MIN: numpy.min,
+                                  tutti.RedOp.MAX: numpy.max}
+    return of[call.op](inputs, axis=0)
 
 
 def _blocks(of: Callable[[int], Any], call: Call) -> Any:

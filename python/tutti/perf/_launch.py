@@ -18,7 +18,7 @@ def local_ranks(options: argparse.Namespace) -> int:
     if options.as_rank:
         return 0
     if options.procs is not None:
-        return options.procs
+        return int(options.procs)
     launched = any(all(name in os.environ for name in names) for names in _LAUNCHERS)
     return 0 if launched else 2
 

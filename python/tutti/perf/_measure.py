@@ -44,7 +44,7 @@ class _Rank:
         """The largest of all ranks' values."""
         struct.pack_into("=d", self.figure, 0, value)
         self.comm.all_reduce(self.figure, op=tutti.RedOp.MAX, dtype=tutti.DataType.FLOAT64)
-        return struct.unpack("=d", self.figure)[0]
+        return float(struct.unpack("=d", self.figure)[0])
 
     def time(self, run: Callable[[Call], Any], call: Call) -> float:
         """Seconds of a call, on the rank that takes longest."""
