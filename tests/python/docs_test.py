@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import unittest
@@ -33,9 +34,11 @@ class Programs(unittest.TestCase):
         if "torch" in program and subprocess.run([sys.executable, "-c", "import torch"], capture_output=True, check=False).returncode:
             self.skipTest("torch is not installed")
         started = []
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = str(listener.getsockname()[1])
         for rank in range(2):
             environment = {**os.environ, "TUTTI_RANK": str(rank), "TUTTI_NRANKS": "2", "TUTTI_JOB_ID": f"docs-{os.getpid()}",
-                           "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+                           "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
             started.append(subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE,
                                             stderr=subprocess.STDOUT, text=True))
         for process in started:

@@ -45,7 +45,7 @@ class _Channel:
         self._sends = messages.rank == source
         self._made = made = []  # type: List[tutti.Communicator]
         self.worker = Worker(f"tutti-{source}-{target}", lambda: _each(made, tutti.Communicator.destroy),
-                             lambda: _each(made, tutti.Communicator.abort))
+                             lambda: _each(made, tutti.Communicator.abort), messages.timeout.total_seconds())
 
     def communicator(self) -> tutti.Communicator:
         """Of the two ranks: the sender is 0, the receiver 1. Made when first used, in the thread of the channel."""
@@ -126,7 +126,7 @@ class Messages:
         """From whoever has announced a message that nobody here has asked for."""
         with self._lock:
             if self._any is None:
-                self._any = Worker("tutti-any", lambda: None, lambda: None)
+                self._any = Worker("tutti-any", lambda: None, lambda: None, self.timeout.total_seconds())
 
         def call() -> Any:
             source = self._announced(tag)

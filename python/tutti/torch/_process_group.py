@@ -11,6 +11,8 @@ import torch.distributed as dist
 import tutti
 
 from ._messages import Messages, publish, wait_for
+from ._monitored_barrier import monitored_barrier
+from ._sparse import all_reduce_sparse
 from ._worker import Worker
 
 _OPS = (("SUM", "sum"), ("PRODUCT", "prod"), ("MIN", "min"), ("MAX", "max"), ("AVG", "avg"))
@@ -66,7 +68,8 @@ class ProcessGroupTutti(dist.ProcessGroup):
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
         limit_ms = max(1, int(min(timeout, _FOREVER).total_seconds() * 1000))
-        # The library reads its settings once, so the first group's limit is that of the process.
+        # By its own limit the library says which rank it waits for. It reads its settings once, so the first group's is
+        # that of the process; where another group's is shorter, the worker sees to it.
         os.environ.setdefault("TUTTI_TIMEOUT_MS", str(limit_ms))
         if rank == 0:
             unique_id = tutti.UniqueId()
@@ -75,11 +78,19 @@ class ProcessGroupTutti(dist.ProcessGroup):
             unique_id = tutti.UniqueId(wait_for(store, "id", timeout, "rank 0 to make the process group"))
         comm = tutti.Communicator.from_id(unique_id, size, rank, timeout_ms=limit_ms, device=-1)
         self._comm, self._rank, self._size = comm, rank, size
-        self._worker = Worker("tutti-collectives", comm.destroy, comm.abort)
+        self._worker = Worker("tutti-collectives", comm.destroy, comm.abort, timeout.total_seconds())
         self._messages = Messages(store, rank, size, timeout)
+        self._store, self._barriers, self._sequence = store, 0, 0
 
     def getBackendName(self) -> str:  # noqa: N802: torch's name
         return "tutti"
+
+    def _set_sequence_number_for_group(self) -> None:
+        """All ranks begin at zero, so that there is nothing to agree on."""
+
+    def _get_sequence_number_for_group(self) -> int:
+        """Number of collectives so far."""
+        return self._sequence
 
     def shutdown(self) -> None:
         """Ends the group, after what is queued."""
@@ -96,10 +107,13 @@ class ProcessGroupTutti(dist.ProcessGroup):
 
     def _submit(self, tensors: Sequence[Any], call: Callable[[], Any]) -> Any:
         _require_host(tensors)
+        self._sequence += 1
         return self._worker.submit(call)
 
     def allreduce(self, tensors: List[Any], options: Any = None) -> Any:
         op = "sum" if options is None else _op(options)
+        if any(tensor.is_sparse for tensor in tensors):
+            return self._allreduce_sparse(tensors, op)
 
         def call() -> Any:
             dense = [_dense(tensor) for tensor in tensors]
@@ -113,6 +127,17 @@ class ProcessGroupTutti(dist.ProcessGroup):
         return self._submit(tensors, call)
 
     allreduce_coalesced = allreduce
+
+    def _allreduce_sparse(self, tensors: List[Any], op: str) -> Any:
+        if op != "sum":
+            raise RuntimeError(f"tutti: sparse tensors can be summed up; {op} is for dense ones")
+
+        def call() -> Any:
+            for tensor in tensors:
+                all_reduce_sparse(self._comm, tensor)
+            return tensors
+
+        return self._worker.submit(call)
 
     def broadcast(self, tensors: List[Any], options: Any) -> Any:
         def call() -> Any:
@@ -242,6 +267,11 @@ class ProcessGroupTutti(dist.ProcessGroup):
             return []
 
         return self._submit([], call)
+
+    def monitored_barrier(self, timeout: Any = _FOREVER, wait_all_ranks: bool = False) -> None:
+        """Waits for all ranks; if some do not come, rank 0's error names them."""
+        self._barriers += 1
+        monitored_barrier(self._store, f"barriers/{self._barriers}", self._rank, self._size, timeout, wait_all_ranks)
 
     def send(self, tensors: List[Any], peer: int, tag: int = 0) -> Any:
         _require_host(tensors)
