@@ -54,9 +54,9 @@ def _of_typestr(typestr: str, array: Any) -> "tuple[str, int]":
     if known is not None:
         return known
     order, kind = typestr[0], typestr[1]
-    if kind == "O":
+    if kind == "O" or (kind == "V" and getattr(getattr(array, "dtype", None), "hasobject", False)):
         raise _Refused("holds Python objects; tutti moves plain numbers and bytes")
-    itemsize = int(typestr[2:])
+    itemsize = int(typestr[2:].partition("[")[0])  # M8[ns]
     if order not in ("|", _types.NATIVE) and itemsize > 1:
         raise _Refused(f"has its bytes in the other order ({typestr}): pass a copy in native order")
     if kind == "V" or (kind == "f" and itemsize == 1):  # ml_dtypes
@@ -105,8 +105,8 @@ def _of_buffer(array: Any) -> View:
 
 
 def _find(array: Any) -> View:
-    # Tensors have a cuda interface only where they are on a GPU, and none of the others.
-    if hasattr(array, "data_ptr") and hasattr(array, "element_size"):
+    # Tensors of torch have a cuda interface only where they are on a GPU, and none of the others.
+    if hasattr(array, "data_ptr") and hasattr(array, "is_neg"):
         return _of_tensor(array)
     interface = getattr(array, "__array_interface__", None)
     if interface is not None:

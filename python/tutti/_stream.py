@@ -1,13 +1,17 @@
 """Host streams, and what else may be given as the stream of a call."""
 from __future__ import annotations
 
+import warnings
 import weakref
 from ctypes import c_void_p
-from typing import Any, Dict, Iterable, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 from . import _interrupt
 from ._errors import InvalidArgumentError, Result, check, raise_error, sentence
 from ._library import lib
+
+
+_left_open: List[Dict[int, Any]] = []  # what calls of streams use that nobody can ask any more
 
 
 class Stream:
@@ -71,7 +75,14 @@ class Stream:
             self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None:
+        handle = getattr(self, "_handle", None)
+        if handle is None:
+            return
+        if lib.tuttiStreamQuery(handle) == Result.IN_PROGRESS:
+            # To wait here could take for ever. The stream lives on, and so does what its calls use.
+            warnings.warn("a tutti.Stream with calls under way was not closed", ResourceWarning, source=self)
+            _left_open.append(self._kept)
+        else:
             self.close()
 
     def _open_handle(self, call: str) -> int:

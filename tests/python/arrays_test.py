@@ -74,6 +74,9 @@ class Arrays(unittest.TestCase):
             x = numpy.zeros((3, 5), dtype=name)
             self.expect(view(x), x.ctypes.data, 15, x.itemsize, name)
             self.expect(view(x[1]), x.ctypes.data + 5 * x.itemsize, 5, x.itemsize, name)
+        for kind in ("S5", "U5", "M8[s]", [("a", "i4"), ("b", "f8")]):  # moved as bytes
+            x = numpy.zeros(3, dtype=kind)
+            self.assertEqual((view(x).elements, view(x).itemsize), (3, x.itemsize))
         empty = numpy.zeros((0, 4))
         self.expect(view(empty), empty.ctypes.data, 0, 8, "float64")
         x = numpy.zeros((4, 1, 6))[:, :, :]
@@ -84,7 +87,8 @@ class Arrays(unittest.TestCase):
         for bad, why in ((numpy.zeros((4, 4)).T, "not contiguous"), (numpy.zeros(8)[::2], "not contiguous"),
                          (numpy.zeros(8)[::-1], "not contiguous"), (numpy.zeros(3, dtype=">i4"), "other order"),
                          (numpy.broadcast_to(numpy.zeros(1), (5,)), "not contiguous"),
-                         (numpy.array([None]), "Python objects")):
+                         (numpy.array([None]), "Python objects"),
+                         (numpy.zeros(2, dtype=[("a", "i4"), ("b", "O")]), "Python objects")):
             with self.subTest(why), self.assertRaisesRegex(tutti.InvalidArgumentError, f"call: send .*{why}"):
                 view(bad)
         fixed = numpy.zeros(3)

@@ -4,6 +4,7 @@ import gc
 import os
 import threading
 import unittest
+import warnings
 import weakref
 
 import numpy
@@ -95,6 +96,25 @@ def buffers_live(comm):
     assert all(watch() is None for watch in watches), "the calls are done"
     stream.close()
     stream.close()
+    looked.destroy()
+
+
+def a_stream_that_is_dropped(comm):
+    """It neither waits nor frees what its calls use."""
+    looked = comm.split(0)
+    if comm.rank == 0:
+        stream, array = tutti.Stream(), numpy.zeros(1000).view(Noted)
+        watch = weakref.ref(array)
+        comm.broadcast(array, stream=stream)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            del stream, array
+            gc.collect()
+        assert [one.category for one in said] == [ResourceWarning]
+        assert watch() is not None, "the other rank has not come yet"
+    looked.barrier()
+    if comm.rank == 1:
+        comm.broadcast(numpy.zeros(1000))
     looked.destroy()
 
 
@@ -264,6 +284,9 @@ class Calls(unittest.TestCase):
 
     def test_buffers_live_as_long_as_the_call(self):
         self.check(buffers_live, (2, 3))
+
+    def test_a_stream_that_is_dropped(self):
+        self.check(a_stream_that_is_dropped, (2,))
 
     def test_error_on_a_stream(self):
         self.check(an_error_on_a_stream, (2,))
