@@ -47,9 +47,19 @@ import torch  # noqa: E402
 import tutti.torch  # noqa: E402,F401: registers the backend
 from torch.testing._internal import common_distributed  # noqa: E402
 
+
+
+class InPlaceOfGloo(tutti.torch.ProcessGroupTutti):
+    """Made as gloo's groups are, with what newer versions of torch add to that."""
+
+    def __init__(self, store, rank, size, timeout, **others):
+        super().__init__(store, rank, size, timeout)
+        self.options = types.SimpleNamespace()
+
+
 if IN_PLACE:
     c10d = torch.distributed.distributed_c10d
-    c10d.ProcessGroupGloo = tutti.torch.ProcessGroupTutti
+    c10d.ProcessGroupGloo = InPlaceOfGloo
     # What checks calls at TORCH_DISTRIBUTED_DEBUG=DETAIL is made of gloo's own group.
     c10d._create_process_group_wrapper = lambda wrapped_pg, **others: wrapped_pg
 for feature in ("ddp", "subgroup"):

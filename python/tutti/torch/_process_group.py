@@ -80,10 +80,25 @@ class ProcessGroupTutti(dist.ProcessGroup):
         self._comm, self._rank, self._size = comm, rank, size
         self._worker = Worker("tutti-collectives", comm.destroy, comm.abort, timeout.total_seconds())
         self._messages = Messages(store, rank, size, timeout)
-        self._store, self._barriers, self._sequence = store, 0, 0
+        self._store, self._barriers, self._sequence, self._group_name = store, 0, 0, ""
 
     def getBackendName(self) -> str:  # noqa: N802: torch's name
         return "tutti"
+
+    # What torch asks a group since 2.0; the base class would ask a backend in C++.
+    @property
+    def _device_types(self) -> List[Any]:
+        return [torch.device("cpu")]
+
+    def _get_backend(self, device: Any) -> "ProcessGroupTutti":
+        return self
+
+    def _set_group_name(self, name: str) -> None:
+        self._group_name = name
+
+    @property
+    def group_name(self) -> str:
+        return self._group_name
 
     def _set_sequence_number_for_group(self) -> None:
         """All ranks begin at zero, so that there is nothing to agree on."""
@@ -173,14 +188,20 @@ class ProcessGroupTutti(dist.ProcessGroup):
 
         return self._submit([*inputs, *(part for parts in outputs for part in parts)], call)
 
-    def _allgather_base(self, output: Any, mine: Any, options: Any = None) -> Any:
+    def allgather_into_tensor_coalesced(self, outputs: List[Any], inputs: List[Any], options: Any = None) -> Any:
         def call() -> Any:
-            dense = _dense(output)
-            self._comm.all_gather(_dense(mine), dense)
-            _put(output, dense)
-            return output
+            dense = [_dense(output) for output in outputs]
+            with tutti.group():
+                for whole, mine in zip(dense, inputs):
+                    self._comm.all_gather(_dense(mine), whole)
+            for output, whole in zip(outputs, dense):
+                _put(output, whole)
+            return outputs
 
-        return self._submit([output, mine], call)
+        return self._submit([*outputs, *inputs], call)
+
+    def _allgather_base(self, output: Any, mine: Any, options: Any = None) -> Any:
+        return self.allgather_into_tensor_coalesced([output], [mine])
 
     def allgather_coalesced(self, outputs: List[List[Any]], inputs: List[Any], options: Any = None) -> Any:
         """outputs[rank][i] is the rank's inputs[i]."""
@@ -199,16 +220,22 @@ class ProcessGroupTutti(dist.ProcessGroup):
 
         return self._submit([*outputs, *(part for parts in inputs for part in parts)], call)
 
-    def _reduce_scatter_base(self, output: Any, whole: Any, options: Any) -> Any:
+    def reduce_scatter_tensor_coalesced(self, outputs: List[Any], inputs: List[Any], options: Any) -> Any:
         op = _op(options)
 
         def call() -> Any:
-            dense = _dense(output)
-            self._comm.reduce_scatter(_dense(whole), dense, op)
-            _put(output, dense)
-            return output
+            dense = [_dense(output) for output in outputs]
+            with tutti.group():
+                for mine, whole in zip(dense, inputs):
+                    self._comm.reduce_scatter(_dense(whole), mine, op)
+            for output, mine in zip(outputs, dense):
+                _put(output, mine)
+            return outputs
 
-        return self._submit([output, whole], call)
+        return self._submit([*outputs, *inputs], call)
+
+    def _reduce_scatter_base(self, output: Any, whole: Any, options: Any) -> Any:
+        return self.reduce_scatter_tensor_coalesced([output], [whole], options)
 
     def gather(self, outputs: List[List[Any]], inputs: List[Any], options: Any) -> Any:
         root = options.rootRank
@@ -260,6 +287,13 @@ class ProcessGroupTutti(dist.ProcessGroup):
             return outputs
 
         return self._submit([*outputs, *inputs], call)
+
+    # The newest torch's names of these.
+    all_gather_single = _allgather_base
+    reduce_scatter_single = _reduce_scatter_base
+    all_to_all_single = alltoall_base
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
     def barrier(self, options: Any = None, **also: Any) -> Any:
         def call() -> Any:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import threading
 import time
@@ -16,7 +17,13 @@ from ._work import work_of
 
 _Task = Tuple[Callable[[], Any], "torch.futures.Future[Any]"]
 _END_LIMIT_S = 5.0  # a communicator whose peers never come is aborted after that
-_GRACE_S = 0.05  # a library that has the same limit says which rank it waits for
+_GRACE_S = 5.0  # the library's own limit comes first: it says which rank was waited for
+
+
+def library_limit_s() -> float:
+    """The time limit of all calls of this process that the library keeps; it reads its settings once."""
+    limit_ms = int(os.environ.get("TUTTI_TIMEOUT_MS", "0"))
+    return limit_ms / 1000 if limit_ms else float("inf")
 
 
 class _State:
@@ -25,6 +32,7 @@ class _State:
     def __init__(self, close: Callable[[], None], abort: Callable[[], None], limit_s: float) -> None:
         self.tasks: "queue.SimpleQueue[Optional[_Task]]" = queue.SimpleQueue()
         self.close, self.abort, self.limit_s = close, abort, limit_s
+        self.patience_s = limit_s if limit_s < library_limit_s() else limit_s + _GRACE_S
         self.began: Optional[float] = None  # when the current call did
         self.too_long = False  # the communicator was aborted for that
 
@@ -84,10 +92,10 @@ class _Watch:
             now = time.monotonic()
             for state in states:
                 began = state.began
-                if began is not None and now - began > state.limit_s + _GRACE_S and not state.too_long:
+                if began is not None and now - began > state.patience_s and not state.too_long:
                     state.too_long = True
                     state.abort()
-            shortest = min((state.limit_s for state in states), default=60.0)
+            shortest = min((state.patience_s for state in states), default=60.0)
             del states
             self._changed.wait(min(max(shortest / 50, 0.002), 1.0))
             self._changed.clear()
