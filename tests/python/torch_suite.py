@@ -56,6 +56,8 @@ class InPlaceOfGloo(tutti.torch.ProcessGroupTutti):
         super().__init__(store, rank, size, timeout)
         self.options = types.SimpleNamespace()
 
+    _device_types = [torch.device("cpu")]  # dist.monitored_barrier looks here
+
 
 if IN_PLACE:
     c10d = torch.distributed.distributed_c10d

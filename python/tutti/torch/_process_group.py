@@ -85,11 +85,8 @@ class ProcessGroupTutti(dist.ProcessGroup):
     def getBackendName(self) -> str:  # noqa: N802: torch's name
         return "tutti"
 
-    # What torch asks a group since 2.0; the base class would ask a backend in C++.
-    @property
-    def _device_types(self) -> List[Any]:
-        return [torch.device("cpu")]
-
+    # What torch asks a group since 2.0; the base class would ask a backend in C++. Not _device_types: a group that has
+    # some gets a recorder of C++, which cannot read the group's name.
     def _get_backend(self, device: Any) -> "ProcessGroupTutti":
         return self
 
