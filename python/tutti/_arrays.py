@@ -1,0 +1,155 @@
+"""Finds the memory of an array: address, count, element type.
+
+Understood are objects with `__cuda_array_interface__` (CuPy, numba), torch's tensors, objects with
+`__array_interface__` (numpy), with DLPack (`__dlpack__`), and with the buffer protocol.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, NamedTuple, Optional, Sequence
+
+from . import _dlpack, _types
+from ._errors import InvalidArgumentError
+
+
+class View(NamedTuple):
+    """Contiguous memory of so many elements. As long as `owner` lives, the memory does."""
+
+    address: int
+    elements: int
+    itemsize: int
+    type_name: str  # as "float32"; of types that tutti does not know some name of their own
+    writable: bool
+    on_device: bool
+    owner: Any
+
+
+class _Refused(Exception):
+    """Why an object is no such memory; becomes an InvalidArgumentError that also says which call and argument."""
+
+
+def _not_contiguous(shape: Sequence[int], strides: Sequence[int]) -> _Refused:
+    return _Refused(f"is not contiguous (shape {tuple(shape)}, strides {tuple(strides)} bytes): pass a contiguous copy, "
+                    "as numpy.ascontiguousarray or tensor.contiguous() make one")
+
+
+def _require_contiguous(shape: Sequence[int], strides: Optional[Sequence[int]], itemsize: int) -> None:
+    """In C order. `strides` are in bytes; None: contiguous. Dimensions of one element may have any stride."""
+    if strides is None or 0 in shape:
+        return
+    expected = itemsize
+    for extent, stride in zip(reversed(shape), reversed(strides)):
+        if extent != 1 and stride != expected:
+            raise _not_contiguous(shape, strides)
+        expected *= extent
+
+
+# What _of_typestr has found out.
+_TYPE_STRINGS: Dict[str, "tuple[str, int]"] = {}
+
+
+def _of_typestr(typestr: str, array: Any) -> "tuple[str, int]":
+    """Name and itemsize of "<f4"; types that numpy has no letter for are called by their dtype's name."""
+    known = _TYPE_STRINGS.get(typestr)
+    if known is not None:
+        return known
+    order, kind = typestr[0], typestr[1]
+    if kind == "O" or (kind == "V" and getattr(getattr(array, "dtype", None), "hasobject", False)):
+        raise _Refused("holds Python objects; tutti moves plain numbers and bytes")
+    itemsize = int(typestr[2:].partition("[")[0])  # M8[ns]
+    if order not in ("|", _types.NATIVE) and itemsize > 1:
+        raise _Refused(f"has its bytes in the other order ({typestr}): pass a copy in native order")
+    if kind == "V" or (kind == "f" and itemsize == 1):  # ml_dtypes
+        return getattr(getattr(array, "dtype", None), "name", typestr[1:]), itemsize
+    if kind in ("S", "U"):
+        itemsize *= 4 if kind == "U" else 1
+    _TYPE_STRINGS[typestr] = (_types.name_of_kind(kind, itemsize), itemsize)
+    return _TYPE_STRINGS[typestr]
+
+
+def _of_interface(interface: Dict[str, Any], array: Any, on_device: bool) -> View:
+    data = interface.get("data")
+    if data is None or isinstance(data, (bytes, bytearray, memoryview)) or interface.get("mask") is not None:
+        raise _Refused("has an array interface without an address, or with a mask")
+    shape = interface["shape"]
+    name, itemsize = _of_typestr(interface["typestr"], array)
+    _require_contiguous(shape, interface.get("strides"), itemsize)
+    return View(data[0] or 0, math.prod(shape), itemsize, name, not data[1], on_device, array)
+
+
+def _of_tensor(tensor: Any) -> View:
+    """A tensor of torch, whose DLPack and array interfaces refuse tensors that require gradients."""
+    place = tensor.device.type
+    if place not in ("cpu", "cuda"):
+        raise _Refused(f"is a tensor on device {tensor.device}; tutti takes host and CUDA memory")
+    if tensor.is_sparse or not str(tensor.layout).endswith("strided"):
+        raise _Refused(f"is a tensor of layout {tensor.layout}; pass a dense one")
+    itemsize = tensor.element_size()
+    if not tensor.is_contiguous():
+        raise _not_contiguous(tensor.shape, [stride * itemsize for stride in tensor.stride()])
+    if (tensor.is_complex() and tensor.is_conj()) or tensor.is_neg():
+        raise _Refused("is a tensor whose values are not its memory: pass tensor.resolve_conj().resolve_neg()")
+    return View(tensor.data_ptr(), tensor.numel(), itemsize, _types.name_of(tensor.dtype), True, place == "cuda", tensor)
+
+
+def _of_buffer(array: Any) -> View:
+    view = memoryview(array)
+    if not view.c_contiguous:
+        raise _not_contiguous(view.shape or (), view.strides or ())
+    try:
+        name = _types.name_of_format(view.format, view.itemsize)
+    except ValueError as error:
+        raise _Refused(str(error)) from None
+    return View(_dlpack.address_of_buffer(view), view.nbytes // (view.itemsize or 1), view.itemsize, name, not view.readonly,
+                False, view)
+
+
+def _find(array: Any) -> View:
+    # Tensors of torch have a cuda interface only where they are on a GPU, and none of the others.
+    if hasattr(array, "data_ptr") and hasattr(array, "is_neg"):
+        return _of_tensor(array)
+    interface = getattr(array, "__array_interface__", None)
+    if interface is not None:
+        return _of_interface(interface, array, on_device=False)
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _of_interface(interface, array, on_device=True)
+    if hasattr(array, "__dlpack__"):
+        tensor = _dlpack.tensor_of(array)
+        _require_contiguous(tensor.shape, tensor.strides, tensor.itemsize)
+        return View(tensor.address, math.prod(tensor.shape), tensor.itemsize, tensor.type_name, tensor.writable,
+                    tensor.on_device, tensor.owner)
+    return _of_buffer(array)
+
+
+def _as_type(view: View, kind: _types.DataType) -> View:
+    """The same memory as elements of `kind`, which the caller names: of the same size, or made of the view's bytes."""
+    if view.itemsize == kind.itemsize:
+        return view._replace(type_name=kind.name.lower())
+    total = view.elements * view.itemsize
+    if view.itemsize != 1:
+        raise _Refused(f"has elements of {view.itemsize} bytes ({view.type_name}); dtype {kind.name.lower()} needs elements "
+                       f"of {kind.itemsize} bytes, or single bytes")
+    if total % kind.itemsize:
+        raise _Refused(f"has {total} bytes, which is no multiple of the {kind.itemsize} bytes of {kind.name.lower()}")
+    return View(view.address, total // kind.itemsize, kind.itemsize, kind.name.lower(), view.writable, view.on_device,
+                view.owner)
+
+
+def view_of(array: Any, call: str, argument: str, kind: Optional[_types.DataType] = None, writes: bool = False) -> View:
+    """Memory of `array`, the argument called `argument` of `call`.
+
+    Errors: TypeError (no array); InvalidArgumentError (not contiguous, read-only where the call writes, not of `kind`).
+    """
+    try:
+        view = _find(array)
+        if kind is not None:
+            view = _as_type(view, kind)
+        if writes and not view.writable:
+            raise _Refused("is read-only, and the call writes to it")
+        return view
+    except (_Refused, _dlpack.Refused) as why:
+        raise InvalidArgumentError(f"{argument} {why}", call) from None
+    except (TypeError, BufferError) as error:
+        raise TypeError(f"{call}: {argument} is a {type(array).__name__}, which is no array that tutti understands "
+                        f"(buffer protocol, __array_interface__, __cuda_array_interface__, DLPack): {error}") from None

@@ -1,0 +1,127 @@
+"""Host streams, and what else may be given as the stream of a call."""
+from __future__ import annotations
+
+import warnings
+import weakref
+from ctypes import c_void_p
+from typing import Any, Dict, Iterable, List, Optional
+
+from . import _interrupt
+from ._errors import InvalidArgumentError, Result, check, raise_error, sentence
+from ._library import lib
+
+
+_left_open: List[Dict[int, Any]] = []  # what calls of streams use that nobody can ask any more
+
+
+class Stream:
+    """An ordered queue with a thread of its own, for calls on host memory: a call that is given one returns at once.
+
+        with tutti.Stream() as stream:
+            comm.all_reduce(gradients, stream=stream)
+            ...                    # compute something else
+            stream.synchronize()   # now gradients are reduced
+
+    The arrays of queued calls live at least until synchronize or idle has said that the stream is done. Leaving the
+    `with` block waits for what is queued.
+    """
+
+    def __init__(self) -> None:
+        self._handle: Optional[int] = None
+        self._kept: Dict[int, Any] = {}
+        self._communicators: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        handle = c_void_p()
+        check(lib.tuttiStreamCreate(handle), "Stream")
+        self._handle = handle.value
+
+    def synchronize(self) -> None:
+        """Waits for all queued calls. Raises the first error that any of them met since the last synchronisation."""
+        handle = self._open_handle("synchronize")
+        result = _interrupt.run(lib.tuttiStreamSynchronize, (handle,), self._handles)
+        message = sentence(None) if result else ""
+        self._forget()
+        if result:
+            raise_error(result, "Stream.synchronize", message)
+
+    @property
+    def idle(self) -> bool:
+        """False while calls are queued or under way. Raises an error as synchronize does."""
+        result = lib.tuttiStreamQuery(self._open_handle("idle"))
+        if result == Result.IN_PROGRESS:
+            return False
+        message = sentence(None) if result else ""
+        self._forget()
+        if result:
+            raise_error(result, "Stream.idle", message)
+        return True
+
+    def close(self) -> None:
+        """Waits for what is queued, without raising its errors, and ends the stream. May be called again."""
+        if self._handle is None:
+            return
+        _interrupt.run(lib.tuttiStreamSynchronize, (self._handle,), self._handles)
+        handle, self._handle = self._handle, None
+        lib.tuttiStreamDestroy(handle)
+        self._forget()
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            if kind is None:
+                self.synchronize()
+        finally:
+            self.close()
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is None:
+            return
+        if lib.tuttiStreamQuery(handle) == Result.IN_PROGRESS:
+            # To wait here could take for ever. The stream lives on, and so does what its calls use.
+            warnings.warn("a tutti.Stream with calls under way was not closed", ResourceWarning, source=self)
+            _left_open.append(self._kept)
+        else:
+            self.close()
+
+    def _open_handle(self, call: str) -> int:
+        if self._handle is None:
+            raise InvalidArgumentError("the stream was closed", f"Stream.{call}")
+        return self._handle
+
+    def _handles(self) -> Iterable[Any]:
+        """Of the communicators whose calls may hold the stream up."""
+        return [communicator._handle for communicator in list(self._communicators)]
+
+    def _keep(self, communicator: Any, owners: Iterable[Any]) -> None:
+        # The same buffers come again and again, so they are kept once each.
+        for owner in owners:
+            self._kept[id(owner)] = owner
+        self._communicators.add(communicator)
+
+    def _forget(self) -> None:
+        self._kept.clear()
+        self._communicators.clear()
+
+
+def handle_of(stream: Any, call: str) -> Optional[int]:
+    """What the C API takes: of a Stream, of None, of a CUDA stream as an integer or as an object that has it.
+
+    Errors: InvalidArgumentError.
+    """
+    if stream is None:
+        return None
+    if isinstance(stream, Stream):
+        return stream._open_handle(call)
+    if isinstance(stream, int):
+        return stream
+    described = getattr(stream, "__cuda_stream__", None)
+    if described is not None:
+        return int((described() if callable(described) else described)[1])
+    for attribute in ("cuda_stream", "ptr"):  # torch; CuPy
+        if hasattr(stream, attribute):
+            return int(getattr(stream, attribute))
+    raise InvalidArgumentError(
+        f"stream is a {type(stream).__name__}: give a tutti.Stream for host memory; for device memory a CUDA stream as an "
+        "integer or as an object with __cuda_stream__, cuda_stream or ptr", call)

@@ -1,0 +1,159 @@
+"""Sends and receives. Each peer, direction and tag has a communicator and a thread of its own, made when first used, so
+that a message that is waited for holds nothing else up."""
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from datetime import timedelta
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import tutti
+
+from ._worker import Worker
+
+_NAP_S = 0.001  # between two looks at the store; waiting in it would keep other threads from it
+
+
+def publish(store: Any, key: str, value: bytes) -> None:
+    """For wait_for of other ranks."""
+    store.set(key, value)
+    store.add(key + "/is there", 1)
+
+
+def wait_for(store: Any, key: str, timeout: timedelta, what: str) -> bytes:
+    """The value of a key that another rank publishes. Errors: TimeoutError."""
+    end = time.monotonic() + timeout.total_seconds()
+    while store.add(key + "/is there", 0) == 0:
+        if time.monotonic() > end:
+            raise tutti.TimeoutError(f"waited {timeout.total_seconds():g} s for {what}")
+        time.sleep(_NAP_S)
+    return bytes(store.get(key))
+
+
+def _each(made: List[tutti.Communicator], end: Callable[[tutti.Communicator], None]) -> None:
+    for communicator in made:
+        end(communicator)
+
+
+class _Channel:
+    """Messages of one tag from `source` to `target`, of which this rank is one."""
+
+    def __init__(self, messages: "Messages", source: int, target: int, tag: int) -> None:
+        self._store, self._timeout = messages.store, messages.timeout
+        self._source, self._target, self._tag = source, target, tag
+        self._sends = messages.rank == source
+        self._made = made = []  # type: List[tutti.Communicator]
+        self.worker = Worker(f"tutti-{source}-{target}", lambda: _each(made, tutti.Communicator.destroy),
+                             lambda: _each(made, tutti.Communicator.abort), messages.timeout.total_seconds())
+
+    def communicator(self) -> tutti.Communicator:
+        """Of the two ranks: the sender is 0, the receiver 1. Made when first used, in the thread of the channel."""
+        if not self._made:
+            key = f"messages/{self._source}/{self._target}/{self._tag}"
+            limit_ms = max(1, int(self._timeout.total_seconds() * 1000))
+            if self._sends:
+                unique_id = tutti.UniqueId()
+                publish(self._store, key, bytes(unique_id))
+            else:
+                what = f"rank {self._source} to send to rank {self._target}"
+                unique_id = tutti.UniqueId(wait_for(self._store, key, self._timeout, what))
+            self._made.append(
+                tutti.Communicator.from_id(unique_id, 2, 0 if self._sends else 1, timeout_ms=limit_ms, device=-1))
+        return self._made[0]
+
+
+class AnySource:
+    """The Work of a receive whose sender is not known yet."""
+
+    def __init__(self, work: Any) -> None:
+        self._work = work
+
+    def wait(self, *timeout: Any) -> bool:
+        return bool(self._work.wait(*timeout))
+
+    def is_completed(self) -> bool:
+        return bool(self._work.is_completed())
+
+    def get_future(self) -> Any:
+        return self._work.get_future()
+
+    def _source_rank(self) -> int:
+        return int(self._work.get_future().value()[1])
+
+    source_rank = _source_rank
+
+
+class Messages:
+    """All sends and receives of one rank of a process group."""
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
+        self.store, self.rank, self.size, self.timeout = store, rank, size, timeout
+        self._channels: Dict[Tuple[int, int, int], _Channel] = {}
+        self._taken: "Counter[Tuple[int, int]]" = Counter()  # receives so far, by source and tag
+        self._lock = threading.Lock()
+        self._any: Optional[Worker] = None
+
+    def _channel(self, source: int, target: int, tag: int) -> _Channel:
+        key = source, target, tag
+        with self._lock:
+            if key not in self._channels:
+                self._channels[key] = _Channel(self, source, target, tag)
+            return self._channels[key]
+
+    def send(self, tensor: Any, peer: int, tag: int) -> Any:
+        channel = self._channel(self.rank, peer, tag)
+
+        def call() -> Any:
+            self.store.add(self._announcement(self.rank, peer, tag), 1)
+            channel.communicator().send(tensor, 1)
+            return [tensor]
+
+        return channel.worker.submit(call)
+
+    def recv(self, tensor: Any, peer: int, tag: int) -> Any:
+        channel = self._channel(peer, self.rank, tag)
+        with self._lock:
+            self._taken[peer, tag] += 1
+
+        def call() -> Any:
+            channel.communicator().recv(tensor, 0)
+            return [tensor]
+
+        return channel.worker.submit(call)
+
+    def recv_any(self, tensor: Any, tag: int) -> AnySource:
+        """From whoever has announced a message that nobody here has asked for."""
+        with self._lock:
+            if self._any is None:
+                self._any = Worker("tutti-any", lambda: None, lambda: None, self.timeout.total_seconds())
+
+        def call() -> Any:
+            source = self._announced(tag)
+            self.recv(tensor, source, tag).wait()
+            return [[tensor], source]
+
+        return AnySource(self._any.submit(call))
+
+    def _announced(self, tag: int) -> int:
+        end = time.monotonic() + self.timeout.total_seconds()
+        while time.monotonic() <= end:
+            for source in range(self.size):
+                key = self._announcement(source, self.rank, tag)
+                with self._lock:
+                    taken = self._taken[source, tag]
+                if source != self.rank and self.store.add(key, 0) > taken:
+                    return source
+            time.sleep(_NAP_S)
+        raise tutti.TimeoutError(f"waited {self.timeout.total_seconds():g} s for a message from any rank", "recv", self.rank)
+
+    @staticmethod
+    def _announcement(source: int, target: int, tag: int) -> str:
+        return f"announced/{source}/{target}/{tag}"
+
+    def stop(self) -> None:
+        """Ends all channels, after what is queued in them."""
+        for channel in self._channels.values():
+            channel.worker.stop()
+        if self._any is not None:
+            self._any.stop()

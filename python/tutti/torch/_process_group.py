@@ -1,0 +1,317 @@
+"""torch's process group over a communicator: each method is one of torch.distributed's, and returns a Work."""
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any, Callable, List, Sequence
+
+import torch
+import torch.distributed as dist
+
+import tutti
+
+from ._messages import Messages, publish, wait_for
+from ._monitored_barrier import monitored_barrier
+from ._sparse import all_reduce_sparse
+from ._worker import Worker
+
+_OPS = (("SUM", "sum"), ("PRODUCT", "prod"), ("MIN", "min"), ("MAX", "max"), ("AVG", "avg"))
+_FOREVER = timedelta(days=1)  # the longest limit that the library knows
+
+
+def _op(options: Any) -> str:
+    for theirs, ours in _OPS:
+        if hasattr(dist.ReduceOp, theirs) and options.reduceOp == getattr(dist.ReduceOp, theirs):
+            return ours
+    raise RuntimeError(f"tutti: {options.reduceOp} is not one of SUM, PRODUCT, MIN, MAX and AVG")
+
+
+def _require_host(tensors: Sequence[Any]) -> None:
+    for tensor in tensors:
+        if tensor.device.type != "cpu":
+            raise RuntimeError(f"tutti: a tensor is on {tensor.device}; this backend serves tensors in host memory")
+        if tensor.is_sparse:
+            raise RuntimeError("tutti: a tensor is sparse; pass tensor.to_dense()")
+
+
+def _dense(tensor: Any) -> Any:
+    """The tensor, or a contiguous copy."""
+    return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
+def _put(target: Any, source: Any) -> None:
+    """Results into a tensor of any strides."""
+    if target is not source:
+        target.copy_(source.view(target.shape))
+
+
+def _flat(tensors: Sequence[Any]) -> Any:
+    return torch.cat([_dense(tensor).view(-1) for tensor in tensors])
+
+
+def _splits(tensor: Any, splits: Sequence[int], ranks: int) -> List[int]:
+    """Elements for each rank, of a tensor that is split along its first dimension."""
+    rows = tensor.size(0) if tensor.dim() else 1
+    if not splits:
+        if rows % ranks:
+            raise RuntimeError(f"tutti: a tensor of {rows} rows cannot be split evenly among {ranks} ranks")
+        splits = [rows // ranks] * ranks
+    if len(splits) != ranks or sum(splits) != rows:
+        raise RuntimeError(f"tutti: splits {list(splits)} do not divide {rows} rows among {ranks} ranks")
+    width = tensor.numel() // rows if rows else 0
+    return [split * width for split in splits]
+
+
+class ProcessGroupTutti(dist.ProcessGroup):
+    """See tutti.torch."""
+
+    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
+        super().__init__(rank, size)
+        limit_ms = max(1, int(min(timeout, _FOREVER).total_seconds() * 1000))
+        # By its own limit the library says which rank it waits for. It reads its settings once, so the first group's is
+        # that of the process; where another group's is shorter, the worker sees to it.
+        os.environ.setdefault("TUTTI_TIMEOUT_MS", str(limit_ms))
+        if rank == 0:
+            unique_id = tutti.UniqueId()
+            publish(store, "id", bytes(unique_id))
+        else:
+            unique_id = tutti.UniqueId(wait_for(store, "id", timeout, "rank 0 to make the process group"))
+        comm = tutti.Communicator.from_id(unique_id, size, rank, timeout_ms=limit_ms, device=-1)
+        self._comm, self._rank, self._size = comm, rank, size
+        self._worker = Worker("tutti-collectives", comm.destroy, comm.abort, timeout.total_seconds())
+        self._messages = Messages(store, rank, size, timeout)
+        self._store, self._barriers, self._sequence, self._group_name = store, 0, 0, ""
+
+    def getBackendName(self) -> str:  # noqa: N802: torch's name
+        return "tutti"
+
+    # What torch asks a group since 2.0; the base class would ask a backend in C++. Not _device_types: a group that has
+    # some gets a recorder of C++, which cannot read the group's name.
+    def _get_backend(self, device: Any) -> "ProcessGroupTutti":
+        return self
+
+    def _set_group_name(self, name: str) -> None:
+        self._group_name = name
+
+    @property
+    def group_name(self) -> str:
+        return self._group_name
+
+    def _set_sequence_number_for_group(self) -> None:
+        """All ranks begin at zero, so that there is nothing to agree on."""
+
+    def _get_sequence_number_for_group(self) -> int:
+        """Number of collectives so far."""
+        return self._sequence
+
+    def shutdown(self) -> None:
+        """Ends the group, after what is queued."""
+        self._messages.stop()
+        self._worker.stop()
+
+    def abort(self) -> None:
+        """Ends all calls, on the other ranks with an error."""
+        self._comm.abort()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_messages"):
+            self.shutdown()
+
+    def _submit(self, tensors: Sequence[Any], call: Callable[[], Any]) -> Any:
+        _require_host(tensors)
+        self._sequence += 1
+        return self._worker.submit(call)
+
+    def allreduce(self, tensors: List[Any], options: Any = None) -> Any:
+        op = "sum" if options is None else _op(options)
+        if any(tensor.is_sparse for tensor in tensors):
+            return self._allreduce_sparse(tensors, op)
+
+        def call() -> Any:
+            dense = [_dense(tensor) for tensor in tensors]
+            with tutti.group():
+                for tensor in dense:
+                    self._comm.all_reduce(tensor, op=op)
+            for tensor, result in zip(tensors, dense):
+                _put(tensor, result)
+            return tensors
+
+        return self._submit(tensors, call)
+
+    allreduce_coalesced = allreduce
+
+    def _allreduce_sparse(self, tensors: List[Any], op: str) -> Any:
+        if op != "sum":
+            raise RuntimeError(f"tutti: sparse tensors can be summed up; {op} is for dense ones")
+
+        def call() -> Any:
+            for tensor in tensors:
+                all_reduce_sparse(self._comm, tensor)
+            return tensors
+
+        return self._worker.submit(call)
+
+    def broadcast(self, tensors: List[Any], options: Any) -> Any:
+        def call() -> Any:
+            for tensor in tensors:
+                dense = _dense(tensor)
+                self._comm.broadcast(dense, root=options.rootRank)
+                _put(tensor, dense)
+            return tensors
+
+        return self._submit(tensors, call)
+
+    def reduce(self, tensors: List[Any], options: Any) -> Any:
+        op, root = _op(options), options.rootRank
+
+        def call() -> Any:
+            for tensor in tensors:
+                dense = _dense(tensor)
+                self._comm.reduce(dense, op=op, root=root)
+                if self._rank == root:
+                    _put(tensor, dense)
+            return tensors
+
+        return self._submit(tensors, call)
+
+    def allgather(self, outputs: List[List[Any]], inputs: List[Any], options: Any = None) -> Any:
+        def call() -> Any:
+            for parts, mine in zip(outputs, inputs):
+                whole = torch.empty(self._size * mine.numel(), dtype=mine.dtype)
+                self._comm.all_gather(_dense(mine), whole)
+                for part, result in zip(parts, whole.chunk(self._size) if mine.numel() else parts):
+                    _put(part, result)
+            return outputs
+
+        return self._submit([*inputs, *(part for parts in outputs for part in parts)], call)
+
+    def allgather_into_tensor_coalesced(self, outputs: List[Any], inputs: List[Any], options: Any = None) -> Any:
+        def call() -> Any:
+            dense = [_dense(output) for output in outputs]
+            with tutti.group():
+                for whole, mine in zip(dense, inputs):
+                    self._comm.all_gather(_dense(mine), whole)
+            for output, whole in zip(outputs, dense):
+                _put(output, whole)
+            return outputs
+
+        return self._submit([*outputs, *inputs], call)
+
+    def _allgather_base(self, output: Any, mine: Any, options: Any = None) -> Any:
+        return self.allgather_into_tensor_coalesced([output], [mine])
+
+    def allgather_coalesced(self, outputs: List[List[Any]], inputs: List[Any], options: Any = None) -> Any:
+        """outputs[rank][i] is the rank's inputs[i]."""
+        by_tensor = [[parts[i] for parts in outputs] for i in range(len(inputs))]
+        return self.allgather(by_tensor, inputs)
+
+    def reduce_scatter(self, outputs: List[Any], inputs: List[List[Any]], options: Any) -> Any:
+        op = _op(options)
+
+        def call() -> Any:
+            for output, parts in zip(outputs, inputs):
+                dense = _dense(output)
+                self._comm.reduce_scatter(_flat(parts), dense, op)
+                _put(output, dense)
+            return outputs
+
+        return self._submit([*outputs, *(part for parts in inputs for part in parts)], call)
+
+    def reduce_scatter_tensor_coalesced(self, outputs: List[Any], inputs: List[Any], options: Any) -> Any:
+        op = _op(options)
+
+        def call() -> Any:
+            dense = [_dense(output) for output in outputs]
+            with tutti.group():
+                for mine, whole in zip(dense, inputs):
+                    self._comm.reduce_scatter(_dense(whole), mine, op)
+            for output, mine in zip(outputs, dense):
+                _put(output, mine)
+            return outputs
+
+        return self._submit([*outputs, *inputs], call)
+
+    def _reduce_scatter_base(self, output: Any, whole: Any, options: Any) -> Any:
+        return self.reduce_scatter_tensor_coalesced([output], [whole], options)
+
+    def gather(self, outputs: List[List[Any]], inputs: List[Any], options: Any) -> Any:
+        root = options.rootRank
+
+        def call() -> Any:
+            mine = _dense(inputs[0])
+            if self._rank != root:
+                self._comm.gather(mine, root=root)
+                return outputs
+            whole = torch.empty(self._size * mine.numel(), dtype=mine.dtype)
+            self._comm.gather(mine, whole, root)
+            for part, result in zip(outputs[0], whole.chunk(self._size) if mine.numel() else outputs[0]):
+                _put(part, result)
+            return outputs
+
+        return self._submit([*inputs, *(part for parts in outputs for part in parts)], call)
+
+    def scatter(self, outputs: List[Any], inputs: List[List[Any]], options: Any) -> Any:
+        root = options.rootRank
+
+        def call() -> Any:
+            dense = _dense(outputs[0])
+            self._comm.scatter(_flat(inputs[0]) if self._rank == root else None, dense, root)
+            _put(outputs[0], dense)
+            return outputs
+
+        return self._submit([*outputs, *(part for parts in inputs for part in parts)], call)
+
+    def alltoall_base(self, output: Any, whole: Any, output_splits: List[int], input_splits: List[int],
+                      options: Any = None) -> Any:
+        sent, received = _splits(whole, input_splits, self._size), _splits(output, output_splits, self._size)
+
+        def call() -> Any:
+            dense = _dense(output)
+            self._comm.all_to_all_v(_dense(whole), sent, dense, received)
+            _put(output, dense)
+            return output
+
+        return self._submit([output, whole], call)
+
+    def alltoall(self, outputs: List[Any], inputs: List[Any], options: Any = None) -> Any:
+        sent, received = [part.numel() for part in inputs], [part.numel() for part in outputs]
+
+        def call() -> Any:
+            whole = torch.empty(sum(received), dtype=outputs[0].dtype)
+            self._comm.all_to_all_v(_flat(inputs), sent, whole, received)
+            for part, result in zip(outputs, whole.split(received)):
+                _put(part, result)
+            return outputs
+
+        return self._submit([*outputs, *inputs], call)
+
+    # The newest torch's names of these.
+    all_gather_single = _allgather_base
+    reduce_scatter_single = _reduce_scatter_base
+    all_to_all_single = alltoall_base
+    all_gather_single_coalesced = allgather_into_tensor_coalesced
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
+
+    def barrier(self, options: Any = None, **also: Any) -> Any:
+        def call() -> Any:
+            self._comm.barrier()
+            return []
+
+        return self._submit([], call)
+
+    def monitored_barrier(self, timeout: Any = _FOREVER, wait_all_ranks: bool = False) -> None:
+        """Waits for all ranks; if some do not come, rank 0's error names them."""
+        self._barriers += 1
+        monitored_barrier(self._store, f"barriers/{self._barriers}", self._rank, self._size, timeout, wait_all_ranks)
+
+    def send(self, tensors: List[Any], peer: int, tag: int = 0) -> Any:
+        _require_host(tensors)
+        return self._messages.send(_dense(tensors[0]), peer, tag)
+
+    def recv(self, tensors: List[Any], peer: int, tag: int = 0) -> Any:
+        _require_host(tensors)
+        return self._messages.recv(tensors[0], peer, tag)
+
+    def recv_anysource(self, tensors: List[Any], tag: int = 0) -> Any:
+        _require_host(tensors)
+        return self._messages.recv_any(tensors[0], tag)

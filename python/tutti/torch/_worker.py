@@ -1,0 +1,123 @@
+"""A thread that makes blocking calls in order, and a Work for each."""
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+import time
+import weakref
+from typing import Any, Callable, Optional, Tuple
+
+import torch
+
+import tutti
+
+from ._work import work_of
+
+_Task = Tuple[Callable[[], Any], "torch.futures.Future[Any]"]
+_END_LIMIT_S = 5.0  # a communicator whose peers never come is aborted after that
+_GRACE_S = 5.0  # the library's own limit comes first: it says which rank was waited for
+
+
+def library_limit_s() -> float:
+    """The time limit of all calls of this process that the library keeps; it reads its settings once."""
+    limit_ms = int(os.environ.get("TUTTI_TIMEOUT_MS", "0"))
+    return limit_ms / 1000 if limit_ms else float("inf")
+
+
+class _State:
+    """What the thread and those that watch it share."""
+
+    def __init__(self, close: Callable[[], None], abort: Callable[[], None], limit_s: float) -> None:
+        self.tasks: "queue.SimpleQueue[Optional[_Task]]" = queue.SimpleQueue()
+        self.close, self.abort, self.limit_s = close, abort, limit_s
+        self.patience_s = limit_s if limit_s < library_limit_s() else limit_s + _GRACE_S
+        self.began: Optional[float] = None  # when the current call did
+        self.too_long = False  # the communicator was aborted for that
+
+    def serve(self) -> None:
+        with torch.no_grad():
+            while True:
+                task = self.tasks.get()
+                if task is None:
+                    break
+                self.carry_out(*task)
+                del task  # its tensors may be the last references, and the wait for the next task may be long
+        if not self.too_long:
+            with contextlib.suppress(tutti.Error):  # nobody waits for it, and the library has logged it
+                self.close()
+
+    def carry_out(self, call: Callable[[], Any], future: "torch.futures.Future[Any]") -> None:
+        self.began = time.monotonic()
+        try:
+            future.set_result(call())
+        except Exception as error:  # it belongs to whoever waits for the Work
+            late = self.too_long or isinstance(error, tutti.TimeoutError)
+            future.set_exception(RuntimeError(f"tutti: Timed out after {self.limit_s:g} s: {error}") if late else error)
+        finally:
+            self.began = None
+
+    def stop(self, thread: threading.Thread) -> None:
+        self.tasks.put(None)
+        if thread is threading.current_thread():
+            return
+        thread.join(_END_LIMIT_S)
+        if thread.is_alive():
+            self.abort()
+            thread.join(_END_LIMIT_S)
+
+
+class _Watch:
+    """One thread that aborts the communicators of calls that take longer than their limit."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._states: "weakref.WeakSet[_State]" = weakref.WeakSet()
+        self._changed = threading.Event()
+        self._thread: Optional[threading.Thread] = None
+
+    def add(self, state: _State) -> None:
+        with self._lock:
+            self._states.add(state)
+            if self._thread is None or not self._thread.is_alive():  # a forked child has no threads of its parent
+                self._thread = threading.Thread(target=self._run, name="tutti-watch", daemon=True)
+                self._thread.start()
+        self._changed.set()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                states = list(self._states)
+            now = time.monotonic()
+            for state in states:
+                began = state.began
+                if began is not None and now - began > state.patience_s and not state.too_long:
+                    state.too_long = True
+                    state.abort()
+            shortest = min((state.patience_s for state in states), default=60.0)
+            del states
+            self._changed.wait(min(max(shortest / 50, 0.002), 1.0))
+            self._changed.clear()
+
+
+_watch = _Watch()
+
+
+class Worker:
+    """`close` ends the communicator that the calls use, in the thread and after the last call; `abort` does so at once,
+    for calls that take longer than `limit_s`."""
+
+    def __init__(self, name: str, close: Callable[[], None], abort: Callable[[], None], limit_s: float) -> None:
+        self._state = state = _State(close, abort, limit_s)
+        thread = threading.Thread(target=state.serve, name=name, daemon=True)
+        thread.start()
+        _watch.add(state)
+        # At the end of the process too, so that peers see a communicator that was left in order.
+        self.stop = weakref.finalize(self, state.stop, thread)
+
+    def submit(self, call: Callable[[], Any]) -> Any:
+        """The Work of a call, whose future gets what the call returns."""
+        future: "torch.futures.Future[Any]" = torch.futures.Future()
+        self._state.tasks.put((call, future))
+        return work_of(future)

@@ -1,0 +1,34 @@
+# The Python package on the library of this build; skipped where no Python has numpy. A sanitizer would have to be loaded
+# before Python is.
+if(TUTTI_SANITIZE)
+  return()
+endif()
+find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
+set(python_environment "TUTTI_TUNE=off;OPENBLAS_NUM_THREADS=1;OMP_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1"
+                       "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:tutti>" "PYTHONPATH=${PROJECT_SOURCE_DIR}/python:${CMAKE_CURRENT_SOURCE_DIR}/python")
+
+foreach(test arrays calls collectives counts docs errors perf torch)
+  add_test(NAME python_${test}_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
+                                            ${CMAKE_CURRENT_SOURCE_DIR}/python/${test}_test.py)
+  set_tests_properties(python_${test}_test PROPERTIES LABELS multiprocess TIMEOUT 600 SKIP_RETURN_CODE 77
+                       ENVIRONMENT "${python_environment}")
+endforeach()
+
+add_test(NAME python_gpu_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
+                                      ${CMAKE_CURRENT_SOURCE_DIR}/python/gpu_test.py $<TARGET_FILE:fake_cuda>)
+set_tests_properties(python_gpu_test PROPERTIES LABELS multiprocess TIMEOUT 600 SKIP_RETURN_CODE 77
+                     ENVIRONMENT "${python_environment}")
+
+# A wheel of this build's library, installed where nothing else of tutti is; needs a package index.
+add_test(NAME python_wheel COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/wheel_test.py $<TARGET_FILE:tutti>)
+set_tests_properties(python_wheel PROPERTIES LABELS install TIMEOUT 600 SKIP_RETURN_CODE 77
+                     ENVIRONMENT "TUTTI_TUNE=off;PYTHONDONTWRITEBYTECODE=1")
+
+# PyTorch's own tests, most of which are for gloo by name, so that tutti stands in for it; at night under its own name too.
+add_test(NAME python_torch_suite COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
+                                         ${CMAKE_CURRENT_SOURCE_DIR}/python/torch_suite.py in-place-of-gloo)
+add_test(NAME python_torch_suite_named COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
+                                               ${CMAKE_CURRENT_SOURCE_DIR}/python/torch_suite.py tutti)
+set_tests_properties(python_torch_suite python_torch_suite_named PROPERTIES LABELS multiprocess TIMEOUT 900
+                     SKIP_RETURN_CODE 77 ENVIRONMENT "${python_environment}")
+set_tests_properties(python_torch_suite_named PROPERTIES LABELS nightly)
