@@ -55,7 +55,7 @@ constexpr std::array table = {
   number("TUTTI_IB_TIMEOUT", integer, local, "16", 1, 31, start, "Time after which an RDMA packet without an answer is sent again: 4.096 µs × 2^value."),
   number("TUTTI_IB_RETRY_CNT", integer, local, "6", 0, 7, start, "How often an RDMA packet is sent again before its connection fails; 7 is for ever on some devices."),
   number("TUTTI_IB_QPS_PER_CONNECTION", integer, shared, "1", 1, 8, start, "Queue pairs between two ranks of different hosts, per channel. Long messages are spread over them."),
-  choice("TUTTI_IB_MEMORY_WINDOWS", local, "1", "0|1", start, "1: results go straight into memory of tuttiMemAlloc, where the RDMA device has memory windows. 0: they are copied from slots."),
+  choice("TUTTI_IB_MEMORY_WINDOWS", local, "1", "0|1", start, "1: results go straight into registered memory (of tuttiMemAlloc or tuttiCommRegister) if the RDMA device has memory windows. 0: they are copied from slots."),
   text("TUTTI_IB_LIBRARY", local, start, "Verbs library to load instead of libibverbs.so.1."),
   text("TUTTI_HOSTID", local, start, "Any text; ranks with equal text may share memory. Empty: ranks on one kernel and in one network namespace may."),
   text("TUTTI_ALGO", shared, engine, "Algorithm to use, or with ^ to exclude, per collective: allreduce:two_shot;broadcast:^one_shot. Empty: the fastest."),

@@ -68,7 +68,7 @@ Channel Channels::open(Process& process, int index, const CallMark& mark, const 
                                 .channel = index,
                                 .slot_bytes = slot_bytes_,
                                 .memory = history != nullptr ? memory_.get() : nullptr,
-                                .ranges = &ranges_,
+                                .ranges = ranges_,
                                 .falls_back = [this] { slowest_ = transports_.last().name(); }});
     if (ends.signal) channel.signals[at] = *ends.signal;
     if (ends.opening) opening_.push_back(std::move(ends.opening));

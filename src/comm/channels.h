@@ -28,7 +28,7 @@ class Channels {
   Channel& point_to_point() { return point_to_point_; }
 
   /// Ordinary memory that devices may use.
-  RegisteredRanges& registered_ranges() { return ranges_; }
+  RegisteredRanges& registered_ranges() { return *ranges_; }
 
   /// Largest size of a message; equal on all ranks.
   std::size_t slot_bytes() const { return slot_bytes_; }
@@ -60,7 +60,7 @@ class Channels {
 
   const Membership& members_;
   std::unique_ptr<OfferedMemory> memory_;  // null: messages through shared memory carry all of their blocks
-  RegisteredRanges ranges_;
+  std::shared_ptr<RegisteredRanges> ranges_ = std::make_shared<RegisteredRanges>();  // links may end later
   Transports transports_;
   bool sends_segments_ = false;
   std::string_view slowest_;  ///< name of the last transport in the list that some pair uses

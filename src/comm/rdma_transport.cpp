@@ -13,7 +13,7 @@ namespace {
 /// Of one message that is copied by the processor anyway.
 constexpr std::uint32_t inline_bytes = 128;
 /// Limit of a completion queue, of which each entry takes about 64 bytes; pairs beyond it use sockets.
-constexpr std::size_t completions_max = 1 << 18;
+constexpr std::size_t completions_max = 400'000;
 
 /// Of adapters of the last ten years: one way, and what a processor spends on a message at one end.
 constexpr double hop_us = 2, message_us = 0.3;

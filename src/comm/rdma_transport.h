@@ -41,7 +41,7 @@ class RdmaTransport final : public Transport {
   std::uint32_t bit_;
   bool awaits_upgrades_ = false;
   std::size_t slot_bytes_ = 0;
-  const RegisteredRanges* ranges_ = nullptr;
+  std::shared_ptr<const RegisteredRanges> ranges_;
   verbs::QueueShape queues_;
   int queue_pairs_ = 1;
   std::mutex mutex_;  // links are made by the service thread, too

@@ -221,8 +221,8 @@ Invited RemoteReceiver::invite(std::size_t ahead, std::span<std::byte> memory) {
   return channel_->broken() ? Invited::no : channel_->receiver().invite(ahead, memory);
 }
 
-Result<bool> RemoteReceiver::closed() {
-  return ask<bool>([&](Receiver& receiver) { return receiver.closed(); });
+bool RemoteReceiver::closed() {
+  return !channel_->is_open() || channel_->broken() || channel_->receiver().closed();
 }
 
 Result<void> RemoteReceiver::release() {

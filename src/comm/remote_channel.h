@@ -121,7 +121,7 @@ class RemoteReceiver final : public Receiver {
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
   Invited invite(std::size_t ahead, std::span<std::byte> memory) override;
-  Result<bool> closed() override;
+  bool closed() override;
   void poll_set(std::vector<PollItem>& items) const override;
 
  private:

@@ -50,7 +50,7 @@ class SignedReceiver final : public Receiver {
   Invited invite(std::size_t ahead, std::span<std::byte> memory) override {
     return heard_ == mark_.sequence ? through_->invite(ahead, memory) : Invited::later;
   }
-  Result<bool> closed() override { return through_->closed(); }
+  bool closed() override { return through_->closed(); }
   void poll_set(std::vector<PollItem>& items) const override { through_->poll_set(items); }
 
  private:

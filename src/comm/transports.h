@@ -37,10 +37,10 @@ struct PairOfRanks {
   const Membership& members;
   Rank peer = 0;
   int channel = 0;
-  std::size_t slot_bytes = 0;                ///< equal at both ends
-  OfferedMemory* memory = nullptr;           ///< null: blocks cannot be offered
-  const RegisteredRanges* ranges = nullptr;  ///< what the user has registered with the communicator
-  std::function<void()> falls_back = {};     ///< called if the pair has to use the last transport of the list instead
+  std::size_t slot_bytes = 0;                           ///< equal at both ends
+  OfferedMemory* memory = nullptr;                      ///< null: blocks cannot be offered
+  std::shared_ptr<const RegisteredRanges> ranges = {};  ///< what the user has registered with the communicator
+  std::function<void()> falls_back = {};  ///< called if the pair has to use the last transport of the list instead
 };
 struct Ends {
   std::unique_ptr<Sender> sender;

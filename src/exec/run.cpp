@@ -101,11 +101,7 @@ Result<Progress> Run::advance() {
       if (!left) return std::move(left).error().at_step(index, -1);
       moved = moved || *left;
     }
-    if (state.finished && !channel.inviting.peers.empty()) {
-      auto closed = close_invitations(channel);
-      if (!closed) return std::move(closed).error().at_step(index, -1);
-      moved = moved || *closed;
-    }
+    if (state.finished && !channel.inviting.peers.empty()) moved = close_invitations(channel) || moved;
     finished = finished && state.finished && channel.unsent.empty() && channel.inviting.peers.empty();
   }
   first_channel_ = first_channel_ + 1 < channels_ ? first_channel_ + 1 : 0;
@@ -258,11 +254,13 @@ Run::Spot Run::waiting_for() const {
     if (peer < 0 && !unsent.empty()) peer = unsent.front();
     return {peer, channel, static_cast<int>(action.step), action.verb};
   }
+  const auto step = plan_->actions.empty() ? 0 : static_cast<int>(plan_->actions.back().step);
   for (int channel = 0; channel < channels_; ++channel) {
-    const auto& unsent = links_.channels[static_cast<std::size_t>(channel)].unsent;
-    if (unsent.empty()) continue;
-    const auto step = plan_->actions.empty() ? 0 : static_cast<int>(plan_->actions.back().step);
-    return {.peer = unsent.front(), .channel = channel, .step = step, .verb = Verb::commit};
+    const Channel& last = links_.channels[static_cast<std::size_t>(channel)];
+    if (!last.unsent.empty())
+      return {.peer = last.unsent.front(), .channel = channel, .step = step, .verb = Verb::commit};
+    if (!last.inviting.peers.empty())
+      return {.peer = last.inviting.peers.front(), .channel = channel, .step = step, .verb = Verb::release};
   }
   return {};
 }

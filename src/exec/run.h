@@ -146,7 +146,7 @@ class Run {
   void begin_to_invite();
   void invite(Channel& channel, const ChannelState& state, std::size_t index) const;
   Invited invite_one(Channel& channel, const ChannelState& state, std::size_t index) const;
-  Result<bool> close_invitations(Channel& channel) const;
+  bool close_invitations(Channel& channel) const;
 
   Range range_of(const Action& action, std::size_t tile) const;
   std::size_t elements_of(const Action& action) const;

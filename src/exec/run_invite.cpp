@@ -44,8 +44,9 @@ Invited Run::invite_one(Channel& channel, const ChannelState& state, std::size_t
   const Piece whole{.at = range.begin, .count = range.count};
   const std::span memory(destination_of(channel, *landing_place(*plan_, action), whole),
                          range.count * binding_->split.element_bytes());
+  // Of a message that is being filled, `keep` would copy what was offered.
   for (const std::uint16_t peer : channel.unsent)
-    if (!channel.senders[peer]->keep(memory)) return Invited::later;
+    if (channel.open[peer].filling.data() != nullptr || !channel.senders[peer]->keep(memory)) return Invited::later;
   const Invited invited = channel.receivers[next.peer]->invite(number - open.taken, memory);
   if (invited == Invited::yes && std::ranges::find(channel.inviting.peers, next.peer) == channel.inviting.peers.end())
     channel.inviting.peers.push_back(next.peer);
@@ -53,21 +54,9 @@ Invited Run::invite_one(Channel& channel, const ChannelState& state, std::size_t
 }
 
 /// At the end: true if one more peer cannot write into the call's buffers any more.
-Result<bool> Run::close_invitations(Channel& channel) const {
-  bool moved = false;
-  for (std::size_t i = 0; i < channel.inviting.peers.size();) {
-    const std::uint16_t peer = channel.inviting.peers[i];
-    auto closed = channel.receivers[peer]->closed();
-    if (!closed) return std::move(closed).error().at_peer(peer);
-    if (!*closed) {
-      ++i;
-      continue;
-    }
-    moved = true;
-    channel.inviting.peers[i] = channel.inviting.peers.back();
-    channel.inviting.peers.pop_back();
-  }
-  return moved;
+bool Run::close_invitations(Channel& channel) const {
+  const auto is_closed = [&](std::uint16_t peer) { return channel.receivers[peer]->closed(); };
+  return std::erase_if(channel.inviting.peers, is_closed) > 0;
 }
 
 }  // namespace tutti

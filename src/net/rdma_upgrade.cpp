@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t magic = 0x6d64'7269'7474'7574;  // "tuttirdm"
-constexpr std::uint32_t version = 2;
+constexpr std::uint32_t version = 3;
 constexpr std::int64_t probe_limit_ns = 10'000'000'000;
 constexpr std::int64_t look_ns = 1'000'000;
 constexpr std::string_view connecting = "connects", listening = "listens", calling = "calls by rdma_cm";

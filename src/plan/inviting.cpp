@@ -28,7 +28,7 @@ class Inviting {
   const Plan& plan_;
   PlaceNumbers numbers_;
   std::vector<std::uint32_t> touched_;  // by memory: the action behind the last one that reads or writes it
-  std::vector<std::uint32_t> open_;     // by rank: blocks of the message last opened
+  std::vector<std::uint32_t> open_;     // by rank: blocks of the message last opened, 0 once a pass has read one
   Invitations found_;
 };
 
@@ -40,6 +40,8 @@ Invitations Inviting::all() {
     if (action.verb == Verb::release) ++found_.messages[action.peer];
     if (!is_pass(action)) continue;
     consider(at);
+    for (const Place& source : plan_.sources(action))
+      if (source.where == Where::slot) open_[source.peer] = 0;
     for (std::size_t place = action.first; place < action.first + action.sources + action.destinations; ++place)
       if (!is_far(plan_.places[place])) touched_[numbers_.memory(place)] = static_cast<std::uint32_t>(at + 1);
   }
@@ -49,7 +51,7 @@ Invitations Inviting::all() {
 void Inviting::consider(std::size_t at) {
   const Action& action = plan_.actions[at];
   const std::uint16_t peer = plan_.sources(action)[0].peer;
-  if (!lands(plan_, at) || open_[peer] != 1) return;
+  if (open_[peer] != 1 || !lands(plan_, at)) return;
   const auto place = static_cast<std::size_t>(landing_place(plan_, action) - plan_.places.data());
   found_.all.push_back({.pass = static_cast<std::uint32_t>(at),
                         .free_from = touched_[numbers_.memory(place)],

@@ -24,7 +24,7 @@ std::string_view name(Access access);
 /// inviting.h.
 struct Invitation {
   std::uint32_t pass = 0;       ///< the copy: an index into the plan's actions
-  std::uint32_t free_from = 0;  ///< from this action on, no other action touches the copy's first own destination
+  std::uint32_t free_from = 0;  ///< from this action up to the copy, nothing touches its first own destination
   std::uint32_t number = 0;     ///< of the message, among those that the peer sends in one tile
   std::uint16_t peer = 0;
 };

@@ -108,8 +108,9 @@ class Receiver {
   /// message by `land` with at = 0 and this memory, in which the message may arrive from now on.
   virtual Invited invite(std::size_t /*ahead*/, std::span<std::byte> /*memory*/) { return Invited::no; }
 
-  /// True once no message that was released can still be written into memory to which it was invited. Errors: as land.
-  virtual Result<bool> closed() { return true; }
+  /// True once no message that was released can still be written into memory to which it was invited: a connection that
+  /// has failed writes nothing.
+  virtual bool closed() { return true; }
 
   /// Adds the handles to wait for until the message last asked for, or `closed`, can make progress; none for transports that ring the
   /// rank's doorbell.

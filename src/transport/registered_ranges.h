@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace tutti {
 
@@ -34,7 +35,9 @@ class RegisteredRanges {
   std::atomic<std::uint32_t> removals_ = 0;
   mutable std::mutex mutex_;
   std::uint64_t last_ = 0;
-  std::map<std::uint64_t, std::span<std::byte>> ranges_;
+  std::map<std::uint64_t, std::span<std::byte>> ranges_;                        // by id
+  std::map<std::pair<const std::byte*, std::uint64_t>, std::size_t> by_begin_;  // and id: length
+  std::size_t longest_ = 0;                                                     // of all so far
 };
 
 }  // namespace tutti

@@ -31,7 +31,7 @@ struct LinkEnd {
 
 inline std::shared_ptr<verbs::Endpoint> open_endpoint(const std::shared_ptr<const verbs::Library>& library,
                                                       const SegmentTable* segments = nullptr,
-                                                      const RegisteredRanges* ranges = nullptr) {
+                                                      const std::shared_ptr<RegisteredRanges>& ranges = {}) {
   auto ports = verbs::list_ports(library, {.verbs_library = TUTTI_FAKE_VERBS});
   EXPECT_TRUE(ports) << ports.error().text();
   auto endpoint = verbs::Endpoint::open(ports->ports.front(), 8, 1000, {.segments = segments, .ranges = ranges});
@@ -43,7 +43,7 @@ struct LinkPair {
   LinkEnd a, b;
 
   explicit LinkPair(verbs::LinkShape shape, const verbs::QueueShape& queues = {.inline_bytes = 128},
-                    const SegmentTable* segments = nullptr, const RegisteredRanges* ranges = nullptr) {
+                    const SegmentTable* segments = nullptr, const std::shared_ptr<RegisteredRanges>& ranges = {}) {
     const auto library = fake_verbs();
     for (LinkEnd* end : {&a, &b}) {
       end->endpoint = open_endpoint(library, segments, ranges);

@@ -128,7 +128,7 @@ class InvitingReceiver final : public Receiver {
     ++seen_.messages;
     return {};
   }
-  Result<bool> closed() override { return random_() % 3 == 0; }
+  bool closed() override { return random_() % 3 == 0; }
 
  private:
   FakeFifo& fifo_;

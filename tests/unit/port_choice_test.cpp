@@ -50,6 +50,9 @@ TEST_F(PortChoice, IsElseAFastOneInTurn) {
 TEST_F(PortChoice, IsNearTheRankIfThatIsNotSlower) {
   auto all = ports();
   EXPECT_EQ(chosen(all, "10.0.0.9", "fake2"), (Indices{2, 2, 2, 2, 2}));
+  all[0].numa = all[2].numa = 1;
+  EXPECT_EQ(chosen(all, "10.0.0.9", "fake2"), (Indices{0, 2, 0, 2, 0})) << "as near";
+  all[0].numa = 0;
   all[1].device = all[2].device;  // its second port
   EXPECT_EQ(chosen(all, "10.0.0.9", "fake2"), (Indices{1, 2, 1, 2, 1}));
   all[3].mbps /= 2;

@@ -108,7 +108,7 @@ class Link final : public CompletionSink {
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes);
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into);
   Invited invite(std::size_t ahead, std::span<std::byte> memory);
-  Result<bool> closed();
+  bool closed();
   Result<void> release();
   std::size_t slot_bytes() const { return shape_.slot_bytes; }
   void poll_set_to_probe(std::vector<PollItem>& items) const { endpoint_->poll_set(items); }
@@ -145,7 +145,7 @@ class Link final : public CompletionSink {
   struct Destination {
     std::uint64_t address = 0;
     std::uint32_t key = 0;
-    std::uint32_t bytes = 0;  // less than the message has: the rest does not matter
+    std::uint32_t bytes = 0;  // may be less than the message has: the rest does not matter
   };
   /// By this end, for a message to come.
   struct Invitation {
@@ -280,7 +280,7 @@ class LinkReceiver final : public Receiver {
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override { return link_->arrived(at, bytes); }
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return link_->land(at, into); }
   Invited invite(std::size_t ahead, std::span<std::byte> memory) override { return link_->invite(ahead, memory); }
-  Result<bool> closed() override { return link_->closed(); }
+  bool closed() override { return link_->closed(); }
   void poll_set(std::vector<PollItem>& items) const override { link_->poll_set_to_receive(items); }
 
  private:

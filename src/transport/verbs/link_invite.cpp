@@ -21,8 +21,6 @@ Invited Link::invite(std::size_t ahead, std::span<std::byte> memory) {
   if (number - granted_ >= shape_.ring_slots()) return Invited::later;
   Invitation& invitation = invitation_at(number);
   if (arriving(number).pieces != 0 || (invitation.given && invitation.message == number)) return Invited::no;
-  Mr* const mr = endpoint_->registrations()->find(memory);
-  if (mr == nullptr) return Invited::no;
   close_windows();
   QueuePair& queue = queue_for(number, 0);
   if (!is_closed(invitation) || queue.space() < invitation_sends + space_needed()) {
@@ -30,6 +28,8 @@ Invited Link::invite(std::size_t ahead, std::span<std::byte> memory) {
     endpoint_->poll();
     return error_ ? Invited::no : Invited::later;
   }
+  Mr* const mr = endpoint_->registrations()->find(memory);
+  if (mr == nullptr) return Invited::no;
   if (!invitation.window) invitation.window = MemoryWindow::make(endpoint_);
   invites_ = invitation.window != nullptr;
   if (!invites_) return Invited::no;
@@ -75,6 +75,7 @@ bool Link::is_closed(const Invitation& invitation) const {
 
 /// Closes those of messages that are complete and released.
 void Link::close_windows() {
+  if (error_) return;  // the failure has ended them
   for (; closed_ < granted_; ++closed_) {
     Invitation& invitation = invitation_at(closed_);
     if (!invitation.given || invitation.message != closed_) continue;
@@ -84,18 +85,17 @@ void Link::close_windows() {
   }
 }
 
-Result<bool> Link::closed() {
+bool Link::closed() {
   const auto all_closed = [&] {
     return closed_ == taken_ && std::ranges::all_of(invitations_, [&](const Invitation& i) {
              return i.given ? i.message >= taken_ : is_closed(i);
            });
   };
-  if (!error_ && all_closed()) return true;
+  if (error_ || all_closed()) return true;
   close_windows();
-  if (auto flushed = flush(); !flushed) return std::move(flushed).error();
+  (void)flush();  // an error closes them, too
   endpoint_->poll();
-  if (error_) return *error_;
-  wants_closed_ = !all_closed();
+  wants_closed_ = !error_ && !all_closed();
   return !wants_closed_;
 }
 

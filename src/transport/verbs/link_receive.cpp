@@ -97,7 +97,9 @@ std::byte* Link::ring_slot(std::uint64_t message) const {
 /// Without its credits the peer may be unable to send what this rank waits for.
 void Link::look() {
   endpoint_->poll();
-  if (!error_) (void)report_credits();  // an error shows in what follows
+  // An error shows in what follows.
+  if (!error_ && std::ranges::any_of(queues_, [](const auto& queue) { return queue->waiting(); })) (void)flush();
+  if (!error_) (void)report_credits();
 }
 
 Result<std::span<const std::byte>> Link::peek(std::size_t /*bytes*/) {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <fstream>
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "transport/verbs/iwarp_address.h"
 
 namespace tutti::verbs {
@@ -81,6 +83,14 @@ Result<void> add_iwarp(Port& port, const PortFilter& filter) {
   return {};
 }
 
+/// -1: unknown, as for devices in software.
+int numa_of(const std::string& device) {
+  const auto text = read_file("/sys/class/infiniband/" + device + "/device/numa_node", 64);
+  int node = -1;
+  if (text) std::from_chars(text->data(), text->data() + text->size(), node);
+  return node;
+}
+
 /// The port, or why it cannot be used.
 Result<Port> read_port(const std::shared_ptr<OpenDevice>& device, int number, const PortFilter& filter) {
   const auto unusable = [](std::string why) { return Error{.code = Code::system, .what = std::move(why)}; };
@@ -94,7 +104,8 @@ Result<Port> read_port(const std::shared_ptr<OpenDevice>& device, int number, co
             .link_layer = attributes.link_layer,
             .lid = attributes.lid,
             .mtu = attributes.active_mtu,
-            .mbps = rate_of(attributes.active_width, attributes.active_speed)};
+            .mbps = rate_of(attributes.active_width, attributes.active_speed),
+            .numa = numa_of(device->name)};
   if (device->context->device->transport == Transport::iwarp) {
     if (auto added = add_iwarp(port, filter); !added) return unusable(added.error().text());
     return port;

@@ -36,6 +36,7 @@ struct Port {
   std::int64_t mbps = 0;  ///< from width and speed; 0: unknown
   Gid gid{};              ///< with iWARP: the IP address
   std::uint8_t gid_index = 0;
+  int numa = -1;                        ///< its NUMA node; -1: unknown
   bool iwarp = false;                   ///< no immediates, and connections by rdma_cm alone
   std::shared_ptr<const CmLibrary> cm;  ///< set with iWARP
 

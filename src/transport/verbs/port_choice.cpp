@@ -22,12 +22,16 @@ bool is_at(const Port& port, const std::string& address) {
 
 std::size_t choose_port(std::span<const Port> ports, const std::string& own_address, std::string_view nearest,
                         int channel) {
+  const auto near_one = std::ranges::find_if(ports, [&](const Port& port) { return port.device->name == nearest; });
+  const auto is_near = [&](const Port& port) {
+    return near_one != ports.end() && (port.device->name == nearest || (port.numa >= 0 && port.numa == near_one->numa));
+  };
   std::vector<std::size_t> fastest, near;
   for (std::size_t i = 0; i < ports.size(); ++i) {
     if (is_at(ports[i], own_address)) return i;
     if (ports[i].mbps != ports.front().mbps || ports[i].iwarp != ports.front().iwarp) continue;
     fastest.push_back(i);
-    if (ports[i].device->name == nearest) near.push_back(i);
+    if (is_near(ports[i])) near.push_back(i);
   }
   const auto& from = near.empty() ? fastest : near;
   return from[static_cast<std::size_t>(channel) % from.size()];

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 
 #include "transport/registered_ranges.h"
@@ -12,10 +13,10 @@
 
 namespace tutti::verbs {
 
-/// The memory that messages may leave from and arrive in without a copy. Both must outlive whoever uses them.
+/// The memory that messages may leave from and arrive in without a copy.
 struct UsableMemory {
-  const SegmentTable* segments = nullptr;    ///< tutti's own: it sees that memory's end
-  const RegisteredRanges* ranges = nullptr;  ///< its owner says when it ends; null: none
+  const SegmentTable* segments = nullptr;  ///< tutti's own: it sees that memory's end; must outlive the user
+  std::shared_ptr<const RegisteredRanges> ranges = {};  ///< its owner says when it ends; null: none
 };
 
 /// Used by one thread at a time.
