@@ -5,10 +5,11 @@ error there, while that of Future.set_exception is only a function that raises i
 """
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from datetime import timedelta
-from typing import Any
+from typing import Any, Tuple
 
 import torch
 from torch._C._distributed_c10d import Work, _create_work_from_future
@@ -20,13 +21,16 @@ NO_LIMIT = timedelta(0)
 KEEPS_SUBCLASSES = tuple(int(number) for number in torch.__version__.split(".")[:2]) >= (2, 8)
 
 
-def _wait_for(future: Any, timeout: timedelta = NO_LIMIT) -> bool:
-    """Errors: those of the call; RuntimeError (it has not ended within the limit)."""
+def _wait_for(future: Any, seen_by_cpp: Any, timeout: timedelta = NO_LIMIT) -> bool:
+    """Until both futures, of which C++'s is the later one, have ended. Errors: those of the call; RuntimeError (not within
+    the limit)."""
     if timeout > NO_LIMIT:
         ended = threading.Event()
-        future.add_done_callback(lambda done: ended.set())
+        seen_by_cpp.add_done_callback(lambda done: ended.set())
         if not ended.wait(timeout.total_seconds()):
             raise RuntimeError(f"tutti: Timed out: the call has not ended within {timeout.total_seconds():g} s of waiting")
+    with contextlib.suppress(Exception):  # a copy of the error of the first
+        seen_by_cpp.wait()
     future.wait()
     return True
 
@@ -39,7 +43,7 @@ class _OwnWork(Work):  # type: ignore[misc]
         self._future, self._seen_by_cpp = future, seen_by_cpp
 
     def wait(self, timeout: timedelta = NO_LIMIT) -> bool:
-        return _wait_for(self._future, timeout)
+        return _wait_for(self._future, self._seen_by_cpp, timeout)
 
     synchronize = wait
 
@@ -47,7 +51,7 @@ class _OwnWork(Work):  # type: ignore[misc]
         return self._seen_by_cpp
 
     def is_completed(self) -> bool:
-        return bool(self._future.done())
+        return bool(self._seen_by_cpp.done())
 
     def is_success(self) -> bool:
         try:
@@ -59,14 +63,14 @@ class _OwnWork(Work):  # type: ignore[misc]
         return self._future.wait()
 
 
-_futures: "weakref.WeakKeyDictionary[Any, torch.futures.Future[Any]]" = weakref.WeakKeyDictionary()
+_futures: "weakref.WeakKeyDictionary[Any, Tuple[Any, Any]]" = weakref.WeakKeyDictionary()
 _plain_wait = Work.wait
 
 
 def _wait(self: Any, *arguments: Any, **options: Any) -> Any:
     """torch's, but for Works of this backend."""
-    future = _futures.get(self)
-    return _plain_wait(self, *arguments, **options) if future is None else _wait_for(future, *arguments, **options)
+    futures = _futures.get(self)
+    return _plain_wait(self, *arguments, **options) if futures is None else _wait_for(*futures, *arguments, **options)
 
 
 if not KEEPS_SUBCLASSES:
@@ -79,5 +83,5 @@ def work_of(future: "torch.futures.Future[Any]") -> Any:
     if KEEPS_SUBCLASSES:
         return _OwnWork(future, seen_by_cpp)
     work = _create_work_from_future(seen_by_cpp)
-    _futures[work] = future
+    _futures[work] = future, seen_by_cpp
     return work
