@@ -81,11 +81,19 @@ class Call:
         """Makes the call; communicator and stream are added to the arguments. Errors: those of the library."""
         communicator = self._communicator
         handle = None if self._stream is None else _stream.handle_of(self._stream, self._name)
-        communicator._run(self._name, function, *arguments, communicator._handle, handle)
+        everything = (self._name, function, *arguments, communicator._handle, handle)
         on_device = any(view.on_device for view in self._views)
-        if self._stream is not None or on_device or _lifetime.group.depth:
-            owners = tuple(view.owner for view in self._views)
-            _lifetime.keep(communicator, self._stream, handle, on_device, owners)
+        if self._stream is None and not on_device and not _lifetime.group.depth:
+            communicator._run(*everything)
+            return
+        kept = _lifetime.Kept(communicator, self._stream, handle, communicator.device if on_device else None,
+                              tuple(view.owner for view in self._views))
+        if _lifetime.group.depth:  # kept where the group ends
+            _lifetime.group.calls.append(kept)
+            communicator._run(*everything)
+        else:
+            with _lifetime.keeping([kept]):
+                communicator._run(*everything)
 
 
 class Blocks:
