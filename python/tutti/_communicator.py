@@ -92,7 +92,15 @@ class Communicator(Collectives, CountsPerRank):
 
     Made by from_environment, from_id, init_all, split or create_group, not by calling the class. As a context manager it
     is destroyed at the end of the `with` block, and aborted if the block raises an exception, so that the other ranks
-    fail at once too.
+    fail at once too; so is one that is neither destroyed nor used any more.
+
+    Arrays are contiguous. `send` and `recv` of one call have the same element type; each call says how many elements they
+    have, and so do the names of shapes: n elements, or size * n where a buffer has a block for each rank.
+
+    Errors of every call, as exceptions: InvalidArgumentError (an array or argument that does not fit; nothing was done),
+    InvalidUsageError (ranks have made different calls), RemoteError (another rank failed or is gone), TimeoutError
+    (TUTTI_TIMEOUT_MS has passed), SystemError, UnhandledCudaError. After any but the first the communicator is of no more
+    use: abort it.
 
     Optional arguments of what makes communicators:
       deterministic  True: the bits of reductions do not depend on message size, transport or placement
@@ -112,6 +120,8 @@ class Communicator(Collectives, CountsPerRank):
         made = object.__new__(cls)
         made._handle = c_void_p()
         made._rank = made._size = made._device = None
+        if _lifetime.group.depth:
+            _lifetime.group.made.append(made)
         return made
 
     # ---- Start
@@ -241,7 +251,7 @@ class Communicator(Collectives, CountsPerRank):
         return Result(self._number("async_error", lib.tuttiCommGetAsyncError))
 
     def last_algorithm(self) -> Tuple[str, str]:
-        """Algorithm and transport of the last completed collective, for example ("two_shot", "window")."""
+        """Algorithm and transport of the last completed collective, for example ("two_shot", "mapped")."""
         algorithm, transport = c_char_p(), c_char_p()
         self._check(lib.tuttiCommLastAlgorithm(self._handle, algorithm, transport), "last_algorithm")
         return (algorithm.value or b"").decode(), (transport.value or b"").decode()
@@ -308,9 +318,11 @@ class Communicator(Collectives, CountsPerRank):
             self.abort()
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None and self._handle.value:
-            warnings.warn(f"{self!r} was not destroyed", ResourceWarning, source=self)
-            lib.tuttiCommDestroy(self._handle)
+        if getattr(self, "_handle", None) is None or self.closed:
+            return
+        words = f"{self!r} was not destroyed"
+        self.abort()  # to wait for other ranks here could take for ever
+        warnings.warn(words, ResourceWarning, source=self)  # last: where warnings are errors, it raises
 
     def __repr__(self) -> str:
         if self.closed:

@@ -80,8 +80,8 @@ class Stream:
             return
         if lib.tuttiStreamQuery(handle) == Result.IN_PROGRESS:
             # To wait here could take for ever. The stream lives on, and so does what its calls use.
-            warnings.warn("a tutti.Stream with calls under way was not closed", ResourceWarning, source=self)
             _left_open.append(self._kept)
+            warnings.warn("a tutti.Stream with calls under way was not closed", ResourceWarning, source=self)
         else:
             self.close()
 
