@@ -1,6 +1,6 @@
 """Finds the memory of an array: address, count, element type.
 
-Understood are objects with `__cuda_array_interface__` (CuPy, numba), torch's tensors, objects with
+It takes objects with `__cuda_array_interface__` (CuPy, numba), torch's tensors, objects with
 `__array_interface__` (numpy), with DLPack (`__dlpack__`), and with the buffer protocol.
 """
 from __future__ import annotations
@@ -25,7 +25,7 @@ class View(NamedTuple):
 
 
 class _Refused(Exception):
-    """Why an object is no such memory; becomes an InvalidArgumentError that also says which call and argument."""
+    """Why an object is not such memory; becomes an InvalidArgumentError that also says which call and argument."""
 
 
 def _not_contiguous(shape: Sequence[int], strides: Sequence[int]) -> _Refused:
@@ -49,7 +49,8 @@ _TYPE_STRINGS: Dict[str, "tuple[str, int]"] = {}
 
 
 def _of_typestr(typestr: str, array: Any) -> "tuple[str, int]":
-    """Name and itemsize of "<f4"; types that numpy has no letter for are called by their dtype's name."""
+    """Name and itemsize of "<f4"; types that numpy has no letter for are named after
+    their dtype."""
     known = _TYPE_STRINGS.get(typestr)
     if known is not None:
         return known
@@ -124,22 +125,26 @@ def _find(array: Any) -> View:
 
 def _as_type(view: View, kind: _types.DataType) -> View:
     """The same memory as elements of `kind`, which the caller names: of the same size, or made of the view's bytes."""
+    own = _types.by_name(view.type_name)
+    if own not in (None, kind, _types.DataType.UINT8):
+        raise _Refused(f"has elements of {view.type_name}, and dtype says {kind.name.lower()}: dtype is for arrays that "
+                       "cannot say their type")
     if view.itemsize == kind.itemsize:
-        return view._replace(type_name=kind.name.lower())
+        return view._replace(type_name=_types.array_name(kind))
     total = view.elements * view.itemsize
     if view.itemsize != 1:
         raise _Refused(f"has elements of {view.itemsize} bytes ({view.type_name}); dtype {kind.name.lower()} needs elements "
                        f"of {kind.itemsize} bytes, or single bytes")
     if total % kind.itemsize:
-        raise _Refused(f"has {total} bytes, which is no multiple of the {kind.itemsize} bytes of {kind.name.lower()}")
-    return View(view.address, total // kind.itemsize, kind.itemsize, kind.name.lower(), view.writable, view.on_device,
-                view.owner)
+        raise _Refused(f"has {total} bytes, which is not a multiple of the {kind.itemsize} bytes of {kind.name.lower()}")
+    return View(view.address, total // kind.itemsize, kind.itemsize, _types.array_name(kind), view.writable,
+                view.on_device, view.owner)
 
 
 def view_of(array: Any, call: str, argument: str, kind: Optional[_types.DataType] = None, writes: bool = False) -> View:
     """Memory of `array`, the argument called `argument` of `call`.
 
-    Errors: TypeError (no array); InvalidArgumentError (not contiguous, read-only where the call writes, not of `kind`).
+    Errors: TypeError (not an array); InvalidArgumentError (not contiguous, read-only where the call writes, not of `kind`).
     """
     try:
         view = _find(array)
@@ -151,5 +156,5 @@ def view_of(array: Any, call: str, argument: str, kind: Optional[_types.DataType
     except (_Refused, _dlpack.Refused) as why:
         raise InvalidArgumentError(f"{argument} {why}", call) from None
     except (TypeError, BufferError) as error:
-        raise TypeError(f"{call}: {argument} is a {type(array).__name__}, which is no array that tutti understands "
+        raise TypeError(f"{call}: {argument} is a {type(array).__name__}, which is not an array that tutti understands "
                         f"(buffer protocol, __array_interface__, __cuda_array_interface__, DLPack): {error}") from None

@@ -10,7 +10,7 @@ once. A call on device memory is queued on the given CUDA stream (an integer, or
 `cuda_stream` or `ptr`), None being CUDA's default stream. Arrays live at least until the call is done.
 
 Errors of every call: InvalidArgumentError (refused, nothing has changed), InvalidUsageError (ranks made different calls),
-RemoteError (a peer failed), TimeoutError, and for device memory UnhandledCudaError; TypeError for what is no array. All
+RemoteError (a peer failed), TimeoutError, and for device memory UnhandledCudaError; TypeError for what is not an array. All
 but the first and the last become the error of the communicator, and every later call raises it.
 """
 from __future__ import annotations
