@@ -107,16 +107,16 @@ def a_stream_that_is_dropped(comm):
     if comm.rank == 0:
         stream, array = tutti.Stream(), numpy.zeros(1000).view(Noted)
         watch = weakref.ref(array)
-        comm.broadcast(array, stream=stream)
+        comm.broadcast(array, root=1, stream=stream)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             del stream, array
             gc.collect()
-        assert [one.category for one in said] == [ResourceWarning]
+        assert [one.category for one in said] == [ResourceWarning], [str(one.message) for one in said]
         assert watch() is not None, "the other rank has not come yet"
     looked.barrier()
     if comm.rank == 1:
-        comm.broadcast(numpy.zeros(1000))
+        comm.broadcast(numpy.zeros(1000), root=1)
     looked.destroy()
 
 
@@ -310,7 +310,7 @@ def memory(comm):
     array[:] = 3
     comm.broadcast(array)
     assert array.sum() == 75
-    assert tutti.zeros(0).size == 0
+    assert tutti.zeros(0).size == 0 and tutti.zeros(numpy.int64(4)).shape == (4,)
     with comm.register(x) as registration:
         comm.all_reduce(x)
     try:
