@@ -94,13 +94,14 @@ class Communicator(Collectives, CountsPerRank):
     is destroyed at the end of the `with` block, and aborted if the block raises an exception, so that the other ranks
     fail at once too; so is one that is neither destroyed nor used any more.
 
-    Arrays are contiguous. `send` and `recv` of one call have the same element type; each call says how many elements they
-    have, and so do the names of shapes: n elements, or size * n where a buffer has a block for each rank.
+    Arrays are contiguous; sizes below are in elements, and n is the number of ranks. Arrays of one call have the same
+    element type, which `dtype` says where an array cannot: dtype="bfloat16" for an array of uint16. Without a `stream` a
+    call on host memory returns when it is complete on this rank.
 
-    Errors of every call, as exceptions: InvalidArgumentError (an array or argument that does not fit; nothing was done),
-    InvalidUsageError (ranks have made different calls), RemoteError (another rank failed or is gone), TimeoutError
-    (TUTTI_TIMEOUT_MS has passed), SystemError, UnhandledCudaError. After any but the first the communicator is of no more
-    use: abort it.
+    Errors of every call: InvalidArgumentError (refused, nothing has changed), InvalidUsageError (ranks have made different
+    calls), RemoteError (a peer failed), TimeoutError (that of TUTTI_TIMEOUT_MS), SystemError, for device memory
+    UnhandledCudaError; TypeError for what is not an array. All but the first and the last become the error of the
+    communicator, and every later call raises it.
 
     Optional arguments of what makes communicators:
       deterministic  True: the bits of reductions do not depend on message size, transport or placement
