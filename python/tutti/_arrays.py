@@ -29,8 +29,8 @@ class _Refused(Exception):
 
 
 def _not_contiguous(shape: Sequence[int], strides: Sequence[int]) -> _Refused:
-    return _Refused(f"is not contiguous (shape {tuple(shape)}, strides {tuple(strides)} bytes): pass a contiguous copy, "
-                    "as numpy.ascontiguousarray or tensor.contiguous() make one")
+    return _Refused(f"is not contiguous (shape {tuple(shape)}, strides {tuple(strides)} bytes): pass a contiguous "
+                    "copy, as numpy.ascontiguousarray or tensor.contiguous() make one")
 
 
 def _require_contiguous(shape: Sequence[int], strides: Optional[Sequence[int]], itemsize: int) -> None:
@@ -90,7 +90,8 @@ def _of_tensor(tensor: Any) -> View:
         raise _not_contiguous(tensor.shape, [stride * itemsize for stride in tensor.stride()])
     if (tensor.is_complex() and tensor.is_conj()) or tensor.is_neg():
         raise _Refused("is a tensor whose values are not its memory: pass tensor.resolve_conj().resolve_neg()")
-    return View(tensor.data_ptr(), tensor.numel(), itemsize, _types.name_of(tensor.dtype), True, place == "cuda", tensor)
+    return View(tensor.data_ptr(), tensor.numel(), itemsize, _types.name_of(tensor.dtype), True, place == "cuda",
+                tensor)
 
 
 def _of_buffer(array: Any) -> View:
@@ -101,8 +102,8 @@ def _of_buffer(array: Any) -> View:
         name = _types.name_of_format(view.format, view.itemsize)
     except ValueError as error:
         raise _Refused(str(error)) from None
-    return View(_dlpack.address_of_buffer(view), view.nbytes // (view.itemsize or 1), view.itemsize, name, not view.readonly,
-                False, view)
+    return View(_dlpack.address_of_buffer(view), view.nbytes // (view.itemsize or 1), view.itemsize, name,
+                not view.readonly, False, view)
 
 
 def _find(array: Any) -> View:
@@ -127,16 +128,17 @@ def _as_type(view: View, kind: _types.DataType) -> View:
     """The same memory as elements of `kind`, which the caller names: of the same size, or made of the view's bytes."""
     own = _types.by_name(view.type_name)
     if own not in (None, kind, _types.DataType.UINT8):
-        raise _Refused(f"has elements of {view.type_name}, and dtype says {kind.name.lower()}: dtype is for arrays that "
-                       "cannot say their type")
+        raise _Refused(f"has elements of {view.type_name}, and dtype says {kind.name.lower()}: dtype is for arrays "
+                       "that cannot say their type")
     if view.itemsize == kind.itemsize:
         return view._replace(type_name=_types.array_name(kind))
     total = view.elements * view.itemsize
     if view.itemsize != 1:
-        raise _Refused(f"has elements of {view.itemsize} bytes ({view.type_name}); dtype {kind.name.lower()} needs elements "
-                       f"of {kind.itemsize} bytes, or single bytes")
+        raise _Refused(f"has elements of {view.itemsize} bytes ({view.type_name}); dtype {kind.name.lower()} needs "
+                       f"elements of {kind.itemsize} bytes, or single bytes")
     if total % kind.itemsize:
-        raise _Refused(f"has {total} bytes, which is not a multiple of the {kind.itemsize} bytes of {kind.name.lower()}")
+        raise _Refused(f"has {total} bytes, which is not a multiple of the {kind.itemsize} bytes of "
+                       f"{kind.name.lower()}")
     return View(view.address, total // kind.itemsize, kind.itemsize, _types.array_name(kind), view.writable,
                 view.on_device, view.owner)
 
@@ -144,7 +146,8 @@ def _as_type(view: View, kind: _types.DataType) -> View:
 def view_of(array: Any, call: str, argument: str, kind: Optional[_types.DataType] = None, writes: bool = False) -> View:
     """Memory of `array`, the argument called `argument` of `call`.
 
-    Errors: TypeError (not an array); InvalidArgumentError (not contiguous, read-only where the call writes, not of `kind`).
+    Errors: TypeError (not an array); InvalidArgumentError (not contiguous, read-only where the call writes, not of
+    `kind`).
     """
     try:
         view = _find(array)

@@ -30,11 +30,12 @@ class Call:
 
     def _add(self, array: Any, argument: str, writes: bool) -> _arrays.View:
         if array is None:
-            raise InvalidArgumentError(f"{argument} is None; rank {self._communicator.rank} needs an array there", self._name)
+            rank = self._communicator.rank
+            raise InvalidArgumentError(f"{argument} is None; rank {rank} needs an array there", self._name)
         view = _arrays.view_of(array, self._name, argument, self._kind, writes)
         if self._views and view.type_name != self._views[0].type_name:
-            raise InvalidArgumentError(f"{self._arguments[0]} has elements of {self._views[0].type_name}, {argument} of "
-                                       f"{view.type_name}: both need one type", self._name)
+            raise InvalidArgumentError(f"{self._arguments[0]} has elements of {self._views[0].type_name}, {argument} "
+                                       f"of {view.type_name}: both need one type", self._name)
         self._views.append(view)
         self._arguments.append(argument)
         return view
@@ -54,7 +55,8 @@ class Call:
         """Elements of each rank's block of a buffer with a block per rank."""
         ranks: int = self._communicator.size
         if view.elements % ranks:
-            raise self.refuse(f"{self._argument(view)} has {view.elements} elements, which cannot be divided into equal blocks of {ranks} ranks")
+            raise self.refuse(f"{self._argument(view)} has {view.elements} elements, which cannot be divided into "
+                              f"equal blocks of {ranks} ranks")
         return view.elements // ranks
 
     def moved(self) -> Tuple[int, int]:
@@ -73,8 +75,8 @@ class Call:
         name = self._views[0].type_name
         known = _types.by_name(name)
         if known is None:
-            raise self.refuse(f"{self._arguments[0]} has elements of {name}, which cannot be reduced; the types that can are "
-                              f"{_types.TYPE_NAMES}. Convert it, or say with dtype= what its bytes are")
+            raise self.refuse(f"{self._arguments[0]} has elements of {name}, which cannot be reduced; the types that "
+                              f"can are {_types.TYPE_NAMES}. Convert it, or say with dtype= what its bytes are")
         return known
 
     def run(self, function: Callable[..., int], *arguments: Any) -> None:

@@ -9,8 +9,8 @@ from . import _cuda
 
 
 class Kept(NamedTuple):
-    """What a call uses. `stream` is as the caller gave it, `handle` as the library gets it; `device` is the number of the
-    GPU whose memory it is, None: host memory."""
+    """What a call uses. `stream` is as the caller gave it, `handle` as the library gets it; `device` is the number of
+    the GPU whose memory it is, None: host memory."""
 
     communicator: Any
     stream: Any

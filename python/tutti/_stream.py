@@ -123,5 +123,5 @@ def handle_of(stream: Any, call: str) -> Optional[int]:
         if hasattr(stream, attribute):
             return int(getattr(stream, attribute))
     raise InvalidArgumentError(
-        f"stream is a {type(stream).__name__}: give a tutti.Stream for host memory; for device memory a CUDA stream as an "
-        "integer or as an object with __cuda_stream__, cuda_stream or ptr", call)
+        f"stream is a {type(stream).__name__}: give a tutti.Stream for host memory; for device memory a CUDA stream "
+        "as an integer or as an object with __cuda_stream__, cuda_stream or ptr", call)

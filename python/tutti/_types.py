@@ -44,8 +44,8 @@ class RedOp(enum.IntEnum):
     AVG = 4
 
 
-# Names that arrays of numpy, ml_dtypes, torch and DLPack give their types. Their "float8_e4m3" is another one, which has
-# infinities.
+# Names that arrays of numpy, ml_dtypes, torch and DLPack give their types. Their "float8_e4m3" is another one, which
+# has infinities.
 _ARRAY_NAMES: Dict[DataType, str] = {
     kind: "float8_e4m3fn" if kind is DataType.FLOAT8_E4M3 else kind.name.lower() for kind in DataType}
 _BY_NAME: Dict[str, DataType] = {name: kind for kind, name in _ARRAY_NAMES.items()}

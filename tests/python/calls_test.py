@@ -121,7 +121,8 @@ def a_stream_that_is_dropped(comm):
 
 
 def a_group_that_fails_after_it_began(comm):
-    """A call on a stream is under way, while a call without one in the same group fails: the array of the first lives."""
+    """A call on a stream is under way, while a call without one in the same group fails: the array of the first
+    lives."""
     first, second, looked = comm.split(0), comm.split(0), comm.split(0)
     if comm.rank == 0:
         stream, array = tutti.Stream(), numpy.zeros(1000).view(Noted)

@@ -25,8 +25,8 @@ def programs(page):
 def start(program, rank, port):
     environment = {**os.environ, "TUTTI_RANK": str(rank), "TUTTI_NRANKS": "2", "TUTTI_JOB_ID": f"docs-{os.getpid()}",
                    "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                            text=True)
+    return subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True)
 
 
 class Programs(unittest.TestCase):

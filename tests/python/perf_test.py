@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Does python -m tutti.perf measure each collective, see wrong results, end when a rank fails, and run under launchers?"""
+"""Does python -m tutti.perf measure each collective, see wrong results, end when a rank fails, and run under
+launchers?"""
 import importlib.util
 import os
 import re

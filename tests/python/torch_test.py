@@ -103,7 +103,8 @@ def a_receive_without_a_send():
     works = [dist.irecv(torch.ones(2), 1 - dist.get_rank(), tag=tag) for tag in range(3)]
     works.append(dist.distributed_c10d._get_default_group().recv_anysource([torch.ones(2)], 9))
     dist.distributed_c10d._get_default_group().shutdown()
-    left = [thread.name for thread in threading.enumerate() if thread.name.startswith(("tutti-0", "tutti-1", "tutti-any"))]
+    names = [thread.name for thread in threading.enumerate()]
+    left = [name for name in names if name.startswith(("tutti-0", "tutti-1", "tutti-any"))]
     return left, [error_of(work.wait) for work in works]
 
 

@@ -69,8 +69,10 @@ def check_ranks(python):
     started = []
     try:
         for rank in range(2):
-            environment = {"TUTTI_RANK": str(rank), "TUTTI_NRANKS": "2", "TUTTI_TUNE": "off", "PATH": os.environ["PATH"]}
-            started.append(subprocess.Popen([python, "-c", RANK], stdout=subprocess.PIPE, text=True, cwd="/", env=environment))
+            environment = {"TUTTI_RANK": str(rank), "TUTTI_NRANKS": "2", "TUTTI_TUNE": "off",
+                           "PATH": os.environ["PATH"]}
+            started.append(subprocess.Popen([python, "-c", RANK], stdout=subprocess.PIPE, text=True, cwd="/",
+                                            env=environment))
         for process in started:
             said, _ = process.communicate(timeout=LIMIT_S)
             assert process.returncode == 0, said

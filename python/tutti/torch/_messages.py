@@ -171,4 +171,5 @@ class Messages:
     def workers(self) -> List[Worker]:
         """To be stopped at the end of the group."""
         with self._lock:
-            return [channel.worker for channel in self._channels.values()] + ([self._any] if self._any is not None else [])
+            workers = [channel.worker for channel in self._channels.values()]
+            return workers if self._any is None else [*workers, self._any]

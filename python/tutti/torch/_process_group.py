@@ -64,8 +64,8 @@ def _splits(tensor: Any, splits: Sequence[int], ranks: int) -> List[int]:
 
 
 def _called_by_cpp(method: str) -> bool:
-    """Whether the Python code that leads to `method` does not name it, so that C++ code of torch is between them. A wrong
-    answer costs only the overlap of the call with what follows."""
+    """Whether the Python code that leads to `method` does not name it, so that C++ code of torch is between them. A
+    wrong answer costs only the overlap of the call with what follows."""
     return method not in sys._getframe(2).f_code.co_names
 
 

@@ -1,7 +1,7 @@
 """A Work for each call, which C++ code of torch can hold too.
 
-What a call returns is in a future of Python. C++ code sees a second one, made by then(): an exception in a callback is an
-error there, while that of Future.set_exception is only a function that raises it in Python.
+What a call returns is in a future of Python. C++ code sees a second one, made by then(): an exception in a callback is
+an error there, while that of Future.set_exception is only a function that raises it in Python.
 """
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ KEEPS_SUBCLASSES = tuple(int(number) for number in torch.__version__.split(".")[
 
 
 def _wait_for(future: Any, seen_by_cpp: Any, timeout: timedelta = NO_LIMIT) -> bool:
-    """Until both futures, of which C++'s is the later one, have ended. Errors: those of the call; RuntimeError (not within
-    the limit)."""
+    """Until both futures, of which C++'s is the later one, have ended. Errors: those of the call; RuntimeError (not
+    within the limit)."""
     if timeout > NO_LIMIT:
         ended = threading.Event()
         seen_by_cpp.add_done_callback(lambda done: ended.set())
         if not ended.wait(timeout.total_seconds()):
-            raise RuntimeError(f"tutti: Timed out: the call has not ended within {timeout.total_seconds():g} s of waiting")
+            limit_s = timeout.total_seconds()
+            raise RuntimeError(f"tutti: Timed out: the call has not ended within {limit_s:g} s of waiting")
     with contextlib.suppress(Exception):  # a copy of the error of the first
         seen_by_cpp.wait()
     future.wait()
