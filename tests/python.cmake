@@ -10,13 +10,13 @@ set(python_environment "TUTTI_TUNE=off;OPENBLAS_NUM_THREADS=1;OMP_NUM_THREADS=1;
 foreach(test arrays calls collectives counts docs errors perf torch)
   add_test(NAME python_${test}_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
                                             ${CMAKE_CURRENT_SOURCE_DIR}/python/${test}_test.py)
-  set_tests_properties(python_${test}_test PROPERTIES LABELS multiprocess TIMEOUT 600 SKIP_RETURN_CODE 77
+  set_tests_properties(python_${test}_test PROPERTIES LABELS multiprocess PROCESSORS 2 TIMEOUT 600 SKIP_RETURN_CODE 77
                        ENVIRONMENT "${python_environment}")
 endforeach()
 
 add_test(NAME python_gpu_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
                                       ${CMAKE_CURRENT_SOURCE_DIR}/python/gpu_test.py $<TARGET_FILE:fake_cuda>)
-set_tests_properties(python_gpu_test PROPERTIES LABELS multiprocess TIMEOUT 600 SKIP_RETURN_CODE 77
+set_tests_properties(python_gpu_test PROPERTIES LABELS multiprocess PROCESSORS 2 TIMEOUT 600 SKIP_RETURN_CODE 77
                      ENVIRONMENT "${python_environment}")
 
 # A wheel of this build's library, installed where nothing else of tutti is; needs a package index.
@@ -29,6 +29,6 @@ add_test(NAME python_torch_suite COMMAND Python3::Interpreter ${CMAKE_CURRENT_SO
                                          ${CMAKE_CURRENT_SOURCE_DIR}/python/torch_suite.py in-place-of-gloo)
 add_test(NAME python_torch_suite_named COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
                                                ${CMAKE_CURRENT_SOURCE_DIR}/python/torch_suite.py tutti)
-set_tests_properties(python_torch_suite python_torch_suite_named PROPERTIES LABELS multiprocess TIMEOUT 900
+set_tests_properties(python_torch_suite python_torch_suite_named PROPERTIES LABELS multiprocess PROCESSORS 2 TIMEOUT 900
                      SKIP_RETURN_CODE 77 ENVIRONMENT "${python_environment}")
 set_tests_properties(python_torch_suite_named PROPERTIES LABELS nightly)

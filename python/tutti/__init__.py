@@ -5,8 +5,9 @@
         x = numpy.full(1000, comm.rank + 1.0)
         comm.all_reduce(x)                                 # x is now the sum over all ranks
 
-The methods of Communicator are the calls; tutti.group submits several together, tutti.Stream runs them in the background,
-tutti.mem_alloc and tutti.zeros make the memory that is fastest. Failed calls raise subclasses of tutti.Error.
+The methods of Communicator are the calls; tutti.group submits several together, tutti.Stream runs them in the
+background, tutti.mem_alloc and tutti.zeros make the memory that is fastest. Failed calls raise subclasses of
+tutti.Error.
 """
 from ._communicator import Communicator, PreMulSum, Registration, UniqueId
 from ._errors import (Error, InternalError, InvalidArgumentError, InvalidUsageError, RemoteError, Result, SystemError,
@@ -22,7 +23,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Communicator", "DataType", "DeviceMemory", "Error", "InternalError", "InvalidArgumentError", "InvalidUsageError",
     "PreMulSum", "RedOp", "Registration", "RemoteError", "Result", "Stream", "SystemError", "TimeoutError",
-    "UnhandledCudaError", "UniqueId", "group", "library_path", "library_version", "mem_alloc", "mem_alloc_device", "zeros"
+    "UnhandledCudaError", "UniqueId", "group", "library_path", "library_version", "mem_alloc", "mem_alloc_device",
+    "zeros"
 ]
 
 # In messages and tracebacks as users know them.

@@ -1,6 +1,6 @@
 """Finds the memory of an array: address, count, element type.
 
-Understood are objects with `__cuda_array_interface__` (CuPy, numba), torch's tensors, objects with
+It takes objects with `__cuda_array_interface__` (CuPy, numba), torch's tensors, objects with
 `__array_interface__` (numpy), with DLPack (`__dlpack__`), and with the buffer protocol.
 """
 from __future__ import annotations
@@ -25,12 +25,12 @@ class View(NamedTuple):
 
 
 class _Refused(Exception):
-    """Why an object is no such memory; becomes an InvalidArgumentError that also says which call and argument."""
+    """Why an object is not such memory; becomes an InvalidArgumentError that also says which call and argument."""
 
 
 def _not_contiguous(shape: Sequence[int], strides: Sequence[int]) -> _Refused:
-    return _Refused(f"is not contiguous (shape {tuple(shape)}, strides {tuple(strides)} bytes): pass a contiguous copy, "
-                    "as numpy.ascontiguousarray or tensor.contiguous() make one")
+    return _Refused(f"is not contiguous (shape {tuple(shape)}, strides {tuple(strides)} bytes): pass a contiguous "
+                    "copy, as numpy.ascontiguousarray or tensor.contiguous() make one")
 
 
 def _require_contiguous(shape: Sequence[int], strides: Optional[Sequence[int]], itemsize: int) -> None:
@@ -49,7 +49,8 @@ _TYPE_STRINGS: Dict[str, "tuple[str, int]"] = {}
 
 
 def _of_typestr(typestr: str, array: Any) -> "tuple[str, int]":
-    """Name and itemsize of "<f4"; types that numpy has no letter for are called by their dtype's name."""
+    """Name and itemsize of "<f4"; types that numpy has no letter for are named after
+    their dtype."""
     known = _TYPE_STRINGS.get(typestr)
     if known is not None:
         return known
@@ -89,7 +90,8 @@ def _of_tensor(tensor: Any) -> View:
         raise _not_contiguous(tensor.shape, [stride * itemsize for stride in tensor.stride()])
     if (tensor.is_complex() and tensor.is_conj()) or tensor.is_neg():
         raise _Refused("is a tensor whose values are not its memory: pass tensor.resolve_conj().resolve_neg()")
-    return View(tensor.data_ptr(), tensor.numel(), itemsize, _types.name_of(tensor.dtype), True, place == "cuda", tensor)
+    return View(tensor.data_ptr(), tensor.numel(), itemsize, _types.name_of(tensor.dtype), True, place == "cuda",
+                tensor)
 
 
 def _of_buffer(array: Any) -> View:
@@ -100,8 +102,8 @@ def _of_buffer(array: Any) -> View:
         name = _types.name_of_format(view.format, view.itemsize)
     except ValueError as error:
         raise _Refused(str(error)) from None
-    return View(_dlpack.address_of_buffer(view), view.nbytes // (view.itemsize or 1), view.itemsize, name, not view.readonly,
-                False, view)
+    return View(_dlpack.address_of_buffer(view), view.nbytes // (view.itemsize or 1), view.itemsize, name,
+                not view.readonly, False, view)
 
 
 def _find(array: Any) -> View:
@@ -124,22 +126,28 @@ def _find(array: Any) -> View:
 
 def _as_type(view: View, kind: _types.DataType) -> View:
     """The same memory as elements of `kind`, which the caller names: of the same size, or made of the view's bytes."""
+    own = _types.by_name(view.type_name)
+    if own not in (None, kind, _types.DataType.UINT8):
+        raise _Refused(f"has elements of {view.type_name}, and dtype says {kind.name.lower()}: dtype is for arrays "
+                       "that cannot say their type")
     if view.itemsize == kind.itemsize:
-        return view._replace(type_name=kind.name.lower())
+        return view._replace(type_name=_types.array_name(kind))
     total = view.elements * view.itemsize
     if view.itemsize != 1:
-        raise _Refused(f"has elements of {view.itemsize} bytes ({view.type_name}); dtype {kind.name.lower()} needs elements "
-                       f"of {kind.itemsize} bytes, or single bytes")
+        raise _Refused(f"has elements of {view.itemsize} bytes ({view.type_name}); dtype {kind.name.lower()} needs "
+                       f"elements of {kind.itemsize} bytes, or single bytes")
     if total % kind.itemsize:
-        raise _Refused(f"has {total} bytes, which is no multiple of the {kind.itemsize} bytes of {kind.name.lower()}")
-    return View(view.address, total // kind.itemsize, kind.itemsize, kind.name.lower(), view.writable, view.on_device,
-                view.owner)
+        raise _Refused(f"has {total} bytes, which is not a multiple of the {kind.itemsize} bytes of "
+                       f"{kind.name.lower()}")
+    return View(view.address, total // kind.itemsize, kind.itemsize, _types.array_name(kind), view.writable,
+                view.on_device, view.owner)
 
 
 def view_of(array: Any, call: str, argument: str, kind: Optional[_types.DataType] = None, writes: bool = False) -> View:
     """Memory of `array`, the argument called `argument` of `call`.
 
-    Errors: TypeError (no array); InvalidArgumentError (not contiguous, read-only where the call writes, not of `kind`).
+    Errors: TypeError (not an array); InvalidArgumentError (not contiguous, read-only where the call writes, not of
+    `kind`).
     """
     try:
         view = _find(array)
@@ -151,5 +159,5 @@ def view_of(array: Any, call: str, argument: str, kind: Optional[_types.DataType
     except (_Refused, _dlpack.Refused) as why:
         raise InvalidArgumentError(f"{argument} {why}", call) from None
     except (TypeError, BufferError) as error:
-        raise TypeError(f"{call}: {argument} is a {type(array).__name__}, which is no array that tutti understands "
+        raise TypeError(f"{call}: {argument} is a {type(array).__name__}, which is not an array that tutti understands "
                         f"(buffer protocol, __array_interface__, __cuda_array_interface__, DLPack): {error}") from None

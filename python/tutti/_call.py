@@ -30,11 +30,12 @@ class Call:
 
     def _add(self, array: Any, argument: str, writes: bool) -> _arrays.View:
         if array is None:
-            raise InvalidArgumentError(f"{argument} is None; rank {self._communicator.rank} needs an array there", self._name)
+            rank = self._communicator.rank
+            raise InvalidArgumentError(f"{argument} is None; rank {rank} needs an array there", self._name)
         view = _arrays.view_of(array, self._name, argument, self._kind, writes)
         if self._views and view.type_name != self._views[0].type_name:
-            raise InvalidArgumentError(f"{self._arguments[0]} has elements of {self._views[0].type_name}, {argument} of "
-                                       f"{view.type_name}: both need one type", self._name)
+            raise InvalidArgumentError(f"{self._arguments[0]} has elements of {self._views[0].type_name}, {argument} "
+                                       f"of {view.type_name}: both need one type", self._name)
         self._views.append(view)
         self._arguments.append(argument)
         return view
@@ -54,7 +55,8 @@ class Call:
         """Elements of each rank's block of a buffer with a block per rank."""
         ranks: int = self._communicator.size
         if view.elements % ranks:
-            raise self.refuse(f"{self._argument(view)} has {view.elements} elements, which cannot be divided into equal blocks of {ranks} ranks")
+            raise self.refuse(f"{self._argument(view)} has {view.elements} elements, which cannot be divided into "
+                              f"equal blocks of {ranks} ranks")
         return view.elements // ranks
 
     def moved(self) -> Tuple[int, int]:
@@ -73,19 +75,27 @@ class Call:
         name = self._views[0].type_name
         known = _types.by_name(name)
         if known is None:
-            raise self.refuse(f"{self._arguments[0]} has elements of {name}, which cannot be reduced; the types that can are "
-                              f"{_types.TYPE_NAMES}. Convert it, or say with dtype= what its bytes are")
+            raise self.refuse(f"{self._arguments[0]} has elements of {name}, which cannot be reduced; the types that "
+                              f"can are {_types.TYPE_NAMES}. Convert it, or say with dtype= what its bytes are")
         return known
 
     def run(self, function: Callable[..., int], *arguments: Any) -> None:
         """Makes the call; communicator and stream are added to the arguments. Errors: those of the library."""
         communicator = self._communicator
         handle = None if self._stream is None else _stream.handle_of(self._stream, self._name)
-        communicator._run(self._name, function, *arguments, communicator._handle, handle)
+        everything = (self._name, function, *arguments, communicator._handle, handle)
         on_device = any(view.on_device for view in self._views)
-        if self._stream is not None or on_device or _lifetime.group.depth:
-            owners = tuple(view.owner for view in self._views)
-            _lifetime.keep(communicator, self._stream, handle, on_device, owners)
+        if self._stream is None and not on_device and not _lifetime.group.depth:
+            communicator._run(*everything)
+            return
+        kept = _lifetime.Kept(communicator, self._stream, handle, communicator.device if on_device else None,
+                              tuple(view.owner for view in self._views))
+        if _lifetime.group.depth:  # kept where the group ends
+            _lifetime.group.calls.append(kept)
+            communicator._run(*everything)
+        else:
+            with _lifetime.keeping([kept]):
+                communicator._run(*everything)
 
 
 class Blocks:

@@ -1,17 +1,17 @@
 """Collectives with equal counts, and point to point: methods of Communicator.
 
 Arrays are contiguous: numpy's, torch's, CuPy's, or anything with the buffer protocol, `__array_interface__`,
-`__cuda_array_interface__` or DLPack. Sizes below are in elements, n is the number of ranks. All ranks make the same calls
-in the same order. Calls that reduce take the types of tutti.DataType; the others move elements of any type. `dtype` says
-what the elements are where an array cannot, for example dtype="bfloat16" for an array of uint16.
+`__cuda_array_interface__` or DLPack. Sizes below are in elements, n is the number of ranks. All ranks make the same
+calls in the same order. Calls that reduce take the types of tutti.DataType; the others move elements of any type.
+`dtype` says what the elements are where an array cannot, for example dtype="bfloat16" for an array of uint16.
 
 `stream`: None, and a call on host memory returns when it is complete on this rank; a tutti.Stream, and it returns at
 once. A call on device memory is queued on the given CUDA stream (an integer, or an object with `__cuda_stream__`,
 `cuda_stream` or `ptr`), None being CUDA's default stream. Arrays live at least until the call is done.
 
-Errors of every call: InvalidArgumentError (refused, nothing has changed), InvalidUsageError (ranks made different calls),
-RemoteError (a peer failed), TimeoutError, and for device memory UnhandledCudaError; TypeError for what is no array. All
-but the first and the last become the error of the communicator, and every later call raises it.
+Errors of every call: InvalidArgumentError (refused, nothing has changed), InvalidUsageError (ranks made different
+calls), RemoteError (a peer failed), TimeoutError, and for device memory UnhandledCudaError; TypeError for what is not
+an array. All but the first and the last become the error of the communicator, and every later call raises it.
 """
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Collectives:
     size: Any
 
     def all_reduce(self, send: Any, recv: Any = None, op: Op = "sum", *, dtype: Any = None, stream: Any = None) -> Any:
-        """recv[i] = op over all ranks of send[i], on every rank. In place: recv is None. Returns the array of results."""
+        """recv[i] = op over all ranks of send[i], on every rank. In place: recv is None. Returns the array of
+        results."""
         call = Call(self, "all_reduce", dtype, stream)
         result = send if recv is None else recv
         target = call.target(result, "send" if recv is None else "recv")
@@ -55,11 +56,13 @@ class Collectives:
             source, target = call.source(send), call.target(recv)
             call.require(target, source.elements, "as many as send")
             address = target.address
-        call.run(lib.tuttiReduce, source.address, address, source.elements, call.reduced(), reduction(op, "reduce"), root)
+        call.run(lib.tuttiReduce, source.address, address, source.elements, call.reduced(), reduction(op, "reduce"),
+                 root)
         return send if recv is None else recv
 
     def broadcast(self, send: Any, recv: Any = None, root: int = 0, *, dtype: Any = None, stream: Any = None) -> Any:
-        """Copies root's send to every rank's recv; send is ignored on other ranks. recv None: send is both on every rank."""
+        """Copies root's send to every rank's recv; send is ignored on other ranks. recv None: send is both on every
+        rank."""
         call = Call(self, "broadcast", dtype, stream)
         result = send if recv is None else recv
         target = call.target(result, "send" if recv is None else "recv")
@@ -72,7 +75,8 @@ class Collectives:
         return result
 
     def all_gather(self, send: Any, recv: Any, *, dtype: Any = None, stream: Any = None) -> Any:
-        """recv (n * m) = the send (m) of ranks 0, 1, ... In place: send is None, this rank's data is its block of recv."""
+        """recv (n * m) = the send (m) of ranks 0, 1, ... In place: send is None, this rank's data is its block of
+        recv."""
         call = Call(self, "all_gather", dtype, stream)
         target = call.target(recv)
         if send is None:
@@ -86,9 +90,10 @@ class Collectives:
         call.run(lib.tuttiAllGather, address, target.address, count * factor, kind)
         return recv
 
-    def reduce_scatter(self, send: Any, recv: Any = None, op: Op = "sum", *, dtype: Any = None, stream: Any = None) -> Any:
-        """recv (m) = block `rank` of the reduction over every rank's send (n * m). In place: recv is None, the result is
-        this rank's block of send, and send is returned."""
+    def reduce_scatter(self, send: Any, recv: Any = None, op: Op = "sum", *, dtype: Any = None,
+                       stream: Any = None) -> Any:
+        """recv (m) = block `rank` of the reduction over every rank's send (n * m). In place: recv is None, the result
+        is this rank's block of send, and send is returned."""
         call = Call(self, "reduce_scatter", dtype, stream)
         if recv is None:
             source = call.target(send, "send")
@@ -98,11 +103,13 @@ class Collectives:
             source, target = call.source(send), call.target(recv)
             count, address = target.elements, target.address
             call.require(source, self.size * count, f"a block of {count} for each of {self.size} ranks")
-        call.run(lib.tuttiReduceScatter, source.address, address, count, call.reduced(), reduction(op, "reduce_scatter"))
+        call.run(lib.tuttiReduceScatter, source.address, address, count, call.reduced(),
+                 reduction(op, "reduce_scatter"))
         return send if recv is None else recv
 
     def all_to_all(self, send: Any, recv: Any = None, *, dtype: Any = None, stream: Any = None) -> Any:
-        """Block r of recv = block `rank` of rank r's send; both have n blocks. In place: recv is None (costs a copy)."""
+        """Block r of recv = block `rank` of rank r's send; both have n blocks. In place: recv is None (costs a
+        copy)."""
         call = Call(self, "all_to_all", dtype, stream)
         result = send if recv is None else recv
         target = call.target(result, "send" if recv is None else "recv")
@@ -114,8 +121,8 @@ class Collectives:
         return result
 
     def gather(self, send: Any, recv: Any = None, root: int = 0, *, dtype: Any = None, stream: Any = None) -> Any:
-        """root's recv (n * m) = the send (m) of ranks 0, 1, ...; recv is ignored on other ranks. In place on root: send is
-        None, root's data is its block of recv."""
+        """root's recv (n * m) = the send (m) of ranks 0, 1, ...; recv is ignored on other ranks. In place on root: send
+        is None, root's data is its block of recv."""
         call = Call(self, "gather", dtype, stream)
         if self.rank != root:
             source = call.source(send)
@@ -135,8 +142,8 @@ class Collectives:
         return recv
 
     def scatter(self, send: Any, recv: Any = None, root: int = 0, *, dtype: Any = None, stream: Any = None) -> Any:
-        """recv (m) = block `rank` of root's send (n * m); send is ignored on other ranks. In place on root: recv is None,
-        root's result is its block of send."""
+        """recv (m) = block `rank` of root's send (n * m); send is ignored on other ranks. In place on root: recv is
+        None, root's result is its block of send."""
         call = Call(self, "scatter", dtype, stream)
         if self.rank != root:
             target = call.target(recv)
@@ -158,8 +165,8 @@ class Collectives:
         Call(self, "barrier", None, stream).run(lib.tuttiBarrier)
 
     def send(self, array: Any, peer: int, *, dtype: Any = None, stream: Any = None) -> None:
-        """Sends an array to rank `peer`. The k-th send from a to b matches the k-th recv on b from a; counts and types are
-        equal. Between ranks that both send and receive, use a group."""
+        """Sends an array to rank `peer`. The k-th send from a to b matches the k-th recv on b from a; counts and types
+        are equal. Between ranks that both send and receive, use a group."""
         call = Call(self, "send", dtype, stream)
         source = call.source(array, "array")
         kind, factor = call.moved()

@@ -23,7 +23,8 @@ class UniqueId:
     """
 
     def __init__(self, data: Optional[bytes] = None) -> None:
-        """`data`: bytes(id) of another process, 128 bytes; None: a new id. Errors: InvalidArgumentError, SystemError."""
+        """`data`: bytes(id) of another process, 128 bytes; None: a new id. Errors: InvalidArgumentError,
+        SystemError."""
         self._struct = IdStruct()
         if data is None:
             check(lib.tuttiGetUniqueId(self._struct), "UniqueId")
@@ -65,7 +66,8 @@ class PreMulSum:
 
     def destroy(self) -> None:
         """Frees the operator. Errors: InvalidArgumentError (it was freed already)."""
-        self._communicator._check(lib.tuttiRedOpDestroy(self._tutti_op, self._communicator._handle), "PreMulSum.destroy")
+        result = lib.tuttiRedOpDestroy(self._tutti_op, self._communicator._handle)
+        self._communicator._check(result, "PreMulSum.destroy")
 
 
 class Registration:
@@ -88,11 +90,21 @@ class Registration:
 
 
 class Communicator(Collectives, CountsPerRank):
-    """Ranks that communicate. One thread at a time may use a communicator; any thread may call abort() and async_error().
+    """Ranks that communicate. One thread at a time may use a communicator; any thread may call abort() and
+    async_error().
 
-    Made by from_environment, from_id, init_all, split or create_group, not by calling the class. As a context manager it
-    is destroyed at the end of the `with` block, and aborted if the block raises an exception, so that the other ranks
-    fail at once too.
+    Made by from_environment, from_id, init_all, split or create_group, not by calling the class. As a context manager
+    it is destroyed at the end of the `with` block, and aborted if the block raises an exception, so that the other
+    ranks fail at once too; so is one that is neither destroyed nor used any more.
+
+    Arrays are contiguous; sizes below are in elements, and n is the number of ranks. Arrays of one call have the same
+    element type, which `dtype` says where an array cannot: dtype="bfloat16" for an array of uint16. Without a `stream`
+    a call on host memory returns when it is complete on this rank.
+
+    Errors of every call: InvalidArgumentError (refused, nothing has changed), InvalidUsageError (ranks have made
+    different calls), RemoteError (a peer failed), TimeoutError (that of TUTTI_TIMEOUT_MS), SystemError, for device
+    memory UnhandledCudaError; TypeError for what is not an array. All but the first and the last become the error of
+    the communicator, and every later call raises it.
 
     Optional arguments of what makes communicators:
       deterministic  True: the bits of reductions do not depend on message size, transport or placement
@@ -112,6 +124,8 @@ class Communicator(Collectives, CountsPerRank):
         made = object.__new__(cls)
         made._handle = c_void_p()
         made._rank = made._size = made._device = None
+        if _lifetime.group.depth:
+            _lifetime.group.made.append(made)
         return made
 
     # ---- Start
@@ -132,8 +146,8 @@ class Communicator(Collectives, CountsPerRank):
     def from_id(cls, unique_id: Union[UniqueId, bytes], nranks: int, rank: int, *, deterministic: Optional[bool] = None,
                 timeout_ms: Optional[int] = None, name: Optional[str] = None,
                 device: Optional[int] = None) -> "Communicator":
-        """Joins the communicator of an id as `rank` of `nranks`; waits until all ranks have joined. In a group it can be
-        used after the end of the group.
+        """Joins the communicator of an id as `rank` of `nranks`; waits until all ranks have joined. In a group it can
+        be used after the end of the group.
 
         Errors: TimeoutError (names the missing ranks), InvalidUsageError (duplicate rank; ranks that disagree),
         RemoteError, SystemError, InvalidArgumentError (also: no such GPU), UnhandledCudaError.
@@ -189,8 +203,8 @@ class Communicator(Collectives, CountsPerRank):
     def split(self, color: Optional[int], key: int = 0, *, deterministic: Optional[bool] = None,
               timeout_ms: Optional[int] = None, name: Optional[str] = None,
               device: Optional[int] = None) -> "Optional[Communicator]":
-        """Every rank calls it: the ranks of one color form a communicator, ordered by (key, rank). A rank whose color is
-        None is in none of them, and gets None. Errors: as from_id, and those of collectives."""
+        """Every rank calls it: the ranks of one color form a communicator, ordered by (key, rank). A rank whose color
+        is None is in none of them, and gets None. Errors: as from_id, and those of collectives."""
         made = self._empty()
         config = _config(deterministic, timeout_ms, name, device)
         self._run("split", lib.tuttiCommSplit, self._handle, _NO_COLOR if color is None else color, key, made._handle,
@@ -241,7 +255,7 @@ class Communicator(Collectives, CountsPerRank):
         return Result(self._number("async_error", lib.tuttiCommGetAsyncError))
 
     def last_algorithm(self) -> Tuple[str, str]:
-        """Algorithm and transport of the last completed collective, for example ("two_shot", "window")."""
+        """Algorithm and transport of the last completed collective, for example ("two_shot", "mapped")."""
         algorithm, transport = c_char_p(), c_char_p()
         self._check(lib.tuttiCommLastAlgorithm(self._handle, algorithm, transport), "last_algorithm")
         return (algorithm.value or b"").decode(), (transport.value or b"").decode()
@@ -308,9 +322,11 @@ class Communicator(Collectives, CountsPerRank):
             self.abort()
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None and self._handle.value:
-            warnings.warn(f"{self!r} was not destroyed", ResourceWarning, source=self)
-            lib.tuttiCommDestroy(self._handle)
+        if getattr(self, "_handle", None) is None or self.closed:
+            return
+        words = f"{self!r} was not destroyed"
+        self.abort()  # to wait for other ranks here could take for ever
+        warnings.warn(words, ResourceWarning, source=self)  # last: where warnings are errors, it raises
 
     def __repr__(self) -> str:
         if self.closed:

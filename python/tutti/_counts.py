@@ -1,8 +1,8 @@
 """Collectives with a count per rank: methods of Communicator. What tutti._collectives says holds here too.
 
-`counts` and `displacements` have one number for each rank, in elements. Displacements count from the start of the buffer;
-None: the blocks lie one after another in rank order. Sender and receiver of a block name the same count; if any pair does
-not, all ranks get InvalidUsageError, which names both. What lies between blocks is neither read nor written.
+`counts` and `displacements` have one number for each rank, in elements. Displacements count from the start of the
+buffer; None: the blocks lie one after another in rank order. Sender and receiver of a block name the same count; if any
+pair does not, all ranks get InvalidUsageError, which names both. What lies between blocks is neither read nor written.
 """
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class CountsPerRank:
 
     def all_gather_v(self, send: Any, recv: Any, counts: Sequence[int], displacements: Numbers = None, *,
                      dtype: Any = None, stream: Any = None) -> Any:
-        """Block r of every recv, counts[r] elements, = the send of rank r. In place: send is None, this rank's data is its
-        block of recv. All ranks pass the same counts."""
+        """Block r of every recv, counts[r] elements, = the send of rank r. In place: send is None, this rank's data is
+        its block of recv. All ranks pass the same counts."""
         call = Call(self, "all_gather_v", dtype, stream)
         blocks = Blocks(call, self.size, counts, displacements)
         target = call.target(recv)
@@ -44,8 +44,8 @@ class CountsPerRank:
 
     def reduce_scatter_v(self, send: Any, recv: Any, counts: Sequence[int], displacements: Numbers = None,
                          op: Op = "sum", *, dtype: Any = None, stream: Any = None) -> Any:
-        """recv = the reduction over all ranks of block `rank` of send, counts[rank] elements. In place: recv is None, the
-        result is this rank's block of send, and send is returned. All ranks pass the same counts."""
+        """recv = the reduction over all ranks of block `rank` of send, counts[rank] elements. In place: recv is None,
+        the result is this rank's block of send, and send is returned. All ranks pass the same counts."""
         call = Call(self, "reduce_scatter_v", dtype, stream)
         blocks = Blocks(call, self.size, counts, displacements)
         count = blocks.counts[self.rank]
@@ -64,8 +64,8 @@ class CountsPerRank:
     def all_to_all_v(self, send: Any, send_counts: Sequence[int], recv: Any, recv_counts: Numbers = None,
                      send_displacements: Numbers = None, recv_displacements: Numbers = None, *, dtype: Any = None,
                      stream: Any = None) -> Any:
-        """Block r of recv, recv_counts[r] elements, = block `rank` of rank r's send, send_counts[rank] elements there. In
-        place: recv is None; counts and displacements are then those of send for both (costs a copy)."""
+        """Block r of recv, recv_counts[r] elements, = block `rank` of rank r's send, send_counts[rank] elements there.
+        In place: recv is None; counts and displacements are then those of send for both (costs a copy)."""
         call = Call(self, "all_to_all_v", dtype, stream)
         sent = Blocks(call, self.size, send_counts, send_displacements, "send_counts")
         if recv is None:
@@ -77,13 +77,14 @@ class CountsPerRank:
         sent.require_within(source, "send")
         received.require_within(target, "recv")
         kind, factor = call.moved()
-        call.run(lib.tuttiAllToAllV, source.address, *sent.arrays(factor), target.address, *received.arrays(factor), kind)
+        call.run(lib.tuttiAllToAllV, source.address, *sent.arrays(factor), target.address,
+                 *received.arrays(factor), kind)
         return send if recv is None else recv
 
-    def gather_v(self, send: Any, recv: Any = None, counts: Numbers = None, displacements: Numbers = None, root: int = 0,
-                 *, dtype: Any = None, stream: Any = None) -> Any:
-        """Block r of root's recv, counts[r] elements, = the send of rank r; recv, counts and displacements are ignored on
-        other ranks. In place on root: send is None, root's data is its block of recv."""
+    def gather_v(self, send: Any, recv: Any = None, counts: Numbers = None, displacements: Numbers = None,
+                 root: int = 0, *, dtype: Any = None, stream: Any = None) -> Any:
+        """Block r of root's recv, counts[r] elements, = the send of rank r; recv, counts and displacements are ignored
+        on other ranks. In place on root: send is None, root's data is its block of recv."""
         call = Call(self, "gather_v", dtype, stream)
         if self.rank != root:
             source = call.source(send)
@@ -102,10 +103,10 @@ class CountsPerRank:
         call.run(lib.tuttiGatherV, address, count * factor, target.address, *blocks.arrays(factor), kind, root)
         return recv
 
-    def scatter_v(self, send: Any, recv: Any = None, counts: Numbers = None, displacements: Numbers = None, root: int = 0,
-                  *, dtype: Any = None, stream: Any = None) -> Any:
-        """recv = block `rank` of root's send, counts[rank] elements there; send, counts and displacements are ignored on
-        other ranks. In place on root: recv is None, root's result is its block of send."""
+    def scatter_v(self, send: Any, recv: Any = None, counts: Numbers = None, displacements: Numbers = None,
+                  root: int = 0, *, dtype: Any = None, stream: Any = None) -> Any:
+        """recv = block `rank` of root's send, counts[rank] elements there; send, counts and displacements are ignored
+        on other ranks. In place on root: recv is None, root's result is its block of send."""
         call = Call(self, "scatter_v", dtype, stream)
         if self.rank != root:
             target = call.target(recv)
@@ -126,11 +127,11 @@ class CountsPerRank:
 
     def scatter_gather(self, send: Any, recv: Any, sources: Sequence[int], destinations: Sequence[int], unit_count: int,
                        total_count: int, *, dtype: Any = None, stream: Any = None) -> Any:
-        """The general form of broadcast, scatter, gather, all-gather and all-to-all. Every rank names the same sources and
-        destinations. Destination j of its list receives from every source the `unit_count` elements that begin at
+        """The general form of broadcast, scatter, gather, all-gather and all-to-all. Every rank names the same sources
+        and destinations. Destination j of its list receives from every source the `unit_count` elements that begin at
         (j * unit_count) mod total_count of the source's send (total_count); those from source k go to k * unit_count of
-        recv (number of sources * unit_count). Arrays of ranks that are not in a list are ignored; a rank in neither list
-        says its dtype. unit_count divides total_count."""
+        recv (number of sources * unit_count). Arrays of ranks that are not in a list are ignored; a rank in neither
+        list says its dtype. unit_count divides total_count."""
         call = Call(self, "scatter_gather", dtype, stream)
         reads, writes = self.rank in sources, self.rank in destinations
         source = call.source(send) if reads else None
@@ -141,6 +142,7 @@ class CountsPerRank:
             call.require(target, len(sources) * unit_count, f"{len(sources)} sources of unit_count {unit_count}")
         kind, factor = call.moved()
         lists = [(ctypes.c_int * len(ranks))(*ranks) for ranks in (sources, destinations)]
-        call.run(lib.tuttiScatterGather, source.address if source else None, target.address if target else None, lists[0],
-                 len(sources), lists[1], len(destinations), unit_count * factor, total_count * factor, kind)
+        call.run(lib.tuttiScatterGather, source.address if source else None,
+                 target.address if target else None, lists[0], len(sources), lists[1],
+                 len(destinations), unit_count * factor, total_count * factor, kind)
         return recv

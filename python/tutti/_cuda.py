@@ -1,4 +1,5 @@
-"""What this package asks CUDA's driver, where the program has loaded one: the current GPU, and when a stream is done."""
+"""What this package asks CUDA's driver, where the program has loaded one: the current GPU, and when a stream is
+done."""
 from __future__ import annotations
 
 import contextlib

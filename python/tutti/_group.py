@@ -28,19 +28,20 @@ def group() -> Iterator[None]:
         yield
     except BaseException:
         lib.tuttiBarrier(None, None)  # refused, so the library drops the calls of the group
-        _end()
+        _end(dropped=True)
         raise
     result = _end()
     if result:
         raise_error(result, "group", sentence(None))
 
 
-def _end() -> int:
+def _end(dropped: bool = False) -> int:
     _lifetime.group.depth -= 1
     if _lifetime.group.depth:
         return int(lib.tuttiGroupEnd())
-    calls = _lifetime.take_group()
-    result = _interrupt.run(lib.tuttiGroupEnd, (), lambda: [call[0]._handle for call in calls])
-    if result == 0:
-        _lifetime.submitted(calls)
+    # The library writes handles into what the group makes, so that has to live until then, wanted or not.
+    calls, made = _lifetime.group.take()
+    with _lifetime.keeping([] if dropped else calls):
+        result = _interrupt.run(lib.tuttiGroupEnd, (), lambda: [call.communicator._handle for call in calls])
+    del made
     return result

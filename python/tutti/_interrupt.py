@@ -3,7 +3,8 @@
 While the main thread is inside a C function, Python cannot run its handler of SIGINT. So a thread watches for the
 signal, by the descriptor of signal.set_wakeup_fd, and aborts the communicators of the call that the main thread is in;
 the call then returns, and KeyboardInterrupt is raised as usual. Nothing is done where the program handles SIGINT in its
-own way, or has a wakeup descriptor of its own (asyncio's loop in some programs): there Ctrl-C takes effect after the call.
+own way, or has a wakeup descriptor of its own (asyncio's loop in some programs): there Ctrl-C takes effect after the
+call.
 """
 from __future__ import annotations
 

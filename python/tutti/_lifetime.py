@@ -1,48 +1,55 @@
 """Keeps the buffers of calls that are under way: nobody may free what the library still reads or writes."""
 from __future__ import annotations
 
+import contextlib
 import threading
-from typing import Any, List, Optional, Tuple
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import _cuda
 
-_Call = Tuple[Any, Any, Optional[int], bool, Tuple[Any, ...]]  # the arguments of keep
+
+class Kept(NamedTuple):
+    """What a call uses. `stream` is as the caller gave it, `handle` as the library gets it; `device` is the number of
+    the GPU whose memory it is, None: host memory."""
+
+    communicator: Any
+    stream: Any
+    handle: Optional[int]
+    device: Optional[int]
+    owners: Tuple[Any, ...]
 
 
 class _Group(threading.local):
-    """The calling thread's open group: its depth, and its calls with what they keep."""
+    """The calling thread's open group: its depth, what its calls use, and the communicators that its end makes."""
 
     def __init__(self) -> None:
         self.depth = 0
-        self.calls: List[_Call] = []
+        self.calls: List[Kept] = []
+        self.made: List[Any] = []
+
+    def take(self) -> Tuple[List[Kept], List[Any]]:
+        """At the end of the outermost group: calls and communicators."""
+        taken = self.calls, self.made
+        self.calls, self.made = [], []
+        return taken
 
 
 group = _Group()
 
 
-def keep(communicator: Any, stream: Any, handle: Optional[int], on_device: bool, owners: Tuple[Any, ...]) -> None:
-    """After a call: `owners` live until it is done. `stream` is as the caller gave it, `handle` as the library got it."""
-    if group.depth:
-        group.calls.append((communicator, stream, handle, on_device, owners))
-    elif on_device or stream is not None:
-        _hand_over((communicator, stream, handle, on_device, owners))
+@contextlib.contextmanager
+def keeping(calls: Sequence[Kept]) -> Iterator[None]:
+    """Around the submission of calls: what they use lives until they are done.
 
-
-def _hand_over(call: _Call) -> None:
-    communicator, stream, handle, on_device, owners = call
-    if on_device:
-        _cuda.keep(handle, communicator.device, owners)
-    elif stream is not None and hasattr(stream, "_keep"):
-        stream._keep(communicator, owners)
-
-
-def take_group() -> List[_Call]:
-    """At the end of the outermost group: its calls."""
-    calls, group.calls = group.calls, []
-    return calls
-
-
-def submitted(calls: List[_Call]) -> None:
-    """The calls of a group are on their streams; those without one are done."""
+    Streams of the host know before the submission, for calls can be under way although it reports an error, or
+    KeyboardInterrupt comes right behind it. On a GPU it is an event behind the calls that says when they are done.
+    """
     for call in calls:
-        _hand_over(call)
+        if call.device is None and hasattr(call.stream, "_keep"):
+            call.stream._keep(call.communicator, call.owners)
+    try:
+        yield
+    finally:
+        for call in calls:
+            if call.device is not None:
+                _cuda.keep(call.handle, call.device, call.owners)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 import weakref
 from ctypes import c_void_p
 from typing import TYPE_CHECKING, Any, Dict, Sequence, Union
@@ -35,7 +36,10 @@ def zeros(shape: Union[int, Sequence[int]], dtype: Any = "float64") -> "numpy.nd
     import numpy
 
     kind = numpy.dtype(dtype)
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    try:
+        sizes = (operator.index(shape),)  # type: ignore[arg-type]
+    except TypeError:
+        sizes = tuple(shape)  # type: ignore[arg-type]
     count = math.prod(sizes)
     return numpy.frombuffer(mem_alloc(max(count * kind.itemsize, 1)), dtype=kind, count=count).reshape(sizes)
 

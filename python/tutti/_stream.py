@@ -80,8 +80,8 @@ class Stream:
             return
         if lib.tuttiStreamQuery(handle) == Result.IN_PROGRESS:
             # To wait here could take for ever. The stream lives on, and so does what its calls use.
-            warnings.warn("a tutti.Stream with calls under way was not closed", ResourceWarning, source=self)
             _left_open.append(self._kept)
+            warnings.warn("a tutti.Stream with calls under way was not closed", ResourceWarning, source=self)
         else:
             self.close()
 
@@ -123,5 +123,5 @@ def handle_of(stream: Any, call: str) -> Optional[int]:
         if hasattr(stream, attribute):
             return int(getattr(stream, attribute))
     raise InvalidArgumentError(
-        f"stream is a {type(stream).__name__}: give a tutti.Stream for host memory; for device memory a CUDA stream as an "
-        "integer or as an object with __cuda_stream__, cuda_stream or ptr", call)
+        f"stream is a {type(stream).__name__}: give a tutti.Stream for host memory; for device memory a CUDA stream "
+        "as an integer or as an object with __cuda_stream__, cuda_stream or ptr", call)

@@ -44,15 +44,22 @@ class RedOp(enum.IntEnum):
     AVG = 4
 
 
-# Names as numpy, ml_dtypes, torch and DLPack have them.
-_BY_NAME: Dict[str, DataType] = {kind.name.lower(): kind for kind in DataType}
-_BY_NAME["float8_e4m3fn"] = DataType.FLOAT8_E4M3
-TYPE_NAMES = ", ".join(kind.name.lower() for kind in DataType)
+# Names that arrays of numpy, ml_dtypes, torch and DLPack give their types. Their "float8_e4m3" is another one, which
+# has infinities.
+_ARRAY_NAMES: Dict[DataType, str] = {
+    kind: "float8_e4m3fn" if kind is DataType.FLOAT8_E4M3 else kind.name.lower() for kind in DataType}
+_BY_NAME: Dict[str, DataType] = {name: kind for kind, name in _ARRAY_NAMES.items()}
+TYPE_NAMES = ", ".join(_BY_NAME)
 
 
 def by_name(name: str) -> Optional[DataType]:
-    """The type of this name; None: not one that reductions compute with."""
+    """The type that arrays call so; None: not one that reductions compute with."""
     return _BY_NAME.get(name)
+
+
+def array_name(kind: DataType) -> str:
+    """What by_name takes."""
+    return _ARRAY_NAMES[kind]
 
 
 def name_of(dtype: Any) -> str:
@@ -66,8 +73,10 @@ def name_of(dtype: Any) -> str:
 
 
 def data_type(dtype: Any, call: str) -> DataType:
-    """Errors: InvalidArgumentError."""
-    known = by_name(name_of(dtype))
+    """Of a DataType, its name, or a type of an array. Errors: InvalidArgumentError."""
+    known = dtype if isinstance(dtype, DataType) else by_name(name_of(dtype))
+    if known is None and isinstance(dtype, str) and dtype.upper() == DataType.FLOAT8_E4M3.name:
+        known = DataType.FLOAT8_E4M3
     if known is None:
         raise InvalidArgumentError(f"{dtype!r} is not one of tutti's types: {TYPE_NAMES}", call)
     return known
@@ -135,13 +144,13 @@ _ENCODERS: Dict[DataType, Callable[[float], bytes]] = {
 
 
 def encode(value: Union[int, float], kind: DataType, call: str) -> bytes:
-    """One element of `kind`. Errors: InvalidArgumentError (out of range, or no integer)."""
+    """One element of `kind`. Errors: InvalidArgumentError (out of range, or not an integer)."""
     try:
         if kind in _ENCODERS:
             return _ENCODERS[kind](float(value))
         return struct.pack("=" + _FORMATS[kind], value)
     except (struct.error, OverflowError, TypeError) as error:
-        raise InvalidArgumentError(f"scalar {value!r} is no {kind.name.lower()}: {error}", call) from None
+        raise InvalidArgumentError(f"scalar {value!r} is not a value of {kind.name.lower()}: {error}", call) from None
 
 
 # The letters of `__array_interface__` and of the buffer protocol, with the size in bytes behind them.
@@ -152,7 +161,7 @@ NATIVE = "<" if sys.byteorder == "little" else ">"
 
 
 def name_of_kind(kind: str, itemsize: int) -> str:
-    """("f", 4) is "float32"; a kind without a number has one that says how its bytes are called."""
+    """("f", 4) is "float32"; other kinds are named by their letter and size."""
     word = _KINDS.get(kind)
     if word is None:
         return f"{kind}{itemsize}"

@@ -123,10 +123,29 @@ class Arrays(unittest.TestCase):
         self.expect(view(x, "bfloat16"), x.ctypes.data, 6, 2, "bfloat16")
         raw = numpy.zeros(12, dtype=numpy.uint8)
         self.expect(view(raw, "float32"), raw.ctypes.data, 3, 4, "float32")
-        with self.assertRaisesRegex(tutti.InvalidArgumentError, "12 bytes, which is no multiple of the 8"):
+        with self.assertRaisesRegex(tutti.InvalidArgumentError, "12 bytes, which is not a multiple of the 8"):
             view(raw, "float64")
         with self.assertRaisesRegex(tutti.InvalidArgumentError, "elements of 2 bytes"):
             view(x, "float64")
+        self.assertEqual(view(numpy.ones(3), "float64").type_name, "float64")
+        for other in ("int64", "uint64", "float32", "uint8"):
+            with self.assertRaisesRegex(tutti.InvalidArgumentError, f"elements of float64, and dtype says {other}"):
+                view(numpy.ones(3), other)
+
+    def test_float8_with_infinities_is_another_type(self):
+        """ml_dtypes has both; the library computes with the one without."""
+        class Ieee:
+            name = "float8_e4m3"
+
+        class Finite:
+            name = "float8_e4m3fn"
+
+        self.assertIsNone(_types.by_name("float8_e4m3"))
+        self.assertEqual(_types.data_type(Finite(), ""), tutti.DataType.FLOAT8_E4M3)
+        with self.assertRaises(tutti.InvalidArgumentError):
+            _types.data_type(Ieee(), "")
+        raw = view(numpy.zeros(3, dtype=numpy.uint8), "float8_e4m3")
+        self.assertEqual(_types.by_name(raw.type_name), tutti.DataType.FLOAT8_E4M3)
 
     @unittest.skipUnless(ml_dtypes, "ml_dtypes is not installed")
     def test_ml_dtypes(self):
@@ -181,7 +200,7 @@ class Arrays(unittest.TestCase):
 
     def test_no_array(self):
         for nothing in (5, "text", object(), [1, 2], 1.5):
-            with self.assertRaisesRegex(TypeError, f"call: send is a {type(nothing).__name__}, which is no array"):
+            with self.assertRaisesRegex(TypeError, f"call: send is a {type(nothing).__name__}, which is not an array"):
                 view(nothing)
 
 

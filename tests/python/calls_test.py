@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Communicators, groups, streams, messages and memory, on 1 to 4 ranks."""
+import ctypes
 import gc
 import os
+import sys
 import threading
 import unittest
 import warnings
@@ -105,17 +107,85 @@ def a_stream_that_is_dropped(comm):
     if comm.rank == 0:
         stream, array = tutti.Stream(), numpy.zeros(1000).view(Noted)
         watch = weakref.ref(array)
-        comm.broadcast(array, stream=stream)
+        comm.broadcast(array, root=1, stream=stream)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             del stream, array
             gc.collect()
-        assert [one.category for one in said] == [ResourceWarning]
+        assert [one.category for one in said] == [ResourceWarning], [str(one.message) for one in said]
         assert watch() is not None, "the other rank has not come yet"
     looked.barrier()
     if comm.rank == 1:
-        comm.broadcast(numpy.zeros(1000))
+        comm.broadcast(numpy.zeros(1000), root=1)
     looked.destroy()
+
+
+def a_group_that_fails_after_it_began(comm):
+    """A call on a stream is under way, while a call without one in the same group fails: the array of the first
+    lives."""
+    first, second, looked = comm.split(0), comm.split(0), comm.split(0)
+    if comm.rank == 0:
+        stream, array = tutti.Stream(), numpy.zeros(1000).view(Noted)
+        watch = weakref.ref(array)
+        try:
+            with tutti.group():
+                first.broadcast(array, root=1, stream=stream)
+                second.all_reduce(numpy.zeros(3))
+            raise AssertionError("different counts passed")
+        except tutti.InvalidUsageError:
+            pass
+        del array
+        gc.collect()
+        assert watch() is not None and not stream.idle
+        looked.barrier()
+        stream.synchronize()
+    else:
+        try:
+            second.all_reduce(numpy.zeros(4))
+        except tutti.InvalidUsageError:
+            pass
+        looked.barrier()
+        first.broadcast(numpy.zeros(1000), root=1)
+    second.abort()
+    first.destroy()
+    looked.destroy()
+
+
+def dropped_where_warnings_are_errors(comm):
+    """A stream frees nothing that its calls use, and a communicator neither waits nor stays."""
+    part, looked = comm.split(0), comm.split(0)
+    if comm.rank == 0:
+        stream, array, raised = tutti.Stream(), numpy.zeros(1000).view(Noted), []
+        watch = weakref.ref(array)
+        part.broadcast(array, root=1, stream=stream)
+        sys.unraisablehook = lambda error: raised.append(error.exc_type)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            del stream, array
+            gc.collect()
+            assert watch() is not None, "the other rank has not come"
+            del part
+            gc.collect()
+        assert raised == [ResourceWarning] * 2
+    looked.barrier()
+    looked.destroy()
+    if comm.rank == 1:
+        try:
+            part.broadcast(numpy.zeros(1000), root=1)
+            part.barrier()
+            raise AssertionError("the other rank has aborted")
+        except tutti.RemoteError:
+            part.abort()
+
+
+def made_and_dropped_in_a_group():
+    """The end of a group writes handles into communicators that the program does not hold."""
+    comm = tutti.Communicator.init_all(1)[0]
+    with tutti.group():
+        comm.split(None)
+        others = [ctypes.c_void_p(1234567) for _ in range(64)]
+    assert all(other.value == 1234567 for other in others)
+    comm.destroy()
 
 
 def an_error_on_a_stream(comm):
@@ -241,7 +311,7 @@ def memory(comm):
     array[:] = 3
     comm.broadcast(array)
     assert array.sum() == 75
-    assert tutti.zeros(0).size == 0
+    assert tutti.zeros(0).size == 0 and tutti.zeros(numpy.int64(4)).shape == (4,)
     with comm.register(x) as registration:
         comm.all_reduce(x)
     try:
@@ -288,6 +358,15 @@ class Calls(unittest.TestCase):
     def test_a_stream_that_is_dropped(self):
         self.check(a_stream_that_is_dropped, (2,))
 
+    def test_group_that_fails_after_it_began(self):
+        self.check(a_group_that_fails_after_it_began, (2,))
+
+    def test_dropped_where_warnings_are_errors(self):
+        self.check(dropped_where_warnings_are_errors, (2,))
+
+    def test_made_and_dropped_in_a_group(self):
+        testing.start(1, made_and_dropped_in_a_group)
+
     def test_error_on_a_stream(self):
         self.check(an_error_on_a_stream, (2,))
 
@@ -299,7 +378,7 @@ class Calls(unittest.TestCase):
             pipes = [testing._fork.Pipe(duplex=False) for _ in range(ranks)]
             with testing.Job(ranks, from_id, pipes) as job:
                 for outcome in job.outcomes():
-                    self.assertIsNone(outcome.trace)
+                    self.assertEqual((outcome.trace, outcome.exitcode), (None, 0))
 
     def test_ranks_in_one_thread(self):
         testing.start(1, in_a_group)

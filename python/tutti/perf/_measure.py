@@ -30,7 +30,8 @@ class _Rank:
         self.send, self.recv = (Memory(max(options.maxbytes, self.dtype.itemsize * comm.size)) for _ in range(2))
         self.figure = bytearray(8)
         self.words = "N/A"  # algorithm and transport of what was timed last
-        self.numpy_type = TYPES[options.datatype] if numpy is not None and self.dtype < tutti.DataType.BFLOAT16 else None
+        known = numpy is not None and self.dtype < tutti.DataType.BFLOAT16
+        self.numpy_type = TYPES[options.datatype] if known else None
 
     def call(self, count: int) -> Call:
         """A call on `count` elements, or so many for each rank."""
@@ -95,7 +96,8 @@ class _Rank:
 
 def _figures(value: float) -> str:
     """Four significant figures."""
-    return f"{value:.{0 if value >= 10000 else 1 if value >= 1000 else 2 if value >= 100 else 3 if value >= 10 else 4}f}"
+    digits = 0 if value >= 10000 else 1 if value >= 1000 else 2 if value >= 100 else 3 if value >= 10 else 4
+    return f"{value:.{digits}f}"
 
 
 def _head(comm: tutti.Communicator, options: argparse.Namespace) -> str:
@@ -135,7 +137,8 @@ def _sweep(rank: _Rank, options: argparse.Namespace, say: Callable[[str], None])
         op = options.op if collective.has_op else "none"
         root = options.root if collective.has_root else -1
         say(f"{size:>12}  {count:>12}  {options.datatype:>8}  {op:>6}  {root:>6}{cells}  # {rank.words}")
-    verdict = "not checked" if rank.numpy_type is None or not options.check else f"{wrong} {'OK' if wrong == 0 else 'FAILED'}"
+    checked = rank.numpy_type is not None and options.check
+    verdict = f"{wrong} {'OK' if wrong == 0 else 'FAILED'}" if checked else "not checked"
     say(f"# Out of bounds values : {verdict}")
     say(f"# Avg bus bandwidth    : {sum(bandwidths) / max(len(bandwidths), 1):.6g}\n#")
     say(f"# Collective test concluded: {options.collective}")

@@ -31,8 +31,8 @@ def parse(arguments: List[str]) -> argparse.Namespace:
     """Ends the program with a message where the arguments are wrong."""
     parser = argparse.ArgumentParser(
         prog="python -m tutti.perf", formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        description="Measures and checks a collective over a range of sizes. Under torchrun, mpirun or srun the ranks are "
-        "the launcher's, else processes of this host.")
+        description="Measures and checks a collective over a range of sizes. Under torchrun, mpirun or srun the ranks "
+                    "are the launcher's, else processes of this host.")
     add = parser.add_argument
     add("collective", nargs="?", default="all_reduce", choices=COLLECTIVES, help="what to measure")
     add("--procs", type=_positive, metavar="N", help="ranks on this host (default: 2, or the launcher's)")

@@ -21,19 +21,30 @@ def publish(store: Any, key: str, value: bytes) -> None:
     store.add(key + "/is there", 1)
 
 
-def wait_for(store: Any, key: str, timeout: timedelta, what: str) -> bytes:
-    """The value of a key that another rank publishes. Errors: TimeoutError."""
+def wait_for(store: Any, key: str, timeout: timedelta, what: str, abandoned: Optional[threading.Event] = None) -> bytes:
+    """The value of a key that another rank publishes. Errors: TimeoutError; RemoteError (`abandoned` was set)."""
     end = time.monotonic() + timeout.total_seconds()
     while store.add(key + "/is there", 0) == 0:
-        if time.monotonic() > end:
-            raise tutti.TimeoutError(f"waited {timeout.total_seconds():g} s for {what}")
-        time.sleep(_NAP_S)
+        _nap(end, timeout, what, abandoned or threading.Event())
     return bytes(store.get(key))
+
+
+def _nap(end: float, timeout: timedelta, what: str, abandoned: threading.Event) -> None:
+    """Between two looks at the store. Errors: as wait_for."""
+    if time.monotonic() > end:
+        raise tutti.TimeoutError(f"waited {timeout.total_seconds():g} s for {what}")
+    if abandoned.wait(_NAP_S):
+        raise tutti.RemoteError(f"the process group was ended while this rank waited for {what}")
 
 
 def _each(made: List[tutti.Communicator], end: Callable[[tutti.Communicator], None]) -> None:
     for communicator in made:
         end(communicator)
+
+
+def _abandon(made: List[tutti.Communicator], abandoned: threading.Event) -> None:
+    abandoned.set()
+    _each(made, tutti.Communicator.abort)
 
 
 class _Channel:
@@ -44,8 +55,9 @@ class _Channel:
         self._source, self._target, self._tag = source, target, tag
         self._sends = messages.rank == source
         self._made = made = []  # type: List[tutti.Communicator]
+        self._abandoned = abandoned = threading.Event()
         self.worker = Worker(f"tutti-{source}-{target}", lambda: _each(made, tutti.Communicator.destroy),
-                             lambda: _each(made, tutti.Communicator.abort), messages.timeout.total_seconds())
+                             lambda: _abandon(made, abandoned), messages.timeout.total_seconds())
 
     def communicator(self) -> tutti.Communicator:
         """Of the two ranks: the sender is 0, the receiver 1. Made when first used, in the thread of the channel."""
@@ -57,7 +69,7 @@ class _Channel:
                 publish(self._store, key, bytes(unique_id))
             else:
                 what = f"rank {self._source} to send to rank {self._target}"
-                unique_id = tutti.UniqueId(wait_for(self._store, key, self._timeout, what))
+                unique_id = tutti.UniqueId(wait_for(self._store, key, self._timeout, what, self._abandoned))
             self._made.append(
                 tutti.Communicator.from_id(unique_id, 2, 0 if self._sends else 1, timeout_ms=limit_ms, device=-1))
         return self._made[0]
@@ -69,8 +81,8 @@ class AnySource:
     def __init__(self, work: Any) -> None:
         self._work = work
 
-    def wait(self, *timeout: Any) -> bool:
-        return bool(self._work.wait(*timeout))
+    def wait(self, *arguments: Any, **options: Any) -> bool:
+        return bool(self._work.wait(*arguments, **options))
 
     def is_completed(self) -> bool:
         return bool(self._work.is_completed())
@@ -92,6 +104,7 @@ class Messages:
         self._channels: Dict[Tuple[int, int, int], _Channel] = {}
         self._taken: "Counter[Tuple[int, int]]" = Counter()  # receives so far, by source and tag
         self._lock = threading.Lock()
+        self._abandoned = threading.Event()
         self._any: Optional[Worker] = None
 
     def _channel(self, source: int, target: int, tag: int) -> _Channel:
@@ -112,9 +125,12 @@ class Messages:
         return channel.worker.submit(call)
 
     def recv(self, tensor: Any, peer: int, tag: int) -> Any:
-        channel = self._channel(peer, self.rank, tag)
         with self._lock:
             self._taken[peer, tag] += 1
+        return self._receive(tensor, peer, tag)
+
+    def _receive(self, tensor: Any, peer: int, tag: int) -> Any:
+        channel = self._channel(peer, self.rank, tag)
 
         def call() -> Any:
             channel.communicator().recv(tensor, 0)
@@ -124,36 +140,36 @@ class Messages:
 
     def recv_any(self, tensor: Any, tag: int) -> AnySource:
         """From whoever has announced a message that nobody here has asked for."""
+        abandoned = self._abandoned
         with self._lock:
             if self._any is None:
-                self._any = Worker("tutti-any", lambda: None, lambda: None, self.timeout.total_seconds())
+                self._any = Worker("tutti-any", lambda: None, abandoned.set, self.timeout.total_seconds())
 
         def call() -> Any:
-            source = self._announced(tag)
-            self.recv(tensor, source, tag).wait()
+            source = self._claim(tag)
+            self._receive(tensor, source, tag).wait()
             return [[tensor], source]
 
         return AnySource(self._any.submit(call))
 
-    def _announced(self, tag: int) -> int:
+    def _claim(self, tag: int) -> int:
+        """The sender of a message that has been announced, which is this receive's from now on."""
         end = time.monotonic() + self.timeout.total_seconds()
-        while time.monotonic() <= end:
+        while True:
             for source in range(self.size):
                 key = self._announcement(source, self.rank, tag)
                 with self._lock:
-                    taken = self._taken[source, tag]
-                if source != self.rank and self.store.add(key, 0) > taken:
-                    return source
-            time.sleep(_NAP_S)
-        raise tutti.TimeoutError(f"waited {self.timeout.total_seconds():g} s for a message from any rank", "recv", self.rank)
+                    if source != self.rank and self.store.add(key, 0) > self._taken[source, tag]:
+                        self._taken[source, tag] += 1
+                        return source
+            _nap(end, self.timeout, "a message from any rank", self._abandoned)
 
     @staticmethod
     def _announcement(source: int, target: int, tag: int) -> str:
         return f"announced/{source}/{target}/{tag}"
 
-    def stop(self) -> None:
-        """Ends all channels, after what is queued in them."""
-        for channel in self._channels.values():
-            channel.worker.stop()
-        if self._any is not None:
-            self._any.stop()
+    def workers(self) -> List[Worker]:
+        """To be stopped at the end of the group."""
+        with self._lock:
+            workers = [channel.worker for channel in self._channels.values()]
+            return workers if self._any is None else [*workers, self._any]

@@ -10,7 +10,8 @@ from ._messages import publish, wait_for
 _PASSED, _FAILED = b"passed", b"failed"
 
 
-def monitored_barrier(store: Any, name: str, rank: int, size: int, timeout: Union[timedelta, float], wait_all: bool) -> None:
+def monitored_barrier(store: Any, name: str, rank: int, size: int, timeout: Union[timedelta, float],
+                      wait_all: bool) -> None:
     """`name` is the same on all ranks, and new for each barrier. On rank 0, `wait_all` names all ranks that are missing
     instead of the first. Errors: RuntimeError."""
     limit = timeout if isinstance(timeout, timedelta) else timedelta(seconds=timeout)
@@ -42,7 +43,8 @@ def _missing(store: Any, name: str, size: int, limit: timedelta, wait_all: bool)
     for rank in range(1, size):
         left = timedelta(seconds=max(0.0, end - time.monotonic()))
         if not left and not wait_all:
-            raise RuntimeError(f"Rank 0 timed out in monitoredBarrier after {limit.total_seconds() * 1000:g} ms, before rank {rank}")
+            raise RuntimeError(f"Rank 0 timed out in monitoredBarrier after {limit.total_seconds() * 1000:g} ms, "
+                               f"before rank {rank}")
         try:
             wait_for(store, f"{name}/{rank}", left, f"rank {rank}")
         except RuntimeError:

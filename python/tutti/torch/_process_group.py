@@ -1,7 +1,7 @@
 """torch's process group over a communicator: each method is one of torch.distributed's, and returns a Work."""
 from __future__ import annotations
 
-import os
+import sys
 from datetime import timedelta
 from typing import Any, Callable, List, Sequence
 
@@ -13,6 +13,7 @@ import tutti
 from ._messages import Messages, publish, wait_for
 from ._monitored_barrier import monitored_barrier
 from ._sparse import all_reduce_sparse
+from ._work import KEEPS_SUBCLASSES
 from ._worker import Worker
 
 _OPS = (("SUM", "sum"), ("PRODUCT", "prod"), ("MIN", "min"), ("MAX", "max"), ("AVG", "avg"))
@@ -62,15 +63,25 @@ def _splits(tensor: Any, splits: Sequence[int], ranks: int) -> List[int]:
     return [split * width for split in splits]
 
 
+def _called_by_cpp(method: str) -> bool:
+    """Whether the Python code that leads to `method` does not name it, so that C++ code of torch is between them. A
+    wrong answer costs only the overlap of the call with what follows."""
+    return method not in sys._getframe(2).f_code.co_names
+
+
+def _or_raise(work: Any, called_by_cpp: bool) -> Any:
+    """The Work; where C++ code will wait for it, and would not see an error, only after the call has ended."""
+    if called_by_cpp and not KEEPS_SUBCLASSES:
+        work.wait()
+    return work
+
+
 class ProcessGroupTutti(dist.ProcessGroup):
     """See tutti.torch."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
         limit_ms = max(1, int(min(timeout, _FOREVER).total_seconds() * 1000))
-        # By its own limit the library says which rank it waits for. It reads its settings once, so the first group's is
-        # that of the process; where another group's is shorter, the worker sees to it.
-        os.environ.setdefault("TUTTI_TIMEOUT_MS", str(limit_ms))
         if rank == 0:
             unique_id = tutti.UniqueId()
             publish(store, "id", bytes(unique_id))
@@ -79,7 +90,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
         comm = tutti.Communicator.from_id(unique_id, size, rank, timeout_ms=limit_ms, device=-1)
         self._comm, self._rank, self._size = comm, rank, size
         self._worker = Worker("tutti-collectives", comm.destroy, comm.abort, timeout.total_seconds())
-        self._messages = Messages(store, rank, size, timeout)
+        self._messages, self._timeout = Messages(store, rank, size, timeout), timeout
         self._store, self._barriers, self._sequence, self._group_name = store, 0, 0, ""
 
     def getBackendName(self) -> str:  # noqa: N802: torch's name
@@ -106,8 +117,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
 
     def shutdown(self) -> None:
         """Ends the group, after what is queued."""
-        self._messages.stop()
-        self._worker.stop()
+        Worker.stop_all([*self._messages.workers(), self._worker])
 
     def abort(self) -> None:
         """Ends all calls, on the other ranks with an error."""
@@ -142,7 +152,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
 
     def _allreduce_sparse(self, tensors: List[Any], op: str) -> Any:
         if op != "sum":
-            raise RuntimeError(f"tutti: sparse tensors can be summed up; {op} is for dense ones")
+            raise RuntimeError(f"tutti: sparse tensors can only be summed; {op} is for dense ones")
 
         def call() -> Any:
             for tensor in tensors:
@@ -152,6 +162,8 @@ class ProcessGroupTutti(dist.ProcessGroup):
         return self._worker.submit(call)
 
     def broadcast(self, tensors: List[Any], options: Any) -> Any:
+        by_cpp = _called_by_cpp("broadcast")
+
         def call() -> Any:
             for tensor in tensors:
                 dense = _dense(tensor)
@@ -159,7 +171,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
                 _put(tensor, dense)
             return tensors
 
-        return self._submit(tensors, call)
+        return _or_raise(self._submit(tensors, call), by_cpp)
 
     def reduce(self, tensors: List[Any], options: Any) -> Any:
         op, root = _op(options), options.rootRank
@@ -175,6 +187,8 @@ class ProcessGroupTutti(dist.ProcessGroup):
         return self._submit(tensors, call)
 
     def allgather(self, outputs: List[List[Any]], inputs: List[Any], options: Any = None) -> Any:
+        by_cpp = _called_by_cpp("allgather")
+
         def call() -> Any:
             for parts, mine in zip(outputs, inputs):
                 whole = torch.empty(self._size * mine.numel(), dtype=mine.dtype)
@@ -183,7 +197,8 @@ class ProcessGroupTutti(dist.ProcessGroup):
                     _put(part, result)
             return outputs
 
-        return self._submit([*inputs, *(part for parts in outputs for part in parts)], call)
+        work = self._submit([*inputs, *(part for parts in outputs for part in parts)], call)
+        return _or_raise(work, by_cpp)
 
     def allgather_into_tensor_coalesced(self, outputs: List[Any], inputs: List[Any], options: Any = None) -> Any:
         def call() -> Any:
@@ -299,10 +314,15 @@ class ProcessGroupTutti(dist.ProcessGroup):
 
         return self._submit([], call)
 
-    def monitored_barrier(self, timeout: Any = _FOREVER, wait_all_ranks: bool = False) -> None:
-        """Waits for all ranks; if some do not come, rank 0's error names them."""
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+        """Waits for all ranks. `timeout` is a timedelta or a number of seconds, by default the limit of the group.
+
+        Errors: RuntimeError (ranks have not come in time: on rank 0 it names the first of them, with `wait_all_ranks`
+        all of them; the others are told that rank 0 met an error, after at most twice the limit).
+        """
         self._barriers += 1
-        monitored_barrier(self._store, f"barriers/{self._barriers}", self._rank, self._size, timeout, wait_all_ranks)
+        limit = self._timeout if timeout is None else timeout
+        monitored_barrier(self._store, f"barriers/{self._barriers}", self._rank, self._size, limit, wait_all_ranks)
 
     def send(self, tensors: List[Any], peer: int, tag: int = 0) -> Any:
         _require_host(tensors)

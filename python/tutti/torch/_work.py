@@ -1,33 +1,88 @@
 """A Work for each call, which C++ code of torch can hold too.
 
-It wraps a Future. Its own wait() returns as if nothing had happened when the Future has an error, so wait() of these
-Works also asks the Future for its value, which raises.
+What a call returns is in a future of Python. C++ code sees a second one, made by then(): an exception in a callback is
+an error there, while that of Future.set_exception is only a function that raises it in Python.
 """
 from __future__ import annotations
 
+import contextlib
+import threading
 import weakref
-from typing import Any
+from datetime import timedelta
+from typing import Any, Tuple
 
 import torch
 from torch._C._distributed_c10d import Work, _create_work_from_future
 
-_futures: "weakref.WeakKeyDictionary[Any, torch.futures.Future[Any]]" = weakref.WeakKeyDictionary()
-_plain_wait = Work.wait
+NO_LIMIT = timedelta(0)
+
+# Before 2.8, C++ code that holds a Work does not keep the Python object of it, and with that loses the methods of a
+# subclass; there Works are torch's own, whose wait() does not raise.
+KEEPS_SUBCLASSES = tuple(int(number) for number in torch.__version__.split(".")[:2]) >= (2, 8)
 
 
-def _wait(self: Any, *timeout: Any) -> bool:
-    future = _futures.get(self)
-    if future is None:
-        return bool(_plain_wait(self, *timeout))
+def _wait_for(future: Any, seen_by_cpp: Any, timeout: timedelta = NO_LIMIT) -> bool:
+    """Until both futures, of which C++'s is the later one, have ended. Errors: those of the call; RuntimeError (not
+    within the limit)."""
+    if timeout > NO_LIMIT:
+        ended = threading.Event()
+        seen_by_cpp.add_done_callback(lambda done: ended.set())
+        if not ended.wait(timeout.total_seconds()):
+            limit_s = timeout.total_seconds()
+            raise RuntimeError(f"tutti: Timed out: the call has not ended within {limit_s:g} s of waiting")
+    with contextlib.suppress(Exception):  # a copy of the error of the first
+        seen_by_cpp.wait()
     future.wait()
     return True
 
 
-Work.wait = _wait
+class _OwnWork(Work):  # type: ignore[misc]
+    """A Work whose wait() raises, for C++ code too."""
+
+    def __init__(self, future: Any, seen_by_cpp: Any) -> None:
+        super().__init__()
+        self._future, self._seen_by_cpp = future, seen_by_cpp
+
+    def wait(self, timeout: timedelta = NO_LIMIT) -> bool:
+        return _wait_for(self._future, self._seen_by_cpp, timeout)
+
+    synchronize = wait
+
+    def get_future(self) -> Any:
+        return self._seen_by_cpp
+
+    def is_completed(self) -> bool:
+        return bool(self._seen_by_cpp.done())
+
+    def is_success(self) -> bool:
+        try:
+            return self.is_completed() and self.wait()
+        except Exception:
+            return False
+
+    def result(self) -> Any:
+        return self._future.wait()
+
+
+_futures: "weakref.WeakKeyDictionary[Any, Tuple[Any, Any]]" = weakref.WeakKeyDictionary()
+_plain_wait = Work.wait
+
+
+def _wait(self: Any, *arguments: Any, **options: Any) -> Any:
+    """torch's, but for Works of this backend."""
+    futures = _futures.get(self)
+    return _plain_wait(self, *arguments, **options) if futures is None else _wait_for(*futures, *arguments, **options)
+
+
+if not KEEPS_SUBCLASSES:
+    Work.wait = _wait
 
 
 def work_of(future: "torch.futures.Future[Any]") -> Any:
     """The Work that ends when the future does."""
-    work = _create_work_from_future(future)
-    _futures[work] = future
+    seen_by_cpp = future.then(lambda done: done.wait())
+    if KEEPS_SUBCLASSES:
+        return _OwnWork(future, seen_by_cpp)
+    work = _create_work_from_future(seen_by_cpp)
+    _futures[work] = future, seen_by_cpp
     return work

@@ -2,12 +2,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import threading
 import time
 import weakref
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Iterable, Optional, Tuple
 
 import torch
 
@@ -16,14 +15,7 @@ import tutti
 from ._work import work_of
 
 _Task = Tuple[Callable[[], Any], "torch.futures.Future[Any]"]
-_END_LIMIT_S = 5.0  # a communicator whose peers never come is aborted after that
-_GRACE_S = 5.0  # the library's own limit comes first: it says which rank was waited for
-
-
-def library_limit_s() -> float:
-    """The time limit of all calls of this process that the library keeps; it reads its settings once."""
-    limit_ms = int(os.environ.get("TUTTI_TIMEOUT_MS", "0"))
-    return limit_ms / 1000 if limit_ms else float("inf")
+_END_LIMIT_S = 5.0  # communicators whose peers never come are aborted after that
 
 
 class _State:
@@ -32,7 +24,6 @@ class _State:
     def __init__(self, close: Callable[[], None], abort: Callable[[], None], limit_s: float) -> None:
         self.tasks: "queue.SimpleQueue[Optional[_Task]]" = queue.SimpleQueue()
         self.close, self.abort, self.limit_s = close, abort, limit_s
-        self.patience_s = limit_s if limit_s < library_limit_s() else limit_s + _GRACE_S
         self.began: Optional[float] = None  # when the current call did
         self.too_long = False  # the communicator was aborted for that
 
@@ -53,19 +44,37 @@ class _State:
         try:
             future.set_result(call())
         except Exception as error:  # it belongs to whoever waits for the Work
-            late = self.too_long or isinstance(error, tutti.TimeoutError)
-            future.set_exception(RuntimeError(f"tutti: Timed out after {self.limit_s:g} s: {error}") if late else error)
+            if self.too_long:
+                error = RuntimeError(f"tutti: Timed out after {self.limit_s:g} s: {error}")
+            elif isinstance(error, tutti.TimeoutError):  # a limit of the library's own
+                error = RuntimeError(f"tutti: Timed out: {error}")
+            future.set_exception(error)
         finally:
             self.began = None
 
     def stop(self, thread: threading.Thread) -> None:
-        self.tasks.put(None)
-        if thread is threading.current_thread():
-            return
-        thread.join(_END_LIMIT_S)
+        _stop([(self, thread)])
+
+
+def _join(threads: Iterable[threading.Thread]) -> bool:
+    """Whether all have ended, within one limit."""
+    end, waiting = time.monotonic() + _END_LIMIT_S, [one for one in threads if one is not threading.current_thread()]
+    for thread in waiting:
+        thread.join(max(0.0, end - time.monotonic()))
+    return not any(thread.is_alive() for thread in waiting)
+
+
+def _stop(served: "Iterable[Tuple[_State, threading.Thread]]") -> None:
+    """Ends threads after what is queued; calls that take too long then are aborted. All wait at the same time."""
+    served = list(served)
+    for state, _ in served:
+        state.tasks.put(None)
+    if _join(thread for _, thread in served):
+        return
+    for state, thread in served:
         if thread.is_alive():
-            self.abort()
-            thread.join(_END_LIMIT_S)
+            state.abort()
+    _join(thread for _, thread in served)
 
 
 class _Watch:
@@ -92,10 +101,10 @@ class _Watch:
             now = time.monotonic()
             for state in states:
                 began = state.began
-                if began is not None and now - began > state.patience_s and not state.too_long:
+                if began is not None and now - began > state.limit_s and not state.too_long:
                     state.too_long = True
                     state.abort()
-            shortest = min((state.patience_s for state in states), default=60.0)
+            shortest = min((state.limit_s for state in states), default=60.0)
             del states
             self._changed.wait(min(max(shortest / 50, 0.002), 1.0))
             self._changed.clear()
@@ -113,6 +122,7 @@ class Worker:
         thread = threading.Thread(target=state.serve, name=name, daemon=True)
         thread.start()
         _watch.add(state)
+        self._thread = thread
         # At the end of the process too, so that peers see a communicator that was left in order.
         self.stop = weakref.finalize(self, state.stop, thread)
 
@@ -121,3 +131,9 @@ class Worker:
         future: "torch.futures.Future[Any]" = torch.futures.Future()
         self._state.tasks.put((call, future))
         return work_of(future)
+
+    @staticmethod
+    def stop_all(workers: "Iterable[Worker]") -> None:
+        """As stop() of each, in the time of one."""
+        alive = [worker for worker in workers if worker.stop.detach()]
+        _stop([(worker._state, worker._thread) for worker in alive])
