@@ -112,8 +112,8 @@ class Receiver {
   /// has failed writes nothing.
   virtual bool closed() { return true; }
 
-  /// Adds the handles to wait for until the message last asked for, or `closed`, can make progress; none for transports that ring the
-  /// rank's doorbell.
+  /// Adds the handles to wait for until the message last asked for, or `closed`, can make progress; none for transports
+  /// that ring the rank's doorbell.
   virtual void poll_set(std::vector<PollItem>&) const {}
 };
 
