@@ -1,6 +1,5 @@
 // Tells peers where in the buffers of a call their next messages may be written.
 #include <algorithm>
-#include <array>
 
 #include "exec/run.h"
 #include "plan/inviting.h"

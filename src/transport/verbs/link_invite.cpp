@@ -2,7 +2,6 @@
 // sender where it is, and closes the window when it has released the message.
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "transport/verbs/link.h"
 

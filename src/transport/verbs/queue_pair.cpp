@@ -148,6 +148,15 @@ unsigned QueuePair::number_next(bool asks) {
   return send_flag::signaled;
 }
 
+/// The request with the number that was given last, without memory; the caller adds what its opcode needs.
+SendWork& QueuePair::add_work(WorkOpcode opcode, unsigned flags) {
+  SendWork& work = works_.emplace_back();
+  work.wr_id = first_id_ | (added_ & WorkWord::number_mask);
+  work.opcode = opcode;
+  work.send_flags = flags;
+  return work;
+}
+
 void QueuePair::add(const Write& write) {
   const unsigned signal = number_next(write.last && !write.is_inline);
   const bool inlines = write.is_inline && !write.memory.empty();
@@ -155,17 +164,14 @@ void QueuePair::add(const Write& write) {
   pieces_.insert(pieces_.end(), write.memory.begin(), write.memory.end());
   std::uint32_t bytes = 0;
   for (const Sge& piece : write.memory) bytes += piece.length;
-  if (!headers_ || bytes > 0)
-    works_.push_back({.wr_id = first_id_ | (added_ & WorkWord::number_mask),
-                      .next = nullptr,
-                      .sg_list = nullptr,
-                      .num_sge = static_cast<int>(write.memory.size()),
-                      .opcode = headers_ ? WorkOpcode::rdma_write : WorkOpcode::rdma_write_with_immediate,
-                      .send_flags = (headers_ ? 0u : signal) | (inlines ? send_flag::inlined : 0u),
-                      .immediate = network_order(write.immediate),
-                      .rdma = {.remote_addr = write.remote_address, .rkey = write.rkey, .padding = 0, .unused = {}},
-                      .unused = 0,
-                      .bind = {}});
+  if (!headers_ || bytes > 0) {
+    SendWork& work = add_work(headers_ ? WorkOpcode::rdma_write : WorkOpcode::rdma_write_with_immediate,
+                              (headers_ ? 0u : signal) | (inlines ? send_flag::inlined : 0u));
+    work.num_sge = static_cast<int>(write.memory.size());
+    work.immediate = network_order(write.immediate);
+    work.rdma.remote_addr = write.remote_address;
+    work.rdma.rkey = write.rkey;
+  }
   if (headers_) add_header(network_order(write.immediate), bytes, signal);
 }
 
@@ -173,51 +179,21 @@ void QueuePair::add(const Write& write) {
 /// completion is asked for.
 void QueuePair::add_header(std::uint32_t immediate, std::uint32_t bytes, unsigned flags) {
   pieces_.push_back(headers_->put(immediate, bytes));
-  works_.push_back({.wr_id = first_id_ | (added_ & WorkWord::number_mask),
-                    .next = nullptr,
-                    .sg_list = nullptr,
-                    .num_sge = 1,
-                    .opcode = WorkOpcode::send,
-                    .send_flags = flags | send_flag::inlined,
-                    .immediate = 0,
-                    .rdma = {},
-                    .unused = 0,
-                    .bind = {}});
+  add_work(WorkOpcode::send, flags | send_flag::inlined).num_sge = 1;
 }
 
 void QueuePair::add_bind(Window& window, std::uint32_t key, Mr& mr, std::span<std::byte> memory) {
-  const unsigned flags = number_next(false);
-  works_.push_back({.wr_id = first_id_ | (added_ & WorkWord::number_mask),
-                    .next = nullptr,
-                    .sg_list = nullptr,
-                    .num_sge = 0,
-                    .opcode = WorkOpcode::bind_window,
-                    .send_flags = flags,
-                    .immediate = 0,
-                    .rdma = {},
-                    .unused = 0,
-                    .bind = {.window = &window,
-                             .rkey = key,
-                             .padding = 0,
-                             .mr = &mr,
-                             .addr = reinterpret_cast<std::uint64_t>(memory.data()),
-                             .length = memory.size(),
-                             .access = static_cast<unsigned>(access_flag::remote_write),
-                             .unused = 0}});
+  auto& bind = add_work(WorkOpcode::bind_window, number_next(false)).bind;
+  bind.window = &window;
+  bind.rkey = key;
+  bind.mr = &mr;
+  bind.addr = reinterpret_cast<std::uint64_t>(memory.data());
+  bind.length = memory.size();
+  bind.access = static_cast<unsigned>(access_flag::remote_write);
 }
 
 void QueuePair::add_invalidate(std::uint32_t key) {
-  const unsigned flags = number_next(true);
-  works_.push_back({.wr_id = first_id_ | (added_ & WorkWord::number_mask),
-                    .next = nullptr,
-                    .sg_list = nullptr,
-                    .num_sge = 0,
-                    .opcode = WorkOpcode::invalidate,
-                    .send_flags = flags,
-                    .immediate = key,
-                    .rdma = {},
-                    .unused = 0,
-                    .bind = {}});
+  add_work(WorkOpcode::invalidate, number_next(true)).immediate = key;
 }
 
 /// Of which no part, or not the last part, is posted.

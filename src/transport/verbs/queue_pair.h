@@ -114,6 +114,7 @@ class QueuePair {
   Result<Qp*> create_queues(QpInit& init);
   Result<void> modify(QpAttributes& attributes, int mask, std::string_view doing);
   unsigned number_next(bool asks);
+  SendWork& add_work(WorkOpcode opcode, unsigned flags);
   void add_header(std::uint32_t immediate, std::uint32_t bytes, unsigned flags);
   std::size_t requests_waiting() const;
 
