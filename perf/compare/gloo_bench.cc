@@ -4,6 +4,7 @@
 #include <gloo/alltoall.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
+#include <gloo/reduce.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
@@ -52,6 +53,14 @@ void prepare(Kind kind, size_t bytes) {
     options->setInput(send_buffer, count);
     options->setOutput(recv_buffer, count);
     prepared = [options] { gloo::alltoall(*options); };
+  } else if (kind == REDUCE) {
+    auto options = std::make_shared<gloo::ReduceOptions>(context);
+    options->setInput(send_buffer, count);
+    options->setOutput(recv_buffer, count);
+    options->setRoot(0);
+    void (*sum)(void*, const void*, const void*, size_t) = &gloo::sum<float>;
+    options->setReduceFunction(sum);
+    prepared = [options] { gloo::reduce(*options); };
   } else {
     prepared = barrier;
   }

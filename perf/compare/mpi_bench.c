@@ -23,6 +23,7 @@ static void call(Kind kind, size_t bytes) {
     case ALL_GATHER: MPI_Allgather(send_buffer, block, TYPE, recv_buffer, block, TYPE, MPI_COMM_WORLD); break;
     case BROADCAST: MPI_Bcast(my_rank == 0 ? send_buffer : recv_buffer, count, TYPE, 0, MPI_COMM_WORLD); break;
     case ALLTOALL: MPI_Alltoall(send_buffer, block, TYPE, recv_buffer, block, TYPE, MPI_COMM_WORLD); break;
+    case REDUCE: MPI_Reduce(send_buffer, recv_buffer, count, TYPE, MPI_SUM, 0, MPI_COMM_WORLD); break;
     default: MPI_Barrier(MPI_COMM_WORLD);
   }
 }

@@ -34,6 +34,7 @@ typedef enum {
   ALL_GATHER,
   BROADCAST,
   ALLTOALL,
+  REDUCE,
   BARRIER,
   COPY,
   COPY_NT,
@@ -45,9 +46,9 @@ typedef enum {
   PING,
   KINDS
 } Kind;
-static const char* const kind_names[KINDS] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "alltoall",
-                                              "barrier",    "copy",           "copy_nt",    "sum_nt",    "exchange",
-                                              "stream",     "stream_half",    "one_way",    "ping"};
+static const char* const kind_names[KINDS] = {"all_reduce", "reduce_scatter", "all_gather",  "broadcast", "alltoall",
+                                              "reduce",     "barrier",        "copy",        "copy_nt",   "sum_nt",
+                                              "exchange",   "stream",         "stream_half", "one_way",   "ping"};
 
 typedef struct {
   int (*supports)(Kind kind, size_t bytes);
@@ -145,6 +146,7 @@ static Element input_sum(size_t i) {
 static Element expected(Kind kind, size_t count, size_t block, size_t i) {
   const size_t own = (size_t)my_rank * block, half = count / 2;
   switch (kind) {
+    case REDUCE:
     case ALL_REDUCE: return input_sum(i);
     case REDUCE_SCATTER: return input_sum(own + i);
     case ALL_GATHER: return input((int)(i / block), i % block);
@@ -161,6 +163,7 @@ static size_t count_wrong(Kind kind, size_t bytes, const Element* result) {
   const size_t count = bytes / sizeof(Element), block = count / (size_t)rank_count;
   const size_t results = kind == REDUCE_SCATTER || kind == STREAM_HALF ? block
                          : kind == ONE_WAY && my_rank == 0             ? 0
+                         : kind == REDUCE && my_rank != 0              ? 0
                                                                        : count;
   size_t wrong = 0;
   for (size_t i = 0; i < results; ++i) wrong += result[i] != expected(kind, count, block, i);

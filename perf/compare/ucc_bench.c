@@ -118,6 +118,7 @@ static ucc_coll_args_t arguments(Kind kind, size_t bytes) {
       args.src.info = buffer(my_rank == 0 ? send_buffer : recv_buffer, count);
       break;
     case ALLTOALL: args.coll_type = UCC_COLL_TYPE_ALLTOALL; break;
+    case REDUCE: args.coll_type = UCC_COLL_TYPE_REDUCE; break; /* to root 0 */
     default: args.coll_type = UCC_COLL_TYPE_BARRIER; args.src.info.count = args.dst.info.count = 0;
   }
   return args;
