@@ -22,13 +22,13 @@ Result<void> queue(CommEntry& entry, tuttiStream_t stream_handle, const Request&
   auto& communicator = entry.communicator;
   auto stream = use(stream_handle);
   if (!stream) return std::move(stream).error();
-  if (Group::current().open()) return Group::current().add(communicator, *stream, request);
+  if (Group::open()) return Group::current().add(communicator, *stream, request);
   (*stream)->push(Submission::of(std::make_unique<Batch>(communicator, request)));
   return {};
 }
 
 Result<void> or_refuse(Result<void> result) {
-  if (!result && Group::current().open()) Group::current().refuse(result.error());
+  if (!result && Group::open()) Group::current().refuse(result.error());
   return result;
 }
 

@@ -43,7 +43,7 @@ Result<void> queue(CommEntry& entry, tuttiStream_t stream, const Request& reques
 
 inline Result<void> start_on_host(CommEntry& entry, tuttiStream_t stream, const Request& request) {
   auto& communicator = entry.communicator;
-  if (stream == nullptr && !Group::current().open()) return run_alone(*communicator, request);
+  if (stream == nullptr && !Group::open()) return run_alone(*communicator, request);
   return queue(entry, stream, request);
 }
 

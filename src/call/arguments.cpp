@@ -48,13 +48,11 @@ Result<void> check_overlap(const Request& request, Rank rank, std::size_t in, st
 
 }  // namespace
 
-Result<DataType> data_type(int value) {
-  if (value < 0 || value >= data_type_count)
-    return refused(fmt::format("type {} is not a tuttiDataType_t (0 to {})", value, data_type_count - 1));
-  return static_cast<DataType>(value);
+Result<DataType> no_data_type(int value) {
+  return refused(fmt::format("type {} is not a tuttiDataType_t (0 to {})", value, data_type_count - 1));
 }
 
-Result<void> check_arguments(const Request& request, Rank rank, int ranks) {
+Result<void> check_every_argument(const Request& request, Rank rank, int ranks) {
   if (rooted(request.collective) && (request.root < 0 || request.root >= ranks))
     return refused(fmt::format("root {} is not a rank (0 to {})", request.root, ranks - 1));
   if (request.collective == Collective::barrier || request.count == 0) return {};

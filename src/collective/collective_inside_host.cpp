@@ -31,8 +31,9 @@ Result<Progress> CollectiveInsideHost::advance() {
 
 Result<Progress> CollectiveInsideHost::enter() {
   if (!run_.begun()) {
-    if (auto begun = run_.begin(); !begun) return std::move(begun).error();
+    if (auto begun = run_.begin(published_); !begun) return std::move(begun).error();
     size_up();
+    if (published_ != 0) return entered();
   }
   auto may = communicator_.lines().may_enter(run_.sequence());
   if (!may) return std::move(may).error();
@@ -42,6 +43,10 @@ Result<Progress> CollectiveInsideHost::enter() {
   write_descriptor(descriptor);
   communicator_.lines().publish(descriptor, run_.sequence());
   communicator_.ring_all();
+  return entered();
+}
+
+Result<Progress> CollectiveInsideHost::entered() {
   if (!gathers_) return start(Access::in_line);
   state_ = State::gather;
   return Progress::moved;
@@ -204,6 +209,7 @@ Result<Progress> CollectiveInsideHost::start(Access access) {
     if (auto mapped = map_windows(plan); !mapped) return std::move(mapped).error();
   }
   if (auto started = run_.start(plan, /*factors=*/gathers_); !started) return std::move(started).error();
+  if (small_) run_.note_small();
   state_ = State::run;
   return run();
 }

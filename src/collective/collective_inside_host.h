@@ -15,9 +15,10 @@ namespace tutti {
 
 class CollectiveInsideHost final : public Operation {
  public:
-  /// Both must outlive the operation. The request's turn must have come.
-  CollectiveInsideHost(Communicator& communicator, const Request& request)
-      : communicator_(communicator), request_(request), run_(communicator, request) {}
+  /// Both must outlive the operation. The request's turn must have come. `published`: the number of the call if a
+  /// SmallCall has published its descriptor.
+  CollectiveInsideHost(Communicator& communicator, const Request& request, std::uint64_t published = 0)
+      : communicator_(communicator), request_(request), run_(communicator, request), published_(published) {}
 
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }
@@ -36,6 +37,7 @@ class CollectiveInsideHost final : public Operation {
   enum class State { enter, gather, run, done };
 
   Result<Progress> enter();
+  Result<Progress> entered();
   void size_up();
   bool gathers_although_inline() const;
   void write_descriptor(CallDescriptor& descriptor);
@@ -58,6 +60,7 @@ class CollectiveInsideHost final : public Operation {
   Communicator& communicator_;
   const Request& request_;
   CollectiveRun run_;
+  std::uint64_t published_ = 0;
   State state_ = State::enter;
   Access access_ = Access::slots;
   bool small_ = false;                     // the call is inline because of its size, whether buffers are mapped or not

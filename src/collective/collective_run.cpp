@@ -8,10 +8,10 @@
 
 namespace tutti {
 
-Result<void> CollectiveRun::begin() {
+Result<void> CollectiveRun::begin(std::uint64_t sequence) {
   if (auto* const device = communicator_.device()) [[unlikely]]
     if (auto may = device->host_call(request_.device != nullptr); !may) return may;
-  sequence_ = communicator_.next_sequence();
+  sequence_ = sequence != 0 ? sequence : communicator_.next_sequence();
   shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
   count_ = request_.count;
   size_ = CallSize(request_.collective, shape_.ranks, shape_.root, request_.layout ? 0 : request_.group_bytes());
@@ -44,6 +44,15 @@ Result<void> CollectiveRun::copy_input() {
 bool CollectiveRun::plan_file_serves() const {
   const auto& file = communicator_.process().plan_file;
   return file && !request_.layout && request_.count > 0 && file->serves(shape_, size_.bytes_max(shape_.root));
+}
+
+/// Not where each call must be looked at: with a GPU, an autotuner or a plan from a file. A reduction of more ranks than
+/// one pass has sources is a chain of passes.
+void CollectiveRun::note_small() {
+  if (shape_.ranks == 1 || shape_.ranks > limits::sources_max || communicator_.device() != nullptr ||
+      communicator_.process().plan_file || communicator_.plans().autotuner().on())
+    return;
+  communicator_.small_calls().add(request_.collective, request_.group_bytes(), communicator_.used().algorithm);
 }
 
 bool CollectiveRun::may_use(Access access) const {

@@ -22,9 +22,9 @@ class CollectiveRun {
   CollectiveRun(const CollectiveRun&) = delete;
   CollectiveRun& operator=(const CollectiveRun&) = delete;
 
-  /// Takes the communicator's next sequence number. Errors: invalid_usage (another rank makes the same call by
-  /// kernels), system (no memory for a copy of the input).
-  Result<void> begin();
+  /// Takes the communicator's next sequence number, unless a SmallCall has taken `sequence`. Errors: invalid_usage
+  /// (another rank makes the same call by kernels), system (no memory for a copy of the input).
+  Result<void> begin(std::uint64_t sequence = 0);
   bool begun() const { return sequence_ != 0; }
   std::uint64_t sequence() const { return sequence_; }
   const Shape& shape() const { return shape_; }
@@ -46,6 +46,8 @@ class CollectiveRun {
   /// Binds the plan to the buffers in the communicator's notes. `factors`: a pre-multiplied sum uses the factors in the
   /// peers' call descriptors; false: this rank's factor for all ranks. Errors: system (no memory for the plan).
   Result<void> start(const Plan& plan, bool factors);
+  /// The call is inline because of its size: a SmallCall may serve the next ones.
+  void note_small();
   /// Requires that the run was started.
   Result<Progress> advance();
   void poll_set(std::vector<PollItem>& items) const;

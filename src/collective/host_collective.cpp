@@ -5,9 +5,10 @@
 
 namespace tutti {
 
-void make_host_collective(HeldOperation& made, Communicator& communicator, const Request& request) {
+void make_host_collective(HeldOperation& made, Communicator& communicator, const Request& request,
+                          std::uint64_t published) {
   if (communicator.spans_hosts()) return made.emplace<CollectiveAcrossHosts>(communicator, request);
-  made.emplace<CollectiveInsideHost>(communicator, request);
+  made.emplace<CollectiveInsideHost>(communicator, request, published);
 }
 
 std::unique_ptr<Operation> make_host_collective(Communicator& communicator, const Request& request) {

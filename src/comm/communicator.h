@@ -10,6 +10,7 @@
 
 #include "call/access.h"
 #include "call/request.h"
+#include "call/small_calls.h"
 #include "comm/call_history.h"
 #include "comm/channels.h"
 #include "comm/device_side.h"
@@ -92,6 +93,8 @@ class Communicator {
 
   Plans& plans() { return plans_; }
   PeerWindows& windows() { return windows_; }
+  SmallCalls& small_calls() { return small_calls_; }
+  const SmallCalls& small_calls() const { return small_calls_; }
   /// Where calls' times are compared with their predictions; null: they are not.
   PredictionCheck* prediction_check() { return prediction_check_ ? &*prediction_check_ : nullptr; }
 
@@ -177,6 +180,7 @@ class Communicator {
   std::atomic<std::uint64_t> completed_ = 0;
   std::uint64_t sequence_ = 0;
 
+  SmallCalls small_calls_;
   Notes notes_;
   std::vector<std::byte> scratch_;
   GrowingSegment offered_scratch_;  // where peers may read it

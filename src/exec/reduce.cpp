@@ -18,7 +18,8 @@ namespace {
 constexpr std::size_t destinations_max = 64;
 
 Target best_target() {
-  return targets().back();
+  static const Target best = targets().back();
+  return best;
 }
 
 Kernel find_kernel(Target target, DataType type, ReduceOp op) {
@@ -180,6 +181,22 @@ void copy_pass_on(Target target, const std::byte* source, std::span<std::byte* c
 
 void reduce_pass(const Pass& pass) {
   reduce_pass_on(best_target(), pass);
+}
+
+SmallPass::SmallPass(const Pass& pass) : pass_(pass) {
+  assert(pass.loop == Loop::plain && pass.op != ReduceOp::pre_mul_sum);
+  const ReduceOp op = plain_op(pass);
+  if (pass.sources.size() > 1 || op == ReduceOp::avg) kernel_ = find_kernel(best_target(), pass.type, op);
+}
+
+void SmallPass::run() const {
+  if (kernel_ == nullptr) return reduce_pass(pass_);
+  kernel_({.sources = pass_.sources.data(),
+           .sources_count = pass_.sources.size(),
+           .destinations = pass_.destinations.data(),
+           .destinations_count = pass_.destinations.size(),
+           .count = pass_.count,
+           .divisor = pass_.divisor});
 }
 
 void copy_pass(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes, Loop loop) {

@@ -33,6 +33,20 @@ struct Pass {
 /// alignment. The vector code gives the bits of the scalar definition in kernels/ops.h.
 void reduce_pass(const Pass& pass);
 
+/// A reduce_pass over so few bytes that they fit the first-level cache, of operands that are not scaled: what can be
+/// found out before the data is there is found out by the constructor.
+class SmallPass {
+ public:
+  SmallPass() = default;
+  /// The operands must outlive this object. `pass.loop` must be plain.
+  explicit SmallPass(const Pass& pass);
+  void run() const;
+
+ private:
+  Pass pass_;
+  void (*kernel_)(const struct KernelArgs&) = nullptr;  // null: a copy
+};
+
 /// Copies one unscaled source to every destination, and reads it once. Does not write a destination equal to the
 /// source.
 void copy_pass(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes, Loop loop);

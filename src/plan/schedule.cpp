@@ -9,36 +9,6 @@
 
 namespace tutti {
 
-int input_groups(Collective collective, int ranks, Rank rank, Rank root) {
-  switch (collective) {
-    case Collective::all_reduce:
-    case Collective::reduce:
-    case Collective::all_gather:
-    case Collective::gather:
-    case Collective::barrier: return 1;
-    case Collective::reduce_scatter:
-    case Collective::all_to_all: return ranks;
-    case Collective::broadcast: return rank == root ? 1 : 0;
-    case Collective::scatter: return rank == root ? ranks : 0;
-  }
-  return 0;
-}
-
-int output_groups(Collective collective, int ranks, Rank rank, Rank root) {
-  switch (collective) {
-    case Collective::all_reduce:
-    case Collective::broadcast:
-    case Collective::reduce_scatter:
-    case Collective::scatter: return 1;
-    case Collective::all_gather:
-    case Collective::all_to_all:
-    case Collective::barrier: return ranks;
-    case Collective::reduce: return rank == root ? 1 : 0;
-    case Collective::gather: return rank == root ? ranks : 0;
-  }
-  return 0;
-}
-
 int in_place_block(Collective collective, int ranks, int parts, Rank rank, Rank root, int input_block) {
   if (output_groups(collective, ranks, rank, root) == 0) return -1;
   const int own_group = rank * parts;

@@ -1,10 +1,12 @@
 #include "submit/blocking_call.h"
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "base/uncancelled.h"
 #include "collective/host_collective.h"
+#include "collective/small_call.h"
 #include "progress/access_lease.h"
 #include "progress/drive.h"
 
@@ -33,11 +35,11 @@ Result<void> failed(Communicator& communicator, const Operation& call, Error why
   return why;
 }
 
-}  // namespace
-
-Result<void> run_alone(Communicator& communicator, const Request& request) {
+/// `published`: as in make_host_collective.
+[[gnu::noinline]] Result<void> run_by_plan(Communicator& communicator, const Request& request,
+                                           std::uint64_t published) {
   HeldOperation call;
-  make_host_collective(call, communicator, request);
+  make_host_collective(call, communicator, request, published);
   std::optional<Turn> turn(communicator);
   const auto abandon = [&](const Error& why) {
     call->abandon(why);
@@ -65,6 +67,19 @@ Result<void> run_alone(Communicator& communicator, const Request& request) {
     if (auto paused = waiter.pause(); !paused) return fail(abandon(paused.error()));
   }
   return fail(abandon(communicator.failure()));
+}
+
+}  // namespace
+
+Result<void> run_alone(Communicator& communicator, const Request& request) {
+  std::uint64_t published = 0;
+  // Nothing else runs, and nothing can begin meanwhile, because one thread at a time uses a communicator.
+  if (SmallCall::serves(communicator, request) && communicator.idle()) [[likely]] {
+    SmallCall call(communicator, request);
+    if (call.run()) return {};
+    published = call.published();
+  }
+  return run_by_plan(communicator, request, published);
 }
 
 }  // namespace tutti

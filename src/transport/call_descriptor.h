@@ -116,6 +116,12 @@ class CallDescriptors {
     claim(sequence + 1);
   }
 
+  /// Whether `open` finds the peer's descriptor of call `sequence`. For polling.
+  bool has_come(int peer, std::uint64_t sequence) const {
+    return at(peer, sequence).sequence.load(std::memory_order_acquire) == sequence;
+  }
+  /// Where the peer's descriptor of call `sequence` will be. To be read once `open` has returned it.
+  const CallDescriptor& place(int peer, std::uint64_t sequence) const { return at(peer, sequence); }
   /// The peer's descriptor of call `sequence`; nullptr until it is there. Stays unchanged until this rank has entered
   /// call_descriptors/2 more calls. The descriptor of a call that this rank has not entered yet is returned uncompared.
   /// Errors: invalid_usage (the signature differs from this rank's own for the same call, or for an earlier call that

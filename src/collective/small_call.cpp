@@ -1,0 +1,155 @@
+#include "collective/small_call.h"
+
+#include <cstring>
+#include <span>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tutti {
+namespace {
+
+/// How long a rank waits for a peer's descriptor here. Longer waits, which include looking after peers that died, are
+/// the business of the operation that continues the call.
+constexpr int polls_before_pausing = 32;
+constexpr int polls_max = 256;
+/// With more ranks than cores: the peer cannot go on before this rank gives up its core.
+constexpr int yields_max = 64;
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+/// Groups in the input of a rank that has one.
+std::size_t groups_of_input(Collective collective, int ranks) {
+  switch (collective) {
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+    case Collective::scatter: return static_cast<std::size_t>(ranks);
+    case Collective::barrier: return 0;
+    default: return 1;
+  }
+}
+
+void copy(const std::byte* from, std::byte* to, std::size_t bytes) {
+  if (from != to && bytes > 0) std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+/// All that needs no data of the peers is done while their data is on its way.
+bool SmallCall::run() {
+  if (!publish()) return false;
+  prepare();
+  if (!open_needed()) return false;
+  finish();
+  return true;
+}
+
+bool SmallCall::publish() {
+  CallDescriptors& lines = communicator_.lines();
+  const auto may = lines.may_enter(lines.published() + 1);
+  if (!may || !*may) return false;
+  sequence_ = communicator_.next_sequence();
+  input_bytes_ = groups_of_input(request_.collective, communicator_.ranks()) * request_.group_bytes();
+  CallDescriptor& mine = lines.begin(sequence_);
+  mine.signature = request_.signature();
+  if (input_bytes_ > 0 && !is_leaf_of_root()) {
+    std::byte* const to = lines.payload(mine, input_bytes_);
+    std::memcpy(to, request_.input, input_bytes_);
+  }
+  lines.publish(mine, sequence_);
+  communicator_.ring_all();
+  return true;
+}
+
+/// Whether only the root has an input, and this rank is not the root.
+bool SmallCall::is_leaf_of_root() const {
+  return (request_.collective == Collective::broadcast || request_.collective == Collective::scatter) &&
+         communicator_.rank() != request_.root;
+}
+
+/// Whether only the root has an output, and this rank is not the root.
+bool SmallCall::is_bystander() const {
+  return (request_.collective == Collective::reduce || request_.collective == Collective::gather) &&
+         communicator_.rank() != request_.root;
+}
+
+/// A reduction combines the inputs in the order of ranks, as one_shot does.
+void SmallCall::prepare() {
+  communicator_.note_used(communicator_.small_calls().algorithm(), Access::in_line);
+  output_ = request_.output;
+  if (!reduces(request_.collective) || request_.count == 0 || is_bystander()) return;
+  const int ranks = communicator_.ranks();
+  const std::size_t skipped = request_.collective == Collective::reduce_scatter ? own_block() : 0;
+  for (Rank rank = 0; rank < ranks; ++rank)
+    sources_[static_cast<std::size_t>(rank)] = {.at = input_of(rank) + skipped, .scaled = false, .scalar = 0};
+  pass_ = SmallPass({.sources = std::span<const Source>(sources_).first(static_cast<std::size_t>(ranks)),
+                     .destinations = {&output_, 1},
+                     .count = request_.count,
+                     .type = request_.type,
+                     .op = request_.op,
+                     .divisor = request_.op == ReduceOp::avg ? ranks : 1});
+}
+
+bool SmallCall::open_needed() {
+  const Rank self = communicator_.rank();
+  if (is_bystander()) return true;
+  if (request_.collective == Collective::broadcast || request_.collective == Collective::scatter)
+    return self == request_.root || open(request_.root);
+  for (Rank peer = 0; peer < communicator_.ranks(); ++peer)
+    if (peer != self && !open(peer)) return false;
+  return true;
+}
+
+bool SmallCall::open(Rank peer) {
+  CallDescriptors& lines = communicator_.lines();
+  const bool crowded = communicator_.members().oversubscribed;
+  for (int polls = 0; !lines.has_come(peer, sequence_); ++polls) {
+    if (polls == (crowded ? yields_max : polls_max)) return false;
+    if (crowded)
+      communicator_.process().system.yield();
+    else if (polls >= polls_before_pausing)
+      pause();
+  }
+  const auto line = lines.open(peer, sequence_);
+  return line && *line != nullptr;
+}
+
+void SmallCall::finish() {
+  if (request_.count == 0 || is_bystander()) return;
+  switch (request_.collective) {
+    case Collective::barrier: return;
+    case Collective::all_reduce:
+    case Collective::reduce_scatter:
+    case Collective::reduce: return pass_.run();
+    case Collective::all_gather:
+    case Collective::gather: return gather(0);
+    case Collective::all_to_all: return gather(own_block());
+    case Collective::broadcast: return copy(input_of(request_.root), output_, request_.group_bytes());
+    case Collective::scatter: return copy(input_of(request_.root) + own_block(), output_, request_.group_bytes());
+  }
+}
+
+/// Copies the groups at `skipped` of all inputs one after another.
+void SmallCall::gather(std::size_t skipped) const {
+  const std::size_t group = request_.group_bytes();
+  std::byte* to = output_;
+  for (Rank rank = 0; rank < communicator_.ranks(); ++rank, to += group) copy(input_of(rank) + skipped, to, group);
+}
+
+/// Where this rank's group begins in an input that has one for each rank.
+std::size_t SmallCall::own_block() const {
+  return static_cast<std::size_t>(communicator_.rank()) * request_.group_bytes();
+}
+
+const std::byte* SmallCall::input_of(Rank rank) const {
+  if (rank == communicator_.rank()) return request_.input;
+  const CallDescriptors& lines = communicator_.lines();
+  return lines.payload(lines.place(rank, sequence_), input_bytes_);
+}
+
+}  // namespace tutti

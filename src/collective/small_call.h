@@ -1,0 +1,55 @@
+// A small collective of ranks that share memory, without a plan: publishes the input in the call descriptor, waits for
+// the peers' descriptors, and combines them (docs/decisions/0028).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "call/request.h"
+#include "comm/communicator.h"
+#include "exec/reduce.h"
+
+namespace tutti {
+
+/// The peers cannot tell this call from one that CollectiveInsideHost carries out: the descriptors are the same, and so
+/// are the bits of the result.
+class SmallCall {
+ public:
+  /// Both must outlive this object.
+  SmallCall(Communicator& communicator, const Request& request) : communicator_(communicator), request_(request) {}
+
+  /// Whether such a call of this size has been found to be small: see Communicator::small_calls.
+  static bool serves(const Communicator& communicator, const Request& request) {
+    return communicator.small_calls().hold(request.collective, request.group_bytes()) && request.form == Form::plain &&
+           request.op != ReduceOp::pre_mul_sum && request.device == nullptr;
+  }
+
+  /// Carries the call out, whose turn must have come. Waits some microseconds for the peers. False: a peer is late, or
+  /// its call differs. CollectiveInsideHost must then continue from `published`; nothing has been written yet.
+  bool run();
+  /// The number of the call if its descriptor was published; otherwise 0.
+  std::uint64_t published() const { return sequence_; }
+
+ private:
+  bool publish();
+  bool is_leaf_of_root() const;
+  bool is_bystander() const;
+  void prepare();
+  bool open_needed();
+  bool open(Rank peer);
+  void finish();
+  void gather(std::size_t skipped) const;
+  std::size_t own_block() const;
+  const std::byte* input_of(Rank rank) const;
+
+  Communicator& communicator_;
+  const Request& request_;
+  std::uint64_t sequence_ = 0;
+  std::size_t input_bytes_ = 0;                      // of a rank that has an input
+  std::array<Source, limits::sources_max> sources_;  // NOLINT: only entries of ranks are initialised; of a reduction
+  std::byte* output_ = nullptr;
+  SmallPass pass_;
+};
+
+}  // namespace tutti
