@@ -122,8 +122,9 @@ std::int64_t Communicator::nap_until(bool awaited) const {
 }
 
 void Communicator::ring_all() {
+  if (members_.oversubscribed) store_then_load();
   for (Rank peer = 0; peer < ranks(); ++peer)
-    if (peer != rank()) doorbells_[peer]->ring(process_.system, members_.oversubscribed);
+    if (peer != rank()) doorbells_[peer]->ring_after_fence(process_.system);
 }
 
 Links Communicator::links() {

@@ -165,7 +165,7 @@ void Waiter::sleep() {
   }
   if (armed_ == nullptr) {
     armed_ = &last->doorbell();
-    armed_->asleep.exchange(1, std::memory_order_seq_cst);
+    armed_->mark_asleep();
     return;
   }
   const std::int64_t longest = active == 1 ? nap_ns : nap_shared_ns;

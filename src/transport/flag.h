@@ -18,23 +18,39 @@ struct alignas(limits::line_bytes) Flag {
   void store(std::uint64_t to) { value.store(to, std::memory_order_release); }
 };
 
+/// No load after it is made before a store before it.
+inline void store_then_load() {
+#if defined(__SANITIZE_THREAD__)  // which knows no fences; on the processors that it supports this orders as much
+  std::atomic<int> own = 0;
+  own.fetch_add(1, std::memory_order_seq_cst);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
 /// Where a rank sleeps: one word per rank, in its area, on a cache line of its own. Zero-filled memory is valid.
 ///
 /// The sleeper sets the word, checks its condition again, then sleeps at most 10 ms. The signaller reads the word after
 /// its store, without a fence: a wake-up can be lost, which costs those 10 ms. Where ranks outnumber cores
-/// (`oversubscribed`), no wake-up is lost.
+/// (`oversubscribed`) there is a fence, and no wake-up is lost.
 struct alignas(limits::line_bytes) Doorbell {
   std::atomic<std::uint32_t> asleep;
 
   /// Call after the store that another rank may be waiting for.
   void ring(System& system, bool oversubscribed) {
-    if (oversubscribed) {
-      if (asleep.exchange(0, std::memory_order_seq_cst) == 0) return;
-    } else {
-      if (asleep.load(std::memory_order_relaxed) == 0) return;
-      asleep.store(0, std::memory_order_relaxed);
-    }
+    if (oversubscribed) store_then_load();
+    ring_after_fence(system);
+  }
+  /// As ring, where a fence is not needed or has been made for several bells.
+  void ring_after_fence(System& system) {
+    if (asleep.load(std::memory_order_relaxed) == 0) return;
+    asleep.store(0, std::memory_order_relaxed);
     system.wake(asleep);
+  }
+  /// The sleeper's half: the conditions that it checks afterwards are those after this mark.
+  void mark_asleep() {
+    asleep.exchange(1, std::memory_order_seq_cst);
+    store_then_load();
   }
 };
 
@@ -42,12 +58,11 @@ struct alignas(limits::line_bytes) Doorbell {
 /// rings, for at most `timeout_ns` and never longer than 10 ms. Does not return the reason for waking: the caller
 /// checks its condition.
 ///
-/// Atomic exchanges on both sides give the order: either the signaller finds the sleeper, or the sleeper's exchange
-/// follows the signaller's and `ready` sees the store before it.
+/// Fences on both sides give the order: either the signaller finds the sleeper, or `ready` sees the signaller's store.
 template <class Ready>
 void doorbell_sleep(System& system, Doorbell& bell, Ready&& ready, std::int64_t timeout_ns) {
   constexpr std::int64_t nap_ns_max = 10'000'000;
-  bell.asleep.exchange(1, std::memory_order_seq_cst);
+  bell.mark_asleep();
   if (!ready() && timeout_ns > 0) system.wait(bell.asleep, 1, std::min(timeout_ns, nap_ns_max));
   bell.asleep.exchange(0, std::memory_order_seq_cst);
 }
