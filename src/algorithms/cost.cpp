@@ -99,8 +99,8 @@ void Cost::price(std::size_t group_bytes) {
   if (first.access == Access::slots)
     far = fifo_peers_ * static_cast<double>(std::min(tiles_, static_cast<std::size_t>(conditions_.channels))) *
           conditions_.slots * block_bytes_ * std::max(items_max_, 1);
-  // Calls take the descriptors of a rank in turn.
-  if (first.access == Access::in_line) far = limits::call_descriptors * own_groups_ * bytes;
+  // Calls take the payloads of a rank in turn.
+  if (first.access == Access::in_line) far = limits::call_payloads * own_groups_ * bytes;
   read_ = machine_.read.us_per_byte(crowd * own);
   write_ = machine_.write.us_per_byte(crowd * own);
   far_read_ = machine_.far_read.us_per_byte(crowd * far);

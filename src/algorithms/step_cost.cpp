@@ -118,7 +118,7 @@ void StepCost::price(std::size_t group_bytes) {
   if (access_ == Access::slots)
     far = fifo_peers_ * static_cast<double>(std::min(tiles_, static_cast<std::size_t>(conditions_.channels))) *
           conditions_.slots * block_bytes_ * items_max_;
-  if (access_ == Access::in_line) far = limits::call_descriptors * own;
+  if (access_ == Access::in_line) far = limits::call_payloads * own;
   read_ = block_bytes_ * machine_.read.us_per_byte(crowd_ * own);
   write_ = block_bytes_ * machine_.write.us_per_byte(crowd_ * own);
   far_read_ = block_bytes_ * machine_.far_read.us_per_byte(crowd_ * far);

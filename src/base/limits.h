@@ -12,7 +12,9 @@ inline constexpr int sources_max = 16;
 inline constexpr int items_max = 256;
 inline constexpr int channels_max = 8;         // channels of one communicator
 inline constexpr std::size_t line_bytes = 64;  // the unit of transfer between cores: a cache line
-inline constexpr int call_descriptors = 16;    // twice the number of calls that a rank may run ahead
+// twice the number of calls that a rank may run ahead: with what is published in descriptors alone, and with payloads
+inline constexpr int call_descriptors = 64;
+inline constexpr int call_payloads = 16;  // divides call_descriptors
 // a pass is split at this size, so that a revoke is seen within a millisecond
 inline constexpr std::size_t pass_bytes = 1 << 20;
 

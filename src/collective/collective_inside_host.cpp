@@ -35,7 +35,7 @@ Result<Progress> CollectiveInsideHost::enter() {
     size_up();
     if (published_ != 0) return entered();
   }
-  auto may = communicator_.lines().may_enter(run_.sequence());
+  auto may = communicator_.lines().may_enter(run_.sequence(), publishes_little());
   if (!may) return std::move(may).error();
   if (!*may) return Progress::blocked;
 
@@ -74,11 +74,17 @@ bool CollectiveInsideHost::gathers_although_inline() const {
   }
 }
 
+/// Whether nothing but the descriptor is published: no payload outside of it, and no counts. A large call may carry
+/// one.
+bool CollectiveInsideHost::publishes_little() const {
+  return small_ && CallDescriptors::is_compact(run_.size().input_bytes_max);
+}
+
 void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {
   descriptor.signature = request_.signature();
   descriptor.scalar = request_.scalar;
   const std::size_t bytes = run_.input_bytes();
-  const auto carry = [&] { write_payload(communicator_.lines().payload(descriptor, bytes), bytes); };
+  const auto carry = [&] { write_payload(communicator_.lines().payload(run_.sequence(), bytes), bytes); };
   if (small_) return bytes > 0 ? carry() : void();
   if (counts_)
     counts_->publish(descriptor);
@@ -87,7 +93,6 @@ void CollectiveInsideHost::write_descriptor(CallDescriptor& descriptor) {
   write_buffers(descriptor);
   if (descriptor.carries == 0 || bytes == 0) return;
   carry();
-  assert(communicator_.lines().payload(descriptor, bytes) == reinterpret_cast<std::byte*>(&descriptor + 1));
 }
 
 void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {

@@ -40,6 +40,7 @@ class CollectiveInsideHost final : public Operation {
   Result<Progress> entered();
   void size_up();
   bool gathers_although_inline() const;
+  bool publishes_little() const;
   void write_descriptor(CallDescriptor& descriptor);
   void write_buffers(CallDescriptor& descriptor) const;
   bool on_huge_pages() const;

@@ -46,8 +46,8 @@ bool CollectiveRun::plan_file_serves() const {
   return file && !request_.layout && request_.count > 0 && file->serves(shape_, size_.bytes_max(shape_.root));
 }
 
-/// Not where each call must be looked at: with a GPU, an autotuner or a plan from a file. A reduction of more ranks than
-/// one pass has sources is a chain of passes.
+/// Not where each call must be looked at: with a GPU, an autotuner or a plan from a file. A reduction of more ranks
+/// than one pass has sources is a chain of passes.
 void CollectiveRun::note_small() {
   if (shape_.ranks == 1 || shape_.ranks > limits::sources_max || communicator_.device() != nullptr ||
       communicator_.process().plan_file || communicator_.plans().autotuner().on())

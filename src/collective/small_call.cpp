@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <span>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -51,14 +52,14 @@ bool SmallCall::run() {
 
 bool SmallCall::publish() {
   CallDescriptors& lines = communicator_.lines();
-  const auto may = lines.may_enter(lines.published() + 1);
+  input_bytes_ = groups_of_input(request_.collective, communicator_.ranks()) * request_.group_bytes();
+  const auto may = lines.may_enter(lines.published() + 1, CallDescriptors::is_compact(input_bytes_));
   if (!may || !*may) return false;
   sequence_ = communicator_.next_sequence();
-  input_bytes_ = groups_of_input(request_.collective, communicator_.ranks()) * request_.group_bytes();
   CallDescriptor& mine = lines.begin(sequence_);
   mine.signature = request_.signature();
   if (input_bytes_ > 0 && !is_leaf_of_root()) {
-    std::byte* const to = lines.payload(mine, input_bytes_);
+    std::byte* const to = lines.payload(sequence_, input_bytes_);
     std::memcpy(to, request_.input, input_bytes_);
   }
   lines.publish(mine, sequence_);
@@ -148,8 +149,7 @@ std::size_t SmallCall::own_block() const {
 
 const std::byte* SmallCall::input_of(Rank rank) const {
   if (rank == communicator_.rank()) return request_.input;
-  const CallDescriptors& lines = communicator_.lines();
-  return lines.payload(lines.place(rank, sequence_), input_bytes_);
+  return std::as_const(communicator_.lines()).payload(rank, sequence_, input_bytes_);
 }
 
 }  // namespace tutti

@@ -236,7 +236,7 @@ Result<bool> Run::wait_line(Channel& channel, const Action& action) {
   const int groups = input_groups(plan_->collective, plan_->ranks, action.peer, plan_->root);
   const std::size_t bytes = static_cast<std::size_t>(groups) * binding_->split.group_bytes();
   assert(bytes <= links_.lines->payload_bytes());
-  channel.open[action.peer].line = links_.lines->payload(**descriptor, bytes);
+  channel.open[action.peer].line = links_.lines->payload(action.peer, binding_->sequence, bytes);
   return true;
 }
 

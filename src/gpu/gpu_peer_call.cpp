@@ -50,7 +50,7 @@ std::size_t GpuPeerCall::bytes_of(Rank rank, bool input) const {
 
 Result<bool> GpuPeerCall::publish() {
   auto& descriptors = communicator_.lines();
-  auto may = descriptors.may_enter(sequence_);
+  auto may = descriptors.may_enter(sequence_, /*compact=*/false);
   if (!may || !*may) return may;
   CallDescriptor& descriptor = descriptors.begin(sequence_);
   descriptor.signature = request_.signature();
@@ -58,7 +58,7 @@ Result<bool> GpuPeerCall::publish() {
   descriptor.input = descriptor.output = {};
   descriptor.retired = communicator_.process().segments.retired();
   descriptor.carries = 1;
-  std::memcpy(descriptors.payload(descriptor, sizeof setup_.own), &setup_.own, sizeof setup_.own);
+  std::memcpy(descriptors.payload(sequence_, sizeof setup_.own), &setup_.own, sizeof setup_.own);
   descriptors.publish(descriptor, sequence_);
   communicator_.ring_all();
   state_ = State::gather;
@@ -95,8 +95,7 @@ Result<void> GpuPeerCall::map_buffer(const Place& place) {
   auto& buffers = call_.table()[place.peer];
   if ((input ? buffers.input : buffers.output) != nullptr) return {};
   PeerCallSetup::Buffers theirs;
-  std::memcpy(&theirs, communicator_.lines().payload(*communicator_.notes().lines[place.peer], sizeof theirs),
-              sizeof theirs);
+  std::memcpy(&theirs, communicator_.lines().payload(place.peer, sequence_, sizeof theirs), sizeof theirs);
   const cuda::MemoryLine& descriptor = input ? theirs.input : theirs.output;
   std::byte* at = reinterpret_cast<std::byte*>(descriptor.address);  // NOLINT: an address of the GPU's
   if (!communicator_.members().peers[place.peer].same_process) {

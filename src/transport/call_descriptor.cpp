@@ -10,8 +10,12 @@ namespace {
 constexpr std::size_t line_align = 128;    // two cache lines: a core's prefetcher fetches this much at once
 constexpr std::size_t alias_bytes = 4096;  // a load waits for an earlier store whose address is equal modulo this
 
-std::size_t line_stride(std::size_t payload_bytes) {
-  const std::size_t bytes = (sizeof(CallDescriptor) + payload_bytes + line_align - 1) / line_align * line_align;
+static_assert(sizeof(CallDescriptor) == line_align && limits::call_descriptors % limits::call_payloads == 0);
+
+/// Payloads of successive calls do not alias each other. One more pair of lines than the payload: without it, reading
+/// the end of one payload would fetch the begin of the next, which its owner may be writing.
+std::size_t payload_stride(std::size_t payload_bytes) {
+  const std::size_t bytes = (payload_bytes + 2 * line_align - 1) / line_align * line_align;
   return bytes % alias_bytes == 0 ? bytes + line_align : bytes;
 }
 
@@ -31,19 +35,19 @@ CallDescriptors::CallDescriptors(std::vector<std::byte*> rings, int rank, std::s
     : rings_(std::move(rings)),
       rank_(rank),
       payload_bytes_(payload_bytes),
-      line_bytes_(line_stride(payload_bytes)),
+      payload_stride_(payload_stride(payload_bytes)),
       seen_(rings_.size()) {
   for (int r = 0; r < static_cast<int>(rings_.size()); ++r) rings_[r] += stagger(r);
 }
 
 std::size_t CallDescriptors::ring_bytes(std::size_t payload_bytes) {
-  return limits::call_descriptors * line_stride(payload_bytes) + alias_bytes;
+  return descriptors_bytes + limits::call_payloads * payload_stride(payload_bytes) + alias_bytes;
 }
 
-Result<bool> CallDescriptors::catch_up(std::uint64_t sequence) {
+Result<bool> CallDescriptors::catch_up(std::uint64_t sequence, std::uint64_t ahead) {
   if (auto looked = look(); !looked) return std::move(looked).error();
   seen_by_all_ = *std::ranges::min_element(seen_);
-  return sequence <= seen_by_all_ + ahead_max;
+  return sequence <= seen_by_all_ + ahead;
 }
 
 /// Earlier calls needed nothing of this peer. Compares its calls of that time now, so that the next call that needs the

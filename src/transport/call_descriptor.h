@@ -77,36 +77,41 @@ static_assert(sizeof(CountsDescriptor) <= sizeof(CallDescriptor::small));
 
 /// The rings of all ranks of a communicator on this host, as one rank sees them. Driven by one thread at a time.
 ///
-/// Flow control: a rank writes descriptor k only after it has seen descriptor k − call_descriptors/2 of every peer. So
-/// no rank overwrites a descriptor that is still to be read, and no extra counter is needed (docs/decisions/0001).
+/// Flow control: a rank writes descriptor k only after it has seen descriptor k − call_descriptors/2 of every peer, and
+/// anything else that its peers read in this call only after it has seen k − call_payloads/2. So no rank overwrites
+/// what is still to be read, and no extra counter is needed (docs/decisions/0001).
 ///
 /// In the place of descriptor k, a peer may show only descriptor k − call_descriptors or k; anything else is an error
 /// (remote).
 class CallDescriptors {
  public:
-  /// `rings[r]` is the start of rank r's ring in its area, as mapped here; each descriptor is followed by
-  /// `payload_bytes`.
+  /// `rings[r]` is the start of rank r's ring in its area, as mapped here: its descriptors, and then the payloads, of
+  /// `payload_bytes` each.
   CallDescriptors(std::vector<std::byte*> rings, int rank, std::size_t payload_bytes);
 
   std::size_t payload_bytes() const { return payload_bytes_; }
 
-  /// False: a peer is too far behind; ask again. Compares the signatures of the descriptors it passes. Errors:
-  /// invalid_usage, remote.
-  Result<bool> may_enter(std::uint64_t sequence) {
-    if (sequence <= seen_by_all_ + ahead_max) return true;
-    return catch_up(sequence);
+  /// Whether a payload of `bytes` lies in the descriptor itself.
+  static bool is_compact(std::size_t bytes) { return bytes <= limits::line_bytes; }
+
+  /// False: a peer is too far behind; ask again. Compares the signatures of the descriptors it passes. `compact`: the
+  /// call publishes nothing but its descriptor. Errors: invalid_usage, remote.
+  Result<bool> may_enter(std::uint64_t sequence, bool compact) {
+    const std::uint64_t ahead = compact ? ahead_max : ahead_with_payload_max;
+    if (sequence <= seen_by_all_ + ahead) return true;
+    return catch_up(sequence, ahead);
   }
 
   /// The descriptor of call `sequence`, which must be the one after the last published and which may_enter has
-  /// admitted, with space for its payload (`bytes` ≤ payload_bytes()). The descriptor still holds its content of
-  /// call_descriptors calls ago: fill in every field that peers will read.
+  /// admitted. It still holds its content of call_descriptors calls ago: fill in every field that peers will read.
   CallDescriptor& begin(std::uint64_t sequence) {
     assert(sequence == published_ + 1 && sequence <= seen_by_all_ + ahead_max);
     return at(rank_, sequence);
   }
-  std::byte* payload(CallDescriptor& line, std::size_t bytes) {
+  /// The place of this rank's payload, of `bytes` ≤ payload_bytes(), in the call that has begun.
+  std::byte* payload(std::uint64_t sequence, std::size_t bytes) {
     payload_last_ = bytes;
-    return const_cast<std::byte*>(std::as_const(*this).payload(line, bytes));
+    return const_cast<std::byte*>(payload(rank_, sequence, bytes));
   }
   /// Publishes the descriptor. The caller rings the peers' doorbells.
   void publish(CallDescriptor& line, std::uint64_t sequence) {
@@ -120,12 +125,10 @@ class CallDescriptors {
   bool has_come(int peer, std::uint64_t sequence) const {
     return at(peer, sequence).sequence.load(std::memory_order_acquire) == sequence;
   }
-  /// Where the peer's descriptor of call `sequence` will be. To be read once `open` has returned it.
-  const CallDescriptor& place(int peer, std::uint64_t sequence) const { return at(peer, sequence); }
   /// The peer's descriptor of call `sequence`; nullptr until it is there. Stays unchanged until this rank has entered
-  /// call_descriptors/2 more calls. The descriptor of a call that this rank has not entered yet is returned uncompared.
-  /// Errors: invalid_usage (the signature differs from this rank's own for the same call, or for an earlier call that
-  /// was passed over; `peer` is set); remote.
+  /// call_descriptors/2 more calls, and its payload for call_payloads/2. The descriptor of a call that this rank has
+  /// not entered yet is returned uncompared. Errors: invalid_usage (the signature differs from this rank's own for the
+  /// same call, or for an earlier call that was passed over; `peer` is set); remote.
   Result<const CallDescriptor*> open(int peer, std::uint64_t sequence) {
     const CallDescriptor& line = at(peer, sequence);
     // both cache lines are fetched at once
@@ -142,11 +145,13 @@ class CallDescriptors {
     }
     return &line;
   }
-  const std::byte* payload(const CallDescriptor& line, std::size_t bytes) const {
+  /// Where the payload of a rank's call `sequence` is. To be read once `open` has returned its descriptor.
+  const std::byte* payload(int rank, std::uint64_t sequence, std::size_t bytes) const {
     assert(bytes <= payload_bytes_);
+    const CallDescriptor& line = at(rank, sequence);
     if (bytes <= sizeof line.small) return line.small;
-    const auto* const begin = reinterpret_cast<const std::byte*>(&line);
-    return begin + (bytes <= limits::line_bytes ? limits::line_bytes : sizeof line);
+    if (is_compact(bytes)) return reinterpret_cast<const std::byte*>(&line) + limits::line_bytes;
+    return rings_[rank] + descriptors_bytes + sequence % limits::call_payloads * payload_stride_;
   }
 
   /// Compares all peers' new descriptors, up to the last call this rank has entered. Called while a rank waits in a
@@ -173,10 +178,16 @@ class CallDescriptors {
 
  private:
   static constexpr std::uint64_t ahead_max = limits::call_descriptors / 2;
+  static constexpr std::uint64_t ahead_with_payload_max = limits::call_payloads / 2;
+  static constexpr std::uint64_t place_step = 29;  // odd: each call of the ring has a place of its own
+  static constexpr std::size_t descriptors_bytes = limits::call_descriptors * sizeof(CallDescriptor);
   static constexpr std::size_t claim_bytes_max = 2048;  // of payload: as much as a core can fetch while it waits
 
+  /// Descriptors of successive calls lie nearly a page apart: a peer's prefetcher, which stays within a page, would
+  /// take the next one from its owner, who has claimed it.
   CallDescriptor& at(int rank, std::uint64_t sequence) const {
-    return *reinterpret_cast<CallDescriptor*>(rings_[rank] + sequence % limits::call_descriptors * line_bytes_);
+    const std::uint64_t place = sequence * place_step % limits::call_descriptors;
+    return *reinterpret_cast<CallDescriptor*>(rings_[rank] + place * sizeof(CallDescriptor));
   }
   /// The call whose descriptor was in this place before.
   static std::uint64_t before(std::uint64_t sequence) {
@@ -186,13 +197,15 @@ class CallDescriptors {
   /// hold these cache lines since they read them; fetching the lines back takes as long as waiting for the peers'
   /// answers.
   void claim(std::uint64_t sequence) {
-    const auto* const begin = reinterpret_cast<const std::byte*>(&at(rank_, sequence));
-    const std::size_t payload = std::min(payload_last_, claim_bytes_max);
-    const std::size_t bytes =
-        payload <= sizeof(CallDescriptor::small) ? limits::line_bytes : sizeof(CallDescriptor) + payload;
+    const auto* const line = reinterpret_cast<const std::byte*>(&at(rank_, sequence));
+    prefetch_to_write(line);
+    const std::size_t bytes = std::min(payload_last_, claim_bytes_max);
+    if (bytes <= sizeof(CallDescriptor::small)) return;
+    if (is_compact(bytes)) return prefetch_to_write(line + limits::line_bytes);
+    const std::byte* const begin = payload(rank_, sequence, bytes);
     for (std::size_t at = 0; at < bytes; at += limits::line_bytes) prefetch_to_write(begin + at);
   }
-  Result<bool> catch_up(std::uint64_t sequence);
+  Result<bool> catch_up(std::uint64_t sequence, std::uint64_t ahead);
   Result<const CallDescriptor*> pass_over(int peer, std::uint64_t sequence);
   Error differs(int peer, std::uint64_t sequence);
   static Error jumped(int peer, std::uint64_t sequence, std::uint64_t found);
@@ -200,7 +213,7 @@ class CallDescriptors {
   std::vector<std::byte*> rings_;
   int rank_;
   std::size_t payload_bytes_;
-  std::size_t line_bytes_;
+  std::size_t payload_stride_;
   std::size_t payload_last_ = 0;
   std::vector<std::uint64_t> seen_;  // by rank: all its descriptors up to this one were read and compared
   std::uint64_t seen_by_all_ = 0;

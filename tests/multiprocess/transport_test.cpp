@@ -259,14 +259,14 @@ int make_calls(const std::vector<RankArea>& areas, int rank) {
   int wrong = 0;
   for (std::uint64_t call = 1; call <= calls; ++call) {
     const auto entered = [&] {
-      const auto may = lines.may_enter(call);
+      const auto may = lines.may_enter(call, CallDescriptors::is_compact(payload_of(call)));
       return !may || *may;
     };
     await(areas, rank, entered);
     CallDescriptor& line = lines.begin(call);
     line.signature = {.collective = 1, .count = call};
     const std::size_t bytes = payload_of(call);
-    std::memset(lines.payload(line, bytes), static_cast<int>(call + rank), bytes);
+    std::memset(lines.payload(call, bytes), static_cast<int>(call + rank), bytes);
     lines.publish(line, call);
     areas[1 - rank].header().doorbell.ring(real_system(), true);
 
@@ -280,7 +280,7 @@ int make_calls(const std::vector<RankArea>& areas, int rank) {
     });
     if (theirs == nullptr) return wrong;
     for (std::size_t i = 0; i < bytes; ++i)
-      if (lines.payload(*theirs, bytes)[i] != static_cast<std::byte>(call + 1 - rank)) return wrong + 1;
+      if (lines.payload(1 - rank, call, bytes)[i] != static_cast<std::byte>(call + 1 - rank)) return wrong + 1;
   }
   return wrong;
 }

@@ -27,9 +27,11 @@ class Ranks {
     for (int rank = 0; rank < ranks; ++rank) lines_.emplace_back(areas_.rings(), rank, payload_bytes);
   }
   CallDescriptors& of(int rank) { return lines_[rank]; }
+  /// Whether calls from now on publish nothing but descriptors.
+  void be_compact(bool compact) { compact_ = compact; }
 
   bool try_enter(int rank, std::uint64_t sequence, const Signature& call) {
-    auto may = of(rank).may_enter(sequence);
+    auto may = of(rank).may_enter(sequence, compact_);
     EXPECT_TRUE(may) << may.error().text();
     if (!may || !*may) return false;
     publish(rank, sequence, call);
@@ -50,6 +52,7 @@ class Ranks {
  private:
   testing::SharedAreas areas_;
   std::vector<CallDescriptors> lines_;
+  bool compact_ = true;
 };
 
 TEST(CallDescriptors, ShowWhatWasPublished) {
@@ -59,30 +62,30 @@ TEST(CallDescriptors, ShowWhatWasPublished) {
   EXPECT_EQ(*absent, nullptr);
 
   ASSERT_TRUE(ranks.try_enter(1, 1, all_reduce(8)));
-  ASSERT_TRUE(*ranks.of(0).may_enter(1));
+  ASSERT_TRUE(*ranks.of(0).may_enter(1, true));
   CallDescriptor& line = ranks.of(0).begin(1);
   line.signature = all_reduce(8);
   line.scalar = 77;
-  std::memcpy(ranks.of(0).payload(line, 8), "8 bytes!", 8);
+  std::memcpy(ranks.of(0).payload(1, 8), "8 bytes!", 8);
   ranks.of(0).publish(line, 1);
 
   auto seen = ranks.of(1).open(0, 1);
   ASSERT_TRUE(seen);
   ASSERT_NE(*seen, nullptr);
   EXPECT_EQ((*seen)->scalar, 77u);
-  EXPECT_EQ(std::memcmp(ranks.of(1).payload(**seen, 8), "8 bytes!", 8), 0);
+  EXPECT_EQ(std::memcmp(ranks.of(1).payload(0, 1, 8), "8 bytes!", 8), 0);
 }
 
 TEST(CallDescriptors, KeepSmallPayloadsInTheFirstTwoCacheLines) {
   Ranks ranks(2);
   CallDescriptor& line = ranks.of(0).begin(1);
   const auto offset = [&](std::size_t bytes) {
-    return reinterpret_cast<std::byte*>(ranks.of(0).payload(line, bytes)) - reinterpret_cast<std::byte*>(&line);
+    return reinterpret_cast<std::byte*>(ranks.of(0).payload(1, bytes)) - reinterpret_cast<std::byte*>(&line);
   };
   EXPECT_LE(offset(sizeof line.small) + sizeof line.small, 64u);
   EXPECT_EQ(offset(sizeof line.small + 1), 64);
   EXPECT_EQ(offset(64), 64);
-  EXPECT_EQ(offset(65), 128);
+  EXPECT_GE(offset(65), 128);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&line) % 128, 0u);
 }
 
@@ -100,18 +103,22 @@ TEST(CallDescriptors, OfOneCallDoNotAliasEachOther) {
 }
 
 TEST(CallDescriptors, LetNobodyRunMoreThanHalfARingAhead) {
-  Ranks ranks(2);
-  constexpr std::uint64_t ahead = limits::call_descriptors / 2;
-  for (std::uint64_t call = 1; call <= ahead; ++call) ASSERT_TRUE(ranks.try_enter(0, call, all_reduce(call)));
-  for (std::uint64_t call = ahead + 1; call <= 100; ++call) {
-    ASSERT_FALSE(ranks.try_enter(0, call, all_reduce(call)));
-    ASSERT_TRUE(ranks.try_enter(1, call - ahead, all_reduce(call - ahead)));
-    ASSERT_TRUE(ranks.try_enter(0, call, all_reduce(call)));
+  for (const bool compact : {true, false}) {
+    Ranks ranks(2);
+    ranks.be_compact(compact);
+    const std::uint64_t ahead = (compact ? limits::call_descriptors : limits::call_payloads) / 2;
+    for (std::uint64_t call = 1; call <= ahead; ++call) ASSERT_TRUE(ranks.try_enter(0, call, all_reduce(call)));
+    for (std::uint64_t call = ahead + 1; call <= 100; ++call) {
+      ASSERT_FALSE(ranks.try_enter(0, call, all_reduce(call)));
+      ASSERT_TRUE(ranks.try_enter(1, call - ahead, all_reduce(call - ahead)));
+      ASSERT_TRUE(ranks.try_enter(0, call, all_reduce(call)));
+    }
   }
 }
 
 TEST(CallDescriptors, WaitForTheSlowestOfMany) {
   Ranks ranks(4);
+  ranks.be_compact(false);
   for (std::uint64_t call = 1; call <= 8; ++call)
     for (const int rank : {0, 1, 3}) ASSERT_TRUE(ranks.try_enter(rank, call, all_reduce(1)));
   for (const int rank : {0, 1, 3}) EXPECT_FALSE(ranks.try_enter(rank, 9, all_reduce(1)));
@@ -247,14 +254,14 @@ void play(CallDescriptors& lines, int rank, const Story& story) {
   for (std::uint64_t call = 1; call <= story.calls; ++call) {
     const Scene scene(story, call);
     for (;;) {
-      const auto may = lines.may_enter(call);
+      const auto may = lines.may_enter(call, CallDescriptors::is_compact(scene.bytes));
       ASSERT_TRUE(may) << may.error().text();
       if (*may) break;
       std::this_thread::yield();
     }
     CallDescriptor& line = lines.begin(call);
     line.signature = all_reduce(scene.bytes);
-    std::byte* const payload = lines.payload(line, scene.bytes);
+    std::byte* const payload = lines.payload(call, scene.bytes);
     for (std::size_t at = 0; at < scene.bytes; ++at) payload[at] = letter(rank, call, at);
     lines.publish(line, call);
 
@@ -270,7 +277,7 @@ void play(CallDescriptors& lines, int rank, const Story& story) {
           std::this_thread::yield();
         }
       }
-      const std::byte* const theirs = lines.payload(*open, scene.bytes);
+      const std::byte* const theirs = lines.payload(peer, call, scene.bytes);
       if (call % 5 == 0) std::this_thread::yield();  // a slow reader, whom the others must not overtake
       for (std::size_t at = 0; at < scene.bytes; ++at)
         ASSERT_EQ(theirs[at], letter(peer, call, at))

@@ -39,7 +39,7 @@ std::vector<Region> regions(const RankArea& area) {
         add(area.slot(channel, peer, slot), shape.slot_bytes, "slot" + where);
       }
     }
-  for (int call = 0; call < limits::call_descriptors; ++call)
+  for (int call = 0; call < limits::call_payloads; ++call)
     add(area.shares(call), static_cast<std::size_t>(shape.ranks) * RankArea::share_bytes, "shares");
   return all;
 }

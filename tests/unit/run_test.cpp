@@ -286,7 +286,7 @@ struct Lines {
     CallDescriptor& line = of[rank].begin(1);
     line.signature = {};
     const std::size_t bytes = input.size() * sizeof(std::int32_t);
-    if (bytes > 0) std::memcpy(of[rank].payload(line, bytes), input.data(), bytes);
+    if (bytes > 0) std::memcpy(of[rank].payload(1, bytes), input.data(), bytes);
     of[rank].publish(line, 1);
   }
 };
