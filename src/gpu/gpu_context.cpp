@@ -48,7 +48,8 @@ Result<void> GpuContext::ready_to_stage(Process& process) {
     auto opened = GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()));
     if (!opened) return std::move(opened).error();
     peers = *std::move(opened);
-    peers_made.store(peers.get(), std::memory_order_release);
+    peers_made.store(peers.get());
+    if (aborted_.load()) peers->abort();  // abort() may not have seen them
   }
   if (!bounce_pool) {
     auto opened = BouncePool::open(process.gpus, process.segments, gpu);
@@ -74,7 +75,8 @@ bool GpuContext::idle() const {
 
 void GpuContext::abort() {
   if (launch_group) launch_group->abort();
-  if (auto* const made = peers_made.load(std::memory_order_acquire)) made->abort();
+  aborted_.store(true);
+  if (auto* const made = peers_made.load()) made->abort();
 }
 
 std::optional<Error> GpuContext::trouble() const {

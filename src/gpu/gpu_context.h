@@ -82,6 +82,7 @@ struct GpuContext final : DeviceSide {
 
  private:
   const Rank rank_;
+  std::atomic<bool> aborted_ = false;
   std::array<std::array<GpuChoice, 65>, collective_count> choices_{};
   std::vector<std::uint64_t> received_;
 };
