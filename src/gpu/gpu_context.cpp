@@ -31,12 +31,27 @@ bool goes_by_peers(const Communicator& communicator) {
   return true;
 }
 
+/// GPUs have numbers from 1 in the ranks' areas.
+cuda::Audience audience_of(const Membership& members, std::uint32_t own) {
+  cuda::Audience audience;
+  for (const Peer& peer : members.peers) {
+    const std::uint32_t gpu = peer.area.header().gpu.load(std::memory_order_relaxed);
+    const auto ordinal = static_cast<cuda::Ordinal>(gpu) - 1;
+    if (!peer.same_process)
+      audience.processes = true;
+    else if (gpu != 0 && gpu != own && std::ranges::find(audience.gpus, ordinal) == audience.gpus.end())
+      audience.gpus.push_back(ordinal);
+  }
+  return audience;
+}
+
 }  // namespace
 
 GpuContext::~GpuContext() = default;
 
-void GpuContext::enter(std::vector<bool> by_rank, std::shared_ptr<StreamOrder> order) {
+void GpuContext::enter(std::vector<bool> by_rank, cuda::Audience audience, std::shared_ptr<StreamOrder> order) {
   neighbours = std::move(by_rank);
+  audience_ = std::move(audience);
   stream_order = std::move(order);
   received_.resize(neighbours.size());
   stream_order->enter(rank_);
@@ -45,7 +60,7 @@ void GpuContext::enter(std::vector<bool> by_rank, std::shared_ptr<StreamOrder> o
 Result<void> GpuContext::ready_to_stage(Process& process) {
   if (proxy) return {};
   if (reaches_peers && !peers) {
-    auto opened = GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()));
+    auto opened = GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()), audience_);
     if (!opened) return std::move(opened).error();
     peers = *std::move(opened);
     peers_made.store(peers.get());
@@ -136,7 +151,7 @@ void make_gpu_context(Communicator& communicator) {
     context->launch_group = LaunchGroup::of(gpus, key, members.ranks);
     context->launch_group->enter(members.rank, members.gpu);
   }
-  context->enter(std::move(neighbours), StreamOrder::of(gpus.directory, key, members.ranks));
+  context->enter(std::move(neighbours), audience_of(members, own), StreamOrder::of(gpus.directory, key, members.ranks));
   constexpr std::string_view others = "calls with a count per rank, sends and receives go through the host";
   communicator.process().log.info(
       LogTopic::init, communicator.who(), "calls on device memory go {}",

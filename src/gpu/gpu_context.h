@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/device_side.h"
+#include "cuda/peer_access.h"
 #include "gpu/gpu_choice.h"
 #include "gpu/launch_group.h"
 #include "gpu/stream_order.h"
@@ -77,11 +78,13 @@ struct GpuContext final : DeviceSide {
   /// Gives up the proxy: destroys it if `idle`, otherwise keeps it until the process ends.
   void leave(Process& process, bool idle);
 
-  /// Sets the neighbours, and enters this rank into the order that they share.
-  void enter(std::vector<bool> by_rank, std::shared_ptr<StreamOrder> order);
+  /// Sets the neighbours and who accesses this rank's memory, and enters this rank into the order that neighbours
+  /// share.
+  void enter(std::vector<bool> by_rank, cuda::Audience audience, std::shared_ptr<StreamOrder> order);
 
  private:
   const Rank rank_;
+  cuda::Audience audience_;
   std::atomic<bool> aborted_ = false;
   std::array<std::array<GpuChoice, 65>, collective_count> choices_{};
   std::vector<std::uint64_t> received_;

@@ -31,9 +31,9 @@ std::byte* pointer(std::uint64_t address) {
 
 }  // namespace
 
-Result<std::shared_ptr<GpuPeers>> GpuPeers::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank,
-                                                 int ranks) {
-  std::shared_ptr<GpuPeers> peers(new GpuPeers(process, gpu, rank, ranks));
+Result<std::shared_ptr<GpuPeers>> GpuPeers::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
+                                                 cuda::Audience audience) {
+  std::shared_ptr<GpuPeers> peers(new GpuPeers(process, gpu, rank, ranks, std::move(audience)));
   if (auto ready = peers->set_up(); !ready) return std::move(ready).error();
   return peers;
 }
@@ -84,16 +84,23 @@ Result<std::byte*> GpuPeers::buffer(Scratch which, std::size_t bytes) {
   return buffer->data();
 }
 
-/// Describes a buffer to peers. If other processes cannot map it, describes one of our own buffers that they can map,
-/// to use in its place.
-Result<cuda::MemoryLine> GpuPeers::locate(Scratch which, const std::byte* at, std::size_t bytes, bool strangers) {
+/// Describes a buffer to peers. If not all of them can access it, describes one of our own buffers that they can
+/// access, to use in its place. What can be exported is open to this process's other GPUs, too.
+Result<cuda::MemoryLine> GpuPeers::locate(Scratch which, const std::byte* at, std::size_t bytes) {
   if (bytes == 0) return cuda::MemoryLine{};
-  if (!strangers) return cuda::MemoryLine{.address = reinterpret_cast<std::uint64_t>(at)};
-  auto descriptor = exports_.locate(at, bytes);
-  if (!descriptor || descriptor->exported != 0) return descriptor;
+  const auto described = [&](const std::byte* where) -> Result<cuda::MemoryLine> {
+    if (audience_.processes) return exports_.locate(where, bytes);
+    return cuda::MemoryLine{.address = reinterpret_cast<std::uint64_t>(where)};
+  };
+  auto open = audience_.processes ? Result<bool>(true) : is_open_to(*gpu_, at, bytes, audience_.gpus);
+  if (!open) return std::move(open).error();
+  if (*open) {
+    auto descriptor = described(at);
+    if (!descriptor || descriptor->exported != 0 || !audience_.processes) return descriptor;
+  }
   auto place = buffer(which, bytes);
   if (!place) return std::move(place).error();
-  return exports_.locate(*place, bytes);
+  return described(*place);
 }
 
 Result<std::shared_ptr<const PeerCallSetup>> GpuPeers::prepare(Communicator& communicator, const Request& request) {
@@ -119,17 +126,15 @@ Result<std::shared_ptr<const PeerCallSetup>> GpuPeers::prepare(Communicator& com
   const auto bytes = [&](int groups) { return static_cast<std::size_t>(groups) * request.group_bytes(); };
   setup->input_bytes = bytes(input_groups(request.collective, ranks_, rank_, request.root));
   setup->output_bytes = bytes(output_groups(request.collective, ranks_, rank_, request.root));
-  const bool strangers =
-      std::ranges::any_of(communicator.members().peers, [](const Peer& peer) { return !peer.same_process; });
   const std::byte* input = request.input;
   if (request.copies_input()) {
     auto place = buffer(input_buffer, setup->input_bytes);
     if (!place) return std::move(place).error();
     input = *place;
   }
-  auto in = locate(input_buffer, input, setup->input_bytes, strangers);
+  auto in = locate(input_buffer, input, setup->input_bytes);
   if (!in) return std::move(in).error();
-  auto out = locate(output_buffer, request.output, setup->output_bytes, strangers);
+  auto out = locate(output_buffer, request.output, setup->output_bytes);
   if (!out) return std::move(out).error();
   setup->own = {.input = *in, .output = *out};
   setup->input = pointer(in->address);

@@ -13,6 +13,7 @@
 
 #include "call/request.h"
 #include "cuda/engine.h"
+#include "cuda/peer_access.h"
 #include "cuda/peer_memory.h"
 #include "gpu/launch_group.h"
 #include "process/gpu_process.h"
@@ -55,7 +56,8 @@ struct PeerCallSetup {
 class GpuPeers {
  public:
   /// Errors: as cuda::Engine::open.
-  static Result<std::shared_ptr<GpuPeers>> open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks);
+  static Result<std::shared_ptr<GpuPeers>> open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
+                                                cuda::Audience audience);
   /// Waits for running work, at most a second. Memory of work that has not ended then is never freed.
   ~GpuPeers();
   GpuPeers(const GpuPeers&) = delete;
@@ -89,15 +91,22 @@ class GpuPeers {
  private:
   enum Scratch { input_buffer, output_buffer, plan_scratch, buffer_count };
 
-  GpuPeers(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks)
-      : process_(process), gpu_(gpu), rank_(rank), exports_(gpu), maps_(process.mapped, gpu, ranks), ranks_(ranks) {}
+  GpuPeers(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks, cuda::Audience audience)
+      : process_(process),
+        gpu_(gpu),
+        rank_(rank),
+        audience_(std::move(audience)),
+        exports_(gpu),
+        maps_(process.mapped, gpu, ranks),
+        ranks_(ranks) {}
   Result<void> set_up();
   Result<std::byte*> buffer(Scratch which, std::size_t bytes);
-  Result<cuda::MemoryLine> locate(Scratch which, const std::byte* at, std::size_t bytes, bool strangers);
+  Result<cuda::MemoryLine> locate(Scratch which, const std::byte* at, std::size_t bytes);
 
   GpuProcess& process_;
   cuda::SharedGpu gpu_;
   Rank rank_;
+  const cuda::Audience audience_;
   cuda::Exports exports_;
   cuda::PeerMaps maps_;
   int ranks_;

@@ -277,7 +277,7 @@ std::map<std::string, void*> all_functions() {
                                    {"cuCtxGetDevice", erased(context_device)},
                                    {"cuDeviceCanAccessPeer", erased(can_access_peer)},
                                    {"cuCtxEnablePeerAccess", erased(enable_peer_access)}};
-  for (const auto& part : {memory_functions(), stream_functions(), kernel_functions()})
+  for (const auto& part : {memory_functions(), access_functions(), stream_functions(), kernel_functions()})
     for (const auto& [name, function] : part) all[name] = function;
   return all;
 }

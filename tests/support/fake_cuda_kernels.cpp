@@ -65,6 +65,17 @@ Status blocks_per_multiprocessor(int* blocks, CUfunc_st*, int, std::size_t) {
   return 0;
 }
 
+/// Whether a kernel on `device` may access all buffers that it is told of. Aborted ones access none.
+bool may_run(int device, const device::Call& call) {
+  if (std::atomic_ref<std::uint32_t>(*call.abort).load(std::memory_order_acquire) != 0) return true;
+  const device::PeerBuffers* const buffers = call.table != nullptr ? call.table : call.buffers;
+  const std::lock_guard guard(state().mutex);
+  for (std::uint32_t rank = 0; rank < call.ranks; ++rank)
+    for (const std::byte* const at : {buffers[rank].input, static_cast<const std::byte*>(buffers[rank].output)})
+      if (!state().may_access(device, reinterpret_cast<std::uintptr_t>(at))) return false;
+  return true;
+}
+
 /// Every kernel of ours takes a device::Call by value.
 Status launch_cooperative(CUfunc_st* function, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned,
                           unsigned, unsigned, CUstream_st* stream, void** parameters) {
@@ -73,15 +84,16 @@ Status launch_cooperative(CUfunc_st* function, unsigned grid_x, unsigned, unsign
   const std::string name = reinterpret_cast<CUkern_st*>(function)->name;
   const auto* const from = static_cast<const std::byte*>(parameters[0]);
   const auto argument = std::make_shared<const std::vector<std::byte>>(from, from + sizeof(device::Call));
-  return fake.submit(stream, [=]() -> Status {
+  return fake.submit(stream, [=, device = context->device]() -> Status {
     FakeKernel run;
     {
       const std::lock_guard guard(state().mutex);
       run = state().kernel;
     }
-    if (run) return run(name, argument->data(), grid_x, block_x);
     device::Call call;
     std::memcpy(&call, argument->data(), sizeof call);
+    if (!may_run(device, call)) return code::illegal_address;
+    if (run) return run(name, argument->data(), grid_x, block_x);
     (void)run_plans(call);
     return 0;
   });

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -108,10 +109,12 @@ struct Range {
   std::size_t bytes = 0;
   int device = -1;  ///< -1: pinned
   bool managed = false;
-  bool registered = false;  ///< memory of somebody else's
-  int file = -1;            ///< by which other processes map it
-  std::uint64_t id = 0;     ///< no two that there ever were are alike
-  int opened = 0;           ///< memory of another process: of which
+  bool registered = false;                        ///< memory of somebody else's
+  int file = -1;                                  ///< by which other processes map it
+  std::uint64_t id = 0;                           ///< no two that there ever were are alike
+  int opened = 0;                                 ///< memory of another process: of which
+  std::optional<unsigned> rights = std::nullopt;  ///< bit i: GPU i may access it; nothing: all may
+  bool pooled = false;                            ///< the rights of the pool count instead
 };
 
 struct Injected {
@@ -147,6 +150,10 @@ class State final : public FakeCuda {
     if (streams.contains(stream)) return true;
     return std::any_of(legacy.begin(), legacy.end(), [stream](const auto& one) { return one.second.get() == stream; });
   }
+  /// The memory that holds an address; nullptr: none of ours.
+  const Range* range_of(std::uintptr_t at) const;
+  /// Whether a GPU may access what lies at an address.
+  bool may_access(int device, std::uintptr_t at) const;
   /// What may not be called while a stream is being captured ends the capture.
   Status prohibited();
   void wait_for(std::unique_lock<std::mutex>& lock, const DoneMark& mark);
@@ -166,6 +173,7 @@ class State final : public FakeCuda {
   std::vector<std::unique_ptr<CUctx_st>> contexts = one_context();
   std::map<CUctx_st*, std::unique_ptr<CUstream_st>> legacy;
   std::map<std::uintptr_t, Range> memory;  ///< by address
+  std::map<int, std::set<int>> pools;      ///< by GPU, who besides it may access its pool
   std::set<CUstream_st*> streams;
   std::set<CUevent_st*> events;
   std::set<CUlib_st*> libraries;
@@ -217,6 +225,7 @@ struct Named {
 };
 std::vector<Named> memory_functions();
 std::vector<Named> stream_functions();
+std::vector<Named> access_functions();
 std::vector<Named> kernel_functions();
 
 }  // namespace tutti::testing::fake
