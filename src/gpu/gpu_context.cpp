@@ -8,6 +8,7 @@
 #include "comm/communicator.h"
 #include "gpu/bounce_buffer.h"
 #include "gpu/gpu_peers.h"
+#include "gpu/peer_sharing.h"
 #include "process/process.h"
 #include "progress/stream.h"
 
@@ -47,7 +48,9 @@ cuda::Audience audience_of(const Membership& members, std::uint32_t own) {
 
 }  // namespace
 
-GpuContext::~GpuContext() = default;
+GpuContext::~GpuContext() {
+  if (sharing) sharing->leave();
+}
 
 void GpuContext::enter(std::vector<bool> by_rank, cuda::Audience audience, std::shared_ptr<StreamOrder> order) {
   neighbours = std::move(by_rank);
@@ -60,7 +63,7 @@ void GpuContext::enter(std::vector<bool> by_rank, cuda::Audience audience, std::
 Result<void> GpuContext::ready_to_stage(Process& process) {
   if (proxy) return {};
   if (reaches_peers && !peers) {
-    auto opened = GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()), audience_);
+    auto opened = GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()), audience_, sharing);
     if (!opened) return std::move(opened).error();
     peers = *std::move(opened);
     peers_made.store(peers.get());
@@ -90,11 +93,14 @@ bool GpuContext::idle() const {
 
 void GpuContext::abort() {
   if (launch_group) launch_group->abort();
+  if (sharing) sharing->abort();
   aborted_.store(true);
   if (auto* const made = peers_made.load()) made->abort();
 }
 
 std::optional<Error> GpuContext::trouble() const {
+  if (sharing)
+    if (auto met = sharing->trouble()) return met;
   return launch_group ? launch_group->trouble() : std::nullopt;
 }
 
@@ -129,13 +135,14 @@ std::string GpuContext::explain() const {
 }
 
 void GpuContext::leave(Process& process, bool idle) {
+  if (sharing) sharing->leave();
   if (!idle) process.gpus.keep(proxy);
   proxy.reset();
 }
 
-void make_gpu_context(Communicator& communicator) {
+Result<void> make_gpu_context(Communicator& communicator, cuda::PeerArena arena) {
   const Membership& members = communicator.members();
-  if (!members.gpu) return;
+  if (!members.gpu) return {};
   GpuProcess& gpus = communicator.process().gpus;
   const auto gpu_of = [](const Peer& peer) { return peer.area.header().gpu.load(std::memory_order_relaxed); };
   const std::uint32_t own = gpu_of(members.peers[members.rank]);
@@ -151,7 +158,14 @@ void make_gpu_context(Communicator& communicator) {
     context->launch_group = LaunchGroup::of(gpus, key, members.ranks);
     context->launch_group->enter(members.rank, members.gpu);
   }
-  context->enter(std::move(neighbours), audience_of(members, own), StreamOrder::of(gpus.directory, key, members.ranks));
+  cuda::Audience audience = audience_of(members, own);
+  if (context->reaches_peers) {
+    if (!audience.processes) arena = {};  // nobody maps anything
+    auto sharing = PeerSharing::open(communicator.process(), members, std::move(arena));
+    if (!sharing) return std::move(sharing).error();
+    context->sharing = *std::move(sharing);
+  }
+  context->enter(std::move(neighbours), std::move(audience), StreamOrder::of(gpus.directory, key, members.ranks));
   constexpr std::string_view others = "calls with a count per rank, sends and receives go through the host";
   communicator.process().log.info(
       LogTopic::init, communicator.who(), "calls on device memory go {}",
@@ -162,6 +176,7 @@ void make_gpu_context(Communicator& communicator) {
                  : "through the host, because not all ranks share one GPU and process, and kernels that access peers' "
                    "memory are not usable");
   communicator.attach(std::move(context));
+  return {};
 }
 
 GpuContext* gpu_context(const Communicator& communicator) {

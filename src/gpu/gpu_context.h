@@ -11,6 +11,7 @@
 
 #include "comm/device_side.h"
 #include "cuda/peer_access.h"
+#include "cuda/peer_arena.h"
 #include "gpu/gpu_choice.h"
 #include "gpu/launch_group.h"
 #include "gpu/stream_order.h"
@@ -24,6 +25,7 @@ class Communicator;
 class GpuPeers;
 class Process;
 class BouncePool;
+class PeerSharing;
 class Stream;
 
 struct GpuContext final : DeviceSide {
@@ -55,6 +57,7 @@ struct GpuContext final : DeviceSide {
   /// All ranks are on this host, and their GPUs have proven that they reach each other's memory. Plain collectives then
   /// use kernels that access peers' memory.
   bool reaches_peers = false;
+  std::shared_ptr<PeerSharing> sharing;         ///< null: this rank does not reach peers' memory
   std::shared_ptr<GpuPeers> peers;              ///< made by ready_to_stage
   std::atomic<GpuPeers*> peers_made = nullptr;  ///< `peers`, for threads other than the one that makes calls
 
@@ -90,8 +93,9 @@ struct GpuContext final : DeviceSide {
   std::vector<std::uint64_t> received_;
 };
 
-/// Attaches a GpuContext to the communicator if this rank has a GPU.
-void make_gpu_context(Communicator& communicator);
+/// Attaches a GpuContext to the communicator if this rank has a GPU. `arena`: see GpuProof; empty where not all GPUs
+/// have proven to reach each other's memory. Errors: system (no thread).
+Result<void> make_gpu_context(Communicator& communicator, cuda::PeerArena arena);
 
 /// Null if this rank has no GPU.
 GpuContext* gpu_context(const Communicator& communicator);

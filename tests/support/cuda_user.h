@@ -52,6 +52,11 @@ class CudaUser {
     allocated_.push_back(at);
     return reinterpret_cast<std::byte*>(at);  // NOLINT: an address
   }
+  void free(const void* at) {
+    const auto address = reinterpret_cast<cuda::Address>(at);
+    std::erase(allocated_, address);
+    call<int(cuda::Address)>("cuMemFree", address);
+  }
   std::byte* allocate_managed(std::size_t bytes) {
     cuda::Address at = 0;
     call<int(cuda::Address*, std::size_t, unsigned)>("cuMemAllocManaged", &at, bytes, cuda::managed_global);

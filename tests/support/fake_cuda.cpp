@@ -53,6 +53,16 @@ void State::set_memory_operations(bool can) {
   memory_operations = can;
 }
 
+void State::set_queue_max(std::size_t most) {
+  const std::lock_guard guard(mutex);
+  queue_max = most;
+}
+
+bool State::is_locked() {
+  const std::lock_guard guard(mutex);
+  return lock_holder != std::thread::id();
+}
+
 void State::set_kernel(FakeKernel run) {
   const std::lock_guard guard(mutex);
   kernel = std::move(run);
@@ -125,6 +135,7 @@ void State::let_nothing_run(std::unique_lock<std::mutex>& lock) {
 
 Status State::enter(const char* function, std::unique_lock<std::mutex>& lock) {
   lock = std::unique_lock(mutex);
+  changed.wait(lock, [this] { return lock_holder == std::thread::id(); });
   ++calls_[function];
   if (thread_state().in_callback) {
     ++misuse;

@@ -35,6 +35,12 @@ class FakeCuda {
   virtual void set_shareable(bool can) = 0;
   /// Whether streams can wait for memory and write to it; true without.
   virtual void set_memory_operations(bool can) = 0;
+  /// How much a stream's queue holds; 0, as without: there is no end. From then on a thread that queues on a full
+  /// stream waits for room, and one that frees memory waits for all streams; and as in the real one it holds the
+  /// driver's lock meanwhile, for which all calls of other threads wait.
+  virtual void set_queue_max(std::size_t most) = 0;
+  /// Whether a thread waits while it holds the driver's lock.
+  virtual bool is_locked() = 0;
   /// What launches run instead of plans as plan_kernel.h does. Kernels of all names are found.
   virtual void set_kernel(FakeKernel kernel) = 0;
 
@@ -73,6 +79,8 @@ class NoFake final : public FakeCuda {
   void set_one_queue(bool) override {}
   void set_shareable(bool) override {}
   void set_memory_operations(bool) override {}
+  void set_queue_max(std::size_t) override {}
+  bool is_locked() override { return false; }
   void set_kernel(FakeKernel) override {}
   void fail(const std::string&, cuda::Status, int, bool) override {}
   void forgive() override {}

@@ -101,6 +101,7 @@ Status memory_allocate_managed(Address* at, std::size_t bytes, unsigned) {
 Status memory_free(Address at) {
   FAKE_ENTER_CONTEXT("cuMemFree");
   if (const Status stopped = fake.prohibited(); stopped != 0) return stopped;
+  fake.wait_for_all();
   return free_range(at);
 }
 

@@ -130,6 +130,8 @@ class State final : public FakeCuda {
   void set_one_queue(bool one) override;
   void set_shareable(bool can) override;
   void set_memory_operations(bool can) override;
+  void set_queue_max(std::size_t most) override;
+  bool is_locked() override;
   void set_kernel(FakeKernel kernel) override;
   void fail(const std::string& function, Status status, int after, bool for_ever) override;
   void forgive() override;
@@ -157,6 +159,10 @@ class State final : public FakeCuda {
   /// What may not be called while a stream is being captured ends the capture.
   Status prohibited();
   void wait_for(std::unique_lock<std::mutex>& lock, const DoneMark& mark);
+  /// Waits under the driver's lock, which keeps all others out. Under our own.
+  void wait_locked(const std::function<bool()>& until);
+  /// Where queues are bounded: under the driver's lock, until all streams have nothing to do.
+  void wait_for_all();
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -166,8 +172,10 @@ class State final : public FakeCuda {
   DoneMark newest;  ///< of what was queued on any stream
   bool shareable = false;
   bool memory_operations = true;
-  std::atomic<int> lost = 0;  ///< how often a GPU was: what waited for memory then waits no more
-  int running = 0;            ///< works that streams do just now
+  std::size_t queue_max = 0;
+  std::thread::id lock_holder;  ///< the thread that waits while it holds the driver's lock
+  std::atomic<int> lost = 0;    ///< how often a GPU was: what waited for memory then waits no more
+  int running = 0;              ///< works that streams do just now
   unsigned blocks_max = 264;
   FakeKernel kernel;
   std::vector<std::unique_ptr<CUctx_st>> contexts = one_context();

@@ -64,6 +64,8 @@ Status State::submit(CUstream_st* given, Work work) {
     stream->tail = {static_cast<int>(nodes.size()) - 1};
     return 0;
   }
+  if (queue_max > 0 && stream->queue.size() >= queue_max)
+    wait_locked([this, stream] { return stream->queue.size() < queue_max; });
   Op op{.work = std::move(work)};
   // What the legacy stream and blocking ones wait for.
   if (stream->legacy) {
@@ -106,6 +108,22 @@ void State::work(CUstream_st* stream) {
   }
   stream->worker.detach();
   delete stream;
+}
+
+void State::wait_locked(const std::function<bool()>& until) {
+  std::unique_lock held_already(mutex, std::adopt_lock);
+  lock_holder = std::this_thread::get_id();
+  changed.wait(held_already, until);
+  lock_holder = {};
+  changed.notify_all();
+  (void)held_already.release();
+}
+
+void State::wait_for_all() {
+  if (queue_max == 0) return;
+  wait_locked([this] {
+    return std::ranges::all_of(streams, [](const CUstream_st* stream) { return !stream->last || stream->last->ended; });
+  });
 }
 
 void State::wait_for(std::unique_lock<std::mutex>& lock, const DoneMark& mark) {
