@@ -99,6 +99,20 @@ TEST_P(GpuLock, IsNotNeededByACallThatWaits) {
   });
 }
 
+/// Kernels that wait for nobody need not be on the GPU as a whole: others may occupy most of it.
+TEST(GpuSharing, KernelsOfAnOccupiedGpu) {
+  in_two_processes(silent, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
+    auto& fake = fake_cuda(library);
+    constexpr unsigned most = 100;
+    fake.set_blocks_max(most);
+    fake.occupy(most - 1);
+    const OneRank one(user, comm, seat.rank(), count);
+    ASSERT_TRUE(ok(one.all_reduce()));
+    expect_sum(user, one);
+    EXPECT_GT(launches(), 0);
+  });
+}
+
 /// Calls on buffers that are too large for the arena wait until their peers have mapped them.
 TEST(GpuSharing, LargeBuffers) {
   in_two_processes(silent, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {

@@ -53,7 +53,7 @@ class GpuStaged : public ::testing::TestWithParam<Ranks> {
       if (!seat.meet()) return;
       if (GetParam().way == Way::private_peers) user.allocate_pooled(true);
       body(seat, user, comms);
-      const bool launched = fake_cuda(library).calls("cuLaunchCooperativeKernel") > 0;
+      const bool launched = launches() > 0;
       EXPECT_EQ(launched, real_library != nullptr || (plain && GetParam().way != Way::host));
       destroy(comms);
     });

@@ -38,6 +38,12 @@ void State::set_blocks_max(unsigned blocks) {
   blocks_max = blocks;
 }
 
+void State::occupy(unsigned blocks) {
+  const std::lock_guard guard(mutex);
+  occupied = blocks;
+  changed.notify_all();
+}
+
 void State::set_one_queue(bool one) {
   const std::lock_guard guard(mutex);
   one_queue = one;
@@ -126,8 +132,9 @@ FakeCuda::Live State::live() {
 /// As of a GPU that is lost: nothing of what was queued touches memory any more, which its owners now free.
 void State::let_nothing_run(std::unique_lock<std::mutex>& lock) {
   ++lost;
-  for (CUstream_st* stream : streams)
-    for (Op& op : stream->queue) op.work = nullptr;
+  for (const auto* const some : {&streams, &of_threads})
+    for (CUstream_st* stream : *some)
+      for (Op& op : stream->queue) op.work = nullptr;
   for (const auto& [context, stream] : legacy)
     for (Op& op : stream->queue) op.work = nullptr;
   changed.wait_for(lock, std::chrono::seconds(30), [this] { return running == 0; });

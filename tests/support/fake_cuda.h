@@ -30,6 +30,8 @@ class FakeCuda {
   /// One queue for all streams, where nothing begins before what was queued earlier has ended, whatever the stream: as
   /// streams of a GPU whose hardware queues are all in use.
   virtual void set_one_queue(bool one) = 0;
+  /// How many blocks other kernels occupy for now: a cooperative launch begins when there is room for all its blocks.
+  virtual void occupy(unsigned blocks) = 0;
   /// Whether what is allocated from now on can be mapped by other processes; false without. GPUs of one number are then
   /// one GPU to all of them.
   virtual void set_shareable(bool can) = 0;
@@ -77,6 +79,7 @@ class NoFake final : public FakeCuda {
   void set_devices(int) override {}
   void set_blocks_max(unsigned) override {}
   void set_one_queue(bool) override {}
+  void occupy(unsigned) override {}
   void set_shareable(bool) override {}
   void set_memory_operations(bool) override {}
   void set_queue_max(std::size_t) override {}

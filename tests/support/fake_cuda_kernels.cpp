@@ -76,15 +76,22 @@ bool may_run(int device, const device::Call& call) {
   return true;
 }
 
+/// Waits until the whole grid has room at once.
+void wait_for_room(unsigned blocks) {
+  State& fake = state();
+  std::unique_lock lock(fake.mutex);
+  fake.changed.wait(lock, [&] { return fake.occupied + blocks <= fake.blocks_max; });
+}
+
 /// Every kernel of ours takes a device::Call by value.
-Status launch_cooperative(CUfunc_st* function, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned,
-                          unsigned, unsigned, CUstream_st* stream, void** parameters) {
-  FAKE_ENTER_CONTEXT("cuLaunchCooperativeKernel");
-  if (grid_x == 0 || grid_x > fake.blocks_max) return code::cooperative_launch_too_large;
+Status submit_kernel(CUfunc_st* function, unsigned blocks, unsigned threads, CUstream_st* stream, void** parameters,
+                     bool cooperative) {
+  State& fake = state();
   const std::string name = reinterpret_cast<CUkern_st*>(function)->name;
   const auto* const from = static_cast<const std::byte*>(parameters[0]);
   const auto argument = std::make_shared<const std::vector<std::byte>>(from, from + sizeof(device::Call));
-  return fake.submit(stream, [=, device = context->device]() -> Status {
+  return fake.submit(stream, [=, device = current()->device]() -> Status {
+    if (cooperative) wait_for_room(blocks);
     FakeKernel run;
     {
       const std::lock_guard guard(state().mutex);
@@ -93,10 +100,24 @@ Status launch_cooperative(CUfunc_st* function, unsigned grid_x, unsigned, unsign
     device::Call call;
     std::memcpy(&call, argument->data(), sizeof call);
     if (!may_run(device, call)) return code::illegal_address;
-    if (run) return run(name, argument->data(), grid_x, block_x);
+    if (run) return run(name, argument->data(), blocks, threads);
     (void)run_plans(call);
     return 0;
   });
+}
+
+Status launch_cooperative(CUfunc_st* function, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned,
+                          unsigned, unsigned, CUstream_st* stream, void** parameters) {
+  FAKE_ENTER_CONTEXT("cuLaunchCooperativeKernel");
+  if (grid_x == 0 || grid_x > fake.blocks_max) return code::cooperative_launch_too_large;
+  return submit_kernel(function, grid_x, block_x, stream, parameters, /*cooperative=*/true);
+}
+
+Status launch(CUfunc_st* function, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned, unsigned, unsigned,
+              CUstream_st* stream, void** parameters, void**) {
+  FAKE_ENTER_CONTEXT("cuLaunchKernel");
+  if (grid_x == 0) return code::invalid_value;
+  return submit_kernel(function, grid_x, block_x, stream, parameters, /*cooperative=*/false);
 }
 
 Status user_object_create(CUuserObject_st** object, void* what, cuda::HostFunction destroy, unsigned references,
@@ -165,6 +186,7 @@ std::vector<Named> kernel_functions() {
           {"cuFuncLoad", erased(function_load)},
           {"cuOccupancyMaxActiveBlocksPerMultiprocessor", erased(blocks_per_multiprocessor)},
           {"cuLaunchCooperativeKernel", erased(launch_cooperative)},
+          {"cuLaunchKernel", erased(launch)},
           {"cuUserObjectCreate", erased(user_object_create)},
           {"cuUserObjectRelease", erased(user_object_release)},
           {"cuGraphRetainUserObject", erased(graph_retain)},

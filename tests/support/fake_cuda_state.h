@@ -128,6 +128,7 @@ class State final : public FakeCuda {
   void set_devices(int count) override;
   void set_blocks_max(unsigned blocks) override;
   void set_one_queue(bool one) override;
+  void occupy(unsigned blocks) override;
   void set_shareable(bool can) override;
   void set_memory_operations(bool can) override;
   void set_queue_max(std::size_t most) override;
@@ -149,7 +150,7 @@ class State final : public FakeCuda {
   CUstream_st* resolve(CUstream_st* stream);  ///< default streams by the current context; nullptr: no context
   /// Not destroyed, and no pointer made up.
   bool known(CUstream_st* stream) const {
-    if (streams.contains(stream)) return true;
+    if (streams.contains(stream) || of_threads.contains(stream)) return true;
     return std::any_of(legacy.begin(), legacy.end(), [stream](const auto& one) { return one.second.get() == stream; });
   }
   /// The memory that holds an address; nullptr: none of ours.
@@ -177,12 +178,14 @@ class State final : public FakeCuda {
   std::atomic<int> lost = 0;    ///< how often a GPU was: what waited for memory then waits no more
   int running = 0;              ///< works that streams do just now
   unsigned blocks_max = 264;
+  unsigned occupied = 0;
   FakeKernel kernel;
   std::vector<std::unique_ptr<CUctx_st>> contexts = one_context();
   std::map<CUctx_st*, std::unique_ptr<CUstream_st>> legacy;
   std::map<std::uintptr_t, Range> memory;  ///< by address
   std::map<int, std::set<int>> pools;      ///< by GPU, who besides it may access its pool
   std::set<CUstream_st*> streams;
+  std::set<CUstream_st*> of_threads;  ///< each thread's own default streams; they stay
   std::set<CUevent_st*> events;
   std::set<CUlib_st*> libraries;
   std::vector<std::weak_ptr<Capture>> captures;
@@ -206,6 +209,7 @@ State& state();
 /// Of the calling thread.
 struct ThreadState {
   std::vector<CUctx_st*> contexts;
+  std::map<CUctx_st*, CUstream_st*> streams;  ///< its own default stream of each GPU
   int capture_mode = 0;
   bool in_callback = false;
 };

@@ -28,6 +28,15 @@ CUstream_st* State::resolve(CUstream_st* stream) {
   if (reinterpret_cast<std::uintptr_t>(stream) > special) return stream;
   CUctx_st* const context = current();
   if (context == nullptr) return nullptr;
+  if (reinterpret_cast<std::uintptr_t>(stream) == cuda::stream_per_thread) {
+    auto& own = thread_state().streams[context];
+    if (own == nullptr) {
+      own = new CUstream_st;
+      own->context = context;
+      of_threads.insert(own);
+    }
+    return own;
+  }
   auto& made = legacy[context];
   if (!made) {
     made = std::make_unique<CUstream_st>();
@@ -69,8 +78,9 @@ Status State::submit(CUstream_st* given, Work work) {
   Op op{.work = std::move(work)};
   // What the legacy stream and blocking ones wait for.
   if (stream->legacy) {
-    for (auto* other : streams)
-      if (other->blocking && other->context == stream->context && other->last) op.after.push_back(other->last);
+    for (const auto* const some : {&streams, &of_threads})
+      for (auto* other : *some)
+        if (other->blocking && other->context == stream->context && other->last) op.after.push_back(other->last);
   } else if (stream->blocking) {
     if (const auto of = legacy.find(stream->context); of != legacy.end() && of->second->last)
       op.after.push_back(of->second->last);
