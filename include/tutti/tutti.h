@@ -348,9 +348,9 @@ TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
  * be captured.
  *
  * Errors: invalidArgument (one buffer in host memory and the other on the GPU; memory or a stream of another GPU; a
- * buffer of a reduction that is not aligned to its elements; cudaStreamPerThread with several ranks; a tuttiStream_t
- * with device memory, or a cudaStream_t with host memory); invalidUsage (ranks that differ; some streams captured and
- * others not; a host-staged call on a captured stream, or on a GPU whose streams cannot wait for memory; a group whose
+ * buffer of a reduction that is not aligned to its elements; cudaStreamPerThread for one kernel of several ranks; a
+ * tuttiStream_t with device memory, or a cudaStream_t with host memory); invalidUsage (ranks that differ; some streams
+ * captured and others not; another call on a captured stream, or on a GPU whose streams cannot wait; a group whose
  * calls on one communicator are of both kinds); timeout (TUTTI_MEET_TIMEOUT_MS: a thread waits for a rank that it
  * drives itself); unhandledCudaError (with CUDA's name of its error, and whether anything will work after it). All but
  * invalidArgument become the communicator's error. If a kernel waits in vain (until TUTTI_TIMEOUT_MS, or

@@ -54,9 +54,9 @@ Result<void> check_alignment(const Request& request, const Buffers& buffers) {
   return {};
 }
 
-/// cudaStreamPerThread would name the stream of the thread that launches the kernels, which may be another rank's
-/// thread.
-Result<void> check_stream(const GpuContext& context, cuda::Stream stream, int ranks) {
+/// cudaStreamPerThread names the stream of the thread that queues: in a launch of several ranks perhaps another rank's
+/// thread, in all other calls the one that makes the call.
+Result<void> check_launch_stream(const GpuContext& context, cuda::Stream stream, int ranks) {
   if (reinterpret_cast<std::uintptr_t>(stream) == cuda::stream_per_thread && ranks > 1)
     return refused(Code::invalid_argument,
                    "stream is cudaStreamPerThread, a different stream in every thread, but any thread of the ranks "
@@ -113,7 +113,7 @@ template <class R>
 Result<void> start_host_staged(CommEntry& entry, const R& request, cuda::Stream stream) {
   const auto& communicator = entry.communicator;
   GpuContext& context = *gpu_context(*communicator);
-  if (auto fits = check_stream(context, stream, communicator->ranks()); !fits) return fits;
+  if (auto fits = cuda::check_stream(*context.gpu, stream); !fits) return fits;
   if (auto plain = check_not_captured(*context.gpu, stream); !plain) return plain;
   communicator->look_at_device();
   if (communicator->failed()) return communicator->tell_failure();
@@ -149,7 +149,7 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
     return start_host_staged(entry, request, gpu_stream);
   }
   if (!context.launch_group || request.layout) return start_host_staged(entry, request, gpu_stream);
-  if (auto fits = check_stream(context, gpu_stream, communicator.ranks()); !fits) return fits;
+  if (auto fits = check_launch_stream(context, gpu_stream, communicator.ranks()); !fits) return fits;
   if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
     return fits;
   request.device = std::make_shared<KernelCall>(gpu_stream);

@@ -240,6 +240,22 @@ TEST_P(GpuStaged, CallsAreQueued) {
   });
 }
 
+/// Each thread's own default stream: the thread that makes a call queues it.
+TEST_P(GpuStaged, TheStreamOfEachThread) {
+  run([](Seat& seat, CudaUser& user, const std::vector<tuttiComm_t>& comms) {
+    auto* const stream = reinterpret_cast<cuda::Stream>(cuda::stream_per_thread);  // NOLINT: as CUDA does
+    for (const std::size_t count : {7u, 50'000u}) {
+      const Call call{.kind = Kind::all_reduce,
+                      .type = tuttiInt32,
+                      .op = Op::sum,
+                      .count = count,
+                      .memory = Mix::device,
+                      .seed = count};
+      ASSERT_EQ(run_on_gpu(call, seat, comms, user, stream, 2), "") << call.text();
+    }
+  });
+}
+
 /// Each call of a group reads what the one before it wrote; sends and receives beside them.
 TEST_P(GpuStaged, CollectivesOfAGroupAreInOrder) {
   if (may_hold_up(GetParam())) GTEST_SKIP() << "too few queues";
