@@ -90,12 +90,10 @@ Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
                  "or TUTTI_GPU_STAGED is always");
 }
 
-/// Whether kernels that reach peers' memory serve the call, on ranks whose GPUs reach each other. Small calls are
-/// faster through the host, where they travel inline.
-bool goes_to_peers(const Request& request, PeerUse use) {
-  constexpr std::size_t bytes_min = std::size_t{64} * 1024;  // of a group, which is equal on all ranks
+/// Whether kernels that reach peers' memory serve the call. All ranks agree: the size of a group is equal on all.
+bool goes_to_peers(const Request& request, const GpuContext& context) {
   if (request.layout || request.collective == Collective::barrier) return false;
-  return use == PeerUse::always || request.group_bytes() >= bytes_min;
+  return context.reaches_peers && request.group_bytes() >= context.peer_bytes_min;
 }
 
 Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
@@ -142,7 +140,7 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
     return start_on_host(entry, stream, request);
   }
   auto* const gpu_stream = reinterpret_cast<cuda::Stream>(stream);
-  if (context.reaches_peers && goes_to_peers(request, communicator.process().gpus.peers)) {
+  if (goes_to_peers(request, context)) {
     if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
       return fits;
     request.form = Form::device;

@@ -15,6 +15,9 @@
 namespace tutti {
 namespace {
 
+/// Smaller groups are faster through the host, where they travel inline.
+constexpr std::size_t peer_bytes_min = std::size_t{64} * 1024;
+
 /// Whether plain collectives use kernels that access peers' memory; equal on all ranks. Such kernels wait in their
 /// streams for the host. Ranks of one process that share a GPU share its hardware queues, perhaps even a stream, so
 /// their waiting kernels would block each other. If there are such ranks, no rank uses these kernels, unless
@@ -129,9 +132,12 @@ void GpuContext::count(const PeerRequest& request) {
 
 std::string GpuContext::explain() const {
   if (launch_group) return "by a kernel, through the memory of the GPU";
-  if (reaches_peers) return "by a kernel per rank, which accesses the memory of peers' GPUs";
-  return "by a copy to host memory that peers can map, then as a call on memory from tuttiMemAlloc, then by a copy "
-         "back";
+  std::string by_host =
+      "by a copy to host memory that peers can map, then as a call on memory from tuttiMemAlloc, then by a copy back";
+  if (!reaches_peers) return by_host;
+  std::string by_peers = "by kernels of each rank, which access the memory of peers' GPUs";
+  if (peer_bytes_min == 0) return by_peers;
+  return fmt::format("groups of {} KiB and more {}; smaller ones {}", peer_bytes_min / 1024, by_peers, by_host);
 }
 
 void GpuContext::leave(Process& process, bool idle) {
@@ -154,6 +160,7 @@ Result<void> make_gpu_context(Communicator& communicator, cuda::PeerArena arena)
   auto context = std::make_unique<GpuContext>(members.gpu, members.rank);
   const bool together = std::ranges::all_of(neighbours, std::identity{});
   context->reaches_peers = goes_by_peers(communicator);
+  if (gpus.peers != PeerUse::always) context->peer_bytes_min = peer_bytes_min;
   if (together && !gpus.staged && !context->reaches_peers) {
     context->launch_group = LaunchGroup::of(gpus, key, members.ranks);
     context->launch_group->enter(members.rank, members.gpu);
@@ -171,7 +178,9 @@ Result<void> make_gpu_context(Communicator& communicator, cuda::PeerArena arena)
       LogTopic::init, communicator.who(), "calls on device memory go {}",
       context->launch_group ? fmt::format("by kernels, because all ranks share one GPU and process; {}", others)
       : context->reaches_peers
-          ? fmt::format("by a kernel per rank, because the GPUs reach each other's memory; {}", others)
+          ? fmt::format("by kernels of each rank in groups of at least {} bytes, because the GPUs reach each other's "
+                        "memory; smaller ones, {}",
+                        context->peer_bytes_min, others)
       : together ? "through the host, because TUTTI_GPU_STAGED is always"
                  : "through the host, because not all ranks share one GPU and process, and kernels that access peers' "
                    "memory are not usable");

@@ -51,17 +51,19 @@ struct GpuContext final : DeviceSide {
     return choices_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(std::bit_width(bytes))];
   }
 
-  /// Null: calls do not launch in a group, because not all ranks share this GPU and process, or a setting forbids it.
+  /// Null: calls do not launch in a group, because not all ranks share this GPU and process, or a setting forbids it,
+  /// or asks for kernels that access peers' memory.
   std::shared_ptr<LaunchGroup> launch_group;
 
-  /// All ranks are on this host, and their GPUs have proven that they reach each other's memory. Plain collectives then
-  /// use kernels that access peers' memory.
+  /// All ranks are on this host, and their GPUs have proven that they reach each other's memory. Collectives without a
+  /// count per rank then use kernels that access peers' memory, if a group has at least `peer_bytes_min`.
   bool reaches_peers = false;
+  std::size_t peer_bytes_min = 0;
   std::shared_ptr<PeerSharing> sharing;         ///< null: this rank does not reach peers' memory
   std::shared_ptr<GpuPeers> peers;              ///< made by ready_to_stage
   std::atomic<GpuPeers*> peers_made = nullptr;  ///< `peers`, for threads other than the one that makes calls
 
-  // ---- Calls that go through the host ----
+  // ---- Calls for which the stream waits for the host: by kernels that access peers' memory, and through the host ----
 
   /// By rank: whether it is in this process and on this GPU; true for this rank.
   std::vector<bool> neighbours;

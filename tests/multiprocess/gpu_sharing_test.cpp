@@ -1,5 +1,8 @@
 // Memory of GPUs that processes map of each other: who waits for the driver, and how long anything stays mapped.
+#include <array>
+#include <cstdlib>
 #include <functional>
+#include <string_view>
 #include <thread>
 
 #include "support/gpu_ranks.h"
@@ -184,6 +187,20 @@ TEST(GpuSharing, LargeMemoryThatAPeerCannotMap) {
       EXPECT_EQ(heard, tuttiRemoteError);
     }
   });
+}
+
+/// The explanation says which calls go which way.
+TEST(GpuSharing, IsExplained) {
+  for (const auto& settings : {silent, always})
+    in_two_processes(settings, [](Seat&, CudaUser&, tuttiComm_t comm) {
+      std::array<char, 4096> text{};
+      std::size_t length = 0;
+      ASSERT_TRUE(ok(tuttiCommExplain(comm, "allreduce", count, tuttiInt32, text.data(), text.size(), &length)));
+      const std::string_view said(text.data());
+      EXPECT_NE(said.find("access the memory of peers' GPUs"), said.npos) << said;
+      const bool all = std::string_view(std::getenv("TUTTI_GPU_P2P") == nullptr ? "" : "always") == "always";
+      EXPECT_EQ(said.find("groups of 64 KiB and more") == said.npos, all) << said;
+    });
 }
 
 /// What its owner has freed is unmapped everywhere, without any further call.
