@@ -184,6 +184,7 @@ Result<void> make_gpu_context(Communicator& communicator, cuda::PeerArena arena)
       : together ? "through the host, because TUTTI_GPU_STAGED is always"
                  : "through the host, because not all ranks share one GPU and process, and kernels that access peers' "
                    "memory are not usable");
+  if (!context->launch_group) context->waits(gpus.enter_waiting(communicator.process().log, communicator.who()));
   communicator.attach(std::move(context));
   return {};
 }

@@ -80,6 +80,9 @@ struct GpuContext final : DeviceSide {
   /// Counts a collective on host memory: neighbours number all collectives alike.
   void count_collective() { stream_order->collective(rank_, /*host_staged=*/false); }
 
+  /// The context's streams wait for the host: see GpuProcess::enter_waiting.
+  void waits(std::shared_ptr<const void> entered) { waiting_ = std::move(entered); }
+
   /// Gives up the proxy: destroys it if `idle`, otherwise keeps it until the process ends.
   void leave(Process& process, bool idle);
 
@@ -91,6 +94,7 @@ struct GpuContext final : DeviceSide {
   const Rank rank_;
   cuda::Audience audience_;
   std::atomic<bool> aborted_ = false;
+  std::shared_ptr<const void> waiting_;
   std::array<std::array<GpuChoice, 65>, collective_count> choices_{};
   std::vector<std::uint64_t> received_;
 };

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "support/gpu_ranks.h"
+#include "support/log_file.h"
 
 namespace tutti::testing {
 namespace {
@@ -236,6 +237,31 @@ TEST(GpuSharing, ManyAllocations) {
     EXPECT_LE(fake.live().mapped - before, 256);
     (void)until_mapped(seat, user, first);
   });
+}
+
+int times(const std::string& text, std::string_view part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+/// If CUDA gives all streams one queue, streams that wait hold each other up: said once, for the second communicator.
+TEST(GpuQueues, OneForSeveralCommunicators) {
+  for (const char* const queues : {"1", "8"})
+    launch_ranks(launch_group(2, Layout::processes, {std::string("CUDA_DEVICE_MAX_CONNECTIONS=") + queues}),
+                 [queues](Seat& seat) {
+                   const LogFile log;
+                   const CudaUser user(library);
+                   constexpr std::string_view warning = "CUDA_DEVICE_MAX_CONNECTIONS is 1";
+                   std::vector<tuttiComm_t> comms;
+                   for (int i = 0; i < 3; ++i) {
+                     comms.push_back(seat.init_one());
+                     ASSERT_NE(comms.back(), nullptr);
+                     const bool told = i > 0 && std::string_view(queues) == "1";
+                     EXPECT_EQ(times(log.text(), warning), told ? 1 : 0) << i;
+                   }
+                   destroy(comms);
+                 });
 }
 
 }  // namespace
