@@ -34,7 +34,7 @@ endforeach()
 tutti_api_test(tune)
 target_link_libraries(api_tune_test PRIVATE tutti_tune)
 
-foreach(test gpu gpu_bits gpu_calls gpu_errors gpu_graph gpu_staged gpu_staged_errors)
+foreach(test gpu gpu_bits gpu_calls gpu_errors gpu_graph gpu_peers gpu_sharing gpu_staged gpu_staged_errors)
   tutti_api_test(${test})
   tutti_cuda_test(api_${test}_test)
 endforeach()

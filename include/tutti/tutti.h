@@ -330,27 +330,27 @@ TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
  * CUDA's default stream. The call returns once it is queued on the stream, which happens when all ranks of the
  * communicator on this GPU have made it: ranks of one GPU that one thread drives must be in a group.
  *
- * If all ranks share one GPU and process, kernels carry the call out; the buffers of reductions must then be aligned to
- * their element's size. All other calls are host-staged: those of a communicator whose ranks are in several processes,
- * on several GPUs or hosts; calls with a count per rank; sends and receives. In a host-staged call the stream copies to
- * pinned memory, waits until a thread of the communicator has carried the call out there, and copies back.
+ * If all ranks share one GPU and process, one kernel carries the call out. If all GPUs of a host reach each other's
+ * memory, kernels of each rank do, from 64 KiB in a group on; the stream waits for the host between them. In both cases
+ * the buffers of reductions must be aligned to their element's size. All other calls are host-staged, also those with a
+ * count per rank, sends and receives: the stream copies to pinned memory, waits for the call there, and copies back.
  *
- * Calls by kernels, host-staged calls and calls on host memory run in the order in which they were made. So a call by
- * kernels, or on host memory without a stream, returns only after the host-staged calls made before it. In one group,
- * all calls of a communicator must be of one kind. If a call fails or the communicator is aborted, a waiting stream
- * continues at once. Calls on host memory work as in other communicators; pinned memory is host memory. tuttiBarrier is
- * queued if it gets a CUDA stream; without one it is a host barrier. A call of no elements does nothing in such a
- * communicator.
+ * Calls of all kinds, also on host memory, run in the order in which they were made. So a call by one kernel, or on
+ * host memory without a stream, returns only after the other calls on device memory made before it. In one group, all
+ * calls of a communicator must be by one kernel, or none. If a call fails or the communicator is aborted, a waiting
+ * stream continues at once. Calls on host memory work as in other communicators; pinned memory is host memory.
+ * tuttiBarrier is queued if it gets a CUDA stream; without one it is a host barrier. A call of no elements does nothing
+ * in such a communicator.
  *
  * While a stream is captured, the call becomes part of the graph. The graph keeps all that it needs, also after the
  * communicator is destroyed. Ranks that share a GPU must be captured together: their streams forked from one capture,
- * their calls in one group. The caller must order replays and other calls of one communicator. Host-staged calls cannot
- * be captured.
+ * their calls in one group. The caller must order replays and other calls of one communicator. Only calls by one kernel
+ * can be captured.
  *
  * Errors: invalidArgument (one buffer in host memory and the other on the GPU; memory or a stream of another GPU; a
- * buffer of a reduction that is not aligned to its elements; cudaStreamPerThread with several ranks; a tuttiStream_t
- * with device memory, or a cudaStream_t with host memory); invalidUsage (ranks that differ; some streams captured and
- * others not; a host-staged call on a captured stream, or on a GPU whose streams cannot wait for memory; a group whose
+ * buffer of a reduction that is not aligned to its elements; cudaStreamPerThread for one kernel of several ranks; a
+ * tuttiStream_t with device memory, or a cudaStream_t with host memory); invalidUsage (ranks that differ; some streams
+ * captured and others not; another call on a captured stream, or on a GPU whose streams cannot wait; a group whose
  * calls on one communicator are of both kinds); timeout (TUTTI_MEET_TIMEOUT_MS: a thread waits for a rank that it
  * drives itself); unhandledCudaError (with CUDA's name of its error, and whether anything will work after it). All but
  * invalidArgument become the communicator's error. If a kernel waits in vain (until TUTTI_TIMEOUT_MS, or

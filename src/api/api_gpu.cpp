@@ -54,9 +54,9 @@ Result<void> check_alignment(const Request& request, const Buffers& buffers) {
   return {};
 }
 
-/// cudaStreamPerThread would name the stream of the thread that launches the kernels, which may be another rank's
-/// thread.
-Result<void> check_stream(const GpuContext& context, cuda::Stream stream, int ranks) {
+/// cudaStreamPerThread names the stream of the thread that queues: in a launch of several ranks perhaps another rank's
+/// thread, in all other calls the one that makes the call.
+Result<void> check_launch_stream(const GpuContext& context, cuda::Stream stream, int ranks) {
   if (reinterpret_cast<std::uintptr_t>(stream) == cuda::stream_per_thread && ranks > 1)
     return refused(Code::invalid_argument,
                    "stream is cudaStreamPerThread, a different stream in every thread, but any thread of the ranks "
@@ -90,12 +90,10 @@ Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
                  "or TUTTI_GPU_STAGED is always");
 }
 
-/// Whether kernels that reach peers' memory serve the call, on ranks whose GPUs reach each other. Small calls are
-/// faster through the host, where they travel inline.
-bool goes_to_peers(const Request& request, PeerUse use) {
-  constexpr std::size_t bytes_min = std::size_t{64} * 1024;  // of a group, which is equal on all ranks
+/// Whether kernels that reach peers' memory serve the call. All ranks agree: the size of a group is equal on all.
+bool goes_to_peers(const Request& request, const GpuContext& context) {
   if (request.layout || request.collective == Collective::barrier) return false;
-  return use == PeerUse::always || request.group_bytes() >= bytes_min;
+  return context.reaches_peers && request.group_bytes() >= context.peer_bytes_min;
 }
 
 Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
@@ -113,7 +111,7 @@ template <class R>
 Result<void> start_host_staged(CommEntry& entry, const R& request, cuda::Stream stream) {
   const auto& communicator = entry.communicator;
   GpuContext& context = *gpu_context(*communicator);
-  if (auto fits = check_stream(context, stream, communicator->ranks()); !fits) return fits;
+  if (auto fits = cuda::check_stream(*context.gpu, stream); !fits) return fits;
   if (auto plain = check_not_captured(*context.gpu, stream); !plain) return plain;
   communicator->look_at_device();
   if (communicator->failed()) return communicator->tell_failure();
@@ -142,14 +140,14 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
     return start_on_host(entry, stream, request);
   }
   auto* const gpu_stream = reinterpret_cast<cuda::Stream>(stream);
-  if (context.reaches_peers && goes_to_peers(request, communicator.process().gpus.peers)) {
+  if (goes_to_peers(request, context)) {
     if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
       return fits;
     request.form = Form::device;
     return start_host_staged(entry, request, gpu_stream);
   }
   if (!context.launch_group || request.layout) return start_host_staged(entry, request, gpu_stream);
-  if (auto fits = check_stream(context, gpu_stream, communicator.ranks()); !fits) return fits;
+  if (auto fits = check_launch_stream(context, gpu_stream, communicator.ranks()); !fits) return fits;
   if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
     return fits;
   request.device = std::make_shared<KernelCall>(gpu_stream);

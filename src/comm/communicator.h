@@ -42,7 +42,7 @@ class Communicator {
   // ---- Errors: any thread ----
 
   /// Sets the failure, if there is none yet. Wakes threads that wait in this communicator, and tells peers through the
-  /// area's state.
+  /// area's state. On return failed() holds, and kernels have been told to give up.
   void fail(Error error);
   /// As fail, but tells peers that this rank aborted.
   void abort();

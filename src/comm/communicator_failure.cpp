@@ -49,13 +49,15 @@ void Communicator::fail(Error error) {
     put_text(header.message, failure_->what);
     auto open = RankState::open;
     header.state.compare_exchange_strong(open, RankState::failed, std::memory_order_seq_cst);
+    // Before failed_: who sees it ends its call and releases kernels, which must find the abort word by then. After
+    // failure_: a kernel that finds the word and gives up must not become the cause.
+    if (device_) device_->abort();
+    failed_.store(true, std::memory_order_release);
   }
-  failed_.store(true, std::memory_order_release);
   if (members_.control) {
     const RankState state = header.state.load(std::memory_order_acquire);
     members_.control->announce(state, failure_->code, failure_->peer, failure_->what);
   }
-  if (device_) device_->abort();
   if (quiet)
     process_.log.info(LogTopic::coll, who_, "{}", failure_->text());
   else

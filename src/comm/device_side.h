@@ -16,7 +16,8 @@ class DeviceSide {
  public:
   virtual ~DeviceSide() = default;
 
-  /// Makes waiting kernels give up.
+  /// Makes waiting kernels give up, and kernels that begin later do nothing. Called under a lock of the communicator:
+  /// it must neither wait nor call the communicator.
   virtual void abort() = 0;
   /// True if no queued work is running or will run.
   virtual bool idle() const = 0;

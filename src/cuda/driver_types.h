@@ -17,6 +17,7 @@ struct CUgraph_st;
 struct CUgraphNode_st;
 struct CUgraphExec_st;
 struct CUuserObject_st;
+struct CUmemPoolHandle_st;
 
 namespace tutti::cuda {
 
@@ -33,11 +34,18 @@ using Graph = CUgraph_st*;
 using GraphNode = CUgraphNode_st*;
 using GraphExec = CUgraphExec_st*;
 using UserObject = CUuserObject_st*;
+using Pool = CUmemPoolHandle_st*;
 using HostFunction = void (*)(void*);
 
 /// CUipcMemHandle: lets another process map memory of a GPU.
 struct IpcHandle {
   unsigned char bytes[64];
+};
+
+/// CUmemLocation
+struct Location {
+  int type = 0;
+  int id = 0;
 };
 
 namespace status {
@@ -88,10 +96,14 @@ inline constexpr int memory_type = 2;
 inline constexpr int buffer_id = 7;
 inline constexpr int is_managed = 8;
 inline constexpr int device_ordinal = 9;
+inline constexpr int ipc_capable = 10;
+inline constexpr int pool = 17;
 }  // namespace pointer_attribute
 
 inline constexpr unsigned memory_type_host = 1;    // CUmemorytype; 0: unknown to the driver
 inline constexpr unsigned memory_type_device = 2;  //
+inline constexpr int location_device = 1;          // CUmemLocationType
+inline constexpr unsigned access_read_write = 3;   // CUmemAccess_flags
 inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr std::uintptr_t stream_per_thread = 2;  // CU_STREAM_PER_THREAD
 inline constexpr unsigned event_without_timing = 2;

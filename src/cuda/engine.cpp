@@ -275,13 +275,23 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   device::Call call{};
   const device::Body body = job.passes_only ? device::Body::run_plan : body_of(parts);
   fill(call, body, job, parts, seen);
+  if (auto started = start(job, body, call, parts.front().stream); !started) return started;
+  return fork(parts, last);
+}
+
+/// Blocks that wait for others must all be on the GPU at once, which only a cooperative launch guarantees: it begins
+/// when the GPU has room for all of them. The passes of a plan wait for nobody, so their blocks begin one by one.
+Result<void> Engine::start(const Job& job, device::Body body, device::Call& call, Stream stream) const {
   void* parameters[] = {&call};
   auto* const function = kernels_->function(body, reduces(job.plan->collective) ? job.type : DataType::uint8);
-  const Status launched =
-      gpu_->api().launch_cooperative(function, call.local_ranks * call.channels, 1, 1, threads_for(body, call.cut), 1,
-                                     1, 0, parts.front().stream, parameters);
-  if (auto queued = gpu_->check(launched, "cuLaunchCooperativeKernel"); !queued) return queued;
-  return fork(parts, last);
+  const unsigned blocks = call.local_ranks * call.channels;
+  const unsigned threads = threads_for(body, call.cut);
+  const Api& api = gpu_->api();
+  if (job.passes_only)
+    return gpu_->check(api.launch(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr),
+                       "cuLaunchKernel");
+  return gpu_->check(api.launch_cooperative(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters),
+                     "cuLaunchCooperativeKernel");
 }
 
 /// The kernel that runs the plans of all ranks. Each plan names the kernel for its own rank; if the plans differ,

@@ -124,6 +124,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<void> fork(std::span<const Part> parts, Launched& last) const;
   Result<void> retain(const Capture& capture, std::span<const Part> parts);
   void keep(std::span<const Part> parts);
+  Result<void> start(const Job& job, device::Body body, device::Call& call, Stream stream) const;
   void fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
             std::span<const device::PeerBuffers> buffers) const;
   device::Body body_of(std::span<const Part> parts) const;

@@ -2,54 +2,71 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace tutti::cuda {
-
 namespace {
 
 bool same(const IpcHandle& a, const IpcHandle& b) {
   return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
 }
 
-}  // namespace
+/// False: the driver cannot say. Errors: cuda (sticky errors only).
+Result<bool> told(const Gpu& gpu, Status status, const char* function) {
+  if (is_sticky(status)) return gpu.driver().error(status, function);
+  return status == status::success;
+}
 
-Result<MemoryLine> Exports::locate(const std::byte* at, std::size_t bytes) {
-  const auto address = reinterpret_cast<Address>(at);
-  MemoryLine descriptor{.address = address};
-  const Api& api = gpu_->api();
-  const auto told = [&](Status status, const char* function) -> Result<bool> {
-    if (status == status::success) return true;
-    if (is_sticky(status)) return gpu_->driver().error(status, function);
-    return false;
-  };
-  Address base = 0;
-  std::size_t whole = 0;
-  auto ranged = told(api.address_range(&base, &whole, address), "cuMemGetAddressRange");
-  if (!ranged) return std::move(ranged).error();
-  if (!*ranged || address + bytes > base + whole) return descriptor;
+/// 0: the driver does not say.
+Result<std::uint64_t> id_at(const Gpu& gpu, Address base) {
   std::uint64_t id = 0;
   int wanted = pointer_attribute::buffer_id;
   void* value = &id;
-  auto known = told(api.pointer_attributes(1, &wanted, &value, base), "cuPointerGetAttributes");
+  auto known = told(gpu, gpu.api().pointer_attributes(1, &wanted, &value, base), "cuPointerGetAttributes");
   if (!known) return std::move(known).error();
-  if (!*known) return descriptor;
+  return *known ? id : 0;
+}
 
-  auto found = std::ranges::find_if(known_, [&](const Known& one) { return one.base == base && one.id == id; });
-  if (found == known_.end()) {
-    Known made{.base = base, .id = id};
-    auto exported = told(api.ipc_export(&made.handle, base), "cuIpcGetMemHandle");
-    if (!exported) return std::move(exported).error();
-    if (!*exported) return descriptor;
-    if (known_.size() == known_max) known_.pop_back();
-    found = known_.insert(known_.end(), made);
-  }
-  descriptor.handle = found->handle;
-  descriptor.id = id;
-  descriptor.bytes = whole;
-  descriptor.offset = address - base;
-  descriptor.exported = 1;
-  std::rotate(known_.begin(), found, found + 1);
-  return descriptor;
+}  // namespace
+
+Result<Allocation> allocation_of(const Gpu& gpu, const std::byte* at, std::size_t bytes) {
+  const auto address = reinterpret_cast<Address>(at);
+  Allocation found;
+  std::size_t whole = 0;
+  auto ranged = told(gpu, gpu.api().address_range(&found.base, &whole, address), "cuMemGetAddressRange");
+  if (!ranged) return std::move(ranged).error();
+  if (!*ranged || address + bytes > found.base + whole) return Allocation{};
+  auto id = id_at(gpu, found.base);
+  if (!id) return std::move(id).error();
+  if (*id == 0) return Allocation{};
+  found.bytes = whole;
+  found.id = *id;
+  return found;
+}
+
+Result<bool> exists(const Gpu& gpu, const Allocation& allocation) {
+  auto id = id_at(gpu, allocation.base);
+  if (!id) return std::move(id).error();
+  return *id == allocation.id;
+}
+
+Result<bool> export_memory(const Gpu& gpu, const Allocation& allocation, IpcHandle& handle) {
+  return told(gpu, gpu.api().ipc_export(&handle, allocation.base), "cuIpcGetMemHandle");
+}
+
+Result<MemoryLine> describe(const Gpu& gpu, const std::byte* at, std::size_t bytes) {
+  MemoryLine line{.address = reinterpret_cast<std::uint64_t>(at)};
+  auto found = allocation_of(gpu, at, bytes);
+  if (!found) return std::move(found).error();
+  if (found->base == 0) return line;
+  auto exported = export_memory(gpu, *found, line.handle);
+  if (!exported) return std::move(exported).error();
+  if (!*exported) return line;
+  line.id = found->id;
+  line.bytes = found->bytes;
+  line.offset = line.address - found->base;
+  line.exported = 1;
+  return line;
 }
 
 Result<Address> PeerMapTable::open(const Gpu& gpu, const IpcHandle& handle) {
@@ -75,33 +92,28 @@ void PeerMapTable::close(const Gpu& gpu, const IpcHandle& handle) {
   open_.erase(found);
 }
 
-PeerMaps::~PeerMaps() {
-  auto current = Current::enter(*gpu_);
-  if (!current) return;
-  for (const auto& of_one : of_)
-    for (const Mapped& mapped : of_one) table_.close(*gpu_, mapped.handle);
+Result<PeerMapping> PeerMapping::open(PeerMapTable& table, const SharedGpu& gpu, const IpcHandle& handle) {
+  auto opened = table.open(*gpu, handle);
+  if (!opened) return std::move(opened).error();
+  PeerMapping mapping;
+  mapping.table_ = &table;
+  mapping.gpu_ = gpu;
+  mapping.handle_ = handle;
+  mapping.at_ = *opened;
+  return mapping;
 }
 
-Result<std::byte*> PeerMaps::map(int rank, const MemoryLine& descriptor, std::size_t bytes) {
-  if (descriptor.exported == 0 || descriptor.offset > descriptor.bytes || bytes > descriptor.bytes - descriptor.offset)
-    return Error{
-        .code = Code::remote, .what = "a rank published an invalid description of its device memory", .peer = rank};
-  auto& mapped = of_[static_cast<std::size_t>(rank)];
-  auto found = std::ranges::find_if(mapped, [&](const Mapped& one) {
-    return one.id == descriptor.id && one.bytes == descriptor.bytes && same(one.handle, descriptor.handle);
-  });
-  if (found == mapped.end()) {
-    if (mapped.size() == mapped_max) {
-      table_.close(*gpu_, mapped.back().handle);
-      mapped.pop_back();
-    }
-    auto opened = table_.open(*gpu_, descriptor.handle);
-    if (!opened) return std::move(opened).error().during("map device memory of a peer").at_peer(rank);
-    const Mapped made{.id = descriptor.id, .handle = descriptor.handle, .at = *opened, .bytes = descriptor.bytes};
-    found = mapped.insert(mapped.end(), made);
-  }
-  std::rotate(mapped.begin(), found, found + 1);
-  return reinterpret_cast<std::byte*>(mapped.front().at + descriptor.offset);  // NOLINT: an address of the GPU's
+PeerMapping& PeerMapping::operator=(PeerMapping&& other) noexcept {
+  std::swap(table_, other.table_);
+  std::swap(gpu_, other.gpu_);
+  std::swap(handle_, other.handle_);
+  std::swap(at_, other.at_);
+  return *this;
+}
+
+PeerMapping::~PeerMapping() {
+  if (table_ == nullptr) return;
+  if (auto current = Current::enter(*gpu_)) table_->close(*gpu_, handle_);
 }
 
 }  // namespace tutti::cuda

@@ -1,4 +1,4 @@
-// GPU memory shared between processes: how its owner describes a buffer, and how other processes map it.
+// GPU memory shared between processes: how its owner describes an allocation, and how another process maps it.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,24 @@ struct MemoryLine {
   std::uint32_t reserved = 0;
 };
 
-/// Describes buffers of this process to others. One thread at a time; the GPU's context must be current.
-class Exports {
- public:
-  explicit Exports(SharedGpu gpu) : gpu_(std::move(gpu)) {}
-
-  /// Describes the buffer of `bytes` at `at`. `exported` is 0 if the driver cannot export it (memory of pools, or a
-  /// buffer across two adjacent allocations). Errors: cuda (sticky errors only).
-  Result<MemoryLine> locate(const std::byte* at, std::size_t bytes);
-
- private:
-  struct Known {
-    Address base = 0;
-    std::uint64_t id = 0;
-    IpcHandle handle{};
-  };
-  static constexpr std::size_t known_max = 256;
-
-  SharedGpu gpu_;
-  std::vector<Known> known_;  // most recently used first
+/// An allocation of this process.
+struct Allocation {
+  Address base = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t id = 0;
+  bool operator==(const Allocation&) const = default;
 };
+
+/// The allocation with the whole buffer of `bytes` at `at`; its base is 0 if there is none (a buffer across two
+/// adjacent allocations), or if the driver does not say. The context must be current. Errors: cuda (sticky errors
+/// only).
+Result<Allocation> allocation_of(const Gpu& gpu, const std::byte* at, std::size_t bytes);
+/// Whether the allocation still exists. As allocation_of.
+Result<bool> exists(const Gpu& gpu, const Allocation& allocation);
+/// False: the driver cannot export it (memory of pools). As allocation_of.
+Result<bool> export_memory(const Gpu& gpu, const Allocation& allocation, IpcHandle& handle);
+/// All of the above for one buffer.
+Result<MemoryLine> describe(const Gpu& gpu, const std::byte* at, std::size_t bytes);
 
 /// All mappings of the ranks of a process, counted because a process may open a handle only once. Thread-safe.
 class PeerMapTable {
@@ -60,33 +58,24 @@ class PeerMapTable {
   std::vector<Open> open_;
 };
 
-/// Maps buffers of other processes and keeps the most recently used ones of each rank mapped. One thread at a time; the
-/// GPU's context must be current, and no kernel that uses an earlier call's buffers may still run.
-class PeerMaps {
+/// An allocation of another process, mapped as long as this object lives. No kernel that uses it may still run when it
+/// ends.
+class PeerMapping {
  public:
-  /// `table` must outlive this object.
-  PeerMaps(PeerMapTable& table, SharedGpu gpu, int ranks)
-      : table_(table), gpu_(std::move(gpu)), of_(static_cast<std::size_t>(ranks)) {}
-  ~PeerMaps();
-  PeerMaps(const PeerMaps&) = delete;
-  PeerMaps& operator=(const PeerMaps&) = delete;
+  PeerMapping() = default;
+  /// `table` must outlive the mapping. The context must be current. Errors: cuda.
+  static Result<PeerMapping> open(PeerMapTable& table, const SharedGpu& gpu, const IpcHandle& handle);
+  PeerMapping(PeerMapping&& other) noexcept { *this = std::move(other); }
+  PeerMapping& operator=(PeerMapping&& other) noexcept;
+  ~PeerMapping();
 
-  /// Maps the buffer of `bytes` that `rank` described by `descriptor`. Errors: remote (the description is invalid; peer
-  /// set), cuda.
-  Result<std::byte*> map(int rank, const MemoryLine& descriptor, std::size_t bytes);
+  std::byte* data() const { return reinterpret_cast<std::byte*>(at_); }  // NOLINT: an address of the GPU's
 
  private:
-  struct Mapped {
-    std::uint64_t id = 0;
-    IpcHandle handle{};
-    Address at = 0;
-    std::uint64_t bytes = 0;
-  };
-  static constexpr std::size_t mapped_max = 256;  // per rank; more than programs allocate, as unmapping may wait
-
-  PeerMapTable& table_;
+  PeerMapTable* table_ = nullptr;
   SharedGpu gpu_;
-  std::vector<std::vector<Mapped>> of_;  // by rank, the last used first
+  IpcHandle handle_{};
+  Address at_ = 0;
 };
 
 }  // namespace tutti::cuda

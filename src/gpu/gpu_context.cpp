@@ -8,11 +8,15 @@
 #include "comm/communicator.h"
 #include "gpu/bounce_buffer.h"
 #include "gpu/gpu_peers.h"
+#include "gpu/peer_sharing.h"
 #include "process/process.h"
 #include "progress/stream.h"
 
 namespace tutti {
 namespace {
+
+/// Smaller groups are faster through the host, where they travel inline.
+constexpr std::size_t peer_bytes_min = std::size_t{64} * 1024;
 
 /// Whether plain collectives use kernels that access peers' memory; equal on all ranks. Such kernels wait in their
 /// streams for the host. Ranks of one process that share a GPU share its hardware queues, perhaps even a stream, so
@@ -31,12 +35,29 @@ bool goes_by_peers(const Communicator& communicator) {
   return true;
 }
 
+/// GPUs have numbers from 1 in the ranks' areas.
+cuda::Audience audience_of(const Membership& members, std::uint32_t own) {
+  cuda::Audience audience;
+  for (const Peer& peer : members.peers) {
+    const std::uint32_t gpu = peer.area.header().gpu.load(std::memory_order_relaxed);
+    const auto ordinal = static_cast<cuda::Ordinal>(gpu) - 1;
+    if (!peer.same_process)
+      audience.processes = true;
+    else if (gpu != 0 && gpu != own && std::ranges::find(audience.gpus, ordinal) == audience.gpus.end())
+      audience.gpus.push_back(ordinal);
+  }
+  return audience;
+}
+
 }  // namespace
 
-GpuContext::~GpuContext() = default;
+GpuContext::~GpuContext() {
+  if (sharing) sharing->leave();
+}
 
-void GpuContext::enter(std::vector<bool> by_rank, std::shared_ptr<StreamOrder> order) {
+void GpuContext::enter(std::vector<bool> by_rank, cuda::Audience audience, std::shared_ptr<StreamOrder> order) {
   neighbours = std::move(by_rank);
+  audience_ = std::move(audience);
   stream_order = std::move(order);
   received_.resize(neighbours.size());
   stream_order->enter(rank_);
@@ -45,10 +66,11 @@ void GpuContext::enter(std::vector<bool> by_rank, std::shared_ptr<StreamOrder> o
 Result<void> GpuContext::ready_to_stage(Process& process) {
   if (proxy) return {};
   if (reaches_peers && !peers) {
-    auto opened = GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()));
+    auto opened = GpuPeers::open(process.gpus, gpu, rank_, static_cast<int>(neighbours.size()), audience_, sharing);
     if (!opened) return std::move(opened).error();
     peers = *std::move(opened);
-    peers_made.store(peers.get(), std::memory_order_release);
+    peers_made.store(peers.get());
+    if (aborted_.load()) peers->abort();  // abort() may not have seen them
   }
   if (!bounce_pool) {
     auto opened = BouncePool::open(process.gpus, process.segments, gpu);
@@ -74,10 +96,14 @@ bool GpuContext::idle() const {
 
 void GpuContext::abort() {
   if (launch_group) launch_group->abort();
-  if (auto* const made = peers_made.load(std::memory_order_acquire)) made->abort();
+  if (sharing) sharing->abort();
+  aborted_.store(true);
+  if (auto* const made = peers_made.load()) made->abort();
 }
 
 std::optional<Error> GpuContext::trouble() const {
+  if (sharing)
+    if (auto met = sharing->trouble()) return met;
   return launch_group ? launch_group->trouble() : std::nullopt;
 }
 
@@ -106,19 +132,23 @@ void GpuContext::count(const PeerRequest& request) {
 
 std::string GpuContext::explain() const {
   if (launch_group) return "by a kernel, through the memory of the GPU";
-  if (reaches_peers) return "by a kernel per rank, which accesses the memory of peers' GPUs";
-  return "by a copy to host memory that peers can map, then as a call on memory from tuttiMemAlloc, then by a copy "
-         "back";
+  std::string by_host =
+      "by a copy to host memory that peers can map, then as a call on memory from tuttiMemAlloc, then by a copy back";
+  if (!reaches_peers) return by_host;
+  std::string by_peers = "by kernels of each rank, which access the memory of peers' GPUs";
+  if (peer_bytes_min == 0) return by_peers;
+  return fmt::format("groups of {} KiB and more {}; smaller ones {}", peer_bytes_min / 1024, by_peers, by_host);
 }
 
 void GpuContext::leave(Process& process, bool idle) {
+  if (sharing) sharing->leave();
   if (!idle) process.gpus.keep(proxy);
   proxy.reset();
 }
 
-void make_gpu_context(Communicator& communicator) {
+Result<void> make_gpu_context(Communicator& communicator, cuda::PeerArena arena) {
   const Membership& members = communicator.members();
-  if (!members.gpu) return;
+  if (!members.gpu) return {};
   GpuProcess& gpus = communicator.process().gpus;
   const auto gpu_of = [](const Peer& peer) { return peer.area.header().gpu.load(std::memory_order_relaxed); };
   const std::uint32_t own = gpu_of(members.peers[members.rank]);
@@ -130,21 +160,33 @@ void make_gpu_context(Communicator& communicator) {
   auto context = std::make_unique<GpuContext>(members.gpu, members.rank);
   const bool together = std::ranges::all_of(neighbours, std::identity{});
   context->reaches_peers = goes_by_peers(communicator);
+  if (gpus.peers != PeerUse::always) context->peer_bytes_min = peer_bytes_min;
   if (together && !gpus.staged && !context->reaches_peers) {
     context->launch_group = LaunchGroup::of(gpus, key, members.ranks);
     context->launch_group->enter(members.rank, members.gpu);
   }
-  context->enter(std::move(neighbours), StreamOrder::of(gpus.directory, key, members.ranks));
+  cuda::Audience audience = audience_of(members, own);
+  if (context->reaches_peers) {
+    if (!audience.processes) arena = {};  // nobody maps anything
+    auto sharing = PeerSharing::open(communicator.process(), members, std::move(arena));
+    if (!sharing) return std::move(sharing).error();
+    context->sharing = *std::move(sharing);
+  }
+  context->enter(std::move(neighbours), std::move(audience), StreamOrder::of(gpus.directory, key, members.ranks));
   constexpr std::string_view others = "calls with a count per rank, sends and receives go through the host";
   communicator.process().log.info(
       LogTopic::init, communicator.who(), "calls on device memory go {}",
       context->launch_group ? fmt::format("by kernels, because all ranks share one GPU and process; {}", others)
       : context->reaches_peers
-          ? fmt::format("by a kernel per rank, because the GPUs reach each other's memory; {}", others)
+          ? fmt::format("by kernels of each rank in groups of at least {} bytes, because the GPUs reach each other's "
+                        "memory; smaller ones, {}",
+                        context->peer_bytes_min, others)
       : together ? "through the host, because TUTTI_GPU_STAGED is always"
                  : "through the host, because not all ranks share one GPU and process, and kernels that access peers' "
                    "memory are not usable");
+  if (!context->launch_group) context->waits(gpus.enter_waiting(communicator.process().log, communicator.who()));
   communicator.attach(std::move(context));
+  return {};
 }
 
 GpuContext* gpu_context(const Communicator& communicator) {

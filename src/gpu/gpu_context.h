@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "comm/device_side.h"
+#include "cuda/peer_access.h"
+#include "cuda/peer_arena.h"
 #include "gpu/gpu_choice.h"
 #include "gpu/launch_group.h"
 #include "gpu/stream_order.h"
@@ -23,6 +25,7 @@ class Communicator;
 class GpuPeers;
 class Process;
 class BouncePool;
+class PeerSharing;
 class Stream;
 
 struct GpuContext final : DeviceSide {
@@ -48,16 +51,19 @@ struct GpuContext final : DeviceSide {
     return choices_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(std::bit_width(bytes))];
   }
 
-  /// Null: calls do not launch in a group, because not all ranks share this GPU and process, or a setting forbids it.
+  /// Null: calls do not launch in a group, because not all ranks share this GPU and process, or a setting forbids it,
+  /// or asks for kernels that access peers' memory.
   std::shared_ptr<LaunchGroup> launch_group;
 
-  /// All ranks are on this host, and their GPUs have proven that they reach each other's memory. Plain collectives then
-  /// use kernels that access peers' memory.
+  /// All ranks are on this host, and their GPUs have proven that they reach each other's memory. Collectives without a
+  /// count per rank then use kernels that access peers' memory, if a group has at least `peer_bytes_min`.
   bool reaches_peers = false;
+  std::size_t peer_bytes_min = 0;
+  std::shared_ptr<PeerSharing> sharing;         ///< null: this rank does not reach peers' memory
   std::shared_ptr<GpuPeers> peers;              ///< made by ready_to_stage
   std::atomic<GpuPeers*> peers_made = nullptr;  ///< `peers`, for threads other than the one that makes calls
 
-  // ---- Calls that go through the host ----
+  // ---- Calls for which the stream waits for the host: by kernels that access peers' memory, and through the host ----
 
   /// By rank: whether it is in this process and on this GPU; true for this rank.
   std::vector<bool> neighbours;
@@ -74,20 +80,28 @@ struct GpuContext final : DeviceSide {
   /// Counts a collective on host memory: neighbours number all collectives alike.
   void count_collective() { stream_order->collective(rank_, /*host_staged=*/false); }
 
+  /// The context's streams wait for the host: see GpuProcess::enter_waiting.
+  void waits(std::shared_ptr<const void> entered) { waiting_ = std::move(entered); }
+
   /// Gives up the proxy: destroys it if `idle`, otherwise keeps it until the process ends.
   void leave(Process& process, bool idle);
 
-  /// Sets the neighbours, and enters this rank into the order that they share.
-  void enter(std::vector<bool> by_rank, std::shared_ptr<StreamOrder> order);
+  /// Sets the neighbours and who accesses this rank's memory, and enters this rank into the order that neighbours
+  /// share.
+  void enter(std::vector<bool> by_rank, cuda::Audience audience, std::shared_ptr<StreamOrder> order);
 
  private:
   const Rank rank_;
+  cuda::Audience audience_;
+  std::atomic<bool> aborted_ = false;
+  std::shared_ptr<const void> waiting_;
   std::array<std::array<GpuChoice, 65>, collective_count> choices_{};
   std::vector<std::uint64_t> received_;
 };
 
-/// Attaches a GpuContext to the communicator if this rank has a GPU.
-void make_gpu_context(Communicator& communicator);
+/// Attaches a GpuContext to the communicator if this rank has a GPU. `arena`: see GpuProof; empty where not all GPUs
+/// have proven to reach each other's memory. Errors: system (no thread).
+Result<void> make_gpu_context(Communicator& communicator, cuda::PeerArena arena);
 
 /// Null if this rank has no GPU.
 GpuContext* gpu_context(const Communicator& communicator);

@@ -76,30 +76,30 @@ Result<bool> GpuPeerCall::gather() {
     communicator_.notes().lines[at] = *descriptor;
     call_.table()[at] = {.scalar = (*descriptor)->scalar};
   }
-  if (auto mapped = map_buffers(); !mapped) return mapped.error();
+  if (auto found = find_buffers(); !found) return found.error();
   state_ = State::run;
   return true;
 }
 
-/// Maps only the buffers that the plan uses.
-Result<void> GpuPeerCall::map_buffers() {
+/// Those that the plan uses. All are mapped: their ranks wait for that before they name them.
+Result<void> GpuPeerCall::find_buffers() {
   auto& own = call_.table()[communicator_.rank()];
-  own.input = setup_.input;
-  own.output = setup_.output;
-  return for_each_peer_place(setup_.plan->plan, [this](const Place& place) { return map_buffer(place); });
+  own.input = setup_.input.used;
+  own.output = setup_.output.used;
+  return for_each_peer_place(setup_.plan->plan, [this](const Place& place) { return find_buffer(place); });
 }
 
-Result<void> GpuPeerCall::map_buffer(const Place& place) {
+Result<void> GpuPeerCall::find_buffer(const Place& place) {
   const bool input = place.where == Where::peer_input;
   const Rank rank = place.peer;
   auto& buffers = call_.table()[place.peer];
   if ((input ? buffers.input : buffers.output) != nullptr) return {};
   PeerCallSetup::Buffers theirs;
   std::memcpy(&theirs, communicator_.lines().payload(place.peer, sequence_, sizeof theirs), sizeof theirs);
-  const cuda::MemoryLine& descriptor = input ? theirs.input : theirs.output;
-  std::byte* at = reinterpret_cast<std::byte*>(descriptor.address);  // NOLINT: an address of the GPU's
+  const cuda::SharedSpot& spot = input ? theirs.input : theirs.output;
+  std::byte* at = reinterpret_cast<std::byte*>(spot.address);  // NOLINT: an address of the GPU's
   if (!communicator_.members().peers[place.peer].same_process) {
-    auto mapped = setup_.of->map(rank, descriptor, bytes_of(rank, input));
+    auto mapped = setup_.of->find(rank, spot, bytes_of(rank, input));
     if (!mapped) return std::move(mapped).error();
     at = *mapped;
   }
@@ -141,8 +141,7 @@ std::int64_t GpuPeerCall::poll_set(std::vector<PollItem>&) const {
 }
 
 Result<void> GpuPeerCall::poll_peers() {
-  if (busy_)
-    if (auto idle = setup_.of->idle(); !idle) return std::move(idle).error();
+  if (auto met = setup_.of->trouble()) return *std::move(met);
   if (state_ == State::begin || state_ == State::publish) return {};
   return look_at_descriptors(communicator_, sequence_, state_ == State::done);
 }

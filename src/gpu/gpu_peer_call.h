@@ -40,8 +40,8 @@ class GpuPeerCall final : public Operation {
   Result<bool> step();
   Result<bool> publish();
   Result<bool> gather();
-  Result<void> map_buffers();
-  Result<void> map_buffer(const Place& place);
+  Result<void> find_buffers();
+  Result<void> find_buffer(const Place& place);
   bool run();
   std::size_t bytes_of(Rank rank, bool input) const;
 

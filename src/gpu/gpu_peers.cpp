@@ -25,15 +25,17 @@ std::vector<PeerCallSetup::Kernel> kernels_of(const Plan& plan) {
   return kernels;
 }
 
-std::byte* pointer(std::uint64_t address) {
-  return reinterpret_cast<std::byte*>(address);  // NOLINT: an address of the GPU's
+/// Offsets in the arena at which any copy may begin.
+constexpr std::size_t round_up(std::size_t bytes) {
+  constexpr std::size_t alignment = 256;
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 }  // namespace
 
-Result<std::shared_ptr<GpuPeers>> GpuPeers::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank,
-                                                 int ranks) {
-  std::shared_ptr<GpuPeers> peers(new GpuPeers(process, gpu, rank, ranks));
+Result<std::shared_ptr<GpuPeers>> GpuPeers::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
+                                                 cuda::Audience audience, std::shared_ptr<PeerSharing> sharing) {
+  std::shared_ptr<GpuPeers> peers(new GpuPeers(process, gpu, rank, ranks, std::move(audience), std::move(sharing)));
   if (auto ready = peers->set_up(); !ready) return std::move(ready).error();
   return peers;
 }
@@ -55,6 +57,7 @@ Result<void> GpuPeers::set_up() {
   auto event = cuda::OwnEvent::create(gpu_);
   if (!event) return std::move(event).error();
   ended_ = *std::move(event);
+  sharing_->watch(*engine_);
   return {};
 }
 
@@ -67,7 +70,7 @@ Result<void> GpuPeers::end_turn(cuda::Stream stream) const {
 }
 
 GpuPeers::~GpuPeers() {
-  std::vector<std::shared_ptr<const void>> held{engine_};
+  std::vector<std::shared_ptr<const void>> held{engine_, sharing_};
   held.insert(held.end(), buffers_.begin(), buffers_.end());
   held.insert(held.end(), outgrown_.begin(), outgrown_.end());
   process_.idle_or_keep([this] { return idle(); }, held);
@@ -84,27 +87,91 @@ Result<std::byte*> GpuPeers::buffer(Scratch which, std::size_t bytes) {
   return buffer->data();
 }
 
-/// Describes a buffer to peers. If other processes cannot map it, describes one of our own buffers that they can map,
-/// to use in its place.
-Result<cuda::MemoryLine> GpuPeers::locate(Scratch which, const std::byte* at, std::size_t bytes, bool strangers) {
-  if (bytes == 0) return cuda::MemoryLine{};
-  if (!strangers) return cuda::MemoryLine{.address = reinterpret_cast<std::uint64_t>(at)};
-  auto descriptor = exports_.locate(at, bytes);
-  if (!descriptor || descriptor->exported != 0) return descriptor;
-  auto place = buffer(which, bytes);
-  if (!place) return std::move(place).error();
-  return exports_.locate(*place, bytes);
+/// Where all peers are in this process: their kernels use the caller's buffer if all their GPUs may access it.
+Result<bool> GpuPeers::show_here(Scratch which, PeerCallSetup::Side& side, cuda::SharedSpot& spot) {
+  if (!side.copied) {
+    auto open = is_open_to(*gpu_, side.given, side.bytes, audience_.gpus);
+    if (!open) return open;
+    side.copied = !*open;
+  }
+  side.used = side.given;
+  if (side.copied) {
+    auto place = buffer(which, side.bytes);
+    if (!place) return std::move(place).error();
+    side.used = *place;
+  }
+  spot = {.address = reinterpret_cast<std::uint64_t>(side.used)};
+  return true;
 }
 
-Result<std::shared_ptr<const PeerCallSetup>> GpuPeers::prepare(Communicator& communicator, const Request& request) {
+/// Offers the caller's buffer to other processes, or a copy. True: all have mapped it. What can be exported is open to
+/// this process's other GPUs, too.
+Result<bool> GpuPeers::show(Scratch which, PeerCallSetup::Side& side, cuda::SharedSpot& spot) {
+  if (!side.shared) {
+    std::byte* at = side.given;
+    if (side.copied) {
+      auto place = buffer(which, side.bytes);
+      if (!place) return std::move(place).error();
+      at = *place;
+    }
+    bool possible = false;
+    auto offered = sharing_->shared().offer(at, side.bytes, possible);
+    if (!offered) return std::move(offered).error();
+    side.shared = *std::move(offered);
+    if (!possible) side.copied = true;
+  }
+  if (!side.shared || !sharing_->shared().mapped(*side.shared)) return false;
+  spot = side.shared->spot;
+  side.used = reinterpret_cast<std::byte*>(spot.address);  // NOLINT: an address of the GPU's
+  return true;
+}
+
+void GpuPeers::show_in_arena(PeerCallSetup::Side& side, std::size_t offset, cuda::SharedSpot& spot) const {
+  side.used = sharing_->arena() + offset;
+  spot = {.place = cuda::SharedSpot::arena,
+          .version = 1,
+          .offset = offset,
+          .address = reinterpret_cast<std::uint64_t>(side.used)};
+}
+
+Result<bool> GpuPeers::settle(PeerCallSetup& setup) {
+  if (setup.settled) return true;
+  sharing_->hurry();
+  std::size_t arena_used = 0;
+  bool all = true;
+  struct Shown {
+    Scratch which;
+    PeerCallSetup::Side* side;
+    cuda::SharedSpot* spot;
+  };
+  for (const Shown& one :
+       {Shown{input_buffer, &setup.input, &setup.own.input}, Shown{output_buffer, &setup.output, &setup.own.output}}) {
+    if (one.side->bytes == 0) continue;
+    const bool fits = arena_used + round_up(one.side->bytes) <= sharing_->arena_bytes();
+    // A copy in the arena is as good as one elsewhere.
+    auto shown = !audience_.processes       ? show_here(one.which, *one.side, *one.spot)
+                 : one.side->copied && fits ? Result<bool>(false)
+                                            : show(one.which, *one.side, *one.spot);
+    if (!shown) return shown;
+    if (*shown) continue;
+    if (fits) {
+      show_in_arena(*one.side, arena_used, *one.spot);
+      arena_used += round_up(one.side->bytes);
+    } else if (one.side->shared && sharing_->shared().refused(*one.side->shared)) {
+      return Error{.code = Code::cuda, .what = "another process could not map device memory of this rank: see its log"};
+    } else {
+      all = false;
+    }
+  }
+  setup.settled = all;
+  return all;
+}
+
+Result<std::shared_ptr<PeerCallSetup>> GpuPeers::prepare(Communicator& communicator, const Request& request) {
   auto current = cuda::Current::enter(*gpu_);
   if (!current) return std::move(current).error();
-  auto setup = std::make_shared<PeerCallSetup>(PeerCallSetup{.of = this,
-                                                             .type = request.type,
-                                                             .op = request.op,
-                                                             .count = request.count,
-                                                             .given_input = request.input,
-                                                             .given_output = request.output});
+  auto setup = std::make_shared<PeerCallSetup>(
+      PeerCallSetup{.of = this, .type = request.type, .op = request.op, .count = request.count});
   setup->plan = plan_on_gpu(communicator, request, /*one_launch=*/false);
   if (!setup->plan->uploaded) {
     auto uploaded = engine_->upload(setup->plan->plan);
@@ -117,29 +184,18 @@ Result<std::shared_ptr<const PeerCallSetup>> GpuPeers::prepare(Communicator& com
                  .what = fmt::format("a plan has {} kernels, but at most {} are possible", setup->kernels.size(),
                                      BounceBuffer::last_phase - 1)};
   const auto bytes = [&](int groups) { return static_cast<std::size_t>(groups) * request.group_bytes(); };
-  setup->input_bytes = bytes(input_groups(request.collective, ranks_, rank_, request.root));
-  setup->output_bytes = bytes(output_groups(request.collective, ranks_, rank_, request.root));
-  const bool strangers =
-      std::ranges::any_of(communicator.members().peers, [](const Peer& peer) { return !peer.same_process; });
-  const std::byte* input = request.input;
-  if (request.copies_input()) {
-    auto place = buffer(input_buffer, setup->input_bytes);
-    if (!place) return std::move(place).error();
-    input = *place;
-  }
-  auto in = locate(input_buffer, input, setup->input_bytes, strangers);
-  if (!in) return std::move(in).error();
-  auto out = locate(output_buffer, request.output, setup->output_bytes, strangers);
-  if (!out) return std::move(out).error();
-  setup->own = {.input = *in, .output = *out};
-  setup->input = pointer(in->address);
-  setup->output = pointer(out->address);
+  setup->input = {.given = const_cast<std::byte*>(request.input),
+                  .bytes = bytes(input_groups(request.collective, ranks_, rank_, request.root)),
+                  .copied = request.copies_input()};
+  setup->output = {.given = request.output,
+                   .bytes = bytes(output_groups(request.collective, ranks_, rank_, request.root))};
+  if (auto settled = settle(*setup); !settled) return std::move(settled).error();
   if (const int groups = setup->plan->plan.scratch_groups; groups > 0) {
     auto place = buffer(plan_scratch, bytes(groups));
     if (!place) return std::move(place).error();
     setup->scratch = *place;
   }
-  return std::shared_ptr<const PeerCallSetup>(std::move(setup));
+  return setup;
 }
 
 Result<void> GpuPeers::launch(const PeerCallSetup& setup, std::uint32_t kernel, cuda::Stream stream,
@@ -157,14 +213,8 @@ Result<void> GpuPeers::launch(const PeerCallSetup& setup, std::uint32_t kernel, 
                         .action_count = one.count,
                         .scratch = setup.scratch};
   std::vector<device::PeerBuffers> own(static_cast<std::size_t>(ranks_));
-  own[static_cast<std::size_t>(rank_)] = {.input = setup.input, .output = setup.output};
+  own[static_cast<std::size_t>(rank_)] = {.input = setup.input.used, .output = setup.output.used};
   return engine_->launch(job, {&part, 1}, own);
-}
-
-Result<std::byte*> GpuPeers::map(Rank rank, const cuda::MemoryLine& descriptor, std::size_t bytes) {
-  auto current = cuda::Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
-  return maps_.map(rank, descriptor, bytes);
 }
 
 }  // namespace tutti

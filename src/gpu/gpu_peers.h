@@ -1,20 +1,22 @@
 // The objects with which a rank's own kernels access the memory of other ranks' GPUs: see GpuPeerCall.
 //
-// The caller's thread prepares and queues the whole call. The proxy must not: the driver may make some functions wait
-// for other streams, and a stream may be waiting for the proxy. The proxy only maps buffers that it has not mapped
-// before.
+// The caller's thread prepares and queues the whole call. The proxy must not call the driver: the driver may make it
+// wait for other streams, and a stream may be waiting for the proxy. What needs the driver later is the janitor's work:
+// see PeerSharing.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "call/request.h"
 #include "cuda/engine.h"
-#include "cuda/peer_memory.h"
+#include "cuda/peer_access.h"
 #include "gpu/launch_group.h"
+#include "gpu/peer_sharing.h"
 #include "process/gpu_process.h"
 
 namespace tutti {
@@ -27,8 +29,16 @@ class GpuPeers;
 struct PeerCallSetup {
   /// A rank's buffers as it describes them to peers, in the payload of its call descriptor.
   struct Buffers {
-    cuda::MemoryLine input;
-    cuda::MemoryLine output;
+    cuda::SharedSpot input;
+    cuda::SharedSpot output;
+  };
+  /// One of the call's buffers on this rank, and what peers and kernels use in its place.
+  struct Side {
+    std::byte* given = nullptr;  ///< the caller's; only read if it is the input
+    std::size_t bytes = 0;
+    std::byte* used = nullptr;                      ///< the caller's buffer, or a copy
+    bool copied = false;                            ///< peers cannot access the caller's buffer, or must not
+    std::optional<cuda::SharedBuffer> shared = {};  ///< of the caller's buffer or its copy, for other processes
   };
   /// A range of the plan's passes with no wait between them.
   struct Kernel {
@@ -42,20 +52,18 @@ struct PeerCallSetup {
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
   std::size_t count = 0;  ///< elements of a group
+  Side input;
+  Side output;
   Buffers own;
-  const std::byte* given_input = nullptr;  ///< the caller's buffers
-  std::byte* given_output = nullptr;
-  const std::byte* input = nullptr;  ///< the buffers that peers and kernels use: the caller's, or copies of them
-  std::byte* output = nullptr;
+  bool settled = false;  ///< `used` and `own` are final
   std::byte* scratch = nullptr;
-  std::size_t input_bytes = 0;
-  std::size_t output_bytes = 0;
 };
 
 class GpuPeers {
  public:
   /// Errors: as cuda::Engine::open.
-  static Result<std::shared_ptr<GpuPeers>> open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks);
+  static Result<std::shared_ptr<GpuPeers>> open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
+                                                cuda::Audience audience, std::shared_ptr<PeerSharing> sharing);
   /// Waits for running work, at most a second. Memory of work that has not ended then is never freed.
   ~GpuPeers();
   GpuPeers(const GpuPeers&) = delete;
@@ -64,7 +72,10 @@ class GpuPeers {
   // ---- For the thread that makes calls ----
 
   /// Prepares a call. May wait for the GPU if the call needs more memory than earlier ones. Errors: cuda, internal.
-  Result<std::shared_ptr<const PeerCallSetup>> prepare(Communicator& communicator, const Request& request);
+  Result<std::shared_ptr<PeerCallSetup>> prepare(Communicator& communicator, const Request& request);
+  /// Chooses what peers access: the caller's buffers once all peers have mapped them, until then the arena. False: the
+  /// call is too large for the arena; try again later. The context must be current. Errors: cuda.
+  Result<bool> settle(PeerCallSetup& setup);
   /// Queues kernel number `kernel` of the call; the first is 1. The context must be current. Errors: cuda.
   Result<void> launch(const PeerCallSetup& setup, std::uint32_t kernel, cuda::Stream stream,
                       const device::PeerBuffers* table);
@@ -76,8 +87,12 @@ class GpuPeers {
 
   // ---- For the proxy ----
 
-  /// As cuda::PeerMaps::map. Errors: remote, cuda.
-  Result<std::byte*> map(Rank rank, const cuda::MemoryLine& descriptor, std::size_t bytes);
+  /// The buffer of `bytes` that `rank`, of another process, has named. Errors: remote.
+  Result<std::byte*> find(Rank rank, const cuda::SharedSpot& spot, std::size_t bytes) const {
+    return sharing_->find(rank, spot, bytes);
+  }
+  /// What the janitor met, such as the error of a kernel.
+  std::optional<Error> trouble() const { return sharing_->trouble(); }
 
   // ---- Any thread ----
 
@@ -89,18 +104,26 @@ class GpuPeers {
  private:
   enum Scratch { input_buffer, output_buffer, plan_scratch, buffer_count };
 
-  GpuPeers(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks)
-      : process_(process), gpu_(gpu), rank_(rank), exports_(gpu), maps_(process.mapped, gpu, ranks), ranks_(ranks) {}
+  GpuPeers(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks, cuda::Audience audience,
+           std::shared_ptr<PeerSharing> sharing)
+      : process_(process),
+        gpu_(gpu),
+        rank_(rank),
+        ranks_(ranks),
+        audience_(std::move(audience)),
+        sharing_(std::move(sharing)) {}
   Result<void> set_up();
   Result<std::byte*> buffer(Scratch which, std::size_t bytes);
-  Result<cuda::MemoryLine> locate(Scratch which, const std::byte* at, std::size_t bytes, bool strangers);
+  Result<bool> show_here(Scratch which, PeerCallSetup::Side& side, cuda::SharedSpot& spot);
+  Result<bool> show(Scratch which, PeerCallSetup::Side& side, cuda::SharedSpot& spot);
+  void show_in_arena(PeerCallSetup::Side& side, std::size_t offset, cuda::SharedSpot& spot) const;
 
   GpuProcess& process_;
   cuda::SharedGpu gpu_;
   Rank rank_;
-  cuda::Exports exports_;
-  cuda::PeerMaps maps_;
   int ranks_;
+  const cuda::Audience audience_;
+  const std::shared_ptr<PeerSharing> sharing_;
   std::shared_ptr<cuda::Engine> engine_;
   cuda::OwnEvent ended_;  // of the last call
   std::array<std::shared_ptr<cuda::DeviceMemory>, buffer_count> buffers_;

@@ -142,14 +142,15 @@ Result<void> HostStagedCall::queue_kernels() const {
 Result<bool> HostStagedCall::queue_input(std::uint64_t batch) {
   auto current = cuda::Current::enter(*pool_->gpu());
   if (!current) return std::move(current).error();
+  if (peers_)
+    if (auto settled = peers_->of->settle(*peers_); !settled || !*settled) return settled;
   auto taken = take_buffer(batch, /*signals=*/true);
   if (!taken || !*taken) return taken;
-  if (peers_)
+  if (peers_) {
     if (auto turn = peers_->of->take_turn(stream_); !turn) return turn.error();
-  if (peers_)
-    if (auto copied = copy_buffer(const_cast<std::byte*>(peers_->input), peers_->given_input, peers_->input_bytes);
-        !copied)
-      return copied.error();
+    const PeerCallSetup::Side& input = peers_->input;
+    if (auto copied = copy_buffer(input.used, input.given, input.bytes); !copied) return copied.error();
+  }
   if (auto copied = copy(buffers_.input, buffer_->data(), /*in=*/true); !copied) return copied.error();
   if (auto told = buffer_->signal(stream_); !told) return told.error();
   return true;
@@ -168,7 +169,8 @@ Result<void> HostStagedCall::queue_output() {
     if (auto kernels = queue_kernels(); !kernels) return kernels;
   if (auto waits = buffer_->await(stream_); !waits) return waits;
   if (peers_) {
-    if (auto copied = copy_buffer(peers_->given_output, peers_->output, peers_->output_bytes); !copied) return copied;
+    const PeerCallSetup::Side& output = peers_->output;
+    if (auto copied = copy_buffer(output.given, output.used, output.bytes); !copied) return copied;
     if (auto ended = peers_->of->end_turn(stream_); !ended) return ended;
   }
   if (auto copied = copy(buffers_.output, buffer_->data() + output_at(), /*in=*/false); !copied) return copied;

@@ -42,7 +42,7 @@ class HostStagedCall final : public DeviceCall {
   HostStagedCall(std::shared_ptr<BouncePool> pool, cuda::Stream stream, HostStagedBuffers buffers)
       : pool_(std::move(pool)), stream_(stream), buffers_(std::move(buffers)) {}
   /// A call that this rank's kernels carry out when the host releases them: see GpuPeerCall.
-  HostStagedCall(std::shared_ptr<BouncePool> pool, cuda::Stream stream, std::shared_ptr<const PeerCallSetup> peers)
+  HostStagedCall(std::shared_ptr<BouncePool> pool, cuda::Stream stream, std::shared_ptr<PeerCallSetup> peers)
       : pool_(std::move(pool)), stream_(stream), peers_(std::move(peers)) {}
   ~HostStagedCall() override;
   HostStagedCall(const HostStagedCall&) = delete;
@@ -50,8 +50,8 @@ class HostStagedCall final : public DeviceCall {
 
   // ---- For the thread that queues; after an error it must not call these again ----
 
-  /// Queues the copy to the host and a signal when it is done. False: no bounce buffer is free; try again later.
-  /// Errors: system, cuda.
+  /// Queues the copy to the host and a signal when it is done. False: no bounce buffer is free, or peers have yet to
+  /// map the buffers of a call that is too large for the arena; try again later. Errors: system, cuda.
   Result<bool> queue_input(std::uint64_t batch);
   /// As queue_input, for a call that the host may begin at once: queues nothing.
   Result<bool> queue_nothing(std::uint64_t batch);
@@ -90,7 +90,7 @@ class HostStagedCall final : public DeviceCall {
   const std::shared_ptr<BouncePool> pool_;
   cuda::Stream stream_;
   const HostStagedBuffers buffers_;
-  const std::shared_ptr<const PeerCallSetup> peers_;  // null: through the host
+  const std::shared_ptr<PeerCallSetup> peers_;  // null: through the host
   std::shared_ptr<BounceBuffer> buffer_;
   bool sealed_ = false;              // the stream's part has ended; used by the thread that queues
   bool signals_ = false;             // the host waits for the stream's signal

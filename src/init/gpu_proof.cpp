@@ -8,6 +8,8 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t place_bytes = 64;
+/// Calls whose buffers have more, and are not mapped by peers yet, wait until they are.
+constexpr std::size_t arena_bytes = std::size_t{32} << 20;
 
 /// The bytes that `writer` stores in the probe of `owner`.
 std::array<std::byte, place_bytes> pattern(Rank owner, Rank writer) {
@@ -37,10 +39,9 @@ Result<std::unique_ptr<GpuProof>> GpuProof::open(GpuProcess& process, const cuda
 Result<void> GpuProof::set_up() {
   auto current = cuda::Current::enter(*gpu_);
   if (!current) return std::move(current).error();
-  const std::size_t bytes = place_bytes * (static_cast<std::size_t>(ranks_) + 1);
-  auto probe = cuda::DeviceMemory::allocate(gpu_, bytes);
-  if (!probe) return std::move(probe).error();
-  probe_ = *std::move(probe);
+  auto arena = cuda::DeviceMemory::allocate(gpu_, arena_bytes);
+  if (!arena) return std::move(arena).error();
+  arena_.own = *std::move(arena);
   auto words = cuda::PinnedMemory::allocate(gpu_, place_bytes);
   if (!words) return std::move(words).error();
   words_ = *std::move(words);
@@ -49,8 +50,8 @@ Result<void> GpuProof::set_up() {
   stream_ = *std::move(stream);
   const auto own = pattern(rank_, -1);
   std::memcpy(words_.host(), own.data(), own.size());
-  if (auto written = copy(probe_.data(), words_.device()); !written) return written;
-  auto line = cuda::Exports(gpu_).locate(probe_.data(), bytes);
+  if (auto written = copy(arena_.own.data(), words_.device()); !written) return written;
+  auto line = cuda::describe(*gpu_, arena_.own.data(), arena_bytes);
   if (!line) return std::move(line).error();
   line_ = *line;
   return {};
@@ -80,14 +81,15 @@ bool GpuProof::allow(cuda::Ordinal other) const {
 bool GpuProof::reaches(Rank peer, const GpuInfo& info, bool same_process) {
   auto current = cuda::Current::enter(*gpu_);
   if (!current || info.gpu == 0 || info.probe.address == 0) return false;
-  const std::size_t bytes = place_bytes * (static_cast<std::size_t>(ranks_) + 1);
   auto* theirs = reinterpret_cast<std::byte*>(info.probe.address);  // NOLINT: an address of the GPU's
   if (same_process) {
     if (!allow(static_cast<cuda::Ordinal>(info.gpu) - 1)) return false;
   } else {
-    auto mapped = maps_.map(peer, info.probe, bytes);
+    if (info.probe.exported == 0 || info.probe.offset != 0 || info.probe.bytes < arena_bytes) return false;
+    auto mapped = cuda::PeerMapping::open(process_.mapped, gpu_, info.probe.handle);
     if (!mapped) return false;
-    theirs = *mapped;
+    theirs = mapped->data();
+    arena_.of[static_cast<std::size_t>(peer)] = *std::move(mapped);
   }
   const auto holds = [this](const std::array<std::byte, place_bytes>& wanted) {
     return std::memcmp(words_.host(), wanted.data(), wanted.size()) == 0;

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <memory>
 
-#include "cuda/peer_memory.h"
+#include "cuda/peer_arena.h"
 #include "init/peer_info.h"
 
 namespace tutti {
 
-/// One rank's test, while it joins. Its probe, a few lines of device memory, must live until all ranks have finished
+/// One rank's test, while it joins. Its probe, the beginning of its arena, must live until all ranks have finished
 /// their tests.
 class GpuProof {
  public:
@@ -24,21 +24,25 @@ class GpuProof {
   /// access does not work reliably.
   bool reaches(Rank peer, const GpuInfo& info, bool same_process);
 
+  /// The arena, with those of all ranks that were reached. Once, when all ranks have finished their tests.
+  cuda::PeerArena take_arena() { return std::move(arena_); }
+
  private:
   GpuProof(GpuProcess& process, cuda::SharedGpu gpu, Rank rank, int ranks)
-      : gpu_(std::move(gpu)), rank_(rank), ranks_(ranks), maps_(process.mapped, gpu_, ranks) {}
+      : process_(process), gpu_(std::move(gpu)), rank_(rank) {
+    arena_.of.resize(static_cast<std::size_t>(ranks));
+  }
   Result<void> set_up();
   bool allow(cuda::Ordinal other) const;
   Result<void> copy(std::byte* to, const std::byte* from) const;
 
+  GpuProcess& process_;
   cuda::SharedGpu gpu_;
   Rank rank_;
-  int ranks_;
-  cuda::DeviceMemory probe_;  // a pattern, then one place per rank
+  cuda::PeerArena arena_;  // begins with a pattern, then one place per rank
   cuda::PinnedMemory words_;
   cuda::OwnStream stream_;
   cuda::MemoryLine line_;
-  cuda::PeerMaps maps_;
 };
 
 }  // namespace tutti

@@ -360,6 +360,7 @@ Result<void> Join::agreed() {
     map_heard_.emplace(*std::move(announced));
   }
   if (given_up_) return Error{.code = Code::remote, .what = "a rank failed, and no rank reported which"};
+  if (gpu_proof_ && members_.gpus_reach) gpu_arena_ = gpu_proof_->take_arena();
   gpu_proof_.reset();
   return {};
 }
@@ -367,7 +368,7 @@ Result<void> Join::agreed() {
 Result<void> Join::finish() {
   members_.area->stop_sharing();
   made_ = std::make_shared<Communicator>(process_, std::move(members_));
-  make_gpu_context(*made_);
+  if (auto ready = make_gpu_context(*made_, std::move(gpu_arena_)); !ready) return ready;
   // All ranks have the same settings at this point, so all of them refuse.
   if (auto good = made_->plans().check_settings(); !good) return good;
   if (made_->spans_hosts()) {

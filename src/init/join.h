@@ -99,6 +99,7 @@ class Join final : public Operation {
   bool reaches_gpus_ = true;
   /// where peers' GPUs may be accessible; kept until all ranks have finished their tests
   std::unique_ptr<GpuProof> gpu_proof_;
+  cuda::PeerArena gpu_arena_;     // what the proof leaves
   cpu_set_t cpus_{};              ///< of all ranks on this machine
   std::optional<Error> trouble_;  ///< sent to all ranks in the last exchange
   bool given_up_ = false;         ///< a rank has reported a failure

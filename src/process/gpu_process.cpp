@@ -1,5 +1,7 @@
 #include "process/gpu_process.h"
 
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "base/file.h"
@@ -34,6 +36,12 @@ PeerUse peer_use(std::string_view setting) {
   return setting == "always" ? PeerUse::always : PeerUse::automatic;
 }
 
+/// What the CUDA driver reads when it starts.
+bool streams_share_one_queue() {
+  const char* const queues = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  return queues != nullptr && std::string_view(queues) == "1";
+}
+
 }  // namespace
 
 GpuProcess::GpuProcess(System& system, const Config& config)
@@ -46,7 +54,20 @@ GpuProcess::GpuProcess(System& system, const Config& config)
       limit_ns(config.integer("TUTTI_TIMEOUT_MS") * 1'000'000),
       meeting_ns(config.integer("TUTTI_MEET_TIMEOUT_MS") * 1'000'000),
       system_(system),
-      kernels_file_(config.text("TUTTI_CUDA_KERNELS")) {}
+      kernels_file_(config.text("TUTTI_CUDA_KERNELS")),
+      one_queue_(streams_share_one_queue()) {}
+
+std::shared_ptr<const void> GpuProcess::enter_waiting(Log& log, std::string_view who) {
+  auto entered = waiting_;
+  constexpr long with_itself = 2;  // and the one that is kept here
+  if (one_queue_ && entered.use_count() > with_itself && !queue_told_.exchange(true))
+    log.warn(
+        who,
+        "CUDA_DEVICE_MAX_CONNECTIONS is 1: all streams share one queue, so a stream that waits in a call on device "
+        "memory holds up the others. With several communicators, ranks must make all their calls in one order, "
+        "or they hang; unset the variable to be free of this");
+  return entered;
+}
 
 bool GpuProcess::idle_or_keep(const std::function<Result<bool>()>& idle,
                               const std::vector<std::shared_ptr<const void>>& held) {

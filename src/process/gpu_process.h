@@ -1,16 +1,19 @@
 // The GPU state of a process: the driver, each GPU in use with its kernels, and the ranks that launch together on it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/config.h"
 #include "base/directory.h"
+#include "base/log.h"
 #include "base/system.h"
 #include "cuda/deferred_releases.h"
 #include "cuda/driver.h"
@@ -46,6 +49,10 @@ class GpuProcess {
   /// For destructors: waits until `idle` says true or fails, at most a second. False: the GPU may still use `held`,
   /// which is then kept for ever.
   bool idle_or_keep(const std::function<Result<bool>()>& idle, const std::vector<std::shared_ptr<const void>>& held);
+  /// One for each communicator whose streams wait for the host, to be kept as long as it lives. Says in the log, once,
+  /// that such streams hold each other up: if CUDA gives all streams one queue, and there are several of these
+  /// communicators.
+  std::shared_ptr<const void> enter_waiting(Log& log, std::string_view who);
   /// Keeps `what` until the process ends.
   void keep(std::shared_ptr<const void> what);
 
@@ -62,6 +69,9 @@ class GpuProcess {
  private:
   System& system_;
   const std::string kernels_file_;
+  const bool one_queue_;  ///< CUDA_DEVICE_MAX_CONNECTIONS is 1
+  const std::shared_ptr<const int> waiting_ = std::make_shared<int>();
+  std::atomic<bool> queue_told_ = false;
   std::mutex mutex_;
   std::map<cuda::Ordinal, std::weak_ptr<const cuda::Gpu>> gpus_;
   std::map<cuda::Ordinal, std::weak_ptr<const cuda::Kernels>> kernels_;

@@ -44,6 +44,7 @@ struct Made {
     process->pending_closes.wait(process->system);
     process->launcher.leave();
     process->service.halt();
+    process->janitor.halt();
   }
 };
 
@@ -114,6 +115,7 @@ Process::Process(System& system_in, Config config_in, Service::Mode mode, std::u
               mode == Service::Mode::threaded),
       places(cpu_map, log, mode == Service::Mode::threaded && config.text("TUTTI_AFFINITY") == "near"),
       service(system_in, mode, places),
+      janitor(system_in, mode, places, "tutti-janitor"),
       gpus(system_in, config) {
   char name[256] = "localhost";
   ::gethostname(name, sizeof name - 1);

@@ -100,6 +100,7 @@ class Process {
   Envelopes envelopes;                        ///< which algorithm for which size
   std::shared_ptr<const PlanFile> plan_file;  ///< of TUTTI_PLAN_FILE, if it is set
   Service service;
+  Service janitor;                ///< the tasks that may wait for the driver of the GPUs, and for which nobody waits
   std::atomic<int> launched = 0;  ///< communicators made from the environment so far
   LauncherSpace launcher;
   OwnAddresses interfaces;

@@ -71,7 +71,7 @@ Result<void> Service::start() {
       this);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (failed != 0) return Error{.code = Code::system, .what = "start the service thread", .sys_errno = failed};
-  ::pthread_setname_np(thread, "tutti-service");
+  ::pthread_setname_np(thread, name_);
   ::pthread_detach(thread);
   started_ = true;
   return {};

@@ -23,8 +23,9 @@ class Service {
     threaded,  ///< its own thread, started with the first task
     manual,    ///< the owner calls turn(): for simulations
   };
-  /// `places` outlives the thread.
-  Service(System& system, Mode mode, Places& places) : system_(system), mode_(mode), places_(places) {}
+  /// `places` and `name`, which is the thread's, outlive the thread.
+  Service(System& system, Mode mode, Places& places, const char* name = "tutti-service")
+      : system_(system), mode_(mode), places_(places), name_(name) {}
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -61,6 +62,7 @@ class Service {
   System& system_;
   Mode mode_;
   Places& places_;
+  const char* const name_;
   std::mutex mutex_;
   std::condition_variable idle_;
   std::map<const Task*, Entry> tasks_;

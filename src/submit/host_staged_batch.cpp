@@ -168,7 +168,8 @@ std::string HostStagedBatch::where() const {
   if (item == nullptr) return "the end of a group";
   const std::string text =
       fmt::format("{} through the host for GPU {}", item->text, gpu_context(*communicator_)->gpu->ordinal());
-  if (!item->begun) return text + ", waiting for a bounce buffer that earlier calls use";
+  if (!item->begun)
+    return text + ", waiting for a bounce buffer that earlier calls use, or for peers to map its memory";
   const Rank rank = missing();
   return rank < 0 ? text : text + fmt::format(", waiting for the call of rank {}", rank);
 }

@@ -40,7 +40,8 @@ RankArea::Layout::Layout(const AreaShape& shape) {
   slot_stride = round_up(shape.slot_bytes, page_bytes);
   shares = plus(slots, times(times(pairs, shape.slots), slot_stride));
   shares_stride = round_up(times(shape.ranks, share_bytes), limits::line_bytes);
-  bytes = plus(shares, round_up(times(limits::call_payloads, shares_stride), page_bytes));
+  device_board = plus(shares, round_up(times(limits::call_payloads, shares_stride), page_bytes));
+  bytes = plus(device_board, round_up(device_board_bytes, page_bytes));
 }
 
 RankArea::RankArea(std::byte* base, const AreaShape& shape) : base_(base), shape_(shape) {
@@ -98,6 +99,10 @@ std::byte* RankArea::slot(int channel, int peer, std::uint64_t message) const {
 
 std::byte* RankArea::shares(std::uint64_t sequence) const {
   return base_ + layout_.shares + sequence % limits::call_payloads * layout_.shares_stride;
+}
+
+std::byte* RankArea::device_board() const {
+  return base_ + layout_.device_board;
 }
 
 SlotHead& RankArea::slot_head(int channel, int peer, std::uint64_t message) const {

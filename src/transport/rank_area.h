@@ -83,6 +83,9 @@ class RankArea {
   /// rules of the call's descriptor.
   std::byte* shares(std::uint64_t sequence) const;
   static constexpr std::size_t share_bytes = 32;
+  /// Space in which the rank offers memory of its GPU to peers: a cuda::BufferBoard.
+  std::byte* device_board() const;
+  static constexpr std::size_t device_board_bytes = 36 * 1024;
 
  private:
   struct Layout {
@@ -91,8 +94,9 @@ class RankArea {
     std::size_t flags_stride = 0;
     std::size_t slots = 0;
     std::size_t slot_stride = 0;
-    std::size_t shares = 0;  // one table per descriptor of the ring; behind everything else, as few programs touch it
+    std::size_t shares = 0;  // one table per descriptor of the ring; behind what more programs touch
     std::size_t shares_stride = 0;
+    std::size_t device_board = 0;
     std::size_t bytes = 0;
   };
   PeerFlags& flags(int channel, int peer) const;

@@ -53,7 +53,7 @@ class GpuStaged : public ::testing::TestWithParam<Ranks> {
       if (!seat.meet()) return;
       if (GetParam().way == Way::private_peers) user.allocate_pooled(true);
       body(seat, user, comms);
-      const bool launched = fake_cuda(library).calls("cuLaunchCooperativeKernel") > 0;
+      const bool launched = launches() > 0;
       EXPECT_EQ(launched, real_library != nullptr || (plain && GetParam().way != Way::host));
       destroy(comms);
     });
@@ -236,6 +236,22 @@ TEST_P(GpuStaged, CallsAreQueued) {
         user.synchronize(one.stream);
         EXPECT_EQ(user.get(one.output, count), sums(count, seat.ranks(), 1));
       }
+    }
+  });
+}
+
+/// Each thread's own default stream: the thread that makes a call queues it.
+TEST_P(GpuStaged, TheStreamOfEachThread) {
+  run([](Seat& seat, CudaUser& user, const std::vector<tuttiComm_t>& comms) {
+    auto* const stream = reinterpret_cast<cuda::Stream>(cuda::stream_per_thread);  // NOLINT: as CUDA does
+    for (const std::size_t count : {7u, 50'000u}) {
+      const Call call{.kind = Kind::all_reduce,
+                      .type = tuttiInt32,
+                      .op = Op::sum,
+                      .count = count,
+                      .memory = Mix::device,
+                      .seed = count};
+      ASSERT_EQ(run_on_gpu(call, seat, comms, user, stream, 2), "") << call.text();
     }
   });
 }

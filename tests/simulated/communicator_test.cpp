@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "init/join.h"
 #include "init/open_root.h"
@@ -207,6 +209,51 @@ TEST(SimulatedCommunicator, AnAbortEndsAllRanksWithinASecond) {
     batches.clear();
     world.stop(made);
   }
+}
+
+/// The device's part of a communicator, which looks at what others can see while its kernels are told to give up.
+class WatchedDevice final : public DeviceSide {
+ public:
+  explicit WatchedDevice(Communicator& of) : of_(of) {}
+  ~WatchedDevice() override { second_.join(); }
+
+  void abort() override {
+    EXPECT_FALSE(of_.failed()) << "calls end and release kernels that nothing tells to give up";
+    EXPECT_EQ(of_.members().area->area.header().state.load(), RankState::failed)
+        << "kernels give up without a cause that peers can read";
+    std::atomic<bool> here = false;
+    second_ = std::thread([this, &here] {
+      here = true;
+      of_.fail({.code = Code::timeout, .what = "the second failure"});
+      EXPECT_TRUE(aborted_) << "a second failure ends a call before kernels are told to give up";
+    });
+    while (!here) std::this_thread::yield();
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    aborted_ = true;
+  }
+  bool idle() const override { return true; }
+  std::optional<Error> trouble() const override { return std::nullopt; }
+  std::optional<Error> cause() const override { return std::nullopt; }
+  Result<void> host_call(bool) override { return {}; }
+  void count(const Request&) override {}
+  void count(const PeerRequest&) override {}
+  std::string explain() const override { return {}; }
+
+ private:
+  Communicator& of_;
+  std::atomic<bool> aborted_ = false;
+  std::thread second_;
+};
+
+TEST(SimulatedGpu, IsToldToGiveUpBeforeCallsEnd) {
+  World world(base_seed(), 2);
+  auto made = world.start();
+  ASSERT_EQ(made.size(), 2u);
+  made[0]->attach(std::make_unique<WatchedDevice>(*made[0]));
+  made[0]->fail({.code = Code::timeout, .what = "the first failure"});
+  EXPECT_TRUE(made[0]->failed());
+  EXPECT_EQ(made[0]->failure().what, "the first failure");
+  world.stop(made);
 }
 
 /// By the clock that is handed in: a GPU that hangs costs the end of its communicator a second of it.

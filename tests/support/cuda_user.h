@@ -52,10 +52,24 @@ class CudaUser {
     allocated_.push_back(at);
     return reinterpret_cast<std::byte*>(at);  // NOLINT: an address
   }
+  void free(const void* at) {
+    const auto address = reinterpret_cast<cuda::Address>(at);
+    std::erase(allocated_, address);
+    call<int(cuda::Address)>("cuMemFree", address);
+  }
   std::byte* allocate_managed(std::size_t bytes) {
     cuda::Address at = 0;
     call<int(cuda::Address*, std::size_t, unsigned)>("cuMemAllocManaged", &at, bytes, cuda::managed_global);
     allocated_.push_back(at);
+    return reinterpret_cast<std::byte*>(at);  // NOLINT: an address
+  }
+  /// Ranges of `bytes` that the program maps itself, one behind the other: of each the GPUs that may access it, as
+  /// bits.
+  std::byte* allocate_mapped(std::size_t bytes, const std::vector<unsigned>& rights) {
+    cuda::Address at = 0;
+    call<int(cuda::Address*, std::size_t, const unsigned*, std::size_t)>("fakeMapRanges", &at, bytes, rights.data(),
+                                                                         rights.size());
+    for (std::size_t i = 0; i < rights.size(); ++i) allocated_.push_back(at + i * bytes);
     return reinterpret_cast<std::byte*>(at);  // NOLINT: an address
   }
   template <class T>

@@ -38,6 +38,12 @@ void State::set_blocks_max(unsigned blocks) {
   blocks_max = blocks;
 }
 
+void State::occupy(unsigned blocks) {
+  const std::lock_guard guard(mutex);
+  occupied = blocks;
+  changed.notify_all();
+}
+
 void State::set_one_queue(bool one) {
   const std::lock_guard guard(mutex);
   one_queue = one;
@@ -51,6 +57,16 @@ void State::set_shareable(bool can) {
 void State::set_memory_operations(bool can) {
   const std::lock_guard guard(mutex);
   memory_operations = can;
+}
+
+void State::set_queue_max(std::size_t most) {
+  const std::lock_guard guard(mutex);
+  queue_max = most;
+}
+
+bool State::is_locked() {
+  const std::lock_guard guard(mutex);
+  return lock_holder != std::thread::id();
 }
 
 void State::set_kernel(FakeKernel run) {
@@ -116,8 +132,9 @@ FakeCuda::Live State::live() {
 /// As of a GPU that is lost: nothing of what was queued touches memory any more, which its owners now free.
 void State::let_nothing_run(std::unique_lock<std::mutex>& lock) {
   ++lost;
-  for (CUstream_st* stream : streams)
-    for (Op& op : stream->queue) op.work = nullptr;
+  for (const auto* const some : {&streams, &of_threads})
+    for (CUstream_st* stream : *some)
+      for (Op& op : stream->queue) op.work = nullptr;
   for (const auto& [context, stream] : legacy)
     for (Op& op : stream->queue) op.work = nullptr;
   changed.wait_for(lock, std::chrono::seconds(30), [this] { return running == 0; });
@@ -125,6 +142,7 @@ void State::let_nothing_run(std::unique_lock<std::mutex>& lock) {
 
 Status State::enter(const char* function, std::unique_lock<std::mutex>& lock) {
   lock = std::unique_lock(mutex);
+  changed.wait(lock, [this] { return lock_holder == std::thread::id(); });
   ++calls_[function];
   if (thread_state().in_callback) {
     ++misuse;
@@ -277,7 +295,7 @@ std::map<std::string, void*> all_functions() {
                                    {"cuCtxGetDevice", erased(context_device)},
                                    {"cuDeviceCanAccessPeer", erased(can_access_peer)},
                                    {"cuCtxEnablePeerAccess", erased(enable_peer_access)}};
-  for (const auto& part : {memory_functions(), stream_functions(), kernel_functions()})
+  for (const auto& part : {memory_functions(), access_functions(), stream_functions(), kernel_functions()})
     for (const auto& [name, function] : part) all[name] = function;
   return all;
 }

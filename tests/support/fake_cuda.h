@@ -30,11 +30,19 @@ class FakeCuda {
   /// One queue for all streams, where nothing begins before what was queued earlier has ended, whatever the stream: as
   /// streams of a GPU whose hardware queues are all in use.
   virtual void set_one_queue(bool one) = 0;
+  /// How many blocks other kernels occupy for now: a cooperative launch begins when there is room for all its blocks.
+  virtual void occupy(unsigned blocks) = 0;
   /// Whether what is allocated from now on can be mapped by other processes; false without. GPUs of one number are then
   /// one GPU to all of them.
   virtual void set_shareable(bool can) = 0;
   /// Whether streams can wait for memory and write to it; true without.
   virtual void set_memory_operations(bool can) = 0;
+  /// How much a stream's queue holds; 0, as without: there is no end. From then on a thread that queues on a full
+  /// stream waits for room, and one that frees memory waits for all streams; and as in the real one it holds the
+  /// driver's lock meanwhile, for which all calls of other threads wait.
+  virtual void set_queue_max(std::size_t most) = 0;
+  /// Whether a thread waits while it holds the driver's lock.
+  virtual bool is_locked() = 0;
   /// What launches run instead of plans as plan_kernel.h does. Kernels of all names are found.
   virtual void set_kernel(FakeKernel kernel) = 0;
 
@@ -71,8 +79,11 @@ class NoFake final : public FakeCuda {
   void set_devices(int) override {}
   void set_blocks_max(unsigned) override {}
   void set_one_queue(bool) override {}
+  void occupy(unsigned) override {}
   void set_shareable(bool) override {}
   void set_memory_operations(bool) override {}
+  void set_queue_max(std::size_t) override {}
+  bool is_locked() override { return false; }
   void set_kernel(FakeKernel) override {}
   void fail(const std::string&, cuda::Status, int, bool) override {}
   void forgive() override {}

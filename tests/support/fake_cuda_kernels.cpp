@@ -65,26 +65,59 @@ Status blocks_per_multiprocessor(int* blocks, CUfunc_st*, int, std::size_t) {
   return 0;
 }
 
+/// Whether a kernel on `device` may access all buffers that it is told of. Aborted ones access none.
+bool may_run(int device, const device::Call& call) {
+  if (std::atomic_ref<std::uint32_t>(*call.abort).load(std::memory_order_acquire) != 0) return true;
+  const device::PeerBuffers* const buffers = call.table != nullptr ? call.table : call.buffers;
+  const std::lock_guard guard(state().mutex);
+  for (std::uint32_t rank = 0; rank < call.ranks; ++rank)
+    for (const std::byte* const at : {buffers[rank].input, static_cast<const std::byte*>(buffers[rank].output)})
+      if (!state().may_access(device, reinterpret_cast<std::uintptr_t>(at))) return false;
+  return true;
+}
+
+/// Waits until the whole grid has room at once.
+void wait_for_room(unsigned blocks) {
+  State& fake = state();
+  std::unique_lock lock(fake.mutex);
+  fake.changed.wait(lock, [&] { return fake.occupied + blocks <= fake.blocks_max; });
+}
+
 /// Every kernel of ours takes a device::Call by value.
-Status launch_cooperative(CUfunc_st* function, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned,
-                          unsigned, unsigned, CUstream_st* stream, void** parameters) {
-  FAKE_ENTER_CONTEXT("cuLaunchCooperativeKernel");
-  if (grid_x == 0 || grid_x > fake.blocks_max) return code::cooperative_launch_too_large;
+Status submit_kernel(CUfunc_st* function, unsigned blocks, unsigned threads, CUstream_st* stream, void** parameters,
+                     bool cooperative) {
+  State& fake = state();
   const std::string name = reinterpret_cast<CUkern_st*>(function)->name;
   const auto* const from = static_cast<const std::byte*>(parameters[0]);
   const auto argument = std::make_shared<const std::vector<std::byte>>(from, from + sizeof(device::Call));
-  return fake.submit(stream, [=]() -> Status {
+  return fake.submit(stream, [=, device = current()->device]() -> Status {
+    if (cooperative) wait_for_room(blocks);
     FakeKernel run;
     {
       const std::lock_guard guard(state().mutex);
       run = state().kernel;
     }
-    if (run) return run(name, argument->data(), grid_x, block_x);
     device::Call call;
     std::memcpy(&call, argument->data(), sizeof call);
+    if (!may_run(device, call)) return code::illegal_address;
+    if (run) return run(name, argument->data(), blocks, threads);
     (void)run_plans(call);
     return 0;
   });
+}
+
+Status launch_cooperative(CUfunc_st* function, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned,
+                          unsigned, unsigned, CUstream_st* stream, void** parameters) {
+  FAKE_ENTER_CONTEXT("cuLaunchCooperativeKernel");
+  if (grid_x == 0 || grid_x > fake.blocks_max) return code::cooperative_launch_too_large;
+  return submit_kernel(function, grid_x, block_x, stream, parameters, /*cooperative=*/true);
+}
+
+Status launch(CUfunc_st* function, unsigned grid_x, unsigned, unsigned, unsigned block_x, unsigned, unsigned, unsigned,
+              CUstream_st* stream, void** parameters, void**) {
+  FAKE_ENTER_CONTEXT("cuLaunchKernel");
+  if (grid_x == 0) return code::invalid_value;
+  return submit_kernel(function, grid_x, block_x, stream, parameters, /*cooperative=*/false);
 }
 
 Status user_object_create(CUuserObject_st** object, void* what, cuda::HostFunction destroy, unsigned references,
@@ -153,6 +186,7 @@ std::vector<Named> kernel_functions() {
           {"cuFuncLoad", erased(function_load)},
           {"cuOccupancyMaxActiveBlocksPerMultiprocessor", erased(blocks_per_multiprocessor)},
           {"cuLaunchCooperativeKernel", erased(launch_cooperative)},
+          {"cuLaunchKernel", erased(launch)},
           {"cuUserObjectCreate", erased(user_object_create)},
           {"cuUserObjectRelease", erased(user_object_release)},
           {"cuGraphRetainUserObject", erased(graph_retain)},

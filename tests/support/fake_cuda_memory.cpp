@@ -57,8 +57,8 @@ Status free_range(std::uintptr_t at) {
 
 using Memory = std::map<std::uintptr_t, Range>;
 
-Memory::iterator find_range(std::uintptr_t at) {
-  auto& memory = state().memory;
+Memory::const_iterator find_range(std::uintptr_t at) {
+  const auto& memory = state().memory;
   auto next = memory.upper_bound(at);
   if (next == memory.begin()) return memory.end();
   --next;
@@ -66,8 +66,7 @@ Memory::iterator find_range(std::uintptr_t at) {
 }
 
 const Range* range_of(std::uintptr_t at) {
-  const auto found = find_range(at);
-  return found == state().memory.end() ? nullptr : &found->second;
+  return state().range_of(at);
 }
 
 Status memory_allocate(Address* at, std::size_t bytes) {
@@ -87,6 +86,7 @@ Status memory_allocate_async(Address* at, std::size_t bytes, CUstream_st*) {
   const Status status = allocate(&made, bytes, context->device, false);
   fake.shareable = shareable;
   *at = reinterpret_cast<Address>(made);
+  if (status == 0) fake.memory[*at].pooled = true;
   return status;
 }
 
@@ -101,6 +101,7 @@ Status memory_allocate_managed(Address* at, std::size_t bytes, unsigned) {
 Status memory_free(Address at) {
   FAKE_ENTER_CONTEXT("cuMemFree");
   if (const Status stopped = fake.prohibited(); stopped != 0) return stopped;
+  fake.wait_for_all();
   return free_range(at);
 }
 
@@ -158,6 +159,14 @@ Status pointer_attributes(unsigned count, int* attributes, void** values, Addres
         break;
       case cuda::pointer_attribute::device_ordinal:
         *static_cast<int*>(values[i]) = range == nullptr ? -2 : range->device;
+        break;
+      case cuda::pointer_attribute::ipc_capable:
+        *static_cast<bool*>(values[i]) =
+            range != nullptr && range->device >= 0 && !range->managed && !range->pooled && !range->rights;
+        break;
+      case cuda::pointer_attribute::pool:
+        *static_cast<void**>(values[i]) =
+            range != nullptr && range->pooled ? fake.contexts[static_cast<std::size_t>(range->device)].get() : nullptr;
         break;
       default: return code::invalid_value;
     }
@@ -273,6 +282,11 @@ void* erased(Type* function) {
 }
 
 }  // namespace
+
+const Range* State::range_of(std::uintptr_t at) const {
+  const auto found = find_range(at);
+  return found == memory.end() ? nullptr : &found->second;
+}
 
 std::vector<Named> memory_functions() {
   return {{"cuMemAlloc", erased(memory_allocate)},

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -108,10 +109,12 @@ struct Range {
   std::size_t bytes = 0;
   int device = -1;  ///< -1: pinned
   bool managed = false;
-  bool registered = false;  ///< memory of somebody else's
-  int file = -1;            ///< by which other processes map it
-  std::uint64_t id = 0;     ///< no two that there ever were are alike
-  int opened = 0;           ///< memory of another process: of which
+  bool registered = false;                        ///< memory of somebody else's
+  int file = -1;                                  ///< by which other processes map it
+  std::uint64_t id = 0;                           ///< no two that there ever were are alike
+  int opened = 0;                                 ///< memory of another process: of which
+  std::optional<unsigned> rights = std::nullopt;  ///< bit i: GPU i may access it; nothing: all may
+  bool pooled = false;                            ///< the rights of the pool count instead
 };
 
 struct Injected {
@@ -125,8 +128,11 @@ class State final : public FakeCuda {
   void set_devices(int count) override;
   void set_blocks_max(unsigned blocks) override;
   void set_one_queue(bool one) override;
+  void occupy(unsigned blocks) override;
   void set_shareable(bool can) override;
   void set_memory_operations(bool can) override;
+  void set_queue_max(std::size_t most) override;
+  bool is_locked() override;
   void set_kernel(FakeKernel kernel) override;
   void fail(const std::string& function, Status status, int after, bool for_ever) override;
   void forgive() override;
@@ -144,12 +150,20 @@ class State final : public FakeCuda {
   CUstream_st* resolve(CUstream_st* stream);  ///< default streams by the current context; nullptr: no context
   /// Not destroyed, and no pointer made up.
   bool known(CUstream_st* stream) const {
-    if (streams.contains(stream)) return true;
+    if (streams.contains(stream) || of_threads.contains(stream)) return true;
     return std::any_of(legacy.begin(), legacy.end(), [stream](const auto& one) { return one.second.get() == stream; });
   }
+  /// The memory that holds an address; nullptr: none of ours.
+  const Range* range_of(std::uintptr_t at) const;
+  /// Whether a GPU may access what lies at an address.
+  bool may_access(int device, std::uintptr_t at) const;
   /// What may not be called while a stream is being captured ends the capture.
   Status prohibited();
   void wait_for(std::unique_lock<std::mutex>& lock, const DoneMark& mark);
+  /// Waits under the driver's lock, which keeps all others out. Under our own.
+  void wait_locked(const std::function<bool()>& until);
+  /// Where queues are bounded: under the driver's lock, until all streams have nothing to do.
+  void wait_for_all();
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -159,14 +173,19 @@ class State final : public FakeCuda {
   DoneMark newest;  ///< of what was queued on any stream
   bool shareable = false;
   bool memory_operations = true;
-  std::atomic<int> lost = 0;  ///< how often a GPU was: what waited for memory then waits no more
-  int running = 0;            ///< works that streams do just now
+  std::size_t queue_max = 0;
+  std::thread::id lock_holder;  ///< the thread that waits while it holds the driver's lock
+  std::atomic<int> lost = 0;    ///< how often a GPU was: what waited for memory then waits no more
+  int running = 0;              ///< works that streams do just now
   unsigned blocks_max = 264;
+  unsigned occupied = 0;
   FakeKernel kernel;
   std::vector<std::unique_ptr<CUctx_st>> contexts = one_context();
   std::map<CUctx_st*, std::unique_ptr<CUstream_st>> legacy;
   std::map<std::uintptr_t, Range> memory;  ///< by address
+  std::map<int, std::set<int>> pools;      ///< by GPU, who besides it may access its pool
   std::set<CUstream_st*> streams;
+  std::set<CUstream_st*> of_threads;  ///< each thread's own default streams; they stay
   std::set<CUevent_st*> events;
   std::set<CUlib_st*> libraries;
   std::vector<std::weak_ptr<Capture>> captures;
@@ -190,6 +209,7 @@ State& state();
 /// Of the calling thread.
 struct ThreadState {
   std::vector<CUctx_st*> contexts;
+  std::map<CUctx_st*, CUstream_st*> streams;  ///< its own default stream of each GPU
   int capture_mode = 0;
   bool in_callback = false;
 };
@@ -217,6 +237,7 @@ struct Named {
 };
 std::vector<Named> memory_functions();
 std::vector<Named> stream_functions();
+std::vector<Named> access_functions();
 std::vector<Named> kernel_functions();
 
 }  // namespace tutti::testing::fake

@@ -28,6 +28,15 @@ CUstream_st* State::resolve(CUstream_st* stream) {
   if (reinterpret_cast<std::uintptr_t>(stream) > special) return stream;
   CUctx_st* const context = current();
   if (context == nullptr) return nullptr;
+  if (reinterpret_cast<std::uintptr_t>(stream) == cuda::stream_per_thread) {
+    auto& own = thread_state().streams[context];
+    if (own == nullptr) {
+      own = new CUstream_st;
+      own->context = context;
+      of_threads.insert(own);
+    }
+    return own;
+  }
   auto& made = legacy[context];
   if (!made) {
     made = std::make_unique<CUstream_st>();
@@ -64,11 +73,14 @@ Status State::submit(CUstream_st* given, Work work) {
     stream->tail = {static_cast<int>(nodes.size()) - 1};
     return 0;
   }
+  if (queue_max > 0 && stream->queue.size() >= queue_max)
+    wait_locked([this, stream] { return stream->queue.size() < queue_max; });
   Op op{.work = std::move(work)};
   // What the legacy stream and blocking ones wait for.
   if (stream->legacy) {
-    for (auto* other : streams)
-      if (other->blocking && other->context == stream->context && other->last) op.after.push_back(other->last);
+    for (const auto* const some : {&streams, &of_threads})
+      for (auto* other : *some)
+        if (other->blocking && other->context == stream->context && other->last) op.after.push_back(other->last);
   } else if (stream->blocking) {
     if (const auto of = legacy.find(stream->context); of != legacy.end() && of->second->last)
       op.after.push_back(of->second->last);
@@ -106,6 +118,22 @@ void State::work(CUstream_st* stream) {
   }
   stream->worker.detach();
   delete stream;
+}
+
+void State::wait_locked(const std::function<bool()>& until) {
+  std::unique_lock held_already(mutex, std::adopt_lock);
+  lock_holder = std::this_thread::get_id();
+  changed.wait(held_already, until);
+  lock_holder = {};
+  changed.notify_all();
+  (void)held_already.release();
+}
+
+void State::wait_for_all() {
+  if (queue_max == 0) return;
+  wait_locked([this] {
+    return std::ranges::all_of(streams, [](const CUstream_st* stream) { return !stream->last || stream->last->ended; });
+  });
 }
 
 void State::wait_for(std::unique_lock<std::mutex>& lock, const DoneMark& mark) {

@@ -57,6 +57,11 @@ inline std::vector<std::int32_t> sums(std::size_t count, int ranks, int round = 
   return all;
 }
 
+/// Kernels launched in this process.
+inline int launches() {
+  return fake_cuda(library).calls("cuLaunchKernel") + fake_cuda(library).calls("cuLaunchCooperativeKernel");
+}
+
 /// A rank's buffers on the GPU, its stream, and its all-reduce.
 struct OneRank {
   OneRank(CudaUser& on, tuttiComm_t with, int number, std::size_t elements)

@@ -3,6 +3,7 @@
 #include <cudaTypedefs.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <type_traits>
 
@@ -33,15 +34,19 @@ constexpr bool is_alike_function(int (*)(Ours...), CUresult (*)(Theirs...)) {
     return false;
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a member's name
 #define DRIVER_FUNCTION(member, name, version, parameters)                                     \
   static_assert(is_alike_function(decltype(Api::member){}, PFN_##name##_v##version{}), #name); \
   static_assert(version <= CUDA_VERSION);
+// NOLINTEND(bugprone-macro-parentheses)
 #define DRIVER_OPTION DRIVER_FUNCTION
 #include "cuda/driver_functions.inc"
 #undef DRIVER_OPTION
 #undef DRIVER_FUNCTION
 
 static_assert(sizeof(Address) == sizeof(CUdeviceptr) && sizeof(Ordinal) == sizeof(CUdevice));
+static_assert(sizeof(Location) == sizeof(CUmemLocation) && offsetof(Location, id) == offsetof(CUmemLocation, id));
+static_assert(std::is_same_v<Pool, CUmemoryPool>);
 static_assert(std::is_same_v<Stream, CUstream> && std::is_same_v<Event, CUevent> && std::is_same_v<Context, CUcontext>);
 static_assert(std::is_same_v<Function, CUfunction> && std::is_same_v<Kernel, CUkernel> &&
               std::is_same_v<Library, CUlibrary>);
@@ -88,6 +93,10 @@ TEST(CudaHeader, NumbersAreCudas) {
   same(pointer_attribute::buffer_id, CU_POINTER_ATTRIBUTE_BUFFER_ID);
   same(pointer_attribute::is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED);
   same(pointer_attribute::device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+  same(pointer_attribute::ipc_capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE);
+  same(pointer_attribute::pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
+  same(location_device, CU_MEM_LOCATION_TYPE_DEVICE);
+  same(access_read_write, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   same(memory_type_host, CU_MEMORYTYPE_HOST);
   same(memory_type_device, CU_MEMORYTYPE_DEVICE);
   same(stream_non_blocking, CU_STREAM_NON_BLOCKING);

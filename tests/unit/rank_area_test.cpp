@@ -41,6 +41,7 @@ std::vector<Region> regions(const RankArea& area) {
     }
   for (int call = 0; call < limits::call_payloads; ++call)
     add(area.shares(call), static_cast<std::size_t>(shape.ranks) * RankArea::share_bytes, "shares");
+  add(area.device_board(), RankArea::device_board_bytes, "device board");
   return all;
 }
 

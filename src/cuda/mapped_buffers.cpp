@@ -1,0 +1,67 @@
+#include "cuda/mapped_buffers.h"
+
+#include <utility>
+
+namespace tutti::cuda {
+
+MappedBuffers::MappedBuffers(PeerMapTable& table, SharedGpu gpu, const std::vector<BufferBoard*>& boards)
+    : table_(table), gpu_(std::move(gpu)) {
+  for (BufferBoard* const board : boards)
+    of_.push_back({.board = board, .places = std::vector<Mapped>(board == nullptr ? 0 : BufferBoard::places_max)});
+}
+
+std::vector<Error> MappedBuffers::follow() {
+  std::vector<Error> failed;
+  for (OfRank& one : of_) {
+    if (one.board == nullptr) continue;
+    const std::uint32_t changes = one.board->changes.load(std::memory_order_acquire);
+    if (changes == one.changes) continue;
+    for (std::uint32_t place = 0; place < BufferBoard::places_max; ++place) {
+      const std::uint32_t version = one.board->places[place].version.load(std::memory_order_acquire);
+      if (version == one.places[place].version) continue;
+      if (auto followed = follow(one, place, version); !followed)
+        failed.push_back(std::move(followed)
+                             .error()
+                             .during("map device memory of a peer")
+                             .at_peer(static_cast<int>(&one - of_.data())));
+    }
+    one.changes = changes;
+  }
+  return failed;
+}
+
+Result<void> MappedBuffers::follow(OfRank& rank, std::uint32_t place, std::uint32_t version) {
+  auto& offer = rank.board->places[place];
+  Mapped next{.version = version};
+  Result<void> result;
+  if (BufferBoard::offered(version)) {
+    if (auto mapping = PeerMapping::open(table_, gpu_, offer.handle)) {
+      next.bytes = offer.bytes;
+      next.mapping = *std::move(mapping);
+    } else {
+      offer.refusals.fetch_add(1, std::memory_order_relaxed);
+      result = std::move(mapping).error();
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    std::swap(rank.places[place], next);
+  }
+  next = {};  // unmapped before the owner hears of it
+  offer.answers.fetch_add(1, std::memory_order_release);
+  return result;
+}
+
+Result<std::byte*> MappedBuffers::find(int rank, const SharedSpot& spot, std::size_t bytes) const {
+  const OfRank& one = of_[static_cast<std::size_t>(rank)];
+  const std::lock_guard lock(mutex_);
+  if (spot.place < one.places.size()) {
+    const Mapped& mapped = one.places[spot.place];
+    if (BufferBoard::offered(spot.version) && mapped.version == spot.version && spot.offset <= mapped.bytes &&
+        bytes <= mapped.bytes - spot.offset)
+      return mapped.mapping.data() + spot.offset;
+  }
+  return Error{.code = Code::remote, .what = "a rank named device memory that it has not offered", .peer = rank};
+}
+
+}  // namespace tutti::cuda

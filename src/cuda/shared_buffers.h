@@ -1,0 +1,87 @@
+// The owner's side of a BufferBoard: which allocations of this rank other processes have mapped.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "cuda/buffer_board.h"
+#include "cuda/peer_memory.h"
+
+namespace tutti::cuda {
+
+/// Keeps an offered allocation from being withdrawn, as long as it lives.
+class BufferUse {
+ public:
+  BufferUse() = default;
+  explicit BufferUse(std::shared_ptr<std::atomic<int>> users) : users_(std::move(users)) { users_->fetch_add(1); }
+  BufferUse(BufferUse&& other) noexcept : users_(std::exchange(other.users_, nullptr)) {}
+  BufferUse& operator=(BufferUse&& other) noexcept {
+    std::swap(users_, other.users_);
+    return *this;
+  }
+  ~BufferUse() {
+    if (users_) users_->fetch_sub(1);
+  }
+
+ private:
+  std::shared_ptr<std::atomic<int>> users_;
+};
+
+/// A buffer in an offered allocation.
+struct SharedBuffer {
+  SharedSpot spot;
+  BufferUse use;
+};
+
+/// One thread makes calls and another, the janitor, retires; both may be inside at once.
+class SharedBuffers {
+ public:
+  /// `audience`: how many ranks of other processes answer. `failed`: nothing is withdrawn any more, as peers may still
+  /// access buffers of calls that have ended here; it must be set before such a call ends. `board` and `failed` must
+  /// outlive this object.
+  SharedBuffers(SharedGpu gpu, BufferBoard& board, std::uint32_t audience, const std::atomic<bool>& failed);
+
+  // ---- The thread that makes calls; the context must be current ----
+
+  /// Offers the allocation with the buffer of `bytes` at `at`, unless it is offered already. Nothing: it cannot be
+  /// exported (`possible` is then false), or no place is free now; try again later. Errors: cuda (sticky errors only).
+  Result<std::optional<SharedBuffer>> offer(const std::byte* at, std::size_t bytes, bool& possible);
+  /// Whether all other processes have mapped the buffer's allocation.
+  bool mapped(const SharedBuffer& buffer) const { return answered(buffer.spot.place) && !refused(buffer.spot.place); }
+  /// Whether one of them cannot.
+  bool refused(const SharedBuffer& buffer) const { return answered(buffer.spot.place) && refused(buffer.spot.place); }
+
+  // ---- The janitor; the context must be current ----
+
+  /// Withdraws allocations that were freed, or that a peer could not map. Errors: cuda (sticky errors only).
+  Result<void> retire_freed();
+  /// Whether some change has not been answered by all.
+  bool waits() const;
+
+ private:
+  struct Own {
+    Allocation allocation;  // base 0: the place is free
+    std::shared_ptr<std::atomic<int>> users;
+    std::uint64_t used = 0;  // the latest use
+  };
+  bool answered(std::uint32_t place) const;
+  bool refused(std::uint32_t place) const;
+  bool unused(std::uint32_t place) const;
+  std::optional<std::uint32_t> free_place();
+  void withdraw(std::uint32_t place);
+  SharedBuffer use(std::uint32_t place, const std::byte* at);
+
+  SharedGpu gpu_;
+  BufferBoard& board_;
+  const std::uint32_t audience_;
+  const std::atomic<bool>& failed_;
+  mutable std::mutex mutex_;
+  std::array<Own, BufferBoard::places_max> own_;
+  std::uint64_t uses_ = 0;
+};
+
+}  // namespace tutti::cuda

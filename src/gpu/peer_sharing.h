@@ -1,0 +1,80 @@
+// How a rank's GPU memory becomes accessible to other processes, and theirs to this rank.
+//
+// Mapping and unmapping wait for the driver, which an application's thread may hold while it waits for a stream that
+// waits for the proxy. So neither the thread that makes calls nor the proxy does it, but the janitor: a thread that
+// nobody waits for. Buffers that are not mapped everywhere yet go through the arena.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/system.h"
+#include "comm/membership.h"
+#include "cuda/engine.h"
+#include "cuda/mapped_buffers.h"
+#include "cuda/peer_arena.h"
+#include "cuda/shared_buffers.h"
+#include "process/process.h"
+
+namespace tutti {
+
+/// The janitor's task for one rank of a communicator.
+class PeerSharing final : public Task {
+ public:
+  /// `arena` is needed if some rank is in another process. `members` must live until leave() has returned. The janitor
+  /// begins. Errors: system (no thread).
+  static Result<std::shared_ptr<PeerSharing>> open(Process& process, const Membership& members, cuda::PeerArena arena);
+
+  /// The janitor is done with it on return. What it has mapped stays until its end.
+  void leave();
+
+  // ---- The thread that makes calls ----
+
+  cuda::SharedBuffers& shared() { return shared_; }
+  std::byte* arena() const { return arena_.own.data(); }
+  std::size_t arena_bytes() const { return arena_.own.bytes(); }
+  /// Makes the janitor look soon, in this process and in others.
+  void hurry();
+  /// From now on the janitor looks for errors of this engine's kernels. `engine` must live until leave() has returned.
+  void watch(cuda::Engine& engine) { watched_.store(&engine, std::memory_order_release); }
+
+  // ---- The proxy ----
+
+  /// As MappedBuffers::find, also in the arena.
+  Result<std::byte*> find(Rank rank, const cuda::SharedSpot& spot, std::size_t bytes) const;
+
+  // ---- Any thread; none of these waits ----
+
+  /// The communicator fails: see SharedBuffers.
+  void abort() { failed_.store(true); }
+  /// What the janitor met; empty if nothing.
+  std::optional<Error> trouble() const;
+
+  // ---- The janitor ----
+
+  bool advance() override;
+  std::int64_t poll_set(std::vector<PollItem>& items) override;
+
+ private:
+  PeerSharing(Process& process, const Membership& members, cuda::PeerArena arena);
+  Result<void> look();
+
+  Process& process_;
+  cuda::SharedGpu gpu_;
+  const std::string name_;
+  std::atomic<bool> failed_ = false;
+  cuda::PeerArena arena_;
+  cuda::SharedBuffers shared_;
+  cuda::MappedBuffers mapped_;
+  std::atomic<cuda::Engine*> watched_ = nullptr;
+  std::atomic<std::int64_t> hurried_ns_ = 0;
+  std::int64_t retired_ns_ = 0;  // when freed allocations were looked for
+  mutable std::mutex mutex_;
+  std::optional<Error> trouble_;
+};
+
+}  // namespace tutti
