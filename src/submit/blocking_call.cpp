@@ -50,7 +50,7 @@ Result<void> run_alone(Communicator& communicator, const Request& request) {
     return failed(communicator, *call, std::move(why));
   };
   Operation* const operation = &*call;
-  Waiter waiter(communicator.process(), {&operation, 1});
+  Waiter waiter(communicator.process(), {&operation, 1}, communicator.members().while_waiting);
   while (!communicator.failed()) {
     if (turn->come()) {
       begun = true;
