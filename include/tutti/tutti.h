@@ -1,6 +1,6 @@
 /* tutti: collective communication for host memory, GPUs and sockets.
  *
- * C99; includes nothing but the standard headers below. Names, order of arguments and results follow NCCL's interface.
+ * C99; includes nothing but the headers below. Names, order of arguments and results follow NCCL's interface.
  *
  * Rules for all calls:
  * - Every function returns a tuttiResult_t. A call with a bad argument is refused at once and changes nothing.
@@ -33,6 +33,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "config.h" /* tuttiConfig_t */
 
 #define TUTTI_MAJOR 0
 #define TUTTI_MINOR 1
@@ -127,26 +129,6 @@ TUTTI_API const char* tuttiGetErrorString(tuttiResult_t result);
 TUTTI_API const char* tuttiGetLastError(tuttiComm_t comm);
 
 /* ---- Communicators ----------------------------------------------------------------------------------------------- */
-
-/* New fields are only ever appended. Fields beyond `size` are not read; TUTTI_CONFIG_UNDEF_INT and NULL mean unset. */
-typedef struct {
-  size_t size;
-  unsigned int magic;
-  unsigned int version;
-  int blocking;      /* reserved; unset or 1: calls block */
-  int deterministic; /* 1: only algorithms with one reduction order: the bits do not depend on size or transport */
-  int timeoutMs;     /* time limit of this communicator's init; replaces TUTTI_INIT_TIMEOUT_MS */
-  const char* name;  /* for log lines and errors; copied */
-  int device;        /* number of this rank's GPU; -1: host memory only; unset: see tuttiCommInitRank */
-} tuttiConfig_t;
-
-#define TUTTI_CONFIG_UNDEF_INT (-2147483647 - 1)
-#define TUTTI_CONFIG_MAGIC 0x74757474u
-#define TUTTI_CONFIG_INITIALIZER                                                                              \
-  {                                                                                                           \
-    sizeof(tuttiConfig_t), TUTTI_CONFIG_MAGIC, TUTTI_VERSION, TUTTI_CONFIG_UNDEF_INT, TUTTI_CONFIG_UNDEF_INT, \
-        TUTTI_CONFIG_UNDEF_INT, NULL, TUTTI_CONFIG_UNDEF_INT                                                  \
-  }
 
 /* Joins the communicator of `id` as `rank` of `nranks`. Blocks until all ranks have joined; inside a group the handle
  * is set at tuttiGroupEnd instead. The rank's GPU is the one in the config, else, where this process uses CUDA, the one
@@ -369,6 +351,10 @@ TUTTI_API tuttiResult_t tuttiStreamCreate(tuttiStream_t* stream);
 TUTTI_API tuttiResult_t tuttiStreamSynchronize(tuttiStream_t stream);
 /* tuttiSuccess when idle, tuttiInProgress while working, or an error as returned by tuttiStreamSynchronize. */
 TUTTI_API tuttiResult_t tuttiStreamQuery(tuttiStream_t stream);
+/* Once everything queued before it has ended, the stream's thread calls callback(context, result) with the first error
+ * met since the last synchronisation, or tuttiSuccess. The callback must return soon and must not call tutti. */
+TUTTI_API tuttiResult_t tuttiStreamAddCallback(tuttiStream_t stream,
+                                               void (*callback)(void* context, tuttiResult_t result), void* context);
 TUTTI_API tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream);
 
 /* ---- Reduction --------------------------------------------------------------------------------------------------- */

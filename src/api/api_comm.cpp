@@ -64,6 +64,8 @@ Result<void> read_config(const tuttiConfig_t* config, JoinOptions& options) {
     options.init_limit_ms = config->timeoutMs;
   }
   if (has(offsetof(tuttiConfig_t, name), sizeof(char*)) && config->name != nullptr) options.name = config->name;
+  if (has(offsetof(tuttiConfig_t, progressContext), sizeof(void*)) && config->progress != nullptr)
+    options.while_waiting = {.progress = config->progress, .context = config->progressContext};
   if (const int device = device_of(config); device < -1 && device != TUTTI_CONFIG_UNDEF_INT)
     return refused("config.device must be a GPU number, -1 or unset");
   return {};
@@ -159,7 +161,7 @@ void tell_others(const Error& error) {
 
 /// Waits until everything queued so far has ended or the communicator has failed.
 void settle(Communicator& communicator) {
-  Waiter waiter(communicator.process(), {});
+  Waiter waiter(communicator.process(), {}, communicator.members().while_waiting);
   while (!(communicator.idle() && communicator.device_idle()) && !communicator.failed()) {
     communicator.look_at_device();
     (void)waiter.pause();
@@ -261,9 +263,9 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
     if (color < 0 && color != TUTTI_SPLIT_NOCOLOR)
       return Error{.code = Code::invalid_argument,
                    .what = fmt::format("color {} is negative and not TUTTI_SPLIT_NOCOLOR", color)};
-    JoinOptions options;
-    if (auto read = read_config(config, options); !read) return read;
     auto& parent = (*entry)->communicator;
+    JoinOptions options{.while_waiting = parent->members().while_waiting};
+    if (auto read = read_config(config, options); !read) return read;
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
       return chosen;
     return bring_up(parent->process(), std::make_unique<SplitByColor>(parent, color, key, std::move(options)), newcomm);
@@ -289,7 +291,7 @@ tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nrank
     if (!std::ranges::binary_search(sorted, parent->rank()))
       return Error{.code = Code::invalid_argument,
                    .what = fmt::format("rank {} calls, but is not in ranks", parent->rank())};
-    JoinOptions options;
+    JoinOptions options{.while_waiting = parent->members().while_waiting};
     if (auto read = read_config(config, options); !read) return read;
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
       return chosen;

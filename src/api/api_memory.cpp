@@ -108,6 +108,17 @@ tuttiResult_t tuttiStreamQuery(tuttiStream_t stream) {
   return result == tuttiSuccess && !idle ? tuttiInProgress : result;
 }
 
+tuttiResult_t tuttiStreamAddCallback(tuttiStream_t stream, void (*callback)(void* context, tuttiResult_t result),
+                                     void* context) {
+  return on_stream(stream, [&](Stream& s) -> Result<void> {
+    if (callback == nullptr) return Error{.code = Code::invalid_argument, .what = "callback is NULL"};
+    s.push([callback, context](const Error* first) {
+      callback(context, first == nullptr ? tuttiSuccess : static_cast<tuttiResult_t>(first->code));
+    });
+    return {};
+  });
+}
+
 tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream) {
   return guarded([&]() -> Result<void> {
     auto process = Process::get();

@@ -31,7 +31,7 @@ constexpr auto integer = SettingKind::integer;
 constexpr auto bytes = SettingKind::bytes;
 constexpr auto shared = Scope::shared;
 constexpr auto local = Scope::local;
-constexpr std::string_view log = "Log", start = "Start", engine = "Engine", gpus = "GPUs", limits_ = "Time limits";
+constexpr std::string_view log = "Log", start = "Start", engine = "Engine", gpus = "GPUs", mpi = "MPI programs", limits_ = "Time limits";
 
 constexpr std::array table = {
   choice("TUTTI_DEBUG", local, "WARN", "NONE|VERSION|WARN|INFO|TRACE", log, "Log level. Each level includes the levels before it."),
@@ -86,6 +86,9 @@ constexpr std::array table = {
   text("TUTTI_CUDA_LIBRARY", local, gpus, "CUDA driver library to load instead of libcuda.so.1."),
   text("TUTTI_CUDA_KERNELS", local, gpus, "File with tutti's GPU kernels (fatbin, cubin or PTX), loaded instead of the built-in kernels."),
   number("TUTTI_MEET_TIMEOUT_MS", integer, local, "10000", 0, day_ms, gpus, "Longest time that a call on device memory waits for ranks of the same GPU that its own thread drives; 0: no limit."),
+  choice("TUTTI_MPI", local, "on", "on|off", mpi, "off: the MPI underneath serves all collective calls, though libtutti_mpi is loaded. One rank's off is off for all."),
+  choice("TUTTI_MPI_START", local, "lazy", "lazy|early", mpi, "When tutti starts on an MPI communicator. lazy: in its first blocking collective call; MPI serves non-blocking ones before that. early: in MPI_Init, and when a communicator is made. One rank's early is early for all."),
+  choice("TUTTI_MPI_STATS", local, "0", "0|1", mpi, "1: MPI_Finalize prints how many calls of each collective function tutti served, and how many MPI, and why."),
   number("TUTTI_TIMEOUT_MS", integer, local, "0", 0, day_ms, limits_, "Longest time that a call waits for a peer that is alive; 0: no limit. The death of a peer is noticed without this limit."),
   number("TUTTI_INIT_TIMEOUT_MS", integer, local, "120000", 1, day_ms, limits_, "Longest time that a start may take, from the call to its end: meeting, joining, connecting. Also the limit for each connection that a call opens later."),
   number("TUTTI_SILENCE_MS", integer, shared, "4000", 0, day_ms, limits_, "How long a rank's process may be stopped (SIGSTOP), or a rank of another host, however busy, may be silent, before the rank counts as lost. 0: no limit; needed to attach a debugger in mid-run."),

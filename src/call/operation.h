@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/system.h"
+#include "call/while_waiting.h"
 #include "exec/run.h"
 
 namespace tutti {
@@ -25,6 +26,9 @@ class Operation {
   /// The communicator whose failure ends the operation, and on whose doorbell to sleep; nullptr while there is none
   /// yet.
   virtual Communicator* communicator() = 0;
+
+  /// What the caller's thread is to run while it waits; where there is a communicator, that one says it.
+  virtual WhileWaiting while_waiting() const { return {}; }
 
   /// Called from time to time while all operations are blocked. Reads what peers have published meanwhile, so that no
   /// peer waits for this rank, and finds ranks that have left or make a different call.

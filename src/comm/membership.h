@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/machine.h"
+#include "call/while_waiting.h"
 #include "comm/control_links.h"
 #include "cuda/resources.h"
 #include "net/arrivals.h"
@@ -49,6 +50,7 @@ struct Membership {
   std::string name;  ///< for messages: "comm 1f3a"
   bool deterministic = false;
   std::int64_t init_limit_ms = 0;
+  WhileWaiting while_waiting;
   std::shared_ptr<OwnedArea> area;
   std::vector<Peer> peers;                      ///< by rank, self included
   std::vector<int> hosts;                       ///< by rank: the first rank that shares memory with it

@@ -241,6 +241,7 @@ Result<void> Join::begin() {
   members_.rank = options_.rank;
   members_.ranks = options_.ranks;
   members_.deterministic = options_.deterministic;
+  members_.while_waiting = options_.while_waiting;
   members_.gpu = options_.gpu;
   if (members_.gpu)
     members_.area->area.header().gpu.store(static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1,

@@ -26,6 +26,7 @@ struct JoinOptions {
   std::int64_t init_limit_ms = 0;  ///< 0: TUTTI_INIT_TIMEOUT_MS
   std::int64_t deadline_ns = 0;    ///< when everything must be complete (now_ns); 0: init_limit_ms from now
   cuda::SharedGpu gpu;             ///< null: host memory only
+  WhileWaiting while_waiting;
   std::size_t map_part_bytes = BootstrapLimits{}.blob_bytes_max;  ///< of the job's map, told in an exchange
 };
 
@@ -35,6 +36,7 @@ class Join final : public Operation {
 
   Result<Progress> advance() override;
   Communicator* communicator() override { return nullptr; }
+  WhileWaiting while_waiting() const override { return options_.while_waiting; }
 
   std::int64_t poll_set(std::vector<PollItem>& items) const override;
 

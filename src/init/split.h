@@ -16,6 +16,7 @@ class Regroup : public Operation {
   void enqueue() final { ticket_ = parent_->take_ticket(); }
   Result<Progress> advance() final;
   Communicator* communicator() final { return join_ ? nullptr : parent_.get(); }
+  WhileWaiting while_waiting() const final { return options_.while_waiting; }
   Result<void> poll_peers() final;
   std::string where() const final;
   std::int64_t poll_set(std::vector<PollItem>& items) const final;

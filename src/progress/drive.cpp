@@ -23,6 +23,9 @@ constexpr unsigned yield_rounds = 2'000;
 constexpr std::int64_t yields_of_start_ns = 1'000'000;
 constexpr std::int64_t look_every_ns = 1'000'000;
 constexpr std::int64_t nap_ns = 10'000'000;
+constexpr unsigned rounds_per_meanwhile = 512;  // while spinning: every 10 us or so, which no small call waits
+constexpr unsigned yields_per_meanwhile = 8;
+constexpr std::int64_t nap_meanwhile_ns = 100'000;
 constexpr std::int64_t nap_shared_ns = 1'000'000;  // several operations, but the thread sleeps on one doorbell
 
 void relax() {
@@ -45,12 +48,22 @@ bool advance_all(std::span<Operation*> operations, std::optional<Error>& first) 
   return moved;
 }
 
+WhileWaiting first_meanwhile(std::span<Operation* const> operations) {
+  for (auto* operation : operations) {
+    const auto* communicator = operation->communicator();
+    const WhileWaiting meanwhile =
+        communicator != nullptr ? communicator->members().while_waiting : operation->while_waiting();
+    if (meanwhile) return meanwhile;
+  }
+  return {};
+}
+
 }  // namespace
 
-Result<void> drive(Process& process, std::span<Operation* const> operations) {
+Result<void> drive(Process& process, std::span<Operation* const> operations, Thread thread) {
   std::vector<Operation*> active(operations.begin(), operations.end());
   std::optional<Error> first;
-  Waiter waiter(process, active);
+  Waiter waiter(process, active, thread == Thread::program ? first_meanwhile(active) : WhileWaiting{});
   while (std::ranges::any_of(active, [](const Operation* o) { return o != nullptr; })) {
     if (advance_all(active, first)) {
       waiter.reset();
@@ -69,7 +82,8 @@ Result<void> drive(Process& process, std::span<Operation* const> operations) {
   return *std::move(first);
 }
 
-Waiter::Waiter(Process& process, std::span<Operation* const> operations) : process_(process), operations_(operations) {
+Waiter::Waiter(Process& process, std::span<Operation* const> operations, WhileWaiting meanwhile)
+    : process_(process), operations_(operations), meanwhile_(meanwhile) {
   for (auto* operation : operations)
     if (operation != nullptr) {
       const auto* communicator = operation->communicator();
@@ -85,16 +99,25 @@ Result<void> Waiter::pause() {
     spin_rounds_ = static_cast<unsigned>(process_.config.integer("TUTTI_SPIN_US")) * rounds_per_us;
   if (!crowded_ && rounds_ < std::max(spin_rounds_, patient_rounds)) {
     relax();
+    if (rounds_ % rounds_per_meanwhile == 0) run_meanwhile();
     return {};
   }
   if (yields()) {
+    if (rounds_ % yields_per_meanwhile == 0) run_meanwhile();
     process_.system.yield();
     if (rounds_ % 256 != 0) return {};
     return poll_peers();
   }
   if (auto looked = poll_peers(); !looked) return looked;
+  run_meanwhile();
   sleep();
   return {};
+}
+
+void Waiter::run_meanwhile() {
+  if (!meanwhile_) return;
+  const Uncancelled whole;
+  meanwhile_();
 }
 
 bool Waiter::yields() {
@@ -150,7 +173,7 @@ void Waiter::sleep() {
   std::vector<PollItem> items;
   Communicator* last = nullptr;
   int active = 0;
-  std::int64_t until = process_.system.now_ns() + nap_ns;
+  std::int64_t until = process_.system.now_ns() + (meanwhile_ ? nap_meanwhile_ns : nap_ns);
   for (auto* operation : operations_) {
     if (operation == nullptr) continue;
     ++active;

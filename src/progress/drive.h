@@ -9,15 +9,18 @@
 
 namespace tutti {
 
+/// Whose thread waits: only one of the program runs what the program wants done meanwhile.
+enum class Thread { program, library };
+
 /// Advances all operations in turn until each is done or has failed. Returns the first error, after all operations have
 /// ended. Reports a stall after TUTTI_STALL_REPORT_MS; fails after TUTTI_TIMEOUT_MS if that is set.
-Result<void> drive(Process& process, std::span<Operation* const> operations);
+Result<void> drive(Process& process, std::span<Operation* const> operations, Thread thread);
 
 /// Makes a blocked thread wait.
 class Waiter {
  public:
   /// `operations`: the operations under way; the caller sets entries of ended operations to nullptr.
-  Waiter(Process& process, std::span<Operation* const> operations);
+  Waiter(Process& process, std::span<Operation* const> operations, WhileWaiting meanwhile);
   ~Waiter() { reset(); }
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
@@ -34,6 +37,7 @@ class Waiter {
 
  private:
   bool yields();
+  void run_meanwhile();
   Result<void> poll_peers();
   Result<void> check_limit(std::int64_t now);
   void sleep();
@@ -42,6 +46,7 @@ class Waiter {
 
   Process& process_;
   std::span<Operation* const> operations_;
+  WhileWaiting meanwhile_;
   bool crowded_ = false;   // more ranks than cores: yield at once
   bool starting_ = false;  // an operation has no communicator yet
   unsigned rounds_ = 0;

@@ -17,14 +17,22 @@ Submission Submission::of(std::unique_ptr<Operation> operation) {
   return submission;
 }
 
-Result<void> run_now(Process& process, Submission& submission) {
+namespace {
+
+Result<void> run(Process& process, Submission& submission, Thread thread) {
   std::vector<Operation*> operations;
   operations.reserve(submission.operations.size());
   for (auto& operation : submission.operations) operations.push_back(operation.get());
-  auto driven = drive(process, operations);
+  auto driven = drive(process, operations, thread);
   if (driven)
     for (auto& finish : submission.finishers) finish();
   return driven;
+}
+
+}  // namespace
+
+Result<void> run_now(Process& process, Submission& submission) {
+  return run(process, submission, Thread::program);
 }
 
 Stream::~Stream() {
@@ -57,7 +65,13 @@ Result<void> Stream::start(Places::Kind kind, const CpuSet& device) {
 
 void Stream::push(Submission submission) {
   const std::lock_guard lock(mutex_);
-  queue_.push_back(std::move(submission));
+  queue_.push_back({.submission = std::move(submission), .then = {}});
+  work_.notify_one();
+}
+
+void Stream::push(std::function<void(const Error*)> then) {
+  const std::lock_guard lock(mutex_);
+  queue_.push_back({.submission = {}, .then = std::move(then)});
   work_.notify_one();
 }
 
@@ -79,22 +93,33 @@ Result<void> Stream::take_error() {
   return *std::exchange(first_, std::nullopt);
 }
 
+std::optional<Error> Stream::run(Submission& submission) {
+  try {
+    if (auto ran = tutti::run(process_, submission, Thread::library); !ran) return std::move(ran).error();
+    submission = {};
+  } catch (const std::bad_alloc&) {
+    return Error{.code = Code::system, .what = "out of memory"};
+  }
+  return std::nullopt;
+}
+
 void Stream::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
     work_.wait(lock, [this] { return !queue_.empty() || ending_; });
     if (queue_.empty()) return;
     busy_ = true;
-    Submission submission = std::move(queue_.front());
+    Entry entry = std::move(queue_.front());
     queue_.pop_front();
+    const std::optional<Error> first = entry.then ? first_ : std::nullopt;
     lock.unlock();
     std::optional<Error> failed;
-    try {
-      if (auto ran = run_now(process_, submission); !ran) failed = std::move(ran).error();
-      submission = {};
-    } catch (const std::bad_alloc&) {
-      failed = Error{.code = Code::system, .what = "out of memory"};
+    if (entry.then) {
+      entry.then(first ? &*first : nullptr);
+    } else {
+      failed = run(entry.submission);
     }
+    entry = {};
     lock.lock();
     if (failed && !first_) first_ = std::move(failed);
     busy_ = false;

@@ -25,7 +25,7 @@ struct Submission {
   static Submission of(std::unique_ptr<Operation> operation);
 };
 
-/// Drives a submission in the calling thread until it has ended.
+/// Drives a submission in the calling thread, which is one of the program, until it has ended.
 Result<void> run_now(Process& process, Submission& submission);
 
 class Stream {
@@ -37,6 +37,9 @@ class Stream {
   /// Starts the thread, near the calling thread; `device`: the CPUs near its GPU. Errors: system (no thread).
   Result<void> start(Places::Kind kind = Places::Kind::stream, const CpuSet& device = {});
   void push(Submission submission);
+  /// Calls `then` in the stream's thread once everything queued before it has ended; `first`: the first error since the
+  /// last call of synchronize or take_error, or null.
+  void push(std::function<void(const Error* first)> then);
 
   /// Waits until nothing is queued or running. Returns the first error since the last call of synchronize or
   /// take_error.
@@ -46,13 +49,18 @@ class Stream {
   Result<void> take_error();
 
  private:
+  struct Entry {
+    Submission submission;
+    std::function<void(const Error* first)> then;  ///< null: a submission
+  };
   void loop();
+  std::optional<Error> run(Submission& submission);
 
   Process& process_;
   std::mutex mutex_;
   std::condition_variable work_;
   std::condition_variable drained_;
-  std::deque<Submission> queue_;
+  std::deque<Entry> queue_;
   bool busy_ = false;
   bool ending_ = false;
   std::optional<Error> first_;

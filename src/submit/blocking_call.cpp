@@ -52,7 +52,7 @@ Result<void> failed(Communicator& communicator, const Operation& call, Error why
     return failed(communicator, *call, std::move(why));
   };
   Operation* const operation = &*call;
-  Waiter waiter(communicator.process(), {&operation, 1});
+  Waiter waiter(communicator.process(), {&operation, 1}, communicator.members().while_waiting);
   while (!communicator.failed()) {
     if (turn->come()) {
       begun = true;

@@ -215,5 +215,44 @@ TEST(Stream, StaleHandlesAreRefused) {
   });
 }
 
+/// A callback sees what was queued before it, and the error if there was one; the order of callbacks is that of calls.
+TEST_P(Streams, CallbacksComeInOrder) {
+  launch_ranks({.ranks = 2, .layout = GetParam()}, [](Seat& seat) {
+    const auto comms = seat.init();
+    ASSERT_FALSE(comms.empty());
+    const auto streams = new_streams(seat);
+    struct Seen {
+      const int* sum;
+      std::vector<int> sums;
+      std::vector<tuttiResult_t> results;
+    };
+    constexpr int times = 20;
+    std::vector<int> x(comms.size(), 1);
+    std::vector<Seen> seen(comms.size());
+    const auto note = [](void* context, tuttiResult_t result) {
+      auto& noted = *static_cast<Seen*>(context);
+      noted.sums.push_back(*noted.sum);
+      noted.results.push_back(result);
+    };
+    for (int time = 0; time < times; ++time)
+      for (std::size_t i = 0; i < comms.size(); ++i) {
+        seen[i].sum = &x[i];
+        ASSERT_TRUE(ok(tuttiAllReduce(&x[i], &x[i], 1, tuttiInt32, tuttiSum, comms[i], streams[i])));
+        ASSERT_TRUE(ok(tuttiStreamAddCallback(streams[i], note, &seen[i])));
+      }
+    for (std::size_t i = 0; i < comms.size(); ++i) {
+      ASSERT_TRUE(ok(tuttiStreamSynchronize(streams[i])));
+      ASSERT_EQ(seen[i].sums.size(), static_cast<std::size_t>(times));
+      for (int time = 0; time < times; ++time) {
+        EXPECT_EQ(seen[i].sums[time], 1 << (time + 1));
+        EXPECT_EQ(seen[i].results[time], tuttiSuccess);
+      }
+      EXPECT_TRUE(fails(tuttiStreamAddCallback(streams[i], nullptr, nullptr), tuttiInvalidArgument, "callback"));
+    }
+    for (const auto stream : streams) EXPECT_TRUE(ok(tuttiStreamDestroy(stream)));
+    for (const auto comm : comms) EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
 }  // namespace
 }  // namespace tutti::testing

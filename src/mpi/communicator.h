@@ -1,0 +1,62 @@
+// What stands behind an MPI communicator: whether tutti serves it, and tutti's communicator once a call needs it.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "mpi/mpi_header.h"
+#include "mpi/prepare.h"
+#include "mpi/statistics.h"
+#include "tutti/tutti.h"
+
+namespace tutti::mpi {
+
+/// Runs in threads of the program that wait in tutti: lets MPI get on with its messages.
+struct Progress {
+  MPI_Comm own = MPI_COMM_NULL;  ///< of this process alone; no message comes there
+
+  static void run(void* self);
+};
+
+/// Used by one thread at a time, as MPI wants it of collective calls.
+class Communicator {
+ public:
+  /// Asks MPI about `comm`, without talking to other ranks.
+  Communicator(MPI_Comm comm, MPI_Group world);
+  ~Communicator() { end(); }
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  /// MPI_COMM_NULL after end().
+  MPI_Comm handle() const { return handle_.load(std::memory_order_relaxed); }
+  const Place& place() const { return place_; }
+  /// tutti, one_rank, or why MPI serves all calls.
+  Outcome outcome() const { return outcome_; }
+  bool started() const { return comm_ != nullptr; }
+
+  /// Makes tutti's communicator; all ranks call it. If it cannot be made on some rank, MPI serves all calls from now
+  /// on, on all ranks. Errors: MPI's, as a code.
+  int start(Progress& progress);
+  tuttiComm_t comm() const { return comm_; }
+  /// The queue of non-blocking calls, made when first asked for. Errors: system.
+  tuttiResult_t queue(tuttiStream_t& stream);
+
+  /// Has MPI's error handler called with tutti's sentence. Returns its error code.
+  int raise(tuttiResult_t result, int error_class);
+
+  /// Ends tutti's communicator, once all that is queued has ended.
+  void end();
+
+ private:
+  void say_why(tuttiResult_t result) const;
+
+  std::atomic<MPI_Comm> handle_;
+  Place place_;
+  Outcome outcome_ = Outcome::tutti;
+  tuttiComm_t comm_ = nullptr;
+  tuttiStream_t stream_ = nullptr;
+  std::string told_;  ///< the last sentence, and the code made for it
+  int told_code_ = MPI_SUCCESS;
+};
+
+}  // namespace tutti::mpi

@@ -1,0 +1,127 @@
+#include "mpi/interposer.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+
+#include "base/config.h"
+
+namespace tutti::mpi {
+namespace {
+
+/// What all ranks must do alike; agreed at the start, whatever each one's environment says.
+struct Wishes {
+  int off = 0;
+  int early = 0;
+  int prints = 0;
+};
+
+Wishes own_wishes() {
+  const auto config = Config::from_process();
+  if (!config) return {};  // tutti says what is wrong when it starts
+  return {.off = config->text("TUTTI_MPI") == "off" ? 1 : 0,
+          .early = config->text("TUTTI_MPI_START") == "early" ? 1 : 0,
+          .prints = static_cast<int>(config->integer("TUTTI_MPI_STATS"))};
+}
+
+}  // namespace
+
+std::atomic<Interposer*>& Interposer::current() {
+  static std::atomic<Interposer*> interposer = nullptr;
+  return interposer;
+}
+
+Interposer* Interposer::get() {
+  return current().load(std::memory_order_acquire);
+}
+
+void Interposer::begin() {
+  const Wishes mine = own_wishes();
+  Wishes all;
+  if (PMPI_Allreduce(&mine, &all, sizeof all / sizeof(int), MPI_INT, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS) return;
+  if (all.off != 0) return;
+  std::unique_ptr<Interposer> made(new Interposer);
+  made->starts_early_ = all.early != 0;
+  made->prints_ = all.prints != 0;
+  PMPI_Comm_dup(MPI_COMM_SELF, &made->progress_.own);
+  PMPI_Comm_group(MPI_COMM_WORLD, &made->world_);
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Interposer::forget, &made->key_, nullptr);
+  PMPI_Add_error_class(&made->error_class_);
+  PMPI_Add_error_string(made->error_class_, "tutti: a collective call failed");
+  Interposer* const ready = made.release();
+  current().store(ready, std::memory_order_release);
+  ready->made(MPI_COMM_WORLD);
+}
+
+void Interposer::finish() {
+  std::unique_ptr<Interposer> self(current().load(std::memory_order_acquire));
+  if (self == nullptr) return;
+  self->pending_.poll();
+  // Nobody leaves before all have made their last call: whoever waits for that does not find peers gone.
+  PMPI_Barrier(MPI_COMM_WORLD);
+  if (self->prints_) self->print_statistics();
+  for (const auto& communicator : self->communicators_) communicator->end();
+  current().store(nullptr, std::memory_order_release);
+  // Communicators that MPI still has name the attribute; they must find nothing when MPI_Finalize frees them.
+  PMPI_Group_free(&self->world_);
+  PMPI_Comm_free(&self->progress_.own);
+  PMPI_Comm_free_keyval(&self->key_);
+}
+
+std::size_t Interposer::slot_of(MPI_Comm comm) {
+  const auto bits = std::hash<MPI_Comm>()(comm);
+  return (bits ^ bits >> 6 ^ bits >> 12) % recent_max;
+}
+
+Communicator* Interposer::look_up(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL) return nullptr;
+  void* attribute = nullptr;
+  int found = 0;
+  if (PMPI_Comm_get_attr(comm, key_, &attribute, &found) != MPI_SUCCESS) return nullptr;
+  if (found == 0) {
+    auto made = std::make_unique<Communicator>(comm, world_);
+    if (PMPI_Comm_set_attr(comm, key_, made.get()) != MPI_SUCCESS) return nullptr;
+    attribute = made.get();
+    const std::lock_guard lock(mutex_);
+    communicators_.push_back(std::move(made));
+  }
+  auto* const communicator = static_cast<Communicator*>(attribute);
+  recent_[slot_of(comm)].store(communicator, std::memory_order_release);
+  return communicator;
+}
+
+int Interposer::made(MPI_Comm comm) {
+  if (!starts_early_ || comm == MPI_COMM_NULL) return MPI_SUCCESS;
+  Communicator* const communicator = look_up(comm);
+  if (communicator == nullptr || communicator->outcome() != Outcome::tutti || communicator->started())
+    return MPI_SUCCESS;
+  return communicator->start(progress_);
+}
+
+int Interposer::about_to_free(MPI_Comm comm) {
+  Communicator* const known = comm == MPI_COMM_NULL ? nullptr : communicator(comm);
+  if (known == nullptr) return MPI_SUCCESS;
+  // All have made their calls then, which tutti's end checks; and MPI's messages get on meanwhile.
+  if (known->started())
+    if (const int code = PMPI_Barrier(comm); code != MPI_SUCCESS) return code;
+  known->end();
+  return MPI_SUCCESS;
+}
+
+/// MPI calls it when a communicator is freed, whoever frees it.
+int Interposer::forget(MPI_Comm, int, void* attribute, void*) {
+  if (get() != nullptr) static_cast<Communicator*>(attribute)->end();
+  return MPI_SUCCESS;
+}
+
+void Interposer::print_statistics() const {
+  const Statistics::Numbers mine = statistics_.numbers();
+  Statistics::Numbers all{};
+  PMPI_Reduce(mine.data(), all.data(), static_cast<int>(all.size()), MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+  int rank = 0, ranks = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (rank == 0) std::fputs(Statistics::text(all, ranks).c_str(), stderr);
+}
+
+}  // namespace tutti::mpi

@@ -1,0 +1,90 @@
+#include "mpi/pending.h"
+
+#include <utility>
+
+namespace tutti::mpi {
+
+/// In the queue's thread.
+void PendingCall::ended(void* self, tuttiResult_t result) {
+  auto& pending = *static_cast<PendingCall*>(self);
+  pending.result_ = result;
+  pending.ended_.store(true, std::memory_order_release);
+}
+
+int PendingCall::query(void*, MPI_Status* status) {
+  PMPI_Status_set_elements(status, MPI_BYTE, 0);
+  PMPI_Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = MPI_UNDEFINED;
+  status->MPI_TAG = MPI_UNDEFINED;
+  return MPI_SUCCESS;
+}
+
+int PendingCall::free(void* self) {
+  const std::unique_ptr<PendingCall> pending(static_cast<PendingCall*>(self));
+  if (pending->result_ != tuttiSuccess || pending->code_ != MPI_SUCCESS)
+    SeenFailure::last() = {.communicator = &pending->communicator_,
+                           .result = pending->result_,
+                           .error_class = pending->error_class_,
+                           .code = pending->code_};
+  return MPI_SUCCESS;
+}
+
+int PendingCall::cancel(void*, int) {
+  return MPI_SUCCESS;  // MPI forbids it for collective calls
+}
+
+tuttiResult_t PendingCalls::start(std::unique_ptr<PendingCall> pending, MPI_Request* request) {
+  tuttiStream_t stream = nullptr;
+  if (const tuttiResult_t made = pending->communicator_.queue(stream); made != tuttiSuccess) return made;
+  if (const tuttiResult_t queued = pending->call.run(pending->communicator_.comm(), stream); queued != tuttiSuccess)
+    return queued;
+  PendingCall* const started = pending.release();
+  PMPI_Grequest_start(&PendingCall::query, &PendingCall::free, &PendingCall::cancel, started, &started->request_);
+  *request = started->request_;
+  {
+    const std::lock_guard lock(mutex_);
+    under_way_.push_back(started);
+    count_.fetch_add(1, std::memory_order_release);
+  }
+  return tuttiStreamAddCallback(stream, &PendingCall::ended, started);
+}
+
+void PendingCalls::poll() {
+  if (empty()) return;
+  std::vector<PendingCall*> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(under_way_, [&ended](PendingCall* pending) {
+      const bool over = pending->ended_.load(std::memory_order_acquire);
+      if (over) ended.push_back(pending);
+      return over;
+    });
+  }
+  for (PendingCall* const pending : ended) complete(*pending);
+}
+
+void PendingCalls::complete(PendingCall& pending) {
+  if (pending.result_ == tuttiSuccess) pending.code_ = pending.call.finish();
+  // Not when the request is freed: MPICH is inside a critical section then, and its functions must not be called.
+  pending.call.send.release();
+  pending.call.recv.release();
+  // From here on the request may free the call.
+  MPI_Request request = pending.request_;
+  PMPI_Grequest_complete(request);
+  count_.fetch_sub(1, std::memory_order_release);
+}
+
+SeenFailure::Failure& SeenFailure::last() {
+  static thread_local Failure failure;
+  return failure;
+}
+
+int SeenFailure::instead_of(int code) {
+  const Failure failure = std::exchange(last(), Failure{});
+  if (failure.communicator == nullptr) return code;
+  if (failure.result != tuttiSuccess) return failure.communicator->raise(failure.result, failure.error_class);
+  PMPI_Comm_call_errhandler(failure.communicator->handle(), failure.code);
+  return failure.code;
+}
+
+}  // namespace tutti::mpi

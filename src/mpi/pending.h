@@ -1,0 +1,75 @@
+// Non-blocking calls under way. A call runs in the thread of its communicator's queue; MPI knows it as a generalized
+// request, which the program's own threads complete, when they wait for or test any request.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "mpi/call.h"
+#include "mpi/communicator.h"
+#include "mpi/mpi_header.h"
+
+namespace tutti::mpi {
+
+class PendingCalls;
+
+class PendingCall {
+ public:
+  PendingCall(Communicator& communicator, int error_class) : communicator_(communicator), error_class_(error_class) {}
+
+  Call call;
+
+ private:
+  friend class PendingCalls;
+  static void ended(void* self, tuttiResult_t result);
+  static int query(void* self, MPI_Status* status);
+  static int free(void* self);
+  static int cancel(void* self, int complete);
+
+  Communicator& communicator_;
+  int error_class_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+  std::atomic<bool> ended_ = false;
+  tuttiResult_t result_ = tuttiSuccess;  ///< valid once it has ended
+  int code_ = MPI_SUCCESS;               ///< of finishing
+};
+
+class PendingCalls {
+ public:
+  /// Queues the call. Errors: tutti's result; then there is no request.
+  tuttiResult_t start(std::unique_ptr<PendingCall> pending, MPI_Request* request);
+
+  /// Finishes calls that have ended, and completes their requests. Any thread of the program.
+  void poll();
+  bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
+
+ private:
+  void complete(PendingCall& pending);
+
+  std::mutex mutex_;
+  std::vector<PendingCall*> under_way_;  ///< each is its request's
+  std::atomic<int> count_ = 0;
+};
+
+/// The error of a request that the calling thread has just seen complete, if it was a failed call of tutti: MPI itself
+/// would report it to MPI_COMM_WORLD.
+class SeenFailure {
+ public:
+  SeenFailure() { last() = {}; }
+  /// Has the error handler of the failed call's communicator called. Otherwise `code` itself.
+  static int instead_of(int code);
+
+ private:
+  friend class PendingCall;
+  struct Failure {
+    Communicator* communicator = nullptr;
+    tuttiResult_t result = tuttiSuccess;
+    int error_class = 0;
+    int code = MPI_SUCCESS;
+  };
+  static Failure& last();
+};
+
+}  // namespace tutti::mpi

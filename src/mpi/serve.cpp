@@ -1,0 +1,35 @@
+#include "mpi/serve.h"
+
+namespace tutti::mpi {
+
+int report(const Communicator& communicator, int code) {
+  PMPI_Comm_call_errhandler(communicator.handle(), code);
+  return code;
+}
+
+int run_blocking(Interposer& interposer, Communicator& communicator, Call& call) {
+  if (communicator.outcome() == Outcome::one_rank) {
+    call.run_alone();
+  } else if (const tuttiResult_t result = call.run(communicator.comm(), nullptr); result != tuttiSuccess) {
+    return communicator.raise(result, interposer.error_class());
+  }
+  const int code = call.finish();
+  return code == MPI_SUCCESS ? code : report(communicator, code);
+}
+
+int ended_request(MPI_Request* request) {
+  return PMPI_Ibarrier(MPI_COMM_SELF, request);
+}
+
+int start_call(Interposer& interposer, Communicator& communicator, std::unique_ptr<PendingCall> pending,
+               MPI_Request* request) {
+  if (communicator.outcome() == Outcome::one_rank) {
+    pending->call.run_alone();
+    if (const int code = pending->call.finish(); code != MPI_SUCCESS) return report(communicator, code);
+    return ended_request(request);
+  }
+  const tuttiResult_t result = interposer.pending().start(std::move(pending), request);
+  return result == tuttiSuccess ? MPI_SUCCESS : communicator.raise(result, interposer.error_class());
+}
+
+}  // namespace tutti::mpi

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""MPI programs under tutti-mpirun: do they get MPI's results, and from whom?
+
+Usage: mpi_test.py PART MPI BUILD      PART: same progress mixed communicators errors off;  MPI: openmpi mpich
+Exit status 77: the launcher is not installed.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+SKIPPED = 77
+LIMIT_S = 240
+
+
+def run(mpi, build, ranks, command, options=(), environment=()):
+    """Output of a program that has to succeed."""
+    launcher = shutil.which(f"mpirun.{mpi}")
+    if launcher is None:
+        print(f"skipped: mpirun.{mpi} is not installed")
+        sys.exit(SKIPPED)
+    started = [str(build / "tools/tutti-mpirun"), f"--mpirun={launcher}", *options, "-n", str(ranks), *map(str, command)]
+    if mpi == "openmpi":
+        started[2:2] = ["--allow-run-as-root", "--oversubscribe"]
+    ended = subprocess.run(started, env=os.environ | {"TUTTI_MPI_STATS": "1"} | dict(environment), text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S, check=False)
+    if ended.returncode != 0:
+        sys.exit(f"{' '.join(started)}\nexit status {ended.returncode}\n{ended.stdout}")
+    return ended.stdout
+
+
+def expect(output, pattern):
+    if not re.search(pattern, output, re.M):
+        sys.exit(f"no {pattern!r} in\n{output}")
+
+
+def served(output):
+    """The share of calls that tutti served, in percent."""
+    expect(output, r"^all .* ([\d.]+) % by tutti$")
+    return float(re.search(r"([\d.]+) % by tutti$", output, re.M).group(1))
+
+
+def same(mpi, build):
+    # MPICH's ranks never yield: with more of them than cores each of its own calls takes milliseconds.
+    for ranks in (2, 3) if mpi == "openmpi" else (2,):
+        output = run(mpi, build, ranks, [build / f"tests/mpi_same_{mpi}"], environment={"TUTTI_MPI_START": "early"}.items())
+        expect(output, "^all alike$")
+        expect(output, r"^MPI_Iscatterv +\d+ +0 ")
+        # What is moved is always served; of reductions, those by operators that tutti lacks are left out, if long.
+        expect(output, r"^MPI_Allreduce +\d+ +\d+ .*operator, too long")
+        if served(output) < 95:
+            sys.exit(output)
+
+
+def rules(part, mpi, build, ranks=(2, 3), options=(), environment=()):
+    output = ""
+    for number in ranks if mpi == "openmpi" else (2,):
+        output = run(mpi, build, number, [build / f"tests/mpi_rules_{mpi}", part], options, environment)
+        expect(output, "^kept$")
+    return output
+
+
+def progress(mpi, build):
+    # Over TCP, MPI sends long messages only while it is asked to.
+    tcp = ["--mca", "btl", "tcp,self"] if mpi == "openmpi" else []
+    served(rules("progress", mpi, build, options=tcp))
+    rules("progress", mpi, build, ranks=(2,))
+
+
+def mixed(mpi, build):
+    expect(rules("mixed", mpi, build), r"^MPI_Iallreduce +[1-9]\d* +0 ")
+    rules("mixed", mpi, build, ranks=(2,), environment={"TUTTI_TRANSPORT": "socket"}.items())
+
+
+def communicators(mpi, build):
+    expect(rules("communicators", mpi, build), r"^MPI_Iallreduce +\d+ +\d+ .*before the first blocking call")
+    early = {"TUTTI_MPI_START": "early"}.items()
+    expect(rules("communicators", mpi, build, environment=early), r"100\.0 % by tutti")
+
+
+def errors(mpi, build):
+    expect(rules("errors", mpi, build), "collective mismatch")
+
+
+def off(mpi, build):
+    """Where one rank wants MPI to do it all, no rank differs."""
+    program = [build / f"tests/mpi_rules_{mpi}", "mixed"]
+    output = run(mpi, build, 2, ["sh", "-c", f'[ "${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}" = 1 ] && export TUTTI_MPI=off; exec {program[0]} mixed'])
+    expect(output, "^kept$")
+    if "by tutti" in output:
+        sys.exit(output)
+
+
+if __name__ == "__main__":
+    part, mpi, build = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+    {"same": same, "progress": progress, "mixed": mixed, "communicators": communicators, "errors": errors,
+     "off": off}[part](mpi, build)
