@@ -19,16 +19,17 @@ class SmallCalls {
   void add(Collective collective, std::size_t group_bytes, const char* algorithm) {
     auto& most = group_bytes_[static_cast<std::size_t>(collective)];
     most = std::max(most, static_cast<std::int64_t>(group_bytes));
-    algorithm_ = algorithm;
+    algorithms_[static_cast<std::size_t>(collective)] = algorithm;
   }
   bool hold(Collective collective, std::size_t group_bytes) const {
     return static_cast<std::int64_t>(group_bytes) <= group_bytes_[static_cast<std::size_t>(collective)];
   }
-  const char* algorithm() const { return algorithm_; }
+  /// Of the calls that `hold`.
+  const char* algorithm(Collective collective) const { return algorithms_[static_cast<std::size_t>(collective)]; }
 
  private:
   std::array<std::int64_t, collective_count> group_bytes_;  // by collective, of the largest one so far; -1: none
-  const char* algorithm_ = "";
+  std::array<const char*, collective_count> algorithms_{};
 };
 
 }  // namespace tutti

@@ -33,6 +33,8 @@ Result<Progress> CollectiveInsideHost::enter() {
   if (!run_.begun()) {
     if (auto begun = run_.begin(published_); !begun) return std::move(begun).error();
     size_up();
+    if (published_ != 0 && !small_)
+      return Error{.code = Code::internal, .what = "a call that was small before has another access"};
     if (published_ != 0) return entered();
   }
   auto may = communicator_.lines().may_enter(run_.sequence(), publishes_little());

@@ -81,7 +81,7 @@ bool SmallCall::is_bystander() const {
 
 /// A reduction combines the inputs in the order of ranks, as one_shot does.
 void SmallCall::prepare() {
-  communicator_.note_used(communicator_.small_calls().algorithm(), Access::in_line);
+  communicator_.note_used(communicator_.small_calls().algorithm(request_.collective), Access::in_line);
   output_ = request_.output;
   if (!reduces(request_.collective) || request_.count == 0 || is_bystander()) return;
   const int ranks = communicator_.ranks();

@@ -106,6 +106,7 @@ class CallDescriptors {
   /// admitted. It still holds its content of call_descriptors calls ago: fill in every field that peers will read.
   CallDescriptor& begin(std::uint64_t sequence) {
     assert(sequence == published_ + 1 && sequence <= seen_by_all_ + ahead_max);
+    payload_last_ = 0;
     return at(rank_, sequence);
   }
   /// The place of this rank's payload, of `bytes` ≤ payload_bytes(), in the call that has begun.
@@ -193,7 +194,7 @@ class CallDescriptors {
   static std::uint64_t before(std::uint64_t sequence) {
     return sequence > limits::call_descriptors ? sequence - limits::call_descriptors : 0;
   }
-  /// Prefetches this rank's descriptor of call `sequence` for writing, with as much payload as the last call had. Peers
+  /// Prefetches this rank's descriptor of call `sequence` for writing, with as much payload as the call before. Peers
   /// hold these cache lines since they read them; fetching the lines back takes as long as waiting for the peers'
   /// answers.
   void claim(std::uint64_t sequence) {

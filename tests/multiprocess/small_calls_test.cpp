@@ -116,6 +116,27 @@ TEST_P(SmallCalls, WaitForALateRank) {
   });
 }
 
+/// A call of a stream may still be under way, or about to show that calls of its size are small.
+TEST_P(SmallCalls, FollowCallsOfAStream) {
+  run([](Seat& seat, tuttiComm_t comm) {
+    tuttiStream_t stream = nullptr;
+    ASSERT_TRUE(ok(tuttiStreamCreate(&stream)));
+    for (std::size_t count = 1; count < 60; ++count) {
+      const Call call{.kind = static_cast<Kind>(count % kind_count), .count = 334 + count, .seed = count};
+      CallOnRank first(call, seat.rank(), seat.ranks()), second(call, seat.rank(), seat.ranks());
+      first.fill(count);
+      second.fill(count);
+      ASSERT_TRUE(ok(first.submit(comm, stream)));
+      ASSERT_TRUE(ok(second.submit(comm)));
+      ASSERT_TRUE(ok(tuttiStreamSynchronize(stream)));
+      ASSERT_EQ(first.check(), "") << call.text();
+      ASSERT_EQ(second.check(), "") << call.text();
+    }
+    EXPECT_TRUE(ok(tuttiStreamDestroy(stream)));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
 TEST_P(SmallCalls, WriteNothingWhereTheyDiffer) {
   run([](Seat& seat, tuttiComm_t comm) {
     Call call{.kind = Kind::all_reduce, .count = 6, .seed = 3};
