@@ -109,6 +109,7 @@ void Communicator::end() {
   if (stream_ != nullptr) tuttiStreamDestroy(stream_);
   comm_ = nullptr;
   stream_ = nullptr;
+  outcome_ = Outcome::no_start;  // MPI still has the communicator while it runs the program's delete callbacks
   handle_.store(MPI_COMM_NULL, std::memory_order_relaxed);
 }
 

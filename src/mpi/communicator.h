@@ -44,7 +44,7 @@ class Communicator {
   /// Has MPI's error handler called with tutti's sentence. Returns its error code.
   int raise(tuttiResult_t result, int error_class);
 
-  /// Ends tutti's communicator, once all that is queued has ended.
+  /// Ends tutti's communicator, once all that is queued has ended. MPI serves all calls from then on.
   void end();
 
  private:

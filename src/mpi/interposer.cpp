@@ -74,7 +74,7 @@ std::size_t Interposer::slot_of(MPI_Comm comm) {
 }
 
 Communicator* Interposer::look_up(MPI_Comm comm) {
-  if (comm == MPI_COMM_NULL) return nullptr;
+  if (comm == MPI_COMM_NULL || comm == leaving()) return nullptr;
   void* attribute = nullptr;
   int found = 0;
   if (PMPI_Comm_get_attr(comm, key_, &attribute, &found) != MPI_SUCCESS) return nullptr;
@@ -105,7 +105,13 @@ int Interposer::about_to_free(MPI_Comm comm) {
   if (known->started())
     if (const int code = PMPI_Barrier(comm); code != MPI_SUCCESS) return code;
   known->end();
+  leaving() = comm;
   return MPI_SUCCESS;
+}
+
+MPI_Comm& Interposer::leaving() {
+  static thread_local MPI_Comm comm = MPI_COMM_NULL;
+  return comm;
 }
 
 /// MPI calls it when a communicator is freed, whoever frees it.

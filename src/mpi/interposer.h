@@ -30,8 +30,10 @@ class Interposer {
   }
   /// A communicator that was just made; all its ranks call it. Errors: MPI's, as a code.
   int made(MPI_Comm comm);
-  /// Before a communicator is freed; all its ranks call it. Errors: MPI's, as a code.
+  /// Before a communicator is freed; all its ranks call it. Until freed(), MPI serves what the program's delete
+  /// callbacks do with it. Errors: MPI's, as a code.
   int about_to_free(MPI_Comm comm);
+  static void freed() { leaving() = MPI_COMM_NULL; }
 
   Progress& progress() { return progress_; }
   Statistics& statistics() { return statistics_; }
@@ -43,6 +45,7 @@ class Interposer {
   void agree();
   Communicator* look_up(MPI_Comm comm);
   void print_statistics() const;
+  static MPI_Comm& leaving();  ///< that this thread is freeing
   static int forget(MPI_Comm comm, int key, void* attribute, void* extra);
   static std::size_t slot_of(MPI_Comm comm);
 

@@ -17,7 +17,9 @@ int freed(MPI_Comm* comm, int (*by_mpi)(MPI_Comm*)) {
   Interposer* const interposer = Interposer::get();
   if (interposer != nullptr && comm != nullptr)
     if (const int code = interposer->about_to_free(*comm); code != MPI_SUCCESS) return code;
-  return by_mpi(comm);
+  const int code = by_mpi(comm);
+  Interposer::freed();
+  return code;
 }
 
 }  // namespace

@@ -98,6 +98,32 @@ static void mixed(void) {
   if (rank == 1) MPI_Send(&token, 1, MPI_INT, 0, 99, MPI_COMM_WORLD);
 }
 
+static int deleted_sum;
+static int fail_once(MPI_Comm comm, int key, void* value, void* extra) {
+  int one = 1;
+  (void)key, (void)extra;
+  MPI_Allreduce(&one, &deleted_sum, 1, MPI_INT, MPI_SUM, comm);
+  return (*(int*)value)++ == 0 ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+/* A delete callback may still use the communicator; if it fails, the communicator stays. */
+static void callbacks(void) {
+  MPI_Comm comm;
+  int key, calls = 0;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &fail_once, &key, NULL);
+  MPI_Comm_set_attr(comm, key, &calls);
+  MPI_Barrier(comm);
+  CHECK(MPI_Comm_free(&comm) != MPI_SUCCESS && comm != MPI_COMM_NULL, "a failing callback passed");
+  CHECK(deleted_sum == ranks, "the callback's sum is %d", deleted_sum);
+  CHECK(MPI_Barrier(comm) == MPI_SUCCESS, "the communicator is lost");
+  deleted_sum = 0;
+  CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS && calls == 2 && deleted_sum == ranks, "it cannot be freed");
+  MPI_Comm_free_keyval(&key);
+}
+
 /* Ranks start calls on two communicators in opposite orders; a non-blocking call before any blocking one. */
 static void communicators(void) {
   MPI_Comm comms[2];
@@ -123,6 +149,7 @@ static void communicators(void) {
     CHECK(sum == size, "part of %d: %d", size, sum);
     MPI_Comm_free(&part);
   }
+  callbacks();
   for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
 }
 
