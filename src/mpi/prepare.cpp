@@ -68,14 +68,23 @@ Prepared failed(int code) {
   return {.code = code};
 }
 
+/// MPI_IN_PLACE where it has no meaning. Not left to MPI: it would wait there, where it does not look.
+Prepared misplaced() {
+  return failed(MPI_ERR_BUFFER);
+}
+
 }  // namespace
 
 Prepared prepare_bcast(Call& call, const Place& place, const Buffer& data, int root) {
   if (!right(data) || !is_rank(root, place)) return refused();
+  if (data.in_place()) return misplaced();
   call.root = root;
-  if (const int code = call.recv.take(piece_of(data)); code != MPI_SUCCESS) return failed(code);
-  call.send.set(call.recv.base, call.recv.bytes);
-  return ready_unless_empty(call, Kind::broadcast, call.recv.bytes, place.rank == root);
+  // The root's data is only read: it may be constant.
+  Side& mine = place.rank == root ? call.send : call.recv;
+  Side& other = place.rank == root ? call.recv : call.send;
+  if (const int code = mine.take(piece_of(data)); code != MPI_SUCCESS) return failed(code);
+  other.set(mine.base, mine.bytes);
+  return ready_unless_empty(call, Kind::broadcast, mine.bytes);
 }
 
 Prepared prepare_gather(Call& call, const Place& place, const Buffer& send, const Buffer& recv, int root) {
@@ -83,6 +92,7 @@ Prepared prepare_gather(Call& call, const Place& place, const Buffer& send, cons
   call.root = root;
   const bool is_root = place.rank == root;
   const bool in_place = is_root && send.in_place();
+  if (send.in_place() != in_place || (is_root && recv.in_place())) return misplaced();
   if ((!in_place && !right(send)) || (is_root && !right(recv))) return refused();
   if (is_root)
     if (const int code = call.recv.take(piece_of(recv, place.ranks)); code != MPI_SUCCESS) return failed(code);
@@ -101,6 +111,7 @@ Prepared prepare_scatter(Call& call, const Place& place, const Buffer& send, con
   call.root = root;
   const bool is_root = place.rank == root;
   const bool in_place = is_root && recv.in_place();
+  if (recv.in_place() != in_place || (is_root && send.in_place())) return misplaced();
   if ((!in_place && !right(recv)) || (is_root && !right(send))) return refused();
   if (is_root)
     if (const int code = call.send.take(piece_of(send, place.ranks)); code != MPI_SUCCESS) return failed(code);
@@ -115,6 +126,7 @@ Prepared prepare_scatter(Call& call, const Place& place, const Buffer& send, con
 }
 
 Prepared prepare_allgather(Call& call, const Place& place, const Buffer& send, const Buffer& recv) {
+  if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send)) || !right(recv)) return refused();
   if (const int code = call.recv.take(piece_of(recv, place.ranks)); code != MPI_SUCCESS) return failed(code);
   const std::size_t block = call.recv.bytes / static_cast<std::size_t>(place.ranks);
@@ -127,6 +139,7 @@ Prepared prepare_allgather(Call& call, const Place& place, const Buffer& send, c
 }
 
 Prepared prepare_alltoall(Call& call, const Place& place, const Buffer& send, const Buffer& recv) {
+  if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send)) || !right(recv)) return refused();
   if (const int code = call.recv.take(piece_of(recv, place.ranks)); code != MPI_SUCCESS) return failed(code);
   if (send.in_place()) {
@@ -143,6 +156,7 @@ Prepared prepare_gatherv(Call& call, const Place& place, const Buffer& send, con
   call.root = root;
   const bool is_root = place.rank == root;
   const bool in_place = is_root && send.in_place();
+  if (send.in_place() != in_place || (is_root && recv.in_place())) return misplaced();
   if ((!in_place && !right(send)) || (is_root && !right(recv, place.ranks))) return refused();
   if (is_root)
     if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
@@ -160,6 +174,7 @@ Prepared prepare_scatterv(Call& call, const Place& place, const Buffers& send, c
   call.root = root;
   const bool is_root = place.rank == root;
   const bool in_place = is_root && recv.in_place();
+  if (recv.in_place() != in_place || (is_root && send.in_place())) return misplaced();
   if ((!in_place && !right(recv)) || (is_root && !right(send, place.ranks))) return refused();
   if (is_root)
     if (const int code = take(call.send, send, place.ranks); code != MPI_SUCCESS) return failed(code);
@@ -173,6 +188,7 @@ Prepared prepare_scatterv(Call& call, const Place& place, const Buffers& send, c
 }
 
 Prepared prepare_allgatherv(Call& call, const Place& place, const Buffer& send, const Buffers& recv) {
+  if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send)) || !right(recv, place.ranks)) return refused();
   if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
   const auto own = static_cast<std::size_t>(place.rank);
@@ -185,6 +201,7 @@ Prepared prepare_allgatherv(Call& call, const Place& place, const Buffer& send, 
 }
 
 Prepared prepare_alltoallv(Call& call, const Place& place, const Buffers& send, const Buffers& recv) {
+  if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send, place.ranks)) || !right(recv, place.ranks)) return refused();
   if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
   if (send.in_place()) {

@@ -38,6 +38,7 @@ static void progress(void) {
 }
 
 /* Non-blocking calls and messages, waited for and tested together, by each of MPI's functions. */
+static void constant_data(void);
 static void mixed(void) {
   enum { requests_max = 6 };
   const int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
@@ -96,6 +97,7 @@ static void mixed(void) {
   if (rank == 0) MPI_Recv(&token, 1, MPI_INT, 1, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Wait(&barrier, MPI_STATUS_IGNORE);
   if (rank == 1) MPI_Send(&token, 1, MPI_INT, 0, 99, MPI_COMM_WORLD);
+  constant_data();
 }
 
 static int deleted_sum;
@@ -159,6 +161,21 @@ static void note(MPI_Comm* comm, int* code, ...) {
   blamed = *comm, blame = *code;
 }
 
+/* The root of a broadcast only reads its data. */
+static void constant_data(void) {
+  static const int data[4] = {1, 2, 3, 4}; /* in memory that cannot be written */
+  int copy[4] = {0};
+  MPI_Datatype type;
+  MPI_Type_vector(2, 1, 2, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  for (int root = 0; root < ranks; ++root) {
+    copy[0] = copy[2] = 0;
+    MPI_Bcast(rank == root ? (void*)data : copy, 1, type, root, MPI_COMM_WORLD);
+    CHECK(rank == root || (copy[0] == 1 && copy[1] == 0 && copy[2] == 3), "broadcast: %d %d", copy[0], copy[2]);
+  }
+  MPI_Type_free(&type);
+}
+
 /* Ranks disagree: the communicator's handler hears of it, in tutti's words. */
 static void errors(void) {
   char sentence[MPI_MAX_ERROR_STRING], values[64] = {0}, results[64];
@@ -186,6 +203,9 @@ static void errors(void) {
   CHECK(MPI_Bcast(values, -1, MPI_INT, 0, other) != MPI_SUCCESS, "a negative count passed");
   CHECK(MPI_Bcast(values, 1, MPI_INT, ranks, other) != MPI_SUCCESS, "a wrong root passed");
   CHECK(MPI_Allreduce(values, results, 1, MPI_INT, MPI_MINLOC, other) != MPI_SUCCESS, "MPI_MINLOC of int passed");
+  int in = MPI_SUCCESS;
+  MPI_Error_class(MPI_Allgather(values, 1, MPI_CHAR, MPI_IN_PLACE, 1, MPI_CHAR, other), &in);
+  CHECK(in == MPI_ERR_BUFFER, "MPI_IN_PLACE as a receive buffer passed");
   CHECK(MPI_Barrier(other) == MPI_SUCCESS, "a wrong argument broke the communicator");
   MPI_Comm_free(&other);
   MPI_Errhandler_free(&handler);
