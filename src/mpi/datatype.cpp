@@ -145,6 +145,17 @@ bool is_predefined_type(MPI_Datatype type) {
   return is_named(envelope_of(type).combiner);
 }
 
+MPI_Comm& quiet_comm() {
+  static MPI_Comm comm = MPI_COMM_NULL;
+  return comm;
+}
+
+int check_type(MPI_Datatype type) {
+  if (element_of(type) != nullptr) return MPI_SUCCESS;
+  // Functions that ask about types have no communicator, so MPI_COMM_WORLD would hear of their errors.
+  return PMPI_Send(nullptr, 0, type, MPI_PROC_NULL, 0, quiet_comm());
+}
+
 int facts_of(MPI_Datatype type, TypeFacts& facts) {
   if (const Element* const known = element_of(type); known != nullptr && known->kind != TypeKind::pair) {
     facts = {.size = known->size, .extent = static_cast<std::ptrdiff_t>(known->size), .dense = true};

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/config.h"
+#include "mpi/datatype.h"
 
 namespace tutti::mpi {
 namespace {
@@ -44,6 +45,8 @@ void Interposer::begin() {
   made->starts_early_ = all.early != 0;
   made->prints_ = all.prints != 0;
   PMPI_Comm_dup(MPI_COMM_SELF, &made->progress_.own);
+  PMPI_Comm_set_errhandler(made->progress_.own, MPI_ERRORS_RETURN);
+  quiet_comm() = made->progress_.own;
   PMPI_Comm_group(MPI_COMM_WORLD, &made->world_);
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Interposer::forget, &made->key_, nullptr);
   PMPI_Add_error_class(&made->error_class_);

@@ -72,6 +72,7 @@ int Side::keep_from_bottom() {
 
 int Side::take(const Piece& piece) {
   TypeFacts facts;
+  if (const int code = check_type(piece.type); code != MPI_SUCCESS) return code;
   if (const int code = facts_of(piece.type, facts); code != MPI_SUCCESS) return code;
   const std::size_t size = static_cast<std::size_t>(piece.count) * facts.size;
   if (facts.dense || size == 0) {
@@ -89,6 +90,7 @@ int Side::take(const std::vector<Piece>& pieces) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].count == 0) continue;
     TypeFacts facts;
+    if (const int code = check_type(pieces[i].type); code != MPI_SUCCESS) return code;
     if (const int code = facts_of(pieces[i].type, facts); code != MPI_SUCCESS) return code;
     counts[i] = static_cast<std::size_t>(pieces[i].count) * facts.size;
     displacements[i] = bytes;
@@ -119,7 +121,7 @@ int Side::pack() {
   for (const Piece& piece : packed_) {
     const auto move = [&piece](const std::byte* at, int count, std::byte* to, int size) {
       int position = 0;
-      return PMPI_Pack(at, count, piece.type, to, size, &position, MPI_COMM_SELF);
+      return PMPI_Pack(at, count, piece.type, to, size, &position, quiet_comm());
     };
     if (const int code = in_parts(piece, packed, move); code != MPI_SUCCESS) return code;
   }
@@ -131,7 +133,7 @@ int Side::unpack() {
   for (const Piece& piece : packed_) {
     const auto move = [&piece](std::byte* at, int count, const std::byte* from, int size) {
       int position = 0;
-      return PMPI_Unpack(from, size, &position, at, count, piece.type, MPI_COMM_SELF);
+      return PMPI_Unpack(from, size, &position, at, count, piece.type, quiet_comm());
     };
     if (const int code = in_parts(piece, packed, move); code != MPI_SUCCESS) return code;
   }

@@ -204,6 +204,10 @@ static void errors(void) {
   CHECK(MPI_Bcast(values, 1, MPI_INT, ranks, other) != MPI_SUCCESS, "a wrong root passed");
   CHECK(MPI_Allreduce(values, results, 1, MPI_INT, MPI_MINLOC, other) != MPI_SUCCESS, "MPI_MINLOC of int passed");
   int in = MPI_SUCCESS;
+  MPI_Datatype raw; /* not committed */
+  MPI_Type_vector(2, 1, 2, MPI_INT, &raw);
+  CHECK(MPI_Bcast(values, 1, raw, 0, other) != MPI_SUCCESS, "a type that is not committed passed");
+  MPI_Type_free(&raw);
   MPI_Error_class(MPI_Allgather(values, 1, MPI_CHAR, MPI_IN_PLACE, 1, MPI_CHAR, other), &in);
   CHECK(in == MPI_ERR_BUFFER, "MPI_IN_PLACE as a receive buffer passed");
   CHECK(MPI_Barrier(other) == MPI_SUCCESS, "a wrong argument broke the communicator");
