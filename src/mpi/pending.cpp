@@ -21,6 +21,7 @@ int PendingCall::query(void*, MPI_Status* status) {
 
 int PendingCall::free(void* self) {
   const std::unique_ptr<PendingCall> pending(static_cast<PendingCall*>(self));
+  if (pending == nullptr) return MPI_SUCCESS;
   if (pending->result_ != tuttiSuccess || pending->code_ != MPI_SUCCESS)
     SeenFailure::last() = {.communicator = &pending->communicator_,
                            .result = pending->result_,
@@ -47,6 +48,13 @@ tuttiResult_t PendingCalls::start(std::unique_ptr<PendingCall> pending, MPI_Requ
     count_.fetch_add(1, std::memory_order_release);
   }
   return tuttiStreamAddCallback(stream, &PendingCall::ended, started);
+}
+
+/// Not a collective call of MPI on MPI_COMM_SELF: the program may be in another one there, in another thread.
+int PendingCalls::give_ended(MPI_Request* request) {
+  const int code =
+      PMPI_Grequest_start(&PendingCall::query, &PendingCall::free, &PendingCall::cancel, nullptr, request);
+  return code == MPI_SUCCESS ? PMPI_Grequest_complete(*request) : code;
 }
 
 void PendingCalls::poll() {

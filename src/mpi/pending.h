@@ -41,6 +41,9 @@ class PendingCalls {
   /// Queues the call. Errors: tutti's result; then there is no request.
   tuttiResult_t start(std::unique_ptr<PendingCall> pending, MPI_Request* request);
 
+  /// A request of no call, complete already. Errors: MPI's, as a code.
+  static int give_ended(MPI_Request* request);
+
   /// Finishes calls that have ended, and completes their requests. Any thread of the program.
   void poll();
   bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
