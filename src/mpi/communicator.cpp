@@ -49,6 +49,8 @@ Communicator::Communicator(MPI_Comm comm, MPI_Group world) : handle_(comm) {
 }
 
 int Communicator::start(Progress& progress) {
+  // tutti's time limit is to begin when all are here, not when the first one is.
+  if (const int code = PMPI_Barrier(handle()); code != MPI_SUCCESS) return code;
   Offer offer;
   if (place_.rank == 0) offer.made = tuttiGetUniqueId(&offer.id) == tuttiSuccess ? 1 : 0;
   if (const int code = PMPI_Bcast(&offer, sizeof offer, MPI_BYTE, 0, handle()); code != MPI_SUCCESS) return code;
