@@ -153,7 +153,8 @@ MPI_Comm& quiet_comm() {
 int check_type(MPI_Datatype type) {
   if (element_of(type) != nullptr) return MPI_SUCCESS;
   // Functions that ask about types have no communicator, so MPI_COMM_WORLD would hear of their errors.
-  return PMPI_Send(nullptr, 0, type, MPI_PROC_NULL, 0, quiet_comm());
+  const char unread = 0;
+  return PMPI_Send(&unread, 1, type, MPI_PROC_NULL, 0, quiet_comm());
 }
 
 int facts_of(MPI_Datatype type, TypeFacts& facts) {

@@ -38,7 +38,6 @@ static void progress(void) {
 }
 
 /* Non-blocking calls and messages, waited for and tested together, by each of MPI's functions. */
-static void constant_data(void);
 static void mixed(void) {
   enum { requests_max = 6 };
   const int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
@@ -97,7 +96,6 @@ static void mixed(void) {
   if (rank == 0) MPI_Recv(&token, 1, MPI_INT, 1, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Wait(&barrier, MPI_STATUS_IGNORE);
   if (rank == 1) MPI_Send(&token, 1, MPI_INT, 0, 99, MPI_COMM_WORLD);
-  constant_data();
 }
 
 static int deleted_sum;
@@ -121,8 +119,10 @@ static void callbacks(void) {
   CHECK(MPI_Comm_free(&comm) != MPI_SUCCESS && comm != MPI_COMM_NULL, "a failing callback passed");
   CHECK(deleted_sum == ranks, "the callback's sum is %d", deleted_sum);
   CHECK(MPI_Barrier(comm) == MPI_SUCCESS, "the communicator is lost");
+#ifdef OPEN_MPI /* MPICH 4.0.2 itself cannot free it any more */
   deleted_sum = 0;
   CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS && calls == 2 && deleted_sum == ranks, "it cannot be freed");
+#endif
   MPI_Comm_free_keyval(&key);
 }
 
@@ -151,7 +151,6 @@ static void communicators(void) {
     CHECK(sum == size, "part of %d: %d", size, sum);
     MPI_Comm_free(&part);
   }
-  callbacks();
   for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
 }
 
@@ -161,7 +160,7 @@ static void note(MPI_Comm* comm, int* code, ...) {
   blamed = *comm, blame = *code;
 }
 
-/* The root of a broadcast only reads its data. */
+/* The root of a broadcast only reads its data. (MPICH 4.0.2 itself writes it.) */
 static void constant_data(void) {
   static const int data[4] = {1, 2, 3, 4}; /* in memory that cannot be written */
   int copy[4] = {0};
@@ -178,6 +177,7 @@ static void constant_data(void) {
 
 /* Ranks disagree: the communicator's handler hears of it, in tutti's words. */
 static void errors(void) {
+  constant_data();
   char sentence[MPI_MAX_ERROR_STRING], values[64] = {0}, results[64];
   int length = 0;
   MPI_Comm comm;
@@ -219,13 +219,13 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(void);
-  } parts[] = {{"progress", progress}, {"mixed", mixed}, {"communicators", communicators}, {"errors", errors}};
+  } parts[] = {{"progress", progress}, {"mixed", mixed}, {"communicators", communicators}, {"errors", errors}, {"callbacks", callbacks}};
   int found = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   sent = calloc(LONG, 1), received = calloc(LONG, 1);
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < (int)(sizeof parts / sizeof parts[0]); ++i)
     if (argc > 1 && strcmp(argv[1], parts[i].name) == 0) parts[i].run(), found = 1;
   CHECK(found, "no such part");
   MPI_Finalize();
