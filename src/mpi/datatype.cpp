@@ -91,10 +91,35 @@ Envelope envelope_of(MPI_Datatype type) {
   return envelope;
 }
 
+/// Whether blocks, as the indexed constructors list them, follow one another from address 0 on. `displacement(i)`: in
+/// bytes.
+template <class Length, class Displacement>
+bool follow(int blocks, std::size_t bytes, Length&& length, Displacement&& displacement) {
+  std::ptrdiff_t end = 0;
+  for (int i = 0; i < blocks; ++i) {
+    if (length(i) == 0) continue;
+    if (displacement(i) != end) return false;
+    end += static_cast<std::ptrdiff_t>(length(i)) * static_cast<std::ptrdiff_t>(bytes);
+  }
+  return true;
+}
+
 /// Whether `inner`, repeated, stays dense under this constructor.
 bool keeps_dense(int combiner, const std::vector<int>& integers, const std::vector<MPI_Aint>& addresses,
                  const TypeFacts& inner, std::size_t size) {
+  const auto step = static_cast<std::ptrdiff_t>(inner.size);
+  const int blocks = integers[0];
+  const auto length = [&](int i) { return integers[static_cast<std::size_t>(1 + i)]; };
+  const auto same_length = [&](int) { return integers[1]; };
+  const auto address = [&](int i) { return addresses[static_cast<std::size_t>(i)]; };
+  const auto place = [&](int first) {
+    return [&, first](int i) { return integers[static_cast<std::size_t>(first + i)] * step; };
+  };
   switch (combiner) {
+    case MPI_COMBINER_INDEXED: return follow(blocks, inner.size, length, place(1 + blocks));
+    case MPI_COMBINER_HINDEXED: return follow(blocks, inner.size, length, address);
+    case MPI_COMBINER_INDEXED_BLOCK: return follow(blocks, inner.size, same_length, place(2));
+    case MPI_COMBINER_HINDEXED_BLOCK: return follow(blocks, inner.size, same_length, address);
     case MPI_COMBINER_DUP:
     case MPI_COMBINER_CONTIGUOUS: return true;
     case MPI_COMBINER_VECTOR: return integers[0] <= 1 || integers[1] == integers[2];
@@ -114,18 +139,37 @@ void release(MPI_Datatype type) {
   if (!is_predefined_type(type)) PMPI_Type_free(&type);
 }
 
+/// Of a struct, which has a type per block; `types` are given back.
+bool is_dense_struct(const std::vector<int>& integers, const std::vector<MPI_Aint>& addresses,
+                     const std::vector<MPI_Datatype>& types) {
+  bool dense = true;
+  std::ptrdiff_t end = 0;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    TypeFacts facts;
+    if (dense && integers[1 + i] > 0) {
+      dense = facts_of(types[i], facts) == MPI_SUCCESS && facts.dense && addresses[i] == end;
+      end += static_cast<std::ptrdiff_t>(facts.size) * integers[1 + i];
+    }
+    release(types[i]);
+  }
+  return dense;
+}
+
 /// Sizes alone do not tell: a type may list its parts in another order than that of their addresses.
 bool is_dense(MPI_Datatype type, std::size_t size, std::ptrdiff_t extent) {
   if (static_cast<std::ptrdiff_t>(size) != extent) return false;
   const Envelope made = envelope_of(type);
   if (made.combiner == MPI_COMBINER_NAMED) return true;
-  if (!made.readable || made.types != 1) return false;
+  const bool is_struct = made.combiner == MPI_COMBINER_STRUCT;
+  if (!made.readable || made.types < 1 || (made.types > 1 && !is_struct)) return false;
   std::vector<int> integers(static_cast<std::size_t>(made.integers) + 1);
   std::vector<MPI_Aint> addresses(static_cast<std::size_t>(made.addresses) + 1);
-  MPI_Datatype inner = MPI_DATATYPE_NULL;
+  std::vector<MPI_Datatype> types(static_cast<std::size_t>(made.types), MPI_DATATYPE_NULL);
   if (PMPI_Type_get_contents(type, made.integers, made.addresses, made.types, integers.data(), addresses.data(),
-                             &inner) != MPI_SUCCESS)
+                             types.data()) != MPI_SUCCESS)
     return false;
+  if (is_struct) return is_dense_struct(integers, addresses, types);
+  MPI_Datatype const inner = types[0];
   TypeFacts facts;
   const bool dense = facts_of(inner, facts) == MPI_SUCCESS && facts.dense &&
                      keeps_dense(made.combiner, integers, addresses, facts, size);
