@@ -25,6 +25,19 @@ Element of(MPI_Datatype handle, TypeKind kind, std::size_t size, tuttiDataType_t
   return {.handle = handle, .kind = kind, .size = size, .type = type};
 }
 
+/// Of Fortran, whose sizes its compiler decides. MPI_DATATYPE_NULL, or no size: this MPI has no Fortran.
+Element of_fortran(MPI_Datatype handle, TypeKind kind) {
+  int bytes = 0;
+  if (handle == MPI_DATATYPE_NULL || PMPI_Type_size(handle, &bytes) != MPI_SUCCESS)
+    return of(MPI_DATATYPE_NULL, kind, 0);
+  const int part = kind == TypeKind::complex ? bytes / 2 : bytes;
+  tuttiDataType_t type = tuttiNumTypes;
+  if (kind == TypeKind::integer) type = part == 4 ? tuttiInt32 : part == 8 ? tuttiInt64 : tuttiNumTypes;
+  if (kind == TypeKind::floating || kind == TypeKind::complex)
+    type = part == 4 ? tuttiFloat32 : part == 8 ? tuttiFloat64 : tuttiNumTypes;
+  return of(bytes == 0 ? MPI_DATATYPE_NULL : handle, kind, static_cast<std::size_t>(bytes), type);
+}
+
 /// The common ones first.
 const auto& table() {
   using enum TypeKind;
@@ -65,6 +78,16 @@ const auto& table() {
       of(MPI_LONG_INT, pair, 12),
       of(MPI_SHORT_INT, pair, 6),
       of(MPI_LONG_DOUBLE_INT, pair, sizeof(long double) + 4),
+      of_fortran(MPI_INTEGER, integer),
+      of_fortran(MPI_REAL, floating),
+      of_fortran(MPI_DOUBLE_PRECISION, floating),
+      of_fortran(MPI_COMPLEX, complex),
+      of_fortran(MPI_DOUBLE_COMPLEX, complex),
+      of_fortran(MPI_LOGICAL, logical),
+      of_fortran(MPI_CHARACTER, other),
+      of_fortran(MPI_2INTEGER, pair),
+      of_fortran(MPI_2REAL, pair),
+      of_fortran(MPI_2DOUBLE_PRECISION, pair),
   };
   return all;
 }
@@ -180,6 +203,7 @@ bool is_dense(MPI_Datatype type, std::size_t size, std::ptrdiff_t extent) {
 }  // namespace
 
 const Element* element_of(MPI_Datatype type) {
+  if (type == MPI_DATATYPE_NULL) return nullptr;
   for (const Element& element : table())
     if (element.handle == type) return &element;
   return nullptr;
