@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace tutti::mpi {
@@ -90,8 +91,9 @@ tuttiResult_t Communicator::queue(tuttiStream_t& stream) {
   return tuttiSuccess;
 }
 
-int Communicator::raise(tuttiResult_t result, int error_class) {
-  std::string sentence = comm_ == nullptr ? "" : tuttiGetLastError(comm_);
+int Communicator::code_of(tuttiResult_t result, int error_class) {
+  const std::lock_guard lock(telling_);
+  std::string sentence = comm_ == nullptr ? last_words_ : tuttiGetLastError(comm_);
   if (sentence.empty()) sentence = tuttiGetLastError(nullptr);
   if (sentence.empty()) sentence = tuttiGetErrorString(result);
   sentence = "tutti: " + sentence;
@@ -102,14 +104,26 @@ int Communicator::raise(tuttiResult_t result, int error_class) {
     told_ = sentence;
     told_code_ = code;
   }
-  PMPI_Comm_call_errhandler(handle(), told_code_);
   return told_code_;
 }
 
+int Communicator::tell(int code) const {
+  const MPI_Comm comm = handle();
+  PMPI_Comm_call_errhandler(comm != MPI_COMM_NULL ? comm : MPI_COMM_WORLD, code);
+  return code;
+}
+
 void Communicator::end() {
-  if (comm_ != nullptr) tuttiCommDestroy(comm_);
+  tuttiComm_t ending = nullptr;
+  if (stream_ != nullptr) tuttiStreamSynchronize(stream_);
+  {
+    // A failed call may be waited for later on.
+    const std::lock_guard lock(telling_);
+    if (comm_ != nullptr) last_words_ = tuttiGetLastError(comm_);
+    ending = std::exchange(comm_, nullptr);
+  }
+  if (ending != nullptr) tuttiCommDestroy(ending);
   if (stream_ != nullptr) tuttiStreamDestroy(stream_);
-  comm_ = nullptr;
   stream_ = nullptr;
   outcome_ = Outcome::no_start;  // MPI still has the communicator while it runs the program's delete callbacks
   handle_.store(MPI_COMM_NULL, std::memory_order_relaxed);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <string>
 
 #include "mpi/mpi_header.h"
@@ -41,8 +42,10 @@ class Communicator {
   /// The queue of non-blocking calls, made when first asked for. Errors: system.
   tuttiResult_t queue(tuttiStream_t& stream);
 
-  /// Has MPI's error handler called with tutti's sentence. Returns its error code.
-  int raise(tuttiResult_t result, int error_class);
+  /// An error code for `result`, with tutti's sentence. Any thread.
+  int code_of(tuttiResult_t result, int error_class);
+  /// Has MPI's error handler called; MPI_COMM_WORLD's if the communicator has been freed. Returns `code`.
+  int tell(int code) const;
 
   /// Ends tutti's communicator, once all that is queued has ended. MPI serves all calls from then on.
   void end();
@@ -55,7 +58,9 @@ class Communicator {
   Outcome outcome_ = Outcome::tutti;
   tuttiComm_t comm_ = nullptr;
   tuttiStream_t stream_ = nullptr;
-  std::string told_;  ///< the last sentence, and the code made for it
+  std::mutex telling_;      ///< held where the rest is used, and comm_ by other threads
+  std::string last_words_;  ///< tutti's communicator's, once it has ended
+  std::string told_;        ///< the last sentence, and the code made for it
   int told_code_ = MPI_SUCCESS;
 };
 

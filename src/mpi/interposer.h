@@ -38,6 +38,7 @@ class Interposer {
   Progress& progress() { return progress_; }
   Statistics& statistics() { return statistics_; }
   PendingCalls& pending() { return pending_; }
+  const PendingCalls& pending() const { return pending_; }
   int error_class() const { return error_class_; }
 
  private:

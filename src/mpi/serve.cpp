@@ -3,15 +3,14 @@
 namespace tutti::mpi {
 
 int report(const Communicator& communicator, int code) {
-  PMPI_Comm_call_errhandler(communicator.handle(), code);
-  return code;
+  return communicator.tell(code);
 }
 
 int run_blocking(Interposer& interposer, Communicator& communicator, Call& call) {
   if (communicator.outcome() == Outcome::one_rank) {
     call.run_alone();
   } else if (const tuttiResult_t result = call.run(communicator.comm(), nullptr); result != tuttiSuccess) {
-    return communicator.raise(result, interposer.error_class());
+    return report(communicator, communicator.code_of(result, interposer.error_class()));
   }
   const int code = call.finish();
   return code == MPI_SUCCESS ? code : report(communicator, code);
@@ -29,7 +28,8 @@ int start_call(Interposer& interposer, Communicator& communicator, std::unique_p
     return ended_request(request);
   }
   const tuttiResult_t result = interposer.pending().start(std::move(pending), request);
-  return result == tuttiSuccess ? MPI_SUCCESS : communicator.raise(result, interposer.error_class());
+  if (result == tuttiSuccess) return MPI_SUCCESS;
+  return report(communicator, communicator.code_of(result, interposer.error_class()));
 }
 
 }  // namespace tutti::mpi

@@ -160,6 +160,35 @@ static void note(MPI_Comm* comm, int* code, ...) {
   blamed = *comm, blame = *code;
 }
 
+/* Calls that fail later: each request's status has its error, also if the communicator is freed meanwhile. */
+static void late_errors(MPI_Errhandler handler) {
+  char sentence[MPI_MAX_ERROR_STRING];
+  int values[8] = {0}, results[8], length = 0;
+  MPI_Request requests[3];
+  MPI_Status statuses[3];
+  MPI_Comm comms[2];
+  for (int i = 0; i < 2; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    MPI_Comm_set_errhandler(comms[i], handler);
+    MPI_Barrier(comms[i]);
+  }
+  requests[0] = MPI_REQUEST_NULL;
+  CHECK(MPI_Iallreduce(values, results, 1 + rank, MPI_INT, MPI_SUM, comms[0], &requests[1]) == MPI_SUCCESS, "refused");
+  MPI_Ibarrier(comms[1], &requests[2]);
+  blame = MPI_SUCCESS;
+  CHECK(MPI_Waitall(3, requests, statuses) == MPI_ERR_IN_STATUS, "MPI_Waitall does not point to statuses");
+  CHECK(blame != MPI_SUCCESS && statuses[1].MPI_ERROR == blame, "the status has no error");
+  CHECK(statuses[0].MPI_ERROR == MPI_SUCCESS && statuses[2].MPI_ERROR == MPI_SUCCESS, "another status has an error");
+  CHECK(MPI_Iallreduce(values, results, 1 + rank, MPI_INT, MPI_SUM, comms[1], &requests[0]) == MPI_SUCCESS, "refused");
+  for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  const int code = MPI_Wait(&requests[0], &statuses[0]);
+  CHECK(code != MPI_SUCCESS && blame == code && blamed == MPI_COMM_WORLD, "nobody hears of an error after the end");
+  MPI_Error_string(code, sentence, &length);
+  CHECK(strncmp(sentence, "tutti: ", 7) == 0 && strstr(sentence, "rank") != NULL, "the sentence is \"%s\"", sentence);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 /* The root of a broadcast only reads its data. (MPICH 4.0.2 itself writes it.) */
 static void constant_data(void) {
   static const int data[4] = {1, 2, 3, 4}; /* in memory that cannot be written */
@@ -212,6 +241,7 @@ static void errors(void) {
   CHECK(in == MPI_ERR_BUFFER, "MPI_IN_PLACE as a receive buffer passed");
   CHECK(MPI_Barrier(other) == MPI_SUCCESS, "a wrong argument broke the communicator");
   MPI_Comm_free(&other);
+  late_errors(handler);
   MPI_Errhandler_free(&handler);
 }
 
