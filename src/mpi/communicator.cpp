@@ -70,7 +70,8 @@ int Communicator::start(Progress& progress) {
   const int mine = result == tuttiSuccess ? 1 : 0;
   int all = 0;
   if (const int code = PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, handle()); code != MPI_SUCCESS) return code;
-  if (all == 1) return MPI_SUCCESS;
+  started_ = all == 1;
+  if (started_) return MPI_SUCCESS;
   if (mine == 0 && (offer.made != 0 || place_.rank == 0)) say_why(result);
   if (comm_ != nullptr) tuttiCommAbort(comm_);
   comm_ = nullptr;
@@ -113,6 +114,14 @@ int Communicator::tell(int code) const {
   return code;
 }
 
+void Communicator::abandon(int code) {
+  if (!started_ || abandoned_ != MPI_SUCCESS) return;
+  abandoned_ = code;
+  const std::lock_guard lock(telling_);
+  last_words_ = "this rank could not take part in a call and has left its communicator";
+  tuttiCommAbort(std::exchange(comm_, nullptr));
+}
+
 void Communicator::end() {
   tuttiComm_t ending = nullptr;
   if (stream_ != nullptr) tuttiStreamSynchronize(stream_);
@@ -125,6 +134,8 @@ void Communicator::end() {
   if (ending != nullptr) tuttiCommDestroy(ending);
   if (stream_ != nullptr) tuttiStreamDestroy(stream_);
   stream_ = nullptr;
+  started_ = false;
+  abandoned_ = MPI_SUCCESS;
   outcome_ = Outcome::no_start;  // MPI still has the communicator while it runs the program's delete callbacks
   handle_.store(MPI_COMM_NULL, std::memory_order_relaxed);
 }

@@ -33,7 +33,7 @@ class Communicator {
   const Place& place() const { return place_; }
   /// tutti, one_rank, or why MPI serves all calls.
   Outcome outcome() const { return outcome_; }
-  bool started() const { return comm_ != nullptr; }
+  bool started() const { return started_; }
 
   /// Makes tutti's communicator; all ranks call it. If it cannot be made on some rank, MPI serves all calls from now
   /// on, on all ranks. Errors: MPI's, as a code.
@@ -41,6 +41,11 @@ class Communicator {
   tuttiComm_t comm() const { return comm_; }
   /// The queue of non-blocking calls, made when first asked for. Errors: system.
   tuttiResult_t queue(tuttiStream_t& stream);
+
+  /// This rank cannot take part in a call that others make: those get an error, also in all later calls.
+  void abandon(int code);
+  /// Why all calls fail here; MPI_SUCCESS: they do not.
+  int abandoned() const { return abandoned_; }
 
   /// An error code for `result`, with tutti's sentence. Any thread.
   int code_of(tuttiResult_t result, int error_class);
@@ -56,6 +61,8 @@ class Communicator {
   std::atomic<MPI_Comm> handle_;
   Place place_;
   Outcome outcome_ = Outcome::tutti;
+  bool started_ = false;
+  int abandoned_ = MPI_SUCCESS;
   tuttiComm_t comm_ = nullptr;
   tuttiStream_t stream_ = nullptr;
   std::mutex telling_;      ///< held where the rest is used, and comm_ by other threads

@@ -57,7 +57,7 @@ Prepared ready(Call& call, Kind kind, std::size_t bytes, bool packs_recv = false
   call.count = bytes;
   int code = call.send.pack();
   if (code == MPI_SUCCESS && packs_recv) code = call.recv.pack();
-  return {.code = code};
+  return {.code = code, .alone = code != MPI_SUCCESS};
 }
 
 /// Calls with one size for all ranks have nothing to do where that is none.

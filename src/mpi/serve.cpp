@@ -6,6 +6,16 @@ int report(const Communicator& communicator, int code) {
   return communicator.tell(code);
 }
 
+int give_up(Interposer& interposer, Communicator& communicator, int code) {
+  if (communicator.outcome() == Outcome::tutti) {
+    // The others' first call: they wait for this rank to start.
+    if (!communicator.started())
+      if (const int failed = communicator.start(interposer.progress()); failed != MPI_SUCCESS) return failed;
+    communicator.abandon(code);
+  }
+  return report(communicator, code);
+}
+
 int run_blocking(Interposer& interposer, Communicator& communicator, Call& call) {
   if (communicator.outcome() == Outcome::one_rank) {
     call.run_alone();

@@ -160,6 +160,23 @@ static void note(MPI_Comm* comm, int* code, ...) {
   blamed = *comm, blame = *code;
 }
 
+/* A rank that has no memory to pack its data leaves no others waiting. `first`: it is the communicator's first call. */
+static void no_memory(int first) {
+  int value = 0;
+  MPI_Comm comm;
+  MPI_Datatype large;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Type_vector(1 << 17, 1, 2, MPI_LONG, &large);
+  MPI_Type_commit(&large);
+  if (!first) MPI_Barrier(comm);
+  const int code = MPI_Bcast(&value, rank == 1 ? 2147483647 : 1, rank == 1 ? large : MPI_INT, 1, comm);
+  CHECK(code != MPI_SUCCESS, "a broadcast without data passed");
+  CHECK(MPI_Barrier(comm) != MPI_SUCCESS, "the communicator goes on without rank 1");
+  CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS, "it cannot be freed");
+  MPI_Type_free(&large);
+}
+
 /* Calls that fail later: each request's status has its error, also if the communicator is freed meanwhile. */
 static void late_errors(MPI_Errhandler handler) {
   char sentence[MPI_MAX_ERROR_STRING];
@@ -242,6 +259,7 @@ static void errors(void) {
   CHECK(MPI_Barrier(other) == MPI_SUCCESS, "a wrong argument broke the communicator");
   MPI_Comm_free(&other);
   late_errors(handler);
+  no_memory(0), no_memory(1);
   MPI_Errhandler_free(&handler);
 }
 
