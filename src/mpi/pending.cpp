@@ -51,8 +51,7 @@ tuttiResult_t PendingCalls::start(std::unique_ptr<PendingCall> pending, MPI_Requ
 
 /// Not a collective call of MPI on MPI_COMM_SELF: the program may be in another one there, in another thread.
 int PendingCalls::give_ended(MPI_Request* request) {
-  const int code =
-      PMPI_Grequest_start(&PendingCall::query, &PendingCall::free, &PendingCall::cancel, nullptr, request);
+  const int code = PMPI_Grequest_start(&PendingCall::query, &PendingCall::free, &PendingCall::cancel, nullptr, request);
   return code == MPI_SUCCESS ? PMPI_Grequest_complete(*request) : code;
 }
 

@@ -83,8 +83,7 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
         done = flag != 0;
         return code;
       },
-      [&] { return PMPI_Waitall(count, requests, statuses); },
-      [&](int code) { return several.all(code, statuses); });
+      [&] { return PMPI_Waitall(count, requests, statuses); }, [&](int code) { return several.all(code, statuses); });
 }
 
 int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {

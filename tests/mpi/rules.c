@@ -267,7 +267,11 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(void);
-  } parts[] = {{"progress", progress}, {"mixed", mixed}, {"communicators", communicators}, {"errors", errors}, {"callbacks", callbacks}};
+  } parts[] = {{"progress", progress},
+               {"mixed", mixed},
+               {"communicators", communicators},
+               {"errors", errors},
+               {"callbacks", callbacks}};
   int found = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
