@@ -2,7 +2,7 @@
 """MPI programs under tutti-mpirun: do they get MPI's results, and from whom?
 
 Usage: mpi_test.py PART MPI BUILD      PART: same progress mixed communicators errors callbacks
-                                            off programs;  MPI: openmpi mpich
+                                            late off programs;  MPI: openmpi mpich
 Exit status 77: the launcher is not installed.
 """
 import os
@@ -91,6 +91,12 @@ def callbacks(mpi, build):
         rules("callbacks", mpi, build, environment={"TUTTI_MPI_START": "early"}.items())
 
 
+def late(mpi, build):
+    output = rules("late", mpi, build, ranks=(2,), environment={"TUTTI_INIT_TIMEOUT_MS": "1500"}.items())
+    if served(output) < 100:
+        sys.exit(output)
+
+
 def off(mpi, build):
     """Where one rank wants MPI to do it all, no rank differs."""
     program = [build / f"tests/mpi_rules_{mpi}", "mixed"]
@@ -111,4 +117,4 @@ def programs(mpi, build):
 if __name__ == "__main__":
     part, mpi, build = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     {"same": same, "progress": progress, "mixed": mixed, "communicators": communicators, "errors": errors,
-     "callbacks": callbacks, "off": off, "programs": programs}[part](mpi, build)
+     "callbacks": callbacks, "late": late, "off": off, "programs": programs}[part](mpi, build)

@@ -1,5 +1,6 @@
 /* MPI's rules that the interposer must keep. Usage: rules PART, a part being a function below. */
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -154,6 +155,14 @@ static void communicators(void) {
   for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
 }
 
+/* The last rank makes its first call long after the others: tutti starts all the same. */
+static void late(void) {
+  int one = 1, sum = 0;
+  if (rank == ranks - 1) sleep(3);
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  CHECK(sum == ranks, "sum is %d", sum);
+}
+
 static MPI_Comm blamed;
 static int blame;
 static void note(MPI_Comm* comm, int* code, ...) {
@@ -267,11 +276,8 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(void);
-  } parts[] = {{"progress", progress},
-               {"mixed", mixed},
-               {"communicators", communicators},
-               {"errors", errors},
-               {"callbacks", callbacks}};
+  } parts[] = {{"progress", progress}, {"mixed", mixed},         {"communicators", communicators},
+               {"errors", errors},     {"callbacks", callbacks}, {"late", late}};
   int found = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
