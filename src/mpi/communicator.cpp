@@ -122,6 +122,14 @@ void Communicator::abandon(int code) {
   tuttiCommAbort(std::exchange(comm_, nullptr));
 }
 
+void Communicator::retire() {
+  if (handle() == MPI_COMM_NULL) return;
+  tuttiStream_t stream = nullptr;
+  if (comm_ == nullptr || queue(stream) != tuttiSuccess || tuttiBarrier(comm_, stream) != tuttiSuccess) return end();
+  outcome_ = Outcome::no_start;  // also for the program's delete callbacks, which MPI is about to run
+  handle_.store(MPI_COMM_NULL, std::memory_order_relaxed);
+}
+
 void Communicator::end() {
   tuttiComm_t ending = nullptr;
   if (stream_ != nullptr) tuttiStreamSynchronize(stream_);
@@ -136,7 +144,7 @@ void Communicator::end() {
   stream_ = nullptr;
   started_ = false;
   abandoned_ = MPI_SUCCESS;
-  outcome_ = Outcome::no_start;  // MPI still has the communicator while it runs the program's delete callbacks
+  outcome_ = Outcome::no_start;
   handle_.store(MPI_COMM_NULL, std::memory_order_relaxed);
 }
 

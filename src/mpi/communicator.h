@@ -28,7 +28,7 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  /// MPI_COMM_NULL after end().
+  /// MPI_COMM_NULL after retire() and end().
   MPI_Comm handle() const { return handle_.load(std::memory_order_relaxed); }
   const Place& place() const { return place_; }
   /// tutti, one_rank, or why MPI serves all calls.
@@ -52,6 +52,11 @@ class Communicator {
   /// Has MPI's error handler called; MPI_COMM_WORLD's if the communicator has been freed. Returns `code`.
   int tell(int code) const;
 
+  /// MPI's is being freed. Returns at once: tutti's has to be ended when over(), as other ranks may still make calls.
+  /// MPI serves all calls from then on.
+  void retire();
+  /// After retire(): whether all ranks have come to it.
+  bool over() const { return stream_ == nullptr || tuttiStreamQuery(stream_) != tuttiInProgress; }
   /// Ends tutti's communicator, once all that is queued has ended. MPI serves all calls from then on.
   void end();
 

@@ -82,6 +82,7 @@ Communicator* Interposer::look_up(MPI_Comm comm) {
   int found = 0;
   if (PMPI_Comm_get_attr(comm, key_, &attribute, &found) != MPI_SUCCESS) return nullptr;
   if (found == 0) {
+    end_retired();
     auto made = std::make_unique<Communicator>(comm, world_);
     if (PMPI_Comm_set_attr(comm, key_, made.get()) != MPI_SUCCESS) return nullptr;
     attribute = made.get();
@@ -101,15 +102,30 @@ int Interposer::made(MPI_Comm comm) {
   return communicator->start(progress_);
 }
 
-int Interposer::about_to_free(MPI_Comm comm) {
+void Interposer::about_to_free(MPI_Comm comm) {
   Communicator* const known = comm == MPI_COMM_NULL ? nullptr : communicator(comm);
-  if (known == nullptr) return MPI_SUCCESS;
-  // All have made their calls then, which tutti's end checks; and MPI's messages get on meanwhile.
-  if (known->started())
-    if (const int code = PMPI_Barrier(comm); code != MPI_SUCCESS) return code;
-  known->end();
+  if (known == nullptr) return;
+  known->retire();
   leaving() = comm;
-  return MPI_SUCCESS;
+  {
+    const std::lock_guard lock(mutex_);
+    retired_.push_back(known);
+  }
+  end_retired();
+}
+
+/// Ends those that all ranks have freed. None waits for that: ranks may free communicators in different orders.
+void Interposer::end_retired() {
+  std::vector<Communicator*> over;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(retired_, [&over](Communicator* communicator) {
+      const bool done = communicator->over();
+      if (done) over.push_back(communicator);
+      return done;
+    });
+  }
+  for (Communicator* const communicator : over) communicator->end();
 }
 
 MPI_Comm& Interposer::leaving() {
@@ -119,7 +135,8 @@ MPI_Comm& Interposer::leaving() {
 
 /// MPI calls it when a communicator is freed, whoever frees it.
 int Interposer::forget(MPI_Comm, int, void* attribute, void*) {
-  if (get() != nullptr) static_cast<Communicator*>(attribute)->end();
+  auto* const communicator = static_cast<Communicator*>(attribute);
+  if (get() != nullptr && communicator->handle() != MPI_COMM_NULL) communicator->end();
   return MPI_SUCCESS;
 }
 

@@ -152,7 +152,13 @@ static void communicators(void) {
     CHECK(sum == size, "part of %d: %d", size, sum);
     MPI_Comm_free(&part);
   }
-  for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
+  /* In opposite orders, and one much later. */
+  for (int i = 0; i < 2; ++i) {
+    int token = 0;
+    MPI_Comm_free(&comms[(i + rank) % 2]);
+    if (i == 0 && rank == 0) MPI_Send(&token, 1, MPI_INT, 1, 5, MPI_COMM_WORLD);
+    if (i == 0 && rank == 1) MPI_Recv(&token, 1, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
 }
 
 /* The last rank makes its first call long after the others: tutti starts all the same. */
