@@ -12,7 +12,7 @@ foreach(name ${TUTTI_MPI_FOUND})
     list(APPEND programs ${made})
   endforeach()
   add_custom_target(tutti_mpi_programs_${name} ALL DEPENDS ${programs})
-  foreach(part same progress mixed communicators errors off)
+  foreach(part same progress mixed communicators errors callbacks late off programs)
     add_test(NAME mpi_${part}_${name} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/mpi_test.py ${part} ${name}
                                               ${PROJECT_BINARY_DIR})
     set_tests_properties(mpi_${part}_${name} PROPERTIES LABELS multiprocess TIMEOUT 300 SKIP_RETURN_CODE 77

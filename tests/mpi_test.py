@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """MPI programs under tutti-mpirun: do they get MPI's results, and from whom?
 
-Usage: mpi_test.py PART MPI BUILD      PART: same progress mixed communicators errors off;  MPI: openmpi mpich
+Usage: mpi_test.py PART MPI BUILD      PART: same progress mixed communicators errors callbacks
+                                            late off programs;  MPI: openmpi mpich
 Exit status 77: the launcher is not installed.
 """
 import os
@@ -84,6 +85,18 @@ def errors(mpi, build):
     expect(rules("errors", mpi, build), "collective mismatch")
 
 
+def callbacks(mpi, build):
+    rules("callbacks", mpi, build)
+    if mpi == "openmpi":  # MPICH 4.0.2 forgets the failure where another callback comes after it
+        rules("callbacks", mpi, build, environment={"TUTTI_MPI_START": "early"}.items())
+
+
+def late(mpi, build):
+    output = rules("late", mpi, build, ranks=(2,), environment={"TUTTI_INIT_TIMEOUT_MS": "1500"}.items())
+    if served(output) < 100:
+        sys.exit(output)
+
+
 def off(mpi, build):
     """Where one rank wants MPI to do it all, no rank differs."""
     program = [build / f"tests/mpi_rules_{mpi}", "mixed"]
@@ -93,7 +106,15 @@ def off(mpi, build):
         sys.exit(output)
 
 
+def programs(mpi, build):
+    """Two programs of one MPI_COMM_WORLD: both are served."""
+    program = [build / f"tests/mpi_rules_{mpi}", "communicators"]
+    output = run(mpi, build, 1, [*program, ":", "-n", "1", *program])
+    expect(output, "^kept$")
+    expect(output, "collective calls of 2 ranks")
+
+
 if __name__ == "__main__":
     part, mpi, build = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     {"same": same, "progress": progress, "mixed": mixed, "communicators": communicators, "errors": errors,
-     "off": off}[part](mpi, build)
+     "callbacks": callbacks, "late": late, "off": off, "programs": programs}[part](mpi, build)

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace tutti::mpi {
@@ -49,6 +50,8 @@ Communicator::Communicator(MPI_Comm comm, MPI_Group world) : handle_(comm) {
 }
 
 int Communicator::start(Progress& progress) {
+  // tutti's time limit is to begin when all are here, not when the first one is.
+  if (const int code = PMPI_Barrier(handle()); code != MPI_SUCCESS) return code;
   Offer offer;
   if (place_.rank == 0) offer.made = tuttiGetUniqueId(&offer.id) == tuttiSuccess ? 1 : 0;
   if (const int code = PMPI_Bcast(&offer, sizeof offer, MPI_BYTE, 0, handle()); code != MPI_SUCCESS) return code;
@@ -67,7 +70,8 @@ int Communicator::start(Progress& progress) {
   const int mine = result == tuttiSuccess ? 1 : 0;
   int all = 0;
   if (const int code = PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, handle()); code != MPI_SUCCESS) return code;
-  if (all == 1) return MPI_SUCCESS;
+  started_ = all == 1;
+  if (started_) return MPI_SUCCESS;
   if (mine == 0 && (offer.made != 0 || place_.rank == 0)) say_why(result);
   if (comm_ != nullptr) tuttiCommAbort(comm_);
   comm_ = nullptr;
@@ -88,8 +92,9 @@ tuttiResult_t Communicator::queue(tuttiStream_t& stream) {
   return tuttiSuccess;
 }
 
-int Communicator::raise(tuttiResult_t result, int error_class) {
-  std::string sentence = comm_ == nullptr ? "" : tuttiGetLastError(comm_);
+int Communicator::code_of(tuttiResult_t result, int error_class) {
+  const std::lock_guard lock(telling_);
+  std::string sentence = comm_ == nullptr ? last_words_ : tuttiGetLastError(comm_);
   if (sentence.empty()) sentence = tuttiGetLastError(nullptr);
   if (sentence.empty()) sentence = tuttiGetErrorString(result);
   sentence = "tutti: " + sentence;
@@ -100,15 +105,46 @@ int Communicator::raise(tuttiResult_t result, int error_class) {
     told_ = sentence;
     told_code_ = code;
   }
-  PMPI_Comm_call_errhandler(handle(), told_code_);
   return told_code_;
 }
 
+int Communicator::tell(int code) const {
+  const MPI_Comm comm = handle();
+  PMPI_Comm_call_errhandler(comm != MPI_COMM_NULL ? comm : MPI_COMM_WORLD, code);
+  return code;
+}
+
+void Communicator::abandon(int code) {
+  if (!started_ || abandoned_ != MPI_SUCCESS) return;
+  abandoned_ = code;
+  const std::lock_guard lock(telling_);
+  last_words_ = "this rank could not take part in a call and has left its communicator";
+  tuttiCommAbort(std::exchange(comm_, nullptr));
+}
+
+void Communicator::retire() {
+  if (handle() == MPI_COMM_NULL) return;
+  tuttiStream_t stream = nullptr;
+  if (comm_ == nullptr || queue(stream) != tuttiSuccess || tuttiBarrier(comm_, stream) != tuttiSuccess) return end();
+  outcome_ = Outcome::no_start;  // also for the program's delete callbacks, which MPI is about to run
+  handle_.store(MPI_COMM_NULL, std::memory_order_relaxed);
+}
+
 void Communicator::end() {
-  if (comm_ != nullptr) tuttiCommDestroy(comm_);
+  tuttiComm_t ending = nullptr;
+  if (stream_ != nullptr) tuttiStreamSynchronize(stream_);
+  {
+    // A failed call may be waited for later on.
+    const std::lock_guard lock(telling_);
+    if (comm_ != nullptr) last_words_ = tuttiGetLastError(comm_);
+    ending = std::exchange(comm_, nullptr);
+  }
+  if (ending != nullptr) tuttiCommDestroy(ending);
   if (stream_ != nullptr) tuttiStreamDestroy(stream_);
-  comm_ = nullptr;
   stream_ = nullptr;
+  started_ = false;
+  abandoned_ = MPI_SUCCESS;
+  outcome_ = Outcome::no_start;
   handle_.store(MPI_COMM_NULL, std::memory_order_relaxed);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 #include <string>
 
 #include "mpi/mpi_header.h"
@@ -27,12 +28,12 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  /// MPI_COMM_NULL after end().
+  /// MPI_COMM_NULL after retire() and end().
   MPI_Comm handle() const { return handle_.load(std::memory_order_relaxed); }
   const Place& place() const { return place_; }
   /// tutti, one_rank, or why MPI serves all calls.
   Outcome outcome() const { return outcome_; }
-  bool started() const { return comm_ != nullptr; }
+  bool started() const { return started_; }
 
   /// Makes tutti's communicator; all ranks call it. If it cannot be made on some rank, MPI serves all calls from now
   /// on, on all ranks. Errors: MPI's, as a code.
@@ -41,10 +42,22 @@ class Communicator {
   /// The queue of non-blocking calls, made when first asked for. Errors: system.
   tuttiResult_t queue(tuttiStream_t& stream);
 
-  /// Has MPI's error handler called with tutti's sentence. Returns its error code.
-  int raise(tuttiResult_t result, int error_class);
+  /// This rank cannot take part in a call that others make: those get an error, also in all later calls.
+  void abandon(int code);
+  /// Why all calls fail here; MPI_SUCCESS: they do not.
+  int abandoned() const { return abandoned_; }
 
-  /// Ends tutti's communicator, once all that is queued has ended.
+  /// An error code for `result`, with tutti's sentence. Any thread.
+  int code_of(tuttiResult_t result, int error_class);
+  /// Has MPI's error handler called; MPI_COMM_WORLD's if the communicator has been freed. Returns `code`.
+  int tell(int code) const;
+
+  /// MPI's is being freed. Returns at once: tutti's has to be ended when over(), as other ranks may still make calls.
+  /// MPI serves all calls from then on.
+  void retire();
+  /// After retire(): whether all ranks have come to it.
+  bool over() const { return stream_ == nullptr || tuttiStreamQuery(stream_) != tuttiInProgress; }
+  /// Ends tutti's communicator, once all that is queued has ended. MPI serves all calls from then on.
   void end();
 
  private:
@@ -53,9 +66,13 @@ class Communicator {
   std::atomic<MPI_Comm> handle_;
   Place place_;
   Outcome outcome_ = Outcome::tutti;
+  bool started_ = false;
+  int abandoned_ = MPI_SUCCESS;
   tuttiComm_t comm_ = nullptr;
   tuttiStream_t stream_ = nullptr;
-  std::string told_;  ///< the last sentence, and the code made for it
+  std::mutex telling_;      ///< held where the rest is used, and comm_ by other threads
+  std::string last_words_;  ///< tutti's communicator's, once it has ended
+  std::string told_;        ///< the last sentence, and the code made for it
   int told_code_ = MPI_SUCCESS;
 };
 

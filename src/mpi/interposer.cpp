@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/config.h"
+#include "mpi/datatype.h"
 
 namespace tutti::mpi {
 namespace {
@@ -44,6 +45,8 @@ void Interposer::begin() {
   made->starts_early_ = all.early != 0;
   made->prints_ = all.prints != 0;
   PMPI_Comm_dup(MPI_COMM_SELF, &made->progress_.own);
+  PMPI_Comm_set_errhandler(made->progress_.own, MPI_ERRORS_RETURN);
+  quiet_comm() = made->progress_.own;
   PMPI_Comm_group(MPI_COMM_WORLD, &made->world_);
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Interposer::forget, &made->key_, nullptr);
   PMPI_Add_error_class(&made->error_class_);
@@ -74,11 +77,12 @@ std::size_t Interposer::slot_of(MPI_Comm comm) {
 }
 
 Communicator* Interposer::look_up(MPI_Comm comm) {
-  if (comm == MPI_COMM_NULL) return nullptr;
+  if (comm == MPI_COMM_NULL || comm == leaving()) return nullptr;
   void* attribute = nullptr;
   int found = 0;
   if (PMPI_Comm_get_attr(comm, key_, &attribute, &found) != MPI_SUCCESS) return nullptr;
   if (found == 0) {
+    end_retired();
     auto made = std::make_unique<Communicator>(comm, world_);
     if (PMPI_Comm_set_attr(comm, key_, made.get()) != MPI_SUCCESS) return nullptr;
     attribute = made.get();
@@ -98,19 +102,41 @@ int Interposer::made(MPI_Comm comm) {
   return communicator->start(progress_);
 }
 
-int Interposer::about_to_free(MPI_Comm comm) {
+void Interposer::about_to_free(MPI_Comm comm) {
   Communicator* const known = comm == MPI_COMM_NULL ? nullptr : communicator(comm);
-  if (known == nullptr) return MPI_SUCCESS;
-  // All have made their calls then, which tutti's end checks; and MPI's messages get on meanwhile.
-  if (known->started())
-    if (const int code = PMPI_Barrier(comm); code != MPI_SUCCESS) return code;
-  known->end();
-  return MPI_SUCCESS;
+  if (known == nullptr) return;
+  known->retire();
+  leaving() = comm;
+  {
+    const std::lock_guard lock(mutex_);
+    retired_.push_back(known);
+  }
+  end_retired();
+}
+
+/// Ends those that all ranks have freed. None waits for that: ranks may free communicators in different orders.
+void Interposer::end_retired() {
+  std::vector<Communicator*> over;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(retired_, [&over](Communicator* communicator) {
+      const bool done = communicator->over();
+      if (done) over.push_back(communicator);
+      return done;
+    });
+  }
+  for (Communicator* const communicator : over) communicator->end();
+}
+
+MPI_Comm& Interposer::leaving() {
+  static thread_local MPI_Comm comm = MPI_COMM_NULL;
+  return comm;
 }
 
 /// MPI calls it when a communicator is freed, whoever frees it.
 int Interposer::forget(MPI_Comm, int, void* attribute, void*) {
-  if (get() != nullptr) static_cast<Communicator*>(attribute)->end();
+  auto* const communicator = static_cast<Communicator*>(attribute);
+  if (get() != nullptr && communicator->handle() != MPI_COMM_NULL) communicator->end();
   return MPI_SUCCESS;
 }
 

@@ -30,12 +30,15 @@ class Interposer {
   }
   /// A communicator that was just made; all its ranks call it. Errors: MPI's, as a code.
   int made(MPI_Comm comm);
-  /// Before a communicator is freed; all its ranks call it. Errors: MPI's, as a code.
-  int about_to_free(MPI_Comm comm);
+  /// Before a communicator is freed. Until freed(), MPI serves what the program's delete
+  /// callbacks do with it.
+  void about_to_free(MPI_Comm comm);
+  static void freed() { leaving() = MPI_COMM_NULL; }
 
   Progress& progress() { return progress_; }
   Statistics& statistics() { return statistics_; }
   PendingCalls& pending() { return pending_; }
+  const PendingCalls& pending() const { return pending_; }
   int error_class() const { return error_class_; }
 
  private:
@@ -43,6 +46,8 @@ class Interposer {
   void agree();
   Communicator* look_up(MPI_Comm comm);
   void print_statistics() const;
+  void end_retired();
+  static MPI_Comm& leaving();  ///< that this thread is freeing
   static int forget(MPI_Comm comm, int key, void* attribute, void* extra);
   static std::size_t slot_of(MPI_Comm comm);
 
@@ -59,6 +64,7 @@ class Interposer {
   PendingCalls pending_;
   std::array<std::atomic<Communicator*>, recent_max> recent_{};
   std::mutex mutex_;
+  std::vector<Communicator*> retired_;
   std::vector<std::unique_ptr<Communicator>> communicators_;  ///< also ended ones: other threads may just look at them
 };
 

@@ -15,9 +15,10 @@ int begun(int code, const MPI_Comm* comm) {
 
 int freed(MPI_Comm* comm, int (*by_mpi)(MPI_Comm*)) {
   Interposer* const interposer = Interposer::get();
-  if (interposer != nullptr && comm != nullptr)
-    if (const int code = interposer->about_to_free(*comm); code != MPI_SUCCESS) return code;
-  return by_mpi(comm);
+  if (interposer != nullptr && comm != nullptr) interposer->about_to_free(*comm);
+  const int code = by_mpi(comm);
+  Interposer::freed();
+  return code;
 }
 
 }  // namespace

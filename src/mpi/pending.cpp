@@ -21,11 +21,11 @@ int PendingCall::query(void*, MPI_Status* status) {
 
 int PendingCall::free(void* self) {
   const std::unique_ptr<PendingCall> pending(static_cast<PendingCall*>(self));
-  if (pending->result_ != tuttiSuccess || pending->code_ != MPI_SUCCESS)
-    SeenFailure::last() = {.communicator = &pending->communicator_,
-                           .result = pending->result_,
-                           .error_class = pending->error_class_,
-                           .code = pending->code_};
+  if (pending == nullptr) return MPI_SUCCESS;
+  if (pending->code_ == MPI_SUCCESS) return MPI_SUCCESS;
+  SeenFailures::list().push_back(
+      {.request = pending->request_, .communicator = &pending->communicator_, .code = pending->code_});
+  failed_.fetch_sub(1, std::memory_order_relaxed);
   return MPI_SUCCESS;
 }
 
@@ -49,6 +49,12 @@ tuttiResult_t PendingCalls::start(std::unique_ptr<PendingCall> pending, MPI_Requ
   return tuttiStreamAddCallback(stream, &PendingCall::ended, started);
 }
 
+/// Not a collective call of MPI on MPI_COMM_SELF: the program may be in another one there, in another thread.
+int PendingCalls::give_ended(MPI_Request* request) {
+  const int code = PMPI_Grequest_start(&PendingCall::query, &PendingCall::free, &PendingCall::cancel, nullptr, request);
+  return code == MPI_SUCCESS ? PMPI_Grequest_complete(*request) : code;
+}
+
 void PendingCalls::poll() {
   if (empty()) return;
   std::vector<PendingCall*> ended;
@@ -64,7 +70,11 @@ void PendingCalls::poll() {
 }
 
 void PendingCalls::complete(PendingCall& pending) {
-  if (pending.result_ == tuttiSuccess) pending.code_ = pending.call.finish();
+  // The code is made now: the communicator may be freed before the program waits.
+  pending.code_ = pending.result_ == tuttiSuccess
+                      ? pending.call.finish()
+                      : pending.communicator_.code_of(pending.result_, pending.error_class_);
+  if (pending.code_ != MPI_SUCCESS) PendingCall::failed_.fetch_add(1, std::memory_order_relaxed);
   // Not when the request is freed: MPICH is inside a critical section then, and its functions must not be called.
   pending.call.send.release();
   pending.call.recv.release();
@@ -74,17 +84,28 @@ void PendingCalls::complete(PendingCall& pending) {
   count_.fetch_sub(1, std::memory_order_release);
 }
 
-SeenFailure::Failure& SeenFailure::last() {
-  static thread_local Failure failure;
-  return failure;
+std::vector<SeenFailures::Failure>& SeenFailures::list() {
+  static thread_local std::vector<Failure> failures;
+  return failures;
 }
 
-int SeenFailure::instead_of(int code) {
-  const Failure failure = std::exchange(last(), Failure{});
-  if (failure.communicator == nullptr) return code;
-  if (failure.result != tuttiSuccess) return failure.communicator->raise(failure.result, failure.error_class);
-  PMPI_Comm_call_errhandler(failure.communicator->handle(), failure.code);
-  return failure.code;
+int SeenFailures::instead_of(int code) {
+  const std::vector<Failure> failures = std::exchange(list(), {});
+  for (const Failure& failure : failures) code = failure.communicator->tell(failure.code);
+  return code;
+}
+
+int SeenFailures::instead_of(int code, const std::vector<MPI_Request>& before, const int* indices, int count,
+                             MPI_Status* statuses) {
+  if (list().empty()) return code;
+  for (int i = 0; statuses != MPI_STATUSES_IGNORE && i < count; ++i) {
+    if (code == MPI_SUCCESS) statuses[i].MPI_ERROR = MPI_SUCCESS;  // which MPI leaves undefined without errors
+    for (const Failure& failure : list())
+      if (before[static_cast<std::size_t>(indices == nullptr ? i : indices[i])] == failure.request)
+        statuses[i].MPI_ERROR = failure.code;
+  }
+  instead_of(code);
+  return MPI_ERR_IN_STATUS;
 }
 
 }  // namespace tutti::mpi

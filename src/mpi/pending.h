@@ -23,6 +23,7 @@ class PendingCall {
 
  private:
   friend class PendingCalls;
+  friend class SeenFailures;
   static void ended(void* self, tuttiResult_t result);
   static int query(void* self, MPI_Status* status);
   static int free(void* self);
@@ -33,13 +34,18 @@ class PendingCall {
   MPI_Request request_ = MPI_REQUEST_NULL;
   std::atomic<bool> ended_ = false;
   tuttiResult_t result_ = tuttiSuccess;  ///< valid once it has ended
-  int code_ = MPI_SUCCESS;               ///< of finishing
+  int code_ = MPI_SUCCESS;               ///< for the program, once it is complete
+
+  static inline std::atomic<int> failed_ = 0;  ///< complete, with an error, and not yet seen by the program
 };
 
 class PendingCalls {
  public:
   /// Queues the call. Errors: tutti's result; then there is no request.
   tuttiResult_t start(std::unique_ptr<PendingCall> pending, MPI_Request* request);
+
+  /// A request of no call, complete already. Errors: MPI's, as a code.
+  static int give_ended(MPI_Request* request);
 
   /// Finishes calls that have ended, and completes their requests. Any thread of the program.
   void poll();
@@ -53,23 +59,31 @@ class PendingCalls {
   std::atomic<int> count_ = 0;
 };
 
-/// The error of a request that the calling thread has just seen complete, if it was a failed call of tutti: MPI itself
-/// would report it to MPI_COMM_WORLD.
-class SeenFailure {
+/// The errors of requests that the calling thread has just seen complete, of those that were failed calls of tutti: MPI
+/// itself would report them to MPI_COMM_WORLD. Has the error handlers of their communicators called.
+class SeenFailures {
  public:
-  SeenFailure() { last() = {}; }
-  /// Has the error handler of the failed call's communicator called. Otherwise `code` itself.
+  SeenFailures() { list().clear(); }
+
+  /// For a function that completes one request: what it returns, MPI's code being `code`.
   static int instead_of(int code);
+  /// For one that completes several, which `before` held; `statuses` are those of the requests at `indices`, or, if
+  /// null, of all.
+  static int instead_of(int code, const std::vector<MPI_Request>& before, const int* indices, int count,
+                        MPI_Status* statuses);
+  /// Whether there may be any: calls are under way, or have failed and not been waited for.
+  static bool possible(const PendingCalls& calls) {
+    return !calls.empty() || PendingCall::failed_.load(std::memory_order_relaxed) > 0;
+  }
 
  private:
   friend class PendingCall;
   struct Failure {
-    Communicator* communicator = nullptr;
-    tuttiResult_t result = tuttiSuccess;
-    int error_class = 0;
-    int code = MPI_SUCCESS;
+    MPI_Request request;
+    Communicator* communicator;
+    int code;
   };
-  static Failure& last();
+  static std::vector<Failure>& list();
 };
 
 }  // namespace tutti::mpi

@@ -37,8 +37,10 @@ Piece piece_of(const Buffer& buffer, MPI_Count times = 1) {
 int take(Side& side, const Buffers& buffers, int ranks) {
   std::vector<Piece> pieces(static_cast<std::size_t>(ranks));
   TypeFacts facts;
-  if (buffers.types == nullptr)
+  if (buffers.types == nullptr) {
+    if (const int code = check_type(buffers.type); code != MPI_SUCCESS) return code;
     if (const int code = facts_of(buffers.type, facts); code != MPI_SUCCESS) return code;
+  }
   auto* const start = static_cast<std::byte*>(const_cast<void*>(buffers.at));
   for (int rank = 0; rank < ranks; ++rank) {
     const std::ptrdiff_t step = buffers.types != nullptr ? 1 : facts.extent;
@@ -55,7 +57,7 @@ Prepared ready(Call& call, Kind kind, std::size_t bytes, bool packs_recv = false
   call.count = bytes;
   int code = call.send.pack();
   if (code == MPI_SUCCESS && packs_recv) code = call.recv.pack();
-  return {.code = code};
+  return {.code = code, .alone = code != MPI_SUCCESS};
 }
 
 /// Calls with one size for all ranks have nothing to do where that is none.
@@ -68,14 +70,23 @@ Prepared failed(int code) {
   return {.code = code};
 }
 
+/// MPI_IN_PLACE where it has no meaning. Not left to MPI: it would wait there, where it does not look.
+Prepared misplaced() {
+  return failed(MPI_ERR_BUFFER);
+}
+
 }  // namespace
 
 Prepared prepare_bcast(Call& call, const Place& place, const Buffer& data, int root) {
   if (!right(data) || !is_rank(root, place)) return refused();
+  if (data.in_place()) return misplaced();
   call.root = root;
-  if (const int code = call.recv.take(piece_of(data)); code != MPI_SUCCESS) return failed(code);
-  call.send.set(call.recv.base, call.recv.bytes);
-  return ready_unless_empty(call, Kind::broadcast, call.recv.bytes, place.rank == root);
+  // The root's data is only read: it may be constant.
+  Side& mine = place.rank == root ? call.send : call.recv;
+  Side& other = place.rank == root ? call.recv : call.send;
+  if (const int code = mine.take(piece_of(data)); code != MPI_SUCCESS) return failed(code);
+  other.set(mine.base, mine.bytes);
+  return ready_unless_empty(call, Kind::broadcast, mine.bytes);
 }
 
 Prepared prepare_gather(Call& call, const Place& place, const Buffer& send, const Buffer& recv, int root) {
@@ -83,6 +94,7 @@ Prepared prepare_gather(Call& call, const Place& place, const Buffer& send, cons
   call.root = root;
   const bool is_root = place.rank == root;
   const bool in_place = is_root && send.in_place();
+  if (send.in_place() != in_place || (is_root && recv.in_place())) return misplaced();
   if ((!in_place && !right(send)) || (is_root && !right(recv))) return refused();
   if (is_root)
     if (const int code = call.recv.take(piece_of(recv, place.ranks)); code != MPI_SUCCESS) return failed(code);
@@ -101,6 +113,7 @@ Prepared prepare_scatter(Call& call, const Place& place, const Buffer& send, con
   call.root = root;
   const bool is_root = place.rank == root;
   const bool in_place = is_root && recv.in_place();
+  if (recv.in_place() != in_place || (is_root && send.in_place())) return misplaced();
   if ((!in_place && !right(recv)) || (is_root && !right(send))) return refused();
   if (is_root)
     if (const int code = call.send.take(piece_of(send, place.ranks)); code != MPI_SUCCESS) return failed(code);
@@ -115,6 +128,7 @@ Prepared prepare_scatter(Call& call, const Place& place, const Buffer& send, con
 }
 
 Prepared prepare_allgather(Call& call, const Place& place, const Buffer& send, const Buffer& recv) {
+  if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send)) || !right(recv)) return refused();
   if (const int code = call.recv.take(piece_of(recv, place.ranks)); code != MPI_SUCCESS) return failed(code);
   const std::size_t block = call.recv.bytes / static_cast<std::size_t>(place.ranks);
@@ -127,6 +141,7 @@ Prepared prepare_allgather(Call& call, const Place& place, const Buffer& send, c
 }
 
 Prepared prepare_alltoall(Call& call, const Place& place, const Buffer& send, const Buffer& recv) {
+  if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send)) || !right(recv)) return refused();
   if (const int code = call.recv.take(piece_of(recv, place.ranks)); code != MPI_SUCCESS) return failed(code);
   if (send.in_place()) {
@@ -143,6 +158,7 @@ Prepared prepare_gatherv(Call& call, const Place& place, const Buffer& send, con
   call.root = root;
   const bool is_root = place.rank == root;
   const bool in_place = is_root && send.in_place();
+  if (send.in_place() != in_place || (is_root && recv.in_place())) return misplaced();
   if ((!in_place && !right(send)) || (is_root && !right(recv, place.ranks))) return refused();
   if (is_root)
     if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
@@ -160,6 +176,7 @@ Prepared prepare_scatterv(Call& call, const Place& place, const Buffers& send, c
   call.root = root;
   const bool is_root = place.rank == root;
   const bool in_place = is_root && recv.in_place();
+  if (recv.in_place() != in_place || (is_root && send.in_place())) return misplaced();
   if ((!in_place && !right(recv)) || (is_root && !right(send, place.ranks))) return refused();
   if (is_root)
     if (const int code = take(call.send, send, place.ranks); code != MPI_SUCCESS) return failed(code);
@@ -173,6 +190,7 @@ Prepared prepare_scatterv(Call& call, const Place& place, const Buffers& send, c
 }
 
 Prepared prepare_allgatherv(Call& call, const Place& place, const Buffer& send, const Buffers& recv) {
+  if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send)) || !right(recv, place.ranks)) return refused();
   if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
   const auto own = static_cast<std::size_t>(place.rank);
@@ -185,6 +203,7 @@ Prepared prepare_allgatherv(Call& call, const Place& place, const Buffer& send, 
 }
 
 Prepared prepare_alltoallv(Call& call, const Place& place, const Buffers& send, const Buffers& recv) {
+  if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send, place.ranks)) || !right(recv, place.ranks)) return refused();
   if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
   if (send.in_place()) {

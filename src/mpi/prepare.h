@@ -18,10 +18,11 @@ struct Place {
   int ranks = 1;
 };
 
-/// What came of it: `outcome` is alike on all ranks, unless arguments are wrong. `code`: MPI's, of packing.
+/// What came of it: `outcome` is alike on all ranks, unless arguments are wrong. `code`: MPI's.
 struct Prepared {
   Outcome outcome = Outcome::tutti;
   int code = MPI_SUCCESS;
+  bool alone = false;  ///< `code` is of packing, not of arguments: other ranks do not meet it, and wait
 };
 
 /// A buffer as MPI's functions name it.

@@ -8,8 +8,8 @@
 namespace tutti::mpi {
 namespace {
 
-bool right(const Reduce& reduce) {
-  return reduce.count >= 0 && reduce.type != MPI_DATATYPE_NULL;
+bool right(const Reduce& reduce, bool receives = true) {
+  return reduce.count >= 0 && reduce.type != MPI_DATATYPE_NULL && !(receives && reduce.recv == MPI_IN_PLACE);
 }
 
 const void* input_of(const Reduce& reduce) {
@@ -80,7 +80,7 @@ Prepared prepare_allreduce(Call& call, const Place& place, const Reduce& reduce)
 }
 
 Prepared prepare_reduce(Call& call, const Place& place, const Reduce& reduce, int root) {
-  if (!right(reduce) || root < 0 || root >= place.ranks) return {.outcome = Outcome::arguments};
+  if (!right(reduce, place.rank == root) || root < 0 || root >= place.ranks) return {.outcome = Outcome::arguments};
   if (reduce.in_place() && place.rank != root) return {.outcome = Outcome::arguments};
   if (reduce.count == 0) return {.outcome = Outcome::nothing};
   if (place.ranks == 1) return in_bytes_alone(call, reduce, true);
@@ -122,7 +122,7 @@ Prepared prepare_reduce_scatter_block(Call& call, const Place& place, const Redu
 }
 
 Prepared prepare_reduce_scatter(Call& call, const Place& place, const Reduce& reduce, const Array<MPI_Count>& counts) {
-  if (!counts || reduce.type == MPI_DATATYPE_NULL) return {.outcome = Outcome::arguments};
+  if (!counts || !right(reduce)) return {.outcome = Outcome::arguments};
   const auto ranks = static_cast<std::size_t>(place.ranks);
   std::size_t all = 0;
   for (std::size_t i = 0; i < ranks; ++i) {

@@ -57,7 +57,7 @@ Reduction reduction_of(MPI_Datatype type, MPI_Op op, std::size_t count, int rank
     return {.type = element->type, .op = *arithmetic(op), .per_element = parts, .bytes = element->size};
   }
   TypeFacts facts;
-  if (facts_of(type, facts) != MPI_SUCCESS) return refused(Outcome::arguments);
+  if (check_type(type) != MPI_SUCCESS || facts_of(type, facts) != MPI_SUCCESS) return refused(Outcome::arguments);
   // A predefined pair may have gaps, and is moved with them.
   const bool movable = facts.dense || (element != nullptr && element->kind == TypeKind::pair);
   if (!movable) return refused(Outcome::type);

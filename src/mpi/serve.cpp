@@ -3,22 +3,31 @@
 namespace tutti::mpi {
 
 int report(const Communicator& communicator, int code) {
-  PMPI_Comm_call_errhandler(communicator.handle(), code);
-  return code;
+  return communicator.tell(code);
+}
+
+int give_up(Interposer& interposer, Communicator& communicator, int code) {
+  if (communicator.outcome() == Outcome::tutti) {
+    // The others' first call: they wait for this rank to start.
+    if (!communicator.started())
+      if (const int failed = communicator.start(interposer.progress()); failed != MPI_SUCCESS) return failed;
+    communicator.abandon(code);
+  }
+  return report(communicator, code);
 }
 
 int run_blocking(Interposer& interposer, Communicator& communicator, Call& call) {
   if (communicator.outcome() == Outcome::one_rank) {
     call.run_alone();
   } else if (const tuttiResult_t result = call.run(communicator.comm(), nullptr); result != tuttiSuccess) {
-    return communicator.raise(result, interposer.error_class());
+    return report(communicator, communicator.code_of(result, interposer.error_class()));
   }
   const int code = call.finish();
   return code == MPI_SUCCESS ? code : report(communicator, code);
 }
 
 int ended_request(MPI_Request* request) {
-  return PMPI_Ibarrier(MPI_COMM_SELF, request);
+  return PendingCalls::give_ended(request);
 }
 
 int start_call(Interposer& interposer, Communicator& communicator, std::unique_ptr<PendingCall> pending,
@@ -29,7 +38,8 @@ int start_call(Interposer& interposer, Communicator& communicator, std::unique_p
     return ended_request(request);
   }
   const tuttiResult_t result = interposer.pending().start(std::move(pending), request);
-  return result == tuttiSuccess ? MPI_SUCCESS : communicator.raise(result, interposer.error_class());
+  if (result == tuttiSuccess) return MPI_SUCCESS;
+  return report(communicator, communicator.code_of(result, interposer.error_class()));
 }
 
 }  // namespace tutti::mpi

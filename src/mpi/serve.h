@@ -20,6 +20,8 @@ int start_call(Interposer& interposer, Communicator& communicator, std::unique_p
 int ended_request(MPI_Request* request);
 /// Has MPI's error handler called. Returns `code`.
 int report(const Communicator& communicator, int code);
+/// This rank cannot make the call that the others make, and they shall not wait for it. Returns `code`.
+int give_up(Interposer& interposer, Communicator& communicator, int code);
 
 /// `prepare(Call&, const Place&)` gives Prepared; `by_mpi()` makes the same call of PMPI.
 template <class Prepare, class ByMpi>
@@ -27,11 +29,13 @@ int serve(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) {
   Interposer* const interposer = Interposer::get();
   Communicator* const communicator = interposer == nullptr ? nullptr : interposer->communicator(comm);
   if (communicator == nullptr) return by_mpi();
+  if (const int code = communicator->abandoned(); code != MPI_SUCCESS) return report(*communicator, code);
   Outcome outcome = communicator->outcome();
   try {
     if (served(outcome)) {
       Call call;
       const Prepared prepared = prepare(call, communicator->place());
+      if (prepared.alone) return give_up(*interposer, *communicator, prepared.code);
       if (prepared.code != MPI_SUCCESS) return report(*communicator, prepared.code);
       if (prepared.outcome != Outcome::tutti) outcome = prepared.outcome;
       if (outcome == Outcome::tutti && !communicator->started()) {
@@ -44,7 +48,7 @@ int serve(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) {
       return by_mpi();
     }
   } catch (const std::bad_alloc&) {
-    return report(*communicator, MPI_ERR_NO_MEM);
+    return give_up(*interposer, *communicator, MPI_ERR_NO_MEM);
   }
   interposer->statistics().count(function, true, outcome);
   return by_mpi();
@@ -56,12 +60,14 @@ int serve_later(Function function, MPI_Comm comm, MPI_Request* request, Prepare&
   Interposer* const interposer = Interposer::get();
   Communicator* const communicator = interposer == nullptr ? nullptr : interposer->communicator(comm);
   if (communicator == nullptr || request == nullptr) return by_mpi();
+  if (const int code = communicator->abandoned(); code != MPI_SUCCESS) return report(*communicator, code);
   Outcome outcome = communicator->outcome();
   if (outcome == Outcome::tutti && !communicator->started()) outcome = Outcome::not_started;
   try {
     if (served(outcome)) {
       auto pending = std::make_unique<PendingCall>(*communicator, interposer->error_class());
       const Prepared prepared = prepare(pending->call, communicator->place());
+      if (prepared.alone) return give_up(*interposer, *communicator, prepared.code);
       if (prepared.code != MPI_SUCCESS) return report(*communicator, prepared.code);
       if (prepared.outcome != Outcome::tutti) outcome = prepared.outcome;
       // The program may free its operator before the call has ended.
@@ -73,7 +79,7 @@ int serve_later(Function function, MPI_Comm comm, MPI_Request* request, Prepare&
       return by_mpi();
     }
   } catch (const std::bad_alloc&) {
-    return report(*communicator, MPI_ERR_NO_MEM);
+    return give_up(*interposer, *communicator, MPI_ERR_NO_MEM);
   }
   interposer->statistics().count(function, false, outcome);
   return by_mpi();

@@ -1,13 +1,24 @@
 #include "mpi/side.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "mpi/datatype.h"
 
 namespace tutti::mpi {
 namespace {
 
-constexpr std::size_t part_bytes = 1 << 30;  // MPI_Pack counts in int
+constexpr std::size_t part_bytes = 1 << 30;  // before MPI 4, MPI_Pack counts in int
+
+#if MPI_VERSION >= 4
+using Bytes = MPI_Count;
+constexpr auto mpi_pack = &PMPI_Pack_c;
+constexpr auto mpi_unpack = &PMPI_Unpack_c;
+#else
+using Bytes = int;
+constexpr auto mpi_pack = &PMPI_Pack;
+constexpr auto mpi_unpack = &PMPI_Unpack;
+#endif
 
 /// Calls move(address, elements, packed, bytes) for parts that an int can count. Adds to `packed`.
 template <class Move>
@@ -15,12 +26,13 @@ int in_parts(const Piece& piece, std::byte*& packed, Move&& move) {
   TypeFacts facts;
   if (const int code = facts_of(piece.type, facts); code != MPI_SUCCESS) return code;
   if (facts.size == 0) return MPI_SUCCESS;
+  if (!std::in_range<Bytes>(facts.size)) return MPI_ERR_COUNT;  // one element cannot be packed
   const auto most = static_cast<MPI_Count>(std::max<std::size_t>(1, part_bytes / facts.size));
   for (MPI_Count done = 0; done < piece.count; done += most) {
     const MPI_Count now = std::min(most, piece.count - done);
     const std::size_t bytes = static_cast<std::size_t>(now) * facts.size;
     std::byte* const at = piece.at + done * facts.extent;
-    if (const int code = move(at, static_cast<int>(now), packed, static_cast<int>(bytes)); code != MPI_SUCCESS)
+    if (const int code = move(at, static_cast<int>(now), packed, static_cast<Bytes>(bytes)); code != MPI_SUCCESS)
       return code;
     packed += bytes;
   }
@@ -72,6 +84,7 @@ int Side::keep_from_bottom() {
 
 int Side::take(const Piece& piece) {
   TypeFacts facts;
+  if (const int code = check_type(piece.type); code != MPI_SUCCESS) return code;
   if (const int code = facts_of(piece.type, facts); code != MPI_SUCCESS) return code;
   const std::size_t size = static_cast<std::size_t>(piece.count) * facts.size;
   if (facts.dense || size == 0) {
@@ -89,6 +102,7 @@ int Side::take(const std::vector<Piece>& pieces) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (pieces[i].count == 0) continue;
     TypeFacts facts;
+    if (const int code = check_type(pieces[i].type); code != MPI_SUCCESS) return code;
     if (const int code = facts_of(pieces[i].type, facts); code != MPI_SUCCESS) return code;
     counts[i] = static_cast<std::size_t>(pieces[i].count) * facts.size;
     displacements[i] = bytes;
@@ -117,9 +131,9 @@ void Side::lay_out_in_place(const std::vector<Piece>& pieces) {
 int Side::pack() {
   std::byte* packed = base;
   for (const Piece& piece : packed_) {
-    const auto move = [&piece](const std::byte* at, int count, std::byte* to, int size) {
-      int position = 0;
-      return PMPI_Pack(at, count, piece.type, to, size, &position, MPI_COMM_SELF);
+    const auto move = [&piece](const std::byte* at, int count, std::byte* to, Bytes size) {
+      Bytes position = 0;
+      return mpi_pack(at, count, piece.type, to, size, &position, quiet_comm());
     };
     if (const int code = in_parts(piece, packed, move); code != MPI_SUCCESS) return code;
   }
@@ -129,9 +143,9 @@ int Side::pack() {
 int Side::unpack() {
   std::byte* packed = base;
   for (const Piece& piece : packed_) {
-    const auto move = [&piece](std::byte* at, int count, const std::byte* from, int size) {
-      int position = 0;
-      return PMPI_Unpack(from, size, &position, at, count, piece.type, MPI_COMM_SELF);
+    const auto move = [&piece](std::byte* at, int count, const std::byte* from, Bytes size) {
+      Bytes position = 0;
+      return mpi_unpack(from, size, &position, at, count, piece.type, quiet_comm());
     };
     if (const int code = in_parts(piece, packed, move); code != MPI_SUCCESS) return code;
   }

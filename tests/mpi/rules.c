@@ -1,5 +1,6 @@
 /* MPI's rules that the interposer must keep. Usage: rules PART, a part being a function below. */
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -98,6 +99,34 @@ static void mixed(void) {
   if (rank == 1) MPI_Send(&token, 1, MPI_INT, 0, 99, MPI_COMM_WORLD);
 }
 
+static int deleted_sum;
+static int fail_once(MPI_Comm comm, int key, void* value, void* extra) {
+  int one = 1;
+  (void)key, (void)extra;
+  MPI_Allreduce(&one, &deleted_sum, 1, MPI_INT, MPI_SUM, comm);
+  return (*(int*)value)++ == 0 ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+/* A delete callback may still use the communicator; if it fails, the communicator stays. */
+static void callbacks(void) {
+  MPI_Comm comm;
+  int key, calls = 0;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &fail_once, &key, NULL);
+  MPI_Comm_set_attr(comm, key, &calls);
+  MPI_Barrier(comm);
+  CHECK(MPI_Comm_free(&comm) != MPI_SUCCESS && comm != MPI_COMM_NULL, "a failing callback passed");
+  CHECK(deleted_sum == ranks, "the callback's sum is %d", deleted_sum);
+  CHECK(MPI_Barrier(comm) == MPI_SUCCESS, "the communicator is lost");
+#ifdef OPEN_MPI /* MPICH 4.0.2 itself cannot free it any more */
+  deleted_sum = 0;
+  CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS && calls == 2 && deleted_sum == ranks, "it cannot be freed");
+#endif
+  MPI_Comm_free_keyval(&key);
+}
+
 /* Ranks start calls on two communicators in opposite orders; a non-blocking call before any blocking one. */
 static void communicators(void) {
   MPI_Comm comms[2];
@@ -123,7 +152,21 @@ static void communicators(void) {
     CHECK(sum == size, "part of %d: %d", size, sum);
     MPI_Comm_free(&part);
   }
-  for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
+  /* In opposite orders, and one much later. */
+  for (int i = 0; i < 2; ++i) {
+    int token = 0;
+    MPI_Comm_free(&comms[(i + rank) % 2]);
+    if (i == 0 && rank == 0) MPI_Send(&token, 1, MPI_INT, 1, 5, MPI_COMM_WORLD);
+    if (i == 0 && rank == 1) MPI_Recv(&token, 1, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+}
+
+/* The last rank makes its first call long after the others: tutti starts all the same. */
+static void late(void) {
+  int one = 1, sum = 0;
+  if (rank == ranks - 1) sleep(3);
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  CHECK(sum == ranks, "sum is %d", sum);
 }
 
 static MPI_Comm blamed;
@@ -132,8 +175,70 @@ static void note(MPI_Comm* comm, int* code, ...) {
   blamed = *comm, blame = *code;
 }
 
+/* A rank that has no memory to pack its data leaves no others waiting. `first`: it is the communicator's first call. */
+static void no_memory(int first) {
+  int value = 0;
+  MPI_Comm comm;
+  MPI_Datatype large;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Type_vector(1 << 17, 1, 2, MPI_LONG, &large);
+  MPI_Type_commit(&large);
+  if (!first) MPI_Barrier(comm);
+  const int code = MPI_Bcast(&value, rank == 1 ? 2147483647 : 1, rank == 1 ? large : MPI_INT, 1, comm);
+  CHECK(code != MPI_SUCCESS, "a broadcast without data passed");
+  CHECK(MPI_Barrier(comm) != MPI_SUCCESS, "the communicator goes on without rank 1");
+  CHECK(MPI_Comm_free(&comm) == MPI_SUCCESS, "it cannot be freed");
+  MPI_Type_free(&large);
+}
+
+/* Calls that fail later: each request's status has its error, also if the communicator is freed meanwhile. */
+static void late_errors(MPI_Errhandler handler) {
+  char sentence[MPI_MAX_ERROR_STRING];
+  int values[8] = {0}, results[8], length = 0;
+  MPI_Request requests[3];
+  MPI_Status statuses[3];
+  MPI_Comm comms[2];
+  for (int i = 0; i < 2; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    MPI_Comm_set_errhandler(comms[i], handler);
+    MPI_Barrier(comms[i]);
+  }
+  requests[0] = MPI_REQUEST_NULL;
+  CHECK(MPI_Iallreduce(values, results, 1 + rank, MPI_INT, MPI_SUM, comms[0], &requests[1]) == MPI_SUCCESS, "refused");
+  MPI_Ibarrier(comms[1], &requests[2]);
+  blame = MPI_SUCCESS;
+  CHECK(MPI_Waitall(3, requests, statuses) == MPI_ERR_IN_STATUS, "MPI_Waitall does not point to statuses");
+  CHECK(blame != MPI_SUCCESS && statuses[1].MPI_ERROR == blame, "the status has no error");
+  CHECK(statuses[0].MPI_ERROR == MPI_SUCCESS && statuses[2].MPI_ERROR == MPI_SUCCESS, "another status has an error");
+  CHECK(MPI_Iallreduce(values, results, 1 + rank, MPI_INT, MPI_SUM, comms[1], &requests[0]) == MPI_SUCCESS, "refused");
+  for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  const int code = MPI_Wait(&requests[0], &statuses[0]);
+  CHECK(code != MPI_SUCCESS && blame == code && blamed == MPI_COMM_WORLD, "nobody hears of an error after the end");
+  MPI_Error_string(code, sentence, &length);
+  CHECK(strncmp(sentence, "tutti: ", 7) == 0 && strstr(sentence, "rank") != NULL, "the sentence is \"%s\"", sentence);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+/* The root of a broadcast only reads its data. (MPICH 4.0.2 itself writes it.) */
+static void constant_data(void) {
+  static const int data[4] = {1, 2, 3, 4}; /* in memory that cannot be written */
+  int copy[4] = {0};
+  MPI_Datatype type;
+  MPI_Type_vector(2, 1, 2, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  for (int root = 0; root < ranks; ++root) {
+    copy[0] = copy[2] = 0;
+    MPI_Bcast(rank == root ? (void*)data : copy, 1, type, root, MPI_COMM_WORLD);
+    CHECK(rank == root || (copy[0] == 1 && copy[1] == 0 && copy[2] == 3), "broadcast: %d %d", copy[0], copy[2]);
+  }
+  MPI_Type_free(&type);
+}
+
 /* Ranks disagree: the communicator's handler hears of it, in tutti's words. */
 static void errors(void) {
+  constant_data();
   char sentence[MPI_MAX_ERROR_STRING], values[64] = {0}, results[64];
   int length = 0;
   MPI_Comm comm;
@@ -159,8 +264,17 @@ static void errors(void) {
   CHECK(MPI_Bcast(values, -1, MPI_INT, 0, other) != MPI_SUCCESS, "a negative count passed");
   CHECK(MPI_Bcast(values, 1, MPI_INT, ranks, other) != MPI_SUCCESS, "a wrong root passed");
   CHECK(MPI_Allreduce(values, results, 1, MPI_INT, MPI_MINLOC, other) != MPI_SUCCESS, "MPI_MINLOC of int passed");
+  int in = MPI_SUCCESS;
+  MPI_Datatype raw; /* not committed */
+  MPI_Type_vector(2, 1, 2, MPI_INT, &raw);
+  CHECK(MPI_Bcast(values, 1, raw, 0, other) != MPI_SUCCESS, "a type that is not committed passed");
+  MPI_Type_free(&raw);
+  MPI_Error_class(MPI_Allgather(values, 1, MPI_CHAR, MPI_IN_PLACE, 1, MPI_CHAR, other), &in);
+  CHECK(in == MPI_ERR_BUFFER, "MPI_IN_PLACE as a receive buffer passed");
   CHECK(MPI_Barrier(other) == MPI_SUCCESS, "a wrong argument broke the communicator");
   MPI_Comm_free(&other);
+  late_errors(handler);
+  no_memory(0), no_memory(1);
   MPI_Errhandler_free(&handler);
 }
 
@@ -168,13 +282,14 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(void);
-  } parts[] = {{"progress", progress}, {"mixed", mixed}, {"communicators", communicators}, {"errors", errors}};
+  } parts[] = {{"progress", progress}, {"mixed", mixed},         {"communicators", communicators},
+               {"errors", errors},     {"callbacks", callbacks}, {"late", late}};
   int found = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   sent = calloc(LONG, 1), received = calloc(LONG, 1);
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < (int)(sizeof parts / sizeof parts[0]); ++i)
     if (argc > 1 && strcmp(argv[1], parts[i].name) == 0) parts[i].run(), found = 1;
   CHECK(found, "no such part");
   MPI_Finalize();

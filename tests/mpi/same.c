@@ -180,6 +180,7 @@ static void all_reductions(void) {
     reductions("C_DOUBLE_COMPLEX MPI_PROD", MPI_C_DOUBLE_COMPLEX, 16, MPI_PROD, counts[c]);
     reductions("2INT MPI_MINLOC", MPI_2INT, 8, MPI_MINLOC, counts[c]);
     reductions("DOUBLE_INT MPI_MAXLOC", MPI_DOUBLE_INT, 16, MPI_MAXLOC, counts[c]);
+    if (MPI_INTEGER != MPI_DATATYPE_NULL) reductions("INTEGER MPI_SUM", MPI_INTEGER, 4, MPI_SUM, counts[c]);
     reductions("INT own", MPI_INT, 4, own, counts[c]);
   }
   fill_numbers(MPI_INT, 40000);
@@ -197,17 +198,21 @@ static MPI_Datatype pairs[4];
 static int spans[4]; /* bytes from one element to the next */
 
 static void make_pairs(void) {
-  MPI_Datatype gap;
+  const int first = 0;
+  MPI_Datatype gap, parts[2] = {MPI_INT, MPI_INT}, whole;
+  MPI_Aint ascending[] = {0, 4};
   int lengths[] = {1, 1};
   MPI_Aint places[] = {4, 0};
   MPI_Type_contiguous(2, MPI_INT, &pairs[0]);
   MPI_Type_vector(2, 1, 2, MPI_INT, &gap);
   MPI_Type_create_resized(gap, 0, 16, &pairs[1]);
   MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &pairs[2]);
-  MPI_Type_dup(pairs[0], &pairs[3]);
+  MPI_Type_create_indexed_block(1, 1, &first, MPI_INT, &parts[1]);
+  MPI_Type_create_struct(2, lengths, ascending, parts, &whole);
+  MPI_Type_dup(whole, &pairs[3]);
   spans[0] = spans[2] = spans[3] = 8, spans[1] = 16;
   for (int i = 0; i < 4; ++i) MPI_Type_commit(&pairs[i]);
-  MPI_Type_free(&gap);
+  MPI_Type_free(&gap), MPI_Type_free(&parts[1]), MPI_Type_free(&whole);
 }
 
 /* `shift` gives each rank other types to send and to receive; count: pairs of a block. */
