@@ -38,9 +38,7 @@ static void call(Kind kind, size_t bytes) {
            "broadcast");
       break;
     case ALLTOALL: must(tuttiAllToAll(send_buffer, recv_buffer, block, TYPE, comm, NULL), "all-to-all"); break;
-    case REDUCE:
-      must(tuttiReduce(send_buffer, recv_buffer, count, TYPE, tuttiSum, 0, comm, NULL), "reduce");
-      break;
+    case REDUCE: must(tuttiReduce(send_buffer, recv_buffer, count, TYPE, tuttiSum, 0, comm, NULL), "reduce"); break;
     default: must(tuttiBarrier(comm, NULL), "barrier");
   }
 }
