@@ -1,6 +1,6 @@
 /* MPI's rules that the interposer must keep. Usage: rules PART, a part being a function below. */
+#include <sched.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "check.h"
 
