@@ -14,7 +14,8 @@ STATE_ALLOWED = [
     r"tutti::real_system\(\)::",               # the operating system, as an object
     r"tutti::Process::get\(\)::",              # what a process has once
     r"tutti::(\(anonymous namespace\)::socket_table\(\)::sockets|own_sockets\(\)::known)$",  # all that a forked child finds
-    r"tutti::Group::current\(\)::group$",      # thread-local: how deep a thread is in groups
+    r"tutti::Group::current\(\)::group$",      # thread-local: the calls of a thread's group
+    r"tutti::Group::depth_$",                  # thread-local: how deep a thread is in groups
     r"tutti::api::\w+(\[\S*\])?\(\)::(table|words)$",    # the C API's handles, and a thread's last error
 ]
 # Sections that are written to while the program runs; .data.rel.ro is constant after relocation, and so is the compiler's
