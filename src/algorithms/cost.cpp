@@ -45,7 +45,12 @@ std::vector<std::size_t> deal(std::size_t ranks, std::size_t cores, const std::v
 }  // namespace
 
 Cost::Cost(std::span<const Plan> plans, const Machine& machine, const Conditions& conditions)
-    : plans_(plans), machine_(machine), loops_(machine.loops.table()), conditions_(conditions), ranks_(plans.size()) {
+    : plans_(plans),
+      machine_(machine),
+      loops_(machine.loops.table()),
+      streamed_bytes_(machine.streamed_bytes()),
+      conditions_(conditions),
+      ranks_(plans.size()) {
   assert(!plans.empty() && static_cast<std::size_t>(plans[0].ranks) == ranks_);
   assert(conditions.pair_gbps.empty() || conditions.pair_gbps.size() == ranks_ * ranks_);
   cores_.resize(std::min(ranks_, static_cast<std::size_t>(std::max(conditions.cores, 1))));
@@ -105,6 +110,11 @@ void Cost::price(std::size_t group_bytes) {
   write_ = machine_.write.us_per_byte(crowd * own);
   far_read_ = machine_.far_read.us_per_byte(crowd * far);
   far_write_ = machine_.far_write.us_per_byte(crowd * far);
+  if (first.access != Access::mapped) {
+    const auto message = machine_.message_us_per_byte(block_bytes_, crowd * far, streamed_bytes_);
+    far_read_ = message.read;
+    far_write_ = message.write;
+  }
   pull_ = machine_.pull_us_per_byte(crowd * own, pulling_) + machine_.read.us_per_byte(0);
   footprint_ = LoopFootprints::of_two(static_cast<std::size_t>(own), static_cast<int>(ranks_));
   write_handed_ = handed_write_us();

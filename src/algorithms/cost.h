@@ -86,6 +86,7 @@ class Cost {
   std::span<const Plan> plans_;
   Machine machine_;
   LoopTable loops_;
+  std::size_t streamed_bytes_;
   Conditions conditions_;
   std::size_t ranks_;
   double own_groups_ = 0;    ///< number of groups in the buffers of a rank, on average

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
+
+#include "base/limits.h"
 
 namespace tutti {
 namespace {
@@ -25,8 +28,9 @@ void each(M& machine, Visit&& visit) {
                        &machine.pass_us, &machine.message_us, &machine.pull_us, &machine.pull_apart_gbps})
     visit(*number);
   for (auto& number : machine.bounced_gbps) visit(number);
-  for (auto* rates : {&machine.pull, &machine.pull_huge, &machine.pull_alone, &machine.pull_huge_alone, &machine.read,
-                      &machine.write, &machine.far_read, &machine.far_write})
+  for (auto* rates :
+       {&machine.pull, &machine.pull_huge, &machine.pull_alone, &machine.pull_huge_alone, &machine.read, &machine.write,
+        &machine.far_read, &machine.far_write, &machine.streamed_read, &machine.streamed_write})
     for (auto& number : rates->gbps) visit(number);
   for (auto& of_class : machine.loops.gbps)
     for (auto& at_footprint : of_class)
@@ -41,8 +45,8 @@ std::vector<std::string> make_names() {
   std::vector<std::string> all = {"hop_us",  "switch_us",  "enter_us", "setup_us",       "line_us",
                                   "pass_us", "message_us", "pull_us",  "pull_apart_gbps"};
   for (const auto bounce : Machine::bounce_names) all.push_back(fmt::format("bounced_gbps_{}", bounce));
-  for (const char* rates :
-       {"pull", "pull_huge", "pull_alone", "pull_huge_alone", "read", "write", "far_read", "far_write"})
+  for (const char* rates : {"pull", "pull_huge", "pull_alone", "pull_huge_alone", "read", "write", "far_read",
+                            "far_write", "streamed_read", "streamed_write"})
     for (const auto footprint : Rates::names) all.push_back(fmt::format("{}_gbps_{}", rates, footprint));
   for (const PassClass& pass : pass_classes)
     for (const auto footprint : LoopFootprints::names)
@@ -112,6 +116,26 @@ std::size_t Machine::bounce_bytes() const {
   for (std::size_t i = 1; i < bounces.size(); ++i)
     if (bounced_gbps[i] > clearly * bounced_gbps[best]) best = i;
   return bounces[best];
+}
+
+std::size_t Machine::streamed_bytes() const {
+  constexpr std::size_t least = 4 << 10, most = 64 << 10;  // a smaller message waits for memory longer than for a core
+  constexpr double clearly = 1.05;
+  std::size_t from = std::numeric_limits<std::size_t>::max();
+  for (std::size_t bytes = most; bytes >= least; bytes /= 2) {
+    const auto footprint = static_cast<double>(limits::call_payloads * bytes);
+    const double plain = far_read.us_per_byte(footprint) + far_write.us_per_byte(footprint);
+    const double streamed = streamed_read.us_per_byte(footprint) + streamed_write.us_per_byte(footprint);
+    if (plain < clearly * streamed) break;
+    from = bytes;
+  }
+  return from;
+}
+
+Machine::UsPerByte Machine::message_us_per_byte(double bytes, double footprint, std::size_t streamed_bytes) const {
+  const bool streams = bytes >= static_cast<double>(streamed_bytes);
+  return {.read = (streams ? streamed_read : far_read).us_per_byte(footprint),
+          .write = (streams ? streamed_write : far_write).us_per_byte(footprint)};
 }
 
 double Machine::pull_us_per_byte(double footprint, double share) const {

@@ -74,12 +74,24 @@ struct Machine {
   Rates write{.gbps = {70, 45, 30, 19, 13, 9}};       ///< own memory
   Rates far_read{.gbps = {14, 14, 14, 13, 12, 11}};   ///< memory last written by another core
   Rates far_write{.gbps = {12, 12, 12, 10.5, 9, 7}};  ///< memory last read by another core
+  /// The same where the stores are nontemporal: slower until measured, so that nothing uses such stores unmeasured.
+  Rates streamed_read{.gbps = {1, 1, 1, 1, 1, 1}};
+  Rates streamed_write{.gbps = {1, 1, 1, 1, 1, 1}};
   LoopRates loops = built_in_loops();
   SocketRates wire;
 
   /// Whether a copy by CMA between addresses that are a few bytes apart modulo a page is faster through a buffer in the
   /// cache.
   bool realigning_pays() const;
+  /// Messages of this size or more are written with nontemporal stores. Messages lie in shared memory that only their
+  /// writer writes, in slots and behind call descriptors. Plain stores fetch each cache line from the core that read it
+  /// last; between cores that share no cache that takes several times as long as writing to memory.
+  std::size_t streamed_bytes() const;
+  struct UsPerByte {
+    double read, write;
+  };
+  /// Of messages of `bytes` in memory of `footprint` bytes that ranks use in turn. `streamed_bytes`: as above.
+  UsPerByte message_us_per_byte(double bytes, double footprint, std::size_t streamed_bytes) const;
   /// The size of bounce buffers: the smallest one unless a larger one is faster by more than a fiftieth.
   std::size_t bounce_bytes() const;
   /// µs per byte pulled with a footprint of `footprint` bytes, while this share of all ranks pulls.
@@ -91,7 +103,7 @@ struct Machine {
   Machine on_huge_pages() const;
 
   /// How many numbers there are; they are sent and stored in the order above.
-  static constexpr std::size_t count = 12 + bounces.size() + 8 * Rates::footprints.size() +
+  static constexpr std::size_t count = 12 + bounces.size() + 10 * Rates::footprints.size() +
                                        pass_classes.size() * LoopFootprints::bytes.size() * loop_count +
                                        HandedFootprints::bytes.size() * HandedFootprints::loops.size();
   std::array<double, count> numbers() const;

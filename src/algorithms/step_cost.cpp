@@ -57,6 +57,7 @@ std::vector<Rank> watched_ranks(Classes classes, const Shape& shape, const std::
 StepCost::StepCost(const Algorithm& algorithm, const Shape& shape, Access access, const Machine& machine,
                    const Conditions& conditions)
     : machine_(machine),
+      streamed_bytes_(machine.streamed_bytes()),
       conditions_(conditions),
       access_(access),
       ranks_(shape.ranks),
@@ -123,6 +124,11 @@ void StepCost::price(std::size_t group_bytes) {
   write_ = block_bytes_ * machine_.write.us_per_byte(crowd_ * own);
   far_read_ = block_bytes_ * machine_.far_read.us_per_byte(crowd_ * far);
   far_write_ = block_bytes_ * machine_.far_write.us_per_byte(crowd_ * far);
+  if (access_ != Access::mapped) {
+    const auto message = machine_.message_us_per_byte(block_bytes_, crowd_ * far, streamed_bytes_);
+    far_read_ = block_bytes_ * message.read;
+    far_write_ = block_bytes_ * message.write;
+  }
   pull_ = block_bytes_ * (machine_.pull_us_per_byte(crowd_ * own, 1) + machine_.read.us_per_byte(0));
   apart_ = block_bytes_ * 1e-3 / machine_.wire.gbps;
 }

@@ -56,6 +56,7 @@ class StepCost {
   void walk(double bound_us);
 
   Machine machine_;
+  std::size_t streamed_bytes_;
   Conditions conditions_;
   Access access_;
   int ranks_;

@@ -141,8 +141,8 @@ void CollectiveInsideHost::write_times(CallDescriptor& descriptor) const {
 /// Peers must read an input that is scaled already: they do not know which of their sources is a raw contribution.
 void CollectiveInsideHost::write_payload(std::byte* to, std::size_t bytes) const {
   if (request_.op != ReduceOp::pre_mul_sum || !reduces(request_.collective)) {
-    std::memcpy(to, run_.input(), bytes);
-    return;
+    return copy_pass(run_.input(), {&to, 1}, bytes,
+                     communicator_.lines().streams(bytes) ? Loop::nontemporal : Loop::plain);
   }
   const Source source{.at = run_.input(), .scaled = true, .scalar = request_.scalar};
   reduce_pass({.sources = {&source, 1},

@@ -60,7 +60,10 @@ bool SmallCall::publish() {
   mine.signature = request_.signature();
   if (input_bytes_ > 0 && !is_leaf_of_root()) {
     std::byte* const to = lines.payload(sequence_, input_bytes_);
-    std::memcpy(to, request_.input, input_bytes_);
+    if (lines.streams(input_bytes_))
+      copy_pass(request_.input, {&to, 1}, input_bytes_, Loop::nontemporal);
+    else
+      std::memcpy(to, request_.input, input_bytes_);
   }
   lines.publish(mine, sequence_);
   communicator_.ring_all();

@@ -25,12 +25,15 @@ std::optional<Access> forced_access(const Config& config) {
   return std::nullopt;
 }
 
-PassRules pass_rules_of(const Config& config, const Machine& machine) {
+PassRules pass_rules_of(const Config& config, const Membership& members) {
+  const Machine& machine = members.machine;
   const auto forced = loop_of(config.text("TUTTI_LOOP"));
   return {.loops = forced ? LoopTable::all(*forced) : machine.loops.table(),
           .nontemporal_bytes = static_cast<std::size_t>(config.integer("TUTTI_NT_THRESHOLD")),
           .direct_bytes = static_cast<std::size_t>(config.integer("TUTTI_ZCOPY_THRESHOLD")),
           .bounce_bytes = machine.bounce_bytes(),
+          // The system copies out of a socket's slot at once.
+          .streamed_bytes = members.spans_hosts() ? PassRules{}.streamed_bytes : machine.streamed_bytes(),
           .realigns = machine.realigning_pays()};
 }
 
@@ -67,8 +70,8 @@ Communicator::Communicator(Process& process, Membership members)
     : process_(process),
       members_(std::move(members)),
       who_(fmt::format("{} rank {}", members_.name, members_.rank)),
-      pass_rules_(pass_rules_of(process.config, members_.machine)),
-      lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes),
+      pass_rules_(pass_rules_of(process.config, members_)),
+      lines_(rings_of(members_), members_.rank, members_.area->area.shape().payload_bytes, pass_rules_.streamed_bytes),
       access_facts_(facts_of(members_, process.config, lines_.payload_bytes())),
       history_(members_.spans_hosts() ? std::make_shared<CallHistory>() : nullptr),
       channels_(process, members_, mark_, history_.get(), failed_),

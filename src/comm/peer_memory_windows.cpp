@@ -17,8 +17,9 @@ PeerMemoryWindows::PeerMemoryWindows(Process& process, const Membership& members
   // What the slots of a pair of ranks occupy.
   const auto footprint = static_cast<double>(members.area->area.shape().slot_bytes) * members.area->area.shape().slots *
                          (members.area->area.shape().channels - 1);
-  const double copied = machine.read.us_per_byte(footprint) + machine.far_write.us_per_byte(footprint) +
-                        machine.far_read.us_per_byte(footprint);
+  const auto slot = static_cast<double>(members.area->area.shape().slot_bytes);
+  const auto message = machine.message_us_per_byte(slot, footprint, machine.streamed_bytes());
+  const double copied = machine.read.us_per_byte(footprint) + message.write + message.read;
   spared_us_of_a_byte_ = copied - machine.pull.us_per_byte(footprint);
 }
 

@@ -79,7 +79,8 @@ void Run::set_loops() {
     if (plan_->access == Access::cma && footprint >= HandedFootprints::bytes_min)
       handed_loop_ = rules().loops.handed[HandedFootprints::nearest(footprint)];
   }
-  always_plain_ = loops_ == nullptr && !handed_loop_ && loop_ == Loop::plain;
+  const bool streams = plan_->access == Access::slots && rules().streamed_bytes <= binding.split.stride();
+  always_plain_ = loops_ == nullptr && !handed_loop_ && loop_ == Loop::plain && !streams;
 }
 
 Result<Progress> Run::advance() {

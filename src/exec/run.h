@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,6 +60,8 @@ struct PassRules {
   /// all ranks.
   std::size_t direct_bytes = 8 * 1024;
   std::size_t bounce_bytes = 128 * 1024;  ///< of data pulled at once to be reduced
+  /// Messages of this size or more are written with nontemporal stores: see Machine::streamed_bytes.
+  std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max();
   /// Copies by CMA whose addresses are a few bytes apart modulo a page take less time through a bounce buffer.
   bool realigns = false;
 };
@@ -163,7 +166,8 @@ class Run {
   bool scales(const Place& place) const { return scales_ && place.leaf != 0; }
   const PassRules& rules() const;
   void set_loops();
-  Loop loop_of(const Action& action) const;
+  bool writes_messages(const Action& action) const;
+  Loop loop_of(const Action& action, const Piece& piece) const;
 
   const Plan* plan_;
   const Binding* binding_;

@@ -99,7 +99,7 @@ Result<void> Run::move(Channel& channel, const Action& action, std::span<const P
   std::byte* destinations[destinations_max];
   const std::size_t first = std::min(to.size(), destinations_max);
   for (std::size_t i = 0; i < first; ++i) destinations[i] = destination_of(channel, to[i], piece);
-  const Loop loop = always_plain_ ? Loop::plain : loop_of(action);
+  const Loop loop = always_plain_ ? Loop::plain : loop_of(action, piece);
   reduce_pass({.sources = used,
                .destinations = {destinations, first},
                .count = piece.count,
@@ -262,7 +262,14 @@ std::byte* Run::destination_of(const Channel& channel, const Place& place, const
   return nullptr;
 }
 
-Loop Run::loop_of(const Action& action) const {
+/// Whether all that the pass writes are messages.
+bool Run::writes_messages(const Action& action) const {
+  return std::ranges::all_of(plan_->destinations(action), [](const Place& to) { return to.where == Where::slot; });
+}
+
+Loop Run::loop_of(const Action& action, const Piece& piece) const {
+  if (piece.count * binding_->split.element_bytes() >= rules().streamed_bytes && writes_messages(action))
+    return Loop::nontemporal;
   if (!writes_results(*plan_, action)) return Loop::plain;
   if (handed_loop_ && makes_handed_sums(*plan_, action)) return *handed_loop_;
   if (loops_ == nullptr) return loop_;

@@ -31,10 +31,12 @@ std::string text(const Signature& call) {
 
 }  // namespace
 
-CallDescriptors::CallDescriptors(std::vector<std::byte*> rings, int rank, std::size_t payload_bytes)
+CallDescriptors::CallDescriptors(std::vector<std::byte*> rings, int rank, std::size_t payload_bytes,
+                                 std::size_t streamed_bytes)
     : rings_(std::move(rings)),
       rank_(rank),
       payload_bytes_(payload_bytes),
+      streamed_bytes_(streamed_bytes),
       payload_stride_(payload_stride(payload_bytes)),
       seen_(rings_.size()) {
   for (int r = 0; r < static_cast<int>(rings_.size()); ++r) rings_[r] += stagger(r);

@@ -12,6 +12,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -87,9 +88,13 @@ class CallDescriptors {
  public:
   /// `rings[r]` is the start of rank r's ring in its area, as mapped here: its descriptors, and then the payloads, of
   /// `payload_bytes` each.
-  CallDescriptors(std::vector<std::byte*> rings, int rank, std::size_t payload_bytes);
+  /// `streamed_bytes`: payloads of this size or more are to be written with nontemporal stores.
+  CallDescriptors(std::vector<std::byte*> rings, int rank, std::size_t payload_bytes,
+                  std::size_t streamed_bytes = std::numeric_limits<std::size_t>::max());
 
   std::size_t payload_bytes() const { return payload_bytes_; }
+
+  bool streams(std::size_t bytes) const { return bytes >= streamed_bytes_; }
 
   /// Whether a payload of `bytes` lies in the descriptor itself.
   static bool is_compact(std::size_t bytes) { return bytes <= limits::line_bytes; }
@@ -201,6 +206,7 @@ class CallDescriptors {
     const auto* const line = reinterpret_cast<const std::byte*>(&at(rank_, sequence));
     prefetch_to_write(line);
     const std::size_t bytes = std::min(payload_last_, claim_bytes_max);
+    if (streams(payload_last_)) return;  // what a cache holds, such stores would have to take out of it
     if (bytes <= sizeof(CallDescriptor::small)) return;
     if (is_compact(bytes)) return prefetch_to_write(line + limits::line_bytes);
     const std::byte* const begin = payload(rank_, sequence, bytes);
@@ -214,6 +220,7 @@ class CallDescriptors {
   std::vector<std::byte*> rings_;
   int rank_;
   std::size_t payload_bytes_;
+  std::size_t streamed_bytes_;
   std::size_t payload_stride_;
   std::size_t payload_last_ = 0;
   std::vector<std::uint64_t> seen_;  // by rank: all its descriptors up to this one were read and compared

@@ -38,6 +38,11 @@ class Measurement {
   }
   double copy_seconds(std::size_t footprint);
   double reduce_seconds(std::size_t footprint);
+  /// Seconds of filling memory that the other member read last, and of reading what the other has filled.
+  struct Passing {
+    double filling, reading;
+  };
+  Passing pass_on(std::size_t footprint, Loop loop);
 
   Sampler sampler_;
 };
@@ -114,14 +119,23 @@ void Measurement::rates_at(std::size_t index, Machine& machine) {
     machine.far_write.gbps[index] = gbps(write);
     return;
   }
-  // In turn: each fills the memory that the other read last, then reads the memory that the other has filled.
+  const auto passed_on = [&](Loop loop, Rates& to_read, Rates& to_write) {
+    const auto [filling, reading] = pass_on(footprint, loop);
+    to_write.gbps[index] = gbps(std::max(filling / half - read, write));
+    to_read.gbps[index] = gbps(std::max(reading / half - write, read));
+  };
+  passed_on(Loop::plain, machine.far_read, machine.far_write);
+  passed_on(Loop::nontemporal, machine.streamed_read, machine.streamed_write);
+}
+
+Measurement::Passing Measurement::pass_on(std::size_t footprint, Loop loop) {
   // The first round fills memory that the other has not read yet.
   double filling = std::numeric_limits<double>::infinity(), reading = filling;
   int rounds = 0;
   (void)sampler_.best_of([&] {
     const Sample fill = sampler_.run([&](int member) {
       std::byte* const to = part(member, footprint, 2, 1);
-      copy_pass(part(member, footprint, 2, 0), {&to, 1}, footprint / 2, Loop::plain);
+      copy_pass(part(member, footprint, 2, 0), {&to, 1}, footprint / 2, loop);
     });
     const Sample taken = sampler_.run([&](int member) {
       std::byte* const to = part(member, footprint, 2, 0);
@@ -131,8 +145,7 @@ void Measurement::rates_at(std::size_t index, Machine& machine) {
     if (taken.undisturbed) reading = std::min(reading, taken.seconds);
     return Sample{.seconds = fill.seconds + taken.seconds, .undisturbed = fill.undisturbed && taken.undisturbed};
   });
-  machine.far_write.gbps[index] = gbps(std::max(filling / half - read, write));
-  machine.far_read.gbps[index] = gbps(std::max(reading / half - write, read));
+  return {.filling = filling, .reading = reading};
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 // Small calls without a plan: the same bits as with one, whoever of the ranks has which, also where ranks are late or
 // their calls differ.
+#include <fstream>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "support/call.h"
+#include "support/folder.h"
 #include "support/launch_ranks.h"
 #include "support/share.h"
 
@@ -86,6 +90,38 @@ TEST_P(SmallCalls, GiveTheBitsOfCallsWithAPlan) {
         ASSERT_EQ(hash, planned) << call.text();
       }
     }
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+/// On a machine where payloads of 4 KiB or more are written around the caches.
+TEST_P(SmallCalls, GiveTheBitsOfCallsWithAPlanAroundTheCaches) {
+  const Folder folder;
+  const std::string speeds = folder / "speeds";
+  {
+    std::ofstream file(speeds);
+    file << "tutti machine 2\n";
+    for (const char* size : {"16K", "128K", "1M", "3M", "8M", "32M"})
+      file << fmt::format("far_write_gbps_{0} 2\nstreamed_read_gbps_{0} 15\nstreamed_write_gbps_{0} 25\n", size);
+  }
+  const auto [ranks, layout] = GetParam();
+  launch_ranks({.ranks = ranks, .layout = layout, .environment = {"TUTTI_MACHINE_FILE=" + speeds}}, [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    std::uint64_t seed = 0;
+    for (const std::size_t count : {4096, 1021, 1024, 1500, 4096, 2053})
+      for (int kind = 0; kind < kind_count; ++kind) {
+        Call call{.kind = static_cast<Kind>(kind),
+                  .type = seed % 2 == 0 ? tuttiFloat32 : tuttiBfloat16,
+                  .values = Values::random,
+                  .count = count,
+                  .misaligned = seed % 3,
+                  .seed = ++seed};
+        std::uint64_t planned = 0, hash = 0;
+        ASSERT_EQ(make(call, comm, seat, Grouped::everybody, planned), "") << call.text();
+        ASSERT_EQ(make(call, comm, seat, Grouped::nobody, hash), "") << call.text();
+        ASSERT_EQ(hash, planned) << call.text();
+      }
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
 }

@@ -25,6 +25,7 @@ Machine idle() {
   Machine m;
   m.hop_us = m.switch_us = m.enter_us = m.setup_us = m.line_us = m.pass_us = m.message_us = m.pull_us = nothing;
   for (Rates* rates : {&m.pull, &m.pull_huge, &m.read, &m.write, &m.far_read, &m.far_write}) rates->gbps.fill(endless);
+  for (Rates* rates : {&m.streamed_read, &m.streamed_write}) rates->gbps.fill(nothing);
   for (auto& of_class : m.loops.gbps)
     for (auto& rates : of_class) rates.fill(endless);
   return m;

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "exec/pull.h"
 #include "support/plan_writer.h"
@@ -66,8 +68,13 @@ struct Calls {
   }
 };
 
-void run_all(World& world, std::span<const Plan> plans, const Calls& calls, std::size_t nontemporal_bytes = 0) {
-  const PassRules rules{.loops = LoopTable::all(Loop::nontemporal_pages), .nontemporal_bytes = nontemporal_bytes};
+constexpr std::size_t nothing_streamed = std::numeric_limits<std::size_t>::max();
+
+void run_all(World& world, std::span<const Plan> plans, const Calls& calls, std::size_t nontemporal_bytes = 0,
+             std::size_t streamed_bytes = nothing_streamed) {
+  const PassRules rules{.loops = LoopTable::all(Loop::nontemporal_pages),
+                        .nontemporal_bytes = nontemporal_bytes,
+                        .streamed_bytes = streamed_bytes};
   std::vector<Run> runs;
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
     Links links = world.links(static_cast<int>(rank));
@@ -96,11 +103,12 @@ TEST_P(Exchanges, ReduceThroughSlotsInTilesAndChannels) {
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = 2}, 1);
   const Plan plans[] = {exchange(schedule, 0), exchange(schedule, 1)};
   World world({.ranks = 2, .channels = channels, .slots = 1, .slot_bytes = 256});
-  for (const std::size_t nontemporal_bytes : {std::size_t{0}, std::size_t{1}}) {
+  for (const auto& [nontemporal_bytes, streamed_bytes] :
+       {std::pair<std::size_t, std::size_t>{0, nothing_streamed}, {1, nothing_streamed}, {0, 1}, {1, 100}}) {
     Calls calls(2, count, 1, 1, 1, op);
     for (auto& binding : calls.bindings) binding.split.tile(256, 1);
     ASSERT_TRUE(count < 1000 || calls.bindings[0].split.tiles() > 10);
-    run_all(world, plans, calls, nontemporal_bytes);
+    run_all(world, plans, calls, nontemporal_bytes, streamed_bytes);
     EXPECT_EQ(calls.outputs[0], calls.expected(op));
     EXPECT_EQ(calls.outputs[1], calls.expected(op));
   }
@@ -127,11 +135,11 @@ TEST(Run, BlocksOfDifferentSizeTravelInOneMessageAndAreForwarded) {
   middle.commit(2).release(0);
   tail.release(1);
   const Plan plans[] = {head.plan(), middle.plan(), tail.plan()};
-  for (const std::size_t count : {0, 1, 2, 63, 1001}) {
+  for (const std::size_t count : {0, 1, 2, 63, 1001, 1002}) {
     World world({.ranks = 3, .channels = 2, .slot_bytes = 256});
     Calls calls(3, count, 2, 1, 1);
     for (auto& binding : calls.bindings) binding.split.tile(256, 2);
-    run_all(world, plans, calls);
+    run_all(world, plans, calls, 0, count % 2 == 0 ? 1 : nothing_streamed);
     for (const auto& got : calls.outputs) EXPECT_EQ(got, calls.inputs[0]) << count;
   }
 }

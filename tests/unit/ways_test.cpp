@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -99,6 +100,30 @@ TEST(Ways, OfSumsThatPeersCopyGoThroughMemoryWhereCoresShareNoCache) {
   EXPECT_FALSE(ways(apart, Collective::all_reduce).pulls[width(1 << 20)]);
   EXPECT_EQ(ways(apart, Collective::reduce_scatter).pulls, ways(near, Collective::reduce_scatter).pulls)
       << "nobody copies these sums";
+}
+
+TEST(Ways, OfMessagesGoThroughMemoryWhereCoresShareNoCache) {
+  constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+  EXPECT_EQ(Machine{}.streamed_bytes(), never) << "unmeasured";
+  Machine apart;
+  apart.far_write.gbps.fill(2);
+  apart.streamed_read.gbps.fill(15);
+  apart.streamed_write.gbps.fill(25);
+  EXPECT_EQ(apart.streamed_bytes(), 4U << 10);
+  Machine plain = apart;
+  plain.streamed_write.gbps.fill(1);
+  EXPECT_TRUE(ways(apart, Collective::broadcast).carries[width(8 << 10)]);
+  EXPECT_FALSE(ways(plain, Collective::broadcast).carries[width(8 << 10)]);
+  Machine partly = apart;
+  for (const std::size_t cached : {0, 1}) partly.far_write.gbps[cached] = 50;  // up to 128 KiB
+  EXPECT_GT(partly.streamed_bytes(), 8U << 10);
+  EXPECT_LE(partly.streamed_bytes(), 64U << 10);
+  partly.far_write.gbps.fill(50);
+  EXPECT_EQ(partly.streamed_bytes(), never);
+  const auto of = [&](double bytes) { return apart.message_us_per_byte(bytes, 1 << 20, apart.streamed_bytes()); };
+  EXPECT_EQ(of(4095).write, apart.far_write.us_per_byte(1 << 20));
+  EXPECT_EQ(of(4096).write, apart.streamed_write.us_per_byte(1 << 20));
+  EXPECT_EQ(of(4096).read, apart.streamed_read.us_per_byte(1 << 20));
 }
 
 TEST(Ways, OfOneRankAndOfBarriersAreNone) {
