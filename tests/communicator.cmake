@@ -1,4 +1,5 @@
 tutti_test(tune_test SOURCES unit/tune_test.cpp LIBS tutti_tune LABELS unit)
+tutti_test(kept_choices_test SOURCES unit/kept_choices_test.cpp LIBS tutti_tune LABELS unit)
 tutti_test(ways_test SOURCES unit/ways_test.cpp LIBS tutti_tune LABELS unit)
 target_compile_definitions(ways_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines")
 tutti_test(handles_test SOURCES unit/handles_test.cpp LIBS tutti_submit LABELS unit)

@@ -2,7 +2,15 @@
 
 #include <algorithm>
 #include <cassert>
+#include <charconv>
+#include <cmath>
+#include <limits>
 #include <optional>
+#include <ranges>
+#include <system_error>
+#include <type_traits>
+
+#include <fmt/format.h>
 
 #include "algorithms/select.h"
 #include "algorithms/step_cost.h"
@@ -84,6 +92,25 @@ Built* fastest(const AllBuilt& all, std::size_t size, Chosen&& among) {
   return best;
 }
 
+/// All bytes of a value, one value after another: different values have different texts.
+template <class T>
+void add(std::string& text, const T& value) {
+  if constexpr (std::ranges::range<T>) {
+    add(text, std::ranges::size(value));
+    for (const auto& one : value) add(text, one);
+  } else {
+    static_assert(std::has_unique_object_representations_v<T> || std::is_floating_point_v<T>);
+    text.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+}
+
+template <class... Values>
+std::string text_of(const std::tuple<Values...>& values) {
+  std::string text;
+  std::apply([&text](const auto&... value) { (add(text, value), ...); }, values);
+  return text;
+}
+
 }  // namespace
 
 std::vector<Prediction> predictions(const Shape& shape, Access access, std::size_t bytes,
@@ -116,14 +143,50 @@ Envelope::Envelope(const Shape& shape, Access access, std::span<const Algorithm*
                                  : fastest(all, size_of_width(static_cast<int>(width)),
                                            [&](const Built& built) { return &built == below || &built == above; });
   }
-  std::array<double, 65> us{};
-  for (std::size_t width = width_first; width <= width_last; ++width)
-    us[width] = best[width]->us(size_of_width(static_cast<int>(width)));
+  for (std::size_t width = width_first; width <= width_last; ++width) {
+    by_width_[width] = &best[width]->algorithm();
+    us_[width] = best[width]->us(size_of_width(static_cast<int>(width)));
+  }
+  fill_outside();
+}
+
+/// Sizes for which nothing is predicted are as the nearest.
+void Envelope::fill_outside() {
   for (std::size_t width = 0; width < by_width_.size(); ++width) {
     const auto nearest = std::clamp<std::size_t>(width, width_first, width_last);
-    by_width_[width] = &best[nearest]->algorithm();
-    us_[width] = us[nearest];
+    by_width_[width] = by_width_[nearest];
+    us_[width] = us_[nearest];
   }
+}
+
+std::string Envelope::text() const {
+  std::string text;
+  for (std::size_t width = width_first; width <= width_last; ++width)
+    text += fmt::format("{} {} {}\n", std::size_t{1} << (width - 1), us_[width], by_width_[width]->name);
+  return text;
+}
+
+std::optional<Envelope> Envelope::read(std::string_view text, const Shape& shape, Access access) {
+  Envelope envelope;
+  for (std::size_t width = width_first; width <= width_last; ++width) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::string bytes = fmt::format("{} ", std::size_t{1} << (width - 1));
+    if (!line.starts_with(bytes)) return std::nullopt;
+    double us = 0;
+    const char* const end = line.data() + line.size();
+    const auto [rest, problem] = std::from_chars(line.data() + bytes.size(), end, us);
+    if (problem != std::errc() || !std::isfinite(us) || rest == end) return std::nullopt;
+    const std::string_view name(rest + 1, end);
+    const bool same = width > width_first && envelope.by_width_[width - 1]->name == name;
+    const Algorithm* const algorithm = same ? envelope.by_width_[width - 1] : find_algorithm(name, shape);
+    if (algorithm == nullptr || (!same && !serves(*algorithm, shape, access))) return std::nullopt;
+    envelope.by_width_[width] = algorithm;
+    envelope.us_[width] = us;
+  }
+  if (!text.empty()) return std::nullopt;
+  envelope.fill_outside();
+  return envelope;
 }
 
 bool is_modelled(const Shape& shape, Access access) {
@@ -140,10 +203,21 @@ std::shared_ptr<const Envelope> Envelopes::of(const Shape& shape, Access access,
   if (made_.size() == envelopes_max) made_.clear();
   Shape any_root = shape;
   any_root.root = 0;
-  const auto all = counts ? candidates_for_counts(any_root, access, forced) : candidates(any_root, access, forced);
-  auto envelope = std::make_shared<const Envelope>(any_root, access, all, machine, conditions);
+  const std::string grounds = store_.find ? text_of(key) : std::string();
+  std::shared_ptr<const Envelope> envelope = found(grounds, any_root, access);
+  if (envelope == nullptr) {
+    const auto all = counts ? candidates_for_counts(any_root, access, forced) : candidates(any_root, access, forced);
+    envelope = std::make_shared<const Envelope>(any_root, access, all, machine, conditions);
+    if (store_.keep) store_.keep(grounds, envelope->text());
+  }
   made_.emplace(std::move(key), envelope);
   return envelope;
+}
+
+std::shared_ptr<const Envelope> Envelopes::found(std::string_view grounds, const Shape& shape, Access access) const {
+  const auto text = store_.find ? store_.find(grounds) : std::nullopt;
+  auto envelope = text ? Envelope::read(*text, shape, access) : std::nullopt;
+  return envelope ? std::make_shared<const Envelope>(*std::move(envelope)) : nullptr;
 }
 
 }  // namespace tutti

@@ -9,11 +9,13 @@
 #include <fstream>
 
 #include "algorithms/select.h"
+#include "base/build_id.h"
 #include "base/descriptors.h"
 #include "base/uncancelled.h"
 #include "base/version.h"
 #include "net/digest.h"
 #include "tune/keep.h"
+#include "tune/kept_choices.h"
 #include "tune/measure.h"
 
 namespace tutti {
@@ -66,6 +68,24 @@ Result<std::unique_ptr<Tune>> tune_of(const Config& config) {
       Tune::Measure{.machine = measure, .hop_us = measure_hop});
 }
 
+/// Where choices are kept, next to the measured numbers; empty: nowhere.
+std::string choices_folder(const Config& config) {
+  if (config.text("TUTTI_TUNE") == "off" || !config.text("TUTTI_MACHINE_FILE").empty()) return {};
+  return cache_folder(config.text("TUTTI_CACHE_DIR"), std::getenv("XDG_CACHE_HOME"), std::getenv("HOME"));
+}
+
+EnvelopeStore store_in(const std::string& folder, Log& log) {
+  const std::string build = build_id();
+  if (folder.empty() || build.empty()) return {};
+  const auto kept = std::make_shared<const KeptChoices>(folder, build);
+  return {.find = [kept](std::string_view grounds) { return kept->find(grounds); },
+          .keep =
+              [kept, &log](std::string_view grounds, std::string_view text) {
+                if (auto done = kept->keep(grounds, text); !done)
+                  log.info(LogTopic::tune, "tune", "a choice is not kept: {}", done.error().text());
+              }};
+}
+
 Made make() {
   // Before the static object made here is registered for destruction: libcrypto is then taken down after it, when the
   // service thread does not need it any more.
@@ -85,6 +105,7 @@ Made make() {
   // Never destroyed: the service thread may still run while the process exits.
   auto* const process = new Process(real_system(), *std::move(config), Service::Mode::threaded, *std::move(tune));
   process->plan_file = std::move(plan);
+  process->envelopes.use(store_in(choices_folder(process->config), process->log));
   if (process->plan_file)
     process->log.info(LogTopic::init, "settings", "{}: {}", process->plan_file->name(), process->plan_file->text());
   return {.process = process, .mark = fork_mark()};

@@ -66,11 +66,14 @@ Tune::Known Tune::measure_now(const cpu_set_t& cpus, const std::string& path,
   if (path.empty()) return {.machine = *measured};
   const std::int64_t now_s = measure_.now_s();
   const std::string mine = fingerprint(CPU_COUNT(&cpus), library_version_);
-  if (auto written = write_atomically(path, to_text(*measured, mine, now_s, contradicted.has_value())); !written) {
+  const std::string text = to_text(*measured, mine, now_s, contradicted.has_value());
+  if (auto written = write_atomically(path, text); !written) {
     log.info(LogTopic::tune, "tune", "not kept: {}", written.error().text());
     return {.machine = *measured};
   }
-  return {.machine = *measured, .path = path, .measured_s = now_s};
+  // With as many digits as the next process reads: choices are kept by these numbers.
+  const auto rounded = from_text(text, mine);
+  return {.machine = rounded ? rounded->machine : *measured, .path = path, .measured_s = now_s};
 }
 
 /// Another process may have measured meanwhile, or marked the file: what is there must be what this process uses.

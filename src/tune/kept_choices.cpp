@@ -1,0 +1,69 @@
+#include "tune/kept_choices.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::string_view prefix = "choice-";
+constexpr std::size_t file_max = 64 * 1024;
+
+/// FNV-1a. `seed`: two of them make a collision of all 128 bits as good as impossible.
+std::uint64_t hash_of(std::string_view text, std::uint64_t seed) {
+  std::uint64_t hash = 0xcbf29ce484222325U ^ seed;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash ^ hash >> 29;
+}
+
+}  // namespace
+
+KeptChoices::Name KeptChoices::name(std::string_view grounds) const {
+  const std::string all = fmt::format("{}\n{}", build_, grounds);
+  const std::uint64_t one = hash_of(all, 0), two = hash_of(all, 0x9e3779b97f4a7c15U);
+  return {.path = fmt::format("{}/{}{:016x}", folder_, prefix, one),
+          .head = fmt::format("tutti choice 1\nof {}\non {:016x}{:016x}\n", build_, one, two)};
+}
+
+std::optional<std::string> KeptChoices::find(std::string_view grounds) const {
+  const Name mine = name(grounds);
+  const auto file = read_file(mine.path, file_max, FileKind::regular);
+  if (!file || !file->starts_with(mine.head)) return std::nullopt;
+  // The last line is a sum of all before it.
+  const std::size_t end = file->rfind("sum ");
+  if (end == std::string::npos || end < mine.head.size()) return std::nullopt;
+  const std::string_view summed = std::string_view(*file).substr(0, end);
+  if (file->substr(end) != fmt::format("sum {:016x}\n", hash_of(summed, 0))) return std::nullopt;
+  return file->substr(mine.head.size(), end - mine.head.size());
+}
+
+Result<void> KeptChoices::keep(std::string_view grounds, std::string_view text) const {
+  make_room();
+  const Name mine = name(grounds);
+  const std::string summed = fmt::format("{}{}", mine.head, text);
+  return write_atomically(mine.path, fmt::format("{}sum {:016x}\n", summed, hash_of(summed, 0)));
+}
+
+/// Choices of machines, jobs and builds that are no more.
+void KeptChoices::make_room() const {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::vector<std::pair<fs::file_time_type, fs::path>> files;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored))
+    if (entry.path().filename().string().starts_with(prefix))
+      files.emplace_back(entry.last_write_time(ignored), entry.path());
+  if (files.size() < files_max) return;
+  const auto half = files.begin() + static_cast<std::ptrdiff_t>(files.size() / 2);
+  std::ranges::nth_element(files, half);
+  for (auto file = files.begin(); file != half; ++file) fs::remove(file->second, ignored);
+}
+
+}  // namespace tutti
