@@ -300,8 +300,10 @@ TUTTI_API tuttiResult_t tuttiMemAlloc(void** ptr, size_t bytes);
 TUTTI_API tuttiResult_t tuttiMemAllocDevice(void** ptr, size_t bytes, int device);
 /* Frees memory of tuttiMemAlloc or tuttiMemAllocDevice. */
 TUTTI_API tuttiResult_t tuttiMemFree(void* ptr);
-/* [buff, buff + bytes) stays mapped until tuttiCommDeregister, so RDMA devices may use it in place. Not to be taken
- * back while a call uses it. Errors: invalidArgument (NULL, no bytes; no such handle). */
+/* [buff, buff + bytes) stays mapped until tuttiCommDeregister, so RDMA devices may use it in place. With
+ * TUTTI_REGISTER=mapped peers on the same host map it until then (or until the communicator ends), as memory of
+ * tuttiMemAlloc. Not to be taken back while a call uses it, and not to be freed before. Errors: invalidArgument (NULL,
+ * no bytes; no such handle). */
 TUTTI_API tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buff, size_t bytes, void** handle);
 TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
 

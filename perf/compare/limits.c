@@ -71,7 +71,8 @@ static void sum_streaming(float* to, const float* from, size_t half) {
 #define LINES_OF_BOTH_HALVES 128
 
 static int supports(Kind kind, size_t bytes) {
-  if (kind == SUM_NT) return can_stream() && bytes % LINES_OF_BOTH_HALVES == 0; /* aligned stores */
+  if (kind == SUM_NT)
+    return sizeof(Element) == sizeof(float) && can_stream() && bytes % LINES_OF_BOTH_HALVES == 0; /* aligned stores */
   return kind == COPY || kind == EXCHANGE || (kind == COPY_NT && can_stream());
 }
 
@@ -87,7 +88,7 @@ static void call(Kind kind, size_t bytes) {
   if (kind == EXCHANGE) exchange();
   if (kind == COPY) memcpy(recv_buffer, send_buffer, bytes);
   if (kind == COPY_NT) copy_streaming((char*)recv_buffer, (const char*)send_buffer, bytes);
-  if (kind == SUM_NT) sum_streaming(recv_buffer, send_buffer, bytes / sizeof(float) / 2);
+  if (kind == SUM_NT) sum_streaming((float*)recv_buffer, (const float*)send_buffer, bytes / sizeof(float) / 2);
   __asm__ volatile("" ::: "memory"); /* keeps the compiler from removing the copy */
 }
 

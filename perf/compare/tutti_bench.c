@@ -1,10 +1,13 @@
-/* tutti with the protocol. COMPARE_MALLOC=1: with memory that peers cannot map. */
+/* tutti with the protocol. COMPARE_MALLOC=1: with memory that peers cannot map; COMPARE_REGISTER=1: with such memory,
+ * registered. */
 #include "protocol.h" /* first: it asks for GNU's declarations */
 
 #include <tutti/tutti.h>
 
 #ifdef COMPARE_INTEGERS
 #define TYPE tuttiInt32
+#elif defined COMPARE_BFLOAT16
+#define TYPE tuttiBfloat16
 #else
 #define TYPE tuttiFloat32
 #endif
@@ -52,9 +55,16 @@ static void* allocate(size_t bytes) {
   return at;
 }
 
+static void* allocate_registered(size_t bytes) {
+  void *const at = own_pages(bytes), *handle = NULL;
+  must(tuttiCommRegister(comm, at, bytes, &handle), "registration");
+  return at;
+}
+
 int main(void) {
-  const int mapped = atoi(setting("COMPARE_MALLOC", "0")) == 0;
-  const Library library = {supports, mapped ? allocate : NULL, NULL, call, barrier, 1};
+  void* (*const ordinary)(size_t) = atoi(setting("COMPARE_REGISTER", "0")) != 0 ? allocate_registered : NULL;
+  const int mapped = ordinary == NULL && atoi(setting("COMPARE_MALLOC", "0")) == 0;
+  const Library library = {supports, mapped ? allocate : ordinary, NULL, call, barrier, 1};
   tuttiUniqueId id;
   join_board(atoi(setting("COMPARE_RANK", "-1")), atoi(setting("COMPARE_RANKS", "-1")));
   if (my_rank == 0) {

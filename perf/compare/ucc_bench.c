@@ -89,13 +89,19 @@ static int supports(Kind kind, size_t bytes) {
   return kind <= BARRIER;
 }
 
+#ifdef COMPARE_BFLOAT16
+#define TYPE UCC_DT_BFLOAT16
+#else
+#define TYPE UCC_DT_FLOAT32
+#endif
+
 static ucc_coll_buffer_info_t buffer(void* at, size_t count) {
-  ucc_coll_buffer_info_t info = {at, count, UCC_DT_FLOAT32, UCC_MEMORY_TYPE_HOST};
+  ucc_coll_buffer_info_t info = {at, count, TYPE, UCC_MEMORY_TYPE_HOST};
   return info;
 }
 
 static ucc_coll_args_t arguments(Kind kind, size_t bytes) {
-  const size_t count = bytes / sizeof(float), block = count / (size_t)rank_count;
+  const size_t count = bytes / sizeof(Element), block = count / (size_t)rank_count;
   ucc_coll_args_t args;
   memset(&args, 0, sizeof args);
   args.mask = UCC_COLL_ARGS_FIELD_FLAGS;

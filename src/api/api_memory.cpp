@@ -1,5 +1,7 @@
 // The C functions about memory, host streams and operators.
 #include <cstring>
+#include <optional>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -43,6 +45,21 @@ tuttiResult_t tuttiMemFree(void* ptr) {
   });
 }
 
+namespace {
+
+/// With TUTTI_REGISTER=mapped. Memory that cannot be adopted stays ordinary, which only costs time.
+std::optional<AdoptedMemory> adopt(CommEntry& entry, std::span<std::byte> memory) {
+  Communicator& communicator = *entry.communicator;
+  Process& process = communicator.process();
+  if (process.config.text("TUTTI_REGISTER") != "mapped") return std::nullopt;
+  auto adopted = AdoptedMemory::adopt(process.segments, memory);
+  if (adopted) return *std::move(adopted);
+  process.log.info(LogTopic::alloc, communicator.who(), "tuttiCommRegister: {}", adopted.error().text());
+  return std::nullopt;
+}
+
+}  // namespace
+
 tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buff, size_t bytes, void** handle) {
   return guarded([&]() -> Result<void> {
     if (auto given = not_null(buff, "buff"); !given) return given;
@@ -51,7 +68,11 @@ tuttiResult_t tuttiCommRegister(tuttiComm_t comm, void* buff, size_t bytes, void
     if (!entry) return std::move(entry).error();
     if (bytes == 0) return Error{.code = Code::invalid_argument, .what = "bytes is 0: there is nothing to register"};
     RegisteredRanges& ranges = (*entry)->communicator->channels().registered_ranges();
-    *handle = reinterpret_cast<void*>(ranges.add({static_cast<std::byte*>(buff), bytes}));
+    const std::span memory(static_cast<std::byte*>(buff), bytes);
+    auto adopted = adopt(**entry, memory);
+    const std::uint64_t id = ranges.add(memory);
+    if (adopted) (*entry)->adopted.emplace(id, *std::move(adopted));
+    *handle = reinterpret_cast<void*>(id);
     return {};
   });
 }
@@ -60,7 +81,9 @@ tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle) {
   return guarded([&]() -> Result<void> {
     auto entry = use(comm);
     if (!entry) return std::move(entry).error();
-    if (!(*entry)->communicator->channels().registered_ranges().remove(reinterpret_cast<std::uint64_t>(handle)))
+    const auto id = reinterpret_cast<std::uint64_t>(handle);
+    (*entry)->adopted.erase(id);
+    if (!(*entry)->communicator->channels().registered_ranges().remove(id))
       return Error{.code = Code::invalid_argument,
                    .what = "handle is not from tuttiCommRegister on this communicator, or was already deregistered"};
     return {};

@@ -1,6 +1,7 @@
 // Shared by all C functions: the guard that turns exceptions and errors into codes, and the tables of handles.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "comm/communicator.h"
 #include "progress/stream.h"
 #include "submit/group.h"
+#include "transport/adopted_memory.h"
 #include "tutti/tutti.h"
 
 namespace tutti::api {
@@ -29,6 +31,7 @@ struct CommEntry {
   std::shared_ptr<Communicator> communicator;
   std::map<int, UserOp> user_ops;  ///< by tuttiRedOp_t; used by one thread at a time
   int next_op = tuttiNumOps;
+  std::map<std::uint64_t, AdoptedMemory> adopted;  ///< by id of the registered range; used by one thread at a time
 };
 
 HandleTable<CommEntry>& comms();

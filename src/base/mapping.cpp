@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdint>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -64,6 +65,39 @@ Result<Mapping> Mapping::shared(int fd, std::size_t bytes) {
     return failed(why);
   }
   return Mapping(static_cast<std::byte*>(mapped), bytes);
+}
+
+Result<Mapping> Mapping::shared_over(std::byte* at, int fd, std::size_t bytes) {
+  void* const mapped = ::mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (mapped == MAP_FAILED)
+    return Error{.code = Code::system,
+                 .what = fmt::format("map {} bytes of shared memory in place of other pages", bytes),
+                 .sys_errno = errno};
+  return Mapping(at, bytes);
+}
+
+Result<void> Mapping::turn_private() {
+  const auto failed = [this](int why) {
+    return Error{
+        .code = Code::system, .what = fmt::format("give {} bytes their own pages back", bytes_), .sys_errno = why};
+  };
+  void* const fresh = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) return failed(errno);
+  // Here a lack of memory is an error; while copying it would be a signal. Linux before 5.14 finds out while copying.
+  if (::madvise(fresh, bytes_, MADV_POPULATE_WRITE) != 0 && errno != EINVAL) {
+    const int why = errno;
+    ::munmap(fresh, bytes_);
+    return failed(why == EFAULT ? ENOMEM : why);
+  }
+  std::memcpy(fresh, data_, bytes_);
+  if (::mremap(fresh, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, data_) == MAP_FAILED) {
+    const int why = errno;
+    ::munmap(fresh, bytes_);
+    return failed(why);
+  }
+  data_ = nullptr;
+  bytes_ = 0;
+  return {};
 }
 
 }  // namespace tutti

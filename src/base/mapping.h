@@ -24,6 +24,12 @@ class Mapping {
   /// Maps the first `bytes` of `fd`, shared, readable and writable; 2 MiB aligned when that large. Errors: system.
   static Result<Mapping> shared(int fd, std::size_t bytes);
 
+  /// As `shared`, in place of the pages that are there now. `at` and `bytes` are whole pages.
+  static Result<Mapping> shared_over(std::byte* at, int fd, std::size_t bytes);
+  /// Puts private pages with the same content in the mapping's place, and leaves them to their owner. Errors: system;
+  /// everything stays as it is then.
+  Result<void> turn_private();
+
   /// Pages that are touched for the first time from now on, by any process, lie on this NUMA node as long as it has
   /// memory left. Of a shared mapping the memory itself keeps that, not the mapping. Errors: system (EPERM in some
   /// containers, EINVAL where the node has no memory).

@@ -58,6 +58,7 @@ constexpr std::array table = {
   choice("TUTTI_IB_MEMORY_WINDOWS", local, "1", "0|1", start, "1: results go straight into registered memory (of tuttiMemAlloc or tuttiCommRegister) if the RDMA device has memory windows. 0: they are copied from slots."),
   text("TUTTI_IB_LIBRARY", local, start, "Verbs library to load instead of libibverbs.so.1."),
   text("TUTTI_HOSTID", local, start, "Any text; ranks with equal text may share memory. Empty: ranks on one kernel and in one network namespace may."),
+  choice("TUTTI_REGISTER", local, "ordinary", "ordinary|mapped", engine, "mapped: tuttiCommRegister makes ordinary memory as fast as that of tuttiMemAlloc, until it is deregistered: it moves the pages around the buffer into memory that peers can map, at the same address. No thread may write to these pages during both calls, and a child of fork shares them. ordinary: memory stays as it is."),
   text("TUTTI_ALGO", shared, engine, "Algorithm to use, or with ^ to exclude, per collective: allreduce:two_shot;broadcast:^one_shot. Empty: the fastest."),
   text("TUTTI_PLAN_FILE", local, engine, "MSCCL XML or MSCCL++ JSON file whose plan serves the calls of its collective and number of ranks. Must be the same file on all ranks."),
   choice("TUTTI_TRANSPORT", shared, "auto", "auto|slots|mapped|cma|socket|rdma", engine, "Transport between ranks of one host: slots, mapped buffers, copies from peers' buffers (CMA), or sockets or RDMA as if each process ran on its own host. Between hosts: rdma fails where there is no RDMA device, socket uses none."),

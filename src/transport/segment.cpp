@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "transport/free_memory.h"
+#include "transport/private_memory.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -139,12 +140,69 @@ Result<std::byte*> SegmentTable::allocate(std::size_t bytes, bool touch, int nod
 Result<void> SegmentTable::free(std::byte* at) {
   decltype(segments_)::node_type freed;  // unmapped after the lock is released: unmapping can take long
   const std::unique_lock lock(mutex_);
-  freed = segments_.extract(reinterpret_cast<std::uintptr_t>(at));
+  const auto known = segments_.find(reinterpret_cast<std::uintptr_t>(at));
+  if (known != segments_.end() && known->second.adopters == 0) freed = segments_.extract(known);
   if (freed.empty())
     return Error{.code = Code::invalid_argument,
                  .what = fmt::format("{} is not the start of memory from tuttiMemAlloc", fmt::ptr(at))};
   retired_.fetch_add(1, std::memory_order_release);
   return {};
+}
+
+/// The segment that contains some of `memory`.
+SegmentTable::Owned* SegmentTable::around(std::span<const std::byte> memory) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
+  auto above = segments_.lower_bound(begin + memory.size());
+  if (above == segments_.begin()) return nullptr;
+  Owned& last = (--above)->second;
+  return above->first + last.mapping.bytes() > begin ? &last : nullptr;
+}
+
+Result<void> SegmentTable::adopt(std::span<std::byte> memory) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) / page_bytes * page_bytes;
+  const std::uintptr_t end =
+      (reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size() + page_bytes - 1) / page_bytes * page_bytes;
+  const std::span pages(reinterpret_cast<std::byte*>(begin), end - begin);
+  const auto refuse = [&](const char* why) {
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("{} bytes at {} cannot become memory that peers map: {}", memory.size(),
+                                     fmt::ptr(memory.data()), why)};
+  };
+  const std::unique_lock lock(mutex_);
+  if (Owned* const there = around(pages)) {
+    const std::byte* const data = there->mapping.data();
+    if (pages.data() < data || pages.data() + pages.size() > data + there->mapping.bytes())
+      return refuse("some of it is such memory already");
+    if (there->adopters > 0) ++there->adopters;
+    return {};
+  }
+  if (!is_private_anonymous(pages)) return refuse("it is not private, anonymous, writable memory, as from malloc");
+  if (auto room = check_room(pages.size()); !room) return room;
+  auto fd = sealed_memory(pages.size());
+  if (!fd) return std::move(fd).error();
+  {
+    auto fresh = Mapping::shared(fd->get(), pages.size());
+    if (!fresh) return std::move(fresh).error();
+    if (auto populated = populate(fd->get(), *fresh, 0, pages.size()); !populated) return populated;
+    std::memcpy(fresh->data(), pages.data(), pages.size());
+  }
+  auto mapping = Mapping::shared_over(pages.data(), fd->get(), pages.size());
+  if (!mapping) return std::move(mapping).error();
+  if (next_id_ == 0) next_id_ = 1;
+  segments_.emplace(
+      begin, Owned{.name = {.id = next_id_++}, .fd = *std::move(fd), .mapping = *std::move(mapping), .adopters = 1});
+  return {};
+}
+
+void SegmentTable::disown(std::span<std::byte> memory) {
+  const std::unique_lock lock(mutex_);
+  Owned* const there = around(memory);
+  if (there == nullptr || there->adopters == 0) return;
+  if (there->adopters > 1) return void(--there->adopters);
+  const auto at = reinterpret_cast<std::uintptr_t>(there->mapping.data());
+  if (!there->mapping.turn_private()) return;
+  segments_.erase(at);
+  retired_.fetch_add(1, std::memory_order_release);
 }
 
 std::optional<SegmentSpot> SegmentTable::find(const void* at, std::size_t bytes) const {

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <span>
 
 #include "base/error.h"
 #include "base/mapping.h"
@@ -41,8 +42,16 @@ class SegmentTable {
   /// Why the kernel did not take a node, the last time that it did not: an errno; 0: it took all.
   int node_refused() const { return node_refused_.load(std::memory_order_relaxed); }
 
-  /// Errors: invalid_argument (not the start of a segment).
+  /// Errors: invalid_argument (not the start of a segment, or adopted).
   Result<void> free(std::byte* at);
+
+  /// Moves the whole pages around ordinary memory into a segment, at the same address and with the same content, until
+  /// `disown` was called as often with the same memory. No thread may write to these pages meanwhile. Memory that lies
+  /// in a segment already stays there. Errors: invalid_argument (memory that is not private, anonymous and writable;
+  /// that reaches beyond a segment); system.
+  Result<void> adopt(std::span<std::byte> memory);
+  /// Where memory is lacking, it stays shared.
+  void disown(std::span<std::byte> memory);
 
   /// Called when every peer that is to map the segment at `at` has done so: closes the segment's descriptor; `share`
   /// refuses the segment from now on.
@@ -74,7 +83,9 @@ class SegmentTable {
     Mapping mapping;
     bool touched = false;
     int node = -1;
+    int adopters = 0;  ///< not 0: ordinary memory that has been adopted this many times
   };
+  Owned* around(std::span<const std::byte> memory);
   void prefer_node(Mapping& mapping, int node);
   const Owned* named(SegmentName name) const;
 
