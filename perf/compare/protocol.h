@@ -6,7 +6,9 @@
  * Two modes: sync, where a sample is one call with all ranks aligned just before, and batch, where it is BATCH calls
  * back to back, divided by BATCH (small sizes only). A sample is the time of the slowest rank. Rows on standard output:
  *   collective,ranks,bytes,mode,samples,median_us,min_us,max_us,wrong
- * The first and the last row, "distance", tell how far the cores of ranks 0 and 1 are from each other: on virtual
+ * With COMPARE_FIRST=1 there are no such samples: one row "start" says how long the library's initialisation took, with
+ * all ranks aligned before it, and one row of mode "first" how long the first call of each collective, at the first
+ * size. The first and the last row, "distance", tell how far the cores of ranks 0 and 1 are from each other: on virtual
  * machines cores move, and only runs of one distance can be compared. Sizes are nccl-tests': the larger of a rank's two
  * buffers, rounded up to whole elements per rank. */
 #ifndef COMPARE_PROTOCOL_H
@@ -91,6 +93,7 @@ static Element element(int value) {
 #endif
 
 static Board* board;
+static double begun; /* when all ranks were about to start the library */
 static int my_rank, rank_count, rank_crowded;
 static Element *send_buffer, *recv_buffer;
 
@@ -107,6 +110,8 @@ static double now(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
+
+static void align_ranks(void);
 
 /* Before the library starts: joins the board and pins the rank to its core. */
 static void join_board(int rank, int ranks) {
@@ -125,6 +130,12 @@ static void join_board(int rank, int ranks) {
   board = (Board*)mmap(NULL, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (board == MAP_FAILED) die("cannot map the board");
   close(file);
+  align_ranks();
+  begun = now();
+}
+
+static int only_first_calls(void) {
+  return atoi(setting("COMPARE_FIRST", "0")) != 0;
 }
 
 static void align_ranks(void) {
@@ -306,9 +317,31 @@ static int listed(const char* list, const char* name) {
   return 0;
 }
 
+/* The start, and the first call of each collective. */
+static void run_first_calls(const Library* library, double started, const char* kinds, size_t size) {
+  board->seconds[my_rank][0] = started;
+  align_ranks();
+  report_as("start", 0, "first", 1);
+  align_ranks();
+  for (int k = 0; k <= BARRIER; ++k) {
+    const Kind kind = (Kind)k;
+    const size_t bytes = kind == BARRIER ? 0 : whole_bytes(kind, size);
+    if (!listed(kinds, kind_names[kind]) || !library->supports(kind, bytes)) continue;
+    if (library->prepare != NULL) library->prepare(kind, bytes);
+    align_ranks();
+    const double begin = now();
+    library->call(kind, bytes);
+    board->seconds[my_rank][0] = now() - begin;
+    align_ranks();
+    report(kind, bytes, "first", 1);
+    align_ranks();
+  }
+}
+
 /* Runs all cells that COMPARE_COLLECTIVES and COMPARE_SIZES name and the library supports. */
 static void run(const Library* library) {
   const char *kinds = setting("COMPARE_COLLECTIVES", ""), *sizes = setting("COMPARE_SIZES", "");
+  const double started = now() - begun;
   size_t largest = 0;
   char* end;
   for (const char* at = sizes; *at != 0; at = *end != 0 ? end + 1 : end) {
@@ -322,6 +355,7 @@ static void run(const Library* library) {
   for (size_t i = 0; i < largest / sizeof(Element); ++i) send_buffer[i] = input(my_rank, i);
   memset(recv_buffer, 0, largest);
   align_ranks();
+  if (only_first_calls()) return run_first_calls(library, started, kinds, strtoull(sizes, &end, 10));
   measure_distance();
 
   for (int k = 0; k < KINDS; ++k) {

@@ -63,8 +63,4 @@ std::vector<const Algorithm*> candidates_for_counts(const Shape& shape, Access a
   return all_that(seen, access, forced, [&](const Algorithm& a) { return serves_counts(a, seen, access); });
 }
 
-const Algorithm* select_inline(const Shape& shape, std::string_view forced) {
-  return candidates(shape, Access::in_line, forced)[0];
-}
-
 }  // namespace tutti

@@ -26,9 +26,6 @@ std::vector<const Algorithm*> candidates(const Shape& shape, Access access, std:
 /// for an all-gather through slots, where all ranks know all counts, those that `keep_groups`.
 std::vector<const Algorithm*> candidates_for_counts(const Shape& shape, Access access, std::string_view forced);
 
-/// For an inline call, which is one pass with any algorithm.
-const Algorithm* select_inline(const Shape& shape, std::string_view forced);
-
 /// Entries are separated by ";", each [collective:][^]name[,name]…: only these algorithms, or with ^ all but these. An
 /// entry without a collective applies to all collectives without an entry of their own. Case and underscores are
 /// ignored; "tree" is "binomial". Errors: invalid_argument (names the unknown word and the nearest known one).

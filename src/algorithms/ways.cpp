@@ -5,8 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "algorithms/select.h"
-
 namespace tutti {
 namespace {
 
@@ -46,18 +44,20 @@ Ways predict_ways(const Shape& shape, const Machine& machine, const Conditions& 
   if (shape.ranks == 1 || shape.collective == Collective::barrier) return {};
   Shape of = shape;
   of.root = 0;
-  const Algorithm* const inline_algorithm = select_inline(of, "");
-  const Envelope in_line(of, Access::in_line, {&inline_algorithm, 1}, machine, conditions);
+  const auto in_line = make(of, Access::in_line, machine, conditions);
   const auto mapped = make(of, Access::mapped, machine, conditions);
   // One system call for each buffer, at most as long as one that copies nothing from another process.
   const double asking_us = 2 * machine.pull_us;
-  if (!ordinary) return choose_ways({.in_line = &in_line, .mapped = mapped.get()}, asking_us);
+  if (!ordinary) return choose_ways({.in_line = in_line.get(), .mapped = mapped.get()}, asking_us);
   const auto cma = make(of, Access::cma, machine, conditions);
   const auto cma_huge = make(of, Access::cma, machine.on_huge_pages(), conditions);
   const auto slots = make(of, Access::slots, machine, conditions);
-  return choose_ways(
-      {.in_line = &in_line, .mapped = mapped.get(), .cma = cma.get(), .cma_huge = cma_huge.get(), .slots = slots.get()},
-      asking_us);
+  return choose_ways({.in_line = in_line.get(),
+                      .mapped = mapped.get(),
+                      .cma = cma.get(),
+                      .cma_huge = cma_huge.get(),
+                      .slots = slots.get()},
+                     asking_us);
 }
 
 }  // namespace tutti
