@@ -77,7 +77,7 @@ std::string choices_folder(const Config& config) {
 EnvelopeStore store_in(const std::string& folder, Log& log) {
   const std::string build = build_id();
   if (folder.empty() || build.empty()) return {};
-  const auto kept = std::make_shared<const KeptChoices>(folder, build);
+  const auto kept = std::make_shared<KeptChoices>(folder, build);
   return {.find = [kept](std::string_view grounds) { return kept->find(grounds); },
           .keep =
               [kept, &log](std::string_view grounds, std::string_view text) {

@@ -1,6 +1,10 @@
 #include "tune/kept_choices.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <system_error>
@@ -10,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/system.h"
 
 namespace tutti {
 namespace {
@@ -33,8 +38,30 @@ KeptChoices::Name KeptChoices::name(std::string_view grounds) const {
           .head = fmt::format("tutti choice 1\nof {}\non {:016x}{:016x}\n", build_, one, two)};
 }
 
-std::optional<std::string> KeptChoices::find(std::string_view grounds) const {
+std::optional<std::string> KeptChoices::find(std::string_view grounds) {
   const Name mine = name(grounds);
+  if (auto known = read(mine)) return known;
+  wait_for_turn();
+  auto known = read(mine);
+  if (known) turn_.reset();
+  return known;
+}
+
+/// The system ends the lock of a process that dies. Without a lock, or when patience ends, several make the choice.
+void KeptChoices::wait_for_turn() {
+  turn_ = UniqueFd(
+      ::open(fmt::format("{}/choices.lock", folder_).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!turn_) return;
+  std::vector<PollItem> nothing;
+  System& system = real_system();  // of the machine that other processes share
+  const std::int64_t deadline = system.now_ns() + patience_ns;
+  while (::flock(turn_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK || system.now_ns() >= deadline) return turn_.reset();
+    system.poll(nothing, 300'000);
+  }
+}
+
+std::optional<std::string> KeptChoices::read(const Name& mine) {
   const auto file = read_file(mine.path, file_max, FileKind::regular);
   if (!file || !file->starts_with(mine.head)) return std::nullopt;
   // The last line is a sum of all before it.
@@ -45,7 +72,8 @@ std::optional<std::string> KeptChoices::find(std::string_view grounds) const {
   return file->substr(mine.head.size(), end - mine.head.size());
 }
 
-Result<void> KeptChoices::keep(std::string_view grounds, std::string_view text) const {
+Result<void> KeptChoices::keep(std::string_view grounds, std::string_view text) {
+  const UniqueFd until_kept = std::exchange(turn_, UniqueFd());
   make_room();
   const Name mine = name(grounds);
   const std::string summed = fmt::format("{}{}", mine.head, text);

@@ -1,26 +1,34 @@
 // Keeps which algorithm was found to be the fastest for which size, so that the next process need not predict it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
+#include "base/unique_fd.h"
 
 namespace tutti {
 
-/// A folder with a file for each choice, next to the machine's numbers. Several processes may use it at once.
+/// A folder with a file for each choice, next to the machine's numbers. Several processes may use it at once: where all
+/// ranks of a host need the same choice, one of them makes it. One thread at a time uses an object.
 class KeptChoices {
  public:
   /// `build`: the library's; other builds may choose otherwise, so their choices are not found.
   KeptChoices(std::string folder, std::string build) : folder_(std::move(folder)), build_(std::move(build)) {}
 
-  /// The text kept for `grounds`, which may hold any bytes; nothing if there is none, or if it is damaged.
-  std::optional<std::string> find(std::string_view grounds) const;
+  /// The text kept for `grounds`, which may hold any bytes; nothing if there is none, or if it is damaged. While
+  /// another process of the folder makes a choice, waits for it, at most `patience_ns`. After nothing, it is this
+  /// process that makes the choice, and others wait until it calls `keep`, or ends.
+  std::optional<std::string> find(std::string_view grounds);
   /// Keeps `text`. Of more than files_max files, the older half is removed. Errors: system.
-  Result<void> keep(std::string_view grounds, std::string_view text) const;
+  Result<void> keep(std::string_view grounds, std::string_view text);
 
   static constexpr std::size_t files_max = 256;
+  static constexpr std::int64_t patience_ns = 1'000'000'000;
 
  private:
   struct Name {
@@ -28,10 +36,13 @@ class KeptChoices {
     std::string head;  // the file's first lines: they identify the grounds
   };
   Name name(std::string_view grounds) const;
+  static std::optional<std::string> read(const Name& mine);
+  void wait_for_turn();
   void make_room() const;
 
   std::string folder_;
   std::string build_;
+  UniqueFd turn_;  // locked while this process makes a choice
 };
 
 }  // namespace tutti

@@ -4,11 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "algorithms/choice.h"
 #include "algorithms/select.h"
@@ -17,7 +20,6 @@
 
 namespace tutti {
 namespace {
-
 
 constexpr Access accesses[] = {Access::mapped, Access::cma, Access::slots};
 
@@ -37,7 +39,7 @@ std::filesystem::path only_file(const Folder& folder) {
 struct Asked {
   int found = 0, missed = 0, kept = 0;
 };
-EnvelopeStore store_in(const KeptChoices& kept, Asked& asked) {
+EnvelopeStore store_in(KeptChoices& kept, Asked& asked) {
   return {.find =
               [&](std::string_view grounds) {
                 auto text = kept.find(grounds);
@@ -58,7 +60,7 @@ TEST(BuildId, IsThatOfThisProgram) {
 
 TEST(KeptChoices, AreTheSameInTheNextProcess) {
   const Folder folder;
-  const KeptChoices kept(folder / "kept", "this build");
+  KeptChoices kept(folder / "kept", "this build");
   Asked asked;
   Envelopes first, next;
   first.use(store_in(kept, asked));
@@ -81,9 +83,9 @@ TEST(KeptChoices, AreTheSameInTheNextProcess) {
 
 TEST(KeptChoices, AreFoundForTheSameGroundsOnly) {
   const Folder folder;
-  const KeptChoices kept(folder / "kept", "this build");
+  KeptChoices kept(folder / "kept", "this build");
   const Shape shape{.collective = Collective::all_reduce, .ranks = 4};
-  const auto misses = [&](const KeptChoices& in, const Shape& of, Access access, std::string_view forced,
+  const auto misses = [&](KeptChoices& in, const Shape& of, Access access, std::string_view forced,
                           const Machine& machine, const Conditions& conditions, bool counts) {
     Asked asked;
     Envelopes envelopes;
@@ -112,12 +114,13 @@ TEST(KeptChoices, AreFoundForTheSameGroundsOnly) {
   EXPECT_EQ(misses(kept, shape, Access::slots, "", slower, {}, false), 1);
   EXPECT_EQ(misses(kept, shape, Access::slots, "", {}, crowded, false), 1);
   EXPECT_EQ(misses(kept, shape, Access::slots, "", {}, {}, true), 1);
-  EXPECT_EQ(misses(KeptChoices(folder / "kept", "another build"), shape, Access::slots, "", {}, {}, false), 1);
+  KeptChoices of_another(folder / "kept", "another build");
+  EXPECT_EQ(misses(of_another, shape, Access::slots, "", {}, {}, false), 1);
 }
 
 TEST(KeptChoices, AreNotFoundWhereTheyAreDamaged) {
   const Folder folder;
-  const KeptChoices kept(folder / "", "this build");
+  KeptChoices kept(folder / "", "this build");
   ASSERT_TRUE(kept.keep("grounds", "the choice\nof two lines\n"));
   ASSERT_EQ(kept.find("grounds"), "the choice\nof two lines\n");
   const auto path = only_file(folder);
@@ -151,9 +154,45 @@ TEST(KeptChoices, OfTextsThatDescribeNoChoiceAreMadeAnew) {
       << "an all-reduce's algorithms";
 }
 
+/// Processes of a job need the same choice at the same time.
+TEST(KeptChoices, AreMadeOnceForAllThatWait) {
+  const Folder folder;
+  constexpr int processes = 6;
+  std::atomic<int> made = 0;
+  std::vector<std::thread> threads;  // a lock belongs to a descriptor, so threads wait for each other like processes
+  threads.reserve(processes);
+  for (int i = 0; i < processes; ++i)
+    threads.emplace_back([&] {
+      KeptChoices kept(folder / "", "this build");
+      if (const auto text = kept.find("grounds")) {
+        EXPECT_EQ(*text, "text\n");
+        return;
+      }
+      ++made;
+      for (int turn = 0; turn < 1000; ++turn) std::this_thread::yield();
+      EXPECT_TRUE(kept.keep("grounds", "text\n"));
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(made, 1);
+}
+
+TEST(KeptChoices, AreMadeByTheNextWhereAProcessDies) {
+  const Folder folder;
+  {
+    KeptChoices dies(folder / "", "this build");
+    EXPECT_FALSE(dies.find("grounds"));
+  }
+  KeptChoices next(folder / "", "this build"), patient(folder / "", "this build");
+  EXPECT_FALSE(next.find("grounds"));
+  EXPECT_FALSE(patient.find("grounds")) << "its patience has ended";
+  EXPECT_TRUE(patient.keep("grounds", "text\n"));
+  EXPECT_TRUE(next.keep("grounds", "text\n"));
+  EXPECT_EQ(next.find("grounds"), "text\n");
+}
+
 TEST(KeptChoices, LeaveRoomForOthers) {
   const Folder folder;
-  const KeptChoices kept(folder / "", "this build");
+  KeptChoices kept(folder / "", "this build");
   std::ofstream(folder / "machine-1") << "numbers";
   const int made = static_cast<int>(KeptChoices::files_max) + 50;
   for (int i = 0; i < made; ++i) ASSERT_TRUE(kept.keep(std::to_string(i), "text\n"));
