@@ -136,6 +136,19 @@ def refused():
             error_of(dist.all_reduce, torch.empty(3, device="meta")))
 
 
+def profiled():
+    """Names and kinds of this backend's events in torch's profiler, and whether calls still give what they should."""
+    peer, x, y = 1 - dist.get_rank(), torch.ones(2), torch.zeros(2)
+    with torch.autograd.profiler.profile() as profile:
+        works = [dist.irecv(y, peer), dist.isend(x, peer), dist.all_reduce(torch.ones(3), async_op=True)]
+        for work in works:
+            work.wait()
+        error = error_of(dist.all_reduce, torch.zeros(3 + dist.get_rank()))
+    events = [event for event in profile.function_events if event.name.startswith("tutti:")]
+    names = sorted(event.name for event in events)
+    return names, all(event.is_async for event in events if event.name == "tutti:recv"), y.tolist(), error
+
+
 def messages_out_of_order():
     """A receive that is waited for holds up neither collectives nor messages of other tags and peers."""
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -259,6 +272,13 @@ class Backend(unittest.TestCase):
     def test_messages_and_collectives_in_any_order(self):
         for ranks in (2, 3):
             self.assertEqual(self.values(ranks, messages_out_of_order), [True] * ranks)
+
+    def test_calls_are_in_the_profiler(self):
+        for names, asynchronous, received, error in self.values(2, profiled):
+            self.assertEqual(names, ["tutti:all_reduce", "tutti:all_reduce", "tutti:recv", "tutti:send"])
+            self.assertTrue(asynchronous)
+            self.assertEqual(received, [1, 1])
+            self.assertIn("AllReduce count=3", error)
 
     def test_training_gives_what_one_process_gives(self):
         alone = torch.tensor(train())

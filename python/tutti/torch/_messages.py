@@ -122,7 +122,7 @@ class Messages:
             channel.communicator().send(tensor, 1)
             return [tensor]
 
-        return channel.worker.submit(call)
+        return channel.worker.submit("send", call)
 
     def recv(self, tensor: Any, peer: int, tag: int) -> Any:
         with self._lock:
@@ -136,7 +136,7 @@ class Messages:
             channel.communicator().recv(tensor, 0)
             return [tensor]
 
-        return channel.worker.submit(call)
+        return channel.worker.submit("recv", call)
 
     def recv_any(self, tensor: Any, tag: int) -> AnySource:
         """From whoever has announced a message that nobody here has asked for."""
@@ -150,7 +150,7 @@ class Messages:
             self._receive(tensor, source, tag).wait()
             return [[tensor], source]
 
-        return AnySource(self._any.submit(call))
+        return AnySource(self._any.submit("recvAnySource", call))
 
     def _claim(self, tag: int) -> int:
         """The sender of a message that has been announced, which is this receive's from now on."""

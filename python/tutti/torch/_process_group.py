@@ -127,10 +127,11 @@ class ProcessGroupTutti(dist.ProcessGroup):
         if hasattr(self, "_messages"):
             self.shutdown()
 
-    def _submit(self, tensors: Sequence[Any], call: Callable[[], Any]) -> Any:
+    def _submit(self, name: str, tensors: Sequence[Any], call: Callable[[], Any]) -> Any:
+        """`name` is what other backends of torch call it."""
         _require_host(tensors)
         self._sequence += 1
-        return self._worker.submit(call)
+        return self._worker.submit(name, call)
 
     def allreduce(self, tensors: List[Any], options: Any = None) -> Any:
         op = "sum" if options is None else _op(options)
@@ -146,7 +147,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
                 _put(tensor, result)
             return tensors
 
-        return self._submit(tensors, call)
+        return self._submit("all_reduce", tensors, call)
 
     allreduce_coalesced = allreduce
 
@@ -159,7 +160,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
                 all_reduce_sparse(self._comm, tensor)
             return tensors
 
-        return self._worker.submit(call)
+        return self._worker.submit("all_reduce", call)
 
     def broadcast(self, tensors: List[Any], options: Any) -> Any:
         by_cpp = _called_by_cpp("broadcast")
@@ -171,7 +172,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
                 _put(tensor, dense)
             return tensors
 
-        return _or_raise(self._submit(tensors, call), by_cpp)
+        return _or_raise(self._submit("broadcast", tensors, call), by_cpp)
 
     def reduce(self, tensors: List[Any], options: Any) -> Any:
         op, root = _op(options), options.rootRank
@@ -184,7 +185,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
                     _put(tensor, dense)
             return tensors
 
-        return self._submit(tensors, call)
+        return self._submit("reduce", tensors, call)
 
     def allgather(self, outputs: List[List[Any]], inputs: List[Any], options: Any = None) -> Any:
         by_cpp = _called_by_cpp("allgather")
@@ -197,7 +198,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
                     _put(part, result)
             return outputs
 
-        work = self._submit([*inputs, *(part for parts in outputs for part in parts)], call)
+        work = self._submit("all_gather", [*inputs, *(part for parts in outputs for part in parts)], call)
         return _or_raise(work, by_cpp)
 
     def allgather_into_tensor_coalesced(self, outputs: List[Any], inputs: List[Any], options: Any = None) -> Any:
@@ -210,7 +211,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
                 _put(output, whole)
             return outputs
 
-        return self._submit([*outputs, *inputs], call)
+        return self._submit("_all_gather_base", [*outputs, *inputs], call)
 
     def _allgather_base(self, output: Any, mine: Any, options: Any = None) -> Any:
         return self.allgather_into_tensor_coalesced([output], [mine])
@@ -230,7 +231,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
                 _put(output, dense)
             return outputs
 
-        return self._submit([*outputs, *(part for parts in inputs for part in parts)], call)
+        return self._submit("reduce_scatter", [*outputs, *(part for parts in inputs for part in parts)], call)
 
     def reduce_scatter_tensor_coalesced(self, outputs: List[Any], inputs: List[Any], options: Any) -> Any:
         op = _op(options)
@@ -244,7 +245,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
                 _put(output, mine)
             return outputs
 
-        return self._submit([*outputs, *inputs], call)
+        return self._submit("_reduce_scatter_base", [*outputs, *inputs], call)
 
     def _reduce_scatter_base(self, output: Any, whole: Any, options: Any) -> Any:
         return self.reduce_scatter_tensor_coalesced([output], [whole], options)
@@ -263,7 +264,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
                 _put(part, result)
             return outputs
 
-        return self._submit([*inputs, *(part for parts in outputs for part in parts)], call)
+        return self._submit("gather", [*inputs, *(part for parts in outputs for part in parts)], call)
 
     def scatter(self, outputs: List[Any], inputs: List[List[Any]], options: Any) -> Any:
         root = options.rootRank
@@ -274,7 +275,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
             _put(outputs[0], dense)
             return outputs
 
-        return self._submit([*outputs, *(part for parts in inputs for part in parts)], call)
+        return self._submit("scatter", [*outputs, *(part for parts in inputs for part in parts)], call)
 
     def alltoall_base(self, output: Any, whole: Any, output_splits: List[int], input_splits: List[int],
                       options: Any = None) -> Any:
@@ -286,7 +287,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
             _put(output, dense)
             return output
 
-        return self._submit([output, whole], call)
+        return self._submit("all_to_all", [output, whole], call)
 
     def alltoall(self, outputs: List[Any], inputs: List[Any], options: Any = None) -> Any:
         sent, received = [part.numel() for part in inputs], [part.numel() for part in outputs]
@@ -298,7 +299,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
                 _put(part, result)
             return outputs
 
-        return self._submit([*outputs, *inputs], call)
+        return self._submit("all_to_all", [*outputs, *inputs], call)
 
     # The newest torch's names of these.
     all_gather_single = _allgather_base
@@ -312,7 +313,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
             self._comm.barrier()
             return []
 
-        return self._submit([], call)
+        return self._submit("barrier", [], call)
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """Waits for all ranks. `timeout` is a timedelta or a number of seconds, by default the limit of the group.

@@ -78,9 +78,19 @@ if not KEEPS_SUBCLASSES:
     Work.wait = _wait
 
 
-def work_of(future: "torch.futures.Future[Any]") -> Any:
-    """The Work that ends when the future does."""
-    seen_by_cpp = future.then(lambda done: done.wait())
+def _recorded(future: Any, name: str) -> Any:
+    """The future, or one that ends after it and torch's profiler has seen the end: of an event on the thread of the
+    caller, which only its end shows to be asynchronous. (The thread that makes the call has no profiler.)"""
+    if not torch.autograd._profiler_enabled():
+        return future
+    event = torch.autograd.profiler.record_function(name)
+    event.__enter__()
+    return event._call_end_callbacks_on_future(future)
+
+
+def work_of(future: "torch.futures.Future[Any]", name: str) -> Any:
+    """The Work that ends when the future does, and for which `name` is in the profiler."""
+    seen_by_cpp = _recorded(future.then(lambda done: done.wait()), name)
     if KEEPS_SUBCLASSES:
         return _OwnWork(future, seen_by_cpp)
     work = _create_work_from_future(seen_by_cpp)

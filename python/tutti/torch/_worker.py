@@ -126,11 +126,12 @@ class Worker:
         # At the end of the process too, so that peers see a communicator that was left in order.
         self.stop = weakref.finalize(self, state.stop, thread)
 
-    def submit(self, call: Callable[[], Any]) -> Any:
-        """The Work of a call, whose future gets what the call returns."""
+    def submit(self, name: str, call: Callable[[], Any]) -> Any:
+        """The Work of a call, whose future gets what the call returns. `name` is for torch's profiler."""
         future: "torch.futures.Future[Any]" = torch.futures.Future()
+        work = work_of(future, f"tutti:{name}")
         self._state.tasks.put((call, future))
-        return work_of(future)
+        return work
 
     @staticmethod
     def stop_all(workers: "Iterable[Worker]") -> None:
