@@ -74,6 +74,13 @@ def killed_in_training(where):
     return error_of(torch.nn.parallel.DistributedDataParallel, model)
 
 
+def ends_with_a_group(kept):
+    """Rank 0 ends while something still holds its group; the error of rank 1, which makes another call."""
+    kept.append(dist.distributed_c10d._get_default_group())
+    dist.all_reduce(torch.ones(2))
+    return error_of(dist.all_reduce, torch.ones(2)) if dist.get_rank() == 1 else None
+
+
 def waits_with_a_limit(has_failed):
     if dist.get_rank() == 1:
         has_failed.wait(testing.LIMIT_S)
@@ -231,6 +238,10 @@ class Backend(unittest.TestCase):
     def test_wait_has_a_limit(self):
         error, _ = self.values(2, waits_with_a_limit, testing._fork.Event())
         self.assertIn("has not ended within 0.1 s", error)
+
+    def test_a_group_that_is_held_at_the_end_is_left_in_order(self):
+        _, error = self.values(2, ends_with_a_group, [])
+        self.assertRegex(error, "left the communicator|leaves the communicator")
 
     def test_works_of_other_backends_are_as_before(self):
         testing.start(1, wait_on_gloo, f"/tmp/tutti-gloo-{os.getpid()}")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing.util
 import queue
 import threading
 import time
@@ -15,6 +16,7 @@ import tutti
 from ._work import work_of
 
 _Task = Tuple[Callable[[], Any], "torch.futures.Future[Any]"]
+_EARLY = 10  # at the end of a process, before its children are waited for
 _END_LIMIT_S = 5.0  # communicators whose peers never come are aborted after that
 
 
@@ -123,8 +125,9 @@ class Worker:
         thread.start()
         _watch.add(state)
         self._thread = thread
-        # At the end of the process too, so that peers see a communicator that was left in order.
-        self.stop = weakref.finalize(self, state.stop, thread)
+        # At the end of the process too, so that peers see a communicator that was left in order. Python's own atexit does
+        # not run in processes of multiprocessing.
+        self.stop = multiprocessing.util.Finalize(self, state.stop, (thread,), exitpriority=_EARLY)
 
     def submit(self, name: str, call: Callable[[], Any]) -> Any:
         """The Work of a call, whose future gets what the call returns. `name` is for torch's profiler."""
@@ -136,5 +139,7 @@ class Worker:
     @staticmethod
     def stop_all(workers: "Iterable[Worker]") -> None:
         """As stop() of each, in the time of one."""
-        alive = [worker for worker in workers if worker.stop.detach()]
+        alive = [worker for worker in workers if worker.stop.still_active()]
+        for worker in alive:
+            worker.stop.cancel()
         _stop([(worker._state, worker._thread) for worker in alive])
