@@ -5,13 +5,14 @@ Usage: torch_suite.py BACKEND [unittest's arguments]     WORLD_SIZE: number of r
 BACKEND in-place-of-gloo: tutti under gloo's name, for the many tests that are for gloo alone.
 TUTTI_TEST_TIMED=1: also tests that measure time. Exit status 77: this Python has no torch
 """
-import dataclasses
 import importlib.util
 import os
 import sys
 import tempfile
 import types
 import unittest
+
+import torch_1_13
 
 if importlib.util.find_spec("torch") is None:
     print("skipped: this Python has no torch (Debian: python3-torch)")
@@ -28,20 +29,7 @@ if importlib.util.find_spec("expecttest") is None:
 folder = tempfile.TemporaryDirectory()
 os.environ["TEMP_DIR"] = folder.name
 
-_dataclass = dataclasses.dataclass
-
-
-def _hashable_dataclass(cls=None, **options):
-    """torch 1.13 has defaults that Python 3.11 calls mutable, for their classes cannot be hashed."""
-    if cls is None:
-        return lambda known: _hashable_dataclass(known, **options)
-    if cls.__module__.startswith("torch.") and "__hash__" not in cls.__dict__:
-        options["unsafe_hash"] = True
-    return _dataclass(cls, **options)
-
-
-dataclasses.dataclass = _hashable_dataclass
-
+torch_1_13.repair_imports()
 import torch  # noqa: E402
 
 import tutti.torch  # noqa: E402,F401: registers the backend
