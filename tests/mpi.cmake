@@ -19,3 +19,10 @@ foreach(name ${TUTTI_MPI_FOUND})
                                                         ENVIRONMENT TUTTI_TUNE=off)
   endforeach()
 endforeach()
+
+# The comparison with the MPIs underneath: it builds, runs and reads its measurements.
+if(TUTTI_MPI_FOUND AND NOT TUTTI_SANITIZE)
+  add_test(NAME perf_mpi_interposer COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/perf/compare/compare --mpi-interposer
+                                            --tutti $<TARGET_FILE:tutti> --rounds 2 --ms 2 --sizes 8,32K)
+  set_tests_properties(perf_mpi_interposer PROPERTIES LABELS multiprocess PROCESSORS 2 TIMEOUT 120 ENVIRONMENT TUTTI_TUNE=off)
+endif()
