@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """MPI programs under tutti-mpirun: do they get MPI's results, and from whom?
 
-Usage: mpi_test.py PART MPI BUILD      PART: same progress mixed communicators errors callbacks
-                                            late off programs;  MPI: openmpi mpich
+Usage: mpi_test.py PART MPI BUILD      PART: same between progress mixed communicators errors
+                                            callbacks late off programs;  MPI: openmpi mpich
 Exit status 77: the launcher is not installed.
 """
 import os
@@ -52,6 +52,15 @@ def same(mpi, build):
         # What is moved is always served; of reductions, those by operators that tutti lacks are left out, if long.
         expect(output, r"^MPI_Allreduce +\d+ +\d+ .*operator, too long")
         if served(output) < 95:
+            sys.exit(output)
+
+
+def between(mpi, build):
+    for ranks in (2, 3, 4) if mpi == "openmpi" else (2,):
+        output = run(mpi, build, ranks, [build / f"tests/mpi_between_{mpi}"])
+        expect(output, "^all alike$")
+        expect(output, r"^MPI_Reduce +\d+ +\d+ .*operator, too long")
+        if served(output) < 98:
             sys.exit(output)
 
 
@@ -116,5 +125,5 @@ def programs(mpi, build):
 
 if __name__ == "__main__":
     part, mpi, build = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
-    {"same": same, "progress": progress, "mixed": mixed, "communicators": communicators, "errors": errors,
+    {"same": same, "between": between, "progress": progress, "mixed": mixed, "communicators": communicators, "errors": errors,
      "callbacks": callbacks, "late": late, "off": off, "programs": programs}[part](mpi, build)

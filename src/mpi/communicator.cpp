@@ -4,23 +4,59 @@
 #include <array>
 #include <cstdio>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace tutti::mpi {
 namespace {
 
-/// Other worlds may run without tutti: spawned programs, or those that were connected to.
-bool within(MPI_Group world, MPI_Comm comm, int ranks) {
-  MPI_Group group = MPI_GROUP_NULL;
-  if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS) return false;
+/// The first of the group's ranks in `world`; none where not all are there. Other worlds may run without tutti: spawned
+/// programs, or those that were connected to.
+std::optional<int> leader_within(MPI_Group world, MPI_Group group) {
+  int ranks = 0;
+  if (PMPI_Group_size(group, &ranks) != MPI_SUCCESS || ranks == 0) return std::nullopt;
   std::vector<int> here(static_cast<std::size_t>(ranks));
   std::vector<int> there(here.size());
   std::iota(here.begin(), here.end(), 0);
   const int code = PMPI_Group_translate_ranks(group, ranks, here.data(), world, there.data());
-  PMPI_Group_free(&group);
-  return code == MPI_SUCCESS && std::ranges::find(there, MPI_UNDEFINED) == there.end();
+  if (code != MPI_SUCCESS || std::ranges::find(there, MPI_UNDEFINED) != there.end()) return std::nullopt;
+  return there.front();
 }
+
+/// `get` is PMPI_Comm_group or PMPI_Comm_remote_group.
+template <class Get>
+std::optional<int> leader(MPI_Comm comm, MPI_Group world, Get&& get) {
+  MPI_Group group = MPI_GROUP_NULL;
+  if (get(comm, &group) != MPI_SUCCESS) return std::nullopt;
+  const auto found = leader_within(world, group);
+  PMPI_Group_free(&group);
+  return found;
+}
+
+/// All ranks of a communicator in one group, in which they can start.
+class OneGroup {
+ public:
+  OneGroup(MPI_Comm comm, const Place& place) : comm_(comm) {
+    if (!place.between()) return;
+    const int comes_later = place.remote_first == 0 ? 1 : 0;
+    code_ = PMPI_Intercomm_merge(comm, comes_later, &merged_);
+    if (code_ == MPI_SUCCESS) comm_ = merged_;
+  }
+  ~OneGroup() {
+    if (merged_ != MPI_COMM_NULL) PMPI_Comm_free(&merged_);
+  }
+  OneGroup(const OneGroup&) = delete;
+  OneGroup& operator=(const OneGroup&) = delete;
+
+  MPI_Comm comm() const { return comm_; }
+  int code() const { return code_; }
+
+ private:
+  MPI_Comm comm_;
+  MPI_Comm merged_ = MPI_COMM_NULL;
+  int code_ = MPI_SUCCESS;
+};
 
 /// From rank 0 to all.
 struct Offer {
@@ -40,21 +76,38 @@ Communicator::Communicator(MPI_Comm comm, MPI_Group world) : handle_(comm) {
   PMPI_Comm_test_inter(comm, &between);
   PMPI_Comm_rank(comm, &place_.rank);
   PMPI_Comm_size(comm, &place_.ranks);
+  const auto first = leader(comm, world, PMPI_Comm_group);
   if (between != 0) {
-    outcome_ = Outcome::intercommunicator;
+    join_groups(first, leader(comm, world, PMPI_Comm_remote_group));
   } else if (place_.ranks == 1) {
     outcome_ = Outcome::one_rank;
-  } else if (!within(world, comm, place_.ranks)) {
+  } else if (!first) {
     outcome_ = Outcome::other_world;
   }
 }
 
+/// Of an intercommunicator: the group whose first rank is lower in MPI_COMM_WORLD comes first.
+void Communicator::join_groups(std::optional<int> local, std::optional<int> remote) {
+  if (!local || !remote) {
+    outcome_ = Outcome::other_world;
+    return;
+  }
+  const int locals = place_.ranks;
+  PMPI_Comm_remote_size(handle(), &place_.remote);
+  place_.ranks += place_.remote;
+  place_.remote_first = *local < *remote ? locals : 0;
+  place_.rank += *local < *remote ? 0 : place_.remote;
+}
+
 int Communicator::start(Progress& progress) {
+  const OneGroup all_ranks(handle(), place_);
+  if (all_ranks.code() != MPI_SUCCESS) return all_ranks.code();
   // tutti's time limit is to begin when all are here, not when the first one is.
-  if (const int code = PMPI_Barrier(handle()); code != MPI_SUCCESS) return code;
+  if (const int code = PMPI_Barrier(all_ranks.comm()); code != MPI_SUCCESS) return code;
   Offer offer;
   if (place_.rank == 0) offer.made = tuttiGetUniqueId(&offer.id) == tuttiSuccess ? 1 : 0;
-  if (const int code = PMPI_Bcast(&offer, sizeof offer, MPI_BYTE, 0, handle()); code != MPI_SUCCESS) return code;
+  if (const int code = PMPI_Bcast(&offer, sizeof offer, MPI_BYTE, 0, all_ranks.comm()); code != MPI_SUCCESS)
+    return code;
   tuttiResult_t result = tuttiSystemError;
   if (offer.made != 0) {
     std::array<char, MPI_MAX_OBJECT_NAME> name{};
@@ -69,7 +122,8 @@ int Communicator::start(Progress& progress) {
   }
   const int mine = result == tuttiSuccess ? 1 : 0;
   int all = 0;
-  if (const int code = PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, handle()); code != MPI_SUCCESS) return code;
+  if (const int code = PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, all_ranks.comm()); code != MPI_SUCCESS)
+    return code;
   started_ = all == 1;
   if (started_) return MPI_SUCCESS;
   if (mine == 0 && (offer.made != 0 || place_.rank == 0)) say_why(result);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "mpi/mpi_header.h"
@@ -61,6 +62,7 @@ class Communicator {
   void end();
 
  private:
+  void join_groups(std::optional<int> local, std::optional<int> remote);
   void say_why(tuttiResult_t result) const;
 
   std::atomic<MPI_Comm> handle_;

@@ -2,18 +2,32 @@
 
 #include <vector>
 
-#include "mpi/datatype.h"
+#include "mpi/arguments.h"
+#include "mpi/prepare_between.h"
 
 namespace tutti::mpi {
 namespace {
 
-Prepared refused() {
-  return {.outcome = Outcome::arguments};
+bool is_rank(int root, const Place& place) {
+  return root >= 0 && root < place.ranks;
 }
 
-bool right(const Buffer& buffer) {
-  return buffer.count >= 0 && buffer.type != MPI_DATATYPE_NULL;
+/// Both sides are set: packs what is to be sent; of calls that say how many bytes go to or from each rank, those.
+Prepared ready(Call& call, Kind kind, std::size_t bytes, bool packs_recv = false) {
+  call.kind = kind;
+  call.count = bytes;
+  int code = call.send.pack();
+  if (code == MPI_SUCCESS && packs_recv) code = call.recv.pack();
+  return {.code = code, .alone = code != MPI_SUCCESS};
 }
+
+/// Calls with one size for all ranks have nothing to do where that is none.
+Prepared ready_unless_empty(Call& call, Kind kind, std::size_t bytes, bool packs_recv = false) {
+  if (bytes == 0) return {.outcome = Outcome::nothing};
+  return ready(call, kind, bytes, packs_recv);
+}
+
+}  // namespace
 
 bool right(const Buffers& buffers, int ranks) {
   if (!buffers.counts || !buffers.displacements) return false;
@@ -23,15 +37,6 @@ bool right(const Buffers& buffers, int ranks) {
     if (has_data && buffers.types != nullptr && buffers.types[rank] == MPI_DATATYPE_NULL) return false;
   }
   return buffers.types != nullptr || buffers.type != MPI_DATATYPE_NULL;
-}
-
-bool is_rank(int root, const Place& place) {
-  return root >= 0 && root < place.ranks;
-}
-
-Piece piece_of(const Buffer& buffer, MPI_Count times = 1) {
-  return {
-      .at = static_cast<std::byte*>(const_cast<void*>(buffer.at)), .count = buffer.count * times, .type = buffer.type};
 }
 
 int take(Side& side, const Buffers& buffers, int ranks) {
@@ -51,33 +56,8 @@ int take(Side& side, const Buffers& buffers, int ranks) {
   return side.take(pieces);
 }
 
-/// Both sides are set: packs what is to be sent; of calls that say how many bytes go to or from each rank, those.
-Prepared ready(Call& call, Kind kind, std::size_t bytes, bool packs_recv = false) {
-  call.kind = kind;
-  call.count = bytes;
-  int code = call.send.pack();
-  if (code == MPI_SUCCESS && packs_recv) code = call.recv.pack();
-  return {.code = code, .alone = code != MPI_SUCCESS};
-}
-
-/// Calls with one size for all ranks have nothing to do where that is none.
-Prepared ready_unless_empty(Call& call, Kind kind, std::size_t bytes, bool packs_recv = false) {
-  if (bytes == 0) return {.outcome = Outcome::nothing};
-  return ready(call, kind, bytes, packs_recv);
-}
-
-Prepared failed(int code) {
-  return {.code = code};
-}
-
-/// MPI_IN_PLACE where it has no meaning. Not left to MPI: it would wait there, where it does not look.
-Prepared misplaced() {
-  return failed(MPI_ERR_BUFFER);
-}
-
-}  // namespace
-
 Prepared prepare_bcast(Call& call, const Place& place, const Buffer& data, int root) {
+  if (place.between()) return between::bcast(call, place, data, root);
   if (!right(data) || !is_rank(root, place)) return refused();
   if (data.in_place()) return misplaced();
   call.root = root;
@@ -90,6 +70,7 @@ Prepared prepare_bcast(Call& call, const Place& place, const Buffer& data, int r
 }
 
 Prepared prepare_gather(Call& call, const Place& place, const Buffer& send, const Buffer& recv, int root) {
+  if (place.between()) return between::gather(call, place, send, recv, root);
   if (!is_rank(root, place)) return refused();
   call.root = root;
   const bool is_root = place.rank == root;
@@ -109,6 +90,7 @@ Prepared prepare_gather(Call& call, const Place& place, const Buffer& send, cons
 }
 
 Prepared prepare_scatter(Call& call, const Place& place, const Buffer& send, const Buffer& recv, int root) {
+  if (place.between()) return between::scatter(call, place, send, recv, root);
   if (!is_rank(root, place)) return refused();
   call.root = root;
   const bool is_root = place.rank == root;
@@ -128,6 +110,7 @@ Prepared prepare_scatter(Call& call, const Place& place, const Buffer& send, con
 }
 
 Prepared prepare_allgather(Call& call, const Place& place, const Buffer& send, const Buffer& recv) {
+  if (place.between()) return between::allgather(call, place, send, recv);
   if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send)) || !right(recv)) return refused();
   if (const int code = call.recv.take(piece_of(recv, place.ranks)); code != MPI_SUCCESS) return failed(code);
@@ -141,6 +124,7 @@ Prepared prepare_allgather(Call& call, const Place& place, const Buffer& send, c
 }
 
 Prepared prepare_alltoall(Call& call, const Place& place, const Buffer& send, const Buffer& recv) {
+  if (place.between()) return between::alltoall(call, place, send, recv);
   if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send)) || !right(recv)) return refused();
   if (const int code = call.recv.take(piece_of(recv, place.ranks)); code != MPI_SUCCESS) return failed(code);
@@ -154,6 +138,7 @@ Prepared prepare_alltoall(Call& call, const Place& place, const Buffer& send, co
 }
 
 Prepared prepare_gatherv(Call& call, const Place& place, const Buffer& send, const Buffers& recv, int root) {
+  if (place.between()) return between::gatherv(call, place, send, recv, root);
   if (!is_rank(root, place)) return refused();
   call.root = root;
   const bool is_root = place.rank == root;
@@ -172,6 +157,7 @@ Prepared prepare_gatherv(Call& call, const Place& place, const Buffer& send, con
 }
 
 Prepared prepare_scatterv(Call& call, const Place& place, const Buffers& send, const Buffer& recv, int root) {
+  if (place.between()) return between::scatterv(call, place, send, recv, root);
   if (!is_rank(root, place)) return refused();
   call.root = root;
   const bool is_root = place.rank == root;
@@ -190,6 +176,7 @@ Prepared prepare_scatterv(Call& call, const Place& place, const Buffers& send, c
 }
 
 Prepared prepare_allgatherv(Call& call, const Place& place, const Buffer& send, const Buffers& recv) {
+  if (place.between()) return between::allgatherv(call, place, send, recv);
   if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send)) || !right(recv, place.ranks)) return refused();
   if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);
@@ -203,6 +190,7 @@ Prepared prepare_allgatherv(Call& call, const Place& place, const Buffer& send, 
 }
 
 Prepared prepare_alltoallv(Call& call, const Place& place, const Buffers& send, const Buffers& recv) {
+  if (place.between()) return between::alltoallv(call, place, send, recv);
   if (recv.in_place()) return misplaced();
   if ((!send.in_place() && !right(send, place.ranks)) || !right(recv, place.ranks)) return refused();
   if (const int code = take(call.recv, recv, place.ranks); code != MPI_SUCCESS) return failed(code);

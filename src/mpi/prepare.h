@@ -12,17 +12,22 @@
 
 namespace tutti::mpi {
 
-/// This rank's place.
+/// This rank's place. An intercommunicator's ranks are numbered through both groups, one after the other.
 struct Place {
   int rank = 0;
   int ranks = 1;
+  int remote = 0;        ///< how many ranks the other group of an intercommunicator has; 0: it is none
+  int remote_first = 0;  ///< the first of them
+
+  bool between() const { return remote > 0; }
 };
 
 /// What came of it: `outcome` is alike on all ranks, unless arguments are wrong. `code`: MPI's.
 struct Prepared {
   Outcome outcome = Outcome::tutti;
   int code = MPI_SUCCESS;
-  bool alone = false;  ///< `code` is of packing, not of arguments: other ranks do not meet it, and wait
+  bool alone = false;   ///< `code` is of packing, not of arguments: other ranks do not meet it, and wait
+  bool agrees = false;  ///< not all ranks know the outcome, so it is to be agreed on
 };
 
 /// A buffer as MPI's functions name it.

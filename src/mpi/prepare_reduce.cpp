@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "mpi/prepare.h"
+#include "mpi/prepare_between.h"
 #include "mpi/reduction.h"
 
 namespace tutti::mpi {
@@ -64,6 +65,7 @@ void take_operator(Call& call, const Reduction& how) {
 }  // namespace
 
 Prepared prepare_allreduce(Call& call, const Place& place, const Reduce& reduce) {
+  if (place.between()) return between::allreduce(call, place, reduce);
   if (!right(reduce)) return {.outcome = Outcome::arguments};
   if (reduce.count == 0) return {.outcome = Outcome::nothing};
   if (place.ranks == 1) return in_bytes_alone(call, reduce, true);
@@ -80,6 +82,7 @@ Prepared prepare_allreduce(Call& call, const Place& place, const Reduce& reduce)
 }
 
 Prepared prepare_reduce(Call& call, const Place& place, const Reduce& reduce, int root) {
+  if (place.between()) return between::reduce(call, place, reduce, root);
   if (!right(reduce, place.rank == root) || root < 0 || root >= place.ranks) return {.outcome = Outcome::arguments};
   if (reduce.in_place() && place.rank != root) return {.outcome = Outcome::arguments};
   if (reduce.count == 0) return {.outcome = Outcome::nothing};
@@ -98,6 +101,7 @@ Prepared prepare_reduce(Call& call, const Place& place, const Reduce& reduce, in
 }
 
 Prepared prepare_reduce_scatter_block(Call& call, const Place& place, const Reduce& reduce) {
+  if (place.between()) return {.outcome = Outcome::intercommunicator};
   if (!right(reduce)) return {.outcome = Outcome::arguments};
   if (reduce.count == 0) return {.outcome = Outcome::nothing};
   if (place.ranks == 1) return in_bytes_alone(call, reduce, true);
@@ -122,6 +126,7 @@ Prepared prepare_reduce_scatter_block(Call& call, const Place& place, const Redu
 }
 
 Prepared prepare_reduce_scatter(Call& call, const Place& place, const Reduce& reduce, const Array<MPI_Count>& counts) {
+  if (place.between()) return {.outcome = Outcome::intercommunicator};
   if (!counts || !right(reduce)) return {.outcome = Outcome::arguments};
   const auto ranks = static_cast<std::size_t>(place.ranks);
   std::size_t all = 0;
@@ -164,6 +169,7 @@ Prepared prepare_reduce_scatter(Call& call, const Place& place, const Reduce& re
 }
 
 Prepared prepare_scan(Call& call, const Place& place, const Reduce& reduce, bool exclusive) {
+  if (place.between()) return {.outcome = Outcome::intercommunicator};
   if (!right(reduce)) return {.outcome = Outcome::arguments};
   if (reduce.count == 0) return {.outcome = Outcome::nothing};
   if (place.ranks == 1) return in_bytes_alone(call, reduce, !exclusive);

@@ -26,6 +26,16 @@ int run_blocking(Interposer& interposer, Communicator& communicator, Call& call)
   return code == MPI_SUCCESS ? code : report(communicator, code);
 }
 
+int agree(Interposer& interposer, Communicator& communicator, Outcome& outcome) {
+  const int mine = served(outcome) ? 0 : static_cast<int>(outcome);
+  int most = 0;
+  if (const tuttiResult_t result = tuttiAllReduce(&mine, &most, 1, tuttiInt32, tuttiMax, communicator.comm(), nullptr);
+      result != tuttiSuccess)
+    return report(communicator, communicator.code_of(result, interposer.error_class()));
+  if (most != 0) outcome = static_cast<Outcome>(most);
+  return MPI_SUCCESS;
+}
+
 int ended_request(MPI_Request* request) {
   return PendingCalls::give_ended(request);
 }

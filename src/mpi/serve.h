@@ -16,6 +16,8 @@ int run_blocking(Interposer& interposer, Communicator& communicator, Call& call)
 /// The rest of a non-blocking call. Errors: MPI's, as a code.
 int start_call(Interposer& interposer, Communicator& communicator, std::unique_ptr<PendingCall> pending,
                MPI_Request* request);
+/// What all ranks do: what this rank can, unless another one cannot. Errors: MPI's, as a code.
+int agree(Interposer& interposer, Communicator& communicator, Outcome& outcome);
 /// A request of a call that has ended already.
 int ended_request(MPI_Request* request);
 /// Has MPI's error handler called. Returns `code`.
@@ -38,10 +40,12 @@ int serve(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) {
       if (prepared.alone) return give_up(*interposer, *communicator, prepared.code);
       if (prepared.code != MPI_SUCCESS) return report(*communicator, prepared.code);
       if (prepared.outcome != Outcome::tutti) outcome = prepared.outcome;
-      if (outcome == Outcome::tutti && !communicator->started()) {
+      if ((outcome == Outcome::tutti || prepared.agrees) && !communicator->started()) {
         if (const int code = communicator->start(interposer->progress()); code != MPI_SUCCESS) return code;
-        outcome = communicator->outcome();
+        if (!communicator->started()) outcome = communicator->outcome();
       }
+      if (prepared.agrees && communicator->started())
+        if (const int code = agree(*interposer, *communicator, outcome); code != MPI_SUCCESS) return code;
       interposer->statistics().count(function, true, outcome);
       if (outcome == Outcome::nothing) return MPI_SUCCESS;
       if (served(outcome)) return run_blocking(*interposer, *communicator, call);
@@ -62,6 +66,7 @@ int serve_later(Function function, MPI_Comm comm, MPI_Request* request, Prepare&
   if (communicator == nullptr || request == nullptr) return by_mpi();
   if (const int code = communicator->abandoned(); code != MPI_SUCCESS) return report(*communicator, code);
   Outcome outcome = communicator->outcome();
+  if (outcome == Outcome::tutti && communicator->place().between()) outcome = Outcome::intercommunicator;
   if (outcome == Outcome::tutti && !communicator->started()) outcome = Outcome::not_started;
   try {
     if (served(outcome)) {
