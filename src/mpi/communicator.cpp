@@ -163,7 +163,7 @@ int Communicator::code_of(tuttiResult_t result, int error_class) {
 }
 
 int Communicator::tell(int code) const {
-  const MPI_Comm comm = handle();
+  MPI_Comm const comm = handle();
   PMPI_Comm_call_errhandler(comm != MPI_COMM_NULL ? comm : MPI_COMM_WORLD, code);
   return code;
 }

@@ -18,17 +18,17 @@ void with_none(Side& side, const Place& place) {
 /// `block` bytes with each rank of the other group, `step` bytes apart.
 void with_each(Side& side, const Place& place, std::size_t block, std::size_t step) {
   with_none(side, place);
-  for (int i = 0; i < place.remote; ++i) {
-    const auto rank = static_cast<std::size_t>(place.remote_first + i);
-    side.counts[rank] = block;
-    side.displacements[rank] = static_cast<std::size_t>(i) * step;
+  const auto first = static_cast<std::size_t>(place.remote_first);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(place.remote); ++i) {
+    side.counts[first + i] = block;
+    side.displacements[first + i] = i * step;
   }
 }
 
 /// All of it with that rank of the other group.
 void with_one(Side& side, const Place& place, int remote) {
   with_none(side, place);
-  side.counts[static_cast<std::size_t>(place.remote_first + remote)] = side.bytes;
+  side.counts[static_cast<std::size_t>(place.remote_first) + static_cast<std::size_t>(remote)] = side.bytes;
 }
 
 /// From counts of the other group alone to those of all ranks.
