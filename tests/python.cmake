@@ -32,3 +32,9 @@ add_test(NAME python_torch_suite_named COMMAND Python3::Interpreter ${CMAKE_CURR
 set_tests_properties(python_torch_suite python_torch_suite_named PROPERTIES LABELS multiprocess PROCESSORS 2 TIMEOUT 900
                      SKIP_RETURN_CODE 77 ENVIRONMENT "${python_environment}")
 set_tests_properties(python_torch_suite_named PROPERTIES LABELS nightly)
+
+# The same on the newest torch of the package index, beside gloo.
+add_test(NAME python_newest_torch COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/newest_torch.py
+                                          ${PROJECT_BINARY_DIR}/newest_torch)
+set_tests_properties(python_newest_torch PROPERTIES LABELS nightly PROCESSORS 2 TIMEOUT 7200 SKIP_RETURN_CODE 77
+                     ENVIRONMENT "${python_environment}")

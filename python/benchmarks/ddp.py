@@ -25,7 +25,7 @@ from typing import Any, Dict, List
 
 BACKENDS = ("gloo", "tutti")
 STEPS = tuple(f"{backend}{kind}" for backend in BACKENDS for kind in ("", " alone"))
-WARMUP = 2  # rounds: DDP orders its buckets anew after the first step
+WARMUP = 2  # rounds
 
 
 def parsed() -> argparse.Namespace:
@@ -35,6 +35,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--batch", type=int, default=2, help="inputs of each rank in a step")
     parser.add_argument("--bucket-mb", type=float, default=25, help="DDP's bucket_cap_mb")
+    parser.add_argument("--mapped", action="store_true", help="tutti's buckets are in memory that peers can map")
     parser.add_argument("--csv", help="file for the times of all steps")
     parser.add_argument("--trace", help="folder for what torch's profiler saw of a step")
     parser.add_argument("--rendezvous", help=argparse.SUPPRESS)
@@ -116,18 +117,23 @@ def measure(options: argparse.Namespace) -> List[Dict[str, float]]:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{options.rendezvous}", rank=options.rank,
                             world_size=options.ranks)
-    trainer = Trainer(options, {"gloo": None, "tutti": dist.new_group(backend="tutti")})
+    groups = {"gloo": None, "tutti": dist.new_group(backend="tutti")}
+    made_in = tutti.torch.mapped_memory() if options.mapped else contextlib.nullcontext()
+    with made_in:
+        trainer = Trainer(options, groups)
+        for _ in range(WARMUP):  # DDP makes its buckets anew after the first step
+            for name in STEPS:
+                trainer.step(name)
     if options.rank == 0:
         print(f"# {options.model}: {trainer.parameters:,} parameters, {options.ranks} ranks, batch {options.batch}, "
               f"torch {torch.__version__}", flush=True)
     rounds = []
-    for number in range(WARMUP + options.rounds):
+    for number in range(options.rounds):
         order = STEPS[number % len(STEPS):] + STEPS[:number % len(STEPS)]
         taken = {name: trainer.step(name) for name in order}
         slowest = torch.tensor([taken[name] for name in STEPS], dtype=torch.double)
         dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
-        if number >= WARMUP:
-            rounds.append(dict(zip(STEPS, slowest.tolist())))
+        rounds.append(dict(zip(STEPS, slowest.tolist())))
     if options.trace:
         trace(trainer, pathlib.Path(options.trace))
     dist.barrier()

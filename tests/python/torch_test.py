@@ -143,6 +143,25 @@ def refused():
             error_of(dist.all_reduce, torch.empty(3, device="meta")))
 
 
+def in_mapped_memory():
+    """How calls on ordinary and mapped memory went, and how many blocks of the latter there were, and are left."""
+    elements, group = 1 << 20, dist.distributed_c10d._get_default_group()
+    ordinary = torch.ones(elements)
+    with tutti.torch.mapped_memory():
+        mapped, small = torch.ones(elements), torch.ones(5)
+    later = torch.ones(elements)
+    ways = []
+    for x in (mapped, ordinary, later, small):
+        dist.all_reduce(x)
+        ways.append(group._comm.last_algorithm()[1])
+        assert x.eq(dist.get_world_size()).all()
+    blocks = tutti.torch._mapped._installed.tutti_torch_blocks
+    before = blocks()
+    grown = mapped.resize_(2 * elements)  # by torch's allocator of the time
+    del mapped, grown
+    return ways, before, blocks()
+
+
 def profiled():
     """Names and kinds of this backend's events in torch's profiler, and whether calls still give what they should."""
     peer, x, y = 1 - dist.get_rank(), torch.ones(2), torch.zeros(2)
@@ -283,6 +302,15 @@ class Backend(unittest.TestCase):
     def test_messages_and_collectives_in_any_order(self):
         for ranks in (2, 3):
             self.assertEqual(self.values(ranks, messages_out_of_order), [True] * ranks)
+
+    def test_mapped_memory(self):
+        try:
+            tutti.torch._mapped._build()
+        except tutti.SystemError as error:
+            self.skipTest(str(error))
+        for ways, before, left in self.values(2, in_mapped_memory):
+            self.assertEqual((ways[0], before, left), ("mapped", 1, 0))
+            self.assertNotIn("mapped", ways[1:])
 
     def test_calls_are_in_the_profiler(self):
         for names, asynchronous, received, error in self.values(2, profiled):

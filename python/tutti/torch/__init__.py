@@ -16,9 +16,10 @@ from typing import Any
 
 import torch.distributed as dist
 
+from ._mapped import mapped_memory
 from ._process_group import ProcessGroupTutti
 
-__all__ = ["ProcessGroupTutti", "NAME"]
+__all__ = ["ProcessGroupTutti", "NAME", "mapped_memory"]
 
 NAME = "tutti"
 

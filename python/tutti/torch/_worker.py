@@ -17,7 +17,7 @@ from ._work import work_of
 
 _Task = Tuple[Callable[[], Any], "torch.futures.Future[Any]"]
 _EARLY = 10  # at the end of a process, before its children are waited for
-_END_LIMIT_S = 5.0  # communicators whose peers never come are aborted after that
+_END_LIMIT_S = 15.0  # communicators whose peers never come are aborted after that
 
 
 class _State:
