@@ -91,6 +91,7 @@ def trace(trainer: Trainer, folder: pathlib.Path) -> None:
     for backend in BACKENDS:
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
             trainer.step(backend)
+            dist.barrier()  # gloo tells the profiler of the end of a call after whoever waits for it
         if dist.get_rank() == 0:
             file = folder / f"{backend}.json"
             profile.export_chrome_trace(str(file))
