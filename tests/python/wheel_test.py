@@ -56,7 +56,8 @@ def build(tools, library, folder):
 
 def check_contents(wheel, tools, repaired):
     names = set(zipfile.ZipFile(wheel).namelist())
-    sources = {str(path.relative_to(ROOT / "python")) for path in (ROOT / "python/tutti").rglob("*.py")}
+    sources = {str(path.relative_to(ROOT / "python")) for path in (ROOT / "python/tutti").rglob("*")
+               if path.suffix in (".py", ".cpp")}
     missing = (sources | {"tutti/py.typed", "tutti/libtutti.so"}) - names
     assert not missing and len(sources) > 10, f"{wheel.name} is without {sorted(missing)}"
     assert "-py3-none-" in wheel.name, f"{wheel.name} is for some Pythons only"
