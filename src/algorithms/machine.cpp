@@ -119,10 +119,11 @@ std::size_t Machine::bounce_bytes() const {
 }
 
 std::size_t Machine::streamed_bytes() const {
-  constexpr std::size_t least = 4 << 10, most = 64 << 10;  // a smaller message waits for memory longer than for a core
+  // A smaller message waits for memory longer than for a core.
+  constexpr std::size_t smallest = 4 << 10, largest = 64 << 10;
   constexpr double clearly = 1.05;
   std::size_t from = std::numeric_limits<std::size_t>::max();
-  for (std::size_t bytes = most; bytes >= least; bytes /= 2) {
+  for (std::size_t bytes = largest; bytes >= smallest; bytes /= 2) {
     const auto footprint = static_cast<double>(limits::call_payloads * bytes);
     const double plain = far_read.us_per_byte(footprint) + far_write.us_per_byte(footprint);
     const double streamed = streamed_read.us_per_byte(footprint) + streamed_write.us_per_byte(footprint);
