@@ -163,8 +163,7 @@ int Communicator::code_of(tuttiResult_t result, int error_class) {
 }
 
 int Communicator::tell(int code) const {
-  MPI_Comm const comm = handle();
-  PMPI_Comm_call_errhandler(comm != MPI_COMM_NULL ? comm : MPI_COMM_WORLD, code);
+  PMPI_Comm_call_errhandler(handle() != MPI_COMM_NULL ? handle() : MPI_COMM_WORLD, code);
   return code;
 }
 
