@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 install(TARGETS tutti EXPORT tuttiTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES include/tutti/tutti.h include/tutti/config.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tutti)
+install(DIRECTORY include/tutti/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tutti)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tutti)
 configure_package_config_file(cmake/tuttiConfig.cmake.in ${PROJECT_BINARY_DIR}/tuttiConfig.cmake

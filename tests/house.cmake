@@ -22,7 +22,7 @@ if(NOT TUTTI_SANITIZE)
                          $<TARGET_FILE:tutti_topology_search>)
   endif()
   add_test(NAME exports COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols.py exports
-                                $<TARGET_FILE:tutti> ${PROJECT_SOURCE_DIR}/include/tutti/tutti.h)
+                                $<TARGET_FILE:tutti> ${PROJECT_SOURCE_DIR}/include/tutti)
   add_test(NAME state COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols.py state
                               ${PROJECT_SOURCE_DIR}/src ${archives} $<TARGET_OBJECTS:tutti>
            COMMAND_EXPAND_LISTS)

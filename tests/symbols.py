@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the built libraries show and keep: libtutti exports the C API alone, and no module holds state of its own.
 
-Usage: tests/symbols.py exports LIBTUTTI HEADER     every TUTTI_API function is exported, and nothing else
+Usage: tests/symbols.py exports LIBTUTTI HEADERS    every TUTTI_API function is exported, and nothing else
        tests/symbols.py state SOURCES ARCHIVE...    writable data only where the list below allows it
 """
 import pathlib
@@ -28,8 +28,9 @@ def output(*command):
 
 
 def exports(library, header):
-    with open(header, encoding="utf-8") as file:
-        declared = set(re.findall(r"^TUTTI_API\b[^;(]*?\b(tutti\w+)\s*\(", file.read(), re.M))
+    files = sorted(pathlib.Path(header).glob("*.h")) if pathlib.Path(header).is_dir() else [pathlib.Path(header)]
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
+    declared = set(re.findall(r"^TUTTI_API\b[^;(]*?\b(tutti\w+)\s*\(", text, re.M))
     exported = {line.split()[-1] for line in output("nm", "-D", "--defined-only", library).splitlines()}
     problems = [f"{library}: exports {name}, which {header} does not declare" for name in sorted(exported - declared)]
     problems += [f"{header}: declares {name}, which {library} does not export" for name in sorted(declared - exported)]

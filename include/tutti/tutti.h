@@ -7,9 +7,11 @@
  * - A failure during a call (a lost peer, a mismatch between ranks) becomes the communicator's first error: every
  *   later call returns it, and tuttiGetLastError says which peer failed and why. The receive buffers of the failed
  *   call are undefined.
- * - Mismatches: all ranks must make the same collective calls in the same order. If they do not, every rank gets
- *   tuttiInvalidUsage with a message that names both calls: from the call itself, or within a second from its next
- *   call, finalize or destroy. No call succeeds with data that it did not receive. Where ranks share memory and wait
+ * - Mismatches: all ranks must make the same collective calls in the same order, with equal counts, types, operators
+ *   and roots. A call with one count and the same call with a count per rank (tuttiAllGather, tuttiAllGatherV) are two
+ *   different calls, even where all counts are equal: all ranks make the one or all the other. If they do not, every
+ * rank gets tuttiInvalidUsage with a message that names both calls: from the call itself, or within a second from its
+ * next call, finalize or destroy. No call succeeds with data that it did not receive. Where ranks share memory and wait
  *   for each other in the call, nothing has been written (the message says so); otherwise the receive buffers of that
  *   call and of all later ones are undefined. A rank that leaves while others make one call more is a mismatch too.
  * - Counts are in elements. A count of zero, counts above 2^31 and any alignment are legal.
@@ -35,71 +37,17 @@
 #include <stdint.h>
 
 #include "config.h" /* tuttiConfig_t */
+#include "counts.h" /* collectives with a count per rank */
+#include "types.h"  /* handles, results, element types, operators */
 
 #define TUTTI_MAJOR 0
 #define TUTTI_MINOR 1
 #define TUTTI_PATCH 0
 #define TUTTI_VERSION (TUTTI_MAJOR * 10000 + TUTTI_MINOR * 100 + TUTTI_PATCH)
 
-#if defined(__GNUC__)
-#define TUTTI_API __attribute__((visibility("default")))
-#else
-#define TUTTI_API
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct tuttiComm* tuttiComm_t;
-typedef struct tuttiStream* tuttiStream_t;
-
-typedef enum {
-  tuttiSuccess = 0,
-  tuttiUnhandledCudaError = 1, /* a CUDA call failed */
-  tuttiSystemError = 2,        /* the system refused memory, a descriptor or a socket */
-  tuttiInternalError = 3,      /* a bug in tutti */
-  tuttiInvalidArgument = 4,    /* an argument is wrong: see tuttiGetLastError */
-  tuttiInvalidUsage = 5,       /* calls that do not fit together: see "Mismatches" above */
-  tuttiRemoteError = 6,        /* a peer failed, left or was killed */
-  tuttiInProgress = 7,         /* not an error: the operation is still under way */
-  tuttiTimeout = 8,            /* a time limit passed: see the TUTTI_*_TIMEOUT_MS settings */
-  tuttiNumResults = 9
-} tuttiResult_t;
-
-typedef enum {
-  tuttiInt8 = 0,
-  tuttiChar = 0,
-  tuttiUint8 = 1,
-  tuttiInt32 = 2,
-  tuttiInt = 2,
-  tuttiUint32 = 3,
-  tuttiInt64 = 4,
-  tuttiUint64 = 5,
-  tuttiFloat16 = 6,
-  tuttiHalf = 6,
-  tuttiFloat32 = 7,
-  tuttiFloat = 7,
-  tuttiFloat64 = 8,
-  tuttiDouble = 8,
-  tuttiBfloat16 = 9,
-  tuttiFloat8e4m3 = 10,
-  tuttiFloat8e5m2 = 11,
-  tuttiNumTypes = 12
-} tuttiDataType_t;
-
-/* tuttiRedOpCreatePreMulSum returns values from tuttiNumOps on. */
-typedef enum {
-  tuttiSum = 0,
-  tuttiProd = 1,
-  tuttiMax = 2,
-  tuttiMin = 3,
-  tuttiAvg = 4, /* sum, then one division by the number of ranks; integers truncate */
-  tuttiNumOps = 5,
-  tuttiMaxRedOp = 0x7fffffff
-} tuttiRedOp_t;
-
-typedef enum { tuttiScalarDevice = 0, tuttiScalarHostImmediate = 1 } tuttiScalarResidence_t;
 
 /* ---- Identity ---------------------------------------------------------------------------------------------------- */
 
@@ -127,6 +75,14 @@ TUTTI_API const char* tuttiGetErrorString(tuttiResult_t result);
 /* The last error of `comm` in a sentence, "" if there was none. NULL: the last error of this thread outside any
  * communicator. Valid until this thread's next tutti call. */
 TUTTI_API const char* tuttiGetLastError(tuttiComm_t comm);
+
+/* tuttiCommGetAsyncError and tuttiGetLastError in one: *error is the first error of `comm`, or tuttiSuccess, and text
+ * says it in a sentence, "" if there was none. NULL: the last error of this thread. Any thread; another thread's calls
+ * cannot come in between. Like snprintf: writes at most `capacity` bytes to `text`, the last of them 0, and sets
+ * *length (unless NULL) to the length of the whole text; text may be NULL where capacity is 0. Errors: invalidArgument.
+ */
+TUTTI_API tuttiResult_t tuttiGetError(tuttiComm_t comm, tuttiResult_t* error, char* text, size_t capacity,
+                                      size_t* length);
 
 /* ---- Communicators ----------------------------------------------------------------------------------------------- */
 
@@ -197,7 +153,8 @@ TUTTI_API tuttiResult_t tuttiBroadcast(const void* sendbuff, void* recvbuff, siz
 TUTTI_API tuttiResult_t tuttiAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, tuttiDataType_t type,
                                        tuttiComm_t comm, tuttiStream_t stream);
 /* recvbuff (recvcount) = block `rank` of the reduction over all sendbuffs (nranks*recvcount).
- * In place: recvbuff == sendbuff + rank*recvcount. */
+ * In place: recvbuff == sendbuff + rank*recvcount; the other blocks are kept. Or, in host memory, recvbuff == sendbuff:
+ * the result replaces block 0 (costs a copy of the result). */
 TUTTI_API tuttiResult_t tuttiReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, tuttiDataType_t type,
                                            tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream);
 /* Block r of recvbuff = block `rank` of rank r's sendbuff; both buffers have nranks*count elements.
@@ -212,67 +169,6 @@ TUTTI_API tuttiResult_t tuttiGather(const void* sendbuff, void* recvbuff, size_t
  * In place on root: recvbuff == sendbuff + root*recvcount. */
 TUTTI_API tuttiResult_t tuttiScatter(const void* sendbuff, void* recvbuff, size_t recvcount, tuttiDataType_t type,
                                      int root, tuttiComm_t comm, tuttiStream_t stream);
-
-/* ---- Collectives with a count per rank ----
- *
- * Counts and displacements are arrays with one size_t per rank, in elements. Displacements count from the start of the
- * buffer; NULL means that the blocks lie one after another in rank order. The arrays are read before the call returns,
- * also on a stream. The displacement of an empty block is ignored, and a buffer without elements may be NULL. Blocks of
- * a receive buffer must not overlap; blocks that are only read may. Nothing between the blocks is read or written.
- *
- * Sender and receiver of each block must pass the same number of elements. If any pair does not, all ranks get
- * invalidUsage with a message that names the sender, the receiver and both counts, and nothing is written. Each rank
- * chooses its displacements freely. Errors: invalidArgument for everything else. */
-
-/* Block r of every recvbuff, recvcounts[r] elements at rdispls[r], = the sendbuff of rank r. On each rank sendcount ==
- * recvcounts[rank]; all ranks pass the same recvcounts. In place: sendbuff == recvbuff + rdispls[rank]. */
-TUTTI_API tuttiResult_t tuttiAllGatherV(const void* sendbuff, size_t sendcount, void* recvbuff,
-                                        const size_t* recvcounts, const size_t* rdispls, tuttiDataType_t type,
-                                        tuttiComm_t comm, tuttiStream_t stream);
-/* recvbuff = the reduction over all ranks of block `rank`, which is sendcounts[rank] elements at sdispls[rank] of
- * sendbuff. On each rank recvcount == sendcounts[rank]; all ranks pass the same sendcounts. In place: recvbuff ==
- * sendbuff + sdispls[rank]; the other blocks are kept. */
-TUTTI_API tuttiResult_t tuttiReduceScatterV(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
-                                            void* recvbuff, size_t recvcount, tuttiDataType_t type, tuttiRedOp_t op,
-                                            tuttiComm_t comm, tuttiStream_t stream);
-/* Block r of recvbuff, recvcounts[r] elements at rdispls[r], = block `rank` of rank r's sendbuff, which is
- * sendcounts[rank] elements there. In place: sendbuff == recvbuff, with the same counts and displacements for both
- * (costs a copy of the buffer). */
-TUTTI_API tuttiResult_t tuttiAllToAllV(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
-                                       void* recvbuff, const size_t* recvcounts, const size_t* rdispls,
-                                       tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream);
-/* Block r of root's recvbuff, recvcounts[r] elements at rdispls[r], = the sendbuff of rank r, which is sendcount
- * elements there. recvbuff, recvcounts and rdispls are ignored on other ranks.
- * In place on root: sendbuff == recvbuff + rdispls[root]. */
-TUTTI_API tuttiResult_t tuttiGatherV(const void* sendbuff, size_t sendcount, void* recvbuff, const size_t* recvcounts,
-                                     const size_t* rdispls, tuttiDataType_t type, int root, tuttiComm_t comm,
-                                     tuttiStream_t stream);
-/* recvbuff, recvcount elements, = block `rank` of root's sendbuff, which is sendcounts[rank] elements at sdispls[rank]
- * there. sendbuff, sendcounts and sdispls are ignored on other ranks.
- * In place on root: recvbuff == sendbuff + sdispls[root]. */
-TUTTI_API tuttiResult_t tuttiScatterV(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
-                                      void* recvbuff, size_t recvcount, tuttiDataType_t type, int root,
-                                      tuttiComm_t comm, tuttiStream_t stream);
-
-/* The general form of broadcast, scatter, gather, all-gather and all-to-all. Every rank of comm calls it with the same
- * two lists, each of distinct ranks. Each source has totalcount elements in its sendbuff. Destination j of its list
- * receives from every source the unitcount elements that start at (j * unitcount) mod totalcount. The elements from
- * source k of its list go to k * unitcount in recvbuff (nsources*unitcount). Buffers of ranks that are not in a list
- * are ignored. unitcount must divide totalcount.
- *
- *   one source, unitcount == totalcount                   a broadcast to the destinations
- *   one source, unitcount * ndestinations == totalcount   a scatter
- *   one destination                                       a gather
- *   unitcount == totalcount                               an all-gather
- *   unitcount * ndestinations == totalcount               an all-to-all
- *
- * If the lists are all ranks in order, or all ranks in order and one root, the call runs as that collective and may be
- * in place where that collective may; otherwise the buffers must not overlap. Errors: invalidArgument (a list that is
- * empty, is NULL, or names a rank twice or a rank that does not exist; unitcount); invalidUsage (ranks disagree). */
-TUTTI_API tuttiResult_t tuttiScatterGather(const void* sendbuff, void* recvbuff, const int* sources, int nsources,
-                                           const int* destinations, int ndestinations, size_t unitcount,
-                                           size_t totalcount, tuttiDataType_t type, tuttiComm_t comm,
-                                           tuttiStream_t stream);
 
 /* No rank returns (or completes, on a stream) before all ranks have entered. */
 TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);

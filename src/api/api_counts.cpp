@@ -1,8 +1,11 @@
 // The C functions of collectives with a count per rank, and tuttiScatterGather.
+#include <fmt/format.h>
+
 #include "api/api_submit.h"
 #include "call/arguments.h"
 #include "call/layout.h"
 #include "collective/scatter_gather.h"
+#include "plan/schedule.h"
 
 namespace tutti::api {
 namespace {
@@ -17,6 +20,67 @@ tuttiResult_t with_counts(tuttiComm_t comm, tuttiStream_t stream, Request reques
     auto laid_out = lay_out(request, communicator.rank(), communicator.ranks(), send, recv);
     return or_refuse(laid_out ? start(**entry, stream, request) : std::move(laid_out));
   });
+}
+
+/// The user's arguments for one buffer, as ints.
+struct Counts32 {
+  const int* counts = nullptr;
+  const int* displacements = nullptr;
+};
+
+/// The same numbers as size_t, which is what all else takes.
+class Widened {
+ public:
+  /// `groups`: how many counts there are. `side`: "send" or "recv". Displacements of empty blocks are ignored, as those
+  /// of size_t are. Errors: invalid_argument (a negative number).
+  static Result<Widened> of(const Counts32& given, int groups, const char* side) {
+    Widened all;
+    all.counts_.resize(static_cast<std::size_t>(groups));
+    if (given.displacements != nullptr) all.displacements_.resize(static_cast<std::size_t>(groups));
+    all.given_ = given.counts != nullptr;
+    for (std::size_t g = 0; all.given_ && g < all.counts_.size(); ++g) {
+      if (given.counts[g] < 0) return negative(side, "counts", g, given.counts[g]);
+      all.counts_[g] = static_cast<std::size_t>(given.counts[g]);
+      if (all.displacements_.empty() || given.counts[g] == 0) continue;
+      if (given.displacements[g] < 0) return negative(side, "displs", g, given.displacements[g]);
+      all.displacements_[g] = static_cast<std::size_t>(given.displacements[g]);
+    }
+    return all;
+  }
+  Counts counts() const {
+    return {.counts = given_ ? counts_.data() : nullptr,
+            .displacements = displacements_.empty() ? nullptr : displacements_.data()};
+  }
+
+ private:
+  static Error negative(const char* side, const char* what, std::size_t group, int value) {
+    const std::string name = std::string(what) == "displs" ? std::string(1, side[0]) + what : std::string(side) + what;
+    return {.code = Code::invalid_argument, .what = fmt::format("{}[{}] = {} is negative", name, group, value)};
+  }
+
+  std::vector<std::size_t> counts_, displacements_;
+  bool given_ = false;
+};
+
+tuttiResult_t with_counts32(tuttiComm_t comm, tuttiStream_t stream, const Request& request, int type,
+                            const Counts32& send, const Counts32& recv, std::optional<int> op = {}) {
+  std::optional<Widened> sent, received;
+  const auto read = guarded([&]() -> Result<void> {
+    auto entry = use(comm);
+    if (!entry) return or_refuse(std::move(entry).error());
+    const auto& communicator = *(*entry)->communicator;
+    const Rank rank = communicator.rank();
+    const int ranks = communicator.ranks();
+    auto out = Widened::of(send, input_groups(request.collective, ranks, rank, request.root), "send");
+    if (!out) return or_refuse(std::move(out).error());
+    auto in = Widened::of(recv, output_groups(request.collective, ranks, rank, request.root), "recv");
+    if (!in) return or_refuse(std::move(in).error());
+    sent = *std::move(out);
+    received = *std::move(in);
+    return {};
+  });
+  if (read != tuttiSuccess) return read;
+  return with_counts(comm, stream, request, type, sent->counts(), received->counts(), op);
 }
 
 /// Runs an equivalent collective if there is one, otherwise an all-to-all with a count per rank.
@@ -92,6 +156,46 @@ tuttiResult_t tuttiGatherV(const void* sendbuff, size_t sendcount, void* recvbuf
 tuttiResult_t tuttiScatterV(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
                             size_t recvcount, tuttiDataType_t type, int root, tuttiComm_t comm, tuttiStream_t stream) {
   return with_counts(
+      comm, stream,
+      {.collective = Collective::scatter, .input = bytes(sendbuff), .output = bytes(recvbuff), .root = root}, type,
+      {sendcounts, sdispls}, {&recvcount, nullptr});
+}
+
+tuttiResult_t tuttiAllGatherV32(const void* sendbuff, int sendcount, void* recvbuff, const int* recvcounts,
+                                const int* rdispls, tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream) {
+  return with_counts32(comm, stream,
+                       {.collective = Collective::all_gather, .input = bytes(sendbuff), .output = bytes(recvbuff)},
+                       type, {&sendcount, nullptr}, {recvcounts, rdispls});
+}
+
+tuttiResult_t tuttiReduceScatterV32(const void* sendbuff, const int* sendcounts, const int* sdispls, void* recvbuff,
+                                    int recvcount, tuttiDataType_t type, tuttiRedOp_t op, tuttiComm_t comm,
+                                    tuttiStream_t stream) {
+  return with_counts32(comm, stream,
+                       {.collective = Collective::reduce_scatter, .input = bytes(sendbuff), .output = bytes(recvbuff)},
+                       type, {sendcounts, sdispls}, {&recvcount, nullptr}, static_cast<int>(op));
+}
+
+tuttiResult_t tuttiAllToAllV32(const void* sendbuff, const int* sendcounts, const int* sdispls, void* recvbuff,
+                               const int* recvcounts, const int* rdispls, tuttiDataType_t type, tuttiComm_t comm,
+                               tuttiStream_t stream) {
+  return with_counts32(comm, stream,
+                       {.collective = Collective::all_to_all, .input = bytes(sendbuff), .output = bytes(recvbuff)},
+                       type, {sendcounts, sdispls}, {recvcounts, rdispls});
+}
+
+tuttiResult_t tuttiGatherV32(const void* sendbuff, int sendcount, void* recvbuff, const int* recvcounts,
+                             const int* rdispls, tuttiDataType_t type, int root, tuttiComm_t comm,
+                             tuttiStream_t stream) {
+  return with_counts32(
+      comm, stream,
+      {.collective = Collective::gather, .input = bytes(sendbuff), .output = bytes(recvbuff), .root = root}, type,
+      {&sendcount, nullptr}, {recvcounts, rdispls});
+}
+
+tuttiResult_t tuttiScatterV32(const void* sendbuff, const int* sendcounts, const int* sdispls, void* recvbuff,
+                              int recvcount, tuttiDataType_t type, int root, tuttiComm_t comm, tuttiStream_t stream) {
+  return with_counts32(
       comm, stream,
       {.collective = Collective::scatter, .input = bytes(sendbuff), .output = bytes(recvbuff), .root = root}, type,
       {sendcounts, sdispls}, {&recvcount, nullptr});

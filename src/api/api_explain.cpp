@@ -24,13 +24,7 @@ tuttiResult_t tuttiCommExplain(tuttiComm_t comm, const char* collective, size_t 
     const std::size_t most = SIZE_MAX / 8 / static_cast<std::size_t>(communicator.ranks());
     if (count > most) return Error{.code = Code::invalid_argument, .what = "count is larger than memory"};
     const std::string all = explain_call(communicator, *named, count * size_of(*known));
-    if (length != nullptr) *length = all.size();
-    if (capacity == 0) return {};
-    std::size_t taken = std::min(all.size(), capacity - 1);
-    // Do not cut a UTF-8 character.
-    while (taken < all.size() && taken > 0 && (static_cast<unsigned char>(all[taken]) & 0xc0U) == 0x80U) --taken;
-    std::memcpy(text, all.data(), taken);
-    text[taken] = '\0';
+    write_text(all, text, capacity, length);
     return {};
   });
 }

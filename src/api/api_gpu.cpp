@@ -135,6 +135,10 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
   auto on_gpu = goes_to_gpu(request, communicator, stream);
   if (!on_gpu) return std::move(on_gpu).error();
   if (auto fits = check_fit(*on_gpu, stream); !fits) return fits;
+  if (*on_gpu && request.output_aside(communicator.rank()))
+    return refused(Code::invalid_argument,
+                   "recvbuff is sendbuff: with the result at the start of its input, a reduce-scatter takes host "
+                   "memory; in device memory recvbuff must be block `rank` of sendbuff, or lie apart from it");
   if (!*on_gpu) {
     if (stream == nullptr && !Group::current().open()) context.count_collective();
     return start_on_host(entry, stream, request);

@@ -57,12 +57,36 @@ const char* tuttiGetErrorString(tuttiResult_t result) {
 }
 
 const char* tuttiGetLastError(tuttiComm_t comm) {
-  if (comm == nullptr) return last_words().c_str();
+  if (comm == nullptr) return last_words().text.c_str();
   try {
     const auto entry = comms().use(comm);
-    if (entry && entry->communicator->failed()) last_words() = entry->communicator->failure().text();
+    if (entry && entry->communicator->failed()) report(entry->communicator->failure());
   } catch (const std::bad_alloc&) {
     return "out of memory";
   }
-  return last_words().c_str();
+  return last_words().text.c_str();
+}
+
+tuttiResult_t tuttiGetError(tuttiComm_t comm, tuttiResult_t* error, char* text, size_t capacity, size_t* length) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(error, "error"); !given) return given;
+    if (capacity > 0)
+      if (auto given = not_null(text, "text"); !given) return given;
+    LastWords found;
+    if (comm == nullptr) {
+      found = last_words();
+    } else {
+      auto entry = use(comm);
+      if (!entry) return std::move(entry).error();
+      Communicator& communicator = *(*entry)->communicator;
+      communicator.look_at_device();
+      if (communicator.failed()) {
+        const Error first = communicator.tell_failure();
+        found = {.result = static_cast<tuttiResult_t>(first.code), .text = first.text()};
+      }
+    }
+    *error = found.result;
+    write_text(found.text, text, capacity, length);
+    return {};
+  });
 }

@@ -1,5 +1,8 @@
 #include "api/api_support.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include <fmt/format.h>
 
 namespace tutti::api {
@@ -15,17 +18,20 @@ HandleTable<Stream>& streams() {
   return *table;
 }
 
-std::string& last_words() {
-  thread_local std::string words;
+LastWords& last_words() {
+  thread_local LastWords words;
   return words;
 }
 
 tuttiResult_t report(const Error& error) {
+  LastWords& words = last_words();
+  words.result = static_cast<tuttiResult_t>(error.code);
   try {
-    last_words() = error.text();
-  } catch (const std::bad_alloc&) {  // return the code without a text
+    words.text = error.text();
+  } catch (const std::bad_alloc&) {  // the code without a text
+    words.text.clear();
   }
-  return static_cast<tuttiResult_t>(error.code);
+  return words.result;
 }
 
 Result<CommUse> use(tuttiComm_t comm) {
@@ -47,6 +53,15 @@ Result<std::shared_ptr<Stream>> use(tuttiStream_t stream) {
 Result<void> not_null(const void* pointer, const char* name) {
   if (pointer != nullptr) return {};
   return Error{.code = Code::invalid_argument, .what = fmt::format("{} is NULL", name)};
+}
+
+void write_text(const std::string& all, char* to, std::size_t capacity, std::size_t* length) {
+  if (length != nullptr) *length = all.size();
+  if (capacity == 0) return;
+  std::size_t taken = std::min(all.size(), capacity - 1);
+  while (taken < all.size() && taken > 0 && (static_cast<unsigned char>(all[taken]) & 0xc0U) == 0x80U) --taken;
+  std::memcpy(to, all.data(), taken);
+  to[taken] = '\0';
 }
 
 Result<tuttiComm_t> publish(std::shared_ptr<Communicator> communicator) {

@@ -37,8 +37,12 @@ struct CommEntry {
 HandleTable<CommEntry>& comms();
 HandleTable<Stream>& streams();
 
-/// Text of the calling thread's last error, for tuttiGetLastError.
-std::string& last_words();
+/// The calling thread's last error, for tuttiGetLastError.
+struct LastWords {
+  tuttiResult_t result = tuttiSuccess;
+  std::string text;
+};
+LastWords& last_words();
 
 tuttiResult_t report(const Error& error);
 
@@ -70,6 +74,10 @@ Result<CommUse> use(tuttiComm_t comm);
 Result<std::shared_ptr<Stream>> use(tuttiStream_t stream);
 
 Result<void> not_null(const void* pointer, const char* name);
+
+/// Like snprintf: writes at most `capacity` bytes to `to`, the last of them 0; `length`, unless null, gets the length
+/// of the whole text. Does not cut a UTF-8 character.
+void write_text(const std::string& all, char* to, std::size_t capacity, std::size_t* length);
 
 /// A new handle for `communicator`. Errors: system (too many).
 Result<tuttiComm_t> publish(std::shared_ptr<Communicator> communicator);

@@ -23,7 +23,7 @@ std::optional<std::size_t> bytes_of(std::size_t groups, std::size_t count, std::
   return bytes;
 }
 
-/// The only input address that may overlap the output: in-place calls follow NCCL's rules.
+/// The usual input address that may overlap the output: in-place calls follow NCCL's rules.
 const std::byte* in_place_input(const Request& request, Rank rank) {
   const std::byte* output = request.output;
   const std::size_t block = rank * request.group_bytes();
@@ -37,7 +37,7 @@ const std::byte* in_place_input(const Request& request, Rank rank) {
 }
 
 Result<void> check_overlap(const Request& request, Rank rank, std::size_t in, std::size_t out) {
-  if (in == 0 || out == 0 || request.input == in_place_input(request, rank)) return {};
+  if (in == 0 || out == 0 || request.input == in_place_input(request, rank) || request.output_aside(rank)) return {};
   const auto input = reinterpret_cast<std::uintptr_t>(request.input);
   const auto output = reinterpret_cast<std::uintptr_t>(request.output);
   if (input + in <= output || output + out <= input) return {};

@@ -100,6 +100,7 @@ Result<void> check_overlap(const Request& request, const Layout& layout, Rank ra
                                  std::min(outputs[i - 1].group, outputs[i].group),
                                  std::max(outputs[i - 1].group, outputs[i].group)));
   if (outputs.empty() || (request.copies_input() && std::ranges::equal(layout.input, layout.output, same))) return {};
+  if (request.output_over_input) return {};
   for (std::size_t g = 0; g < layout.input.size(); ++g) {
     if (layout.input[g].count == 0) continue;
     const Block input = block_of(request.input, layout.input[g], element, g);
@@ -151,6 +152,8 @@ Result<void> lay_out(Request& request, Rank rank, int ranks, const Counts& send,
   if (!output) return std::move(output).error();
   layout->input = *std::move(input);
   layout->output = *std::move(output);
+  request.output_over_input = request.collective == Collective::reduce_scatter && request.input == request.output &&
+                              layout->input[static_cast<std::size_t>(rank)].begin > 0;
   const std::size_t input_at = rebase(layout->input, layout->input_elements);
   const std::size_t output_at = rebase(layout->output, layout->output_elements);
   if (layout->input_elements > 0 && request.input == nullptr) return refused("sendbuff is NULL");

@@ -32,6 +32,7 @@ struct Request {
   Rank root = 0;
   std::shared_ptr<const Layout> layout = {};  ///< forms counts and scatter_gather; then `count` is only compared
   Form form = Form::plain;
+  bool output_over_input = false;           ///< with a layout: see output_aside
   std::uint32_t lists = 0;                  ///< scatter_gather: fingerprint of the lists of ranks
   std::shared_ptr<DeviceCall> device = {};  ///< null: the buffers are host memory
 
@@ -39,6 +40,12 @@ struct Request {
   /// An in-place all-to-all reads from a copy of its input, because no order of transfers works in one buffer for every
   /// plan.
   bool copies_input() const { return collective == Collective::all_to_all && input == output; }
+  /// A reduce-scatter with its result at the start of its input, where other ranks' blocks are: writes to memory aside,
+  /// and to the output once no rank reads the input any more.
+  bool output_aside(Rank rank) const {
+    if (collective != Collective::reduce_scatter) return false;
+    return layout ? output_over_input : rank > 0 && input == output;
+  }
   Signature signature() const {
     return {.collective = static_cast<std::uint8_t>(collective),
             .type = static_cast<std::uint8_t>(type),

@@ -111,7 +111,7 @@ void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {
     return buffer;
   };
   descriptor.input = locate(run_.input(), run_.input_bytes());
-  descriptor.output = locate(request_.output, run_.output_bytes());
+  descriptor.output = locate(run_.output(), run_.output_bytes());
   descriptor.retired = segments.retired();
   const bool mapped = descriptor.input.segment != 0 && descriptor.output.segment != 0;
   descriptor.carries = 0;
@@ -128,7 +128,7 @@ bool CollectiveInsideHost::on_huge_pages() const {
   const auto huge = [&pages](const std::byte* at, std::size_t bytes) {
     return bytes == 0 || pages.huge(at + bytes / 2);
   };
-  return huge(run_.input(), run_.input_bytes()) && huge(request_.output, run_.output_bytes());
+  return huge(run_.input(), run_.input_bytes()) && huge(run_.output(), run_.output_bytes());
 }
 
 /// Writes the autotuner's times into the space that small calls use for their payload.
@@ -226,7 +226,7 @@ Result<Progress> CollectiveInsideHost::start(Access access) {
 Result<void> CollectiveInsideHost::map_windows(const Plan& plan) {
   auto& memory = communicator_.notes().memory;
   std::ranges::fill(memory, PeerMemory{});
-  memory[communicator_.rank()] = {.input = const_cast<std::byte*>(run_.input()), .output = request_.output};
+  memory[communicator_.rank()] = {.input = const_cast<std::byte*>(run_.input()), .output = run_.output()};
   return for_each_peer_place(plan, [this](const Place& place) { return map_window(place); });
 }
 
@@ -288,7 +288,7 @@ void CollectiveInsideHost::abandon(const Error& reason) {
   communicator_.fail(with_calls(communicator_.lines(), {communicator_.rank(), run_.sequence()}, reason));
   lease_.reset();
   const bool writable = state_ == State::gather || (state_ == State::run && access_ == Access::mapped);
-  if (!small_ && writable) leased_ = request_.output;
+  if (!small_ && writable) leased_ = run_.output();
 }
 
 std::string CollectiveInsideHost::where() const {

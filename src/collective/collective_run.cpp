@@ -17,6 +17,8 @@ Result<void> CollectiveRun::begin(std::uint64_t sequence) {
   size_ = CallSize(request_.collective, shape_.ranks, shape_.root, request_.layout ? 0 : request_.group_bytes());
   from_file_ = plan_file_serves();
   input_ = request_.input;
+  output_ = request_.output;
+  if (request_.output_aside(communicator_.rank())) return put_output_aside();
   return request_.copies_input() ? copy_input() : Result<void>();
 }
 
@@ -38,6 +40,14 @@ Result<void> CollectiveRun::copy_input() {
   if (!copy) return std::move(copy).error();
   std::memcpy(*copy, request_.input, bytes);
   input_ = *copy;
+  return {};
+}
+
+Result<void> CollectiveRun::put_output_aside() {
+  if (output_bytes() == 0) return {};
+  auto aside = communicator_.staging(output_bytes());
+  if (!aside) return std::move(aside).error();
+  output_ = *aside;
   return {};
 }
 
@@ -79,7 +89,7 @@ Result<void> CollectiveRun::start(const Plan& plan, bool factors) {
     for (Rank rank = 0; rank < shape_.ranks; ++rank)
       notes.scalars[rank] = factors ? notes.lines[rank]->scalar : request_.scalar;
   binding_.input = input_;
-  binding_.output = request_.output;
+  binding_.output = output_;
   binding_.type = request_.type;
   binding_.op = request_.op;
   binding_.peers = notes.memory;
@@ -118,6 +128,8 @@ void CollectiveRun::compare_with_prediction(PredictionCheck& check) {
 Result<Progress> CollectiveRun::advance() {
   auto progress = run_->advance();
   if (progress && *progress == Progress::done && autotunes()) communicator_.plans().autotuner().finish(now_ns());
+  if (output_ != request_.output && progress && *progress == Progress::done)
+    std::memcpy(request_.output, output_, output_bytes());
   if (check_ != nullptr && progress && *progress == Progress::done) [[unlikely]]
     check_->finish(now_ns());
   return progress;

@@ -23,7 +23,7 @@ class CollectiveRun {
   CollectiveRun& operator=(const CollectiveRun&) = delete;
 
   /// Takes the communicator's next sequence number, unless a SmallCall has taken `sequence`. Errors: invalid_usage
-  /// (another rank makes the same call by kernels), system (no memory for a copy of the input).
+  /// (another rank makes the same call by kernels), system (no memory for a copy of the input, or for the output).
   Result<void> begin(std::uint64_t sequence = 0);
   bool begun() const { return sequence_ != 0; }
   std::uint64_t sequence() const { return sequence_; }
@@ -33,6 +33,8 @@ class CollectiveRun {
   /// The caller's input, or its copy if Request::copies_input.
   const std::byte* input() const { return input_; }
   std::size_t input_bytes() const;
+  /// The caller's output, or memory aside if Request::output_aside.
+  std::byte* output() const { return output_; }
   std::size_t output_bytes() const;
 
   /// Whether the call may use this access. A plan from TUTTI_PLAN_FILE is used unchanged and may not support every
@@ -61,6 +63,7 @@ class CollectiveRun {
 
  private:
   Result<void> copy_input();
+  Result<void> put_output_aside();
   void compare_with_prediction(PredictionCheck& check);
   bool plan_file_serves() const;
   bool autotunes() const { return communicator_.plans().autotuner().on() && !from_file_ && !request_.layout; }
@@ -74,6 +77,7 @@ class CollectiveRun {
   std::size_t count_ = 0;   // elements of a group, or of the largest one
   bool from_file_ = false;  // uses the plan from TUTTI_PLAN_FILE
   const std::byte* input_ = nullptr;
+  std::byte* output_ = nullptr;
   Access access_ = Access::slots;
   Binding binding_;
   std::optional<Run> run_;

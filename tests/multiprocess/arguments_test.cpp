@@ -173,7 +173,7 @@ TEST_P(Arguments, OverlapIsRefusedUnlessInPlace) {
     EXPECT_TRUE(fails(tuttiAllReduce(base + n - 1, base, n, type, tuttiSum, comm, nullptr), bad, words));
     EXPECT_TRUE(fails(tuttiAllGather(base + other, base, n, type, comm, nullptr), bad, words));
     EXPECT_TRUE(fails(tuttiAllGather(base + mine + 1, base, n, type, comm, nullptr), bad, words));
-    EXPECT_TRUE(fails(tuttiReduceScatter(base, base + other, n, type, tuttiSum, comm, nullptr), bad, words));
+    EXPECT_TRUE(fails(tuttiReduceScatter(base, base + other + 1, n, type, tuttiSum, comm, nullptr), bad, words));
     EXPECT_TRUE(fails(tuttiAllToAll(base, base + n, n, type, comm, nullptr), bad, words));
     const int me = seat.rank();
     EXPECT_TRUE(fails(tuttiReduce(base, base + 1, n, type, tuttiSum, me, comm, nullptr), bad, words));
@@ -183,6 +183,7 @@ TEST_P(Arguments, OverlapIsRefusedUnlessInPlace) {
     EXPECT_TRUE(ok(tuttiAllReduce(base, base + n, n, type, tuttiSum, comm, nullptr)));
     EXPECT_TRUE(ok(tuttiAllGather(base + mine, base, n, type, comm, nullptr)));
     EXPECT_TRUE(ok(tuttiReduceScatter(base, base + mine, n, type, tuttiSum, comm, nullptr)));
+    EXPECT_TRUE(ok(tuttiReduceScatter(base, base, n, type, tuttiSum, comm, nullptr)));
     // What a rank does not use cannot be in the way.
     EXPECT_TRUE(ok(tuttiBroadcast(seat.rank() == 0 ? base : base + 1, seat.rank() == 0 ? base : base + 2, n, type, 0,
                                   comm, nullptr)));
@@ -342,6 +343,48 @@ TEST(Answers, AreRight) {
     EXPECT_STRNE(algorithm, "");
     EXPECT_STREQ(transport, "inline");
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+TEST(Answers, CodeAndSentenceComeTogether) {
+  launch_ranks({.ranks = 2}, [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    tuttiResult_t code = tuttiInternalError;
+    std::size_t length = 99;
+    std::string text(1000, '?');
+    EXPECT_TRUE(ok(tuttiGetError(comm, &code, text.data(), text.size(), &length)));
+    EXPECT_EQ(code, tuttiSuccess);
+    EXPECT_EQ(length, 0u);
+    EXPECT_EQ(text[0], '\0');
+
+    // Of this thread: a refused argument, which is no error of the communicator.
+    ASSERT_EQ(tuttiBroadcast(&length, &length, 1, tuttiInt8, 7, comm, nullptr), bad);
+    EXPECT_TRUE(ok(tuttiGetError(nullptr, &code, text.data(), text.size(), &length)));
+    EXPECT_EQ(code, bad);
+    EXPECT_NE(text.find("root 7"), text.npos) << text;
+    EXPECT_EQ(text.find('\0'), length);
+    EXPECT_TRUE(ok(tuttiGetError(comm, &code, nullptr, 0, nullptr)));
+    EXPECT_EQ(code, tuttiSuccess);
+
+    // Of the communicator: a mismatch.
+    float x[2] = {};
+    (void)tuttiAllReduce(x, x, seat.rank() == 0 ? 1 : 2, tuttiFloat32, tuttiSum, comm, nullptr);
+    for (code = tuttiSuccess; code == tuttiSuccess;)
+      ASSERT_TRUE(ok(tuttiGetError(comm, &code, text.data(), text.size(), &length)));
+    EXPECT_EQ(code, tuttiInvalidUsage);
+    EXPECT_NE(text.find("AllReduce count=2"), text.npos) << text;
+    EXPECT_EQ(text.substr(0, length), tuttiGetLastError(comm));
+    text.assign(text.size(), '?');
+    EXPECT_TRUE(ok(tuttiGetError(comm, &code, text.data(), 4, &length)));
+    EXPECT_EQ(text.find('\0'), 3u) << "as much as fits";
+    EXPECT_GT(length, 4u);
+
+    EXPECT_TRUE(fails(tuttiGetError(comm, nullptr, text.data(), 4, nullptr), bad, "error is NULL"));
+    EXPECT_TRUE(fails(tuttiGetError(comm, &code, nullptr, 4, nullptr), bad, "text is NULL"));
+    ASSERT_TRUE(seat.meet());
+    (void)tuttiCommDestroy(comm);
+    EXPECT_TRUE(fails(tuttiGetError(comm, &code, nullptr, 0, nullptr), bad, "comm"));
   });
 }
 

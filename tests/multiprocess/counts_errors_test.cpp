@@ -121,6 +121,39 @@ TEST(CountsArguments, OfEveryCallAreChecked) {
   });
 }
 
+TEST(CountsArguments, NegativeNumbersOf32BitsAreRefused) {
+  with_comm(2, [](tuttiComm_t comm, Seat& seat) {
+    std::vector<int> a(64), b(64);
+    const std::array good = {3, 5}, negative = {3, -5}, displs = {0, 3}, before = {-1, 3};
+    const int own = good[static_cast<std::size_t>(seat.rank())];
+    const auto type = tuttiInt32;
+    const auto* const s = a.data();
+    auto* const r = b.data();
+    EXPECT_TRUE(fails(tuttiAllGatherV32(s, -1, r, good.data(), nullptr, type, comm, nullptr), bad,
+                      "sendcounts[0] = -1 is negative"));
+    EXPECT_TRUE(fails(tuttiAllGatherV32(s, own, r, negative.data(), nullptr, type, comm, nullptr), bad,
+                      "recvcounts[1] = -5 is negative"));
+    EXPECT_TRUE(fails(tuttiAllGatherV32(s, own, r, good.data(), before.data(), type, comm, nullptr), bad,
+                      "rdispls[0] = -1 is negative"));
+    EXPECT_TRUE(fails(tuttiAllGatherV32(s, own, r, nullptr, nullptr, type, comm, nullptr), bad, "recvcounts is NULL"));
+    EXPECT_TRUE(fails(tuttiReduceScatterV32(s, good.data(), before.data(), r, own, type, tuttiSum, comm, nullptr), bad,
+                      "sdispls[0] = -1 is negative"));
+    EXPECT_TRUE(
+        fails(tuttiAllToAllV32(s, negative.data(), displs.data(), r, good.data(), displs.data(), type, comm, nullptr),
+              bad, "sendcounts[1] = -5 is negative"));
+    EXPECT_TRUE(fails(tuttiGatherV32(s, own, r, negative.data(), nullptr, type, seat.rank(), comm, nullptr), bad,
+                      "recvcounts[1] = -5 is negative"));
+    EXPECT_TRUE(fails(tuttiGatherV32(s, own, r, good.data(), nullptr, type, 2, comm, nullptr), bad, "root 2"));
+    EXPECT_TRUE(fails(tuttiScatterV32(s, good.data(), nullptr, r, -2, type, seat.rank(), comm, nullptr), bad,
+                      "recvcounts[0] = -2 is negative"));
+    EXPECT_TRUE(fails(tuttiScatterV32(s, good.data(), nullptr, r, 3, type, 0, nullptr, nullptr), bad, "comm is NULL"));
+    // The displacement of an empty block is ignored, whatever it is.
+    const std::array none = {0, 0};
+    EXPECT_TRUE(
+        ok(tuttiAllToAllV32(s, none.data(), before.data(), r, none.data(), before.data(), type, comm, nullptr)));
+  });
+}
+
 TEST(CountsArguments, OverlapIsRefusedUnlessInPlace) {
   with_comm(2, [](tuttiComm_t comm, Seat& seat) {
     std::vector<int> x(64);

@@ -65,6 +65,8 @@ CallOnRank::CallOnRank(const Call& call, int rank, int ranks) : call_(call), ran
   const bool chosen =
       call.in_place == InPlace::all || (call.in_place == InPlace::some && mix(call.seed, rank) % 2 == 0);
   in_place_ = chosen && in > 0 && out > 0;
+  at_start_ =
+      in_place_ && call.kind == Kind::reduce_scatter && call.memory != Mix::device && mix(call.seed, 8) % 2 == 0;
   place();
   fill(call.seed);
 }
@@ -102,7 +104,7 @@ void CallOnRank::place() {
     recv_ = std::make_unique<Buffer>(memory(false), std::max(groups_in_, groups_out_) * block(), misaligned());
     send_at_ = recv_at_ = recv_->data();
     if (groups_out_ > groups_in_) send_at_ += mine;
-    if (groups_in_ > groups_out_) recv_at_ += mine;
+    if (groups_in_ > groups_out_ && !at_start_) recv_at_ += mine;
     return;
   }
   if (groups_in_ > 0) {
@@ -173,8 +175,8 @@ std::string CallOnRank::check_output(std::size_t group) const {
 std::string CallOnRank::check_inputs_kept() const {
   const Inputs in{call_.type, call_.op, call_.values, ranks_, call_.seed};
   for (std::size_t group = 0; group < groups_in_; ++group) {
-    const bool written = in_place_ && (groups_in_ == groups_out_ || group == static_cast<std::size_t>(rank_) ||
-                                       groups_out_ > groups_in_);
+    const std::size_t replaced = at_start_ ? 0 : static_cast<std::size_t>(rank_);
+    const bool written = in_place_ && (groups_in_ == groups_out_ || group == replaced || groups_out_ > groups_in_);
     if (written) continue;
     auto wrong = check_copied(in, rank_, send_at_ + group * block(), group * call_.count, call_.count);
     if (!wrong.empty()) return fmt::format("send buffer changed, group {}: {}", group, wrong);

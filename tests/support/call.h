@@ -75,6 +75,7 @@ class CallOnRank {
   std::size_t groups_in_;
   std::size_t groups_out_;
   bool in_place_;
+  bool at_start_ = false;  ///< in place, with the result of a reduce-scatter where its input begins
   std::unique_ptr<Buffer> send_;
   std::unique_ptr<Buffer> recv_;
   std::byte* send_at_ = nullptr;

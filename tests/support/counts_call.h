@@ -72,6 +72,8 @@ class CountsOnRank {
   Inputs inputs() const;
   void lay_out(Side& side, std::uint64_t salt) const;
   void allocate();
+  tuttiResult_t submit32(tuttiComm_t comm, tuttiStream_t stream, tuttiRedOp_t op) const;
+  bool replaced(std::size_t from, std::size_t elements) const;
   std::string check_gaps(const Side& side, bool with_blocks) const;
   std::string check_block(std::size_t group) const;
   std::string check_sent() const;
@@ -80,6 +82,7 @@ class CountsOnRank {
   int rank_;
   int ranks_;
   bool in_place_ = false;
+  bool at_start_ = false;  ///< in place, with the result of a reduce-scatter where its input begins
   Side send_;
   Side recv_;
   tuttiComm_t op_comm_ = nullptr;

@@ -1,0 +1,70 @@
+/* Handles, results, element types and operators. Part of tutti.h, which includes it. */
+#ifndef TUTTI_TYPES_H
+#define TUTTI_TYPES_H
+
+#include <stddef.h>
+
+#if defined(__GNUC__)
+#define TUTTI_API __attribute__((visibility("default")))
+#else
+#define TUTTI_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tuttiComm* tuttiComm_t;
+typedef struct tuttiStream* tuttiStream_t;
+
+typedef enum {
+  tuttiSuccess = 0,
+  tuttiUnhandledCudaError = 1, /* a CUDA call failed */
+  tuttiSystemError = 2,        /* the system refused memory, a descriptor or a socket */
+  tuttiInternalError = 3,      /* a bug in tutti */
+  tuttiInvalidArgument = 4,    /* an argument is wrong: see tuttiGetLastError */
+  tuttiInvalidUsage = 5,       /* calls that do not fit together: see "Mismatches" in tutti.h */
+  tuttiRemoteError = 6,        /* a peer failed, left or was killed */
+  tuttiInProgress = 7,         /* not an error: the operation is still under way */
+  tuttiTimeout = 8,            /* a time limit passed: see the TUTTI_*_TIMEOUT_MS settings, tuttiCommSetTimeout */
+  tuttiNumResults = 9
+} tuttiResult_t;
+
+typedef enum {
+  tuttiInt8 = 0,
+  tuttiChar = 0,
+  tuttiUint8 = 1,
+  tuttiInt32 = 2,
+  tuttiInt = 2,
+  tuttiUint32 = 3,
+  tuttiInt64 = 4,
+  tuttiUint64 = 5,
+  tuttiFloat16 = 6,
+  tuttiHalf = 6,
+  tuttiFloat32 = 7,
+  tuttiFloat = 7,
+  tuttiFloat64 = 8,
+  tuttiDouble = 8,
+  tuttiBfloat16 = 9,
+  tuttiFloat8e4m3 = 10,
+  tuttiFloat8e5m2 = 11,
+  tuttiNumTypes = 12
+} tuttiDataType_t;
+
+/* tuttiRedOpCreatePreMulSum returns values from tuttiNumOps on. */
+typedef enum {
+  tuttiSum = 0,
+  tuttiProd = 1,
+  tuttiMax = 2,
+  tuttiMin = 3,
+  tuttiAvg = 4, /* sum, then one division by the number of ranks; integers truncate */
+  tuttiNumOps = 5,
+  tuttiMaxRedOp = 0x7fffffff
+} tuttiRedOp_t;
+
+typedef enum { tuttiScalarDevice = 0, tuttiScalarHostImmediate = 1 } tuttiScalarResidence_t;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
