@@ -25,6 +25,10 @@ typedef struct {
    * another one takes over both fields where they are unset. */
   void (*progress)(void* progressContext);
   void* progressContext;
+  /* Longest time in milliseconds that a call of this communicator waits without progress for a peer that is alive;
+   * replaces TUTTI_TIMEOUT_MS; 0: no limit. See tuttiCommSetTimeout. A communicator made from another one takes over
+   * the limit that this one has, where it is unset. */
+  int callTimeoutMs;
 } tuttiConfig_t;
 
 #define TUTTI_CONFIG_UNDEF_INT (-2147483647 - 1)
@@ -32,7 +36,7 @@ typedef struct {
 #define TUTTI_CONFIG_INITIALIZER                                                                              \
   {                                                                                                           \
     sizeof(tuttiConfig_t), TUTTI_CONFIG_MAGIC, TUTTI_VERSION, TUTTI_CONFIG_UNDEF_INT, TUTTI_CONFIG_UNDEF_INT, \
-        TUTTI_CONFIG_UNDEF_INT, NULL, TUTTI_CONFIG_UNDEF_INT, NULL, NULL                                      \
+        TUTTI_CONFIG_UNDEF_INT, NULL, TUTTI_CONFIG_UNDEF_INT, NULL, NULL, TUTTI_CONFIG_UNDEF_INT              \
   }
 
 #ifdef __cplusplus

@@ -136,6 +136,14 @@ TUTTI_API tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank);
 /* The number of this rank's GPU; -1: host memory only. */
 TUTTI_API tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device);
 
+/* Sets the time limit, in milliseconds, of the calls on comm that this rank makes from now on; 0: no limit. Calls that
+ * are queued already keep theirs; those of a group have the limit at the first of them. So a limit for one call is set
+ * before it, which costs next to nothing. The limit concerns this rank alone and is on waiting without any progress: a
+ * call that takes long but moves data does not exceed it. A call that exceeds it gets tuttiTimeout, which becomes the
+ * communicator's error; tuttiGetLastError names the rank that the call waited for. Kernels that wait on a GPU have the
+ * limit of TUTTI_TIMEOUT_MS instead. Errors: invalidArgument (negative). */
+TUTTI_API tuttiResult_t tuttiCommSetTimeout(tuttiComm_t comm, int timeoutMs);
+
 /* ---- Collectives ------------------------------------------------------------------------------------------------- */
 
 /* recvbuff[i] = op over all ranks of sendbuff[i]; both buffers have count elements. In place: sendbuff == recvbuff. */

@@ -66,6 +66,10 @@ Result<void> read_config(const tuttiConfig_t* config, JoinOptions& options) {
   if (has(offsetof(tuttiConfig_t, name), sizeof(char*)) && config->name != nullptr) options.name = config->name;
   if (has(offsetof(tuttiConfig_t, progressContext), sizeof(void*)) && config->progress != nullptr)
     options.while_waiting = {.progress = config->progress, .context = config->progressContext};
+  if (has(offsetof(tuttiConfig_t, callTimeoutMs), sizeof(int)) && config->callTimeoutMs != TUTTI_CONFIG_UNDEF_INT) {
+    if (config->callTimeoutMs < 0) return refused("config.callTimeoutMs must not be negative");
+    options.call_limit = CallLimit{.ms = config->callTimeoutMs, .from = "tuttiConfig_t::callTimeoutMs"};
+  }
   if (const int device = device_of(config); device < -1 && device != TUTTI_CONFIG_UNDEF_INT)
     return refused("config.device must be a GPU number, -1 or unset");
   return {};
@@ -265,7 +269,7 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
       return Error{.code = Code::invalid_argument,
                    .what = fmt::format("color {} is negative and not TUTTI_SPLIT_NOCOLOR", color)};
     auto& parent = (*entry)->communicator;
-    JoinOptions options{.while_waiting = parent->members().while_waiting};
+    JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->call_limit()};
     if (auto read = read_config(config, options); !read) return read;
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
       return chosen;
@@ -292,7 +296,7 @@ tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nrank
     if (!std::ranges::binary_search(sorted, parent->rank()))
       return Error{.code = Code::invalid_argument,
                    .what = fmt::format("rank {} calls, but is not in ranks", parent->rank())};
-    JoinOptions options{.while_waiting = parent->members().while_waiting};
+    JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->call_limit()};
     if (auto read = read_config(config, options); !read) return read;
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
       return chosen;
@@ -359,4 +363,15 @@ tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank) {
 tuttiResult_t tuttiCommDevice(tuttiComm_t comm, int* device) {
   return ask(comm, device, "device",
              [](const Communicator& c) { return gpu_context(c) == nullptr ? -1 : gpu_context(c)->gpu->ordinal(); });
+}
+
+tuttiResult_t tuttiCommSetTimeout(tuttiComm_t comm, int timeoutMs) {
+  return guarded([&]() -> Result<void> {
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    if (timeoutMs < 0)
+      return Error{.code = Code::invalid_argument, .what = fmt::format("timeoutMs {} is negative", timeoutMs)};
+    (*entry)->communicator->set_call_limit({.ms = timeoutMs, .from = "tuttiCommSetTimeout"});
+    return {};
+  });
 }

@@ -1,11 +1,13 @@
 // An operation under way, which is advanced without waiting.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/system.h"
+#include "call/call_limit.h"
 #include "call/while_waiting.h"
 #include "exec/run.h"
 
@@ -29,6 +31,9 @@ class Operation {
 
   /// What the caller's thread is to run while it waits; where there is a communicator, that one says it.
   virtual WhileWaiting while_waiting() const { return {}; }
+
+  /// The limit of the call, where it was made; empty: as its communicator says.
+  virtual std::optional<CallLimit> limit() const { return std::nullopt; }
 
   /// Called from time to time while all operations are blocked. Reads what peers have published meanwhile, so that no
   /// peer waits for this rank, and finds ranks that have left or make a different call.

@@ -69,6 +69,10 @@ class Communicator {
   void complete() { completed_.fetch_add(1, std::memory_order_acq_rel); }
   bool idle() const { return completed_.load(std::memory_order_acquire) == issued_.load(std::memory_order_acquire); }
 
+  /// The limit of calls that are made now. For the thread that makes calls.
+  const CallLimit& call_limit() const { return members_.call_limit; }
+  void set_call_limit(const CallLimit& limit) { members_.call_limit = limit; }
+
   // ---- For the call whose turn it is ----
 
   std::uint64_t next_sequence() { return ++sequence_; }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/machine.h"
+#include "call/call_limit.h"
 #include "call/while_waiting.h"
 #include "comm/control_links.h"
 #include "cuda/resources.h"
@@ -51,6 +52,7 @@ struct Membership {
   bool deterministic = false;
   std::int64_t init_limit_ms = 0;
   WhileWaiting while_waiting;
+  CallLimit call_limit;  ///< of calls, unless tuttiCommSetTimeout says otherwise
   std::shared_ptr<OwnedArea> area;
   std::vector<Peer> peers;                      ///< by rank, self included
   std::vector<int> hosts;                       ///< by rank: the first rank that shares memory with it

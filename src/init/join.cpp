@@ -242,6 +242,8 @@ Result<void> Join::begin() {
   members_.ranks = options_.ranks;
   members_.deterministic = options_.deterministic;
   members_.while_waiting = options_.while_waiting;
+  members_.call_limit = options_.call_limit.value_or(
+      CallLimit{.ms = process_.config.integer("TUTTI_TIMEOUT_MS"), .from = "TUTTI_TIMEOUT_MS"});
   members_.gpu = options_.gpu;
   if (members_.gpu)
     members_.area->area.header().gpu.store(static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1,

@@ -145,13 +145,13 @@ Result<void> Waiter::poll_peers() {
 }
 
 Result<void> Waiter::check_limit(std::int64_t now) {
-  const std::int64_t limit_ns = process_.config.integer("TUTTI_TIMEOUT_MS") * 1'000'000;
-  if (limit_ns == 0 || now - since_ns_ < limit_ns) return {};
   for (auto* operation : operations_) {
     if (operation == nullptr || operation->communicator() == nullptr) continue;
+    const CallLimit limit = operation->limit().value_or(operation->communicator()->call_limit());
+    if (limit.ms == 0 || now - since_ns_ < limit.ms * 1'000'000) continue;
     Error late{.code = Code::timeout,
-               .what = fmt::format("no progress for {:.1f} s (TUTTI_TIMEOUT_MS) in {}",
-                                   static_cast<double>(now - since_ns_) * 1e-9, operation->where())};
+               .what = fmt::format("no progress for {:.1f} s ({}) in {}", static_cast<double>(now - since_ns_) * 1e-9,
+                                   limit.from, operation->where())};
     operation->communicator()->fail(late);
     return late;
   }

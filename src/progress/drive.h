@@ -13,7 +13,7 @@ namespace tutti {
 enum class Thread { program, library };
 
 /// Advances all operations in turn until each is done or has failed. Returns the first error, after all operations have
-/// ended. Reports a stall after TUTTI_STALL_REPORT_MS; fails after TUTTI_TIMEOUT_MS if that is set.
+/// ended. Reports a stall after TUTTI_STALL_REPORT_MS; fails after an operation's limit, if it has one.
 Result<void> drive(Process& process, std::span<Operation* const> operations, Thread thread);
 
 /// Makes a blocked thread wait.

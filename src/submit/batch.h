@@ -13,7 +13,8 @@ namespace tutti {
 
 class Batch final : public Operation {
  public:
-  explicit Batch(std::shared_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
+  explicit Batch(std::shared_ptr<Communicator> communicator)
+      : communicator_(std::move(communicator)), limit_(communicator_->call_limit()) {}
   /// A batch of one request.
   Batch(std::shared_ptr<Communicator> communicator, const Request& request) : Batch(std::move(communicator)) {
     add(request);
@@ -26,6 +27,7 @@ class Batch final : public Operation {
   void enqueue() override;
   Result<Progress> advance() override;
   Communicator* communicator() override { return communicator_.get(); }
+  std::optional<CallLimit> limit() const override { return limit_; }
   Result<void> poll_peers() override;
   std::string where() const override;
   const void* leased() const override { return leased_; }
@@ -38,6 +40,7 @@ class Batch final : public Operation {
   void leave();
 
   std::shared_ptr<Communicator> communicator_;
+  CallLimit limit_;
   std::uint64_t ticket_ = 0;  // 0: not enqueued, or left
   std::vector<Request> requests_;
   std::size_t next_ = 0;

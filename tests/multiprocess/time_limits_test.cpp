@@ -1,0 +1,194 @@
+// Limits on waiting, of a communicator and of single calls: a call that waits in vain ends with a sentence that names
+// the rank it waited for and where the limit was set; others keep theirs.
+#include <array>
+
+#include <fmt/format.h>
+
+#include "support/call.h"
+#include "support/launch_ranks.h"
+
+namespace tutti::testing {
+namespace {
+
+constexpr int short_ms = 100;
+constexpr int long_ms = 3'600'000;
+
+struct Setup {
+  Layout layout;
+  const char* transport;
+};
+
+class TimeLimits : public ::testing::TestWithParam<Setup> {
+ protected:
+  static void run(const std::function<void(Seat&)>& body, const char* limit_ms = "3600000") {
+    launch_ranks({.ranks = 3,
+                  .layout = GetParam().layout,
+                  .environment = {std::string("TUTTI_TRANSPORT=") + GetParam().transport, "TUTTI_DEBUG=NONE",
+                                  std::string("TUTTI_TIMEOUT_MS=") + limit_ms}},
+                 body);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Layouts, TimeLimits,
+                         ::testing::Values(Setup{Layout::threads, "auto"}, Setup{Layout::processes, "auto"},
+                                           Setup{Layout::processes, "slots"}, Setup{Layout::processes, "socket"}),
+                         [](const auto& test) {
+                           return fmt::format("{}_{}", name(test.param.layout), test.param.transport);
+                         });
+
+/// How a call is made. Each waits for rank 2, which makes none.
+enum class Way { blocking, large, queued, grouped, received };
+constexpr std::array ways = {Way::blocking, Way::large, Way::queued, Way::grouped, Way::received};
+
+tuttiResult_t call(Way way, tuttiComm_t comm) {
+  std::vector<float> x(way == Way::large ? 1 << 20 : 10);
+  const auto sum = [&](tuttiStream_t stream) {
+    return tuttiAllReduce(x.data(), x.data(), x.size(), tuttiFloat32, tuttiSum, comm, stream);
+  };
+  switch (way) {
+    case Way::received: return tuttiRecv(x.data(), x.size(), tuttiFloat32, 2, comm, nullptr);
+    case Way::grouped:
+      EXPECT_TRUE(ok(tuttiGroupStart()));
+      EXPECT_TRUE(ok(sum(nullptr)));
+      return tuttiGroupEnd();
+    case Way::queued: {
+      tuttiStream_t stream = nullptr;
+      EXPECT_TRUE(ok(tuttiStreamCreate(&stream)));
+      EXPECT_TRUE(ok(sum(stream)));
+      const auto result = tuttiStreamSynchronize(stream);
+      EXPECT_TRUE(ok(tuttiStreamDestroy(stream)));
+      return result;
+    }
+    default: return sum(nullptr);
+  }
+}
+
+/// Rank 0 calls with a short limit, set by `limit`, rank 1 with none that matters, rank 2 never.
+void expect_timeout(Seat& seat, tuttiComm_t comm, Way way, const std::string& from,
+                    const std::function<void()>& limit) {
+  ASSERT_NE(comm, nullptr);
+  EXPECT_EQ(run_call({.count = 10, .seed = 1}, seat.here(), seat.ranks(), {comm}), "");
+  if (seat.rank() == 0) {
+    limit();
+    const auto result = call(way, comm);
+    EXPECT_TRUE(fails(result, tuttiTimeout, from, comm));
+    // Who was waited for: on a loaded machine perhaps rank 1, which was late.
+    const std::string words = tuttiGetLastError(comm);
+    EXPECT_TRUE(words.find("rank 2") != words.npos || words.find("rank 1") != words.npos) << words;
+    EXPECT_EQ(tuttiBarrier(comm, nullptr), tuttiTimeout) << "the first error stays";
+  } else if (seat.rank() == 1 && way != Way::received) {
+    EXPECT_NE(call(way, comm), tuttiSuccess) << "ended by rank 0";
+  }
+  ASSERT_TRUE(seat.meet());
+  (void)tuttiCommDestroy(comm);
+}
+
+tuttiConfig_t config_with(int ms) {
+  tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+  config.callTimeoutMs = ms;
+  return config;
+}
+
+TEST_P(TimeLimits, OfACommunicatorEndACallThatWaitsInVain) {
+  run([](Seat& seat) {
+    for (const Way way : ways) {
+      const auto config = config_with(seat.rank() == 0 ? short_ms : long_ms);
+      // Rank 0's limit holds for its first calls, too, in which it may wait for ranks that are slow to come.
+      const auto comm = seat.init_one(&config);
+      ASSERT_NE(comm, nullptr);
+      ASSERT_TRUE(seat.rank() != 0 || ok(tuttiCommSetTimeout(comm, long_ms)));
+      tuttiComm_t derived = nullptr;
+      const auto limits = config_with(seat.rank() == 0 ? short_ms : TUTTI_CONFIG_UNDEF_INT);
+      ASSERT_TRUE(ok(tuttiCommSplit(comm, 0, seat.rank(), &derived, &limits)));
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+      if (seat.rank() == 0) {
+        const auto result = call(way, derived);
+        EXPECT_TRUE(fails(result, tuttiTimeout, "tuttiConfig_t::callTimeoutMs", derived));
+      } else if (seat.rank() == 1 && way != Way::received) {
+        EXPECT_NE(call(way, derived), tuttiSuccess) << "ended by rank 0";
+      }
+      ASSERT_TRUE(seat.meet());
+      (void)tuttiCommDestroy(derived);
+    }
+  });
+}
+
+TEST_P(TimeLimits, OfOneCallAreSetBeforeIt) {
+  run([](Seat& seat) {
+    for (const Way way : ways) {
+      const auto comm = seat.init_one();
+      expect_timeout(seat, comm, way, "tuttiCommSetTimeout",
+                     [&] { EXPECT_TRUE(ok(tuttiCommSetTimeout(comm, short_ms))); });
+    }
+  });
+}
+
+TEST_P(TimeLimits, AreTakenOverByCommunicatorsMadeFromAnother) {
+  run([](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    // A limit that is longer than this start takes on a loaded machine, yet ends.
+    ASSERT_TRUE(seat.rank() != 0 || ok(tuttiCommSetTimeout(comm, 20 * short_ms)));
+    tuttiComm_t split = nullptr, listed = nullptr;
+    const std::array all = {0, 1, 2};
+    ASSERT_TRUE(ok(tuttiCommSplit(comm, 0, seat.rank(), &split, nullptr)));
+    ASSERT_TRUE(ok(tuttiCommCreateGroup(comm, all.data(), 3, &listed, nullptr)));
+    for (const auto made : {split, listed}) expect_timeout(seat, made, Way::blocking, "tuttiCommSetTimeout", [] {});
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+/// The setting that all limits replace.
+TEST_P(TimeLimits, OfTheEnvironmentHoldWhereNothingElseIsSaid) {
+  run(
+      [](Seat& seat) {
+        const auto config = config_with(seat.rank() == 0 ? TUTTI_CONFIG_UNDEF_INT : 0);
+        const auto comm = seat.init_one(&config);
+        expect_timeout(seat, comm, Way::blocking, "TUTTI_TIMEOUT_MS", [] {});
+      },
+      "1500");
+}
+
+/// A call that is queued keeps the limit that it was made with: here none, while the next one's is short.
+TEST_P(TimeLimits, OfQueuedCallsStay) {
+  run([](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    tuttiStream_t stream = nullptr;
+    ASSERT_TRUE(ok(tuttiStreamCreate(&stream)));
+    float x = 1;
+    if (seat.rank() == 2) {
+      ASSERT_TRUE(seat.board().wait_for(0, 1));
+    }
+    ASSERT_TRUE(ok(tuttiAllReduce(&x, &x, 1, tuttiFloat32, tuttiSum, comm, stream)));
+    ASSERT_TRUE(ok(tuttiCommSetTimeout(comm, 1)));
+    if (seat.rank() == 0) {
+      // Longer than the limit that the queued call must not have; nothing tells when a call has not ended.
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(short_ms);
+      while (std::chrono::steady_clock::now() < until) ASSERT_EQ(tuttiStreamQuery(stream), tuttiInProgress);
+      seat.board().raise(0, 1);
+    }
+    EXPECT_TRUE(ok(tuttiStreamSynchronize(stream)));
+    EXPECT_EQ(x, 3);
+    EXPECT_TRUE(ok(tuttiStreamDestroy(stream)));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+TEST_P(TimeLimits, ThatAreNoneAreRefused) {
+  run([](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    EXPECT_TRUE(fails(tuttiCommSetTimeout(comm, -1), tuttiInvalidArgument, "timeoutMs -1"));
+    EXPECT_TRUE(fails(tuttiCommSetTimeout(nullptr, 1), tuttiInvalidArgument, "comm is NULL"));
+    tuttiComm_t made = nullptr;
+    const auto config = config_with(-1);
+    EXPECT_TRUE(fails(tuttiCommSplit(comm, 0, 0, &made, &config), tuttiInvalidArgument, "callTimeoutMs"));
+    EXPECT_TRUE(ok(tuttiCommSetTimeout(comm, 0)));
+    EXPECT_EQ(run_call({.count = 10, .seed = 1}, seat.here(), seat.ranks(), {comm}), "");
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+}  // namespace
+}  // namespace tutti::testing
