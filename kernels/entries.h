@@ -146,7 +146,7 @@ inline constexpr Body bodies[] = {Body::run_plan, Body::two_shot, Body::one_shot
 
 /// "tutti_run_plan_float32". Reductions use the type's entry; a plan without reductions runs as uint8 for any type.
 constexpr const char* entry_name(Body body, DataType type) {
-  constexpr const char* names[][data_type_count] = {
+  constexpr const char* names[][device_type_count] = {
 #define TUTTI_TYPE(group, enumerator, number, bytes, storage) "tutti_run_plan_" #enumerator,
       {
 #include "plan/types.inc"

@@ -58,6 +58,12 @@ inline constexpr bool is_small_float = false;
 template <class Format, class Bits>
 inline constexpr bool is_small_float<SmallFloat<Format, Bits>> = true;
 
+/// A complex number, its parts as C and Fortran lay them out.
+template <class T>
+struct Complex {
+  T re, im;
+};
+
 /// The type in which values of a type are combined.
 template <class T>
 using Accumulate = std::conditional_t<is_small_float<T>, float, T>;
@@ -182,6 +188,50 @@ struct Min {
     return b < a ? b : a;
   }
 };
+
+/// Bitwise and logical operators, of integers. Logical ones take every number but 0 for true, and give 0 or 1.
+struct BitAnd {
+  template <class A>
+  TUTTI_HOST_DEVICE A operator()(A a, A b) const {
+    return static_cast<A>(a & b);
+  }
+};
+struct BitOr {
+  template <class A>
+  TUTTI_HOST_DEVICE A operator()(A a, A b) const {
+    return static_cast<A>(a | b);
+  }
+};
+struct BitXor {
+  template <class A>
+  TUTTI_HOST_DEVICE A operator()(A a, A b) const {
+    return static_cast<A>(a ^ b);
+  }
+};
+struct LogicalAnd {
+  template <class A>
+  TUTTI_HOST_DEVICE A operator()(A a, A b) const {
+    return static_cast<A>(a != 0 && b != 0 ? 1 : 0);
+  }
+};
+struct LogicalOr {
+  template <class A>
+  TUTTI_HOST_DEVICE A operator()(A a, A b) const {
+    return static_cast<A>((a | b) != 0 ? 1 : 0);
+  }
+};
+struct LogicalXor {
+  template <class A>
+  TUTTI_HOST_DEVICE A operator()(A a, A b) const {
+    return static_cast<A>((a != 0) != (b != 0) ? 1 : 0);
+  }
+};
+
+/// The product of complex numbers, from their parts and without looking after infinities.
+template <class T>
+TUTTI_HOST_DEVICE Complex<T> product(Complex<T> a, Complex<T> b) {
+  return {.re = a.re * b.re - a.im * b.im, .im = a.re * b.im + a.im * b.re};
+}
 
 /// The end of an average. Integers truncate.
 template <class A>

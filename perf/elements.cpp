@@ -11,7 +11,7 @@
 namespace perf {
 namespace {
 
-constexpr std::array<Type, tuttiNumTypes> kTypes{{
+constexpr std::array<Type, 12> kTypes{{
     {tuttiInt8, "int8", 1, true, 0, 0, false},
     {tuttiUint8, "uint8", 1, false, 0, 0, false},
     {tuttiInt32, "int32", 4, true, 0, 0, false},
@@ -41,7 +41,7 @@ std::span<const Type> types() {
 }
 
 const Type& type_of(tuttiDataType_t id) {
-  assert(id >= 0 && id < tuttiNumTypes && kTypes[static_cast<std::size_t>(id)].id == id);
+  assert(id >= 0 && static_cast<std::size_t>(id) < kTypes.size() && kTypes[static_cast<std::size_t>(id)].id == id);
   return kTypes[static_cast<std::size_t>(id)];
 }
 

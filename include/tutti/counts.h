@@ -39,6 +39,12 @@ TUTTI_API tuttiResult_t tuttiReduceScatterV(const void* sendbuff, const size_t* 
 TUTTI_API tuttiResult_t tuttiAllToAllV(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
                                        void* recvbuff, const size_t* recvcounts, const size_t* rdispls,
                                        tuttiDataType_t type, tuttiComm_t comm, tuttiStream_t stream);
+/* As tuttiAllToAllV, with a type per rank and displacements in bytes: sender and receiver of each block must pass the
+ * same number of bytes. In place as there. */
+TUTTI_API tuttiResult_t tuttiAllToAllW(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
+                                       const tuttiDataType_t* sendtypes, void* recvbuff, const size_t* recvcounts,
+                                       const size_t* rdispls, const tuttiDataType_t* recvtypes, tuttiComm_t comm,
+                                       tuttiStream_t stream);
 /* Block r of root's recvbuff, recvcounts[r] elements at rdispls[r], = the sendbuff of rank r, which is sendcount
  * elements there. recvbuff, recvcounts and rdispls are ignored on other ranks.
  * In place on root: sendbuff == recvbuff + rdispls[root]. */

@@ -265,9 +265,20 @@ TUTTI_API tuttiResult_t tuttiStreamDestroy(tuttiStream_t stream);
 
 /* ---- Reduction --------------------------------------------------------------------------------------------------- */
 
-/* A sum whose inputs are first multiplied by this rank's *scalar (of `type`, rounded to it). Host scalars only. */
+/* A sum whose inputs are first multiplied by this rank's *scalar (of `type`, rounded to it). Host scalars only; no
+ * complex ones. */
 TUTTI_API tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDataType_t type,
                                                   tuttiScalarResidence_t residence, tuttiComm_t comm);
+/* inout[i] = in[i] op inout[i] for `count` elements. `in` is from lower ranks than `inout`, or from ranks on the way
+ * between those; both are aligned to a cache line. `context`: as given to tuttiRedOpCreate. */
+typedef void (*tuttiRedOpFunction_t)(const void* in, void* inout, size_t count, tuttiDataType_t type, void* context);
+/* An operator of the program, for calls in host memory on elements of `type`. It must be associative and commutative:
+ * inputs are combined in any order, and in pieces. The function is called by the thread that waits in the call, or by a
+ * stream's thread, of each rank, perhaps by several at once where ranks are threads; it must not call tutti and not
+ * leave by an exception or longjmp. All ranks pass operators that do the same. Errors: invalidArgument. */
+TUTTI_API tuttiResult_t tuttiRedOpCreate(tuttiRedOp_t* op, tuttiRedOpFunction_t function, void* context,
+                                         tuttiDataType_t type, tuttiComm_t comm);
+/* Frees an operator of either kind; calls that are queued may still use it. */
 TUTTI_API tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm);
 
 /* ---- Insight ----------------------------------------------------------------------------------------------------- */

@@ -48,17 +48,31 @@ typedef enum {
   tuttiBfloat16 = 9,
   tuttiFloat8e4m3 = 10,
   tuttiFloat8e5m2 = 11,
-  tuttiNumTypes = 12
+  /* Reduced in host memory alone, and moved wherever the others are. */
+  tuttiInt16 = 12,
+  tuttiUint16 = 13,
+  tuttiComplex64 = 14,  /* two float32: real part, imaginary part */
+  tuttiComplex128 = 15, /* two float64 */
+  tuttiNumTypes = 16
 } tuttiDataType_t;
 
-/* tuttiRedOpCreatePreMulSum returns values from tuttiNumOps on. */
+/* Max and min are for all types but complex ones. Bitwise and logical operators are for integers and for host memory
+ * alone; logical ones take every number but 0 for true, and give 0 or 1 (one rank alone: its input). A product of
+ * complex numbers is made of their parts, whatever infinities it meets. tuttiRedOpCreatePreMulSum and tuttiRedOpCreate
+ * return values from tuttiNumOps on; 5 is no operator. */
 typedef enum {
   tuttiSum = 0,
   tuttiProd = 1,
   tuttiMax = 2,
   tuttiMin = 3,
   tuttiAvg = 4, /* sum, then one division by the number of ranks; integers truncate */
-  tuttiNumOps = 5,
+  tuttiBitAnd = 6,
+  tuttiBitOr = 7,
+  tuttiBitXor = 8,
+  tuttiLogicalAnd = 9,
+  tuttiLogicalOr = 10,
+  tuttiLogicalXor = 11,
+  tuttiNumOps = 12,
   tuttiMaxRedOp = 0x7fffffff
 } tuttiRedOp_t;
 

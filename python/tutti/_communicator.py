@@ -102,7 +102,7 @@ class Communicator(Collectives, CountsPerRank):
     a call on host memory returns when it is complete on this rank.
 
     Errors of every call: InvalidArgumentError (refused, nothing has changed), InvalidUsageError (ranks have made
-    different calls), RemoteError (a peer failed), TimeoutError (that of TUTTI_TIMEOUT_MS), SystemError, for device
+    different calls), RemoteError (a peer failed), TimeoutError (of set_timeout or TUTTI_TIMEOUT_MS), SystemError, for device
     memory UnhandledCudaError; TypeError for what is not an array. All but the first and the last become the error of
     the communicator, and every later call raises it.
 
@@ -269,6 +269,13 @@ class Communicator(Collectives, CountsPerRank):
         text = ctypes.create_string_buffer(length.value + 1)
         self._check(lib.tuttiCommExplain(*ask, text, len(text), length), "explain")
         return text.value.decode()
+
+    def set_timeout(self, milliseconds: Optional[int]) -> None:
+        """Limit of the calls made from now on, for waiting without any progress; None: no limit. A call that exceeds it
+        raises TimeoutError, which names the rank that it waited for. What is queued on a stream keeps its own limit, and
+        communicators made from this one take it over. Errors: InvalidArgumentError (negative)."""
+        limit = 0 if milliseconds is None else milliseconds
+        self._check(lib.tuttiCommSetTimeout(self._handle, limit), "set_timeout")
 
     # ---- Operators and memory
 

@@ -31,11 +31,14 @@ class Config(ctypes.Structure):
         ("timeoutMs", c_int),
         ("name", c_char_p),
         ("device", c_int),
+        ("progress", c_void_p),
+        ("progressContext", c_void_p),
+        ("callTimeoutMs", c_int),
     ]
 
     def __init__(self) -> None:
         super().__init__(ctypes.sizeof(Config), _CONFIG_MAGIC, VERSION[0] * 10000 + VERSION[1] * 100, UNSET, UNSET,
-                         UNSET, None, UNSET)
+                         UNSET, None, UNSET, None, None, UNSET)
 
 
 _comm = _stream = _buffer = _counts = c_void_p
@@ -61,6 +64,7 @@ _ARGUMENTS = {
     "tuttiCommCount": [_comm, POINTER(c_int)],
     "tuttiCommUserRank": [_comm, POINTER(c_int)],
     "tuttiCommDevice": [_comm, POINTER(c_int)],
+    "tuttiCommSetTimeout": [_comm, c_int],
     "tuttiAllReduce": [_buffer, _buffer, c_size_t, _type, _op, _comm, _stream],
     "tuttiReduce": [_buffer, _buffer, c_size_t, _type, _op, c_int, _comm, _stream],
     "tuttiBroadcast": [_buffer, _buffer, c_size_t, _type, c_int, _comm, _stream],

@@ -24,6 +24,11 @@ class DataType(enum.IntEnum):
     BFLOAT16 = 9
     FLOAT8_E4M3 = 10
     FLOAT8_E5M2 = 11
+    # Reduced in host memory alone.
+    INT16 = 12
+    UINT16 = 13
+    COMPLEX64 = 14
+    COMPLEX128 = 15
 
     @property
     def itemsize(self) -> int:
@@ -31,17 +36,27 @@ class DataType(enum.IntEnum):
         return _SIZES[self]
 
 
-_SIZES = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1]
+_SIZES = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 2, 2, 8, 16]
 
 
 class RedOp(enum.IntEnum):
-    """tuttiRedOp_t: the operators of reductions. See Communicator.create_pre_mul_sum for one more."""
+    """tuttiRedOp_t: the operators of reductions. See Communicator.create_pre_mul_sum for one more.
+
+    Those on bits and truth are for integers in host memory. Truth is every number but 0, and gives 0 or 1. MAX and MIN
+    are not for complex numbers.
+    """
 
     SUM = 0
     PROD = 1
     MAX = 2
     MIN = 3
     AVG = 4
+    BIT_AND = 6
+    BIT_OR = 7
+    BIT_XOR = 8
+    LOGICAL_AND = 9
+    LOGICAL_OR = 10
+    LOGICAL_XOR = 11
 
 
 # Names that arrays of numpy, ml_dtypes, torch and DLPack give their types. Their "float8_e4m3" is another one, which
@@ -135,7 +150,7 @@ def _bfloat16(value: float) -> bytes:
 
 _FORMATS = {
     DataType.INT8: "b", DataType.UINT8: "B", DataType.INT32: "i", DataType.UINT32: "I", DataType.INT64: "q",
-    DataType.UINT64: "Q", DataType.FLOAT16: "e", DataType.FLOAT32: "f", DataType.FLOAT64: "d"}
+    DataType.INT16: "h", DataType.UINT16: "H", DataType.UINT64: "Q", DataType.FLOAT16: "e", DataType.FLOAT32: "f", DataType.FLOAT64: "d"}
 _ENCODERS: Dict[DataType, Callable[[float], bytes]] = {
     DataType.BFLOAT16: _bfloat16,
     DataType.FLOAT8_E4M3: lambda value: _nearest_small(value, 4, 3, False),
@@ -148,6 +163,8 @@ def encode(value: Union[int, float], kind: DataType, call: str) -> bytes:
     try:
         if kind in _ENCODERS:
             return _ENCODERS[kind](float(value))
+        if kind not in _FORMATS:
+            raise TypeError("complex numbers have none")
         return struct.pack("=" + _FORMATS[kind], value)
     except (struct.error, OverflowError, TypeError) as error:
         raise InvalidArgumentError(f"scalar {value!r} is not a value of {kind.name.lower()}: {error}", call) from None

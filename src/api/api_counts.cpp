@@ -83,6 +83,22 @@ tuttiResult_t with_counts32(tuttiComm_t comm, tuttiStream_t stream, const Reques
   return with_counts(comm, stream, request, type, sent->counts(), received->counts(), op);
 }
 
+/// Counts in bytes, from counts of elements with a type each. Errors: invalid_argument.
+Result<std::vector<std::size_t>> in_bytes(const std::size_t* counts, const tuttiDataType_t* types, int groups,
+                                          const char* side) {
+  if (auto given = not_null(counts, fmt::format("{}counts", side).c_str()); !given) return std::move(given).error();
+  if (auto given = not_null(types, fmt::format("{}types", side).c_str()); !given) return std::move(given).error();
+  std::vector<std::size_t> bytes(static_cast<std::size_t>(groups));
+  for (std::size_t g = 0; g < bytes.size(); ++g) {
+    auto known = data_type(types[g]);
+    if (!known) return std::move(known).error().during(fmt::format("{}types[{}]", side, g));
+    if (__builtin_mul_overflow(counts[g], size_of(*known), &bytes[g]))
+      return Error{.code = Code::invalid_argument,
+                   .what = fmt::format("{}counts[{}] = {} exceeds the address space", side, g, counts[g])};
+  }
+  return bytes;
+}
+
 /// Runs an equivalent collective if there is one, otherwise an all-to-all with a count per rank.
 Result<void> scatter_gather(CommEntry& entry, tuttiStream_t stream, Request request, const ScatterGather& call) {
   const auto& communicator = *entry.communicator;
@@ -142,6 +158,29 @@ tuttiResult_t tuttiAllToAllV(const void* sendbuff, const size_t* sendcounts, con
   return with_counts(comm, stream,
                      {.collective = Collective::all_to_all, .input = bytes(sendbuff), .output = bytes(recvbuff)}, type,
                      {sendcounts, sdispls}, {recvcounts, rdispls});
+}
+
+tuttiResult_t tuttiAllToAllW(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
+                             const tuttiDataType_t* sendtypes, void* recvbuff, const size_t* recvcounts,
+                             const size_t* rdispls, const tuttiDataType_t* recvtypes, tuttiComm_t comm,
+                             tuttiStream_t stream) {
+  std::vector<std::size_t> sent, received;
+  const auto read = guarded([&]() -> Result<void> {
+    auto entry = use(comm);
+    if (!entry) return or_refuse(std::move(entry).error());
+    const int ranks = (*entry)->communicator->ranks();
+    auto out = in_bytes(sendcounts, sendtypes, ranks, "send");
+    if (!out) return or_refuse(std::move(out).error());
+    auto in = in_bytes(recvcounts, recvtypes, ranks, "recv");
+    if (!in) return or_refuse(std::move(in).error());
+    sent = *std::move(out);
+    received = *std::move(in);
+    return {};
+  });
+  if (read != tuttiSuccess) return read;
+  return with_counts(comm, stream,
+                     {.collective = Collective::all_to_all, .input = bytes(sendbuff), .output = bytes(recvbuff)},
+                     tuttiUint8, {sent.data(), sdispls}, {received.data(), rdispls});
 }
 
 tuttiResult_t tuttiGatherV(const void* sendbuff, size_t sendcount, void* recvbuff, const size_t* recvcounts,

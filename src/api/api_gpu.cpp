@@ -76,6 +76,21 @@ Result<void> check_fit(bool on_gpu, tuttiStream_t stream) {
   return {};
 }
 
+/// GPUs have kernels for some types and operators alone, and all calls on device memory take the same, also those that
+/// go through the host.
+Result<void> check_device_reduction(const Request& request) {
+  if (!reduces(request.collective)) return {};
+  if (static_cast<int>(request.type) >= device_type_count)
+    return refused(Code::invalid_argument, fmt::format("the buffers are device memory, and the type is {}: reductions "
+                                                       "of that type are for host memory",
+                                                       name(request.type)));
+  if (static_cast<int>(request.op) >= device_op_count)
+    return refused(Code::invalid_argument, fmt::format("the buffers are device memory, and the operator is {}: "
+                                                       "reductions by that operator are for host memory",
+                                                       name(request.op)));
+  return {};
+}
+
 /// A captured graph is replayed by the GPU alone, so it cannot contain a call that needs the host.
 Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
   auto current = cuda::Current::enter(gpu);
@@ -135,6 +150,8 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
   auto on_gpu = goes_to_gpu(request, communicator, stream);
   if (!on_gpu) return std::move(on_gpu).error();
   if (auto fits = check_fit(*on_gpu, stream); !fits) return fits;
+  if (*on_gpu)
+    if (auto fits = check_device_reduction(request); !fits) return fits;
   if (*on_gpu && request.output_aside(communicator.rank()))
     return refused(Code::invalid_argument,
                    "recvbuff is sendbuff: with the result at the start of its input, a reduce-scatter takes host "

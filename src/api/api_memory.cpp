@@ -164,6 +164,9 @@ tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDat
                    .what = fmt::format("residence {} is not a tuttiScalarResidence_t", static_cast<int>(residence))};
     auto known = data_type(type);
     if (!known) return std::move(known).error();
+    if (!applies(ReduceOp::pre_mul_sum, *known))
+      return Error{.code = Code::invalid_argument,
+                   .what = fmt::format("there are no pre-multiplied sums of {}", name(*known))};
     auto entry = use(comm);
     if (!entry) return std::move(entry).error();
     UserOp made{.type = *known, .scalar = 0};
@@ -174,14 +177,33 @@ tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar, tuttiDat
   });
 }
 
+tuttiResult_t tuttiRedOpCreate(tuttiRedOp_t* op, tuttiRedOpFunction_t function, void* context, tuttiDataType_t type,
+                               tuttiComm_t comm) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(op, "op"); !given) return given;
+    if (function == nullptr) return Error{.code = Code::invalid_argument, .what = "function is NULL"};
+    auto known = data_type(type);
+    if (!known) return std::move(known).error();
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    // An enumeration without negative values is passed like an unsigned.
+    using Combine = decltype(UserFunction::combine);
+    const UserFunction own{.combine = reinterpret_cast<Combine>(function), .context = context};
+    *op = static_cast<tuttiRedOp_t>((*entry)->next_op++);
+    (*entry)->user_ops[*op] = {.type = *known, .function = own};
+    return {};
+  });
+}
+
 tuttiResult_t tuttiRedOpDestroy(tuttiRedOp_t op, tuttiComm_t comm) {
   return guarded([&]() -> Result<void> {
     auto entry = use(comm);
     if (!entry) return std::move(entry).error();
     if ((*entry)->user_ops.erase(op) == 0)
       return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("op {} was not made by tuttiRedOpCreatePreMulSum on this communicator",
-                                       static_cast<int>(op))};
+                   .what = fmt::format(
+                       "op {} was not made by tuttiRedOpCreatePreMulSum or tuttiRedOpCreate on this communicator",
+                       static_cast<int>(op))};
     return {};
   });
 }

@@ -4,18 +4,36 @@
 
 namespace tutti::api {
 
-Result<void> set_user_op(Request& request, int op, const CommEntry& entry) {
+namespace {
+
+/// An operator made by tuttiRedOpCreatePreMulSum or tuttiRedOpCreate.
+Result<void> set_made_op(Request& request, int op, const CommEntry& entry) {
   const auto made = entry.user_ops.find(op);
   if (made == entry.user_ops.end())
     return Error{.code = Code::invalid_argument,
                  .what = fmt::format("op {} is not a tuttiRedOp_t of this communicator", op)};
-  if (made->second.type != request.type)
-    return Error{
-        .code = Code::invalid_argument,
-        .what = fmt::format("op {} was made for {}, the call is {}", op, name(made->second.type), name(request.type))};
-  request.op = ReduceOp::pre_mul_sum;
-  request.scalar = made->second.scalar;
+  const UserOp& user = made->second;
+  if (user.type != request.type)
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("op {} was made for {}, the call is {}", op, name(user.type), name(request.type))};
+  const bool own = user.function.combine != nullptr;
+  request.op = own ? ReduceOp::user : ReduceOp::pre_mul_sum;
+  request.scalar = user.scalar;
+  request.user = user.function;
   return {};
+}
+
+}  // namespace
+
+Result<void> set_any_op(Request& request, int op, const CommEntry& entry) {
+  const bool predefined = (op >= tuttiSum && op <= tuttiAvg) || (op >= tuttiBitAnd && op <= tuttiLogicalXor);
+  if (!predefined) return set_made_op(request, op, entry);
+  request.op = static_cast<ReduceOp>(op);
+  if (applies(request.op, request.type)) return {};
+  const bool bits = request.op >= ReduceOp::bit_and;
+  return Error{.code = Code::invalid_argument,
+               .what = fmt::format("op {} is for {}, the call is {}", name(request.op),
+                                   bits ? "integers" : "types that have an order", name(request.type))};
 }
 
 Result<void> queue(CommEntry& entry, tuttiStream_t stream_handle, const Request& request) {

@@ -17,8 +17,8 @@ inline std::byte* bytes(void* pointer) {
   return static_cast<std::byte*>(pointer);
 }
 
-/// Gives the request an operator made by tuttiRedOpCreatePreMulSum. Errors: invalid_argument.
-Result<void> set_user_op(Request& request, int op, const CommEntry& entry);
+/// Gives the request, which has its type, an operator of any kind. Errors: invalid_argument.
+Result<void> set_any_op(Request& request, int op, const CommEntry& entry);
 
 /// Gives the request its type and operator. Errors: invalid_argument.
 inline Result<void> set_type_and_op(Request& request, int type, std::optional<int> op, const CommEntry& entry) {
@@ -26,7 +26,9 @@ inline Result<void> set_type_and_op(Request& request, int type, std::optional<in
   if (!known) return std::move(known).error();
   request.type = *known;
   if (!op) return {};
-  if (*op < 0 || *op >= tuttiNumOps) return set_user_op(request, *op, entry);
+  constexpr auto usual_types = static_cast<DataType>(device_type_count);
+  if (static_cast<unsigned>(*op) > tuttiAvg || *known >= usual_types) [[unlikely]]
+    return set_any_op(request, *op, entry);
   request.op = static_cast<ReduceOp>(*op);
   return {};
 }

@@ -20,10 +20,11 @@
 
 namespace tutti::api {
 
-/// A pre-multiplied sum that a user created.
+/// An operator that a user created: a function, or without one a pre-multiplied sum.
 struct UserOp {
   DataType type = DataType::uint8;
   std::uint64_t scalar = 0;
+  UserFunction function = {};
 };
 
 /// The state behind a tuttiComm_t.

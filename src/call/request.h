@@ -29,6 +29,7 @@ struct Request {
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
   std::uint64_t scalar = 0;  ///< pre-multiplied sum: the factor, as bits of the type
+  UserFunction user = {};    ///< of ReduceOp::user
   Rank root = 0;
   std::shared_ptr<const Layout> layout = {};  ///< forms counts and scatter_gather; then `count` is only compared
   Form form = Form::plain;

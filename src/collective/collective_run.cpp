@@ -92,6 +92,7 @@ Result<void> CollectiveRun::start(const Plan& plan, bool factors) {
   binding_.output = output_;
   binding_.type = request_.type;
   binding_.op = request_.op;
+  binding_.user = request_.user;
   binding_.peers = notes.memory;
   binding_.scalars = notes.scalars;
   binding_.sequence = sequence_;

@@ -96,7 +96,8 @@ void SmallCall::prepare() {
                      .count = request_.count,
                      .type = request_.type,
                      .op = request_.op,
-                     .divisor = request_.op == ReduceOp::avg ? ranks : 1});
+                     .divisor = request_.op == ReduceOp::avg ? ranks : 1,
+                     .user = request_.user});
 }
 
 bool SmallCall::open_needed() {

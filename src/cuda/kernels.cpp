@@ -11,7 +11,7 @@ Result<std::shared_ptr<const Kernels>> Kernels::load(const SharedGpu& gpu, const
   if (!current) return std::move(current).error();
   std::shared_ptr<Kernels> kernels(new Kernels(gpu));
   for (const device::Body body : device::bodies)
-    for (int i = 0; i < data_type_count; ++i) {
+    for (int i = 0; i < device_type_count; ++i) {
       const auto type = static_cast<DataType>(i);
       auto library = kernels->library(image_of(body, type));
       if (!library) return std::move(library).error();

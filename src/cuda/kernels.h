@@ -41,7 +41,7 @@ class Kernels {
 
   SharedGpu gpu_;
   std::vector<std::pair<const std::byte*, Library>> libraries_;  // by image
-  std::array<std::array<Function, data_type_count>, std::size(device::bodies)> functions_{};
+  std::array<std::array<Function, device_type_count>, std::size(device::bodies)> functions_{};
   int blocks_max_ = 0;
 };
 

@@ -70,6 +70,21 @@ HWY_INLINE V combine(D d, V a, V b) {
       const auto odd = hn::Mul(hn::ShiftRight<8>(hn::BitCast(wide, a)), hn::ShiftRight<8>(hn::BitCast(wide, b)));
       return hn::BitCast(d, hn::Or(hn::And(even, hn::Set(wide, 0xff)), hn::ShiftLeft<8>(odd)));
     }
+  } else if constexpr (std::is_same_v<Op, BitAnd>) {
+    return hn::And(a, b);
+  } else if constexpr (std::is_same_v<Op, BitOr>) {
+    return hn::Or(a, b);
+  } else if constexpr (std::is_same_v<Op, BitXor>) {
+    return hn::Xor(a, b);
+  } else if constexpr (std::is_same_v<Op, LogicalAnd>) {
+    const auto is_false =
+        hn::Or(hn::VecFromMask(d, hn::Eq(a, hn::Zero(d))), hn::VecFromMask(d, hn::Eq(b, hn::Zero(d))));
+    return hn::AndNot(is_false, hn::Set(d, 1));
+  } else if constexpr (std::is_same_v<Op, LogicalOr>) {
+    return hn::AndNot(hn::VecFromMask(d, hn::Eq(hn::Or(a, b), hn::Zero(d))), hn::Set(d, 1));
+  } else if constexpr (std::is_same_v<Op, LogicalXor>) {
+    const auto differ = hn::Xor(hn::VecFromMask(d, hn::Eq(a, hn::Zero(d))), hn::VecFromMask(d, hn::Eq(b, hn::Zero(d))));
+    return hn::And(differ, hn::Set(d, 1));
   } else if constexpr (std::is_integral_v<A>) {
     return std::is_same_v<Op, Max> ? hn::Max(a, b) : hn::Min(a, b);
   } else {
@@ -176,9 +191,16 @@ void kernel(const KernelArgs& args) {
 
 /// Kernels of one type, in the order of ReduceOp.
 template <class T>
-inline constexpr std::array<Kernel, reduce_op_count> kernels_of = {
+inline constexpr std::array<Kernel, device_op_count> kernels_of = {
     &kernel<Work<T, Sum, false, false>>, &kernel<Work<T, Prod, false, false>>, &kernel<Work<T, Max, false, false>>,
     &kernel<Work<T, Min, false, false>>, &kernel<Work<T, Sum, true, false>>,   &kernel<Work<T, Sum, false, true>>};
+
+/// Of an unsigned type, in the order of ReduceOp from bit_and on.
+template <class T>
+inline constexpr std::array<Kernel, 6> bit_kernels_of = {
+    &kernel<Work<T, BitAnd, false, false>>,    &kernel<Work<T, BitOr, false, false>>,
+    &kernel<Work<T, BitXor, false, false>>,    &kernel<Work<T, LogicalAnd, false, false>>,
+    &kernel<Work<T, LogicalOr, false, false>>, &kernel<Work<T, LogicalXor, false, false>>};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tutti

@@ -36,6 +36,8 @@ using Kernel = void (*)(const KernelArgs&);
 Kernel integer_kernel(Target target, DataType type, ReduceOp op);
 Kernel float_kernel(Target target, DataType type, ReduceOp op);
 Kernel small_float_kernel(Target target, DataType type, ReduceOp op);
+/// Of products alone: sums of complex numbers are those of their parts. For all targets the same.
+Kernel complex_kernel(DataType type);
 
 /// reduce_pass and copy_pass on a given target.
 void reduce_pass_on(Target target, const Pass& pass);

@@ -15,6 +15,8 @@ template <class T>
 constexpr Kernel find_sized(ReduceOp op) {
   const bool sign_counts = op == ReduceOp::max || op == ReduceOp::min || op == ReduceOp::avg;
   const auto i = static_cast<std::size_t>(op);
+  if (op >= ReduceOp::bit_and)
+    return bit_kernels_of<std::make_unsigned_t<T>>[i - static_cast<std::size_t>(ReduceOp::bit_and)];
   return sign_counts ? kernels_of<T>[i] : kernels_of<std::make_unsigned_t<T>>[i];
 }
 
@@ -24,6 +26,8 @@ constexpr Kernel find_integer(DataType type, ReduceOp op) {
 #define TUTTI_INTEGER(enumerator, number, bytes, storage) case DataType::enumerator: return find_sized<storage>(op);
 #include "plan/types.inc"
       // clang-format on
+    case DataType::int16: return find_sized<std::int16_t>(op);
+    case DataType::uint16: return find_sized<std::uint16_t>(op);
     default: return nullptr;
   }
 }

@@ -27,6 +27,7 @@ Kernel find_kernel(Target target, DataType type, ReduceOp op) {
     case TypeGroup::integer: return integer_kernel(target, type, op);
     case TypeGroup::floating: return float_kernel(target, type, op);
     case TypeGroup::small: return small_float_kernel(target, type, op);
+    case TypeGroup::complex: return complex_kernel(type);
   }
   return nullptr;
 }
@@ -141,7 +142,47 @@ const char* vector_target() {
   return name(best_target());
 }
 
+namespace {
+
+/// Sums of complex numbers are those of their parts.
+Pass of_parts(const Pass& pass) {
+  Pass parts = pass;
+  parts.type = pass.type == DataType::complex64 ? DataType::float32 : DataType::float64;
+  parts.count = 2 * pass.count;
+  return parts;
+}
+
+bool sums_parts(const Pass& pass) {
+  return group_of(pass.type) == TypeGroup::complex && pass.op != ReduceOp::prod && pass.op != ReduceOp::user;
+}
+
+/// In pieces, through memory of its own: the function changes one of its operands, and no source may be changed.
+void reduce_by_user(const Pass& pass) {
+  constexpr std::size_t piece_bytes = 16 * 1024;
+  alignas(limits::line_bytes) std::byte left[piece_bytes];
+  alignas(limits::line_bytes) std::byte right[piece_bytes];
+  const std::size_t size = size_of(pass.type);
+  for (std::size_t done = 0; done < pass.count;) {
+    const std::size_t count = std::min(pass.count - done, piece_bytes / size);
+    const std::size_t at = done * size, bytes = count * size;
+    std::byte* in = left;
+    std::byte* inout = right;
+    std::memcpy(inout, pass.sources[0].at + at, bytes);
+    for (const Source& source : pass.sources.subspan(1)) {
+      std::swap(in, inout);
+      std::memcpy(inout, source.at + at, bytes);
+      pass.user.combine(in, inout, count, static_cast<unsigned>(pass.type), pass.user.context);
+    }
+    for (std::byte* const to : pass.destinations) std::memcpy(to + at, inout, bytes);
+    done += count;
+  }
+}
+
+}  // namespace
+
 void reduce_pass_on(Target target, const Pass& pass) {
+  if (sums_parts(pass)) return reduce_pass_on(target, of_parts(pass));
+  if (pass.op == ReduceOp::user && pass.sources.size() > 1) return reduce_by_user(pass);
   assert(!pass.sources.empty() && pass.sources.size() <= limits::sources_max && pass.divisor >= 1);
   const ReduceOp op = plain_op(pass);
   if (pass.sources.size() == 1 && op != ReduceOp::avg && op != ReduceOp::pre_mul_sum)
@@ -184,9 +225,12 @@ void reduce_pass(const Pass& pass) {
 }
 
 SmallPass::SmallPass(const Pass& pass) : pass_(pass) {
+  if (sums_parts(pass)) [[unlikely]]
+    pass_ = of_parts(pass);
   assert(pass.loop == Loop::plain && pass.op != ReduceOp::pre_mul_sum);
-  const ReduceOp op = plain_op(pass);
-  if (pass.sources.size() > 1 || op == ReduceOp::avg) kernel_ = find_kernel(best_target(), pass.type, op);
+  const ReduceOp op = plain_op(pass_);
+  if (op == ReduceOp::user) return;
+  if (pass.sources.size() > 1 || op == ReduceOp::avg) kernel_ = find_kernel(best_target(), pass_.type, op);
 }
 
 void SmallPass::run() const {

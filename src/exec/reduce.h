@@ -26,6 +26,7 @@ struct Pass {
   ReduceOp op = ReduceOp::sum;
   int divisor = 1;          ///< average: divisor of the sum; otherwise 1
   Loop loop = Loop::plain;  ///< a pass with nontemporal stores ends with a store fence
+  UserFunction user = {};   ///< of ReduceOp::user
 };
 
 /// destination[i] = source0[i] op source1[i] op …, from left to right. 16- and 8-bit floats accumulate in float32 and

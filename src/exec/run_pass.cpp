@@ -106,7 +106,8 @@ Result<void> Run::move(Channel& channel, const Action& action, std::span<const P
                .type = binding_->type,
                .op = binding_->op,
                .divisor = average_ && action.last != 0 ? plan_->ranks : 1,
-               .loop = loop});
+               .loop = loop,
+               .user = binding_->user});
   for (std::size_t i = first; i < to.size(); ++i) {
     std::byte* const destination = destination_of(channel, to[i], piece);
     copy_pass(destinations[0], {&destination, 1}, piece.count * size_of(binding_->type), loop);

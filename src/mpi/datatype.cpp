@@ -11,6 +11,7 @@ namespace {
 template <class T>
 constexpr tuttiDataType_t integer_type() {
   if (sizeof(T) == 1) return std::is_signed_v<T> ? tuttiInt8 : tuttiUint8;
+  if (sizeof(T) == 2) return std::is_signed_v<T> ? tuttiInt16 : tuttiUint16;
   if (sizeof(T) == 4) return std::is_signed_v<T> ? tuttiInt32 : tuttiUint32;
   if (sizeof(T) == 8) return std::is_signed_v<T> ? tuttiInt64 : tuttiUint64;
   return tuttiNumTypes;
@@ -33,8 +34,8 @@ Element of_fortran(MPI_Datatype handle, TypeKind kind) {
   const int part = kind == TypeKind::complex ? bytes / 2 : bytes;
   tuttiDataType_t type = tuttiNumTypes;
   if (kind == TypeKind::integer) type = part == 4 ? tuttiInt32 : part == 8 ? tuttiInt64 : tuttiNumTypes;
-  if (kind == TypeKind::floating || kind == TypeKind::complex)
-    type = part == 4 ? tuttiFloat32 : part == 8 ? tuttiFloat64 : tuttiNumTypes;
+  if (kind == TypeKind::floating) type = part == 4 ? tuttiFloat32 : part == 8 ? tuttiFloat64 : tuttiNumTypes;
+  if (kind == TypeKind::complex) type = part == 4 ? tuttiComplex64 : part == 8 ? tuttiComplex128 : tuttiNumTypes;
   return of(bytes == 0 ? MPI_DATATYPE_NULL : handle, kind, static_cast<std::size_t>(bytes), type);
 }
 
@@ -45,7 +46,7 @@ const auto& table() {
       of(MPI_FLOAT, floating, 4, tuttiFloat32),
       of(MPI_DOUBLE, floating, 8, tuttiFloat64),
       of_integer<int>(MPI_INT),
-      of(MPI_BYTE, byte, 1),
+      of(MPI_BYTE, byte, 1, tuttiUint8),
       of(MPI_CHAR, other, 1),
       of_integer<long>(MPI_LONG),
       of_integer<unsigned>(MPI_UNSIGNED),
@@ -68,9 +69,9 @@ const auto& table() {
       of_integer<MPI_Offset>(MPI_OFFSET),
       of_integer<MPI_Count>(MPI_COUNT),
       of(MPI_LONG_DOUBLE, floating, sizeof(long double)),
-      of(MPI_C_BOOL, logical, 1),
-      of(MPI_C_FLOAT_COMPLEX, complex, 8, tuttiFloat32),
-      of(MPI_C_DOUBLE_COMPLEX, complex, 16, tuttiFloat64),
+      of(MPI_C_BOOL, logical, 1, tuttiUint8),
+      of(MPI_C_FLOAT_COMPLEX, complex, 8, tuttiComplex64),
+      of(MPI_C_DOUBLE_COMPLEX, complex, 16, tuttiComplex128),
       of(MPI_C_LONG_DOUBLE_COMPLEX, complex, 2 * sizeof(long double)),
       of(MPI_2INT, pair, 8),
       of(MPI_FLOAT_INT, pair, 8),

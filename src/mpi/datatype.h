@@ -16,7 +16,7 @@ struct Element {
   MPI_Datatype handle;
   TypeKind kind;
   std::size_t size;
-  tuttiDataType_t type;  ///< of complex types that of a component; tuttiNumTypes: tutti has none
+  tuttiDataType_t type;  ///< tuttiNumTypes: tutti has none
 };
 
 /// Null: not a predefined type that this table has.

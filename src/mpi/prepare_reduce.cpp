@@ -1,5 +1,4 @@
 // Reductions: by tutti's operators, or moved to where MPI combines them.
-#include <cstring>
 #include <vector>
 
 #include "mpi/prepare.h"
@@ -50,13 +49,6 @@ Prepared gathered(Call& call, const Place& place, const Reduce& reduce, const Re
   return {};
 }
 
-/// In place, the result comes to the start of the buffer, where tutti would have it at the rank's own block.
-void set_input(Call& call, const Reduce& reduce, std::size_t bytes) {
-  if (!reduce.in_place()) return call.send.set(reduce.send, bytes);
-  call.send.set_own(bytes);
-  std::memcpy(call.send.base, reduce.recv, bytes);
-}
-
 void take_operator(Call& call, const Reduction& how) {
   call.type = how.type;
   call.op = how.op;
@@ -74,7 +66,7 @@ Prepared prepare_allreduce(Call& call, const Place& place, const Reduce& reduce)
   if (!served(how.outcome)) return {.outcome = how.outcome};
   if (how.gathered) return gathered(call, place, reduce, how, Kind::all_gather, place.ranks);
   call.kind = Kind::all_reduce;
-  call.count = count * how.per_element;
+  call.count = count;
   take_operator(call, how);
   call.send.base = static_cast<std::byte*>(const_cast<void*>(input_of(reduce)));
   call.recv.base = static_cast<std::byte*>(reduce.recv);
@@ -93,7 +85,7 @@ Prepared prepare_reduce(Call& call, const Place& place, const Reduce& reduce, in
   call.root = root;
   if (how.gathered) return gathered(call, place, reduce, how, Kind::gather, place.rank == root ? place.ranks : 0);
   call.kind = Kind::reduce;
-  call.count = count * how.per_element;
+  call.count = count;
   take_operator(call, how);
   call.send.base = static_cast<std::byte*>(const_cast<void*>(input_of(reduce)));
   call.recv.base = place.rank == root ? static_cast<std::byte*>(reduce.recv) : nullptr;
@@ -118,9 +110,9 @@ Prepared prepare_reduce_scatter_block(Call& call, const Place& place, const Redu
     return {};
   }
   call.kind = Kind::reduce_scatter;
-  call.count = count * how.per_element;
+  call.count = count;
   take_operator(call, how);
-  set_input(call, reduce, count * ranks * how.bytes);
+  call.send.set(input_of(reduce), count * ranks * how.bytes);
   call.recv.base = static_cast<std::byte*>(reduce.recv);
   return {};
 }
@@ -142,7 +134,7 @@ Prepared prepare_reduce_scatter(Call& call, const Place& place, const Reduce& re
   // The rank with the longest block combines the most, but each rank's share of that must be judged alike.
   const Reduction how = reduction_of(reduce.type, reduce.op, all, place.ranks, false);
   if (!served(how.outcome)) return {.outcome = how.outcome};
-  const std::size_t unit = how.gathered ? how.bytes : how.per_element;
+  const std::size_t unit = how.gathered ? how.bytes : 1;
   std::size_t at = 0;
   for (std::size_t i = 0; i < ranks; ++i) {
     call.send.counts.push_back(static_cast<std::size_t>(counts[static_cast<int>(i)]) * unit);
@@ -161,9 +153,9 @@ Prepared prepare_reduce_scatter(Call& call, const Place& place, const Reduce& re
     return {};
   }
   call.kind = Kind::reduce_scatter_v;
-  call.count = own * how.per_element;
+  call.count = own;
   take_operator(call, how);
-  set_input(call, reduce, all * how.bytes);
+  call.send.set(input_of(reduce), all * how.bytes);
   call.recv.base = static_cast<std::byte*>(reduce.recv);
   return {};
 }

@@ -5,11 +5,18 @@
 namespace tutti::mpi {
 namespace {
 
-std::optional<tuttiRedOp_t> arithmetic(MPI_Op op) {
+/// Tutti's operator of the same name.
+std::optional<tuttiRedOp_t> same_operator(MPI_Op op) {
   if (op == MPI_SUM) return tuttiSum;
   if (op == MPI_MAX) return tuttiMax;
   if (op == MPI_MIN) return tuttiMin;
   if (op == MPI_PROD) return tuttiProd;
+  if (op == MPI_BAND) return tuttiBitAnd;
+  if (op == MPI_BOR) return tuttiBitOr;
+  if (op == MPI_BXOR) return tuttiBitXor;
+  if (op == MPI_LAND) return tuttiLogicalAnd;
+  if (op == MPI_LOR) return tuttiLogicalOr;
+  if (op == MPI_LXOR) return tuttiLogicalXor;
   return std::nullopt;
 }
 
@@ -34,15 +41,15 @@ bool applies(MPI_Op op, TypeKind kind) {
   return (op == MPI_SUM || op == MPI_PROD) && (kind == integer || kind == floating || kind == complex);
 }
 
-/// Whether tutti's operator is MPI's; a sum of complex numbers is that of their components.
+/// Whether tutti has the operator for a type to which it applies.
 bool is_tuttis(MPI_Op op, const Element& element) {
-  return arithmetic(op) && element.type != tuttiNumTypes && (element.kind != TypeKind::complex || op == MPI_SUM);
+  return same_operator(op) && element.type != tuttiNumTypes;
 }
 
 }  // namespace
 
 bool is_predefined(MPI_Op op) {
-  return arithmetic(op) || is_logical(op) || is_bitwise(op) || finds_place(op) || op == MPI_REPLACE || op == MPI_NO_OP;
+  return same_operator(op) || finds_place(op) || op == MPI_REPLACE || op == MPI_NO_OP;
 }
 
 Reduction reduction_of(MPI_Datatype type, MPI_Op op, std::size_t count, int ranks, bool prefix) {
@@ -53,8 +60,7 @@ Reduction reduction_of(MPI_Datatype type, MPI_Op op, std::size_t count, int rank
   if (predefined && element == nullptr) return refused(Outcome::type);
   if (predefined && !applies(op, element->kind)) return refused(Outcome::operation);
   if (predefined && !prefix && is_tuttis(op, *element)) {
-    const std::size_t parts = element->kind == TypeKind::complex ? 2 : 1;
-    return {.type = element->type, .op = *arithmetic(op), .per_element = parts, .bytes = element->size};
+    return {.type = element->type, .op = *same_operator(op), .bytes = element->size};
   }
   TypeFacts facts;
   if (check_type(type) != MPI_SUCCESS || facts_of(type, facts) != MPI_SUCCESS) return refused(Outcome::arguments);

@@ -15,8 +15,7 @@ struct Reduction {
   bool gathered = false;             ///< the inputs of all ranks are moved, then combined by PMPI_Reduce_local
   tuttiDataType_t type = tuttiUint8;
   tuttiRedOp_t op = tuttiSum;
-  std::size_t per_element = 1;  ///< elements of `type` in one of MPI's
-  std::size_t bytes = 0;        ///< from one element to the next
+  std::size_t bytes = 0;  ///< from one element to the next
 };
 
 /// One of MPI's own operators.

@@ -145,6 +145,7 @@ struct Binding {
   std::byte* scratch = nullptr;
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
+  UserFunction user = {};  ///< of ReduceOp::user
   Split split;
   /// a count per rank: this rank's groups are the following, in elements, none larger than
   bool groups_differ = false;

@@ -27,11 +27,12 @@ inline constexpr int collective_count = 9;
 /// Enumerators have NCCL's numbers; the C API passes them through.
 enum class DataType : std::uint8_t {
 #define TUTTI_TYPE(group, enumerator, number, bytes, storage) enumerator = (number),
+#define TUTTI_HOST_TYPE TUTTI_TYPE
 #include "plan/types.inc"
 };
 
 /// Types whose arithmetic is alike; small ones are floats of 8 and 16 bits, computed with as float32.
-enum class TypeGroup : std::uint8_t { integer, floating, small };
+enum class TypeGroup : std::uint8_t { integer, floating, small, complex };
 
 struct TypeFacts {
   TypeGroup group;
@@ -41,19 +42,57 @@ struct TypeFacts {
 /// By number.
 inline constexpr TypeFacts type_facts[] = {
 #define TUTTI_TYPE(group, enumerator, number, bytes, storage) {TypeGroup::group, bytes, #enumerator},
+#define TUTTI_HOST_TYPE TUTTI_TYPE
 #include "plan/types.inc"
 };
 inline constexpr int data_type_count = std::size(type_facts);
+/// The first so many are those that GPUs compute with, too.
+inline constexpr int device_type_count = 12;
 
-/// pre_mul_sum: each rank's input is multiplied by that rank's scalar, rounded to the type, then summed.
-enum class ReduceOp : std::uint8_t { sum = 0, prod = 1, max = 2, min = 3, avg = 4, pre_mul_sum = 5 };
-inline constexpr int reduce_op_count = 6;
+/// pre_mul_sum: each rank's input is multiplied by that rank's scalar, rounded to the type, then summed. Logical
+/// operators take every number but 0 for true, and give 0 or 1. user: a function of the program.
+enum class ReduceOp : std::uint8_t {
+  sum = 0,
+  prod = 1,
+  max = 2,
+  min = 3,
+  avg = 4,
+  pre_mul_sum = 5,
+  bit_and = 6,
+  bit_or = 7,
+  bit_xor = 8,
+  logical_and = 9,
+  logical_or = 10,
+  logical_xor = 11,
+  user = 12,
+};
+inline constexpr int reduce_op_count = 13;
+/// The first so many are those that GPUs have, too.
+inline constexpr int device_op_count = 6;
+
+/// What the program combines elements by: inout[i] = in[i] op inout[i] for `count` elements of `type`, which is a
+/// tuttiDataType_t.
+struct UserFunction {
+  void (*combine)(const void* in, void* inout, std::size_t count, unsigned type, void* context) = nullptr;
+  void* context = nullptr;
+};
+
+/// Whether `op` is defined for `type`: bitwise and logical operators for integers alone, an order of complex numbers
+/// not at all.
+constexpr bool applies(ReduceOp op, DataType type);
 
 constexpr std::size_t size_of(DataType type) {
   return type_facts[static_cast<int>(type)].bytes;
 }
 constexpr TypeGroup group_of(DataType type) {
   return type_facts[static_cast<int>(type)].group;
+}
+
+constexpr bool applies(ReduceOp op, DataType type) {
+  const TypeGroup group = group_of(type);
+  if (op >= ReduceOp::bit_and && op <= ReduceOp::logical_xor) return group == TypeGroup::integer;
+  const bool in_order = op == ReduceOp::max || op == ReduceOp::min;
+  return group != TypeGroup::complex || (!in_order && op != ReduceOp::pre_mul_sum);
 }
 
 constexpr bool reduces(Collective collective) {

@@ -42,14 +42,14 @@ std::string run(const std::vector<Plan>& plans, const KernelCase& how, int threa
   return world.compare();
 }
 
-constexpr int kinds = data_type_count * reduce_op_count;
+constexpr int kinds = device_type_count * device_op_count;
 
 /// The type and operator of that number; sizes, alignment and who is in place are drawn.
 KernelCase some_case(const std::vector<Plan>& plans, int slots, int kind, Random& random) {
   const Plan& plan = plans[0];
   KernelCase how;
-  how.type = static_cast<DataType>(kind % data_type_count);
-  if (reduces(plan.collective)) how.op = static_cast<ReduceOp>(kind / data_type_count % reduce_op_count);
+  how.type = static_cast<DataType>(kind % device_type_count);
+  if (reduces(plan.collective)) how.op = static_cast<ReduceOp>(kind / device_type_count % device_op_count);
   const int sizes[] = {0, 1, 7, 16, 61, 130};
   how.count = plan.collective == Collective::barrier ? 0 : static_cast<std::size_t>(sizes[random.below(6)]);
   how.channels = random.between(1, 2);
@@ -96,8 +96,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels, EveryAlgorithm, ::testing::Range(1, 9));
 TEST(RunPlan, EveryTypeAndOperatorInOnePass) {
   const Shape shape{.collective = Collective::all_reduce, .ranks = 4};
   const auto plans = plans_of(*find_algorithm("two_shot", shape), shape, Access::mapped, true, 1);
-  for (int type = 0; type < data_type_count; ++type)
-    for (int op = 0; op < reduce_op_count; ++op)
+  for (int type = 0; type < device_type_count; ++type)
+    for (int op = 0; op < device_op_count; ++op)
       for (const std::size_t count : {5, 300})
         for (const std::size_t misaligned : {0, 1}) {
           const KernelCase how{.type = static_cast<DataType>(type),

@@ -56,8 +56,8 @@ class Shots : public ::testing::TestWithParam<Body> {
 TEST_P(Shots, GiveTheBitsOfTheirPlan) {
   Random random(test_seed());
   for (int ranks = 2; ranks <= 8; ++ranks) {
-    for (int type = 0; type < data_type_count; ++type)
-      for (int op = 0; op < reduce_op_count; ++op) {
+    for (int type = 0; type < device_type_count; ++type)
+      for (int op = 0; op < device_op_count; ++op) {
         if (!random.chance(cases_percent())) continue;
         const int sizes[] = {0, 1, 9, 64, 150};
         const KernelCase how{.type = static_cast<DataType>(type),

@@ -90,7 +90,7 @@ TEST(GpuBits, AreThoseOfTheHost) {
     const auto comms = seat.init();
     ASSERT_EQ(comms.size(), 2u);
     Pair pair(user, comms);
-    for (int type = 0; type < data_type_count; ++type)
+    for (int type = 0; type < device_type_count; ++type)
       for (const tuttiRedOp_t op : {tuttiSum, tuttiProd, tuttiMax, tuttiMin, tuttiAvg}) {
         const std::string what = "type " + std::to_string(type) + ", operator " + std::to_string(op);
         seat.doing(what);

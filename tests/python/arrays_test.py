@@ -212,8 +212,8 @@ class Types(unittest.TestCase):
         self.assertEqual(_types.data_type(numpy.float32, ""), tutti.DataType.FLOAT32)
         self.assertEqual(_types.data_type(numpy.dtype("int64"), ""), tutti.DataType.INT64)
         with self.assertRaises(tutti.InvalidArgumentError):
-            _types.data_type("int16", "")
-        self.assertEqual([kind.itemsize for kind in tutti.DataType], [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1])
+            _types.data_type("bool", "")
+        self.assertEqual([kind.itemsize for kind in tutti.DataType], [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 2, 2, 8, 16])
 
     def test_scalars_are_rounded_to_the_nearest(self):
         for value, name, expected in ((1.0, "bfloat16", 0x3F80), (1 + 2**-8, "bfloat16", 0x3F80), (1 + 3 * 2**-8, "bfloat16", 0x3F82),

@@ -43,7 +43,10 @@ def refused_then_used(comm):
     words = {
         "strided": error_of(comm.all_reduce, numpy.zeros((6, 2))[:, 0]),
         "fortran": error_of(comm.broadcast, numpy.zeros((3, 2), order="F")),
-        "complex": error_of(comm.all_reduce, numpy.zeros(6, dtype=complex)),
+        "bool": error_of(comm.all_reduce, numpy.zeros(6, dtype=bool)),
+        "order of complex": error_of(comm.all_reduce, numpy.zeros(6, dtype=complex), op="max"),
+        "bits of floats": error_of(comm.all_reduce, numpy.zeros(6), op="bit_xor"),
+        "negative limit": error_of(comm.set_timeout, -1),
         "read-only": error_of(comm.all_reduce, read_only),
         "byte order": error_of(comm.all_reduce, big_endian),
         "two types": error_of(comm.all_reduce, x, numpy.zeros(6, dtype="float32")),
@@ -72,7 +75,10 @@ def refused_then_used(comm):
 REFUSED = {
     "strided": r"all_reduce: send is not contiguous \(shape \(6,\), strides \(16,\) bytes\)",
     "fortran": r"broadcast: send is not contiguous",
-    "complex": r"all_reduce: send has elements of complex128, which cannot be reduced",
+    "bool": r"all_reduce: send has elements of bool, which cannot be reduced",
+    "order of complex": r"op max is for types that have an order, the call is complex128",
+    "bits of floats": r"op bit_xor is for integers, the call is float64",
+    "negative limit": r"set_timeout: .*timeoutMs -1 is negative",
     "read-only": r"all_reduce: send is read-only",
     "byte order": r"all_reduce: send has its bytes in the other order",
     "two types": r"elements of float32.*float64|elements of float64.*float32",

@@ -23,6 +23,9 @@ const char* name(Op op);
 const char* name(tuttiDataType_t type);
 std::size_t size_of(tuttiDataType_t type);
 
+/// The types of real numbers, which come first; tests of operators look at the complex ones.
+inline constexpr int real_type_count = tuttiUint16 + 1;
+
 /// Calls `f` with a null pointer to the storage type.
 template <class F>
 decltype(auto) with_type(tuttiDataType_t type, F&& f) {
@@ -31,7 +34,9 @@ decltype(auto) with_type(tuttiDataType_t type, F&& f) {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a type
 #define TUTTI_TYPE(group, enumerator, number, bytes, storage) case DataType::enumerator: return f(static_cast<storage*>(nullptr));
 #include "plan/types.inc"
-      // clang-format on
+    // clang-format on
+    case DataType::int16: return f(static_cast<std::int16_t*>(nullptr));
+    case DataType::uint16: return f(static_cast<std::uint16_t*>(nullptr));
     default: return f(static_cast<std::uint8_t*>(nullptr));
   }
 }

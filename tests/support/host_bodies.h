@@ -90,6 +90,7 @@ void perform(B& b, BodyShared& s, const Launch& launch) {
   case DataType::enumerator:                                  \
     return perform_as<storage>(b, s, launch.body, *launch.call, launch.rehearsal);
 #include "plan/types.inc"
+    default: return;  // of the host alone
   }
 }
 

@@ -10,7 +10,7 @@ void run_on_threads(const Launch& launch, int threads) {
 
 bool launch_by_name(std::string_view entry, const device::Call& call, int threads) {
   for (const device::Body body : device::bodies)
-    for (int type = 0; type < data_type_count; ++type)
+    for (int type = 0; type < device_type_count; ++type)
       if (entry == device::entry_name(body, static_cast<DataType>(type))) {
         run_on_threads({.body = body, .type = static_cast<DataType>(type), .call = &call}, threads);
         return true;

@@ -87,7 +87,7 @@ std::vector<int> space_levels() {
           transports.size(),
           algorithm_names.size(),
           what_count,
-          tuttiNumTypes,
+          real_type_count,
           count_levels,
           3,
           3,

@@ -56,7 +56,7 @@ TEST(DeviceProgram, TogetherGoWhatHasDifferentPeers) {
 TEST(DeviceProgram, EntriesHaveNamesOfTheirOwn) {
   std::set<std::string> names;
   for (const device::Body body : device::bodies)
-    for (int type = 0; type < data_type_count; ++type)
+    for (int type = 0; type < device_type_count; ++type)
       EXPECT_TRUE(names.insert(device::entry_name(body, static_cast<DataType>(type))).second);
   EXPECT_EQ(names.count(""), 0u);
 }

@@ -11,7 +11,7 @@ namespace {
 TEST(KernelImage, IsAFatBinary) {
   const bool built = !kernel_image(device::Body::run_plan, DataType::float32).empty();
   for (const device::Body body : device::bodies)
-    for (int type = 0; type < data_type_count; ++type) {
+    for (int type = 0; type < device_type_count; ++type) {
       const auto image = kernel_image(body, static_cast<DataType>(type));
       ASSERT_EQ(image.empty(), !built);
       if (!built) continue;

@@ -16,7 +16,8 @@ from ._sparse import all_reduce_sparse
 from ._work import KEEPS_SUBCLASSES
 from ._worker import Worker
 
-_OPS = (("SUM", "sum"), ("PRODUCT", "prod"), ("MIN", "min"), ("MAX", "max"), ("AVG", "avg"))
+_OPS = (("SUM", "sum"), ("PRODUCT", "prod"), ("MIN", "min"), ("MAX", "max"), ("AVG", "avg"),
+        ("BAND", "bit_and"), ("BOR", "bit_or"), ("BXOR", "bit_xor"))
 _FOREVER = timedelta(days=1)  # the longest limit that the library knows
 
 
@@ -24,7 +25,7 @@ def _op(options: Any) -> str:
     for theirs, ours in _OPS:
         if hasattr(dist.ReduceOp, theirs) and options.reduceOp == getattr(dist.ReduceOp, theirs):
             return ours
-    raise RuntimeError(f"tutti: {options.reduceOp} is not one of SUM, PRODUCT, MIN, MAX and AVG")
+    raise RuntimeError(f"tutti: {options.reduceOp} is not one of SUM, PRODUCT, MIN, MAX, AVG, BAND, BOR and BXOR")
 
 
 def _require_host(tensors: Sequence[Any]) -> None:
