@@ -63,6 +63,8 @@ TUTTI_API tuttiResult_t tuttiGetVersion(int* version);
 
 /* Makes an id. This process listens for the id's ranks and must live until all of them are initialised. */
 TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
+/* Makes `count` ids, for as many communicators, or none. They share one socket to listen on. */
+TUTTI_API tuttiResult_t tuttiGetUniqueIds(tuttiUniqueId* ids, size_t count);
 
 /* Stops listening for the ranks of an id that this process made and that will not be used; ranks already waiting there
  * get tuttiRemoteError. Not needed for an id whose ranks have all connected. tuttiInvalidArgument: this process did not
@@ -111,7 +113,8 @@ TUTTI_API tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfi
 
 #define TUTTI_SPLIT_NOCOLOR (-1)
 /* Collective over comm: the ranks of one color form a communicator, ordered by (key, rank). Ranks that pass
- * TUTTI_SPLIT_NOCOLOR get NULL. */
+ * TUTTI_SPLIT_NOCOLOR get NULL. The cheapest way to many communicators: ranks that share memory exchange all that they
+ * must know over comm, and neither listen nor connect. */
 TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* newcomm,
                                        const tuttiConfig_t* config);
 

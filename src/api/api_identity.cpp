@@ -1,6 +1,7 @@
 // The C functions that need no communicator: version, ids, errors.
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "api/api_support.h"
 #include "init/open_root.h"
@@ -25,6 +26,29 @@ tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id) {
     if (!made) return std::move(made).error();
     const auto encoded = made->encode();
     std::memcpy(id->internal, encoded.data(), encoded.size());
+    return {};
+  });
+}
+
+tuttiResult_t tuttiGetUniqueIds(tuttiUniqueId* ids, size_t count) {
+  return guarded([&]() -> Result<void> {
+    if (count == 0) return {};
+    if (auto given = not_null(ids, "ids"); !given) return given;
+    auto process = Process::get();
+    if (!process) return std::move(process).error();
+    std::vector<UniqueId> made;
+    while (made.size() < count) {
+      auto id = open_root(**process);
+      if (!id) {
+        for (const UniqueId& unused : made) (void)close_root(**process, unused);
+        return std::move(id).error();
+      }
+      made.push_back(*std::move(id));
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto encoded = made[i].encode();
+      std::memcpy(ids[i].internal, encoded.data(), encoded.size());
+    }
     return {};
   });
 }

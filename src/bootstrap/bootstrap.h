@@ -74,11 +74,38 @@ class BootstrapRoot final : public Task {
   std::atomic<bool> awaited_ = false;
 };
 
+/// Gathers one blob of every rank on every rank, any number of times. A state machine that is advanced.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  /// Begins the next exchange with this rank's contribution. Requires that no exchange is under way; at most
+  /// BootstrapLimits::blob_bytes_max.
+  virtual void exchange(Blob mine) = 0;
+
+  /// True when the exchange under way is complete (or there is none). After an error every call returns the same error.
+  virtual Result<bool> advance() = 0;
+
+  /// For ranks with other work between exchanges: checks whether the start has failed meanwhile because a rank was lost
+  /// or reported a failure. Errors: as advance.
+  virtual Result<void> look() = 0;
+
+  /// Makes the start fail with this error on all ranks, including those that are between exchanges. To be called
+  /// between exchanges; the next advance or look returns the error.
+  virtual void fail(const Error& error) = 0;
+
+  /// By rank, after advance() returned true.
+  virtual const std::vector<Blob>& gathered() const = 0;
+
+  /// Adds the handles to wait for before the next advance; returns the latest time for it.
+  virtual std::int64_t poll_set(std::vector<PollItem>& items) const = 0;
+};
+
 /// A rank's side: connects, proves the secret in both directions (HMAC-SHA256 over nonces), takes the place that the
 /// root gives it, then takes part in any number of exchanges. A rank may have children in the tree; it passes their
 /// frames on while it is advanced. An exchange is complete when all ranks below have it too. A state machine: one
 /// thread can drive several. The destructor says goodbye.
-class Bootstrap {
+class Bootstrap final : public Exchange {
  public:
   struct Who {
     int rank = 0;
@@ -90,30 +117,16 @@ class Bootstrap {
     std::int64_t limit_ms = 0;       ///< how long it waits for other ranks; set by Bootstrap, from its limits
   };
   Bootstrap(System& system, const UniqueId& id, Who who, const BootstrapLimits& limits);
-  ~Bootstrap();
+  ~Bootstrap() override;
 
-  /// Begins the next exchange with this rank's contribution. Requires that no exchange is under way; at most
-  /// blob_bytes_max.
-  void exchange(Blob mine);
-
-  /// True when the exchange under way is complete (or there is none). Retries refused connections until the init limit
-  /// (rank 0 may be late). Errors: timeout, remote, invalid_usage, system; with the root's message if it sent one.
-  /// After an error every call returns the same error.
-  Result<bool> advance();
-
-  /// For ranks with other work between exchanges: checks whether the start has failed meanwhile because a rank was lost
-  /// or reported a failure. Errors: as advance.
-  Result<void> look();
-
-  /// Makes the start fail with this error on all ranks, including those that are between exchanges. To be called
-  /// between exchanges; the next advance or look returns the error.
-  void fail(const Error& error);
-
-  /// By rank, after advance() returned true.
-  const std::vector<Blob>& gathered() const;
-
-  /// Adds the handles to wait for before the next advance; returns the latest time for it.
-  std::int64_t poll_set(std::vector<PollItem>& items) const;
+  void exchange(Blob mine) override;
+  /// Retries refused connections until the init limit (rank 0 may be late). Errors: timeout, remote, invalid_usage,
+  /// system; with the root's message if it sent one.
+  Result<bool> advance() override;
+  Result<void> look() override;
+  void fail(const Error& error) override;
+  const std::vector<Blob>& gathered() const override;
+  std::int64_t poll_set(std::vector<PollItem>& items) const override;
 
  private:
   struct State;

@@ -45,12 +45,16 @@ Bootstrap::Who who_of(const Process& process, const JoinOptions& options) {
 
 }  // namespace
 
-Join::Join(Process& process, JoinOptions options)
+Join::Join(Process& process, JoinOptions options, Exchange* exchange)
     : process_(process),
       options_(std::move(options)),
       deadline_ns_(deadline_of(process, options_)),
       joining_(process.pending_closes),
-      bootstrap_(process.system, options_.id, who_of(process, options_), limits_of(process, deadline_ns_)) {}
+      bootstrap_(exchange != nullptr
+                     ? nullptr
+                     : std::make_unique<Bootstrap>(process.system, options_.id, who_of(process, options_),
+                                                   limits_of(process, deadline_ns_))),
+      exchange_(exchange != nullptr ? exchange : bootstrap_.get()) {}
 
 AreaShape Join::area_shape() const {
   AreaShape shape;
@@ -67,7 +71,7 @@ Result<Progress> Join::advance() {
     return Progress::moved;
   }
   if (state_ == State::carrier || state_ == State::prove || state_ == State::reach) {
-    if (auto well = bootstrap_.look(); !well) return std::move(well).error();
+    if (auto well = exchange_->look(); !well) return std::move(well).error();
     if (is_late()) return late();
   }
   if (state_ == State::carrier) {
@@ -81,7 +85,7 @@ Result<Progress> Join::advance() {
     return Progress::moved;
   }
   if (state_ == State::reach) return advance_reach();
-  auto complete = bootstrap_.advance();
+  auto complete = exchange_->advance();
   if (!complete) return std::move(complete).error();
   if (!*complete) return Progress::blocked;
   return next();
@@ -94,7 +98,7 @@ Result<Progress> Join::late() {
                       : state_ == State::prove ? "the limit of the start passed while addresses were tried"
                                                : "the limit of the start passed while connections were opened"};
   if (auto stuck = cannot_accept()) error.what += ": " + stuck->text();
-  bootstrap_.fail(Error{.code = error.code, .what = fmt::format("rank {}: {}", options_.rank, error.what)});
+  exchange_->fail(Error{.code = error.code, .what = fmt::format("rank {}: {}", options_.rank, error.what)});
   return error;
 }
 
@@ -112,7 +116,7 @@ Result<Progress> Join::next() {
       try_sharing();
       return Progress::moved;
     case State::share: note(separate()); return describe();
-    case State::describe: note(machines_->take(options_.rank, bootstrap_.gathered())); return describe();
+    case State::describe: note(machines_->take(options_.rank, exchange_->gathered())); return describe();
     case State::locate:
       note(take_addresses());
       prove();
@@ -123,9 +127,9 @@ Result<Progress> Join::next() {
       return Progress::moved;
     default: break;
   }
-  if (state_ == State::map) return take_map(bootstrap_.gathered()[0]);
+  if (state_ == State::map) return take_map(exchange_->gathered()[0]);
   if (auto agreement = agreed(); !agreement) return std::move(agreement).error();
-  return take_map(behind_first_init_result(bootstrap_.gathered()[0]));
+  return take_map(behind_first_init_result(exchange_->gathered()[0]));
 }
 
 /// A host with one network needs no proof. A rank that has failed says so when the others send what they reached.
@@ -148,12 +152,12 @@ void Join::compare() {
     const Blob map = proof_->told();
     blob.insert(blob.end(), map.begin(), map.end());
   }
-  bootstrap_.exchange(std::move(blob));
+  exchange_->exchange(std::move(blob));
   state_ = State::compare;
 }
 
 Result<void> Join::keep_proven() {
-  std::vector<Blob> maps = bootstrap_.gathered();
+  std::vector<Blob> maps = exchange_->gathered();
   for (Blob& map : maps) {
     given_up_ = given_up_ || map.empty() || map.front() == std::byte{0};
     if (!map.empty()) map.erase(map.begin());
@@ -188,7 +192,7 @@ Progress Join::advance_reach() {
     // Other ranks may be waiting for ranks that wait for this one; all of them may now get the error.
     Error told = *trouble_;
     told.what = fmt::format("rank {} could not join: {}", options_.rank, trouble_->text());
-    bootstrap_.fail(told);
+    exchange_->fail(told);
   }
   setup_.reset();
   state_verdict();
@@ -219,9 +223,9 @@ void Join::state_verdict() {
         .result = result, .map_bytes = static_cast<std::uint32_t>(map_told_->bytes()), .machine = machine.numbers()});
     const Blob part = next_map_part(BootstrapLimits{}.blob_bytes_max - verdict.size());
     verdict.insert(verdict.end(), part.begin(), part.end());
-    bootstrap_.exchange(std::move(verdict));
+    exchange_->exchange(std::move(verdict));
   } else {
-    bootstrap_.exchange(to_blob(result));
+    exchange_->exchange(to_blob(result));
   }
   state_ = State::agree;
 }
@@ -230,7 +234,7 @@ std::int64_t Join::poll_set(std::vector<PollItem>& items) const {
   if (state_ == State::carrier) return std::min(deadline_ns_, process_.interfaces.next_look_ns());
   if (state_ == State::prove) return std::min(deadline_ns_, proof_->poll_set(items));
   if (state_ == State::reach) return std::min(deadline_ns_, setup_->poll_set(items));
-  return bootstrap_.poll_set(items);
+  return exchange_->poll_set(items);
 }
 
 Result<void> Join::begin() {
@@ -273,7 +277,7 @@ Result<void> Join::begin() {
   info.transports = *transports;
   offer_gpu(info);
   if (auto told = tell_place(info); !told) return told;
-  bootstrap_.exchange(to_blob(info));
+  exchange_->exchange(to_blob(info));
   return {};
 }
 
@@ -292,7 +296,7 @@ Result<void> Join::locate() {
   state_ = State::locate;
   PeerAddresses located;
   if (trouble_) {
-    bootstrap_.exchange(to_blob(located));
+    exchange_->exchange(to_blob(located));
     return {};
   }
   auto begin = [&]() -> Result<void> {
@@ -322,13 +326,13 @@ Result<void> Join::locate() {
     return {};
   };
   auto begun = begin();
-  bootstrap_.exchange(to_blob(located));
+  exchange_->exchange(to_blob(located));
   return begun;
 }
 
 Result<void> Join::take_addresses() {
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
-    auto addresses = read_peer_addresses(bootstrap_.gathered()[rank]);
+    auto addresses = read_peer_addresses(exchange_->gathered()[rank]);
     if (!addresses) return std::move(addresses).error().at_peer(rank);
     // That rank has failed. Its result gives the reason, and no rank should end the start with less information before
     // that.
@@ -342,7 +346,7 @@ Result<void> Join::agreed() {
   members_.pulls = true;
   members_.gpus_reach = true;
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
-    auto result = read_init_result(bootstrap_.gathered()[rank]);
+    auto result = read_init_result(exchange_->gathered()[rank]);
     if (!result) return std::move(result).error().at_peer(rank);
     if (result->code != 0) {
       std::string why = get_text(result->what, Lines::several);
@@ -353,7 +357,7 @@ Result<void> Join::agreed() {
     members_.pulls = members_.pulls && result->pulls != 0;
     members_.gpus_reach = members_.gpus_reach && result->reaches_gpus != 0;
     if (rank > 0) continue;
-    auto first = read_first_init_result(bootstrap_.gathered()[rank]);
+    auto first = read_first_init_result(exchange_->gathered()[rank]);
     if (!first) return std::move(first).error().at_peer(rank);
     auto machine = Machine::of(first->machine);
     if (!machine) return std::move(machine).error().at_peer(rank);

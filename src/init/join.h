@@ -33,7 +33,9 @@ struct JoinOptions {
 
 class Join final : public Operation {
  public:
-  Join(Process& process, JoinOptions options);
+  /// `exchange`: how the ranks exchange what they must know of each other, if they have a way already; null: they meet
+  /// at the root of the id. Must outlive this object. Ranks that have a way have the same settings.
+  Join(Process& process, JoinOptions options, Exchange* exchange = nullptr);
 
   Result<Progress> advance() override;
   Communicator* communicator() override { return nullptr; }
@@ -89,7 +91,8 @@ class Join final : public Operation {
   std::int64_t deadline_ns_;
   State state_ = State::begin;
   const PendingCloses::Joining joining_;
-  Bootstrap bootstrap_;
+  const std::unique_ptr<Bootstrap> bootstrap_;  // null: the ranks have a way of their own
+  Exchange* const exchange_;
   Membership members_;
   std::vector<PeerInfo> peer_infos_;  ///< by rank; kept until all are connected
   Whereabouts whereabouts_;

@@ -35,7 +35,7 @@ bool can_pull(int pid, std::uint64_t address) {
 
 Result<void> Join::read_hellos() {
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
-    auto info = read_peer_info(bootstrap_.gathered()[rank]);
+    auto info = read_peer_info(exchange_->gathered()[rank]);
     if (!info) return std::move(info).error().at_peer(rank);
     peer_infos_.push_back(*info);
   }
@@ -67,7 +67,7 @@ void Join::try_sharing() {
         "no memory is shared with rank {}, which runs as another user ({}): ranks of this host use sockets", rank,
         tried.error().text());
   }
-  bootstrap_.exchange(to_blob(word));
+  exchange_->exchange(to_blob(word));
   state_ = State::share;
 }
 
@@ -76,7 +76,7 @@ Result<void> Join::separate() {
   const std::vector<int> apart = hosts_of(peer_infos_, /*apart=*/true);
   const std::vector<int> hosts = members_.hosts;
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
-    const auto word = read_sharing(bootstrap_.gathered()[rank]);
+    const auto word = read_sharing(exchange_->gathered()[rank]);
     if (!word) return Error(word.error()).at_peer(rank);
     if (word->shares != 0) continue;
     for (Rank other = 0; other < options_.ranks; ++other)

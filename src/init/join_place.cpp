@@ -32,7 +32,7 @@ Result<Progress> Join::describe() {
   if (peer_infos_.size() != static_cast<std::size_t>(options_.ranks)) return greeted();
   if (!machines_) machines_.emplace(peer_infos_, members_.hosts);
   if (!machines_->more()) return greeted();
-  bootstrap_.exchange(machines_->part(options_.rank, whereabouts_.text ? *whereabouts_.text : std::string()));
+  exchange_->exchange(machines_->part(options_.rank, whereabouts_.text ? *whereabouts_.text : std::string()));
   state_ = State::describe;
   return Progress::moved;
 }
@@ -49,7 +49,7 @@ Blob Join::next_map_part(std::size_t bytes_max) {
 Result<Progress> Join::take_map(std::span<const std::byte> part) {
   if (auto taken = map_heard_->take(part); !taken) return std::move(taken).error().at_peer(0);
   if (map_heard_->more()) {
-    bootstrap_.exchange(next_map_part(options_.map_part_bytes));
+    exchange_->exchange(next_map_part(options_.map_part_bytes));
     state_ = State::map;
     return Progress::moved;
   }

@@ -22,6 +22,7 @@ void Regroup::leave() {
 }
 
 Result<Progress> Regroup::advance() {
+  if (exchange_) return join_by_exchange();
   if (!join_) return arrange_in_turn();
   auto joined = join_->advance();
   if (joined && *joined == Progress::done) made_ = join_->take();
@@ -41,22 +42,59 @@ Result<Progress> Regroup::arrange_in_turn() {
     return arranged;
   }
   if (*arranged != Progress::done) return arranged;
+  if (exchange_) {
+    joined_ = outside_ || trouble_;
+    if (joined_)
+      exchange_->end(trouble_);
+    else
+      join_.emplace(parent_->process(), options_, &*exchange_);
+    return Progress::moved;
+  }
   leave();
   if (outside_) return Progress::done;
   join_.emplace(parent_->process(), options_);
   return Progress::moved;
 }
 
+/// A rank that fails to join goes on telling the others so until all have heard it.
+Result<Progress> Regroup::join_by_exchange() {
+  if (parent_->failed()) {
+    leave();
+    return parent_->failure();
+  }
+  bool moved = false;
+  if (!joined_) {
+    auto on = join_->advance();
+    if (!on) trouble_ = std::move(on).error();
+    if (trouble_ || *on == Progress::done) {
+      joined_ = true;
+      exchange_->end(trouble_);
+      if (!trouble_) made_ = join_->take();
+    }
+    moved = joined_ || *on == Progress::moved;
+  }
+  auto turned = exchange_->turn();
+  if (!turned) {
+    parent_->fail(turned.error());
+    leave();
+    return turned;
+  }
+  if (*turned != Progress::done) return moved ? Progress::moved : *turned;
+  leave();
+  if (trouble_) return *std::move(trouble_);
+  return Progress::done;
+}
+
 Result<void> Regroup::poll_peers() {
-  if (join_ || current() == nullptr) return {};
-  auto looked = current()->poll_peers();
+  if (under_way() == nullptr) return {};
+  auto looked = under_way()->poll_peers();
   if (!looked) parent_->fail(looked.error());
   return looked;
 }
 
 std::int64_t Regroup::poll_set(std::vector<PollItem>& items) const {
-  if (join_) return join_->poll_set(items);
-  return current() != nullptr ? current()->poll_set(items) : 0;
+  if (join_ && !exchange_) return join_->poll_set(items);
+  return under_way() != nullptr ? under_way()->poll_set(items) : 0;
 }
 
 std::string Regroup::where() const {
@@ -64,7 +102,8 @@ std::string Regroup::where() const {
 }
 
 SplitByColor::SplitByColor(std::shared_ptr<Communicator> parent, int color, int key, JoinOptions options)
-    : Regroup(std::move(parent), std::move(options)), mine_{.color = color, .key = key} {}
+    : Regroup(std::move(parent), std::move(options)),
+      mine_{.color = color, .key = key, .deterministic = options_.deterministic ? 1 : 0, .secret = {}} {}
 
 void SplitByColor::gather(const void* mine, void* all, std::size_t bytes) {
   request_ = {.collective = Collective::all_gather,
@@ -76,13 +115,17 @@ void SplitByColor::gather(const void* mine, void* all, std::size_t bytes) {
 
 Result<Progress> SplitByColor::arrange() {
   if (!call_) {
-    filters_.resize(parent().ranks());
-    gather(&mine_, filters_.data(), sizeof mine_);
+    auto secret = fresh_secret();
+    if (!secret) return std::move(secret).error();
+    mine_.secret = *secret;
+    choices_.resize(parent().ranks());
+    gather(&mine_, choices_.data(), sizeof mine_);
   }
   auto progress = call_->advance();
   if (!progress || *progress != Progress::done) return progress;
   if (stage_++ == 0) {
     if (auto chosen = choose_places(); !chosen) return std::move(chosen).error();
+    if (exchange_) return Progress::done;
     ids_.resize(id_.size() * parent().ranks());
     gather(id_.data(), ids_.data(), id_.size());
     return Progress::moved;
@@ -94,14 +137,27 @@ Result<Progress> SplitByColor::arrange() {
 
 Result<void> SplitByColor::choose_places() {
   outside_ = mine_.color == no_color;
+  if (!parent().spans_hosts()) exchange_.emplace(parent());
   if (outside_) return {};
   std::vector<Rank> members;
   for (Rank rank = 0; rank < parent().ranks(); ++rank)
-    if (filters_[rank].color == mine_.color) members.push_back(rank);
-  std::ranges::stable_sort(members, {}, [this](Rank rank) { return filters_[rank].key; });
+    if (choices_[rank].color == mine_.color) members.push_back(rank);
+  std::ranges::stable_sort(members, {}, [this](Rank rank) { return choices_[rank].key; });
   options_.ranks = static_cast<int>(members.size());
   options_.rank = static_cast<Rank>(std::ranges::find(members, parent().rank()) - members.begin());
   leader_ = members.front();
+  if (exchange_) {
+    const Choice& first = choices_[static_cast<std::size_t>(leader_)];
+    options_.id.secret = first.secret;
+    for (const Rank rank : members)
+      if (choices_[static_cast<std::size_t>(rank)].deterministic != first.deterministic && !trouble_)
+        trouble_ = Error{.code = Code::invalid_usage,
+                         .what = fmt::format("ranks disagree: deterministic is {} on rank {} of the parent and {} on "
+                                             "rank {}",
+                                             first.deterministic, leader_, 1 - first.deterministic, rank)};
+    exchange_->set_members(std::move(members));
+    return {};
+  }
   if (leader_ != parent().rank()) return {};
   auto id = open_root(parent().process());
   if (!id) return std::move(id).error();

@@ -7,15 +7,17 @@
 #include "call/held_operation.h"
 #include "collective/point_to_point.h"
 #include "init/join.h"
+#include "init/parent_exchange.h"
 
 namespace tutti {
 
-/// The common part of both: a place in the parent's order of calls, and the join at the end.
+/// The common part of both: a place in the parent's order of calls, and the join at the end. Where the ranks exchange
+/// over the parent all that they must know, the place is kept until the end.
 class Regroup : public Operation {
  public:
   void enqueue() final { ticket_ = parent_->take_ticket(); }
   Result<Progress> advance() final;
-  Communicator* communicator() final { return join_ ? nullptr : parent_.get(); }
+  Communicator* communicator() final { return join_ && !exchange_ ? nullptr : parent_.get(); }
   WhileWaiting while_waiting() const final { return options_.while_waiting; }
   Result<void> poll_peers() final;
   std::string where() const final;
@@ -36,27 +38,39 @@ class Regroup : public Operation {
   Communicator& parent() { return *parent_; }
   JoinOptions options_;
   bool outside_ = false;  ///< this rank is in no new communicator
+  /// Set by `arrange` if all ranks of the parent join by it.
+  std::optional<ParentExchange> exchange_;
+  /// With an exchange: why this rank does not join; set by `arrange`, or by the join while others are told.
+  std::optional<Error> trouble_;
 
  private:
   Result<Progress> arrange_in_turn();
+  Result<Progress> join_by_exchange();
+  Result<void> join_on();
+  Operation* under_way() { return exchange_ ? exchange_->current() : join_ ? nullptr : current(); }
+  const Operation* under_way() const { return exchange_ ? exchange_->current() : join_ ? nullptr : current(); }
   void leave();
 
   std::shared_ptr<Communicator> parent_;
   std::uint64_t ticket_ = 0;  // 0: not enqueued, or already left
   std::optional<Join> join_;
+  bool joined_ = false;  // with an exchange: as far as it goes
   std::shared_ptr<Communicator> made_;
 };
 
-/// Two all-gathers over the parent: colors and keys, then the ids that the first rank of each color made.
+/// An all-gather over the parent: colors and keys. Where the ranks share memory, they join by more of them. Otherwise
+/// one more tells the ids that the first rank of each color made, where they meet.
 class SplitByColor final : public Regroup {
  public:
   static constexpr int no_color = -1;
   SplitByColor(std::shared_ptr<Communicator> parent, int color, int key, JoinOptions options);
 
  private:
-  struct AlgorithmFilter {
+  struct Choice {
     std::int32_t color;
     std::int32_t key;
+    std::int32_t deterministic;
+    Secret secret;  ///< of the new communicator, if this rank is its first; names it
   };
   Result<Progress> arrange() override;
   Operation* current() override { return call_ ? &*call_ : nullptr; }
@@ -65,8 +79,8 @@ class SplitByColor final : public Regroup {
   void gather(const void* mine, void* all, std::size_t bytes);
   Result<void> read_id();
 
-  AlgorithmFilter mine_;
-  std::vector<AlgorithmFilter> filters_;
+  Choice mine_;
+  std::vector<Choice> choices_;
   std::array<char, 128> id_{};
   std::vector<char> ids_;
   Rank leader_ = 0;

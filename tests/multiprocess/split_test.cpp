@@ -1,5 +1,9 @@
 // Communicators made from communicators: who is in which, as the definition says; and all of them work at once.
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -202,6 +206,104 @@ TEST_P(Split, GroupsFromListsOfRanks) {
       expect_gathered_and_destroy(made);
       if (::testing::Test::HasFailure()) return;
     }
+  });
+}
+
+/// Of this process: open descriptors.
+std::size_t descriptors() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+/// Many live at once, and cost no descriptor.
+TEST(ManySplits, KeepNoDescriptors) {
+  launch_ranks({.ranks = 3}, [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    std::vector<tuttiComm_t> all;
+    std::size_t before = 0;
+    for (int i = 0; i < 40; ++i) {
+      tuttiComm_t made = nullptr;
+      ASSERT_TRUE(ok(tuttiCommSplit(comm, i % 2 == 0 ? 0 : seat.rank() % 2, -seat.rank(), &made, nullptr)));
+      ASSERT_NE(made, nullptr);
+      all.push_back(made);
+      // The first ones open what the process keeps.
+      if (i == 1) before = descriptors();
+      EXPECT_TRUE(i < 2 || descriptors() <= before) << i << ": " << descriptors() << " instead of " << before;
+    }
+    for (const auto made : all) {
+      int count = 0, rank = 0;
+      ASSERT_TRUE(ok(tuttiCommCount(made, &count)));
+      ASSERT_TRUE(ok(tuttiCommUserRank(made, &rank)));
+      ASSERT_EQ(run_call({.count = 700, .seed = 3}, {rank}, count, {made}), "");
+    }
+    for (const auto made : all) EXPECT_TRUE(ok(tuttiCommDestroy(made)));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+/// Rank 1 has no descriptor left for its memory. Those of its color hear why, the others are not concerned, and the
+/// parent is as good as before.
+TEST(ManySplits, OfARankThatCannotJoinFailForItsColor) {
+  launch_ranks({.ranks = 4}, [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    tuttiComm_t made = nullptr;
+    rlimit usual{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    if (seat.rank() == 1) {
+      const rlimit none{.rlim_cur = 3, .rlim_max = usual.rlim_max};
+      ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    }
+    const auto result = tuttiCommSplit(comm, seat.rank() / 2, 0, &made, nullptr);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    if (seat.rank() < 2)
+      EXPECT_TRUE(fails(result, tuttiSystemError, seat.rank() == 0 ? "rank 1 could not join" : ""));
+    else
+      EXPECT_TRUE(ok(result));
+    EXPECT_EQ(run_call({.count = 10, .seed = 3}, seat.here(), seat.ranks(), {comm}), "");
+    if (made != nullptr) {
+      EXPECT_TRUE(ok(tuttiCommDestroy(made)));
+    }
+    ASSERT_TRUE(ok(tuttiCommSplit(comm, 0, 0, &made, nullptr)));
+    EXPECT_EQ(run_call({.count = 10, .seed = 3}, seat.here(), seat.ranks(), {made}), "");
+    EXPECT_TRUE(ok(tuttiCommDestroy(made)));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+TEST(ManySplits, OfRanksThatDisagreeAreRefused) {
+  launch_ranks({.ranks = 3, .layout = Layout::pairs}, [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    tuttiComm_t made = nullptr;
+    tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+    config.deterministic = seat.rank() == 2 ? 1 : 0;
+    EXPECT_TRUE(fails(tuttiCommSplit(comm, 0, 0, &made, &config), tuttiInvalidUsage, "deterministic is 0 on rank 0"));
+    EXPECT_EQ(run_call({.count = 10, .seed = 3}, seat.here(), seat.ranks(), {comm}), "");
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+TEST(Ids, ComeInBulk) {
+  launch_ranks({.ranks = 1}, [](Seat&) {
+    std::vector<tuttiUniqueId> ids(64);
+    EXPECT_TRUE(fails(tuttiGetUniqueIds(nullptr, 1), tuttiInvalidArgument, "ids is NULL"));
+    EXPECT_TRUE(ok(tuttiGetUniqueIds(nullptr, 0)));
+    ASSERT_TRUE(ok(tuttiGetUniqueIds(ids.data(), 1)));
+    const std::size_t before = descriptors();
+    ASSERT_TRUE(ok(tuttiGetUniqueIds(ids.data() + 1, 63)));
+    EXPECT_EQ(descriptors(), before);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) EXPECT_NE(std::memcmp(&ids[i], &ids[j], sizeof ids[i]), 0);
+    tuttiComm_t comm = nullptr;
+    ASSERT_TRUE(ok(tuttiCommInitRank(&comm, 1, ids[40], 0)));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (i != 40) {
+        EXPECT_TRUE(ok(tuttiDropUniqueId(&ids[i])));
+      }
   });
 }
 
