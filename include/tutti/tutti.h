@@ -36,9 +36,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "config.h" /* tuttiConfig_t */
-#include "counts.h" /* collectives with a count per rank */
-#include "types.h"  /* handles, results, element types, operators */
+#include "config.h"   /* tuttiConfig_t */
+#include "counts.h"   /* collectives with a count per rank */
+#include "messages.h" /* messages with tags */
+#include "types.h"    /* handles, results, element types, operators */
 
 #define TUTTI_MAJOR 0
 #define TUTTI_MINOR 1

@@ -136,6 +136,7 @@ Result<void> end(Process& process, tuttiComm_t comm) {
   if (!entry)
     return Error{.code = Code::invalid_argument, .what = "comm is not a communicator, or was destroyed already"};
   auto& communicator = entry->communicator;
+  if (auto* const background = communicator->background()) background->close();
   if (const auto watch = communicator->take_watch()) process.service.remove(watch.get());
   const std::int64_t deadline = process.system.now_ns() + leave_limit_ns;
   while (!communicator->idle() && process.system.now_ns() < deadline) process.system.yield();

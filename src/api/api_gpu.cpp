@@ -175,6 +175,17 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
   return start_on_gpu(entry, request);
 }
 
+Result<void> check_on_host(const Communicator& communicator, const void* buffer) {
+  const GpuContext* const context = gpu_context(communicator);
+  if (context == nullptr || buffer == nullptr) return {};
+  auto found = cuda::on_gpu(*context->gpu, buffer, nullptr);
+  if (!found) return std::move(found).error();
+  if (*found)
+    return refused(Code::invalid_argument,
+                   "the buffer is device memory: messages with tags are for host memory; use tuttiSend and tuttiRecv");
+  return {};
+}
+
 Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, const PeerRequest& request) {
   const GpuContext* const context = gpu_context(*entry.communicator);
   if (context == nullptr) return false;

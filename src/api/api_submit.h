@@ -40,6 +40,9 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
 /// start_beside_gpu.
 Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, const PeerRequest& request);
 
+/// Errors: invalid_argument (`buffer` is device memory), cuda.
+Result<void> check_on_host(const Communicator& communicator, const void* buffer);
+
 /// Queues the request on a stream, or adds it to the open group.
 Result<void> queue(CommEntry& entry, tuttiStream_t stream, const Request& request);
 

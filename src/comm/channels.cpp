@@ -50,8 +50,9 @@ Channels::Channels(Process& process, const Membership& members, const CallMark& 
       slowest_(slowest_of(members, transports_)),
       slot_bytes_(slot_bytes_of(members, transports_)) {
   const int channels = members.area->area.shape().channels;
-  for (int index = 0; index + 1 < channels; ++index) channels_.push_back(open(process, index, mark, history));
-  point_to_point_ = open(process, channels - 1, mark, nullptr);
+  for (int index = 0; index + 2 < channels; ++index) channels_.push_back(open(process, index, mark, history));
+  point_to_point_ = open(process, channels - 2, mark, nullptr);
+  messages_ = open(process, channels - 1, mark, nullptr);
 }
 
 Channel Channels::open(Process& process, int index, const CallMark& mark, const CallHistory* history) {
@@ -71,7 +72,8 @@ Channel Channels::open(Process& process, int index, const CallMark& mark, const 
                                 .ranges = ranges_,
                                 .falls_back = [this] { slowest_ = transports_.last().name(); }});
     if (ends.signal) channel.signals[at] = *ends.signal;
-    if (ends.opening) opening_.push_back(std::move(ends.opening));
+    const bool of_messages = index + 1 == members_.area->area.shape().channels;
+    if (ends.opening) (of_messages ? opening_messages_ : opening_).push_back(std::move(ends.opening));
     channel.senders[at] = std::move(ends.sender);
     channel.receivers[at] = std::move(ends.receiver);
     if (history == nullptr) continue;
@@ -102,7 +104,9 @@ void Channels::stop() {
 
 ChannelRemains Channels::take_remains() {
   ChannelRemains all;
-  for (const auto& link : opening_) {
+  std::vector<std::shared_ptr<OpeningLink>> links = opening_;
+  links.insert(links.end(), opening_messages_.begin(), opening_messages_.end());
+  for (const auto& link : links) {
     ChannelRemains one = link->take_remains();
     std::ranges::move(one.sockets, std::back_inserter(all.sockets));
     std::ranges::move(one.kept, std::back_inserter(all.kept));

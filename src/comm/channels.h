@@ -26,6 +26,7 @@ class Channels {
 
   std::span<Channel> of_collectives() { return channels_; }
   Channel& point_to_point() { return point_to_point_; }
+  Channel& messages() { return messages_; }
 
   /// Ordinary memory that devices may use.
   RegisteredRanges& registered_ranges() { return *ranges_; }
@@ -67,7 +68,9 @@ class Channels {
   std::size_t slot_bytes_;
   std::vector<Channel> channels_;
   Channel point_to_point_;
+  Channel messages_;
   std::vector<std::shared_ptr<OpeningLink>> opening_;
+  std::vector<std::shared_ptr<OpeningLink>> opening_messages_;  // which other threads use
 };
 
 }  // namespace tutti

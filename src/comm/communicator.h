@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "call/access.h"
+#include "call/background.h"
 #include "call/request.h"
 #include "call/small_calls.h"
 #include "comm/call_history.h"
@@ -107,6 +108,14 @@ class Communicator {
   /// As scratch, in memory that peers can map: for the copied inputs of in-place all-to-alls.
   Result<std::byte*> staging(std::size_t bytes);
 
+  /// Work that goes on beside the calls; null until there is some. Any thread.
+  Background* background() const { return background_.load(std::memory_order_acquire); }
+  /// To be called once, by the thread that makes calls.
+  void attach(std::unique_ptr<Background> background) {
+    background_owned_ = std::move(background);
+    background_.store(background_owned_.get(), std::memory_order_release);
+  }
+
   /// Null if this rank has no GPU.
   DeviceSide* device() const { return device_.get(); }
   /// To be called once, before other threads know this communicator.
@@ -195,6 +204,8 @@ class Communicator {
   std::atomic<const char*> transport_used_ = "";
   std::shared_ptr<Task> watch_;
   std::unique_ptr<DeviceSide> device_;
+  std::unique_ptr<Background> background_owned_;
+  std::atomic<Background*> background_ = nullptr;
 };
 
 }  // namespace tutti

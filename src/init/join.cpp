@@ -59,7 +59,7 @@ Join::Join(Process& process, JoinOptions options, Exchange* exchange)
 AreaShape Join::area_shape() const {
   AreaShape shape;
   shape.ranks = options_.ranks;
-  shape.channels = static_cast<int>(process_.config.integer("TUTTI_NCHANNELS")) + 1;
+  shape.channels = static_cast<int>(process_.config.integer("TUTTI_NCHANNELS")) + 2;
   shape.slot_bytes = static_cast<std::size_t>(process_.config.integer("TUTTI_BUFFSIZE"));
   return shape;
 }

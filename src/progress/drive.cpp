@@ -114,7 +114,22 @@ Result<void> Waiter::pause() {
   return {};
 }
 
+/// Carries on what goes on beside the calls: a peer may wait for it. True while there is some.
+bool Waiter::run_background() {
+  bool any = false;
+  for (auto* operation : operations_) {
+    const auto* communicator = operation == nullptr ? nullptr : operation->communicator();
+    Background* const background = communicator == nullptr ? nullptr : communicator->background();
+    if (background == nullptr || !background->active()) continue;
+    const Uncancelled whole;
+    background->progress();
+    any = true;
+  }
+  return any;
+}
+
 void Waiter::run_meanwhile() {
+  run_background();
   if (!meanwhile_) return;
   const Uncancelled whole;
   meanwhile_();
@@ -170,10 +185,11 @@ void Waiter::report_stall(std::int64_t waited_ns) {
 /// round sees everything published before the mark, and anything published later rings the doorbell.
 void Waiter::sleep() {
   const Uncancelled whole;
+  const bool beside = run_background();
   std::vector<PollItem> items;
   Communicator* last = nullptr;
   int active = 0;
-  std::int64_t until = process_.system.now_ns() + (meanwhile_ ? nap_meanwhile_ns : nap_ns);
+  std::int64_t until = process_.system.now_ns() + (meanwhile_ || beside ? nap_meanwhile_ns : nap_ns);
   for (auto* operation : operations_) {
     if (operation == nullptr) continue;
     ++active;

@@ -38,6 +38,7 @@ class Waiter {
  private:
   bool yields();
   void run_meanwhile();
+  bool run_background();
   Result<void> poll_peers();
   Result<void> check_limit(std::int64_t now);
   void sleep();

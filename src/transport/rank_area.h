@@ -15,7 +15,7 @@ namespace tutti {
 /// Equal on all ranks of a communicator. The area is sparse: a page exists once it is touched.
 struct AreaShape {
   int ranks = 1;
-  int channels = 1;  ///< the channels of collectives and one more for point to point
+  int channels = 1;  ///< those of collectives, one for point to point, one for messages with tags
   int slots = 4;     ///< per channel and peer
   std::size_t slot_bytes = 128 * 1024;
   std::size_t payload_bytes = 16 * 1024;  ///< of one call descriptor

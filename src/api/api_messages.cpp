@@ -1,0 +1,228 @@
+// The C functions of messages with tags.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/api_submit.h"
+#include "call/arguments.h"
+#include "collective/mailbox.h"
+#include "collective/mailbox_wait.h"
+#include "progress/access_lease.h"
+#include "progress/drive.h"
+
+namespace tutti::api {
+/// The state behind a tuttiRequest_t.
+struct PendingMessage {
+  std::shared_ptr<Communicator> communicator;
+  std::shared_ptr<Message> message;
+};
+
+HandleTable<PendingMessage>& requests() {
+  static auto* const table = new HandleTable<PendingMessage>;
+  return *table;
+}
+
+namespace {
+
+Error refused(std::string what) {
+  return {.code = Code::invalid_argument, .what = std::move(what)};
+}
+
+Mailbox& mailbox_of(Communicator& communicator) {
+  if (communicator.background() == nullptr) communicator.attach(std::make_unique<Mailbox>(communicator));
+  return static_cast<Mailbox&>(*communicator.background());
+}
+
+/// `any`: of a receive or a probe, which may leave both open.
+Result<void> check_source_and_tag(const Communicator& communicator, int rank, int tag, bool any) {
+  const int ranks = communicator.ranks();
+  if ((rank < 0 || rank >= ranks) && !(any && rank == TUTTI_ANY_SOURCE))
+    return refused(fmt::format("{} {} is not a rank (0 to {})", any ? "source" : "peer", rank, ranks - 1));
+  if (tag < 0 && !(any && tag == TUTTI_ANY_TAG)) return refused(fmt::format("tag {} is negative", tag));
+  return {};
+}
+
+void tell(tuttiStatus_t* status, const MessageEnvelope& envelope, bool cancelled) {
+  if (status == nullptr) return;
+  *status = {};
+  status->source = envelope.source;
+  status->tag = envelope.tag;
+  status->count = envelope.bytes / size_of(envelope.type);
+  status->type = static_cast<tuttiDataType_t>(envelope.type);
+  status->cancelled = cancelled ? 1 : 0;
+}
+
+struct Asked {
+  bool send = true;
+  std::byte* data = nullptr;
+  std::size_t count = 0;
+  int type = 0;
+  int peer = 0;
+  int tag = 0;
+};
+
+Result<void> start_message(CommEntry& entry, const Asked& asked, tuttiRequest_t* request) {
+  auto& communicator = entry.communicator;
+  auto known = data_type(asked.type);
+  if (!known) return std::move(known).error();
+  if (auto right = check_source_and_tag(*communicator, asked.peer, asked.tag, !asked.send); !right) return right;
+  const PeerRequest same{.send = asked.send,
+                         .data = asked.data,
+                         .bytes = asked.count * size_of(*known),
+                         .type = *known,
+                         .peer = std::max(asked.peer, 0)};
+  if (auto checked = check_arguments(same, asked.count, communicator->ranks()); !checked) return checked;
+  if (auto host = check_on_host(*communicator, asked.data); !host) return host;
+  if (communicator->failed()) return communicator->tell_failure();
+  auto message = std::make_shared<Message>();
+  message->send = asked.send;
+  message->data = asked.data;
+  message->envelope = {
+      .source = asked.send ? communicator->rank() : asked.peer, .tag = asked.tag, .bytes = same.bytes, .type = *known};
+  message->to = same.peer;
+  auto pending = std::make_shared<PendingMessage>(PendingMessage{communicator, message});
+  void* const handle = requests().open(std::move(pending));
+  if (handle == nullptr) return Error{.code = Code::system, .what = "more than 65536 requests"};
+  *request = static_cast<tuttiRequest_t>(handle);
+  Mailbox& mailbox = mailbox_of(*communicator);
+  mailbox.start(message);
+  mailbox.progress();
+  return {};
+}
+
+tuttiResult_t start_message(tuttiComm_t comm, const Asked& asked, tuttiRequest_t* request) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(request, "request"); !given) return given;
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    return start_message(**entry, asked, request);
+  });
+}
+
+Result<std::shared_ptr<PendingMessage>> use(tuttiRequest_t request) {
+  if (auto process = Process::get(); !process) return std::move(process).error();
+  const auto use = requests().use(request);
+  if (use) return use.shared();
+  return refused("request is not a request, or has ended");
+}
+
+/// Frees the request of a message that has ended. Errors: the message's.
+Result<void> finish(tuttiRequest_t* request, const PendingMessage& pending, tuttiStatus_t* status) {
+  constexpr std::int64_t limit_ns = 1'000'000'000;
+  Communicator& communicator = *pending.communicator;
+  (void)requests().close(communicator.process().system, *request, limit_ns);
+  *request = nullptr;
+  const Message& message = *pending.message;
+  tell(status, message.envelope, message.state.load() == Message::State::cancelled);
+  if (message.state.load() != Message::State::failed) return {};
+  if (communicator.failed()) {
+    communicator.say_told();
+    take_back_buffers(communicator, nullptr);
+  }
+  return *message.error;
+}
+
+bool has_ended(const Message& message) {
+  return message.state.load(std::memory_order_acquire) != Message::State::pending;
+}
+
+}  // namespace
+}  // namespace tutti::api
+
+using namespace tutti;       // NOLINT: the definitions below are the C functions of tutti.h
+using namespace tutti::api;  // NOLINT
+
+tuttiResult_t tuttiIsend(const void* sendbuff, size_t count, tuttiDataType_t type, int peer, int tag, tuttiComm_t comm,
+                         tuttiRequest_t* request) {
+  return start_message(comm,
+                       {.send = true,
+                        .data = bytes(const_cast<void*>(sendbuff)),
+                        .count = count,
+                        .type = type,
+                        .peer = peer,
+                        .tag = tag},
+                       request);
+}
+
+tuttiResult_t tuttiIrecv(void* recvbuff, size_t count, tuttiDataType_t type, int source, int tag, tuttiComm_t comm,
+                         tuttiRequest_t* request) {
+  return start_message(
+      comm, {.send = false, .data = bytes(recvbuff), .count = count, .type = type, .peer = source, .tag = tag},
+      request);
+}
+
+tuttiResult_t tuttiTest(tuttiRequest_t* request, int* done, tuttiStatus_t* status) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(request, "request"); !given) return given;
+    if (auto given = not_null(done, "done"); !given) return given;
+    *done = 1;
+    if (*request == nullptr) return {};
+    auto pending = use(*request);
+    if (!pending) return std::move(pending).error();
+    Communicator& communicator = *(*pending)->communicator;
+    const Message& message = *(*pending)->message;
+    if (!has_ended(message)) mailbox_of(communicator).progress();
+    if (!has_ended(message)) {
+      *done = 0;
+      return {};
+    }
+    return api::finish(request, **pending, status);
+  });
+}
+
+tuttiResult_t tuttiWait(tuttiRequest_t* request, tuttiStatus_t* status) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(request, "request"); !given) return given;
+    if (*request == nullptr) return {};
+    auto pending = use(*request);
+    if (!pending) return std::move(pending).error();
+    Communicator& communicator = *(*pending)->communicator;
+    MailboxWait wait(communicator, mailbox_of(communicator), *(*pending)->message);
+    Operation* const operation = &wait;
+    auto waited = drive(communicator.process(), {&operation, 1}, Thread::program);
+    if (!has_ended(*(*pending)->message)) return waited;
+    return api::finish(request, **pending, status);
+  });
+}
+
+tuttiResult_t tuttiCancel(tuttiRequest_t request, int* cancelled) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(cancelled, "cancelled"); !given) return given;
+    auto pending = use(request);
+    if (!pending) return std::move(pending).error();
+    *cancelled = mailbox_of(*(*pending)->communicator).cancel(*(*pending)->message) ? 1 : 0;
+    return {};
+  });
+}
+
+tuttiResult_t tuttiIprobe(int source, int tag, tuttiComm_t comm, int* found, tuttiStatus_t* status) {
+  return guarded([&]() -> Result<void> {
+    if (auto given = not_null(found, "found"); !given) return given;
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    Communicator& communicator = *(*entry)->communicator;
+    if (auto right = check_source_and_tag(communicator, source, tag, true); !right) return right;
+    if (communicator.failed()) return communicator.tell_failure();
+    const auto envelope = mailbox_of(communicator).probe(source, tag);
+    if (communicator.failed()) return communicator.tell_failure();
+    *found = envelope ? 1 : 0;
+    if (envelope) tell(status, *envelope, false);
+    return {};
+  });
+}
+
+tuttiResult_t tuttiProbe(int source, int tag, tuttiComm_t comm, tuttiStatus_t* status) {
+  return guarded([&]() -> Result<void> {
+    auto entry = use(comm);
+    if (!entry) return std::move(entry).error();
+    Communicator& communicator = *(*entry)->communicator;
+    if (auto right = check_source_and_tag(communicator, source, tag, true); !right) return right;
+    if (communicator.failed()) return communicator.tell_failure();
+    MailboxProbe probe(communicator, mailbox_of(communicator), source, tag);
+    Operation* const operation = &probe;
+    if (auto waited = drive(communicator.process(), {&operation, 1}, Thread::program); !waited) return waited;
+    if (!probe.found()) return communicator.tell_failure();
+    tell(status, *probe.found(), false);
+    return {};
+  });
+}

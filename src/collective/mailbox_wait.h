@@ -1,0 +1,79 @@
+// Wait for one message of a mailbox to end, or to come.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "call/operation.h"
+#include "collective/mailbox.h"
+#include "comm/peer_failure.h"
+
+namespace tutti {
+
+class MailboxWait final : public Operation {
+ public:
+  /// All must outlive the operation.
+  MailboxWait(Communicator& communicator, Mailbox& mailbox, const Message& message)
+      : communicator_(communicator), mailbox_(mailbox), message_(message) {}
+
+  Result<Progress> advance() override {
+    const bool moved = mailbox_.progress();
+    if (message_.state.load(std::memory_order_acquire) != Message::State::pending) return Progress::done;
+    return moved ? Progress::moved : Progress::blocked;
+  }
+  Communicator* communicator() override { return &communicator_; }
+  Result<void> poll_peers() override {
+    const Rank gone = mailbox_.waits_for_gone();
+    if (gone < 0) return {};
+    Error error = left_before(communicator_, gone, mailbox_.where());
+    communicator_.fail(error);
+    return error;
+  }
+  std::string where() const override { return mailbox_.where(); }
+  std::int64_t poll_set(std::vector<PollItem>& items) const override {
+    mailbox_.poll_set(items);
+    return communicator_.spans_hosts() ? communicator_.nap_until(/*awaited=*/true) : 0;
+  }
+
+ private:
+  Communicator& communicator_;
+  Mailbox& mailbox_;
+  const Message& message_;
+};
+
+class MailboxProbe final : public Operation {
+ public:
+  /// All must outlive the operation.
+  MailboxProbe(Communicator& communicator, Mailbox& mailbox, Rank source, int tag)
+      : communicator_(communicator), mailbox_(mailbox), source_(source), tag_(tag) {}
+
+  Result<Progress> advance() override {
+    if (communicator_.failed()) return Progress::done;
+    found_ = mailbox_.probe(source_, tag_);
+    return found_ ? Progress::done : Progress::blocked;
+  }
+  Communicator* communicator() override { return &communicator_; }
+  Result<void> poll_peers() override {
+    if (source_ < 0 || source_ == communicator_.rank() || !has_left(communicator_, source_)) return {};
+    Error error = left_before(communicator_, source_, where());
+    communicator_.fail(error);
+    return error;
+  }
+  std::string where() const override { return "a probe"; }
+  std::int64_t poll_set(std::vector<PollItem>& items) const override {
+    mailbox_.poll_set(items);
+    return communicator_.spans_hosts() ? communicator_.nap_until(/*awaited=*/true) : 0;
+  }
+
+  const std::optional<MessageEnvelope>& found() const { return found_; }
+
+ private:
+  Communicator& communicator_;
+  Mailbox& mailbox_;
+  Rank source_;
+  int tag_;
+  std::optional<MessageEnvelope> found_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,272 @@
+// Packets of a mailbox on its connections. A packet is a header and a payload, in as many slots as it needs. Between
+// hosts slots carry no length, so there the header has a slot of its own.
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "collective/mailbox.h"
+#include "comm/peer_failure.h"
+#include "progress/access_lease.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t unexpected_bytes_max = std::size_t{64} << 20;
+constexpr int packets_at_once = 16;  // of one peer, before the others' turn
+
+Error nonsense(std::string_view what) {
+  return {.code = Code::remote, .what = fmt::format("a message cannot be read: {}", what)};
+}
+
+}  // namespace
+
+Sender& Mailbox::sender(Rank peer) {
+  return *communicator_.channels().messages().senders[static_cast<std::size_t>(peer)];
+}
+
+Receiver& Mailbox::receiver(Rank peer) {
+  return *communicator_.channels().messages().receivers[static_cast<std::size_t>(peer)];
+}
+
+Result<void> Mailbox::advance() {
+  for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
+    if (rank == communicator_.rank()) continue;
+    if (wants(rank))
+      if (auto pulled = pull(rank); !pulled) return std::move(pulled).error().at_peer(rank);
+    if (auto pushed = push(rank); !pushed) return std::move(pushed).error().at_peer(rank);
+  }
+  for (auto each = fetches_.begin(); each != fetches_.end();) {
+    if (each->header.carry == Carry::slots) {
+      ++each;
+      continue;
+    }
+    auto fetched = fetch(*each);
+    if (!fetched) return std::move(fetched).error().at_peer(each->from);
+    if (!*fetched) {
+      ++each;
+      continue;
+    }
+    reply(each->from, Kind::taken, each->header, each->message);
+    const Rank from = each->from;
+    each = fetches_.erase(each);
+    if (auto pushed = push(from); !pushed) return std::move(pushed).error().at_peer(from);
+  }
+  return {};
+}
+
+// ---- Sending ----
+
+Result<void> Mailbox::push(Rank to) {
+  Peer& peer = peers_[static_cast<std::size_t>(to)];
+  if (peer.outbox.empty() && peer.unflushed.empty()) return {};
+  Sender& sender = this->sender(to);
+  while (!peer.outbox.empty()) {
+    auto slot = sender.acquire();
+    if (!slot) return std::move(slot).error();
+    if (slot->empty()) break;
+    Outgoing& out = peer.outbox.front();
+    std::size_t used = 0;
+    if (!out.begun) {
+      std::memcpy(slot->data(), &out.header, sizeof out.header);
+      used = sizeof out.header;
+      out.begun = true;
+      if (out.message) out.message->begun = true;
+    }
+    if (used == 0 || !remote(to)) {
+      const std::size_t piece = std::min(slot->size() - used, out.bytes - out.moved);
+      if (piece > 0) std::memcpy(slot->data() + used, out.payload + out.moved, piece);
+      out.moved += piece;
+      used += piece;
+    }
+    if (auto sent = sender.commit(used); !sent) return sent;
+    ++moves_;
+    if (out.moved < out.bytes) continue;
+    if (out.header.kind == Kind::offer)
+      peer.offered.emplace_back(out.header.id, std::move(out.message));
+    else if (out.message)
+      peer.unflushed.push_back(std::move(out.message));
+    peer.outbox.pop_front();
+  }
+  auto flushed = sender.flush();
+  if (!flushed) return std::move(flushed).error();
+  if (!*flushed) return {};
+  for (const auto& message : peer.unflushed)
+    end(*message, message->error ? Message::State::failed : Message::State::done);
+  peer.unflushed.clear();
+  return {};
+}
+
+// ---- Receiving ----
+
+Result<void> Mailbox::pull(Rank from) {
+  Receiver& receiver = this->receiver(from);
+  Incoming& incoming = peers_[static_cast<std::size_t>(from)].incoming;
+  for (int packets = 0; packets < packets_at_once;) {
+    const std::size_t slot_bytes = communicator_.channels().slot_bytes();
+    const std::size_t length =
+        incoming.begun ? std::min<std::size_t>(slot_bytes, incoming.header.bytes - incoming.moved) : sizeof(Header);
+    auto slot = receiver.peek(remote(from) ? length : 0);  // shared memory stores the length
+    if (!slot) return std::move(slot).error();
+    if (slot->data() == nullptr) return {};
+    std::span<const std::byte> bytes = *slot;
+    if (!incoming.begun) {
+      if (auto opened = open_packet(from, bytes); !opened) return opened;
+      bytes = bytes.subspan(sizeof(Header));
+    }
+    const bool has_payload = incoming.header.kind == Kind::small || incoming.header.kind == Kind::data;
+    const std::size_t left = has_payload ? incoming.header.bytes - incoming.moved : 0;
+    if (bytes.size() > left) return nonsense("it is longer than its header says");
+    if (!bytes.empty()) std::memcpy(incoming.into + incoming.moved, bytes.data(), bytes.size());
+    incoming.moved += bytes.size();
+    if (auto freed = receiver.release(); !freed) return freed;
+    ++moves_;
+    if (has_payload && incoming.moved < incoming.header.bytes) continue;
+    if (auto closed = close_packet(from); !closed) return closed;
+    ++packets;
+  }
+  return {};
+}
+
+Result<void> Mailbox::open_packet(Rank from, std::span<const std::byte> bytes) {
+  Incoming& incoming = peers_[static_cast<std::size_t>(from)].incoming;
+  if (bytes.size() < sizeof(Header)) return nonsense("it has no header");
+  incoming = {.begun = true};
+  std::memcpy(&incoming.header, bytes.data(), sizeof incoming.header);
+  const Header& header = incoming.header;
+  if (header.type >= data_type_count || header.tag < 0 || header.carry > Carry::pull || header.bytes > PTRDIFF_MAX)
+    return nonsense("its header is wrong");
+  const bool by_address = header.carry != Carry::slots;
+  if (by_address && (header.kind != Kind::offer || remote(from))) return nonsense("its data cannot be reached");
+  switch (header.kind) {
+    case Kind::small: {
+      constexpr std::size_t small_bytes_most = 16 * 1024;
+      if (header.bytes > small_bytes_most) return nonsense("it is too long to be small");
+      if (unexpected_bytes_ + header.bytes > unexpected_bytes_max)
+        return Error{.code = Code::system,
+                     .what = fmt::format("more than {} MiB of messages have come that no receive takes",
+                                         unexpected_bytes_max >> 20)};
+      incoming.small = &unexpected_.emplace_back(
+          Unexpected{.from = from, .header = header, .data = std::vector<std::byte>(header.bytes)});
+      unexpected_bytes_ += header.bytes;
+      incoming.into = incoming.small->data.data();
+      arrived(*incoming.small);
+      return {};
+    }
+    case Kind::data: return expect_data(from, incoming);
+    case Kind::offer:
+    case Kind::wanted:
+    case Kind::taken: return {};
+  }
+  return nonsense("its kind is unknown");
+}
+
+/// The data of a message that this rank has asked for.
+Result<void> Mailbox::expect_data(Rank from, Incoming& incoming) {
+  const auto fetch = std::ranges::find_if(fetches_, [&](const Fetch& each) {
+    return each.from == from && each.header.id == incoming.header.id && each.header.carry == Carry::slots;
+  });
+  if (fetch == fetches_.end() || fetch->header.bytes != incoming.header.bytes)
+    return nonsense("nobody asked for its data");
+  incoming.into = fetch->message->data;
+  incoming.data_of = fetch->message;
+  fetches_.erase(fetch);
+  return {};
+}
+
+Result<void> Mailbox::close_packet(Rank from) {
+  Incoming& incoming = peers_[static_cast<std::size_t>(from)].incoming;
+  const Header header = incoming.header;
+  Unexpected* const small = incoming.small;
+  const std::shared_ptr<Message> data_of = std::move(incoming.data_of);
+  incoming = {};
+  switch (header.kind) {
+    case Kind::small:
+      small->whole = true;
+      if (const auto message = std::move(small->taken_by)) {
+        if (!message->error && header.bytes > 0) std::memcpy(message->data, small->data.data(), header.bytes);
+        end(*message, message->error ? Message::State::failed : Message::State::done);
+        unexpected_bytes_ -= small->data.size();
+        unexpected_.remove_if([&](const Unexpected& each) { return &each == small; });
+      }
+      return {};
+    case Kind::offer:
+      arrived(unexpected_.emplace_back(Unexpected{.from = from, .header = header, .whole = true}));
+      return {};
+    case Kind::data: end(*data_of, Message::State::done); return {};
+    case Kind::wanted:
+    case Kind::taken: return answered(from, header);
+  }
+  return {};
+}
+
+/// What a receiver says of an offer: that it wants the data, or that it has taken it.
+Result<void> Mailbox::answered(Rank from, const Header& header) {
+  Peer& peer = peers_[static_cast<std::size_t>(from)];
+  const auto offer = std::ranges::find(peer.offered, header.id, [](const auto& each) { return each.first; });
+  if (offer == peer.offered.end()) return nonsense("it answers an offer that was not made");
+  const std::shared_ptr<Message> message = std::move(offer->second);
+  peer.offered.erase(offer);
+  if (header.kind == Kind::taken) {
+    end(*message, Message::State::done);
+    return {};
+  }
+  Header data{.kind = Kind::data,
+              .type = static_cast<std::uint32_t>(message->envelope.type),
+              .tag = message->envelope.tag,
+              .bytes = message->envelope.bytes,
+              .id = header.id};
+  peer.outbox.push_back(
+      {.header = data, .payload = message->data, .bytes = message->envelope.bytes, .message = message});
+  return {};
+}
+
+/// Reads a piece of the sender's memory. True: that was the last one.
+Result<bool> Mailbox::fetch(Fetch& fetch) {
+  auto lease = AccessLease::begin(communicator_);
+  if (!lease) return std::move(lease).error();
+  const std::size_t bytes = fetch.header.bytes;
+  if (fetch.moved == 0) {
+    const auto& peer = communicator_.members().peers[static_cast<std::size_t>(fetch.from)];
+    if (fetch.header.carry == Carry::window) {
+      auto window = windows_.at(fetch.from, fetch.header.buffer, bytes);
+      if (!window) return std::move(window).error();
+      fetch.source = *window;
+    } else if ((fetch.pid = peer.visible_pid()) != 0) {
+      fetch.source = reinterpret_cast<const std::byte*>(fetch.header.buffer.address);
+    }
+    if (fetch.source == nullptr) return nonsense("its sender's memory cannot be reached");
+  }
+  const std::size_t piece = std::min(limits::pass_bytes, bytes - fetch.moved);
+  std::byte* const into = fetch.message->data + fetch.moved;
+  if (fetch.pid == 0) {
+    std::memcpy(into, fetch.source + fetch.moved, piece);
+  } else {
+    const iovec here{into, piece};
+    const iovec there{const_cast<std::byte*>(fetch.source) + fetch.moved, piece};
+    const auto got = ::process_vm_readv(fetch.pid, &here, 1, &there, 1, 0);
+    if (got != static_cast<ssize_t>(piece))
+      return Error{.code = Code::remote, .what = "copy from the sender's memory", .sys_errno = got < 0 ? errno : 0};
+  }
+  fetch.moved += piece;
+  ++moves_;
+  if (fetch.moved < bytes) return false;
+  // A sender that failed meanwhile may have changed the data read here.
+  if (auto failure = failure_of(communicator_, fetch.from)) return *std::move(failure);
+  return true;
+}
+
+void Mailbox::poll_set(std::vector<PollItem>& items) {
+  const std::lock_guard lock(mutex_);
+  for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
+    if (rank == communicator_.rank() || !remote(rank)) continue;
+    const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    if (!peer.outbox.empty() || !peer.unflushed.empty()) sender(rank).poll_set(items);
+    if (wants(rank)) receiver(rank).poll_set(items);
+  }
+}
+
+}  // namespace tutti
