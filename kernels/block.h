@@ -74,8 +74,10 @@ enum class Fault : std::uint8_t {
   one_flag_checked,    ///< the second half of a flagged word is accepted unchecked
   one_inbox,           ///< both halves of an inbox are the same memory
   inbox_not_cleared,   ///< flags repeat
+  gpu_scope,           ///< flags for other GPUs are raised with the order of this GPU alone
+  wrong_link,          ///< a rank's words for one peer go to another
 };
-inline constexpr int fault_count = static_cast<int>(Fault::inbox_not_cleared) + 1;
+inline constexpr int fault_count = static_cast<int>(Fault::wrong_link) + 1;
 
 // clang-format off
 template <class B>

@@ -68,14 +68,18 @@ struct alignas(128) Link {
 /// Why a block gave up. In pinned host memory, zeroed before the launch, one per rank and channel: index channel.
 /// `state` is stored last, with release.
 struct ErrorRecord {
-  enum State : std::uint32_t { none = 0, aborted = 1, late = 2 };
-  std::uint32_t state;   ///< aborted: the abort word was set; late: the peer did not arrive within Call::limit_ns
+  enum State : std::uint32_t { none = 0, aborted = 1, late = 2, differs = 3 };
+  /// aborted: the abort word was set; late: the peer did not arrive within Call::limit_ns; differs: it makes another
+  /// call
+  std::uint32_t state;
   std::uint32_t peer;    ///< the rank that was waited for
   std::uint32_t action;  ///< index in the plan; 0 in specialised kernels
   std::uint32_t step;    ///< of the schedule; in specialised kernels the number of their meeting
   std::uint32_t tile;
   std::uint32_t verb;  ///< of Verb: the action that waited
   std::uint32_t reserved[2];
+  std::uint64_t own;     ///< Call::signature of this rank, where it differs
+  std::uint64_t theirs;  ///< and of the peer
 };
 
 /// One rank of a launch.
@@ -111,7 +115,7 @@ struct Call {
   std::uint32_t* abort;       ///< pinned host memory: a nonzero value ends all waits; a block that gives up sets it
   std::uint64_t limit_ns;     ///< limit of a single wait; 0: none
   std::uint64_t slot_bytes;   ///< of every ring, a multiple of 16
-  std::uint64_t inbox_bytes;  ///< of one half, a multiple of 16; holds half as many bytes of data
+  std::uint64_t inbox_bytes;  ///< of one half, a multiple of 16; behind 16 bytes it holds half as many bytes of data
   std::uint32_t slots;        ///< of every ring
   std::uint32_t ranks;        ///< of the communicator
   std::uint32_t local_ranks;  ///< of this launch
@@ -120,18 +124,21 @@ struct Call {
   ReduceOp op;
   std::uint8_t average;  ///< 1: passes marked `last` divide by `ranks`
   std::uint8_t scaled;   ///< 1: leaves are multiplied by the factor of their rank
-  /// 1: some ranks are in other launches, so accesses through windows wait until all have begun
+  /// 1: some ranks are in other launches, so accesses through windows wait until all have begun, words that order them
+  /// reach other GPUs, and small calls compare their signatures
   std::uint8_t meet;
   std::uint8_t reserved[3];
   /// In pinned memory, replaces `buffers` if these are not yet known at the launch; once the abort word is set, the
   /// launch does nothing. Null: not used. Only for run_plan.
   const PeerBuffers* table;
+  std::uint64_t
+      signature;  ///< what ranks in other launches must have equal: see call/packed_signature.h; one_shot only
   RankCall local[local_ranks_max];
   PeerBuffers buffers[ranks_max];  ///< by rank in the communicator
 };
 
-static_assert(sizeof(Cut) == 64 && sizeof(Link) == 128 && sizeof(ErrorRecord) == 32);
-static_assert(sizeof(RankCall) == 64 && sizeof(PeerBuffers) == 24 && sizeof(Call) == 2688);
+static_assert(sizeof(Cut) == 64 && sizeof(Link) == 128 && sizeof(ErrorRecord) == 48);
+static_assert(sizeof(RankCall) == 64 && sizeof(PeerBuffers) == 24 && sizeof(Call) == 2696);
 static_assert(sizeof(Call) <= 4096, "the size of arguments that every driver accepts");
 static_assert(std::is_standard_layout_v<Call> && std::is_trivially_copyable_v<Call>);
 static_assert(std::is_standard_layout_v<Link> && std::is_trivially_copyable_v<Link>);

@@ -2,6 +2,9 @@
 // flag that identifies the call, and reduces what it receives in rank order. It uses no window and no meeting of the
 // ranks: one transfer to a peer, which is all that a small call has time for.
 //
+// Where ranks are in other launches, nobody has compared their calls. Then each rank's first word is its call's
+// signature; a rank that gets another signature than its own ends, and reports both, before it has written anything.
+//
 // An inbox has two halves, used in turn. A rank that stores into a half again has received everything of the previous
 // call, so its peer had ended the call before that. This holds because each rank receives from every rank it sends to.
 #pragma once
@@ -60,7 +63,9 @@ class OneShot {
     look_up();
     flag_ = static_cast<std::uint32_t>(uses_ % one_shot_period) + 1;
     if (uses_ != 0 && uses_ % one_shot_period == 0 && !clear()) return;
+    if (checks()) send_signature();
     for (std::uint64_t word = thread; word < words; word += threads) send(word, word == thread ? first : own(word));
+    if (checks() && !same_call()) return;
     for (std::uint64_t word = thread; word < words && state_ == ErrorRecord::none; word += threads)
       combine(word, word == thread ? first : own(word));
     if (!b_.sync_any(state_ != ErrorRecord::none)) {
@@ -78,13 +83,19 @@ class OneShot {
   /// A thread per peer, for all threads.
   TUTTI_DEVICE void look_up() {
     for (int peer = b_.thread(); peer < ranks_; peer += b_.threads()) {
-      s_.there[peer] = links_[peer].inbox_there;
+      s_.there[peer] = links_[link_of(peer)].inbox_there;
       s_.here[peer] = links_[peer].inbox_here;
       // the counter in a rank's link to itself has no other use
       if (peer == self_) s_.uses = links_[peer].inbox_uses;
     }
     b_.sync(Barrier::operands);
     uses_ = s_.uses;
+  }
+
+  TUTTI_DEVICE int link_of(int peer) const {
+    if constexpr (B::fault == Fault::wrong_link)
+      if (ranks_ > 2 && peer == (self_ + 1) % ranks_) return (self_ + 2) % ranks_;
+    return peer;
   }
 
   TUTTI_DEVICE std::uint64_t half() const {
@@ -106,6 +117,37 @@ class OneShot {
     }
     return meet(b_, s_.waits, s_.links, call_, rank_, static_cast<int>(channel_), 1);
   }
+
+  TUTTI_DEVICE bool checks() const { return call_.meet != 0; }
+
+  /// A thread per peer.
+  TUTTI_DEVICE void send_signature() {
+    const auto low = static_cast<std::uint32_t>(call_.signature),
+               high = static_cast<std::uint32_t>(call_.signature >> 32);
+    for (int peer = b_.thread(); peer < ranks_; peer += b_.threads())
+      if (peer != self_) b_.store_flagged(s_.there[peer] + half(), {low, flag_, high, flag_});
+  }
+
+  /// A thread per peer, for all threads. False: gave up.
+  TUTTI_DEVICE bool same_call() {
+    for (int peer = b_.thread(); peer < ranks_ && state_ == ErrorRecord::none; peer += b_.threads()) {
+      if (peer == self_) continue;
+      FlaggedWord got{};
+      state_ = wait_until(b_, call_, [&] {
+        got = b_.load_flagged(s_.here[peer] + half());
+        return is_complete(got);
+      });
+      theirs_ = got.data0 | std::uint64_t{got.data1} << 32;
+      if (state_ == ErrorRecord::none && theirs_ != call_.signature) state_ = ErrorRecord::differs;
+      if (state_ != ErrorRecord::none) missing_ = peer;
+    }
+    if (!b_.sync_any(state_ != ErrorRecord::none)) return true;
+    report();
+    return false;
+  }
+
+  /// Where in a half of an inbox a word is: the signature comes first.
+  static TUTTI_DEVICE std::uint64_t offset_of(std::uint64_t word) { return (word + 1) * 16; }
 
   /// This rank's elements of a word; zeros if there are none.
   TUTTI_DEVICE Word own(std::uint64_t word) {
@@ -132,7 +174,7 @@ class OneShot {
       std::uint32_t data[2];
     };
     const auto halves = bits_of<Halves>(mine);
-    const std::uint64_t at = half() + word * 16;
+    const std::uint64_t at = half() + offset_of(word);
     for (int i = 1; i < ranks_; ++i) {
       const int peer = self_ + i < ranks_ ? self_ + i : self_ + i - ranks_;
       b_.store_flagged(s_.there[peer] + at, {halves.data[0], flag_, halves.data[1], flag_});
@@ -147,7 +189,7 @@ class OneShot {
   /// Receives from ranks [first, first + batch). Polls all of them at once, as one poll takes as long as all. False:
   /// gave up.
   TUTTI_DEVICE bool receive(int first, std::uint64_t word, FlaggedWord (&got)[batch]) {
-    const std::uint64_t at = half() + word * 16;
+    const std::uint64_t at = half() + offset_of(word);
     state_ = wait_until(b_, call_, [&] {
       TUTTI_UNROLL
       for (int i = 0; i < batch; ++i)
@@ -210,16 +252,22 @@ class OneShot {
                                                        bits_of<Pack<static_cast<int>(sizeof(T))>>(elements.at[i]));
   }
 
-  /// Reports to the host the first rank that some thread waits for. By all threads.
+  /// Reports to the host the first rank that some thread waits for; rather one that makes another call. By all threads.
   TUTTI_DEVICE void report() {
+    const bool differs = b_.sync_any(state_ == ErrorRecord::differs);
     for (int peer = 0; peer < ranks_; ++peer) {
-      if (!b_.sync_any(missing_ == peer)) continue;
-      const bool late = b_.sync_any(missing_ == peer && state_ == ErrorRecord::late);
-      if (b_.thread() != 0) return;
+      const bool mine = missing_ == peer && (!differs || state_ == ErrorRecord::differs);
+      if (!b_.sync_any(mine)) continue;
+      const bool late = b_.sync_any(mine && state_ == ErrorRecord::late);
+      const bool reports = differs ? mine : b_.thread() == 0;  // one thread compares the calls of one peer
+      if (!reports) return;
       ErrorRecord& record = rank_.errors[channel_];
       record.peer = static_cast<std::uint32_t>(peer);
       record.verb = static_cast<std::uint32_t>(Verb::peek);
-      b_.store_release(&record.state, std::uint32_t{late ? ErrorRecord::late : ErrorRecord::aborted});
+      record.own = call_.signature;
+      record.theirs = theirs_;
+      const std::uint32_t state = differs ? ErrorRecord::differs : late ? ErrorRecord::late : ErrorRecord::aborted;
+      b_.store_release(&record.state, state);
       b_.store_relaxed(call_.abort, std::uint32_t{1});
       return;
     }
@@ -237,7 +285,8 @@ class OneShot {
   std::uint64_t uses_ = 0;
   std::uint32_t flag_ = 0;
   std::uint32_t state_ = ErrorRecord::none;  // why this thread gave up,
-  int missing_ = -1;                         // and the rank that it waited for
+  int missing_ = -1;                         // and the rank that it waited for,
+  std::uint64_t theirs_ = 0;                 // which has this signature
 };
 
 template <class T, Block B>

@@ -81,7 +81,8 @@ TUTTI_DEVICE bool reached(B& b, const std::uint64_t* word, std::uint64_t wanted)
 /// Raises a word that a peer polls. All stores of the block before its last barrier precede it.
 template <Block B>
 TUTTI_DEVICE void raise(B& b, std::uint64_t* word, std::uint64_t value) {
-  if constexpr (B::fault == Fault::release_relaxed)
+  // An order that other GPUs do not see is none to them.
+  if constexpr (B::fault == Fault::release_relaxed || B::fault == Fault::gpu_scope)
     b.store_relaxed(word, value);
   else
     b.store_release(word, value);

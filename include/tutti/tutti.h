@@ -223,21 +223,26 @@ TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
  * communicator on this GPU have made it: ranks of one GPU that one thread drives must be in a group.
  *
  * If all ranks share one GPU and process, one kernel carries the call out. If all GPUs of a host reach each other's
- * memory, kernels of each rank do, from 64 KiB in a group on; the stream waits for the host between them. In both cases
- * the buffers of reductions must be aligned to their element's size. All other calls are host-staged, also those with a
- * count per rank, sends and receives: the stream copies to pinned memory, waits for the call there, and copies back.
+ * memory, kernels of each rank do: all-reduces of less than 64 KiB by kernels that wait for each other (with the
+ * conditions of TUTTI_GPU_P2P), other collectives from 64 KiB in a group on by kernels between which the stream waits
+ * for the host. In all these cases the buffers of reductions must be aligned to their element's size. All other calls
+ * are host-staged, also those with a count per rank, sends and receives: the stream copies to pinned memory, waits for
+ * the call there, and copies back.
  *
  * Calls of all kinds, also on host memory, run in the order in which they were made. So a call by one kernel, or on
  * host memory without a stream, returns only after the other calls on device memory made before it. In one group, all
- * calls of a communicator must be by one kernel, or none. If a call fails or the communicator is aborted, a waiting
- * stream continues at once. Calls on host memory work as in other communicators; pinned memory is host memory.
- * tuttiBarrier is queued if it gets a CUDA stream; without one it is a host barrier. A call of no elements does nothing
- * in such a communicator.
+ * calls of a communicator must be by one kernel, or none. Calls by kernels that wait for each other are outside this
+ * order, except that of their streams and among themselves: nothing waits for them, and a group may have them and
+ * others, of which the kind that comes first is queued first. All ranks must then have the same groups. If a call fails
+ * or the communicator is aborted, a waiting stream continues at once. Calls on host memory work as in other
+ * communicators; pinned memory is host memory. tuttiBarrier is queued if it gets a CUDA stream; without one it is a
+ * host barrier. A call of no elements does nothing in such a communicator.
  *
  * While a stream is captured, the call becomes part of the graph. The graph keeps all that it needs, also after the
  * communicator is destroyed. Ranks that share a GPU must be captured together: their streams forked from one capture,
  * their calls in one group. The caller must order replays and other calls of one communicator. Only calls by one kernel
- * can be captured.
+ * and by kernels that wait for each other can be captured; each replay is one call, which all ranks must make or
+ * replay.
  *
  * Errors: invalidArgument (one buffer in host memory and the other on the GPU; memory or a stream of another GPU; a
  * buffer of a reduction that is not aligned to its elements; cudaStreamPerThread for one kernel of several ranks; a

@@ -56,8 +56,9 @@ Result<void> check_alignment(const Request& request, const Buffers& buffers) {
 
 /// cudaStreamPerThread names the stream of the thread that queues: in a launch of several ranks perhaps another rank's
 /// thread, in all other calls the one that makes the call.
-Result<void> check_launch_stream(const GpuContext& context, cuda::Stream stream, int ranks) {
-  if (reinterpret_cast<std::uintptr_t>(stream) == cuda::stream_per_thread && ranks > 1)
+Result<void> check_launch_stream(const GpuContext& context, cuda::Stream stream) {
+  const bool alone = context.launch_group->is_alone();
+  if (reinterpret_cast<std::uintptr_t>(stream) == cuda::stream_per_thread && !alone)
     return refused(Code::invalid_argument,
                    "stream is cudaStreamPerThread, a different stream in every thread, but any thread of the ranks "
                    "that share a GPU may launch their kernels: create a stream per rank, or use the default stream");
@@ -101,7 +102,8 @@ Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
   if (state == cuda::capture_none) return {};
   return refused(Code::invalid_usage,
                  "the stream is captured, and this call goes through the host, which a replayed graph does not call: "
-                 "not all ranks share one GPU and process, or the call has a count per rank, or is a send or receive, "
+                 "not all ranks share one GPU and process, and no kernels that wait for each other serve the call; or "
+                 "it has a count per rank, or is a send or receive, "
                  "or TUTTI_GPU_STAGED is always");
 }
 
@@ -115,7 +117,11 @@ Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
   auto& communicator = entry.communicator;
   communicator->look_at_device();
   if (communicator->failed()) return communicator->tell_failure();
-  if (Group::current().open()) return Group::current().add(communicator, nullptr, request);
+  if (Group::current().open()) {
+    if (request.device->takes_turn()) return Group::current().add(communicator, nullptr, request);
+    Group::current().add_kernel(communicator, request);
+    return {};
+  }
   Submission submission = Submission::of(std::make_unique<Batch>(communicator, request));
   return run_now(communicator->process(), submission);
 }
@@ -161,17 +167,19 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
     return start_on_host(entry, stream, request);
   }
   auto* const gpu_stream = reinterpret_cast<cuda::Stream>(stream);
-  if (goes_to_peers(request, context)) {
+  const bool launches =
+      context.launches(request, entry.communicator->plans().filter(request.collective, Access::mapped));
+  if (!launches && goes_to_peers(request, context)) {
     if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
       return fits;
     request.form = Form::device;
     return start_host_staged(entry, request, gpu_stream);
   }
-  if (!context.launch_group || request.layout) return start_host_staged(entry, request, gpu_stream);
-  if (auto fits = check_launch_stream(context, gpu_stream, communicator.ranks()); !fits) return fits;
+  if (!launches) return start_host_staged(entry, request, gpu_stream);
+  if (auto fits = check_launch_stream(context, gpu_stream); !fits) return fits;
   if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
     return fits;
-  request.device = std::make_shared<KernelCall>(gpu_stream);
+  request.device = std::make_shared<KernelCall>(gpu_stream, context.launch_group->is_whole());
   return start_on_gpu(entry, request);
 }
 

@@ -84,7 +84,7 @@ const char* tuttiGetLastError(tuttiComm_t comm) {
   if (comm == nullptr) return last_words().text.c_str();
   try {
     const auto entry = comms().use(comm);
-    if (entry && entry->communicator->failed()) report(entry->communicator->failure());
+    if (entry && entry->communicator->failed()) report(entry->communicator->explained_failure());
   } catch (const std::bad_alloc&) {
     return "out of memory";
   }

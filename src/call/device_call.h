@@ -20,6 +20,9 @@ class DeviceCall {
   /// True if the host carries the call out; false if kernels do, in the order in which they are queued.
   virtual bool through_host() const = 0;
 
+  /// False: the call shares nothing with calls that the host carries out, so it need not wait for its turn among them.
+  virtual bool takes_turn() const { return true; }
+
   /// For a send or receive: its buffer in host memory; nullptr until the work queued before the call has ended.
   virtual std::byte* transfer_buffer() const { return nullptr; }
 

@@ -54,8 +54,10 @@ class Communicator {
   void say_told() { told_.store(true, std::memory_order_relaxed); }
   Error tell_failure() {
     say_told();
-    return failure();
+    return explained_failure();
   }
+  /// With what kernels that were under way waited for. Not for threads that anybody waits for. Requires failed().
+  Error explained_failure() const;
   bool told() const { return told_.load(std::memory_order_relaxed); }
 
   /// For a rank that leaves: checks that all peers have made the same calls, as far as can be known soon. Waits at most

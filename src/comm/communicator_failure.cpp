@@ -78,6 +78,12 @@ Error Communicator::failure() const {
   return *failure_;
 }
 
+Error Communicator::explained_failure() const {
+  Error error = failure();
+  if (device_) device_->say_ending(error);
+  return error;
+}
+
 Error Communicator::lost(Rank rank, std::string_view why) const {
   return {.code = Code::remote, .what = fmt::format("{} lost: {}", describe(rank), why), .peer = rank};
 }

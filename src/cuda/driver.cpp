@@ -101,6 +101,16 @@ Result<int> Driver::device_attribute(Ordinal device, int attribute) const {
   return value;
 }
 
+DeviceUuid Driver::uuid(Ordinal device) const {
+  DeviceUuid uuid;
+  return api.device_uuid(&uuid, device) == status::success ? uuid : DeviceUuid{};
+}
+
+bool Driver::shares_by_mps(Ordinal device) const {
+  const auto enabled = device_attribute(device, attribute::mps_enabled);
+  return enabled && *enabled != 0;
+}
+
 std::string Driver::bus_id(Ordinal device) const {
   const auto domain = device_attribute(device, attribute::pci_domain);
   const auto bus = device_attribute(device, attribute::pci_bus);

@@ -41,6 +41,10 @@ class Driver {
 
   Result<int> devices() const;
   Result<int> device_attribute(Ordinal device, int attribute) const;
+  /// All zero: the driver does not say.
+  DeviceUuid uuid(Ordinal device) const;
+  /// Whether the kernels of several processes run on it at the same time.
+  bool shares_by_mps(Ordinal device) const;
   /// "0000:81:00.0"; empty: the driver does not say.
   std::string bus_id(Ordinal device) const;
 

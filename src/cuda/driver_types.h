@@ -42,6 +42,12 @@ struct IpcHandle {
   unsigned char bytes[64];
 };
 
+/// CUuuid: the same for a GPU, or a part of one, in all processes.
+struct DeviceUuid {
+  unsigned char bytes[16] = {};
+  bool operator==(const DeviceUuid&) const = default;
+};
+
 /// CUmemLocation
 struct Location {
   int type = 0;
@@ -89,6 +95,7 @@ inline constexpr int compute_major = 75;
 inline constexpr int compute_minor = 76;
 inline constexpr int cooperative_launch = 95;
 inline constexpr int stream_memory_operations = 122;  // CAN_USE_64_BIT_STREAM_MEM_OPS; tutti uses the 32-bit operations
+inline constexpr int mps_enabled = 133;
 }  // namespace attribute
 
 namespace pointer_attribute {  // CUpointer_attribute

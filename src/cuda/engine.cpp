@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "exec/device_program.h"
-#include "kernels/area.h"
 
 namespace tutti::cuda {
 namespace {
@@ -49,6 +48,12 @@ bool repeated(std::span<const Part> parts, std::size_t i) {
 }
 
 }  // namespace
+
+device::Area areas_for(int ranks, int channels) {
+  return {.ranks = static_cast<std::uint32_t>(ranks),
+          .channels = static_cast<std::uint32_t>(channels),
+          .inbox_bytes = alignment + 2 * one_shot_channel_bytes(Engine::one_shot_bytes_max, channels)};
+}
 
 Engine::Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
                std::shared_ptr<DeferredReleases> deferred)
@@ -94,6 +99,11 @@ Result<void> Engine::set_up() {
     return Error{.code = Code::invalid_usage,
                  .what = fmt::format("GPU {} holds {} blocks at once, too few for {} ranks", gpu_->ordinal(),
                                      kernels_->blocks_max(), local)};
+  if (meets_others() && channels_ < shape_.channels_max)
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("GPU {} holds {} blocks at once, fewer than the {} of each of {} ranks that all "
+                                     "ranks agreed on",
+                                     gpu_->ordinal(), kernels_->blocks_max(), shape_.channels_max, local)};
   auto current = Current::enter(*gpu_);
   if (!current) return std::move(current).error();
 
@@ -109,12 +119,9 @@ Result<void> Engine::set_up() {
     *one = *std::move(event);
   }
 
-  inbox_bytes_ = 2 * one_shot_channel_bytes(one_shot_bytes_max, channels_);
-  const device::Area area{.ranks = static_cast<std::uint32_t>(shape_.ranks),
-                          .channels = static_cast<std::uint32_t>(channels_),
-                          .inbox_bytes = inbox_bytes_};
-  const std::size_t area_bytes = round_up(area.bytes());
-  const std::size_t link_bytes = round_up(area.links() * sizeof(device::Link));
+  area_ = areas_for(shape_.ranks, channels_);
+  const std::size_t area_bytes = meets_others() ? 0 : round_up(area_.bytes());
+  const std::size_t link_bytes = round_up(area_.links() * sizeof(device::Link));
   auto memory = DeviceMemory::allocate(gpu_, local * (area_bytes + link_bytes));
   if (!memory) return std::move(memory).error();
   memory_ = *std::move(memory);
@@ -128,23 +135,27 @@ Result<void> Engine::set_up() {
 
   const Status cleared = gpu_->api().set_async(memory_.address(), 0, memory_.bytes(), setup_.get());
   if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
+  std::vector<std::byte*> areas = shape_.areas;
+  areas.resize(static_cast<std::size_t>(shape_.ranks));
+  for (std::size_t i = 0; i < local && !meets_others(); ++i)
+    areas[static_cast<std::size_t>(shape_.local[i])] = memory_.data() + i * area_bytes;
   for (std::size_t i = 0; i < local; ++i) {
-    local_ranks_[i].area = memory_.data() + i * area_bytes;
     local_ranks_[i].links = reinterpret_cast<device::Link*>(memory_.data() + local * area_bytes + i * link_bytes);
+    if (auto written = write_links(i, areas); !written) return written;
   }
-  std::vector<std::vector<device::Link>> links(local, std::vector<device::Link>(area.links()));
-  for (std::size_t i = 0; i < local; ++i) {
-    for (std::uint32_t channel = 0; channel < area.channels; ++channel)
-      for (std::size_t j = 0; j < local; ++j)
-        if (i != j) {
-          const auto mine = static_cast<std::uint32_t>(shape_.local[i]),
-                     peer = static_cast<std::uint32_t>(shape_.local[j]);
-          links[i][area.index(channel, peer)] =
-              area.link(channel, mine, peer, local_ranks_[i].area, local_ranks_[j].area);
-        }
-    const auto at = reinterpret_cast<Address>(local_ranks_[i].links);
-    if (auto written = write(at, links[i].data(), links[i].size() * sizeof(device::Link)); !written) return written;
-  }
+  return finish_setup();
+}
+
+/// Of one local rank to all ranks whose areas are known, and waits for the copy.
+Result<void> Engine::write_links(std::size_t local, std::span<std::byte* const> areas) {
+  std::vector<device::Link> links(area_.links());
+  const auto mine = static_cast<std::uint32_t>(shape_.local[local]);
+  for (std::uint32_t channel = 0; channel < area_.channels; ++channel)
+    for (std::uint32_t peer = 0; peer < area_.ranks; ++peer)
+      if (peer != mine && areas[peer] != nullptr)
+        links[area_.index(channel, peer)] = area_.link(channel, mine, peer, areas[mine], areas[peer]);
+  const auto at = reinterpret_cast<Address>(local_ranks_[local].links);
+  if (auto written = write(at, links.data(), links.size() * sizeof(device::Link)); !written) return written;
   return finish_setup();
 }
 
@@ -232,12 +243,14 @@ void Engine::fill(device::Call& call, device::Body body, const Job& job, std::sp
   share(binding.split, channels_, body == device::Body::one_shot ? one_shot_channel_bytes_min : channel_bytes_min);
   describe(call, *job.plan, binding);
   call.abort = reinterpret_cast<std::uint32_t*>(shared_.device());
-  call.inbox_bytes = inbox_bytes_;
+  call.inbox_bytes = area_.inbox_bytes;
   call.table = job.table;
-  call.limit_ns = static_cast<std::uint64_t>(shape_.limit_ns);
+  call.limit_ns = static_cast<std::uint64_t>(job.limit_ns != 0 ? job.limit_ns : shape_.limit_ns);
+  call.meet = meets_others() ? 1 : 0;
   call.local_ranks = static_cast<std::uint32_t>(parts.size());
   call.channels = static_cast<std::uint32_t>(
       std::clamp<std::size_t>(binding.split.tiles(), 1, static_cast<std::size_t>(channels_)));
+  if (job.signature) call.signature = job.signature(call.channels);
   std::ranges::copy(buffers, call.buffers);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto rank = static_cast<std::size_t>(shape_.local[i]);
@@ -279,15 +292,16 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   return fork(parts, last);
 }
 
-/// Blocks that wait for others must all be on the GPU at once, which only a cooperative launch guarantees: it begins
-/// when the GPU has room for all of them. The passes of a plan wait for nobody, so their blocks begin one by one.
+/// Blocks that wait for others of their launch must all be on the GPU at once, which only a cooperative launch
+/// guarantees: it begins when the GPU has room for all of them. The passes of a plan wait for nobody, and the blocks of
+/// a single rank only for those of other launches, so their blocks begin one by one.
 Result<void> Engine::start(const Job& job, device::Body body, device::Call& call, Stream stream) const {
   void* parameters[] = {&call};
   auto* const function = kernels_->function(body, reduces(job.plan->collective) ? job.type : DataType::uint8);
   const unsigned blocks = call.local_ranks * call.channels;
   const unsigned threads = threads_for(body, call.cut);
   const Api& api = gpu_->api();
-  if (job.passes_only)
+  if (job.passes_only || call.local_ranks == 1)
     return gpu_->check(api.launch(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr),
                        "cuLaunchKernel");
   return gpu_->check(api.launch_cooperative(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters),
@@ -307,35 +321,58 @@ void Engine::abort() {
   word(shared_.host()).store(1, std::memory_order_release);
 }
 
-std::optional<Error> Engine::trouble() const {
-  if (word(shared_.host()).load(std::memory_order_acquire) == 0) return std::nullopt;
-  const device::ErrorRecord* found = nullptr;
-  std::size_t where = 0;
-  const std::size_t all = local_ranks_.size() * static_cast<std::size_t>(channels_);
-  for (std::size_t i = 0; i < all; ++i) {
-    auto& record = records(shared_.host(), 0)[i];
-    const std::uint32_t state = std::atomic_ref<std::uint32_t>(record.state).load(std::memory_order_acquire);
-    if (state == device::ErrorRecord::none) continue;
-    if (found == nullptr || state == device::ErrorRecord::late) {
-      found = &record;
-      where = i;
+Result<void> Engine::prove(std::int64_t limit_ns) {
+  assert(meets_others());
+  const Plan nothing{.collective = Collective::barrier, .access = Access::mapped, .ranks = shape_.ranks};
+  auto plan = upload(nothing);
+  if (!plan) return std::move(plan).error();
+  const std::vector<Part> parts(shape_.local.size(), Part{.stream = setup_.get(), .plan = *plan});
+  const std::vector<device::PeerBuffers> none(static_cast<std::size_t>(shape_.ranks));
+  return launch({.plan = &nothing, .limit_ns = limit_ns}, parts, none);
+}
+
+/// The record that says most: calls that differ, then a limit that passed.
+Engine::Found Engine::worst_record() const {
+  Found found;
+  if (word(shared_.host()).load(std::memory_order_acquire) == 0) return found;
+  for (std::size_t i = 0; i < local_ranks_.size(); ++i)
+    for (int channel = 0; channel < channels_; ++channel) {
+      auto& record = records(shared_.host(), i)[channel];
+      const std::uint32_t state = std::atomic_ref<std::uint32_t>(record.state).load(std::memory_order_acquire);
+      static_assert(device::ErrorRecord::aborted < device::ErrorRecord::late &&
+                    device::ErrorRecord::late < device::ErrorRecord::differs);
+      if (state > found.state) found = {.record = &record, .state = state, .rank = shape_.local[i], .channel = channel};
     }
-    if (state == device::ErrorRecord::late) break;
-  }
-  if (found == nullptr) return std::nullopt;
-  const Rank rank = shape_.local[where / static_cast<std::size_t>(channels_)];
-  const int channel = static_cast<int>(where % static_cast<std::size_t>(channels_));
-  const bool late = found->state == device::ErrorRecord::late;
-  return Error{
-      .code = late ? Code::timeout : Code::remote,
-      .what = fmt::format("the kernel of rank {} on GPU {} gave up while it waited for rank {} on channel {} "
-                          "at step {}: {}",
-                          rank, gpu_->ordinal(), found->peer, channel, found->step,
-                          late ? fmt::format("nothing came for {} ms (TUTTI_TIMEOUT_MS)", shape_.limit_ns / 1'000'000)
-                               : "the communicator was aborted"),
-      .peer = static_cast<int>(found->peer),
-      .channel = channel,
-      .step = static_cast<int>(found->step)};
+  return found;
+}
+
+std::optional<Error> Engine::trouble() const {
+  const Found found = worst_record();
+  if (found.record == nullptr) return std::nullopt;
+  const bool late = found.state == device::ErrorRecord::late;
+  const bool differs = found.state == device::ErrorRecord::differs;
+  const std::int64_t limit_ms = shape_.limit_ns / 1'000'000;
+  return Error{.code = late      ? Code::timeout
+                       : differs ? Code::invalid_usage
+                                 : Code::remote,
+               .what = fmt::format("the kernel of rank {} on GPU {} gave up while it waited for rank {} on channel {} "
+                                   "at step {}: {}",
+                                   found.rank, gpu_->ordinal(), found.record->peer, found.channel, found.record->step,
+                                   late      ? fmt::format("nothing came for {} ms (TUTTI_TIMEOUT_MS)", limit_ms)
+                                   : differs ? "that rank makes another call"
+                                             : "the communicator was aborted"),
+               .peer = static_cast<int>(found.record->peer),
+               .channel = found.channel,
+               .step = static_cast<int>(found.record->step)};
+}
+
+std::optional<Engine::Difference> Engine::difference() const {
+  const Found found = worst_record();
+  if (found.state != device::ErrorRecord::differs) return std::nullopt;
+  return Difference{.rank = found.rank,
+                    .peer = static_cast<Rank>(found.record->peer),
+                    .own = found.record->own,
+                    .theirs = found.record->theirs};
 }
 
 Result<bool> Engine::idle() {

@@ -2,6 +2,7 @@
 // call.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 #include "cuda/deferred_releases.h"
 #include "cuda/kernels.h"
 #include "cuda/resources.h"
+#include "kernels/area.h"
 #include "kernels/entries.h"
 #include "plan/plan.h"
 
@@ -24,7 +26,14 @@ struct EngineShape {
   /// Plans are uploaded into a few large allocations that are freed only with the engine. For engines whose streams may
   /// wait long for the host: the driver may make a thread that allocates or frees memory wait for all streams.
   bool frees_late = false;
+  /// By rank of the communicator, where some are elsewhere: their areas (see areas_for) at addresses of this GPU,
+  /// zeroed before any of them begins. Empty: all ranks are local, or kernels meet none; the engine makes the areas.
+  std::vector<std::byte*> areas = {};
+  std::vector<std::shared_ptr<const void>> held = {};  ///< what the areas lie in, for as long as a kernel may run
 };
+
+/// The memory by which the kernels of ranks meet, laid out for so many channels.
+device::Area areas_for(int ranks, int channels);
 
 /// A rank's plan in the GPU's memory.
 struct DevicePlan {
@@ -46,6 +55,9 @@ struct Job {
   std::size_t input_bytes = 0;                 ///< size of inputs that are copied first (Part::staged); 0: none
   bool passes_only = false;                    ///< each part is a range of passes of a plan; run_plan runs it
   const device::PeerBuffers* table = nullptr;  ///< see device::Call
+  /// What all ranks must have equal, where some are elsewhere, given the channels that the engine chooses.
+  std::function<std::uint64_t(std::uint32_t channels)> signature = {};
+  std::int64_t limit_ns = 0;  ///< in place of EngineShape's; 0: that
 };
 
 /// One rank's part of a call, in the order of EngineShape::local.
@@ -86,8 +98,21 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   /// Makes waiting kernels give up soon.
   void abort();
+  /// Launches kernels that do nothing but meet those of all other ranks, which must have been launched too within
+  /// `limit_ns`. Requires EngineShape::areas. Once they have ended (idle), trouble() says whether they met. Errors:
+  /// cuda.
+  Result<void> prove(std::int64_t limit_ns);
+
   /// Why a kernel gave up: which rank waited for which peer, on which channel, at which step. Empty if none did.
   std::optional<Error> trouble() const;
+  /// Two ranks whose calls differ, found by the kernel of one of them.
+  struct Difference {
+    Rank rank = 0;
+    Rank peer = 0;
+    std::uint64_t own = 0;  ///< Job::signature
+    std::uint64_t theirs = 0;
+  };
+  std::optional<Difference> difference() const;
   /// Whether all kernels launched have ended. Errors: cuda (the error of a kernel).
   Result<bool> idle();
 
@@ -103,7 +128,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
     bool any = false;
   };
   struct LocalRank {
-    std::byte* area = nullptr;
     device::Link* links = nullptr;
     std::byte* scratch = nullptr;
     std::byte* staging = nullptr;
@@ -115,6 +139,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<std::byte*> plan_buffer(std::size_t bytes);
   Result<void> write(Address to, const void* from, std::size_t bytes);
   Result<void> finish_setup();
+  Result<void> write_links(std::size_t local, std::span<std::byte* const> areas);
   Result<Capture> capture_of(std::span<const Part> parts) const;
   Result<std::shared_ptr<const DeviceMemory>> buffer(std::shared_ptr<const DeviceMemory>& memory, std::size_t bytes);
   Result<void> make_buffers(const Job& job, std::span<const Part> parts, std::size_t group_bytes);
@@ -129,15 +154,23 @@ class Engine : public std::enable_shared_from_this<Engine> {
             std::span<const device::PeerBuffers> buffers) const;
   device::Body body_of(std::span<const Part> parts) const;
   device::ErrorRecord* records(std::byte* base, std::size_t local) const;
+  bool meets_others() const { return !shape_.areas.empty(); }
+  struct Found {
+    const device::ErrorRecord* record = nullptr;  // null: none
+    std::uint32_t state = 0;
+    Rank rank = 0;
+    int channel = 0;
+  };
+  Found worst_record() const;
 
   SharedGpu gpu_;
   std::shared_ptr<const Kernels> kernels_;
   EngineShape shape_;
   std::shared_ptr<DeferredReleases> deferred_;
   int channels_ = 1;
-  std::size_t inbox_bytes_ = 0;  // one half
-  DeviceMemory memory_;          // areas and links
-  PinnedMemory shared_;          // the abort word, then the error records
+  device::Area area_;
+  DeviceMemory memory_;  // links, and the areas unless EngineShape has them
+  PinnedMemory shared_;  // the abort word, then the error records
   std::vector<LocalRank> local_ranks_;
   std::vector<DeviceMemory> plan_buffers_;  // with frees_late; the last one is used up to plan_buffer_used_
   std::size_t plan_buffer_used_ = 0;

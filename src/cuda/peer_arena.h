@@ -1,17 +1,23 @@
-// Memory of a rank's GPU that all ranks of other processes have mapped since the start, and theirs as mapped here.
+// Memory of a rank's GPU that all other ranks of its communicator have mapped since the start.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "cuda/peer_memory.h"
 
 namespace tutti::cuda {
 
-/// Serves buffers that peers have not mapped yet, or cannot map: their bytes are copied here.
+/// Begins with what the start proves access by. Then follows the area by which kernels meet (kernels/area.h), zeroed,
+/// and then room for copies of buffers that peers have not mapped yet, or cannot map.
 struct PeerArena {
+  static constexpr std::size_t area_offset = 8192;
+
   DeviceMemory own;
-  std::vector<PeerMapping> of;  ///< by rank; none of ranks of this process
+  std::size_t copies_offset = 0;  ///< equal on all ranks
+  std::vector<PeerMapping> of;    ///< by rank; none of ranks of this process
+  std::vector<std::byte*> at;     ///< by rank: its arena at an address of this rank's GPU; null: not reached
 };
 
 }  // namespace tutti::cuda

@@ -40,15 +40,18 @@ class GpuCall final : public Operation {
 /// A request carried out on `stream` by a kernel of the ranks that share a GPU.
 class KernelCall final : public DeviceCall {
  public:
-  explicit KernelCall(cuda::Stream stream) : stream_(stream) {}
+  /// `whole`: the kernels of all ranks are launched together.
+  KernelCall(cuda::Stream stream, bool whole) : stream_(stream), whole_(whole) {}
 
   void make(HeldOperation& made, Communicator& communicator, Request& request) override {
     made.emplace<GpuCall>(communicator, request, stream_);
   }
   bool through_host() const override { return false; }
+  bool takes_turn() const override { return whole_; }
 
  private:
   cuda::Stream stream_;
+  bool whole_;
 };
 
 }  // namespace tutti

@@ -13,6 +13,10 @@ struct GpuChoice {
   Access access = Access::mapped;
 };
 
+/// Whether a call with `bytes` in a group goes through inboxes, by the kernel `one_shot`. Arguments as of
+/// choose_on_gpu.
+bool goes_in_line(const Shape& shape, std::size_t bytes, std::string_view forced);
+
 /// For a call with `bytes` in a group. The choice is the same for all sizes with the same highest bit, and for all
 /// roots. `forced` is the value of TUTTI_ALGO. `specialised`: kernels for one plan may be used, besides run_plan, which
 /// runs any plan.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -130,10 +131,29 @@ void GpuContext::count(const PeerRequest& request) {
     (void)next_receive(request.peer);
 }
 
+bool GpuContext::launches(const Request& request, std::string_view forced) const {
+  if (!launch_group || request.layout) return false;
+  if (launch_group->is_whole()) return true;
+  return goes_in_line({.collective = request.collective, .ranks = static_cast<int>(neighbours.size())},
+                      request.group_bytes(), forced);
+}
+
+void GpuContext::say_ending(Error& error) {
+  if (!launch_group || launch_group->is_whole()) return;
+  constexpr std::int64_t longest_ns = 500'000'000;
+  const bool ended = launch_group->await_end(awaited_.exchange(true) ? 0 : longest_ns);
+  if (auto met = launch_group->trouble(); met && error.what.find(met->what) == std::string::npos)
+    error.what += "\n  " + met->what;
+  if (!ended) error.what += "\n  Kernels of this rank have not ended yet: do not use the buffers of its calls again";
+}
+
 std::string GpuContext::explain() const {
-  if (launch_group) return "by a kernel, through the memory of the GPU";
+  if (launch_group && launch_group->is_whole()) return "by a kernel, through the memory of the GPU";
   std::string by_host =
       "by a copy to host memory that peers can map, then as a call on memory from tuttiMemAlloc, then by a copy back";
+  if (launch_group)
+    by_host = fmt::format("all-reduces of less than {} KiB by kernels that wait for each other on the GPUs; others {}",
+                          cuda::Engine::one_shot_bytes_max / 1024, by_host);
   if (!reaches_peers) return by_host;
   std::string by_peers = "by kernels of each rank, which access the memory of peers' GPUs";
   if (peer_bytes_min == 0) return by_peers;
@@ -146,7 +166,7 @@ void GpuContext::leave(Process& process, bool idle) {
   proxy.reset();
 }
 
-Result<void> make_gpu_context(Communicator& communicator, cuda::PeerArena arena) {
+Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
   const Membership& members = communicator.members();
   if (!members.gpu) return {};
   GpuProcess& gpus = communicator.process().gpus;
@@ -162,21 +182,26 @@ Result<void> make_gpu_context(Communicator& communicator, cuda::PeerArena arena)
   context->reaches_peers = goes_by_peers(communicator);
   if (gpus.peers != PeerUse::always) context->peer_bytes_min = peer_bytes_min;
   if (together && !gpus.staged && !context->reaches_peers) {
-    context->launch_group = LaunchGroup::of(gpus, key, members.ranks);
+    std::vector<Rank> all(static_cast<std::size_t>(members.ranks));
+    std::iota(all.begin(), all.end(), 0);
+    context->launch_group = LaunchGroup::of(gpus, key, std::move(all), members.ranks);
     context->launch_group->enter(members.rank, members.gpu);
+  } else {
+    context->launch_group = std::move(start.meets);
   }
   cuda::Audience audience = audience_of(members, own);
   if (context->reaches_peers) {
-    if (!audience.processes) arena = {};  // nobody maps anything
-    auto sharing = PeerSharing::open(communicator.process(), members, std::move(arena));
+    if (!audience.processes) start.arena.reset();  // nobody maps anything
+    auto sharing = PeerSharing::open(communicator.process(), members, std::move(start.arena));
     if (!sharing) return std::move(sharing).error();
     context->sharing = *std::move(sharing);
   }
   context->enter(std::move(neighbours), std::move(audience), StreamOrder::of(gpus.directory, key, members.ranks));
+  const bool whole = context->launch_group && context->launch_group->is_whole();
   constexpr std::string_view others = "calls with a count per rank, sends and receives go through the host";
   communicator.process().log.info(
       LogTopic::init, communicator.who(), "calls on device memory go {}",
-      context->launch_group ? fmt::format("by kernels, because all ranks share one GPU and process; {}", others)
+      whole ? fmt::format("by kernels, because all ranks share one GPU and process; {}", others)
       : context->reaches_peers
           ? fmt::format("by kernels of each rank in groups of at least {} bytes, because the GPUs reach each other's "
                         "memory; smaller ones, {}",
@@ -184,7 +209,12 @@ Result<void> make_gpu_context(Communicator& communicator, cuda::PeerArena arena)
       : together ? "through the host, because TUTTI_GPU_STAGED is always"
                  : "through the host, because not all ranks share one GPU and process, and kernels that access peers' "
                    "memory are not usable");
-  if (!context->launch_group) context->waits(gpus.enter_waiting(communicator.process().log, communicator.who()));
+  if (context->launch_group && !whole)
+    communicator.process().log.info(LogTopic::init, communicator.who(),
+                                    "all-reduces on device memory of less than {} bytes go by kernels that wait for "
+                                    "each other: each GPU's have met those of all others",
+                                    cuda::Engine::one_shot_bytes_max);
+  if (!whole) context->waits(gpus.enter_waiting(communicator.process().log, communicator.who()));
   communicator.attach(std::move(context));
   return {};
 }

@@ -40,6 +40,7 @@ struct GpuContext final : DeviceSide {
   void count(const Request& request) override;
   void count(const PeerRequest& request) override;
   std::string explain() const override;
+  void say_ending(Error& error) override;
 
   static constexpr std::size_t plans_max = 1024;  // 64 roots of each rooted collective by several algorithms
 
@@ -51,9 +52,12 @@ struct GpuContext final : DeviceSide {
     return choices_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(std::bit_width(bytes))];
   }
 
-  /// Null: calls do not launch in a group, because not all ranks share this GPU and process, or a setting forbids it,
-  /// or asks for kernels that access peers' memory.
+  /// Launches the kernels of calls for which none waits for the host: all calls without a count per rank if all ranks
+  /// share this GPU and process (LaunchGroup::is_whole), small all-reduces if the GPUs' kernels meet. Null: there are
+  /// no such calls.
   std::shared_ptr<LaunchGroup> launch_group;
+  /// Whether the launch group serves the call. All ranks agree. `forced`: see choose_on_gpu.
+  bool launches(const Request& request, std::string_view forced) const;
 
   /// All ranks are on this host, and their GPUs have proven that they reach each other's memory. Collectives without a
   /// count per rank then use kernels that access peers' memory, if a group has at least `peer_bytes_min`.
@@ -94,14 +98,20 @@ struct GpuContext final : DeviceSide {
   const Rank rank_;
   cuda::Audience audience_;
   std::atomic<bool> aborted_ = false;
+  std::atomic<bool> awaited_ = false;  // kernels have been waited for after a failure
   std::shared_ptr<const void> waiting_;
   std::array<std::array<GpuChoice, 65>, collective_count> choices_{};
   std::vector<std::uint64_t> received_;
 };
 
-/// Attaches a GpuContext to the communicator if this rank has a GPU. `arena`: see GpuProof; empty where not all GPUs
-/// have proven to reach each other's memory. Errors: system (no thread).
-Result<void> make_gpu_context(Communicator& communicator, cuda::PeerArena arena);
+/// What the start has found out about GPUs.
+struct GpuStart {
+  std::shared_ptr<cuda::PeerArena> arena;  ///< see GpuProof; null: not all GPUs reach each other's memory
+  std::shared_ptr<LaunchGroup> meets;      ///< of this rank; null: not all kernels have met
+};
+
+/// Attaches a GpuContext to the communicator if this rank has a GPU. Errors: system (no thread).
+Result<void> make_gpu_context(Communicator& communicator, GpuStart start);
 
 /// Null if this rank has no GPU.
 GpuContext* gpu_context(const Communicator& communicator);

@@ -1,10 +1,12 @@
 #include "gpu/launch_group.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include <fmt/format.h>
 
 #include "call/mismatch.h"
+#include "call/packed_signature.h"
 
 namespace tutti {
 namespace {
@@ -13,12 +15,17 @@ constexpr std::uint64_t remembered = 64;
 
 }  // namespace
 
-LaunchGroup::LaunchGroup(GpuProcess& process, int ranks)
-    : process_(process), ranks_(ranks), members_(static_cast<std::size_t>(ranks)) {}
+LaunchGroup::LaunchGroup(GpuProcess& process, std::vector<Rank> members, int ranks)
+    : process_(process), ranks_(std::move(members)), communicator_ranks_(ranks), members_(ranks_.size()) {}
 
-std::shared_ptr<LaunchGroup> LaunchGroup::of(GpuProcess& process, std::uint32_t key, int ranks) {
-  return process.directory.find_or_make<LaunchGroup>(key,
-                                                     [&] { return std::make_shared<LaunchGroup>(process, ranks); });
+std::shared_ptr<LaunchGroup> LaunchGroup::of(GpuProcess& process, std::uint32_t key, std::vector<Rank> members,
+                                             int ranks) {
+  return process.directory.find_or_make<LaunchGroup>(
+      key, [&] { return std::make_shared<LaunchGroup>(process, std::move(members), ranks); });
+}
+
+std::size_t LaunchGroup::index_of(Rank rank) const {
+  return static_cast<std::size_t>(std::ranges::find(ranks_, rank) - ranks_.begin());
 }
 
 LaunchGroup::~LaunchGroup() {
@@ -30,9 +37,38 @@ LaunchGroup::~LaunchGroup() {
 
 void LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu) {
   const std::lock_guard lock(mutex_);
-  Member& member = members_[static_cast<std::size_t>(rank)];
-  member.gpu = std::move(gpu);
-  member.driver = std::this_thread::get_id();
+  Member& entered = member(rank);
+  entered.gpu = std::move(gpu);
+  entered.driver = std::this_thread::get_id();
+}
+
+bool LaunchGroup::has_all() const {
+  return std::ranges::all_of(members_, [](const Member& one) { return one.gpu != nullptr; });
+}
+
+Result<void> LaunchGroup::enter(Rank rank, cuda::SharedGpu gpu, GroupsElsewhere elsewhere) {
+  enter(rank, std::move(gpu));
+  const std::lock_guard lock(mutex_);
+  elsewhere_.areas = std::move(elsewhere.areas);
+  elsewhere_.channels = elsewhere.channels;
+  for (auto& held : elsewhere.held) elsewhere_.held.push_back(std::move(held));
+  if (!has_all()) return {};
+  constexpr std::int64_t longest_ns = 5'000'000'000;  // processes that share a GPU take turns
+  auto launched = open();
+  if (launched) launched = engine_->prove(longest_ns);
+  if (!launched) failure_ = launched.error();
+  return launched;
+}
+
+std::optional<Result<void>> LaunchGroup::proof() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_) return Result<void>(*failure_);
+  if (!engine_) return std::nullopt;
+  auto ended = engine_->idle();
+  if (!ended) return Result<void>(ended.error());
+  if (!*ended) return std::nullopt;
+  if (auto met = engine_->trouble()) return Result<void>(*std::move(met));
+  return Result<void>();
 }
 
 Error LaunchGroup::mixed(Rank host, Rank device) {
@@ -44,17 +80,17 @@ Error LaunchGroup::mixed(Rank host, Rank device) {
 
 Result<void> LaunchGroup::host_call(Rank rank, bool host_staged) {
   const std::lock_guard lock(mutex_);
-  Member& own = members_[static_cast<std::size_t>(rank)];
+  Member& own = member(rank);
   own.host_calls |= std::uint64_t{1} << (++own.calls % remembered);
   if (!host_staged) own.driver = std::this_thread::get_id();
   for (const Member& peer : members_)
-    if (peer.waiting && peer.calls == own.calls) return mixed(rank, static_cast<Rank>(&peer - members_.data()));
+    if (peer.waiting && peer.calls == own.calls) return mixed(rank, rank_of(peer));
   return {};
 }
 
 bool LaunchGroup::arrive(Rank rank, const GpuOffer& offer) {
   const std::lock_guard lock(mutex_);
-  Member& own = members_[static_cast<std::size_t>(rank)];
+  Member& own = member(rank);
   assert(!own.waiting);
   own.host_calls &= ~(std::uint64_t{1} << (++own.calls % remembered));
   own.driver = std::this_thread::get_id();
@@ -64,21 +100,21 @@ bool LaunchGroup::arrive(Rank rank, const GpuOffer& offer) {
   for (const Member& peer : members_)
     if (peer.calls >= own.calls && peer.calls < own.calls + remembered &&
         (peer.host_calls >> (own.calls % remembered) & 1) != 0) {
-      failure_ = mixed(static_cast<Rank>(&peer - members_.data()), rank);
+      failure_ = mixed(rank_of(peer), rank);
       own.waiting = false;  // the other ranks learn of it from this rank's failure
       --arrived_;
       return true;
     }
-  if (arrived_ < ranks_) return false;
+  if (arrived_ < static_cast<int>(members_.size())) return false;
   if (auto launched = launch(); !launched) failure_ = launched.error();
-  for (Member& member : members_) member.waiting = false;
+  for (Member& one : members_) one.waiting = false;
   arrived_ = 0;
   return true;
 }
 
 bool LaunchGroup::finished(Rank rank) const {
   const std::lock_guard lock(mutex_);
-  return !members_[static_cast<std::size_t>(rank)].waiting;
+  return !member(rank).waiting;
 }
 
 Result<void> LaunchGroup::outcome() const {
@@ -89,36 +125,36 @@ Result<void> LaunchGroup::outcome() const {
 
 void LaunchGroup::withdraw(Rank rank) {
   const std::lock_guard lock(mutex_);
-  Member& member = members_[static_cast<std::size_t>(rank)];
-  if (!member.waiting) return;
-  member.waiting = false;
+  Member& own = member(rank);
+  if (!own.waiting) return;
+  own.waiting = false;
   --arrived_;
 }
 
 Rank LaunchGroup::missing(Rank rank) const {
   const std::lock_guard lock(mutex_);
-  if (!members_[static_cast<std::size_t>(rank)].waiting) return -1;
-  for (const Member& member : members_)
-    if (!member.waiting) return static_cast<Rank>(&member - members_.data());
+  if (!member(rank).waiting) return -1;
+  for (const Member& one : members_)
+    if (!one.waiting) return rank_of(one);
   return -1;
 }
 
 bool LaunchGroup::waits_for_itself(Rank rank) const {
   const std::lock_guard lock(mutex_);
-  if (!members_[static_cast<std::size_t>(rank)].waiting) return false;
-  for (const Member& member : members_)
-    if (!member.waiting && member.driver != std::this_thread::get_id()) return false;
+  if (!member(rank).waiting) return false;
+  for (const Member& one : members_)
+    if (!one.waiting && one.driver != std::this_thread::get_id()) return false;
   return true;
 }
 
 Result<void> LaunchGroup::compare() const {
   const Request& first = *members_.front().offer.request;
-  for (const Member& member : members_) {
-    const Request& request = *member.offer.request;
+  for (const Member& one : members_) {
+    const Request& request = *one.offer.request;
     if (request.signature() == first.signature()) continue;
     return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("ranks make different calls: rank 0 {}, rank {} {}", call_text(first.signature()),
-                                     &member - members_.data(), call_text(request.signature()))};
+                 .what = fmt::format("ranks make different calls: rank {} {}, rank {} {}", ranks_.front(),
+                                     call_text(first.signature()), rank_of(one), call_text(request.signature()))};
   }
   return {};
 }
@@ -127,19 +163,20 @@ Result<void> LaunchGroup::compare() const {
 Result<void> LaunchGroup::open() {
   if (engine_) return {};
   const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
-  cuda::EngineShape shape{.ranks = ranks_,
-                          .channels_max = process_.channels_max,
+  cuda::EngineShape shape{.ranks = communicator_ranks_,
+                          .local = ranks_,
+                          .channels_max = is_whole() ? process_.channels_max : elsewhere_.channels,
                           .limit_ns = process_.limit_ns,
-                          .specialised = process_.specialised};
+                          .specialised = process_.specialised,
+                          .frees_late = !is_whole(),
+                          .areas = elsewhere_.areas,
+                          .held = elsewhere_.held};
   const auto& gpu = members_.front().gpu;
-  for (Rank rank = 0; rank < ranks_; ++rank) {
-    const auto& other = members_[static_cast<std::size_t>(rank)].gpu;
-    if (other->ordinal() != gpu->ordinal())
+  for (const Member& other : members_)
+    if (other.gpu->ordinal() != gpu->ordinal())
       return refused(
-          fmt::format("rank 0 is on GPU {} and rank {} on GPU {}: kernels that launch together must be on one GPU",
-                      gpu->ordinal(), rank, other->ordinal()));
-    shape.local.push_back(rank);
-  }
+          fmt::format("rank {} is on GPU {} and rank {} on GPU {}: kernels that launch together must be on one GPU",
+                      ranks_.front(), gpu->ordinal(), rank_of(other), other.gpu->ordinal()));
   auto kernels = process_.kernels(gpu);
   if (!kernels) return std::move(kernels).error();
   auto engine = cuda::Engine::open(gpu, *std::move(kernels), std::move(shape), process_.deferred);
@@ -153,27 +190,32 @@ Result<void> LaunchGroup::launch() {
   if (auto same = compare(); !same) return same;
   if (auto ready = open(); !ready) return ready;
   std::vector<cuda::Part> parts;
-  std::vector<device::PeerBuffers> buffers;
-  for (Member& member : members_) {
-    const Request& request = *member.offer.request;
-    GpuPlan& plan = *member.offer.plan;
+  std::vector<device::PeerBuffers> buffers(static_cast<std::size_t>(communicator_ranks_));
+  for (Member& one : members_) {
+    const Request& request = *one.offer.request;
+    GpuPlan& plan = *one.offer.plan;
     if (!plan.uploaded) {
       auto uploaded = engine_->upload(plan.plan);
       if (!uploaded) return std::move(uploaded).error();
       plan.uploaded = *std::move(uploaded);
     }
     parts.push_back(
-        {.stream = member.offer.stream, .plan = plan.uploaded, .staged = request.copies_input() && request.count > 0});
-    buffers.push_back({.input = request.input, .output = request.output, .scalar = request.scalar});
+        {.stream = one.offer.stream, .plan = plan.uploaded, .staged = request.copies_input() && request.count > 0});
+    buffers[static_cast<std::size_t>(rank_of(one))] = {
+        .input = request.input, .output = request.output, .scalar = request.scalar};
   }
   const Request& first = *members_.front().offer.request;
-  const cuda::Job job{.plan = &members_.front().offer.plan->plan,
-                      .type = first.type,
-                      .op = first.op,
-                      .count = first.count,
-                      .input_bytes = first.collective == Collective::all_to_all
-                                         ? first.group_bytes() * static_cast<std::size_t>(ranks_)
-                                         : 0};
+  cuda::Job job{.plan = &members_.front().offer.plan->plan,
+                .type = first.type,
+                .op = first.op,
+                .count = first.count,
+                .input_bytes = first.collective == Collective::all_to_all
+                                   ? first.group_bytes() * static_cast<std::size_t>(communicator_ranks_)
+                                   : 0};
+  if (!is_whole())
+    job.signature = [call = first.signature()](std::uint32_t channels) {
+      return PackedSignature{.signature = call, .channels = channels}.pack();
+    };
   return engine_->launch(job, parts, buffers);
 }
 
@@ -181,9 +223,24 @@ void LaunchGroup::abort() {
   if (auto* engine = launched_.load(std::memory_order_acquire)) engine->abort();
 }
 
+Error LaunchGroup::different(const cuda::Engine::Difference& calls) {
+  const auto own = PackedSignature::unpack(calls.own), theirs = PackedSignature::unpack(calls.theirs);
+  const auto text = [&own, &theirs](const PackedSignature& one) {
+    if (own.signature == theirs.signature)
+      return fmt::format("{} by {} blocks", call_text(one.signature), one.channels);
+    return call_text(one.signature);
+  };
+  return {.code = Code::invalid_usage,
+          .what = fmt::format("ranks make different calls: rank {} {}, rank {} {} (found by the kernel of rank {})",
+                              calls.rank, text(own), calls.peer, text(theirs), calls.rank),
+          .peer = calls.peer};
+}
+
 std::optional<Error> LaunchGroup::trouble() const {
   const auto* engine = launched_.load(std::memory_order_acquire);
-  return engine == nullptr ? std::nullopt : engine->trouble();
+  if (engine == nullptr) return std::nullopt;
+  if (const auto differs = engine->difference()) return different(*differs);
+  return engine->trouble();
 }
 
 Result<bool> LaunchGroup::idle() const {

@@ -1,5 +1,7 @@
-// The ranks of a communicator that share a GPU launch together: each rank waits on the host, and the last rank to
-// arrive launches for all.
+// The ranks of a communicator that share a GPU and a process launch together: each rank waits on the host, and the last
+// rank to arrive launches for all. A rank that is alone waits for nobody.
+//
+// If the communicator has ranks elsewhere, the kernels of its groups wait for each other on the GPUs.
 //
 // A kernel that waits for the kernel of another rank must not be launched alone: streams may share a hardware queue, or
 // a tool may run kernels one by one (docs/decisions/0008).
@@ -35,13 +37,20 @@ struct GpuOffer {
   GpuPlan* plan = nullptr;
 };
 
+/// What the kernels of a group need where the communicator has ranks elsewhere.
+struct GroupsElsewhere {
+  std::vector<std::byte*> areas;                  ///< by rank: see cuda::EngineShape
+  std::vector<std::shared_ptr<const void>> held;  ///< see there
+  int channels = 0;                               ///< equal on all ranks
+};
+
 /// Thread-safe.
 class LaunchGroup {
  public:
-  LaunchGroup(GpuProcess& process, int ranks);
-  /// The group of a communicator whose ranks are all in this process. `key` is equal on these ranks, and used by no
-  /// other communicator.
-  static std::shared_ptr<LaunchGroup> of(GpuProcess& process, std::uint32_t key, int ranks);
+  /// `members`: ascending, of a communicator of `ranks`.
+  LaunchGroup(GpuProcess& process, std::vector<Rank> members, int ranks);
+  /// The group of these ranks. `key` is equal on them, and used by no other group.
+  static std::shared_ptr<LaunchGroup> of(GpuProcess& process, std::uint32_t key, std::vector<Rank> members, int ranks);
   /// Waits for running work, at most a second. Memory of work that has not ended then is never freed.
   ~LaunchGroup();
   LaunchGroup(const LaunchGroup&) = delete;
@@ -49,6 +58,16 @@ class LaunchGroup {
 
   /// Adds `rank`, which is on `gpu` and was created by the calling thread.
   void enter(Rank rank, cuda::SharedGpu gpu);
+  /// As enter, where the communicator has ranks elsewhere. The last member to enter launches a kernel that meets those
+  /// of all other groups. Errors: cuda, invalid_usage (no kernel of so many blocks).
+  Result<void> enter(Rank rank, cuda::SharedGpu gpu, GroupsElsewhere elsewhere);
+  /// Whether that kernel met all others; empty as long as it runs or members are missing. Errors: cuda; what it
+  /// reports.
+  std::optional<Result<void>> proof() const;
+
+  bool is_alone() const { return ranks_.size() == 1; }
+  /// All ranks of the communicator are members: then any plan may run here, otherwise only `one_shot`.
+  bool is_whole() const { return static_cast<int>(ranks_.size()) == communicator_ranks_; }
 
   /// `rank` arrives with its offer. True: the launch is over, as all ranks had arrived or the launch has failed; see
   /// outcome. False: call finished later.
@@ -74,6 +93,10 @@ class LaunchGroup {
   std::optional<Error> trouble() const;
   /// True if no launched kernel runs any more. Errors: cuda (the error of a kernel).
   Result<bool> idle() const;
+  /// Waits until that is so, for a limited time. False: it is not.
+  bool await_end(std::int64_t longest_ns) const {
+    return process_.await_idle([this] { return idle(); }, longest_ns);
+  }
 
  private:
   struct Member {
@@ -85,15 +108,23 @@ class LaunchGroup {
     std::thread::id driver;        // the thread that last made a call of this rank
   };
 
+  std::size_t index_of(Rank rank) const;
+  Member& member(Rank rank) { return members_[index_of(rank)]; }
+  const Member& member(Rank rank) const { return members_[index_of(rank)]; }
+  Rank rank_of(const Member& member) const { return ranks_[static_cast<std::size_t>(&member - members_.data())]; }
+  bool has_all() const;
   Result<void> launch();
   Result<void> compare() const;
   Result<void> open();
   static Error mixed(Rank host, Rank device);
+  static Error different(const cuda::Engine::Difference& calls);
 
   GpuProcess& process_;
-  const int ranks_;
+  const std::vector<Rank> ranks_;  // of the members
+  const int communicator_ranks_;
   mutable std::mutex mutex_;
   std::vector<Member> members_;
+  GroupsElsewhere elsewhere_;
   int arrived_ = 0;
   std::optional<Error> failure_;
   std::shared_ptr<cuda::Engine> engine_;

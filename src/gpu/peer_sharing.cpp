@@ -29,7 +29,7 @@ std::uint32_t strangers(const Membership& members) {
 
 }  // namespace
 
-PeerSharing::PeerSharing(Process& process, const Membership& members, cuda::PeerArena arena)
+PeerSharing::PeerSharing(Process& process, const Membership& members, std::shared_ptr<const cuda::PeerArena> arena)
     : process_(process),
       gpu_(members.gpu),
       name_(members.name),
@@ -38,7 +38,7 @@ PeerSharing::PeerSharing(Process& process, const Membership& members, cuda::Peer
       mapped_(process.gpus.mapped, gpu_, boards_of(members)) {}
 
 Result<std::shared_ptr<PeerSharing>> PeerSharing::open(Process& process, const Membership& members,
-                                                       cuda::PeerArena arena) {
+                                                       std::shared_ptr<const cuda::PeerArena> arena) {
   std::shared_ptr<PeerSharing> sharing(new PeerSharing(process, members, std::move(arena)));
   if (auto begun = process.janitor.add(sharing); !begun) return begun.error();
   return sharing;
@@ -55,10 +55,10 @@ void PeerSharing::hurry() {
 
 Result<std::byte*> PeerSharing::find(Rank rank, const cuda::SharedSpot& spot, std::size_t bytes) const {
   if (spot.place != cuda::SharedSpot::arena) return mapped_.find(rank, spot, bytes);
-  std::byte* const at = arena_.of[static_cast<std::size_t>(rank)].data();
+  std::byte* const at = arena_ ? arena_->of[static_cast<std::size_t>(rank)].data() : nullptr;
   if (at == nullptr || spot.offset > arena_bytes() || bytes > arena_bytes() - spot.offset)
     return Error{.code = Code::remote, .what = "a rank named memory outside its arena", .peer = rank};
-  return at + spot.offset;
+  return at + arena_->copies_offset + spot.offset;
 }
 
 std::optional<Error> PeerSharing::trouble() const {

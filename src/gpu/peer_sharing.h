@@ -27,7 +27,8 @@ class PeerSharing final : public Task {
  public:
   /// `arena` is needed if some rank is in another process. `members` must live until leave() has returned. The janitor
   /// begins. Errors: system (no thread).
-  static Result<std::shared_ptr<PeerSharing>> open(Process& process, const Membership& members, cuda::PeerArena arena);
+  static Result<std::shared_ptr<PeerSharing>> open(Process& process, const Membership& members,
+                                                   std::shared_ptr<const cuda::PeerArena> arena);
 
   /// The janitor is done with it on return. What it has mapped stays until its end.
   void leave();
@@ -35,8 +36,8 @@ class PeerSharing final : public Task {
   // ---- The thread that makes calls ----
 
   cuda::SharedBuffers& shared() { return shared_; }
-  std::byte* arena() const { return arena_.own.data(); }
-  std::size_t arena_bytes() const { return arena_.own.bytes(); }
+  std::byte* arena() const { return arena_ ? arena_->own.data() + arena_->copies_offset : nullptr; }
+  std::size_t arena_bytes() const { return arena_ ? arena_->own.bytes() - arena_->copies_offset : 0; }
   /// Makes the janitor look soon, in this process and in others.
   void hurry();
   /// From now on the janitor looks for errors of this engine's kernels. `engine` must live until leave() has returned.
@@ -60,14 +61,14 @@ class PeerSharing final : public Task {
   std::int64_t poll_set(std::vector<PollItem>& items) override;
 
  private:
-  PeerSharing(Process& process, const Membership& members, cuda::PeerArena arena);
+  PeerSharing(Process& process, const Membership& members, std::shared_ptr<const cuda::PeerArena> arena);
   Result<void> look();
 
   Process& process_;
   cuda::SharedGpu gpu_;
   const std::string name_;
   std::atomic<bool> failed_ = false;
-  cuda::PeerArena arena_;
+  const std::shared_ptr<const cuda::PeerArena> arena_;
   cuda::SharedBuffers shared_;
   cuda::MappedBuffers mapped_;
   std::atomic<cuda::Engine*> watched_ = nullptr;

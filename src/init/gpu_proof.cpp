@@ -4,12 +4,27 @@
 #include <array>
 #include <cstring>
 
+#include "cuda/engine.h"
+
 namespace tutti {
 namespace {
 
 constexpr std::size_t place_bytes = 64;
 /// Calls whose buffers have more, and are not mapped by peers yet, wait until they are.
-constexpr std::size_t arena_bytes = std::size_t{32} << 20;
+constexpr std::size_t copies_bytes = std::size_t{32} << 20;
+/// Blocks of a rank's kernels that meet those of other GPUs. They move at most 64 KiB, and those of all communicators
+/// of a GPU must fit it together. Not measured.
+constexpr int channels_most = 8;
+static_assert(place_bytes * (device::ranks_max + 1) <= cuda::PeerArena::area_offset);
+
+/// Whatever the number of channels will be.
+std::size_t area_bytes(int ranks) {
+  constexpr std::size_t alignment = 4096;
+  std::size_t bytes = 0;
+  for (int channels = 1; channels <= channels_most; ++channels)
+    bytes = std::max<std::size_t>(bytes, cuda::areas_for(ranks, channels).bytes());
+  return (bytes + alignment - 1) / alignment * alignment;
+}
 
 /// The bytes that `writer` stores in the probe of `owner`.
 std::array<std::byte, place_bytes> pattern(Rank owner, Rank writer) {
@@ -29,9 +44,11 @@ cuda::Address address(const std::byte* at) {
 
 }  // namespace
 
-Result<std::unique_ptr<GpuProof>> GpuProof::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank,
-                                                 int ranks) {
+Result<std::unique_ptr<GpuProof>> GpuProof::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
+                                                 std::uint32_t key) {
   std::unique_ptr<GpuProof> proof(new GpuProof(process, gpu, rank, ranks));
+  proof->arena_ =
+      process.directory.find_or_make<cuda::PeerArena>(key, [] { return std::make_shared<cuda::PeerArena>(); });
   if (auto ready = proof->set_up(); !ready) return std::move(ready).error();
   return proof;
 }
@@ -39,9 +56,13 @@ Result<std::unique_ptr<GpuProof>> GpuProof::open(GpuProcess& process, const cuda
 Result<void> GpuProof::set_up() {
   auto current = cuda::Current::enter(*gpu_);
   if (!current) return std::move(current).error();
-  auto arena = cuda::DeviceMemory::allocate(gpu_, arena_bytes);
+  arena_->of.resize(static_cast<std::size_t>(ranks_));
+  arena_->at.resize(static_cast<std::size_t>(ranks_));
+  arena_->copies_offset = cuda::PeerArena::area_offset + area_bytes(ranks_);
+  auto arena = cuda::DeviceMemory::allocate(gpu_, arena_->copies_offset + copies_bytes);
   if (!arena) return std::move(arena).error();
-  arena_.own = *std::move(arena);
+  arena_->own = *std::move(arena);
+  arena_->at[static_cast<std::size_t>(rank_)] = arena_->own.data();
   auto words = cuda::PinnedMemory::allocate(gpu_, place_bytes);
   if (!words) return std::move(words).error();
   words_ = *std::move(words);
@@ -50,11 +71,25 @@ Result<void> GpuProof::set_up() {
   stream_ = *std::move(stream);
   const auto own = pattern(rank_, -1);
   std::memcpy(words_.host(), own.data(), own.size());
-  if (auto written = copy(arena_.own.data(), words_.device()); !written) return written;
-  auto line = cuda::describe(*gpu_, arena_.own.data(), arena_bytes);
+  const cuda::Status cleared = gpu_->api().set_async(arena_->own.address(), 0, arena_->copies_offset, stream_.get());
+  if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
+  const cuda::Status ended = gpu_->api().stream_synchronize(stream_.get());  // before anything is given back
+  if (auto zeroed = gpu_->check(ended, "cuStreamSynchronize"); !zeroed) return zeroed;
+  if (auto written = copy(arena_->own.data(), words_.device()); !written) return written;
+  auto line = cuda::describe(*gpu_, arena_->own.data(), arena_->own.bytes());
   if (!line) return std::move(line).error();
   line_ = *line;
+  const int most = std::min(channels_most, process_.channels_max);
+  blocks_ = BlockBudget::take(process_.blocks, gpu_->ordinal(), most, gpu_->multiprocessors());
   return {};
+}
+
+GpuInfo GpuProof::info() const {
+  return {.gpu = static_cast<std::uint32_t>(gpu_->ordinal()) + 1,
+          .blocks = static_cast<std::uint32_t>(blocks_->blocks()),
+          .shared_by_mps = gpu_->driver().shares_by_mps(gpu_->ordinal()) ? 1u : 0u,
+          .uuid = gpu_->driver().uuid(gpu_->ordinal()),
+          .probe = line_};
 }
 
 /// Copies one place and waits for the copy.
@@ -85,12 +120,13 @@ bool GpuProof::reaches(Rank peer, const GpuInfo& info, bool same_process) {
   if (same_process) {
     if (!allow(static_cast<cuda::Ordinal>(info.gpu) - 1)) return false;
   } else {
-    if (info.probe.exported == 0 || info.probe.offset != 0 || info.probe.bytes < arena_bytes) return false;
+    if (info.probe.exported == 0 || info.probe.offset != 0 || info.probe.bytes < arena_->own.bytes()) return false;
     auto mapped = cuda::PeerMapping::open(process_.mapped, gpu_, info.probe.handle);
     if (!mapped) return false;
     theirs = mapped->data();
-    arena_.of[static_cast<std::size_t>(peer)] = *std::move(mapped);
+    arena_->of[static_cast<std::size_t>(peer)] = *std::move(mapped);
   }
+  arena_->at[static_cast<std::size_t>(peer)] = theirs;
   const auto holds = [this](const std::array<std::byte, place_bytes>& wanted) {
     return std::memcmp(words_.host(), wanted.data(), wanted.size()) == 0;
   };

@@ -7,6 +7,7 @@
 
 #include "cuda/peer_arena.h"
 #include "init/peer_info.h"
+#include "process/gpu_process.h"
 
 namespace tutti {
 
@@ -15,23 +16,25 @@ namespace tutti {
 class GpuProof {
  public:
   /// Errors: cuda, invalid_argument.
-  static Result<std::unique_ptr<GpuProof>> open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks);
+  /// `key`: of the rank, under which others of this process find its arena.
+  static Result<std::unique_ptr<GpuProof>> open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
+                                                std::uint32_t key);
 
   /// To be sent to the other ranks.
-  GpuInfo info() const { return {.gpu = static_cast<std::uint32_t>(gpu_->ordinal()) + 1, .probe = line_}; }
+  GpuInfo info() const;
 
   /// Maps the probe of `peer`, reads the pattern there, stores one in this rank's place and reads that back. False: the
   /// access does not work reliably.
   bool reaches(Rank peer, const GpuInfo& info, bool same_process);
 
-  /// The arena, with those of all ranks that were reached. Once, when all ranks have finished their tests.
-  cuda::PeerArena take_arena() { return std::move(arena_); }
+  /// The arena, with those of all ranks that were reached; others may use it when all ranks have finished their tests.
+  const std::shared_ptr<cuda::PeerArena>& arena() const { return arena_; }
+  /// The blocks that this rank may use for kernels that meet those of other ranks.
+  const std::shared_ptr<BlockBudget::Share>& blocks() const { return blocks_; }
 
  private:
   GpuProof(GpuProcess& process, cuda::SharedGpu gpu, Rank rank, int ranks)
-      : process_(process), gpu_(std::move(gpu)), rank_(rank) {
-    arena_.of.resize(static_cast<std::size_t>(ranks));
-  }
+      : process_(process), gpu_(std::move(gpu)), rank_(rank), ranks_(ranks) {}
   Result<void> set_up();
   bool allow(cuda::Ordinal other) const;
   Result<void> copy(std::byte* to, const std::byte* from) const;
@@ -39,7 +42,9 @@ class GpuProof {
   GpuProcess& process_;
   cuda::SharedGpu gpu_;
   Rank rank_;
-  cuda::PeerArena arena_;  // begins with a pattern, then one place per rank
+  int ranks_;
+  std::shared_ptr<cuda::PeerArena> arena_;  // begins with a pattern, then one place per rank
+  std::shared_ptr<BlockBudget::Share> blocks_;
   cuda::PinnedMemory words_;
   cuda::OwnStream stream_;
   cuda::MemoryLine line_;

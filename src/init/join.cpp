@@ -70,10 +70,11 @@ Result<Progress> Join::advance() {
     state_ = State::greet;
     return Progress::moved;
   }
-  if (state_ == State::carrier || state_ == State::prove || state_ == State::reach) {
+  if (state_ == State::meet || state_ == State::carrier || state_ == State::prove || state_ == State::reach) {
     if (auto well = exchange_->look(); !well) return std::move(well).error();
     if (is_late()) return late();
   }
+  if (state_ == State::meet) return advance_meeting();
   if (state_ == State::carrier) {
     if (!process_.interfaces.settled(process_.system, process_.config, process_.log)) return Progress::blocked;
     note(locate());
@@ -94,9 +95,10 @@ Result<Progress> Join::advance() {
 /// Checked between exchanges; during an exchange, the root reports which ranks are late.
 Result<Progress> Join::late() {
   Error error{.code = Code::timeout,
-              .what = state_ == State::carrier ? "the limit of the start passed while interfaces waited for a carrier"
-                      : state_ == State::prove ? "the limit of the start passed while addresses were tried"
-                                               : "the limit of the start passed while connections were opened"};
+              .what = state_ == State::meet      ? "the limit of the start passed while kernels waited for each other"
+                      : state_ == State::carrier ? "the limit of the start passed while interfaces waited for a carrier"
+                      : state_ == State::prove   ? "the limit of the start passed while addresses were tried"
+                                                 : "the limit of the start passed while connections were opened"};
   if (auto stuck = cannot_accept()) error.what += ": " + stuck->text();
   exchange_->fail(Error{.code = error.code, .what = fmt::format("rank {}: {}", options_.rank, error.what)});
   return error;
@@ -214,6 +216,7 @@ void Join::state_verdict() {
   }
   result.pulls = pulls_;
   result.reaches_gpus = reaches_gpus_ && gpu_proof_ ? 1 : 0;
+  result.gpus_meet = result.reaches_gpus != 0 && gpus_meeting_ ? 1 : 0;
   if (options_.rank == 0 && !trouble_) {
     Machine machine = process_.tune->machine(cpus_, process_.log);
     if (spans_hosts_)
@@ -231,6 +234,7 @@ void Join::state_verdict() {
 }
 
 std::int64_t Join::poll_set(std::vector<PollItem>& items) const {
+  if (state_ == State::meet) return std::min(deadline_ns_, next_look_at_meeting_ns());
   if (state_ == State::carrier) return std::min(deadline_ns_, process_.interfaces.next_look_ns());
   if (state_ == State::prove) return std::min(deadline_ns_, proof_->poll_set(items));
   if (state_ == State::reach) return std::min(deadline_ns_, setup_->poll_set(items));
@@ -284,7 +288,7 @@ Result<void> Join::begin() {
 Result<Progress> Join::greeted() {
   note(connect());
   if (!spans_hosts_) {
-    state_verdict();
+    await_meeting();
   } else {
     state_ = State::carrier;
   }
@@ -345,6 +349,7 @@ Result<void> Join::take_addresses() {
 Result<void> Join::agreed() {
   members_.pulls = true;
   members_.gpus_reach = true;
+  bool gpus_meet = true;
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
     auto result = read_init_result(exchange_->gathered()[rank]);
     if (!result) return std::move(result).error().at_peer(rank);
@@ -356,6 +361,7 @@ Result<void> Join::agreed() {
     }
     members_.pulls = members_.pulls && result->pulls != 0;
     members_.gpus_reach = members_.gpus_reach && result->reaches_gpus != 0;
+    gpus_meet = gpus_meet && result->gpus_meet != 0;
     if (rank > 0) continue;
     auto first = read_first_init_result(exchange_->gathered()[rank]);
     if (!first) return std::move(first).error().at_peer(rank);
@@ -367,15 +373,14 @@ Result<void> Join::agreed() {
     map_heard_.emplace(*std::move(announced));
   }
   if (given_up_) return Error{.code = Code::remote, .what = "a rank failed, and no rank reported which"};
-  if (gpu_proof_ && members_.gpus_reach) gpu_arena_ = gpu_proof_->take_arena();
-  gpu_proof_.reset();
+  keep_gpus(gpus_meet);
   return {};
 }
 
 Result<void> Join::finish() {
   members_.area->stop_sharing();
   made_ = std::make_shared<Communicator>(process_, std::move(members_));
-  if (auto ready = make_gpu_context(*made_, std::move(gpu_arena_)); !ready) return ready;
+  if (auto ready = make_gpu_context(*made_, std::move(gpu_start_)); !ready) return ready;
   // All ranks have the same settings at this point, so all of them refuse.
   if (auto good = made_->plans().check_settings(); !good) return good;
   if (made_->spans_hosts()) {

@@ -8,6 +8,7 @@
 #include "bootstrap/bootstrap.h"
 #include "call/operation.h"
 #include "comm/communicator.h"
+#include "gpu/gpu_context.h"
 #include "init/address_proof.h"
 #include "init/control_setup.h"
 #include "init/gpu_proof.h"
@@ -47,10 +48,11 @@ class Join final : public Operation {
   std::shared_ptr<Communicator> take() { return std::move(made_); }
 
  private:
-  /// share: where ranks of one host run as several users; describe: where hosts are not alike; carrier, locate, reach:
+  /// share: where ranks of one host run as several users; describe: where hosts are not alike; meet: while kernels meet
+  /// those of other ranks; carrier, locate, reach:
   /// where not all ranks share memory; prove, compare: where they have several networks; map: where the job's map is
   /// long.
-  enum class State { begin, greet, share, describe, carrier, locate, prove, compare, reach, agree, map, made };
+  enum class State { begin, greet, share, describe, meet, carrier, locate, prove, compare, reach, agree, map, made };
   bool is_late() const { return process_.system.now_ns() >= deadline_ns_; }
   Result<Progress> late();
   Result<Progress> next();
@@ -76,6 +78,13 @@ class Join final : public Operation {
   Result<void> separate();
   void offer_gpu(PeerInfo& info);
   void try_gpus();
+  int channels_to_meet() const;
+  void begin_meeting(int channels);
+  void gave_up_meeting(const Result<void>& why);
+  void await_meeting();
+  Progress advance_meeting();
+  std::int64_t next_look_at_meeting_ns() const;
+  void keep_gpus(bool meet);
   void count_cores();
   Result<JobMap> map_of_job() const;
   Result<void> connect();
@@ -105,7 +114,9 @@ class Join final : public Operation {
   bool reaches_gpus_ = true;
   /// where peers' GPUs may be accessible; kept until all ranks have finished their tests
   std::unique_ptr<GpuProof> gpu_proof_;
-  cuda::PeerArena gpu_arena_;     // what the proof leaves
+  GpuStart gpu_start_;                         // what the proof leaves
+  std::shared_ptr<LaunchGroup> gpus_meeting_;  ///< whose kernels meet those of other ranks; null: they do not
+  std::int64_t meeting_until_ns_ = 0;
   cpu_set_t cpus_{};              ///< of all ranks on this machine
   std::optional<Error> trouble_;  ///< sent to all ranks in the last exchange
   bool given_up_ = false;         ///< a rank has reported a failure

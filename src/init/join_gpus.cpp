@@ -1,8 +1,39 @@
-// Finds out during the start which ranks can access each other's GPUs.
+// Finds out during the start which ranks can access each other's GPUs, and whether their kernels can meet.
+#include <algorithm>
+#include <functional>
+
+#include "cuda/engine.h"
 #include "gpu/gpu_context.h"
 #include "init/join.h"
 
 namespace tutti {
+namespace {
+
+/// How many other processes use the GPU of `rank`.
+int processes_beside(const std::vector<PeerInfo>& infos, Rank rank) {
+  const PeerInfo& own = infos[static_cast<std::size_t>(rank)];
+  std::vector<std::uint64_t> tokens;
+  for (const PeerInfo& info : infos)
+    if (info.gpu.uuid == own.gpu.uuid && info.token != own.token &&
+        std::ranges::find(tokens, info.token) == tokens.end())
+      tokens.push_back(info.token);
+  return static_cast<int>(tokens.size());
+}
+
+/// Under MPS the processes of a GPU share its blocks.
+int channels_of(const std::vector<PeerInfo>& infos, Rank rank) {
+  const GpuInfo& gpu = infos[static_cast<std::size_t>(rank)].gpu;
+  const int sharers = gpu.shared_by_mps != 0 ? processes_beside(infos, rank) + 1 : 1;
+  return static_cast<int>(gpu.blocks) / sharers;
+}
+
+bool in_turns(const std::vector<PeerInfo>& infos, Rank rank) {
+  const GpuInfo& gpu = infos[static_cast<std::size_t>(rank)].gpu;
+  if (gpu.uuid == cuda::DeviceUuid{}) return true;  // perhaps
+  return gpu.shared_by_mps == 0 && processes_beside(infos, rank) > 0;
+}
+
+}  // namespace
 
 /// A GPU that cannot be shared does not keep its rank from joining.
 void Join::offer_gpu(PeerInfo& info) {
@@ -10,7 +41,7 @@ void Join::offer_gpu(PeerInfo& info) {
   info.gpu.gpu = static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1;
   const GpuProcess& gpus = process_.gpus;
   if (gpus.staged || gpus.peers == PeerUse::off || options_.ranks > device::ranks_max) return;
-  auto proof = GpuProof::open(process_.gpus, members_.gpu, options_.rank, options_.ranks);
+  auto proof = GpuProof::open(process_.gpus, members_.gpu, options_.rank, options_.ranks, members_.area->name.id);
   if (!proof) {
     process_.log.info(LogTopic::init, members_.name, "other ranks cannot test access to memory of GPU {}: {}",
                       members_.gpu->ordinal(), proof.error().text());
@@ -31,6 +62,97 @@ void Join::try_gpus() {
       process_.log.info(LogTopic::init, members_.name, "GPU {} cannot access memory of GPU {} of rank {}",
                         members_.gpu->ordinal(), info.gpu - 1, rank);
   }
+  if (reaches_gpus_)
+    if (const int channels = channels_to_meet(); channels > 0) begin_meeting(channels);
+}
+
+/// With how many blocks each rank's kernels meet those of the others; 0: they do not. Equal on all ranks whose GPUs
+/// reach all others.
+int Join::channels_to_meet() const {
+  const GpuProcess& gpus = process_.gpus;
+  if (gpus.peers != PeerUse::automatic && gpus.peers != PeerUse::flags) return 0;
+  if (!gpus.specialised || options_.ranks < 2) return 0;
+  const std::string& transport = process_.config.text("TUTTI_TRANSPORT");
+  if (transport != "auto" && transport != name(Access::mapped)) return 0;
+  const PeerInfo& first = peer_infos_.front();
+  const auto beside_first = [&first](const PeerInfo& info) {
+    return info.token == first.token && info.gpu.gpu == first.gpu.gpu;
+  };
+  if (std::ranges::all_of(peer_infos_, beside_first)) return 0;  // one launch serves all
+  int channels = device::block_threads;
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    if (gpus.peers == PeerUse::automatic && in_turns(peer_infos_, rank)) return 0;
+    channels = std::min(channels, channels_of(peer_infos_, rank));
+  }
+  if (peer_infos_[static_cast<std::size_t>(options_.rank)].gpu.blocks == 0)
+    process_.log.warn(members_.name,
+                      "kernels of earlier communicators may need all blocks of GPU {}: small calls of this one go "
+                      "through the host on all ranks. TUTTI_MAX_CTAS says how many blocks a communicator takes",
+                      members_.gpu->ordinal());
+  return channels;
+}
+
+/// Launches a kernel that meets those of all other ranks, if this is the last rank of its GPU and process to get here.
+void Join::begin_meeting(int channels) {
+  const auto& peers = members_.peers;
+  GroupsElsewhere elsewhere{.channels = channels};
+  std::vector<Rank> neighbours;
+  for (Rank rank = 0; rank < options_.ranks; ++rank) {
+    const bool here = peers[rank].same_process;
+    if (here && peer_infos_[rank].gpu.gpu == peer_infos_[options_.rank].gpu.gpu) neighbours.push_back(rank);
+    elsewhere.areas.push_back(gpu_proof_->arena()->at[static_cast<std::size_t>(rank)] + cuda::PeerArena::area_offset);
+    if (!here || rank == options_.rank) continue;
+    auto theirs = process_.gpus.directory.find_or_make<cuda::PeerArena>(
+        peers[rank].area_name.id, [] { return std::shared_ptr<cuda::PeerArena>(); });
+    if (theirs == nullptr) return;  // that rank has given up already
+    elsewhere.held.push_back(std::move(theirs));
+  }
+  elsewhere.held.push_back(gpu_proof_->arena());
+  elsewhere.held.push_back(gpu_proof_->blocks());
+  gpu_proof_->blocks()->shrink(channels);
+  gpus_meeting_ = LaunchGroup::of(process_.gpus, peers[neighbours.front()].area_name.id, neighbours, options_.ranks);
+  if (auto begun = gpus_meeting_->enter(options_.rank, members_.gpu, std::move(elsewhere)); !begun)
+    gave_up_meeting(begun);
+}
+
+void Join::gave_up_meeting(const Result<void>& why) {
+  process_.log.info(LogTopic::init, members_.name, "kernels on GPU {} do not meet those of other ranks: {}",
+                    members_.gpu->ordinal(), why.error().text());
+  gpus_meeting_.reset();
+}
+
+void Join::await_meeting() {
+  constexpr std::int64_t longest_ns = 20'000'000'000;  // the kernels themselves give up earlier
+  meeting_until_ns_ = process_.system.now_ns() + longest_ns;
+  state_ = State::meet;
+}
+
+/// Kernels ring no doorbell.
+std::int64_t Join::next_look_at_meeting_ns() const {
+  constexpr std::int64_t look_ns = 100'000;
+  return process_.system.now_ns() + look_ns;
+}
+
+/// Once all ranks have agreed.
+void Join::keep_gpus(bool meet) {
+  if (gpu_proof_ && members_.gpus_reach) gpu_start_.arena = gpu_proof_->arena();
+  if (meet) gpu_start_.meets = std::move(gpus_meeting_);
+  gpus_meeting_.reset();
+  gpu_proof_.reset();
+}
+
+/// Once it is over, gpus_meeting_ says how it went.
+Progress Join::advance_meeting() {
+  if (gpus_meeting_) {
+    const auto proof = gpus_meeting_->proof();
+    if (!proof && process_.system.now_ns() < meeting_until_ns_) return Progress::blocked;
+    if (!proof)
+      gave_up_meeting(Error{.code = Code::timeout, .what = "another rank of this process and GPU gave up"});
+    else if (!*proof)
+      gave_up_meeting(*proof);
+  }
+  state_verdict();
+  return Progress::moved;
 }
 
 }  // namespace tutti

@@ -24,8 +24,11 @@ namespace tutti {
 
 /// A rank's GPU, with a probe that the other ranks of its host test.
 struct GpuInfo {
-  std::uint32_t gpu = 0;     ///< number of the GPU in its process, from 1; 0: none
-  cuda::MemoryLine probe{};  ///< see GpuProof; all zero: not to be tested
+  std::uint32_t gpu = 0;            ///< number of the GPU in its process, from 1; 0: none
+  std::uint32_t blocks = 0;         ///< that the rank may use for kernels that meet those of other ranks
+  std::uint32_t shared_by_mps = 0;  ///< 1: processes share it by MPS, not in turns
+  cuda::DeviceUuid uuid{};          ///< all zero: unknown
+  cuda::MemoryLine probe{};         ///< see GpuProof; all zero: not to be tested
 };
 
 /// First exchange: identity and location of a rank.
@@ -74,6 +77,7 @@ struct InitResult {
   std::uint32_t code = 0;          ///< Code of its failure; 0: none
   std::uint32_t pulls = 0;         ///< it may read every process's memory by CMA
   std::uint32_t reaches_gpus = 0;  ///< its GPU can access every other rank's memory
+  std::uint32_t gpus_meet = 0;     ///< and its kernels have met those of all other ranks
   std::array<char, 240> what{};
 };
 /// Rank 0's, unless it failed: with the machine's numbers, by which all ranks choose. The first part of the job's map

@@ -33,6 +33,8 @@ Result<std::shared_ptr<const cuda::Kernels>> load_kernels(const cuda::SharedGpu&
 
 PeerUse peer_use(std::string_view setting) {
   if (setting == "off") return PeerUse::off;
+  if (setting == "flags") return PeerUse::flags;
+  if (setting == "host") return PeerUse::host;
   return setting == "always" ? PeerUse::always : PeerUse::automatic;
 }
 
@@ -69,18 +71,21 @@ std::shared_ptr<const void> GpuProcess::enter_waiting(Log& log, std::string_view
   return entered;
 }
 
-bool GpuProcess::idle_or_keep(const std::function<Result<bool>()>& idle,
-                              const std::vector<std::shared_ptr<const void>>& held) {
-  constexpr std::int64_t longest_ns = 1'000'000'000;
+bool GpuProcess::await_idle(const std::function<Result<bool>()>& idle, std::int64_t longest_ns) {
   const std::int64_t deadline_ns = system_.now_ns() + longest_ns;
   for (auto is_idle = idle(); is_idle && !*is_idle; is_idle = idle()) {
-    if (system_.now_ns() > deadline_ns) {
-      for (const auto& one : held) keep(one);
-      return false;
-    }
+    if (system_.now_ns() > deadline_ns) return false;
     system_.yield();
   }
   return true;
+}
+
+bool GpuProcess::idle_or_keep(const std::function<Result<bool>()>& idle,
+                              const std::vector<std::shared_ptr<const void>>& held) {
+  constexpr std::int64_t longest_ns = 1'000'000'000;
+  if (await_idle(idle, longest_ns)) return true;
+  for (const auto& one : held) keep(one);
+  return false;
 }
 
 Result<cuda::SharedGpu> GpuProcess::gpu(cuda::Ordinal ordinal) {

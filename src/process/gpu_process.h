@@ -20,11 +20,14 @@
 #include "cuda/kernels.h"
 #include "cuda/peer_memory.h"
 #include "cuda/resources.h"
+#include "process/block_budget.h"
 
 namespace tutti {
 
-/// Whether each rank launches a kernel of its own that accesses the memory of other ranks' GPUs.
-enum class PeerUse { automatic, always, off };
+/// How the GPUs of a host reach each other: by kernels that wait for each other's flags, by kernels that the host lets
+/// go one by one, or not. automatic: by flags where all kernels can run at the same time. host: from some size on;
+/// always: for every size.
+enum class PeerUse { automatic, flags, host, always, off };
 
 class GpuProcess {
  public:
@@ -33,6 +36,8 @@ class GpuProcess {
   cuda::DriverSlot driver;
   const std::shared_ptr<cuda::DeferredReleases> deferred;
   cuda::PeerMapTable mapped;
+  /// For kernels that wait for those of other processes or GPUs.
+  const std::shared_ptr<BlockBudget> blocks = std::make_shared<BlockBudget>();
 
   /// Errors: invalid_argument (no such GPU), cuda.
   Result<cuda::SharedGpu> gpu(cuda::Ordinal ordinal);
@@ -46,6 +51,8 @@ class GpuProcess {
   /// False: the memory is not from `allocate`.
   bool free(std::byte* at);
 
+  /// Waits until `idle` says true or fails, at most that long. False: neither.
+  bool await_idle(const std::function<Result<bool>()>& idle, std::int64_t longest_ns);
   /// For destructors: waits until `idle` says true or fails, at most a second. False: the GPU may still use `held`,
   /// which is then kept for ever.
   bool idle_or_keep(const std::function<Result<bool>()>& idle, const std::vector<std::shared_ptr<const void>>& held);

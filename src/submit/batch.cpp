@@ -12,16 +12,21 @@ Batch::~Batch() {
 }
 
 void Batch::enqueue() {
-  ticket_ = communicator_->take_ticket();
+  if (takes_turn()) ticket_ = communicator_->take_ticket();
   DeviceSide* const device = communicator_->device();
   if (device == nullptr) return;
   for (const Request& request : requests_) device->count(request);
   for (const PeerRequest& request : peers_) device->count(request);
 }
 
+bool Batch::takes_turn() const {
+  const auto free = [](const Request& request) { return request.device && !request.device->takes_turn(); };
+  return !peers_.empty() || !std::ranges::all_of(requests_, free);
+}
+
 void Batch::leave() {
   // While it is this batch's turn: afterwards another call may use the channels.
-  if ((collective_ || transfers_) && communicator_->failed()) communicator_->channels().stop();
+  if (ticket_ != 0 && (collective_ || transfers_) && communicator_->failed()) communicator_->channels().stop();
   if (ticket_ != 0 && collective_) leased_ = collective_->leased();
   collective_.reset();
   transfers_.reset();

@@ -38,6 +38,7 @@ class Batch final : public Operation {
   Result<Progress> collective();
   Result<Progress> transfer();
   void leave();
+  bool takes_turn() const;
 
   std::shared_ptr<Communicator> communicator_;
   CallLimit limit_;

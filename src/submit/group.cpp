@@ -29,29 +29,58 @@ Submission& Group::submission_for(const std::shared_ptr<Stream>& stream) {
 
 Result<Batch*> Group::batch_for(const std::shared_ptr<Communicator>& communicator,
                                 const std::shared_ptr<Stream>& stream) {
-  if (const auto known = batches_.find(communicator.get()); known != batches_.end()) {
-    if (known->second.host_staged != nullptr) return mixed();
-    if (known->second.stream != stream)
+  Open& open = batches_[communicator.get()];
+  if (open.host_staged != nullptr) return mixed();
+  if (open.batch != nullptr) {
+    if (open.stream != stream)
       return Error{.code = Code::invalid_usage, .what = "calls on one communicator in one group must name one stream"};
-    return known->second.batch;
+    return open.batch;
   }
   auto batch = std::make_unique<Batch>(communicator);
-  Batch* const made = batch.get();
-  submission_for(stream).operations.push_back(std::move(batch));
-  batches_[communicator.get()] = {.batch = made, .stream = stream};
-  return made;
+  open.batch = batch.get();
+  open.stream = stream;
+  if (stream)
+    submission_for(stream).operations.push_back(std::move(batch));
+  else
+    append(open, std::move(batch));
+  return open.batch;
+}
+
+/// To the calls without a stream, behind the communicator's other ones.
+void Group::append(Open& open, std::unique_ptr<Operation> part) {
+  auto& operations = submission_for(nullptr).operations;
+  if (open.in_order != nullptr) return open.in_order->add(std::move(part));
+  if (open.first == nullptr) {
+    open.first = part.get();
+    operations.push_back(std::move(part));
+    return;
+  }
+  auto in_order = std::make_unique<InOrder>();
+  open.in_order = in_order.get();
+  const auto at = std::ranges::find(operations, open.first, &std::unique_ptr<Operation>::get);
+  std::unique_ptr<Operation> first = std::exchange(*at, std::move(in_order));
+  open.in_order->add(std::move(first));
+  open.in_order->add(std::move(part));
+}
+
+void Group::add_kernel(const std::shared_ptr<Communicator>& communicator, const Request& request) {
+  Open& open = batches_[communicator.get()];
+  if (open.kernels == nullptr) {
+    auto batch = std::make_unique<Batch>(communicator);
+    open.kernels = batch.get();
+    append(open, std::move(batch));
+  }
+  open.kernels->add(request);
 }
 
 Result<HostStagedBatch*> Group::host_staged_batch_for(const std::shared_ptr<Communicator>& communicator) {
-  if (const auto known = batches_.find(communicator.get()); known != batches_.end()) {
-    if (known->second.host_staged == nullptr) return mixed();
-    return known->second.host_staged;
-  }
+  Open& open = batches_[communicator.get()];
+  if (open.batch != nullptr) return mixed();
+  if (open.host_staged != nullptr) return open.host_staged;
   auto batch = std::make_unique<HostStagedBatch>(communicator);
-  HostStagedBatch* const made = batch.get();
-  submission_for(nullptr).operations.push_back(std::move(batch));
-  batches_[communicator.get()] = {.host_staged = made};
-  return made;
+  open.host_staged = batch.get();
+  append(open, std::move(batch));
+  return open.host_staged;
 }
 
 void Group::add(std::unique_ptr<Operation> operation, std::function<void()> finisher) {

@@ -9,6 +9,7 @@
 #include "progress/stream.h"
 #include "submit/batch.h"
 #include "submit/host_staged_batch.h"
+#include "submit/in_order.h"
 
 namespace tutti {
 
@@ -21,6 +22,7 @@ class Group {
   static bool open() { return depth_ > 0; }
   void start() { ++depth_; }
 
+  /// Not for calls that take no turn: see add_kernel.
   template <class R>
   Result<void> add(const std::shared_ptr<Communicator>& communicator, const std::shared_ptr<Stream>& stream,
                    const R& request) {
@@ -38,6 +40,9 @@ class Group {
     (*batch)->add(request, call);
     return {};
   }
+  /// As add, for calls on device memory that take no turn among others: a group may have such and others. Those of the
+  /// kind that came first are queued first.
+  void add_kernel(const std::shared_ptr<Communicator>& communicator, const Request& request);
   void add(std::unique_ptr<Operation> operation, std::function<void()> finisher);
 
   /// A call inside the group was refused: no call of the group will be started.
@@ -51,15 +56,19 @@ class Group {
   Result<Batch*> batch_for(const std::shared_ptr<Communicator>& communicator, const std::shared_ptr<Stream>& stream);
   Result<HostStagedBatch*> host_staged_batch_for(const std::shared_ptr<Communicator>& communicator);
   Submission& submission_for(const std::shared_ptr<Stream>& stream);
-
-  // Every call asks for it: this access costs one instruction, where the default model calls a function.
-  [[gnu::tls_model("initial-exec")]] static inline thread_local int depth_ = 0;
-  std::vector<std::pair<std::shared_ptr<Stream>, Submission>> submissions_;
   struct Open {
     Batch* batch = nullptr;
     std::shared_ptr<Stream> stream = nullptr;
     HostStagedBatch* host_staged = nullptr;  ///< set instead of `batch` for calls through the host
+    Batch* kernels = nullptr;                ///< beside either
+    Operation* first = nullptr;              ///< of those without a stream
+    InOrder* in_order = nullptr;             ///< all of those, once there are several
   };
+  void append(Open& open, std::unique_ptr<Operation> part);
+
+  // Every call asks for it: this access costs one instruction, where the default model calls a function.
+  [[gnu::tls_model("initial-exec")]] static inline thread_local int depth_ = 0;
+  std::vector<std::pair<std::shared_ptr<Stream>, Submission>> submissions_;
   std::map<Communicator*, Open> batches_;
   std::optional<Error> refused_;
 };

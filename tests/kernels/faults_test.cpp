@@ -43,8 +43,9 @@ std::vector<Plan> plans_of(const Scene& scene, Access access) {
 /// Whether a launch with that breakage comes to the right end.
 bool comes_right(const Scene& scene, bool walk, Fault fault, std::uint64_t seed) {
   const Access compared = scene.access == Access::in_line ? Access::slots : scene.access;
-  KernelWorld world(plans_of(scene, scene.access), plans_of(scene, compared),
-                    {.count = 100, .channels = 2, .slot_bytes = 128, .calls = 4, .seed = seed, .walk = walk});
+  KernelWorld world(
+      plans_of(scene, scene.access), plans_of(scene, compared),
+      {.count = 100, .channels = 2, .slot_bytes = 128, .calls = 4, .seed = seed, .apart = true, .walk = walk});
   if (scene.access == Access::in_line) {  // flags begin anew, and inboxes still hold the first of the last time
     world.set_inbox_uses(device::one_shot_period);
     world.fill_inboxes(0x00000001'00000000u);
@@ -94,13 +95,14 @@ TEST(Faults, OfTheWalkAreNoticed) {
 }
 
 TEST(Faults, OfTwoShotAreNoticed) {
-  for (const Fault fault : {Fault::release_relaxed, Fault::no_publish_barrier, Fault::no_first_meeting,
-                            Fault::no_last_meeting, Fault::wrong_bound})
+  for (const Fault fault : {Fault::release_relaxed, Fault::gpu_scope, Fault::no_publish_barrier,
+                            Fault::no_first_meeting, Fault::no_last_meeting, Fault::wrong_bound})
     EXPECT_TRUE(noticed(two_shot, false, fault)) << static_cast<int>(fault);
 }
 
 TEST(Faults, OfOneShotAreNoticed) {
-  for (const Fault fault : {Fault::one_flag_checked, Fault::one_inbox, Fault::inbox_not_cleared})
+  for (const Fault fault :
+       {Fault::one_flag_checked, Fault::one_inbox, Fault::inbox_not_cleared, Fault::gpu_scope, Fault::wrong_link})
     EXPECT_TRUE(noticed(one_shot, false, fault)) << static_cast<int>(fault);
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -66,7 +67,8 @@ TEST_P(Shots, GiveTheBitsOfTheirPlan) {
                              .channels = random.between(1, 2),
                              .misaligned = static_cast<std::size_t>(random.chance(30) ? 1 : 0),
                              .in_place = random.below(3),
-                             .seed = random.next() % 1000000};
+                             .seed = random.next() % 1000000,
+                             .apart = random.chance(50)};
         KernelWorld here = world(ranks, how);
         ASSERT_EQ(run(here, GetParam(), how.seed, random.between(1, 3)), "") << ranks << " ranks: " << how.text();
       }
@@ -88,6 +90,36 @@ TEST_P(Shots, NameThePeerThatNeverComes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Shots, ::testing::Values(Body::two_shot, Body::one_shot));
+
+/// Launches of one rank each, of which one differs: all end, and each record holds both signatures.
+TEST(OneShot, CallsThatDifferAreReported) {
+  constexpr int ranks = 3;
+  constexpr std::uint64_t same = 0x0123'4567'89ab'cdef, other = same ^ std::uint64_t{1} << 40;
+  for (const bool fewer_channels : {false, true}) {
+    KernelWorld world(plans_of("one_shot", Collective::all_reduce, ranks, Access::in_line),
+                      {.count = 100, .channels = 2, .calls = 1, .together = true});
+    std::vector<device::Call> calls(ranks, world.call());
+    std::vector<std::thread> launches;
+    for (int rank = 0; rank < ranks; ++rank) {
+      device::Call& call = calls[static_cast<std::size_t>(rank)];
+      call.local_ranks = 1;
+      call.local[0] = world.call().local[rank];
+      call.meet = 1;
+      call.signature = rank == 1 ? other : same;
+      if (rank == 1 && fewer_channels) call.channels = 1;
+      launches.emplace_back(
+          [&call] { run_on_threads({.body = Body::one_shot, .type = DataType::int32, .call = &call}, 2); });
+    }
+    for (std::thread& launch : launches) launch.join();
+    for (int rank = 0; rank < ranks; ++rank) {
+      const device::ErrorRecord& record = world.record(rank, 0);
+      ASSERT_EQ(record.state, device::ErrorRecord::differs) << rank;
+      EXPECT_EQ(record.peer, rank == 1 ? 0u : 1u);
+      EXPECT_EQ(record.own, rank == 1 ? other : same);
+      EXPECT_EQ(record.theirs, rank == 1 ? same : other);
+    }
+  }
+}
 
 TEST(OneShot, FlagsBeginAnewAfterTheirPeriod) {
   const auto plans = plans_of("one_shot", Collective::all_reduce, 3, Access::in_line);

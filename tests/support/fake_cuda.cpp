@@ -33,6 +33,16 @@ void State::set_devices(int count) {
   }
 }
 
+void State::set_first_device(int first) {
+  const std::lock_guard guard(mutex);
+  first_device = first;
+}
+
+void State::set_mps(bool on) {
+  const std::lock_guard guard(mutex);
+  mps = on;
+}
+
 void State::set_blocks_max(unsigned blocks) {
   const std::lock_guard guard(mutex);
   blocks_max = blocks;
@@ -207,9 +217,18 @@ Status device_attribute(int* value, int which, int device) {
     case cuda::attribute::compute_minor: *value = 0; break;
     case cuda::attribute::cooperative_launch: *value = 1; break;
     case cuda::attribute::stream_memory_operations: *value = fake.memory_operations ? 1 : 0; break;
-    case cuda::attribute::pci_bus: *value = 0x10 + device; break;
+    case cuda::attribute::mps_enabled: *value = fake.mps ? 1 : 0; break;
+    case cuda::attribute::pci_bus: *value = 0x10 + fake.first_device + device; break;
     default: *value = 0;
   }
+  return 0;
+}
+
+Status device_uuid(cuda::DeviceUuid* uuid, int device) {
+  FAKE_ENTER("cuDeviceGetUuid");
+  if (device < 0 || device >= static_cast<int>(fake.contexts.size())) return code::invalid_device;
+  *uuid = {};
+  uuid->bytes[0] = static_cast<unsigned char>(1 + fake.first_device + device);
   return 0;
 }
 
@@ -286,6 +305,7 @@ std::map<std::string, void*> all_functions() {
                                    {"cuGetErrorString", erased(error_string)},
                                    {"cuDeviceGetCount", erased(device_count)},
                                    {"cuDeviceGetAttribute", erased(device_attribute)},
+                                   {"cuDeviceGetUuid", erased(device_uuid)},
                                    {"cuDevicePrimaryCtxRetain", erased(primary_retain)},
                                    {"cuDevicePrimaryCtxRelease", erased(primary_release)},
                                    {"cuCtxGetCurrent", erased(context_current)},

@@ -25,12 +25,18 @@ class FakeCuda {
 
   /// Before anybody else uses it; 1 without. All GPUs can reach each other's memory.
   virtual void set_devices(int count) = 0;
+  /// This process's GPU 0 is the `first` one of the machine, the next ones follow; 0 without. Other processes may use
+  /// the same ones.
+  virtual void set_first_device(int first) = 0;
+  /// Whether processes share GPUs by MPS; false without.
+  virtual void set_mps(bool on) = 0;
   /// How many blocks fit a GPU at once: more in a cooperative launch is an error.
   virtual void set_blocks_max(unsigned blocks) = 0;
   /// One queue for all streams, where nothing begins before what was queued earlier has ended, whatever the stream: as
   /// streams of a GPU whose hardware queues are all in use.
   virtual void set_one_queue(bool one) = 0;
-  /// How many blocks other kernels occupy for now: a cooperative launch begins when there is room for all its blocks.
+  /// How many blocks other kernels occupy for now. Kernels whose blocks wait for each other, or for other kernels, run
+  /// when there is room for all their blocks; others need room for one.
   virtual void occupy(unsigned blocks) = 0;
   /// Whether what is allocated from now on can be mapped by other processes; false without. GPUs of one number are then
   /// one GPU to all of them.
@@ -77,6 +83,8 @@ class FakeCuda {
 class NoFake final : public FakeCuda {
  public:
   void set_devices(int) override {}
+  void set_first_device(int) override {}
+  void set_mps(bool) override {}
   void set_blocks_max(unsigned) override {}
   void set_one_queue(bool) override {}
   void occupy(unsigned) override {}

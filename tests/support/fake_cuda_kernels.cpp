@@ -76,11 +76,41 @@ bool may_run(int device, const device::Call& call) {
   return true;
 }
 
-/// Waits until the whole grid has room at once.
-void wait_for_room(unsigned blocks) {
-  State& fake = state();
-  std::unique_lock lock(fake.mutex);
-  fake.changed.wait(lock, [&] { return fake.occupied + blocks <= fake.blocks_max; });
+/// Blocks of a GPU that a kernel occupies while it runs; waits until there is room for them.
+class Room {
+ public:
+  Room(int device, unsigned blocks) : device_(device), blocks_(blocks) {
+    State& fake = state();
+    std::unique_lock lock(fake.mutex);
+    fake.changed.wait(
+        lock, [&] { return fake.occupied + fake.resident[device_] + blocks_ <= fake.blocks_max || blocks_ == 0; });
+    fake.resident[device_] += blocks_;
+  }
+  ~Room() {
+    State& fake = state();
+    const std::lock_guard lock(fake.mutex);
+    fake.resident[device_] -= blocks_;
+    fake.changed.notify_all();
+  }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+
+ private:
+  int device_;
+  unsigned blocks_;
+};
+
+/// Blocks that wait for others must all be there; of others it is enough that one runs after the other, in the gaps.
+unsigned room_for(const std::string& name, const device::Call& call, unsigned blocks, bool cooperative) {
+  const bool ours = name.starts_with("tutti_");
+  return cooperative || (ours && call.meet != 0) ? blocks : 0;
+}
+
+/// Without this a word that other GPUs poll would have the order of this GPU alone.
+void check_scope(const device::Call& call) {
+  if (call.local_ranks == call.ranks || call.table != nullptr || call.meet != 0) return;
+  const std::lock_guard guard(state().mutex);
+  ++state().misuse;
 }
 
 /// Every kernel of ours takes a device::Call by value.
@@ -91,7 +121,9 @@ Status submit_kernel(CUfunc_st* function, unsigned blocks, unsigned threads, CUs
   const auto* const from = static_cast<const std::byte*>(parameters[0]);
   const auto argument = std::make_shared<const std::vector<std::byte>>(from, from + sizeof(device::Call));
   return fake.submit(stream, [=, device = current()->device]() -> Status {
-    if (cooperative) wait_for_room(blocks);
+    device::Call call;
+    std::memcpy(&call, argument->data(), sizeof call);
+    const Room room(device, room_for(name, call, blocks, cooperative));
     FakeKernel run;
     {
       const std::lock_guard guard(state().mutex);
@@ -99,8 +131,7 @@ Status submit_kernel(CUfunc_st* function, unsigned blocks, unsigned threads, CUs
     }
     if (run && !name.starts_with("tutti_"))
       return run(name, argument->data(), blocks, threads);  // its argument is its own
-    device::Call call;
-    std::memcpy(&call, argument->data(), sizeof call);
+    check_scope(call);
     if (!may_run(device, call)) return code::illegal_address;
     if (run) return run(name, argument->data(), blocks, threads);
     (void)run_plans(call);

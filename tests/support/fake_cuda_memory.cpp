@@ -205,14 +205,15 @@ Status ipc_export(cuda::IpcHandle* handle, Address at) {
   return 0;
 }
 
-/// Of this process's own memory it is refused, as by the real one, and a second time.
+/// Of this process's own memory it is refused, as by the real one, and a second time for one GPU.
 Status ipc_open(Address* at, cuda::IpcHandle handle, unsigned flags) {
   FAKE_ENTER_CONTEXT("cuIpcOpenMemHandle");
   Exported exported{};
   std::memcpy(&exported, handle.bytes, sizeof exported);
   if (flags != cuda::ipc_lazy_peer_access || exported.process == ::getpid()) return code::invalid_value;
   for (const auto& [known, range] : fake.memory)
-    if (range.opened == exported.process && range.id == exported.id) return code::already_mapped;
+    if (range.opened == exported.process && range.id == exported.id && range.opened_by == context->device)
+      return code::already_mapped;
   const std::string path = "/proc/" + std::to_string(exported.process) + "/fd/" + std::to_string(exported.file);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return code::invalid_value;
@@ -221,8 +222,11 @@ Status ipc_open(Address* at, cuda::IpcHandle handle, unsigned flags) {
   ::close(file);
   if (made == MAP_FAILED) return code::invalid_value;
   *at = reinterpret_cast<Address>(made);
-  fake.memory[*at] = {
-      .bytes = exported.bytes, .device = exported.device, .id = exported.id, .opened = exported.process};
+  fake.memory[*at] = {.bytes = exported.bytes,
+                      .device = exported.device,
+                      .id = exported.id,
+                      .opened = exported.process,
+                      .opened_by = context->device};
   return 0;
 }
 

@@ -112,7 +112,8 @@ struct Range {
   bool registered = false;                        ///< memory of somebody else's
   int file = -1;                                  ///< by which other processes map it
   std::uint64_t id = 0;                           ///< no two that there ever were are alike
-  int opened = 0;                                 ///< memory of another process: of which
+  int opened = 0;                                 ///< memory of another process: of which,
+  int opened_by = -1;                             ///<   and by which GPU
   std::optional<unsigned> rights = std::nullopt;  ///< bit i: GPU i may access it; nothing: all may
   bool pooled = false;                            ///< the rights of the pool count instead
 };
@@ -126,6 +127,8 @@ struct Injected {
 class State final : public FakeCuda {
  public:
   void set_devices(int count) override;
+  void set_first_device(int first) override;
+  void set_mps(bool on) override;
   void set_blocks_max(unsigned blocks) override;
   void set_one_queue(bool one) override;
   void occupy(unsigned blocks) override;
@@ -179,6 +182,9 @@ class State final : public FakeCuda {
   int running = 0;              ///< works that streams do just now
   unsigned blocks_max = 264;
   unsigned occupied = 0;
+  std::map<int, unsigned> resident;  ///< by GPU: blocks of kernels that run just now
+  int first_device = 0;
+  bool mps = false;
   FakeKernel kernel;
   std::vector<std::unique_ptr<CUctx_st>> contexts = one_context();
   std::map<CUctx_st*, std::unique_ptr<CUstream_st>> legacy;

@@ -47,9 +47,9 @@ std::pair<int, int> shared_groups(const Plan& plan) {
   return {-1, -1};
 }
 
-/// One tile of elements in words of 8 bytes, each with its flags.
+/// The signature, and one tile of elements in words of 8 bytes, each with its flags.
 std::uint64_t inbox_bytes_for(const Split& split) {
-  return (split.tile_of(0, 0).count * split.element_bytes() + 7) / 8 * 16;
+  return 16 + (split.tile_of(0, 0).count * split.element_bytes() + 7) / 8 * 16;
 }
 
 bool same(DataType type, const std::byte* a, const std::byte* b) {
@@ -154,7 +154,8 @@ void KernelWorld::make_call() {
   call_.inbox_bytes = area_.inbox_bytes;
   call_.local_ranks = area_.ranks;
   call_.channels = area_.channels;
-  call_.meet = plans_[0].access == Access::mapped && !how_.together ? 1 : 0;
+  call_.meet = (plans_[0].access == Access::mapped || how_.apart) && !how_.together ? 1 : 0;
+  call_.signature = how_.seed * 0x9e37'79b9'7f4a'7c15u;
   rehearsal_.calls = how_.calls;
   for (std::size_t rank = 0; rank < plans_.size(); ++rank) {
     const Plan& plan = plans_[rank];

@@ -51,6 +51,7 @@ struct KernelCase {
   int calls = 3;               ///< in a row
   std::uint64_t seed = 1;
   bool together = false;  ///< all ranks are in the launch, so windows need no meeting at its begin; one call
+  bool apart = false;     ///< ranks do as if they were in launches of their own, whose calls nobody has compared
   bool walk = false;      ///< by the kernel that walks plans, also where there is a special one
   std::string text() const;
 };

@@ -19,6 +19,9 @@ constexpr bool is_alike() {
   using B = std::remove_cv_t<Theirs>;
   if constexpr (std::is_same_v<A, IpcHandle>)
     return std::is_same_v<B, CUipcMemHandle> && sizeof(A) == sizeof(B);
+  else if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B> &&
+                     std::is_same_v<std::remove_pointer_t<A>, DeviceUuid>)
+    return std::is_same_v<std::remove_pointer_t<B>, CUuuid> && sizeof(DeviceUuid) == sizeof(CUuuid);
   else if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>)
     return std::is_pointer_v<A> && std::is_pointer_v<B>;
   else

@@ -1,0 +1,235 @@
+// What goes wrong between kernels that wait for each other's flags: calls that differ, ranks that are gone.
+#include <csignal>
+#include <thread>
+
+#include "support/gpu_meeting.h"
+#include "support/host_bodies.h"
+#include "support/thread_block.h"
+
+namespace tutti::testing {
+namespace {
+
+const std::vector<std::string> silent = {"TUTTI_DEBUG=NONE"};
+
+tuttiResult_t async_error(tuttiComm_t comm) {
+  tuttiResult_t result = tuttiNumResults;
+  EXPECT_TRUE(ok(tuttiCommGetAsyncError(comm, &result)));
+  return result;
+}
+
+/// Waits for an error that nobody asked for; the team's limit ends it.
+tuttiResult_t await_error(tuttiComm_t comm) {
+  tuttiResult_t result = tuttiSuccess;
+  while (result == tuttiSuccess && !::testing::Test::HasFailure()) {
+    result = async_error(comm);
+    std::this_thread::yield();
+  }
+  return result;
+}
+
+// ---- Calls that differ ----
+
+struct Wrong {
+  const char* text;
+  std::size_t count;
+  tuttiDataType_t type;
+  tuttiRedOp_t op;
+  const char* words;  ///< of the call that differs
+};
+const Wrong wrongs[] = {{"Count", 101, tuttiInt32, tuttiSum, "AllReduce count=101 int32 sum"},
+                        {"ALargeCount", 16'000, tuttiInt32, tuttiSum, "AllReduce count=16000 int32 sum"},
+                        {"Type", 100, tuttiFloat32, tuttiSum, "AllReduce count=100 float32 sum"},
+                        {"Operator", 100, tuttiInt32, tuttiMax, "AllReduce count=100 int32 max"}};
+
+class GpuFlagsMismatch : public ::testing::TestWithParam<Wrong> {};
+INSTANTIATE_TEST_SUITE_P(Calls, GpuFlagsMismatch, ::testing::ValuesIn(wrongs),
+                         [](const auto& test) { return test.param.text; });
+
+/// The kernels end by themselves, nothing is written, and every rank is told both calls.
+TEST_P(GpuFlagsMismatch, IsToldOnEveryRank) {
+  const Wrong wrong = GetParam();
+  launch_ranks(team_of(3, Seating::processes, silent), [&wrong](Seat& seat) {
+    CudaUser user(library, choose_gpu(seat, Seating::processes));
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const OneRank one(user, comm, seat.rank(), 16'000);
+    auto* const stream = tuttiCudaStream(one.stream);
+    const bool differs = seat.rank() == 1;
+    const auto made = tuttiAllReduce(one.input, one.output, differs ? wrong.count : 100,
+                                     differs ? wrong.type : tuttiInt32, differs ? wrong.op : tuttiSum, comm, stream);
+    EXPECT_TRUE(made == tuttiSuccess || made == tuttiInvalidUsage) << made;  // the others have found out already
+    user.synchronize(one.stream);
+    EXPECT_EQ(user.get(one.output, 100), std::vector<std::int32_t>(100, -1));
+    EXPECT_EQ(await_error(comm), tuttiInvalidUsage);
+    for (const char* const words : {"ranks make different calls", wrong.words, "AllReduce count=100 int32 sum"})
+      EXPECT_TRUE(fails(one.all_reduce(), tuttiInvalidUsage, words));
+    if (!seat.meet()) return;
+    (void)tuttiCommAbort(comm);
+  });
+}
+
+// ---- Ranks that are gone ----
+
+/// All that a rank does in a kernel, up to its end at one of its actions.
+class DyingBlock : public ThreadBlock<> {
+ public:
+  DyingBlock(BlockTeam& team, int thread, int block, std::atomic<int>& left)
+      : ThreadBlock<>(team, thread, block), left_(left) {}
+
+  bool sync_any(bool vote) { return act(), ThreadBlock<>::sync_any(vote); }
+  void sync(device::Barrier why) { act(), ThreadBlock<>::sync(why); }
+  device::FlaggedWord load_flagged(const void* from) { return act(), ThreadBlock<>::load_flagged(from); }
+  void store_flagged(void* to, device::FlaggedWord word) { act(), ThreadBlock<>::store_flagged(to, word); }
+
+ private:
+  void act() const {
+    if (left_.fetch_sub(1) == 0) {
+      ::kill(::getpid(), SIGKILL);
+      for (;;) ::pause();
+    }
+  }
+  std::atomic<int>& left_;
+};
+
+/// The kernel of a rank that ends its process at its `last` action.
+cuda::Status dying_kernel(const std::string& name, const std::byte* argument, int last) {
+  device::Call call;
+  std::memcpy(&call, argument, sizeof call);
+  if (name != "tutti_one_shot_int32") {
+    EXPECT_TRUE(launch_by_name(name, call));
+    return 0;
+  }
+  std::atomic<int> left = last;
+  const Launch launch{.body = device::Body::one_shot, .type = DataType::int32, .call = &call};
+  BlockTeam team(1);
+  BodyShared shared;
+  for (int block = 0; block < launch.blocks(); ++block) {
+    DyingBlock b(team, 0, block, left);
+    device::one_shot<std::int32_t>(b, shared.one_shot, call);
+  }
+  return 0;
+}
+
+/// What those say who are left: whom their kernels waited for, and where.
+std::string given_up(int rank, int gone) {
+  return "the kernel of rank " + std::to_string(rank) + " on GPU 0 gave up while it waited for rank " +
+         std::to_string(gone) + " on channel 0 at step 0";
+}
+
+/// Killed at each of its actions in the kernel: signature, words, polls and barriers. Those of the others end, those
+/// that had all they needed rightly so.
+TEST(GpuFlagsDeath, AtEachAction) {
+  constexpr int gone = 1;
+  bool some_gave_up = false;
+  for (int last = 0; last < 12; ++last) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    Workers team(team_of(3, Seating::processes, silent), [last](Seat& seat) {
+      FakeKernel kernel = bodies();
+      if (seat.rank() == gone)
+        kernel = [last](const std::string& name, const std::byte* argument, unsigned, unsigned) {
+          return dying_kernel(name, argument, last);
+        };
+      CudaUser user(library, choose_gpu(seat, Seating::processes, kernel));
+      auto* const comm = seat.init_one();
+      ASSERT_NE(comm, nullptr);
+      const OneRank one(user, comm, seat.rank(), 6);
+      if (!seat.meet()) return;
+      const auto made = one.all_reduce();
+      if (seat.rank() == gone) {
+        user.synchronize(one.stream);
+        ::kill(::getpid(), SIGKILL);
+      }
+      if (made == tuttiSuccess) user.synchronize(one.stream);
+      EXPECT_EQ(await_error(comm), tuttiRemoteError);
+      EXPECT_TRUE(fails(one.all_reduce(), tuttiRemoteError, " lost: its process was killed"));
+      if (tuttiGetLastError(comm) == nullptr) return;
+      const bool right = user.get(one.output, 6) == sums(6, 3);
+      // For the one that is gone, or for one that has heard of it before.
+      const std::string reason = "the kernel of rank " + std::to_string(seat.rank()) + " on GPU 0 gave up while";
+      const bool gave_up = std::string(tuttiGetLastError(comm)).find(reason) != std::string::npos;
+      EXPECT_TRUE(right || gave_up || made != tuttiSuccess) << tuttiGetLastError(comm);
+      seat.board().word(0).fetch_or(gave_up ? 1 : 0);
+      (void)tuttiCommAbort(comm);
+      seat.board().word(1).fetch_add(1);
+    });
+    while (team.board().word(1).load() < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    team.kill(gone);  // it is gone already; and nobody is to wonder
+    ASSERT_TRUE(team.finish());
+    some_gave_up = some_gave_up || team.board().word(0).load() != 0;
+  }
+  EXPECT_TRUE(some_gave_up);
+}
+
+/// Killed while the others' kernels wait for it: they end within a second, and say for whom and where they waited.
+TEST(GpuFlagsDeath, InMidKernel) {
+  Workers team(team_of(3, Seating::processes, silent), [](Seat& seat) {
+    CudaUser user(library, choose_gpu(seat, Seating::processes));
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const OneRank one(user, comm, seat.rank(), 1000);
+    ASSERT_TRUE(ok(one.all_reduce()));
+    expect_sum(one, 3);
+    if (!seat.meet()) return;
+    if (seat.rank() == 2) {
+      for (;;) ::pause();
+    }
+    ASSERT_TRUE(ok(one.all_reduce()));
+    seat.board().word(0).fetch_add(1);
+    ASSERT_TRUE(seat.board().wait_for(1, 1));
+    const auto began = std::chrono::steady_clock::now();
+    user.synchronize(one.stream);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    EXPECT_LT(took.count(), 1.0 * patience());
+    EXPECT_EQ(await_error(comm), tuttiRemoteError);
+    for (const std::string& words : {std::string(" lost: its process was killed"), given_up(seat.rank(), 2)})
+      EXPECT_TRUE(fails(one.all_reduce(), tuttiRemoteError, words));
+    EXPECT_TRUE(ok(tuttiCommAbort(comm)));
+  });
+  while (team.board().word(0).load() < 2 && !::testing::Test::HasFailure()) std::this_thread::yield();
+  team.kill(2);
+  team.board().raise(1, 1);
+  EXPECT_TRUE(team.finish());
+}
+
+/// An abort of one rank ends its own kernels and those of the others.
+TEST(GpuFlagsDeath, AnAbortedRank) {
+  launch_ranks(team_of(3, Seating::processes, silent), [](Seat& seat) {
+    CudaUser user(library, choose_gpu(seat, Seating::processes));
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const OneRank one(user, comm, seat.rank(), 1000);
+    if (seat.rank() != 2) {
+      ASSERT_TRUE(ok(one.all_reduce()));
+    }
+    if (!seat.meet()) return;
+    if (seat.rank() == 2) {
+      EXPECT_TRUE(ok(tuttiCommAbort(comm)));
+      return;
+    }
+    user.synchronize(one.stream);
+    EXPECT_EQ(await_error(comm), tuttiRemoteError);
+    EXPECT_TRUE(fails(one.all_reduce(), tuttiRemoteError, "aborted"));
+    EXPECT_TRUE(ok(tuttiCommAbort(comm)));
+  });
+}
+
+/// A rank that does not come in time.
+TEST(GpuFlagsDeath, TheLimitOfACall) {
+  launch_ranks(team_of(2, Seating::processes, {"TUTTI_DEBUG=NONE", "TUTTI_TIMEOUT_MS=200"}), [](Seat& seat) {
+    CudaUser user(library, choose_gpu(seat, Seating::processes));
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const OneRank one(user, comm, seat.rank(), 10);
+    if (seat.rank() == 0) {
+      ASSERT_TRUE(ok(one.all_reduce()));
+      user.synchronize(one.stream);
+      EXPECT_EQ(await_error(comm), tuttiTimeout);
+      EXPECT_TRUE(fails(one.all_reduce(), tuttiTimeout, "waited for rank 1 on channel 0"));
+    }
+    if (!seat.meet()) return;
+    (void)tuttiCommAbort(comm);
+  });
+}
+
+}  // namespace
+}  // namespace tutti::testing

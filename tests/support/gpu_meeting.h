@@ -1,0 +1,87 @@
+// Ranks whose kernels meet those of other processes and GPUs: the kernels' own bodies on threads of the CPU, over the
+// fake driver's shareable memory.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/gpu_ranks.h"
+#include "support/host_kernels.h"
+
+namespace tutti::testing {
+
+/// Where the ranks of a team are: each in a process; all in one; two in a process, with a GPU each, or with one.
+enum class Seating { processes, threads, pairs, pairs_on_a_gpu };
+inline const char* name(Seating seating) {
+  constexpr const char* names[] = {"processes", "threads", "pairs", "pairs_on_a_gpu"};
+  return names[static_cast<std::size_t>(seating)];
+}
+
+inline FakeKernel bodies() {
+  return [](const std::string& name, const std::byte* argument, unsigned, unsigned) {
+    device::Call call;
+    std::memcpy(&call, argument, sizeof call);
+    EXPECT_TRUE(launch_by_name(name, call));
+    return 0;
+  };
+}
+
+inline Team team_of(int ranks, Seating seating, std::vector<std::string> more = {}) {
+  more.emplace_back("TUTTI_MAX_CTAS=2");  // each thread of a block is one of this machine's
+  if (std::ranges::none_of(more, [](const std::string& one) { return one.starts_with("TUTTI_DEBUG="); }))
+    more.emplace_back("TUTTI_DEBUG=WARN");
+  const Layout layout = seating == Seating::processes ? Layout::processes
+                        : seating == Seating::threads ? Layout::threads
+                                                      : Layout::pairs;
+  return launch_group(ranks, layout, more);
+}
+
+/// The process's GPUs, before anything else of a seat; all of its seats call this. Returns the seat's GPU.
+inline int choose_gpu(Seat& seat, Seating seating, FakeKernel kernel = bodies()) {
+  auto& fake = fake_cuda(library);
+  const int rank = seat.rank();
+  const bool first = seating == Seating::processes || rank == 0 || (seating != Seating::threads && rank % 2 == 0);
+  if (first) {
+    fake.set_shareable(true);
+    fake.set_kernel(std::move(kernel));
+    if (seating == Seating::threads) fake.set_devices(seat.ranks());
+    if (seating == Seating::pairs) fake.set_devices(2);
+    if (seating == Seating::processes) fake.set_first_device(rank);
+    if (seating == Seating::pairs) fake.set_first_device(rank);
+    if (seating == Seating::pairs_on_a_gpu) fake.set_first_device(rank / 2);
+  }
+  if (seating == Seating::threads) return rank;
+  return seating == Seating::pairs ? rank % 2 : 0;
+}
+
+/// Calls that the stream waits for the host in.
+inline int waits_for_host() {
+  return fake_cuda(library).calls("cuStreamWaitValue32");
+}
+
+using MeetingBody = std::function<void(Seat&, CudaUser&, tuttiComm_t)>;
+
+/// Each rank with its own GPU (or its share of one) and a communicator of all.
+inline void in_seats(const Team& team, Seating seating, const MeetingBody& body) {
+  launch_ranks(team, [&](Seat& seat) {
+    const int gpu = choose_gpu(seat, seating);
+    if (!seat.meet()) return;
+    CudaUser user(library, gpu);
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    body(seat, user, comm);
+    if (!seat.meet()) return;
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    if (!seat.meet()) return;
+    EXPECT_EQ(fake_cuda(library).live().misuse, 0);
+  });
+}
+
+inline void expect_sum(const OneRank& one, int ranks, int round = 0) {
+  one.user->synchronize(one.stream);
+  ASSERT_EQ(one.user->get(one.output, one.count), sums(one.count, ranks, round));
+}
+
+}  // namespace tutti::testing
