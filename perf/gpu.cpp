@@ -50,7 +50,7 @@ void find(Lookup lookup, const char* name, Function& function) {
 
 }  // namespace
 
-std::shared_ptr<const Gpu> Gpu::open() {
+std::shared_ptr<const Gpu> Gpu::open(int device) {
   const char* const named = std::getenv("TUTTI_CUDA_LIBRARY");
   const std::string path = named == nullptr || *named == 0 ? "libcuda.so.1" : named;
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -70,12 +70,12 @@ std::shared_ptr<const Gpu> Gpu::open() {
   find(lookup, "cuStreamCreate", functions->stream_create);
   find(lookup, "cuStreamSynchronize", functions->stream_synchronize);
   find(lookup, "cuStreamDestroy", functions->stream_destroy);
-  return std::make_shared<const Gpu>(Key{}, std::move(functions));
+  return std::make_shared<const Gpu>(Key{}, std::move(functions), device);
 }
 
-Gpu::Gpu(Key, std::shared_ptr<const Functions> functions) : call_(std::move(functions)) {
+Gpu::Gpu(Key, std::shared_ptr<const Functions> functions, int device) : call_(std::move(functions)) {
   must(call_->init(0), "cuInit");
-  must(call_->retain(&context_, 0), "cuDevicePrimaryCtxRetain");
+  must(call_->retain(&context_, device), "cuDevicePrimaryCtxRetain");
 }
 
 void Gpu::must(int status, const char* function) const {

@@ -11,8 +11,8 @@ namespace perf {
 /// The GPU of one process. Errors end the program with the driver's function and code.
 class Gpu {
  public:
-  /// GPU 0, through TUTTI_CUDA_LIBRARY or libcuda.so.1. To be called after the ranks were forked, not before.
-  static std::shared_ptr<const Gpu> open();
+  /// Through TUTTI_CUDA_LIBRARY or libcuda.so.1. To be called after the ranks were forked, not before.
+  static std::shared_ptr<const Gpu> open(int device = 0);
 
   /// Makes its context current in the calling thread.
   void make_current() const;
@@ -34,7 +34,7 @@ class Gpu {
   struct Key {};
 
  public:
-  explicit Gpu(Key, std::shared_ptr<const Functions> functions);
+  Gpu(Key, std::shared_ptr<const Functions> functions, int device);
 
  private:
   std::shared_ptr<const Functions> call_;

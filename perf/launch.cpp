@@ -52,12 +52,16 @@ void pin(const std::vector<int>& cores, int number) {
 class RankProcess {
  public:
   RankProcess(const LaunchOptions& options, ControlPage& page, std::vector<int> cores, int process)
-      : options_(options), page_(page), cores_(std::move(cores)), first_(process * options.threads_each()) {}
+      : options_(options),
+        page_(page),
+        cores_(std::move(cores)),
+        first_(process * options.threads_each()),
+        process_(process) {}
 
   int run(const Body& body) {
     const int count = options_.threads_each();
     if (options_.on_gpu) {
-      gpu_ = Gpu::open();
+      gpu_ = Gpu::open(process_ % options_.gpus);
       gpu_->make_current();
     }
     const tuttiUniqueId id = obtain_id();
@@ -111,6 +115,7 @@ class RankProcess {
   ControlPage& page_;
   std::vector<int> cores_;
   int first_;
+  int process_;
   std::shared_ptr<const Gpu> gpu_;
 };
 

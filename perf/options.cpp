@@ -129,8 +129,13 @@ void LaunchOptions::add_to(CLI::App& app) {
   app.add_flag("--pin,!--no-pin", pin, "Rank i of a host runs on core i mod cores [yes]")->group(group);
   app.add_option_function<std::string>(
          "--memory", [this](const std::string& s) { on_gpu = s == "device"; },
-         "Where buffers lie: host, or device: GPU 0, for all ranks of this host [host]")
+         "Where buffers lie: host, or device: the GPU of the process [host]")
       ->check(CLI::IsMember({"host", "device"}))
+      ->group(group);
+  app.add_option("--gpus", gpus,
+                 "With --memory device: process i uses GPU i mod this number; one that a launcher started, the first "
+                 "that it sees [1]")
+      ->check(CLI::Range(1, 64))
       ->group(group);
   app.add_option("-T,--timeout", timeout_s, "Limit of the whole run in seconds [300]")
       ->check(CLI::Range(1, 1 << 24))

@@ -26,7 +26,8 @@ struct LaunchOptions {
   bool pin = true;
   bool parallel_init = false;
   int timeout_s = 300;
-  bool on_gpu = false;  ///< buffers in device memory, all ranks on GPU 0
+  bool on_gpu = false;  ///< buffers in device memory
+  int gpus = 1;         ///< of a host, over which its processes are spread
 
   void add_to(CLI::App& app);
 
