@@ -26,6 +26,8 @@ tutti_cuda_test(cuda_driver_test)
 tutti_test(cuda_engine_test SOURCES unit/cuda_engine_test.cpp LIBS tutti_cuda tutti_kernels tutti_test_kernels tutti_test_support LABELS unit)
 tutti_cuda_test(cuda_engine_test)
 
+tutti_test(call_ways_test SOURCES unit/call_ways_test.cpp LIBS tutti_gpu LABELS unit)
+
 # Where there is a CUDA toolkit, what we declare of the driver is compared with what it declares.
 find_path(TUTTI_CUDA_HEADERS cudaTypedefs.h PATHS /usr/local/cuda/include $ENV{CUDA_HOME}/include DOC "Folder of cuda.h")
 if(TUTTI_CUDA_HEADERS)

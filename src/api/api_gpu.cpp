@@ -163,7 +163,10 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
                    "recvbuff is sendbuff: with the result at the start of its input, a reduce-scatter takes host "
                    "memory; in device memory recvbuff must be block `rank` of sendbuff, or lie apart from it");
   if (!*on_gpu) {
-    if (stream == nullptr && !Group::current().open()) context.count_collective();
+    if (stream == nullptr && !Group::current().open()) {
+      context.count_collective();
+      context.note_host();
+    }
     return start_on_host(entry, stream, request);
   }
   auto* const gpu_stream = reinterpret_cast<cuda::Stream>(stream);

@@ -96,6 +96,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// cuda.
   Result<void> launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers);
 
+  /// Whether some launch was captured.
+  bool has_captured() const { return captured_.any; }
+
   /// Makes waiting kernels give up soon.
   void abort();
   /// Launches kernels that do nothing but meet those of all other ranks, which must have been launched too within

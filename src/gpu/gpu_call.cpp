@@ -24,6 +24,7 @@ Result<Progress> GpuCall::advance() {
   }
   if (!launch_group().finished(rank)) return Progress::blocked;
   if (auto launched = launch_group().outcome(); !launched) return launched.error();
+  gpu_context(communicator_)->note_kernel();
   return Progress::done;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "comm/communicator.h"
+#include "cuda/buffer_board.h"
 #include "gpu/bounce_buffer.h"
 #include "gpu/gpu_peers.h"
 #include "gpu/peer_sharing.h"
@@ -34,6 +35,14 @@ bool goes_by_peers(const Communicator& communicator) {
   for (const Peer& peer : members.peers)
     if (std::ranges::count(members.peers, place(peer), place) > 1) return false;
   return true;
+}
+
+std::vector<CallWays*> ways_of(const Membership& members) {
+  constexpr std::size_t offset = RankArea::device_board_bytes - limits::line_bytes;
+  static_assert(sizeof(cuda::BufferBoard) <= offset && sizeof(CallWays) <= limits::line_bytes);
+  std::vector<CallWays*> ways;
+  for (const Peer& peer : members.peers) ways.push_back(reinterpret_cast<CallWays*>(peer.area.device_board() + offset));
+  return ways;
 }
 
 /// GPUs have numbers from 1 in the ranks' areas.
@@ -105,7 +114,34 @@ void GpuContext::abort() {
 std::optional<Error> GpuContext::trouble() const {
   if (sharing)
     if (auto met = sharing->trouble()) return met;
+  if (auto differs = different_ways()) return differs;
   return launch_group ? launch_group->trouble() : std::nullopt;
+}
+
+void GpuContext::note_kernel() {
+  if (ways_.empty()) return;
+  CallWays& own = *ways_[static_cast<std::size_t>(rank_)];
+  if (launch_group->has_captured())
+    own.stop();
+  else
+    own.add(/*by_host=*/false);
+}
+
+std::optional<Error> GpuContext::different_ways() const {
+  for (std::size_t peer = 0; peer < ways_.size(); ++peer) {
+    const CallWays& own = *ways_[static_cast<std::size_t>(rank_)];
+    const auto call = CallWays::difference(own, *ways_[peer]);
+    if (!call) continue;
+    const auto way = [](bool by_host) {
+      return by_host ? "makes one that goes through the host" : "makes one by a kernel";
+    };
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("ranks make different calls: as collective {} rank {} {}, rank {} {}, so kind, "
+                                     "size or memory differ",
+                                     *call, rank_, way(own.by_host(*call)), peer, way(!own.by_host(*call))),
+                 .peer = static_cast<int>(peer)};
+  }
+  return std::nullopt;
 }
 
 std::optional<Error> GpuContext::cause() const {
@@ -121,6 +157,7 @@ Result<void> GpuContext::host_call(bool on_behalf) {
 
 void GpuContext::count(const Request& request) {
   if (!request.device || !request.device->through_host()) count_collective();
+  if (!request.device || request.device->takes_turn()) note_host();
 }
 
 void GpuContext::count(const PeerRequest& request) {
@@ -186,8 +223,9 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
     std::iota(all.begin(), all.end(), 0);
     context->launch_group = LaunchGroup::of(gpus, key, std::move(all), members.ranks);
     context->launch_group->enter(members.rank, members.gpu);
-  } else {
+  } else if (start.meets) {
     context->launch_group = std::move(start.meets);
+    context->compare_ways(ways_of(members));
   }
   cuda::Audience audience = audience_of(members, own);
   if (context->reaches_peers) {

@@ -12,6 +12,7 @@
 #include "comm/device_side.h"
 #include "cuda/peer_access.h"
 #include "cuda/peer_arena.h"
+#include "gpu/call_ways.h"
 #include "gpu/gpu_choice.h"
 #include "gpu/launch_group.h"
 #include "gpu/stream_order.h"
@@ -84,6 +85,14 @@ struct GpuContext final : DeviceSide {
   /// Counts a collective on host memory: neighbours number all collectives alike.
   void count_collective() { stream_order->collective(rank_, /*host_staged=*/false); }
 
+  /// A collective of this rank is queued as a kernel, or goes through the host: see CallWays.
+  void note_kernel();
+  void note_host() {
+    if (!ways_.empty()) ways_[static_cast<std::size_t>(rank_)]->add(/*by_host=*/true);
+  }
+  /// `ways`: by rank.
+  void compare_ways(std::vector<CallWays*> ways) { ways_ = std::move(ways); }
+
   /// The context's streams wait for the host: see GpuProcess::enter_waiting.
   void waits(std::shared_ptr<const void> entered) { waiting_ = std::move(entered); }
 
@@ -95,7 +104,10 @@ struct GpuContext final : DeviceSide {
   void enter(std::vector<bool> by_rank, cuda::Audience audience, std::shared_ptr<StreamOrder> order);
 
  private:
+  std::optional<Error> different_ways() const;
+
   const Rank rank_;
+  std::vector<CallWays*> ways_;  ///< by rank, in shared memory; empty: kernels meet none of other launches
   cuda::Audience audience_;
   std::atomic<bool> aborted_ = false;
   std::atomic<bool> awaited_ = false;  // kernels have been waited for after a failure

@@ -65,6 +65,11 @@ class LaunchGroup {
   /// reports.
   std::optional<Result<void>> proof() const;
 
+  /// Whether some launch was captured.
+  bool has_captured() const {
+    const std::lock_guard lock(mutex_);
+    return engine_ && engine_->has_captured();
+  }
   bool is_alone() const { return ranks_.size() == 1; }
   /// All ranks of the communicator are members: then any plan may run here, otherwise only `one_shot`.
   bool is_whole() const { return static_cast<int>(ranks_.size()) == communicator_ranks_; }

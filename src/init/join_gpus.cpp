@@ -118,6 +118,7 @@ void Join::begin_meeting(int channels) {
 void Join::gave_up_meeting(const Result<void>& why) {
   process_.log.info(LogTopic::init, members_.name, "kernels on GPU {} do not meet those of other ranks: {}",
                     members_.gpu->ordinal(), why.error().text());
+  if (gpus_meeting_) gpus_meeting_->abort();
   gpus_meeting_.reset();
 }
 

@@ -1,5 +1,6 @@
 // What goes wrong between kernels that wait for each other's flags: calls that differ, ranks that are gone.
 #include <csignal>
+#include <functional>
 #include <thread>
 
 #include "support/gpu_meeting.h"
@@ -63,6 +64,46 @@ TEST_P(GpuFlagsMismatch, IsToldOnEveryRank) {
     EXPECT_EQ(await_error(comm), tuttiInvalidUsage);
     for (const char* const words : {"ranks make different calls", wrong.words, "AllReduce count=100 int32 sum"})
       EXPECT_TRUE(fails(one.all_reduce(), tuttiInvalidUsage, words));
+    if (!seat.meet()) return;
+    (void)tuttiCommAbort(comm);
+  });
+}
+
+/// A kernel on one rank and a call through the host on the other, which would wait for each other for ever.
+struct OtherWay {
+  const char* text;
+  std::function<tuttiResult_t(CudaUser&, const OneRank&)> call;
+};
+const OtherWay other_ways[] = {
+    {"ALargeCall",
+     [](CudaUser& user, const OneRank& one) { return OneRank(user, one.comm, one.rank, 40'000).all_reduce(); }},
+    {"AnotherCollective",
+     [](CudaUser&, const OneRank& one) {
+       return tuttiBroadcast(one.input, one.output, 100, tuttiInt32, 1, one.comm, tuttiCudaStream(one.stream));
+     }},
+    {"MemoryOfTheHost", [](CudaUser&, const OneRank& one) {
+       std::vector<std::int32_t> host(100);
+       return tuttiAllReduce(host.data(), host.data(), 100, tuttiInt32, tuttiSum, one.comm, nullptr);
+     }}};
+
+class GpuFlagsOtherWay : public ::testing::TestWithParam<OtherWay> {};
+INSTANTIATE_TEST_SUITE_P(Calls, GpuFlagsOtherWay, ::testing::ValuesIn(other_ways),
+                         [](const auto& test) { return test.param.text; });
+
+TEST_P(GpuFlagsOtherWay, IsToldOnEveryRank) {
+  const auto other = GetParam().call;
+  launch_ranks(team_of(3, Seating::processes, silent), [&other](Seat& seat) {
+    CudaUser user(library, choose_gpu(seat, Seating::processes));
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const OneRank one(user, comm, seat.rank(), 100);
+    for (int i = 0; i < 40; ++i) ASSERT_TRUE(ok(one.all_reduce()));  // more than are remembered
+    expect_sum(one, 3);
+    if (!seat.meet()) return;
+    (void)(seat.rank() == 1 ? other(user, one) : one.all_reduce());
+    EXPECT_EQ(await_error(comm), tuttiInvalidUsage);
+    EXPECT_TRUE(fails(one.all_reduce(), tuttiInvalidUsage, "ranks make different calls: as collective 41"));
+    user.synchronize(one.stream);
     if (!seat.meet()) return;
     (void)tuttiCommAbort(comm);
   });
