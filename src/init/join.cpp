@@ -383,19 +383,16 @@ Result<void> Join::finish() {
   if (auto ready = make_gpu_context(*made_, std::move(gpu_start_)); !ready) return ready;
   // All ranks have the same settings at this point, so all of them refuse.
   if (auto good = made_->plans().check_settings(); !good) return good;
+  const auto& m = made_->members();
   if (made_->spans_hosts()) {
-    const auto& area = made_->members().area;
-    made_->members().arrivals->wakes({area, &area->area.header().doorbell});
-    if (auto watching = process_.service.add(made_->members().control); !watching) return watching;
+    m.arrivals->wakes({m.area, &m.area->area.header().doorbell});
+    if (auto watching = process_.service.add(m.control); !watching) return watching;
   }
   const auto watch = std::make_shared<PeerWatch>(made_);
   made_->watched_by(watch);
   if (auto watching = process_.service.add(watch); !watching) return watching;
-  const auto& m = made_->members();
-  process_.log.info(
-      LogTopic::init, made_->who(), "{} ranks ready, {}, {}", m.ranks,
-      m.oversubscribed ? "more ranks than cores" : "a core for each rank",
-      m.pulls ? "other processes' memory can be copied from" : "other processes' memory cannot be copied from");
+  process_.log.info(LogTopic::init, made_->who(), "{} ranks ready, {}, other processes' memory can{} be copied from",
+                    m.ranks, m.oversubscribed ? "more ranks than cores" : "a core for each rank", m.pulls ? "" : "not");
   process_.log.info(LogTopic::topo, made_->who(), "levels: {}", text_of(m.map));
   return {};
 }
