@@ -124,10 +124,14 @@ def _find(array: Any) -> View:
     return _of_buffer(array)
 
 
+# What arrays call elements whose type they do not know: bfloat16 comes as uint16 or int16, 8-bit floats as uint8.
+_CARRIERS = (_types.DataType.UINT8, _types.DataType.INT16, _types.DataType.UINT16)
+
+
 def _as_type(view: View, kind: _types.DataType) -> View:
     """The same memory as elements of `kind`, which the caller names: of the same size, or made of the view's bytes."""
     own = _types.by_name(view.type_name)
-    if own not in (None, kind, _types.DataType.UINT8):
+    if own not in (None, kind, *_CARRIERS):
         raise _Refused(f"has elements of {view.type_name}, and dtype says {kind.name.lower()}: dtype is for arrays "
                        "that cannot say their type")
     if view.itemsize == kind.itemsize:
