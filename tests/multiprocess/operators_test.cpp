@@ -146,15 +146,18 @@ void expect_bits(Seat& seat, const std::vector<tuttiComm_t>& comms, tuttiDataTyp
 
 TEST_P(Operators, OfBitsAndTruthGiveWhatTheyShould) {
   run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {
+    int nth = 0;  // each type and operator with a sixth of the shapes, another one
     const auto with = [&]<class T>(tuttiDataType_t type, T*) {
       for_each_shape([&](What what, std::size_t count, Memory memory) {
         seat.doing(fmt::format("{} x {}", count, name(type)));
-        expect_bits<T, BitAnd>(seat, comms, type, tuttiBitAnd, what, count, memory);
-        expect_bits<T, BitOr>(seat, comms, type, tuttiBitOr, what, count, memory);
-        expect_bits<T, BitXor>(seat, comms, type, tuttiBitXor, what, count, memory);
-        expect_bits<T, LogicalAnd>(seat, comms, type, tuttiLogicalAnd, what, count, memory);
-        expect_bits<T, LogicalOr>(seat, comms, type, tuttiLogicalOr, what, count, memory);
-        expect_bits<T, LogicalXor>(seat, comms, type, tuttiLogicalXor, what, count, memory);
+        switch ((nth++ + type) % 6) {
+          case 0: return expect_bits<T, BitAnd>(seat, comms, type, tuttiBitAnd, what, count, memory);
+          case 1: return expect_bits<T, BitOr>(seat, comms, type, tuttiBitOr, what, count, memory);
+          case 2: return expect_bits<T, BitXor>(seat, comms, type, tuttiBitXor, what, count, memory);
+          case 3: return expect_bits<T, LogicalAnd>(seat, comms, type, tuttiLogicalAnd, what, count, memory);
+          case 4: return expect_bits<T, LogicalOr>(seat, comms, type, tuttiLogicalOr, what, count, memory);
+          default: return expect_bits<T, LogicalXor>(seat, comms, type, tuttiLogicalXor, what, count, memory);
+        }
       });
     };
     for (const auto type :
