@@ -20,6 +20,7 @@ std::map<int, std::vector<Call>> calls_by_ranks() {
   std::uint64_t nth = 0;
   for (const auto& row : covering_array(levels, 1, [](const Row& row) { return !redundant(row); })) {
     Call call = call_of(row, ++nth);
+    if (reduces(call.kind) && static_cast<int>(call.type) >= device_type_count) continue;  // the host's alone
     call.memory = Mix::device;
     all[set_of(row).ranks].push_back(call);
   }
