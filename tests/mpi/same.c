@@ -189,6 +189,9 @@ static void all_reductions(void) {
   end(40000);
   start();
   BOTH(Allreduce, allreduce, input, recv, 40000, MPI_INT, MPI_BOR);
+  end(40000);
+  start();
+  BOTH(Allreduce, allreduce, input, recv, 20000, MPI_2INT, MPI_MAXLOC);
   end(40000); /* too long: MPI's */
   MPI_Op_free(&own);
 }
