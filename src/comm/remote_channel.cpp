@@ -10,6 +10,8 @@
 namespace tutti {
 namespace {
 
+/// Slots of a socket's sender at least: as many messages leave in one system call. Their memory is made when needed.
+constexpr int socket_slots_min = 16;
 constexpr std::int64_t news_limit_ns = 1'000'000'000;  // for the cause of a broken connection to arrive
 
 }  // namespace
@@ -46,7 +48,7 @@ Result<bool> RemoteChannel::open() {
 
 void RemoteChannel::use_sockets() {
   link_ = std::make_shared<SocketLink>(system_, std::move(sockets_), place_.peer, place_.who);
-  sender_ = std::make_unique<SocketSender>(link_, place_.slots, place_.slot_bytes);
+  sender_ = std::make_unique<SocketSender>(link_, std::max(place_.slots, socket_slots_min), place_.slot_bytes);
   receiver_ = std::make_unique<SocketReceiver>(link_, place_.slot_bytes);
 }
 

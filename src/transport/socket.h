@@ -110,11 +110,11 @@ class SocketSender final : public Sender {
 
   std::shared_ptr<SocketLink> link_;
   std::size_t slot_bytes_;
-  std::vector<MessageMemory> memory_;
-  std::vector<std::byte*> free_;   // the slot freed last is used next: it is still in the cache
-  std::vector<Message> messages_;  // a ring, by message number
-  std::vector<Cursor> cursors_;    // by socket
-  bool filling_ = false;           // the message after the committed ones is acquired
+  std::vector<MessageMemory> memory_;  // as many slots as were ever in use at once
+  std::vector<std::byte*> free_;       // the slot freed last is used next: it is still in the cache
+  std::vector<Message> messages_;      // a ring, by message number
+  std::vector<Cursor> cursors_;        // by socket
+  bool filling_ = false;               // the message after the committed ones is acquired
   std::uint64_t committed_ = 0;
   std::uint64_t sent_ = 0;  // all messages up to this one have left
   std::size_t waiting_bytes_ = 0;

@@ -162,6 +162,25 @@ TEST_F(Wire, SmallMessagesShareACall) {
   EXPECT_EQ(counting_.receives, 1) << "the first one brings the second along";
 }
 
+/// As a chain sends a broadcast in parts.
+TEST_F(Wire, AMegabyteInPartsLeavesInOneCall) {
+  constexpr int parts = 16;
+  constexpr std::size_t part = 64 * 1024;
+  auto ends = testing::connected(counting_, "127.0.0.1", 1);
+  SocketSender sender(std::make_shared<SocketLink>(counting_, std::move(ends.callers), 1, "rank 1/2"), parts, part);
+  std::vector<std::byte> memory(parts * part);
+  for (int i = 0; i < parts; ++i) {
+    ASSERT_NE(sender.acquire()->data(), nullptr);
+    ASSERT_TRUE(sender.offer(0, std::span(memory).subspan(static_cast<std::size_t>(i) * part, part)));
+    if (i < parts - 1) {
+      ASSERT_TRUE(sender.commit(part));
+      ASSERT_EQ(counting_.sends, 0) << "part " << i;
+    }
+  }
+  ASSERT_TRUE(sender.commit(part)) << "a megabyte does not wait for the flush";
+  EXPECT_EQ(counting_.sends, 1);
+}
+
 /// A machine with these congestion controls, the first of them its own; the others may be asked for.
 class CongestedSystem final : public System {
  public:
