@@ -118,6 +118,9 @@ class RemoteReceiver final : public Receiver {
   Result<void> release() override;
   bool arrives_in_parts() const override { return true; }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
+  void read_ahead(bool on) override {
+    if (channel_->is_open()) channel_->receiver().read_ahead(on);
+  }
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
   Invited invite(std::size_t ahead, std::span<std::byte> memory) override;

@@ -49,12 +49,14 @@ Result<bool> SignedReceiver::judge(const CallMark& theirs) {
 }
 
 Result<std::span<const std::byte>> SignedReceiver::peek(std::size_t bytes) {
+  if (heard_ != mark_.sequence) through_->read_ahead(true);
   auto heard = hear();
   if (!heard) return std::move(heard).error();
   return *heard ? through_->peek(bytes) : std::span<const std::byte>();
 }
 
 Result<std::span<const std::byte>> SignedReceiver::expect(std::size_t bytes) {
+  if (heard_ != mark_.sequence) through_->read_ahead(false);
   auto heard = hear();
   if (!heard) return std::move(heard).error();
   return *heard ? through_->expect(bytes) : std::span<const std::byte>();

@@ -44,6 +44,7 @@ class SignedReceiver final : public Receiver {
   Result<void> release() override { return through_->release(); }
   bool arrives_in_parts() const override { return through_->arrives_in_parts(); }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
+  void read_ahead(bool on) override { through_->read_ahead(on); }
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override { return through_->arrived(at, bytes); }
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override { return through_->land(at, into); }
   /// Later, as long as the peer has not said that it is in the same call.

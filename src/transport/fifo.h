@@ -96,6 +96,10 @@ class Receiver {
   /// time.
   virtual Result<std::span<const std::byte>> expect(std::size_t /*bytes*/) { return std::span<const std::byte>(); }
 
+  /// Until further notice, messages are long and go where `land` says: a read of one takes no bytes of the next. A
+  /// hint, for transports without headers.
+  virtual void read_ahead(bool /*on*/) {}
+
   /// How many bytes of [at, at + bytes) of the expected message have arrived, from `at` on without a gap.
   virtual Result<std::size_t> arrived(std::size_t /*at*/, std::size_t bytes) { return bytes; }
 

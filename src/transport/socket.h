@@ -129,6 +129,7 @@ class SocketReceiver final : public Receiver {
   Result<void> release() override;
   bool arrives_in_parts() const override { return true; }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
+  void read_ahead(bool on) override { reads_ahead_ = on; }
   Result<std::size_t> arrived(std::size_t at, std::size_t bytes) override;
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
   void poll_set(std::vector<PollItem>& items) const override;
@@ -158,10 +159,11 @@ class SocketReceiver final : public Receiver {
   std::size_t until_ = 0;          // the message has been asked for up to here
   std::size_t landing_at_ = 0;     // start of the part that lands in the caller's memory
   std::span<std::byte> landing_;
-  // Bytes that the first socket returned after the end of a small read.
+  // Bytes that the first socket returned after the end of a small message.
   std::unique_ptr<std::byte[]> ahead_;
   std::size_t ahead_begin_ = 0;
   std::size_t ahead_end_ = 0;
+  bool reads_ahead_ = true;
 };
 
 }  // namespace tutti

@@ -143,10 +143,11 @@ std::span<std::byte> SocketReceiver::place(std::size_t at, std::size_t bytes) co
   return {memory_.data() + at, std::min(bytes, before)};
 }
 
-/// A small read also takes what follows, so that one system call serves several small messages. `dry`: the kernel had
-/// less than requested, so another read would return nothing.
+/// The read of a small message also takes what follows, so that one system call serves several small messages. Not
+/// where a large one follows, whose bytes would be copied once more. `dry`: the kernel had less than requested, so
+/// another read would return nothing.
 Result<std::size_t> SocketReceiver::receive(std::size_t socket, std::span<std::byte> into, bool& dry) {
-  if (socket == 0 && ahead_begin_ == ahead_end_ && into.size() < ahead_bytes) {
+  if (socket == 0 && ahead_begin_ == ahead_end_ && reads_ahead_ && stripes_.bytes < ahead_bytes) {
     auto got = link_->receive(socket, {ahead_.get(), ahead_bytes});
     if (!got) return got;
     ahead_begin_ = 0;

@@ -162,6 +162,22 @@ TEST_F(Wire, SmallMessagesShareACall) {
   EXPECT_EQ(counting_.receives, 1) << "the first one brings the second along";
 }
 
+TEST_F(Wire, BytesOfALargeMessageAreReadWhereTheyBelong) {
+  open(counting_, "127.0.0.1");
+  send(24);
+  send(3000);
+  ASSERT_TRUE(*sender_->flush());
+  receiver_->read_ahead(false);
+  ASSERT_EQ(await(counting_, 24)->size(), 24u);
+  ASSERT_TRUE(receiver_->release());
+  EXPECT_EQ(counting_.receives, 1);
+  ASSERT_NE(receiver_->expect(3000)->data(), nullptr);
+  std::vector<std::byte> landed(3000);
+  while (*receiver_->land(0, landed) < landed.size()) counting_.yield();
+  EXPECT_GE(counting_.receives, 2) << "the first read took bytes of the large message";
+  EXPECT_EQ(std::ranges::count(landed, std::byte{42}), 3000);
+}
+
 /// As a chain sends a broadcast in parts.
 TEST_F(Wire, AMegabyteInPartsLeavesInOneCall) {
   constexpr int parts = 16;
