@@ -137,7 +137,7 @@ def barrier_of_some():
 
 
 def refused():
-    return (error_of(dist.all_reduce, torch.zeros(3, dtype=torch.int16)),
+    return (error_of(dist.all_reduce, torch.zeros(3, dtype=torch.bool)),
             error_of(dist.all_reduce, torch.zeros(3), op=dist.ReduceOp.BAND),
             error_of(dist.all_to_all_single, torch.zeros(3), torch.zeros(3), [1, 1, 1], [1]),
             error_of(dist.all_reduce, torch.empty(3, device="meta")))
@@ -295,7 +295,7 @@ class Backend(unittest.TestCase):
 
     def test_what_is_refused_says_why(self):
         for reasons in self.values(2, refused):
-            for reason, words in zip(reasons, ("int16, which cannot be reduced", "is not one of SUM", "do not divide 3 rows",
+            for reason, words in zip(reasons, ("bool, which cannot be reduced", "bit_and is for integers", "do not divide 3 rows",
                                                "device meta|on meta")):
                 self.assertRegex(reason, words)
 
