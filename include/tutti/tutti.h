@@ -10,10 +10,10 @@
  * - Mismatches: all ranks must make the same collective calls in the same order, with equal counts, types, operators
  *   and roots. A call with one count and the same call with a count per rank (tuttiAllGather, tuttiAllGatherV) are two
  *   different calls, even where all counts are equal: all ranks make the one or all the other. If they do not, every
- * rank gets tuttiInvalidUsage with a message that names both calls: from the call itself, or within a second from its
- * next call, finalize or destroy. No call succeeds with data that it did not receive. Where ranks share memory and wait
- *   for each other in the call, nothing has been written (the message says so); otherwise the receive buffers of that
- *   call and of all later ones are undefined. A rank that leaves while others make one call more is a mismatch too.
+ *   rank gets tuttiInvalidUsage with a message that names both calls: from the call itself, or within a second from its
+ *   next call, finalize or destroy. No call succeeds with data that it did not receive. Where ranks share memory and
+ *   wait for each other in the call, nothing has been written (the message says so); otherwise the receive buffers of
+ *   that call and of all later ones are undefined. A rank that leaves while others make one more call is a mismatch.
  * - Counts are in elements. A count of zero, counts above 2^31 and any alignment are legal.
  * - One thread at a time may use a communicator, except for tuttiCommAbort, tuttiCommGetAsyncError and
  *   tuttiGetLastError, which any thread may call at any time. Different communicators may be used in parallel. Where
