@@ -44,19 +44,7 @@ Mailbox::Header Mailbox::header_of(const Message& message) {
   if (header.bytes <= small_bytes_max) return header;
   header.kind = Kind::offer;
   header.id = next_id_++;
-  header.buffer.address = reinterpret_cast<std::uint64_t>(message.data);
-  if (remote(message.to)) return header;
-  const auto& segments = communicator_.process().segments;
-  if (communicator_.members().peers[static_cast<std::size_t>(message.to)].same_process) {
-    header.carry = Carry::window;
-  } else if (const auto spot = segments.find(message.data, header.bytes)) {
-    header.carry = Carry::window;
-    header.buffer.segment = spot->name.id;
-    header.buffer.generation = spot->name.generation;
-    header.buffer.offset = spot->offset;
-  } else if (communicator_.members().pulls) {
-    header.carry = Carry::pull;
-  }
+  if (!remote(message.to)) header.carried = best_carry(communicator_, message.to, message.data, header.bytes);
   return header;
 }
 
@@ -77,7 +65,7 @@ void Mailbox::send(const std::shared_ptr<Message>& message) {
   Unexpected& aside = unexpected_.emplace_back(Unexpected{.from = message->to, .header = header});
   if (header.bytes > 0) aside.data.assign(message->data, message->data + header.bytes);
   aside.whole = true;
-  unexpected_bytes_ += header.bytes;
+  kept_bytes_ += aside.kept_bytes();
   end(*message, Message::State::done);
   arrived(aside);
 }
@@ -121,7 +109,7 @@ void Mailbox::take(Unexpected& unexpected, const std::shared_ptr<Message>& messa
       reply(from, Kind::taken, header, message);
     } else {
       fetches_.push_back({.from = from, .header = header, .message = message});
-      if (header.carry == Carry::slots) reply(from, Kind::wanted, header);
+      if (header.carried.carry == Carry::slots) reply(from, Kind::wanted, header);
     }
   } else if (!unexpected.whole) {
     unexpected.taken_by = message;  // closed by its last piece
@@ -130,7 +118,11 @@ void Mailbox::take(Unexpected& unexpected, const std::shared_ptr<Message>& messa
     if (!message->error && header.bytes > 0) std::memcpy(message->data, unexpected.data.data(), header.bytes);
     end(*message, message->error ? Message::State::failed : Message::State::done);
   }
-  unexpected_bytes_ -= unexpected.data.size();
+  forget(unexpected);
+}
+
+void Mailbox::forget(const Unexpected& unexpected) {
+  kept_bytes_ -= unexpected.kept_bytes();
   unexpected_.remove_if([&](const Unexpected& each) { return &each == &unexpected; });
 }
 
@@ -166,6 +158,7 @@ void Mailbox::fail_all(const Error& error) {
   posted_.clear();
   fetches_.clear();
   unexpected_.clear();
+  kept_bytes_ = 0;
 }
 
 bool Mailbox::progress() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "call/background.h"
+#include "collective/sender_memory.h"
 #include "comm/communicator.h"
 #include "comm/peer_windows.h"
 
@@ -65,15 +66,13 @@ class Mailbox final : public Background {
 
  private:
   enum class Kind : std::uint32_t { small = 1, offer, wanted, data, taken };
-  enum class Carry : std::uint32_t { slots, window, pull };
   struct Header {
     Kind kind = Kind::small;
-    Carry carry = Carry::slots;  ///< of an offer: how the receiver gets the data
     std::uint32_t type = 0;
     std::int32_t tag = 0;
     std::uint64_t bytes = 0;  ///< of the message
     std::uint64_t id = 0;     ///< of an offer, for what is said of it
-    BufferDescriptor buffer = {};
+    Carried carried;          ///< of an offer
   };
   struct Outgoing {
     Header header;
@@ -90,6 +89,8 @@ class Mailbox final : public Background {
     std::vector<std::byte> data;        ///< of a small one
     bool whole = false;                 ///< all of it is here
     std::shared_ptr<Message> taken_by;  ///< matched while it was still arriving
+
+    std::size_t kept_bytes() const { return sizeof(Unexpected) + data.size(); }
   };
   /// A packet that is arriving.
   struct Incoming {
@@ -106,8 +107,7 @@ class Mailbox final : public Background {
     Header header;
     std::shared_ptr<Message> message;
     std::size_t moved = 0;
-    const std::byte* source = nullptr;
-    int pid = 0;
+    SenderMemory memory;
   };
   struct Peer {
     std::deque<Outgoing> outbox;
@@ -127,6 +127,7 @@ class Mailbox final : public Background {
   void receive(const std::shared_ptr<Message>& message);
   void arrived(Unexpected& unexpected);
   void take(Unexpected& unexpected, const std::shared_ptr<Message>& message);
+  void forget(const Unexpected& unexpected);
   void end(Message& message, Message::State state);
   void fail_all(const Error& error);
   bool wants(Rank peer) const;
@@ -135,6 +136,7 @@ class Mailbox final : public Background {
   Result<void> advance();
   Result<void> push(Rank peer);
   Result<void> pull(Rank peer);
+  Result<Unexpected*> keep(Rank from, const Header& header);
   Result<void> open_packet(Rank from, std::span<const std::byte> bytes);
   Result<void> close_packet(Rank from);
   Result<void> answered(Rank from, const Header& header);
@@ -151,8 +153,8 @@ class Mailbox final : public Background {
   std::list<std::shared_ptr<Message>> posted_;  // receives without a message
   std::list<Unexpected> unexpected_;            // in order of arrival
   std::list<Fetch> fetches_;
-  std::size_t unexpected_bytes_ = 0;
-  std::uint64_t moves_ = 0;  // counts packets, slots and pieces
+  std::size_t kept_bytes_ = 0;  // of unexpected_
+  std::uint64_t moves_ = 0;     // counts packets, slots and pieces
   std::uint64_t next_id_ = 1;
   Rank probing_ = -2;  // a source looked for at the moment; MessageEnvelope::any: all
   std::atomic<int> pending_ = 0;

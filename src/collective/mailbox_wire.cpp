@@ -1,9 +1,6 @@
 // Packets of a mailbox on its connections. A packet is a header and a payload, in as many slots as it needs. Between
 // hosts slots carry no length, so there the header has a slot of its own.
-#include <sys/uio.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -15,7 +12,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t unexpected_bytes_max = std::size_t{64} << 20;
+constexpr std::size_t kept_bytes_max = std::size_t{64} << 20;
 constexpr int packets_at_once = 16;  // of one peer, before the others' turn
 
 Error nonsense(std::string_view what) {
@@ -40,7 +37,7 @@ Result<void> Mailbox::advance() {
     if (auto pushed = push(rank); !pushed) return std::move(pushed).error().at_peer(rank);
   }
   for (auto each = fetches_.begin(); each != fetches_.end();) {
-    if (each->header.carry == Carry::slots) {
+    if (each->header.carried.carry == Carry::slots) {
       ++each;
       continue;
     }
@@ -131,27 +128,36 @@ Result<void> Mailbox::pull(Rank from) {
   return {};
 }
 
+/// Room for a message that has come; the data of a small one is to follow. Errors: system (too much is kept).
+Result<Mailbox::Unexpected*> Mailbox::keep(Rank from, const Header& header) {
+  Unexpected aside{.from = from, .header = header};
+  if (header.kind == Kind::small) aside.data.resize(header.bytes);
+  if (kept_bytes_ + aside.kept_bytes() > kept_bytes_max)
+    return Error{
+        .code = Code::system,
+        .what = fmt::format("more than {} MiB of messages have come that no receive takes", kept_bytes_max >> 20)};
+  kept_bytes_ += aside.kept_bytes();
+  return &unexpected_.emplace_back(std::move(aside));
+}
+
 Result<void> Mailbox::open_packet(Rank from, std::span<const std::byte> bytes) {
   Incoming& incoming = peers_[static_cast<std::size_t>(from)].incoming;
   if (bytes.size() < sizeof(Header)) return nonsense("it has no header");
   incoming = {.begun = true};
   std::memcpy(&incoming.header, bytes.data(), sizeof incoming.header);
   const Header& header = incoming.header;
-  if (header.type >= data_type_count || header.tag < 0 || header.carry > Carry::pull || header.bytes > PTRDIFF_MAX)
+  if (header.type >= data_type_count || header.tag < 0 || header.carried.carry > Carry::pull ||
+      header.bytes > PTRDIFF_MAX)
     return nonsense("its header is wrong");
-  const bool by_address = header.carry != Carry::slots;
+  const bool by_address = header.carried.carry != Carry::slots;
   if (by_address && (header.kind != Kind::offer || remote(from))) return nonsense("its data cannot be reached");
   switch (header.kind) {
     case Kind::small: {
       constexpr std::size_t small_bytes_most = 16 * 1024;
       if (header.bytes > small_bytes_most) return nonsense("it is too long to be small");
-      if (unexpected_bytes_ + header.bytes > unexpected_bytes_max)
-        return Error{.code = Code::system,
-                     .what = fmt::format("more than {} MiB of messages have come that no receive takes",
-                                         unexpected_bytes_max >> 20)};
-      incoming.small = &unexpected_.emplace_back(
-          Unexpected{.from = from, .header = header, .data = std::vector<std::byte>(header.bytes)});
-      unexpected_bytes_ += header.bytes;
+      auto kept = keep(from, header);
+      if (!kept) return std::move(kept).error();
+      incoming.small = *kept;
       incoming.into = incoming.small->data.data();
       arrived(*incoming.small);
       return {};
@@ -167,7 +173,7 @@ Result<void> Mailbox::open_packet(Rank from, std::span<const std::byte> bytes) {
 /// The data of a message that this rank has asked for.
 Result<void> Mailbox::expect_data(Rank from, Incoming& incoming) {
   const auto fetch = std::ranges::find_if(fetches_, [&](const Fetch& each) {
-    return each.from == from && each.header.id == incoming.header.id && each.header.carry == Carry::slots;
+    return each.from == from && each.header.id == incoming.header.id && each.header.carried.carry == Carry::slots;
   });
   if (fetch == fetches_.end() || fetch->header.bytes != incoming.header.bytes)
     return nonsense("nobody asked for its data");
@@ -189,13 +195,16 @@ Result<void> Mailbox::close_packet(Rank from) {
       if (const auto message = std::move(small->taken_by)) {
         if (!message->error && header.bytes > 0) std::memcpy(message->data, small->data.data(), header.bytes);
         end(*message, message->error ? Message::State::failed : Message::State::done);
-        unexpected_bytes_ -= small->data.size();
-        unexpected_.remove_if([&](const Unexpected& each) { return &each == small; });
+        forget(*small);
       }
       return {};
-    case Kind::offer:
-      arrived(unexpected_.emplace_back(Unexpected{.from = from, .header = header, .whole = true}));
+    case Kind::offer: {
+      auto kept = keep(from, header);
+      if (!kept) return std::move(kept).error();
+      (*kept)->whole = true;
+      arrived(**kept);
       return {};
+    }
     case Kind::data: end(*data_of, Message::State::done); return {};
     case Kind::wanted:
     case Kind::taken: return answered(from, header);
@@ -230,27 +239,13 @@ Result<bool> Mailbox::fetch(Fetch& fetch) {
   if (!lease) return std::move(lease).error();
   const std::size_t bytes = fetch.header.bytes;
   if (fetch.moved == 0) {
-    const auto& peer = communicator_.members().peers[static_cast<std::size_t>(fetch.from)];
-    if (fetch.header.carry == Carry::window) {
-      auto window = windows_.at(fetch.from, fetch.header.buffer, bytes);
-      if (!window) return std::move(window).error();
-      fetch.source = *window;
-    } else if ((fetch.pid = peer.visible_pid()) != 0) {
-      fetch.source = reinterpret_cast<const std::byte*>(fetch.header.buffer.address);
-    }
-    if (fetch.source == nullptr) return nonsense("its sender's memory cannot be reached");
+    auto memory = SenderMemory::open(communicator_, windows_, fetch.from, fetch.header.carried, bytes);
+    if (!memory) return std::move(memory).error();
+    fetch.memory = *memory;
   }
   const std::size_t piece = std::min(limits::pass_bytes, bytes - fetch.moved);
-  std::byte* const into = fetch.message->data + fetch.moved;
-  if (fetch.pid == 0) {
-    std::memcpy(into, fetch.source + fetch.moved, piece);
-  } else {
-    const iovec here{into, piece};
-    const iovec there{const_cast<std::byte*>(fetch.source) + fetch.moved, piece};
-    const auto got = ::process_vm_readv(fetch.pid, &here, 1, &there, 1, 0);
-    if (got != static_cast<ssize_t>(piece))
-      return Error{.code = Code::remote, .what = "copy from the sender's memory", .sys_errno = got < 0 ? errno : 0};
-  }
+  if (auto copied = fetch.memory.copy(fetch.moved, {fetch.message->data + fetch.moved, piece}); !copied)
+    return std::move(copied).error();
   fetch.moved += piece;
   ++moves_;
   if (fetch.moved < bytes) return false;

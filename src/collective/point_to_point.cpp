@@ -1,9 +1,6 @@
 #include "collective/point_to_point.h"
 
-#include <sys/uio.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -15,8 +12,6 @@ namespace {
 
 /// Shorter messages are copied through slots, which costs less than waiting for the receiver to read the buffer.
 constexpr std::size_t reference_bytes_min = 64 * 1024;
-
-enum class Carry : std::uint32_t { slots, window, pull };
 
 /// For example "100 x float32". `type` may be any number, because it may come from a peer.
 std::string amount(std::uint64_t bytes, std::uint32_t type) {
@@ -34,9 +29,8 @@ void end(const PeerRequest& request) {
 
 struct PointToPoint::Header {
   std::uint64_t bytes = 0;
-  Carry carry = Carry::slots;
   std::uint32_t type = 0;
-  BufferDescriptor buffer;
+  Carried carried;
 };
 
 PointToPoint::PointToPoint(Communicator& communicator, std::span<const PeerRequest> requests)
@@ -123,19 +117,9 @@ Result<void> PointToPoint::to_self() {
 }
 
 PointToPoint::Header PointToPoint::header_of(const PeerRequest& request) const {
-  Header header{.bytes = request.bytes, .type = static_cast<std::uint32_t>(request.type), .buffer = {}};
-  header.buffer.address = reinterpret_cast<std::uint64_t>(request.data);
+  Header header{.bytes = request.bytes, .type = static_cast<std::uint32_t>(request.type), .carried = {}};
   if (request.bytes < reference_bytes_min || communicator_.members().peers[request.peer].remote()) return header;
-  if (communicator_.members().peers[request.peer].same_process) {
-    header.carry = Carry::window;
-  } else if (const auto spot = communicator_.process().segments.find(request.data, request.bytes)) {
-    header.carry = Carry::window;
-    header.buffer.segment = spot->name.id;
-    header.buffer.generation = spot->name.generation;
-    header.buffer.offset = spot->offset;
-  } else if (communicator_.members().pulls) {
-    header.carry = Carry::pull;
-  }
+  header.carried = best_carry(communicator_, request.peer, request.data, request.bytes);
   return header;
 }
 
@@ -143,8 +127,8 @@ PointToPoint::Header PointToPoint::header_of(const PeerRequest& request) const {
 void PointToPoint::note_carrier(Rank peer, const Header& header) {
   if (communicator_.members().peers[peer].remote()) return communicator_.note_used("", Access::slots);
   Access access = Access::slots;
-  if (header.carry == Carry::window) access = Access::mapped;
-  if (header.carry == Carry::pull) access = Access::cma;
+  if (header.carried.carry == Carry::window) access = Access::mapped;
+  if (header.carried.carry == Carry::pull) access = Access::cma;
   // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): a literal
   communicator_.note_used("", name(access).data());
 }
@@ -169,7 +153,7 @@ Result<Progress> PointToPoint::send(Queue& queue) {
     std::memcpy(slot->data(), &header, sizeof header);
     used = sizeof header;
     queue.begun = true;
-    queue.by_reference = header.carry != Carry::slots;
+    queue.by_reference = header.carried.carry != Carry::slots;
     note_carrier(queue.peer, header);
   }
   // Between hosts messages carry no length, so the header is sent alone: the receiver may expect a different length.
@@ -192,7 +176,7 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
         .what = fmt::format("rank {} sends {}, but rank {} receives {}", queue.peer, amount(header.bytes, header.type),
                             communicator_.rank(), amount(request.bytes, static_cast<std::uint32_t>(request.type)))};
   queue.begun = true;
-  queue.by_reference = header.carry != Carry::slots;
+  queue.by_reference = header.carried.carry != Carry::slots;
   note_carrier(queue.peer, header);
   if (!queue.by_reference) return {};
   if (!lease_) {
@@ -200,18 +184,9 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
     if (!lease) return std::move(lease).error();
     lease_.emplace(*std::move(lease));
   }
-  if (header.carry == Carry::window) {
-    auto window = communicator_.windows().at(queue.peer, header.buffer, request.bytes);
-    if (!window) return std::move(window).error();
-    queue.source = *window;
-    queue.pid = 0;
-  } else {
-    queue.source = reinterpret_cast<const std::byte*>(header.buffer.address);
-    queue.pid = communicator_.members().peers[queue.peer].visible_pid();
-    if (queue.pid == 0) queue.source = nullptr;
-  }
-  if (queue.source == nullptr)
-    return Error{.code = Code::remote, .what = "a message refers to sender memory that cannot be mapped"};
+  auto memory = SenderMemory::open(communicator_, communicator_.windows(), queue.peer, header.carried, request.bytes);
+  if (!memory) return std::move(memory).error();
+  queue.memory = *memory;
   return {};
 }
 
@@ -245,15 +220,8 @@ Result<Progress> PointToPoint::receive(Queue& queue) {
 
 Result<Progress> PointToPoint::receive_by_reference(Queue& queue, const PeerRequest& request) {
   const std::size_t piece = std::min(limits::pass_bytes, request.bytes - queue.moved);
-  if (queue.pid == 0) {
-    std::memcpy(request.data + queue.moved, queue.source + queue.moved, piece);
-  } else {
-    const iovec here{request.data + queue.moved, piece};
-    const iovec there{const_cast<std::byte*>(queue.source) + queue.moved, piece};
-    const auto got = ::process_vm_readv(queue.pid, &here, 1, &there, 1, 0);
-    if (got != static_cast<ssize_t>(piece))
-      return Error{.code = Code::remote, .what = "copy from the sender's memory", .sys_errno = got < 0 ? errno : 0};
-  }
+  if (auto copied = queue.memory.copy(queue.moved, {request.data + queue.moved, piece}); !copied)
+    return std::move(copied).error();
   queue.moved += piece;
   if (queue.moved < request.bytes) return Progress::moved;
   // A sender that failed meanwhile may have changed the data read here.

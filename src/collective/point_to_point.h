@@ -8,6 +8,7 @@
 
 #include "call/operation.h"
 #include "call/request.h"
+#include "collective/sender_memory.h"
 #include "comm/communicator.h"
 #include "progress/access_lease.h"
 
@@ -35,11 +36,10 @@ class PointToPoint final : public Operation {
     bool send = true;
     std::vector<const PeerRequest*> requests;
     std::size_t next = 0;
-    std::size_t moved = 0;              // bytes of the current request
-    bool begun = false;                 // its header is sent or read
-    bool by_reference = false;          // the receiver reads the sender's memory
-    const std::byte* source = nullptr;  // by reference: source address; in process `pid` if that is not 0
-    int pid = 0;
+    std::size_t moved = 0;      // bytes of the current request
+    bool begun = false;         // its header is sent or read
+    bool by_reference = false;  // the receiver reads the sender's memory
+    SenderMemory memory;        // by reference
   };
 
   Result<void> to_self();

@@ -362,6 +362,29 @@ TEST_P(Messages, OfARankThatAbortsFail) {
       false);
 }
 
+/// Also messages without data take memory while no receive takes them.
+TEST_P(Messages, ThatNobodyReceivesAreKeptUpToALimit) {
+  if (GetParam().ranks != 2 || std::string_view(GetParam().transport) != "auto") GTEST_SKIP() << "of one pair";
+  run(
+      [](Seat& seat, tuttiComm_t comm) {
+        constexpr int most = 2'000'000;
+        tuttiRequest_t request = nullptr;
+        if (seat.rank() == 0) {
+          EXPECT_TRUE(ok(tuttiIrecv(nullptr, 0, tuttiInt8, 1, /*tag=*/2, comm, &request)));
+          EXPECT_TRUE(fails(tuttiWait(&request, nullptr), tuttiSystemError, "that no receive takes"));
+        } else {
+          int sent = 0;
+          while (sent < most && tuttiIsend(nullptr, 0, tuttiInt8, 0, /*tag=*/1, comm, &request) == tuttiSuccess &&
+                 tuttiWait(&request, nullptr) == tuttiSuccess)
+            ++sent;
+          EXPECT_GT(sent, 1'000);
+          EXPECT_LT(sent, most);
+        }
+        (void)tuttiCommAbort(comm);
+      },
+      false);
+}
+
 TEST_P(Messages, OfWrongArgumentsAreRefused) {
   run([](Seat& seat, tuttiComm_t comm) {
     int x = 0, flag = 0;

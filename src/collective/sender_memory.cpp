@@ -1,0 +1,46 @@
+#include "collective/sender_memory.h"
+
+#include <cstring>
+
+#include "exec/pull.h"
+
+namespace tutti {
+
+Carried best_carry(Communicator& communicator, Rank receiver, const std::byte* data, std::size_t bytes) {
+  Carried carried{.buffer = {.address = reinterpret_cast<std::uint64_t>(data)}};
+  if (communicator.members().peers[static_cast<std::size_t>(receiver)].same_process) {
+    carried.carry = Carry::window;
+  } else if (const auto spot = communicator.process().segments.find(data, bytes)) {
+    carried.carry = Carry::window;
+    carried.buffer.segment = spot->name.id;
+    carried.buffer.generation = spot->name.generation;
+    carried.buffer.offset = spot->offset;
+  } else if (communicator.members().pulls) {
+    carried.carry = Carry::pull;
+  }
+  return carried;
+}
+
+Result<SenderMemory> SenderMemory::open(Communicator& communicator, PeerWindows& windows, Rank sender,
+                                        const Carried& carried, std::size_t bytes) {
+  SenderMemory memory;
+  if (carried.carry == Carry::window) {
+    auto window = windows.at(sender, carried.buffer, bytes);
+    if (!window) return std::move(window).error();
+    memory.source_ = *window;
+  } else {
+    memory.pid_ = communicator.members().peers[static_cast<std::size_t>(sender)].visible_pid();
+    if (memory.pid_ != 0) memory.source_ = reinterpret_cast<const std::byte*>(carried.buffer.address);
+  }
+  if (memory.source_ == nullptr)
+    return Error{.code = Code::remote, .what = "a message refers to sender memory that cannot be mapped"};
+  return memory;
+}
+
+Result<void> SenderMemory::copy(std::size_t at, std::span<std::byte> into) const {
+  if (pid_ != 0) return pull(pid_, source_ + at, into);
+  std::memcpy(into.data(), source_ + at, into.size());
+  return {};
+}
+
+}  // namespace tutti

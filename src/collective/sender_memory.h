@@ -1,0 +1,41 @@
+// How a receiver gets the data of a message: through slots, or out of the memory of a sender on its host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "comm/communicator.h"
+#include "comm/peer_windows.h"
+
+namespace tutti {
+
+enum class Carry : std::uint32_t { slots, window, pull };
+
+/// What a message's header says of its data. From a peer: `carry` may be any number.
+struct Carried {
+  Carry carry = Carry::slots;
+  BufferDescriptor buffer;
+};
+
+/// The best way to [data, data + bytes) for `receiver`, a rank of this host. Slots if there is no better one.
+Carried best_carry(Communicator& communicator, Rank receiver, const std::byte* data, std::size_t bytes);
+
+/// A message's data as its receiver reads it.
+class SenderMemory {
+ public:
+  SenderMemory() = default;  ///< nothing can be read
+  /// `bytes` of data that `sender` does not carry through slots. Errors: those of PeerWindows::at; remote (the memory
+  /// cannot be reached).
+  static Result<SenderMemory> open(Communicator& communicator, PeerWindows& windows, Rank sender,
+                                   const Carried& carried, std::size_t bytes);
+
+  /// Copies what lies `at` bytes behind the start. Errors: remote.
+  Result<void> copy(std::size_t at, std::span<std::byte> into) const;
+
+ private:
+  const std::byte* source_ = nullptr;  // in process `pid_` if that is not 0
+  int pid_ = 0;
+};
+
+}  // namespace tutti
