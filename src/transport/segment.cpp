@@ -168,13 +168,16 @@ Result<void> SegmentTable::adopt(std::span<std::byte> memory) {
                  .what = fmt::format("{} bytes at {} cannot become memory that peers map: {}", memory.size(),
                                      fmt::ptr(memory.data()), why)};
   };
-  const std::unique_lock lock(mutex_);
-  if (Owned* const there = around(pages)) {
-    const std::byte* const data = there->mapping.data();
-    if (pages.data() < data || pages.data() + pages.size() > data + there->mapping.bytes())
-      return refuse("some of it is such memory already");
-    if (there->adopters > 0) ++there->adopters;
-    return {};
+  const std::lock_guard one_at_a_time(adopting_);
+  {
+    const std::unique_lock lock(mutex_);
+    if (Owned* const there = around(pages)) {
+      const std::byte* const data = there->mapping.data();
+      if (pages.data() < data || pages.data() + pages.size() > data + there->mapping.bytes())
+        return refuse("some of it is such memory already");
+      if (there->adopters > 0) ++there->adopters;
+      return {};
+    }
   }
   if (!is_private_anonymous(pages)) return refuse("it is not private, anonymous, writable memory, as from malloc");
   if (auto room = check_room(pages.size()); !room) return room;
@@ -186,6 +189,7 @@ Result<void> SegmentTable::adopt(std::span<std::byte> memory) {
     if (auto populated = populate(fd->get(), *fresh, 0, pages.size()); !populated) return populated;
     std::memcpy(fresh->data(), pages.data(), pages.size());
   }
+  const std::unique_lock lock(mutex_);
   auto mapping = Mapping::shared_over(pages.data(), fd->get(), pages.size());
   if (!mapping) return std::move(mapping).error();
   if (next_id_ == 0) next_id_ = 1;
@@ -195,13 +199,18 @@ Result<void> SegmentTable::adopt(std::span<std::byte> memory) {
 }
 
 void SegmentTable::disown(std::span<std::byte> memory) {
+  const std::lock_guard one_at_a_time(adopting_);
+  decltype(segments_)::node_type disowned;
+  {
+    const std::unique_lock lock(mutex_);
+    Owned* const there = around(memory);
+    if (there == nullptr || there->adopters == 0) return;
+    if (there->adopters > 1) return void(--there->adopters);
+    disowned = segments_.extract(reinterpret_cast<std::uintptr_t>(there->mapping.data()));
+  }
+  const bool is_private{disowned.mapped().mapping.turn_private()};
   const std::unique_lock lock(mutex_);
-  Owned* const there = around(memory);
-  if (there == nullptr || there->adopters == 0) return;
-  if (there->adopters > 1) return void(--there->adopters);
-  const auto at = reinterpret_cast<std::uintptr_t>(there->mapping.data());
-  if (!there->mapping.turn_private()) return;
-  segments_.erase(at);
+  if (!is_private) return void(segments_.insert(std::move(disowned)));
   retired_.fetch_add(1, std::memory_order_release);
 }
 

@@ -89,6 +89,7 @@ class SegmentTable {
   void prefer_node(Mapping& mapping, int node);
   const Owned* named(SegmentName name) const;
 
+  std::mutex adopting_;  // held while pages are copied, which can take long; before mutex_
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, Owned> segments_;  // by address
   std::uint32_t next_id_ = 1;
