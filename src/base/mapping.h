@@ -45,4 +45,8 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
+/// Copies whole pages, whatever lies in them: pages around a buffer of malloc hold parts that AddressSanitizer's
+/// memcpy, or its replacement in a program that uses it, must not read.
+void copy_pages(std::byte* to, const std::byte* from, std::size_t bytes);
+
 }  // namespace tutti

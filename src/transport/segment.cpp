@@ -187,7 +187,7 @@ Result<void> SegmentTable::adopt(std::span<std::byte> memory) {
     auto fresh = Mapping::shared(fd->get(), pages.size());
     if (!fresh) return std::move(fresh).error();
     if (auto populated = populate(fd->get(), *fresh, 0, pages.size()); !populated) return populated;
-    std::memcpy(fresh->data(), pages.data(), pages.size());
+    copy_pages(fresh->data(), pages.data(), pages.size());
   }
   const std::unique_lock lock(mutex_);
   auto mapping = Mapping::shared_over(pages.data(), fd->get(), pages.size());
