@@ -236,6 +236,19 @@ class Compared(InFolder):
             self.assertEqual(curves(self.drawn("table.csv", "--only", "collective=all_reduce")),
                              ["curve-all_reduce-tutti", "curve-all_reduce-ompi"])
 
+    def test_times_with_cores_elsewhere_are_left_out(self):
+        compare = loaded(COMPARE)
+        results = compare.Results()
+        for turn, distances in enumerate([("0.1", "0.11", "0.3"), ("0.3", "0.1", "0.1"), ("0.1", "0.1", "0.12"), ("0.1", "0.02")]):
+            for i, distance in enumerate(distances):
+                results.add("tutti", turn, ["distance", "2", "0", "sync", "11", distance, "0", "0", "0"])
+                results.add("tutti", turn, ["all_reduce", "2", str(8 << i), "sync", "9", str(turn + 1), "1", "9", "0"])
+        results.add("tutti", 4, ["all_reduce", "2", "8", "sync", "9", "5", "1", "9", "0"])  # this run has measured no distance
+        self.assertEqual(results.fewest_rounds(), 2)
+        self.assertIn("6 of 11 times", results.keep_one_distance())
+        kept = {size: sorted(results.times[("all_reduce", size, "sync")].get("tutti", {})) for size in (8, 16, 32)}
+        self.assertEqual(kept, {8: [0, 2, 4], 16: [1, 2], 32: [1, 2]})
+
     @draws
     def test_all_measurements(self):
         compare, _, rows = self.results()

@@ -8,9 +8,9 @@
  *   collective,ranks,bytes,mode,samples,median_us,min_us,max_us,wrong
  * With COMPARE_FIRST=1 there are no such samples: one row "start" says how long the library's initialisation took, with
  * all ranks aligned before it, and one row of mode "first" how long the first call of each collective, at the first
- * size. The first and the last row, "distance", tell how far the cores of ranks 0 and 1 are from each other: on virtual
- * machines cores move, and only runs of one distance can be compared. Sizes are nccl-tests': the larger of a rank's two
- * buffers, rounded up to whole elements per rank. */
+ * size. The first row, and one after each size, "distance", tell how far the cores of ranks 0 and 1 are from each other:
+ * on virtual machines cores move, and only times at one distance can be compared. Sizes are nccl-tests': the larger of a
+ * rank's two buffers, rounded up to whole elements per rank. */
 #ifndef COMPARE_PROTOCOL_H
 #define COMPARE_PROTOCOL_H
 
@@ -285,7 +285,7 @@ static void check(const Library* library, Kind kind, size_t bytes) {
 
 /* The time of one way of a flag between ranks 0 and 1. */
 static void measure_distance(void) {
-  enum { SAMPLES = 21, ROUNDS = 200 };
+  enum { SAMPLES = 11, ROUNDS = 100 };
   if (rank_count < 2 || rank_crowded) return;
   for (int i = 0; i < SAMPLES; ++i) {
     align_ranks();
@@ -371,9 +371,9 @@ static void run(const Library* library) {
       align_ranks();
       measure(library, kind, bytes, 1);
       if (bytes <= BATCH_BYTES_MAX) measure(library, kind, bytes, BATCH);
+      measure_distance();
     }
   }
-  measure_distance();
 }
 
 #endif
