@@ -18,15 +18,32 @@ struct ScanArguments {
 };
 constexpr unsigned long scan_request = _IOWR('f', 16, ScanArguments);
 constexpr std::uint64_t is_huge = std::uint64_t{1} << 6;
-constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t page_bytes = 4096, huge_page_bytes = 2 << 20;
+
+// Of an answer: see answers_.
+constexpr std::uint64_t one_region = 1024, huge_bit = 512;
+static_assert(PageKinds::repeats < static_cast<int>(huge_bit));
 
 }  // namespace
 
 bool PageKinds::huge(const void* at) {
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  const std::uint64_t region = address / huge_page_bytes;
+  auto& answer = answers_[region % answers_.size()];
+  const std::uint64_t known = answer.load(std::memory_order_relaxed);
+  if (known / one_region == region && known % huge_bit > 0) {
+    answer.store(known - 1, std::memory_order_relaxed);
+    return known % one_region >= huge_bit;
+  }
+  const bool is = ask(address / page_bytes * page_bytes);
+  answer.store(region * one_region + (is ? huge_bit : 0) + repeats, std::memory_order_relaxed);
+  return is;
+}
+
+bool PageKinds::ask(std::uint64_t page) {
   std::call_once(asked_, [this] { pagemap_ = UniqueFd(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)); });
   if (pagemap_.get() < 0) return false;
   Region found{};
-  const std::uint64_t page = reinterpret_cast<std::uintptr_t>(at) / page_bytes * page_bytes;
   ScanArguments scan{};
   scan.size = sizeof scan;
   scan.start = page;
