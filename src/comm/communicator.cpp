@@ -136,6 +136,7 @@ Links Communicator::links() {
           .doorbells = doorbells_,
           .system = &process_.system,
           .oversubscribed = members_.oversubscribed,
+          .opens = spans_hosts(),
           .rules = &pass_rules_};
 }
 

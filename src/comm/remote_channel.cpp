@@ -185,6 +185,12 @@ bool RemoteSender::keep(std::span<const std::byte> memory) {
   return !channel_->is_open() || channel_->sender().keep(memory);
 }
 
+bool RemoteSender::open() {
+  if (channel_->is_open() || channel_->broken()) return true;
+  const auto opened = channel_->open();
+  return !opened || *opened;
+}
+
 /// Calls the receiver. Returns an empty T while the channel is not open, or broken with the cause still unknown.
 template <class T, class Call>
 Result<T> RemoteReceiver::ask(Call call) {

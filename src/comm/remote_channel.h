@@ -40,7 +40,8 @@ struct RemotePlace {
 };
 
 /// Both directions of a channel. The rank with the higher number connects, the other rank takes the connections that
-/// arrive. Each begins when it first sends or receives, and never blocks. Driven by one thread at a time.
+/// arrive. Each begins when it first sends or receives, or is asked to open, and never blocks. Driven by one thread at
+/// a time.
 class RemoteChannel final : public OpeningLink {
  public:
   RemoteChannel(System& system, std::shared_ptr<Arrivals> arrivals, RemotePlace place);
@@ -102,6 +103,7 @@ class RemoteSender final : public Sender {
     return channel_->sender().offer(at, memory);
   }
   bool keep(std::span<const std::byte> memory) override;
+  bool open() override;
   void stop() override {
     if (channel_->is_open()) channel_->sender().stop();
   }

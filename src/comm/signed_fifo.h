@@ -23,6 +23,7 @@ class SignedSender final : public Sender {
   bool keep(std::span<const std::byte> memory) override { return through_->keep(memory); }
   bool copies_offers() const override { return through_->copies_offers(); }
   bool buffers() const override { return through_->buffers(); }
+  bool open() override { return through_->open(); }
   void stop() override { through_->stop(); }
   void poll_set(std::vector<PollItem>& items) const override { through_->poll_set(items); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -107,7 +108,28 @@ Result<Progress> Run::advance() {
   }
   first_channel_ = first_channel_ + 1 < channels_ ? first_channel_ + 1 : 0;
   if (finished) return Progress::done;
+  if (!moved && links_.opens && unopened_ > 0) {
+    const int before = std::exchange(unopened_, unopened());
+    moved = unopened_ < before;
+  }
   return moved ? Progress::moved : Progress::blocked;
+}
+
+/// Opens the connections of all of the plan's messages; how many are not open yet. What a rank waits for may come only
+/// after others have used a connection that this rank must open, although its own turn to use it is later.
+int Run::unopened() const {
+  int left = 0;
+  for (int index = 0; index < channels_; ++index) {
+    const Channel& channel = links_.channels[static_cast<std::size_t>(index)];
+    const ChannelState& state = state_[static_cast<std::size_t>(index)];
+    if (state.finished) continue;
+    for (const Action& action : plan_->actions) {
+      if (action.verb != Verb::acquire && action.verb != Verb::peek) continue;
+      if (skips_empty_ && is_empty_message(state, action)) continue;
+      if (!channel.senders[action.peer]->open()) ++left;
+    }
+  }
+  return left;
 }
 
 /// True if all messages to some peer have left.

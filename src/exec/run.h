@@ -73,6 +73,7 @@ struct Links {
   std::span<Doorbell* const> doorbells;  ///< by rank; rung after a signal
   System* system = nullptr;
   bool oversubscribed = false;       ///< see Doorbell
+  bool opens = false;                ///< some connections open when they are first needed
   const PassRules* rules = nullptr;  ///< null: the defaults of PassRules
 };
 
@@ -118,6 +119,7 @@ class Run {
 
   Result<bool> advance_channel(int index, std::size_t& budget);
   Result<bool> flush(Channel& channel);
+  int unopened() const;
   Result<bool> act(Channel& channel, ChannelState& state, const Action& action, std::size_t& budget);
   Result<bool> acquire(Channel& channel, const ChannelState& state, const Action& action);
   Result<bool> peek(Channel& channel, const ChannelState& state, const Action& action);
@@ -173,6 +175,7 @@ class Run {
   const Binding* binding_;
   Links links_;
   int channels_ = 1;
+  int unopened_ = std::numeric_limits<int>::max();
   int first_channel_ = 0;       // the next advance begins here, so that no channel uses up the whole budget
   bool groups_differ_ = false;  // a count per rank
   bool skips_empty_ = false;    // skips messages that both ends know to be empty

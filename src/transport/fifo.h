@@ -52,6 +52,10 @@ class Sender {
   /// `settled`, and a fused plan, which has already committed messages for later steps, must not.
   virtual bool buffers() const { return true; }
 
+  /// Begins to open the connection, in both directions, or goes on with it, where it opens when it is first needed.
+  /// True once there is nothing left to open. Errors are for the calls that use the connection.
+  virtual bool open() { return true; }
+
   /// For a channel that is used no more, before its user's buffers are the user's again: afterwards no device reads or
   /// writes them, in either direction of the connection. Nothing arrives or leaves any more.
   virtual void stop() {}

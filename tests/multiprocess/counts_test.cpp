@@ -74,6 +74,33 @@ TEST_P(Counts, EveryCallGivesWhatItShould) {
   });
 }
 
+/// Each rank has data for higher ones alone, so no rank but the last begins by receiving; between hosts, connections
+/// that counts did not need open in this call.
+TEST_P(Counts, GoToHigherRanksAlone) {
+  run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {
+    const auto ranks = static_cast<std::size_t>(seat.ranks());
+    const bool grouped = comms.size() > 1;
+    std::vector<std::vector<int>> sent(comms.size()), got(comms.size());
+    ASSERT_TRUE(!grouped || ok(tuttiGroupStart()));
+    for (std::size_t i = 0; i < comms.size(); ++i) {
+      const auto rank = static_cast<std::size_t>(seat.here()[i]);
+      std::vector<std::size_t> to(ranks), from(ranks);
+      for (std::size_t peer = 0; peer < ranks; ++peer) {
+        to[peer] = peer > rank ? 3 : 0;
+        from[peer] = peer < rank ? 3 : 0;
+      }
+      sent[i].assign(3 * ranks, static_cast<int>(rank));
+      got[i].assign(3 * ranks, -1);
+      ASSERT_TRUE(ok(tuttiAllToAllV(sent[i].data(), to.data(), nullptr, got[i].data(), from.data(), nullptr, tuttiInt32,
+                                    comms[i], nullptr)));
+    }
+    ASSERT_TRUE(!grouped || ok(tuttiGroupEnd()));
+    for (std::size_t i = 0; i < comms.size(); ++i)
+      for (std::size_t k = 0; k < 3 * ranks; ++k)
+        EXPECT_EQ(got[i][k], k < 3 * static_cast<std::size_t>(seat.here()[i]) ? static_cast<int>(k / 3) : -1);
+  });
+}
+
 /// Several calls under way on one stream: each keeps the counts it was given, whatever becomes of the arrays.
 TEST_P(Counts, WaitOnStreamsAndInGroups) {
   run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {
