@@ -3,7 +3,7 @@ tutti_test(check_test SOURCES unit/check_test.cpp LIBS tutti_proof LABELS unit p
 
 tutti_test(positions_test SOURCES unit/positions_test.cpp LIBS tutti_algorithms tutti_proof LABELS unit proof)
 # Steps and bytes, a file for each group of families.
-foreach(group all_to_all exchange hierarchical ring_tree rooted)
+foreach(group all_to_all exchange hierarchical prefix ring_tree rooted)
   tutti_test(families_${group}_test SOURCES unit/families_${group}_test.cpp LIBS tutti_algorithms tutti_proof LABELS unit proof)
 endforeach()
 

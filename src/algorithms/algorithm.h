@@ -50,6 +50,10 @@ inline bool broadcast_or_reduce(const Shape& shape, int) {
   return shape.ranks > 1 && (shape.collective == Collective::broadcast || shape.collective == Collective::reduce);
 }
 
+inline bool prefix_reduction(const Shape& shape) {
+  return shape.ranks > 1 && prefixes(shape.collective);
+}
+
 /// Every message between two ranks has one block.
 inline int one_item(const Shape&, int) {
   return 1;
@@ -65,11 +69,11 @@ struct Algorithm {
   std::string name;  ///< "ring"; in a family with a parameter "k_nomial/4"
 
   bool supports(const Shape& shape) const {
-    return shape.order.empty() ? family->supports(shape, parameter) : family->supports(positions_of(shape), parameter);
+    return has_positions(shape) ? family->supports(positions_of(shape), parameter) : family->supports(shape, parameter);
   }
-  /// Between the ranks in shape.order.
+  /// Between the ranks in shape.order, where the collective permits it.
   Schedule build(const Shape& shape) const {
-    if (shape.order.empty()) return family->build(shape, parameter);
+    if (!has_positions(shape)) return family->build(shape, parameter);
     return by_rank(family->build(positions_of(shape), parameter), shape);
   }
 };

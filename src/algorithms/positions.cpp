@@ -45,7 +45,7 @@ class Renaming {
 }  // namespace
 
 Shape positions_of(const Shape& shape) {
-  if (shape.order.empty()) return shape;
+  if (!has_positions(shape)) return shape;
   assert(shape.order.size() == static_cast<std::size_t>(shape.ranks));
   Shape seen = shape;
   seen.order.clear();

@@ -6,8 +6,14 @@
 
 namespace tutti {
 
+/// Whether ranks take the places that shape.order gives them. Not for a prefix reduction: which inputs a rank gets, and
+/// in which order, depends on the ranks' numbers.
+inline bool has_positions(const Shape& shape) {
+  return !shape.order.empty() && !prefixes(shape.collective);
+}
+
 /// `shape` as an algorithm sees it: root, levels and rings by position in `shape.order`, which must name every rank
-/// once; groups are numbered in the order of their first positions. A shape without an order is as it was.
+/// once; groups are numbered in the order of their first positions. A shape that !has_positions() is as it was.
 Shape positions_of(const Shape& shape);
 
 /// The schedule for `shape` in which rank shape.order[p] does the work of position p of `by_position`, which was built

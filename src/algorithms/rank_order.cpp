@@ -55,7 +55,8 @@ std::string RankOrder::filter(Collective collective, Access access, std::string_
 }
 
 Result<void> RankOrder::check(std::string_view forced) {
-  for (const Collective collective : {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter})
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::reduce, Collective::reduce_scatter, Collective::scan, Collective::ex_scan})
     for (const std::string_view word : AlgorithmFilter(forced, collective).wanted()) {
       const auto named = [word](const Algorithm& algorithm) { return names(word, algorithm); };
       const bool can = std::ranges::any_of(algorithms(), [&](const Algorithm& algorithm) {

@@ -16,7 +16,7 @@ bool is_direct(const Algorithm& algorithm, const Shape& shape) {
   constexpr int few = 16;
   const Family& family = *algorithm.family;
   if (family.items == nullptr || shape.ranks <= few) return direct(algorithm.build(shape));
-  return family.direct != nullptr && family.direct(shape.order.empty() ? shape : positions_of(shape));
+  return family.direct != nullptr && family.direct(positions_of(shape));
 }
 
 bool keeps_groups(const Algorithm& algorithm, const Shape& shape) {

@@ -1,4 +1,4 @@
-// Partners at distance 1, 2, 4, … exchange all their data.
+// Partners at distance 1, 2, 4, … exchange all their data, or pass it on in one direction.
 #include <bit>
 
 #include "algorithms/algorithm.h"
@@ -13,7 +13,7 @@ bool is_power_of_two(int n) {
 
 bool supports(const Shape& shape, int) {
   if (shape.ranks < 2) return false;
-  return shape.collective == Collective::all_reduce ||
+  return shape.collective == Collective::all_reduce || prefixes(shape.collective) ||
          (shape.collective == Collective::all_gather && is_power_of_two(shape.ranks));
 }
 
@@ -49,24 +49,85 @@ Schedule all_gather(const Shape& shape) {
   return schedule;
 }
 
-/// Recursive doubling: after k exchanges a rank has the data of 2^k ranks.
+/// Calls use(from, to) for all pairs of ranks at this distance.
+template <class Use>
+void for_each_pair_ahead(const Shape& shape, int distance, Use&& use) {
+  for_each_sender(
+      shape, [=](Rank to) { return to - distance; },
+      [&](Rank from) {
+        if (from + distance < shape.ranks) use(from, from + distance);
+      });
+}
+
+/// `to` combines what both ranks hold there, the sender's first.
+void combine(Schedule& schedule, Rank from, Rank to, Buffer held) {
+  schedule.reduce(from, {held, 0}, to, {Buffer::output, 0}, from);
+  schedule.reduce(to, {held, 0}, to, {Buffer::output, 0}, to);
+}
+
+/// A rank's result so far is of itself and the ranks less than `distance` below it.
+Schedule scan(const Shape& shape) {
+  Schedule schedule(shape, /*parts=*/1);
+  schedule.copy(0, {Buffer::input, 0}, 0, {Buffer::output, 0});
+  for (int distance = 1; distance < shape.ranks; distance *= 2, schedule.next_step())
+    for_each_pair_ahead(shape, distance, [&](Rank from, Rank to) {
+      combine(schedule, from, to, distance == 1 ? Buffer::input : Buffer::output);
+    });
+  return schedule;
+}
+
+/// A rank's result so far is of the `covered` ranks below it: of one, then of three, as the second step gets a sender's
+/// input beside its result, then twice as many in each step. Rank 0 has none.
+Schedule ex_scan(const Shape& shape) {
+  const int needed = shape.ranks - 1;
+  Schedule schedule(shape, /*parts=*/1);
+  for_each_pair_ahead(shape, 1, [&](Rank from, Rank to) {
+    schedule.copy(from, {Buffer::input, 0}, to, {Buffer::output, 0});
+  });
+  schedule.next_step();
+  if (needed == 1) return schedule;
+  for_each_pair_ahead(shape, 2, [&](Rank from, Rank to) {
+    if (from > 0) schedule.reduce(from, {Buffer::output, 0}, to, {Buffer::output, 0}, from - 1);
+    schedule.reduce(from, {Buffer::input, 0}, to, {Buffer::output, 0}, from);
+    schedule.reduce(to, {Buffer::output, 0}, to, {Buffer::output, 0}, to);
+  });
+  schedule.next_step();
+  for (int covered = 3; covered < needed; covered *= 2, schedule.next_step())
+    for_each_pair_ahead(shape, covered, [&](Rank from, Rank to) {
+      if (from > 0) combine(schedule, from, to, Buffer::output);
+    });
+  return schedule;
+}
+
+/// Recursive doubling: after k steps a rank has the data of 2^k ranks.
 ///
 ///   all-reduce   steps log2(n), floor(log2 n) + 2 where n is no power of two   sent per rank bytes·steps
 ///   all-gather   steps log2(n)   sent per rank bytes·(n-1)/n   n a power of two
+///   scan         steps ceil(log2 n)   sent per rank at most bytes·steps   order of sums: rank order, in pairs
+///   ex_scan      steps ceil(log2(4/3·(n-1))), one of 2 ranks   sent per rank at most bytes·(steps + 1)   as scan
 ///
 /// Both sides of an exchange add the lower rank's value first, so all ranks get the same bits.
-/// Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005.
+/// Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 2005; scan:
+/// Hillis and Steele, "Data parallel algorithms", CACM 1986, and Sanders and Träff, "Parallel prefix (scan) algorithms
+/// for MPI", EuroPVM/MPI 2006; ex_scan: Träff, "Communication round and computation efficient exclusive prefix-sums
+/// algorithms (for MPI_Exscan)", 2025.
 Schedule build(const Shape& shape, int) {
-  return shape.collective == Collective::all_reduce ? all_reduce(shape) : all_gather(shape);
+  switch (shape.collective) {
+    case Collective::scan: return scan(shape);
+    case Collective::ex_scan: return ex_scan(shape);
+    case Collective::all_gather: return all_gather(shape);
+    default: return all_reduce(shape);
+  }
 }
 
-/// An exchanged sum would be overwritten while the partner reads it; gathered blocks are never rewritten.
+/// A sum that is passed on would be overwritten while the partner reads it; gathered blocks are never rewritten.
 bool carried_by(Collective collective, Access access) {
   return access != Access::in_line && collective == Collective::all_gather;
 }
 
 int items(const Shape& shape, int) {
-  return shape.collective == Collective::all_gather ? shape.ranks / 2 : 1;
+  if (shape.collective == Collective::all_gather) return shape.ranks / 2;
+  return shape.collective == Collective::ex_scan && shape.ranks > 3 ? 2 : 1;
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ const Algorithm& fallback(const Shape& shape, Access access) {
   if (shape.ranks == 1) return member(algorithm::local);
   if (shape.collective == Collective::barrier && access == Access::slots) return member(algorithm::dissemination);
   const bool windows = access == Access::mapped || access == Access::cma;
+  if (windows && shape.collective == Collective::scan) return member(algorithm::chain);
   return member(windows && shape.collective == Collective::all_reduce ? algorithm::two_shot : algorithm::one_shot);
 }
 

@@ -71,7 +71,7 @@ void StepCost::watch(const Algorithm& algorithm, const Shape& ranks) {
   if (conditions_.hosts.size() == static_cast<std::size_t>(ranks_))
     for (Rank position = 0; position < ranks_; ++position)
       hosts.push_back(conditions_.hosts[static_cast<std::size_t>(
-          ranks.order.empty() ? position : ranks.order[static_cast<std::size_t>(position)])]);
+          has_positions(ranks) ? ranks.order[static_cast<std::size_t>(position)] : position)]);
   std::vector<int> all_steps;  // by watched rank
   for (const Rank rank : watched_ranks(algorithm.family->classes, shape, hosts)) {
     shape.only = rank;

@@ -39,8 +39,11 @@ struct Request {
 
   std::size_t group_bytes() const { return count * size_of(type); }
   /// An in-place all-to-all reads from a copy of its input, because no order of transfers works in one buffer for every
-  /// plan.
-  bool copies_input() const { return collective == Collective::all_to_all && input == output; }
+  /// plan. So does an in-place exclusive scan: a rank needs its input when its result is there already, and as many
+  /// algorithms as possible pass on both.
+  bool copies_input() const {
+    return (collective == Collective::all_to_all || collective == Collective::ex_scan) && input == output;
+  }
   /// A reduce-scatter with its result at the start of its input, where other ranks' blocks are: writes to memory aside,
   /// and to the output once no rank reads the input any more.
   bool output_aside(Rank rank) const {

@@ -66,7 +66,9 @@ void CollectiveRun::note_small() {
 }
 
 bool CollectiveRun::may_use(Access access) const {
-  return !from_file_ || communicator_.process().plan_file->carried_by(access);
+  if (from_file_) [[unlikely]]
+    return communicator_.process().plan_file->carried_by(access);
+  return communicator_.plans().may_use(request_.collective, access);
 }
 
 void CollectiveRun::set_largest_count(std::size_t count) {
@@ -116,10 +118,11 @@ Result<void> CollectiveRun::start(const Plan& plan, bool factors) {
   return {};
 }
 
-/// Not for calls whose time depends on more than the prediction knows: in a rooted one a rank may be done long before
-/// the last one.
+/// Not for calls whose time depends on more than the prediction knows: in a rooted one or a prefix a rank may be done
+/// long before the last one.
 void CollectiveRun::compare_with_prediction(PredictionCheck& check) {
-  if (from_file_ || request_.layout || request_.device != nullptr || rooted(shape_.collective)) return;
+  const bool in_turns = rooted(shape_.collective) || prefixes(shape_.collective);
+  if (from_file_ || request_.layout || request_.device != nullptr || in_turns) return;
   const double us = communicator_.plans().predicted_us(shape_, access_, size_.choice_bytes());
   if (us < PredictionCheck::us_min) return;
   check.start(TuningKind::of(shape_.collective, access_, size_.choice_bytes()), us, now_ns());

@@ -38,7 +38,7 @@ class CollectiveRun {
   std::size_t output_bytes() const;
 
   /// Whether the call may use this access. A plan from TUTTI_PLAN_FILE is used unchanged and may not support every
-  /// access; slots are always possible.
+  /// access, nor may the algorithms of a deterministic communicator; slots are always possible.
   bool may_use(Access access) const;
   /// For a call with a count per rank, once the counts are known: sets the number of elements of the largest group.
   void set_largest_count(std::size_t count);

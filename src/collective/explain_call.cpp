@@ -49,8 +49,12 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
   if (facts.spans_hosts) return ranks + by(Access::slots) + device_memory(communicator);
   const Ways& ways = communicator.plans().ways(collective, /*ordinary=*/true);
   if (fits_inline(size, facts, ways)) return ranks + by(Access::in_line) + device_memory(communicator);
-  const Access mapped = large_access(size, facts, ways, {.mapped = true});
-  const Access ordinary = large_access(size, facts, ways, {.mapped = facts.one_process, .huge = false});
+  const auto for_buffers = [&](const Buffers& buffers) {
+    const Access fastest = large_access(size, facts, ways, buffers);
+    return communicator.plans().may_use(collective, fastest) ? fastest : Access::slots;
+  };
+  const Access mapped = for_buffers({.mapped = true});
+  const Access ordinary = for_buffers({.mapped = facts.one_process, .huge = false});
   const std::string on_host =
       mapped == ordinary ? by(mapped)
                          : fmt::format("Memory of tuttiMemAlloc: {}\nOrdinary memory: {}", by(mapped), by(ordinary));

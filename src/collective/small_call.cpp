@@ -76,10 +76,16 @@ bool SmallCall::is_leaf_of_root() const {
          communicator_.rank() != request_.root;
 }
 
-/// Whether only the root has an output, and this rank is not the root.
+/// Whether this rank has no output: only the root has one, or all but rank 0.
 bool SmallCall::is_bystander() const {
+  if (request_.collective == Collective::ex_scan) return communicator_.rank() == 0;
   return (request_.collective == Collective::reduce || request_.collective == Collective::gather) &&
          communicator_.rank() != request_.root;
+}
+
+/// How many ranks' inputs, from rank 0 on, a reduction combines here.
+int SmallCall::combined() const {
+  return ranks_combined(request_.collective, communicator_.ranks(), communicator_.rank());
 }
 
 /// A reduction combines the inputs in the order of ranks, as one_shot does.
@@ -87,7 +93,7 @@ void SmallCall::prepare() {
   communicator_.note_used(communicator_.small_calls().algorithm(request_.collective), Access::in_line);
   output_ = request_.output;
   if (!reduces(request_.collective) || request_.count == 0 || is_bystander()) return;
-  const int ranks = communicator_.ranks();
+  const int ranks = combined();
   const std::size_t skipped = request_.collective == Collective::reduce_scatter ? own_block() : 0;
   for (Rank rank = 0; rank < ranks; ++rank)
     sources_[static_cast<std::size_t>(rank)] = {.at = input_of(rank) + skipped, .scaled = false, .scalar = 0};
@@ -105,7 +111,8 @@ bool SmallCall::open_needed() {
   if (is_bystander()) return true;
   if (request_.collective == Collective::broadcast || request_.collective == Collective::scatter)
     return self == request_.root || open(request_.root);
-  for (Rank peer = 0; peer < communicator_.ranks(); ++peer)
+  const int needed = prefixes(request_.collective) ? combined() : communicator_.ranks();
+  for (Rank peer = 0; peer < needed; ++peer)
     if (peer != self && !open(peer)) return false;
   return true;
 }
@@ -130,7 +137,9 @@ void SmallCall::finish() {
     case Collective::barrier: return;
     case Collective::all_reduce:
     case Collective::reduce_scatter:
-    case Collective::reduce: return pass_.run();
+    case Collective::reduce:
+    case Collective::scan:
+    case Collective::ex_scan: return pass_.run();
     case Collective::all_gather:
     case Collective::gather: return gather(0);
     case Collective::all_to_all: return gather(own_block());

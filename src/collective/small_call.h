@@ -35,6 +35,7 @@ class SmallCall {
   bool publish();
   bool is_leaf_of_root() const;
   bool is_bystander() const;
+  int combined() const;
   void prepare();
   bool open_needed();
   bool open(Rank peer);

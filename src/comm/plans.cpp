@@ -42,6 +42,11 @@ std::string Plans::filter(Collective collective, Access access) {
   return rank_order_.filter(collective, access, forced_);
 }
 
+bool Plans::may_use(Collective collective, Access access) {
+  if (!members_.deterministic || !prefixes(collective)) return true;
+  return !rank_order_.filter(collective, access, "").empty();
+}
+
 Result<void> Plans::check_settings() {
   if (!members_.deterministic) return {};
   const auto& file = process_.plan_file;

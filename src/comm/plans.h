@@ -46,6 +46,9 @@ class Plans {
   /// The algorithm filter: TUTTI_ALGO; in a deterministic communicator, the algorithms that reduce in the order of
   /// ranks.
   std::string filter(Collective collective, Access access);
+  /// Whether the access can serve the collective as the communicator promises: a deterministic one sums in one order,
+  /// and no scan of that order serves windows.
+  bool may_use(Collective collective, Access access);
   /// Checks that a deterministic communicator may use the algorithms and the plan that the settings ask for. Errors:
   /// invalid_usage.
   Result<void> check_settings();

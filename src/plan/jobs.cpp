@@ -31,10 +31,10 @@ Jobs::Jobs(const Schedule& schedule, Access access, Rank only)
       writer_(apart_.size(), -1) {
   assert(only == everybody || access == Access::slots || access == Access::in_line);
   assert(schedule.only() == Shape::everybody || schedule.only() == only);
-  const bool counts = reduces(schedule.collective()) && schedule.only() == Shape::everybody;
+  const bool counts = averages(schedule.collective()) && schedule.only() == Shape::everybody;
   if (counts) contribute_inputs();
   collect();
-  if (reduces(schedule.collective()) && !counts) complete_last_sums();
+  if (averages(schedule.collective()) && !counts) complete_last_sums();
   if (access == Access::mapped || access == Access::cma) choose_makers();
   for (const Job& job : jobs_) possible_ = possible_ && accesses(job);
   if (possible_) order();

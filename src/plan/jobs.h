@@ -30,7 +30,7 @@ struct Job {
   Rank maker = 0;                         ///< the rank that makes the passes
   bool reduce = false;                    ///< has several sources
   int turn = 0;                           ///< that of the messages that carry its sources
-  bool complete = false;                  ///< reduces, and the result has all contributions
+  bool complete = false;                  ///< reduces, and the result has all contributions; where averages()
   std::span<const Operand> sources = {};  ///< in the order of evaluation
 };
 
@@ -113,7 +113,7 @@ class Jobs {
   std::vector<Operand> operands_;
   std::vector<std::vector<int>> of_;
   std::vector<std::vector<Sent>> sent_;  // by rank
-  std::vector<int> contributions_;       // by cell; for collectives that reduce
+  std::vector<int> contributions_;       // by cell; for collectives that average
   std::vector<int> landing_;             // by cell: contributions that this step adds; no_landing between steps
   std::vector<std::size_t> landed_;      // cells of this step
   std::vector<std::size_t> counts_;      // of this step's jobs: their sources

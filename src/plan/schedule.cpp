@@ -15,12 +15,14 @@ int in_place_block(Collective collective, int ranks, int parts, Rank rank, Rank 
   switch (collective) {
     case Collective::all_reduce:
     case Collective::reduce:
-    case Collective::broadcast: return input_block;
+    case Collective::broadcast:
+    case Collective::scan: return input_block;
     case Collective::all_gather:
     case Collective::gather: return own_group + input_block;
     case Collective::reduce_scatter:
     case Collective::scatter: return input_block / parts == rank ? input_block - own_group : -1;
     case Collective::all_to_all:  // the caller copies its input first
+    case Collective::ex_scan:     // likewise
     case Collective::barrier: return -1;
   }
   return -1;

@@ -48,7 +48,9 @@ inline int input_groups(Collective collective, int ranks, Rank rank, Rank root) 
     case Collective::reduce:
     case Collective::all_gather:
     case Collective::gather:
-    case Collective::barrier: return 1;
+    case Collective::barrier:
+    case Collective::scan:
+    case Collective::ex_scan: return 1;
     case Collective::reduce_scatter:
     case Collective::all_to_all: return ranks;
     case Collective::broadcast: return rank == root ? 1 : 0;
@@ -61,7 +63,9 @@ inline int output_groups(Collective collective, int ranks, Rank rank, Rank root)
     case Collective::all_reduce:
     case Collective::broadcast:
     case Collective::reduce_scatter:
-    case Collective::scatter: return 1;
+    case Collective::scatter:
+    case Collective::scan: return 1;
+    case Collective::ex_scan: return rank == 0 ? 0 : 1;
     case Collective::all_gather:
     case Collective::all_to_all:
     case Collective::barrier: return ranks;

@@ -24,8 +24,9 @@ static_assert(device_types() == device_type_count);
 }  // namespace
 
 std::string_view name(Collective collective) {
-  static constexpr std::string_view names[] = {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter",
-                                               "all_to_all", "gather", "scatter",   "barrier"};
+  static constexpr std::string_view names[] = {"all_reduce",     "reduce",     "broadcast", "all_gather",
+                                               "reduce_scatter", "all_to_all", "gather",    "scatter",
+                                               "barrier",        "scan",       "ex_scan"};
   return names[static_cast<int>(collective)];
 }
 

@@ -21,8 +21,10 @@ enum class Collective : std::uint8_t {
   gather,
   scatter,
   barrier,
+  scan,
+  ex_scan,
 };
-inline constexpr int collective_count = 9;
+inline constexpr int collective_count = 11;
 
 /// Enumerators have NCCL's numbers; the C API passes them through.
 enum class DataType : std::uint8_t {
@@ -95,9 +97,25 @@ constexpr bool applies(ReduceOp op, DataType type) {
   return group != TypeGroup::complex || (!in_order && op != ReduceOp::pre_mul_sum);
 }
 
+/// Prefix reductions: rank r gets the inputs of ranks 0 to r, or to r - 1, combined in the order of ranks.
+constexpr bool prefixes(Collective collective) {
+  return collective == Collective::scan || collective == Collective::ex_scan;
+}
+
 constexpr bool reduces(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce ||
-         collective == Collective::reduce_scatter;
+         collective == Collective::reduce_scatter || prefixes(collective);
+}
+
+/// Whether ReduceOp::avg is defined for it. Prefixes have no common number of inputs to divide by.
+constexpr bool averages(Collective collective) {
+  return reduces(collective) && !prefixes(collective);
+}
+
+/// Of a collective that reduces: how many ranks' inputs, from rank 0 on, are combined in `rank`'s output.
+constexpr int ranks_combined(Collective collective, int ranks, Rank rank) {
+  if (collective == Collective::scan) return rank + 1;
+  return collective == Collective::ex_scan ? rank : ranks;
 }
 
 constexpr bool rooted(Collective collective) {

@@ -188,6 +188,9 @@ bool Proof::is_right(Id term, Rank rank, int block) const {
     case Collective::all_reduce:
     case Collective::reduce: return trees_.is_total(term, block);
     case Collective::reduce_scatter: return trees_.is_total(term, rank * parts + part);
+    case Collective::scan:
+    case Collective::ex_scan:
+      return trees_.is_prefix(term, block, ranks_combined(schedule_.collective(), schedule_.ranks(), rank));
     case Collective::broadcast: return term == trees_.leaf(schedule_.root(), block);
     case Collective::scatter: return term == trees_.leaf(schedule_.root(), rank * parts + part);
     case Collective::all_gather:
@@ -205,7 +208,8 @@ Result<Meaning> Proof::meaning() {
         return wrong(rank, -1, fmt::format("output block {} ends wrong", block));
 
   Meaning result{.order = {}, .same_bits = alike_everywhere(), .rank_order = in_rank_order()};
-  const Rank shown = blocks(0, Buffer::output) > 0 ? 0 : schedule_.root();
+  const Rank last = schedule_.ranks() - 1;
+  const Rank shown = prefixes(schedule_.collective()) ? last : blocks(0, Buffer::output) > 0 ? 0 : schedule_.root();
   for (int block = 0; block < blocks(shown, Buffer::output); ++block)
     result.order.push_back(trees_.hash(terms_[cell(shown, {Buffer::output, block})]));
   return result;
@@ -222,13 +226,19 @@ bool Proof::alike_everywhere() const {
 
 /// The tree must be the same for every block: the inputs of one block in rank order.
 bool Proof::in_rank_order() {
-  if (!reduces(schedule_.collective())) return true;
+  const Collective collective = schedule_.collective();
+  if (!reduces(collective)) return true;
   operands_.clear();
   for (Rank rank = 0; rank < schedule_.ranks(); ++rank) operands_.push_back(trees_.leaf(rank, 0));
-  const std::uint64_t expected = trees_.hash(trees_.reduced(operands_));
+  std::uint64_t expected = 0;
+  int expected_of = 0;  // ranks
   for (Rank rank = 0; rank < schedule_.ranks(); ++rank)
-    for (int block = 0; block < blocks(rank, Buffer::output); ++block)
+    for (int block = 0; block < blocks(rank, Buffer::output); ++block) {
+      const int combined = ranks_combined(collective, schedule_.ranks(), rank);
+      if (combined != std::exchange(expected_of, combined))
+        expected = trees_.hash(trees_.reduced(std::span(operands_).first(static_cast<std::size_t>(combined))));
       if (trees_.hash(terms_[cell(rank, {Buffer::output, block})]) != expected) return false;
+    }
   return true;
 }
 

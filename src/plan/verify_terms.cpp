@@ -80,7 +80,8 @@ ContributionTrees::Id ContributionTrees::insert(std::span<const Id> operands) {
   Node made{.hash = mix(hash(operands[0]), operands.size()),
             .first = operands_.size(),
             .count = static_cast<int>(operands.size()),
-            .block = block_of(operands[0])};
+            .block = block_of(operands[0]),
+            .ranks = joined(operands)};
   ranks_of_.resize(ranks_of_.size() + words_);
   std::uint64_t* const set = ranks_of_.data() + nodes_.size() * words_;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -93,6 +94,22 @@ ContributionTrees::Id ContributionTrees::insert(std::span<const Id> operands) {
   operands_.insert(operands_.end(), operands.begin(), operands.end());
   nodes_.push_back(made);
   return leaves_ + static_cast<Id>(nodes_.size()) - 1;
+}
+
+ContributionTrees::Span ContributionTrees::span_of(Id id) const {
+  if (!is_leaf(id)) return node(id).ranks;
+  const auto rank = static_cast<Rank>(rank_of(id));
+  return {.first = rank, .last = rank};
+}
+
+ContributionTrees::Span ContributionTrees::joined(std::span<const Id> operands) const {
+  Span all = span_of(operands[0]);
+  for (const Id operand : operands.subspan(1)) {
+    const Span next = span_of(operand);
+    all.ascends = all.ascends && next.ascends && all.last < next.first;
+    all.last = next.last;
+  }
+  return all;
 }
 
 /// False if one of the ranks is already in the set.

@@ -28,16 +28,30 @@ class ContributionTrees {
   /// Whether it has all ranks' contributions to `block`, each once.
   bool is_total(Id id, int block) const { return block_of(id) == block && contributions(id) == ranks_; }
 
+  /// Whether it has the contributions of the first `count` ranks to `block`, each once, in the order of ranks from left
+  /// to right. So it is right for operators that are associative and not commutative.
+  bool is_prefix(Id id, int block, int count) const {
+    const Span ranks = span_of(id);
+    return block_of(id) == block && contributions(id) == count && ranks.ascends && ranks.last == count - 1;
+  }
+
   /// Hash of the tree of passes with ranks as leaves, independent of the block.
   std::uint64_t hash(Id id) const;
 
  private:
+  /// The ranks of a tree's leaves from left to right.
+  struct Span {
+    Rank first = 0;
+    Rank last = 0;
+    bool ascends = true;
+  };
   struct Node {
     std::uint64_t hash = 0;
     std::size_t first = 0;  // index of its operands
     int count = 0;
     int block = 0;
     int contributions = 0;
+    Span ranks;
   };
 
   bool is_leaf(Id id) const { return id < leaves_; }
@@ -46,6 +60,8 @@ class ContributionTrees {
   Id rank_of(Id leaf) const { return leaf / blocks_; }
   int contributions(Id id) const { return is_leaf(id) ? 1 : node(id).contributions; }
   const Node& node(Id id) const { return nodes_[id - leaves_]; }
+  Span span_of(Id id) const;
+  Span joined(std::span<const Id> operands) const;
 
   Id of_pass(std::span<const Id> operands);
   Id insert(std::span<const Id> operands);

@@ -93,7 +93,8 @@ Result<Residency> residency(const Schedule& schedule, std::span<const Plan> plan
 std::vector<CheckCase> check_cases(Collective collective, int ranks, Access access) {
   const auto size = static_cast<std::size_t>(ranks);
   std::vector<std::vector<bool>> mixes{{}};
-  if (collective != Collective::all_to_all && collective != Collective::barrier) {
+  const bool copies_input = collective == Collective::all_to_all || collective == Collective::ex_scan;
+  if (!copies_input && collective != Collective::barrier) {
     mixes.push_back(std::vector<bool>(size, true));
     if (ranks > 1 && !rooted(collective)) {  // in a rooted collective, only the root has both buffers
       mixes.push_back(std::vector<bool>(size));

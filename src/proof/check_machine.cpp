@@ -174,8 +174,8 @@ Result<void> Machine::take_outputs(Rank rank, int call) {
       Cell& cell = s.memory.at(rank, Buffer::output, block, tile);
       const Place place{.where = Where::output, .block = static_cast<std::uint32_t>(block)};
       if (auto with = note_read(cell, clocks_, rank, l.now); with.found) return race(l, place, false, with);
-      const bool must_finish = adds(l) && ranks_ > 1;
-      const bool right = (cell.term == want && !must_finish) || (adds(l) && cell.term == terms.finished(want));
+      const bool must_finish = may_average(l) && ranks_ > 1;
+      const bool right = (cell.term == want && !must_finish) || (may_average(l) && cell.term == terms.finished(want));
       if (!right)
         return wrong(l, fmt::format("output block {} ends as {}, the schedule makes {}{}", block, terms.text(cell.term),
                                     must_finish ? "finished " : "", terms.text(want)));

@@ -83,6 +83,7 @@ class Machine {
   const Stage& stage(const Channel& l) const { return stage(l.call); }
   const Plan& plan(const Channel& l) const { return stage(l).program.plans[static_cast<std::size_t>(l.rank)]; }
   bool adds(const Channel& l) const { return reduces(stage(l).program.schedule->collective()); }
+  bool may_average(const Channel& l) const { return averages(stage(l).program.schedule->collective()); }
   const Channel& channel(Rank rank, int channel) const {
     return channels_[static_cast<std::size_t>(rank) * channels_per_rank_ + channel];
   }

@@ -26,12 +26,14 @@ Memory::Memory(const Schedule& schedule, int tiles, const std::vector<bool>& in_
       switch (schedule.collective()) {
         case Collective::all_reduce:
         case Collective::reduce:
-        case Collective::broadcast: r.output = r.input; break;
+        case Collective::broadcast:
+        case Collective::scan: r.output = r.input; break;
         case Collective::all_gather:
         case Collective::gather: r.input = r.output + own_group; break;
         case Collective::reduce_scatter:
         case Collective::scatter: r.output = r.input + own_group; break;
         case Collective::all_to_all:
+        case Collective::ex_scan:
         case Collective::barrier: break;
       }
     }

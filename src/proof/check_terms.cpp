@@ -120,11 +120,14 @@ bool Terms::complete(Id id, Rank rank, int block) const {
     }
     case Collective::all_reduce:
     case Collective::reduce:
-    case Collective::reduce_scatter: break;
+    case Collective::reduce_scatter:
+    case Collective::scan:
+    case Collective::ex_scan: break;
   }
   const int in_input = collective_ == Collective::reduce_scatter ? rank * parts_ + part : block;
   Sum expected{};
-  for (Rank from = 0; from < ranks_; ++from)
+  const int combined = ranks_combined(collective_, ranks_, rank);
+  for (Rank from = 0; from < combined; ++from)
     for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += nodes_[raw(from, in_input)].sum[i];
   return !is_raw(id) && nodes_[id].sum == expected;
 }

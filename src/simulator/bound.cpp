@@ -18,6 +18,9 @@ double crossing(Collective collective, int ranks, int groups) {
     case Collective::all_to_all: return others * ranks / groups;
     case Collective::broadcast:
     case Collective::reduce: return 1;
+    // The group of the last rank needs what the other groups have, combined.
+    case Collective::scan:
+    case Collective::ex_scan: return 1;
     case Collective::barrier: return 0;
   }
   return 0;

@@ -63,7 +63,8 @@ void ReferenceExecutor::lay_out(Rank rank) {
   if (index(rank) < trial_.in_place.size() && trial_.in_place[index(rank)] && b.input_blocks > 0 &&
       b.output_blocks > 0) {
     const Collective c = plan.collective;
-    if (c == Collective::all_reduce || c == Collective::reduce || c == Collective::broadcast) b.output = b.input = 0;
+    if (c == Collective::all_reduce || c == Collective::reduce || c == Collective::broadcast || c == Collective::scan)
+      b.output = b.input = 0;
     if (c == Collective::all_gather || c == Collective::gather) b.output = 0, b.input = index(rank * parts_);
     if (c == Collective::reduce_scatter || c == Collective::scatter) b.output = index(rank * parts_);
   }

@@ -105,7 +105,7 @@ void Expected::by_schedule(const Arithmetic& arithmetic, int call, int tile) {
     step(arithmetic, begin, end);
     begin = end;
   }
-  const bool finish = arithmetic.reduces() && schedule_.ranks() > 1;
+  const bool finish = averages(schedule_.collective()) && schedule_.ranks() > 1;
   for (Rank rank = 0; rank < schedule_.ranks(); ++rank)
     for (std::size_t block = 0; block < outputs(rank); ++block)
       for (std::size_t i = 0; i < block_words_max; ++i) {
@@ -135,13 +135,16 @@ Word Expected::defined(const Arithmetic& arithmetic, int call, Rank rank, int bl
     case Collective::barrier: return arithmetic.contribution(call, group, block % parts, tile, word);
     case Collective::all_reduce:
     case Collective::reduce:
-    case Collective::reduce_scatter: break;
+    case Collective::reduce_scatter:
+    case Collective::scan:
+    case Collective::ex_scan: break;
   }
   const int of_input = schedule_.collective() == Collective::reduce_scatter ? own : block;
   Word sum = 0;
-  for (Rank from = 0; from < schedule_.ranks(); ++from)
+  const int combined = ranks_combined(schedule_.collective(), schedule_.ranks(), rank);
+  for (Rank from = 0; from < combined; ++from)
     sum += arithmetic.scaled(arithmetic.contribution(call, from, of_input, tile, word), from);
-  return schedule_.ranks() > 1 ? arithmetic.finished(sum) : sum;
+  return averages(schedule_.collective()) && schedule_.ranks() > 1 ? arithmetic.finished(sum) : sum;
 }
 
 }  // namespace tutti::testing

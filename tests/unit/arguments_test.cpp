@@ -34,6 +34,8 @@ TEST_F(Arguments, InPlaceIsWhereNcclHasIt) {
   EXPECT_EQ(check(call(Collective::broadcast, 0, 0)), Code::success);
   EXPECT_EQ(check(call(Collective::reduce, 0, 0)), Code::success);
   EXPECT_EQ(check(call(Collective::all_to_all, 0, 0)), Code::success);
+  EXPECT_EQ(check(call(Collective::scan, 0, 0)), Code::success);
+  EXPECT_EQ(check(call(Collective::ex_scan, 0, 0)), Code::success);
   EXPECT_EQ(check(call(Collective::all_gather, block, 0)), Code::success);
   EXPECT_EQ(check(call(Collective::gather, block, 0)), Code::success);
   EXPECT_EQ(check(call(Collective::reduce_scatter, 0, block)), Code::success);
@@ -41,9 +43,9 @@ TEST_F(Arguments, InPlaceIsWhereNcclHasIt) {
 }
 
 TEST_F(Arguments, AnyOtherOverlapIsRefused) {
-  for (const auto collective :
-       {Collective::all_reduce, Collective::reduce, Collective::broadcast, Collective::all_gather,
-        Collective::reduce_scatter, Collective::all_to_all, Collective::gather, Collective::scatter}) {
+  for (const auto collective : {Collective::all_reduce, Collective::reduce, Collective::broadcast,
+                                Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all,
+                                Collective::gather, Collective::scatter, Collective::scan, Collective::ex_scan}) {
     for (const std::ptrdiff_t shift : {-1, 1, 3}) {
       auto request = call(collective, 0, shift);
       EXPECT_EQ(check(request), Code::invalid_argument) << name(collective) << " " << shift;
@@ -68,6 +70,14 @@ TEST_F(Arguments, NullIsRefusedOnlyWhereBytesAreNeeded) {
   reduce.root = 0;
   reduce.output = nullptr;
   EXPECT_EQ(check(reduce), Code::success) << "only the root receives";
+}
+
+TEST_F(Arguments, OfAnExclusiveScanHaveNoResultOnRank0) {
+  auto request = call(Collective::ex_scan, 0, 1);
+  EXPECT_TRUE(check_arguments(request, 0, ranks)) << "what is ignored overlaps nothing";
+  request.output = nullptr;
+  EXPECT_TRUE(check_arguments(request, 0, ranks));
+  EXPECT_FALSE(check_arguments(request, 1, ranks));
 }
 
 TEST_F(Arguments, RootsTypesAndCountsAreInRange) {

@@ -21,7 +21,8 @@ using tutti::testing::results;
 using tutti::testing::text;
 
 bool has_a_name(Collective collective) {
-  return collective != Collective::gather && collective != Collective::scatter && collective != Collective::barrier;
+  return collective != Collective::gather && collective != Collective::scatter && collective != Collective::barrier &&
+         !prefixes(collective);
 }
 
 std::size_t messages(const Schedule& schedule) {

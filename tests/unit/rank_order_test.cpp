@@ -66,6 +66,25 @@ TEST(RankOrder, IsAllThatIsSelected) {
   }
 }
 
+TEST(RankOrder, OfPrefixesIsThatOfOneShot) {
+  for (const int ranks : {2, 3, 5, 17}) {
+    RankOrder order(ranks);
+    for (const Collective collective : {Collective::scan, Collective::ex_scan}) {
+      EXPECT_TRUE(has(order.members(collective), "one_shot")) << ranks;
+      EXPECT_EQ(has(order.members(collective), "chain/4"),
+                ranks == 2 || (collective == Collective::ex_scan && ranks == 3))
+          << name(collective) << " of " << ranks;
+      for (const Access access : accesses)
+        for (const Algorithm* one :
+             candidates({.collective = collective, .ranks = ranks}, access, order.filter(collective, access, "")))
+          EXPECT_TRUE(has(order.members(collective), one->name) || order.filter(collective, access, "").empty());
+      EXPECT_FALSE(order.filter(collective, Access::in_line, "").empty());
+      EXPECT_FALSE(order.filter(collective, Access::slots, "").empty());
+    }
+    EXPECT_EQ(order.filter(Collective::scan, Access::mapped, "").empty(), ranks > 2) << "then slots serve";
+  }
+}
+
 TEST(RankOrder, FollowsTheFilterWhereItCan) {
   RankOrder order(5);
   EXPECT_EQ(order.filter(Collective::all_reduce, Access::slots, "two_shot"), "two_shot");

@@ -109,6 +109,10 @@ TEST(Groups, FollowFromTheCollective) {
   EXPECT_EQ(out(Collective::all_gather, 0), 5);
   EXPECT_EQ(in(Collective::barrier, 0), 1);
   EXPECT_EQ(out(Collective::barrier, 0), 5);
+  EXPECT_EQ(out(Collective::scan, 0), 1);
+  EXPECT_EQ(in(Collective::ex_scan, 4), 1);
+  EXPECT_EQ(out(Collective::ex_scan, 1), 1);
+  EXPECT_EQ(out(Collective::ex_scan, 0), 0);
 }
 
 TEST(InPlace, IsTheOwnBlockOfTheLargerBuffer) {
@@ -124,6 +128,8 @@ TEST(InPlace, IsTheOwnBlockOfTheLargerBuffer) {
   EXPECT_EQ(same(Collective::gather, 1, 0), 3);
   EXPECT_EQ(same(Collective::scatter, 1, 3), 0);
   EXPECT_EQ(same(Collective::all_to_all, 1, 3), -1);
+  EXPECT_EQ(same(Collective::scan, 2, 1), 1);
+  EXPECT_EQ(same(Collective::ex_scan, 2, 1), -1) << "the input is copied";
 }
 
 }  // namespace

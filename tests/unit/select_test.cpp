@@ -94,6 +94,8 @@ TEST(Candidates, PassOverWhatCannotServe) {
     EXPECT_EQ(names(Collective::barrier, 6, Access::slots, forced), Names{"dissemination"}) << forced;
   EXPECT_EQ(names(Collective::all_reduce, 6, Access::in_line, "ring"), Names{"one_shot"});
   EXPECT_EQ(names(Collective::all_reduce, 1, Access::mapped, "ring"), Names{"local"});
+  EXPECT_EQ(names(Collective::scan, 6, Access::mapped, "one_shot"), Names{"chain/4"});
+  EXPECT_EQ(names(Collective::ex_scan, 6, Access::mapped, "recursive_doubling"), Names{"one_shot"});
 }
 
 TEST(AlgoSetting, AcceptsWhatItDocuments) {

@@ -134,6 +134,8 @@ TEST(Bound, IsThatOfTheNarrowestCut) {
   EXPECT_DOUBLE_EQ(least_time_ns(Collective::all_gather, 32, 1000, cuts), 0.75 * 1000 / 10);
   EXPECT_DOUBLE_EQ(least_time_ns(Collective::all_to_all, 32, 1000, cuts), 8 * 0.75 * 1000 / 10);
   EXPECT_DOUBLE_EQ(least_time_ns(Collective::broadcast, 32, 1000, cuts), 1000.0 / 10);
+  EXPECT_DOUBLE_EQ(least_time_ns(Collective::scan, 32, 1000, cuts), 1000.0 / 10);
+  EXPECT_DOUBLE_EQ(least_time_ns(Collective::ex_scan, 32, 1000, cuts), 1000.0 / 10);
   EXPECT_EQ(least_time_ns(Collective::barrier, 32, 1000, cuts), 0);
   EXPECT_DOUBLE_EQ(bus_factor(Collective::all_reduce, 8), 14.0 / 8);
 }

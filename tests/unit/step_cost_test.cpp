@@ -79,7 +79,8 @@ TEST(StepCost, ChoosesNearlyAsWellAsAllPlans) {
   Loss loss;
   for (const auto& [ranks, each] :
        {std::pair(6, 6), std::pair(16, 4), std::pair(24, 8), std::pair(24, 1), std::pair(32, 32), std::pair(64, 8)})
-    for (int c = 0; c < collective_count - 1; ++c) {
+    for (int c = 0; c < collective_count; ++c) {
+      if (static_cast<Collective>(c) == Collective::barrier) continue;
       const Job job(static_cast<Collective>(c), ranks, each);
       std::map<std::size_t, std::tuple<double, double, double>> found;  // best, chosen by steps, that one's time
       for (const Algorithm* algorithm : candidates(job.shape, Access::slots, "")) {

@@ -95,6 +95,47 @@ TEST(Verify, RefusesToReadWhatIsNotWritten) {
   expect_refused(schedule, 0, "scratch block 0 is read before");
 }
 
+/// The inputs of three ranks in the last one's result, in this order; the others' results are right.
+Schedule scan_of_three(std::initializer_list<int> orders) {
+  Schedule schedule({.collective = Collective::scan, .ranks = 3}, 1);
+  for (const Rank to : {0, 1, 2})
+    for (Rank from = 0; from <= to; ++from)
+      schedule.reduce(from, in(0), to, out(0), to == 2 ? orders.begin()[from] : from);
+  return schedule;
+}
+
+TEST(Verify, RefusesAPrefixThatIsNotInTheOrderOfRanks) {
+  const auto right = verify(scan_of_three({0, 1, 2}));
+  ASSERT_TRUE(right) << right.error().text();
+  EXPECT_TRUE(right->rank_order);
+  expect_refused(scan_of_three({1, 0, 2}), 2, "output block 0 ends wrong");
+  expect_refused(scan_of_three({0, 2, 1}), 2, "output block 0 ends wrong");
+}
+
+TEST(Verify, RefusesAPrefixOfOtherRanks) {
+  Schedule few({.collective = Collective::scan, .ranks = 2}, 1), many = few;
+  for (const Rank rank : {0, 1}) few.copy(rank, in(0), rank, out(0));
+  expect_refused(few, 1, "output block 0 ends wrong");
+  for (const Rank rank : {0, 1}) add_both(many, rank);
+  expect_refused(many, 0, "output block 0 ends wrong");
+  Schedule own(pair_of(Collective::ex_scan), 1);
+  own.copy(1, in(0), 1, out(0));
+  expect_refused(own, 1, "output block 0 ends wrong");
+}
+
+TEST(Verify, AcceptsABracketedPrefix) {
+  Schedule schedule({.collective = Collective::ex_scan, .ranks = 4}, 1);
+  for (const Rank to : {1, 2, 3})
+    for (const Rank from : {to - 2, to - 1})
+      if (from >= 0) schedule.reduce(from, in(0), to, out(0), from);
+  schedule.next_step();
+  schedule.reduce(1, out(0), 3, out(0), 0);
+  schedule.reduce(3, out(0), 3, out(0), 1);
+  const auto meaning = verify(schedule);
+  ASSERT_TRUE(meaning) << meaning.error().text();
+  EXPECT_FALSE(meaning->rank_order) << "in two passes";
+}
+
 TEST(Verify, ReadsWhatTheStepBeganWith) {
   Schedule schedule(pair_of(Collective::all_reduce), 1);
   add_both(schedule, 0);
