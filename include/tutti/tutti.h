@@ -182,6 +182,18 @@ TUTTI_API tuttiResult_t tuttiGather(const void* sendbuff, void* recvbuff, size_t
 TUTTI_API tuttiResult_t tuttiScatter(const void* sendbuff, void* recvbuff, size_t recvcount, tuttiDataType_t type,
                                      int root, tuttiComm_t comm, tuttiStream_t stream);
 
+/* Prefix reduction: rank r's recvbuff[i] = op over ranks 0 to r of sendbuff[i], combined in the order of ranks, so `op`
+ * need not be commutative, only associative; both buffers have count elements. Rank 0 gets its input as it is. A rank
+ * may return before higher ranks have made the call. Host memory only. In place: sendbuff == recvbuff. Errors:
+ * invalidArgument (also for tuttiAvg, as each rank combines another number of inputs, and for device memory). */
+TUTTI_API tuttiResult_t tuttiScan(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type,
+                                  tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream);
+/* As tuttiScan, over ranks 0 to r-1: rank 1 gets rank 0's input. On rank 0 recvbuff is ignored and stays as it is; the
+ * last rank's sendbuff counts for nothing, but must be there. In place: sendbuff == recvbuff (costs a copy of large
+ * buffers). */
+TUTTI_API tuttiResult_t tuttiExScan(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type,
+                                    tuttiRedOp_t op, tuttiComm_t comm, tuttiStream_t stream);
+
 /* No rank returns (or completes, on a stream) before all ranks have entered. */
 TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
 
@@ -281,10 +293,11 @@ TUTTI_API tuttiResult_t tuttiRedOpCreatePreMulSum(tuttiRedOp_t* op, void* scalar
 /* inout[i] = in[i] op inout[i] for `count` elements. `in` is from lower ranks than `inout`, or from ranks on the way
  * between those; both are aligned to a cache line. `context`: as given to tuttiRedOpCreate. */
 typedef void (*tuttiRedOpFunction_t)(const void* in, void* inout, size_t count, tuttiDataType_t type, void* context);
-/* An operator of the program, for calls in host memory on elements of `type`. It must be associative and commutative:
- * inputs are combined in any order, and in pieces. The function is called by the thread that waits in the call, or by a
- * stream's thread, of each rank, perhaps by several at once where ranks are threads; it must not call tutti and not
- * leave by an exception or longjmp. All ranks pass operators that do the same. Errors: invalidArgument. */
+/* An operator of the program, for calls in host memory on elements of `type`. It must be associative and, but for
+ * tuttiScan and tuttiExScan, commutative: inputs are combined in any order, and in pieces. The function is called by
+ * the thread that waits in the call, or by a stream's thread, of each rank, perhaps by several at once where ranks are
+ * threads; it must not call tutti and not leave by an exception or longjmp. All ranks pass operators that do the same.
+ * Errors: invalidArgument. */
 TUTTI_API tuttiResult_t tuttiRedOpCreate(tuttiRedOp_t* op, tuttiRedOpFunction_t function, void* context,
                                          tuttiDataType_t type, tuttiComm_t comm);
 /* Frees an operator of either kind; calls that are queued may still use it. */

@@ -1,4 +1,6 @@
 // The C functions that move data: check, convert, call, translate the error.
+#include <fmt/format.h>
+
 #include "api/api_submit.h"
 #include "call/arguments.h"
 
@@ -30,6 +32,17 @@ tuttiResult_t collective(tuttiComm_t comm, tuttiStream_t stream, Request request
     if (waits_by_polling) [[unlikely]]
       return or_refuse(submit_uncancelled(**entry, stream, request, type, op));
     return or_refuse(submit(**entry, stream, request, type, op));
+  });
+}
+
+/// Prefixes have no common number of inputs to divide by.
+tuttiResult_t prefix(tuttiComm_t comm, tuttiStream_t stream, const Request& request, int type, tuttiRedOp_t op) {
+  if (op != tuttiAvg) return collective(comm, stream, request, type, static_cast<int>(op));
+  return guarded([&]() -> Result<void> {
+    return or_refuse(Error{.code = Code::invalid_argument,
+                           .what = fmt::format("tuttiAvg is not an operator of a prefix reduction ({}): each rank's "
+                                               "result combines another number of inputs",
+                                               name(request.collective))});
   });
 }
 
@@ -147,6 +160,21 @@ tuttiResult_t tuttiScatter(const void* sendbuff, void* recvbuff, size_t recvcoun
                      .count = recvcount,
                      .root = root},
                     type);
+}
+
+tuttiResult_t tuttiScan(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                        tuttiComm_t comm, tuttiStream_t stream) {
+  return prefix(comm, stream,
+                {.collective = Collective::scan, .input = bytes(sendbuff), .output = bytes(recvbuff), .count = count},
+                type, op);
+}
+
+tuttiResult_t tuttiExScan(const void* sendbuff, void* recvbuff, size_t count, tuttiDataType_t type, tuttiRedOp_t op,
+                          tuttiComm_t comm, tuttiStream_t stream) {
+  return prefix(
+      comm, stream,
+      {.collective = Collective::ex_scan, .input = bytes(sendbuff), .output = bytes(recvbuff), .count = count}, type,
+      op);
 }
 
 tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream) {

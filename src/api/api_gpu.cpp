@@ -81,6 +81,10 @@ Result<void> check_fit(bool on_gpu, tuttiStream_t stream) {
 /// go through the host.
 Result<void> check_device_reduction(const Request& request) {
   if (!reduces(request.collective)) return {};
+  if (prefixes(request.collective))
+    return refused(Code::invalid_argument,
+                   "the buffers are device memory, and prefix reductions (tuttiScan, "
+                   "tuttiExScan) are for host memory: copy the buffers to the host");
   if (static_cast<int>(request.type) >= device_type_count)
     return refused(Code::invalid_argument, fmt::format("the buffers are device memory, and the type is {}: reductions "
                                                        "of that type are for host memory",

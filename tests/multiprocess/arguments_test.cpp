@@ -72,6 +72,13 @@ constexpr std::array functions = {
         .name = "ReduceScatter",
         .call = [](const Passed& p) { return tuttiReduceScatter(p.send, p.recv, four, p.type, p.op, p.comm, nullptr); },
         .has_op = true},
+    Function{.name = "Scan",
+             .call = [](const Passed& p) { return tuttiScan(p.send, p.recv, four, p.type, p.op, p.comm, nullptr); },
+             .has_op = true},
+    Function{.name = "ExScan",
+             .call = [](const Passed& p) { return tuttiExScan(p.send, p.recv, four, p.type, p.op, p.comm, nullptr); },
+             .receives = false,  // on rank 0
+             .has_op = true},
     Function{.name = "AllToAll",
              .call = [](const Passed& p) { return tuttiAllToAll(p.send, p.recv, four, p.type, p.comm, nullptr); }},
     Function{.name = "Gather",
@@ -149,6 +156,8 @@ TEST_P(Arguments, NullIsFineWhereNothingIsReadOrWritten) {
     const auto type = tuttiFloat32;
     EXPECT_TRUE(ok(tuttiAllReduce(nullptr, nullptr, 0, type, tuttiSum, comm, nullptr)));
     EXPECT_TRUE(ok(tuttiAllToAll(nullptr, nullptr, 0, type, comm, nullptr)));
+    EXPECT_TRUE(ok(tuttiScan(nullptr, nullptr, 0, type, tuttiSum, comm, nullptr)));
+    EXPECT_TRUE(ok(tuttiExScan(nullptr, nullptr, 0, type, tuttiSum, comm, nullptr)));
     float x = 3;
     float y = 0;
     const bool root = seat.rank() == 1;
@@ -156,6 +165,7 @@ TEST_P(Arguments, NullIsFineWhereNothingIsReadOrWritten) {
     EXPECT_EQ(y, root ? 6 : 0);
     EXPECT_TRUE(ok(tuttiBroadcast(root ? &x : nullptr, &y, 1, type, 1, comm, nullptr)));
     EXPECT_EQ(y, 3);
+    EXPECT_TRUE(ok(tuttiExScan(&x, seat.rank() == 0 ? nullptr : &y, 1, type, tuttiSum, comm, nullptr)));
   });
 }
 
@@ -171,6 +181,10 @@ TEST_P(Arguments, OverlapIsRefusedUnlessInPlace) {
     const auto words = "overlap";
     EXPECT_TRUE(fails(tuttiAllReduce(base, base + 1, n, type, tuttiSum, comm, nullptr), bad, words));
     EXPECT_TRUE(fails(tuttiAllReduce(base + n - 1, base, n, type, tuttiSum, comm, nullptr), bad, words));
+    EXPECT_TRUE(fails(tuttiScan(base, base + 1, n, type, tuttiSum, comm, nullptr), bad, words));
+    if (seat.rank() == 1) {
+      EXPECT_TRUE(fails(tuttiExScan(base, base + 1, n, type, tuttiSum, comm, nullptr), bad, words));
+    }
     EXPECT_TRUE(fails(tuttiAllGather(base + other, base, n, type, comm, nullptr), bad, words));
     EXPECT_TRUE(fails(tuttiAllGather(base + mine + 1, base, n, type, comm, nullptr), bad, words));
     EXPECT_TRUE(fails(tuttiReduceScatter(base, base + other + 1, n, type, tuttiSum, comm, nullptr), bad, words));

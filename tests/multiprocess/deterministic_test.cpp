@@ -51,8 +51,12 @@ std::vector<Way> ways() {
       {"TinyCalls", Layout::threads, {}, Memory::heap, true, 97}};
 }
 
-enum class Result { all_reduce, reduce, reduce_scatter };
-constexpr std::array result_names = {"all_reduce", "reduce", "reduce_scatter"};
+enum class Result { all_reduce, reduce, reduce_scatter, scan, ex_scan };
+constexpr std::array result_names = {"all_reduce", "reduce", "reduce_scatter", "scan", "ex_scan"};
+
+bool has_result(Result what, int rank) {
+  return what == Result::reduce ? rank == 1 : what != Result::ex_scan || rank > 0;
+}
 
 /// One rank's whole result, made by calls on pieces. Reduce-scatter gives this rank's block of it.
 tuttiResult_t submit(Result what, const Way& way, std::size_t at, Buffer& in, Buffer& out, int rank, int ranks,
@@ -63,6 +67,8 @@ tuttiResult_t submit(Result what, const Way& way, std::size_t at, Buffer& in, Bu
   switch (what) {
     case Result::all_reduce: return tuttiAllReduce(from, to, n, tuttiFloat32, tuttiSum, comm, nullptr);
     case Result::reduce: return tuttiReduce(from, to, n, tuttiFloat32, tuttiSum, 1, comm, nullptr);
+    case Result::scan: return tuttiScan(from, to, n, tuttiFloat32, tuttiSum, comm, nullptr);
+    case Result::ex_scan: return tuttiExScan(from, to, n, tuttiFloat32, tuttiSum, comm, nullptr);
     default: break;
   }
   const std::size_t block = n / static_cast<std::size_t>(ranks);
@@ -82,7 +88,7 @@ void run_rank(Seat& seat, Result what, const Way& way) {
   config.deterministic = 1;
   const auto comms = seat.init(&config);
   ASSERT_FALSE(comms.empty());
-  const Inputs inputs{.type = tuttiFloat32, .values = Values::random, .ranks = seat.ranks(), .seed = 8};
+  Inputs inputs{.type = tuttiFloat32, .values = Values::random, .ranks = seat.ranks(), .seed = 8};
   std::vector<std::unique_ptr<Buffer>> in;
   std::vector<std::unique_ptr<Buffer>> out;
   for (const int rank : seat.here()) {
@@ -103,7 +109,8 @@ void run_rank(Seat& seat, Result what, const Way& way) {
     const bool whole = what != Result::reduce_scatter;
     const std::size_t first = whole ? 0 : static_cast<std::size_t>(rank) * block;
     const std::size_t elements = whole ? count : block;
-    if (what != Result::reduce || rank == 1) {
+    if (has_result(what, rank)) {
+      inputs.combined = what == Result::scan ? rank + 1 : what == Result::ex_scan ? rank : 0;
       EXPECT_EQ(check_reduced(inputs, result.data() + first * sizeof(float), first, elements), "") << way.name;
       seat.board().word(static_cast<std::size_t>(rank)).store(hash_of(result, first, elements));
     }
@@ -122,7 +129,7 @@ enum class Ways { all, in_one_process };
 class Deterministic : public ::testing::TestWithParam<std::tuple<Result, Ways>> {};
 INSTANTIATE_TEST_SUITE_P(Results, Deterministic,
                          ::testing::Combine(::testing::Values(Result::all_reduce, Result::reduce,
-                                                              Result::reduce_scatter),
+                                                              Result::reduce_scatter, Result::scan, Result::ex_scan),
                                             ::testing::Values(Ways::all, Ways::in_one_process)),
                          [](const auto& test) {
                            return std::string(result_names[static_cast<std::size_t>(std::get<0>(test.param))]) +
@@ -151,7 +158,7 @@ TEST_P(Deterministic, BitsDoNotDependOnTheWay) {
       if (expected.empty()) expected = hashes;
       EXPECT_EQ(hashes, expected) << way.name << ", " << ranks << " ranks";
     }
-    EXPECT_NE(expected[what == Result::reduce ? 1 : 0], 0u);
+    EXPECT_NE(expected[1], 0u);
   }
 }
 

@@ -28,7 +28,7 @@ TEST(GpuBodies, CallsOfAllKinds) {
                    ASSERT_FALSE(comms.empty());
                    auto* const stream = user.stream();
                    std::uint64_t seed = 0;
-                   for (int kind = 0; kind < kind_count; ++kind)
+                   for (int kind = 0; kind < device_kind_count; ++kind)
                      for (const tuttiDataType_t type : {tuttiInt32, tuttiBfloat16})
                        for (const std::size_t count : {1u, 100u, 30'000u}) {
                          const Call call{.kind = static_cast<Kind>(kind),

@@ -20,7 +20,8 @@ std::map<int, std::vector<Call>> calls_by_ranks() {
   std::uint64_t nth = 0;
   for (const auto& row : covering_array(levels, 1, [](const Row& row) { return !redundant(row); })) {
     Call call = call_of(row, ++nth);
-    if (reduces(call.kind) && static_cast<int>(call.type) >= device_type_count) continue;  // the host's alone
+    const bool on_host = reduces(call.kind) && static_cast<int>(call.type) >= device_type_count;
+    if (on_host || prefixes(call.kind)) continue;  // the host's alone
     call.memory = Mix::device;
     all[set_of(row).ranks].push_back(call);
   }
@@ -53,7 +54,7 @@ TEST(GpuCalls, EveryAlgorithm) {
   for (const Algorithm& algorithm : algorithms())
     for (const int ranks : {4, 5}) {
       std::vector<Call> calls;
-      for (int kind = 0; kind < kind_count; ++kind) {
+      for (int kind = 0; kind < device_kind_count; ++kind) {
         const Shape shape{.collective = static_cast<Collective>(kind), .ranks = ranks, .root = ranks - 1};
         if (!serves(algorithm, shape, Access::mapped)) continue;
         for (const std::size_t count : {5u, 20'000u})

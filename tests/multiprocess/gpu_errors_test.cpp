@@ -65,6 +65,9 @@ TEST(GpuErrors, WrongMemoryAndWrongStreams) {
                "stream is cudaStreamPerThread"}})
       EXPECT_TRUE(fails(tuttiAllReduce(bad.send, bad.recv, 100, tuttiInt32, tuttiSum, one.comm, bad.stream),
                         tuttiInvalidArgument, bad.words));
+    for (const auto prefix : {tuttiScan, tuttiExScan})
+      EXPECT_TRUE(fails(prefix(one.input, one.output, 100, tuttiInt32, tuttiSum, one.comm, stream),
+                        tuttiInvalidArgument, "prefix reductions (tuttiScan, tuttiExScan) are for host memory"));
     EXPECT_TRUE(ok(tuttiAllReduce(host.data(), one.output, 0, tuttiInt32, tuttiSum, one.comm, stream)));  // no elements
     EXPECT_TRUE(ok(group_end_of(ranks)));
     user.synchronize(one.stream);

@@ -59,7 +59,7 @@ TEST_P(GpuFlagsKinds, CallsOfAllKinds) {
           seat.doing(call.text());
           ASSERT_EQ(run_on_gpu(call, seat, {comm}, user, stream, 2), "") << call.text();
         }
-    for (int kind = 0; kind < kind_count; ++kind) {
+    for (int kind = 0; kind < device_kind_count; ++kind) {
       const Call call{.kind = static_cast<Kind>(kind),
                       .type = tuttiInt32,
                       .values = reduces(static_cast<Kind>(kind)) ? Values::exact : Values::bits,

@@ -83,7 +83,7 @@ TEST_P(GpuStaged, EveryCollective) {
   run([](Seat& seat, CudaUser& user, const std::vector<tuttiComm_t>& comms) {
     auto* const stream = user.stream();
     std::uint64_t nth = 0;
-    for (int kind = 0; kind < kind_count; ++kind)
+    for (int kind = 0; kind < device_kind_count; ++kind)
       for (const auto& [type, op] : {std::pair{tuttiInt8, Op::sum}, std::pair{tuttiFloat32, Op::avg},
                                      std::pair{tuttiBfloat16, Op::pre_mul_sum}, std::pair{tuttiInt64, Op::max}})
         for (const std::size_t count : {3u, 5'000u}) {

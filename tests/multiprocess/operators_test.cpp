@@ -65,8 +65,18 @@ T plain(T x) {
     return x;
 }
 
-enum class What { all_reduce, reduce, reduce_scatter };
-constexpr std::array whats = {What::all_reduce, What::reduce, What::reduce_scatter};
+enum class What { all_reduce, reduce, reduce_scatter, scan, ex_scan };
+constexpr std::array whats = {What::all_reduce, What::reduce, What::reduce_scatter, What::scan, What::ex_scan};
+
+/// How many ranks' inputs, from rank 0 on, are combined in this rank's result; 0: it has none.
+int combined(What what, int rank, int ranks, int root) {
+  switch (what) {
+    case What::reduce: return rank == root ? ranks : 0;
+    case What::scan: return rank + 1;
+    case What::ex_scan: return rank;
+    default: return ranks;
+  }
+}
 
 /// One reduction of every rank here. `value(rank, i)` is an element of a rank's input; `combine` the operator; `end`
 /// what happens to the result.
@@ -94,6 +104,8 @@ void expect_reduced(Seat& seat, const std::vector<tuttiComm_t>& comms, What what
       case What::reduce_scatter:
         ASSERT_TRUE(ok(tuttiReduceScatter(s, r, count, type, op(i), comms[i], nullptr)));
         break;
+      case What::scan: ASSERT_TRUE(ok(tuttiScan(s, r, count, type, op(i), comms[i], nullptr))); break;
+      case What::ex_scan: ASSERT_TRUE(ok(tuttiExScan(s, r, count, type, op(i), comms[i], nullptr))); break;
     }
   }
   ASSERT_TRUE(!grouped || ok(tuttiGroupEnd()));
@@ -102,14 +114,15 @@ void expect_reduced(Seat& seat, const std::vector<tuttiComm_t>& comms, What what
     for (std::size_t i = 0; i < sent; ++i)
       if (!same_bits(load<T>(in[k]->data(), i), value(rank, i))) FAIL() << "the input was changed at " << i;
     ASSERT_TRUE(in[k]->guards_intact() && out[k]->guards_intact());
-    if (what == What::reduce && rank != root) {
+    const int of = combined(what, rank, seat.ranks(), root);
+    if (of == 0) {
       ASSERT_TRUE(out[k]->poisoned(0, out[k]->bytes()));
       continue;
     }
     const std::size_t first = what == What::reduce_scatter ? static_cast<std::size_t>(rank) * count : 0;
     for (std::size_t i = 0; i < count; ++i) {
       T expected = value(0, first + i);
-      for (int other = 1; other < seat.ranks(); ++other) expected = combine(expected, value(other, first + i));
+      for (int other = 1; other < of; ++other) expected = combine(expected, value(other, first + i));
       if (!same_bits(plain(load<T>(out[k]->data(), i)), plain<T>(end(expected))))
         FAIL() << "element " << i << " of " << count << ", rank " << rank << ", type " << name(type) << ", call "
                << static_cast<int>(what);
@@ -188,9 +201,10 @@ void expect_complex(Seat& seat, const std::vector<tuttiComm_t>& comms, tuttiData
   const auto same = [](C x) { return x; };
   const auto ranks = static_cast<F>(seat.ranks());
   expect_reduced<C>(seat, comms, what, memory, count, type, is(tuttiSum), term, plus, same);
-  expect_reduced<C>(seat, comms, what, memory, count, type, is(tuttiAvg), term, plus, [ranks](C x) {
-    return C{x.re / ranks, x.im / ranks};
-  });
+  if (what != What::scan && what != What::ex_scan)
+    expect_reduced<C>(seat, comms, what, memory, count, type, is(tuttiAvg), term, plus, [ranks](C x) {
+      return C{x.re / ranks, x.im / ranks};
+    });
   expect_reduced<C>(
       seat, comms, what, memory, count, type, is(tuttiProd), factor,
       [](C a, C b) {

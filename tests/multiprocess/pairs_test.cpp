@@ -55,6 +55,8 @@ bool needs(const AnyCall& any, int rank, int other) {
     case Kind::scatter: return rank != any.call.root && other == any.call.root;
     case Kind::reduce:
     case Kind::gather: return rank == any.call.root && other != rank;
+    case Kind::scan:
+    case Kind::ex_scan: return other < rank;
     default: return rank != other;
   }
 }

@@ -15,7 +15,8 @@ struct Groups {
   std::size_t out;
 };
 
-Groups groups(Kind kind, std::size_t ranks, bool at_root) {
+/// `first`: on rank 0.
+Groups groups(Kind kind, std::size_t ranks, bool at_root, bool first = false) {
   switch (kind) {
     case Kind::all_reduce: return {1, 1};
     case Kind::reduce: return {1, at_root ? 1u : 0u};
@@ -25,6 +26,8 @@ Groups groups(Kind kind, std::size_t ranks, bool at_root) {
     case Kind::all_to_all: return {ranks, ranks};
     case Kind::gather: return {1, at_root ? ranks : 0};
     case Kind::scatter: return {at_root ? ranks : 0, 1};
+    case Kind::scan: return {1, 1};
+    case Kind::ex_scan: return {1, first ? 0u : 1u};
     case Kind::barrier: break;
   }
   return {0, 0};
@@ -33,13 +36,17 @@ Groups groups(Kind kind, std::size_t ranks, bool at_root) {
 }  // namespace
 
 const char* name(Kind kind) {
-  constexpr std::array names = {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter",
-                                "all_to_all", "gather", "scatter",   "barrier"};
+  constexpr std::array names = {"all_reduce", "reduce",  "broadcast", "all_gather", "reduce_scatter", "all_to_all",
+                                "gather",     "scatter", "barrier",   "scan",       "ex_scan"};
   return names[static_cast<std::size_t>(kind)];
 }
 
 bool reduces(Kind kind) {
-  return kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter;
+  return kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter || prefixes(kind);
+}
+
+bool prefixes(Kind kind) {
+  return kind == Kind::scan || kind == Kind::ex_scan;
 }
 
 std::string Call::text() const {
@@ -59,7 +66,8 @@ std::size_t count_for(Kind kind, tuttiDataType_t type, int ranks, std::size_t by
 }
 
 CallOnRank::CallOnRank(const Call& call, int rank, int ranks) : call_(call), rank_(rank), ranks_(ranks) {
-  const auto [in, out] = groups(call.kind, static_cast<std::size_t>(ranks), rank == call.root);
+  if (prefixes(call.kind) && call.op == Op::avg) call_.op = Op::sum;
+  const auto [in, out] = groups(call.kind, static_cast<std::size_t>(ranks), rank == call.root, rank == 0);
   groups_in_ = in;
   groups_out_ = out;
   const bool chosen =
@@ -147,19 +155,29 @@ tuttiResult_t CallOnRank::submit(tuttiComm_t comm, tuttiStream_t stream) {
     case Kind::all_to_all: return tuttiAllToAll(send_at_, recv_at_, c.count, c.type, comm, stream);
     case Kind::gather: return tuttiGather(send_at_, recv_at_, c.count, c.type, c.root, comm, stream);
     case Kind::scatter: return tuttiScatter(send_at_, recv_at_, c.count, c.type, c.root, comm, stream);
+    case Kind::scan: return tuttiScan(send_at_, recv_at_, c.count, c.type, op, comm, stream);
+    case Kind::ex_scan: return tuttiExScan(send_at_, recv_at_, c.count, c.type, op, comm, stream);
     case Kind::barrier: break;
   }
   return tuttiBarrier(comm, stream);
 }
 
+Inputs CallOnRank::inputs() const {
+  Inputs in{call_.type, call_.op, call_.values, ranks_, call_.seed};
+  if (prefixes(call_.kind)) in.combined = call_.kind == Kind::scan ? rank_ + 1 : rank_;
+  return in;
+}
+
 std::string CallOnRank::check_output(std::size_t group) const {
-  const Inputs in{call_.type, call_.op, call_.values, ranks_, call_.seed};
+  const Inputs in = inputs();
   const std::byte* at = recv_at_ + group * block();
   const std::size_t mine = static_cast<std::size_t>(rank_) * call_.count;
   const int from = static_cast<int>(group);
   switch (call_.kind) {
     case Kind::all_reduce:
-    case Kind::reduce: return check_reduced(in, at, 0, call_.count);
+    case Kind::reduce:
+    case Kind::scan:
+    case Kind::ex_scan: return check_reduced(in, at, 0, call_.count);
     case Kind::reduce_scatter: return check_reduced(in, at, mine, call_.count);
     case Kind::broadcast: return check_copied(in, call_.root, at, 0, call_.count);
     case Kind::scatter: return check_copied(in, call_.root, at, mine, call_.count);

@@ -12,16 +12,33 @@
 
 namespace tutti::testing {
 
-enum class Kind { all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter, barrier };
-inline constexpr int kind_count = 9;
+/// By number, as Collective.
+enum class Kind {
+  all_reduce,
+  reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  gather,
+  scatter,
+  barrier,
+  scan,
+  ex_scan
+};
+inline constexpr int kind_count = 11;
+/// The first so many also serve device memory.
+inline constexpr int device_kind_count = 9;
 const char* name(Kind kind);
 bool reduces(Kind kind);
+bool prefixes(Kind kind);
 
 enum class InPlace { none, all, some };  ///< some: a random half of the ranks
 /// Which memory: mapped or heap for both buffers; by rank; or different for send and receive buffer.
 enum class Mix { mapped, heap, by_rank, send_mapped, recv_mapped, device };
 inline constexpr int mix_count = 5;  ///< of the host
 
+/// A prefix has no average: such a call is a sum.
 struct Call {
   Kind kind = Kind::all_reduce;
   tuttiDataType_t type = tuttiFloat32;
@@ -66,6 +83,7 @@ class CallOnRank {
   std::size_t misaligned() const;
   void place();
   void destroy_op();
+  Inputs inputs() const;
   std::string check_output(std::size_t group) const;
   std::string check_inputs_kept() const;
 

@@ -21,6 +21,7 @@ struct Inputs {
   Values values = Values::exact;
   int ranks = 1;
   std::uint64_t seed = 0;
+  int combined = 0;  ///< by a prefix reduction: the inputs of so many ranks; 0: of all
 };
 
 namespace inputs {

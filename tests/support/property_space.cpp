@@ -19,7 +19,7 @@ constexpr std::array algorithm_names = {
 #undef ALGORITHM
 };
 /// Reductions with each operator, and the others.
-constexpr std::array reductions = {Kind::all_reduce, Kind::reduce, Kind::reduce_scatter};
+constexpr std::array reductions = {Kind::all_reduce, Kind::reduce, Kind::reduce_scatter, Kind::scan, Kind::ex_scan};
 constexpr std::array others = {Kind::broadcast, Kind::all_gather, Kind::all_to_all,
                                Kind::gather,    Kind::scatter,    Kind::barrier};
 constexpr int what_count = static_cast<int>(reductions.size()) * op_count + static_cast<int>(others.size());
@@ -127,6 +127,7 @@ bool redundant(const Row& row) {
   const auto [kind, op] = what_of(row[d_what]);
   const auto type = static_cast<tuttiDataType_t>(row[d_type]);
   if (redundant_set(row)) return true;
+  if (prefixes(kind) && op == Op::avg) return true;
   if (row[d_algorithm] > 0 && !serves_call(row[d_algorithm], kind, ranks)) return true;
   if (kind == Kind::barrier)
     for (int d = d_type; d < dimensions; ++d)

@@ -7,6 +7,11 @@
 namespace tutti::testing {
 namespace {
 
+/// Ranks whose inputs are combined.
+int combined(const Inputs& in) {
+  return in.combined > 0 ? in.combined : in.ranks;
+}
+
 /// A rank's contribution as it goes into the sum.
 template <class T>
 T contribution(const Inputs& in, int rank, std::size_t index) {
@@ -17,7 +22,7 @@ T contribution(const Inputs& in, int rank, std::size_t index) {
 template <class T, class Functor>
 T fold(const Inputs& in, std::size_t index) {
   Accumulate<T> result = widen(contribution<T>(in, 0, index));
-  for (int rank = 1; rank < in.ranks; ++rank) result = Functor{}(result, widen(contribution<T>(in, rank, index)));
+  for (int rank = 1; rank < combined(in); ++rank) result = Functor{}(result, widen(contribution<T>(in, rank, index)));
   return narrow<T>(in.op == Op::avg && in.ranks > 1 ? divide(result, in.ranks) : result);
 }
 
@@ -42,7 +47,7 @@ Bounds near_result(const Inputs& in, std::size_t index) {
   long double sum = 0;
   long double sum_of_sizes = 0;
   long double product = 1;
-  for (int rank = 0; rank < in.ranks; ++rank) {
+  for (int rank = 0; rank < combined(in); ++rank) {
     const long double x = to_long_double(contribution<T>(in, rank, index));
     sum += x;
     sum_of_sizes += std::fabs(x);

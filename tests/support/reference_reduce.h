@@ -7,8 +7,9 @@
 
 namespace tutti::testing {
 
-/// `count` elements at `output` are the reduction of the elements from `first` on of all ranks' inputs: the same bits
-/// where the order does not matter, else within eps · ranks · Σ|x| of the sum in long double. "" or what is wrong.
+/// `count` elements at `output` are the reduction of the elements from `first` on of all ranks' inputs, or of those of
+/// the lowest ones where Inputs::combined says so: the same bits where the order does not matter, else within eps ·
+/// ranks · Σ|x| of the sum in long double. "" or what is wrong.
 std::string check_reduced(const Inputs& inputs, const std::byte* output, std::size_t first, std::size_t count);
 
 /// They are the same bits as the elements from `first` on of `rank`'s input.
