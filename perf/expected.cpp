@@ -36,6 +36,14 @@ std::vector<Piece> block_of_reduction(const Call& call) {
   return {{0, call.count, Pattern::kAllRanks, own_block(call)}};
 }
 
+std::vector<Piece> prefix(const Call& call) {
+  return reduction(call);
+}
+
+std::vector<Piece> prefix_but_on_first(const Call& call) {
+  return call.rank == 0 ? std::vector<Piece>{} : prefix(call);
+}
+
 std::vector<Piece> all_inputs(const Call& call) {
   return one_of_each(call, 0);
 }

@@ -86,7 +86,7 @@ class Sweep {
   Sweep& operator=(const Sweep&) = delete;
 
   int run() {
-    const std::vector<Op> ops = description_.reduces ? options_.ops : std::vector<Op>{Op::none};
+    const std::vector<Op> ops = this->ops();
     for (const tuttiDataType_t type : options_.types)
       for (const Op op : ops) {
         patterns_.clear();
@@ -98,6 +98,15 @@ class Sweep {
 
  private:
   void must(tuttiResult_t result, std::string_view call) const { expect_success(result, rank_.comm, rank_.rank, call); }
+
+  /// Prefixes have no average.
+  std::vector<Op> ops() const {
+    if (!description_.reduces) return {Op::none};
+    std::vector<Op> all = options_.ops;
+    if (description_.combined != nullptr) std::erase(all, Op::avg);
+    if (all.empty()) fail(rank_.rank, fmt::format("{} has no avg", description_.name));
+    return all;
+  }
 
   std::vector<int> roots() const {
     if (!description_.has_root) return {-1};
@@ -275,7 +284,8 @@ class Sweep {
     if (known != patterns_.end()) return *known->pattern;
     if (patterns_.size() == kMaxPatterns) patterns_.erase(patterns_.begin());
     const auto mixed = static_cast<std::uint64_t>(seed) * 2 + (data == Data::random ? 1 : 0);
-    patterns_.push_back({seed, data, std::make_unique<Pattern>(type, op, rank_.ranks, mixed, data)});
+    const int combined = description_.combined != nullptr ? description_.combined(rank_.rank) : 0;
+    patterns_.push_back({seed, data, std::make_unique<Pattern>(type, op, rank_.ranks, mixed, data, combined)});
     return *patterns_.back().pattern;
   }
 

@@ -38,7 +38,9 @@ using Expected = std::vector<Piece> (*)(const Call& call);
 std::vector<Piece> reduction(const Call& call);  ///< every rank: all of it
 std::vector<Piece> reduction_at_root(const Call& call);
 std::vector<Piece> block_of_reduction(const Call& call);  ///< rank r: block r
-std::vector<Piece> all_inputs(const Call& call);          ///< one after another
+std::vector<Piece> prefix(const Call& call);              ///< every rank: all of its own reduction
+std::vector<Piece> prefix_but_on_first(const Call& call);
+std::vector<Piece> all_inputs(const Call& call);  ///< one after another
 std::vector<Piece> all_inputs_at_root(const Call& call);
 std::vector<Piece> input_of_root(const Call& call);
 std::vector<Piece> block_of_root(const Call& call);      ///< rank r: block r of root's input
@@ -61,6 +63,8 @@ struct Description {
   InPlace in_place = InPlace::same_buffer;
   bool reduces = false;
   bool has_root = false;
+  /// Of a prefix reduction: how many ranks' inputs, from rank 0 on, `rank`'s result combines. Null: those of all.
+  int (*combined)(int rank) = nullptr;
 };
 
 inline double bus_factor_one(double) {

@@ -129,8 +129,8 @@ double divide_float(const Type& type, double sum, int ranks) {
 
 }  // namespace
 
-Pattern::Pattern(const Type& type, Op op, int ranks, std::uint64_t seed, Data data)
-    : type_(type), op_(op), ranks_(ranks), seed_(seed), data_(data) {
+Pattern::Pattern(const Type& type, Op op, int ranks, std::uint64_t seed, Data data, int combined)
+    : type_(type), op_(op), ranks_(ranks), combined_(combined > 0 ? combined : ranks), seed_(seed), data_(data) {
   inputs_.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) inputs_.push_back(make_inputs(rank));
   if (op == Op::none) return;
@@ -189,7 +189,7 @@ std::vector<std::byte> Pattern::reduce_exactly() const {
     std::uint64_t bits = 0;
     if (type_.is_float()) {
       double value = decode(type_, input(0)) * scale(0);
-      for (int rank = 1; rank < ranks_; ++rank)
+      for (int rank = 1; rank < combined_; ++rank)
         value = combine_floats(op_, value, decode(type_, input(rank)) * scale(rank));
       bits = encode(type_, op_ == Op::avg ? divide_float(type_, value, ranks_) : value);
     } else {
@@ -197,7 +197,7 @@ std::vector<std::byte> Pattern::reduce_exactly() const {
         return extend(type_, extend(type_, input(rank)) * static_cast<std::uint64_t>(scale(rank)));
       };
       bits = scaled(0);
-      for (int rank = 1; rank < ranks_; ++rank) bits = combine_integers(type_, op_, bits, scaled(rank));
+      for (int rank = 1; rank < combined_; ++rank) bits = combine_integers(type_, op_, bits, scaled(rank));
       if (op_ == Op::avg) bits = divide_integer(type_, bits, ranks_);
     }
     store(type_, tile.data() + i * type_.bytes, bits);
@@ -215,7 +215,7 @@ Pattern::Reference Pattern::reduce_in_double() const {
   for (std::size_t i = 0; i < kTile; ++i) {
     double value = op_ == Op::prod ? 1 : 0;
     double magnitude = value;
-    for (int rank = 0; rank < ranks_; ++rank) {
+    for (int rank = 0; rank < combined_; ++rank) {
       const std::byte* at = inputs_[static_cast<std::size_t>(rank)].data() + i * type_.bytes;
       const double input = decode(type_, load(type_, at)) * (op_ == Op::mulsum ? factor(rank) : 1);
       value = op_ == Op::prod ? value * input : value + input;

@@ -22,10 +22,11 @@ enum class Data {
 /// a misplaced block is detected.
 class Pattern {
  public:
-  /// Means "the reduction over all ranks" in place of a rank.
+  /// Means "the reduction" in place of a rank.
   static constexpr int kAllRanks = -1;
 
-  Pattern(const Type& type, Op op, int ranks, std::uint64_t seed, Data data);
+  /// The reduction is of the first `combined` ranks' data, at least one; 0: of all.
+  Pattern(const Type& type, Op op, int ranks, std::uint64_t seed, Data data, int combined = 0);
 
   /// Writes elements [first, first + count) of `rank`'s send data.
   void fill(void* buffer, std::size_t count, int rank, std::size_t first = 0) const;
@@ -49,6 +50,7 @@ class Pattern {
   const Type& type_;
   Op op_;
   int ranks_;
+  int combined_;
   std::uint64_t seed_;
   Data data_;
   std::vector<std::vector<std::byte>> inputs_;  ///< by rank

@@ -8,7 +8,7 @@ endfunction()
 
 # All features of each collective, with small data: sizes from zero to beyond the small-call limits.
 set(quick -n 2 -w 1 -c 1 -T 100)
-foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduce gather scatter sendrecv)
+foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduce gather scatter scan ex_scan sendrecv)
   perf_test(${collective} ${collective} --procs 2 -b 8 -e 1M -f 8 ${quick})
   perf_test(${collective}_types ${collective} --procs 3 -b 40 -e 40K -d all -o all -r all -f 32 ${quick} --verify)
 endforeach()
@@ -19,7 +19,7 @@ endforeach()
 
 # Every type, operator and root with many numbers of ranks, and the sizes usually measured.
 set(sweep -n 1 -w 0 -c 1 -T 1500)
-foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduce gather scatter sendrecv)
+foreach(collective all_reduce all_gather reduce_scatter broadcast alltoall reduce gather scatter scan ex_scan sendrecv)
   set(added)
   foreach(ranks 1 2 3 5 7 8)
     perf_test(${collective}_sweep_${ranks} ${collective} --procs ${ranks} -d all -o all -r all -b 8 -e 16M -f 16 ${sweep})
