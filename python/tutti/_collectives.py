@@ -107,6 +107,25 @@ class Collectives:
                  reduction(op, "reduce_scatter"))
         return send if recv is None else recv
 
+    def scan(self, send: Any, recv: Any = None, op: Op = "sum", *, dtype: Any = None, stream: Any = None) -> Any:
+        """Prefix reduction: recv[i] = op over ranks 0 to this one of send[i], combined in the order of ranks. `op` is
+        not "avg"; host memory only. In place: recv is None. Returns the array of results."""
+        return self._prefix(lib.tuttiScan, "scan", send, recv, op, dtype, stream)
+
+    def ex_scan(self, send: Any, recv: Any = None, op: Op = "sum", *, dtype: Any = None, stream: Any = None) -> Any:
+        """As scan, over the ranks below this one: rank 1 gets rank 0's send. On rank 0 the array of results stays as it
+        is. In place: recv is None."""
+        return self._prefix(lib.tuttiExScan, "ex_scan", send, recv, op, dtype, stream)
+
+    def _prefix(self, function: Any, name: str, send: Any, recv: Any, op: Op, dtype: Any, stream: Any) -> Any:
+        call = Call(self, name, dtype, stream)
+        result = send if recv is None else recv
+        target = call.target(result, "send" if recv is None else "recv")
+        source = target if recv is None else call.source(send)
+        call.require(source, target.elements, "as many as recv")
+        call.run(function, source.address, target.address, source.elements, call.reduced(), reduction(op, name))
+        return result
+
     def all_to_all(self, send: Any, recv: Any = None, *, dtype: Any = None, stream: Any = None) -> Any:
         """Block r of recv = block `rank` of rank r's send; both have n blocks. In place: recv is None (costs a
         copy)."""

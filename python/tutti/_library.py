@@ -70,6 +70,8 @@ _ARGUMENTS = {
     "tuttiBroadcast": [_buffer, _buffer, c_size_t, _type, c_int, _comm, _stream],
     "tuttiAllGather": [_buffer, _buffer, c_size_t, _type, _comm, _stream],
     "tuttiReduceScatter": [_buffer, _buffer, c_size_t, _type, _op, _comm, _stream],
+    "tuttiScan": [_buffer, _buffer, c_size_t, _type, _op, _comm, _stream],
+    "tuttiExScan": [_buffer, _buffer, c_size_t, _type, _op, _comm, _stream],
     "tuttiAllToAll": [_buffer, _buffer, c_size_t, _type, _comm, _stream],
     "tuttiGather": [_buffer, _buffer, c_size_t, _type, c_int, _comm, _stream],
     "tuttiScatter": [_buffer, _buffer, c_size_t, _type, c_int, _comm, _stream],

@@ -17,8 +17,13 @@ def expect(got, values, what):
         raise AssertionError(f"{what}: got {got[:8]}, expected {values[:8]}")
 
 
+def combined(kind, count, op, ranks):
+    """Of the first so many ranks."""
+    return kind.of(REDUCTIONS[op]([inputs(kind, rank, count) for rank in range(ranks)]))
+
+
 def reduced(comm, kind, count, op):
-    return kind.of(REDUCTIONS[op]([inputs(kind, rank, count) for rank in range(comm.size)]))
+    return combined(kind, count, op, comm.size)
 
 
 def gathered(comm, kind, count):
@@ -52,6 +57,23 @@ def reduce_scatter(comm, kind, count, op, offset, in_place):
     out = mine[block] if in_place else kind.blank(count, offset)
     comm.reduce_scatter(mine, None if in_place else out, op, dtype=kind.dtype)
     expect(out, reduced(comm, kind, comm.size * count, op)[block], f"reduce_scatter {kind} {count} {op} {in_place}")
+
+
+def scan(comm, kind, count, op, offset, in_place):
+    mine = kind.copy(kind.of(inputs(kind, comm.rank, count)), offset)
+    out = mine if in_place else kind.blank(count, offset)
+    returned = comm.scan(mine, None if in_place else out, op, dtype=kind.dtype)
+    assert returned is out
+    expect(out, combined(kind, count, op, comm.rank + 1), f"scan {kind} {count} {op} {offset} {in_place}")
+
+
+def ex_scan(comm, kind, count, op, offset, in_place):
+    mine = kind.copy(kind.of(inputs(kind, comm.rank, count)), offset)
+    out = mine if in_place else kind.blank(count, offset)
+    before = out.copy()
+    comm.ex_scan(mine, None if in_place else out, op, dtype=kind.dtype)
+    expected = combined(kind, count, op, comm.rank) if comm.rank > 0 else before
+    expect(out, expected, f"ex_scan {kind} {count} {op} {offset} {in_place}")
 
 
 def broadcast(comm, kind, count, offset, in_place):
@@ -137,6 +159,17 @@ def average_and_scaled_sum(comm):
     expect(mine, numpy.full(5, {1: 0x4000, 2: 0x4080, 3: 0x40C0, 4: 0x4100}[comm.size], dtype=numpy.uint16), "2 * 1 each")
 
 
+def prefixes_have_no_average(comm):
+    for call in (comm.scan, comm.ex_scan):
+        try:
+            call(numpy.zeros(3), op="avg")
+        except tutti.InvalidArgumentError as error:
+            assert "tuttiAvg" in str(error), error
+        else:
+            raise AssertionError("an average of a prefix")
+    comm.barrier()
+
+
 class EveryCollective(unittest.TestCase):
     def check(self, how, *arguments):
         for ranks in (1, 2, 3, 4):
@@ -145,6 +178,9 @@ class EveryCollective(unittest.TestCase):
 
     def test_average_and_scaled_sum(self):
         self.check(average_and_scaled_sum)
+
+    def test_prefixes_have_no_average(self):
+        self.check(prefixes_have_no_average)
 
     def test_a_wrong_result_is_seen(self):
         with self.assertRaises(AssertionError):
@@ -159,7 +195,7 @@ def wrong_on_one_rank(comm):
         expect(numpy.zeros(3), numpy.ones(3), "one rank is wrong")
 
 
-for name in ("all_reduce", "reduce", "reduce_scatter"):
+for name in ("all_reduce", "reduce", "reduce_scatter", "scan", "ex_scan"):
     setattr(EveryCollective, f"test_{name}", lambda self, of=globals()[name]: self.check(every_reduction, of))
 for name in ("broadcast", "all_gather", "gather", "scatter", "all_to_all"):
     setattr(EveryCollective, f"test_{name}", lambda self, of=globals()[name]: self.check(every_move, of))

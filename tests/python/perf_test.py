@@ -38,7 +38,7 @@ def rows(table):
 class Perf(unittest.TestCase):
     def test_every_collective(self):
         for collective in ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter",
-                           "sendrecv"):
+                           "scan", "ex_scan", "sendrecv"):
             with self.subTest(collective):
                 said = perf(collective, "--procs", "3", *QUICK, "-d", "int8", "-r", "1")
                 self.assertEqual(said.returncode, 0, said.stdout)

@@ -170,5 +170,15 @@ COLLECTIVES: Dict[str, Collective] = {
         lambda c: c.comm.scatter(c.send, None if c.is_root else c.recv, c.root, dtype=c.dtype),
         lambda c: _block_of_send(c) if c.is_root else _separate(c),
         lambda inputs, c: _own(inputs[c.root], c), _others, send_blocks=True, has_root=True),
+    "scan": Collective(
+        lambda c: c.comm.scan(c.send, c.recv, c.op, dtype=c.dtype),
+        lambda c: c.comm.scan(c.recv, None, c.op, dtype=c.dtype),
+        _one_buffer,
+        lambda inputs, c: _reduced(inputs[:c.comm.rank + 1], c), _one, has_op=True),
+    "ex_scan": Collective(
+        lambda c: c.comm.ex_scan(c.send, c.recv, c.op, dtype=c.dtype),
+        lambda c: c.comm.ex_scan(c.recv, None, c.op, dtype=c.dtype),
+        _one_buffer,
+        lambda inputs, c: _reduced(inputs[:c.comm.rank], c) if c.comm.rank else None, _one, has_op=True),
     "sendrecv": Collective(_shift, None, _separate, lambda inputs, c: inputs[(c.comm.rank - 1) % c.comm.size], _one),
 }

@@ -6,7 +6,7 @@ import re
 from typing import List
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter",
-               "sendrecv")
+               "scan", "ex_scan", "sendrecv")
 TYPES = {
     "int8": "int8", "uint8": "uint8", "int32": "int32", "uint32": "uint32", "int64": "int64", "uint64": "uint64",
     "half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16", "f8e4m3": "float8_e4m3",
