@@ -38,6 +38,8 @@ tuttiResult_t Call::run(tuttiComm_t comm, tuttiStream_t stream) const {
     case Kind::reduce: return tuttiReduce(in, out, count, type, op, root, comm, stream);
     case Kind::all_reduce: return tuttiAllReduce(in, out, count, type, op, comm, stream);
     case Kind::reduce_scatter: return tuttiReduceScatter(in, out, count, type, op, comm, stream);
+    case Kind::scan: return tuttiScan(in, out, count, type, op, comm, stream);
+    case Kind::ex_scan: return tuttiExScan(in, out, count, type, op, comm, stream);
     case Kind::gather_v: return tuttiGatherV(in, send.bytes, out, received, to, type, root, comm, stream);
     case Kind::scatter_v: return tuttiScatterV(in, sent, from, out, recv.bytes, type, root, comm, stream);
     case Kind::all_gather_v: return tuttiAllGatherV(in, send.bytes, out, received, to, type, comm, stream);

@@ -19,6 +19,8 @@ enum class Kind {
   reduce,
   all_reduce,
   reduce_scatter,
+  scan,
+  ex_scan,
   gather_v,
   scatter_v,
   all_gather_v,

@@ -96,7 +96,7 @@ void combine_theirs(Call& call, const Place& place, const Reduce& reduce, std::s
 
 /// By what both groups know.
 Reduction moved(const Place& place, const Reduce& reduce) {
-  return reduction_of(reduce.type, reduce.op, static_cast<std::size_t>(reduce.count), place.ranks, true);
+  return reduction_of(reduce.type, reduce.op, static_cast<std::size_t>(reduce.count), place.ranks, /*moves=*/true);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ Prepared prepare_allreduce(Call& call, const Place& place, const Reduce& reduce)
   if (reduce.count == 0) return {.outcome = Outcome::nothing};
   if (place.ranks == 1) return in_bytes_alone(call, reduce, true);
   const auto count = static_cast<std::size_t>(reduce.count);
-  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks, false);
+  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
   if (!served(how.outcome)) return {.outcome = how.outcome};
   if (how.gathered) return gathered(call, place, reduce, how, Kind::all_gather, place.ranks);
   call.kind = Kind::all_reduce;
@@ -80,7 +80,7 @@ Prepared prepare_reduce(Call& call, const Place& place, const Reduce& reduce, in
   if (reduce.count == 0) return {.outcome = Outcome::nothing};
   if (place.ranks == 1) return in_bytes_alone(call, reduce, true);
   const auto count = static_cast<std::size_t>(reduce.count);
-  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks, false);
+  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
   if (!served(how.outcome)) return {.outcome = how.outcome};
   call.root = root;
   if (how.gathered) return gathered(call, place, reduce, how, Kind::gather, place.rank == root ? place.ranks : 0);
@@ -99,7 +99,7 @@ Prepared prepare_reduce_scatter_block(Call& call, const Place& place, const Redu
   if (place.ranks == 1) return in_bytes_alone(call, reduce, true);
   const auto count = static_cast<std::size_t>(reduce.count);
   const auto ranks = static_cast<std::size_t>(place.ranks);
-  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks, false);
+  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
   if (!served(how.outcome)) return {.outcome = how.outcome};
   if (how.gathered) {
     call.kind = Kind::all_to_all;
@@ -132,7 +132,7 @@ Prepared prepare_reduce_scatter(Call& call, const Place& place, const Reduce& re
   whole.count = static_cast<MPI_Count>(all);
   if (place.ranks == 1) return in_bytes_alone(call, whole, true);
   // The rank with the longest block combines the most, but each rank's share of that must be judged alike.
-  const Reduction how = reduction_of(reduce.type, reduce.op, all, place.ranks, false);
+  const Reduction how = reduction_of(reduce.type, reduce.op, all, place.ranks);
   if (!served(how.outcome)) return {.outcome = how.outcome};
   const std::size_t unit = how.gathered ? how.bytes : 1;
   std::size_t at = 0;
@@ -165,9 +165,18 @@ Prepared prepare_scan(Call& call, const Place& place, const Reduce& reduce, bool
   if (!right(reduce)) return {.outcome = Outcome::arguments};
   if (reduce.count == 0) return {.outcome = Outcome::nothing};
   if (place.ranks == 1) return in_bytes_alone(call, reduce, !exclusive);
-  const Reduction how = reduction_of(reduce.type, reduce.op, static_cast<std::size_t>(reduce.count), place.ranks, true);
+  const auto count = static_cast<std::size_t>(reduce.count);
+  const Reduction how = reduction_of(reduce.type, reduce.op, count, place.ranks);
   if (!served(how.outcome)) return {.outcome = how.outcome};
-  return gathered(call, place, reduce, how, Kind::all_gather, exclusive ? place.rank : place.rank + 1);
+  if (how.gathered)
+    return gathered(call, place, reduce, how, Kind::all_gather, exclusive ? place.rank : place.rank + 1);
+  call.kind = exclusive ? Kind::ex_scan : Kind::scan;
+  call.count = count;
+  take_operator(call, how);
+  call.send.base = static_cast<std::byte*>(const_cast<void*>(input_of(reduce)));
+  const bool has_result = !exclusive || place.rank > 0;
+  call.recv.base = has_result ? static_cast<std::byte*>(reduce.recv) : nullptr;
+  return {};
 }
 
 }  // namespace tutti::mpi

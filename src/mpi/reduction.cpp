@@ -52,14 +52,14 @@ bool is_predefined(MPI_Op op) {
   return same_operator(op) || finds_place(op) || op == MPI_REPLACE || op == MPI_NO_OP;
 }
 
-Reduction reduction_of(MPI_Datatype type, MPI_Op op, std::size_t count, int ranks, bool prefix) {
+Reduction reduction_of(MPI_Datatype type, MPI_Op op, std::size_t count, int ranks, bool moves) {
   const auto refused = [](Outcome why) { return Reduction{.outcome = why}; };
   if (op == MPI_OP_NULL) return refused(Outcome::arguments);
   const Element* const element = element_of(type);
   const bool predefined = is_predefined(op);
   if (predefined && element == nullptr) return refused(Outcome::type);
   if (predefined && !applies(op, element->kind)) return refused(Outcome::operation);
-  if (predefined && !prefix && is_tuttis(op, *element)) {
+  if (predefined && !moves && is_tuttis(op, *element)) {
     return {.type = element->type, .op = *same_operator(op), .bytes = element->size};
   }
   TypeFacts facts;

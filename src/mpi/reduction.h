@@ -24,8 +24,8 @@ bool is_predefined(MPI_Op op);
 /// Gathered reductions of more bytes, all inputs of a rank's result together, are left to MPI.
 inline constexpr std::size_t gathered_bytes_max = 256 << 10;
 
-/// `count`: elements that one rank combines, of each of `ranks` ranks. `prefix`: Scan and Exscan, which tutti lacks.
-/// All arguments are alike on all ranks, as MPI requires; so is the answer.
-Reduction reduction_of(MPI_Datatype type, MPI_Op op, std::size_t count, int ranks, bool prefix);
+/// `count`: elements that one rank combines, of each of `ranks` ranks. `moves`: by moving inputs only, as between the
+/// groups of an intercommunicator. All arguments are alike on all ranks, as MPI requires; so is the answer.
+Reduction reduction_of(MPI_Datatype type, MPI_Op op, std::size_t count, int ranks, bool moves = false);
 
 }  // namespace tutti::mpi

@@ -158,7 +158,38 @@ static void reductions(const char* name, MPI_Datatype type, int size, MPI_Op op,
   start();
   BOTH(Exscan, exscan, input, recv, count, type, op);
   if (rank > 0) end(count);
+  start();
+  in_place_from(input, count * size);
+  BOTH(Exscan, exscan, MPI_IN_PLACE, recv, count, type, op);
+  if (rank > 0) end(count);
   padded = 0;
+}
+
+/* More than is gathered: by tutti's own operators, else MPI's. */
+static void long_prefixes(void) {
+  const int count = 60000;
+  of = "60000 INT MPI_SUM";
+  fill_numbers(MPI_INT, count);
+  start();
+  BOTH(Scan, scan, input, recv, count, MPI_INT, MPI_SUM);
+  end(count);
+  start();
+  in_place_from(input, count * 4);
+  BOTH(Scan, scan, MPI_IN_PLACE, recv, count, MPI_INT, MPI_SUM);
+  end(count);
+  start();
+  BOTH(Exscan, exscan, input, recv, count, MPI_INT, MPI_SUM);
+  CHECK(rank > 0 || ours[0] == 0xee, "MPI_Exscan wrote on rank 0");
+  if (rank > 0) end(count);
+  start();
+  in_place_from(input, count * 4);
+  BOTH(Exscan, exscan, MPI_IN_PLACE, recv, count, MPI_INT, MPI_SUM);
+  if (rank > 0) end(count);
+  of = "30000 2INT MPI_MINLOC";
+  fill_numbers(MPI_2INT, count / 2);
+  start();
+  BOTH(Scan, scan, input, recv, count / 2, MPI_2INT, MPI_MINLOC);
+  end(count);
 }
 
 static void all_reductions(void) {
@@ -193,6 +224,7 @@ static void all_reductions(void) {
   start();
   BOTH(Allreduce, allreduce, input, recv, 20000, MPI_2INT, MPI_MAXLOC);
   end(40000); /* too long: MPI's */
+  long_prefixes();
   MPI_Op_free(&own);
 }
 
