@@ -9,39 +9,14 @@ import os
 import sys
 import unittest
 import weakref
-from ctypes import byref, c_int, c_uint, c_uint32, c_void_p
+from ctypes import byref, c_uint, c_uint32, c_void_p
 
 import numpy
 
 import ranks as testing
+from cuda_driver import Driver
 import tutti
 from tutti import _cuda
-
-
-class Driver:
-    """What a program with a GPU calls."""
-
-    VERSIONS = {"cuStreamCreate": 2000, "cuStreamSynchronize": 2000, "cuStreamWaitValue32": 11070, "cuMemHostAlloc": 2020,
-                "cuCtxSetCurrent": 4000, "cuCtxGetCurrent": 4000, "cuDevicePrimaryCtxRetain": 7000, "cuStreamBeginCapture": 10010,
-                "cuStreamEndCapture": 10000}
-
-    def __init__(self):
-        self.loaded = ctypes.CDLL(os.environ["TUTTI_CUDA_LIBRARY"])
-
-    def __getattr__(self, name):
-        address = c_void_p()
-        found = self.loaded.cuGetProcAddress_v2(name.encode(), byref(address), self.VERSIONS[name], ctypes.c_uint64(0), None)
-        assert found == 0 and address.value, name
-        function = ctypes.CFUNCTYPE(c_int)(address.value)
-
-        def call(*arguments):
-            assert function(*arguments) == 0, name
-        return call
-
-    def stream(self):
-        made = c_void_p()
-        self.cuStreamCreate(byref(made), c_uint(1))
-        return made.value
 
 
 class OfTorch:
