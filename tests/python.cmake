@@ -14,10 +14,12 @@ foreach(test arrays calls collectives counts docs errors operators perf torch to
                        ENVIRONMENT "${python_environment}")
 endforeach()
 
-add_test(NAME python_gpu_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
-                                      ${CMAKE_CURRENT_SOURCE_DIR}/python/gpu_test.py $<TARGET_FILE:fake_cuda>)
-set_tests_properties(python_gpu_test PROPERTIES LABELS multiprocess PROCESSORS 2 TIMEOUT 600 SKIP_RETURN_CODE 77
-                     ENVIRONMENT "${python_environment}")
+foreach(test gpu torch_cuda)
+  add_test(NAME python_${test}_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
+                                            ${CMAKE_CURRENT_SOURCE_DIR}/python/${test}_test.py $<TARGET_FILE:fake_cuda>)
+  set_tests_properties(python_${test}_test PROPERTIES LABELS multiprocess PROCESSORS 2 TIMEOUT 600 SKIP_RETURN_CODE 77
+                       ENVIRONMENT "${python_environment}")
+endforeach()
 
 # A wheel of this build's library, installed where nothing else of tutti is; needs a package index.
 add_test(NAME python_wheel COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/wheel_test.py $<TARGET_FILE:tutti>)

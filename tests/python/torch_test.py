@@ -153,7 +153,7 @@ def in_mapped_memory():
     ways = []
     for x in (mapped, ordinary, later, small):
         dist.all_reduce(x)
-        ways.append(group._comm.last_algorithm()[1])
+        ways.append(group._communicators.on_host.last_algorithm()[1])
         assert x.eq(dist.get_world_size()).all()
     blocks = tutti.torch._mapped._installed.tutti_torch_blocks
     before = blocks()

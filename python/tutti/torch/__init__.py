@@ -1,4 +1,4 @@
-"""The backend "tutti" of torch.distributed, for tensors in host memory.
+"""The backend "tutti" of torch.distributed, for tensors in host memory and on CUDA GPUs.
 
     import torch, torch.distributed as dist, tutti.torch
     dist.init_process_group("tutti")                  # under torchrun
@@ -6,7 +6,8 @@
     dist.all_reduce(x)
 
 It is Python over the same C library as the rest of the package, so that it needs no compiler and no headers of torch.
-Calls run in threads of the backend, in order, and return a Work at once.
+Calls run in threads of the backend, in order, and return a Work at once. Those on CUDA tensors are queued on a stream of the
+backend, behind what the caller's current stream has; Work.wait() makes the caller's current stream wait for them.
 """
 from __future__ import annotations
 
@@ -30,5 +31,5 @@ def _create(store: Any, rank: int, size: int, timeout: timedelta) -> ProcessGrou
 
 if not hasattr(dist.Backend, NAME.upper()):
     # Which devices a backend serves is asked since torch 2.0.
-    _devices = {"devices": ["cpu"]} if "devices" in inspect.signature(dist.Backend.register_backend).parameters else {}
+    _devices = {"devices": ["cpu", "cuda"]} if "devices" in inspect.signature(dist.Backend.register_backend).parameters else {}
     dist.Backend.register_backend(NAME, _create, **_devices)

@@ -1,7 +1,12 @@
 """Sends and receives. Each peer, direction and tag has a communicator and a thread of its own, made when first used, so
-that a message that is waited for holds nothing else up."""
+that a message that is waited for holds nothing else up.
+
+Messages of tensors on GPUs go through host memory, by copies that this thread waits for. A stream of the GPU that waited
+for a peer instead would share a queue of the hardware with other streams, and might hold up the very send that lets the
+peer answer."""
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter
@@ -10,6 +15,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import tutti
 
+from . import _gpu
+from ._place import ON_HOST, OnGpu, Place
 from ._worker import Worker
 
 _NAP_S = 0.001  # between two looks at the store; waiting in it would keep other threads from it
@@ -39,12 +46,29 @@ def _nap(end: float, timeout: timedelta, what: str, abandoned: threading.Event) 
 
 def _each(made: List[tutti.Communicator], end: Callable[[tutti.Communicator], None]) -> None:
     for communicator in made:
-        end(communicator)
+        with contextlib.suppress(tutti.Error):  # nobody waits for it, and the library has logged it
+            end(communicator)
 
 
 def _abandon(made: List[tutti.Communicator], abandoned: threading.Event) -> None:
     abandoned.set()
     _each(made, tutti.Communicator.abort)
+
+
+def _place(tensor: Any, streams: _gpu.Streams) -> Place:
+    """Where a message is copied. To be asked by the thread that sends or receives it."""
+    gpu = _gpu.gpu_of([tensor])
+    return ON_HOST if gpu is None else OnGpu(streams.on(gpu), gpu, [tensor])
+
+
+def _in_host_memory(tensor: Any, place: Place) -> Any:
+    """The tensor, or a copy of one on a GPU."""
+    if place.stream is None:
+        return tensor if tensor.is_contiguous() else tensor.contiguous()
+    copy = _gpu.pinned_like(tensor)
+    copy.copy_(tensor, non_blocking=True)
+    place.stream.synchronize()
+    return copy
 
 
 class _Channel:
@@ -55,6 +79,7 @@ class _Channel:
         self._source, self._target, self._tag = source, target, tag
         self._sends = messages.rank == source
         self._made = made = []  # type: List[tutti.Communicator]
+        self.streams = _gpu.Streams()
         self._abandoned = abandoned = threading.Event()
         self.worker = Worker(f"tutti-{source}-{target}", lambda: _each(made, tutti.Communicator.destroy),
                              lambda: _abandon(made, abandoned), messages.timeout.total_seconds())
@@ -106,6 +131,7 @@ class Messages:
         self._lock = threading.Lock()
         self._abandoned = threading.Event()
         self._any: Optional[Worker] = None
+        self._any_streams = _gpu.Streams()
 
     def _channel(self, source: int, target: int, tag: int) -> _Channel:
         key = source, target, tag
@@ -116,13 +142,15 @@ class Messages:
 
     def send(self, tensor: Any, peer: int, tag: int) -> Any:
         channel = self._channel(self.rank, peer, tag)
+        place = _place(tensor, channel.streams)
 
         def call() -> Any:
+            message = _in_host_memory(tensor, place)
             self.store.add(self._announcement(self.rank, peer, tag), 1)
-            channel.communicator().send(tensor, 1)
+            channel.communicator().send(message, 1)
             return [tensor]
 
-        return channel.worker.submit("send", call)
+        return channel.worker.submit("send", call, place)
 
     def recv(self, tensor: Any, peer: int, tag: int) -> Any:
         with self._lock:
@@ -131,16 +159,20 @@ class Messages:
 
     def _receive(self, tensor: Any, peer: int, tag: int) -> Any:
         channel = self._channel(peer, self.rank, tag)
+        place = _place(tensor, channel.streams)
 
         def call() -> Any:
-            channel.communicator().recv(tensor, 0)
+            message = tensor if place.stream is None else _gpu.pinned_like(tensor)
+            channel.communicator().recv(message, 0)
+            if message is not tensor:
+                tensor.copy_(message, non_blocking=True)
             return [tensor]
 
-        return channel.worker.submit("recv", call)
+        return channel.worker.submit("recv", call, place)
 
     def recv_any(self, tensor: Any, tag: int) -> AnySource:
         """From whoever has announced a message that nobody here has asked for."""
-        abandoned = self._abandoned
+        abandoned, place = self._abandoned, _place(tensor, self._any_streams)
         with self._lock:
             if self._any is None:
                 self._any = Worker("tutti-any", lambda: None, abandoned.set, self.timeout.total_seconds())
@@ -150,7 +182,7 @@ class Messages:
             self._receive(tensor, source, tag).wait()
             return [[tensor], source]
 
-        return AnySource(self._any.submit("recvAnySource", call))
+        return AnySource(self._any.submit("recvAnySource", call, place))
 
     def _claim(self, tag: int) -> int:
         """The sender of a message that has been announced, which is this receive's from now on."""

@@ -10,6 +10,8 @@ import torch.distributed as dist
 
 import tutti
 
+from ._communicators import Communicators
+from ._gpu import gpu_of
 from ._messages import Messages, publish, wait_for
 from ._monitored_barrier import monitored_barrier
 from ._sparse import all_reduce_sparse
@@ -28,12 +30,9 @@ def _op(options: Any) -> str:
     raise RuntimeError(f"tutti: {options.reduceOp} is not one of SUM, PRODUCT, MIN, MAX, AVG, BAND, BOR and BXOR")
 
 
-def _require_host(tensors: Sequence[Any]) -> None:
-    for tensor in tensors:
-        if tensor.device.type != "cpu":
-            raise RuntimeError(f"tutti: a tensor is on {tensor.device}; this backend serves tensors in host memory")
-        if tensor.is_sparse:
-            raise RuntimeError("tutti: a tensor is sparse; pass tensor.to_dense()")
+def _require_dense(tensors: Sequence[Any]) -> None:
+    if any(tensor.is_sparse for tensor in tensors):
+        raise RuntimeError("tutti: a tensor is sparse; pass tensor.to_dense()")
 
 
 def _dense(tensor: Any) -> Any:
@@ -89,8 +88,9 @@ class ProcessGroupTutti(dist.ProcessGroup):
         else:
             unique_id = tutti.UniqueId(wait_for(store, "id", timeout, "rank 0 to make the process group"))
         comm = tutti.Communicator.from_id(unique_id, size, rank, timeout_ms=limit_ms, device=-1)
-        self._comm, self._rank, self._size = comm, rank, size
-        self._worker = Worker("tutti-collectives", comm.destroy, comm.abort, timeout.total_seconds())
+        self._communicators, self._rank, self._size = Communicators(comm, limit_ms), rank, size
+        self._worker = Worker("tutti-collectives", self._communicators.destroy, self._communicators.abort,
+                              timeout.total_seconds())
         self._messages, self._timeout = Messages(store, rank, size, timeout), timeout
         self._store, self._barriers, self._sequence, self._group_name = store, 0, 0, ""
 
@@ -122,28 +122,31 @@ class ProcessGroupTutti(dist.ProcessGroup):
 
     def abort(self) -> None:
         """Ends all calls, on the other ranks with an error."""
-        self._comm.abort()
+        self._communicators.abort()
 
     def __del__(self) -> None:
         if hasattr(self, "_messages"):
             self.shutdown()
 
-    def _submit(self, name: str, tensors: Sequence[Any], call: Callable[[], Any]) -> Any:
-        """`name` is what other backends of torch call it."""
-        _require_host(tensors)
+    def _submit(self, name: str, tensors: Sequence[Any], call: Callable[[tutti.Communicator, Any], Any]) -> Any:
+        """`name` is what other backends of torch call it. `call` gets the communicator for the tensors and the stream for
+        its calls: None, or of the GPU where the tensors are, and then torch's current one too."""
+        _require_dense(tensors)
+        communicators = self._communicators
+        place = communicators.place(tensors)
         self._sequence += 1
-        return self._worker.submit(name, call)
+        return self._worker.submit(name, lambda: call(communicators.of(place), place.stream), place)
 
     def allreduce(self, tensors: List[Any], options: Any = None) -> Any:
         op = "sum" if options is None else _op(options)
         if any(tensor.is_sparse for tensor in tensors):
             return self._allreduce_sparse(tensors, op)
 
-        def call() -> Any:
+        def call(comm: tutti.Communicator, stream: Any) -> Any:
             dense = [_dense(tensor) for tensor in tensors]
             with tutti.group():
                 for tensor in dense:
-                    self._comm.all_reduce(tensor, op=op)
+                    comm.all_reduce(tensor, op=op, stream=stream)
             for tensor, result in zip(tensors, dense):
                 _put(tensor, result)
             return tensors
@@ -155,10 +158,13 @@ class ProcessGroupTutti(dist.ProcessGroup):
     def _allreduce_sparse(self, tensors: List[Any], op: str) -> Any:
         if op != "sum":
             raise RuntimeError(f"tutti: sparse tensors can only be summed; {op} is for dense ones")
+        if gpu_of(tensors) is not None:
+            raise RuntimeError(f"tutti: a sparse tensor is on {tensors[0].device}; sparse tensors are summed in host memory: "
+                               "pass tensor.cpu(), or tensor.to_dense()")
 
         def call() -> Any:
             for tensor in tensors:
-                all_reduce_sparse(self._comm, tensor)
+                all_reduce_sparse(self._communicators.on_host, tensor)
             return tensors
 
         return self._worker.submit("all_reduce", call)
@@ -166,10 +172,10 @@ class ProcessGroupTutti(dist.ProcessGroup):
     def broadcast(self, tensors: List[Any], options: Any) -> Any:
         by_cpp = _called_by_cpp("broadcast")
 
-        def call() -> Any:
+        def call(comm: tutti.Communicator, stream: Any) -> Any:
             for tensor in tensors:
                 dense = _dense(tensor)
-                self._comm.broadcast(dense, root=options.rootRank)
+                comm.broadcast(dense, root=options.rootRank, stream=stream)
                 _put(tensor, dense)
             return tensors
 
@@ -178,10 +184,10 @@ class ProcessGroupTutti(dist.ProcessGroup):
     def reduce(self, tensors: List[Any], options: Any) -> Any:
         op, root = _op(options), options.rootRank
 
-        def call() -> Any:
+        def call(comm: tutti.Communicator, stream: Any) -> Any:
             for tensor in tensors:
                 dense = _dense(tensor)
-                self._comm.reduce(dense, op=op, root=root)
+                comm.reduce(dense, op=op, root=root, stream=stream)
                 if self._rank == root:
                     _put(tensor, dense)
             return tensors
@@ -191,10 +197,10 @@ class ProcessGroupTutti(dist.ProcessGroup):
     def allgather(self, outputs: List[List[Any]], inputs: List[Any], options: Any = None) -> Any:
         by_cpp = _called_by_cpp("allgather")
 
-        def call() -> Any:
+        def call(comm: tutti.Communicator, stream: Any) -> Any:
             for parts, mine in zip(outputs, inputs):
-                whole = torch.empty(self._size * mine.numel(), dtype=mine.dtype)
-                self._comm.all_gather(_dense(mine), whole)
+                whole = mine.new_empty(self._size * mine.numel())
+                comm.all_gather(_dense(mine), whole, stream=stream)
                 for part, result in zip(parts, whole.chunk(self._size) if mine.numel() else parts):
                     _put(part, result)
             return outputs
@@ -203,11 +209,11 @@ class ProcessGroupTutti(dist.ProcessGroup):
         return _or_raise(work, by_cpp)
 
     def allgather_into_tensor_coalesced(self, outputs: List[Any], inputs: List[Any], options: Any = None) -> Any:
-        def call() -> Any:
+        def call(comm: tutti.Communicator, stream: Any) -> Any:
             dense = [_dense(output) for output in outputs]
             with tutti.group():
                 for whole, mine in zip(dense, inputs):
-                    self._comm.all_gather(_dense(mine), whole)
+                    comm.all_gather(_dense(mine), whole, stream=stream)
             for output, whole in zip(outputs, dense):
                 _put(output, whole)
             return outputs
@@ -225,10 +231,10 @@ class ProcessGroupTutti(dist.ProcessGroup):
     def reduce_scatter(self, outputs: List[Any], inputs: List[List[Any]], options: Any) -> Any:
         op = _op(options)
 
-        def call() -> Any:
+        def call(comm: tutti.Communicator, stream: Any) -> Any:
             for output, parts in zip(outputs, inputs):
                 dense = _dense(output)
-                self._comm.reduce_scatter(_flat(parts), dense, op)
+                comm.reduce_scatter(_flat(parts), dense, op, stream=stream)
                 _put(output, dense)
             return outputs
 
@@ -237,11 +243,11 @@ class ProcessGroupTutti(dist.ProcessGroup):
     def reduce_scatter_tensor_coalesced(self, outputs: List[Any], inputs: List[Any], options: Any) -> Any:
         op = _op(options)
 
-        def call() -> Any:
+        def call(comm: tutti.Communicator, stream: Any) -> Any:
             dense = [_dense(output) for output in outputs]
             with tutti.group():
                 for mine, whole in zip(dense, inputs):
-                    self._comm.reduce_scatter(_dense(whole), mine, op)
+                    comm.reduce_scatter(_dense(whole), mine, op, stream=stream)
             for output, mine in zip(outputs, dense):
                 _put(output, mine)
             return outputs
@@ -254,13 +260,13 @@ class ProcessGroupTutti(dist.ProcessGroup):
     def gather(self, outputs: List[List[Any]], inputs: List[Any], options: Any) -> Any:
         root = options.rootRank
 
-        def call() -> Any:
+        def call(comm: tutti.Communicator, stream: Any) -> Any:
             mine = _dense(inputs[0])
             if self._rank != root:
-                self._comm.gather(mine, root=root)
+                comm.gather(mine, root=root, stream=stream)
                 return outputs
-            whole = torch.empty(self._size * mine.numel(), dtype=mine.dtype)
-            self._comm.gather(mine, whole, root)
+            whole = mine.new_empty(self._size * mine.numel())
+            comm.gather(mine, whole, root, stream=stream)
             for part, result in zip(outputs[0], whole.chunk(self._size) if mine.numel() else outputs[0]):
                 _put(part, result)
             return outputs
@@ -270,9 +276,9 @@ class ProcessGroupTutti(dist.ProcessGroup):
     def scatter(self, outputs: List[Any], inputs: List[List[Any]], options: Any) -> Any:
         root = options.rootRank
 
-        def call() -> Any:
+        def call(comm: tutti.Communicator, stream: Any) -> Any:
             dense = _dense(outputs[0])
-            self._comm.scatter(_flat(inputs[0]) if self._rank == root else None, dense, root)
+            comm.scatter(_flat(inputs[0]) if self._rank == root else None, dense, root, stream=stream)
             _put(outputs[0], dense)
             return outputs
 
@@ -282,9 +288,9 @@ class ProcessGroupTutti(dist.ProcessGroup):
                       options: Any = None) -> Any:
         sent, received = _splits(whole, input_splits, self._size), _splits(output, output_splits, self._size)
 
-        def call() -> Any:
+        def call(comm: tutti.Communicator, stream: Any) -> Any:
             dense = _dense(output)
-            self._comm.all_to_all_v(_dense(whole), sent, dense, received)
+            comm.all_to_all_v(_dense(whole), sent, dense, received, stream=stream)
             _put(output, dense)
             return output
 
@@ -293,9 +299,9 @@ class ProcessGroupTutti(dist.ProcessGroup):
     def alltoall(self, outputs: List[Any], inputs: List[Any], options: Any = None) -> Any:
         sent, received = [part.numel() for part in inputs], [part.numel() for part in outputs]
 
-        def call() -> Any:
-            whole = torch.empty(sum(received), dtype=outputs[0].dtype)
-            self._comm.all_to_all_v(_flat(inputs), sent, whole, received)
+        def call(comm: tutti.Communicator, stream: Any) -> Any:
+            whole = outputs[0].new_empty(sum(received))
+            comm.all_to_all_v(_flat(inputs), sent, whole, received, stream=stream)
             for part, result in zip(outputs, whole.split(received)):
                 _put(part, result)
             return outputs
@@ -310,11 +316,17 @@ class ProcessGroupTutti(dist.ProcessGroup):
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
     def barrier(self, options: Any = None, **also: Any) -> Any:
+        """Of the hosts; each comes to it when what its GPU has to do for the group and for the caller is done."""
+        place = self._communicators.place([], self._communicators.gpu)
+
         def call() -> Any:
-            self._comm.barrier()
+            if place.stream is not None:
+                place.stream.synchronize()
+            self._communicators.on_host.barrier()
             return []
 
-        return self._submit("barrier", [], call)
+        self._sequence += 1
+        return self._worker.submit("barrier", call, place)
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """Waits for all ranks. `timeout` is a timedelta or a number of seconds, by default the limit of the group.
@@ -327,13 +339,13 @@ class ProcessGroupTutti(dist.ProcessGroup):
         monitored_barrier(self._store, f"barriers/{self._barriers}", self._rank, self._size, limit, wait_all_ranks)
 
     def send(self, tensors: List[Any], peer: int, tag: int = 0) -> Any:
-        _require_host(tensors)
-        return self._messages.send(_dense(tensors[0]), peer, tag)
+        _require_dense(tensors)
+        return self._messages.send(tensors[0], peer, tag)
 
     def recv(self, tensors: List[Any], peer: int, tag: int = 0) -> Any:
-        _require_host(tensors)
+        _require_dense(tensors)
         return self._messages.recv(tensors[0], peer, tag)
 
     def recv_anysource(self, tensors: List[Any], tag: int = 0) -> Any:
-        _require_host(tensors)
+        _require_dense(tensors)
         return self._messages.recv_any(tensors[0], tag)

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 import weakref
 from datetime import timedelta
 from typing import Any, Tuple
 
 import torch
 from torch._C._distributed_c10d import Work, _create_work_from_future
+
+from ._place import Place
 
 NO_LIMIT = timedelta(0)
 
@@ -21,30 +24,34 @@ NO_LIMIT = timedelta(0)
 KEEPS_SUBCLASSES = tuple(int(number) for number in torch.__version__.split(".")[:2]) >= (2, 8)
 
 
-def _wait_for(future: Any, seen_by_cpp: Any, timeout: timedelta = NO_LIMIT) -> bool:
-    """Until both futures, of which C++'s is the later one, have ended. Errors: those of the call; RuntimeError (not
-    within the limit)."""
+def _wait_for(future: Any, seen_by_cpp: Any, place: Place, timeout: timedelta = NO_LIMIT) -> bool:
+    """Until both futures, of which C++'s is the later one, have ended: of a call on a GPU when it is queued, and the
+    current stream then waits for it. With a limit, until the GPU is done too. Errors: those of the call, of one on a GPU as
+    far as they are known; RuntimeError (not within the limit)."""
     if timeout > NO_LIMIT:
-        ended = threading.Event()
+        limit_s, ended = timeout.total_seconds(), threading.Event()
+        end = time.monotonic() + limit_s
         seen_by_cpp.add_done_callback(lambda done: ended.set())
-        if not ended.wait(timeout.total_seconds()):
-            limit_s = timeout.total_seconds()
+        if not (ended.wait(limit_s) and place.ends_within(max(0.0, end - time.monotonic()))):
             raise RuntimeError(f"tutti: Timed out: the call has not ended within {limit_s:g} s of waiting")
     with contextlib.suppress(Exception):  # a copy of the error of the first
         seen_by_cpp.wait()
     future.wait()
+    place.join()
+    if place.has_ended() and place.error is not None:
+        raise place.error
     return True
 
 
 class _OwnWork(Work):  # type: ignore[misc]
     """A Work whose wait() raises, for C++ code too."""
 
-    def __init__(self, future: Any, seen_by_cpp: Any) -> None:
+    def __init__(self, future: Any, seen_by_cpp: Any, place: Place) -> None:
         super().__init__()
-        self._future, self._seen_by_cpp = future, seen_by_cpp
+        self._future, self._seen_by_cpp, self._place = future, seen_by_cpp, place
 
     def wait(self, timeout: timedelta = NO_LIMIT) -> bool:
-        return _wait_for(self._future, self._seen_by_cpp, timeout)
+        return _wait_for(self._future, self._seen_by_cpp, self._place, timeout)
 
     synchronize = wait
 
@@ -52,7 +59,7 @@ class _OwnWork(Work):  # type: ignore[misc]
         return self._seen_by_cpp
 
     def is_completed(self) -> bool:
-        return bool(self._seen_by_cpp.done())
+        return bool(self._seen_by_cpp.done()) and self._place.has_ended()
 
     def is_success(self) -> bool:
         try:
@@ -64,7 +71,7 @@ class _OwnWork(Work):  # type: ignore[misc]
         return self._future.wait()
 
 
-_futures: "weakref.WeakKeyDictionary[Any, Tuple[Any, Any]]" = weakref.WeakKeyDictionary()
+_futures: "weakref.WeakKeyDictionary[Any, Tuple[Any, Any, Place]]" = weakref.WeakKeyDictionary()
 _plain_wait = Work.wait
 
 
@@ -88,11 +95,11 @@ def _recorded(future: Any, name: str) -> Any:
     return event._call_end_callbacks_on_future(future)
 
 
-def work_of(future: "torch.futures.Future[Any]", name: str) -> Any:
-    """The Work that ends when the future does, and for which `name` is in the profiler."""
+def work_of(future: "torch.futures.Future[Any]", name: str, place: Place) -> Any:
+    """The Work that ends when the future does, of a call at `place`, and for which `name` is in the profiler."""
     seen_by_cpp = _recorded(future.then(lambda done: done.wait()), name)
     if KEEPS_SUBCLASSES:
-        return _OwnWork(future, seen_by_cpp)
+        return _OwnWork(future, seen_by_cpp, place)
     work = _create_work_from_future(seen_by_cpp)
-    _futures[work] = future, seen_by_cpp
+    _futures[work] = future, seen_by_cpp, place
     return work

@@ -1,21 +1,22 @@
 """A thread that makes blocking calls in order, and a Work for each."""
 from __future__ import annotations
 
-import contextlib
 import multiprocessing.util
 import queue
 import threading
 import time
 import weakref
-from typing import Any, Callable, Iterable, Optional, Tuple
+from collections import deque
+from typing import Any, Callable, Deque, Iterable, Optional, Tuple
 
 import torch
 
 import tutti
 
+from ._place import ON_HOST, Call, OnGpu, Place
 from ._work import work_of
 
-_Task = Tuple[Callable[[], Any], "torch.futures.Future[Any]"]
+_Task = Tuple[Call, "torch.futures.Future[Any]", Place]
 _EARLY = 10  # at the end of a process, before its children are waited for
 _END_LIMIT_S = 15.0  # communicators whose peers never come are aborted after that
 
@@ -27,6 +28,7 @@ class _State:
         self.tasks: "queue.SimpleQueue[Optional[_Task]]" = queue.SimpleQueue()
         self.close, self.abort, self.limit_s = close, abort, limit_s
         self.began: Optional[float] = None  # when the current call did
+        self.on_gpu: Deque[OnGpu] = deque()  # queued there, the oldest first; only the watch takes them out
         self.too_long = False  # the communicator was aborted for that
 
     def serve(self) -> None:
@@ -37,22 +39,39 @@ class _State:
                     break
                 self.carry_out(*task)
                 del task  # its tensors may be the last references, and the wait for the next task may be long
+        for place in tuple(self.on_gpu):  # while the communicator can still say how they end
+            place.synchronize()
         if not self.too_long:
-            with contextlib.suppress(tutti.Error):  # nobody waits for it, and the library has logged it
-                self.close()
+            self.close()
 
-    def carry_out(self, call: Callable[[], Any], future: "torch.futures.Future[Any]") -> None:
+    def carry_out(self, call: Call, future: "torch.futures.Future[Any]", place: Place) -> None:
         self.began = time.monotonic()
         try:
-            future.set_result(call())
+            place.run(call, future)
         except Exception as error:  # it belongs to whoever waits for the Work
             if self.too_long:
                 error = RuntimeError(f"tutti: Timed out after {self.limit_s:g} s: {error}")
             elif isinstance(error, tutti.TimeoutError):  # a limit of the library's own
                 error = RuntimeError(f"tutti: Timed out: {error}")
+            place.fail(error)
             future.set_exception(error)
         finally:
             self.began = None
+        if isinstance(place, OnGpu):
+            self.on_gpu.append(place)
+
+    def end_if_late(self) -> None:
+        """Aborts the communicator if the current call, or the oldest that the GPU has not carried out, takes too long."""
+        while self.on_gpu and self.on_gpu[0].has_ended():
+            self.on_gpu.popleft()
+        now = time.monotonic()
+        starts = [self.began] + [place.queued_at for place in tuple(self.on_gpu)[:1]]
+        if self.too_long or not any(start is not None and now - start > self.limit_s for start in starts):
+            return
+        self.too_long = True
+        for place in tuple(self.on_gpu):
+            place.fail(RuntimeError(f"tutti: Timed out after {self.limit_s:g} s: the GPU has not carried the call out"))
+        self.abort()
 
     def stop(self, thread: threading.Thread) -> None:
         _stop([(self, thread)])
@@ -100,12 +119,8 @@ class _Watch:
         while True:
             with self._lock:
                 states = list(self._states)
-            now = time.monotonic()
             for state in states:
-                began = state.began
-                if began is not None and now - began > state.limit_s and not state.too_long:
-                    state.too_long = True
-                    state.abort()
+                state.end_if_late()
             shortest = min((state.limit_s for state in states), default=60.0)
             del states
             self._changed.wait(min(max(shortest / 50, 0.002), 1.0))
@@ -129,11 +144,11 @@ class Worker:
         # not run in processes of multiprocessing.
         self.stop = multiprocessing.util.Finalize(self, state.stop, (thread,), exitpriority=_EARLY)
 
-    def submit(self, name: str, call: Callable[[], Any]) -> Any:
-        """The Work of a call, whose future gets what the call returns. `name` is for torch's profiler."""
-        future: "torch.futures.Future[Any]" = torch.futures.Future()
-        work = work_of(future, f"tutti:{name}")
-        self._state.tasks.put((call, future))
+    def submit(self, name: str, call: Call, place: Place = ON_HOST) -> Any:
+        """The Work of a call that runs at `place`; its future gets what the call returns. `name` is for torch's profiler."""
+        future = place.future()
+        work = work_of(future, f"tutti:{name}", place)
+        self._state.tasks.put((call, future, place))
         return work
 
     @staticmethod
