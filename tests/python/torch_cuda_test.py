@@ -192,6 +192,24 @@ def messages_of_both_kinds(put):
     return [there, here]
 
 
+def batch_of_messages(put):
+    rank, size = dist.get_rank(), dist.get_world_size()
+    received = put(torch.zeros(4))
+    batch = [dist.P2POp(dist.isend, put(numbers(4)), (rank + 1) % size), dist.P2POp(dist.irecv, received, (rank - 1) % size)]
+    for work in dist.batch_isend_irecv(batch):
+        work.wait()
+    return [received]
+
+
+def together(put):
+    x, y = put(numbers(4)), put(numbers(2))
+    group()._start_coalescing(x.device)
+    group().allreduce([x])
+    group().allreduce([y])
+    group()._end_coalescing(x.device).wait()
+    return [x, y]
+
+
 def nothing(put):
     x, whole = put(torch.zeros(0)), put(torch.zeros(0))
     dist.all_reduce(x)
@@ -201,7 +219,7 @@ def nothing(put):
 
 CALLS = (all_reduce, all_reduce_average, all_reduce_coalesced, not_contiguous, broadcast, reduce, all_gather,
          all_gather_coalesced, all_gather_into_tensor, reduce_scatter, reduce_scatter_tensor, coalesced_tensors, gather,
-         scatter, all_to_all, all_to_all_single, messages, messages_of_both_kinds, nothing)
+         scatter, all_to_all, all_to_all_single, messages, messages_of_both_kinds, batch_of_messages, together, nothing)
 
 
 def as_in_host_memory():

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import sys
 from datetime import timedelta
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, List, Optional, Sequence
 
 import torch
 import torch.distributed as dist
@@ -15,6 +15,7 @@ from ._gpu import gpu_of
 from ._messages import Messages, publish, wait_for
 from ._monitored_barrier import monitored_barrier
 from ._sparse import all_reduce_sparse
+from ._together import Together
 from ._work import KEEPS_SUBCLASSES
 from ._worker import Worker
 
@@ -93,6 +94,10 @@ class ProcessGroupTutti(dist.ProcessGroup):
                               timeout.total_seconds())
         self._messages, self._timeout = Messages(store, rank, size, timeout), timeout
         self._store, self._barriers, self._sequence, self._group_name = store, 0, 0, ""
+        self._together: Optional[List[Any]] = None  # works since _start_coalescing
+
+    # What newer versions of torch ask before they split a group in C++, or put calls together on their own.
+    supports_splitting = supports_coalescing = False
 
     def getBackendName(self) -> str:  # noqa: N802: torch's name
         return "tutti"
@@ -135,7 +140,20 @@ class ProcessGroupTutti(dist.ProcessGroup):
         communicators = self._communicators
         place = communicators.place(tensors)
         self._sequence += 1
-        return self._worker.submit(name, lambda: call(communicators.of(place), place.stream), place)
+        return self._made(self._worker.submit(name, lambda: call(communicators.of(place), place.stream), place))
+
+    def _made(self, work: Any) -> Any:
+        if self._together is not None:
+            self._together.append(work)
+        return work
+
+    def _start_coalescing(self, device: Any = None) -> None:
+        """Calls from here on are one to whoever asked for it, until _end_coalescing; all the same they begin at once."""
+        self._together = []
+
+    def _end_coalescing(self, device: Any = None) -> Together:
+        works, self._together = self._together or [], None
+        return Together(works)
 
     def allreduce(self, tensors: List[Any], options: Any = None) -> Any:
         op = "sum" if options is None else _op(options)
@@ -167,7 +185,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
                 all_reduce_sparse(self._communicators.on_host, tensor)
             return tensors
 
-        return self._worker.submit("all_reduce", call)
+        return self._made(self._worker.submit("all_reduce", call))
 
     def broadcast(self, tensors: List[Any], options: Any) -> Any:
         by_cpp = _called_by_cpp("broadcast")
@@ -326,7 +344,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
             return []
 
         self._sequence += 1
-        return self._worker.submit("barrier", call, place)
+        return self._made(self._worker.submit("barrier", call, place))
 
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """Waits for all ranks. `timeout` is a timedelta or a number of seconds, by default the limit of the group.
@@ -340,12 +358,12 @@ class ProcessGroupTutti(dist.ProcessGroup):
 
     def send(self, tensors: List[Any], peer: int, tag: int = 0) -> Any:
         _require_dense(tensors)
-        return self._messages.send(tensors[0], peer, tag)
+        return self._made(self._messages.send(tensors[0], peer, tag))
 
     def recv(self, tensors: List[Any], peer: int, tag: int = 0) -> Any:
         _require_dense(tensors)
-        return self._messages.recv(tensors[0], peer, tag)
+        return self._made(self._messages.recv(tensors[0], peer, tag))
 
     def recv_anysource(self, tensors: List[Any], tag: int = 0) -> Any:
         _require_dense(tensors)
-        return self._messages.recv_any(tensors[0], tag)
+        return self._made(self._messages.recv_any(tensors[0], tag))
