@@ -37,6 +37,13 @@ set_tests_properties(python_torch_suite_named PROPERTIES LABELS nightly)
 
 # The same on the newest torch of the package index, beside gloo.
 add_test(NAME python_newest_torch COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/newest_torch.py
-                                          ${PROJECT_BINARY_DIR}/newest_torch)
+                                          ${PROJECT_BINARY_DIR}/newest_torch $<TARGET_FILE:fake_cuda>)
 set_tests_properties(python_newest_torch PROPERTIES LABELS nightly PROCESSORS 2 TIMEOUT 7200 SKIP_RETURN_CODE 77
                      ENVIRONMENT "${python_environment}")
+
+# Two processes on one GPU; skipped where there is none.
+add_test(NAME python_torch_gpu_ddp COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/torch_gpu_ddp.py
+                                           ${PROJECT_BINARY_DIR}/newest_torch)
+set_tests_properties(python_torch_gpu_ddp PROPERTIES LABELS nightly PROCESSORS 2 TIMEOUT 3600 SKIP_RETURN_CODE 77
+                     ENVIRONMENT "${python_environment}")
+set_tests_properties(python_newest_torch python_torch_gpu_ddp PROPERTIES RESOURCE_LOCK newest_torch)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does what gloo passes of PyTorch's own tests pass on tutti with the newest torch of the package index? And our own tests?
 
-Usage: newest_torch.py FOLDER      torch is installed there, once
+Usage: newest_torch.py FOLDER FAKE_CUDA_LIBRARY      torch is installed in the folder, once
 Exit status 77: it cannot be downloaded
 """
 import os
@@ -11,7 +11,7 @@ import sys
 import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
-OWN = ("torch_test.py", "torch_training_test.py", "torch_benchmark_test.py")
+OWN = (["torch_test.py"], ["torch_cuda_test.py", *sys.argv[2:]], ["torch_training_test.py"], ["torch_benchmark_test.py"])
 # Of gloo by its own name, of its group's checks, or of time: see torch_suite.py.
 NOT_OURS = {"test_ddp_logging_data_cpu", "test_barrier_timeout_full_group", "test_barrier_timeout_group"}
 SKIPPED, LIMIT_S, LEAST = 77, 3000, 60
@@ -56,8 +56,8 @@ def main():
         sys.exit(f"{said[-20000:]}\ngloo passes these, tutti does not: {' '.join(sorted(missing))}")
     if len(by_tutti) < LEAST:
         sys.exit(f"only {len(by_tutti)} tests passed, of at least {LEAST}")
-    for test in OWN:
-        if subprocess.run([str(python), str(HERE / test)], timeout=LIMIT_S, check=False).returncode != 0:
+    for test, *arguments in OWN:
+        if subprocess.run([str(python), str(HERE / test), *arguments], timeout=LIMIT_S, check=False).returncode != 0:
             sys.exit(f"{test} failed")
 
 

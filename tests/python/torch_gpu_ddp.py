@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""On a real GPU, with a torch that has CUDA: do two processes train by DDP on tutti what they train on gloo, and do
+collectives of CUDA tensors give what those of host memory give?
+
+Usage: torch_gpu_ddp.py FOLDER      the newest torch is installed there, once, if there is a GPU
+Exit status 77: there is no GPU, or torch cannot be installed or does not see it
+"""
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import newest_torch
+
+RANKS, STEPS, LIMIT_S, SKIPPED = 2, 30, 300, 77
+
+
+# ---- A rank
+
+
+def losses(dist, torch):
+    """Of each step, of both ranks together; buckets are small, so several are reduced during the backward pass."""
+    torch.manual_seed(1)
+    rank, size = dist.get_rank(), dist.get_world_size()
+    model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.Tanh(), torch.nn.Linear(256, 256), torch.nn.Tanh(),
+                                torch.nn.Linear(256, 8)).double().cuda()
+    inputs, targets = (torch.randn(STEPS, 16, width, dtype=torch.double).cuda() for width in (64, 8))
+    model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0], bucket_cap_mb=0.1)
+    optimizer, found = torch.optim.SGD(model.parameters(), lr=0.05), []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(model(inputs[step, rank::size]), targets[step, rank::size])
+        loss.backward()
+        optimizer.step()
+        found.append(loss.detach() / size)
+    together = torch.stack(found)
+    dist.all_reduce(together)
+    return together.cpu()
+
+
+def collectives(dist, torch):
+    """Many calls in a row on a stream that is busy, whose results only this stream's order makes right."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    square = torch.rand(2000, 2000, device="cuda")
+    for step in range(50):
+        for _ in range(4):
+            square = square @ square / 1000
+        x = torch.full((1 << 18,), float(step + rank), device="cuda")
+        parts = [torch.empty_like(x) for _ in range(size)]
+        work = dist.all_reduce(x, async_op=True)
+        gathered = dist.all_gather(parts, torch.full_like(x, float(rank)), async_op=True)
+        work.wait()
+        doubled = 2 * x
+        gathered.wait()
+        expected = 2.0 * sum(step + one for one in range(size))
+        assert doubled.eq(expected).all().item(), (step, doubled[0].item(), expected)
+        assert all(part.eq(one).all().item() for one, part in enumerate(parts)), step
+    x = torch.full((1 << 16,), float(rank), device="cuda")
+    received = torch.empty_like(x)
+    works = [dist.isend(x, (rank + 1) % size), dist.irecv(received, (rank - 1) % size)]
+    for work in works:
+        work.wait()
+    assert received.eq((rank - 1) % size).all().item()
+    dist.barrier()
+
+
+def train(folder, backend):
+    import torch
+    import torch.distributed as dist
+
+    import tutti.torch  # noqa: F401: registers the backend
+    torch.cuda.set_device(0)
+    dist.init_process_group(backend, init_method=f"file://{folder}/{backend}", rank=int(os.environ["RANK"]), world_size=RANKS)
+    if backend == "tutti":
+        collectives(dist, torch)
+    torch.save(losses(dist, torch), f"{folder}/{backend}-{dist.get_rank()}")
+    dist.destroy_process_group()
+
+
+# ---- The test
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+def run(python, folder, backend):
+    """Both ranks, on one GPU."""
+    ranks = [subprocess.Popen([str(python), __file__, "--rank", folder, backend], env={**os.environ, "RANK": str(rank)})
+             for rank in range(RANKS)]
+    try:
+        for rank, process in enumerate(ranks):
+            if process.wait(LIMIT_S) != 0:
+                sys.exit(f"rank {rank} on {backend} ended with status {process.returncode}")
+    finally:
+        for process in ranks:
+            with process:
+                process.kill()
+
+
+def compare(folder):
+    """In a process with torch."""
+    import torch
+
+    of = {name: torch.load(f"{folder}/{name}") for name in ("gloo-0", "gloo-1", "tutti-0", "tutti-1")}
+    assert torch.equal(of["tutti-0"], of["tutti-1"]), "ranks differ"
+    assert torch.allclose(of["tutti-0"], of["gloo-0"], rtol=1e-9, atol=1e-12), (of["tutti-0"], of["gloo-0"])
+    print(f"{STEPS} steps of DDP, from a loss of {of['tutti-0'][0]:.4f} to {of['tutti-0'][-1]:.4f}, as on gloo")
+
+
+def main():
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        skip("there is no CUDA driver here")
+    if not os.path.exists("/dev/nvidiactl"):
+        skip("there is no GPU here")
+    python = newest_torch.install(pathlib.Path(sys.argv[1]))
+    asks = [str(python), "-c", "import torch; assert torch.cuda.is_available()"]
+    if subprocess.run(asks, capture_output=True, check=False).returncode != 0:
+        skip("torch does not see the GPU")
+    with tempfile.TemporaryDirectory() as folder:
+        for backend in ("gloo", "tutti"):
+            run(python, folder, backend)
+        sys.exit(subprocess.run([str(python), __file__, "--compare", folder], check=False).returncode)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--rank":
+        train(*sys.argv[2:])
+    elif sys.argv[1] == "--compare":
+        compare(sys.argv[2])
+    else:
+        main()
