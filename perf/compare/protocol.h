@@ -8,9 +8,9 @@
  *   collective,ranks,bytes,mode,samples,median_us,min_us,max_us,wrong
  * With COMPARE_FIRST=1 there are no such samples: one row "start" says how long the library's initialisation took, with
  * all ranks aligned before it, and one row of mode "first" how long the first call of each collective, at the first
- * size. The first row, and one after each size, "distance", tell how far the cores of ranks 0 and 1 are from each other:
- * on virtual machines cores move, and only times at one distance can be compared. Sizes are nccl-tests': the larger of a
- * rank's two buffers, rounded up to whole elements per rank. */
+ * size. The first row, and one after each size, "distance", tell how far the cores of ranks 0 and 1 are from each
+ * other: on virtual machines cores move, and only times at one distance can be compared. Sizes are nccl-tests': the
+ * larger of a rank's two buffers, rounded up to whole elements per rank. */
 #ifndef COMPARE_PROTOCOL_H
 #define COMPARE_PROTOCOL_H
 
