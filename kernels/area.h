@@ -1,8 +1,8 @@
 // The memory through which ranks synchronise and exchange data: flags, counters, slots and inboxes of one rank, written
 // by its peers. No CUDA here.
 //
-// An area is one allocation in the rank's device memory to which all its peers can store. It is zero-filled before any
-// peer knows of it. Offsets are equal on all ranks.
+// An area is one allocation in the rank's device memory to which all its peers can store. Offsets are equal on all
+// ranks.
 #pragma once
 
 #include <cstddef>
@@ -25,17 +25,19 @@ struct Area {
 
   constexpr std::uint64_t links() const { return std::uint64_t{channels} * ranks; }
   constexpr std::uint64_t ring_bytes() const { return slots * slot_bytes; }
-  constexpr std::uint64_t bytes() const { return links() * (words * line_bytes + ring_bytes() + 2 * inbox_bytes); }
+  constexpr std::uint64_t bytes() const { return zeroed_bytes() + links() * ring_bytes(); }
+  /// What must be zero before any peer knows of the area: all but the slots, which come last.
+  constexpr std::uint64_t zeroed_bytes() const { return links() * (words * line_bytes + 2 * inbox_bytes); }
 
   /// Offsets of the words that `peer` writes on `channel`.
   constexpr std::uint64_t word(std::uint32_t channel, std::uint32_t peer, std::uint64_t which) const {
     return (index(channel, peer) * words + which) * line_bytes;
   }
-  constexpr std::uint64_t ring(std::uint32_t channel, std::uint32_t peer) const {
-    return links() * words * line_bytes + index(channel, peer) * ring_bytes();
-  }
   constexpr std::uint64_t inbox(std::uint32_t channel, std::uint32_t peer) const {
-    return links() * (words * line_bytes + ring_bytes()) + index(channel, peer) * 2 * inbox_bytes;
+    return links() * words * line_bytes + index(channel, peer) * 2 * inbox_bytes;
+  }
+  constexpr std::uint64_t ring(std::uint32_t channel, std::uint32_t peer) const {
+    return zeroed_bytes() + index(channel, peer) * ring_bytes();
   }
   constexpr std::uint64_t index(std::uint32_t channel, std::uint32_t peer) const {
     return std::uint64_t{channel} * ranks + peer;

@@ -73,7 +73,7 @@ struct ErrorRecord {
   /// call
   std::uint32_t state;
   std::uint32_t peer;    ///< the rank that was waited for
-  std::uint32_t action;  ///< index in the plan; 0 in specialised kernels
+  std::uint32_t action;  ///< index in the plan; 0 in specialised kernels, and where calls are compared
   std::uint32_t step;    ///< of the schedule; in specialised kernels the number of their meeting
   std::uint32_t tile;
   std::uint32_t verb;  ///< of Verb: the action that waited
@@ -124,15 +124,15 @@ struct Call {
   ReduceOp op;
   std::uint8_t average;  ///< 1: passes marked `last` divide by `ranks`
   std::uint8_t scaled;   ///< 1: leaves are multiplied by the factor of their rank
-  /// 1: some ranks are in other launches, so accesses through windows wait until all have begun, words that order them
-  /// reach other GPUs, and small calls compare their signatures
+  /// 1: some ranks are in other launches, so ranks compare their signatures, accesses through windows wait until all
+  /// have begun, and words that order them reach other GPUs
   std::uint8_t meet;
-  std::uint8_t reserved[3];
+  std::uint8_t windows;  ///< 1: the plan accesses buffers of other ranks
+  std::uint8_t reserved[2];
   /// In pinned memory, replaces `buffers` if these are not yet known at the launch; once the abort word is set, the
   /// launch does nothing. Null: not used. Only for run_plan.
   const PeerBuffers* table;
-  std::uint64_t
-      signature;  ///< what ranks in other launches must have equal: see call/packed_signature.h; one_shot only
+  std::uint64_t signature;  ///< what ranks in other launches must have equal: see call/packed_signature.h
   RankCall local[local_ranks_max];
   PeerBuffers buffers[ranks_max];  ///< by rank in the communicator
 };

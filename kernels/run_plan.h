@@ -1,8 +1,9 @@
 // The body that executes a plan: a block serves one channel of one rank and carries out the plan's actions, tile by
 // tile.
 //
-// It does the same as src/exec/run.cpp on hosts, with one difference: actions that a plan marks as parallel (such as
-// flags to all peers) are carried out in parallel, by a thread each.
+// It does the same as src/exec/run.cpp on hosts, with two differences: actions that a plan marks as parallel (such as
+// flags to all peers) are carried out in parallel, by a thread each; and where ranks are in other launches, they
+// compare their calls first.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include "kernels/block.h"
 #include "kernels/entries.h"
 #include "kernels/extent.h"
+#include "kernels/inboxes.h"
 #include "kernels/pass.h"
 #include "kernels/waiting.h"
 
@@ -25,7 +27,7 @@ struct Shared<Body::run_plan> {
   Link links[ranks_max];         ///< of this channel; their counters are also stored back to where they came from
   Operands operands[2];          ///< of this pass and the previous one
   WaitShared waits;
-  MeetingLinks meeting;
+  InboxShared inboxes;
 };
 
 template <class T, Block B>
@@ -44,17 +46,30 @@ class PlanWalk {
     if (channel_ >= call_.cut.tiles) return;  // equal on all ranks
     if (call_.table != nullptr)               // only one thread reads it: the word is in the host's memory
       if (b_.sync_any(b_.thread() == 0 && b_.load_relaxed(call_.abort) != 0)) return;
-    if constexpr (B::fault != Fault::no_first_meeting)
-      if (call_.meet != 0) {
-        fetch(b_, s_.meeting, links_, static_cast<int>(call_.ranks));
-        if (!meet(b_, s_.waits, s_.meeting, call_, rank_, static_cast<int>(channel_), 0)) return;
-      }
+    if (call_.meet != 0 && !open()) return;
     bring();
     for (tile_ = channel_; tile_ < call_.cut.tiles; tile_ += call_.channels)
       if (!run_tile()) return;
   }
 
  private:
+  /// All ranks make the same call, and, where it goes through windows, all have begun. False: gave up.
+  TUTTI_DEVICE bool open() {
+    const auto channel = static_cast<int>(channel_);
+    const bool meets = call_.windows != 0;
+    if (meets && B::fault == Fault::no_first_meeting) return true;
+    Inboxes<B> inboxes(b_, s_.inboxes, call_, BlockPart{rank_, channel_, links_});
+    if (!inboxes.look_up()) return false;
+    inboxes.send_signature();
+    if (meets) {
+      fetch(b_, s_.inboxes.links, links_, static_cast<int>(call_.ranks));
+      arrive(b_, s_.inboxes.links, call_, rank_, channel);
+    }
+    if (!inboxes.same_call()) return false;
+    inboxes.close();
+    return !meets || await_all(b_, s_.waits, s_.inboxes.links, call_, rank_, channel, 0);
+  }
+
   /// False: gave up.
   TUTTI_DEVICE bool run_tile() {
     for (std::uint32_t next = 0; next < rank_.action_count;) {
@@ -198,7 +213,7 @@ class PlanWalk {
   /// Copies to the destinations beyond those of one pass from the first.
   TUTTI_DEVICE void spread(const Place* to, int done, int now, const Extent& extent) {
     Operands& o = next_operands();
-    for (int i = b_.thread(); i < now; i += b_.threads()) resolve(o, i, 0, to[done + i], extent);
+    for (int i = b_.thread(); i < now; i += b_.threads()) o.destinations[i] = written(to[done + i], extent);
     if (b_.thread() == 0) o.sources[0] = written(to[0], extent);
     operands_barrier();
   }

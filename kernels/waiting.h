@@ -115,24 +115,30 @@ TUTTI_DEVICE void give_up(B& b, WaitShared& s, const Call& call, ErrorRecord& re
   b.store_relaxed(call.abort, std::uint32_t{1});
 }
 
-/// A meeting: all ranks' blocks of this channel arrive before any continues, and see all stores that the others made
-/// before; `m` must have been fetched. `meeting` is its number in the call, for error records. False: gave up.
+/// The first half of a meeting: this rank's block of the channel has arrived, with all that it has stored. `m` must
+/// have been fetched.
 template <Block B>
-TUTTI_DEVICE bool meet(B& b, WaitShared& s, MeetingLinks& m, const Call& call, const RankCall& rank, int channel,
-                       std::uint32_t meeting) {
-  const int ranks = static_cast<int>(call.ranks);
-  const int self = static_cast<int>(rank.rank);
+TUTTI_DEVICE void arrive(B& b, MeetingLinks& m, const Call& call, const RankCall& rank, int channel) {
   Link* const links = rank.links + static_cast<std::size_t>(channel) * call.ranks;
   publish(b);
-  for (int peer = b.thread(); peer < ranks; peer += b.threads())
-    if (peer != self) {
+  for (int peer = b.thread(); peer < static_cast<int>(call.ranks); peer += b.threads())
+    if (peer != static_cast<int>(rank.rank)) {
       links[peer].raised = ++m.raised[peer];
       raise(b, m.there[peer], m.raised[peer]);
     }
+}
+
+/// The second half: waits until the blocks of all ranks have arrived. `meeting` is its number in the call, for error
+/// records. False: gave up.
+template <Block B>
+TUTTI_DEVICE bool await_all(B& b, WaitShared& s, MeetingLinks& m, const Call& call, const RankCall& rank, int channel,
+                            std::uint32_t meeting) {
+  const int ranks = static_cast<int>(call.ranks);
+  Link* const links = rank.links + static_cast<std::size_t>(channel) * call.ranks;
   bool failed = false;
   for (int peer = b.thread(); peer < ranks; peer += b.threads()) {
     s.failed[peer] = ErrorRecord::none;
-    if (peer == self || failed) continue;
+    if (peer == static_cast<int>(rank.rank) || failed) continue;
     const std::uint64_t wanted = links[peer].taken = ++m.taken[peer];
     s.failed[peer] = wait_until(b, call, [&] { return reached(b, m.here[peer], wanted); });
     failed = s.failed[peer] != ErrorRecord::none;
@@ -146,6 +152,15 @@ TUTTI_DEVICE bool meet(B& b, WaitShared& s, MeetingLinks& m, const Call& call, c
     record.verb = static_cast<std::uint32_t>(Verb::wait);
   });
   return false;
+}
+
+/// A meeting: all ranks' blocks of this channel arrive before any continues, and see all stores that the others made
+/// before. False: gave up.
+template <Block B>
+TUTTI_DEVICE bool meet(B& b, WaitShared& s, MeetingLinks& m, const Call& call, const RankCall& rank, int channel,
+                       std::uint32_t meeting) {
+  arrive(b, m, call, rank, channel);
+  return await_all(b, s, m, call, rank, channel, meeting);
 }
 
 }  // namespace tutti::device

@@ -106,7 +106,7 @@ Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
   if (state == cuda::capture_none) return {};
   return refused(Code::invalid_usage,
                  "the stream is captured, and this call goes through the host, which a replayed graph does not call: "
-                 "not all ranks share one GPU and process, and no kernels that wait for each other serve the call; or "
+                 "not all ranks share one GPU and process, and their kernels do not wait for each other; or "
                  "it has a count per rank, or is a send or receive, "
                  "or TUTTI_GPU_STAGED is always");
 }
@@ -174,8 +174,7 @@ Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request re
     return start_on_host(entry, stream, request);
   }
   auto* const gpu_stream = reinterpret_cast<cuda::Stream>(stream);
-  const bool launches =
-      context.launches(request, entry.communicator->plans().filter(request.collective, Access::mapped));
+  const bool launches = context.launches(request);
   if (!launches && goes_to_peers(request, context)) {
     if (auto fits = check_alignment(request, buffers_of(request, communicator.rank(), communicator.ranks())); !fits)
       return fits;

@@ -8,22 +8,23 @@
 
 namespace tutti {
 
-/// A collective of Form::plain without a root, and the channels by which a rank carries it out. Two calls have one
-/// packed form exactly if they are alike, up to counts of 2^43.
+/// A collective of Form::plain, and the channels by which a rank carries it out. Two calls have one packed form exactly
+/// if they are alike, up to counts of 2^40.
 struct PackedSignature {
-  Signature signature;
-  std::uint32_t channels = 0;  ///< at most 511
+  Signature signature;         ///< with a root below 64
+  std::uint32_t channels = 0;  ///< at most 63
 
   std::uint64_t pack() const {
     return std::uint64_t{signature.collective} | std::uint64_t{signature.type} << 4 | std::uint64_t{signature.op} << 8 |
-           std::uint64_t{channels} << 12 | signature.count << 21;
+           std::uint64_t{channels} << 12 | std::uint64_t{signature.root} << 18 | signature.count << 24;
   }
   static PackedSignature unpack(std::uint64_t bits) {
     return {.signature = {.collective = static_cast<std::uint8_t>(bits & 15),
                           .type = static_cast<std::uint8_t>(bits >> 4 & 15),
                           .op = static_cast<std::uint8_t>(bits >> 8 & 15),
-                          .count = bits >> 21},
-            .channels = static_cast<std::uint32_t>(bits >> 12 & 511)};
+                          .root = static_cast<std::uint32_t>(bits >> 18 & 63),
+                          .count = bits >> 24},
+            .channels = static_cast<std::uint32_t>(bits >> 12 & 63)};
   }
 };
 static_assert(collective_count <= 16 && data_type_count <= 16 && reduce_op_count <= 16);

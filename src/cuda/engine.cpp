@@ -49,10 +49,15 @@ bool repeated(std::span<const Part> parts, std::size_t i) {
 
 }  // namespace
 
-device::Area areas_for(int ranks, int channels) {
-  return {.ranks = static_cast<std::uint32_t>(ranks),
-          .channels = static_cast<std::uint32_t>(channels),
-          .inbox_bytes = alignment + 2 * one_shot_channel_bytes(Engine::one_shot_bytes_max, channels)};
+device::Area areas_for(int ranks, int channels, bool apart) {
+  device::Area area{.ranks = static_cast<std::uint32_t>(ranks),
+                    .channels = static_cast<std::uint32_t>(channels),
+                    .inbox_bytes = alignment + 2 * one_shot_channel_bytes(Engine::one_shot_bytes_max, channels)};
+  if (!apart) return area;
+  constexpr std::size_t most = std::size_t{128} << 10, of_all = std::size_t{32} << 20;
+  area.slots = ring_slots;
+  area.slot_bytes = std::min(most, of_all / ring_slots / area.links()) / alignment * alignment;
+  return area;
 }
 
 Engine::Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
@@ -119,7 +124,7 @@ Result<void> Engine::set_up() {
     *one = *std::move(event);
   }
 
-  area_ = areas_for(shape_.ranks, channels_);
+  area_ = areas_for(shape_.ranks, channels_, meets_others());
   const std::size_t area_bytes = meets_others() ? 0 : round_up(area_.bytes());
   const std::size_t link_bytes = round_up(area_.links() * sizeof(device::Link));
   auto memory = DeviceMemory::allocate(gpu_, local * (area_bytes + link_bytes));
@@ -240,9 +245,14 @@ device::ErrorRecord* Engine::records(std::byte* base, std::size_t local) const {
 void Engine::fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
                   std::span<const device::PeerBuffers> buffers) const {
   Binding binding{.type = job.type, .op = job.op, .split = Split(job.count, size_of(job.type), job.plan->parts)};
-  share(binding.split, channels_, body == device::Body::one_shot ? one_shot_channel_bytes_min : channel_bytes_min);
+  if (job.plan->access == Access::slots)
+    share_slots(binding.split, channels_, channel_bytes_min, area_.slot_bytes, job.plan->items_max);
+  else
+    share(binding.split, channels_, body == device::Body::one_shot ? one_shot_channel_bytes_min : channel_bytes_min);
   describe(call, *job.plan, binding);
   call.abort = reinterpret_cast<std::uint32_t*>(shared_.device());
+  call.slots = area_.slots;
+  call.slot_bytes = area_.slot_bytes;
   call.inbox_bytes = area_.inbox_bytes;
   call.table = job.table;
   call.limit_ns = static_cast<std::uint64_t>(job.limit_ns != 0 ? job.limit_ns : shape_.limit_ns);

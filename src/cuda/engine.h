@@ -32,8 +32,12 @@ struct EngineShape {
   std::vector<std::shared_ptr<const void>> held = {};  ///< what the areas lie in, for as long as a kernel may run
 };
 
-/// The memory by which the kernels of ranks meet, laid out for so many channels.
-device::Area areas_for(int ranks, int channels);
+/// The memory by which the kernels of ranks meet, laid out for so many channels. `apart`: some ranks are in other
+/// launches, so there are slots, of as many bytes as there is room for.
+device::Area areas_for(int ranks, int channels, bool apart);
+
+/// Messages that a ring of slots holds.
+inline constexpr int ring_slots = 4;
 
 /// A rank's plan in the GPU's memory.
 struct DevicePlan {

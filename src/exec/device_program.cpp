@@ -68,6 +68,14 @@ bool is_one_shot(const Plan& plan) {
   return to.size() == 1 && to[0] == Place{.where = Where::output};
 }
 
+/// Of a part, where channels share it.
+std::size_t bytes_of_channel(const Split& split, int channels, std::size_t bytes_min) {
+  const std::size_t bytes = split.part(0).count * split.element_bytes();
+  const std::size_t each = (bytes + static_cast<std::size_t>(channels) - 1) / static_cast<std::size_t>(channels);
+  constexpr std::size_t line = 128;  // channels do not share cache lines
+  return (std::max(each, bytes_min) + line - 1) / line * line;
+}
+
 }  // namespace
 
 device::Cut cut_of(const Split& split) {
@@ -84,10 +92,12 @@ device::Cut cut_of(const Split& split) {
 }
 
 void share(Split& split, int channels, std::size_t bytes_min) {
-  const std::size_t bytes = split.part(0).count * split.element_bytes();
-  const std::size_t each = (bytes + static_cast<std::size_t>(channels) - 1) / static_cast<std::size_t>(channels);
-  constexpr std::size_t line = 128;  // channels do not share cache lines
-  split.tile((std::max(each, bytes_min) + line - 1) / line * line, 1);
+  split.tile(bytes_of_channel(split, channels, bytes_min), 1);
+}
+
+void share_slots(Split& split, int channels, std::size_t bytes_min, std::size_t slot_bytes, int items) {
+  const std::size_t most = bytes_of_channel(split, channels, bytes_min) * static_cast<std::size_t>(std::max(items, 1));
+  split.tile(std::min(most, slot_bytes), items);
 }
 
 std::vector<Action> device_actions(const Plan& plan) {
@@ -112,6 +122,7 @@ void describe(device::Call& call, const Plan& plan, const Binding& binding) {
   call.op = binding.op;
   call.ranks = static_cast<std::uint32_t>(plan.ranks);
   call.average = binding.op == ReduceOp::avg && reduces(plan.collective) ? 1 : 0;
+  call.windows = plan.access == Access::mapped ? 1 : 0;
   call.scaled = binding.op == ReduceOp::pre_mul_sum && reduces(plan.collective) ? 1 : 0;
 }
 

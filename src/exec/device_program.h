@@ -15,6 +15,10 @@ device::Cut cut_of(const Split& split);
 /// All ranks must pass the same arguments.
 void share(Split& split, int channels, std::size_t bytes_min);
 
+/// As share, for a call through slots: as many tiles as channels, or more if `items` blocks of such tiles do not fit a
+/// slot.
+void share_slots(Split& split, int channels, std::size_t bytes_min, std::size_t slot_bytes, int items);
+
 /// The actions of `plan` as kernels take them: each has the number of actions from it on that may be carried out
 /// together (Action::together). Places are uploaded unchanged.
 std::vector<Action> device_actions(const Plan& plan);

@@ -18,7 +18,7 @@ Result<Progress> GpuCall::advance() {
   if (!arrived_) {
     arrived_ = true;
     since_ns_ = communicator_.process().system.now_ns();
-    plan_ = plan_on_gpu(communicator_, request_, /*one_launch=*/true);
+    plan_ = plan_on_gpu(communicator_, request_, launch_group().is_whole() ? Waiting::in_launch : Waiting::by_flags);
     if (launch_group().arrive(rank, {.request = &request_, .stream = stream_, .plan = plan_.get()}))
       communicator_.ring_all();
   }

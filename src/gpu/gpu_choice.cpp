@@ -10,20 +10,25 @@ namespace tutti {
 
 static_assert(std::has_single_bit(cuda::Engine::one_shot_bytes_max));
 
+namespace {
+
 bool goes_in_line(const Shape& shape, std::size_t bytes, std::string_view forced) {
   return bytes > 0 && bytes < cuda::Engine::one_shot_bytes_max && shape.ranks > 1 &&
          shape.collective == Collective::all_reduce &&
          AlgorithmFilter(forced, shape.collective).allows(member(algorithm::one_shot));
 }
 
-GpuChoice choose_on_gpu(const Shape& shape, std::size_t bytes, std::string_view forced, bool specialised,
-                        Envelopes& envelopes) {
-  if (specialised && goes_in_line(shape, bytes, forced))
+}  // namespace
+
+GpuChoice choose_on_gpu(const Shape& shape, std::size_t bytes, const std::function<std::string(Access)>& forced,
+                        bool specialised, Waiting waiting, Envelopes& envelopes) {
+  if (waiting != Waiting::by_host && specialised && goes_in_line(shape, bytes, forced(Access::mapped)))
     return {.algorithm = &member(algorithm::one_shot), .access = Access::in_line};
-  const auto envelope =
-      envelopes.of(shape, Access::mapped, forced, Machine::of_gpu(), {.cores = shape.ranks, .channels = 1});
+  const Access access = waiting == Waiting::by_flags ? Access::slots : Access::mapped;
+  const auto envelope = envelopes.of(shape, access, forced(access), Machine::of_gpu(),
+                                     {.cores = shape.ranks, .channels = 1, .slots = cuda::ring_slots});
   const int groups = std::max(input_groups(shape.collective, shape.ranks, shape.root, shape.root), 1);
-  return {.algorithm = &envelope->at(bytes * static_cast<std::size_t>(groups)), .access = Access::mapped};
+  return {.algorithm = &envelope->at(bytes * static_cast<std::size_t>(groups)), .access = access};
 }
 
 }  // namespace tutti

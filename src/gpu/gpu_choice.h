@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
+#include <functional>
+#include <string>
 
 #include "algorithms/choice.h"
 
@@ -13,17 +14,20 @@ struct GpuChoice {
   Access access = Access::mapped;
 };
 
-/// Whether a call with `bytes` in a group goes through inboxes, by the kernel `one_shot`. Arguments as of
-/// choose_on_gpu.
-bool goes_in_line(const Shape& shape, std::size_t bytes, std::string_view forced);
+/// How the kernels of a call wait for those of other ranks.
+enum class Waiting {
+  in_launch,  ///< all ranks' are one launch
+  by_flags,   ///< all run at the same time, in several launches
+  by_host,    ///< not at all: the host lets them go when their time has come
+};
 
 /// For a call with `bytes` in a group. The choice is the same for all sizes with the same highest bit, and for all
-/// roots. `forced` is the value of TUTTI_ALGO. `specialised`: kernels for one plan may be used, besides run_plan, which
-/// runs any plan.
+/// roots. `forced` is the value of TUTTI_ALGO, by access. `specialised`: kernels for one plan may be used, besides
+/// run_plan, which runs any plan.
 ///
 /// The chooser is that of calls on host memory, with the numbers of a GPU on which all peers' memory is equally fast.
-/// Small all-reduces go through inboxes instead, without windows and without flags.
-GpuChoice choose_on_gpu(const Shape& shape, std::size_t bytes, std::string_view forced, bool specialised,
-                        Envelopes& envelopes);
+/// Kernels that wait by flags use slots, others windows. Small all-reduces go through inboxes instead.
+GpuChoice choose_on_gpu(const Shape& shape, std::size_t bytes, const std::function<std::string(Access)>& forced,
+                        bool specialised, Waiting waiting, Envelopes& envelopes);
 
 }  // namespace tutti

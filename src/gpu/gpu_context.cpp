@@ -168,13 +168,6 @@ void GpuContext::count(const PeerRequest& request) {
     (void)next_receive(request.peer);
 }
 
-bool GpuContext::launches(const Request& request, std::string_view forced) const {
-  if (!launch_group || request.layout) return false;
-  if (launch_group->is_whole()) return true;
-  return goes_in_line({.collective = request.collective, .ranks = static_cast<int>(neighbours.size())},
-                      request.group_bytes(), forced);
-}
-
 void GpuContext::say_ending(Error& error) {
   if (!launch_group || launch_group->is_whole()) return;
   constexpr std::int64_t longest_ns = 500'000'000;
@@ -189,8 +182,7 @@ std::string GpuContext::explain() const {
   std::string by_host =
       "by a copy to host memory that peers can map, then as a call on memory from tuttiMemAlloc, then by a copy back";
   if (launch_group)
-    by_host = fmt::format("all-reduces of less than {} KiB by kernels that wait for each other on the GPUs; others {}",
-                          cuda::Engine::one_shot_bytes_max / 1024, by_host);
+    return "by kernels that wait for each other on the GPUs; with a count per rank, and sends and receives, " + by_host;
   if (!reaches_peers) return by_host;
   std::string by_peers = "by kernels of each rank, which access the memory of peers' GPUs";
   if (peer_bytes_min == 0) return by_peers;
@@ -240,6 +232,8 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
   communicator.process().log.info(
       LogTopic::init, communicator.who(), "calls on device memory go {}",
       whole ? fmt::format("by kernels, because all ranks share one GPU and process; {}", others)
+      : context->launch_group
+          ? fmt::format("by kernels that wait for each other: each GPU's have met those of all others; {}", others)
       : context->reaches_peers
           ? fmt::format("by kernels of each rank in groups of at least {} bytes, because the GPUs reach each other's "
                         "memory; smaller ones, {}",
@@ -247,11 +241,6 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
       : together ? "through the host, because TUTTI_GPU_STAGED is always"
                  : "through the host, because not all ranks share one GPU and process, and kernels that access peers' "
                    "memory are not usable");
-  if (context->launch_group && !whole)
-    communicator.process().log.info(LogTopic::init, communicator.who(),
-                                    "all-reduces on device memory of less than {} bytes go by kernels that wait for "
-                                    "each other: each GPU's have met those of all others",
-                                    cuda::Engine::one_shot_bytes_max);
   if (!whole) context->waits(gpus.enter_waiting(communicator.process().log, communicator.who()));
   communicator.attach(std::move(context));
   return {};

@@ -53,12 +53,11 @@ struct GpuContext final : DeviceSide {
     return choices_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(std::bit_width(bytes))];
   }
 
-  /// Launches the kernels of calls for which none waits for the host: all calls without a count per rank if all ranks
-  /// share this GPU and process (LaunchGroup::is_whole), small all-reduces if the GPUs' kernels meet. Null: there are
-  /// no such calls.
+  /// Launches the kernels of calls for which none waits for the host, if all ranks share this GPU and process
+  /// (LaunchGroup::is_whole), or the GPUs' kernels meet. Null: there are no such calls.
   std::shared_ptr<LaunchGroup> launch_group;
-  /// Whether the launch group serves the call. All ranks agree. `forced`: see choose_on_gpu.
-  bool launches(const Request& request, std::string_view forced) const;
+  /// Whether the launch group serves the call. All ranks agree.
+  bool launches(const Request& request) const { return launch_group && !request.layout; }
 
   /// All ranks are on this host, and their GPUs have proven that they reach each other's memory. Collectives without a
   /// count per rank then use kernels that access peers' memory, if a group has at least `peer_bytes_min`.

@@ -172,7 +172,7 @@ Result<std::shared_ptr<PeerCallSetup>> GpuPeers::prepare(Communicator& communica
   if (!current) return std::move(current).error();
   auto setup = std::make_shared<PeerCallSetup>(
       PeerCallSetup{.of = this, .type = request.type, .op = request.op, .count = request.count});
-  setup->plan = plan_on_gpu(communicator, request, /*one_launch=*/false);
+  setup->plan = plan_on_gpu(communicator, request, Waiting::by_host);
   if (!setup->plan->uploaded) {
     auto uploaded = engine_->upload(setup->plan->plan);
     if (!uploaded) return std::move(uploaded).error();

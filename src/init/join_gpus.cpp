@@ -71,7 +71,7 @@ void Join::try_gpus() {
 int Join::channels_to_meet() const {
   const GpuProcess& gpus = process_.gpus;
   if (gpus.peers != PeerUse::automatic && gpus.peers != PeerUse::flags) return 0;
-  if (!gpus.specialised || options_.ranks < 2) return 0;
+  if (options_.ranks < 2) return 0;
   const std::string& transport = process_.config.text("TUTTI_TRANSPORT");
   if (transport != "auto" && transport != name(Access::mapped)) return 0;
   const PeerInfo& first = peer_infos_.front();

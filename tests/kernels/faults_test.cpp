@@ -47,7 +47,7 @@ bool comes_right(const Scene& scene, bool walk, Fault fault, std::uint64_t seed)
       plans_of(scene, scene.access), plans_of(scene, compared),
       {.count = 100, .channels = 2, .slot_bytes = 128, .calls = 4, .seed = seed, .apart = true, .walk = walk});
   if (scene.access == Access::in_line) {  // flags begin anew, and inboxes still hold the first of the last time
-    world.set_inbox_uses(device::one_shot_period);
+    world.set_inbox_uses(device::inbox_period);
     world.fill_inboxes(0x00000001'00000000u);
   }
   bool stuck = false;

@@ -60,6 +60,7 @@ KernelCase some_case(const std::vector<Plan>& plans, int slots, int kind, Random
   how.in_place = random.below(3);
   how.together = random.chance(20);
   if (how.together) how.calls = 1;
+  how.apart = !how.together && random.chance(50);
   how.walk = true;
   how.seed = random.next() % 1000000;
   return how;

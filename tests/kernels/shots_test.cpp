@@ -126,7 +126,7 @@ TEST(OneShot, FlagsBeginAnewAfterTheirPeriod) {
   for (const std::uint64_t before : {0, 1, 2, 3}) {
     // What the inboxes hold is of calls long ago that had the flags which are next.
     KernelWorld world(plans, plans_of("one_shot", Collective::all_reduce, 3, Access::slots), {.count = 20, .calls = 5});
-    world.set_inbox_uses(device::one_shot_period - before);
+    world.set_inbox_uses(device::inbox_period - before);
     world.fill_inboxes(0xffffffff00000001u);
     EXPECT_EQ(run(world, Body::one_shot, 1 + before, 2), "") << before;
   }

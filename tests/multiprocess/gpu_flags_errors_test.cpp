@@ -36,11 +36,15 @@ struct Wrong {
   tuttiDataType_t type;
   tuttiRedOp_t op;
   const char* words;  ///< of the call that differs
+  bool broadcast = false;
 };
-const Wrong wrongs[] = {{"Count", 101, tuttiInt32, tuttiSum, "AllReduce count=101 int32 sum"},
-                        {"ALargeCount", 16'000, tuttiInt32, tuttiSum, "AllReduce count=16000 int32 sum"},
-                        {"Type", 100, tuttiFloat32, tuttiSum, "AllReduce count=100 float32 sum"},
-                        {"Operator", 100, tuttiInt32, tuttiMax, "AllReduce count=100 int32 max"}};
+const Wrong wrongs[] = {
+    {"Count", 101, tuttiInt32, tuttiSum, "AllReduce count=101 int32 sum"},
+    {"ALargeCount", 16'000, tuttiInt32, tuttiSum, "AllReduce count=16000 int32 sum"},
+    {"ACountForAnotherKernel", 40'000, tuttiInt32, tuttiSum, "AllReduce count=40000 int32 sum"},
+    {"Type", 100, tuttiFloat32, tuttiSum, "AllReduce count=100 float32 sum"},
+    {"Operator", 100, tuttiInt32, tuttiMax, "AllReduce count=100 int32 max"},
+    {"Collective", 100, tuttiInt32, tuttiSum, "Broadcast count=100 int32 root=2", /*broadcast=*/true}};
 
 class GpuFlagsMismatch : public ::testing::TestWithParam<Wrong> {};
 INSTANTIATE_TEST_SUITE_P(Calls, GpuFlagsMismatch, ::testing::ValuesIn(wrongs),
@@ -53,11 +57,14 @@ TEST_P(GpuFlagsMismatch, IsToldOnEveryRank) {
     CudaUser user(library, choose_gpu(seat, Seating::processes));
     auto* const comm = seat.init_one();
     ASSERT_NE(comm, nullptr);
-    const OneRank one(user, comm, seat.rank(), 16'000);
+    const OneRank one(user, comm, seat.rank(), 40'000);
     auto* const stream = tuttiCudaStream(one.stream);
     const bool differs = seat.rank() == 1;
-    const auto made = tuttiAllReduce(one.input, one.output, differs ? wrong.count : 100,
-                                     differs ? wrong.type : tuttiInt32, differs ? wrong.op : tuttiSum, comm, stream);
+    const auto made =
+        differs && wrong.broadcast
+            ? tuttiBroadcast(one.input, one.output, wrong.count, wrong.type, 2, comm, stream)
+            : tuttiAllReduce(one.input, one.output, differs ? wrong.count : 100, differs ? wrong.type : tuttiInt32,
+                             differs ? wrong.op : tuttiSum, comm, stream);
     EXPECT_TRUE(made == tuttiSuccess || made == tuttiInvalidUsage) << made;  // the others have found out already
     user.synchronize(one.stream);
     EXPECT_EQ(user.get(one.output, 100), std::vector<std::int32_t>(100, -1));
@@ -74,17 +81,17 @@ struct OtherWay {
   const char* text;
   std::function<tuttiResult_t(CudaUser&, const OneRank&)> call;
 };
-const OtherWay other_ways[] = {
-    {"ALargeCall",
-     [](CudaUser& user, const OneRank& one) { return OneRank(user, one.comm, one.rank, 40'000).all_reduce(); }},
-    {"AnotherCollective",
-     [](CudaUser&, const OneRank& one) {
-       return tuttiBroadcast(one.input, one.output, 100, tuttiInt32, 1, one.comm, tuttiCudaStream(one.stream));
-     }},
-    {"MemoryOfTheHost", [](CudaUser&, const OneRank& one) {
-       std::vector<std::int32_t> host(100);
-       return tuttiAllReduce(host.data(), host.data(), 100, tuttiInt32, tuttiSum, one.comm, nullptr);
-     }}};
+const OtherWay other_ways[] = {{"ACountPerRank",
+                                [](CudaUser&, const OneRank& one) {
+                                  const std::size_t counts[] = {10, 20, 30}, begins[] = {0, 10, 30};
+                                  return tuttiAllGatherV(one.input, counts[one.rank], one.output, counts, begins,
+                                                         tuttiInt32, one.comm, tuttiCudaStream(one.stream));
+                                }},
+                               {"MemoryOfTheHost", [](CudaUser&, const OneRank& one) {
+                                  std::vector<std::int32_t> host(100);
+                                  return tuttiAllReduce(host.data(), host.data(), 100, tuttiInt32, tuttiSum, one.comm,
+                                                        nullptr);
+                                }}};
 
 class GpuFlagsOtherWay : public ::testing::TestWithParam<OtherWay> {};
 INSTANTIATE_TEST_SUITE_P(Calls, GpuFlagsOtherWay, ::testing::ValuesIn(other_ways),
@@ -118,6 +125,12 @@ class DyingBlock : public ThreadBlock<> {
       : ThreadBlock<>(team, thread, block), left_(left) {}
 
   bool sync_any(bool vote) { return act(), ThreadBlock<>::sync_any(vote); }
+  std::uint64_t load_acquire(const std::uint64_t* from) { return act(), ThreadBlock<>::load_acquire(from); }
+  template <class Word>
+  void store_release(Word* to, Word value) {
+    act();
+    ThreadBlock<>::store_release(to, value);
+  }
   void sync(device::Barrier why) { act(), ThreadBlock<>::sync(why); }
   device::FlaggedWord load_flagged(const void* from) { return act(), ThreadBlock<>::load_flagged(from); }
   void store_flagged(void* to, device::FlaggedWord word) { act(), ThreadBlock<>::store_flagged(to, word); }
@@ -133,20 +146,20 @@ class DyingBlock : public ThreadBlock<> {
 };
 
 /// The kernel of a rank that ends its process at its `last` action.
-cuda::Status dying_kernel(const std::string& name, const std::byte* argument, int last) {
+cuda::Status dying_kernel(const std::string& name, device::Body body, const std::byte* argument, int last) {
   device::Call call;
   std::memcpy(&call, argument, sizeof call);
-  if (name != "tutti_one_shot_int32") {
+  if (name != device::entry_name(body, DataType::int32)) {
     EXPECT_TRUE(launch_by_name(name, call));
     return 0;
   }
   std::atomic<int> left = last;
-  const Launch launch{.body = device::Body::one_shot, .type = DataType::int32, .call = &call};
+  const Launch launch{.body = body, .type = DataType::int32, .call = &call};
   BlockTeam team(1);
   BodyShared shared;
   for (int block = 0; block < launch.blocks(); ++block) {
     DyingBlock b(team, 0, block, left);
-    device::one_shot<std::int32_t>(b, shared.one_shot, call);
+    run_body_of<std::int32_t>(b, shared, body, call);
   }
   return 0;
 }
@@ -157,18 +170,24 @@ std::string given_up(int rank, int gone) {
          std::to_string(gone) + " on channel 0 at step 0";
 }
 
-/// Killed at each of its actions in the kernel: signature, words, polls and barriers. Those of the others end, those
-/// that had all they needed rightly so.
-TEST(GpuFlagsDeath, AtEachAction) {
+class GpuFlagsDeathIn : public ::testing::TestWithParam<device::Body> {};
+INSTANTIATE_TEST_SUITE_P(Kernels, GpuFlagsDeathIn, ::testing::Values(device::Body::one_shot, device::Body::run_plan));
+
+/// Killed at each of its actions in the kernel: signature, words, slots, polls and barriers. Those of the others end,
+/// those that had all they needed rightly so.
+TEST_P(GpuFlagsDeathIn, AtEachAction) {
   constexpr int gone = 1;
+  const auto body = GetParam();
+  const std::vector<std::string> settings = {
+      silent[0], std::string("TUTTI_GPU_KERNELS=") + (body == device::Body::run_plan ? "run_plan" : "auto")};
   bool some_gave_up = false;
   for (int last = 0; last < 12; ++last) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    Workers team(team_of(3, Seating::processes, silent), [last](Seat& seat) {
+    Workers team(team_of(3, Seating::processes, settings), [last, body](Seat& seat) {
       FakeKernel kernel = bodies();
       if (seat.rank() == gone)
-        kernel = [last](const std::string& name, const std::byte* argument, unsigned, unsigned) {
-          return dying_kernel(name, argument, last);
+        kernel = [last, body](const std::string& name, const std::byte* argument, unsigned, unsigned) {
+          return dying_kernel(name, body, argument, last);
         };
       CudaUser user(library, choose_gpu(seat, Seating::processes, kernel));
       auto* const comm = seat.init_one();

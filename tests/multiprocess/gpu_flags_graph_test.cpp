@@ -41,6 +41,41 @@ TEST(GpuFlagsGraph, ThousandReplays) {
   });
 }
 
+/// Collectives of several kinds and sizes, in one graph.
+TEST(GpuFlagsGraph, OtherCollectives) {
+  constexpr std::size_t many = 20'000;
+  in_seats(team_of(3, Seating::processes), Seating::processes, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
+    const int rank = seat.rank(), ranks = seat.ranks();
+    const OneRank large(user, comm, rank, many);
+    auto* const stream = tuttiCudaStream(large.stream);
+    const auto none = [&](std::size_t elements) { return user.put(std::vector<std::int32_t>(elements, -1)); };
+    std::int32_t *all = none(3 * count), *from_root = none(count), *scattered = none(many / 4);
+    user.begin_capture(large.stream);
+    EXPECT_TRUE(ok(large.all_reduce()));
+    EXPECT_TRUE(ok(tuttiAllGather(large.input, all, count, tuttiInt32, comm, stream)));
+    EXPECT_TRUE(ok(tuttiBroadcast(large.input, from_root, count, tuttiInt32, 2, comm, stream)));
+    EXPECT_TRUE(ok(tuttiReduceScatter(large.output, scattered, many / 4, tuttiInt32, tuttiMax, comm, stream)));
+    cuda::Graph graph = user.end_capture(large.stream);
+    ASSERT_NE(graph, nullptr);
+    cuda::GraphExec exec = user.instantiate(graph);
+    const int before = waits_for_host();
+    for (int round = 0; round < 20 && !::testing::Test::HasFatalFailure(); ++round) {
+      user.write(large.input, numbers(many, rank, round));
+      user.replay(exec, large.stream);
+      expect_sum(large, ranks, round);
+      for (int other = 0; other < ranks; ++other)
+        ASSERT_EQ(user.get(all + static_cast<std::size_t>(other) * count, count), numbers(count, other, round));
+      ASSERT_EQ(user.get(from_root, count), numbers(count, 2, round));
+      const auto sum = sums(many, ranks, round);
+      const auto begin = sum.begin() + rank * static_cast<std::ptrdiff_t>(many / 4);
+      ASSERT_EQ(user.get(scattered, many / 4), std::vector<std::int32_t>(begin, begin + many / 4));
+    }
+    EXPECT_EQ(waits_for_host(), before);
+    user.destroy(exec);
+    user.destroy(graph);
+  });
+}
+
 /// One rank replays what others call each time.
 TEST(GpuFlagsGraph, ReplaysMeetCalls) {
   in_seats(team_of(3, Seating::processes), Seating::processes, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {

@@ -1,4 +1,4 @@
-// Small all-reduces by kernels that wait for each other's flags, between processes and GPUs: no host on the path.
+// Calls by kernels that wait for each other's flags, between processes and GPUs: no host on the path.
 #include <array>
 #include <thread>
 
@@ -23,7 +23,7 @@ TEST_P(GpuFlags, AllReducesAreRightAndWaitForNoHost) {
   const auto [number, seating] = GetParam();
   in_seats(team_of(number, seating), seating, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
     const int before = waits_for_host(), launched = launches();
-    for (const std::size_t count : {1u, 3u, 1000u, 16'383u}) {
+    for (const std::size_t count : {1u, 3u, 1000u, 16'383u, 16'384u, 300'001u}) {
       seat.doing(std::to_string(count));
       const OneRank one(user, comm, seat.rank(), count);
       for (int round = 0; round < 3; ++round) {
@@ -33,15 +33,15 @@ TEST_P(GpuFlags, AllReducesAreRightAndWaitForNoHost) {
       }
     }
     EXPECT_EQ(waits_for_host(), before);
-    EXPECT_GE(launches() - launched, 12);
+    EXPECT_GE(launches() - launched, 18);
   });
 }
 
-/// Of types and operators; in place too. And what no such kernel serves still works.
+/// Of types and operators, of all collectives and roots; in place too.
 class GpuFlagsKinds : public ::testing::TestWithParam<Where> {};
 INSTANTIATE_TEST_SUITE_P(Teams, GpuFlagsKinds,
                          ::testing::Values(Where{2, Seating::processes}, Where{3, Seating::processes},
-                                           Where{4, Seating::pairs_on_a_gpu}),
+                                           Where{8, Seating::processes}, Where{4, Seating::pairs_on_a_gpu}),
                          [](const auto& test) {
                            return std::to_string(std::get<0>(test.param)) + "_" + name(std::get<1>(test.param));
                          });
@@ -59,16 +59,22 @@ TEST_P(GpuFlagsKinds, CallsOfAllKinds) {
           seat.doing(call.text());
           ASSERT_EQ(run_on_gpu(call, seat, {comm}, user, stream, 2), "") << call.text();
         }
-    for (int kind = 0; kind < device_kind_count; ++kind) {
-      const Call call{.kind = static_cast<Kind>(kind),
-                      .type = tuttiInt32,
-                      .values = reduces(static_cast<Kind>(kind)) ? Values::exact : Values::bits,
-                      .count = static_cast<Kind>(kind) == Kind::barrier ? 0u : 100u,
-                      .memory = Mix::device,
-                      .seed = ++seed};
-      seat.doing(call.text());
-      ASSERT_EQ(run_on_gpu(call, seat, {comm}, user, stream, 2), "") << call.text();
-    }
+    const int before = waits_for_host();
+    for (int kind = 0; kind < device_kind_count; ++kind)
+      for (const std::size_t count : {1u, 100u, 9001u}) {
+        const auto in_place = static_cast<InPlace>(seed % 3);
+        const Call call{.kind = static_cast<Kind>(kind),
+                        .type = tuttiInt32,
+                        .values = reduces(static_cast<Kind>(kind)) ? Values::exact : Values::bits,
+                        .count = static_cast<Kind>(kind) == Kind::barrier ? 0u : count,
+                        .root = static_cast<int>(seed % static_cast<std::uint64_t>(seat.ranks())),
+                        .in_place = in_place,
+                        .memory = Mix::device,
+                        .seed = ++seed};
+        seat.doing(call.text());
+        ASSERT_EQ(run_on_gpu(call, seat, {comm}, user, stream, 2), "") << call.text();
+      }
+    EXPECT_EQ(waits_for_host(), before);
   });
 }
 

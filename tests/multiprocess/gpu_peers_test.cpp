@@ -67,7 +67,7 @@ void reduce_between(CudaUser& user, Seat& seat, tuttiComm_t comm, std::byte* inp
 /// Threads with a GPU each. What another GPU may not access is copied to what it may access; all else is not.
 TEST(GpuPeers, MemoryThatOtherGpusMayNotAccess) {
   constexpr int ranks = 3;
-  launch_ranks(launch_group(ranks, Layout::threads, {"TUTTI_DEBUG=NONE"}), [](Seat& seat) {
+  launch_ranks(launch_group(ranks, Layout::threads, {"TUTTI_DEBUG=NONE", "TUTTI_GPU_P2P=host"}), [](Seat& seat) {
     auto& fake = fake_cuda(library);
     if (seat.rank() == 0) fake.set_devices(ranks);
     if (!seat.meet()) return;

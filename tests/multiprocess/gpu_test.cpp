@@ -284,7 +284,7 @@ TEST(GpuRanks, ListsOfDevicesAndCommunicatorsMadeFromOthers) {
 
 /// Each has kernels of its own, which reach the others' memory by its address.
 TEST(GpuRanks, AGpuForEachRankOfAProcess) {
-  launch_ranks(launch_group(3, Layout::one_thread), [](Seat&) {
+  launch_ranks(launch_group(3, Layout::one_thread, {"TUTTI_GPU_P2P=host"}), [](Seat&) {
     auto& fake = fake_cuda(library);
     fake.set_devices(3);
     constexpr std::size_t count = 20'000;  // less goes through the host

@@ -133,7 +133,7 @@ void KernelWorld::make_links() {
            .channels = static_cast<std::uint32_t>(how_.channels),
            .slots = static_cast<std::uint32_t>(how_.slots),
            .slot_bytes = how_.slot_bytes,
-           .inbox_bytes = plans_[0].access == Access::in_line ? inbox_bytes_for(split_) : 0};
+           .inbox_bytes = plans_[0].access == Access::in_line ? inbox_bytes_for(split_) : 16};
   for (std::uint32_t rank = 0; rank < n; ++rank) areas_.push_back(std::make_unique<AlignedBytes>(area_.bytes()));
   for (std::uint32_t rank = 0; rank < n; ++rank) {
     auto& links = links_.emplace_back(area_.links());
