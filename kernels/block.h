@@ -76,8 +76,9 @@ enum class Fault : std::uint8_t {
   inbox_not_cleared,   ///< flags repeat
   gpu_scope,           ///< flags for other GPUs are raised with the order of this GPU alone
   wrong_link,          ///< a rank's words for one peer go to another
+  windows_alone,       ///< a rank goes through windows although another offers none
 };
-inline constexpr int fault_count = static_cast<int>(Fault::wrong_link) + 1;
+inline constexpr int fault_count = static_cast<int>(Fault::windows_alone) + 1;
 
 // clang-format off
 template <class B>

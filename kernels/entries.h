@@ -109,6 +109,36 @@ struct PeerBuffers {
   std::uint64_t scalar;
 };
 
+/// What a rank offers of one of its buffers to kernels of other launches: its place in the table of allocations that
+/// all ranks have mapped, and its offset there. One word, as kernels send it.
+struct Offer {
+  static constexpr std::uint32_t places = 256;                ///< cuda::BufferBoard::places_max
+  static constexpr std::uint64_t none = 0;                    ///< not all others can access the buffer
+  static constexpr std::uint64_t absent = ~std::uint64_t{0};  ///< the call has no such buffer on this rank
+
+  static constexpr std::uint64_t of(std::uint32_t place, std::uint64_t offset) {
+    return std::uint64_t{place + 1} << 48 | offset;
+  }
+  /// Whatever a peer has sent, a place of the table.
+  static constexpr std::uint32_t place(std::uint64_t offer) {
+    return (static_cast<std::uint32_t>(offer >> 48) - 1) % places;
+  }
+  static constexpr std::uint64_t offset(std::uint64_t offer) { return offer & 0xffff'ffff'ffff; }
+};
+
+/// One rank's plan through windows, in place of its plan through slots: where all ranks offer their buffers.
+struct ByWindows {
+  const Action* actions;
+  const Place* places;
+  /// Addresses of this GPU, by rank · Offer::places + place: the allocations that the rank's peers may offer.
+  std::byte* const* mapped;
+  std::uint64_t input;   ///< Offer
+  std::uint64_t output;  ///< Offer
+  std::uint32_t action_count;
+  std::uint16_t place_count;
+  std::uint16_t reserved;
+};
+
 /// The argument of every entry.
 struct Call {
   Cut cut;
@@ -128,17 +158,20 @@ struct Call {
   /// have begun, and words that order them reach other GPUs
   std::uint8_t meet;
   std::uint8_t windows;  ///< 1: the plan accesses buffers of other ranks
-  std::uint8_t reserved[2];
+  std::uint8_t choose;   ///< 1: `by_windows` holds plans that run where all ranks offer their buffers; run_plan only
+  std::uint8_t reserved;
   /// In pinned memory, replaces `buffers` if these are not yet known at the launch; once the abort word is set, the
   /// launch does nothing. Null: not used. Only for run_plan.
   const PeerBuffers* table;
   std::uint64_t signature;  ///< what ranks in other launches must have equal: see call/packed_signature.h
   RankCall local[local_ranks_max];
   PeerBuffers buffers[ranks_max];  ///< by rank in the communicator
+  Cut window_cut;                  ///< of `by_windows`
+  ByWindows by_windows[local_ranks_max];
 };
 
 static_assert(sizeof(Cut) == 64 && sizeof(Link) == 128 && sizeof(ErrorRecord) == 48);
-static_assert(sizeof(RankCall) == 64 && sizeof(PeerBuffers) == 24 && sizeof(Call) == 2696);
+static_assert(sizeof(RankCall) == 64 && sizeof(PeerBuffers) == 24 && sizeof(Call) == 3528);
 static_assert(sizeof(Call) <= 4096, "the size of arguments that every driver accepts");
 static_assert(std::is_standard_layout_v<Call> && std::is_trivially_copyable_v<Call>);
 static_assert(std::is_standard_layout_v<Link> && std::is_trivially_copyable_v<Link>);

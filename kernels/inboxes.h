@@ -54,27 +54,35 @@ class Inboxes {
   }
 
   /// A thread per peer.
-  TUTTI_DEVICE void send_signature() {
+  TUTTI_DEVICE void send_signature() { send_all(0, call_.signature); }
+  TUTTI_DEVICE void send_all(std::uint64_t word, std::uint64_t data) {
     for (int peer = b_.thread(); peer < ranks_; peer += b_.threads())
-      if (peer != self_)
-        store(peer, 0, static_cast<std::uint32_t>(call_.signature), static_cast<std::uint32_t>(call_.signature >> 32));
+      if (peer != self_) store(peer, word, static_cast<std::uint32_t>(data), static_cast<std::uint32_t>(data >> 32));
+  }
+
+  /// By one thread: the data of a word from a peer; gives up if it does not come.
+  TUTTI_DEVICE std::uint64_t receive(int peer, std::uint64_t word) {
+    FlaggedWord got{};
+    const std::uint32_t state = wait_until(b_, call_, [&] {
+      got = load(peer, word);
+      return is_complete(got);
+    });
+    if (state != ErrorRecord::none) give_up(peer, state);
+    return got.data0 | std::uint64_t{got.data1} << 32;
   }
 
   /// A thread per peer, for all threads. False: gave up, and reported why.
   TUTTI_DEVICE bool same_call() {
     for (int peer = b_.thread(); peer < ranks_ && state_ == ErrorRecord::none; peer += b_.threads()) {
       if (peer == self_) continue;
-      FlaggedWord got{};
-      const std::uint32_t state = wait_until(b_, call_, [&] {
-        got = load(peer, 0);
-        return is_complete(got);
-      });
-      theirs_ = got.data0 | std::uint64_t{got.data1} << 32;
-      if (state != ErrorRecord::none)
-        give_up(peer, state);
-      else if (theirs_ != call_.signature)
-        give_up(peer, ErrorRecord::differs);
+      theirs_ = receive(peer, 0);
+      if (!gave_up() && theirs_ != call_.signature) give_up(peer, ErrorRecord::differs);
     }
+    return none_gave_up();
+  }
+
+  /// By all threads. Otherwise reports why.
+  TUTTI_DEVICE bool none_gave_up() {
     if (!b_.sync_any(gave_up())) return true;
     report();
     return false;

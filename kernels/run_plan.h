@@ -24,8 +24,10 @@ template <>
 struct Shared<Body::run_plan> {
   Action actions[actions_held];  ///< the actions of the plan from `first` on
   Place places[places_held];     ///< all places, if this is enough for them
-  Link links[ranks_max];         ///< of this channel; their counters are also stored back to where they came from
-  Operands operands[2];          ///< of this pass and the previous one
+  Cut cut;
+  PeerBuffers windows[ranks_max];  ///< of ranks in other launches, where they have offered them
+  Link links[ranks_max];           ///< of this channel; their counters are also stored back to where they came from
+  Operands operands[2];            ///< of this pass and the previous one
   WaitShared waits;
   InboxShared inboxes;
 };
@@ -40,15 +42,18 @@ class PlanWalk {
         rank_(part.rank),
         channel_(part.channel),
         links_(part.links),
-        places_(rank_.places) {}
+        actions_(rank_.actions),
+        places_(rank_.places),
+        action_count_(rank_.action_count),
+        place_count_(rank_.place_count) {}
 
   TUTTI_DEVICE void run() {
-    if (channel_ >= call_.cut.tiles) return;  // equal on all ranks
-    if (call_.table != nullptr)               // only one thread reads it: the word is in the host's memory
+    if (call_.choose == 0 && channel_ >= call_.cut.tiles) return;  // equal on all ranks
+    if (call_.table != nullptr)  // only one thread reads it: the word is in the host's memory
       if (b_.sync_any(b_.thread() == 0 && b_.load_relaxed(call_.abort) != 0)) return;
     if (call_.meet != 0 && !open()) return;
     bring();
-    for (tile_ = channel_; tile_ < call_.cut.tiles; tile_ += call_.channels)
+    for (tile_ = channel_; tile_ < s_.cut.tiles; tile_ += call_.channels)
       if (!run_tile()) return;
   }
 
@@ -56,23 +61,59 @@ class PlanWalk {
   /// All ranks make the same call, and, where it goes through windows, all have begun. False: gave up.
   TUTTI_DEVICE bool open() {
     const auto channel = static_cast<int>(channel_);
-    const bool meets = call_.windows != 0;
+    const bool meets = call_.windows != 0 || call_.choose != 0;
     if (meets && B::fault == Fault::no_first_meeting) return true;
     Inboxes<B> inboxes(b_, s_.inboxes, call_, BlockPart{rank_, channel_, links_});
     if (!inboxes.look_up()) return false;
     inboxes.send_signature();
+    if (call_.choose != 0) {
+      inboxes.send_all(1, by_windows().input);
+      inboxes.send_all(2, by_windows().output);
+    }
     if (meets) {
       fetch(b_, s_.inboxes.links, links_, static_cast<int>(call_.ranks));
       arrive(b_, s_.inboxes.links, call_, rank_, channel);
     }
     if (!inboxes.same_call()) return false;
+    if (call_.choose != 0 && !choose(inboxes)) return false;
     inboxes.close();
     return !meets || await_all(b_, s_.waits, s_.inboxes.links, call_, rank_, channel, 0);
   }
 
+  TUTTI_DEVICE const ByWindows& by_windows() const { return call_.by_windows[&rank_ - call_.local]; }
+
+  /// Takes the plan through windows if all ranks have offered their buffers; each learns the same. False: gave up.
+  TUTTI_DEVICE bool choose(Inboxes<B>& inboxes) {
+    const ByWindows& other = by_windows();
+    bool offered = other.input != Offer::none && other.output != Offer::none;
+    for (auto peer = static_cast<std::uint32_t>(b_.thread()); peer < call_.ranks && !inboxes.gave_up();
+         peer += static_cast<std::uint32_t>(b_.threads())) {
+      if (peer == rank_.rank) continue;
+      const std::uint64_t input = inboxes.receive(static_cast<int>(peer), 1);
+      const std::uint64_t output = inboxes.receive(static_cast<int>(peer), 2);
+      if constexpr (B::fault != Fault::windows_alone)
+        offered = offered && input != Offer::none && output != Offer::none;
+      s_.windows[peer] = {window(peer, input), window(peer, output), 0};
+    }
+    if (!inboxes.none_gave_up()) return false;
+    by_windows_ = !b_.sync_any(!offered);
+    if (!by_windows_) return true;
+    actions_ = other.actions;
+    places_ = other.places;
+    action_count_ = other.action_count;
+    place_count_ = other.place_count;
+    return true;
+  }
+
+  /// Where a peer's buffer is for this GPU.
+  TUTTI_DEVICE std::byte* window(std::uint32_t peer, std::uint64_t offer) const {
+    if (offer == Offer::none || offer == Offer::absent) return rank_.output;  // not used
+    return by_windows().mapped[peer * Offer::places + Offer::place(offer)] + Offer::offset(offer);
+  }
+
   /// False: gave up.
   TUTTI_DEVICE bool run_tile() {
-    for (std::uint32_t next = 0; next < rank_.action_count;) {
+    for (std::uint32_t next = 0; next < action_count_;) {
       hold(next);
       const Action& action = s_.actions[next - first_];
       std::uint32_t together = action.together;
@@ -101,18 +142,19 @@ class PlanWalk {
     const auto threads = static_cast<std::uint32_t>(b_.threads());
     const auto thread = static_cast<std::uint32_t>(b_.thread());
     for (std::uint32_t i = thread; i < call_.ranks; i += threads) s_.links[i] = links_[i];
-    if (rank_.place_count <= places_held) {
+    if (thread == 0) s_.cut = by_windows_ ? call_.window_cut : call_.cut;
+    if (place_count_ <= places_held) {
+      for (std::uint32_t i = thread; i < place_count_; i += threads) s_.places[i] = places_[i];
       places_ = s_.places;
-      for (std::uint32_t i = thread; i < rank_.place_count; i += threads) s_.places[i] = rank_.places[i];
     }
     bring_actions(0);
   }
 
   TUTTI_DEVICE void bring_actions(std::uint32_t next) {
     first_ = next;
-    held_ = rank_.action_count - next < actions_held ? rank_.action_count - next : actions_held;
+    held_ = action_count_ - next < actions_held ? action_count_ - next : actions_held;
     for (auto i = static_cast<std::uint32_t>(b_.thread()); i < held_; i += static_cast<std::uint32_t>(b_.threads()))
-      s_.actions[i] = rank_.actions[first_ + i];
+      s_.actions[i] = actions_[first_ + i];
     b_.sync(Barrier::actions);
   }
 
@@ -186,7 +228,7 @@ class PlanWalk {
   }
 
   TUTTI_DEVICE void pass(const Action& action) {
-    const Extent extent = extent_of(call_.cut, action.part, tile_);
+    const Extent extent = extent_of(s_.cut, action.part, tile_);
     Combination how{.op = call_.op,
                     .sources = action.sources,
                     .destinations = least(action.destinations, destinations_max),
@@ -199,7 +241,7 @@ class PlanWalk {
     for (int i = b_.thread(); i < how.sources + how.destinations; i += b_.threads())
       resolve(o, i, how.sources, places[i], extent);
     operands_barrier();
-    const std::size_t count = extent.count * call_.cut.element_bytes / sizeof(T);
+    const std::size_t count = extent.count * s_.cut.element_bytes / sizeof(T);
     if (how.sources == 1 && how.divisor == 1 && !how.scales) drop_source(o, how);
     for (int done = 0;;) {
       run_pass<T>(b_, s_.operands[turn_], how, count);
@@ -255,7 +297,7 @@ class PlanWalk {
       case Where::peer_input: return buffers_of(place.peer).input + offset_of(place, extent);
       case Where::slot: {
         const Link& link = s_.links[place.peer];
-        return link.slots_here + link.released % call_.slots * call_.slot_bytes + place.block * call_.cut.stride;
+        return link.slots_here + link.released % call_.slots * call_.slot_bytes + place.block * s_.cut.stride;
       }
       default: return written(place, extent);
     }
@@ -267,19 +309,20 @@ class PlanWalk {
       case Where::peer_output: return buffers_of(place.peer).output + offset_of(place, extent);
       case Where::slot: {
         const Link& link = s_.links[place.peer];
-        return link.slots_there + link.committed % call_.slots * call_.slot_bytes + place.block * call_.cut.stride;
+        return link.slots_there + link.committed % call_.slots * call_.slot_bytes + place.block * s_.cut.stride;
       }
       default: return rank_.scratch + offset_of(place, extent);
     }
   }
 
   TUTTI_DEVICE PeerBuffers buffers_of(std::uint32_t rank) const {
+    if (by_windows_ && rank != rank_.rank) return s_.windows[rank];
     return call_.table != nullptr ? call_.table[rank] : call_.buffers[rank];
   }
 
   TUTTI_DEVICE std::uint64_t offset_of(const Place& place, const Extent& extent) const {
-    const std::uint32_t group = place.block / call_.cut.parts;
-    return (group * call_.cut.count + extent.begin) * call_.cut.element_bytes;
+    const std::uint32_t group = place.block / s_.cut.parts;
+    return (group * s_.cut.count + extent.begin) * s_.cut.element_bytes;
   }
 
   TUTTI_DEVICE static int least(int a, int b) { return a < b ? a : b; }
@@ -290,7 +333,11 @@ class PlanWalk {
   const RankCall& rank_;
   std::uint32_t channel_;
   Link* links_;
+  const Action* actions_;
   const Place* places_;
+  std::uint32_t action_count_;
+  std::uint32_t place_count_;
+  bool by_windows_ = false;
   std::uint64_t tile_ = 0;
   std::uint32_t first_ = 0;
   std::uint32_t held_ = 0;

@@ -1,9 +1,9 @@
-// The board on which a rank offers allocations of its GPU to the other processes of its host: in its shared area.
+// The board on which a rank offers allocations of its GPU to the other ranks of its host: in its shared area.
 //
-// A place is offered (its version is odd) and withdrawn (even) in turn. Every rank of another process follows each
-// change, by mapping or unmapping the allocation, and then counts itself among the answers; also if it could not map
-// it, as the owner may have freed it meanwhile. The owner changes a place only when all have answered the last change,
-// so nobody ever reads a place that is being written.
+// A place is offered (its version is odd) and withdrawn (even) in turn. Every other rank follows each change, by
+// mapping or unmapping the allocation unless it is in the same process, and then counts itself among the answers; also
+// if it could not map it, as the owner may have freed it meanwhile. The owner changes a place only when all have
+// answered the last change, so nobody ever reads a place that is being written.
 #pragma once
 
 #include <atomic>
@@ -23,6 +23,7 @@ struct BufferBoard {
     std::atomic<std::uint32_t> refusals;  ///< those of ranks that could not map it
     std::uint64_t id;                     ///< of the allocation
     std::uint64_t bytes;
+    std::uint64_t base;  ///< its address, for ranks of the same process
     IpcHandle handle;
   };
   std::atomic<std::uint32_t> changes;  ///< of all versions together

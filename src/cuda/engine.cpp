@@ -242,6 +242,23 @@ device::ErrorRecord* Engine::records(std::byte* base, std::size_t local) const {
   return reinterpret_cast<device::ErrorRecord*>(base + record_offset) + local * static_cast<std::size_t>(channels_);
 }
 
+/// The other plans of the call, and what ranks offer for these. Returns the number of their tiles.
+std::size_t Engine::fill_windows(device::Call& call, const Job& job, std::span<const Part> parts) const {
+  Split split(job.count, size_of(job.type), job.windows->parts);
+  share(split, channels_, channel_bytes_min);
+  call.choose = 1;
+  call.window_cut = cut_of(split);
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    call.by_windows[i] = {.actions = parts[i].windows->actions,
+                          .places = parts[i].windows->places,
+                          .mapped = parts[i].offer.mapped,
+                          .input = parts[i].offer.input,
+                          .output = parts[i].offer.output,
+                          .action_count = parts[i].windows->action_count,
+                          .place_count = parts[i].windows->place_count};
+  return split.tiles();
+}
+
 void Engine::fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
                   std::span<const device::PeerBuffers> buffers) const {
   Binding binding{.type = job.type, .op = job.op, .split = Split(job.count, size_of(job.type), job.plan->parts)};
@@ -258,8 +275,9 @@ void Engine::fill(device::Call& call, device::Body body, const Job& job, std::sp
   call.limit_ns = static_cast<std::uint64_t>(job.limit_ns != 0 ? job.limit_ns : shape_.limit_ns);
   call.meet = meets_others() ? 1 : 0;
   call.local_ranks = static_cast<std::uint32_t>(parts.size());
-  call.channels = static_cast<std::uint32_t>(
-      std::clamp<std::size_t>(binding.split.tiles(), 1, static_cast<std::size_t>(channels_)));
+  std::size_t tiles = binding.split.tiles();
+  if (job.windows != nullptr) tiles = std::max(tiles, fill_windows(call, job, parts));
+  call.channels = static_cast<std::uint32_t>(std::clamp<std::size_t>(tiles, 1, static_cast<std::size_t>(channels_)));
   if (job.signature) call.signature = job.signature(call.channels);
   std::ranges::copy(buffers, call.buffers);
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -339,50 +357,6 @@ Result<void> Engine::prove(std::int64_t limit_ns) {
   const std::vector<Part> parts(shape_.local.size(), Part{.stream = setup_.get(), .plan = *plan});
   const std::vector<device::PeerBuffers> none(static_cast<std::size_t>(shape_.ranks));
   return launch({.plan = &nothing, .limit_ns = limit_ns}, parts, none);
-}
-
-/// The record that says most: calls that differ, then a limit that passed.
-Engine::Found Engine::worst_record() const {
-  Found found;
-  if (word(shared_.host()).load(std::memory_order_acquire) == 0) return found;
-  for (std::size_t i = 0; i < local_ranks_.size(); ++i)
-    for (int channel = 0; channel < channels_; ++channel) {
-      auto& record = records(shared_.host(), i)[channel];
-      const std::uint32_t state = std::atomic_ref<std::uint32_t>(record.state).load(std::memory_order_acquire);
-      static_assert(device::ErrorRecord::aborted < device::ErrorRecord::late &&
-                    device::ErrorRecord::late < device::ErrorRecord::differs);
-      if (state > found.state) found = {.record = &record, .state = state, .rank = shape_.local[i], .channel = channel};
-    }
-  return found;
-}
-
-std::optional<Error> Engine::trouble() const {
-  const Found found = worst_record();
-  if (found.record == nullptr) return std::nullopt;
-  const bool late = found.state == device::ErrorRecord::late;
-  const bool differs = found.state == device::ErrorRecord::differs;
-  const std::int64_t limit_ms = shape_.limit_ns / 1'000'000;
-  return Error{.code = late      ? Code::timeout
-                       : differs ? Code::invalid_usage
-                                 : Code::remote,
-               .what = fmt::format("the kernel of rank {} on GPU {} gave up while it waited for rank {} on channel {} "
-                                   "at step {}: {}",
-                                   found.rank, gpu_->ordinal(), found.record->peer, found.channel, found.record->step,
-                                   late      ? fmt::format("nothing came for {} ms (TUTTI_TIMEOUT_MS)", limit_ms)
-                                   : differs ? "that rank makes another call"
-                                             : "the communicator was aborted"),
-               .peer = static_cast<int>(found.record->peer),
-               .channel = found.channel,
-               .step = static_cast<int>(found.record->step)};
-}
-
-std::optional<Engine::Difference> Engine::difference() const {
-  const Found found = worst_record();
-  if (found.state != device::ErrorRecord::differs) return std::nullopt;
-  return Difference{.rank = found.rank,
-                    .peer = static_cast<Rank>(found.record->peer),
-                    .own = found.record->own,
-                    .theirs = found.record->theirs};
 }
 
 Result<bool> Engine::idle() {

@@ -53,6 +53,8 @@ struct DevicePlan {
 /// The part of a call that is the same on all ranks.
 struct Job {
   const Plan* plan = nullptr;  ///< any local rank's
+  /// Through windows, in place of `plan`, which goes through slots: where all ranks offer their buffers. Null: none.
+  const Plan* windows = nullptr;
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
   std::size_t count = 0;                       ///< elements of a group
@@ -64,6 +66,14 @@ struct Job {
   std::int64_t limit_ns = 0;  ///< in place of EngineShape's; 0: that
 };
 
+/// What a rank offers to the kernels of the other ranks.
+struct WindowOffer {
+  std::uint64_t input = device::Offer::none;
+  std::uint64_t output = device::Offer::none;
+  std::byte* const* mapped = nullptr;     ///< WindowTable::data
+  std::shared_ptr<const void> held = {};  ///< by the graph, if the call is captured: keeps the offer valid
+};
+
 /// One rank's part of a call, in the order of EngineShape::local.
 struct Part {
   Stream stream = nullptr;
@@ -72,6 +82,9 @@ struct Part {
   std::uint32_t first_action = 0;
   std::uint32_t action_count = UINT32_MAX;  ///< at most
   std::byte* scratch = nullptr;             ///< null: use the engine's scratch
+  /// With Job::windows.
+  std::shared_ptr<const DevicePlan> windows = {};
+  WindowOffer offer = {};
 };
 
 /// Kernels of an engine run one after another, each on the stream of the first local rank. If all ranks use one stream,
@@ -157,6 +170,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<void> retain(const Capture& capture, std::span<const Part> parts);
   void keep(std::span<const Part> parts);
   Result<void> start(const Job& job, device::Body body, device::Call& call, Stream stream) const;
+  std::size_t fill_windows(device::Call& call, const Job& job, std::span<const Part> parts) const;
   void fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
             std::span<const device::PeerBuffers> buffers) const;
   device::Body body_of(std::span<const Part> parts) const;

@@ -95,6 +95,7 @@ Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts, s
   bool staged = false;
   for (const Part& part : parts) {
     if (part.scratch == nullptr) groups = std::max(groups, part.plan->scratch_groups);
+    if (part.windows) groups = std::max(groups, part.windows->scratch_groups);
     staged = staged || part.staged;
   }
   const std::size_t scratch_bytes = round_up(static_cast<std::size_t>(groups) * group_bytes);
@@ -115,7 +116,7 @@ Result<void> Engine::retain(const Capture& capture, std::span<const Part> parts)
   auto* const kept = new Kept;  // owned by the driver once the user object is created
   kept->deferred = deferred_;
   kept->all = {shared_from_this(), scratch_, staging_};
-  for (const Part& part : parts) kept->all.push_back(part.plan);
+  for (const Part& part : parts) kept->all.insert(kept->all.end(), {part.plan, part.windows, part.offer.held});
   const Api& api = gpu_->api();
   UserObject object = nullptr;
   if (auto made = gpu_->check(api.user_object_create(&object, kept, defer_release, 1, user_object_unsynchronized),
@@ -136,8 +137,9 @@ void Engine::keep(std::span<const Part> parts) {
       gpu_->api().event_query(launched_.ended.get()) == status::success)
     in_flight_.clear();
   for (const Part& part : parts)
-    if (std::ranges::find(in_flight_, std::static_pointer_cast<const void>(part.plan)) == in_flight_.end())
-      in_flight_.push_back(part.plan);
+    for (const auto& plan : {part.plan, part.windows})
+      if (plan && std::ranges::find(in_flight_, std::static_pointer_cast<const void>(plan)) == in_flight_.end())
+        in_flight_.push_back(plan);
 }
 
 }  // namespace tutti::cuda

@@ -4,10 +4,12 @@
 
 namespace tutti::cuda {
 
-MappedBuffers::MappedBuffers(PeerMapTable& table, SharedGpu gpu, const std::vector<BufferBoard*>& boards)
-    : table_(table), gpu_(std::move(gpu)) {
-  for (BufferBoard* const board : boards)
-    of_.push_back({.board = board, .places = std::vector<Mapped>(board == nullptr ? 0 : BufferBoard::places_max)});
+MappedBuffers::MappedBuffers(PeerMapTable& table, SharedGpu gpu, const std::vector<Board>& boards, WindowTable* windows)
+    : table_(table), gpu_(std::move(gpu)), windows_(windows) {
+  for (const Board& board : boards)
+    of_.push_back({.board = board.at,
+                   .same_process = board.same_process,
+                   .places = std::vector<Mapped>(board.at == nullptr ? 0 : BufferBoard::places_max)});
 }
 
 std::vector<Error> MappedBuffers::follow() {
@@ -35,13 +37,8 @@ Result<void> MappedBuffers::follow(OfRank& rank, std::uint32_t place, std::uint3
   Mapped next{.version = version};
   Result<void> result;
   if (BufferBoard::offered(version)) {
-    if (auto mapping = PeerMapping::open(table_, gpu_, offer.handle)) {
-      next.bytes = offer.bytes;
-      next.mapping = *std::move(mapping);
-    } else {
-      offer.refusals.fetch_add(1, std::memory_order_relaxed);
-      result = std::move(mapping).error();
-    }
+    result = map(rank, place, next);
+    if (!result) offer.refusals.fetch_add(1, std::memory_order_relaxed);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -52,6 +49,20 @@ Result<void> MappedBuffers::follow(OfRank& rank, std::uint32_t place, std::uint3
   return result;
 }
 
+Result<void> MappedBuffers::map(const OfRank& rank, std::uint32_t place, Mapped& next) {
+  const auto& offer = rank.board->places[place];
+  if (rank.same_process) {
+    next.at = reinterpret_cast<std::byte*>(offer.base);  // NOLINT: an address of the GPU's
+  } else {
+    auto mapping = PeerMapping::open(table_, gpu_, offer.handle);
+    if (!mapping) return std::move(mapping).error();
+    next.mapping = *std::move(mapping);
+    next.at = next.mapping.data();
+  }
+  next.bytes = offer.bytes;
+  return windows_ == nullptr ? Result<void>() : windows_->set(static_cast<int>(&rank - of_.data()), place, next.at);
+}
+
 Result<std::byte*> MappedBuffers::find(int rank, const SharedSpot& spot, std::size_t bytes) const {
   const OfRank& one = of_[static_cast<std::size_t>(rank)];
   const std::lock_guard lock(mutex_);
@@ -59,7 +70,7 @@ Result<std::byte*> MappedBuffers::find(int rank, const SharedSpot& spot, std::si
     const Mapped& mapped = one.places[spot.place];
     if (BufferBoard::offered(spot.version) && mapped.version == spot.version && spot.offset <= mapped.bytes &&
         bytes <= mapped.bytes - spot.offset)
-      return mapped.mapping.data() + spot.offset;
+      return mapped.at + spot.offset;
   }
   return Error{.code = Code::remote, .what = "a rank named device memory that it has not offered", .peer = rank};
 }

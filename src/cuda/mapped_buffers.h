@@ -1,4 +1,4 @@
-// The other side of the BufferBoards of peers: their allocations, as mapped in this process.
+// The other side of the BufferBoards of peers: their allocations, at addresses of this rank's GPU.
 #pragma once
 
 #include <array>
@@ -8,14 +8,20 @@
 
 #include "cuda/buffer_board.h"
 #include "cuda/peer_memory.h"
+#include "cuda/window_table.h"
 
 namespace tutti::cuda {
 
 /// The janitor maps and unmaps; other threads look up what is mapped, which never waits for the driver.
 class MappedBuffers {
  public:
-  /// `boards`: by rank; null: a rank of this process. They and `table` must outlive the calls of follow.
-  MappedBuffers(PeerMapTable& table, SharedGpu gpu, const std::vector<BufferBoard*>& boards);
+  struct Board {
+    BufferBoard* at = nullptr;  ///< null: this rank's own
+    bool same_process = false;  ///< its allocations need no mapping
+  };
+  /// `boards`: by rank. They and `table` must outlive the calls of follow. Kernels find what is mapped in `windows`;
+  /// null: they do not look for it.
+  MappedBuffers(PeerMapTable& table, SharedGpu gpu, const std::vector<Board>& boards, WindowTable* windows);
 
   /// Follows the changes of all boards. Returns why something could not be mapped, which its owner learns, too. The
   /// context must be current.
@@ -30,16 +36,20 @@ class MappedBuffers {
     std::uint32_t version = 0;  // that was answered
     std::uint64_t bytes = 0;
     PeerMapping mapping;
+    std::byte* at = nullptr;
   };
   struct OfRank {
     BufferBoard* board = nullptr;
+    bool same_process = false;
     std::uint32_t changes = 0;  // that were followed
     std::vector<Mapped> places;
   };
   Result<void> follow(OfRank& rank, std::uint32_t place, std::uint32_t version);
+  Result<void> map(const OfRank& rank, std::uint32_t place, Mapped& next);
 
   PeerMapTable& table_;
   SharedGpu gpu_;
+  WindowTable* windows_;
   std::vector<OfRank> of_;    // by rank
   mutable std::mutex mutex_;  // of the places' contents
 };

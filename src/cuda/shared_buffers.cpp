@@ -80,6 +80,7 @@ Result<std::optional<SharedBuffer>> SharedBuffers::offer(const std::byte* at, st
   auto& seen = board_.places[*place];
   seen.id = found->id;
   seen.bytes = found->bytes;
+  seen.base = found->base;
   seen.handle = handle;
   seen.answers.store(0, std::memory_order_relaxed);
   seen.refusals.store(0, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// The owner's side of a BufferBoard: which allocations of this rank other processes have mapped.
+// The owner's side of a BufferBoard: which allocations of this rank the other ranks have mapped.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ struct SharedBuffer {
 /// One thread makes calls and another, the janitor, retires; both may be inside at once.
 class SharedBuffers {
  public:
-  /// `audience`: how many ranks of other processes answer. `failed`: nothing is withdrawn any more, as peers may still
+  /// `audience`: how many ranks answer. `failed`: nothing is withdrawn any more, as peers may still
   /// access buffers of calls that have ended here; it must be set before such a call ends. `board` and `failed` must
   /// outlive this object.
   SharedBuffers(SharedGpu gpu, BufferBoard& board, std::uint32_t audience, const std::atomic<bool>& failed);
@@ -50,7 +50,7 @@ class SharedBuffers {
   /// Offers the allocation with the buffer of `bytes` at `at`, unless it is offered already. Nothing: it cannot be
   /// exported (`possible` is then false), or no place is free now; try again later. Errors: cuda (sticky errors only).
   Result<std::optional<SharedBuffer>> offer(const std::byte* at, std::size_t bytes, bool& possible);
-  /// Whether all other processes have mapped the buffer's allocation.
+  /// Whether all other ranks have mapped the buffer's allocation.
   bool mapped(const SharedBuffer& buffer) const { return answered(buffer.spot.place) && !refused(buffer.spot.place); }
   /// Whether one of them cannot.
   bool refused(const SharedBuffer& buffer) const { return answered(buffer.spot.place) && refused(buffer.spot.place); }

@@ -6,6 +6,8 @@
 #include "comm/peer_failure.h"
 #include "gpu/gpu_plan.h"
 #include "gpu/one_thread.h"
+#include "gpu/peer_sharing.h"
+#include "plan/schedule.h"
 
 namespace tutti {
 
@@ -14,18 +16,57 @@ GpuCall::~GpuCall() {
 }
 
 Result<Progress> GpuCall::advance() {
-  const Rank rank = communicator_.rank();
-  if (!arrived_) {
-    arrived_ = true;
-    since_ns_ = communicator_.process().system.now_ns();
-    plan_ = plan_on_gpu(communicator_, request_, launch_group().is_whole() ? Waiting::in_launch : Waiting::by_flags);
-    if (launch_group().arrive(rank, {.request = &request_, .stream = stream_, .plan = plan_.get()}))
-      communicator_.ring_all();
-  }
-  if (!launch_group().finished(rank)) return Progress::blocked;
+  if (!arrived_)
+    if (auto came = arrive(); !came) return std::move(came).error();
+  if (!launch_group().finished(communicator_.rank())) return Progress::blocked;
   if (auto launched = launch_group().outcome(); !launched) return launched.error();
-  gpu_context(communicator_)->note_kernel();
+  GpuContext& context = *gpu_context(communicator_);
+  context.note_kernel();
+  if (!offered_.empty()) context.sharing->keep(offered_);
   return Progress::done;
+}
+
+Result<void> GpuCall::arrive() {
+  since_ns_ = communicator_.process().system.now_ns();
+  plan_ = plan_on_gpu(communicator_, request_, launch_group().is_whole() ? Waiting::in_launch : Waiting::by_flags);
+  GpuOffer offer{.request = &request_, .stream = stream_, .plan = plan_.get()};
+  if (gpu_context(communicator_)->may_use_windows(request_))
+    if (auto offered = offer_windows(offer); !offered) return offered;
+  const bool offers = offer.window.input != device::Offer::none && offer.window.output != device::Offer::none;
+  communicator_.note_used((offers ? windows_ : plan_)->algorithm->name.c_str(), "gpu");
+  arrived_ = true;
+  if (launch_group().arrive(communicator_.rank(), offer)) communicator_.ring_all();
+  return {};
+}
+
+/// What other ranks' kernels may access of this rank's buffers, and the plan for that case.
+Result<void> GpuCall::offer_windows(GpuOffer& offer) {
+  windows_ = plan_on_gpu(communicator_, request_, Waiting::by_host);
+  offer.windows = windows_.get();
+  GpuContext& context = *gpu_context(communicator_);
+  auto current = cuda::Current::enter(*context.gpu);
+  if (!current) return std::move(current).error();
+  offer.window.mapped = context.sharing->windows();
+  const auto add = [&](const std::byte* at, int groups, std::uint64_t& word) -> Result<void> {
+    auto offered = context.sharing->offer(at, static_cast<std::size_t>(groups) * request_.group_bytes());
+    if (!offered) return std::move(offered).error();
+    word = offered->word;
+    if (offered->buffer) offered_.push_back(std::make_shared<cuda::SharedBuffer>(*std::move(offered->buffer)));
+    return {};
+  };
+  const Rank rank = communicator_.rank();
+  const int ranks = communicator_.ranks();
+  if (!request_.copies_input())  // otherwise what is read is a copy, which nobody has mapped
+    if (auto added =
+            add(request_.input, input_groups(request_.collective, ranks, rank, request_.root), offer.window.input);
+        !added)
+      return added;
+  if (auto added =
+          add(request_.output, output_groups(request_.collective, ranks, rank, request_.root), offer.window.output);
+      !added)
+    return added;
+  offer.window.held = std::make_shared<std::vector<std::shared_ptr<cuda::SharedBuffer>>>(offered_);
+  return {};
 }
 
 Result<void> GpuCall::poll_peers() {

@@ -1,11 +1,14 @@
 // One collective on device memory of ranks that share a GPU: prepares this rank's plan and joins the launch group.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "call/held_operation.h"
 #include "call/request.h"
 #include "comm/communicator.h"
+#include "cuda/shared_buffers.h"
 #include "gpu/gpu_context.h"
 
 namespace tutti {
@@ -28,11 +31,15 @@ class GpuCall final : public Operation {
 
  private:
   LaunchGroup& launch_group() const { return *gpu_context(communicator_)->launch_group; }
+  Result<void> arrive();
+  Result<void> offer_windows(GpuOffer& offer);
 
   Communicator& communicator_;
   const Request& request_;
   cuda::Stream stream_;
   std::shared_ptr<GpuPlan> plan_;
+  std::shared_ptr<GpuPlan> windows_;
+  std::vector<std::shared_ptr<cuda::SharedBuffer>> offered_;
   bool arrived_ = false;
   std::int64_t since_ns_ = 0;
 };

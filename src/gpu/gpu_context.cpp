@@ -19,6 +19,9 @@ namespace {
 
 /// Smaller groups are faster through the host, where they travel inline.
 constexpr std::size_t peer_bytes_min = std::size_t{64} * 1024;
+/// Of kernels that meet, the same, where the ranks' offers and asking for allocations cost more than a copy. Not
+/// measured.
+constexpr std::size_t window_bytes_min = std::size_t{64} * 1024;
 
 /// Whether plain collectives use kernels that access peers' memory; equal on all ranks. Such kernels wait in their
 /// streams for the host. Ranks of one process that share a GPU share its hardware queues, perhaps even a stream, so
@@ -177,6 +180,11 @@ void GpuContext::say_ending(Error& error) {
   if (!ended) error.what += "\n  Kernels of this rank have not ended yet: do not use the buffers of its calls again";
 }
 
+/// The factors of a pre-multiplied sum are known to their ranks alone.
+bool GpuContext::may_use_windows(const Request& request) const {
+  return sharing && request.group_bytes() >= window_bytes_min && request.op != ReduceOp::pre_mul_sum;
+}
+
 std::string GpuContext::explain() const {
   if (launch_group && launch_group->is_whole()) return "by a kernel, through the memory of the GPU";
   std::string by_host =
@@ -218,13 +226,16 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
   } else if (start.meets) {
     context->launch_group = std::move(start.meets);
     context->compare_ways(ways_of(members));
+    context->reaches_peers = false;
   }
   cuda::Audience audience = audience_of(members, own);
-  if (context->reaches_peers) {
-    if (!audience.processes) start.arena.reset();  // nobody maps anything
-    auto sharing = PeerSharing::open(communicator.process(), members, std::move(start.arena));
+  const bool meets = context->launch_group && !context->launch_group->is_whole();
+  if (context->reaches_peers || meets) {
+    if (!audience.processes || meets) start.arena.reset();  // nobody copies there
+    auto sharing = PeerSharing::open(communicator.process(), members, std::move(start.arena), meets);
     if (!sharing) return std::move(sharing).error();
     context->sharing = *std::move(sharing);
+    if (meets) context->launch_group->be_watched(*context->sharing);
   }
   context->enter(std::move(neighbours), std::move(audience), StreamOrder::of(gpus.directory, key, members.ranks));
   const bool whole = context->launch_group && context->launch_group->is_whole();

@@ -49,8 +49,9 @@ struct GpuContext final : DeviceSide {
   LruCache<PlanKey, std::shared_ptr<GpuPlan>, PlanKeyHash> plans{plans_max};
 
   /// Cached choice for calls with `bytes` in a group; empty at first.
-  GpuChoice& choice(Collective collective, std::size_t bytes) {
-    return choices_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(std::bit_width(bytes))];
+  GpuChoice& choice(Collective collective, std::size_t bytes, Waiting waiting) {
+    auto& choices = choices_[static_cast<std::size_t>(collective)][static_cast<std::size_t>(std::bit_width(bytes))];
+    return choices[waiting == Waiting::by_host ? 0 : 1];
   }
 
   /// Launches the kernels of calls for which none waits for the host, if all ranks share this GPU and process
@@ -58,12 +59,15 @@ struct GpuContext final : DeviceSide {
   std::shared_ptr<LaunchGroup> launch_group;
   /// Whether the launch group serves the call. All ranks agree.
   bool launches(const Request& request) const { return launch_group && !request.layout; }
+  /// Whether kernels that meet go through windows if all ranks offer their buffers. All ranks agree.
+  bool may_use_windows(const Request& request) const;
 
-  /// All ranks are on this host, and their GPUs have proven that they reach each other's memory. Collectives without a
-  /// count per rank then use kernels that access peers' memory, if a group has at least `peer_bytes_min`.
+  /// All ranks are on this host, their GPUs have proven that they reach each other's memory, and their kernels do not
+  /// meet. Collectives without a count per rank then use kernels that access peers' memory, if a group has at least
+  /// `peer_bytes_min`.
   bool reaches_peers = false;
   std::size_t peer_bytes_min = 0;
-  std::shared_ptr<PeerSharing> sharing;         ///< null: this rank does not reach peers' memory
+  std::shared_ptr<PeerSharing> sharing;         ///< null: no kernels access peers' buffers
   std::shared_ptr<GpuPeers> peers;              ///< made by ready_to_stage
   std::atomic<GpuPeers*> peers_made = nullptr;  ///< `peers`, for threads other than the one that makes calls
 
@@ -111,7 +115,7 @@ struct GpuContext final : DeviceSide {
   std::atomic<bool> aborted_ = false;
   std::atomic<bool> awaited_ = false;  // kernels have been waited for after a failure
   std::shared_ptr<const void> waiting_;
-  std::array<std::array<GpuChoice, 65>, collective_count> choices_{};
+  std::array<std::array<std::array<GpuChoice, 2>, 65>, collective_count> choices_{};
   std::vector<std::uint64_t> received_;
 };
 

@@ -173,6 +173,7 @@ Result<std::shared_ptr<PeerCallSetup>> GpuPeers::prepare(Communicator& communica
   auto setup = std::make_shared<PeerCallSetup>(
       PeerCallSetup{.of = this, .type = request.type, .op = request.op, .count = request.count});
   setup->plan = plan_on_gpu(communicator, request, Waiting::by_host);
+  communicator.note_used(setup->plan->algorithm->name.c_str(), "p2p");
   if (!setup->plan->uploaded) {
     auto uploaded = engine_->upload(setup->plan->plan);
     if (!uploaded) return std::move(uploaded).error();

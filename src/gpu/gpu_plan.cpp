@@ -8,19 +8,19 @@ namespace tutti {
 std::shared_ptr<GpuPlan> plan_on_gpu(Communicator& communicator, const Request& request, Waiting waiting) {
   const Shape shape{.collective = request.collective, .ranks = communicator.ranks(), .root = request.root};
   GpuContext& context = *gpu_context(communicator);
-  GpuChoice& chosen = context.choice(shape.collective, request.group_bytes());
+  GpuChoice& chosen = context.choice(shape.collective, request.group_bytes(), waiting);
   if (chosen.algorithm == nullptr)
     chosen = choose_on_gpu(
         shape, request.group_bytes(),
         [&](Access access) { return communicator.plans().filter(shape.collective, access); },
         communicator.process().gpus.specialised, waiting, communicator.process().envelopes);
-  communicator.note_used(chosen.algorithm->name.c_str(), waiting == Waiting::by_host ? "p2p" : "gpu");
   auto& plans = context.plans;
   const PlanKey key{
       .algorithm = chosen.algorithm, .collective = shape.collective, .access = chosen.access, .root = shape.root};
   if (const auto* const known = plans.find(key)) return *known;
   const Schedule schedule = chosen.algorithm->build(communicator.members().with_levels(shape));
   return plans.insert(key, std::make_shared<GpuPlan>(GpuPlan{
+                               .algorithm = chosen.algorithm,
                                .plan = fuse(lower(schedule, communicator.rank(), chosen.access), cuda::ring_slots)}));
 }
 

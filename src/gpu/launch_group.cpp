@@ -7,6 +7,7 @@
 
 #include "call/mismatch.h"
 #include "call/packed_signature.h"
+#include "gpu/peer_sharing.h"
 
 namespace tutti {
 namespace {
@@ -186,6 +187,19 @@ Result<void> LaunchGroup::open() {
   return {};
 }
 
+Result<void> LaunchGroup::upload(GpuPlan& plan) const {
+  if (plan.uploaded) return {};
+  auto uploaded = engine_->upload(plan.plan);
+  if (!uploaded) return std::move(uploaded).error();
+  plan.uploaded = *std::move(uploaded);
+  return {};
+}
+
+void LaunchGroup::be_watched(PeerSharing& sharing) const {
+  const std::lock_guard lock(mutex_);
+  sharing.watch(*engine_);
+}
+
 Result<void> LaunchGroup::launch() {
   if (auto same = compare(); !same) return same;
   if (auto ready = open(); !ready) return ready;
@@ -194,18 +208,21 @@ Result<void> LaunchGroup::launch() {
   for (Member& one : members_) {
     const Request& request = *one.offer.request;
     GpuPlan& plan = *one.offer.plan;
-    if (!plan.uploaded) {
-      auto uploaded = engine_->upload(plan.plan);
-      if (!uploaded) return std::move(uploaded).error();
-      plan.uploaded = *std::move(uploaded);
-    }
+    if (auto uploaded = upload(plan); !uploaded) return uploaded;
     parts.push_back(
         {.stream = one.offer.stream, .plan = plan.uploaded, .staged = request.copies_input() && request.count > 0});
+    if (GpuPlan* const windows = one.offer.windows; windows != nullptr) {
+      if (auto uploaded = upload(*windows); !uploaded) return uploaded;
+      parts.back().windows = windows->uploaded;
+      parts.back().offer = one.offer.window;
+    }
     buffers[static_cast<std::size_t>(rank_of(one))] = {
         .input = request.input, .output = request.output, .scalar = request.scalar};
   }
   const Request& first = *members_.front().offer.request;
+  GpuPlan* const windows = members_.front().offer.windows;
   cuda::Job job{.plan = &members_.front().offer.plan->plan,
+                .windows = windows == nullptr ? nullptr : &windows->plan,
                 .type = first.type,
                 .op = first.op,
                 .count = first.count,

@@ -24,8 +24,11 @@
 
 namespace tutti {
 
+class PeerSharing;
+
 /// A rank's plan, and its copy in GPU memory, made when the plan is first used.
 struct GpuPlan {
+  const Algorithm* algorithm = nullptr;
   Plan plan;
   std::shared_ptr<const cuda::DevicePlan> uploaded;
 };
@@ -35,6 +38,8 @@ struct GpuOffer {
   const Request* request = nullptr;
   cuda::Stream stream = nullptr;
   GpuPlan* plan = nullptr;
+  GpuPlan* windows = nullptr;  ///< to be used if all ranks offer their buffers; null: none, on all ranks
+  cuda::WindowOffer window = {};
 };
 
 /// What the kernels of a group need where the communicator has ranks elsewhere.
@@ -64,6 +69,9 @@ class LaunchGroup {
   /// Whether that kernel met all others; empty as long as it runs or members are missing. Errors: cuda; what it
   /// reports.
   std::optional<Result<void>> proof() const;
+
+  /// The janitor looks whether kernels have ended, until `sharing` has left.
+  void be_watched(PeerSharing& sharing) const;
 
   /// Whether some launch was captured.
   bool has_captured() const {
@@ -121,6 +129,7 @@ class LaunchGroup {
   Result<void> launch();
   Result<void> compare() const;
   Result<void> open();
+  Result<void> upload(GpuPlan& plan) const;
   static Error mixed(Rank host, Rank device);
   static Error different(const cuda::Engine::Difference& calls);
 

@@ -17,29 +17,35 @@ cuda::BufferBoard& board_of(const RankArea& area) {
   return *reinterpret_cast<cuda::BufferBoard*>(area.device_board());
 }
 
-std::vector<cuda::BufferBoard*> boards_of(const Membership& members) {
-  std::vector<cuda::BufferBoard*> boards;
-  for (const Peer& peer : members.peers) boards.push_back(peer.same_process ? nullptr : &board_of(peer.area));
+std::vector<cuda::MappedBuffers::Board> boards_of(const Membership& members) {
+  std::vector<cuda::MappedBuffers::Board> boards;
+  for (const Peer& peer : members.peers)
+    boards.push_back({.at = &board_of(peer.area), .same_process = peer.same_process});
+  boards[static_cast<std::size_t>(members.rank)].at = nullptr;
   return boards;
-}
-
-std::uint32_t strangers(const Membership& members) {
-  return static_cast<std::uint32_t>(std::ranges::count(members.peers, false, &Peer::same_process));
 }
 
 }  // namespace
 
-PeerSharing::PeerSharing(Process& process, const Membership& members, std::shared_ptr<const cuda::PeerArena> arena)
+PeerSharing::PeerSharing(Process& process, const Membership& members, std::shared_ptr<const cuda::PeerArena> arena,
+                         std::unique_ptr<cuda::WindowTable> windows)
     : process_(process),
       gpu_(members.gpu),
       name_(members.name),
       arena_(std::move(arena)),
-      shared_(gpu_, board_of(members.area->area), strangers(members), failed_),
-      mapped_(process.gpus.mapped, gpu_, boards_of(members)) {}
+      windows_(std::move(windows)),
+      shared_(gpu_, board_of(members.area->area), static_cast<std::uint32_t>(members.ranks) - 1, failed_),
+      mapped_(process.gpus.mapped, gpu_, boards_of(members), windows_.get()) {}
 
 Result<std::shared_ptr<PeerSharing>> PeerSharing::open(Process& process, const Membership& members,
-                                                       std::shared_ptr<const cuda::PeerArena> arena) {
-  std::shared_ptr<PeerSharing> sharing(new PeerSharing(process, members, std::move(arena)));
+                                                       std::shared_ptr<const cuda::PeerArena> arena, bool meets) {
+  std::unique_ptr<cuda::WindowTable> windows;
+  if (meets) {
+    auto made = cuda::WindowTable::make(members.gpu, members.ranks);
+    if (!made) return std::move(made).error();
+    windows = *std::move(made);
+  }
+  std::shared_ptr<PeerSharing> sharing(new PeerSharing(process, members, std::move(arena), std::move(windows)));
   if (auto begun = process.janitor.add(sharing); !begun) return begun.error();
   return sharing;
 }
@@ -51,6 +57,41 @@ void PeerSharing::leave() {
 void PeerSharing::hurry() {
   const std::int64_t now = process_.system.now_ns();
   if (now - hurried_ns_.exchange(now, std::memory_order_relaxed) > hurry_ns / 2) process_.janitor.wake();
+}
+
+Result<PeerSharing::Offered> PeerSharing::offer(const std::byte* at, std::size_t bytes) {
+  if (bytes == 0) return Offered{.word = device::Offer::absent};
+  bool possible = false;
+  auto offered = shared_.offer(at, bytes, possible);
+  if (!offered) return std::move(offered).error();
+  if (!*offered || !shared_.mapped(**offered)) {
+    if (possible) hurry();
+    return Offered{.word = device::Offer::none};
+  }
+  const cuda::SharedSpot& spot = (*offered)->spot;
+  return Offered{.word = device::Offer::of(spot.place, spot.offset), .buffer = *std::move(offered)};
+}
+
+void PeerSharing::keep(const std::vector<std::shared_ptr<cuda::SharedBuffer>>& offers) {
+  const std::lock_guard lock(mutex_);
+  const auto same = [](const cuda::SharedSpot& a) {
+    return [&a](const auto& b) { return b->spot.place == a.place && b->spot.version == a.version; };
+  };
+  for (const auto& offer : offers)
+    if (std::ranges::none_of(kept_, same(offer->spot))) kept_.push_back(offer);
+}
+
+/// What is kept now belongs to kernels that were launched before the engine is asked.
+Result<void> PeerSharing::look_at_engine(cuda::Engine& engine) {
+  std::vector<std::shared_ptr<cuda::SharedBuffer>> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    kept = std::exchange(kept_, {});
+  }
+  auto idle = engine.idle();
+  if (!idle) return std::move(idle).error();
+  if (!*idle) keep(kept);
+  return {};
 }
 
 Result<std::byte*> PeerSharing::find(Rank rank, const cuda::SharedSpot& spot, std::size_t bytes) const {
@@ -84,8 +125,7 @@ Result<void> PeerSharing::look() {
     retired_ns_ = now;
     if (auto retired = shared_.retire_freed(); !retired) return retired;
   }
-  if (auto* const engine = watched_.load(std::memory_order_acquire))
-    if (auto idle = engine->idle(); !idle) return std::move(idle).error();
+  if (auto* const engine = watched_.load(std::memory_order_acquire)) return look_at_engine(*engine);
   return {};
 }
 

@@ -60,6 +60,22 @@ bool comes_right(const Scene& scene, bool walk, Fault fault, std::uint64_t seed)
   return ended && !stuck && world.error().empty() && world.compare().empty();
 }
 
+/// The same where ranks have plans through windows, too, but one does not offer its buffers.
+bool chooses_right(Fault fault, std::uint64_t seed) {
+  const Scene slots{"ring", Collective::all_reduce, Access::slots, 3};
+  const auto plans = plans_of(slots, Access::slots);
+  KernelWorld world(plans, {.count = 100, .channels = 1, .slot_bytes = 128, .seed = seed, .apart = true, .walk = true});
+  world.offer_windows(plans_of(two_shot[0], Access::mapped), /*all=*/false);
+  bool stuck = false;
+  const FiberOptions options{.threads = 3, .seed = seed, .on_deadlock = [&] {
+                               stuck = true;
+                               world.abort();
+                             }};
+  const bool ended =
+      fault == Fault::none ? run_on_fibers(world.launch(), options) : run_on_fibers(world.launch(), options, fault);
+  return ended && !stuck && world.error().empty() && world.compare().empty();
+}
+
 /// The same where one rank never comes: right is that all blocks end.
 bool gives_up(Fault fault, std::uint64_t seed) {
   std::vector<Plan> plans = plans_of(walked[2], Access::slots);
@@ -92,6 +108,11 @@ TEST(Faults, OfTheWalkAreNoticed) {
        {Fault::release_relaxed, Fault::acquire_relaxed, Fault::no_publish_barrier, Fault::no_operand_barrier,
         Fault::no_vote, Fault::no_first_meeting, Fault::wrong_bound, Fault::one_slot_too_many})
     EXPECT_TRUE(noticed(walked, true, fault)) << static_cast<int>(fault);
+}
+
+TEST(Faults, ARankThatTakesWindowsAloneIsNoticed) {
+  EXPECT_TRUE(chooses_right(Fault::none, 1));
+  EXPECT_FALSE(chooses_right(Fault::windows_alone, 1));
 }
 
 TEST(Faults, OfTwoShotAreNoticed) {

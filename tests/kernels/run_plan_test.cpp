@@ -29,8 +29,7 @@ std::vector<Plan> plans_of(const Algorithm& algorithm, const Shape& shape, Acces
 }
 
 /// "" or what is wrong.
-std::string run(const std::vector<Plan>& plans, const KernelCase& how, int threads) {
-  KernelWorld world(plans, how);
+std::string run(KernelWorld& world, const KernelCase& how, int threads) {
   bool stuck = false;
   const bool ended = run_on_fibers(world.launch(), {.threads = threads, .seed = how.seed, .on_deadlock = [&] {
                                                       stuck = true;
@@ -40,6 +39,11 @@ std::string run(const std::vector<Plan>& plans, const KernelCase& how, int threa
   if (!ended) return "some threads never end";
   if (const std::string error = world.error(); !error.empty()) return error;
   return world.compare();
+}
+
+std::string run(const std::vector<Plan>& plans, const KernelCase& how, int threads) {
+  KernelWorld world(plans, how);
+  return run(world, how, threads);
 }
 
 constexpr int kinds = device_type_count * device_op_count;
@@ -93,6 +97,39 @@ TEST_P(EveryAlgorithm, GivesTheBitsOfTheCpuExecutor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, EveryAlgorithm, ::testing::Range(1, 9));
+
+/// Where all ranks offer their buffers they go through windows, and where one does not, all go through slots.
+TEST(RunPlan, RanksChooseWindowsTogether) {
+  Random random(test_seed());
+  const auto any = [&random](const Shape& shape, Access access) -> const Algorithm& {
+    std::vector<const Algorithm*> all;
+    for (const Algorithm& one : algorithms())
+      if (one.supports(shape) && serves(one, shape, access)) all.push_back(&one);
+    return *all[static_cast<std::size_t>(random.below(static_cast<int>(all.size())))];
+  };
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
+                                      Collective::broadcast, Collective::reduce, Collective::all_to_all})
+    for (int ranks = 2; ranks <= 6; ++ranks) {
+      const Shape shape{.collective = collective, .ranks = ranks, .root = ranks - 1};
+      const Algorithm &slots = any(shape, Access::slots), &windows = any(shape, Access::mapped);
+      const auto by_slots = plans_of(slots, shape, Access::slots, true, 2),
+                 by_windows = plans_of(windows, shape, Access::mapped, true, 1);
+      for (const bool all : {true, false})
+        for (const bool once : {true, false}) {
+          KernelCase how = some_case(by_slots, 2, random.below(kinds), random);
+          if (how.op == ReduceOp::pre_mul_sum) how.op = ReduceOp::sum;  // through slots alone
+          how.together = false;
+          how.apart = true;
+          how.once = once;
+          how.channels = once ? 2 : 1;
+          how.calls = once ? 1 : 3;
+          KernelWorld world(by_slots, all ? by_windows : by_slots, how);
+          world.offer_windows(by_windows, all);
+          ASSERT_EQ(run(world, how, random.between(1, 3)), "")
+              << text(shape) << ", " << slots.name << " or " << windows.name << ", " << all << ": " << how.text();
+        }
+    }
+}
 
 TEST(RunPlan, EveryTypeAndOperatorInOnePass) {
   const Shape shape{.collective = Collective::all_reduce, .ranks = 4};

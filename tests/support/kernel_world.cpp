@@ -86,7 +86,7 @@ KernelWorld::KernelWorld(std::vector<Plan> plans, std::vector<Plan> reference, c
     actions_.push_back(device_actions(plan));
     users_.push_back(make_user(plan, static_cast<int>(plan.rank)));
   }
-  assert(!how.together || how.calls == 1);
+  assert(!single() || how.calls == 1);
   make_links();
   make_call();
 }
@@ -133,7 +133,7 @@ void KernelWorld::make_links() {
            .channels = static_cast<std::uint32_t>(how_.channels),
            .slots = static_cast<std::uint32_t>(how_.slots),
            .slot_bytes = how_.slot_bytes,
-           .inbox_bytes = plans_[0].access == Access::in_line ? inbox_bytes_for(split_) : 16};
+           .inbox_bytes = plans_[0].access == Access::in_line ? inbox_bytes_for(split_) : 48};
   for (std::uint32_t rank = 0; rank < n; ++rank) areas_.push_back(std::make_unique<AlignedBytes>(area_.bytes()));
   for (std::uint32_t rank = 0; rank < n; ++rank) {
     auto& links = links_.emplace_back(area_.links());
@@ -182,6 +182,43 @@ void KernelWorld::make_call() {
   }
 }
 
+void KernelWorld::offer_windows(const std::vector<Plan>& plans, bool all) {
+  constexpr std::uint32_t input_place = 3, output_place = 255;
+  assert(how_.apart && (how_.once || how_.channels == 1));
+  window_plans_ = plans;
+  Split split(how_.count, size_of(how_.type), plans[0].parts);
+  share(split, how_.channels, 64);
+  call_.choose = 1;
+  call_.window_cut = cut_of(split);
+  mapped_.resize(plans.size() * device::Offer::places);
+  window_actions_.reserve(plans.size());
+  for (std::size_t rank = 0; rank < plans.size(); ++rank) {
+    const Plan& plan = window_plans_[rank];
+    User& user = users_[rank];
+    // Offers are of places in allocations that begin before them.
+    const std::size_t before = 64 * rank;
+    mapped_[rank * device::Offer::places + input_place] = user.input - before;
+    mapped_[rank * device::Offer::places + output_place] = user.output - before;
+    const std::size_t scratch = static_cast<std::size_t>(plan.scratch_groups) * split.group_bytes();
+    if (scratch > user.scratch->size()) {
+      user.scratch = std::make_unique<AlignedBytes>(scratch, how_.misaligned * size_of(how_.type));
+      call_.local[rank].scratch = user.scratch->data();
+    }
+    const auto& actions = window_actions_.emplace_back(device_actions(plan));
+    const bool offers = all || rank + 1 < plans.size();
+    call_.by_windows[rank] = {
+        .actions = actions.data(),
+        .places = plan.places.data(),
+        .mapped = mapped_.data(),
+        .input = user.input_bytes == 0 ? device::Offer::absent : device::Offer::of(input_place, before),
+        .output = !offers                  ? device::Offer::none
+                  : user.output_bytes == 0 ? device::Offer::absent
+                                           : device::Offer::of(output_place, before),
+        .action_count = static_cast<std::uint32_t>(actions.size()),
+        .place_count = device::place_count_of(plan.places.size())};
+  }
+}
+
 void KernelWorld::prepare(int call) {
   for (User& user : users_) {
     std::copy_n(user.poison.data(), user.output_bytes, user.output);
@@ -194,7 +231,7 @@ Launch KernelWorld::launch() {
   const KernelChoice choice = kernel_for(plans_[0], {.type = how_.type, .op = how_.op, .split = split_});
   const device::Body body = how_.walk ? device::Body::run_plan : choice.body;
   // Alone in the launch, a rank's inputs are there before it begins.
-  return {.body = body, .type = choice.type, .call = &call_, .rehearsal = how_.together ? nullptr : &rehearsal_};
+  return {.body = body, .type = choice.type, .call = &call_, .rehearsal = single() ? nullptr : &rehearsal_};
 }
 
 /// The outputs of all ranks after call `call`, by the CPU executor, in the same buffers.
@@ -236,12 +273,12 @@ void KernelWorld::set_inbox_uses(std::uint64_t uses) {
 
 void KernelWorld::fill_inboxes(std::uint64_t word) {
   for (const auto& area : areas_)
-    for (std::uint64_t at = area_.inbox(0, 0); at + sizeof word <= area_.bytes(); at += sizeof word)
+    for (std::uint64_t at = area_.inbox(0, 0); at + sizeof word <= area_.zeroed_bytes(); at += sizeof word)
       std::memcpy(area->data() + at, &word, sizeof word);
 }
 
 std::string KernelWorld::compare() {
-  if (how_.together)
+  if (single())
     for (User& user : users_) std::copy_n(user.output, user.output_bytes, user.outputs.data());
   const std::size_t size = size_of(how_.type);
   for (int call = 0; call < how_.calls; ++call) {

@@ -51,6 +51,7 @@ struct KernelCase {
   int calls = 3;               ///< in a row
   std::uint64_t seed = 1;
   bool together = false;  ///< all ranks are in the launch, so windows need no meeting at its begin; one call
+  bool once = false;      ///< one call, whose inputs are there before the launch begins
   bool apart = false;     ///< ranks do as if they were in launches of their own, whose calls nobody has compared
   bool walk = false;      ///< by the kernel that walks plans, also where there is a special one
   std::string text() const;
@@ -62,6 +63,10 @@ class KernelWorld {
   KernelWorld(const std::vector<Plan>& plans, const KernelCase& how);
   /// The CPU executor is given others, of the same bits: for plans of Access::in_line.
   KernelWorld(std::vector<Plan> plans, std::vector<Plan> reference, const KernelCase& how);
+
+  /// Ranks have other plans, through windows, for calls in which all offer their buffers: all ranks, or all but the
+  /// last. Requires `apart`, and one channel or `once`.
+  void offer_windows(const std::vector<Plan>& plans, bool all);
 
   const device::Call& call() const { return call_; }
   device::Call& call() { return call_; }
@@ -97,6 +102,7 @@ class KernelWorld {
     std::vector<std::byte> poison;
     std::uint64_t scalar = 0;
   };
+  bool single() const { return how_.together || how_.once; }
   User make_user(const Plan& plan, int rank) const;
   void prepare(int call);
   void make_links();
@@ -110,6 +116,9 @@ class KernelWorld {
   Split split_;
   device::Area area_;
   std::vector<std::vector<Action>> actions_;
+  std::vector<Plan> window_plans_;
+  std::vector<std::vector<Action>> window_actions_;
+  std::vector<std::byte*> mapped_;  // by rank and place
   std::vector<User> users_;
   std::vector<std::unique_ptr<AlignedBytes>> areas_;
   std::vector<std::vector<device::Link>> links_;
