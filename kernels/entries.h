@@ -68,9 +68,9 @@ struct alignas(128) Link {
 /// Why a block gave up. In pinned host memory, zeroed before the launch, one per rank and channel: index channel.
 /// `state` is stored last, with release.
 struct ErrorRecord {
-  enum State : std::uint32_t { none = 0, aborted = 1, late = 2, differs = 3 };
-  /// aborted: the abort word was set; late: the peer did not arrive within Call::limit_ns; differs: it makes another
-  /// call
+  enum State : std::uint32_t { none = 0, aborted = 1, late = 2, counts = 3, differs = 4 };
+  /// aborted: the abort word was set; late: the peer did not arrive within Call::limit_ns; counts: it sends another
+  /// number of bytes than this rank expects; differs: it makes another call
   std::uint32_t state;
   std::uint32_t peer;    ///< the rank that was waited for
   std::uint32_t action;  ///< index in the plan; 0 in specialised kernels, and where calls are compared
@@ -78,8 +78,8 @@ struct ErrorRecord {
   std::uint32_t tile;
   std::uint32_t verb;  ///< of Verb: the action that waited
   std::uint32_t reserved[2];
-  std::uint64_t own;     ///< Call::signature of this rank, where it differs
-  std::uint64_t theirs;  ///< and of the peer
+  std::uint64_t own;     ///< Call::signature of this rank, where it differs; or the bytes that it expects
+  std::uint64_t theirs;  ///< and of the peer; or the bytes that it sends
 };
 
 /// One rank of a launch.
@@ -139,6 +139,14 @@ struct ByWindows {
   std::uint16_t reserved;
 };
 
+/// What a rank exchanges with one peer in a call with a count per rank; all numbers are bytes.
+struct Transfer {
+  std::uint64_t from;  ///< offset in the input
+  std::uint64_t to;    ///< offset in the output
+  std::uint64_t sent;
+  std::uint64_t received;
+};
+
 /// The argument of every entry.
 struct Call {
   Cut cut;
@@ -160,6 +168,9 @@ struct Call {
   std::uint8_t windows;  ///< 1: the plan accesses buffers of other ranks
   std::uint8_t choose;   ///< 1: `by_windows` holds plans that run where all ranks offer their buffers; run_plan only
   std::uint8_t reserved;
+  /// In pinned memory, by local rank · ranks + peer: the call has a count per rank, and no plan. Null: not used. Only
+  /// for run_plan of uint8, with `meet`.
+  const Transfer* transfers;
   /// In pinned memory, replaces `buffers` if these are not yet known at the launch; once the abort word is set, the
   /// launch does nothing. Null: not used. Only for run_plan.
   const PeerBuffers* table;
@@ -171,7 +182,7 @@ struct Call {
 };
 
 static_assert(sizeof(Cut) == 64 && sizeof(Link) == 128 && sizeof(ErrorRecord) == 48);
-static_assert(sizeof(RankCall) == 64 && sizeof(PeerBuffers) == 24 && sizeof(Call) == 3528);
+static_assert(sizeof(RankCall) == 64 && sizeof(PeerBuffers) == 24 && sizeof(Call) == 3536);
 static_assert(sizeof(Call) <= 4096, "the size of arguments that every driver accepts");
 static_assert(std::is_standard_layout_v<Call> && std::is_trivially_copyable_v<Call>);
 static_assert(std::is_standard_layout_v<Link> && std::is_trivially_copyable_v<Link>);

@@ -57,7 +57,11 @@ class Inboxes {
   TUTTI_DEVICE void send_signature() { send_all(0, call_.signature); }
   TUTTI_DEVICE void send_all(std::uint64_t word, std::uint64_t data) {
     for (int peer = b_.thread(); peer < ranks_; peer += b_.threads())
-      if (peer != self_) store(peer, word, static_cast<std::uint32_t>(data), static_cast<std::uint32_t>(data >> 32));
+      if (peer != self_) send(peer, word, data);
+  }
+  /// By one thread.
+  TUTTI_DEVICE void send(int peer, std::uint64_t word, std::uint64_t data) {
+    store(peer, word, static_cast<std::uint32_t>(data), static_cast<std::uint32_t>(data >> 32));
   }
 
   /// By one thread: the data of a word from a peer; gives up if it does not come.
@@ -77,6 +81,18 @@ class Inboxes {
       if (peer == self_) continue;
       theirs_ = receive(peer, 0);
       if (!gave_up() && theirs_ != call_.signature) give_up(peer, ErrorRecord::differs);
+    }
+    return none_gave_up();
+  }
+
+  /// A thread per peer, for all threads: each peer sends what its transfer expects, by its word 1. False: gave up, and
+  /// reported why.
+  TUTTI_DEVICE bool same_bytes(const Transfer* transfers) {
+    for (int peer = b_.thread(); peer < ranks_ && state_ == ErrorRecord::none; peer += b_.threads()) {
+      if (peer == self_) continue;
+      theirs_ = receive(peer, 1);
+      own_ = transfers[peer].received;
+      if (!gave_up() && theirs_ != own_) give_up(peer, ErrorRecord::counts);
     }
     return none_gave_up();
   }
@@ -116,9 +132,9 @@ class Inboxes {
   /// Reports to the host the first rank for which some thread gave up; rather one that makes another call. By all
   /// threads.
   TUTTI_DEVICE void report() {
-    const bool differs = b_.sync_any(state_ == ErrorRecord::differs);
+    const bool differs = b_.sync_any(is_difference());
     for (int peer = 0; peer < ranks_; ++peer) {
-      const bool mine = missing_ == peer && (!differs || state_ == ErrorRecord::differs);
+      const bool mine = missing_ == peer && (!differs || is_difference());
       if (!b_.sync_any(mine)) continue;
       const bool late = b_.sync_any(mine && state_ == ErrorRecord::late);
       const bool reports = differs ? mine : b_.thread() == 0;  // one thread compares the calls of one peer
@@ -126,9 +142,9 @@ class Inboxes {
       ErrorRecord& record = rank_.errors[channel_];
       record.peer = static_cast<std::uint32_t>(peer);
       record.verb = static_cast<std::uint32_t>(Verb::peek);
-      record.own = call_.signature;
+      record.own = state_ == ErrorRecord::counts ? own_ : call_.signature;
       record.theirs = theirs_;
-      const std::uint32_t state = differs ? ErrorRecord::differs : late ? ErrorRecord::late : ErrorRecord::aborted;
+      const std::uint32_t state = differs ? state_ : late ? ErrorRecord::late : ErrorRecord::aborted;
       b_.store_release(&record.state, state);
       b_.store_relaxed(call_.abort, std::uint32_t{1});
       return;
@@ -136,6 +152,8 @@ class Inboxes {
   }
 
  private:
+  TUTTI_DEVICE bool is_difference() const { return state_ == ErrorRecord::differs || state_ == ErrorRecord::counts; }
+
   TUTTI_DEVICE int link_of(int peer) const {
     if constexpr (B::fault == Fault::wrong_link)
       if (ranks_ > 2 && peer == (self_ + 1) % ranks_) return (self_ + 2) % ranks_;
@@ -174,7 +192,8 @@ class Inboxes {
   std::uint32_t flag_ = 0;
   std::uint32_t state_ = ErrorRecord::none;
   int missing_ = -1;
-  std::uint64_t theirs_ = 0;  // the signature of the rank that was waited for
+  std::uint64_t theirs_ = 0;  // the signature of the rank that was waited for, or how many bytes it sends
+  std::uint64_t own_ = 0;     // and how many this rank expects
 };
 
 }  // namespace tutti::device

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include "kernels/block.h"
 #include "kernels/entries.h"
+#include "kernels/exchange.h"
 #include "kernels/extent.h"
 #include "kernels/inboxes.h"
 #include "kernels/pass.h"
@@ -30,6 +32,7 @@ struct Shared<Body::run_plan> {
   Operands operands[2];            ///< of this pass and the previous one
   WaitShared waits;
   InboxShared inboxes;
+  ExchangeShared exchange;
 };
 
 template <class T, Block B>
@@ -346,6 +349,8 @@ class PlanWalk {
 
 template <class T, Block B>
 TUTTI_DEVICE void run_plan(B& b, Shared<Body::run_plan>& s, const Call& call) {
+  if constexpr (std::is_same_v<T, std::uint8_t>)
+    if (call.transfers != nullptr) return Exchange<B>(b, s.exchange, call, part_of(b, call)).run();
   PlanWalk<T, B>(b, s, call, part_of(b, call)).run();
 }
 

@@ -225,13 +225,13 @@ Result<void> Engine::fork(std::span<const Part> parts, Launched& last) const {
   return {};
 }
 
-Result<void> Engine::stage(const Job& job, std::span<const Part> parts, std::span<device::PeerBuffers> buffers) {
+Result<void> Engine::stage(std::span<const Part> parts, std::span<device::PeerBuffers> buffers) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (!parts[i].staged) continue;
+    if (parts[i].staged == 0) continue;
     auto& own = buffers[static_cast<std::size_t>(shape_.local[i])];
     const Status copied =
         gpu_->api().copy_async(reinterpret_cast<Address>(local_ranks_[i].staging), reinterpret_cast<Address>(own.input),
-                               job.input_bytes, parts.front().stream);
+                               parts[i].staged, parts.front().stream);
     if (auto queued = gpu_->check(copied, "cuMemcpyAsync"); !queued) return queued;
     own.input = local_ranks_[i].staging;
   }
@@ -277,6 +277,7 @@ void Engine::fill(device::Call& call, device::Body body, const Job& job, std::sp
   call.local_ranks = static_cast<std::uint32_t>(parts.size());
   std::size_t tiles = binding.split.tiles();
   if (job.windows != nullptr) tiles = std::max(tiles, fill_windows(call, job, parts));
+  if (job.exchange) tiles = static_cast<std::size_t>(channels_);
   call.channels = static_cast<std::uint32_t>(std::clamp<std::size_t>(tiles, 1, static_cast<std::size_t>(channels_)));
   if (job.signature) call.signature = job.signature(call.channels);
   std::ranges::copy(buffers, call.buffers);
@@ -303,20 +304,34 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   deferred_->empty();
   auto capture = capture_of(parts);
   if (!capture) return std::move(capture).error();
-  if (auto ready = make_buffers(job, parts, job.count * size_of(job.type)); !ready) return ready;
-  if (capture->graph == nullptr)
+  if (auto ready = make_buffers(parts, job.count * size_of(job.type)); !ready) return ready;
+  const bool captured = capture->graph != nullptr;
+  TransferTable table;
+  if (job.exchange) {
+    auto taken = take_table(captured);
+    if (!taken) return std::move(taken).error();
+    table = *std::move(taken);
+    write_transfers(parts, table);
+  }
+  if (!captured)
     keep(parts);
-  else if (auto retained = retain(*capture, parts); !retained)
+  else if (auto retained = retain(*capture, parts, table); !retained)
     return retained;
 
-  Launched& last = capture->graph == nullptr ? launched_ : captured_;
+  Launched& last = captured ? captured_ : launched_;
   if (auto joined = join(parts, last, capture->id); !joined) return joined;
   std::vector<device::PeerBuffers> seen(buffers.begin(), buffers.end());
-  if (auto staged = stage(job, parts, seen); !staged) return staged;
+  if (auto staged = stage(parts, seen); !staged) return staged;
   device::Call call{};
   const device::Body body = job.passes_only ? device::Body::run_plan : body_of(parts);
   fill(call, body, job, parts, seen);
+  if (job.exchange) call.transfers = reinterpret_cast<const device::Transfer*>(table.memory->device());
   if (auto started = start(job, body, call, parts.front().stream); !started) return started;
+  if (job.exchange && !captured) {
+    const Status recorded = gpu_->api().event_record(table.ended.get(), parts.front().stream);
+    if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
+    tables_.push_back(std::move(table));
+  }
   return fork(parts, last);
 }
 
@@ -327,7 +342,7 @@ Result<void> Engine::start(const Job& job, device::Body body, device::Call& call
   void* parameters[] = {&call};
   auto* const function = kernels_->function(body, reduces(job.plan->collective) ? job.type : DataType::uint8);
   const unsigned blocks = call.local_ranks * call.channels;
-  const unsigned threads = threads_for(body, call.cut);
+  const unsigned threads = job.exchange ? device::block_threads : threads_for(body, call.cut);
   const Api& api = gpu_->api();
   if (job.passes_only || call.local_ranks == 1)
     return gpu_->check(api.launch(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr),

@@ -58,12 +58,12 @@ struct Job {
   DataType type = DataType::uint8;
   ReduceOp op = ReduceOp::sum;
   std::size_t count = 0;                       ///< elements of a group
-  std::size_t input_bytes = 0;                 ///< size of inputs that are copied first (Part::staged); 0: none
   bool passes_only = false;                    ///< each part is a range of passes of a plan; run_plan runs it
   const device::PeerBuffers* table = nullptr;  ///< see device::Call
   /// What all ranks must have equal, where some are elsewhere, given the channels that the engine chooses.
   std::function<std::uint64_t(std::uint32_t channels)> signature = {};
   std::int64_t limit_ns = 0;  ///< in place of EngineShape's; 0: that
+  bool exchange = false;      ///< `plan` is empty; each part has transfers
 };
 
 /// What a rank offers to the kernels of the other ranks.
@@ -78,10 +78,12 @@ struct WindowOffer {
 struct Part {
   Stream stream = nullptr;
   std::shared_ptr<const DevicePlan> plan;
-  bool staged = false;  ///< the rank's input is copied first
+  std::size_t staged = 0;  ///< bytes of the rank's input, which is copied first; 0: it is not
   std::uint32_t first_action = 0;
   std::uint32_t action_count = UINT32_MAX;  ///< at most
   std::byte* scratch = nullptr;             ///< null: use the engine's scratch
+  /// With Job::exchange: by peer.
+  std::span<const device::Transfer> transfers = {};
   /// With Job::windows.
   std::shared_ptr<const DevicePlan> windows = {};
   WindowOffer offer = {};
@@ -147,6 +149,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
     std::uint64_t capture = 0;
     bool any = false;
   };
+  struct TransferTable {  // of a launch with Job::exchange
+    std::shared_ptr<const PinnedMemory> memory;
+    OwnEvent ended;  // the kernel that reads it; none in a graph, which keeps the memory
+  };
   struct LocalRank {
     device::Link* links = nullptr;
     std::byte* scratch = nullptr;
@@ -162,13 +168,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<void> write_links(std::size_t local, std::span<std::byte* const> areas);
   Result<Capture> capture_of(std::span<const Part> parts) const;
   Result<std::shared_ptr<const DeviceMemory>> buffer(std::shared_ptr<const DeviceMemory>& memory, std::size_t bytes);
-  Result<void> make_buffers(const Job& job, std::span<const Part> parts, std::size_t group_bytes);
-  Result<void> stage(const Job& job, std::span<const Part> parts, std::span<device::PeerBuffers> buffers);
+  Result<void> make_buffers(std::span<const Part> parts, std::size_t group_bytes);
+  Result<void> stage(std::span<const Part> parts, std::span<device::PeerBuffers> buffers);
   Result<void> follow(Stream stream, const OwnEvent& event) const;
   Result<void> join(std::span<const Part> parts, Launched& last, std::uint64_t capture);
   Result<void> fork(std::span<const Part> parts, Launched& last) const;
-  Result<void> retain(const Capture& capture, std::span<const Part> parts);
+  Result<void> retain(const Capture& capture, std::span<const Part> parts, const TransferTable& table);
   void keep(std::span<const Part> parts);
+  Result<TransferTable> take_table(bool captured);
+  static void write_transfers(std::span<const Part> parts, const TransferTable& table);
   Result<void> start(const Job& job, device::Body body, device::Call& call, Stream stream) const;
   std::size_t fill_windows(device::Call& call, const Job& job, std::span<const Part> parts) const;
   void fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
@@ -198,7 +206,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::shared_ptr<const DeviceMemory> scratch_;  // of all local ranks; graphs may hold earlier allocations
   std::shared_ptr<const DeviceMemory> staging_;
   OwnStream setup_;
-  std::vector<OwnEvent> ready_;  // by local rank
+  std::vector<TransferTable> tables_;  // the oldest first
+  std::vector<OwnEvent> ready_;        // by local rank
   Launched launched_;
   Launched captured_;
   std::vector<std::shared_ptr<const void>> in_flight_;  // objects that running kernels may use

@@ -18,7 +18,8 @@ Engine::Found Engine::worst_record() const {
       auto& record = records(shared_.host(), i)[channel];
       const std::uint32_t state = std::atomic_ref<std::uint32_t>(record.state).load(std::memory_order_acquire);
       static_assert(device::ErrorRecord::aborted < device::ErrorRecord::late &&
-                    device::ErrorRecord::late < device::ErrorRecord::differs);
+                    device::ErrorRecord::late < device::ErrorRecord::counts &&
+                    device::ErrorRecord::counts < device::ErrorRecord::differs);
       if (state > found.state) found = {.record = &record, .state = state, .rank = shape_.local[i], .channel = channel};
     }
   return found;
@@ -29,6 +30,13 @@ std::optional<Error> Engine::trouble() const {
   if (found.record == nullptr) return std::nullopt;
   const bool late = found.state == device::ErrorRecord::late;
   const bool differs = found.state == device::ErrorRecord::differs;
+  if (found.state == device::ErrorRecord::counts)
+    return Error{
+        .code = Code::invalid_usage,
+        .what = fmt::format("the counts of two ranks differ: rank {} sends {} bytes to rank {}, which expects {} "
+                            "(found by the kernel of rank {})",
+                            found.record->peer, found.record->theirs, found.rank, found.record->own, found.rank),
+        .peer = static_cast<int>(found.record->peer)};
   const std::int64_t limit_ms = shape_.limit_ns / 1'000'000;
   return Error{.code = late      ? Code::timeout
                        : differs ? Code::invalid_usage

@@ -90,16 +90,16 @@ Result<std::shared_ptr<const DeviceMemory>> Engine::buffer(std::shared_ptr<const
   return memory;
 }
 
-Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts, std::size_t group_bytes) {
+Result<void> Engine::make_buffers(std::span<const Part> parts, std::size_t group_bytes) {
   int groups = 0;
-  bool staged = false;
+  std::size_t staged = 0;
   for (const Part& part : parts) {
     if (part.scratch == nullptr) groups = std::max(groups, part.plan->scratch_groups);
     if (part.windows) groups = std::max(groups, part.windows->scratch_groups);
-    staged = staged || part.staged;
+    staged = std::max(staged, part.staged);
   }
   const std::size_t scratch_bytes = round_up(static_cast<std::size_t>(groups) * group_bytes);
-  const std::size_t staging_bytes = staged ? round_up(job.input_bytes) : 0;
+  const std::size_t staging_bytes = round_up(staged);
   if (scratch_bytes > 0)
     if (auto got = buffer(scratch_, scratch_bytes * parts.size()); !got) return got.error();
   if (staging_bytes > 0)
@@ -111,11 +111,40 @@ Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts, s
   return {};
 }
 
+/// The oldest one if its kernel has ended, otherwise another. A graph gets one of its own.
+Result<Engine::TransferTable> Engine::take_table(bool captured) {
+  if (!captured && !tables_.empty()) {
+    const Status status = gpu_->api().event_query(tables_.front().ended.get());
+    if (status == status::success) {
+      TransferTable oldest = std::move(tables_.front());
+      tables_.erase(tables_.begin());
+      return oldest;
+    }
+    if (status != status::not_ready)
+      if (auto ended = gpu_->check(status, "cuEventQuery"); !ended) return ended.error();
+  }
+  TransferTable made;
+  const std::size_t pairs = local_ranks_.size() * static_cast<std::size_t>(shape_.ranks);
+  auto memory = PinnedMemory::allocate(gpu_, pairs * sizeof(device::Transfer));
+  if (!memory) return std::move(memory).error();
+  made.memory = std::make_shared<const PinnedMemory>(*std::move(memory));
+  if (captured) return made;
+  auto event = OwnEvent::create(gpu_);
+  if (!event) return std::move(event).error();
+  made.ended = *std::move(event);
+  return made;
+}
+
+void Engine::write_transfers(std::span<const Part> parts, const TransferTable& table) {
+  auto* to = reinterpret_cast<device::Transfer*>(table.memory->host());
+  for (const Part& part : parts) to = std::ranges::copy(part.transfers, to).out;
+}
+
 /// Makes the graph own all that it may use, so that it may outlive the communicator and its plans.
-Result<void> Engine::retain(const Capture& capture, std::span<const Part> parts) {
+Result<void> Engine::retain(const Capture& capture, std::span<const Part> parts, const TransferTable& table) {
   auto* const kept = new Kept;  // owned by the driver once the user object is created
   kept->deferred = deferred_;
-  kept->all = {shared_from_this(), scratch_, staging_};
+  kept->all = {shared_from_this(), scratch_, staging_, table.memory};
   for (const Part& part : parts) kept->all.insert(kept->all.end(), {part.plan, part.windows, part.offer.held});
   const Api& api = gpu_->api();
   UserObject object = nullptr;

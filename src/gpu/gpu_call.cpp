@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "call/layout.h"
 #include "call/mismatch.h"
 #include "comm/peer_failure.h"
 #include "gpu/gpu_plan.h"
@@ -28,15 +29,41 @@ Result<Progress> GpuCall::advance() {
 
 Result<void> GpuCall::arrive() {
   since_ns_ = communicator_.process().system.now_ns();
-  plan_ = plan_on_gpu(communicator_, request_, launch_group().is_whole() ? Waiting::in_launch : Waiting::by_flags);
-  GpuOffer offer{.request = &request_, .stream = stream_, .plan = plan_.get()};
-  if (gpu_context(communicator_)->may_use_windows(request_))
-    if (auto offered = offer_windows(offer); !offered) return offered;
-  const bool offers = offer.window.input != device::Offer::none && offer.window.output != device::Offer::none;
-  communicator_.note_used((offers ? windows_ : plan_)->algorithm->name.c_str(), "gpu");
+  GpuOffer offer{.request = &request_, .stream = stream_};
+  if (request_.layout) {
+    exchange(offer);
+  } else {
+    plan_ = plan_on_gpu(communicator_, request_, launch_group().is_whole() ? Waiting::in_launch : Waiting::by_flags);
+    if (gpu_context(communicator_)->may_use_windows(request_))
+      if (auto offered = offer_windows(offer); !offered) return offered;
+    const bool offers = offer.window.input != device::Offer::none && offer.window.output != device::Offer::none;
+    communicator_.note_used((offers ? windows_ : plan_)->algorithm->name.c_str(), "gpu");
+  }
+  offer.plan = plan_.get();
   arrived_ = true;
   if (launch_group().arrive(communicator_.rank(), offer)) communicator_.ring_all();
   return {};
+}
+
+/// A call with a count per rank: what goes to each peer and comes from it, without a plan.
+void GpuCall::exchange(GpuOffer& offer) {
+  auto& plan = gpu_context(communicator_)->no_plan;
+  const Rank rank = communicator_.rank();
+  if (plan == nullptr)
+    plan = std::make_shared<GpuPlan>(GpuPlan{.plan = {.collective = Collective::all_to_all,
+                                                      .access = Access::slots,
+                                                      .ranks = communicator_.ranks(),
+                                                      .rank = rank}});
+  plan_ = plan;
+  communicator_.note_used("direct", "gpu");
+  const std::size_t size = size_of(request_.type);
+  for (Rank peer = 0; peer < communicator_.ranks(); ++peer) {
+    const Share share = share_with(request_, *request_.layout, rank, peer);
+    offer.transfers.push_back({.from = share.sent.begin * size,
+                               .to = share.received.begin * size,
+                               .sent = share.sent.count * size,
+                               .received = share.received.count * size});
+  }
 }
 
 /// What other ranks' kernels may access of this rank's buffers, and the plan for that case.

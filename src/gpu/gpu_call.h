@@ -32,6 +32,7 @@ class GpuCall final : public Operation {
  private:
   LaunchGroup& launch_group() const { return *gpu_context(communicator_)->launch_group; }
   Result<void> arrive();
+  void exchange(GpuOffer& offer);
   Result<void> offer_windows(GpuOffer& offer);
 
   Communicator& communicator_;

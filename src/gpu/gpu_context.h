@@ -46,6 +46,8 @@ struct GpuContext final : DeviceSide {
   static constexpr std::size_t plans_max = 1024;  // 64 roots of each rooted collective by several algorithms
 
   const cuda::SharedGpu gpu;
+  /// Of calls that kernels carry out without a plan; made when first used.
+  std::shared_ptr<GpuPlan> no_plan;
   LruCache<PlanKey, std::shared_ptr<GpuPlan>, PlanKeyHash> plans{plans_max};
 
   /// Cached choice for calls with `bytes` in a group; empty at first.
@@ -58,7 +60,7 @@ struct GpuContext final : DeviceSide {
   /// (LaunchGroup::is_whole), or the GPUs' kernels meet. Null: there are no such calls.
   std::shared_ptr<LaunchGroup> launch_group;
   /// Whether the launch group serves the call. All ranks agree.
-  bool launches(const Request& request) const { return launch_group && !request.layout; }
+  bool launches(const Request& request) const;
   /// Whether kernels that meet go through windows if all ranks offer their buffers. All ranks agree.
   bool may_use_windows(const Request& request) const;
 

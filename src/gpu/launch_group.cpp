@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "call/layout.h"
 #include "call/mismatch.h"
 #include "call/packed_signature.h"
 #include "gpu/peer_sharing.h"
@@ -13,6 +14,13 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t remembered = 64;
+
+/// Of the input of an all-to-all in place.
+std::size_t staged_bytes(const Request& request, int ranks) {
+  if (!request.copies_input()) return 0;
+  if (request.layout) return request.layout->input_elements * size_of(request.type);
+  return request.group_bytes() * static_cast<std::size_t>(ranks);
+}
 
 }  // namespace
 
@@ -209,8 +217,10 @@ Result<void> LaunchGroup::launch() {
     const Request& request = *one.offer.request;
     GpuPlan& plan = *one.offer.plan;
     if (auto uploaded = upload(plan); !uploaded) return uploaded;
-    parts.push_back(
-        {.stream = one.offer.stream, .plan = plan.uploaded, .staged = request.copies_input() && request.count > 0});
+    parts.push_back({.stream = one.offer.stream,
+                     .plan = plan.uploaded,
+                     .staged = staged_bytes(request, communicator_ranks_),
+                     .transfers = one.offer.transfers});
     if (GpuPlan* const windows = one.offer.windows; windows != nullptr) {
       if (auto uploaded = upload(*windows); !uploaded) return uploaded;
       parts.back().windows = windows->uploaded;
@@ -226,9 +236,7 @@ Result<void> LaunchGroup::launch() {
                 .type = first.type,
                 .op = first.op,
                 .count = first.count,
-                .input_bytes = first.collective == Collective::all_to_all
-                                   ? first.group_bytes() * static_cast<std::size_t>(communicator_ranks_)
-                                   : 0};
+                .exchange = first.layout != nullptr};
   if (!is_whole())
     job.signature = [call = first.signature()](std::uint32_t channels) {
       return PackedSignature{.signature = call, .channels = channels}.pack();

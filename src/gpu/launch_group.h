@@ -38,6 +38,7 @@ struct GpuOffer {
   const Request* request = nullptr;
   cuda::Stream stream = nullptr;
   GpuPlan* plan = nullptr;
+  std::vector<device::Transfer> transfers = {};  ///< with a count per rank: by peer; the plan is empty
   GpuPlan* windows = nullptr;  ///< to be used if all ranks offer their buffers; null: none, on all ranks
   cuda::WindowOffer window = {};
 };

@@ -1,4 +1,5 @@
 // What goes wrong between kernels that wait for each other's flags: calls that differ, ranks that are gone.
+#include <array>
 #include <csignal>
 #include <functional>
 #include <thread>
@@ -76,22 +77,44 @@ TEST_P(GpuFlagsMismatch, IsToldOnEveryRank) {
   });
 }
 
+/// One rank expects more of another than that sends: nothing is written, and every rank learns of both counts.
+TEST(GpuFlagsCounts, OfTwoRanksDiffer) {
+  launch_ranks(team_of(3, Seating::processes, silent), [](Seat& seat) {
+    CudaUser user(library, choose_gpu(seat, Seating::processes));
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const OneRank one(user, comm, seat.rank(), 100);
+    std::array<std::size_t, 3> counts{10, 20, 30};
+    if (seat.rank() == 2) counts[1] = 21;
+    const std::array<std::size_t, 3> begins{0, 10, 40};
+    const std::size_t sent = seat.rank() == 1 ? 20 : counts[static_cast<std::size_t>(seat.rank())];
+    const auto made = tuttiAllGatherV(one.input, sent, one.output, counts.data(), begins.data(), tuttiInt32, comm,
+                                      tuttiCudaStream(one.stream));
+    EXPECT_TRUE(made == tuttiSuccess || made == tuttiInvalidUsage) << made;  // the others have found out already
+    user.synchronize(one.stream);
+    EXPECT_EQ(await_error(comm), tuttiInvalidUsage);
+    EXPECT_TRUE(fails(one.all_reduce(), tuttiInvalidUsage, "rank 1 sends 80 bytes to rank 2, which expects 84"));
+    if (!seat.meet()) return;
+    (void)tuttiCommAbort(comm);
+  });
+}
+
 /// A kernel on one rank and a call through the host on the other, which would wait for each other for ever.
 struct OtherWay {
   const char* text;
   std::function<tuttiResult_t(CudaUser&, const OneRank&)> call;
 };
-const OtherWay other_ways[] = {{"ACountPerRank",
-                                [](CudaUser&, const OneRank& one) {
-                                  const std::size_t counts[] = {10, 20, 30}, begins[] = {0, 10, 30};
-                                  return tuttiAllGatherV(one.input, counts[one.rank], one.output, counts, begins,
-                                                         tuttiInt32, one.comm, tuttiCudaStream(one.stream));
-                                }},
-                               {"MemoryOfTheHost", [](CudaUser&, const OneRank& one) {
-                                  std::vector<std::int32_t> host(100);
-                                  return tuttiAllReduce(host.data(), host.data(), 100, tuttiInt32, tuttiSum, one.comm,
-                                                        nullptr);
-                                }}};
+const OtherWay other_ways[] = {
+    {"AReductionWithACountPerRank",
+     [](CudaUser&, const OneRank& one) {
+       const std::size_t counts[] = {10, 20, 30}, begins[] = {0, 10, 30};
+       return tuttiReduceScatterV(one.input, counts, begins, one.output, counts[one.rank], tuttiInt32, tuttiSum,
+                                  one.comm, tuttiCudaStream(one.stream));
+     }},
+    {"MemoryOfTheHost", [](CudaUser&, const OneRank& one) {
+       std::vector<std::int32_t> host(100);
+       return tuttiAllReduce(host.data(), host.data(), 100, tuttiInt32, tuttiSum, one.comm, nullptr);
+     }}};
 
 class GpuFlagsOtherWay : public ::testing::TestWithParam<OtherWay> {};
 INSTANTIATE_TEST_SUITE_P(Calls, GpuFlagsOtherWay, ::testing::ValuesIn(other_ways),

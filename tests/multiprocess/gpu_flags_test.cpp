@@ -78,6 +78,30 @@ TEST_P(GpuFlagsKinds, CallsOfAllKinds) {
   });
 }
 
+/// Of all placings, in place too, with blocks of nothing and of more than all slots hold.
+TEST_P(GpuFlagsKinds, CallsWithACountPerRank) {
+  const auto [number, seating] = GetParam();
+  in_seats(team_of(number, seating), seating, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
+    auto* const stream = user.stream();
+    int kernels = 0;
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+      CountsCall call = random_counts_call(seed, seat.ranks());
+      call.memory = Mix::device;
+      if (reduces(call.kind)) {
+        call.type = tuttiInt32;
+        call.op = Op::sum;
+      }
+      if (seed % 20 == 0) call.large = 1'500'000;
+      seat.doing(call.text());
+      const int before = waits_for_host(), launched = launches();
+      ASSERT_EQ(run_counts_on_gpu(call, seat, {comm}, user, stream), "") << call.text();
+      EXPECT_EQ(waits_for_host() == before, !reduces(call.kind)) << call.text();
+      kernels += launches() - launched;
+    }
+    EXPECT_GT(kernels, 20);
+  });
+}
+
 /// Ranks begin in turn, each several calls before the next one begins.
 TEST(GpuFlags, LaunchesMayBeFarApart) {
   constexpr int ranks = 3, calls = 4;
