@@ -319,6 +319,12 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
     return retained;
 
   Launched& last = captured ? captured_ : launched_;
+  LaunchOrder* const order = captured ? nullptr : shape_.order.get();
+  std::unique_lock<std::mutex> turn;
+  if (order != nullptr) {
+    turn = order->enter();
+    if (auto follows = order->follow(parts.front().stream); !follows) return follows;
+  }
   if (auto joined = join(parts, last, capture->id); !joined) return joined;
   std::vector<device::PeerBuffers> seen(buffers.begin(), buffers.end());
   if (auto staged = stage(parts, seen); !staged) return staged;
@@ -332,6 +338,8 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
     if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
     tables_.push_back(std::move(table));
   }
+  if (order != nullptr)
+    if (auto recorded = order->record(parts.front().stream); !recorded) return recorded;
   return fork(parts, last);
 }
 

@@ -10,6 +10,7 @@
 
 #include "cuda/deferred_releases.h"
 #include "cuda/kernels.h"
+#include "cuda/launch_order.h"
 #include "cuda/resources.h"
 #include "kernels/area.h"
 #include "kernels/entries.h"
@@ -26,6 +27,7 @@ struct EngineShape {
   /// Plans are uploaded into a few large allocations that are freed only with the engine. For engines whose streams may
   /// wait long for the host: the driver may make a thread that allocates or frees memory wait for all streams.
   bool frees_late = false;
+  std::shared_ptr<LaunchOrder> order = {};  ///< among other engines of the GPU; null: none
   /// By rank of the communicator, where some are elsewhere: their areas (see areas_for) at addresses of this GPU,
   /// zeroed before any of them begins. Empty: all ranks are local, or kernels meet none; the engine makes the areas.
   std::vector<std::byte*> areas = {};

@@ -186,6 +186,11 @@ Result<void> LaunchGroup::open() {
       return refused(
           fmt::format("rank {} is on GPU {} and rank {} on GPU {}: kernels that launch together must be on one GPU",
                       ranks_.front(), gpu->ordinal(), rank_of(other), other.gpu->ordinal()));
+  if (!is_whole()) {
+    auto order = process_.launch_order(gpu);
+    if (!order) return std::move(order).error();
+    shape.order = *std::move(order);
+  }
   auto kernels = process_.kernels(gpu);
   if (!kernels) return std::move(kernels).error();
   auto engine = cuda::Engine::open(gpu, *std::move(kernels), std::move(shape), process_.deferred);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <cstring>
 
 #include "cuda/engine.h"
@@ -90,7 +91,8 @@ Result<void> GpuProof::set_up() {
   if (!line) return std::move(line).error();
   line_ = *line;
   const int most = std::min(channels_most, process_.channels_max);
-  blocks_ = BlockBudget::take(process_.blocks, gpu_->ordinal(), most, gpu_->multiprocessors());
+  const int all = process_.ordered ? INT_MAX : gpu_->multiprocessors();  // in order, never two kernels at a time
+  blocks_ = BlockBudget::take(process_.blocks, gpu_->ordinal(), most, all);
   return {};
 }
 

@@ -87,7 +87,8 @@ int Join::channels_to_meet() const {
   if (peer_infos_[static_cast<std::size_t>(options_.rank)].gpu.blocks == 0)
     process_.log.warn(members_.name,
                       "kernels of earlier communicators may need all blocks of GPU {}: small calls of this one go "
-                      "through the host on all ranks. TUTTI_MAX_CTAS says how many blocks a communicator takes",
+                      "through the host on all ranks. TUTTI_MAX_CTAS says how many blocks a communicator takes; with "
+                      "TUTTI_LAUNCH_ORDER_IMPLICIT=1 any number has room",
                       members_.gpu->ordinal());
   return channels;
 }

@@ -53,11 +53,22 @@ GpuProcess::GpuProcess(System& system, const Config& config)
       specialised(config.text("TUTTI_GPU_KERNELS") != "run_plan"),
       staged(config.text("TUTTI_GPU_STAGED") == "always"),
       peers(peer_use(config.text("TUTTI_GPU_P2P"))),
+      ordered(config.text("TUTTI_LAUNCH_ORDER_IMPLICIT") == "1"),
       limit_ns(config.integer("TUTTI_TIMEOUT_MS") * 1'000'000),
       meeting_ns(config.integer("TUTTI_MEET_TIMEOUT_MS") * 1'000'000),
       system_(system),
       kernels_file_(config.text("TUTTI_CUDA_KERNELS")),
       one_queue_(streams_share_one_queue()) {}
+
+Result<std::shared_ptr<cuda::LaunchOrder>> GpuProcess::launch_order(const cuda::SharedGpu& gpu) {
+  if (!ordered) return std::shared_ptr<cuda::LaunchOrder>();
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<cuda::LaunchOrder>& known = orders_[gpu->ordinal()];
+  if (auto order = known.lock()) return order;
+  auto made = cuda::LaunchOrder::make(gpu);
+  if (made) known = *made;
+  return made;
+}
 
 std::shared_ptr<const void> GpuProcess::enter_waiting(Log& log, std::string_view who) {
   auto entered = waiting_;

@@ -18,6 +18,7 @@
 #include "cuda/deferred_releases.h"
 #include "cuda/driver.h"
 #include "cuda/kernels.h"
+#include "cuda/launch_order.h"
 #include "cuda/peer_memory.h"
 #include "cuda/resources.h"
 #include "process/block_budget.h"
@@ -46,6 +47,10 @@ class GpuProcess {
   /// The kernels of TUTTI_CUDA_KERNELS, or the built-in ones. Errors: cuda.
   Result<std::shared_ptr<const cuda::Kernels>> kernels(const cuda::SharedGpu& gpu);
 
+  /// Of all kernels on that GPU that wait for those of other ranks; null: none (TUTTI_LAUNCH_ORDER_IMPLICIT). Errors:
+  /// cuda.
+  Result<std::shared_ptr<cuda::LaunchOrder>> launch_order(const cuda::SharedGpu& gpu);
+
   /// Zeroed memory of a GPU. Errors: invalid_argument (no such GPU), cuda.
   Result<std::byte*> allocate(cuda::Ordinal ordinal, std::size_t bytes);
   /// False: the memory is not from `allocate`.
@@ -70,6 +75,7 @@ class GpuProcess {
   const bool specialised;         ///< TUTTI_GPU_KERNELS is not run_plan
   const bool staged;              ///< TUTTI_GPU_STAGED is always
   const PeerUse peers;            ///< TUTTI_GPU_P2P
+  const bool ordered;             ///< TUTTI_LAUNCH_ORDER_IMPLICIT
   const std::int64_t limit_ns;    ///< TUTTI_TIMEOUT_MS
   const std::int64_t meeting_ns;  ///< TUTTI_MEET_TIMEOUT_MS
 
@@ -82,6 +88,7 @@ class GpuProcess {
   std::mutex mutex_;
   std::map<cuda::Ordinal, std::weak_ptr<const cuda::Gpu>> gpus_;
   std::map<cuda::Ordinal, std::weak_ptr<const cuda::Kernels>> kernels_;
+  std::map<cuda::Ordinal, std::weak_ptr<cuda::LaunchOrder>> orders_;
   std::map<std::byte*, cuda::DeviceMemory> allocated_;
   std::vector<std::shared_ptr<const void>> kept_;
 };

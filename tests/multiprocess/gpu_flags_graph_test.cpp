@@ -1,4 +1,6 @@
 // Captured all-reduces by kernels that wait for each other's flags: each replay is one call of every rank.
+#include <array>
+
 #include "support/gpu_meeting.h"
 
 namespace tutti::testing {
@@ -49,11 +51,14 @@ TEST(GpuFlagsGraph, OtherCollectives) {
     const OneRank large(user, comm, rank, many);
     auto* const stream = tuttiCudaStream(large.stream);
     const auto none = [&](std::size_t elements) { return user.put(std::vector<std::int32_t>(elements, -1)); };
-    std::int32_t *all = none(3 * count), *from_root = none(count), *scattered = none(many / 4);
+    std::int32_t *all = none(3 * count), *from_root = none(count), *scattered = none(many / 4), *gathered = none(many);
     user.begin_capture(large.stream);
     EXPECT_TRUE(ok(large.all_reduce()));
     EXPECT_TRUE(ok(tuttiAllGather(large.input, all, count, tuttiInt32, comm, stream)));
     EXPECT_TRUE(ok(tuttiBroadcast(large.input, from_root, count, tuttiInt32, 2, comm, stream)));
+    const std::array<std::size_t, 3> counts{5, 0, 7000}, begins{0, 5, 10};
+    EXPECT_TRUE(ok(tuttiAllGatherV(large.input, counts[static_cast<std::size_t>(rank)], gathered, counts.data(),
+                                   begins.data(), tuttiInt32, comm, stream)));
     EXPECT_TRUE(ok(tuttiReduceScatter(large.output, scattered, many / 4, tuttiInt32, tuttiMax, comm, stream)));
     cuda::Graph graph = user.end_capture(large.stream);
     ASSERT_NE(graph, nullptr);
@@ -66,6 +71,10 @@ TEST(GpuFlagsGraph, OtherCollectives) {
       for (int other = 0; other < ranks; ++other)
         ASSERT_EQ(user.get(all + static_cast<std::size_t>(other) * count, count), numbers(count, other, round));
       ASSERT_EQ(user.get(from_root, count), numbers(count, 2, round));
+      for (std::size_t other = 0; other < counts.size(); ++other) {
+        auto sent = numbers(counts[other], static_cast<int>(other), round);
+        ASSERT_EQ(user.get(gathered + begins[other], counts[other]), sent);
+      }
       const auto sum = sums(many, ranks, round);
       const auto begin = sum.begin() + rank * static_cast<std::ptrdiff_t>(many / 4);
       ASSERT_EQ(user.get(scattered, many / 4), std::vector<std::int32_t>(begin, begin + many / 4));

@@ -178,6 +178,30 @@ TEST(GpuFlags, CommunicatorsInOppositeOrders) {
     });
 }
 
+/// One after another there is room for the kernels of any number of communicators, on streams of their own.
+TEST(GpuFlags, CommunicatorsInTheOrderOfTheirCalls) {
+  launch_ranks(team_of(2, Seating::processes, {"TUTTI_LAUNCH_ORDER_IMPLICIT=1"}), [](Seat& seat) {
+    const int gpu = choose_gpu(seat, Seating::processes);
+    fake_cuda(library).set_blocks_max(2);
+    CudaUser user(library, gpu);
+    std::vector<tuttiComm_t> comms;
+    std::vector<OneRank> ranks;
+    for (int i = 0; i < 4; ++i) {
+      comms.push_back(seat.init_one());
+      ASSERT_NE(comms.back(), nullptr);
+      ranks.emplace_back(user, comms.back(), seat.rank(), i % 2 == 0 ? 2000 : 20'000);
+    }
+    const int before = waits_for_host();
+    for (int round = 0; round < 10; ++round)
+      for (std::size_t i = 0; i < ranks.size(); ++i)
+        ASSERT_TRUE(ok(ranks[(i + static_cast<std::size_t>(round)) % ranks.size()].all_reduce()));
+    for (const OneRank& one : ranks) expect_sum(one, 2);
+    EXPECT_EQ(waits_for_host(), before);
+    if (!seat.meet()) return;
+    destroy(comms);
+  });
+}
+
 /// Kernels need no buffer of another rank: not one that nobody could map either.
 TEST(GpuFlags, MemoryThatCannotBeMapped) {
   in_seats(team_of(3, Seating::processes), Seating::processes, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {

@@ -1,0 +1,43 @@
+// Runs the kernels of several communicators on one GPU in the order in which the program makes the calls.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "cuda/resources.h"
+
+namespace tutti::cuda {
+
+/// The order of one GPU in one process. Calls that are captured take no part: a graph is launched when the program
+/// says.
+class LaunchOrder {
+ public:
+  /// Errors: cuda.
+  static Result<std::shared_ptr<LaunchOrder>> make(const SharedGpu& gpu) {
+    auto current = Current::enter(*gpu);
+    if (!current) return std::move(current).error();
+    auto event = OwnEvent::create(gpu);
+    if (!event) return std::move(event).error();
+    return std::shared_ptr<LaunchOrder>(new LaunchOrder(gpu, *std::move(event)));
+  }
+
+  /// To be held by a thread from `follow` to `record`.
+  std::unique_lock<std::mutex> enter() { return std::unique_lock(mutex_); }
+  /// Makes `stream` wait for the launch before. The context must be current. Errors: cuda.
+  Result<void> follow(Stream stream) const {
+    return gpu_->check(gpu_->api().stream_wait(stream, last_.get(), 0), "cuStreamWaitEvent");
+  }
+  /// What `stream` holds now is the launch before the next one. As follow.
+  Result<void> record(Stream stream) const {
+    return gpu_->check(gpu_->api().event_record(last_.get(), stream), "cuEventRecord");
+  }
+
+ private:
+  LaunchOrder(SharedGpu gpu, OwnEvent last) : gpu_(std::move(gpu)), last_(std::move(last)) {}
+
+  SharedGpu gpu_;
+  OwnEvent last_;
+  std::mutex mutex_;
+};
+
+}  // namespace tutti::cuda
