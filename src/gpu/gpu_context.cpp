@@ -226,7 +226,7 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
   const bool together = std::ranges::all_of(neighbours, std::identity{});
   context->reaches_peers = goes_by_peers(communicator);
   if (gpus.peers != PeerUse::always) context->peer_bytes_min = peer_bytes_min;
-  if (together && !gpus.staged && !context->reaches_peers) {
+  if (together && !gpus.staged && !context->reaches_peers && !start.meets) {
     std::vector<Rank> all(static_cast<std::size_t>(members.ranks));
     std::iota(all.begin(), all.end(), 0);
     context->launch_group = LaunchGroup::of(gpus, key, std::move(all), members.ranks);

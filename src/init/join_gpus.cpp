@@ -70,7 +70,7 @@ void Join::try_gpus() {
 /// reach all others.
 int Join::channels_to_meet() const {
   const GpuProcess& gpus = process_.gpus;
-  if (gpus.peers != PeerUse::automatic && gpus.peers != PeerUse::flags) return 0;
+  if (gpus.peers != PeerUse::automatic && gpus.peers != PeerUse::flags && gpus.peers != PeerUse::apart) return 0;
   if (options_.ranks < 2) return 0;
   const std::string& transport = process_.config.text("TUTTI_TRANSPORT");
   if (transport != "auto" && transport != name(Access::mapped)) return 0;
@@ -78,18 +78,20 @@ int Join::channels_to_meet() const {
   const auto beside_first = [&first](const PeerInfo& info) {
     return info.token == first.token && info.gpu.gpu == first.gpu.gpu;
   };
-  if (std::ranges::all_of(peer_infos_, beside_first)) return 0;  // one launch serves all
+  if (gpus.peers != PeerUse::apart && std::ranges::all_of(peer_infos_, beside_first))
+    return 0;  // one launch serves all
   int channels = device::block_threads;
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
     if (gpus.peers == PeerUse::automatic && in_turns(peer_infos_, rank)) return 0;
     channels = std::min(channels, channels_of(peer_infos_, rank));
   }
   if (peer_infos_[static_cast<std::size_t>(options_.rank)].gpu.blocks == 0)
-    process_.log.warn(members_.name,
-                      "kernels of earlier communicators may need all blocks of GPU {}: small calls of this one go "
-                      "through the host on all ranks. TUTTI_MAX_CTAS says how many blocks a communicator takes; with "
-                      "TUTTI_LAUNCH_ORDER_IMPLICIT=1 any number has room",
-                      members_.gpu->ordinal());
+    process_.log.warn(
+        members_.name,
+        "kernels of earlier communicators may need all blocks of GPU {}: calls of this one do without "
+        "kernels that wait for each other on all ranks. TUTTI_MAX_CTAS says how many blocks a communicator takes; with "
+        "TUTTI_LAUNCH_ORDER_IMPLICIT=1 any number has room",
+        members_.gpu->ordinal());
   return channels;
 }
 
@@ -100,7 +102,8 @@ void Join::begin_meeting(int channels) {
   std::vector<Rank> neighbours;
   for (Rank rank = 0; rank < options_.ranks; ++rank) {
     const bool here = peers[rank].same_process;
-    if (here && peer_infos_[rank].gpu.gpu == peer_infos_[options_.rank].gpu.gpu) neighbours.push_back(rank);
+    const bool together = process_.gpus.peers != PeerUse::apart || rank == options_.rank;
+    if (here && together && peer_infos_[rank].gpu.gpu == peer_infos_[options_.rank].gpu.gpu) neighbours.push_back(rank);
     elsewhere.areas.push_back(gpu_proof_->arena()->at[static_cast<std::size_t>(rank)] + cuda::PeerArena::area_offset);
     if (!here || rank == options_.rank) continue;
     auto theirs = process_.gpus.directory.find_or_make<cuda::PeerArena>(

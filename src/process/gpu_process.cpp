@@ -34,6 +34,7 @@ Result<std::shared_ptr<const cuda::Kernels>> load_kernels(const cuda::SharedGpu&
 PeerUse peer_use(std::string_view setting) {
   if (setting == "off") return PeerUse::off;
   if (setting == "flags") return PeerUse::flags;
+  if (setting == "apart") return PeerUse::apart;
   if (setting == "host") return PeerUse::host;
   return setting == "always" ? PeerUse::always : PeerUse::automatic;
 }

@@ -26,9 +26,9 @@
 namespace tutti {
 
 /// How the GPUs of a host reach each other: by kernels that wait for each other's flags, by kernels that the host lets
-/// go one by one, or not. automatic: by flags where all kernels can run at the same time. host: from some size on;
-/// always: for every size.
-enum class PeerUse { automatic, flags, host, always, off };
+/// go one by one, or not. automatic: by flags where all kernels can run at the same time. apart: by flags, with a
+/// launch for each rank, also of ranks that share a GPU and a process. host: from some size on; always: for every size.
+enum class PeerUse { automatic, flags, apart, host, always, off };
 
 class GpuProcess {
  public:

@@ -12,12 +12,15 @@ namespace {
 using Where = std::tuple<int, Seating>;
 
 class GpuFlags : public ::testing::TestWithParam<Where> {};
-INSTANTIATE_TEST_SUITE_P(
-    Teams, GpuFlags,
-    ::testing::Values(Where{2, Seating::processes}, Where{3, Seating::processes}, Where{5, Seating::processes},
-                      Where{8, Seating::processes}, Where{3, Seating::threads}, Where{4, Seating::pairs},
-                      Where{7, Seating::pairs}, Where{4, Seating::pairs_on_a_gpu}, Where{6, Seating::pairs_on_a_gpu}),
-    [](const auto& test) { return std::to_string(std::get<0>(test.param)) + "_" + name(std::get<1>(test.param)); });
+INSTANTIATE_TEST_SUITE_P(Teams, GpuFlags,
+                         ::testing::Values(Where{2, Seating::processes}, Where{3, Seating::processes},
+                                           Where{5, Seating::processes}, Where{8, Seating::processes},
+                                           Where{3, Seating::threads}, Where{4, Seating::pairs},
+                                           Where{7, Seating::pairs}, Where{4, Seating::pairs_on_a_gpu},
+                                           Where{6, Seating::pairs_on_a_gpu}, Where{3, Seating::apart}),
+                         [](const auto& test) {
+                           return std::to_string(std::get<0>(test.param)) + "_" + name(std::get<1>(test.param));
+                         });
 
 TEST_P(GpuFlags, AllReducesAreRightAndWaitForNoHost) {
   const auto [number, seating] = GetParam();
@@ -41,7 +44,8 @@ TEST_P(GpuFlags, AllReducesAreRightAndWaitForNoHost) {
 class GpuFlagsKinds : public ::testing::TestWithParam<Where> {};
 INSTANTIATE_TEST_SUITE_P(Teams, GpuFlagsKinds,
                          ::testing::Values(Where{2, Seating::processes}, Where{3, Seating::processes},
-                                           Where{8, Seating::processes}, Where{4, Seating::pairs_on_a_gpu}),
+                                           Where{8, Seating::processes}, Where{4, Seating::pairs_on_a_gpu},
+                                           Where{3, Seating::apart}),
                          [](const auto& test) {
                            return std::to_string(std::get<0>(test.param)) + "_" + name(std::get<1>(test.param));
                          });

@@ -82,7 +82,8 @@ class GpuWindows : public ::testing::TestWithParam<Where> {};
 INSTANTIATE_TEST_SUITE_P(Teams, GpuWindows,
                          ::testing::Values(Where{2, Seating::processes}, Where{3, Seating::processes},
                                            Where{8, Seating::processes}, Where{3, Seating::threads},
-                                           Where{5, Seating::pairs}, Where{4, Seating::pairs_on_a_gpu}),
+                                           Where{5, Seating::pairs}, Where{4, Seating::pairs_on_a_gpu},
+                                           Where{3, Seating::apart}),
                          [](const auto& test) {
                            return std::to_string(std::get<0>(test.param)) + "_" + name(std::get<1>(test.param));
                          });

@@ -12,10 +12,11 @@
 
 namespace tutti::testing {
 
-/// Where the ranks of a team are: each in a process; all in one; two in a process, with a GPU each, or with one.
-enum class Seating { processes, threads, pairs, pairs_on_a_gpu };
+/// Where the ranks of a team are: each in a process; all in one; two in a process, with a GPU each, or with one; all in
+/// one process on one GPU, each with a launch of its own.
+enum class Seating { processes, threads, pairs, pairs_on_a_gpu, apart };
 inline const char* name(Seating seating) {
-  constexpr const char* names[] = {"processes", "threads", "pairs", "pairs_on_a_gpu"};
+  constexpr const char* names[] = {"processes", "threads", "pairs", "pairs_on_a_gpu", "apart"};
   return names[static_cast<std::size_t>(seating)];
 }
 
@@ -32,9 +33,9 @@ inline Team team_of(int ranks, Seating seating, std::vector<std::string> more = 
   more.emplace_back("TUTTI_MAX_CTAS=2");  // each thread of a block is one of this machine's
   if (std::ranges::none_of(more, [](const std::string& one) { return one.starts_with("TUTTI_DEBUG="); }))
     more.emplace_back("TUTTI_DEBUG=WARN");
-  const Layout layout = seating == Seating::processes ? Layout::processes
-                        : seating == Seating::threads ? Layout::threads
-                                                      : Layout::pairs;
+  if (seating == Seating::apart) more.emplace_back("TUTTI_GPU_P2P=apart");
+  const bool threads = seating == Seating::threads || seating == Seating::apart;
+  const Layout layout = seating == Seating::processes ? Layout::processes : threads ? Layout::threads : Layout::pairs;
   return launch_group(ranks, layout, more);
 }
 
@@ -42,7 +43,8 @@ inline Team team_of(int ranks, Seating seating, std::vector<std::string> more = 
 inline int choose_gpu(Seat& seat, Seating seating, FakeKernel kernel = bodies()) {
   auto& fake = fake_cuda(library);
   const int rank = seat.rank();
-  const bool first = seating == Seating::processes || rank == 0 || (seating != Seating::threads && rank % 2 == 0);
+  const bool pairs = seating == Seating::pairs || seating == Seating::pairs_on_a_gpu;
+  const bool first = seating == Seating::processes || rank == 0 || (pairs && rank % 2 == 0);
   if (first) {
     fake.set_shareable(true);
     fake.set_kernel(std::move(kernel));
