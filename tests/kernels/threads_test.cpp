@@ -7,6 +7,7 @@
 #include "algorithms/algorithm.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
+#include "support/exchange_world.h"
 #include "support/kernel_world.h"
 
 namespace tutti {
@@ -60,6 +61,29 @@ TEST(KernelThreads, PlansGiveTheBitsOfTheCpuExecutor) {
                     .in_place = slots - 1,
                     .calls = 4,
                     .walk = scene.access != Access::in_line && type == DataType::bfloat16});
+}
+
+/// Plans through windows and through slots, of which the ranks choose.
+TEST(KernelThreads, RanksChooseWindowsTogether) {
+  for (const bool all : {true, false}) {
+    const Scene slots{"ring", Collective::all_reduce, Access::slots, 3},
+        windows{"two_shot", Collective::all_reduce, Access::mapped, 3};
+    const auto by_slots = plans_of(slots, Access::slots, 2), by_windows = plans_of(windows, Access::mapped, 2);
+    KernelWorld world(by_slots, all ? by_windows : by_slots,
+                      {.count = 150, .slot_bytes = 192, .calls = 4, .apart = true, .walk = true});
+    world.offer_windows(by_windows, all);
+    run_on_threads(world.launch(), 2);
+    EXPECT_EQ(world.error(), "");
+    EXPECT_EQ(world.compare(), "") << all;
+  }
+}
+
+TEST(KernelThreads, BlocksOfAnySizeAreExchanged) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    ExchangeWorld world(3, seed);
+    for (int call = 0; call < 3; ++call) run_on_threads(world.launch(), 2);
+    EXPECT_EQ(world.compare(), "") << seed;
+  }
 }
 
 TEST(KernelThreads, EntriesAreFoundByName) {
