@@ -70,7 +70,8 @@ struct alignas(128) Link {
 struct ErrorRecord {
   enum State : std::uint32_t { none = 0, aborted = 1, late = 2, counts = 3, differs = 4 };
   /// aborted: the abort word was set; late: the peer did not arrive within Call::limit_ns; counts: it sends another
-  /// number of bytes than this rank expects; differs: it makes another call
+  /// number of bytes than this rank expects, or expects another than this rank sends (verb `acquire`); differs: it
+  /// makes another call
   std::uint32_t state;
   std::uint32_t peer;    ///< the rank that was waited for
   std::uint32_t action;  ///< index in the plan; 0 in specialised kernels, and where calls are compared
@@ -78,8 +79,8 @@ struct ErrorRecord {
   std::uint32_t tile;
   std::uint32_t verb;  ///< of Verb: the action that waited
   std::uint32_t reserved[2];
-  std::uint64_t own;     ///< Call::signature of this rank, where it differs; or the bytes that it expects
-  std::uint64_t theirs;  ///< and of the peer; or the bytes that it sends
+  std::uint64_t own;     ///< Call::signature of this rank, where it differs; or the bytes of ErrorRecord::counts
+  std::uint64_t theirs;  ///< and of the peer
 };
 
 /// One rank of a launch.

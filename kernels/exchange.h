@@ -1,8 +1,8 @@
 // Calls with a count per rank, between ranks in several launches: each rank copies its blocks into slots of their
 // receivers, and takes what arrives out of its own slots, whichever is possible first. There is no plan.
 //
-// A rank knows only its own counts. With its first words it tells each peer how many bytes follow; if the peer expects
-// another number, both calls end before anything is written.
+// A rank knows only its own counts. With its first words it tells each peer how many bytes follow, and how many it
+// expects; if the peer differs, both calls end before they have written anything.
 #pragma once
 
 #include <cstddef>
@@ -72,7 +72,10 @@ class Exchange {
     if (!inboxes.look_up()) return false;
     inboxes.send_signature();
     for (int peer = b_.thread(); peer < ranks_; peer += b_.threads())
-      if (peer != self_) inboxes.send(peer, 1, s_.transfers[peer].sent);
+      if (peer != self_) {
+        inboxes.send(peer, 1, s_.transfers[peer].sent);
+        inboxes.send(peer, 2, s_.transfers[peer].received);
+      }
     if (!inboxes.same_call() || !inboxes.same_bytes(s_.transfers)) return false;
     inboxes.close();
     return true;

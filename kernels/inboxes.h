@@ -85,14 +85,22 @@ class Inboxes {
     return none_gave_up();
   }
 
-  /// A thread per peer, for all threads: each peer sends what its transfer expects, by its word 1. False: gave up, and
-  /// reported why.
+  /// A thread per peer, for all threads: each peer sends what its transfer expects, and the other way round, by its
+  /// words 1 and 2. False: gave up, and reported why.
   TUTTI_DEVICE bool same_bytes(const Transfer* transfers) {
     for (int peer = b_.thread(); peer < ranks_ && state_ == ErrorRecord::none; peer += b_.threads()) {
       if (peer == self_) continue;
       theirs_ = receive(peer, 1);
       own_ = transfers[peer].received;
+      if (gave_up() || theirs_ != own_) {
+        if (!gave_up()) give_up(peer, ErrorRecord::counts);
+        continue;
+      }
+      sends_ = true;
+      theirs_ = receive(peer, 2);
+      own_ = transfers[peer].sent;
       if (!gave_up() && theirs_ != own_) give_up(peer, ErrorRecord::counts);
+      if (!gave_up()) sends_ = false;
     }
     return none_gave_up();
   }
@@ -141,7 +149,7 @@ class Inboxes {
       if (!reports) return;
       ErrorRecord& record = rank_.errors[channel_];
       record.peer = static_cast<std::uint32_t>(peer);
-      record.verb = static_cast<std::uint32_t>(Verb::peek);
+      record.verb = static_cast<std::uint32_t>(sends_ ? Verb::acquire : Verb::peek);
       record.own = state_ == ErrorRecord::counts ? own_ : call_.signature;
       record.theirs = theirs_;
       const std::uint32_t state = differs ? state_ : late ? ErrorRecord::late : ErrorRecord::aborted;
@@ -193,7 +201,8 @@ class Inboxes {
   std::uint32_t state_ = ErrorRecord::none;
   int missing_ = -1;
   std::uint64_t theirs_ = 0;  // the signature of the rank that was waited for, or how many bytes it sends
-  std::uint64_t own_ = 0;     // and how many this rank expects
+  std::uint64_t own_ = 0;     // and how many this rank expects;
+  bool sends_ = false;        // or the other way round
 };
 
 }  // namespace tutti::device

@@ -27,9 +27,10 @@ struct Shared<Body::run_plan> {
   Action actions[actions_held];  ///< the actions of the plan from `first` on
   Place places[places_held];     ///< all places, if this is enough for them
   Cut cut;
-  PeerBuffers windows[ranks_max];  ///< of ranks in other launches, where they have offered them
-  Link links[ranks_max];           ///< of this channel; their counters are also stored back to where they came from
-  Operands operands[2];            ///< of this pass and the previous one
+  std::uint64_t offers[2 * ranks_max];  ///< of the ranks' inputs and outputs, in turn
+  PeerBuffers windows[ranks_max];       ///< of ranks in other launches, where they have offered them
+  Link links[ranks_max];  ///< of this channel; their counters are also stored back to where they came from
+  Operands operands[2];   ///< of this pass and the previous one
   WaitShared waits;
   InboxShared inboxes;
   ExchangeShared exchange;
@@ -80,7 +81,9 @@ class PlanWalk {
     if (!inboxes.same_call()) return false;
     if (call_.choose != 0 && !choose(inboxes)) return false;
     inboxes.close();
-    return !meets || await_all(b_, s_.waits, s_.inboxes.links, call_, rank_, channel, 0);
+    if (meets && !await_all(b_, s_.waits, s_.inboxes.links, call_, rank_, channel, 0)) return false;
+    if (by_windows_) find_windows();
+    return true;
   }
 
   TUTTI_DEVICE const ByWindows& by_windows() const { return call_.by_windows[&rank_ - call_.local]; }
@@ -96,7 +99,8 @@ class PlanWalk {
       const std::uint64_t output = inboxes.receive(static_cast<int>(peer), 2);
       if constexpr (B::fault != Fault::windows_alone)
         offered = offered && input != Offer::none && output != Offer::none;
-      s_.windows[peer] = {window(peer, input), window(peer, output), 0};
+      s_.offers[2 * peer] = input;
+      s_.offers[2 * peer + 1] = output;
     }
     if (!inboxes.none_gave_up()) return false;
     by_windows_ = !b_.sync_any(!offered);
@@ -106,6 +110,14 @@ class PlanWalk {
     action_count_ = other.action_count;
     place_count_ = other.place_count;
     return true;
+  }
+
+  /// After the meeting, which orders the words of the table before those of the peers. A thread per peer.
+  TUTTI_DEVICE void find_windows() {
+    for (auto peer = static_cast<std::uint32_t>(b_.thread()); peer < call_.ranks;
+         peer += static_cast<std::uint32_t>(b_.threads()))
+      if (peer != rank_.rank)
+        s_.windows[peer] = {window(peer, s_.offers[2 * peer]), window(peer, s_.offers[2 * peer + 1]), 0};
   }
 
   /// Where a peer's buffer is for this GPU.
@@ -144,7 +156,8 @@ class PlanWalk {
   TUTTI_DEVICE void bring() {
     const auto threads = static_cast<std::uint32_t>(b_.threads());
     const auto thread = static_cast<std::uint32_t>(b_.thread());
-    for (std::uint32_t i = thread; i < call_.ranks; i += threads) s_.links[i] = links_[i];
+    for (std::uint32_t i = thread; i < call_.ranks; i += threads)
+      if (i != rank_.rank) s_.links[i] = links_[i];  // the link of a rank to itself has a counter that thread 0 writes
     if (thread == 0) s_.cut = by_windows_ ? call_.window_cut : call_.cut;
     if (place_count_ <= places_held) {
       for (std::uint32_t i = thread; i < place_count_; i += threads) s_.places[i] = places_[i];

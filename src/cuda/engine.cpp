@@ -135,6 +135,13 @@ Result<void> Engine::set_up() {
   if (!shared) return std::move(shared).error();
   shared_ = *std::move(shared);
 
+  constexpr int usual_tables = 8;  // more than so many exchanges under way need more memory
+  for (int i = 0; i < usual_tables && meets_others(); ++i) {
+    auto table = take_table(/*captured=*/false);
+    if (!table) return std::move(table).error();
+    tables_.push_back(*std::move(table));
+  }
+
   if (shape_.frees_late)
     if (auto buffer = plan_buffer(0); !buffer) return std::move(buffer).error();
 
@@ -334,9 +341,9 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   if (job.exchange) call.transfers = reinterpret_cast<const device::Transfer*>(table.memory->device());
   if (auto started = start(job, body, call, parts.front().stream); !started) return started;
   if (job.exchange && !captured) {
-    const Status recorded = gpu_->api().event_record(table.ended.get(), parts.front().stream);
-    if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
     tables_.push_back(std::move(table));
+    const Status recorded = gpu_->api().event_record(tables_.back().ended.get(), parts.front().stream);
+    if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
   }
   if (order != nullptr)
     if (auto recorded = order->record(parts.front().stream); !recorded) return recorded;
@@ -350,7 +357,8 @@ Result<void> Engine::start(const Job& job, device::Body body, device::Call& call
   void* parameters[] = {&call};
   auto* const function = kernels_->function(body, reduces(job.plan->collective) ? job.type : DataType::uint8);
   const unsigned blocks = call.local_ranks * call.channels;
-  const unsigned threads = job.exchange ? device::block_threads : threads_for(body, call.cut);
+  unsigned threads = job.exchange ? device::block_threads : threads_for(body, call.cut);
+  if (job.windows != nullptr) threads = std::max(threads, threads_for(body, call.window_cut));
   const Api& api = gpu_->api();
   if (job.passes_only || call.local_ranks == 1)
     return gpu_->check(api.launch(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr),
@@ -380,15 +388,6 @@ Result<void> Engine::prove(std::int64_t limit_ns) {
   const std::vector<Part> parts(shape_.local.size(), Part{.stream = setup_.get(), .plan = *plan});
   const std::vector<device::PeerBuffers> none(static_cast<std::size_t>(shape_.ranks));
   return launch({.plan = &nothing, .limit_ns = limit_ns}, parts, none);
-}
-
-Result<bool> Engine::idle() {
-  auto current = Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
-  const Status status = gpu_->api().event_query(launched_.ended.get());
-  if (status == status::not_ready) return false;
-  if (auto ended = gpu_->check(status, "cuEventQuery"); !ended) return ended.error();
-  return true;
 }
 
 }  // namespace tutti::cuda

@@ -31,7 +31,7 @@ struct EngineShape {
   /// By rank of the communicator, where some are elsewhere: their areas (see areas_for) at addresses of this GPU,
   /// zeroed before any of them begins. Empty: all ranks are local, or kernels meet none; the engine makes the areas.
   std::vector<std::byte*> areas = {};
-  std::vector<std::shared_ptr<const void>> held = {};  ///< what the areas lie in, for as long as a kernel may run
+  std::vector<std::shared_ptr<const void>> held = {};  ///< what the areas lie in, and windows
 };
 
 /// The memory by which the kernels of ranks meet, laid out for so many channels. `apart`: some ranks are in other
@@ -92,7 +92,8 @@ struct Part {
 };
 
 /// Kernels of an engine run one after another, each on the stream of the first local rank. If all ranks use one stream,
-/// no stream waits for another. One thread at a time may use an engine; abort and trouble are thread-safe.
+/// no stream waits for another. One thread at a time may use an engine; abort, trouble, difference and idle are
+/// thread-safe.
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
   /// Largest call that a plan of Access::in_line serves, in bytes.
@@ -116,6 +117,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// keeps all objects that it needs. Errors: invalid_usage (only some streams are captured, or by different captures),
   /// cuda.
   Result<void> launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers);
+
+  /// Keeps what its kernels use as long as it lives, and graphs of its launches.
+  void hold(std::shared_ptr<const void> what) { shape_.held.push_back(std::move(what)); }
 
   /// Whether some launch was captured.
   bool has_captured() const { return captured_.any; }
@@ -193,6 +197,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
     int channel = 0;
   };
   Found worst_record() const;
+  static Error different_counts(const Found& found);
 
   SharedGpu gpu_;
   std::shared_ptr<const Kernels> kernels_;

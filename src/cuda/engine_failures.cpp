@@ -1,4 +1,4 @@
-// What an engine's kernels report when they give up.
+// Whether an engine's kernels have ended, and what they report when they give up.
 #include <atomic>
 
 #include <fmt/format.h>
@@ -25,18 +25,26 @@ Engine::Found Engine::worst_record() const {
   return found;
 }
 
+/// What one of them sends is not what the other expects.
+Error Engine::different_counts(const Found& found) {
+  const device::ErrorRecord& record = *found.record;
+  const auto peer = static_cast<Rank>(record.peer);
+  const bool sends = record.verb == static_cast<std::uint32_t>(Verb::acquire);
+  return Error{
+      .code = Code::invalid_usage,
+      .what = fmt::format("the counts of two ranks differ: rank {} sends {} bytes to rank {}, which expects {} "
+                          "(found by the kernel of rank {})",
+                          sends ? found.rank : peer, sends ? record.own : record.theirs, sends ? peer : found.rank,
+                          sends ? record.theirs : record.own, found.rank),
+      .peer = static_cast<int>(peer)};
+}
+
 std::optional<Error> Engine::trouble() const {
   const Found found = worst_record();
   if (found.record == nullptr) return std::nullopt;
   const bool late = found.state == device::ErrorRecord::late;
   const bool differs = found.state == device::ErrorRecord::differs;
-  if (found.state == device::ErrorRecord::counts)
-    return Error{
-        .code = Code::invalid_usage,
-        .what = fmt::format("the counts of two ranks differ: rank {} sends {} bytes to rank {}, which expects {} "
-                            "(found by the kernel of rank {})",
-                            found.record->peer, found.record->theirs, found.rank, found.record->own, found.rank),
-        .peer = static_cast<int>(found.record->peer)};
+  if (found.state == device::ErrorRecord::counts) return different_counts(found);
   const std::int64_t limit_ms = shape_.limit_ns / 1'000'000;
   return Error{.code = late      ? Code::timeout
                        : differs ? Code::invalid_usage
@@ -59,6 +67,15 @@ std::optional<Engine::Difference> Engine::difference() const {
                     .peer = static_cast<Rank>(found.record->peer),
                     .own = found.record->own,
                     .theirs = found.record->theirs};
+}
+
+Result<bool> Engine::idle() {
+  auto current = Current::enter(*gpu_);
+  if (!current) return std::move(current).error();
+  const Status status = gpu_->api().event_query(launched_.ended.get());
+  if (status == status::not_ready) return false;
+  if (auto ended = gpu_->check(status, "cuEventQuery"); !ended) return ended.error();
+  return true;
 }
 
 }  // namespace tutti::cuda

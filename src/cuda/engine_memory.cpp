@@ -35,7 +35,8 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   if (!current) return std::move(current).error();
   auto made = std::make_shared<DevicePlan>();
   made->body = kernel_for(plan, {}).body;
-  // Its kernel reads no plan. So no call waits for a copy, which kernels that wait for other ranks might hold up.
+  // Its kernel reads no plan. So no such call waits for a copy, which kernels that wait for other ranks hold up if
+  // their streams share a hardware queue.
   if (meets_others() && made->body == device::Body::one_shot) return std::shared_ptr<const DevicePlan>(std::move(made));
   const std::vector<Action> actions = device_actions(plan);
   const std::size_t action_bytes = actions.size() * sizeof(Action);
@@ -113,7 +114,7 @@ Result<void> Engine::make_buffers(std::span<const Part> parts, std::size_t group
 
 /// The oldest one if its kernel has ended, otherwise another. A graph gets one of its own.
 Result<Engine::TransferTable> Engine::take_table(bool captured) {
-  if (!captured && !tables_.empty()) {
+  if (!captured && launched_.any && !tables_.empty()) {
     const Status status = gpu_->api().event_query(tables_.front().ended.get());
     if (status == status::success) {
       TransferTable oldest = std::move(tables_.front());

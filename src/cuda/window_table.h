@@ -14,8 +14,8 @@ class WindowTable {
   /// With nothing in it. Errors: cuda.
   static Result<std::unique_ptr<WindowTable>> make(const SharedGpu& gpu, int ranks);
 
-  /// Kernels that begin from now on find the allocation of `rank` at `place` of its board there. Waits for the GPU. The
-  /// context must be current. Errors: cuda.
+  /// Kernels find the allocation of `rank` at `place` of its board there, once they have met that rank. Waits for the
+  /// GPU. The context must be current. Errors: cuda.
   Result<void> set(int rank, std::uint32_t place, std::byte* at);
 
   /// For device::ByWindows.

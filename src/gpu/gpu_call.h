@@ -1,4 +1,4 @@
-// One collective on device memory of ranks that share a GPU: prepares this rank's plan and joins the launch group.
+// One collective on device memory that kernels carry out: prepares this rank's plan and joins the launch group.
 #pragma once
 
 #include <memory>

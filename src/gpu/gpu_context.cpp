@@ -108,8 +108,8 @@ bool GpuContext::idle() const {
 }
 
 void GpuContext::abort() {
+  if (sharing) sharing->abort();  // before kernels end: see SharedBuffers
   if (launch_group) launch_group->abort();
-  if (sharing) sharing->abort();
   aborted_.store(true);
   if (auto* const made = peers_made.load()) made->abort();
 }
@@ -243,7 +243,7 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
     auto sharing = PeerSharing::open(communicator.process(), members, std::move(start.arena), meets);
     if (!sharing) return std::move(sharing).error();
     context->sharing = *std::move(sharing);
-    if (meets) context->launch_group->be_watched(*context->sharing);
+    if (meets) context->launch_group->be_watched(context->sharing);
   }
   context->enter(std::move(neighbours), std::move(audience), StreamOrder::of(gpus.directory, key, members.ranks));
   const bool whole = context->launch_group && context->launch_group->is_whole();

@@ -43,7 +43,8 @@ struct GpuContext final : DeviceSide {
   std::string explain() const override;
   void say_ending(Error& error) override;
 
-  static constexpr std::size_t plans_max = 1024;  // 64 roots of each rooted collective by several algorithms
+  static constexpr std::size_t plans_max =
+      4096;  // 64 roots of each rooted collective by several algorithms, through slots and windows
 
   const cuda::SharedGpu gpu;
   /// Of calls that kernels carry out without a plan; made when first used.

@@ -111,12 +111,16 @@ bool LaunchGroup::arrive(Rank rank, const GpuOffer& offer) {
         (peer.host_calls >> (own.calls % remembered) & 1) != 0) {
       failure_ = mixed(rank_of(peer), rank);
       own.waiting = false;  // the other ranks learn of it from this rank's failure
+      own.offer = {};
       --arrived_;
       return true;
     }
   if (arrived_ < static_cast<int>(members_.size())) return false;
   if (auto launched = launch(); !launched) failure_ = launched.error();
-  for (Member& one : members_) one.waiting = false;
+  for (Member& one : members_) {
+    one.waiting = false;
+    one.offer = {};  // it keeps buffers from being unmapped
+  }
   arrived_ = 0;
   return true;
 }
@@ -137,6 +141,7 @@ void LaunchGroup::withdraw(Rank rank) {
   Member& own = member(rank);
   if (!own.waiting) return;
   own.waiting = false;
+  own.offer = {};
   --arrived_;
 }
 
@@ -208,9 +213,10 @@ Result<void> LaunchGroup::upload(GpuPlan& plan) const {
   return {};
 }
 
-void LaunchGroup::be_watched(PeerSharing& sharing) const {
+void LaunchGroup::be_watched(const std::shared_ptr<PeerSharing>& sharing) const {
   const std::lock_guard lock(mutex_);
-  sharing.watch(*engine_);
+  sharing->watch(*engine_);
+  engine_->hold(sharing);
 }
 
 Result<void> LaunchGroup::launch() {

@@ -71,8 +71,9 @@ class LaunchGroup {
   /// reports.
   std::optional<Result<void>> proof() const;
 
-  /// The janitor looks whether kernels have ended, until `sharing` has left.
-  void be_watched(PeerSharing& sharing) const;
+  /// The janitor looks whether kernels have ended, until `sharing` has left. Kernels and graphs keep it, with all that
+  /// it has mapped.
+  void be_watched(const std::shared_ptr<PeerSharing>& sharing) const;
 
   /// Whether some launch was captured.
   bool has_captured() const {
@@ -80,7 +81,8 @@ class LaunchGroup {
     return engine_ && engine_->has_captured();
   }
   bool is_alone() const { return ranks_.size() == 1; }
-  /// All ranks of the communicator are members: then any plan may run here, otherwise only `one_shot`.
+  /// All ranks of the communicator are members: then any plan may run here, otherwise those through slots, and those
+  /// through windows that ranks agree on.
   bool is_whole() const { return static_cast<int>(ranks_.size()) == communicator_ranks_; }
 
   /// `rank` arrives with its offer. True: the launch is over, as all ranks had arrived or the launch has failed; see

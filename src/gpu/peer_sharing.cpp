@@ -81,7 +81,8 @@ void PeerSharing::keep(const std::vector<std::shared_ptr<cuda::SharedBuffer>>& o
     if (std::ranges::none_of(kept_, same(offer->spot))) kept_.push_back(offer);
 }
 
-/// What is kept now belongs to kernels that were launched before the engine is asked.
+/// What is kept now belongs to kernels that were launched before the engine is asked. After a kernel gave up, those of
+/// peers may still access what it had offered.
 Result<void> PeerSharing::look_at_engine(cuda::Engine& engine) {
   std::vector<std::shared_ptr<cuda::SharedBuffer>> kept;
   {
@@ -89,8 +90,10 @@ Result<void> PeerSharing::look_at_engine(cuda::Engine& engine) {
     kept = std::exchange(kept_, {});
   }
   auto idle = engine.idle();
+  const bool gave_up = engine.trouble().has_value();
+  if (gave_up) failed_.store(true);
+  if (!idle || !*idle || gave_up) keep(kept);
   if (!idle) return std::move(idle).error();
-  if (!*idle) keep(kept);
   return {};
 }
 

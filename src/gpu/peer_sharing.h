@@ -2,7 +2,8 @@
 //
 // Mapping and unmapping wait for the driver, which an application's thread may hold while it waits for a stream that
 // waits for the proxy. So neither the thread that makes calls nor the proxy does it, but the janitor: a thread that
-// nobody waits for. Buffers that are not mapped everywhere yet go through the arena.
+// nobody waits for. Buffers that are not mapped everywhere yet go through the arena, or through slots where kernels
+// meet.
 #pragma once
 
 #include <atomic>

@@ -85,7 +85,7 @@ int Join::channels_to_meet() const {
     if (gpus.peers == PeerUse::automatic && in_turns(peer_infos_, rank)) return 0;
     channels = std::min(channels, channels_of(peer_infos_, rank));
   }
-  if (peer_infos_[static_cast<std::size_t>(options_.rank)].gpu.blocks == 0)
+  if (channels_of(peer_infos_, options_.rank) == 0)
     process_.log.warn(
         members_.name,
         "kernels of earlier communicators may need all blocks of GPU {}: calls of this one do without "

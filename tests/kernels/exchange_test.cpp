@@ -44,6 +44,9 @@ TEST(Exchange, ARankThatExpectsAnotherSizeEndsTheCall) {
     EXPECT_EQ(world.record(1).peer, 2u);
     EXPECT_EQ(world.record(1).own, sent + 4);
     EXPECT_EQ(world.record(1).theirs, sent);
+    EXPECT_EQ(world.record(2).state, device::ErrorRecord::counts);
+    EXPECT_EQ(world.record(2).peer, 1u);
+    EXPECT_EQ(world.record(2).verb, static_cast<std::uint32_t>(Verb::acquire));
   }
 }
 

@@ -192,6 +192,38 @@ TEST(GpuWindows, InAGraph) {
                    });
 }
 
+/// A graph works through windows when its communicators are destroyed, as long as those of all ranks exist.
+TEST(GpuWindows, AGraphOutlivesItsCommunicator) {
+  launch_ranks(team_of(2, Seating::processes), [](Seat& seat) {
+    auto& fake = fake_cuda(library);
+    CudaUser user(library, choose_gpu(seat, Seating::processes, watched()));
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const OneRank one(user, comm, seat.rank(), count);
+    if (!until_offered(seat, one)) return;
+    user.begin_capture(one.stream);
+    EXPECT_TRUE(ok(one.all_reduce()));
+    cuda::Graph graph = user.end_capture(one.stream);
+    cuda::GraphExec exec = user.instantiate(graph);
+    user.destroy(graph);
+    if (!seat.meet()) return;
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    for (int round = 0; round < 10; ++round) {
+      user.write(one.input, numbers(count, seat.rank(), round));
+      user.replay(exec, one.stream);
+      expect_sum(one, 2, round);
+      EXPECT_FALSE(own(seat).by_slots);
+    }
+    if (!seat.meet()) return;
+    user.destroy(exec);
+    tuttiComm_t last = nullptr;  // whoever is next gives back what the graph kept
+    ASSERT_TRUE(ok(tuttiCommInitAll(&last, 1, nullptr)));
+    EXPECT_TRUE(ok(tuttiCommDestroy(last)));
+    EXPECT_EQ(fake.live().mapped, 0);
+    EXPECT_EQ(fake.live().misuse, 0);
+  });
+}
+
 /// Collectives of all kinds, once windows are used and before.
 TEST(GpuWindows, OtherCollectives) {
   in_watched_seats(
