@@ -20,6 +20,10 @@ class Call:
         self._views: List[_arrays.View] = []
         self._arguments: List[str] = []
 
+    @property
+    def name(self) -> str:
+        return self._name
+
     def source(self, array: Any, argument: str = "send") -> _arrays.View:
         """Memory that the call reads."""
         return self._add(array, argument, writes=False)

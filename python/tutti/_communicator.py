@@ -11,6 +11,7 @@ from ._collectives import Collectives
 from ._counts import CountsPerRank
 from ._errors import InvalidArgumentError, Result, check, raise_error, sentence
 from ._library import Config, IdStruct, lib
+from ._messages import Messages
 
 _NO_COLOR = -1  # TUTTI_SPLIT_NOCOLOR
 
@@ -89,7 +90,7 @@ class Registration:
         self.deregister()
 
 
-class Communicator(Collectives, CountsPerRank):
+class Communicator(Collectives, CountsPerRank, Messages):
     """Ranks that communicate. One thread at a time may use a communicator; any thread may call abort() and
     async_error().
 
@@ -124,6 +125,7 @@ class Communicator(Collectives, CountsPerRank):
         made = object.__new__(cls)
         made._handle = c_void_p()
         made._rank = made._size = made._device = None
+        made._under_way, made._dropped = {}, []
         if _lifetime.group.depth:
             _lifetime.group.made.append(made)
         return made
@@ -311,6 +313,7 @@ class Communicator(Collectives, CountsPerRank):
                 self._run("destroy", lib.tuttiCommDestroy, handle)
             finally:
                 self._handle = c_void_p()
+                self._end_dropped()
 
     def abort(self) -> None:
         """Ends all operations, on the other ranks with an error, and frees the communicator, in less than a second. Any

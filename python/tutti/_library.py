@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, c_char, c_char_p, c_int, c_size_t, c_uint, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_int, c_longlong, c_size_t, c_uint, c_void_p
 
 VERSION = (0, 1)  # major and minor of the libraries whose functions and structs are as declared here
 SONAME = "libtutti.so.0"
@@ -17,6 +17,13 @@ class IdStruct(ctypes.Structure):
     """tuttiUniqueId."""
 
     _fields_ = [("internal", c_char * _ID_BYTES)]
+
+
+class StatusStruct(ctypes.Structure):
+    """tuttiStatus_t."""
+
+    _fields_ = [("source", c_int), ("tag", c_int), ("count", c_size_t), ("type", c_int), ("cancelled", c_int),
+                ("reserved", c_longlong * 2)]
 
 
 class Config(ctypes.Structure):
@@ -85,6 +92,13 @@ _ARGUMENTS = {
     "tuttiBarrier": [_comm, _stream],
     "tuttiSend": [_buffer, c_size_t, _type, c_int, _comm, _stream],
     "tuttiRecv": [_buffer, c_size_t, _type, c_int, _comm, _stream],
+    "tuttiIsend": [_buffer, c_size_t, _type, c_int, c_int, _comm, _handle],
+    "tuttiIrecv": [_buffer, c_size_t, _type, c_int, c_int, _comm, _handle],
+    "tuttiTest": [_handle, POINTER(c_int), POINTER(StatusStruct)],
+    "tuttiWait": [_handle, POINTER(StatusStruct)],
+    "tuttiCancel": [c_void_p, POINTER(c_int)],
+    "tuttiIprobe": [c_int, c_int, _comm, POINTER(c_int), POINTER(StatusStruct)],
+    "tuttiProbe": [c_int, c_int, _comm, POINTER(StatusStruct)],
     "tuttiGroupStart": [],
     "tuttiGroupEnd": [],
     "tuttiMemAlloc": [_handle, c_size_t],
