@@ -48,6 +48,9 @@ class Config(ctypes.Structure):
                          UNSET, None, UNSET, None, None, UNSET)
 
 
+# tuttiRedOpFunction_t.
+OperatorFunction = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_size_t, c_int, c_void_p)
+
 _comm = _stream = _buffer = _counts = c_void_p
 _config = POINTER(Config)
 _handle = POINTER(c_void_p)
@@ -111,6 +114,7 @@ _ARGUMENTS = {
     "tuttiStreamQuery": [_stream],
     "tuttiStreamDestroy": [_stream],
     "tuttiRedOpCreatePreMulSum": [POINTER(c_int), c_void_p, _type, c_int, _comm],
+    "tuttiRedOpCreate": [POINTER(c_int), OperatorFunction, c_void_p, _type, _comm],
     "tuttiRedOpDestroy": [_op, _comm],
     "tuttiCommLastAlgorithm": [_comm, POINTER(c_char_p), POINTER(c_char_p)],
     "tuttiCommExplain": [_comm, c_char_p, c_size_t, _type, c_char_p, c_size_t, POINTER(c_size_t)],
