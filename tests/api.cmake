@@ -101,12 +101,12 @@ foreach(test abort group lifecycle split stream)
 endforeach()
 
 # What ThreadSanitizer looks at: ranks as threads, and all ranks in one thread.
-foreach(test abort counts gpu gpu_staged group lifecycle point_to_point split start stream)
+foreach(test abort counts gpu gpu_staged group lifecycle messages point_to_point prefix split start stream)
   add_test(NAME api_${test}_threads COMMAND api_${test}_test --gtest_filter=*threads*:*one_thread*)
 endforeach()
 add_test(NAME api_mismatch_threads COMMAND api_mismatch_test --gtest_filter=*/threads3*)
 add_test(NAME api_properties_threads COMMAND api_properties_test --gtest_filter=*/threads_3_*:*/threads_4_*)
-foreach(test abort counts gpu gpu_staged group lifecycle mismatch point_to_point properties split start stream)
+foreach(test abort counts gpu gpu_staged group lifecycle messages mismatch point_to_point prefix properties split start stream)
   set_tests_properties(api_${test}_threads PROPERTIES LABELS threads TIMEOUT 900 ENVIRONMENT TUTTI_TEST_CYCLES=20)
 endforeach()
 
