@@ -38,7 +38,7 @@ foreach(test gpu gpu_bits gpu_calls gpu_errors gpu_graph gpu_peers gpu_sharing g
   tutti_api_test(${test})
   tutti_cuda_test(api_${test}_test)
 endforeach()
-foreach(test gpu_bodies gpu_flags gpu_flags_errors gpu_flags_graph gpu_windows)
+foreach(test gpu_bodies gpu_flags gpu_flags_errors gpu_flags_graph gpu_unserved gpu_windows)
   tutti_api_test(${test})
   tutti_cuda_test(api_${test}_test)
   target_link_libraries(api_${test}_test PRIVATE tutti_test_kernels)
@@ -101,12 +101,12 @@ foreach(test abort group lifecycle split stream)
 endforeach()
 
 # What ThreadSanitizer looks at: ranks as threads, and all ranks in one thread.
-foreach(test abort counts gpu gpu_staged group lifecycle point_to_point split start stream)
+foreach(test abort counts gpu gpu_staged group lifecycle messages point_to_point prefix split start stream)
   add_test(NAME api_${test}_threads COMMAND api_${test}_test --gtest_filter=*threads*:*one_thread*)
 endforeach()
 add_test(NAME api_mismatch_threads COMMAND api_mismatch_test --gtest_filter=*/threads3*)
 add_test(NAME api_properties_threads COMMAND api_properties_test --gtest_filter=*/threads_3_*:*/threads_4_*)
-foreach(test abort counts gpu gpu_staged group lifecycle mismatch point_to_point properties split start stream)
+foreach(test abort counts gpu gpu_staged group lifecycle messages mismatch point_to_point prefix properties split start stream)
   set_tests_properties(api_${test}_threads PROPERTIES LABELS threads TIMEOUT 900 ENVIRONMENT TUTTI_TEST_CYCLES=20)
 endforeach()
 

@@ -2,8 +2,8 @@
 """mpi4py's own tests of collectives (test_cco_* of its source archive) on the interposer: do they pass, served by tutti?
 
 Usage: mpi4py_test.py MPI RANKS BUILD [TESTS]     MPI: openmpi mpich;  TESTS: a pattern, test_cco without
-The archive is downloaded with pip and built once for each MPI, in BUILD/mpi4py. Exit status 77: no package index, no
-compiler of that MPI, or no launcher.
+The archive is downloaded with pip and built once for each MPI, in BUILD/mpi4py. Ranks that wait in MPICH yield the core
+(mpi/yield.c). Exit status 77: no package index, no compiler of that MPI, or no launcher.
 """
 import os
 import pathlib
@@ -14,7 +14,7 @@ import sys
 import tarfile
 
 SKIPPED, VERSION = 77, "4.1.2"
-LIMIT_S = 3000  # MPICH's ranks never yield: with more of them than cores each of its own calls takes milliseconds
+LIMIT_S = 3000
 LEAST_SERVED, LEAST_TESTS = 95.0, 300
 
 
@@ -64,6 +64,14 @@ def built(mpi, folder, interpreter):
     return sources, modules
 
 
+def yielding(folder):
+    """The library that lets MPICH's ranks yield."""
+    made = folder / "libyield.so"
+    yielder = pathlib.Path(__file__).resolve().parent / "mpi/yield.c"
+    subprocess.run(["cc", "-O1", "-Wall", "-shared", "-fPIC", str(yielder), "-o", str(made)], check=True)
+    return made
+
+
 def main():
     mpi, ranks, build = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     pattern = sys.argv[4] if len(sys.argv) > 4 else "test_cco"
@@ -71,9 +79,11 @@ def main():
     sources, modules = built(mpi, build / "mpi4py" / mpi, interpreter)
     command = [str(build / "tools/tutti-mpirun"), f"--mpirun=mpirun.{mpi}", "-n", ranks, interpreter,
                str(sources / "test/main.py"), "-q", "-i", pattern]
-    if mpi == "openmpi":
-        command[2:2] = ["--allow-run-as-root", "--oversubscribe"]
     environment = {**os.environ, "PYTHONPATH": str(modules), "TUTTI_MPI_STATS": "1", "TUTTI_MPI_START": "early"}
+    if mpi == "mpich":
+        environment["LD_PRELOAD"] = str(yielding(build / "mpi4py" / mpi))
+    else:
+        command[2:2] = ["--allow-run-as-root", "--oversubscribe"]
     ended = subprocess.run(command, cwd=sources, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                            timeout=LIMIT_S, check=False)
     said = re.search(r"^all .* ([\d.]+) % by tutti$", ended.stdout, re.M)

@@ -9,25 +9,28 @@ The methods of Communicator are the calls; tutti.group submits several together,
 background, tutti.mem_alloc and tutti.zeros make the memory that is fastest. Failed calls raise subclasses of
 tutti.Error.
 """
-from ._communicator import Communicator, PreMulSum, Registration, UniqueId
+from ._communicator import Communicator, Registration, UniqueId
 from ._errors import (Error, InternalError, InvalidArgumentError, InvalidUsageError, RemoteError, Result, SystemError,
                       TimeoutError, UnhandledCudaError)
 from ._group import group
 from ._library import library_path, library_version
 from ._memory import DeviceMemory, mem_alloc, mem_alloc_device, zeros
+from ._messages import ANY_SOURCE, ANY_TAG, Request, Status
+from ._operators import Operator, PreMulSum
 from ._stream import Stream
 from ._types import DataType, RedOp
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Communicator", "DataType", "DeviceMemory", "Error", "InternalError", "InvalidArgumentError", "InvalidUsageError",
-    "PreMulSum", "RedOp", "Registration", "RemoteError", "Result", "Stream", "SystemError", "TimeoutError",
-    "UnhandledCudaError", "UniqueId", "group", "library_path", "library_version", "mem_alloc", "mem_alloc_device",
-    "zeros"
+    "ANY_SOURCE", "ANY_TAG", "Communicator", "DataType", "DeviceMemory", "Error", "InternalError", "InvalidArgumentError",
+    "InvalidUsageError", "Operator", "PreMulSum", "RedOp", "Registration", "RemoteError", "Request", "Result", "Status",
+    "Stream", "SystemError", "TimeoutError", "UnhandledCudaError", "UniqueId", "group", "library_path", "library_version",
+    "mem_alloc", "mem_alloc_device", "zeros"
 ]
 
 # In messages and tracebacks as users know them.
 for _name in __all__:
-    globals()[_name].__module__ = "tutti"
+    if not _name.startswith("ANY_"):
+        globals()[_name].__module__ = "tutti"
 del _name

@@ -12,13 +12,18 @@ class Call:
     """Arguments of the call `name`. `dtype` says what the elements are, where the arrays cannot (bytes, 16-bit integers
     that are bfloat16)."""
 
-    __slots__ = ("_communicator", "_name", "_kind", "_stream", "_views", "_arguments")
+    __slots__ = ("_communicator", "_name", "_kind", "_stream", "_views", "_arguments", "_operator")
 
     def __init__(self, communicator: Any, name: str, dtype: Any, stream: Any) -> None:
         self._communicator, self._name, self._stream = communicator, name, stream
         self._kind = None if dtype is None else _types.data_type(dtype, name)
         self._views: List[_arrays.View] = []
         self._arguments: List[str] = []
+        self._operator: Any = None
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     def source(self, array: Any, argument: str = "send") -> _arrays.View:
         """Memory that the call reads."""
@@ -79,6 +84,14 @@ class Call:
                               f"can are {_types.TYPE_NAMES}. Convert it, or say with dtype= what its bytes are")
         return known
 
+    def operator(self, op: Any) -> int:
+        """The operator to pass. Errors: InvalidArgumentError, and what the program's own has met on a stream."""
+        number = _types.reduction(op, self._name)
+        if hasattr(op, "raise_error"):
+            op.raise_error()
+            self._operator = op
+        return number
+
     def run(self, function: Callable[..., int], *arguments: Any) -> None:
         """Makes the call; communicator and stream are added to the arguments. Errors: those of the library."""
         communicator = self._communicator
@@ -87,9 +100,11 @@ class Call:
         on_device = any(view.on_device for view in self._views)
         if self._stream is None and not on_device and not _lifetime.group.depth:
             communicator._run(*everything)
+            if self._operator is not None:
+                self._operator.raise_error()
             return
         kept = _lifetime.Kept(communicator, self._stream, handle, communicator.device if on_device else None,
-                              tuple(view.owner for view in self._views))
+                              (*(view.owner for view in self._views), self._operator))
         if _lifetime.group.depth:  # kept where the group ends
             _lifetime.group.calls.append(kept)
             communicator._run(*everything)

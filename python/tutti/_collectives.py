@@ -19,7 +19,7 @@ from typing import Any, Sequence, Union
 
 from ._call import Call
 from ._library import lib
-from ._types import RedOp, reduction
+from ._types import RedOp
 
 Op = Union[RedOp, str, Any]
 
@@ -39,7 +39,7 @@ class Collectives:
         source = target if recv is None else call.source(send)
         call.require(source, target.elements, "as many as recv")
         call.run(lib.tuttiAllReduce, source.address, target.address, source.elements, call.reduced(),
-                 reduction(op, "all_reduce"))
+                 call.operator(op))
         return result
 
     def reduce(self, send: Any, recv: Any = None, op: Op = "sum", root: int = 0, *, dtype: Any = None,
@@ -56,7 +56,7 @@ class Collectives:
             source, target = call.source(send), call.target(recv)
             call.require(target, source.elements, "as many as send")
             address = target.address
-        call.run(lib.tuttiReduce, source.address, address, source.elements, call.reduced(), reduction(op, "reduce"),
+        call.run(lib.tuttiReduce, source.address, address, source.elements, call.reduced(), call.operator(op),
                  root)
         return send if recv is None else recv
 
@@ -104,7 +104,7 @@ class Collectives:
             count, address = target.elements, target.address
             call.require(source, self.size * count, f"a block of {count} for each of {self.size} ranks")
         call.run(lib.tuttiReduceScatter, source.address, address, count, call.reduced(),
-                 reduction(op, "reduce_scatter"))
+                 call.operator(op))
         return send if recv is None else recv
 
     def scan(self, send: Any, recv: Any = None, op: Op = "sum", *, dtype: Any = None, stream: Any = None) -> Any:
@@ -123,7 +123,7 @@ class Collectives:
         target = call.target(result, "send" if recv is None else "recv")
         source = target if recv is None else call.source(send)
         call.require(source, target.elements, "as many as recv")
-        call.run(function, source.address, target.address, source.elements, call.reduced(), reduction(op, name))
+        call.run(function, source.address, target.address, source.elements, call.reduced(), call.operator(op))
         return result
 
     def all_to_all(self, send: Any, recv: Any = None, *, dtype: Any = None, stream: Any = None) -> Any:

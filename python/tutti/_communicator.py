@@ -11,6 +11,8 @@ from ._collectives import Collectives
 from ._counts import CountsPerRank
 from ._errors import InvalidArgumentError, Result, check, raise_error, sentence
 from ._library import Config, IdStruct, lib
+from ._messages import Messages
+from ._operators import Operator, PreMulSum
 
 _NO_COLOR = -1  # TUTTI_SPLIT_NOCOLOR
 
@@ -58,18 +60,6 @@ def _config(deterministic: Optional[bool], timeout_ms: Optional[int], name: Opti
     return config
 
 
-class PreMulSum:
-    """A sum whose inputs are first multiplied by this rank's scalar; made by Communicator.create_pre_mul_sum."""
-
-    def __init__(self, communicator: "Communicator", number: int) -> None:
-        self._communicator, self._tutti_op = communicator, number
-
-    def destroy(self) -> None:
-        """Frees the operator. Errors: InvalidArgumentError (it was freed already)."""
-        result = lib.tuttiRedOpDestroy(self._tutti_op, self._communicator._handle)
-        self._communicator._check(result, "PreMulSum.destroy")
-
-
 class Registration:
     """Memory that was announced as often used; made by Communicator.register. Keeps the array."""
 
@@ -89,7 +79,7 @@ class Registration:
         self.deregister()
 
 
-class Communicator(Collectives, CountsPerRank):
+class Communicator(Collectives, CountsPerRank, Messages):
     """Ranks that communicate. One thread at a time may use a communicator; any thread may call abort() and
     async_error().
 
@@ -124,6 +114,7 @@ class Communicator(Collectives, CountsPerRank):
         made = object.__new__(cls)
         made._handle = c_void_p()
         made._rank = made._size = made._device = None
+        made._under_way, made._dropped = {}, []
         if _lifetime.group.depth:
             _lifetime.group.made.append(made)
         return made
@@ -287,6 +278,20 @@ class Communicator(Collectives, CountsPerRank):
         self._check(lib.tuttiRedOpCreatePreMulSum(number, element, kind, 1, self._handle), "create_pre_mul_sum")
         return PreMulSum(self, number.value)
 
+    def create_operator(self, function: Callable[[memoryview, memoryview], Any], dtype: Any) -> Operator:
+        """An operator for calls on `dtype` in host memory: function(first, inout) has to set inout[i] to
+        first[i] op inout[i] for all i. `first` is from lower ranks. Both are memoryviews of elements, or of bytes where
+        Python has no such element (floats of 16 and 8 bits, complex numbers); numpy.asarray or numpy.frombuffer makes
+        arrays of them. The function must not keep them, and must not call tutti.
+
+        It must be associative and, but for scan and ex_scan, commutative: inputs are combined in any order and in
+        pieces. It is called in the thread that waits in the call, or in a stream's. An exception in it is raised by the
+        call, or on a stream or in a group by the operator's next call or its raise_error; the results of all ranks are then not to
+        be relied on, so abort the communicator, as leaving its `with` block by the exception does.
+        Errors: InvalidArgumentError.
+        """
+        return Operator(self, function, _types.data_type(dtype, "create_operator"))
+
     def register(self, array: Any) -> Registration:
         """Announces that the memory of `array` will be used often. Memory of tutti.mem_alloc is faster still, and needs
         no announcement. Errors: as a call on the array."""
@@ -311,6 +316,7 @@ class Communicator(Collectives, CountsPerRank):
                 self._run("destroy", lib.tuttiCommDestroy, handle)
             finally:
                 self._handle = c_void_p()
+                self._end_dropped()
 
     def abort(self) -> None:
         """Ends all operations, on the other ranks with an error, and frees the communicator, in less than a second. Any

@@ -12,7 +12,6 @@ from typing import Any, Optional, Sequence
 from ._call import Blocks, Call
 from ._collectives import Op
 from ._library import lib
-from ._types import reduction
 
 Numbers = Optional[Sequence[int]]
 
@@ -58,7 +57,7 @@ class CountsPerRank:
             address = target.address
         blocks.require_within(source, "send")
         call.run(lib.tuttiReduceScatterV, source.address, *blocks.arrays(1), address, count, call.reduced(),
-                 reduction(op, "reduce_scatter_v"))
+                 call.operator(op))
         return send if recv is None else recv
 
     def all_to_all_v(self, send: Any, send_counts: Sequence[int], recv: Any, recv_counts: Numbers = None,

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, c_char, c_char_p, c_int, c_size_t, c_uint, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_int, c_longlong, c_size_t, c_uint, c_void_p
 
 VERSION = (0, 1)  # major and minor of the libraries whose functions and structs are as declared here
 SONAME = "libtutti.so.0"
@@ -17,6 +17,13 @@ class IdStruct(ctypes.Structure):
     """tuttiUniqueId."""
 
     _fields_ = [("internal", c_char * _ID_BYTES)]
+
+
+class StatusStruct(ctypes.Structure):
+    """tuttiStatus_t."""
+
+    _fields_ = [("source", c_int), ("tag", c_int), ("count", c_size_t), ("type", c_int), ("cancelled", c_int),
+                ("reserved", c_longlong * 2)]
 
 
 class Config(ctypes.Structure):
@@ -40,6 +47,9 @@ class Config(ctypes.Structure):
         super().__init__(ctypes.sizeof(Config), _CONFIG_MAGIC, VERSION[0] * 10000 + VERSION[1] * 100, UNSET, UNSET,
                          UNSET, None, UNSET, None, None, UNSET)
 
+
+# tuttiRedOpFunction_t.
+OperatorFunction = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_size_t, c_int, c_void_p)
 
 _comm = _stream = _buffer = _counts = c_void_p
 _config = POINTER(Config)
@@ -85,6 +95,13 @@ _ARGUMENTS = {
     "tuttiBarrier": [_comm, _stream],
     "tuttiSend": [_buffer, c_size_t, _type, c_int, _comm, _stream],
     "tuttiRecv": [_buffer, c_size_t, _type, c_int, _comm, _stream],
+    "tuttiIsend": [_buffer, c_size_t, _type, c_int, c_int, _comm, _handle],
+    "tuttiIrecv": [_buffer, c_size_t, _type, c_int, c_int, _comm, _handle],
+    "tuttiTest": [_handle, POINTER(c_int), POINTER(StatusStruct)],
+    "tuttiWait": [_handle, POINTER(StatusStruct)],
+    "tuttiCancel": [c_void_p, POINTER(c_int)],
+    "tuttiIprobe": [c_int, c_int, _comm, POINTER(c_int), POINTER(StatusStruct)],
+    "tuttiProbe": [c_int, c_int, _comm, POINTER(StatusStruct)],
     "tuttiGroupStart": [],
     "tuttiGroupEnd": [],
     "tuttiMemAlloc": [_handle, c_size_t],
@@ -97,6 +114,7 @@ _ARGUMENTS = {
     "tuttiStreamQuery": [_stream],
     "tuttiStreamDestroy": [_stream],
     "tuttiRedOpCreatePreMulSum": [POINTER(c_int), c_void_p, _type, c_int, _comm],
+    "tuttiRedOpCreate": [POINTER(c_int), OperatorFunction, c_void_p, _type, _comm],
     "tuttiRedOpDestroy": [_op, _comm],
     "tuttiCommLastAlgorithm": [_comm, POINTER(c_char_p), POINTER(c_char_p)],
     "tuttiCommExplain": [_comm, c_char_p, c_size_t, _type, c_char_p, c_size_t, POINTER(c_size_t)],

@@ -40,7 +40,7 @@ _SIZES = [1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1, 2, 2, 8, 16]
 
 
 class RedOp(enum.IntEnum):
-    """tuttiRedOp_t: the operators of reductions. See Communicator.create_pre_mul_sum for one more.
+    """tuttiRedOp_t: the operators of reductions. See Communicator.create_pre_mul_sum and create_operator for more.
 
     Those on bits and truth are for integers in host memory. Truth is every number but 0, and gives 0 or 1. MAX and MIN
     are not for complex numbers.
@@ -98,7 +98,7 @@ def data_type(dtype: Any, call: str) -> DataType:
 
 
 def reduction(op: Union[RedOp, str, Any], call: str) -> int:
-    """The number of a RedOp, of its name in any case, or of an operator of create_pre_mul_sum."""
+    """The number of a RedOp, of its name in any case, or of an operator of the program."""
     if isinstance(op, str):
         try:
             return RedOp[op.upper()]
@@ -109,7 +109,7 @@ def reduction(op: Union[RedOp, str, Any], call: str) -> int:
     elif hasattr(op, "_tutti_op"):
         return int(op._tutti_op)
     names = ", ".join(kind.name.lower() for kind in RedOp)
-    raise InvalidArgumentError(f"op {op!r} is none of {names}, and not from create_pre_mul_sum", call)
+    raise InvalidArgumentError(f"op {op!r} is none of {names}, and not from create_pre_mul_sum or create_operator", call)
 
 
 def _small_float(bits: int, exponent_bits: int, mantissa_bits: int, infinities: bool) -> float:
@@ -156,6 +156,11 @@ _ENCODERS: Dict[DataType, Callable[[float], bytes]] = {
     DataType.FLOAT8_E4M3: lambda value: _nearest_small(value, 4, 3, False),
     DataType.FLOAT8_E5M2: lambda value: _nearest_small(value, 5, 2, True),
 }
+
+
+def format_of(kind: DataType) -> Optional[str]:
+    """The format of memoryviews that have such elements; None: there is none."""
+    return _FORMATS.get(kind) if kind is not DataType.FLOAT16 else None
 
 
 def encode(value: Union[int, float], kind: DataType, call: str) -> bytes:

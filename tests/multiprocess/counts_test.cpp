@@ -6,57 +6,34 @@
 #include <fmt/format.h>
 
 #include "support/counts_call.h"
-#include "support/launch_ranks.h"
 #include "support/random.h"
 #include "support/reference_reduce.h"
+#include "support/setup.h"
 #include "support/share.h"
 
 namespace tutti::testing {
 namespace {
 
-struct Ranks {
-  int ranks;
-  Layout layout;
-  const char* transport;
-  const char* algorithm = "";
-};
-
-class Counts : public ::testing::TestWithParam<Ranks> {
+class Counts : public ::testing::TestWithParam<Setup> {
  protected:
   static void run(const std::function<void(Seat&, const std::vector<tuttiComm_t>&)>& body) {
-    const Ranks& s = GetParam();
-    launch_ranks(
-        {.ranks = s.ranks,
-         .layout = s.layout,
-         .environment = {std::string("TUTTI_TRANSPORT=") + s.transport, std::string("TUTTI_ALGO=") + s.algorithm},
-         .limit = std::chrono::seconds(120)},
-        [&](Seat& seat) {
-          const auto comms = seat.init();
-          ASSERT_FALSE(comms.empty());
-          body(seat, comms);
-          for (const auto comm : comms) EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
-        });
+    with_communicators(GetParam(), body);
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, Counts,
-    ::testing::Values(Ranks{1, Layout::processes, "auto"}, Ranks{2, Layout::processes, "auto"},
-                      Ranks{3, Layout::processes, "mapped"}, Ranks{4, Layout::processes, "cma"},
-                      Ranks{5, Layout::processes, "slots"}, Ranks{6, Layout::pairs, "auto"},
-                      Ranks{4, Layout::threads, "auto"}, Ranks{3, Layout::threads, "slots"},
-                      Ranks{8, Layout::one_thread, "auto"}, Ranks{7, Layout::one_thread, "slots"},
-                      Ranks{5, Layout::one_thread, "cma"}, Ranks{20, Layout::one_thread, "slots", "pairwise,ring"},
-                      Ranks{20, Layout::one_thread, "mapped"}, Ranks{4, Layout::processes, "socket"},
-                      Ranks{6, Layout::pairs, "socket"}, Ranks{4, Layout::processes, "rdma"},
-                      Ranks{6, Layout::one_thread, "slots", "circulant"}, Ranks{5, Layout::threads, "slots", "ring"},
-                      Ranks{4, Layout::one_thread, "slots", "spread_out"}),
-    [](const auto& test) {
-      const Ranks& s = test.param;
-      std::string text = fmt::format("{}_{}_{}_{}", name(s.layout), s.ranks, s.transport, s.algorithm);
-      std::ranges::replace(text, ',', '_');
-      return text;
-    });
+    ::testing::Values(Setup{1, Layout::processes, "auto"}, Setup{2, Layout::processes, "auto"},
+                      Setup{3, Layout::processes, "mapped"}, Setup{4, Layout::processes, "cma"},
+                      Setup{5, Layout::processes, "slots"}, Setup{6, Layout::pairs, "auto"},
+                      Setup{4, Layout::threads, "auto"}, Setup{3, Layout::threads, "slots"},
+                      Setup{8, Layout::one_thread, "auto"}, Setup{7, Layout::one_thread, "slots"},
+                      Setup{5, Layout::one_thread, "cma"}, Setup{20, Layout::one_thread, "slots", "pairwise,ring"},
+                      Setup{20, Layout::one_thread, "mapped"}, Setup{4, Layout::processes, "socket"},
+                      Setup{6, Layout::pairs, "socket"}, Setup{4, Layout::processes, "rdma"},
+                      Setup{6, Layout::one_thread, "slots", "circulant"}, Setup{5, Layout::threads, "slots", "ring"},
+                      Setup{4, Layout::one_thread, "slots", "spread_out"}),
+    name_of_setup);
 
 TEST_P(Counts, EveryCallGivesWhatItShould) {
   run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {

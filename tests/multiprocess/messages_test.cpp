@@ -9,8 +9,8 @@
 
 #include "support/buffer.h"
 #include "support/call.h"
-#include "support/launch_ranks.h"
 #include "support/random.h"
+#include "support/setup.h"
 #include "support/share.h"
 
 namespace tutti::testing {
@@ -18,41 +18,29 @@ namespace {
 
 constexpr auto bad = tuttiInvalidArgument;
 
-struct Ranks {
-  int ranks;
-  Layout layout;
-  const char* transport;
-};
-
-class Messages : public ::testing::TestWithParam<Ranks> {
+class Messages : public ::testing::TestWithParam<Setup> {
  protected:
   static void run(const std::function<void(Seat&, tuttiComm_t)>& body, bool destroy = true) {
-    const Ranks& s = GetParam();
-    launch_ranks({.ranks = s.ranks,
-                  .layout = s.layout,
-                  .environment = {std::string("TUTTI_TRANSPORT=") + s.transport, "TUTTI_DEBUG=NONE"},
-                  .limit = std::chrono::seconds(120)},
-                 [&](Seat& seat) {
-                   const auto comm = seat.init_one();
-                   ASSERT_NE(comm, nullptr);
-                   body(seat, comm);
-                   if (destroy) {
-                     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
-                   }
-                 });
+    Team team = team_of(GetParam());
+    team.environment.emplace_back("TUTTI_DEBUG=NONE");
+    launch_ranks(team, [&](Seat& seat) {
+      const auto comm = seat.init_one();
+      ASSERT_NE(comm, nullptr);
+      body(seat, comm);
+      if (destroy) {
+        EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+      }
+    });
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Messages,
-                         ::testing::Values(Ranks{1, Layout::threads, "auto"}, Ranks{2, Layout::processes, "auto"},
-                                           Ranks{4, Layout::threads, "auto"}, Ranks{3, Layout::processes, "slots"},
-                                           Ranks{3, Layout::processes, "cma"}, Ranks{4, Layout::pairs, "auto"},
-                                           Ranks{3, Layout::processes, "socket"}, Ranks{4, Layout::pairs, "socket"},
-                                           Ranks{2, Layout::processes, "rdma"}),
-                         [](const auto& test) {
-                           return fmt::format("{}_{}_{}", name(test.param.layout), test.param.ranks,
-                                              test.param.transport);
-                         });
+                         ::testing::Values(Setup{1, Layout::threads, "auto"}, Setup{2, Layout::processes, "auto"},
+                                           Setup{4, Layout::threads, "auto"}, Setup{3, Layout::processes, "slots"},
+                                           Setup{3, Layout::processes, "cma"}, Setup{4, Layout::pairs, "auto"},
+                                           Setup{3, Layout::processes, "socket"}, Setup{4, Layout::pairs, "socket"},
+                                           Setup{2, Layout::processes, "rdma"}),
+                         name_of_setup);
 
 /// The n-th message from one rank to another; every rank knows all of them.
 struct Planned {

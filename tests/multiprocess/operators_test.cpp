@@ -10,8 +10,8 @@
 
 #include "support/buffer.h"
 #include "support/elements.h"
-#include "support/launch_ranks.h"
 #include "support/random.h"
+#include "support/setup.h"
 #include "support/share.h"
 
 namespace tutti::testing {
@@ -19,42 +19,21 @@ namespace {
 
 constexpr auto bad = tuttiInvalidArgument;
 
-struct Ranks {
-  int ranks;
-  Layout layout;
-  const char* transport;
-};
-
-using Body = std::function<void(Seat&, const std::vector<tuttiComm_t>&)>;
-
-class Operators : public ::testing::TestWithParam<Ranks> {
+class Operators : public ::testing::TestWithParam<Setup> {
  protected:
-  static void run(const Body& body) {
-    const Ranks& s = GetParam();
-    launch_ranks({.ranks = s.ranks,
-                  .layout = s.layout,
-                  .environment = {std::string("TUTTI_TRANSPORT=") + s.transport},
-                  .limit = std::chrono::seconds(120)},
-                 [&](Seat& seat) {
-                   const auto comms = seat.init();
-                   ASSERT_FALSE(comms.empty());
-                   body(seat, comms);
-                   for (const auto comm : comms) EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
-                 });
+  static void run(const std::function<void(Seat&, const std::vector<tuttiComm_t>&)>& body) {
+    with_communicators(GetParam(), body);
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Operators,
-                         ::testing::Values(Ranks{1, Layout::processes, "auto"}, Ranks{2, Layout::processes, "auto"},
-                                           Ranks{3, Layout::processes, "mapped"}, Ranks{4, Layout::processes, "cma"},
-                                           Ranks{3, Layout::processes, "slots"}, Ranks{4, Layout::threads, "auto"},
-                                           Ranks{6, Layout::pairs, "auto"}, Ranks{7, Layout::one_thread, "auto"},
-                                           Ranks{20, Layout::one_thread, "slots"},
-                                           Ranks{4, Layout::processes, "socket"}, Ranks{3, Layout::processes, "rdma"}),
-                         [](const auto& test) {
-                           return fmt::format("{}_{}_{}", name(test.param.layout), test.param.ranks,
-                                              test.param.transport);
-                         });
+                         ::testing::Values(Setup{1, Layout::processes, "auto"}, Setup{2, Layout::processes, "auto"},
+                                           Setup{3, Layout::processes, "mapped"}, Setup{4, Layout::processes, "cma"},
+                                           Setup{3, Layout::processes, "slots"}, Setup{4, Layout::threads, "auto"},
+                                           Setup{6, Layout::pairs, "auto"}, Setup{7, Layout::one_thread, "auto"},
+                                           Setup{20, Layout::one_thread, "slots"},
+                                           Setup{4, Layout::processes, "socket"}, Setup{3, Layout::processes, "rdma"}),
+                         name_of_setup);
 
 /// Without the sign of zeros, which in complex products hangs on the order.
 template <class T>

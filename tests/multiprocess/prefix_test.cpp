@@ -8,52 +8,31 @@
 
 #include "support/buffer.h"
 #include "support/elements.h"
-#include "support/launch_ranks.h"
 #include "support/random.h"
+#include "support/setup.h"
 #include "support/share.h"
 
 namespace tutti::testing {
 namespace {
 
-struct Seats {
-  int ranks;
-  Layout layout;
-  const char* transport;
-  const char* algorithm;
-};
-
-class Prefix : public ::testing::TestWithParam<Seats> {
+class Prefix : public ::testing::TestWithParam<Setup> {
  protected:
   static void run(const std::function<void(Seat&, const std::vector<tuttiComm_t>&)>& body) {
-    const Seats& s = GetParam();
-    launch_ranks(
-        {.ranks = s.ranks,
-         .layout = s.layout,
-         .environment = {std::string("TUTTI_TRANSPORT=") + s.transport, std::string("TUTTI_ALGO=") + s.algorithm},
-         .limit = std::chrono::seconds(120)},
-        [&](Seat& seat) {
-          const auto comms = seat.init();
-          ASSERT_FALSE(comms.empty());
-          body(seat, comms);
-          for (const auto comm : comms) EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
-        });
+    with_communicators(GetParam(), body);
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(
     Setups, Prefix,
-    ::testing::Values(Seats{1, Layout::processes, "auto", ""}, Seats{2, Layout::processes, "auto", ""},
-                      Seats{5, Layout::processes, "auto", ""}, Seats{4, Layout::processes, "mapped", "chain"},
-                      Seats{3, Layout::processes, "mapped", "one_shot"}, Seats{4, Layout::processes, "cma", ""},
-                      Seats{3, Layout::processes, "slots", "chain"}, Seats{4, Layout::threads, "auto", ""},
-                      Seats{6, Layout::pairs, "slots", "recursive_doubling"}, Seats{20, Layout::one_thread, "auto", ""},
-                      Seats{20, Layout::one_thread, "slots", "one_shot"},
-                      Seats{19, Layout::one_thread, "slots", "recursive_doubling"},
-                      Seats{4, Layout::processes, "socket", ""}, Seats{3, Layout::processes, "rdma", ""}),
-    [](const auto& test) {
-      const Seats& s = test.param;
-      return fmt::format("{}_{}_{}_{}", name(s.layout), s.ranks, s.transport, *s.algorithm == 0 ? "any" : s.algorithm);
-    });
+    ::testing::Values(Setup{1, Layout::processes, "auto"}, Setup{2, Layout::processes, "auto"},
+                      Setup{5, Layout::processes, "auto"}, Setup{4, Layout::processes, "mapped", "chain"},
+                      Setup{3, Layout::processes, "mapped", "one_shot"}, Setup{4, Layout::processes, "cma"},
+                      Setup{3, Layout::processes, "slots", "chain"}, Setup{4, Layout::threads, "auto"},
+                      Setup{6, Layout::pairs, "slots", "recursive_doubling"}, Setup{20, Layout::one_thread, "auto"},
+                      Setup{20, Layout::one_thread, "slots", "one_shot"},
+                      Setup{19, Layout::one_thread, "slots", "recursive_doubling"},
+                      Setup{4, Layout::processes, "socket"}, Setup{3, Layout::processes, "rdma"}),
+    name_of_setup);
 
 constexpr std::uint32_t prime = 251;
 

@@ -49,10 +49,95 @@ def wait_in_vain():
         return "not rank 0"
 
 
+def larger_by_size(first, inout):
+    """Of complex numbers the one that is larger."""
+    one, other = numpy.frombuffer(first, "complex64"), numpy.frombuffer(inout, "complex64")
+    numpy.copyto(other, one, where=abs(one) > abs(other))
+
+
+def append_digit(first, inout):
+    """The numbers of ranks one behind the other, as decimals: associative, not commutative."""
+    for i, one in enumerate(first):
+        inout[i] += one * 10 ** len(str(inout[i]))
+
+
+def reduce_by_own_functions():
+    with tutti.Communicator.from_environment() as comm:
+        largest = comm.create_operator(larger_by_size, "complex64")
+        everybody = inputs("complex64", 30_000, comm.size)
+        everybody *= (1 + 0.01 * numpy.arange(comm.size)).astype("float32").reshape(-1, 1)  # no two are equally large
+        result = numpy.zeros(30_000, "complex64")
+        comm.all_reduce(everybody[comm.rank], result, largest)
+        numpy.testing.assert_array_equal(result, everybody[abs(everybody).argmax(0), numpy.arange(30_000)])
+        largest.destroy()
+
+        digits = comm.create_operator(append_digit, "int64")
+        for count in (1, 3, 700):
+            numbers = numpy.full(count, comm.rank + 1)
+            comm.scan(numbers, op=digits)
+            assert (numbers == int("1234"[:comm.rank + 1])).all(), numbers
+        with tutti.Stream() as stream:
+            queued = numpy.full(5, comm.rank + 1)
+            comm.scan(queued, op=digits, stream=stream)
+            digits.destroy()
+            del digits
+            stream.synchronize()
+            assert (queued == int("1234"[:comm.rank + 1])).all(), queued
+
+
+def fail_in_a_function(by_stream):
+    """Who has nothing to combine has no error of his own."""
+    def fails(first, inout):
+        raise ArithmeticError("not like this")
+
+    with tutti.Communicator.from_environment() as comm:
+        op = comm.create_operator(fails, "int32")
+        try:
+            if by_stream:
+                with tutti.Stream() as stream:
+                    comm.all_reduce(numpy.zeros(10, "int32"), op=op, stream=stream)
+                op.raise_error()
+            else:
+                comm.all_reduce(numpy.zeros(10, "int32"), op=op)
+        except ArithmeticError as error:
+            op.raise_error()  # once
+            return str(error)
+    return ""
+
+
+def misuse_own_functions():
+    said = []
+    with tutti.Communicator.from_environment() as comm:
+        op = comm.create_operator(append_digit, "int64")
+        for call in (lambda: comm.all_reduce(numpy.zeros(3), op=op), lambda: comm.create_operator(None, "datetime64"),
+                     op.destroy, op.destroy, lambda: comm.all_reduce(numpy.zeros(3, "int64"), op=op)):
+            try:
+                call()
+            except tutti.InvalidArgumentError as error:
+                said.append(str(error))
+    return said
+
+
 class Operators(unittest.TestCase):
     def test_give_what_numpy_gives(self):
         for size in (2, 3):
             ranks.start(size, reduce_everything)
+
+    def test_of_the_program_give_what_they_should(self):
+        for size in (1, 2, 4):
+            ranks.start(size, reduce_by_own_functions)
+
+    def test_of_the_program_that_fail_raise_in_the_call(self):
+        for by_stream in (False, True):
+            said = ranks.start(2, fail_in_a_function, by_stream)
+            self.assertIn("not like this", said)
+            self.assertLessEqual(set(said), {"", "not like this"})
+
+    def test_of_the_program_are_for_their_type_and_communicator(self):
+        for said in ranks.start(2, misuse_own_functions):
+            for words, part in zip(said, ("made for int64", "datetime64", "op", "op")):
+                self.assertIn(part, words)
+            self.assertEqual(len(said), 4)
 
     def test_limits_end_calls_that_wait_in_vain(self):
         first, _ = ranks.start(2, wait_in_vain)

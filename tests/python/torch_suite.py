@@ -72,7 +72,7 @@ class TestOnBackend(distributed_test.TestDistBackend, distributed_test.Distribut
 
 left_out = []
 if IN_PLACE:
-    left_out.append("test_ddp_logging_data_cpu")  # asks for the backend's own name
+    left_out.append("test_ddp_logging_data_cpu")  # of the backend's own name: passes under that
 if "TUTTI_TEST_TIMED" not in os.environ:
     # They want an error within a tenth of a second of their limit, which a loaded machine cannot promise.
     left_out += ["test_barrier_timeout_full_group", "test_barrier_timeout_group"]
