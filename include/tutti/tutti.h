@@ -234,12 +234,12 @@ TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
  * CUDA's default stream. The call returns once it is queued on the stream, which happens when all ranks of the
  * communicator on this GPU have made it: ranks of one GPU that one thread drives must be in a group.
  *
- * If all ranks share one GPU and process, one kernel carries the call out. If all GPUs of a host reach each other's
- * memory, kernels of each rank do: all-reduces of less than 64 KiB by kernels that wait for each other (with the
- * conditions of TUTTI_GPU_P2P), other collectives from 64 KiB in a group on by kernels between which the stream waits
- * for the host. In all these cases the buffers of reductions must be aligned to their element's size. All other calls
- * are host-staged, also those with a count per rank, sends and receives: the stream copies to pinned memory, waits for
- * the call there, and copies back.
+ * If all ranks share one GPU and process, one kernel carries a call without a count per rank out. If all GPUs of a host
+ * reach each other's memory, kernels of each rank do: with the conditions of TUTTI_GPU_P2P by kernels that wait for
+ * each other, all calls but reductions with a count per rank; otherwise collectives from 64 KiB in a group on, by
+ * kernels between which the stream waits for the host. In all these cases the buffers of reductions must be aligned to
+ * their element's size. All other calls are host-staged, also sends and receives: the stream copies to pinned memory,
+ * waits for the call there, and copies back.
  *
  * Calls of all kinds, also on host memory, run in the order in which they were made. So a call by one kernel, or on
  * host memory without a stream, returns only after the other calls on device memory made before it. In one group, all
