@@ -41,17 +41,22 @@ TEST(PackedSignature, HoldsAllOfACall) {
   for (int collective = 0; collective < collective_count; ++collective)
     for (int type = 0; type < data_type_count; ++type)
       for (int op = 0; op < reduce_op_count; ++op)
-        for (const std::uint32_t channels : {1u, 8u, 511u})
-          for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{65'535}, (std::uint64_t{1} << 43) - 1}) {
-            const Signature signature{.collective = static_cast<std::uint8_t>(collective),
-                                      .type = static_cast<std::uint8_t>(type),
-                                      .op = static_cast<std::uint8_t>(op),
-                                      .count = count};
-            const std::uint64_t packed = PackedSignature{.signature = signature, .channels = channels}.pack();
-            EXPECT_TRUE(seen.insert(packed).second);
-            const auto again = PackedSignature::unpack(packed);
-            EXPECT_TRUE(again.signature == signature && again.channels == channels);
-          }
+        for (const auto form : {static_cast<std::uint8_t>(Form::plain), static_cast<std::uint8_t>(Form::counts)})
+          for (const std::uint32_t root : {0u, 63u})
+            for (const std::uint32_t channels : {1u, 8u, 63u})
+              for (const std::uint64_t count :
+                   {std::uint64_t{1}, std::uint64_t{65'535}, (std::uint64_t{1} << 39) - 1}) {
+                const Signature signature{.collective = static_cast<std::uint8_t>(collective),
+                                          .type = static_cast<std::uint8_t>(type),
+                                          .op = static_cast<std::uint8_t>(op),
+                                          .form = form,
+                                          .root = root,
+                                          .count = count};
+                const std::uint64_t packed = PackedSignature{.signature = signature, .channels = channels}.pack();
+                EXPECT_TRUE(seen.insert(packed).second);
+                const auto again = PackedSignature::unpack(packed);
+                EXPECT_TRUE(again.signature == signature && again.channels == channels);
+              }
 }
 
 }  // namespace
