@@ -116,6 +116,7 @@ TEST(RunPlan, RanksChooseWindowsTogether) {
                  by_windows = plans_of(windows, shape, Access::mapped, true, 1);
       for (const bool all : {true, false})
         for (const bool once : {true, false}) {
+          if (ranks > 3 && !random.chance(cases_percent())) continue;
           KernelCase how = some_case(by_slots, 2, random.below(kinds), random);
           if (how.op == ReduceOp::pre_mul_sum) how.op = ReduceOp::sum;  // through slots alone
           how.together = false;
