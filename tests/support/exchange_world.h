@@ -22,7 +22,7 @@ class ExchangeWorld {
              .slots = static_cast<std::uint32_t>(random_.between(1, 3)),
              .slot_bytes = 64,
              .inbox_bytes = 48};
-    transfers_.resize(static_cast<std::size_t>(ranks * ranks));
+    transfers_.resize(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks));
     for (int from = 0; from < ranks; ++from)
       for (int to = 0; to < ranks; ++to) {
         const std::uint64_t bytes = random_.chance(20) ? 0 : static_cast<std::uint64_t>(random_.below(700));
@@ -33,7 +33,10 @@ class ExchangeWorld {
     make_call();
   }
 
-  device::Transfer& of(int rank, int peer) { return transfers_[static_cast<std::size_t>(rank * ranks_ + peer)]; }
+  device::Transfer& of(int rank, int peer) {
+    return transfers_[static_cast<std::size_t>(rank) * static_cast<std::size_t>(ranks_) +
+                      static_cast<std::size_t>(peer)];
+  }
   const device::ErrorRecord& record(int rank) const { return errors_[static_cast<std::size_t>(rank)][0]; }
   device::Call& call() { return call_; }
 
