@@ -40,16 +40,8 @@ std::vector<Plan> plans_of(const Scene& scene, Access access) {
   return plans;
 }
 
-/// Whether a launch with that breakage comes to the right end.
-bool comes_right(const Scene& scene, bool walk, Fault fault, std::uint64_t seed) {
-  const Access compared = scene.access == Access::in_line ? Access::slots : scene.access;
-  KernelWorld world(
-      plans_of(scene, scene.access), plans_of(scene, compared),
-      {.count = 100, .channels = 2, .slot_bytes = 128, .calls = 4, .seed = seed, .apart = true, .walk = walk});
-  if (scene.access == Access::in_line) {  // flags begin anew, and inboxes still hold the first of the last time
-    world.set_inbox_uses(device::inbox_period);
-    world.fill_inboxes(0x00000001'00000000u);
-  }
+/// Whether the world's launch, with that breakage, comes to the right end.
+bool comes_right(KernelWorld& world, Fault fault, std::uint64_t seed) {
   bool stuck = false;
   const FiberOptions options{.threads = 3, .seed = seed, .on_deadlock = [&] {
                                stuck = true;
@@ -60,20 +52,26 @@ bool comes_right(const Scene& scene, bool walk, Fault fault, std::uint64_t seed)
   return ended && !stuck && world.error().empty() && world.compare().empty();
 }
 
+/// Whether a launch with that breakage comes to the right end.
+bool comes_right(const Scene& scene, bool walk, Fault fault, std::uint64_t seed) {
+  const Access compared = scene.access == Access::in_line ? Access::slots : scene.access;
+  KernelWorld world(
+      plans_of(scene, scene.access), plans_of(scene, compared),
+      {.count = 100, .channels = 2, .slot_bytes = 128, .calls = 4, .seed = seed, .apart = true, .walk = walk});
+  if (scene.access == Access::in_line) {  // flags begin anew, and inboxes still hold the first of the last time
+    world.set_inbox_uses(device::inbox_period);
+    world.fill_inboxes(0x00000001'00000000u);
+  }
+  return comes_right(world, fault, seed);
+}
+
 /// The same where ranks have plans through windows, too, but one does not offer its buffers.
 bool chooses_right(Fault fault, std::uint64_t seed) {
   const Scene slots{"ring", Collective::all_reduce, Access::slots, 3};
   const auto plans = plans_of(slots, Access::slots);
   KernelWorld world(plans, {.count = 100, .channels = 1, .slot_bytes = 128, .seed = seed, .apart = true, .walk = true});
   world.offer_windows(plans_of(two_shot[0], Access::mapped), /*all=*/false);
-  bool stuck = false;
-  const FiberOptions options{.threads = 3, .seed = seed, .on_deadlock = [&] {
-                               stuck = true;
-                               world.abort();
-                             }};
-  const bool ended =
-      fault == Fault::none ? run_on_fibers(world.launch(), options) : run_on_fibers(world.launch(), options, fault);
-  return ended && !stuck && world.error().empty() && world.compare().empty();
+  return comes_right(world, fault, seed);
 }
 
 /// The same where one rank never comes: right is that all blocks end.

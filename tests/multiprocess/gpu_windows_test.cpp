@@ -42,19 +42,7 @@ FakeKernel watched() {
 
 /// As in_seats, with watched kernels.
 void in_watched_seats(const Team& team, Seating seating, const MeetingBody& body) {
-  launch_ranks(team, [&](Seat& seat) {
-    const int gpu = choose_gpu(seat, seating, watched());
-    if (!seat.meet()) return;
-    CudaUser user(library, gpu);
-    auto* const comm = seat.init_one();
-    ASSERT_NE(comm, nullptr);
-    body(seat, user, comm);
-    if (!seat.meet()) return;
-    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
-    if (!seat.meet()) return;
-    EXPECT_EQ(fake_cuda(library).live().misuse, 0);
-    EXPECT_EQ(fake_cuda(library).live().mapped, 0);
-  });
+  in_seats(team, seating, body, watched);
 }
 
 /// Makes calls on the same buffers until all ranks offer them. False: the test is over.

@@ -66,9 +66,10 @@ inline int waits_for_host() {
 using MeetingBody = std::function<void(Seat&, CudaUser&, tuttiComm_t)>;
 
 /// Each rank with its own GPU (or its share of one) and a communicator of all.
-inline void in_seats(const Team& team, Seating seating, const MeetingBody& body) {
+inline void in_seats(const Team& team, Seating seating, const MeetingBody& body,
+                     const std::function<FakeKernel()>& kernel = bodies) {
   launch_ranks(team, [&](Seat& seat) {
-    const int gpu = choose_gpu(seat, seating);
+    const int gpu = choose_gpu(seat, seating, kernel());
     if (!seat.meet()) return;
     CudaUser user(library, gpu);
     auto* const comm = seat.init_one();
@@ -78,6 +79,7 @@ inline void in_seats(const Team& team, Seating seating, const MeetingBody& body)
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
     if (!seat.meet()) return;
     EXPECT_EQ(fake_cuda(library).live().misuse, 0);
+    EXPECT_EQ(fake_cuda(library).live().mapped, 0);
   });
 }
 
