@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
 
 _NOT_READY = 600  # CUDA_ERROR_NOT_READY
 _NO_TIMING = 2  # CU_EVENT_DISABLE_TIMING
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
 _pending: List[Tuple[c_void_p, Tuple[Any, ...]]] = []  # events, and what must live until they have passed
 _lock = threading.Lock()
@@ -26,6 +27,7 @@ _FUNCTIONS = {
     "cuDevicePrimaryCtxRelease": 11000,
     "cuStreamGetCtx": 9020,
     "cuStreamGetCaptureInfo": 11030,
+    "cuThreadExchangeStreamCaptureMode": 10010,
     "cuEventCreate": 2000,
     "cuEventRecord": 2000,
     "cuEventQuery": 2000,
@@ -73,6 +75,19 @@ def current_device() -> Optional[int]:
 
 
 @contextlib.contextmanager
+def beside_captures() -> Iterator[None]:
+    """What this thread asks CUDA in here spoils no capture. Otherwise questions such as that for an event end every capture
+    of the mode that is CUDA's and PyTorch's default, whichever thread and stream it belongs to."""
+    driver, mode = _driver(), c_int(_RELAXED)
+    exchanged = driver is not None and driver.cuThreadExchangeStreamCaptureMode(byref(mode)) == 0
+    try:
+        yield
+    finally:
+        if driver is not None and exchanged:
+            driver.cuThreadExchangeStreamCaptureMode(byref(mode))
+
+
+@contextlib.contextmanager
 def _context_of(driver: _Driver, stream: c_void_p, device: int) -> Iterator[bool]:
     """Makes the context of a stream, or where it is the default stream that of the GPU, current. False: it cannot."""
     context = c_void_p()
@@ -112,7 +127,7 @@ def keep(stream: Optional[int], device: int, owners: Iterable[Any]) -> None:
 
 def release_done(driver: _Driver) -> None:
     """Lets go of what was kept for calls that are done."""
-    with _lock:
+    with _lock, beside_captures():
         waiting = [entry for entry in _pending if driver.cuEventQuery(entry[0]) == _NOT_READY]
         done = [event for event, _ in _pending if all(event is not other for other, _ in waiting)]
         _pending[:] = waiting

@@ -107,6 +107,27 @@ def buffers_live_until_the_stream_has_passed(driver, comms):
         assert all(watch() is None for watch in watches), "the stream has passed"
 
 
+def calls_are_captured_while_others_are_under_way(driver, comms):
+    """Those that are not done are asked for in each call, which must not end the capture."""
+    stream, captured, graph = driver.stream(), driver.stream(), c_void_p()
+    gate = c_uint32.from_buffer(tutti.mem_alloc(4))
+    driver.cuStreamWaitValue32(c_void_p(stream), ctypes.c_uint64(ctypes.addressof(gate)), c_uint32(1), c_uint(0))
+    arrays = [DeviceArray(numpy.ones(100, dtype="int32")) for _ in comms]
+
+    def broadcast(on):
+        with tutti.group():
+            for comm, array in zip(comms, arrays):
+                comm.broadcast(array, stream=on)
+
+    broadcast(stream)
+    driver.cuStreamBeginCapture(c_void_p(captured), c_uint(0))  # as torch does: no thread may ask the driver in vain
+    broadcast(captured)
+    driver.cuStreamEndCapture(c_void_p(captured), byref(graph))
+    assert graph.value
+    gate.value = 1
+    driver.cuStreamSynchronize(c_void_p(stream))
+
+
 def current_gpu_of_the_thread():
     """A communicator takes the GPU of the thread's context, though it is started in a thread of its own."""
     driver, context = Driver(), c_void_p()
@@ -142,6 +163,9 @@ class Gpu(unittest.TestCase):
 
     def test_buffers_live_until_the_stream_has_passed(self):
         testing.start(1, with_two_ranks, buffers_live_until_the_stream_has_passed)
+
+    def test_calls_are_captured_while_others_are_under_way(self):
+        testing.start(1, with_two_ranks, calls_are_captured_while_others_are_under_way)
 
     def test_current_gpu_of_the_thread(self):
         testing.start(1, current_gpu_of_the_thread)

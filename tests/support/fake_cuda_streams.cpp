@@ -359,6 +359,7 @@ Status event_record(CUevent_st* event, CUstream_st* given) {
 
 Status event_query(CUevent_st* event) {
   FAKE_ENTER_CONTEXT("cuEventQuery");
+  if (const Status stopped = fake.prohibited(); stopped != 0) return stopped;
   if (fake.events.count(event) == 0) {
     ++fake.misuse;
     return code::invalid_handle;

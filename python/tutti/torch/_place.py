@@ -8,6 +8,8 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 import torch
 
+from tutti import _cuda
+
 from . import _gpu
 
 _NAP_S = 0.001  # between two looks at the GPU
@@ -91,7 +93,8 @@ class OnGpu:
             if self._ended or not self.queued_at:
                 return self._ended
             try:
-                passed = self._end.query()  # first: a stream goes on after a failure, but not before it is known
+                with _cuda.beside_captures():
+                    passed = self._end.query()  # first: a stream goes on after a failure, but not before it is known
                 self.error = self._failure()
             except RuntimeError as error:  # of CUDA; nothing on this GPU will work any more
                 passed, self.error = True, error
@@ -108,7 +111,7 @@ class OnGpu:
 
     def synchronize(self) -> None:
         """Waits for the GPU."""
-        with contextlib.suppress(RuntimeError):  # has_ended() meets it too
+        with contextlib.suppress(RuntimeError), _cuda.beside_captures():  # has_ended() meets the error too
             self._end.synchronize()
         self.has_ended()
 
