@@ -49,9 +49,17 @@ struct Elements {
   T at[size];
 };
 
-/// Stores packs, `apart` bytes apart, to all destinations.
+/// The packs of one thread in a round: at these offsets, as far as they lie before the end.
+struct Round {
+  std::size_t offset, apart, end;
+
+  TUTTI_DEVICE std::size_t at(int u) const { return offset + static_cast<std::size_t>(u) * apart; }
+  TUTTI_DEVICE bool has(int u) const { return at(u) < end; }
+};
+
+/// Stores packs to all destinations.
 template <int Bytes, int Unroll, Block B>
-TUTTI_DEVICE void put(B& b, const Operands& o, int destinations, std::size_t offset, std::size_t apart,
+TUTTI_DEVICE void put(B& b, const Operands& o, int destinations, const Round& round,
                       const Pack<Bytes> (&packs)[Unroll]) {
   TUTTI_ROLL
   for (int d = 0; d < destinations; ++d) {
@@ -59,14 +67,15 @@ TUTTI_DEVICE void put(B& b, const Operands& o, int destinations, std::size_t off
     if (to == nullptr) continue;
     TUTTI_UNROLL
     for (int u = 0; u < Unroll; ++u)
-      b.template store<Bytes>(to + offset + static_cast<std::size_t>(u) * apart, packs[u]);
+      if (round.has(u)) b.template store<Bytes>(to + round.at(u), packs[u]);
   }
 }
 
 template <int Bytes, int Unroll, Block B>
-TUTTI_DEVICE void get(B& b, const std::byte* from, std::size_t offset, std::size_t apart, Pack<Bytes> (&to)[Unroll]) {
+TUTTI_DEVICE void get(B& b, const std::byte* from, const Round& round, Pack<Bytes> (&to)[Unroll]) {
   TUTTI_UNROLL
-  for (int u = 0; u < Unroll; ++u) to[u] = b.template load<Bytes>(from + offset + static_cast<std::size_t>(u) * apart);
+  for (int u = 0; u < Unroll; ++u)
+    if (round.has(u)) to[u] = b.template load<Bytes>(from + round.at(u));
 }
 
 /// A pass of `bytes` bytes divided for packs of `width`: the packs in the middle, and single elements at both ends.
@@ -94,22 +103,25 @@ TUTTI_DEVICE std::size_t disagreement(B&, const Operands& o, const Combination& 
   return differ % 16;
 }
 
-/// Copies packs [first, end) of `Bytes` bytes, the first of all at `base`; threads take turns with `Unroll` packs each.
-/// Returns where it stopped: fewer than that are left.
-template <int Bytes, int Unroll, Block B>
-TUTTI_DEVICE std::size_t copy_packs(B& b, const Operands& o, const Combination& how, std::size_t base,
-                                    std::size_t first, std::size_t end) {
-  const auto threads = static_cast<std::size_t>(b.threads());
-  const std::byte* const source = o.sources[0];
-  Pack<Bytes> held[Unroll];
+/// Rounds of a pass over `count` packs of `Bytes` bytes, the first of them at `base`: threads take turns with `Unroll`
+/// packs each. `one(round)` handles those of this thread.
+template <int Bytes, int Unroll, Block B, class One>
+TUTTI_DEVICE void in_rounds(const B& b, std::size_t base, std::size_t count, One one) {
+  const std::size_t apart = static_cast<std::size_t>(b.threads()) * Bytes;
+  const std::size_t end = base + count * Bytes;
   TUTTI_ROLL
-  for (; first + (Unroll == 1 ? 1 : threads * Unroll) <= end; first += threads * Unroll) {
-    const std::size_t pack = first + static_cast<std::size_t>(b.thread());
-    if (Unroll == 1 && pack >= end) break;
-    get<Bytes, Unroll>(b, source, base + pack * Bytes, threads * Bytes, held);
-    put<Bytes, Unroll>(b, o, how.destinations, base + pack * Bytes, threads * Bytes, held);
-  }
-  return first;
+  for (std::size_t at = base + static_cast<std::size_t>(b.thread()) * Bytes; at < end; at += apart * Unroll)
+    one(Round{at, apart, end});
+}
+
+template <int Bytes, int Unroll, Block B>
+TUTTI_DEVICE void copy_packs(B& b, const Operands& o, const Combination& how, std::size_t base, std::size_t count) {
+  const std::byte* const source = o.sources[0];
+  in_rounds<Bytes, Unroll>(b, base, count, [&](const Round& round) {
+    Pack<Bytes> held[Unroll]{};
+    get<Bytes, Unroll>(b, source, round, held);
+    put<Bytes, Unroll>(b, o, how.destinations, round, held);
+  });
 }
 
 template <Block B>
@@ -118,24 +130,16 @@ TUTTI_DEVICE void copy_pass(B& b, const Operands& o, const Combination& how, std
   const std::size_t width = differ == 0 ? 16 : differ % 4 == 0 ? 4 : 1;
   const Edges edges = edges_of(o.sources[0], width, bytes);
   if (width == 16) {
-    const std::size_t rest = copy_packs<16, 4>(b, o, how, edges.head, 0, edges.packs);
-    copy_packs<16, 1>(b, o, how, edges.head, rest, edges.packs);
+    copy_packs<16, 4>(b, o, how, edges.head, edges.packs);
   } else if (width == 4) {
-    copy_packs<4, 1>(b, o, how, edges.head, 0, edges.packs);
-  }
-  if (width == 1) {
-    copy_packs<1, 1>(b, o, how, 0, 0, bytes);
+    copy_packs<4, 1>(b, o, how, edges.head, edges.packs);
   } else {
-    // Fewer elements than two packs have: those before the first pack and after the last.
-    const auto at = static_cast<std::size_t>(b.thread());
-    const std::size_t ends = edges.head + (bytes - edges.tail);
-    for (std::size_t i = at; i < ends; i += static_cast<std::size_t>(b.threads())) {
-      const std::size_t offset = i < edges.head ? i : i - edges.head + edges.tail;
-      Pack<1> held[1];
-      get<1, 1>(b, o.sources[0], offset, 0, held);
-      put<1, 1>(b, o, how.destinations, offset, 0, held);
-    }
+    copy_packs<1, 1>(b, o, how, 0, bytes);
+    return;
   }
+  // Fewer elements than two packs have: those before the first pack and after the last.
+  copy_packs<1, 1>(b, o, how, 0, edges.head);
+  copy_packs<1, 1>(b, o, how, edges.tail, bytes - edges.tail);
 }
 
 /// An operator known at compile time.
@@ -179,91 +183,94 @@ struct AnyOperator {
   }
 };
 
-/// Combines packs at `offset`, `apart` bytes apart, of all sources, as reduce_scalar of ops.h does. Loads the next
-/// source while combining the current one.
-template <class T, int Bytes, int Unroll, class Operator, Block B>
-TUTTI_DEVICE void reduce_packs(B& b, const Operands& o, const Combination& how, const Operator& op, std::size_t offset,
-                               std::size_t apart) {
+/// Combines the packs of a round of all sources, as reduce_scalar of ops.h does. Loads up to `Batch` sources before it
+/// combines them.
+template <class T, int Bytes, int Unroll, int Batch, class Operator, Block B>
+TUTTI_DEVICE void reduce_packs(B& b, const Operands& o, const Combination& how, const Operator& op,
+                               const Round& round) {
   using E = Elements<T, Bytes>;
   Accumulate<T> result[Unroll][E::size]{};
-  Pack<Bytes> held[Unroll]{}, next[Unroll]{};
-  get<Bytes, Unroll>(b, o.sources[0], offset, apart, held);
+  Pack<Bytes> held[Batch][Unroll]{};
   TUTTI_ROLL
-  for (int source = 0; source < how.sources; ++source) {
-    if (source + 1 < how.sources) get<Bytes, Unroll>(b, o.sources[source + 1], offset, apart, next);
+  for (int first = 0; first < how.sources; first += Batch) {
     TUTTI_UNROLL
-    for (int u = 0; u < Unroll; ++u) {
-      auto elements = bits_of<E>(held[u]);
-      Accumulate<T> operand[E::size];
-      if (Operator::scales && o.scaled[source] != 0) {
-        TUTTI_UNROLL
-        for (int i = 0; i < E::size; ++i) elements.at[i] = scale(elements.at[i], bits_of<T>(o.scalars[source]));
-      }
+    for (int i = 0; i < Batch; ++i)
+      if (first + i < how.sources) get<Bytes, Unroll>(b, o.sources[first + i], round, held[i]);
+    TUTTI_UNROLL
+    for (int i = 0; i < Batch; ++i) {
+      const int source = first + i;
+      if (source >= how.sources) break;
       TUTTI_UNROLL
-      for (int i = 0; i < E::size; ++i) operand[i] = widen(elements.at[i]);
-      if (source == 0) {
+      for (int u = 0; u < Unroll; ++u) {
+        auto elements = bits_of<E>(held[i][u]);
+        Accumulate<T> operand[E::size];
+        if (Operator::scales && o.scaled[source] != 0) {
+          TUTTI_UNROLL
+          for (int j = 0; j < E::size; ++j) elements.at[j] = scale(elements.at[j], bits_of<T>(o.scalars[source]));
+        }
         TUTTI_UNROLL
-        for (int i = 0; i < E::size; ++i) result[u][i] = operand[i];
-      } else {
-        op.combine(result[u], operand);
+        for (int j = 0; j < E::size; ++j) operand[j] = widen(elements.at[j]);
+        if (source == 0) {
+          TUTTI_UNROLL
+          for (int j = 0; j < E::size; ++j) result[u][j] = operand[j];
+        } else {
+          op.combine(result[u], operand);
+        }
       }
-      held[u] = next[u];
     }
   }
+  Pack<Bytes> combined[Unroll];
   TUTTI_UNROLL
   for (int u = 0; u < Unroll; ++u) {
     op.finish(result[u]);
     E rounded{};
     TUTTI_UNROLL
     for (int i = 0; i < E::size; ++i) rounded.at[i] = narrow<T>(result[u][i]);
-    held[u] = bits_of<Pack<Bytes>>(rounded);
+    combined[u] = bits_of<Pack<Bytes>>(rounded);
   }
-  put<Bytes, Unroll>(b, o, how.destinations, offset, apart, held);
+  put<Bytes, Unroll>(b, o, how.destinations, round, combined);
 }
 
-/// The accumulators of one thread stay in registers: at most 32 of them.
-template <class T>
-inline constexpr int unroll_of = sizeof(T) == 1 ? (is_small_float<T> ? 2 : 1) : 4;
+template <class T, int Bytes, int Unroll, int Batch, class Operator, Block B>
+TUTTI_DEVICE void reduce_rounds(B& b, const Operands& o, const Combination& how, const Operator& op, std::size_t base,
+                                std::size_t packs) {
+  in_rounds<Bytes, Unroll>(b, base, packs,
+                           [&](const Round& round) { reduce_packs<T, Bytes, Unroll, Batch>(b, o, how, op, round); });
+}
 
-/// Rounds in which every thread takes unroll_of<T> packs. Returns the number of packs processed.
+/// Each thread loads eight packs at once, fewer of types whose accumulators would not stay in registers.
 template <class T, class Operator, Block B>
-TUTTI_DEVICE std::size_t reduce_rounds(B& b, const Operands& o, const Combination& how, const Operator& op,
-                                       const Edges& edges) {
-  const auto threads = static_cast<std::size_t>(b.threads());
-  const std::size_t round = threads * unroll_of<T>;
-  std::size_t first = 0;
-  TUTTI_ROLL
-  for (; first + round <= edges.packs; first += round)
-    reduce_packs<T, 16, unroll_of<T>>(b, o, how, op, edges.head + (first + static_cast<std::size_t>(b.thread())) * 16,
-                                      threads * 16);
-  return first;
+TUTTI_DEVICE void reduce_fast(B& b, const Operands& o, const Combination& how, const Operator& op, const Edges& edges) {
+  if constexpr (sizeof(T) == 1) {
+    reduce_rounds<T, 16, is_small_float<T> ? 2 : 1, 2>(b, o, how, op, edges.head, edges.packs);
+  } else {
+    if constexpr (sizeof(T) > 2)
+      if (how.sources == 2) return reduce_rounds<T, 16, 4, 2>(b, o, how, op, edges.head, edges.packs);
+    reduce_rounds<T, 16, 2, 4>(b, o, how, op, edges.head, edges.packs);
+  }
 }
 
-/// Sums and averages, the usual operators of large calls, are compiled separately; all others, and the remaining
-/// elements at the end, select the operator at run time.
+/// Sums and averages, the usual operators of large calls, are compiled separately; all others, and the elements before
+/// and behind the packs, select the operator at run time.
 template <class T, Block B>
 TUTTI_DEVICE void reduce_pass(B& b, const Operands& o, const Combination& how, std::size_t count) {
+  constexpr int element = static_cast<int>(sizeof(T));
   const std::size_t bytes = count * sizeof(T);
-  const auto threads = static_cast<std::size_t>(b.threads());
-  const auto thread = static_cast<std::size_t>(b.thread());
   Edges edges{bytes, 0, bytes};
   if (disagreement(b, o, how) == 0) edges = edges_of(o.sources[0], 16, bytes);
   const AnyOperator any{how.op, how.divisor};
-  std::size_t done = 0;
-  if (!how.scales && (how.op == ReduceOp::sum || how.op == ReduceOp::avg || how.op == ReduceOp::pre_mul_sum)) {
-    if (how.divisor == 1)
-      done = reduce_rounds<T>(b, o, how, StaticOperator<Sum, false>{}, edges);
-    else
-      done = reduce_rounds<T>(b, o, how, StaticOperator<Sum, true>{how.divisor}, edges);
-  }
-  TUTTI_ROLL
-  for (std::size_t pack = done + thread; pack < edges.packs; pack += threads)
-    reduce_packs<T, 16, 1>(b, o, how, any, edges.head + pack * 16, 0);
+  const bool sums = how.op == ReduceOp::sum || how.op == ReduceOp::avg || how.op == ReduceOp::pre_mul_sum;
+  if (how.scales || !sums)
+    reduce_rounds<T, 16, 1, 2>(b, o, how, any, edges.head, edges.packs);
+  else if (how.divisor == 1)
+    reduce_fast<T>(b, o, how, StaticOperator<Sum, false>{}, edges);
+  else
+    reduce_fast<T>(b, o, how, StaticOperator<Sum, true>{how.divisor}, edges);
   const std::size_t ends = edges.head + (bytes - edges.tail);
-  TUTTI_ROLL
-  for (std::size_t at = thread * sizeof(T); at < ends; at += threads * sizeof(T))
-    reduce_packs<T, static_cast<int>(sizeof(T)), 1>(b, o, how, any, at < edges.head ? at : at - edges.head + edges.tail,
-                                                    0);
+  in_rounds<element, 1>(b, 0, ends / sizeof(T), [&](const Round& at) {
+    const std::size_t offset = at.offset < edges.head ? at.offset : at.offset - edges.head + edges.tail;
+    reduce_packs<T, element, 1, 2>(b, o, how, any, Round{offset, 0, offset + 1});
+  });
 }
 
 /// A pass over `count` elements. A single source that is neither scaled nor divided is copied.
