@@ -69,7 +69,7 @@ class Exchange {
   /// All ranks make the same call, and expect what their peers send. False: gave up.
   TUTTI_DEVICE bool open() {
     Inboxes<B> inboxes(b_, s_.inboxes, call_, BlockPart{rank_, part_.channel, part_.links});
-    if (!inboxes.look_up()) return false;
+    if (!inboxes.look_up(s_.links)) return false;
     inboxes.send_signature();
     for (int peer = b_.thread(); peer < ranks_; peer += b_.threads())
       if (peer != self_) {

@@ -39,19 +39,21 @@ class Inboxes {
         ranks_(static_cast<int>(call.ranks)),
         self_(static_cast<int>(rank_.rank)) {}
 
-  /// By all threads, before anything else. False: gave up.
-  TUTTI_DEVICE bool look_up() {
+  /// By all threads, before anything else. `links`: of the channel, perhaps a copy. False: gave up.
+  TUTTI_DEVICE bool look_up(const Link* links) {
     for (int peer = b_.thread(); peer < ranks_; peer += b_.threads()) {
-      s_.there[peer] = links_[link_of(peer)].inbox_there;
-      s_.here[peer] = links_[peer].inbox_here;
+      s_.there[peer] = links[link_of(peer)].inbox_there;
+      s_.here[peer] = links[peer].inbox_here;
       // the counter in a rank's link to itself has no other use
-      if (peer == self_) s_.uses = links_[peer].inbox_uses;
+      if (peer == self_) s_.uses = links[peer].inbox_uses;
     }
     b_.sync(Barrier::operands);
     uses_ = s_.uses;
     flag_ = static_cast<std::uint32_t>(uses_ % inbox_period) + 1;
-    return uses_ == 0 || uses_ % inbox_period != 0 || clear();
+    return !has_cleared() || clear();
   }
+  /// Whether look_up() has cleared the inboxes, for which the ranks' blocks of the channel met twice.
+  TUTTI_DEVICE bool has_cleared() const { return uses_ != 0 && uses_ % inbox_period == 0; }
 
   /// A thread per peer.
   TUTTI_DEVICE void send_signature() { send_all(0, call_.signature); }
@@ -72,17 +74,31 @@ class Inboxes {
       return is_complete(got);
     });
     if (state != ErrorRecord::none) give_up(peer, state);
-    return got.data0 | std::uint64_t{got.data1} << 32;
+    return data_of(got);
   }
 
-  /// A thread per peer, for all threads. False: gave up, and reported why.
-  TUTTI_DEVICE bool same_call() {
+  /// Waits for the signatures of all peers, and until `more(peer)` is true; unless a signature differs. A thread per
+  /// peer, for all threads. False: gave up, and reported why.
+  template <class More>
+  TUTTI_DEVICE bool same_call(More more) {
     for (int peer = b_.thread(); peer < ranks_ && state_ == ErrorRecord::none; peer += b_.threads()) {
       if (peer == self_) continue;
-      theirs_ = receive(peer, 0);
-      if (!gave_up() && theirs_ != call_.signature) give_up(peer, ErrorRecord::differs);
+      FlaggedWord got{};
+      const std::uint32_t state = wait_until(b_, call_, [&] {
+        got = load(peer, 0);
+        const bool all = more(peer);  // looked for at the same time
+        return is_complete(got) && (all || data_of(got) != call_.signature);
+      });
+      theirs_ = data_of(got);
+      if (state != ErrorRecord::none)
+        give_up(peer, state);
+      else if (theirs_ != call_.signature)
+        give_up(peer, ErrorRecord::differs);
     }
     return none_gave_up();
+  }
+  TUTTI_DEVICE bool same_call() {
+    return same_call([](int) { return true; });
   }
 
   /// A thread per peer, for all threads: each peer sends what its transfer expects, and the other way round, by its
@@ -124,6 +140,9 @@ class Inboxes {
   }
   TUTTI_DEVICE FlaggedWord load(int peer, std::uint64_t word) {
     return b_.load_flagged(s_.here[peer] + half() + word * 16);
+  }
+  TUTTI_DEVICE std::uint64_t data_of(const FlaggedWord& got) const {
+    return got.data0 | std::uint64_t{got.data1} << 32;
   }
   TUTTI_DEVICE bool is_complete(const FlaggedWord& got) const {
     return got.flag0 == flag_ && (B::fault == Fault::one_flag_checked || got.flag1 == flag_);

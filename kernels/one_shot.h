@@ -35,6 +35,7 @@ class OneShot {
         inboxes_(b, s.inboxes, call, part),
         call_(call),
         rank_(part.rank),
+        links_(part.links),
         channel_(part.channel),
         ranks_(static_cast<int>(call.ranks)),
         self_(static_cast<int>(rank_.rank)) {}
@@ -47,7 +48,7 @@ class OneShot {
     const auto thread = static_cast<std::uint64_t>(b_.thread());
     Word first{};  // loaded while the links are looked up
     if (thread < words) first = own(thread);
-    if (!inboxes_.look_up()) return;
+    if (!inboxes_.look_up(links_)) return;
     const bool compares = call_.meet != 0;
     if (compares) inboxes_.send_signature();
     for (std::uint64_t word = thread; word < words; word += threads) send(word, word == thread ? first : own(word));
@@ -170,6 +171,7 @@ class OneShot {
   Inboxes<B> inboxes_;
   const Call& call_;
   const RankCall& rank_;
+  const Link* links_;
   std::uint32_t channel_;
   int ranks_;
   int self_;

@@ -13,7 +13,7 @@
 #include "kernels/entries.h"
 #include "kernels/exchange.h"
 #include "kernels/extent.h"
-#include "kernels/inboxes.h"
+#include "kernels/first_meeting.h"
 #include "kernels/pass.h"
 #include "kernels/waiting.h"
 
@@ -27,12 +27,10 @@ struct Shared<Body::run_plan> {
   Action actions[actions_held];  ///< the actions of the plan from `first` on
   Place places[places_held];     ///< all places, if this is enough for them
   Cut cut;
-  std::uint64_t offers[2 * ranks_max];  ///< of the ranks' inputs and outputs, in turn
-  PeerBuffers windows[ranks_max];       ///< of ranks in other launches, where they have offered them
-  Link links[ranks_max];  ///< of this channel; their counters are also stored back to where they came from
-  Operands operands[2];   ///< of this pass and the previous one
+  HeldLinks links;
+  Operands operands[2];  ///< of this pass and the previous one
   WaitShared waits;
-  InboxShared inboxes;
+  FirstMeetingShared first_meeting;
   ExchangeShared exchange;
 };
 
@@ -46,121 +44,94 @@ class PlanWalk {
         rank_(part.rank),
         channel_(part.channel),
         links_(part.links),
-        actions_(rank_.actions),
-        places_(rank_.places),
-        action_count_(rank_.action_count),
-        place_count_(rank_.place_count) {}
+        first_meeting_(b, s.first_meeting, s.links, call, part),
+        by_windows_(call.choose != 0) {}  // which ranks choose most often
 
   TUTTI_DEVICE void run() {
     if (call_.choose == 0 && channel_ >= call_.cut.tiles) return;  // equal on all ranks
     if (call_.table != nullptr)  // only one thread reads it: the word is in the host's memory
       if (b_.sync_any(b_.thread() == 0 && b_.load_relaxed(call_.abort) != 0)) return;
-    if (call_.meet != 0 && !open()) return;
-    bring();
-    for (tile_ = channel_; tile_ < s_.cut.tiles; tile_ += call_.channels)
-      if (!run_tile()) return;
+    s_.links.load(b_, links_, call_.ranks);
+    bring_plan();
+    if (call_.meet != 0 && !first_meeting_.begin()) return;
+    walk();
   }
 
  private:
-  /// All ranks make the same call, and, where it goes through windows, all have begun. False: gave up.
-  TUTTI_DEVICE bool open() {
-    const auto channel = static_cast<int>(channel_);
-    const bool meets = call_.windows != 0 || call_.choose != 0;
-    if (meets && B::fault == Fault::no_first_meeting) return true;
-    Inboxes<B> inboxes(b_, s_.inboxes, call_, BlockPart{rank_, channel_, links_});
-    if (!inboxes.look_up()) return false;
-    inboxes.send_signature();
-    if (call_.choose != 0) {
-      inboxes.send_all(1, by_windows().input);
-      inboxes.send_all(2, by_windows().output);
-    }
-    if (meets) {
-      fetch(b_, s_.inboxes.links, links_, static_cast<int>(call_.ranks));
-      arrive(b_, s_.inboxes.links, call_, rank_, channel);
-    }
-    if (!inboxes.same_call()) return false;
-    if (call_.choose != 0 && !choose(inboxes)) return false;
-    inboxes.close();
-    if (meets && !await_all(b_, s_.waits, s_.inboxes.links, call_, rank_, channel, 0)) return false;
-    if (by_windows_) find_windows();
-    return true;
+  TUTTI_DEVICE const ByWindows& by_windows() const { return by_windows_of(call_, rank_); }
+
+  TUTTI_DEVICE const Action* actions() const { return by_windows_ ? by_windows().actions : rank_.actions; }
+  TUTTI_DEVICE const Place* places() const { return by_windows_ ? by_windows().places : rank_.places; }
+  TUTTI_DEVICE std::uint32_t action_count() const {
+    return by_windows_ ? by_windows().action_count : rank_.action_count;
   }
+  TUTTI_DEVICE std::uint32_t place_count() const { return by_windows_ ? by_windows().place_count : rank_.place_count; }
 
-  TUTTI_DEVICE const ByWindows& by_windows() const { return call_.by_windows[&rank_ - call_.local]; }
-
-  /// Takes the plan through windows if all ranks have offered their buffers; each learns the same. False: gave up.
-  TUTTI_DEVICE bool choose(Inboxes<B>& inboxes) {
-    const ByWindows& other = by_windows();
-    bool offered = other.input != Offer::none && other.output != Offer::none;
-    for (auto peer = static_cast<std::uint32_t>(b_.thread()); peer < call_.ranks && !inboxes.gave_up();
-         peer += static_cast<std::uint32_t>(b_.threads())) {
-      if (peer == rank_.rank) continue;
-      const std::uint64_t input = inboxes.receive(static_cast<int>(peer), 1);
-      const std::uint64_t output = inboxes.receive(static_cast<int>(peer), 2);
-      if constexpr (B::fault != Fault::windows_alone)
-        offered = offered && input != Offer::none && output != Offer::none;
-      s_.offers[2 * peer] = input;
-      s_.offers[2 * peer + 1] = output;
-    }
-    if (!inboxes.none_gave_up()) return false;
-    by_windows_ = !b_.sync_any(!offered);
-    if (!by_windows_) return true;
-    actions_ = other.actions;
-    places_ = other.places;
-    action_count_ = other.action_count;
-    place_count_ = other.place_count;
-    return true;
-  }
-
-  /// After the meeting, which orders the words of the table before those of the peers. A thread per peer.
-  TUTTI_DEVICE void find_windows() {
-    for (auto peer = static_cast<std::uint32_t>(b_.thread()); peer < call_.ranks;
-         peer += static_cast<std::uint32_t>(b_.threads()))
-      if (peer != rank_.rank)
-        s_.windows[peer] = {window(peer, s_.offers[2 * peer]), window(peer, s_.offers[2 * peer + 1]), 0};
-  }
-
-  /// Where a peer's buffer is for this GPU.
-  TUTTI_DEVICE std::byte* window(std::uint32_t peer, std::uint64_t offer) const {
-    if (offer == Offer::none || offer == Offer::absent) return rank_.output;  // not used
-    return by_windows().mapped[peer * Offer::places + Offer::place(offer)] + Offer::offset(offer);
-  }
-
-  /// False: gave up.
-  TUTTI_DEVICE bool run_tile() {
-    for (std::uint32_t next = 0; next < action_count_;) {
-      hold(next);
-      const Action& action = s_.actions[next - first_];
-      std::uint32_t together = action.together;
-      if (together > held_ - (next - first_)) together = held_ - (next - first_);
-      switch (action.verb) {
-        case Verb::copy:
-        case Verb::reduce: pass(action); break;
-        case Verb::signal:
-        case Verb::commit:
-        case Verb::release: tell(&action, together); break;
-        case Verb::wait:
-        case Verb::acquire:
-        case Verb::peek:
-          if (!await(&action, together, next)) return false;
-          break;
-        default: break;  // slots are settled when committed; call descriptors do not exist on devices
+  /// Carries out the actions for each tile. The first one is prepared while the ranks meet: what is computed for it,
+  /// and its code and constants, which are loaded for the first time, cost no time then.
+  TUTTI_DEVICE void walk() {
+    bool has_met = call_.meet == 0;
+    tile_ = channel_;
+    for (std::uint32_t next = 0;;) {
+      if (next >= action_count()) {
+        next = 0;
+        tile_ += call_.channels;
       }
-      next += together;
+      const bool ends = tile_ >= s_.cut.tiles || action_count() == 0;
+      if (!ends) prepare(next);
+      if (!has_met) {
+        const bool expected = by_windows_;
+        if (!first_meeting_.end(by_windows_)) return;
+        has_met = true;
+        if (by_windows_ != expected) {
+          bring_plan();
+          next = 0;
+          continue;
+        }
+      }
+      if (ends) return;
+      if (!perform(next)) return;
     }
+  }
+
+  TUTTI_DEVICE void prepare(std::uint32_t next) {
+    hold(next);
+    const Action& action = s_.actions[next - first_];
+    if (action.verb == Verb::copy || action.verb == Verb::reduce) prepare_pass(action);
+  }
+
+  /// Carries out action `next` and those that are together with it, and counts `next` on. False: gave up.
+  TUTTI_DEVICE bool perform(std::uint32_t& next) {
+    const Action& action = s_.actions[next - first_];
+    std::uint32_t together = action.together;
+    if (together > held_ - (next - first_)) together = held_ - (next - first_);
+    switch (action.verb) {
+      case Verb::copy:
+      case Verb::reduce: pass(action); break;
+      case Verb::signal:
+      case Verb::commit:
+      case Verb::release: tell(&action, together); break;
+      case Verb::wait:
+      case Verb::acquire:
+      case Verb::peek:
+        if (!await(&action, together, next)) return false;
+        break;
+      default: break;  // slots are settled when committed; call descriptors do not exist on devices
+    }
+    next += together;
     return true;
   }
 
-  /// Loads everything that the whole run needs into shared memory: each access to the GPU's memory takes as long as a
-  /// small call.
-  TUTTI_DEVICE void bring() {
-    const auto threads = static_cast<std::uint32_t>(b_.threads());
-    const auto thread = static_cast<std::uint32_t>(b_.thread());
-    for (std::uint32_t i = thread; i < call_.ranks; i += threads)
-      if (i != rank_.rank) s_.links[i] = links_[i];  // the link of a rank to itself has a counter that thread 0 writes
-    if (thread == 0) s_.cut = by_windows_ ? call_.window_cut : call_.cut;
-    if (place_count_ <= places_held) {
-      for (std::uint32_t i = thread; i < place_count_; i += threads) s_.places[i] = places_[i];
+  // What a run needs is loaded into shared memory at its beginning, at once and by different warps: each access to the
+  // GPU's memory takes as long as a small call.
+
+  TUTTI_DEVICE void bring_plan() {
+    if (b_.thread() == 0) s_.cut = by_windows_ ? call_.window_cut : call_.cut;
+    const std::uint32_t count = place_count();
+    places_ = places();
+    if (count <= places_held) {
+      for (std::uint32_t i = thread_from(b_, 2); i < count; i += static_cast<std::uint32_t>(b_.threads()))
+        s_.places[i] = places_[i];
       places_ = s_.places;
     }
     bring_actions(0);
@@ -168,9 +139,9 @@ class PlanWalk {
 
   TUTTI_DEVICE void bring_actions(std::uint32_t next) {
     first_ = next;
-    held_ = action_count_ - next < actions_held ? action_count_ - next : actions_held;
-    for (auto i = static_cast<std::uint32_t>(b_.thread()); i < held_; i += static_cast<std::uint32_t>(b_.threads()))
-      s_.actions[i] = actions_[first_ + i];
+    held_ = action_count() - next < actions_held ? action_count() - next : actions_held;
+    for (std::uint32_t i = thread_from(b_, 1); i < held_; i += static_cast<std::uint32_t>(b_.threads()))
+      s_.actions[i] = actions()[first_ + i];
     b_.sync(Barrier::actions);
   }
 
@@ -183,7 +154,7 @@ class PlanWalk {
 
   /// Increments a counter of a link.
   TUTTI_DEVICE std::uint64_t one_more(std::uint32_t peer, std::uint64_t Link::*counter) {
-    return links_[peer].*counter = ++(s_.links[peer].*counter);
+    return s_.links.one_more(links_, peer, counter);
   }
 
   /// Signals, commits or releases: the block's work so far is visible to the peer, or its memory is free for the peer.
@@ -191,7 +162,7 @@ class PlanWalk {
     publish(b_);
     for (auto i = static_cast<std::uint32_t>(b_.thread()); i < count; i += static_cast<std::uint32_t>(b_.threads())) {
       const std::uint32_t peer = actions[i].peer;
-      const Link& link = s_.links[peer];
+      const Link& link = s_.links.of[peer];
       switch (actions[i].verb) {
         case Verb::signal: raise(b_, link.flag_there, one_more(peer, &Link::raised)); break;
         case Verb::commit: raise(b_, link.committed_there, one_more(peer, &Link::committed)); break;
@@ -220,7 +191,7 @@ class PlanWalk {
   }
 
   TUTTI_DEVICE std::uint32_t await_one(const Action& action) {
-    const Link& link = s_.links[action.peer];
+    const Link& link = s_.links.of[action.peer];
     const std::uint64_t* word = nullptr;
     std::uint64_t wanted = 0;
     switch (action.verb) {
@@ -243,8 +214,17 @@ class PlanWalk {
     return wait_until(b_, call_, [&] { return reached(b_, word, wanted); });
   }
 
-  TUTTI_DEVICE void pass(const Action& action) {
+  /// Computes the operands of a pass, as far as they are known before the ranks have met.
+  TUTTI_DEVICE void prepare_pass(const Action& action) {
     const Extent extent = extent_of(s_.cut, action.part, tile_);
+    count_ = extent.count * s_.cut.element_bytes / sizeof(T);
+    const Place* const places = places_ + action.first;
+    const int operands = action.sources + least(action.destinations, destinations_max);
+    Operands& o = next_operands();
+    for (int i = b_.thread(); i < operands; i += b_.threads()) resolve(o, i, action.sources, places[i], extent);
+  }
+
+  TUTTI_DEVICE void pass(const Action& action) {
     Combination how{.op = call_.op,
                     .sources = action.sources,
                     .destinations = least(action.destinations, destinations_max),
@@ -253,26 +233,26 @@ class PlanWalk {
     const Place* const places = places_ + action.first;
     if (call_.scaled != 0)
       for (int i = 0; i < how.sources; ++i) how.scales = how.scales || places[i].leaf != 0;
-    Operands& o = next_operands();
-    for (int i = b_.thread(); i < how.sources + how.destinations; i += b_.threads())
-      resolve(o, i, how.sources, places[i], extent);
+    Operands& o = s_.operands[turn_];
+    if (by_windows_)
+      for (int i = b_.thread(); i < how.sources + how.destinations; i += b_.threads())
+        place_in_window(o, i, how.sources, places[i]);
     operands_barrier();
-    const std::size_t count = extent.count * s_.cut.element_bytes / sizeof(T);
     if (how.sources == 1 && how.divisor == 1 && !how.scales) drop_source(o, how);
     for (int done = 0;;) {
-      run_pass<T>(b_, s_.operands[turn_], how, count);
+      run_pass<T>(b_, s_.operands[turn_], how, count_);
       done += how.destinations;
       if (done >= action.destinations) return;
       how = {.destinations = least(action.destinations - done, destinations_max)};
-      spread(places + action.sources, done, how.destinations, extent);
+      spread(places + action.sources, done, how.destinations, extent_of(s_.cut, action.part, tile_));
     }
   }
 
   /// Copies to the destinations beyond those of one pass from the first.
   TUTTI_DEVICE void spread(const Place* to, int done, int now, const Extent& extent) {
     Operands& o = next_operands();
-    for (int i = b_.thread(); i < now; i += b_.threads()) o.destinations[i] = written(to[done + i], extent);
-    if (b_.thread() == 0) o.sources[0] = written(to[0], extent);
+    for (int i = b_.thread(); i < now; i += b_.threads()) o.destinations[i] = in_window(to[done + i], extent);
+    if (b_.thread() == 0) o.sources[0] = in_window(to[0], extent);
     operands_barrier();
   }
 
@@ -302,17 +282,42 @@ class PlanWalk {
       return;
     }
     o.sources[i] = read(place, extent);
+    o.scaled[i] = 0;
+    if (call_.scaled == 0) return;
     const std::uint32_t owner = place.where == Where::peer_input ? place.peer : rank_.rank;
-    o.scaled[i] = call_.scaled != 0 ? place.leaf : std::uint8_t{0};
+    o.scaled[i] = place.leaf;
     o.scalars[i] = buffers_of(owner).scalar;
+  }
+
+  TUTTI_DEVICE bool is_in_window(const Place& place) const { return by_windows_ && place.peer != rank_.rank; }
+
+  /// Where buffers of other ranks begin is known only after the meeting: an address is an offset until then.
+  TUTTI_DEVICE void place_in_window(Operands& o, int i, int sources, const Place& place) {
+    if (!is_in_window(place)) return;
+    const PeerBuffers& window = first_meeting_.window(place.peer);
+    if (place.where == Where::peer_input && i < sources)
+      o.sources[i] = window.input + reinterpret_cast<std::uintptr_t>(o.sources[i]);
+    if (place.where != Where::peer_output) return;
+    if (i < sources)
+      o.sources[i] = window.output + reinterpret_cast<std::uintptr_t>(o.sources[i]);
+    else
+      o.destinations[i - sources] = window.output + reinterpret_cast<std::uintptr_t>(o.destinations[i - sources]);
+  }
+
+  TUTTI_DEVICE std::byte* in_window(const Place& place, const Extent& extent) const {
+    std::byte* const at = written(place, extent);
+    if (place.where != Where::peer_output || !is_in_window(place)) return at;
+    return first_meeting_.window(place.peer).output + reinterpret_cast<std::uintptr_t>(at);
   }
 
   TUTTI_DEVICE const std::byte* read(const Place& place, const Extent& extent) const {
     switch (place.where) {
       case Where::input: return rank_.input + offset_of(place, extent);
-      case Where::peer_input: return buffers_of(place.peer).input + offset_of(place, extent);
+      case Where::peer_input:
+        if (is_in_window(place)) return reinterpret_cast<const std::byte*>(offset_of(place, extent));
+        return buffers_of(place.peer).input + offset_of(place, extent);
       case Where::slot: {
-        const Link& link = s_.links[place.peer];
+        const Link& link = s_.links.of[place.peer];
         return link.slots_here + link.released % call_.slots * call_.slot_bytes + place.block * s_.cut.stride;
       }
       default: return written(place, extent);
@@ -322,9 +327,11 @@ class PlanWalk {
   TUTTI_DEVICE std::byte* written(const Place& place, const Extent& extent) const {
     switch (place.where) {
       case Where::output: return rank_.output + offset_of(place, extent);
-      case Where::peer_output: return buffers_of(place.peer).output + offset_of(place, extent);
+      case Where::peer_output:
+        if (is_in_window(place)) return reinterpret_cast<std::byte*>(offset_of(place, extent));
+        return buffers_of(place.peer).output + offset_of(place, extent);
       case Where::slot: {
-        const Link& link = s_.links[place.peer];
+        const Link& link = s_.links.of[place.peer];
         return link.slots_there + link.committed % call_.slots * call_.slot_bytes + place.block * s_.cut.stride;
       }
       default: return rank_.scratch + offset_of(place, extent);
@@ -332,7 +339,6 @@ class PlanWalk {
   }
 
   TUTTI_DEVICE PeerBuffers buffers_of(std::uint32_t rank) const {
-    if (by_windows_ && rank != rank_.rank) return s_.windows[rank];
     return call_.table != nullptr ? call_.table[rank] : call_.buffers[rank];
   }
 
@@ -349,12 +355,11 @@ class PlanWalk {
   const RankCall& rank_;
   std::uint32_t channel_;
   Link* links_;
-  const Action* actions_;
-  const Place* places_;
-  std::uint32_t action_count_;
-  std::uint32_t place_count_;
-  bool by_windows_ = false;
+  FirstMeeting<B> first_meeting_;
+  bool by_windows_;
+  const Place* places_ = nullptr;
   std::uint64_t tile_ = 0;
+  std::size_t count_ = 0;  // of the pass that is prepared, in elements of T
   std::uint32_t first_ = 0;
   std::uint32_t held_ = 0;
   int turn_ = 0;

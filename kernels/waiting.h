@@ -21,6 +21,15 @@ TUTTI_DEVICE BlockPart part_of(const B& b, const Call& call) {
   return {rank, channel, rank.links + std::size_t{channel} * call.ranks};
 }
 
+/// The number of this thread if the first thread of a warp had number 0. Different warps can so do different things at
+/// a time, whatever the number of threads.
+template <Block B>
+TUTTI_DEVICE std::uint32_t thread_from(const B& b, std::uint32_t warp) {
+  constexpr std::uint32_t warp_threads = 32;
+  const auto threads = static_cast<std::uint32_t>(b.threads());
+  return (static_cast<std::uint32_t>(b.thread()) + threads - warp * warp_threads % threads) % threads;
+}
+
 /// Shared memory of a block that runs a body.
 template <Body>
 struct Shared;
