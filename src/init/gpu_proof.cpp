@@ -15,7 +15,7 @@ constexpr std::size_t place_bytes = 64;
 constexpr std::size_t copies_bytes = std::size_t{32} << 20;
 /// Blocks of a rank's kernels that meet those of other GPUs. Those of all communicators of a GPU must fit it together.
 /// Not measured.
-constexpr int channels_most = 16;
+constexpr int channels_most = 32;
 static_assert(place_bytes * (device::ranks_max + 1) <= cuda::PeerArena::area_offset);
 
 /// Enough for any number of channels.

@@ -20,11 +20,18 @@ int processes_beside(const std::vector<PeerInfo>& infos, Rank rank) {
   return static_cast<int>(tokens.size());
 }
 
-/// Under MPS the processes of a GPU share its blocks.
+/// The ranks of a process on one GPU share what they have taken of it; under MPS so do its processes.
 int channels_of(const std::vector<PeerInfo>& infos, Rank rank) {
-  const GpuInfo& gpu = infos[static_cast<std::size_t>(rank)].gpu;
-  const int sharers = gpu.shared_by_mps != 0 ? processes_beside(infos, rank) + 1 : 1;
-  return static_cast<int>(gpu.blocks) / sharers;
+  const PeerInfo& own = infos[static_cast<std::size_t>(rank)];
+  std::uint64_t taken = 0;
+  std::uint64_t sharers = 0;
+  for (const PeerInfo& info : infos)
+    if (info.token == own.token && info.gpu.gpu == own.gpu.gpu) {
+      taken += info.gpu.blocks;
+      ++sharers;
+    }
+  if (own.gpu.shared_by_mps != 0) sharers *= static_cast<std::uint64_t>(processes_beside(infos, rank)) + 1;
+  return static_cast<int>(std::min<std::uint64_t>(taken / sharers, device::block_threads));
 }
 
 bool in_turns(const std::vector<PeerInfo>& infos, Rank rank) {
@@ -113,7 +120,7 @@ void Join::begin_meeting(int channels) {
   }
   elsewhere.held.push_back(gpu_proof_->arena());
   elsewhere.held.push_back(gpu_proof_->blocks());
-  gpu_proof_->blocks()->shrink(channels);
+  gpu_proof_->blocks()->set(channels);
   gpus_meeting_ = LaunchGroup::of(process_.gpus, peers[neighbours.front()].area_name.id, neighbours, options_.ranks);
   if (auto begun = gpus_meeting_->enter(options_.rank, members_.gpu, std::move(elsewhere)); !begun)
     gave_up_meeting(begun);

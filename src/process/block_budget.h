@@ -19,16 +19,16 @@ class BlockBudget {
    public:
     Share(std::shared_ptr<BlockBudget> of, cuda::Ordinal gpu, int blocks)
         : of_(std::move(of)), gpu_(gpu), blocks_(blocks) {}
-    ~Share() { shrink(0); }
+    ~Share() { set(0); }
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
 
     int blocks() const { return blocks_; }
-    /// Gives back all but `blocks`.
-    void shrink(int blocks) {
+    /// Ranks of one communicator may divide their shares of a GPU anew.
+    void set(int blocks) {
       const std::lock_guard lock(of_->mutex_);
-      of_->taken_[gpu_] -= blocks_ - std::min(blocks, blocks_);
-      blocks_ = std::min(blocks, blocks_);
+      of_->taken_[gpu_] += blocks - blocks_;
+      blocks_ = blocks;
     }
 
    private:
@@ -37,11 +37,14 @@ class BlockBudget {
     int blocks_;
   };
 
-  /// At most `most` of the blocks that are left on a GPU that holds `all`; perhaps none.
+  /// At most `most`, and about a third, of the blocks that are left on a GPU that holds `all`, so that later communicators
+  /// have some, too; perhaps none.
   static std::shared_ptr<Share> take(const std::shared_ptr<BlockBudget>& from, cuda::Ordinal gpu, int most, int all) {
     const std::lock_guard lock(from->mutex_);
     int& taken = from->taken_[gpu];
-    const int blocks = std::clamp(all - taken, 0, most);
+    constexpr int whole = 4;  // fewer are of little use
+    const int left = std::max(0, all - taken);
+    const int blocks = std::min({most, left, (left / 3 + whole) / whole * whole});
     taken += blocks;
     return std::make_shared<Share>(from, gpu, blocks);
   }
