@@ -2,6 +2,8 @@
 // call.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -96,8 +98,12 @@ struct Part {
 /// thread-safe.
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  /// Largest call that a plan of Access::in_line serves, in bytes.
-  static constexpr std::size_t one_shot_bytes_max = std::size_t{64} * 1024;
+  /// A plan of Access::in_line serves calls of fewer bytes. Between launches it is the fastest for longer, as all other
+  /// plans meet twice, until what all ranks store for all others takes more time. Measured on an H100.
+  static constexpr std::size_t one_shot_bytes_max(int ranks, bool apart) {
+    constexpr std::size_t least = std::size_t{64} * 1024, of_all = std::size_t{1} << 20;
+    return apart ? std::max(least, std::bit_floor(of_all / static_cast<std::size_t>(ranks))) : least;
+  }
 
   /// Allocates all memory that calls need except scratch. Errors: invalid_usage (more ranks than fit the GPU), cuda.
   static Result<std::shared_ptr<Engine>> open(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,

@@ -34,7 +34,7 @@ Result<void> GpuCall::arrive() {
     exchange(offer);
   } else {
     plan_ = plan_on_gpu(communicator_, request_, launch_group().is_whole() ? Waiting::in_launch : Waiting::by_flags);
-    if (gpu_context(communicator_)->may_use_windows(request_))
+    if (plan_->plan.access == Access::slots && gpu_context(communicator_)->may_use_windows(request_))
       if (auto offered = offer_windows(offer); !offered) return offered;
     const bool offers = offer.window.input != device::Offer::none && offer.window.output != device::Offer::none;
     communicator_.note_used((offers ? windows_ : plan_)->algorithm->name.c_str(), "gpu");

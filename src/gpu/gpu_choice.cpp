@@ -1,19 +1,16 @@
 #include "gpu/gpu_choice.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "algorithms/setting.h"
 #include "cuda/engine.h"
 
 namespace tutti {
 
-static_assert(std::has_single_bit(cuda::Engine::one_shot_bytes_max));
-
 namespace {
 
-bool goes_in_line(const Shape& shape, std::size_t bytes, std::string_view forced) {
-  return bytes > 0 && bytes < cuda::Engine::one_shot_bytes_max && shape.ranks > 1 &&
+bool goes_in_line(const Shape& shape, std::size_t bytes, bool apart, std::string_view forced) {
+  return bytes > 0 && bytes < cuda::Engine::one_shot_bytes_max(shape.ranks, apart) && shape.ranks > 1 &&
          shape.collective == Collective::all_reduce &&
          AlgorithmFilter(forced, shape.collective).allows(member(algorithm::one_shot));
 }
@@ -22,7 +19,7 @@ bool goes_in_line(const Shape& shape, std::size_t bytes, std::string_view forced
 
 GpuChoice choose_on_gpu(const Shape& shape, std::size_t bytes, const std::function<std::string(Access)>& forced,
                         bool specialised, Waiting waiting, Envelopes& envelopes) {
-  if (waiting != Waiting::by_host && specialised && goes_in_line(shape, bytes, forced(Access::mapped)))
+  if (waiting != Waiting::by_host && specialised && goes_in_line(shape, bytes, waiting == Waiting::by_flags, forced(Access::mapped)))
     return {.algorithm = &member(algorithm::one_shot), .access = Access::in_line};
   const Access access = waiting == Waiting::by_flags ? Access::slots : Access::mapped;
   const auto envelope = envelopes.of(shape, access, forced(access), Machine::of_gpu(),

@@ -45,7 +45,7 @@ TEST(GpuFlagsGraph, ThousandReplays) {
 
 /// Collectives of several kinds and sizes, in one graph.
 TEST(GpuFlagsGraph, OtherCollectives) {
-  constexpr std::size_t many = 20'000;
+  constexpr std::size_t many = 140'000;
   in_seats(team_of(3, Seating::processes), Seating::processes, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
     const int rank = seat.rank(), ranks = seat.ranks();
     const OneRank large(user, comm, rank, many);

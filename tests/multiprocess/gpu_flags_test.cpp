@@ -27,7 +27,7 @@ TEST_P(GpuFlags, AllReducesAreRightAndWaitForNoHost) {
   const auto [number, seating] = GetParam();
   in_seats(team_of(number, seating), seating, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
     const int before = waits_for_host(), launched = launches();
-    for (const std::size_t count : {1u, 3u, 1000u, 16'383u, 16'384u, 300'001u}) {
+    for (const std::size_t count : {1u, 3u, 1000u, 32'768u, 131'071u, 131'072u, 300'001u}) {
       seat.doing(std::to_string(count));
       const OneRank one(user, comm, seat.rank(), count);
       for (int round = 0; round < 3; ++round) {
@@ -206,7 +206,7 @@ TEST(GpuFlags, CommunicatorsInTheOrderOfTheirCalls) {
     for (int i = 0; i < 4; ++i) {
       comms.push_back(seat.init_one());
       ASSERT_NE(comms.back(), nullptr);
-      ranks.emplace_back(user, comms.back(), seat.rank(), i % 2 == 0 ? 2000 : 20'000);
+      ranks.emplace_back(user, comms.back(), seat.rank(), i % 2 == 0 ? 2000 : 140'000);
     }
     const int before = waits_for_host();
     for (int round = 0; round < 10; ++round)

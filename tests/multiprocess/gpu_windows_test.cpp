@@ -7,7 +7,7 @@
 namespace tutti::testing {
 namespace {
 
-constexpr std::size_t count = 20'000;  // 80 KB: windows may be used
+constexpr std::size_t count = 140'000;  // 560 KB: windows may be used
 
 /// What the kernels of this process did last, by rank.
 struct Seen {
@@ -63,6 +63,23 @@ bool until_offered(Seat& seat, const OneRank& one) {
 
 const Seen& own(const Seat& seat) {
   return seen[static_cast<std::size_t>(seat.rank())];
+}
+
+/// Calls that fit the inboxes offer nothing, though larger ones do.
+TEST(GpuWindows, CallsThroughInboxesOfferNothing) {
+  in_watched_seats(team_of(2, Seating::processes), Seating::processes,
+                   [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
+                     const OneRank one(user, comm, seat.rank(), count);
+                     if (!until_offered(seat, one)) return;
+                     const OneRank small(user, comm, seat.rank(), 131'071);
+                     ASSERT_TRUE(ok(small.all_reduce()));
+                     expect_sum(small, 2);
+                     EXPECT_FALSE(own(seat).offered);
+                     const char* algorithm = nullptr;
+                     const char* transport = nullptr;
+                     ASSERT_TRUE(ok(tuttiCommLastAlgorithm(comm, &algorithm, &transport)));
+                     EXPECT_STREQ(algorithm, "one_shot");
+                   });
 }
 
 using Where = std::tuple<int, Seating>;
