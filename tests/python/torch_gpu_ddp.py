@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""On a real GPU, with a torch that has CUDA: do two processes train by DDP on tutti what they train on gloo, and do
-collectives of CUDA tensors give what those of host memory give?
+"""On a real GPU, with a torch that has CUDA: do two processes train by DDP on tutti what they train on gloo, do
+collectives of CUDA tensors give what those of host memory give, and can calls be captured into torch's CUDA graphs?
 
-Usage: torch_gpu_ddp.py FOLDER      the newest torch is installed there, once, if there is a GPU
+Usage: torch_gpu_ddp.py FOLDER      if there is a GPU that this Python's torch does not see, the newest torch is installed there, once
 Exit status 77: there is no GPU, or torch cannot be installed or does not see it
 """
 import ctypes
@@ -14,7 +14,7 @@ import tempfile
 
 import newest_torch
 
-RANKS, STEPS, LIMIT_S, SKIPPED = 2, 30, 300, 77
+RANKS, STEPS, REPLAYS, LIMIT_S, SKIPPED = 2, 30, 100, 300, 77
 
 
 # ---- A rank
@@ -79,6 +79,38 @@ def train(folder, backend):
     dist.destroy_process_group()
 
 
+def captured():
+    """Graphs around one call and the work before and behind it: small, through slots, and through windows."""
+    import torch
+
+    import tutti
+    torch.cuda.set_device(0)
+    with tutti.Communicator.from_environment() as comm:
+        for count in (1000, 100_000, 4_000_000):
+            x, y = torch.zeros(count, device="cuda"), torch.zeros(count, device="cuda")
+            graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+
+            def step():
+                x.add_(comm.rank + 1)
+                comm.all_reduce(x, y, stream=torch.cuda.current_stream())
+                y.mul_(2)
+
+            with torch.cuda.stream(stream):
+                for _ in range(20):  # until peers have mapped the memory
+                    step()
+            stream.synchronize()
+            x.zero_()
+            with torch.cuda.graph(graph, stream=stream):
+                step()
+            for replay in range(1, REPLAYS + 1):
+                graph.replay()
+                if replay % 10 == 0:
+                    expected = 2.0 * replay * sum(range(1, comm.size + 1))
+                    assert y.eq(expected).all().item(), (count, replay, y[0].item(), expected)
+            del graph
+    print(f"rank {os.environ['TUTTI_RANK']}: {REPLAYS} replays of graphs")
+
+
 # ---- The test
 
 
@@ -87,14 +119,20 @@ def skip(why):
     sys.exit(SKIPPED)
 
 
-def run(python, folder, backend):
+def sees_gpu(python):
+    asks = [str(python), "-c", "import torch; assert torch.cuda.is_available()"]
+    return subprocess.run(asks, capture_output=True, check=False).returncode == 0
+
+
+def run(what, *command, **environment):
     """Both ranks, on one GPU."""
-    ranks = [subprocess.Popen([str(python), __file__, "--rank", folder, backend], env={**os.environ, "RANK": str(rank)})
+    job = {"TUTTI_NRANKS": str(RANKS), "TUTTI_JOB_ID": f"{what}-{os.getpid()}", **environment}
+    ranks = [subprocess.Popen([*map(str, command)], env={**os.environ, **job, "RANK": str(rank), "TUTTI_RANK": str(rank)})
              for rank in range(RANKS)]
     try:
         for rank, process in enumerate(ranks):
             if process.wait(LIMIT_S) != 0:
-                sys.exit(f"rank {rank} on {backend} ended with status {process.returncode}")
+                sys.exit(f"rank {rank} of {what} ended with status {process.returncode}")
     finally:
         for process in ranks:
             with process:
@@ -118,19 +156,21 @@ def main():
         skip("there is no CUDA driver here")
     if not os.path.exists("/dev/nvidiactl"):
         skip("there is no GPU here")
-    python = newest_torch.install(pathlib.Path(sys.argv[1]))
-    asks = [str(python), "-c", "import torch; assert torch.cuda.is_available()"]
-    if subprocess.run(asks, capture_output=True, check=False).returncode != 0:
+    python = sys.executable if sees_gpu(sys.executable) else newest_torch.install(pathlib.Path(sys.argv[1]))
+    if not sees_gpu(python):
         skip("torch does not see the GPU")
+    run("captured calls", python, __file__, "--captured", TUTTI_GPU_P2P="flags")
     with tempfile.TemporaryDirectory() as folder:
         for backend in ("gloo", "tutti"):
-            run(python, folder, backend)
+            run(backend, python, __file__, "--rank", folder, backend)
         sys.exit(subprocess.run([str(python), __file__, "--compare", folder], check=False).returncode)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--rank":
         train(*sys.argv[2:])
+    elif sys.argv[1] == "--captured":
+        captured()
     elif sys.argv[1] == "--compare":
         compare(sys.argv[2])
     else:
