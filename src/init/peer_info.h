@@ -33,7 +33,7 @@ struct GpuInfo {
 
 /// First exchange: identity and location of a rank.
 struct PeerInfo {
-  static constexpr std::uint32_t version_value = 16;
+  static constexpr std::uint32_t version_value = 17;
   std::uint32_t version = version_value;
   std::int32_t pid = 0;
   std::uint64_t token = 0;
