@@ -85,6 +85,7 @@ class PlanWalk {
         has_met = true;
         if (by_windows_ != expected) {
           bring_plan();
+          tile_ = channel_;
           next = 0;
           continue;
         }
