@@ -6,6 +6,7 @@
 #include "support/counts_call.h"
 #include "support/gpu_calls.h"
 #include "support/random.h"
+#include "support/share.h"
 
 namespace tutti::testing {
 namespace {
@@ -87,7 +88,7 @@ TEST_P(GpuStaged, EveryCollective) {
       for (const auto& [type, op] : {std::pair{tuttiInt8, Op::sum}, std::pair{tuttiFloat32, Op::avg},
                                      std::pair{tuttiBfloat16, Op::pre_mul_sum}, std::pair{tuttiInt64, Op::max}})
         for (const std::size_t count : {3u, 5'000u}) {
-          ++nth;
+          if (!in_share(static_cast<int>(++nth))) continue;
           const Call call{.kind = static_cast<Kind>(kind),
                           .type = type,
                           .op = op,
