@@ -67,13 +67,17 @@ Result<std::optional<SharedBuffer>> SharedBuffers::offer(const std::byte* at, st
     const auto known = std::ranges::find(own_, *found, &Own::allocation);
     possible = known != own_.end();
     if (possible) return std::optional(use(static_cast<std::uint32_t>(known - own_.begin()), at));
+    if (std::ranges::find(closed_, *found) != closed_.end()) return std::optional<SharedBuffer>();
   }
   IpcHandle handle{};
   auto exported = export_memory(*gpu_, *found, handle);
   if (!exported) return std::move(exported).error();
   possible = *exported;
-  if (!possible) return std::optional<SharedBuffer>();
   const std::lock_guard lock(mutex_);
+  if (!possible) {
+    closed_[next_closed_++ % closed_.size()] = *found;
+    return std::optional<SharedBuffer>();
+  }
   const auto place = free_place();
   if (!place) return std::optional<SharedBuffer>();
   own_[*place] = {.allocation = *found, .users = std::make_shared<std::atomic<int>>(0)};

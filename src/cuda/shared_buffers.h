@@ -81,6 +81,8 @@ class SharedBuffers {
   const std::atomic<bool>& failed_;
   mutable std::mutex mutex_;
   std::array<Own, BufferBoard::places_max> own_;
+  std::array<Allocation, 64> closed_;  // the latest that the driver cannot export, to be asked for once
+  std::size_t next_closed_ = 0;
   std::uint64_t uses_ = 0;
 };
 

@@ -118,6 +118,8 @@ TEST(GpuWindows, OneRanksBufferIsNotMapped) {
                      user.allocate_pooled(seat.rank() == 1);
                      const OneRank closed(user, comm, seat.rank(), count);
                      const OneRank& one = seat.rank() == 1 ? closed : open;
+                     ASSERT_TRUE(ok(one.all_reduce()));
+                     const int exported = fake_cuda(library).calls("cuIpcGetMemHandle");
                      for (int round = 0; round < 3; ++round) {
                        user.write(one.input, numbers(count, seat.rank(), round));
                        ASSERT_TRUE(ok(one.all_reduce()));
@@ -126,6 +128,7 @@ TEST(GpuWindows, OneRanksBufferIsNotMapped) {
                        EXPECT_TRUE(own(seat).by_slots);
                        if (!seat.meet()) return;
                      }
+                     EXPECT_EQ(fake_cuda(library).calls("cuIpcGetMemHandle"), exported) << "asked for once";
                      user.write(open.input, numbers(count, seat.rank()));
                      ASSERT_TRUE(ok(open.all_reduce()));  // and windows again
                      expect_sum(open, 3);
