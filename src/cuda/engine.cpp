@@ -50,9 +50,10 @@ bool repeated(std::span<const Part> parts, std::size_t i) {
 }  // namespace
 
 device::Area areas_for(int ranks, int channels, bool apart) {
-  device::Area area{.ranks = static_cast<std::uint32_t>(ranks),
-                    .channels = static_cast<std::uint32_t>(channels),
-                    .inbox_bytes = alignment + 2 * one_shot_channel_bytes(Engine::one_shot_bytes_max(ranks, apart), channels)};
+  device::Area area{
+      .ranks = static_cast<std::uint32_t>(ranks),
+      .channels = static_cast<std::uint32_t>(channels),
+      .inbox_bytes = alignment + 2 * one_shot_channel_bytes(Engine::one_shot_bytes_max(ranks, apart), channels)};
   if (!apart) return area;
   constexpr std::size_t most = std::size_t{128} << 10, of_all = std::size_t{32} << 20;
   area.slots = ring_slots;

@@ -19,7 +19,8 @@ bool goes_in_line(const Shape& shape, std::size_t bytes, bool apart, std::string
 
 GpuChoice choose_on_gpu(const Shape& shape, std::size_t bytes, const std::function<std::string(Access)>& forced,
                         bool specialised, Waiting waiting, Envelopes& envelopes) {
-  if (waiting != Waiting::by_host && specialised && goes_in_line(shape, bytes, waiting == Waiting::by_flags, forced(Access::mapped)))
+  if (waiting != Waiting::by_host && specialised &&
+      goes_in_line(shape, bytes, waiting == Waiting::by_flags, forced(Access::mapped)))
     return {.algorithm = &member(algorithm::one_shot), .access = Access::in_line};
   const Access access = waiting == Waiting::by_flags ? Access::slots : Access::mapped;
   const auto envelope = envelopes.of(shape, access, forced(access), Machine::of_gpu(),

@@ -37,8 +37,8 @@ class BlockBudget {
     int blocks_;
   };
 
-  /// At most `most`, and about a third, of the blocks that are left on a GPU that holds `all`, so that later communicators
-  /// have some, too; perhaps none.
+  /// At most `most`, and about a third, of the blocks that are left on a GPU that holds `all`, so that later
+  /// communicators have some, too; perhaps none.
   static std::shared_ptr<Share> take(const std::shared_ptr<BlockBudget>& from, cuda::Ordinal gpu, int most, int all) {
     const std::lock_guard lock(from->mutex_);
     int& taken = from->taken_[gpu];
