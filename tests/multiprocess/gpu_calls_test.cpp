@@ -33,8 +33,8 @@ TEST(GpuCalls, EveryKindOfCall) {
   std::size_t number = 0;
   for (const auto& [ranks, calls] : calls_by_ranks()) {
     number += calls.size();
-    launch_ranks(launch_group(ranks, Layout::one_thread), [&calls, ranks = ranks](Seat& seat) {
-      int nth = ranks;
+    launch_ranks(launch_group(ranks, Layout::one_thread), [&calls, first = ranks](Seat& seat) {
+      int nth = first;
       CudaUser user(library);
       const auto comms = seat.init();
       ASSERT_FALSE(comms.empty());
