@@ -127,6 +127,7 @@ class FirstMeeting {
          peer += static_cast<std::uint32_t>(b_.threads())) {
       if (peer == rank_.rank) continue;
       held_.one_more(links_, peer, &Link::taken);
+      if (!wanted) continue;
       const std::uint64_t input = s_.offers[2 * peer];
       const std::uint64_t output = s_.offers[2 * peer + 1];
       if constexpr (B::fault != Fault::windows_alone)

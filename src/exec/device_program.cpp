@@ -133,9 +133,4 @@ KernelChoice kernel_for(const Plan& plan, const Binding& binding) {
   return {.body = device::Body::run_plan, .type = type};
 }
 
-bool has_kernel(const Plan& plan) {
-  return plan.ranks <= device::ranks_max &&
-         (plan.access == Access::mapped || plan.access == Access::slots || is_one_shot(plan));
-}
-
 }  // namespace tutti

@@ -36,7 +36,4 @@ struct KernelChoice {
 };
 KernelChoice kernel_for(const Plan& plan, const Binding& binding);
 
-/// True if some kernel can run `plan`.
-bool has_kernel(const Plan& plan);
-
 }  // namespace tutti

@@ -99,6 +99,7 @@ Result<void> GpuProof::set_up() {
 GpuInfo GpuProof::info() const {
   return {.gpu = static_cast<std::uint32_t>(gpu_->ordinal()) + 1,
           .blocks = static_cast<std::uint32_t>(blocks_->blocks()),
+          .processors = static_cast<std::uint32_t>(gpu_->multiprocessors()),
           .shared_by_mps = gpu_->driver().shares_by_mps(gpu_->ordinal()) ? 1u : 0u,
           .uuid = gpu_->driver().uuid(gpu_->ordinal()),
           .probe = line_};

@@ -20,18 +20,35 @@ int processes_beside(const std::vector<PeerInfo>& infos, Rank rank) {
   return static_cast<int>(tokens.size());
 }
 
-/// The ranks of a process on one GPU share what they have taken of it; under MPS so do its processes.
-int channels_of(const std::vector<PeerInfo>& infos, Rank rank) {
+/// The processes that share the blocks of a rank's GPU.
+int sharing_processes(const std::vector<PeerInfo>& infos, Rank rank) {
+  return infos[static_cast<std::size_t>(rank)].gpu.shared_by_mps != 0 ? processes_beside(infos, rank) + 1 : 1;
+}
+
+/// The ranks of a process and its GPU.
+struct Neighbours {
+  std::uint64_t ranks = 0;
+  std::uint64_t blocks = 0;  ///< that they have taken together
+};
+Neighbours neighbours_of(const std::vector<PeerInfo>& infos, Rank rank) {
   const PeerInfo& own = infos[static_cast<std::size_t>(rank)];
-  std::uint64_t taken = 0;
-  std::uint64_t sharers = 0;
+  Neighbours all;
   for (const PeerInfo& info : infos)
     if (info.token == own.token && info.gpu.gpu == own.gpu.gpu) {
-      taken += info.gpu.blocks;
-      ++sharers;
+      ++all.ranks;
+      all.blocks += info.gpu.blocks;
     }
-  if (own.gpu.shared_by_mps != 0) sharers *= static_cast<std::uint64_t>(processes_beside(infos, rank)) + 1;
-  return static_cast<int>(std::min<std::uint64_t>(taken / sharers, device::block_threads));
+  return all;
+}
+
+/// The ranks of a process on one GPU share what they have taken of it; under MPS so do its processes. All must fit the
+/// GPU together, also where the kernels of communicators run one after another and so each may take all of it.
+int channels_of(const std::vector<PeerInfo>& infos, Rank rank) {
+  const Neighbours all = neighbours_of(infos, rank);
+  const std::uint64_t blocks =
+      std::min<std::uint64_t>(all.blocks, infos[static_cast<std::size_t>(rank)].gpu.processors);
+  const std::uint64_t sharers = all.ranks * static_cast<std::uint64_t>(sharing_processes(infos, rank));
+  return static_cast<int>(std::min<std::uint64_t>(blocks / sharers, device::block_threads));
 }
 
 bool in_turns(const std::vector<PeerInfo>& infos, Rank rank) {
@@ -120,7 +137,10 @@ void Join::begin_meeting(int channels) {
   }
   elsewhere.held.push_back(gpu_proof_->arena());
   elsewhere.held.push_back(gpu_proof_->blocks());
-  gpu_proof_->blocks()->set(channels);
+  // What is not used. Under MPS this process keeps account of the blocks of the others; and ranks that share what they
+  // have taken together keep it, as some of them use more than they have taken.
+  if (neighbours_of(peer_infos_, options_.rank).ranks == 1)
+    gpu_proof_->blocks()->shrink(channels * sharing_processes(peer_infos_, options_.rank));
   gpus_meeting_ = LaunchGroup::of(process_.gpus, peers[neighbours.front()].area_name.id, neighbours, options_.ranks);
   if (auto begun = gpus_meeting_->enter(options_.rank, members_.gpu, std::move(elsewhere)); !begun)
     gave_up_meeting(begun);

@@ -19,16 +19,16 @@ class BlockBudget {
    public:
     Share(std::shared_ptr<BlockBudget> of, cuda::Ordinal gpu, int blocks)
         : of_(std::move(of)), gpu_(gpu), blocks_(blocks) {}
-    ~Share() { set(0); }
+    ~Share() { shrink(0); }
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
 
     int blocks() const { return blocks_; }
-    /// Ranks of one communicator may divide their shares of a GPU anew.
-    void set(int blocks) {
+    /// Gives back all but `blocks`.
+    void shrink(int blocks) {
       const std::lock_guard lock(of_->mutex_);
-      of_->taken_[gpu_] += blocks - blocks_;
-      blocks_ = blocks;
+      of_->taken_[gpu_] -= blocks_ - std::min(blocks, blocks_);
+      blocks_ = std::min(blocks, blocks_);
     }
 
    private:

@@ -2,6 +2,7 @@
 #include <array>
 #include <thread>
 
+#include "base/limits.h"
 #include "support/gpu_calls.h"
 #include "support/gpu_meeting.h"
 #include "support/log_file.h"
@@ -39,6 +40,22 @@ TEST_P(GpuFlags, AllReducesAreRightAndWaitForNoHost) {
     EXPECT_EQ(waits_for_host(), before);
     EXPECT_GE(launches() - launched, 18);
   });
+}
+
+/// Such sums are made by a chain of passes.
+TEST(GpuFlags, MoreRanksThanAPassHasSources) {
+  constexpr int ranks = 17;
+  static_assert(ranks > limits::sources_max);
+  in_seats(team_of(ranks, Seating::apart, {"TUTTI_MAX_CTAS=1"}), Seating::apart,
+           [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
+             const int before = waits_for_host();
+             for (const std::size_t count : {1u, 3000u}) {
+               const OneRank one(user, comm, seat.rank(), count);
+               ASSERT_TRUE(ok(one.all_reduce()));
+               expect_sum(one, ranks);
+             }
+             EXPECT_EQ(waits_for_host(), before);
+           });
 }
 
 /// Of types and operators, of all collectives and roots; in place too.

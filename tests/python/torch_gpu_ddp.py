@@ -80,13 +80,13 @@ def train(folder, backend):
 
 
 def captured():
-    """Graphs around one call and the work before and behind it: small, through slots, and through windows."""
+    """Graphs around one call and the work before and behind it: small ones and large ones."""
     import torch
 
     import tutti
     torch.cuda.set_device(0)
     with tutti.Communicator.from_environment() as comm:
-        for count in (1000, 100_000, 4_000_000):
+        for count in (1000, 200_000, 4_000_000):
             x, y = torch.zeros(count, device="cuda"), torch.zeros(count, device="cuda")
             graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
 

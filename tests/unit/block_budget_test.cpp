@@ -37,14 +37,13 @@ TEST(BlockBudget, NeverMoreThanThereAre) {
   }
 }
 
-TEST(BlockBudget, SharesAreDividedAnew) {
+TEST(BlockBudget, WhatIsNotUsedIsGivenBack) {
   const auto budget = std::make_shared<BlockBudget>();
-  const auto first = BlockBudget::take(budget, 0, most, 40);   // 16
-  const auto second = BlockBudget::take(budget, 0, most, 40);  // 12
-  first->set(14);
-  second->set(14);
-  EXPECT_EQ(first->blocks() + second->blocks(), 28);
-  EXPECT_EQ(BlockBudget::take(budget, 0, most, 40)->blocks(), 8) << "of the 12 that are left";
+  const auto first = BlockBudget::take(budget, 0, most, 40);  // 16
+  first->shrink(4);
+  first->shrink(20);
+  EXPECT_EQ(first->blocks(), 4);
+  EXPECT_EQ(BlockBudget::take(budget, 0, most, 40)->blocks(), 16) << "of the 36 that are left";
 }
 
 }  // namespace
