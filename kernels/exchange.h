@@ -17,7 +17,7 @@ namespace tutti::device {
 
 struct ExchangeShared {
   Transfer transfers[ranks_max];
-  Link links[ranks_max];                   ///< of this channel
+  HeldLinks links;
   std::uint64_t next_tile[2 * ranks_max];  ///< by 2 · peer, to be sent; by 2 · peer + 1, to be received
   std::uint8_t ready[2 * ranks_max];       ///< whether it can be moved now
   Operands operands[2];
@@ -57,10 +57,10 @@ class Exchange {
   };
 
   TUTTI_DEVICE void bring() {
+    s_.links.load(b_, part_.links, call_.ranks);
     const Transfer* const all = call_.transfers + static_cast<std::size_t>(&rank_ - call_.local) * call_.ranks;
     for (int peer = b_.thread(); peer < ranks_; peer += b_.threads()) {
       s_.transfers[peer] = all[peer];
-      s_.links[peer] = part_.links[peer];
       s_.next_tile[2 * peer] = s_.next_tile[2 * peer + 1] = part_.channel;
     }
     b_.sync(Barrier::actions);
@@ -69,7 +69,7 @@ class Exchange {
   /// All ranks make the same call, and expect what their peers send. False: gave up.
   TUTTI_DEVICE bool open() {
     Inboxes<B> inboxes(b_, s_.inboxes, call_, BlockPart{rank_, part_.channel, part_.links});
-    if (!inboxes.look_up(s_.links)) return false;
+    if (!inboxes.look_up(s_.links.of)) return false;
     inboxes.send_signature();
     for (int peer = b_.thread(); peer < ranks_; peer += b_.threads())
       if (peer != self_) {
@@ -106,7 +106,7 @@ class Exchange {
   }
 
   TUTTI_DEVICE bool can_move(int item) {
-    const Link& link = s_.links[item / 2];
+    const Link& link = s_.links.of[item / 2];
     if (item % 2 != 0) return reached(b_, link.committed_here, link.released + 1);
     return link.committed + 1 <= call_.slots || reached(b_, link.released_here, link.committed + 1 - call_.slots);
   }
@@ -156,7 +156,7 @@ class Exchange {
       if (s_.ready[item] == 0) continue;
       s_.next_tile[item] += call_.channels;
       const int peer = item / 2;
-      const Link& link = s_.links[peer];
+      const Link& link = s_.links.of[peer];
       if (item % 2 == 0)
         raise(b_, link.committed_there, one_more(peer, &Link::committed));
       else
@@ -165,11 +165,11 @@ class Exchange {
   }
 
   TUTTI_DEVICE std::uint64_t one_more(int peer, std::uint64_t Link::*counter) {
-    return part_.links[peer].*counter = ++(s_.links[peer].*counter);
+    return s_.links.one_more(part_.links, static_cast<std::uint32_t>(peer), counter);
   }
 
   TUTTI_DEVICE void copy_tile(int item) {
-    const Link& link = s_.links[item / 2];
+    const Link& link = s_.links.of[item / 2];
     const Transfer& transfer = s_.transfers[item / 2];
     const Tile tile = tile_of(bytes_of(item), s_.next_tile[item]);
     if (item % 2 == 0)

@@ -14,22 +14,6 @@
 
 namespace tutti::device {
 
-/// The links of a block's channel in shared memory. Their counters are also stored back to where they came from.
-struct HeldLinks {
-  Link of[ranks_max];
-
-  /// A thread per peer; a barrier must follow.
-  template <Block B>
-  TUTTI_DEVICE void load(const B& b, const Link* from, std::uint32_t ranks) {
-    for (std::uint32_t peer = thread_from(b, 0); peer < ranks; peer += static_cast<std::uint32_t>(b.threads()))
-      of[peer] = from[peer];
-  }
-
-  TUTTI_DEVICE std::uint64_t one_more(Link* from, std::uint32_t peer, std::uint64_t Link::*counter) {
-    return from[peer].*counter = ++(of[peer].*counter);
-  }
-};
-
 struct FirstMeetingShared {
   std::uint64_t offers[2 * ranks_max];  ///< of the ranks' inputs and outputs, in turn
   PeerBuffers windows[ranks_max];       ///< of ranks in other launches, if all have offered them

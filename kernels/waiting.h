@@ -30,6 +30,23 @@ TUTTI_DEVICE std::uint32_t thread_from(const B& b, std::uint32_t warp) {
   return (static_cast<std::uint32_t>(b.thread()) + threads - warp * warp_threads % threads) % threads;
 }
 
+/// The links of a block's channel in shared memory. Their counters are also stored back to where they came from.
+struct HeldLinks {
+  Link of[ranks_max];
+
+  /// A thread per peer; a barrier must follow.
+  template <Block B>
+  TUTTI_DEVICE void load(const B& b, const Link* from, std::uint32_t ranks) {
+    for (std::uint32_t peer = thread_from(b, 0); peer < ranks; peer += static_cast<std::uint32_t>(b.threads()))
+      of[peer] = from[peer];
+  }
+
+  /// Increments a counter.
+  TUTTI_DEVICE std::uint64_t one_more(Link* from, std::uint32_t peer, std::uint64_t Link::*counter) {
+    return from[peer].*counter = ++(of[peer].*counter);
+  }
+};
+
 /// Shared memory of a block that runs a body.
 template <Body>
 struct Shared;
