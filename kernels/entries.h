@@ -70,17 +70,18 @@ struct alignas(128) Link {
 struct ErrorRecord {
   enum State : std::uint32_t { none = 0, aborted = 1, late = 2, counts = 3, differs = 4 };
   /// aborted: the abort word was set; late: the peer did not arrive within Call::limit_ns; counts: it sends another
-  /// number of bytes than this rank expects, or expects another than this rank sends (verb `acquire`); differs: it
-  /// makes another call
+  /// number of bytes than this rank expects, or expects another than this rank sends (verb `acquire`), or another type;
+  /// differs: it makes another call
   std::uint32_t state;
   std::uint32_t peer;    ///< the rank that was waited for
   std::uint32_t action;  ///< index in the plan; 0 in specialised kernels, and where calls are compared
   std::uint32_t step;    ///< of the schedule; in specialised kernels the number of their meeting
   std::uint32_t tile;
-  std::uint32_t verb;  ///< of Verb: the action that waited
-  std::uint32_t reserved[2];
-  std::uint64_t own;     ///< Call::signature of this rank, where it differs; or the bytes of ErrorRecord::counts
-  std::uint64_t theirs;  ///< and of the peer
+  std::uint32_t verb;     ///< of Verb: the action that waited
+  std::uint32_t message;  ///< 1: of a send or receive
+  std::uint32_t types;    ///< of a message that differs: this rank's, and the peer's times 65536
+  std::uint64_t own;      ///< Call::signature of this rank, where it differs; or the bytes of ErrorRecord::counts
+  std::uint64_t theirs;   ///< and of the peer
 };
 
 /// One rank of a launch.
@@ -148,6 +149,22 @@ struct Transfer {
   std::uint64_t received;
 };
 
+/// A send or receive.
+struct Message {
+  std::byte* data;  ///< only read by a send
+  std::uint64_t bytes;
+  std::uint16_t peer;
+  std::uint8_t send;  ///< 0: receive
+  std::uint8_t type;  ///< DataType; compared with the peer's
+  std::uint32_t reserved;
+
+  /// Those of a queue are moved one after another, queues at the same time.
+  constexpr std::uint32_t queue() const { return 2u * peer + (send != 0 ? 0u : 1u); }
+};
+
+/// What precedes the data in a slot of a message: its size and type. The data begin at a multiple of so many bytes.
+inline constexpr std::uint64_t message_header_bytes = 128;
+
 /// The argument of every entry.
 struct Call {
   Cut cut;
@@ -169,6 +186,11 @@ struct Call {
   std::uint8_t windows;  ///< 1: the plan accesses buffers of other ranks
   std::uint8_t choose;   ///< 1: `by_windows` holds plans that run where all ranks offer their buffers; run_plan only
   std::uint8_t reserved;
+  /// Sends and receives, by queue; 0: the call is another. Only for run_plan of uint8, with one local rank, whose links
+  /// serve messages alone.
+  std::uint32_t message_count;
+  /// In pinned memory. Null: they are in `few_messages`.
+  const Message* messages;
   /// In pinned memory, by local rank · ranks + peer: the call has a count per rank, and no plan. Null: not used. Only
   /// for run_plan of uint8, with `meet`.
   const Transfer* transfers;
@@ -177,13 +199,16 @@ struct Call {
   const PeerBuffers* table;
   std::uint64_t signature;  ///< what ranks in other launches must have equal: see call/packed_signature.h
   RankCall local[local_ranks_max];
-  PeerBuffers buffers[ranks_max];  ///< by rank in the communicator
-  Cut window_cut;                  ///< of `by_windows`
+  union {
+    PeerBuffers buffers[ranks_max];  ///< by rank in the communicator
+    Message few_messages[ranks_max];
+  };
+  Cut window_cut;  ///< of `by_windows`
   ByWindows by_windows[local_ranks_max];
 };
 
 static_assert(sizeof(Cut) == 64 && sizeof(Link) == 128 && sizeof(ErrorRecord) == 48);
-static_assert(sizeof(RankCall) == 64 && sizeof(PeerBuffers) == 24 && sizeof(Call) == 3536);
+static_assert(sizeof(RankCall) == 64 && sizeof(PeerBuffers) == 24 && sizeof(Message) == 24 && sizeof(Call) == 3552);
 static_assert(sizeof(Call) <= 4096, "the size of arguments that every driver accepts");
 static_assert(std::is_standard_layout_v<Call> && std::is_trivially_copyable_v<Call>);
 static_assert(std::is_standard_layout_v<Link> && std::is_trivially_copyable_v<Link>);

@@ -10,6 +10,7 @@
 #include "kernels/block.h"
 #include "kernels/entries.h"
 #include "kernels/inboxes.h"
+#include "kernels/moving.h"
 #include "kernels/pass.h"
 #include "kernels/waiting.h"
 
@@ -17,24 +18,26 @@ namespace tutti::device {
 
 struct ExchangeShared {
   Transfer transfers[ranks_max];
-  HeldLinks links;
   std::uint64_t next_tile[2 * ranks_max];  ///< by 2 · peer, to be sent; by 2 · peer + 1, to be received
   std::uint8_t ready[2 * ranks_max];       ///< whether it can be moved now
-  Operands operands[2];
   InboxShared inboxes;
 };
 
 template <Block B>
 class Exchange {
  public:
-  TUTTI_DEVICE Exchange(B& b, ExchangeShared& s, const Call& call, const BlockPart& part)
+  TUTTI_DEVICE Exchange(B& b, ExchangeShared& s, HeldLinks& links, Operands (&operands)[2], const Call& call,
+                        const BlockPart& part)
       : b_(b),
         s_(s),
+        held_(links),
         call_(call),
         part_(part),
         rank_(part.rank),
         ranks_(static_cast<int>(call.ranks)),
-        self_(static_cast<int>(rank_.rank)) {}
+        self_(static_cast<int>(rank_.rank)),
+        copier_(b, operands),
+        watch_(b, call) {}
 
   TUTTI_DEVICE void run() {
     bring();
@@ -49,15 +52,8 @@ class Exchange {
   }
 
  private:
-  struct Look {
-    bool pending, ready, gave_up;
-  };
-  struct Tile {
-    std::uint64_t begin, bytes;
-  };
-
   TUTTI_DEVICE void bring() {
-    s_.links.load(b_, part_.links, call_.ranks);
+    held_.load(b_, part_.links, call_.ranks);
     const Transfer* const all = call_.transfers + static_cast<std::size_t>(&rank_ - call_.local) * call_.ranks;
     for (int peer = b_.thread(); peer < ranks_; peer += b_.threads()) {
       s_.transfers[peer] = all[peer];
@@ -69,7 +65,7 @@ class Exchange {
   /// All ranks make the same call, and expect what their peers send. False: gave up.
   TUTTI_DEVICE bool open() {
     Inboxes<B> inboxes(b_, s_.inboxes, call_, BlockPart{rank_, part_.channel, part_.links});
-    if (!inboxes.look_up(s_.links.of)) return false;
+    if (!inboxes.look_up(held_.of)) return false;
     inboxes.send_signature();
     for (int peer = b_.thread(); peer < ranks_; peer += b_.threads())
       if (peer != self_) {
@@ -81,19 +77,8 @@ class Exchange {
     return true;
   }
 
-  TUTTI_DEVICE std::uint64_t tile_bytes(std::uint64_t bytes) const {
-    constexpr std::uint64_t least = 16 * 1024, line = 128;
-    const std::uint64_t each = ((bytes + call_.channels - 1) / call_.channels + line - 1) / line * line;
-    const std::uint64_t more = each > least ? each : least;
-    return more < call_.slot_bytes ? more : call_.slot_bytes;
-  }
-
-  /// The part of a message of so many bytes; nothing behind its end.
   TUTTI_DEVICE Tile tile_of(std::uint64_t bytes, std::uint64_t tile) const {
-    const std::uint64_t each = tile_bytes(bytes);
-    const std::uint64_t begin = tile * each;
-    if (begin >= bytes) return {0, 0};
-    return {begin, each < bytes - begin ? each : bytes - begin};
+    return device::tile_of(bytes, tile, tile_bytes(bytes, call_.channels, call_.slot_bytes));
   }
 
   TUTTI_DEVICE std::uint64_t bytes_of(int item) const {
@@ -106,12 +91,12 @@ class Exchange {
   }
 
   TUTTI_DEVICE bool can_move(int item) {
-    const Link& link = s_.links.of[item / 2];
+    const Link& link = held_.of[item / 2];
     if (item % 2 != 0) return reached(b_, link.committed_here, link.released + 1);
     return link.committed + 1 <= call_.slots || reached(b_, link.released_here, link.committed + 1 - call_.slots);
   }
 
-  /// What is left to be moved, and what of it can be moved now. The same for all threads.
+  /// What is left to be moved, and what of it can be moved now.
   TUTTI_DEVICE Look poll() {
     bool pending = false, ready = false;
     for (int item = b_.thread(); item < 2 * ranks_; item += b_.threads()) {
@@ -121,42 +106,19 @@ class Exchange {
       pending = pending || left;
       ready = ready || now;
     }
-    pending = b_.sync_any(pending);
-    ready = b_.sync_any(ready);
-    if (ready || !pending) {
-      idle_looks_ = 0;
-      return {pending, ready, false};
-    }
-    return {pending, false, b_.sync_any(b_.thread() == 0 && is_late())};
+    return look(b_, watch_, pending, ready);
   }
 
-  /// Of one thread: whether it waited for too long, or the call is aborted.
-  TUTTI_DEVICE bool is_late() {
-    constexpr std::uint32_t looks = 256;
-    b_.pause();
-    if (++idle_looks_ % looks != 0) return false;
-    if (b_.load_relaxed(call_.abort) != 0) {
-      why_ = ErrorRecord::aborted;
-      return true;
-    }
-    if (call_.limit_ns == 0) return false;
-    const std::uint64_t now = b_.now_ns();
-    if (idle_looks_ == looks) idle_since_ = now;
-    if (now - idle_since_ <= call_.limit_ns) return false;
-    why_ = ErrorRecord::late;
-    return true;
-  }
-
-  /// Moves a tile of everything that is ready.
+  /// Moves a tile of everything that is ready. Each rank begins with another peer, so that not all store to one.
   TUTTI_DEVICE void move() {
-    for (int item = 0; item < 2 * ranks_; ++item)
-      if (s_.ready[item] != 0) copy_tile(item);
+    for (int i = 0; i < 2 * ranks_; ++i)
+      if (const int item = (2 * (self_ + 1) + i) % (2 * ranks_); s_.ready[item] != 0) copy_tile(item);
     publish(b_);
     for (int item = b_.thread(); item < 2 * ranks_; item += b_.threads()) {
       if (s_.ready[item] == 0) continue;
       s_.next_tile[item] += call_.channels;
       const int peer = item / 2;
-      const Link& link = s_.links.of[peer];
+      const Link& link = held_.of[peer];
       if (item % 2 == 0)
         raise(b_, link.committed_there, one_more(peer, &Link::committed));
       else
@@ -165,19 +127,19 @@ class Exchange {
   }
 
   TUTTI_DEVICE std::uint64_t one_more(int peer, std::uint64_t Link::*counter) {
-    return s_.links.one_more(part_.links, static_cast<std::uint32_t>(peer), counter);
+    return held_.one_more(part_.links, static_cast<std::uint32_t>(peer), counter);
   }
 
   TUTTI_DEVICE void copy_tile(int item) {
-    const Link& link = s_.links.of[item / 2];
+    const Link& link = held_.of[item / 2];
     const Transfer& transfer = s_.transfers[item / 2];
     const Tile tile = tile_of(bytes_of(item), s_.next_tile[item]);
     if (item % 2 == 0)
-      copy(rank_.input + transfer.from + tile.begin, link.slots_there + link.committed % call_.slots * call_.slot_bytes,
-           tile.bytes);
+      copier_.copy(rank_.input + transfer.from + tile.begin,
+                   link.slots_there + link.committed % call_.slots * call_.slot_bytes, tile.bytes);
     else
-      copy(link.slots_here + link.released % call_.slots * call_.slot_bytes, rank_.output + transfer.to + tile.begin,
-           tile.bytes);
+      copier_.copy(link.slots_here + link.released % call_.slots * call_.slot_bytes,
+                   rank_.output + transfer.to + tile.begin, tile.bytes);
   }
 
   /// A rank's block for itself; in place it is there already.
@@ -189,18 +151,8 @@ class Exchange {
     for (std::uint64_t tile = part_.channel;; tile += call_.channels) {
       const Tile part = tile_of(own.sent, tile);
       if (part.bytes == 0) return;
-      copy(from + part.begin, to + part.begin, part.bytes);
+      copier_.copy(from + part.begin, to + part.begin, part.bytes);
     }
-  }
-
-  TUTTI_DEVICE void copy(const std::byte* from, std::byte* to, std::uint64_t bytes) {
-    Operands& o = s_.operands[turn_ ^= 1];
-    if (b_.thread() == 0) {
-      o.sources[0] = from;
-      o.destinations[0] = to;
-    }
-    b_.sync(Barrier::operands);
-    copy_pass(b_, o, {}, bytes);
   }
 
   /// Reports the first peer that was waited for, and stops all other blocks of the launch. By all threads.
@@ -212,7 +164,7 @@ class Exchange {
       record.peer = static_cast<std::uint32_t>(item / 2);
       record.tile = static_cast<std::uint32_t>(s_.next_tile[item]);
       record.verb = static_cast<std::uint32_t>(item % 2 == 0 ? Verb::acquire : Verb::peek);
-      b_.store_release(&record.state, why_);
+      b_.store_release(&record.state, watch_.why());
       break;
     }
     b_.store_relaxed(call_.abort, std::uint32_t{1});
@@ -220,16 +172,14 @@ class Exchange {
 
   B& b_;
   ExchangeShared& s_;
+  HeldLinks& held_;
   const Call& call_;
   const BlockPart part_;
   const RankCall& rank_;
   int ranks_;
   int self_;
-  int turn_ = 0;
-  // Of thread 0: how often nothing could be moved, one time after another, since when, and why it gave up.
-  std::uint32_t idle_looks_ = 0;
-  std::uint64_t idle_since_ = 0;
-  std::uint32_t why_ = ErrorRecord::none;
+  Copier<B> copier_;
+  IdleWatch<B> watch_;  // of thread 0
 };
 
 }  // namespace tutti::device

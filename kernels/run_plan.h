@@ -14,6 +14,7 @@
 #include "kernels/exchange.h"
 #include "kernels/extent.h"
 #include "kernels/first_meeting.h"
+#include "kernels/messages.h"
 #include "kernels/pass.h"
 #include "kernels/waiting.h"
 
@@ -32,6 +33,7 @@ struct Shared<Body::run_plan> {
   WaitShared waits;
   FirstMeetingShared first_meeting;
   ExchangeShared exchange;
+  MessagesShared messages;
 };
 
 template <class T, Block B>
@@ -368,8 +370,10 @@ class PlanWalk {
 
 template <class T, Block B>
 TUTTI_DEVICE void run_plan(B& b, Shared<Body::run_plan>& s, const Call& call) {
-  if constexpr (std::is_same_v<T, std::uint8_t>)
-    if (call.transfers != nullptr) return Exchange<B>(b, s.exchange, call, part_of(b, call)).run();
+  if constexpr (std::is_same_v<T, std::uint8_t>) {
+    if (call.transfers != nullptr) return Exchange<B>(b, s.exchange, s.links, s.operands, call, part_of(b, call)).run();
+    if (call.message_count != 0) return Messages<B>(b, s.messages, s.links, s.operands, call, part_of(b, call)).run();
+  }
   PlanWalk<T, B>(b, s, call, part_of(b, call)).run();
 }
 

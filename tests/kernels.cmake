@@ -11,11 +11,12 @@ tutti_test(kernel_threads_test SOURCES kernels/threads_test.cpp LIBS tutti_test_
 
 if(NOT TUTTI_SANITIZE STREQUAL "thread")
   target_sources(tutti_test_kernels PRIVATE support/fiber.cpp support/weak_memory.cpp support/fiber_block.cpp
-                                            support/host_fibers.cpp support/host_faults.cpp)
+                                            support/host_fibers.cpp support/host_faults.cpp support/host_messages.cpp)
   tutti_test(run_plan_test SOURCES kernels/run_plan_test.cpp LIBS tutti_test_kernels LABELS kernel)
   add_test(NAME run_plan_nightly_test COMMAND run_plan_test --gtest_filter=Kernels/*)
   set_tests_properties(run_plan_nightly_test PROPERTIES LABELS nightly TIMEOUT 7200 ENVIRONMENT TUTTI_TEST_KERNELS=144)
   tutti_test(exchange_test SOURCES kernels/exchange_test.cpp LIBS tutti_test_kernels LABELS kernel)
+  tutti_test(messages_test SOURCES kernels/messages_test.cpp LIBS tutti_test_kernels LABELS kernel)
   tutti_test(shots_test SOURCES kernels/shots_test.cpp LIBS tutti_test_kernels LABELS kernel)
   tutti_test(kernel_faults_test SOURCES kernels/faults_test.cpp LIBS tutti_test_kernels LABELS kernel)
 endif()

@@ -6,6 +6,7 @@
 #include "cuda/pointer.h"
 #include "gpu/gpu_call.h"
 #include "gpu/gpu_context.h"
+#include "gpu/gpu_messages.h"
 #include "gpu/gpu_peers.h"
 #include "plan/schedule.h"
 
@@ -108,8 +109,9 @@ Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
       Code::invalid_usage,
       "the stream is captured, and this call goes through the host, which a replayed graph does not call: "
       "not all ranks share one GPU and process, and their kernels do not wait for each other; or "
-      "it is a send or receive, or has a count per rank, which kernels serve between several processes or GPUs "
-      "alone, and not in reductions; or TUTTI_GPU_STAGED is always");
+      "it has a count per rank, which kernels serve between several processes or GPUs alone, and not in reductions; or "
+      "it is a send or receive, which kernels serve where every rank has a GPU of its own; or TUTTI_GPU_STAGED is "
+      "always");
 }
 
 /// Whether kernels that reach peers' memory serve the call. All ranks agree: the size of a group is equal on all.
@@ -118,7 +120,8 @@ bool goes_to_peers(const Request& request, const GpuContext& context) {
   return context.reaches_peers && request.group_bytes() >= context.peer_bytes_min;
 }
 
-Result<void> start_on_gpu(CommEntry& entry, const Request& request) {
+template <class R>
+Result<void> start_on_gpu(CommEntry& entry, const R& request) {
   auto& communicator = entry.communicator;
   communicator->look_at_device();
   if (communicator->failed()) return communicator->tell_failure();
@@ -201,9 +204,11 @@ Result<void> check_on_host(const Communicator& communicator, const void* buffer)
   return {};
 }
 
-Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, const PeerRequest& request) {
+Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerRequest request) {
   const GpuContext* const context = gpu_context(*entry.communicator);
   if (context == nullptr) return false;
+  // As in collectives; and the kind of memory, by which both ranks must do the same, may be unknown.
+  if (context->serves_messages && request.bytes == 0) return true;
   bool on_gpu = stream != nullptr && !is_host_stream(stream);
   if (request.data != nullptr) {
     auto found =
@@ -213,6 +218,13 @@ Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, const Pee
   }
   if (auto fits = check_fit(on_gpu, stream); !fits) return fits.error();
   if (!on_gpu) return false;
+  if (context->serves_messages) {
+    auto* const gpu_stream = reinterpret_cast<cuda::Stream>(stream);
+    if (auto fits = check_launch_stream(*context, gpu_stream); !fits) return fits.error();
+    request.device = std::make_shared<KernelMessage>(gpu_stream);
+    if (auto started = start_on_gpu(entry, request); !started) return started.error();
+    return true;
+  }
   if (auto started = start_host_staged(entry, request, reinterpret_cast<cuda::Stream>(stream)); !started)
     return started.error();
   return true;

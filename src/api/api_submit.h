@@ -38,7 +38,7 @@ inline Result<void> set_type_and_op(Request& request, int type, std::optional<in
 Result<void> start_beside_gpu(CommEntry& entry, tuttiStream_t stream, Request request);
 /// Starts a send or receive if it is on device memory; returns false if it is on host memory. Errors: as
 /// start_beside_gpu.
-Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, const PeerRequest& request);
+Result<bool> start_peer_on_gpu(CommEntry& entry, tuttiStream_t stream, PeerRequest request);
 
 /// Errors: invalid_argument (`buffer` is device memory), cuda.
 Result<void> check_on_host(const Communicator& communicator, const void* buffer);

@@ -5,20 +5,15 @@
 
 #include <fmt/format.h>
 
+#include "call/self_messages.h"
 #include "comm/peer_failure.h"
+#include "plan/amount.h"
 
 namespace tutti {
 namespace {
 
 /// Shorter messages are copied through slots, which costs less than waiting for the receiver to read the buffer.
 constexpr std::size_t reference_bytes_min = 64 * 1024;
-
-/// For example "100 x float32". `type` may be any number, because it may come from a peer.
-std::string amount(std::uint64_t bytes, std::uint32_t type) {
-  if (type >= data_type_count) return fmt::format("{} bytes of a type {}", bytes, type);
-  const auto known = static_cast<DataType>(type);
-  return fmt::format("{} x {}", bytes / size_of(known), name(known));
-}
 
 /// Lets the stream of a finished request go on, without waiting for other requests of the group.
 void end(const PeerRequest& request) {
@@ -99,17 +94,8 @@ std::int64_t PointToPoint::poll_set(std::vector<PollItem>& items) const {
 }
 
 Result<void> PointToPoint::to_self() {
-  if (self_sends_.size() != self_receives_.size())
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("a group has {} sends to this rank itself but {} receives from it",
-                                     self_sends_.size(), self_receives_.size()),
-                 .peer = communicator_.rank()};
+  if (auto match = check_self_messages(self_sends_, self_receives_, communicator_.rank()); !match) return match;
   for (std::size_t k = 0; k < self_sends_.size(); ++k) {
-    if (self_sends_[k]->bytes != self_receives_[k]->bytes)
-      return Error{.code = Code::invalid_usage,
-                   .what = fmt::format("a send of {} bytes to this rank itself matches a receive of {} bytes",
-                                       self_sends_[k]->bytes, self_receives_[k]->bytes),
-                   .peer = communicator_.rank()};
     if (self_sends_[k]->bytes > 0) std::memmove(self_receives_[k]->data, self_sends_[k]->data, self_sends_[k]->bytes);
     end(*self_receives_[k]);
   }

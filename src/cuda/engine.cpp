@@ -11,21 +11,7 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr std::size_t record_offset = 128;  // the abort word has a cache line to itself
 constexpr std::size_t channel_bytes_min = 16 * 1024;
-constexpr std::size_t one_shot_channel_bytes_min = 2 * 1024;
-constexpr std::size_t alignment = 256;
-
-constexpr std::size_t round_up(std::size_t bytes) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
-/// The most bytes of one call that a channel's inbox must hold: no less than share() gives a channel.
-constexpr std::size_t one_shot_channel_bytes(std::size_t bytes, int channels) {
-  const auto each = (bytes + static_cast<std::size_t>(channels) - 1) / static_cast<std::size_t>(channels);
-  return round_up(std::max(each, one_shot_channel_bytes_min));
-}
-
 std::atomic_ref<std::uint32_t> word(std::byte* at) {
   return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));
 }
@@ -41,151 +27,28 @@ unsigned threads_for(device::Body body, const device::Cut& cut) {
   return static_cast<unsigned>(std::clamp((words + warp - 1) / warp * warp, least, most));
 }
 
-/// Whether an earlier part has the same stream.
-bool repeated(std::span<const Part> parts, std::size_t i) {
-  return std::any_of(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i),
-                     [&](const Part& part) { return part.stream == parts[i].stream; });
+/// Without repetitions.
+std::vector<Stream> streams_of(std::span<const Part> parts) {
+  std::vector<Stream> streams;
+  for (const Part& part : parts)
+    if (std::ranges::find(streams, part.stream) == streams.end()) streams.push_back(part.stream);
+  return streams;
 }
 
 }  // namespace
 
-device::Area areas_for(int ranks, int channels, bool apart) {
-  device::Area area{
-      .ranks = static_cast<std::uint32_t>(ranks),
-      .channels = static_cast<std::uint32_t>(channels),
-      .inbox_bytes = alignment + 2 * one_shot_channel_bytes(Engine::one_shot_bytes_max(ranks, apart), channels)};
-  if (!apart) return area;
-  constexpr std::size_t most = std::size_t{128} << 10, of_all = std::size_t{32} << 20;
-  area.slots = ring_slots;
-  area.slot_bytes = std::min(most, of_all / ring_slots / area.links()) / alignment * alignment;
-  return area;
-}
-
-Engine::Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
-               std::shared_ptr<DeferredReleases> deferred)
-    : gpu_(std::move(gpu)),
-      kernels_(std::move(kernels)),
-      shape_(std::move(shape)),
-      deferred_(std::move(deferred)),
-      local_ranks_(shape_.local.size()) {}
-
-Engine::~Engine() {
-  auto current = Current::enter(*gpu_);
-  if (!current) return;
-  in_flight_.clear();
-}
-
-Result<std::shared_ptr<Engine>> Engine::open(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
-                                             std::shared_ptr<DeferredReleases> deferred) {
-  assert(!shape.local.empty());
-  const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
-  if (shape.local.size() > device::local_ranks_max)
-    return refused(fmt::format("{} ranks of one communicator are on GPU {}: at most {} can share one",
-                               shape.local.size(), gpu->ordinal(), device::local_ranks_max));
-  if (shape.ranks > device::ranks_max)
-    return refused(fmt::format("calls on device memory support at most {} ranks; this communicator has {}",
-                               device::ranks_max, shape.ranks));
-  std::shared_ptr<Engine> engine(new Engine(std::move(gpu), std::move(kernels), std::move(shape), std::move(deferred)));
-  if (auto ready = engine->set_up(); !ready) return ready.error();
-  return engine;
-}
-
-Result<void> Engine::write(Address to, const void* from, std::size_t bytes) {
-  return gpu_->check(gpu_->api().copy_async(to, reinterpret_cast<Address>(from), bytes, setup_.get()), "cuMemcpyAsync");
-}
-
-Result<void> Engine::finish_setup() {
-  return gpu_->check(gpu_->api().stream_synchronize(setup_.get()), "cuStreamSynchronize");
-}
-
-Result<void> Engine::set_up() {
-  const std::size_t local = shape_.local.size();
-  channels_ = std::min(shape_.channels_max, kernels_->blocks_max() / static_cast<int>(local));
-  if (channels_ < 1)
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("GPU {} holds {} blocks at once, too few for {} ranks", gpu_->ordinal(),
-                                     kernels_->blocks_max(), local)};
-  if (meets_others() && channels_ < shape_.channels_max)
-    return Error{.code = Code::invalid_usage,
-                 .what = fmt::format("GPU {} holds {} blocks at once, fewer than the {} of each of {} ranks that all "
-                                     "ranks agreed on",
-                                     gpu_->ordinal(), kernels_->blocks_max(), shape_.channels_max, local)};
-  auto current = Current::enter(*gpu_);
-  if (!current) return std::move(current).error();
-
-  auto streams = OwnStream::create(gpu_);
-  if (!streams) return std::move(streams).error();
-  setup_ = *std::move(streams);
-  ready_.resize(local);
-  std::vector<OwnEvent*> events{&launched_.ended, &captured_.ended};
-  for (OwnEvent& one : ready_) events.push_back(&one);
-  for (OwnEvent* const one : events) {
-    auto event = OwnEvent::create(gpu_);
-    if (!event) return std::move(event).error();
-    *one = *std::move(event);
-  }
-
-  area_ = areas_for(shape_.ranks, channels_, meets_others());
-  const std::size_t area_bytes = meets_others() ? 0 : round_up(area_.bytes());
-  const std::size_t link_bytes = round_up(area_.links() * sizeof(device::Link));
-  auto memory = DeviceMemory::allocate(gpu_, local * (area_bytes + link_bytes));
-  if (!memory) return std::move(memory).error();
-  memory_ = *std::move(memory);
-  auto shared = PinnedMemory::allocate(
-      gpu_, record_offset + local * static_cast<std::size_t>(channels_) * sizeof(device::ErrorRecord));
-  if (!shared) return std::move(shared).error();
-  shared_ = *std::move(shared);
-
-  constexpr int usual_tables = 8;  // more than so many exchanges under way need more memory
-  for (int i = 0; i < usual_tables && meets_others(); ++i) {
-    auto table = take_table(/*captured=*/false);
-    if (!table) return std::move(table).error();
-    tables_.push_back(*std::move(table));
-  }
-
-  if (shape_.frees_late)
-    if (auto buffer = plan_buffer(0); !buffer) return std::move(buffer).error();
-
-  const Status cleared = gpu_->api().set_async(memory_.address(), 0, memory_.bytes(), setup_.get());
-  if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
-  std::vector<std::byte*> areas = shape_.areas;
-  areas.resize(static_cast<std::size_t>(shape_.ranks));
-  for (std::size_t i = 0; i < local && !meets_others(); ++i)
-    areas[static_cast<std::size_t>(shape_.local[i])] = memory_.data() + i * area_bytes;
-  for (std::size_t i = 0; i < local; ++i) {
-    local_ranks_[i].links = reinterpret_cast<device::Link*>(memory_.data() + local * area_bytes + i * link_bytes);
-    if (auto written = write_links(i, areas); !written) return written;
-  }
-  return finish_setup();
-}
-
-/// Of one local rank to all ranks whose areas are known, and waits for the copy.
-Result<void> Engine::write_links(std::size_t local, std::span<std::byte* const> areas) {
-  std::vector<device::Link> links(area_.links());
-  const auto mine = static_cast<std::uint32_t>(shape_.local[local]);
-  for (std::uint32_t channel = 0; channel < area_.channels; ++channel)
-    for (std::uint32_t peer = 0; peer < area_.ranks; ++peer)
-      if (peer != mine && areas[peer] != nullptr)
-        links[area_.index(channel, peer)] = area_.link(channel, mine, peer, areas[mine], areas[peer]);
-  const auto at = reinterpret_cast<Address>(local_ranks_[local].links);
-  if (auto written = write(at, links.data(), links.size() * sizeof(device::Link)); !written) return written;
-  return finish_setup();
-}
-
-Result<Engine::Capture> Engine::capture_of(std::span<const Part> parts) const {
+Result<Engine::Capture> Engine::capture_of(std::span<const Stream> streams) const {
   Capture first;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (repeated(parts, i)) continue;
-    const Part& part = parts[i];
+  for (Stream const stream : streams) {
     int state = capture_none;
     Capture one;
-    const Status asked = gpu_->api().capture_info(part.stream, &state, &one.id, &one.graph, nullptr, nullptr);
+    const Status asked = gpu_->api().capture_info(stream, &state, &one.id, &one.graph, nullptr, nullptr);
     if (auto known = gpu_->check(asked, "cuStreamGetCaptureInfo"); !known) return known.error();
     if (state == capture_none) one = {};
     if (state == capture_invalidated)
       return Error{.code = Code::invalid_usage,
                    .what = "the capture of a stream failed before this call: end that capture, and begin a new one"};
-    if (i == 0) {
+    if (stream == streams.front()) {
       first = one;
     } else if ((one.graph == nullptr) != (first.graph == nullptr) || one.id != first.id) {
       return Error{.code = Code::invalid_usage,
@@ -201,10 +64,9 @@ Result<void> Engine::follow(Stream stream, const OwnEvent& event) const {
   return gpu_->check(gpu_->api().stream_wait(stream, event.get(), 0), "cuStreamWaitEvent");
 }
 
-/// Makes the first rank's stream wait for the work that the other ranks' streams hold, and for the launch before this
-/// one.
-Result<void> Engine::join(std::span<const Part> parts, Launched& last, std::uint64_t capture) {
-  auto* const first = parts.front().stream;
+/// Makes the first stream wait for the work that the other streams hold, and for the launch before this one.
+Result<void> Engine::join(std::span<const Stream> streams, Launched& last, std::uint64_t capture) {
+  auto* const first = streams.front();
   // The id must not be queried during a capture. There the handle serves: streams outlive the capture.
   auto stream = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(first));
   if (capture == 0)
@@ -213,24 +75,49 @@ Result<void> Engine::join(std::span<const Part> parts, Launched& last, std::uint
     if (auto waits = follow(first, last.ended); !waits) return waits;
   last.stream = stream;
   last.capture = capture;
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    if (repeated(parts, i)) continue;
-    const Status recorded = gpu_->api().event_record(ready_[i].get(), parts[i].stream);
+  for (std::size_t i = 1; i < streams.size(); ++i) {
+    if (i >= ready_.size()) {
+      auto event = OwnEvent::create(gpu_);
+      if (!event) return std::move(event).error();
+      ready_.push_back(*std::move(event));
+    }
+    const Status recorded = gpu_->api().event_record(ready_[i].get(), streams[i]);
     if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
     if (auto waits = follow(first, ready_[i]); !waits) return waits;
   }
   return {};
 }
 
-/// Makes the other ranks' streams wait for the launch.
-Result<void> Engine::fork(std::span<const Part> parts, Launched& last) const {
-  const Status recorded = gpu_->api().event_record(last.ended.get(), parts.front().stream);
+/// Makes the other streams wait for the launch.
+Result<void> Engine::fork(std::span<const Stream> streams, Launched& last) const {
+  const Status recorded = gpu_->api().event_record(last.ended.get(), streams.front());
   if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
   last.any = true;
-  for (std::size_t i = 1; i < parts.size(); ++i)
-    if (!repeated(parts, i))
-      if (auto waits = follow(parts[i].stream, last.ended); !waits) return waits;
+  for (Stream const stream : streams.subspan(1))
+    if (auto waits = follow(stream, last.ended); !waits) return waits;
   return {};
+}
+
+Result<void> Engine::launch_in_order(std::span<const Stream> streams, const Capture& capture, Table table,
+                                     const std::function<Result<void>()>& queue) {
+  const bool captured = capture.graph != nullptr;
+  Launched& last = captured ? captured_ : launched_;
+  LaunchOrder* const order = captured ? nullptr : shape_.order.get();
+  std::unique_lock<std::mutex> turn;
+  if (order != nullptr) {
+    turn = order->enter();
+    if (auto follows = order->follow(streams.front()); !follows) return follows;
+  }
+  if (auto joined = join(streams, last, capture.id); !joined) return joined;
+  if (auto queued = queue(); !queued) return queued;
+  if (table.memory != nullptr && !captured) {
+    tables_.push_back(std::move(table));
+    const Status recorded = gpu_->api().event_record(tables_.back().ended.get(), streams.front());
+    if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
+  }
+  if (order != nullptr)
+    if (auto recorded = order->record(streams.front()); !recorded) return recorded;
+  return fork(streams, last);
 }
 
 Result<void> Engine::stage(std::span<const Part> parts, std::span<device::PeerBuffers> buffers) {
@@ -247,7 +134,7 @@ Result<void> Engine::stage(std::span<const Part> parts, std::span<device::PeerBu
 }
 
 device::ErrorRecord* Engine::records(std::byte* base, std::size_t local) const {
-  return reinterpret_cast<device::ErrorRecord*>(base + record_offset) + local * static_cast<std::size_t>(channels_);
+  return reinterpret_cast<device::ErrorRecord*>(base + records_offset) + local * static_cast<std::size_t>(channels_);
 }
 
 /// The other plans of the call, and what ranks offer for these. Returns the number of their tiles.
@@ -267,6 +154,16 @@ std::size_t Engine::fill_windows(device::Call& call, const Job& job, std::span<c
   return split.tiles();
 }
 
+/// What calls of all kinds say. `area`: through which they go.
+void Engine::fill_common(device::Call& call, const device::Area& area) const {
+  call.abort = reinterpret_cast<std::uint32_t*>(shared_.device());
+  call.slots = area.slots;
+  call.slot_bytes = area.slot_bytes;
+  call.inbox_bytes = area.inbox_bytes;
+  call.limit_ns = static_cast<std::uint64_t>(shape_.limit_ns);
+  call.meet = meets_others() ? 1 : 0;
+}
+
 void Engine::fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
                   std::span<const device::PeerBuffers> buffers) const {
   Binding binding{.type = job.type, .op = job.op, .split = Split(job.count, size_of(job.type), job.plan->parts)};
@@ -275,13 +172,9 @@ void Engine::fill(device::Call& call, device::Body body, const Job& job, std::sp
   else
     share(binding.split, channels_, body == device::Body::one_shot ? one_shot_channel_bytes_min : channel_bytes_min);
   describe(call, *job.plan, binding);
-  call.abort = reinterpret_cast<std::uint32_t*>(shared_.device());
-  call.slots = area_.slots;
-  call.slot_bytes = area_.slot_bytes;
-  call.inbox_bytes = area_.inbox_bytes;
+  fill_common(call, area_);
   call.table = job.table;
-  call.limit_ns = static_cast<std::uint64_t>(job.limit_ns != 0 ? job.limit_ns : shape_.limit_ns);
-  call.meet = meets_others() ? 1 : 0;
+  if (job.limit_ns != 0) call.limit_ns = static_cast<std::uint64_t>(job.limit_ns);
   call.local_ranks = static_cast<std::uint32_t>(parts.size());
   std::size_t tiles = binding.split.tiles();
   if (job.windows != nullptr) tiles = std::max(tiles, fill_windows(call, job, parts));
@@ -310,45 +203,35 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   auto current = Current::enter(*gpu_);
   if (!current) return std::move(current).error();
   deferred_->empty();
-  auto capture = capture_of(parts);
+  const std::vector<Stream> streams = streams_of(parts);
+  auto capture = capture_of(streams);
   if (!capture) return std::move(capture).error();
   if (auto ready = make_buffers(parts, job.count * size_of(job.type)); !ready) return ready;
   const bool captured = capture->graph != nullptr;
-  TransferTable table;
+  Table table;
   if (job.exchange) {
-    auto taken = take_table(captured);
+    auto taken = take_table(parts.size() * static_cast<std::size_t>(shape_.ranks) * sizeof(device::Transfer), captured);
     if (!taken) return std::move(taken).error();
     table = *std::move(taken);
     write_transfers(parts, table);
   }
-  if (!captured)
+  if (!captured) {
     keep(parts);
-  else if (auto retained = retain(*capture, parts, table); !retained)
-    return retained;
+  } else {
+    std::vector<std::shared_ptr<const void>> used{scratch_, staging_, table.memory};
+    for (const Part& part : parts) used.insert(used.end(), {part.plan, part.windows, part.offer.held});
+    if (auto retained = retain(*capture, std::move(used)); !retained) return retained;
+  }
 
-  Launched& last = captured ? captured_ : launched_;
-  LaunchOrder* const order = captured ? nullptr : shape_.order.get();
-  std::unique_lock<std::mutex> turn;
-  if (order != nullptr) {
-    turn = order->enter();
-    if (auto follows = order->follow(parts.front().stream); !follows) return follows;
-  }
-  if (auto joined = join(parts, last, capture->id); !joined) return joined;
-  std::vector<device::PeerBuffers> seen(buffers.begin(), buffers.end());
-  if (auto staged = stage(parts, seen); !staged) return staged;
   device::Call call{};
-  const device::Body body = job.passes_only ? device::Body::run_plan : body_of(parts);
-  fill(call, body, job, parts, seen);
   if (job.exchange) call.transfers = reinterpret_cast<const device::Transfer*>(table.memory->device());
-  if (auto started = start(job, body, call, parts.front().stream); !started) return started;
-  if (job.exchange && !captured) {
-    tables_.push_back(std::move(table));
-    const Status recorded = gpu_->api().event_record(tables_.back().ended.get(), parts.front().stream);
-    if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
-  }
-  if (order != nullptr)
-    if (auto recorded = order->record(parts.front().stream); !recorded) return recorded;
-  return fork(parts, last);
+  const device::Body body = job.passes_only ? device::Body::run_plan : body_of(parts);
+  return launch_in_order(streams, *capture, std::move(table), [&]() -> Result<void> {
+    std::vector<device::PeerBuffers> seen(buffers.begin(), buffers.end());
+    if (auto staged = stage(parts, seen); !staged) return staged;
+    fill(call, body, job, parts, seen);
+    return start(job, body, call, parts.front().stream);
+  });
 }
 
 /// Blocks that wait for others of their launch must all be on the GPU at once, which only a cooperative launch

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "cuda/areas.h"
 #include "cuda/deferred_releases.h"
 #include "cuda/kernels.h"
 #include "cuda/launch_order.h"
@@ -30,18 +31,11 @@ struct EngineShape {
   /// wait long for the host: the driver may make a thread that allocates or frees memory wait for all streams.
   bool frees_late = false;
   std::shared_ptr<LaunchOrder> order = {};  ///< among other engines of the GPU; null: none
-  /// By rank of the communicator, where some are elsewhere: their areas (see areas_for) at addresses of this GPU,
+  /// By rank of the communicator, where some are elsewhere: their areas (see MeetingMemory) at addresses of this GPU,
   /// zeroed before any of them begins. Empty: all ranks are local, or kernels meet none; the engine makes the areas.
   std::vector<std::byte*> areas = {};
   std::vector<std::shared_ptr<const void>> held = {};  ///< what the areas lie in, and windows
 };
-
-/// The memory by which the kernels of ranks meet, laid out for so many channels. `apart`: some ranks are in other
-/// launches, so there are slots, of as many bytes as there is room for.
-device::Area areas_for(int ranks, int channels, bool apart);
-
-/// Messages that a ring of slots holds.
-inline constexpr int ring_slots = 4;
 
 /// A rank's plan in the GPU's memory.
 struct DevicePlan {
@@ -68,6 +62,19 @@ struct Job {
   std::function<std::uint64_t(std::uint32_t channels)> signature = {};
   std::int64_t limit_ns = 0;  ///< in place of EngineShape's; 0: that
   bool exchange = false;      ///< `plan` is empty; each part has transfers
+};
+
+/// The sends and receives of a rank that is alone in its engine.
+struct MessagesJob {
+  std::span<const Stream> streams;            ///< all different, not empty; the kernel runs on the first
+  std::span<const device::Message> messages;  ///< by queue (Message::queue), none to or from the rank itself
+  /// Copies on this GPU.
+  struct Copy {
+    std::byte* to = nullptr;
+    const std::byte* from = nullptr;
+    std::size_t bytes = 0;
+  };
+  std::span<const Copy> copies;
 };
 
 /// What a rank offers to the kernels of the other ranks.
@@ -98,13 +105,6 @@ struct Part {
 /// thread-safe.
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  /// A plan of Access::in_line serves calls of fewer bytes. Between launches it is the fastest for longer, as all other
-  /// plans meet twice, until what all ranks store for all others takes more time. Measured on an H100.
-  static constexpr std::size_t one_shot_bytes_max(int ranks, bool apart) {
-    constexpr std::size_t least = std::size_t{64} * 1024, of_all = std::size_t{1} << 20;
-    return apart ? std::max(least, std::bit_floor(of_all / static_cast<std::size_t>(ranks))) : least;
-  }
-
   /// Allocates all memory that calls need except scratch. Errors: invalid_usage (more ranks than fit the GPU), cuda.
   static Result<std::shared_ptr<Engine>> open(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
                                               std::shared_ptr<DeferredReleases> deferred);
@@ -123,6 +123,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   /// keeps all objects that it needs. Errors: invalid_usage (only some streams are captured, or by different captures),
   /// cuda.
   Result<void> launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers);
+
+  /// Whether there are areas for sends and receives: with EngineShape::areas and one local rank.
+  bool serves_messages() const { return message_area_.slots != 0; }
+  /// As launch, for sends and receives. Requires serves_messages().
+  Result<void> launch_messages(const MessagesJob& job);
 
   /// Keeps what its kernels use as long as it lives, and graphs of its launches.
   void hold(std::shared_ptr<const void> what) { shape_.held.push_back(std::move(what)); }
@@ -161,12 +166,13 @@ class Engine : public std::enable_shared_from_this<Engine> {
     std::uint64_t capture = 0;
     bool any = false;
   };
-  struct TransferTable {  // of a launch with Job::exchange
+  struct Table {  // of transfers or messages, in pinned memory
     std::shared_ptr<const PinnedMemory> memory;
     OwnEvent ended;  // the kernel that reads it; none in a graph, which keeps the memory
   };
   struct LocalRank {
     device::Link* links = nullptr;
+    device::Link* message_links = nullptr;  // null unless ranks are elsewhere
     std::byte* scratch = nullptr;
     std::byte* staging = nullptr;
   };
@@ -177,18 +183,24 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<std::byte*> plan_buffer(std::size_t bytes);
   Result<void> write(Address to, const void* from, std::size_t bytes);
   Result<void> finish_setup();
-  Result<void> write_links(std::size_t local, std::span<std::byte* const> areas);
-  Result<Capture> capture_of(std::span<const Part> parts) const;
+  Result<void> write_links(std::size_t local, const device::Area& area, std::span<std::byte* const> areas,
+                           device::Link* to);
+  Result<Capture> capture_of(std::span<const Stream> streams) const;
   Result<std::shared_ptr<const DeviceMemory>> buffer(std::shared_ptr<const DeviceMemory>& memory, std::size_t bytes);
   Result<void> make_buffers(std::span<const Part> parts, std::size_t group_bytes);
   Result<void> stage(std::span<const Part> parts, std::span<device::PeerBuffers> buffers);
   Result<void> follow(Stream stream, const OwnEvent& event) const;
-  Result<void> join(std::span<const Part> parts, Launched& last, std::uint64_t capture);
-  Result<void> fork(std::span<const Part> parts, Launched& last) const;
-  Result<void> retain(const Capture& capture, std::span<const Part> parts, const TransferTable& table);
+  Result<void> join(std::span<const Stream> streams, Launched& last, std::uint64_t capture);
+  Result<void> fork(std::span<const Stream> streams, Launched& last) const;
+  /// Launches between others of the engine: `queue` queues work on the first stream, all of which comes after all that
+  /// the streams hold, and before all that they get later. `table`: what it reads; null: none.
+  Result<void> launch_in_order(std::span<const Stream> streams, const Capture& capture, Table table,
+                               const std::function<Result<void>()>& queue);
+  Result<void> retain(const Capture& capture, std::vector<std::shared_ptr<const void>> what);
   void keep(std::span<const Part> parts);
-  Result<TransferTable> take_table(bool captured);
-  static void write_transfers(std::span<const Part> parts, const TransferTable& table);
+  Result<Table> take_table(std::size_t bytes, bool captured);
+  static void write_transfers(std::span<const Part> parts, const Table& table);
+  void fill_common(device::Call& call, const device::Area& area) const;
   Result<void> start(const Job& job, device::Body body, device::Call& call, Stream stream) const;
   std::size_t fill_windows(device::Call& call, const Job& job, std::span<const Part> parts) const;
   void fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
@@ -196,6 +208,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   device::Body body_of(std::span<const Part> parts) const;
   device::ErrorRecord* records(std::byte* base, std::size_t local) const;
   bool meets_others() const { return !shape_.areas.empty(); }
+  static constexpr std::size_t records_offset = 128;  // in shared_: the abort word has a cache line to itself
   struct Found {
     const device::ErrorRecord* record = nullptr;  // null: none
     std::uint32_t state = 0;
@@ -211,16 +224,17 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::shared_ptr<DeferredReleases> deferred_;
   int channels_ = 1;
   device::Area area_;
-  DeviceMemory memory_;  // links, and the areas unless EngineShape has them
-  PinnedMemory shared_;  // the abort word, then the error records
+  device::Area message_area_{.channels = 0};  // no links
+  DeviceMemory memory_;                       // links, and the areas unless EngineShape has them
+  PinnedMemory shared_;                       // the abort word, then the error records
   std::vector<LocalRank> local_ranks_;
   std::vector<DeviceMemory> plan_buffers_;  // with frees_late; the last one is used up to plan_buffer_used_
   std::size_t plan_buffer_used_ = 0;
   std::shared_ptr<const DeviceMemory> scratch_;  // of all local ranks; graphs may hold earlier allocations
   std::shared_ptr<const DeviceMemory> staging_;
   OwnStream setup_;
-  std::vector<TransferTable> tables_;  // the oldest first
-  std::vector<OwnEvent> ready_;        // by local rank
+  std::vector<Table> tables_;    // the oldest first
+  std::vector<OwnEvent> ready_;  // by stream of a launch
   Launched launched_;
   Launched captured_;
   std::vector<std::shared_ptr<const void>> in_flight_;  // objects that running kernels may use

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cuda/engine.h"
+#include "plan/amount.h"
 
 namespace tutti::cuda {
 
@@ -25,9 +26,31 @@ Engine::Found Engine::worst_record() const {
   return found;
 }
 
+namespace {
+
+/// The receiver of a message finds that its sender sends another.
+Error different_messages(const device::ErrorRecord& record, Rank rank) {
+  constexpr std::uint32_t types = 65536;
+  return {
+      .code = Code::invalid_usage,
+      .what = fmt::format("rank {} sends {}, but rank {} receives {}", record.peer,
+                          amount(record.theirs, record.types / types), rank, amount(record.own, record.types % types)),
+      .peer = static_cast<int>(record.peer)};
+}
+
+/// What the kernel waited for, behind "waited for rank 1 on channel 2".
+std::string stage_text(const device::ErrorRecord& record) {
+  if (record.message == 0) return fmt::format("at step {}", record.step);
+  const bool sends = record.verb == static_cast<std::uint32_t>(Verb::acquire);
+  return fmt::format("{} tile {} of a message", sends ? "to receive" : "to send", record.tile);
+}
+
+}  // namespace
+
 /// What one of them sends is not what the other expects.
 Error Engine::different_counts(const Found& found) {
   const device::ErrorRecord& record = *found.record;
+  if (record.message != 0) return different_messages(record, found.rank);
   const auto peer = static_cast<Rank>(record.peer);
   const bool sends = record.verb == static_cast<std::uint32_t>(Verb::acquire);
   return Error{
@@ -46,18 +69,19 @@ std::optional<Error> Engine::trouble() const {
   const bool differs = found.state == device::ErrorRecord::differs;
   if (found.state == device::ErrorRecord::counts) return different_counts(found);
   const std::int64_t limit_ms = shape_.limit_ns / 1'000'000;
-  return Error{.code = late      ? Code::timeout
-                       : differs ? Code::invalid_usage
-                                 : Code::remote,
-               .what = fmt::format("the kernel of rank {} on GPU {} gave up while it waited for rank {} on channel {} "
-                                   "at step {}: {}",
-                                   found.rank, gpu_->ordinal(), found.record->peer, found.channel, found.record->step,
-                                   late      ? fmt::format("nothing came for {} ms (TUTTI_TIMEOUT_MS)", limit_ms)
-                                   : differs ? "that rank makes another call"
-                                             : "the communicator was aborted"),
-               .peer = static_cast<int>(found.record->peer),
-               .channel = found.channel,
-               .step = static_cast<int>(found.record->step)};
+  return Error{
+      .code = late      ? Code::timeout
+              : differs ? Code::invalid_usage
+                        : Code::remote,
+      .what = fmt::format("the kernel of rank {} on GPU {} gave up while it waited for rank {} on channel {} "
+                          "{}: {}",
+                          found.rank, gpu_->ordinal(), found.record->peer, found.channel, stage_text(*found.record),
+                          late      ? fmt::format("nothing came for {} ms (TUTTI_TIMEOUT_MS)", limit_ms)
+                          : differs ? "that rank makes another call"
+                                    : "the communicator was aborted"),
+      .peer = static_cast<int>(found.record->peer),
+      .channel = found.channel,
+      .step = static_cast<int>(found.record->step)};
 }
 
 std::optional<Engine::Difference> Engine::difference() const {

@@ -112,21 +112,21 @@ Result<void> Engine::make_buffers(std::span<const Part> parts, std::size_t group
   return {};
 }
 
-/// The oldest one if its kernel has ended, otherwise another. A graph gets one of its own.
-Result<Engine::TransferTable> Engine::take_table(bool captured) {
+/// The oldest one if its kernel has ended and it is large enough, otherwise another. A graph gets one of its own.
+Result<Engine::Table> Engine::take_table(std::size_t bytes, bool captured) {
   if (!captured && launched_.any && !tables_.empty()) {
     const Status status = gpu_->api().event_query(tables_.front().ended.get());
     if (status == status::success) {
-      TransferTable oldest = std::move(tables_.front());
+      Table oldest = std::move(tables_.front());
       tables_.erase(tables_.begin());
-      return oldest;
-    }
-    if (status != status::not_ready)
+      if (oldest.memory->bytes() >= bytes) return oldest;
+    } else if (status != status::not_ready) {
       if (auto ended = gpu_->check(status, "cuEventQuery"); !ended) return ended.error();
+    }
   }
-  TransferTable made;
-  const std::size_t pairs = local_ranks_.size() * static_cast<std::size_t>(shape_.ranks);
-  auto memory = PinnedMemory::allocate(gpu_, pairs * sizeof(device::Transfer));
+  Table made;
+  constexpr std::size_t usual_bytes = 32 * 1024;  // transfers of 16 local ranks, or 1,365 messages
+  auto memory = PinnedMemory::allocate(gpu_, std::max(bytes, usual_bytes));
   if (!memory) return std::move(memory).error();
   made.memory = std::make_shared<const PinnedMemory>(*std::move(memory));
   if (captured) return made;
@@ -136,17 +136,17 @@ Result<Engine::TransferTable> Engine::take_table(bool captured) {
   return made;
 }
 
-void Engine::write_transfers(std::span<const Part> parts, const TransferTable& table) {
+void Engine::write_transfers(std::span<const Part> parts, const Table& table) {
   auto* to = reinterpret_cast<device::Transfer*>(table.memory->host());
   for (const Part& part : parts) to = std::ranges::copy(part.transfers, to).out;
 }
 
-/// Makes the graph own all that it may use, so that it may outlive the communicator and its plans.
-Result<void> Engine::retain(const Capture& capture, std::span<const Part> parts, const TransferTable& table) {
+/// Makes the graph own all that a call of it may use, so that it may outlive the communicator and its plans.
+Result<void> Engine::retain(const Capture& capture, std::vector<std::shared_ptr<const void>> what) {
   auto* const kept = new Kept;  // owned by the driver once the user object is created
   kept->deferred = deferred_;
-  kept->all = {shared_from_this(), scratch_, staging_, table.memory};
-  for (const Part& part : parts) kept->all.insert(kept->all.end(), {part.plan, part.windows, part.offer.held});
+  kept->all = std::move(what);
+  kept->all.push_back(shared_from_this());
   const Api& api = gpu_->api();
   UserObject object = nullptr;
   if (auto made = gpu_->check(api.user_object_create(&object, kept, defer_release, 1, user_object_unsynchronized),

@@ -79,6 +79,7 @@ Result<PinnedMemory> PinnedMemory::allocate(const SharedGpu& gpu, std::size_t by
     return Error(made.error()).during("allocate pinned memory");
   memory.gpu_ = gpu;
   memory.host_ = static_cast<std::byte*>(host);
+  memory.bytes_ = bytes;
   std::memset(host, 0, bytes);
   if (auto seen = gpu->check(gpu->api().host_device_address(&memory.device_, host, 0), "cuMemHostGetDevicePointer");
       !seen)
@@ -90,6 +91,7 @@ PinnedMemory& PinnedMemory::operator=(PinnedMemory&& other) noexcept {
   std::swap(gpu_, other.gpu_);
   std::swap(host_, other.host_);
   std::swap(device_, other.device_);
+  std::swap(bytes_, other.bytes_);
   return *this;
 }
 

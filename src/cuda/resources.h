@@ -83,12 +83,14 @@ class PinnedMemory {
   ~PinnedMemory();
 
   std::byte* host() const { return host_; }
+  std::size_t bytes() const { return bytes_; }
   std::byte* device() const { return reinterpret_cast<std::byte*>(device_); }  // NOLINT: an address of the GPU's
 
  private:
   SharedGpu gpu_;
   std::byte* host_ = nullptr;
   Address device_ = 0;
+  std::size_t bytes_ = 0;
 };
 
 /// Pins host memory, which it does not own, so that GPUs can copy from and to it asynchronously.

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+
+#include "plan/types.h"
 
 namespace tutti {
 
@@ -41,6 +44,15 @@ class CallWays {
 
   std::atomic<std::uint64_t> word_;  ///< number of calls, and above it a bit for each of the last ones
   std::atomic<std::uint32_t> stopped_;
+};
+
+/// How a rank carries out its last messages to and from each peer: by kernels, or by the host. Like CallWays.
+struct MessageWays {
+  static constexpr std::size_t ranks_max = 64;  ///< device::ranks_max
+  CallWays sent[ranks_max];
+  CallWays received[ranks_max];
+
+  CallWays& of(bool send, Rank peer) { return (send ? sent : received)[static_cast<std::size_t>(peer)]; }
 };
 
 }  // namespace tutti

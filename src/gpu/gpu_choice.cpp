@@ -12,7 +12,7 @@ namespace {
 
 /// With more ranks than a pass has sources the plan of one_shot is a chain of passes, for which there is no kernel.
 bool goes_in_line(const Shape& shape, std::size_t bytes, bool apart, std::string_view forced) {
-  return bytes > 0 && bytes < cuda::Engine::one_shot_bytes_max(shape.ranks, apart) && shape.ranks > 1 &&
+  return bytes > 0 && bytes < cuda::one_shot_bytes_max(shape.ranks, apart) && shape.ranks > 1 &&
          shape.ranks <= limits::sources_max && shape.collective == Collective::all_reduce &&
          AlgorithmFilter(forced, shape.collective).allows(member(algorithm::one_shot));
 }

@@ -23,6 +23,15 @@ constexpr std::size_t peer_bytes_min = std::size_t{64} * 1024;
 /// measured.
 constexpr std::size_t window_bytes_min = std::size_t{64} * 1024;
 
+/// Whether no process has two ranks on one GPU, so that each rank's kernels are launched alone; equal on all ranks.
+bool has_gpus_of_their_own(const Membership& members) {
+  const auto place = [](const Peer& peer) {
+    return std::pair(peer.token, peer.area.header().gpu.load(std::memory_order_relaxed));
+  };
+  return std::ranges::all_of(
+      members.peers, [&](const Peer& peer) { return std::ranges::count(members.peers, place(peer), place) == 1; });
+}
+
 /// Whether plain collectives use kernels that access peers' memory; equal on all ranks. Such kernels wait in their
 /// streams for the host. Ranks of one process that share a GPU share its hardware queues, perhaps even a stream, so
 /// their waiting kernels would block each other. If there are such ranks, no rank uses these kernels, unless
@@ -32,21 +41,20 @@ bool goes_by_peers(const Communicator& communicator) {
   if (!members.gpus_reach || communicator.forced_access().value_or(Access::mapped) != Access::mapped) return false;
   if (communicator.process().gpus.peers == PeerUse::always) return true;
   if (members.ranks == 1) return false;  // it has no peers
-  const auto place = [](const Peer& peer) {
-    return std::pair(peer.token, peer.area.header().gpu.load(std::memory_order_relaxed));
-  };
-  for (const Peer& peer : members.peers)
-    if (std::ranges::count(members.peers, place(peer), place) > 1) return false;
-  return true;
+  return has_gpus_of_their_own(members);
 }
 
-std::vector<CallWays*> ways_of(const Membership& members) {
-  constexpr std::size_t offset = RankArea::device_board_bytes - limits::line_bytes;
-  static_assert(sizeof(cuda::BufferBoard) <= offset && sizeof(CallWays) <= limits::line_bytes);
-  std::vector<CallWays*> ways;
-  for (const Peer& peer : members.peers) ways.push_back(reinterpret_cast<CallWays*>(peer.area.device_board() + offset));
+/// At the end of the ranks' boards.
+template <class Ways>
+std::vector<Ways*> ways_of(const Membership& members, std::size_t offset) {
+  std::vector<Ways*> ways;
+  for (const Peer& peer : members.peers) ways.push_back(reinterpret_cast<Ways*>(peer.area.device_board() + offset));
   return ways;
 }
+constexpr std::size_t call_ways_offset = RankArea::device_board_bytes - limits::line_bytes;
+constexpr std::size_t message_ways_offset = call_ways_offset - sizeof(MessageWays);
+static_assert(sizeof(CallWays) <= limits::line_bytes && sizeof(cuda::BufferBoard) <= message_ways_offset);
+static_assert(MessageWays::ranks_max == device::ranks_max);
 
 /// GPUs have numbers from 1 in the ranks' areas.
 cuda::Audience audience_of(const Membership& members, std::uint32_t own) {
@@ -130,7 +138,35 @@ void GpuContext::note_kernel() {
     own.add(/*by_host=*/false);
 }
 
+void GpuContext::note_message(const PeerRequest& request, bool by_host) {
+  if (message_ways_.empty() || request.peer == rank_) return;
+  CallWays& own = message_ways_[static_cast<std::size_t>(rank_)]->of(request.send, request.peer);
+  if (!by_host && launch_group->has_captured())
+    own.stop();
+  else
+    own.add(by_host);
+}
+
+/// Of messages to `peer`, or from it.
+std::optional<Error> GpuContext::different_message_ways(Rank peer, bool send) const {
+  const CallWays& own = message_ways_[static_cast<std::size_t>(rank_)]->of(send, peer);
+  const CallWays& theirs = message_ways_[static_cast<std::size_t>(peer)]->of(!send, rank_);
+  const auto message = CallWays::difference(own, theirs);
+  if (!message) return std::nullopt;
+  const bool sender_by_host = (send ? own : theirs).by_host(*message);
+  const auto memory = [](bool by_host) { return by_host ? "host memory" : "device memory"; };
+  return Error{.code = Code::invalid_usage,
+               .what = fmt::format("message {} from rank {} to rank {} is sent from {} and received into {}: both must "
+                                   "be the same kind of memory",
+                                   *message, send ? rank_ : peer, send ? peer : rank_, memory(sender_by_host),
+                                   memory(!sender_by_host)),
+               .peer = peer};
+}
+
 std::optional<Error> GpuContext::different_ways() const {
+  for (Rank peer = 0; peer < static_cast<Rank>(message_ways_.size()); ++peer)
+    for (const bool send : {true, false})
+      if (auto differs = different_message_ways(peer, send)) return differs;
   for (std::size_t peer = 0; peer < ways_.size(); ++peer) {
     const CallWays& own = *ways_[static_cast<std::size_t>(rank_)];
     const auto call = CallWays::difference(own, *ways_[peer]);
@@ -165,6 +201,7 @@ void GpuContext::count(const Request& request) {
 
 void GpuContext::count(const PeerRequest& request) {
   if (request.device) return;
+  note_message(request, /*by_host=*/true);
   if (request.send)
     stream_order->sent(rank_, request.peer);
   else
@@ -197,8 +234,8 @@ std::string GpuContext::explain() const {
   std::string by_host =
       "by a copy to host memory that peers can map, then as a call on memory from tuttiMemAlloc, then by a copy back";
   if (launch_group)
-    return "by kernels that wait for each other on the GPUs; reductions with a count per rank, sends and receives " +
-           by_host;
+    return fmt::format("by kernels that wait for each other on the GPUs; reductions with a count per rank{} {}",
+                       serves_messages ? "" : ", sends and receives", by_host);
   if (!reaches_peers) return by_host;
   std::string by_peers = "by kernels of each rank, which access the memory of peers' GPUs";
   if (peer_bytes_min == 0) return by_peers;
@@ -233,7 +270,10 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
     context->launch_group->enter(members.rank, members.gpu);
   } else if (start.meets) {
     context->launch_group = std::move(start.meets);
-    context->compare_ways(ways_of(members));
+    context->serves_messages = gpus.peers == PeerUse::apart || has_gpus_of_their_own(members);
+    context->compare_ways(
+        ways_of<CallWays>(members, call_ways_offset),
+        context->serves_messages ? ways_of<MessageWays>(members, message_ways_offset) : std::vector<MessageWays*>());
     context->reaches_peers = false;
   }
   cuda::Audience audience = audience_of(members, own);
@@ -252,9 +292,9 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
       LogTopic::init, communicator.who(), "calls on device memory go {}",
       whole ? fmt::format("by kernels, because all ranks share one GPU and process; {}", others)
       : context->launch_group
-          ? std::string(
-                "by kernels that wait for each other: each GPU's have met those of all others; reductions with a "
-                "count per rank, sends and receives go through the host")
+          ? fmt::format("by kernels that wait for each other: each GPU's have met those of all others; reductions "
+                        "with a count per rank{} go through the host",
+                        context->serves_messages ? "" : ", sends and receives")
       : context->reaches_peers
           ? fmt::format("by kernels of each rank in groups of at least {} bytes, because the GPUs reach each other's "
                         "memory; smaller ones, {}",

@@ -65,6 +65,9 @@ struct GpuContext final : DeviceSide {
   /// Whether kernels that meet go through windows if all ranks offer their buffers. All ranks agree.
   bool may_use_windows(const Request& request) const;
 
+  /// Whether kernels carry out sends and receives on device memory. All ranks agree.
+  bool serves_messages = false;
+
   /// All ranks are on this host, their GPUs have proven that they reach each other's memory, and their kernels do not
   /// meet. Collectives without a count per rank then use kernels that access peers' memory, if a group has at least
   /// `peer_bytes_min`.
@@ -96,8 +99,13 @@ struct GpuContext final : DeviceSide {
   void note_host() {
     if (!ways_.empty()) ways_[static_cast<std::size_t>(rank_)]->add(/*by_host=*/true);
   }
-  /// `ways`: by rank.
-  void compare_ways(std::vector<CallWays*> ways) { ways_ = std::move(ways); }
+  /// The same of a send or receive.
+  void note_message(const PeerRequest& request, bool by_host);
+  /// By rank.
+  void compare_ways(std::vector<CallWays*> calls, std::vector<MessageWays*> messages) {
+    ways_ = std::move(calls);
+    message_ways_ = std::move(messages);
+  }
 
   /// The context's streams wait for the host: see GpuProcess::enter_waiting.
   void waits(std::shared_ptr<const void> entered) { waiting_ = std::move(entered); }
@@ -111,9 +119,11 @@ struct GpuContext final : DeviceSide {
 
  private:
   std::optional<Error> different_ways() const;
+  std::optional<Error> different_message_ways(Rank peer, bool send) const;
 
   const Rank rank_;
-  std::vector<CallWays*> ways_;  ///< by rank, in shared memory; empty: kernels meet none of other launches
+  std::vector<CallWays*> ways_;             ///< by rank, in shared memory; empty: kernels meet none of other launches
+  std::vector<MessageWays*> message_ways_;  ///< likewise
   cuda::Audience audience_;
   std::atomic<bool> aborted_ = false;
   std::atomic<bool> awaited_ = false;  // kernels have been waited for after a failure

@@ -255,6 +255,12 @@ Result<void> LaunchGroup::launch() {
   return engine_->launch(job, parts, buffers);
 }
 
+Result<void> LaunchGroup::launch_messages(const cuda::MessagesJob& job) {
+  const std::lock_guard lock(mutex_);
+  if (auto ready = open(); !ready) return ready;
+  return engine_->launch_messages(job);
+}
+
 void LaunchGroup::abort() {
   if (auto* engine = launched_.load(std::memory_order_acquire)) engine->abort();
 }

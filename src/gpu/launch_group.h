@@ -94,6 +94,11 @@ class LaunchGroup {
   /// `rank` stops waiting for a launch.
   void withdraw(Rank rank);
 
+  /// Whether this rank's sends and receives can be launched: it is alone, and the communicator has ranks elsewhere.
+  bool serves_messages() const { return is_alone() && !is_whole(); }
+  /// Launches sends and receives. Requires serves_messages(). Errors: invalid_usage, cuda.
+  Result<void> launch_messages(const cuda::MessagesJob& job);
+
   /// `rank` makes its next call on host memory, or on device memory through the host (`host_staged`: then the calling
   /// thread is not the one that drives the rank). Errors: invalid_usage (another rank makes the same call by kernels).
   Result<void> host_call(Rank rank, bool host_staged);

@@ -5,7 +5,7 @@
 #include <climits>
 #include <cstring>
 
-#include "cuda/engine.h"
+#include "cuda/areas.h"
 
 namespace tutti {
 namespace {
@@ -13,27 +13,7 @@ namespace {
 constexpr std::size_t place_bytes = 64;
 /// Calls whose buffers have more, and are not mapped by peers yet, wait until they are.
 constexpr std::size_t copies_bytes = std::size_t{32} << 20;
-/// Blocks of a rank's kernels that meet those of other GPUs. Those of all communicators of a GPU must fit it together.
-/// Not measured.
-constexpr int channels_most = 32;
 static_assert(place_bytes * (device::ranks_max + 1) <= cuda::PeerArena::area_offset);
-
-/// Enough for any number of channels.
-struct AreaSize {
-  std::size_t bytes = 0;
-  std::size_t zeroed = 0;  ///< from its begin on
-};
-AreaSize area_size(int ranks) {
-  constexpr std::size_t alignment = 4096;
-  AreaSize size;
-  for (int channels = 1; channels <= channels_most; ++channels) {
-    const device::Area area = cuda::areas_for(ranks, channels, /*apart=*/true);
-    size.bytes = std::max<std::size_t>(size.bytes, area.bytes());
-    size.zeroed = std::max<std::size_t>(size.zeroed, area.zeroed_bytes());
-  }
-  size.bytes = (size.bytes + alignment - 1) / alignment * alignment;
-  return size;
-}
 
 /// The bytes that `writer` stores in the probe of `owner`.
 std::array<std::byte, place_bytes> pattern(Rank owner, Rank writer) {
@@ -67,8 +47,8 @@ Result<void> GpuProof::set_up() {
   if (!current) return std::move(current).error();
   arena_->of.resize(static_cast<std::size_t>(ranks_));
   arena_->at.resize(static_cast<std::size_t>(ranks_));
-  const AreaSize area = area_size(ranks_);
-  arena_->copies_offset = cuda::PeerArena::area_offset + area.bytes;
+  const auto areas = cuda::MeetingMemory::of(ranks_);
+  arena_->copies_offset = cuda::PeerArena::area_offset + areas.bytes;
   auto arena = cuda::DeviceMemory::allocate(gpu_, arena_->copies_offset + copies_bytes);
   if (!arena) return std::move(arena).error();
   arena_->own = *std::move(arena);
@@ -81,16 +61,19 @@ Result<void> GpuProof::set_up() {
   stream_ = *std::move(stream);
   const auto own = pattern(rank_, -1);
   std::memcpy(words_.host(), own.data(), own.size());
-  const cuda::Status cleared =
-      gpu_->api().set_async(arena_->own.address(), 0, cuda::PeerArena::area_offset + area.zeroed, stream_.get());
-  if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
+  const cuda::Address messages = arena_->own.address() + cuda::PeerArena::area_offset + areas.messages_offset;
+  for (const auto& [at, bytes] : {std::pair{arena_->own.address(), cuda::PeerArena::area_offset + areas.zeroed},
+                                  std::pair{messages, areas.messages_zeroed}}) {
+    const cuda::Status cleared = gpu_->api().set_async(at, 0, bytes, stream_.get());
+    if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
+  }
   const cuda::Status ended = gpu_->api().stream_synchronize(stream_.get());  // before anything is given back
   if (auto zeroed = gpu_->check(ended, "cuStreamSynchronize"); !zeroed) return zeroed;
   if (auto written = copy(arena_->own.data(), words_.device()); !written) return written;
   auto line = cuda::describe(*gpu_, arena_->own.data(), arena_->own.bytes());
   if (!line) return std::move(line).error();
   line_ = *line;
-  const int most = std::min(channels_most, process_.channels_max);
+  const int most = std::min(cuda::meeting_channels_most, process_.channels_max);
   const int all = process_.ordered ? INT_MAX : gpu_->multiprocessors();  // in order, never two kernels at a time
   blocks_ = BlockBudget::take(process_.blocks, gpu_->ordinal(), most, all);
   return {};

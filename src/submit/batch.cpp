@@ -20,8 +20,15 @@ void Batch::enqueue() {
 }
 
 bool Batch::takes_turn() const {
-  const auto free = [](const Request& request) { return request.device && !request.device->takes_turn(); };
-  return !peers_.empty() || !std::ranges::all_of(requests_, free);
+  const auto free = [](const auto& request) { return request.device && !request.device->takes_turn(); };
+  return !std::ranges::all_of(peers_, free) || !std::ranges::all_of(requests_, free);
+}
+
+/// Kernels of a rank run one after another, on all ranks in the same order: messages after the collectives.
+bool Batch::may_transfer() const {
+  if (transferred_ || peers_.empty()) return false;
+  const bool by_kernel = peers_.front().device && !peers_.front().device->through_host();
+  return !by_kernel || next_ == requests_.size();
 }
 
 void Batch::leave() {
@@ -82,7 +89,7 @@ Result<Progress> Batch::work() {
     if (!moved) return moved;
     if (*moved != Progress::blocked) progress = Progress::moved;
   }
-  if (!transferred_ && !peers_.empty()) {
+  if (may_transfer()) {
     auto moved = transfer();
     if (!moved) return moved;
     if (*moved != Progress::blocked) progress = Progress::moved;

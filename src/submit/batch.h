@@ -16,7 +16,8 @@ class Batch final : public Operation {
   explicit Batch(std::shared_ptr<Communicator> communicator)
       : communicator_(std::move(communicator)), limit_(communicator_->call_limit()) {}
   /// A batch of one request.
-  Batch(std::shared_ptr<Communicator> communicator, const Request& request) : Batch(std::move(communicator)) {
+  template <class R>
+  Batch(std::shared_ptr<Communicator> communicator, const R& request) : Batch(std::move(communicator)) {
     add(request);
   }
   ~Batch() override;
@@ -39,6 +40,7 @@ class Batch final : public Operation {
   Result<Progress> transfer();
   void leave();
   bool takes_turn() const;
+  bool may_transfer() const;
 
   std::shared_ptr<Communicator> communicator_;
   CallLimit limit_;

@@ -63,14 +63,14 @@ void Group::append(Open& open, std::unique_ptr<Operation> part) {
   open.in_order->add(std::move(part));
 }
 
-void Group::add_kernel(const std::shared_ptr<Communicator>& communicator, const Request& request) {
+Batch& Group::kernels_for(const std::shared_ptr<Communicator>& communicator) {
   Open& open = batches_[communicator.get()];
   if (open.kernels == nullptr) {
     auto batch = std::make_unique<Batch>(communicator);
     open.kernels = batch.get();
     append(open, std::move(batch));
   }
-  open.kernels->add(request);
+  return *open.kernels;
 }
 
 Result<HostStagedBatch*> Group::host_staged_batch_for(const std::shared_ptr<Communicator>& communicator) {

@@ -42,7 +42,10 @@ class Group {
   }
   /// As add, for calls on device memory that take no turn among others: a group may have such and others. Those of the
   /// kind that came first are queued first.
-  void add_kernel(const std::shared_ptr<Communicator>& communicator, const Request& request);
+  template <class R>
+  void add_kernel(const std::shared_ptr<Communicator>& communicator, const R& request) {
+    kernels_for(communicator).add(request);
+  }
   void add(std::unique_ptr<Operation> operation, std::function<void()> finisher);
 
   /// A call inside the group was refused: no call of the group will be started.
@@ -55,6 +58,7 @@ class Group {
  private:
   Result<Batch*> batch_for(const std::shared_ptr<Communicator>& communicator, const std::shared_ptr<Stream>& stream);
   Result<HostStagedBatch*> host_staged_batch_for(const std::shared_ptr<Communicator>& communicator);
+  Batch& kernels_for(const std::shared_ptr<Communicator>& communicator);
   Submission& submission_for(const std::shared_ptr<Stream>& stream);
   struct Open {
     Batch* batch = nullptr;

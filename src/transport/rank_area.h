@@ -85,7 +85,7 @@ class RankArea {
   static constexpr std::size_t share_bytes = 32;
   /// Space in which the rank offers memory of its GPU to peers: a cuda::BufferBoard.
   std::byte* device_board() const;
-  static constexpr std::size_t device_board_bytes = 36 * 1024;
+  static constexpr std::size_t device_board_bytes = 40 * 1024;
 
  private:
   struct Layout {

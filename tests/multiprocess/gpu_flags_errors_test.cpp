@@ -13,22 +13,6 @@ namespace {
 
 const std::vector<std::string> silent = {"TUTTI_DEBUG=NONE"};
 
-tuttiResult_t async_error(tuttiComm_t comm) {
-  tuttiResult_t result = tuttiNumResults;
-  EXPECT_TRUE(ok(tuttiCommGetAsyncError(comm, &result)));
-  return result;
-}
-
-/// Waits for an error that nobody asked for; the team's limit ends it.
-tuttiResult_t await_error(tuttiComm_t comm) {
-  tuttiResult_t result = tuttiSuccess;
-  while (result == tuttiSuccess && !::testing::Test::HasFailure()) {
-    result = async_error(comm);
-    std::this_thread::yield();
-  }
-  return result;
-}
-
 // ---- Calls that differ ----
 
 struct Wrong {

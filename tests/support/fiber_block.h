@@ -81,12 +81,13 @@ class FiberBlock {
  public:
   static constexpr device::Fault fault = Built;
 
-  FiberBlock(FiberScheduler& scheduler, int thread, int threads, int block)
-      : scheduler_(scheduler), thread_(thread), threads_(threads), block_(block) {}
+  /// `first`: the first block of the launch, where several launches run at the same time.
+  FiberBlock(FiberScheduler& scheduler, int thread, int threads, int block, int first = 0)
+      : scheduler_(scheduler), thread_(thread), threads_(threads), block_(block), first_(first) {}
 
   int thread() const { return thread_; }
   int threads() const { return threads_; }
-  int block() const { return block_; }
+  int block() const { return block_ - first_; }
   void sync(device::Barrier) { scheduler_.barrier(block_, false); }
   bool sync_any(bool vote) { return scheduler_.barrier(block_, vote); }
 
@@ -156,6 +157,7 @@ class FiberBlock {
   int thread_;
   int threads_;
   int block_;
+  int first_;
 };
 
 }  // namespace tutti::testing

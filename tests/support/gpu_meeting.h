@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/gpu_ranks.h"
@@ -81,6 +82,16 @@ inline void in_seats(const Team& team, Seating seating, const MeetingBody& body,
     EXPECT_EQ(fake_cuda(library).live().misuse, 0);
     EXPECT_EQ(fake_cuda(library).live().mapped, 0);
   });
+}
+
+/// Waits for an error that nobody asked for; the team's limit ends it.
+inline tuttiResult_t await_error(tuttiComm_t comm) {
+  tuttiResult_t result = tuttiSuccess;
+  while (result == tuttiSuccess && !::testing::Test::HasFailure()) {
+    EXPECT_TRUE(ok(tuttiCommGetAsyncError(comm, &result)));
+    std::this_thread::yield();
+  }
+  return result;
 }
 
 inline void expect_sum(const OneRank& one, int ranks, int round = 0) {

@@ -1,0 +1,68 @@
+// The sends and receives of a rank that is alone in its engine: one kernel, between the other launches of the engine.
+#include <algorithm>
+#include <cassert>
+
+#include "cuda/engine.h"
+#include "kernels/moving.h"
+
+namespace tutti::cuda {
+namespace {
+
+/// One for each word of the largest tile.
+unsigned threads_for(std::span<const device::Message> messages, std::uint64_t channels) {
+  constexpr std::uint64_t warp = 32, word = 16, least = device::block_threads_min, most = device::block_threads;
+  std::uint64_t largest = 0;
+  for (const device::Message& message : messages)
+    largest = std::max(largest, std::min(message.bytes, device::tile_bytes(message.bytes, channels, most * word)));
+  return static_cast<unsigned>(std::clamp((largest / word + warp) / warp * warp, least, most));
+}
+
+}  // namespace
+
+Result<void> Engine::launch_messages(const MessagesJob& job) {
+  assert(serves_messages() && !job.streams.empty());
+  auto current = Current::enter(*gpu_);
+  if (!current) return std::move(current).error();
+  deferred_->empty();
+  auto capture = capture_of(job.streams);
+  if (!capture) return std::move(capture).error();
+  const bool captured = capture->graph != nullptr;
+  device::Call call{};
+  Table table;
+  if (job.messages.size() <= std::size(call.few_messages)) {
+    std::ranges::copy(job.messages, call.few_messages);
+  } else {
+    auto taken = take_table(job.messages.size_bytes(), captured);
+    if (!taken) return std::move(taken).error();
+    table = *std::move(taken);
+    std::ranges::copy(job.messages, reinterpret_cast<device::Message*>(table.memory->host()));
+    call.messages = reinterpret_cast<const device::Message*>(table.memory->device());
+  }
+  if (captured)
+    if (auto retained = retain(*capture, {table.memory}); !retained) return retained;
+
+  fill_common(call, message_area_);
+  call.ranks = static_cast<std::uint32_t>(shape_.ranks);
+  call.local_ranks = 1;
+  call.channels = message_area_.channels;
+  call.message_count = static_cast<std::uint32_t>(job.messages.size());
+  call.local[0].links = local_ranks_[0].message_links;
+  call.local[0].errors = records(shared_.device(), 0);
+  call.local[0].rank = static_cast<std::uint16_t>(shape_.local[0]);
+  return launch_in_order(job.streams, *capture, std::move(table), [&]() -> Result<void> {
+    const Api& api = gpu_->api();
+    for (const auto& [to, from, bytes] : job.copies) {
+      const Status copied =
+          api.copy_async(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes, job.streams.front());
+      if (auto queued = gpu_->check(copied, "cuMemcpyAsync"); !queued) return queued;
+    }
+    if (job.messages.empty()) return {};
+    void* parameters[] = {&call};
+    return gpu_->check(
+        api.launch(kernels_->function(device::Body::run_plan, DataType::uint8), call.channels, 1, 1,
+                   threads_for(job.messages, call.channels), 1, 1, 0, job.streams.front(), parameters, nullptr),
+        "cuLaunchKernel");
+  });
+}
+
+}  // namespace tutti::cuda

@@ -1,0 +1,140 @@
+// What an engine makes before its first launch.
+#include <algorithm>
+#include <cassert>
+
+#include <fmt/format.h>
+
+#include "cuda/engine.h"
+
+namespace tutti::cuda {
+namespace {
+
+constexpr std::size_t round_up(std::size_t bytes) {
+  constexpr std::size_t alignment = 256;
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace
+
+Engine::Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
+               std::shared_ptr<DeferredReleases> deferred)
+    : gpu_(std::move(gpu)),
+      kernels_(std::move(kernels)),
+      shape_(std::move(shape)),
+      deferred_(std::move(deferred)),
+      local_ranks_(shape_.local.size()) {}
+
+Engine::~Engine() {
+  auto current = Current::enter(*gpu_);
+  if (!current) return;
+  in_flight_.clear();
+}
+
+Result<std::shared_ptr<Engine>> Engine::open(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
+                                             std::shared_ptr<DeferredReleases> deferred) {
+  assert(!shape.local.empty());
+  const auto refused = [](std::string what) { return Error{.code = Code::invalid_usage, .what = std::move(what)}; };
+  if (shape.local.size() > device::local_ranks_max)
+    return refused(fmt::format("{} ranks of one communicator are on GPU {}: at most {} can share one",
+                               shape.local.size(), gpu->ordinal(), device::local_ranks_max));
+  if (shape.ranks > device::ranks_max)
+    return refused(fmt::format("calls on device memory support at most {} ranks; this communicator has {}",
+                               device::ranks_max, shape.ranks));
+  std::shared_ptr<Engine> engine(new Engine(std::move(gpu), std::move(kernels), std::move(shape), std::move(deferred)));
+  if (auto ready = engine->set_up(); !ready) return ready.error();
+  return engine;
+}
+
+Result<void> Engine::write(Address to, const void* from, std::size_t bytes) {
+  return gpu_->check(gpu_->api().copy_async(to, reinterpret_cast<Address>(from), bytes, setup_.get()), "cuMemcpyAsync");
+}
+
+Result<void> Engine::finish_setup() {
+  return gpu_->check(gpu_->api().stream_synchronize(setup_.get()), "cuStreamSynchronize");
+}
+
+Result<void> Engine::set_up() {
+  const std::size_t local = shape_.local.size();
+  channels_ = std::min(shape_.channels_max, kernels_->blocks_max() / static_cast<int>(local));
+  if (channels_ < 1)
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("GPU {} holds {} blocks at once, too few for {} ranks", gpu_->ordinal(),
+                                     kernels_->blocks_max(), local)};
+  if (meets_others() && channels_ < shape_.channels_max)
+    return Error{.code = Code::invalid_usage,
+                 .what = fmt::format("GPU {} holds {} blocks at once, fewer than the {} of each of {} ranks that all "
+                                     "ranks agreed on",
+                                     gpu_->ordinal(), kernels_->blocks_max(), shape_.channels_max, local)};
+  auto current = Current::enter(*gpu_);
+  if (!current) return std::move(current).error();
+
+  auto streams = OwnStream::create(gpu_);
+  if (!streams) return std::move(streams).error();
+  setup_ = *std::move(streams);
+  ready_.resize(local);
+  std::vector<OwnEvent*> events{&launched_.ended, &captured_.ended};
+  for (OwnEvent& one : ready_) events.push_back(&one);
+  for (OwnEvent* const one : events) {
+    auto event = OwnEvent::create(gpu_);
+    if (!event) return std::move(event).error();
+    *one = *std::move(event);
+  }
+
+  area_ = area_for(shape_.ranks, channels_, meets_others());
+  if (meets_others() && local == 1) message_area_ = message_area_for(shape_.ranks, channels_);
+  const std::size_t area_bytes = meets_others() ? 0 : round_up(area_.bytes());
+  const std::size_t link_bytes = round_up(area_.links() * sizeof(device::Link));
+  const std::size_t message_link_bytes = round_up(message_area_.links() * sizeof(device::Link));
+  auto memory = DeviceMemory::allocate(gpu_, local * (area_bytes + link_bytes) + message_link_bytes);
+  if (!memory) return std::move(memory).error();
+  memory_ = *std::move(memory);
+  auto shared = PinnedMemory::allocate(
+      gpu_, records_offset + local * static_cast<std::size_t>(channels_) * sizeof(device::ErrorRecord));
+  if (!shared) return std::move(shared).error();
+  shared_ = *std::move(shared);
+
+  constexpr int usual_tables = 8;  // more than so many exchanges under way need more memory
+  for (int i = 0; i < usual_tables && meets_others(); ++i) {
+    auto table = take_table(/*bytes=*/0, /*captured=*/false);
+    if (!table) return std::move(table).error();
+    tables_.push_back(*std::move(table));
+  }
+
+  if (shape_.frees_late)
+    if (auto buffer = plan_buffer(0); !buffer) return std::move(buffer).error();
+
+  const Status cleared = gpu_->api().set_async(memory_.address(), 0, memory_.bytes(), setup_.get());
+  if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
+  std::vector<std::byte*> areas = shape_.areas;
+  areas.resize(static_cast<std::size_t>(shape_.ranks));
+  for (std::size_t i = 0; i < local && !meets_others(); ++i)
+    areas[static_cast<std::size_t>(shape_.local[i])] = memory_.data() + i * area_bytes;
+  for (std::size_t i = 0; i < local; ++i) {
+    local_ranks_[i].links = reinterpret_cast<device::Link*>(memory_.data() + local * area_bytes + i * link_bytes);
+    if (auto written = write_links(i, area_, areas, local_ranks_[i].links); !written) return written;
+  }
+  if (serves_messages()) {
+    const std::size_t offset = MeetingMemory::of(shape_.ranks).messages_offset;
+    for (std::byte*& area : areas)
+      if (area != nullptr) area += offset;
+    local_ranks_[0].message_links = reinterpret_cast<device::Link*>(memory_.data() + link_bytes);
+    if (auto written = write_links(0, message_area_, areas, local_ranks_[0].message_links); !written) return written;
+  }
+  return finish_setup();
+}
+
+/// Of one local rank to all ranks whose areas are known, and waits for the copy.
+Result<void> Engine::write_links(std::size_t local, const device::Area& area, std::span<std::byte* const> areas,
+                                 device::Link* to) {
+  std::vector<device::Link> links(area.links());
+  const auto mine = static_cast<std::uint32_t>(shape_.local[local]);
+  for (std::uint32_t channel = 0; channel < area.channels; ++channel)
+    for (std::uint32_t peer = 0; peer < area.ranks; ++peer)
+      if (peer != mine && areas[peer] != nullptr)
+        links[area.index(channel, peer)] = area.link(channel, mine, peer, areas[mine], areas[peer]);
+  if (auto written = write(reinterpret_cast<Address>(to), links.data(), links.size() * sizeof(device::Link)); !written)
+    return written;
+  return finish_setup();
+}
+
+}  // namespace tutti::cuda
