@@ -185,7 +185,7 @@ struct Call {
   std::uint8_t meet;
   std::uint8_t windows;  ///< 1: the plan accesses buffers of other ranks
   std::uint8_t choose;   ///< 1: `by_windows` holds plans that run where all ranks offer their buffers; run_plan only
-  std::uint8_t reserved;
+  std::uint8_t checks_abort;  ///< 1: once the abort word is set, the launch does nothing; run_plan only
   /// Sends and receives, by queue; 0: the call is another. Only for run_plan of uint8, with one local rank, whose links
   /// serve messages alone.
   std::uint32_t message_count;
@@ -194,8 +194,7 @@ struct Call {
   /// In pinned memory, by local rank · ranks + peer: the call has a count per rank, and no plan. Null: not used. Only
   /// for run_plan of uint8, with `meet`.
   const Transfer* transfers;
-  /// In pinned memory, replaces `buffers` if these are not yet known at the launch; once the abort word is set, the
-  /// launch does nothing. Null: not used. Only for run_plan.
+  /// In pinned memory, replaces `buffers` if these are not yet known at the launch. Null: not used. Only for run_plan.
   const PeerBuffers* table;
   std::uint64_t signature;  ///< what ranks in other launches must have equal: see call/packed_signature.h
   RankCall local[local_ranks_max];

@@ -105,13 +105,12 @@ Result<void> check_not_captured(const cuda::Gpu& gpu, cuda::Stream stream) {
   const cuda::Status asked = gpu.api().capture_info(stream, &state, nullptr, nullptr, nullptr, nullptr);
   if (auto known = gpu.check(asked, "cuStreamGetCaptureInfo"); !known) return known;
   if (state == cuda::capture_none) return {};
-  return refused(
-      Code::invalid_usage,
-      "the stream is captured, and this call goes through the host, which a replayed graph does not call: "
-      "not all ranks share one GPU and process, and their kernels do not wait for each other; or "
-      "it has a count per rank, which kernels serve between several processes or GPUs alone, and not in reductions; or "
-      "it is a send or receive, which kernels serve where every rank has a GPU of its own; or TUTTI_GPU_STAGED is "
-      "always");
+  return refused(Code::invalid_usage,
+                 "the stream is captured, and this call goes through the host, which a replayed graph does not call: "
+                 "not all ranks share one GPU and process, and their kernels do not wait for each other; or "
+                 "it has a count per rank, which kernels serve between several processes or GPUs alone; or it is a "
+                 "send or receive, which kernels serve where every rank has a GPU of its own; or TUTTI_GPU_STAGED is "
+                 "always");
 }
 
 /// Whether kernels that reach peers' memory serve the call. All ranks agree: the size of a group is equal on all.

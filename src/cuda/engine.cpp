@@ -11,7 +11,6 @@
 namespace tutti::cuda {
 namespace {
 
-constexpr std::size_t channel_bytes_min = 16 * 1024;
 std::atomic_ref<std::uint32_t> word(std::byte* at) {
   return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(at));
 }
@@ -98,7 +97,7 @@ Result<void> Engine::fork(std::span<const Stream> streams, Launched& last) const
   return {};
 }
 
-Result<void> Engine::launch_in_order(std::span<const Stream> streams, const Capture& capture, Table table,
+Result<void> Engine::launch_in_order(std::span<const Stream> streams, const Capture& capture, Table& table,
                                      const std::function<Result<void>()>& queue) {
   const bool captured = capture.graph != nullptr;
   Launched& last = captured ? captured_ : launched_;
@@ -174,6 +173,7 @@ void Engine::fill(device::Call& call, device::Body body, const Job& job, std::sp
   describe(call, *job.plan, binding);
   fill_common(call, area_);
   call.table = job.table;
+  call.checks_abort = job.table != nullptr ? 1 : 0;
   if (job.limit_ns != 0) call.limit_ns = static_cast<std::uint64_t>(job.limit_ns);
   call.local_ranks = static_cast<std::uint32_t>(parts.size());
   std::size_t tiles = binding.split.tiles();
@@ -206,32 +206,43 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   const std::vector<Stream> streams = streams_of(parts);
   auto capture = capture_of(streams);
   if (!capture) return std::move(capture).error();
-  if (auto ready = make_buffers(parts, job.count * size_of(job.type)); !ready) return ready;
+  if (auto ready = make_buffers(job, parts, buffers); !ready) return ready;
   const bool captured = capture->graph != nullptr;
   Table table;
   if (job.exchange) {
     auto taken = take_table(parts.size() * static_cast<std::size_t>(shape_.ranks) * sizeof(device::Transfer), captured);
     if (!taken) return std::move(taken).error();
     table = *std::move(taken);
-    write_transfers(parts, table);
+    write_transfers(job, parts, buffers, table);
   }
   if (!captured) {
     keep(parts);
   } else {
     std::vector<std::shared_ptr<const void>> used{scratch_, staging_, table.memory};
-    for (const Part& part : parts) used.insert(used.end(), {part.plan, part.windows, part.offer.held});
+    for (const Part& part : parts)
+      used.insert(used.end(), {part.plan, part.windows, part.offer.held, part.reduction.combine.uploaded,
+                               part.reduction.scale.uploaded});
     if (auto retained = retain(*capture, std::move(used)); !retained) return retained;
   }
+  return launch_in_order(streams, *capture, table, [&] {
+    return run(job, parts, {buffers.begin(), buffers.end()}, table);
+  });
+}
 
+/// Queues all that the call consists of on the first stream.
+Result<void> Engine::run(const Job& job, std::span<const Part> parts, std::vector<device::PeerBuffers> buffers,
+                         const Table& table) {
+  if (auto staged = stage(parts, buffers); !staged) return staged;
+  const bool combines = job.exchange && parts.front().reduction.combine.plan != nullptr;
+  if (combines)
+    if (auto scaled = scale_inputs(job, parts, buffers); !scaled) return scaled;
   device::Call call{};
   if (job.exchange) call.transfers = reinterpret_cast<const device::Transfer*>(table.memory->device());
   const device::Body body = job.passes_only ? device::Body::run_plan : body_of(parts);
-  return launch_in_order(streams, *capture, std::move(table), [&]() -> Result<void> {
-    std::vector<device::PeerBuffers> seen(buffers.begin(), buffers.end());
-    if (auto staged = stage(parts, seen); !staged) return staged;
-    fill(call, body, job, parts, seen);
-    return start(job, body, call, parts.front().stream);
-  });
+  fill(call, body, job, parts, buffers);
+  for (std::size_t i = 0; combines && i < parts.size(); ++i) call.local[i].output = local_ranks_[i].scratch;
+  if (auto started = start(job, body, call, parts.front().stream); !started || !combines) return started;
+  return combine_blocks(job, parts, buffers);
 }
 
 /// Blocks that wait for others of their launch must all be on the GPU at once, which only a cooperative launch

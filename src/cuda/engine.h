@@ -48,6 +48,21 @@ struct DevicePlan {
   device::Body body = device::Body::run_plan;  ///< the kernel that runs the plan
 };
 
+/// A plan of passes, and its copy in the GPU's memory.
+struct LocalPlan {
+  const Plan* plan = nullptr;  ///< null: none
+  std::shared_ptr<const DevicePlan> uploaded;
+};
+
+/// What a rank does with its own memory in a reduction with a count per rank, besides the exchange of blocks.
+struct LocalReduction {
+  std::size_t count = 0;           ///< elements of the rank's result
+  std::size_t own_at = 0;          ///< where its own contribution to that begins in its input, in elements
+  std::size_t input_elements = 0;  ///< from the beginning of the input to the end of the last block
+  LocalPlan combine;
+  LocalPlan scale;
+};
+
 /// The part of a call that is the same on all ranks.
 struct Job {
   const Plan* plan = nullptr;  ///< any local rank's
@@ -61,7 +76,7 @@ struct Job {
   /// What all ranks must have equal, where some are elsewhere, given the channels that the engine chooses.
   std::function<std::uint64_t(std::uint32_t channels)> signature = {};
   std::int64_t limit_ns = 0;  ///< in place of EngineShape's; 0: that
-  bool exchange = false;      ///< `plan` is empty; each part has transfers
+  bool exchange = false;      ///< `plan` is empty; each part has transfers, and in reductions `reduction`
 };
 
 /// The sends and receives of a rank that is alone in its engine.
@@ -93,8 +108,9 @@ struct Part {
   std::uint32_t first_action = 0;
   std::uint32_t action_count = UINT32_MAX;  ///< at most
   std::byte* scratch = nullptr;             ///< null: use the engine's scratch
-  /// With Job::exchange: by peer.
+  /// With Job::exchange: by peer. In reductions the engine says where what they receive goes.
   std::span<const device::Transfer> transfers = {};
+  LocalReduction reduction = {};
   /// With Job::windows.
   std::shared_ptr<const DevicePlan> windows = {};
   WindowOffer offer = {};
@@ -187,27 +203,40 @@ class Engine : public std::enable_shared_from_this<Engine> {
                            device::Link* to);
   Result<Capture> capture_of(std::span<const Stream> streams) const;
   Result<std::shared_ptr<const DeviceMemory>> buffer(std::shared_ptr<const DeviceMemory>& memory, std::size_t bytes);
-  Result<void> make_buffers(std::span<const Part> parts, std::size_t group_bytes);
+  Result<void> make_buffers(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers);
+  struct Blocks;
+  Blocks blocks_of(const Job& job, const Part& part, const device::PeerBuffers& own) const;
+  std::size_t reduction_bytes(const Job& job, const Part& part, const device::PeerBuffers& own) const;
+  Result<void> scale_inputs(const Job& job, std::span<const Part> parts, std::span<device::PeerBuffers> buffers) const;
+  Result<void> combine_blocks(const Job& job, std::span<const Part> parts,
+                              std::span<const device::PeerBuffers> buffers) const;
+  struct Pass;
+  Result<void> start_pass(const Pass& pass, Stream stream) const;
   Result<void> stage(std::span<const Part> parts, std::span<device::PeerBuffers> buffers);
   Result<void> follow(Stream stream, const OwnEvent& event) const;
   Result<void> join(std::span<const Stream> streams, Launched& last, std::uint64_t capture);
   Result<void> fork(std::span<const Stream> streams, Launched& last) const;
   /// Launches between others of the engine: `queue` queues work on the first stream, all of which comes after all that
-  /// the streams hold, and before all that they get later. `table`: what it reads; null: none.
-  Result<void> launch_in_order(std::span<const Stream> streams, const Capture& capture, Table table,
+  /// the streams hold, and before all that they get later. `table`: what it reads, taken
+  /// over; empty: none.
+  Result<void> launch_in_order(std::span<const Stream> streams, const Capture& capture, Table& table,
                                const std::function<Result<void>()>& queue);
   Result<void> retain(const Capture& capture, std::vector<std::shared_ptr<const void>> what);
   void keep(std::span<const Part> parts);
   Result<Table> take_table(std::size_t bytes, bool captured);
-  static void write_transfers(std::span<const Part> parts, const Table& table);
+  void write_transfers(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers,
+                       const Table& table) const;
   void fill_common(device::Call& call, const device::Area& area) const;
   Result<void> start(const Job& job, device::Body body, device::Call& call, Stream stream) const;
+  Result<void> run(const Job& job, std::span<const Part> parts, std::vector<device::PeerBuffers> buffers,
+                   const Table& table);
   std::size_t fill_windows(device::Call& call, const Job& job, std::span<const Part> parts) const;
   void fill(device::Call& call, device::Body body, const Job& job, std::span<const Part> parts,
             std::span<const device::PeerBuffers> buffers) const;
   device::Body body_of(std::span<const Part> parts) const;
   device::ErrorRecord* records(std::byte* base, std::size_t local) const;
   bool meets_others() const { return !shape_.areas.empty(); }
+  static constexpr std::size_t channel_bytes_min = 16 * 1024;
   static constexpr std::size_t records_offset = 128;  // in shared_: the abort word has a cache line to itself
   struct Found {
     const device::ErrorRecord* record = nullptr;  // null: none

@@ -91,15 +91,19 @@ Result<std::shared_ptr<const DeviceMemory>> Engine::buffer(std::shared_ptr<const
   return memory;
 }
 
-Result<void> Engine::make_buffers(std::span<const Part> parts, std::size_t group_bytes) {
+Result<void> Engine::make_buffers(const Job& job, std::span<const Part> parts,
+                                  std::span<const device::PeerBuffers> buffers) {
   int groups = 0;
-  std::size_t staged = 0;
-  for (const Part& part : parts) {
+  std::size_t staged = 0, blocks = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Part& part = parts[i];
     if (part.scratch == nullptr) groups = std::max(groups, part.plan->scratch_groups);
     if (part.windows) groups = std::max(groups, part.windows->scratch_groups);
     staged = std::max(staged, part.staged);
+    blocks = std::max(blocks, reduction_bytes(job, part, buffers[static_cast<std::size_t>(shape_.local[i])]));
   }
-  const std::size_t scratch_bytes = round_up(static_cast<std::size_t>(groups) * group_bytes);
+  const std::size_t group_bytes = job.count * size_of(job.type);
+  const std::size_t scratch_bytes = round_up(std::max(static_cast<std::size_t>(groups) * group_bytes, blocks));
   const std::size_t staging_bytes = round_up(staged);
   if (scratch_bytes > 0)
     if (auto got = buffer(scratch_, scratch_bytes * parts.size()); !got) return got.error();
@@ -136,11 +140,6 @@ Result<Engine::Table> Engine::take_table(std::size_t bytes, bool captured) {
   return made;
 }
 
-void Engine::write_transfers(std::span<const Part> parts, const Table& table) {
-  auto* to = reinterpret_cast<device::Transfer*>(table.memory->host());
-  for (const Part& part : parts) to = std::ranges::copy(part.transfers, to).out;
-}
-
 /// Makes the graph own all that a call of it may use, so that it may outlive the communicator and its plans.
 Result<void> Engine::retain(const Capture& capture, std::vector<std::shared_ptr<const void>> what) {
   auto* const kept = new Kept;  // owned by the driver once the user object is created
@@ -167,7 +166,7 @@ void Engine::keep(std::span<const Part> parts) {
       gpu_->api().event_query(launched_.ended.get()) == status::success)
     in_flight_.clear();
   for (const Part& part : parts)
-    for (const auto& plan : {part.plan, part.windows})
+    for (const auto& plan : {part.plan, part.windows, part.reduction.combine.uploaded, part.reduction.scale.uploaded})
       if (plan && std::ranges::find(in_flight_, std::static_pointer_cast<const void>(plan)) == in_flight_.end())
         in_flight_.push_back(plan);
 }

@@ -49,7 +49,7 @@ Result<void> Engine::launch_messages(const MessagesJob& job) {
   call.local[0].links = local_ranks_[0].message_links;
   call.local[0].errors = records(shared_.device(), 0);
   call.local[0].rank = static_cast<std::uint16_t>(shape_.local[0]);
-  return launch_in_order(job.streams, *capture, std::move(table), [&]() -> Result<void> {
+  return launch_in_order(job.streams, *capture, table, [&]() -> Result<void> {
     const Api& api = gpu_->api();
     for (const auto& [to, from, bytes] : job.copies) {
       const Status copied =

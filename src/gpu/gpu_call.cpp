@@ -6,6 +6,7 @@
 #include "call/mismatch.h"
 #include "comm/peer_failure.h"
 #include "gpu/gpu_plan.h"
+#include "gpu/local_plans.h"
 #include "gpu/one_thread.h"
 #include "gpu/peer_sharing.h"
 #include "plan/schedule.h"
@@ -64,6 +65,21 @@ void GpuCall::exchange(GpuOffer& offer) {
                                .sent = share.sent.count * size,
                                .received = share.received.count * size});
   }
+  if (reduces(request_.collective)) reduce_locally(offer);
+}
+
+/// What is left to do when all ranks' blocks of this rank's result are here.
+void GpuCall::reduce_locally(GpuOffer& offer) {
+  GpuContext& context = *gpu_context(communicator_);
+  const auto make = [](std::shared_ptr<GpuPlan>& made, Plan (*plan)(int), int ranks) {
+    if (made == nullptr) made = std::make_shared<GpuPlan>(GpuPlan{.plan = plan(ranks)});
+    return made.get();
+  };
+  offer.combine = make(context.combine, combine_plan, communicator_.ranks());
+  if (request_.op == ReduceOp::pre_mul_sum) offer.scale = make(context.scale, scale_plan, communicator_.ranks());
+  const Share own = share_with(request_, *request_.layout, communicator_.rank(), communicator_.rank());
+  offer.reduction = {
+      .count = own.received.count, .own_at = own.sent.begin, .input_elements = request_.layout->input_elements};
 }
 
 /// What other ranks' kernels may access of this rank's buffers, and the plan for that case.

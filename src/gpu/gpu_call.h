@@ -33,6 +33,7 @@ class GpuCall final : public Operation {
   LaunchGroup& launch_group() const { return *gpu_context(communicator_)->launch_group; }
   Result<void> arrive();
   void exchange(GpuOffer& offer);
+  void reduce_locally(GpuOffer& offer);
   Result<void> offer_windows(GpuOffer& offer);
 
   Communicator& communicator_;

@@ -217,11 +217,11 @@ void GpuContext::say_ending(Error& error) {
   if (!ended) error.what += "\n  Kernels of this rank have not ended yet: do not use the buffers of its calls again";
 }
 
-/// Kernels that meet exchange blocks of any sizes, but reduce only equal ones.
+/// One kernel for all ranks has plans alone; kernels that meet exchange blocks of any sizes.
 bool GpuContext::launches(const Request& request) const {
   if (!launch_group) return false;
   if (!request.layout) return true;
-  return !launch_group->is_whole() && request.form == Form::counts && !reduces(request.collective);
+  return !launch_group->is_whole() && request.form == Form::counts;
 }
 
 /// The factors of a pre-multiplied sum are known to their ranks alone.
@@ -234,8 +234,8 @@ std::string GpuContext::explain() const {
   std::string by_host =
       "by a copy to host memory that peers can map, then as a call on memory from tuttiMemAlloc, then by a copy back";
   if (launch_group)
-    return fmt::format("by kernels that wait for each other on the GPUs; reductions with a count per rank{} {}",
-                       serves_messages ? "" : ", sends and receives", by_host);
+    return "by kernels that wait for each other on the GPUs" +
+           (serves_messages ? std::string() : "; sends and receives " + by_host);
   if (!reaches_peers) return by_host;
   std::string by_peers = "by kernels of each rank, which access the memory of peers' GPUs";
   if (peer_bytes_min == 0) return by_peers;
@@ -292,9 +292,8 @@ Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {
       LogTopic::init, communicator.who(), "calls on device memory go {}",
       whole ? fmt::format("by kernels, because all ranks share one GPU and process; {}", others)
       : context->launch_group
-          ? fmt::format("by kernels that wait for each other: each GPU's have met those of all others; reductions "
-                        "with a count per rank{} go through the host",
-                        context->serves_messages ? "" : ", sends and receives")
+          ? fmt::format("by kernels that wait for each other: each GPU's have met those of all others{}",
+                        context->serves_messages ? "" : "; sends and receives go through the host")
       : context->reaches_peers
           ? fmt::format("by kernels of each rank in groups of at least {} bytes, because the GPUs reach each other's "
                         "memory; smaller ones, {}",

@@ -47,8 +47,9 @@ struct GpuContext final : DeviceSide {
       4096;  // 64 roots of each rooted collective by several algorithms, through slots and windows
 
   const cuda::SharedGpu gpu;
-  /// Of calls that kernels carry out without a plan; made when first used.
-  std::shared_ptr<GpuPlan> no_plan;
+  /// Of calls that kernels carry out without a plan, and for their reductions (see local_plans.h); made when first
+  /// used.
+  std::shared_ptr<GpuPlan> no_plan, combine, scale;
   LruCache<PlanKey, std::shared_ptr<GpuPlan>, PlanKeyHash> plans{plans_max};
 
   /// Cached choice for calls with `bytes` in a group; empty at first.

@@ -231,7 +231,14 @@ Result<void> LaunchGroup::launch() {
     parts.push_back({.stream = one.offer.stream,
                      .plan = plan.uploaded,
                      .staged = staged_bytes(request, communicator_ranks_),
-                     .transfers = one.offer.transfers});
+                     .transfers = one.offer.transfers,
+                     .reduction = one.offer.reduction});
+    for (const auto& [local, to] : {std::pair{one.offer.combine, &parts.back().reduction.combine},
+                                    std::pair{one.offer.scale, &parts.back().reduction.scale}}) {
+      if (local == nullptr) continue;
+      if (auto uploaded = upload(*local); !uploaded) return uploaded;
+      *to = {.plan = &local->plan, .uploaded = local->uploaded};
+    }
     if (GpuPlan* const windows = one.offer.windows; windows != nullptr) {
       if (auto uploaded = upload(*windows); !uploaded) return uploaded;
       parts.back().windows = windows->uploaded;

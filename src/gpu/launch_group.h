@@ -39,6 +39,9 @@ struct GpuOffer {
   cuda::Stream stream = nullptr;
   GpuPlan* plan = nullptr;
   std::vector<device::Transfer> transfers = {};  ///< with a count per rank: by peer; the plan is empty
+  cuda::LocalReduction reduction = {};           ///< the same, in reductions; its plans are not uploaded yet
+  GpuPlan* combine = nullptr;                    ///< its plans
+  GpuPlan* scale = nullptr;                      ///< null: none
   GpuPlan* windows = nullptr;  ///< to be used if all ranks offer their buffers; null: none, on all ranks
   cuda::WindowOffer window = {};
 };

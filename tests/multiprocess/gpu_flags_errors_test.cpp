@@ -88,17 +88,17 @@ struct OtherWay {
   const char* text;
   std::function<tuttiResult_t(CudaUser&, const OneRank&)> call;
 };
-const OtherWay other_ways[] = {
-    {"AReductionWithACountPerRank",
-     [](CudaUser&, const OneRank& one) {
-       const std::size_t counts[] = {10, 20, 30}, begins[] = {0, 10, 30};
-       return tuttiReduceScatterV(one.input, counts, begins, one.output, counts[one.rank], tuttiInt32, tuttiSum,
-                                  one.comm, tuttiCudaStream(one.stream));
-     }},
-    {"MemoryOfTheHost", [](CudaUser&, const OneRank& one) {
-       std::vector<std::int32_t> host(100);
-       return tuttiAllReduce(host.data(), host.data(), 100, tuttiInt32, tuttiSum, one.comm, nullptr);
-     }}};
+const OtherWay other_ways[] = {{"ScatterGather",
+                                [](CudaUser&, const OneRank& one) {
+                                  const int all[] = {0, 1, 2};
+                                  return tuttiScatterGather(one.input, one.output, all, 3, all, 2, 0, 30, tuttiInt32,
+                                                            one.comm, tuttiCudaStream(one.stream));
+                                }},
+                               {"MemoryOfTheHost", [](CudaUser&, const OneRank& one) {
+                                  std::vector<std::int32_t> host(100);
+                                  return tuttiAllReduce(host.data(), host.data(), 100, tuttiInt32, tuttiSum, one.comm,
+                                                        nullptr);
+                                }}};
 
 class GpuFlagsOtherWay : public ::testing::TestWithParam<OtherWay> {};
 INSTANTIATE_TEST_SUITE_P(Calls, GpuFlagsOtherWay, ::testing::ValuesIn(other_ways),

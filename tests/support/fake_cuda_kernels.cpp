@@ -1,4 +1,6 @@
 // The fake driver's kernels, graphs and user objects.
+#include <algorithm>
+
 #include "kernels/entries.h"
 #include "support/fake_cuda_state.h"
 #include "support/plan_kernel.h"
@@ -68,11 +70,19 @@ Status blocks_per_multiprocessor(int* blocks, CUfunc_st*, int, std::size_t) {
 /// Whether a kernel on `device` may access all buffers that it is told of. Aborted ones access none.
 bool may_run(int device, const device::Call& call) {
   if (std::atomic_ref<std::uint32_t>(*call.abort).load(std::memory_order_acquire) != 0) return true;
-  const device::PeerBuffers* const buffers = call.table != nullptr ? call.table : call.buffers;
   const std::lock_guard guard(state().mutex);
+  const auto may_access = [device](const void* at) {
+    return state().may_access(device, reinterpret_cast<std::uintptr_t>(at));
+  };
+  if (call.message_count != 0) {
+    const device::Message* const messages = call.messages != nullptr ? call.messages : call.few_messages;
+    return std::all_of(messages, messages + call.message_count,
+                       [&](const device::Message& message) { return may_access(message.data); });
+  }
+  const device::PeerBuffers* const buffers = call.table != nullptr ? call.table : call.buffers;
   for (std::uint32_t rank = 0; rank < call.ranks; ++rank)
     for (const std::byte* const at : {buffers[rank].input, static_cast<const std::byte*>(buffers[rank].output)})
-      if (!state().may_access(device, reinterpret_cast<std::uintptr_t>(at))) return false;
+      if (!may_access(at)) return false;
   return true;
 }
 
@@ -106,9 +116,9 @@ unsigned room_for(const std::string& name, const device::Call& call, unsigned bl
   return cooperative || (ours && call.meet != 0) ? blocks : 0;
 }
 
-/// Without this a word that other GPUs poll would have the order of this GPU alone.
+/// Without this a word that other GPUs poll would have the order of this GPU alone. Passes have no such words.
 void check_scope(const device::Call& call) {
-  if (call.local_ranks == call.ranks || call.table != nullptr || call.meet != 0) return;
+  if (call.local_ranks == call.ranks || call.checks_abort != 0 || call.meet != 0) return;
   const std::lock_guard guard(state().mutex);
   ++state().misuse;
 }
