@@ -1,6 +1,6 @@
 # The driver of CUDA, as a fake in memory that runs kernels on the CPU; and what of it knows no communicator.
 add_library(fake_cuda MODULE support/fake_cuda.cpp support/fake_cuda_memory.cpp support/fake_cuda_access.cpp support/fake_cuda_streams.cpp
-                             support/fake_cuda_kernels.cpp support/plan_kernel.cpp)
+                             support/fake_cuda_kernels.cpp support/fake_cuda_virtual.cpp support/plan_kernel.cpp)
 target_link_libraries(fake_cuda PRIVATE tutti_exec Threads::Threads)
 target_include_directories(fake_cuda PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 set_target_properties(fake_cuda PROPERTIES IS_TEST ON)

@@ -54,6 +54,23 @@ struct Location {
   int id = 0;
 };
 
+/// CUmemAllocationProp
+struct AllocationKind {
+  int type = 1;          ///< CU_MEM_ALLOCATION_TYPE_PINNED: in one place
+  int handle_types = 1;  ///< CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+  Location location;
+  void* win32 = nullptr;
+  unsigned char flags[8] = {};
+};
+
+/// CUmemAccessDesc
+struct AccessOf {
+  Location location;
+  unsigned flags = 0;
+};
+
+using Allocated = unsigned long long;  ///< CUmemGenericAllocationHandle
+
 namespace status {
 inline constexpr Status success = 0;
 inline constexpr Status invalid_value = 1;
@@ -94,6 +111,8 @@ inline constexpr int pci_domain = 50;
 inline constexpr int compute_major = 75;
 inline constexpr int compute_minor = 76;
 inline constexpr int cooperative_launch = 95;
+inline constexpr int virtual_memory = 102;
+inline constexpr int descriptors_of_memory = 103;
 inline constexpr int stream_memory_operations = 122;  // CAN_USE_64_BIT_STREAM_MEM_OPS; tutti uses the 32-bit operations
 inline constexpr int mps_enabled = 133;
 }  // namespace attribute
@@ -110,6 +129,8 @@ inline constexpr int pool = 17;
 inline constexpr unsigned memory_type_host = 1;    // CUmemorytype; 0: unknown to the driver
 inline constexpr unsigned memory_type_device = 2;  //
 inline constexpr int location_device = 1;          // CUmemLocationType
+inline constexpr int handle_type_descriptor = 1;   // CUmemAllocationHandleType
+inline constexpr int granularity_minimum = 0;      // CUmemAllocationGranularity_flags
 inline constexpr unsigned access_read_write = 3;   // CUmemAccess_flags
 inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr std::uintptr_t stream_per_thread = 2;  // CU_STREAM_PER_THREAD

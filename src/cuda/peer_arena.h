@@ -3,22 +3,24 @@
 
 #include <cstddef>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "cuda/peer_memory.h"
+#include "cuda/virtual_memory.h"
 
 namespace tutti::cuda {
 
-/// Begins with what the start proves access by. Then follow the areas by which kernels meet
-/// (MeetingMemory), zeroed but for their slots, and then room for copies of buffers that peers have not mapped yet, or
-/// cannot map.
+/// Begins with what the start proves access by. Then follow the areas by which kernels meet (MeetingMemory), zeroed but
+/// for their slots, and then room for copies of buffers that peers have not mapped yet, or cannot map.
 struct PeerArena {
   static constexpr std::size_t area_offset = 8192;
 
-  DeviceMemory own;
-  std::size_t copies_offset = 0;  ///< equal on all ranks
-  std::vector<PeerMapping> of;    ///< by rank; none of ranks of this process
-  std::vector<std::byte*> at;     ///< by rank: its arena at an address of this rank's GPU; null: not reached
+  std::variant<DeviceMemory, VirtualMemory> own;
+  std::size_t copies_offset = 0;                             ///< equal on all ranks
+  std::size_t bytes = 0;                                     ///< of each rank's arena, or a little less
+  std::vector<std::variant<PeerMapping, VirtualMemory>> of;  ///< by rank: of other processes
+  std::vector<std::byte*> at;  ///< by rank: its arena at an address of this rank's GPU; null: not reached
 };
 
 }  // namespace tutti::cuda

@@ -32,6 +32,7 @@ PeerSharing::PeerSharing(Process& process, const Membership& members, std::share
     : process_(process),
       gpu_(members.gpu),
       name_(members.name),
+      rank_(members.rank),
       arena_(std::move(arena)),
       windows_(std::move(windows)),
       shared_(gpu_, board_of(members.area->area), static_cast<std::uint32_t>(members.ranks) - 1, failed_),
@@ -99,7 +100,7 @@ Result<void> PeerSharing::look_at_engine(cuda::Engine& engine) {
 
 Result<std::byte*> PeerSharing::find(Rank rank, const cuda::SharedSpot& spot, std::size_t bytes) const {
   if (spot.place != cuda::SharedSpot::arena) return mapped_.find(rank, spot, bytes);
-  std::byte* const at = arena_ ? arena_->of[static_cast<std::size_t>(rank)].data() : nullptr;
+  std::byte* const at = arena_ ? arena_->at[static_cast<std::size_t>(rank)] : nullptr;
   if (at == nullptr || spot.offset > arena_bytes() || bytes > arena_bytes() - spot.offset)
     return Error{.code = Code::remote, .what = "a rank named memory outside its arena", .peer = rank};
   return at + arena_->copies_offset + spot.offset;

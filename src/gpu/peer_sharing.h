@@ -38,8 +38,10 @@ class PeerSharing final : public Task {
   // ---- The thread that makes calls ----
 
   cuda::SharedBuffers& shared() { return shared_; }
-  std::byte* arena() const { return arena_ ? arena_->own.data() + arena_->copies_offset : nullptr; }
-  std::size_t arena_bytes() const { return arena_ ? arena_->own.bytes() - arena_->copies_offset : 0; }
+  std::byte* arena() const {
+    return arena_ ? arena_->at[static_cast<std::size_t>(rank_)] + arena_->copies_offset : nullptr;
+  }
+  std::size_t arena_bytes() const { return arena_ ? arena_->bytes - arena_->copies_offset : 0; }
   /// Makes the janitor look soon, in this process and in others.
   void hurry();
   /// From now on the janitor looks for errors of this engine's kernels. `engine` must live until leave() has returned.
@@ -84,6 +86,7 @@ class PeerSharing final : public Task {
   cuda::SharedGpu gpu_;
   const std::string name_;
   std::atomic<bool> failed_ = false;
+  const Rank rank_;
   const std::shared_ptr<const cuda::PeerArena> arena_;
   const std::unique_ptr<cuda::WindowTable> windows_;  // null: kernels do not meet
   cuda::SharedBuffers shared_;

@@ -33,11 +33,11 @@ cuda::Address address(const std::byte* at) {
 
 }  // namespace
 
-Result<std::unique_ptr<GpuProof>> GpuProof::open(GpuProcess& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
+Result<std::unique_ptr<GpuProof>> GpuProof::open(Process& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
                                                  std::uint32_t key) {
   std::unique_ptr<GpuProof> proof(new GpuProof(process, gpu, rank, ranks));
   proof->arena_ =
-      process.directory.find_or_make<cuda::PeerArena>(key, [] { return std::make_shared<cuda::PeerArena>(); });
+      process.gpus.directory.find_or_make<cuda::PeerArena>(key, [] { return std::make_shared<cuda::PeerArena>(); });
   if (auto ready = proof->set_up(); !ready) return std::move(ready).error();
   return proof;
 }
@@ -49,28 +49,28 @@ Result<void> GpuProof::set_up() {
   arena_->at.resize(static_cast<std::size_t>(ranks_));
   const auto areas = cuda::MeetingMemory::of(ranks_);
   arena_->copies_offset = cuda::PeerArena::area_offset + areas.bytes;
-  auto arena = cuda::DeviceMemory::allocate(gpu_, arena_->copies_offset + copies_bytes);
-  if (!arena) return std::move(arena).error();
-  arena_->own = *std::move(arena);
-  arena_->at[static_cast<std::size_t>(rank_)] = arena_->own.data();
+  arena_->bytes = arena_->copies_offset + copies_bytes;
+  auto made = make_arena();
+  if (!made) return std::move(made).error();
+  std::byte* const own = arena_->at[static_cast<std::size_t>(rank_)] = *made;
   auto words = cuda::PinnedMemory::allocate(gpu_, place_bytes);
   if (!words) return std::move(words).error();
   words_ = *std::move(words);
   auto stream = cuda::OwnStream::create(gpu_);
   if (!stream) return std::move(stream).error();
   stream_ = *std::move(stream);
-  const auto own = pattern(rank_, -1);
-  std::memcpy(words_.host(), own.data(), own.size());
-  const cuda::Address messages = arena_->own.address() + cuda::PeerArena::area_offset + areas.messages_offset;
-  for (const auto& [at, bytes] : {std::pair{arena_->own.address(), cuda::PeerArena::area_offset + areas.zeroed},
-                                  std::pair{messages, areas.messages_zeroed}}) {
-    const cuda::Status cleared = gpu_->api().set_async(at, 0, bytes, stream_.get());
+  const auto probe = pattern(rank_, -1);
+  std::memcpy(words_.host(), probe.data(), probe.size());
+  for (const auto& [at, bytes] :
+       {std::pair{own, cuda::PeerArena::area_offset + areas.zeroed},
+        std::pair{own + cuda::PeerArena::area_offset + areas.messages_offset, areas.messages_zeroed}}) {
+    const cuda::Status cleared = gpu_->api().set_async(address(at), 0, bytes, stream_.get());
     if (auto zeroed = gpu_->check(cleared, "cuMemsetD8Async"); !zeroed) return zeroed;
   }
   const cuda::Status ended = gpu_->api().stream_synchronize(stream_.get());  // before anything is given back
   if (auto zeroed = gpu_->check(ended, "cuStreamSynchronize"); !zeroed) return zeroed;
-  if (auto written = copy(arena_->own.data(), words_.device()); !written) return written;
-  auto line = cuda::describe(*gpu_, arena_->own.data(), arena_->own.bytes());
+  if (auto written = copy(own, words_.device()); !written) return written;
+  auto line = cuda::describe(*gpu_, own, arena_->bytes);
   if (!line) return std::move(line).error();
   line_ = *line;
   const int most = std::min(cuda::meeting_channels_most, process_.channels_max);
@@ -79,13 +79,31 @@ Result<void> GpuProof::set_up() {
   return {};
 }
 
+/// Memory that other processes map by a descriptor, or else by CUDA IPC.
+Result<std::byte*> GpuProof::make_arena() {
+  if (process_.virtual_memory && cuda::VirtualMemory::is_available(*gpu_)) {
+    if (auto created = cuda::VirtualMemory::create(gpu_, arena_->bytes)) {
+      std::byte* const at = created->memory.data();
+      arena_->own = std::move(created->memory);
+      descriptor_ = segments_.lend({.fd = std::move(created->descriptor), .bytes = arena_->bytes});
+      return at;
+    }
+  }
+  auto memory = cuda::DeviceMemory::allocate(gpu_, arena_->bytes);
+  if (!memory) return std::move(memory).error();
+  std::byte* const at = memory->data();
+  arena_->own = *std::move(memory);
+  return at;
+}
+
 GpuInfo GpuProof::info() const {
   return {.gpu = static_cast<std::uint32_t>(gpu_->ordinal()) + 1,
           .blocks = static_cast<std::uint32_t>(blocks_->blocks()),
           .processors = static_cast<std::uint32_t>(gpu_->multiprocessors()),
           .shared_by_mps = gpu_->driver().shares_by_mps(gpu_->ordinal()) ? 1u : 0u,
           .uuid = gpu_->driver().uuid(gpu_->ordinal()),
-          .probe = line_};
+          .probe = line_,
+          .descriptor = descriptor_ ? descriptor_->name() : SegmentName{}};
 }
 
 /// Copies one place and waits for the copy.
@@ -109,19 +127,40 @@ bool GpuProof::allow(cuda::Ordinal other) const {
   return enabled == cuda::status::success || enabled == cuda::status::peer_access_already_enabled;
 }
 
-bool GpuProof::reaches(Rank peer, const GpuInfo& info, bool same_process) {
+/// Null: it cannot be mapped.
+std::byte* GpuProof::map(Rank peer, const GpuInfo& info, bool same_process, const Fetch& fetch) {
+  const bool by_descriptor = info.descriptor.id != 0;
+  if (same_process) {
+    const cuda::Ordinal ordinal = static_cast<cuda::Ordinal>(info.gpu) - 1;
+    if (!allow(ordinal)) return nullptr;
+    if (by_descriptor && ordinal != gpu_->ordinal() &&
+        !cuda::VirtualMemory::allow(*gpu_, info.probe.address, arena_->bytes))
+      return nullptr;
+    return reinterpret_cast<std::byte*>(info.probe.address);  // NOLINT: an address of the GPU's
+  }
+  auto& mapped = arena_->of[static_cast<std::size_t>(peer)];
+  if (by_descriptor) {
+    auto fetched = fetch(info.descriptor);
+    if (!fetched) return nullptr;
+    auto opened = cuda::VirtualMemory::open(gpu_, fetched->fd.get(), arena_->bytes);
+    if (!opened) return nullptr;
+    std::byte* const at = opened->data();
+    mapped = *std::move(opened);
+    return at;
+  }
+  if (info.probe.exported == 0 || info.probe.offset != 0 || info.probe.bytes < arena_->bytes) return nullptr;
+  auto opened = cuda::PeerMapping::open(process_.mapped, gpu_, info.probe.handle);
+  if (!opened) return nullptr;
+  std::byte* const at = opened->data();
+  mapped = *std::move(opened);
+  return at;
+}
+
+bool GpuProof::reaches(Rank peer, const GpuInfo& info, bool same_process, const Fetch& fetch) {
   auto current = cuda::Current::enter(*gpu_);
   if (!current || info.gpu == 0 || info.probe.address == 0) return false;
-  auto* theirs = reinterpret_cast<std::byte*>(info.probe.address);  // NOLINT: an address of the GPU's
-  if (same_process) {
-    if (!allow(static_cast<cuda::Ordinal>(info.gpu) - 1)) return false;
-  } else {
-    if (info.probe.exported == 0 || info.probe.offset != 0 || info.probe.bytes < arena_->own.bytes()) return false;
-    auto mapped = cuda::PeerMapping::open(process_.mapped, gpu_, info.probe.handle);
-    if (!mapped) return false;
-    theirs = mapped->data();
-    arena_->of[static_cast<std::size_t>(peer)] = *std::move(mapped);
-  }
+  std::byte* const theirs = map(peer, info, same_process, fetch);
+  if (theirs == nullptr) return false;
   arena_->at[static_cast<std::size_t>(peer)] = theirs;
   const auto holds = [this](const std::array<std::byte, place_bytes>& wanted) {
     return std::memcmp(words_.host(), wanted.data(), wanted.size()) == 0;

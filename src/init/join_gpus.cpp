@@ -65,7 +65,7 @@ void Join::offer_gpu(PeerInfo& info) {
   info.gpu.gpu = static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1;
   const GpuProcess& gpus = process_.gpus;
   if (gpus.staged || gpus.peers == PeerUse::off || options_.ranks > device::ranks_max) return;
-  auto proof = GpuProof::open(process_.gpus, members_.gpu, options_.rank, options_.ranks, members_.area->name.id);
+  auto proof = GpuProof::open(process_, members_.gpu, options_.rank, options_.ranks, members_.area->name.id);
   if (!proof) {
     process_.log.info(LogTopic::init, members_.name, "other ranks cannot test access to memory of GPU {}: {}",
                       members_.gpu->ordinal(), proof.error().text());
@@ -81,7 +81,14 @@ void Join::try_gpus() {
   for (Rank rank = 0; reaches_gpus_ && rank < options_.ranks; ++rank) {
     const GpuInfo& info = peer_infos_[rank].gpu;
     const bool same_process = members_.peers[rank].same_process;
-    reaches_gpus_ = gpu_proof_->reaches(rank, info, same_process);
+    const auto fetch = [&](SegmentName name) -> Result<SegmentTable::Export> {
+      const Peer& peer = members_.peers[rank];
+      const std::int64_t limit_ns = std::max<std::int64_t>(1, (deadline_ns_ - process_.system.now_ns()) / 10 * 9);
+      auto fetched = fetch_segment(peer.fd_server, peer.key, name, limit_ns, [] { return false; });
+      if (!fetched) return std::move(fetched).error();
+      return std::move(fetched->segment);
+    };
+    reaches_gpus_ = gpu_proof_->reaches(rank, info, same_process, fetch);
     if (!reaches_gpus_ && info.gpu != 0)
       process_.log.info(LogTopic::init, members_.name, "GPU {} cannot access memory of GPU {} of rank {}",
                         members_.gpu->ordinal(), info.gpu - 1, rank);

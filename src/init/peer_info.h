@@ -30,11 +30,12 @@ struct GpuInfo {
   std::uint32_t shared_by_mps = 0;  ///< 1: processes share it by MPS, not in turns
   cuda::DeviceUuid uuid{};          ///< all zero: unknown
   cuda::MemoryLine probe{};         ///< see GpuProof; all zero: not to be tested
+  SegmentName descriptor;           ///< by which other processes map the probe; none: as the probe says
 };
 
 /// First exchange: identity and location of a rank.
 struct PeerInfo {
-  static constexpr std::uint32_t version_value = 17;
+  static constexpr std::uint32_t version_value = 18;
   std::uint32_t version = version_value;
   std::int32_t pid = 0;
   std::uint64_t token = 0;

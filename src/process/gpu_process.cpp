@@ -54,6 +54,7 @@ GpuProcess::GpuProcess(System& system, const Config& config)
       specialised(config.text("TUTTI_GPU_KERNELS") != "run_plan"),
       staged(config.text("TUTTI_GPU_STAGED") == "always"),
       peers(peer_use(config.text("TUTTI_GPU_P2P"))),
+      virtual_memory(config.text("TUTTI_CUMEM_ENABLE") == "1"),
       ordered(config.text("TUTTI_LAUNCH_ORDER_IMPLICIT") == "1" && peers != PeerUse::apart),
       limit_ns(config.integer("TUTTI_TIMEOUT_MS") * 1'000'000),
       meeting_ns(config.integer("TUTTI_MEET_TIMEOUT_MS") * 1'000'000),

@@ -75,6 +75,7 @@ class GpuProcess {
   const bool specialised;         ///< TUTTI_GPU_KERNELS is not run_plan
   const bool staged;              ///< TUTTI_GPU_STAGED is always
   const PeerUse peers;            ///< TUTTI_GPU_P2P
+  const bool virtual_memory;      ///< TUTTI_CUMEM_ENABLE
   const bool ordered;             ///< TUTTI_LAUNCH_ORDER_IMPLICIT; never where ranks of a GPU are launched apart
   const std::int64_t limit_ns;    ///< TUTTI_TIMEOUT_MS
   const std::int64_t meeting_ns;  ///< TUTTI_MEET_TIMEOUT_MS

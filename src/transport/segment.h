@@ -68,6 +68,22 @@ class SegmentTable {
   };
   Result<Export> share(SegmentName name) const;
 
+  /// Peers can fetch a descriptor that is no segment like one, as long as the result lives, which the table outlives.
+  class Lent {
+   public:
+    Lent(SegmentTable& table, SegmentName name) : table_(table), name_(name) {}
+    ~Lent() { table_.take_back(name_); }
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+
+    SegmentName name() const { return name_; }
+
+   private:
+    SegmentTable& table_;
+    SegmentName name_;
+  };
+  std::unique_ptr<Lent> lend(Export descriptor);
+
   /// Counts frees and moves. A peer that sees the count change looks for mappings to drop.
   std::uint32_t retired() const;
   bool alive(SegmentName name) const;
@@ -88,10 +104,12 @@ class SegmentTable {
   Owned* around(std::span<const std::byte> memory);
   void prefer_node(Mapping& mapping, int node);
   const Owned* named(SegmentName name) const;
+  void take_back(SegmentName name);
 
   std::mutex adopting_;  // held while pages are copied, which can take long; before mutex_
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, Owned> segments_;  // by address
+  std::map<SegmentName, Export> lent_;
   std::uint32_t next_id_ = 1;
   std::atomic<std::uint32_t> retired_ = 0;
   std::atomic<int> node_refused_ = 0;

@@ -135,6 +135,7 @@ FakeCuda::Live State::live() {
     ++live.allocations;
     if (range.device >= 0) live.device_bytes += range.bytes;
   }
+  live.allocations += static_cast<int>(created.size() + reserved.size());
   for (const auto& context : contexts) live.contexts_retained += context->retained;
   return live;
 }
@@ -217,6 +218,8 @@ Status device_attribute(int* value, int which, int device) {
     case cuda::attribute::compute_minor: *value = 0; break;
     case cuda::attribute::cooperative_launch: *value = 1; break;
     case cuda::attribute::stream_memory_operations: *value = fake.memory_operations ? 1 : 0; break;
+    case cuda::attribute::virtual_memory:
+    case cuda::attribute::descriptors_of_memory: *value = fake.shareable ? 1 : 0; break;
     case cuda::attribute::mps_enabled: *value = fake.mps ? 1 : 0; break;
     case cuda::attribute::pci_bus: *value = 0x10 + fake.first_device + device; break;
     default: *value = 0;
@@ -315,7 +318,8 @@ std::map<std::string, void*> all_functions() {
                                    {"cuCtxGetDevice", erased(context_device)},
                                    {"cuDeviceCanAccessPeer", erased(can_access_peer)},
                                    {"cuCtxEnablePeerAccess", erased(enable_peer_access)}};
-  for (const auto& part : {memory_functions(), access_functions(), stream_functions(), kernel_functions()})
+  for (const auto& part :
+       {memory_functions(), virtual_memory_functions(), access_functions(), stream_functions(), kernel_functions()})
     for (const auto& [name, function] : part) all[name] = function;
   return all;
 }

@@ -7,7 +7,7 @@ namespace tutti::testing::fake {
 
 bool State::may_access(int device, std::uintptr_t at) const {
   const Range* const range = range_of(at);
-  if (range == nullptr || range->device == device) return true;
+  if (range == nullptr || (range->device == device && !range->created)) return true;
   if (!range->pooled) return !range->rights || (*range->rights >> device & 1) != 0;
   const auto of_pool = pools.find(range->device);
   return of_pool != pools.end() && of_pool->second.contains(device);
@@ -19,12 +19,6 @@ using cuda::Address;
 
 constexpr unsigned long long none = 0;
 
-/// CUmemAccessDesc
-struct Access {
-  cuda::Location where;
-  unsigned flags = 0;
-};
-
 /// A pool is known by the context of its GPU.
 Status default_pool(CUctx_st** pool, int device) {
   FAKE_ENTER("cuDeviceGetDefaultMemPool");
@@ -32,13 +26,13 @@ Status default_pool(CUctx_st** pool, int device) {
   return 0;
 }
 
-Status pool_set_access(CUctx_st* pool, const Access* access, std::size_t count) {
+Status pool_set_access(CUctx_st* pool, const cuda::AccessOf* access, std::size_t count) {
   FAKE_ENTER("cuMemPoolSetAccess");
   for (std::size_t i = 0; i < count; ++i)
     if (access[i].flags == cuda::access_read_write)
-      fake.pools[pool->device].insert(access[i].where.id);
+      fake.pools[pool->device].insert(access[i].location.id);
     else
-      fake.pools[pool->device].erase(access[i].where.id);
+      fake.pools[pool->device].erase(access[i].location.id);
   return 0;
 }
 

@@ -116,6 +116,15 @@ struct Range {
   int opened_by = -1;                             ///<   and by which GPU
   std::optional<unsigned> rights = std::nullopt;  ///< bit i: GPU i may access it; nothing: all may
   bool pooled = false;                            ///< the rights of the pool count instead
+  bool created = false;                           ///< by cuMemCreate: even its own GPU needs the rights
+};
+
+/// What cuMemCreate made, or a descriptor of that.
+struct Created {
+  int file = -1;
+  std::size_t bytes = 0;
+  int device = 0;
+  int owner = 0;  ///< process
 };
 
 struct Injected {
@@ -188,8 +197,10 @@ class State final : public FakeCuda {
   FakeKernel kernel;
   std::vector<std::unique_ptr<CUctx_st>> contexts = one_context();
   std::map<CUctx_st*, std::unique_ptr<CUstream_st>> legacy;
-  std::map<std::uintptr_t, Range> memory;  ///< by address
-  std::map<int, std::set<int>> pools;      ///< by GPU, who besides it may access its pool
+  std::map<std::uintptr_t, Range> memory;          ///< by address
+  std::map<cuda::Allocated, Created> created;      ///< by handle
+  std::map<std::uintptr_t, std::size_t> reserved;  ///< bytes by address
+  std::map<int, std::set<int>> pools;              ///< by GPU, who besides it may access its pool
   std::set<CUstream_st*> streams;
   std::set<CUstream_st*> of_threads;  ///< each thread's own default streams; they stay
   std::set<CUevent_st*> events;
@@ -242,6 +253,7 @@ struct Named {
   void* function;
 };
 std::vector<Named> memory_functions();
+std::vector<Named> virtual_memory_functions();
 std::vector<Named> stream_functions();
 std::vector<Named> access_functions();
 std::vector<Named> kernel_functions();

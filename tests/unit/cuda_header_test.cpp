@@ -49,6 +49,14 @@ constexpr bool is_alike_function(int (*)(Ours...), CUresult (*)(Theirs...)) {
 
 static_assert(sizeof(Address) == sizeof(CUdeviceptr) && sizeof(Ordinal) == sizeof(CUdevice));
 static_assert(sizeof(Location) == sizeof(CUmemLocation) && offsetof(Location, id) == offsetof(CUmemLocation, id));
+static_assert(sizeof(AllocationKind) == sizeof(CUmemAllocationProp) &&
+              offsetof(AllocationKind, handle_types) == offsetof(CUmemAllocationProp, requestedHandleTypes) &&
+              offsetof(AllocationKind, location) == offsetof(CUmemAllocationProp, location) &&
+              offsetof(AllocationKind, win32) == offsetof(CUmemAllocationProp, win32HandleMetaData) &&
+              offsetof(AllocationKind, flags) == offsetof(CUmemAllocationProp, allocFlags));
+static_assert(sizeof(AccessOf) == sizeof(CUmemAccessDesc) &&
+              offsetof(AccessOf, flags) == offsetof(CUmemAccessDesc, flags));
+static_assert(sizeof(Allocated) == sizeof(CUmemGenericAllocationHandle));
 static_assert(std::is_same_v<Pool, CUmemoryPool>);
 static_assert(std::is_same_v<Stream, CUstream> && std::is_same_v<Event, CUevent> && std::is_same_v<Context, CUcontext>);
 static_assert(std::is_same_v<Function, CUfunction> && std::is_same_v<Kernel, CUkernel> &&
@@ -91,6 +99,8 @@ TEST(CudaHeader, NumbersAreCudas) {
   same(attribute::compute_major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   same(attribute::compute_minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   same(attribute::cooperative_launch, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
+  same(attribute::virtual_memory, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+  same(attribute::descriptors_of_memory, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
   same(attribute::stream_memory_operations, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
   same(pointer_attribute::memory_type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
   same(pointer_attribute::buffer_id, CU_POINTER_ATTRIBUTE_BUFFER_ID);
@@ -98,6 +108,10 @@ TEST(CudaHeader, NumbersAreCudas) {
   same(pointer_attribute::device_ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
   same(pointer_attribute::ipc_capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE);
   same(pointer_attribute::pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
+  same(AllocationKind{}.type, CU_MEM_ALLOCATION_TYPE_PINNED);
+  same(handle_type_descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  same(AllocationKind{}.handle_types, handle_type_descriptor);
+  same(granularity_minimum, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
   same(location_device, CU_MEM_LOCATION_TYPE_DEVICE);
   same(access_read_write, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   same(memory_type_host, CU_MEMORYTYPE_HOST);

@@ -1,0 +1,110 @@
+#include "cuda/virtual_memory.h"
+
+#include <cstdint>
+
+namespace tutti::cuda {
+namespace {
+
+AllocationKind kind_on(const Gpu& gpu) {
+  return {.handle_types = handle_type_descriptor, .location = {.type = location_device, .id = gpu.ordinal()}};
+}
+
+/// A handle of memory, which lives at least as long.
+class Handle {
+ public:
+  explicit Handle(const Gpu& gpu) : gpu_(gpu) {}
+  ~Handle() {
+    if (made) (void)gpu_.api().memory_release(memory);
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  Allocated memory = 0;
+  bool made = false;
+
+ private:
+  const Gpu& gpu_;
+};
+
+}  // namespace
+
+bool VirtualMemory::is_available(const Gpu& gpu) {
+  for (const int one : {attribute::virtual_memory, attribute::descriptors_of_memory})
+    if (const auto has = gpu.driver().device_attribute(gpu.ordinal(), one); !has || *has == 0) return false;
+  return true;
+}
+
+Result<std::size_t> VirtualMemory::whole_bytes(const Gpu& gpu, std::size_t bytes) {
+  const AllocationKind kind = kind_on(gpu);
+  std::size_t unit = 0;
+  const Status asked = gpu.api().granularity(&unit, &kind, granularity_minimum);
+  if (auto known = gpu.check(asked, "cuMemGetAllocationGranularity"); !known) return known.error();
+  if (unit == 0) unit = 1;
+  return (bytes + unit - 1) / unit * unit;
+}
+
+Result<VirtualMemory::Created> VirtualMemory::create(const SharedGpu& gpu, std::size_t bytes) {
+  auto whole = whole_bytes(*gpu, bytes);
+  if (!whole) return std::move(whole).error();
+  const AllocationKind kind = kind_on(*gpu);
+  Handle handle(*gpu);
+  const Status created = gpu->api().memory_create(&handle.memory, *whole, &kind, 0);
+  if (auto made = gpu->check(created, "cuMemCreate"); !made) return made.error();
+  handle.made = true;
+  Created result;
+  int descriptor = -1;
+  const Status exported = gpu->api().memory_export(&descriptor, handle.memory, handle_type_descriptor, 0);
+  if (auto made = gpu->check(exported, "cuMemExportToShareableHandle"); !made) return made.error();
+  result.descriptor = UniqueFd(descriptor);
+  if (auto mapped = result.memory.map(gpu, handle.memory, *whole); !mapped) return mapped.error();
+  return result;
+}
+
+Result<VirtualMemory> VirtualMemory::open(const SharedGpu& gpu, int descriptor, std::size_t bytes) {
+  auto whole = whole_bytes(*gpu, bytes);
+  if (!whole) return std::move(whole).error();
+  Handle handle(*gpu);
+  auto* const passed = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor));  // NOLINT: CUDA's way
+  const Status imported = gpu->api().memory_import(&handle.memory, passed, handle_type_descriptor);
+  if (auto made = gpu->check(imported, "cuMemImportFromShareableHandle"); !made) return made.error();
+  handle.made = true;
+  VirtualMemory memory;
+  if (auto mapped = memory.map(gpu, handle.memory, *whole); !mapped) return mapped.error();
+  return memory;
+}
+
+Result<void> VirtualMemory::map(const SharedGpu& gpu, Allocated memory, std::size_t bytes) {
+  const Api& api = gpu->api();
+  const Status reserved = api.addresses_reserve(&at_, bytes, 0, 0, 0);
+  if (auto made = gpu->check(reserved, "cuMemAddressReserve"); !made) return made;
+  gpu_ = gpu;
+  bytes_ = bytes;
+  if (auto made = gpu->check(api.memory_map(at_, bytes, 0, memory, 0), "cuMemMap"); !made) return made;
+  mapped_ = true;
+  return allow(*gpu, at_, bytes);
+}
+
+Result<void> VirtualMemory::allow(const Gpu& gpu, Address at, std::size_t bytes) {
+  auto whole = whole_bytes(gpu, bytes);
+  if (!whole) return std::move(whole).error();
+  const AccessOf own{.location = {.type = location_device, .id = gpu.ordinal()}, .flags = access_read_write};
+  return gpu.check(gpu.api().memory_allow(at, *whole, &own, 1), "cuMemSetAccess");
+}
+
+VirtualMemory& VirtualMemory::operator=(VirtualMemory&& other) noexcept {
+  std::swap(gpu_, other.gpu_);
+  std::swap(at_, other.at_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+VirtualMemory::~VirtualMemory() {
+  if (at_ == 0) return;
+  auto current = Current::enter(*gpu_);
+  if (!current) return;
+  if (mapped_) (void)gpu_->api().memory_unmap(at_, bytes_);
+  (void)gpu_->api().addresses_free(at_, bytes_);
+}
+
+}  // namespace tutti::cuda

@@ -1,0 +1,50 @@
+// Memory of a GPU that other processes map by a descriptor. Unlike memory exported by CUDA IPC it lives as long as any
+// process has it mapped: what a peer stores after its owner has gone goes nowhere, but is no fault.
+#pragma once
+
+#include <cstddef>
+
+#include "base/unique_fd.h"
+#include "cuda/resources.h"
+
+namespace tutti::cuda {
+
+/// A mapping of such memory. No kernel that uses it may still run when it ends.
+class VirtualMemory {
+ public:
+  VirtualMemory() = default;
+  /// Whether the GPU and its driver have such memory.
+  static bool is_available(const Gpu& gpu);
+
+  struct Created;
+  /// At least `bytes`, not zeroed. The context must be current. Errors: cuda.
+  static Result<Created> create(const SharedGpu& gpu, std::size_t bytes);
+  /// The memory behind a descriptor, which was created with the same `bytes`. As create.
+  static Result<VirtualMemory> open(const SharedGpu& gpu, int descriptor, std::size_t bytes);
+
+  VirtualMemory(VirtualMemory&& other) noexcept { *this = std::move(other); }
+  VirtualMemory& operator=(VirtualMemory&& other) noexcept;
+  ~VirtualMemory();
+
+  std::byte* data() const { return reinterpret_cast<std::byte*>(at_); }  // NOLINT: an address of the GPU's
+  std::size_t bytes() const { return bytes_; }
+
+  /// Lets `gpu` access memory of so many bytes that is mapped for another GPU of this process. Errors: cuda.
+  static Result<void> allow(const Gpu& gpu, Address at, std::size_t bytes);
+
+ private:
+  static Result<std::size_t> whole_bytes(const Gpu& gpu, std::size_t bytes);
+  Result<void> map(const SharedGpu& gpu, Allocated memory, std::size_t bytes);
+
+  SharedGpu gpu_;
+  Address at_ = 0;  // 0: nothing is reserved
+  std::size_t bytes_ = 0;
+  bool mapped_ = false;
+};
+
+struct VirtualMemory::Created {
+  VirtualMemory memory;
+  UniqueFd descriptor;
+};
+
+}  // namespace tutti::cuda
