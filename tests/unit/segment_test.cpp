@@ -233,6 +233,25 @@ TEST(SegmentTable, KeepsNoDescriptorOfWhatIsFreed) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
+TEST(SegmentTable, SharesADescriptorThatIsLentAsLongAsThatLives) {
+  SegmentTable table;
+  UniqueFd own(::memfd_create("lent", MFD_CLOEXEC));
+  ASSERT_TRUE(own);
+  struct stat first {
+  }, second{};
+  ASSERT_EQ(::fstat(own.get(), &first), 0);
+  auto lent = table.lend({.fd = std::move(own), .bytes = 123});
+  const SegmentName name = lent->name();
+  auto shared = table.share(name);
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(shared->bytes, 123u);
+  ASSERT_EQ(::fstat(shared->fd.get(), &second), 0);
+  EXPECT_EQ(first.st_ino, second.st_ino);
+  EXPECT_NE(name, table.lend({.fd = std::move(shared->fd), .bytes = 1})->name());
+  lent.reset();
+  EXPECT_FALSE(table.share(name));
+}
+
 TEST(SegmentTable, IsSafeFromManyThreads) {
   SegmentTable table;
   std::byte* const common = allocate(table, page);
