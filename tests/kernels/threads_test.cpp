@@ -2,6 +2,7 @@
 // plain.
 #include <gtest/gtest.h>
 
+#include <thread>
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -9,6 +10,7 @@
 #include "plan/lower.h"
 #include "support/exchange_world.h"
 #include "support/kernel_world.h"
+#include "support/messages_world.h"
 
 namespace tutti {
 namespace {
@@ -92,6 +94,22 @@ TEST(KernelThreads, EntriesAreFoundByName) {
   KernelWorld world(plans, {.count = 0, .calls = 1});
   EXPECT_TRUE(launch_by_name("tutti_run_plan_int32", world.call()));
   EXPECT_FALSE(launch_by_name("tutti_run_plan_int33", world.call()));
+}
+
+/// Sends and receives, by a launch of each rank.
+TEST(KernelThreads, MessagesArrive) {
+  constexpr int ranks[] = {0, 1, 2};
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    MessagesWorld world(3, seed);
+    for (int call = 0; call < 3; ++call) {
+      world.forget();
+      std::vector<std::thread> launches;
+      for (const device::Call* const one : world.calls_of(ranks))
+        launches.emplace_back([one] { run_on_threads({.type = DataType::uint8, .call = one}, 2); });
+      for (std::thread& launch : launches) launch.join();
+      EXPECT_EQ(world.compare(), "") << seed;
+    }
+  }
 }
 
 }  // namespace

@@ -54,9 +54,8 @@ class MessagesWorld {
   device::Call& call(int rank) { return calls_[static_cast<std::size_t>(rank)]; }
   void abort() { abort_ = 1; }
 
-  /// The launches of these ranks; false: one could not end.
-  bool run(std::span<const int> who, std::uint64_t seed, device::Fault fault = device::Fault::none) {
-    bool stuck = false;
+  /// The calls of these ranks, with the messages that have been added.
+  std::vector<const device::Call*> calls_of(std::span<const int> who) {
     std::vector<const device::Call*> calls;
     for (const int rank : who) {
       auto& messages = of(rank);
@@ -70,6 +69,13 @@ class MessagesWorld {
         one.messages = messages.data();
       calls.push_back(&one);
     }
+    return calls;
+  }
+
+  /// The launches of these ranks; false: one could not end.
+  bool run(std::span<const int> who, std::uint64_t seed, device::Fault fault = device::Fault::none) {
+    bool stuck = false;
+    const std::vector<const device::Call*> calls = calls_of(who);
     const FiberOptions options{.threads = 2, .seed = seed, .on_deadlock = [&] {
                                  stuck = true;
                                  abort();
