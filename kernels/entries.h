@@ -57,15 +57,15 @@ struct alignas(128) Link {
   std::uint64_t* released_there;        ///< number of its messages that this rank has released
   std::byte* inbox_there;               ///< of flagged words, from this rank: two halves of Call::inbox_bytes each
   std::byte* inbox_here;                ///< as inbox_there, from the peer
-  std::uint64_t raised;                 ///< counters, initially zero: flags raised,
-  std::uint64_t taken;                  ///< flags waited for,
+  std::uint64_t raised;                 ///< counters, initially zero: flags raised; of a link for messages: sends,
+  std::uint64_t taken;                  ///< flags waited for; receives,
   std::uint64_t committed;              ///< messages sent,
   std::uint64_t released;               ///< messages received,
   std::uint64_t inbox_uses;             ///< calls through the inboxes
   std::uint64_t reserved;
 };
 
-/// Why a block gave up. In pinned host memory, zeroed before the launch, one per rank and channel: index channel.
+/// Why a block gave up, the first time. In pinned host memory, zero at first, one per rank and channel: index channel.
 /// `state` is stored last, with release.
 struct ErrorRecord {
   enum State : std::uint32_t { none = 0, aborted = 1, late = 2, counts = 3, differs = 4 };

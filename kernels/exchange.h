@@ -161,9 +161,11 @@ class Exchange {
     for (int item = 0; item < 2 * ranks_; ++item) {
       if (!is_pending(item)) continue;
       ErrorRecord& record = rank_.errors[part_.channel];
+      if (!is_free(b_, record)) break;
       record.peer = static_cast<std::uint32_t>(item / 2);
       record.tile = static_cast<std::uint32_t>(s_.next_tile[item]);
       record.verb = static_cast<std::uint32_t>(item % 2 == 0 ? Verb::acquire : Verb::peek);
+      record.message = 0;
       b_.store_release(&record.state, watch_.why());
       break;
     }

@@ -167,12 +167,15 @@ class Inboxes {
       const bool reports = differs ? mine : b_.thread() == 0;  // one thread compares the calls of one peer
       if (!reports) return;
       ErrorRecord& record = rank_.errors[channel_];
-      record.peer = static_cast<std::uint32_t>(peer);
-      record.verb = static_cast<std::uint32_t>(sends_ ? Verb::acquire : Verb::peek);
-      record.own = state_ == ErrorRecord::counts ? own_ : call_.signature;
-      record.theirs = theirs_;
-      const std::uint32_t state = differs ? state_ : late ? ErrorRecord::late : ErrorRecord::aborted;
-      b_.store_release(&record.state, state);
+      if (is_free(b_, record)) {
+        record.peer = static_cast<std::uint32_t>(peer);
+        record.verb = static_cast<std::uint32_t>(sends_ ? Verb::acquire : Verb::peek);
+        record.message = 0;
+        record.own = state_ == ErrorRecord::counts ? own_ : call_.signature;
+        record.theirs = theirs_;
+        const std::uint32_t state = differs ? state_ : late ? ErrorRecord::late : ErrorRecord::aborted;
+        b_.store_release(&record.state, state);
+      }
       b_.store_relaxed(call_.abort, std::uint32_t{1});
       return;
     }

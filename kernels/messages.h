@@ -18,10 +18,11 @@ namespace tutti::device {
 
 struct MessagesShared {  // by queue
   Message current[2 * ranks_max];
-  std::uint64_t tile[2 * ranks_max];  ///< of the current message, to be moved next
-  std::uint32_t next[2 * ranks_max];  ///< index of the current message
-  std::uint32_t end[2 * ranks_max];   ///< behind the index of the last one
-  std::uint8_t ready[2 * ranks_max];  ///< whether a tile can be moved now
+  std::uint64_t number[2 * ranks_max];  ///< of the current message, among all of the queue that there ever were
+  std::uint64_t tile[2 * ranks_max];    ///< of the current message, to be moved next
+  std::uint32_t next[2 * ranks_max];    ///< index of the current message
+  std::uint32_t end[2 * ranks_max];     ///< behind the index of the last one
+  std::uint8_t ready[2 * ranks_max];    ///< whether a tile can be moved now
 };
 
 template <Block B>
@@ -40,12 +41,16 @@ class Messages {
         watch_(b, call) {}
 
   TUTTI_DEVICE void run() {
-    bring();
+    // An earlier kernel may have left a message where the next one is expected.
+    if (!bring()) {
+      b_.sync(Barrier::actions);
+      return report(ErrorRecord::aborted);
+    }
     while (true) {
       const Look look = poll();
-      if (!look.pending) return;
+      if (!look.pending) return keep_numbers();
       if (b_.sync_any(differing_ >= 0)) return report_difference();
-      if (look.gave_up) return report();
+      if (look.gave_up) return report(watch_.why());
       if (look.ready) move();
     }
   }
@@ -55,10 +60,11 @@ class Messages {
     return call_.messages != nullptr ? call_.messages : call_.few_messages;
   }
 
-  TUTTI_DEVICE void bring() {
+  /// False: the communicator has failed.
+  TUTTI_DEVICE bool bring() {
     held_.load(b_, part_.links, call_.ranks);
     for (int queue = b_.thread(); queue < queues_; queue += b_.threads()) s_.next[queue] = s_.end[queue] = 0;
-    b_.sync(Barrier::actions);
+    const bool failed = b_.sync_any(thread_from(b_, 1) == 0 && b_.load_relaxed(call_.abort) != 0);
     const Message* const all = messages();
     const std::uint32_t count = call_.message_count;
     for (auto i = static_cast<std::uint32_t>(b_.thread()); i < count; i += static_cast<std::uint32_t>(b_.threads())) {
@@ -67,23 +73,41 @@ class Messages {
       if (i + 1 == count || all[i + 1].queue() != queue) s_.end[queue] = i + 1;
     }
     b_.sync(Barrier::actions);
-    for (int queue = b_.thread(); queue < queues_; queue += b_.threads()) begin(queue);
+    for (int queue = b_.thread(); queue < queues_; queue += b_.threads()) {
+      s_.number[queue] = held_.of[queue / 2].*counter_of(queue);
+      begin(queue);
+    }
+    return !failed;
+  }
+
+  /// Every block counts all messages of a pair, also those of which it has no tile.
+  TUTTI_DEVICE static std::uint64_t Link::*counter_of(int queue) {
+    return queue % 2 == 0 ? &Link::raised : &Link::taken;
+  }
+  TUTTI_DEVICE void keep_numbers() {
+    for (int queue = b_.thread(); queue < queues_; queue += b_.threads())
+      part_.links[queue / 2].*counter_of(queue) = s_.number[queue];
   }
 
   /// By the queue's thread: from message `next` on, the first one of which this block has a tile.
   TUTTI_DEVICE void begin(int queue) {
-    for (; is_pending(queue); ++s_.next[queue]) {
+    for (; is_pending(queue); next(queue)) {
       s_.current[queue] = messages()[s_.next[queue]];
       s_.tile[queue] = first_tile(queue);
       if (has_tile(queue)) return;
     }
   }
 
-  /// Tiles go to the blocks in turn. Where a message begins differs by pair, so that short ones of several pairs do not
-  /// meet in a block.
+  TUTTI_DEVICE void next(int queue) {
+    ++s_.next[queue];
+    ++s_.number[queue];
+  }
+
+  /// Tiles go to the blocks in turn. The block that begins differs by pair and message, so that short ones do not meet
+  /// in one block.
   TUTTI_DEVICE std::uint64_t first_tile(int queue) const {
-    const auto peer = static_cast<std::uint32_t>(queue / 2);
-    return (part_.channel + call_.channels - (self_ + peer) % call_.channels) % call_.channels;
+    const std::uint64_t begins = self_ + static_cast<std::uint64_t>(queue / 2) + s_.number[queue];
+    return (part_.channel + call_.channels - begins % call_.channels) % call_.channels;
   }
   TUTTI_DEVICE std::uint64_t tile_bytes_of(int queue) const {
     return tile_bytes(s_.current[queue].bytes, call_.channels, call_.slot_bytes - message_header_bytes);
@@ -146,7 +170,7 @@ class Messages {
         raise(b_, link.released_there, held_.one_more(part_.links, peer, &Link::released));
       s_.tile[queue] += call_.channels;
       if (has_tile(queue)) continue;
-      ++s_.next[queue];
+      next(queue);
       begin(queue);
     }
   }
@@ -166,35 +190,38 @@ class Messages {
     for (int queue = 1; queue < queues_; queue += 2) {
       if (!b_.sync_any(differing_ == queue)) continue;
       if (differing_ != queue) return;
-      ErrorRecord& record = begin_record(queue);
-      record.own = s_.current[queue].bytes;
-      record.theirs = theirs_.words[0];
-      const std::uint64_t type = theirs_.words[1] < UINT16_MAX ? theirs_.words[1] : UINT16_MAX;
-      record.types = s_.current[queue].type | static_cast<std::uint32_t>(type << 16);
-      b_.store_release(&record.state, std::uint32_t{ErrorRecord::counts});
+      if (ErrorRecord& record = part_.rank.errors[part_.channel]; is_free(b_, record)) {
+        begin(record, queue);
+        record.own = s_.current[queue].bytes;
+        record.theirs = theirs_.words[0];
+        const std::uint64_t type = theirs_.words[1] < UINT16_MAX ? theirs_.words[1] : UINT16_MAX;
+        record.types = s_.current[queue].type | static_cast<std::uint32_t>(type << 16);
+        b_.store_release(&record.state, std::uint32_t{ErrorRecord::counts});
+      }
       b_.store_relaxed(call_.abort, std::uint32_t{1});
       return;
     }
   }
 
   /// The first peer that was waited for; stops all other blocks of the launch. By all threads.
-  TUTTI_DEVICE void report() {
+  TUTTI_DEVICE void report(std::uint32_t why) {
     if (b_.thread() != 0) return;
     for (int queue = 0; queue < queues_; ++queue) {
       if (!is_pending(queue)) continue;
-      b_.store_release(&begin_record(queue).state, watch_.why());
+      if (ErrorRecord& record = part_.rank.errors[part_.channel]; is_free(b_, record)) {
+        begin(record, queue);
+        b_.store_release(&record.state, why);
+      }
       break;
     }
     b_.store_relaxed(call_.abort, std::uint32_t{1});
   }
 
-  TUTTI_DEVICE ErrorRecord& begin_record(int queue) {
-    ErrorRecord& record = part_.rank.errors[part_.channel];
+  TUTTI_DEVICE void begin(ErrorRecord& record, int queue) const {
     record.peer = static_cast<std::uint32_t>(queue / 2);
     record.tile = static_cast<std::uint32_t>(s_.tile[queue]);
     record.verb = static_cast<std::uint32_t>(queue % 2 == 0 ? Verb::acquire : Verb::peek);
     record.message = 1;
-    return record;
   }
 
   B& b_;

@@ -126,6 +126,13 @@ TUTTI_DEVICE bool all_came(B& b, bool mine_failed) {
   return !b.sync_any(mine_failed);
 }
 
+/// False: an earlier kernel has said in the record already why it gave up, and the host has not looked yet. By one
+/// thread.
+template <Block B>
+TUTTI_DEVICE bool is_free(B& b, const ErrorRecord& record) {
+  return b.load_relaxed(&record.state) == ErrorRecord::none;
+}
+
 /// Reports the first failed wait to the host, and stops all other blocks of the launch. By all threads, after all_came
 /// was false. `describe(i, record)` fills in what the i-th wait was for.
 template <Block B, class Describe>
@@ -134,8 +141,11 @@ TUTTI_DEVICE void give_up(B& b, WaitShared& s, const Call& call, ErrorRecord& re
   for (int i = 0; i < waits; ++i) {
     const std::uint32_t state = s.failed[i];
     if (state == ErrorRecord::none) continue;
-    describe(i, record);
-    b.store_release(&record.state, state);
+    if (is_free(b, record)) {
+      describe(i, record);
+      record.message = 0;
+      b.store_release(&record.state, state);
+    }
     break;
   }
   b.store_relaxed(call.abort, std::uint32_t{1});

@@ -199,7 +199,8 @@ TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
 
 /* ---- Point to point ---------------------------------------------------------------------------------------------- */
 
-/* The k-th send from a to b matches the k-th receive on b from a; their counts and types must be equal. */
+/* The k-th send from a to b matches the k-th receive on b from a; their counts and types must be equal. A send may wait
+ * for its receive: ranks that send to each other do so in a group. */
 TUTTI_API tuttiResult_t tuttiSend(const void* sendbuff, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
                                   tuttiStream_t stream);
 TUTTI_API tuttiResult_t tuttiRecv(void* recvbuff, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
@@ -236,16 +237,19 @@ TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
  *
  * If all ranks share one GPU and process, one kernel carries a call without a count per rank out. If all GPUs of a host
  * reach each other's memory, kernels of each rank do: with the conditions of TUTTI_GPU_P2P by kernels that wait for
- * each other, all calls but reductions with a count per rank; otherwise collectives from 64 KiB in a group on, by
- * kernels between which the stream waits for the host. In all these cases the buffers of reductions must be aligned to
- * their element's size. All other calls are host-staged, also sends and receives: the stream copies to pinned memory,
- * waits for the call there, and copies back.
+ * each other, all collectives, and sends and receives if no two ranks share a process and a GPU; otherwise collectives
+ * from 64 KiB in a group on, by kernels between which the stream waits for the host. In all these cases the buffers of
+ * reductions must be aligned to their element's size. All other calls are host-staged: the stream copies to pinned
+ * memory, waits for the call there, and copies back. Where sends and receives go by kernels, both ranks must use device
+ * memory, and a send completes when the receiver has room for it, at the latest when it receives.
  *
  * Calls of all kinds, also on host memory, run in the order in which they were made. So a call by one kernel, or on
  * host memory without a stream, returns only after the other calls on device memory made before it. In one group, all
  * calls of a communicator must be by one kernel, or none. Calls by kernels that wait for each other are outside this
  * order, except that of their streams and among themselves: nothing waits for them, and a group may have them and
- * others, of which the kind that comes first is queued first. All ranks must then have the same groups. If a call fails
+ * others, of which the kind that comes first is queued first. All ranks must then have the same groups. Within a group
+ * sends and receives by kernels come after the collectives of their communicator, and kernels of several communicators
+ * are queued in one order on all ranks. If a call fails
  * or the communicator is aborted, a waiting stream continues at once. Calls on host memory work as in other
  * communicators; pinned memory is host memory. tuttiBarrier is queued if it gets a CUDA stream; without one it is a
  * host barrier. A call of no elements does nothing in such a communicator.

@@ -52,8 +52,8 @@ Result<Engine::Capture> Engine::capture_of(std::span<const Stream> streams) cons
     } else if ((one.graph == nullptr) != (first.graph == nullptr) || one.id != first.id) {
       return Error{.code = Code::invalid_usage,
                    .what =
-                       "ranks that share a GPU must be captured together or not at all: fork their streams from one "
-                       "capture, and put their calls into one group"};
+                       "the streams of a call, and those of ranks that share a GPU, must be captured together or not "
+                       "at all: fork them from one capture, and put the ranks' calls into one group"};
     }
   }
   return first;
@@ -108,7 +108,11 @@ Result<void> Engine::launch_in_order(std::span<const Stream> streams, const Capt
     if (auto follows = order->follow(streams.front()); !follows) return follows;
   }
   if (auto joined = join(streams, last, capture.id); !joined) return joined;
-  if (auto queued = queue(); !queued) return queued;
+  if (auto queued = queue(); !queued) {  // perhaps some of it is
+    in_flight_.push_back(std::move(table.memory));
+    (void)fork(streams, last);
+    return queued;
+  }
   if (table.memory != nullptr && !captured) {
     tables_.push_back(std::move(table));
     const Status recorded = gpu_->api().event_record(tables_.back().ended.get(), streams.front());

@@ -124,6 +124,7 @@ Result<Engine::Table> Engine::take_table(std::size_t bytes, bool captured) {
       Table oldest = std::move(tables_.front());
       tables_.erase(tables_.begin());
       if (oldest.memory->bytes() >= bytes) return oldest;
+      in_flight_.push_back(std::move(oldest.memory));  // freed late: to free it now may wait for kernels
     } else if (status != status::not_ready) {
       if (auto ended = gpu_->check(status, "cuEventQuery"); !ended) return ended.error();
     }

@@ -1,5 +1,7 @@
 #include "cuda/virtual_memory.h"
 
+#include <fcntl.h>
+
 #include <cstdint>
 
 namespace tutti::cuda {
@@ -26,21 +28,21 @@ class Handle {
   const Gpu& gpu_;
 };
 
-}  // namespace
-
-bool VirtualMemory::is_available(const Gpu& gpu) {
-  for (const int one : {attribute::virtual_memory, attribute::descriptors_of_memory})
-    if (const auto has = gpu.driver().device_attribute(gpu.ordinal(), one); !has || *has == 0) return false;
-  return true;
-}
-
-Result<std::size_t> VirtualMemory::whole_bytes(const Gpu& gpu, std::size_t bytes) {
+Result<std::size_t> whole_bytes(const Gpu& gpu, std::size_t bytes) {
   const AllocationKind kind = kind_on(gpu);
   std::size_t unit = 0;
   const Status asked = gpu.api().granularity(&unit, &kind, granularity_minimum);
   if (auto known = gpu.check(asked, "cuMemGetAllocationGranularity"); !known) return known.error();
   if (unit == 0) unit = 1;
   return (bytes + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+bool VirtualMemory::is_available(const Gpu& gpu) {
+  for (const int one : {attribute::virtual_memory, attribute::descriptors_of_memory})
+    if (const auto has = gpu.driver().device_attribute(gpu.ordinal(), one); !has || *has == 0) return false;
+  return true;
 }
 
 Result<VirtualMemory::Created> VirtualMemory::create(const SharedGpu& gpu, std::size_t bytes) {
@@ -56,20 +58,19 @@ Result<VirtualMemory::Created> VirtualMemory::create(const SharedGpu& gpu, std::
   const Status exported = gpu->api().memory_export(&descriptor, handle.memory, handle_type_descriptor, 0);
   if (auto made = gpu->check(exported, "cuMemExportToShareableHandle"); !made) return made.error();
   result.descriptor = UniqueFd(descriptor);
+  (void)::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   if (auto mapped = result.memory.map(gpu, handle.memory, *whole); !mapped) return mapped.error();
   return result;
 }
 
 Result<VirtualMemory> VirtualMemory::open(const SharedGpu& gpu, int descriptor, std::size_t bytes) {
-  auto whole = whole_bytes(*gpu, bytes);
-  if (!whole) return std::move(whole).error();
   Handle handle(*gpu);
   auto* const passed = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor));  // NOLINT: CUDA's way
   const Status imported = gpu->api().memory_import(&handle.memory, passed, handle_type_descriptor);
   if (auto made = gpu->check(imported, "cuMemImportFromShareableHandle"); !made) return made.error();
   handle.made = true;
   VirtualMemory memory;
-  if (auto mapped = memory.map(gpu, handle.memory, *whole); !mapped) return mapped.error();
+  if (auto mapped = memory.map(gpu, handle.memory, bytes); !mapped) return mapped.error();
   return memory;
 }
 
@@ -85,10 +86,8 @@ Result<void> VirtualMemory::map(const SharedGpu& gpu, Allocated memory, std::siz
 }
 
 Result<void> VirtualMemory::allow(const Gpu& gpu, Address at, std::size_t bytes) {
-  auto whole = whole_bytes(gpu, bytes);
-  if (!whole) return std::move(whole).error();
   const AccessOf own{.location = {.type = location_device, .id = gpu.ordinal()}, .flags = access_read_write};
-  return gpu.check(gpu.api().memory_allow(at, *whole, &own, 1), "cuMemSetAccess");
+  return gpu.check(gpu.api().memory_allow(at, bytes, &own, 1), "cuMemSetAccess");
 }
 
 VirtualMemory& VirtualMemory::operator=(VirtualMemory&& other) noexcept {

@@ -19,7 +19,7 @@ class VirtualMemory {
   struct Created;
   /// At least `bytes`, not zeroed. The context must be current. Errors: cuda.
   static Result<Created> create(const SharedGpu& gpu, std::size_t bytes);
-  /// The memory behind a descriptor, which was created with the same `bytes`. As create.
+  /// The memory behind a descriptor, of so many bytes (VirtualMemory::bytes). As create.
   static Result<VirtualMemory> open(const SharedGpu& gpu, int descriptor, std::size_t bytes);
 
   VirtualMemory(VirtualMemory&& other) noexcept { *this = std::move(other); }
@@ -29,11 +29,11 @@ class VirtualMemory {
   std::byte* data() const { return reinterpret_cast<std::byte*>(at_); }  // NOLINT: an address of the GPU's
   std::size_t bytes() const { return bytes_; }
 
-  /// Lets `gpu` access memory of so many bytes that is mapped for another GPU of this process. Errors: cuda.
+  /// Lets `gpu` access memory of so many bytes (all of it) that is mapped for another GPU of this process. Errors:
+  /// cuda.
   static Result<void> allow(const Gpu& gpu, Address at, std::size_t bytes);
 
  private:
-  static Result<std::size_t> whole_bytes(const Gpu& gpu, std::size_t bytes);
   Result<void> map(const SharedGpu& gpu, Allocated memory, std::size_t bytes);
 
   SharedGpu gpu_;

@@ -200,8 +200,9 @@ void GpuContext::count(const Request& request) {
 }
 
 void GpuContext::count(const PeerRequest& request) {
+  const bool by_kernel = request.device && !request.device->through_host();
+  if (by_kernel || !request.device) note_message(request, !by_kernel);
   if (request.device) return;
-  note_message(request, /*by_host=*/true);
   if (request.send)
     stream_order->sent(rank_, request.peer);
   else

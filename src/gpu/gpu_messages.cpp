@@ -15,7 +15,6 @@ Result<Progress> GpuMessages::advance() {
   GpuContext& context = *gpu_context(communicator_);
   const cuda::MessagesJob job{.streams = streams, .messages = messages, .copies = *copies};
   if (auto launched = context.launch_group->launch_messages(job); !launched) return launched.error();
-  for (const PeerRequest& request : requests_) context.note_message(request, /*by_host=*/false);
   return Progress::done;
 }
 

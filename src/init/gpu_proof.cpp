@@ -27,15 +27,19 @@ std::array<std::byte, place_bytes> pattern(Rank owner, Rank writer) {
   return bytes;
 }
 
+Error cannot(std::string why) {
+  return {.code = Code::remote, .what = std::move(why)};
+}
+
 cuda::Address address(const std::byte* at) {
   return reinterpret_cast<cuda::Address>(at);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<GpuProof>> GpuProof::open(Process& process, const cuda::SharedGpu& gpu, Rank rank, int ranks,
-                                                 std::uint32_t key) {
-  std::unique_ptr<GpuProof> proof(new GpuProof(process, gpu, rank, ranks));
+Result<std::unique_ptr<GpuProof>> GpuProof::open(Process& process, std::string name, const cuda::SharedGpu& gpu,
+                                                 Rank rank, int ranks, std::uint32_t key) {
+  std::unique_ptr<GpuProof> proof(new GpuProof(process, std::move(name), gpu, rank, ranks));
   proof->arena_ =
       process.gpus.directory.find_or_make<cuda::PeerArena>(key, [] { return std::make_shared<cuda::PeerArena>(); });
   if (auto ready = proof->set_up(); !ready) return std::move(ready).error();
@@ -82,12 +86,16 @@ Result<void> GpuProof::set_up() {
 /// Memory that other processes map by a descriptor, or else by CUDA IPC.
 Result<std::byte*> GpuProof::make_arena() {
   if (process_.virtual_memory && cuda::VirtualMemory::is_available(*gpu_)) {
-    if (auto created = cuda::VirtualMemory::create(gpu_, arena_->bytes)) {
+    auto created = cuda::VirtualMemory::create(gpu_, arena_->bytes);
+    if (created) {
       std::byte* const at = created->memory.data();
+      described_bytes_ = created->memory.bytes();
       arena_->own = std::move(created->memory);
-      descriptor_ = segments_.lend({.fd = std::move(created->descriptor), .bytes = arena_->bytes});
+      descriptor_ = segments_.offer({.fd = std::move(created->descriptor), .bytes = described_bytes_});
       return at;
     }
+    log_.info(LogTopic::init, name_, "memory of GPU {} for other ranks goes by CUDA IPC: {}", gpu_->ordinal(),
+              created.error().text());
   }
   auto memory = cuda::DeviceMemory::allocate(gpu_, arena_->bytes);
   if (!memory) return std::move(memory).error();
@@ -103,7 +111,8 @@ GpuInfo GpuProof::info() const {
           .shared_by_mps = gpu_->driver().shares_by_mps(gpu_->ordinal()) ? 1u : 0u,
           .uuid = gpu_->driver().uuid(gpu_->ordinal()),
           .probe = line_,
-          .descriptor = descriptor_ ? descriptor_->name() : SegmentName{}};
+          .descriptor = descriptor_ ? descriptor_->name() : SegmentName{},
+          .described_bytes = described_bytes_};
 }
 
 /// Copies one place and waits for the copy.
@@ -115,63 +124,73 @@ Result<void> GpuProof::copy(std::byte* to, const std::byte* from) const {
 }
 
 /// Lets kernels on this GPU access memory of another GPU of this process.
-bool GpuProof::allow(cuda::Ordinal other) const {
-  if (other == gpu_->ordinal()) return true;
+Result<void> GpuProof::allow(cuda::Ordinal other) const {
+  if (other == gpu_->ordinal()) return {};
   int can = 0;
   const auto& driver = gpu_->driver();
-  if (driver.api.can_access_peer(&can, gpu_->ordinal(), other) != cuda::status::success || can == 0) return false;
+  if (driver.api.can_access_peer(&can, gpu_->ordinal(), other) != cuda::status::success || can == 0)
+    return cannot("the driver says that the one cannot access the other");
   cuda::Context context = nullptr;  // its rank keeps it too
-  if (driver.api.primary_retain(&context, other) != cuda::status::success) return false;
+  const cuda::Status retained = driver.api.primary_retain(&context, other);
+  if (auto got = gpu_->check(retained, "cuDevicePrimaryCtxRetain"); !got) return got;
   const cuda::Status enabled = driver.api.enable_peer_access(context, 0);
   (void)driver.api.primary_release(other);
-  return enabled == cuda::status::success || enabled == cuda::status::peer_access_already_enabled;
+  if (enabled == cuda::status::peer_access_already_enabled) return {};
+  return gpu_->check(enabled, "cuCtxEnablePeerAccess");
 }
 
-/// Null: it cannot be mapped.
-std::byte* GpuProof::map(Rank peer, const GpuInfo& info, bool same_process, const Fetch& fetch) {
+/// Where the peer's arena lies for this GPU.
+Result<std::byte*> GpuProof::map(Rank peer, const GpuInfo& info, bool same_process, const Fetch& fetch) {
   const bool by_descriptor = info.descriptor.id != 0;
   if (same_process) {
     const cuda::Ordinal ordinal = static_cast<cuda::Ordinal>(info.gpu) - 1;
-    if (!allow(ordinal)) return nullptr;
-    if (by_descriptor && ordinal != gpu_->ordinal() &&
-        !cuda::VirtualMemory::allow(*gpu_, info.probe.address, arena_->bytes))
-      return nullptr;
+    if (auto allowed = allow(ordinal); !allowed) return allowed.error();
+    if (by_descriptor && ordinal != gpu_->ordinal())
+      if (auto may = cuda::VirtualMemory::allow(*gpu_, info.probe.address, info.described_bytes); !may)
+        return may.error();
     return reinterpret_cast<std::byte*>(info.probe.address);  // NOLINT: an address of the GPU's
   }
   auto& mapped = arena_->of[static_cast<std::size_t>(peer)];
   if (by_descriptor) {
+    if (info.described_bytes < arena_->bytes) return cannot("its memory is shorter than this rank's");
     auto fetched = fetch(info.descriptor);
-    if (!fetched) return nullptr;
-    auto opened = cuda::VirtualMemory::open(gpu_, fetched->fd.get(), arena_->bytes);
-    if (!opened) return nullptr;
+    if (!fetched) return std::move(fetched).error();
+    auto opened = cuda::VirtualMemory::open(gpu_, fetched->fd.get(), info.described_bytes);
+    if (!opened) return std::move(opened).error().during("map its descriptor (TUTTI_CUMEM_ENABLE=0 maps by CUDA IPC)");
     std::byte* const at = opened->data();
     mapped = *std::move(opened);
     return at;
   }
-  if (info.probe.exported == 0 || info.probe.offset != 0 || info.probe.bytes < arena_->bytes) return nullptr;
+  if (info.probe.exported == 0 || info.probe.offset != 0 || info.probe.bytes < arena_->bytes)
+    return cannot("its memory cannot be exported");
   auto opened = cuda::PeerMapping::open(process_.mapped, gpu_, info.probe.handle);
-  if (!opened) return nullptr;
+  if (!opened) return std::move(opened).error();
   std::byte* const at = opened->data();
   mapped = *std::move(opened);
   return at;
 }
 
-bool GpuProof::reaches(Rank peer, const GpuInfo& info, bool same_process, const Fetch& fetch) {
+Result<void> GpuProof::reach(Rank peer, const GpuInfo& info, bool same_process, const Fetch& fetch) {
+  if (info.gpu == 0 || info.probe.address == 0) return cannot("that rank offers no memory");
   auto current = cuda::Current::enter(*gpu_);
-  if (!current || info.gpu == 0 || info.probe.address == 0) return false;
-  std::byte* const theirs = map(peer, info, same_process, fetch);
-  if (theirs == nullptr) return false;
+  if (!current) return std::move(current).error();
+  auto mapped = map(peer, info, same_process, fetch);
+  if (!mapped) return std::move(mapped).error();
+  std::byte* const theirs = *mapped;
   arena_->at[static_cast<std::size_t>(peer)] = theirs;
   const auto holds = [this](const std::array<std::byte, place_bytes>& wanted) {
     return std::memcmp(words_.host(), wanted.data(), wanted.size()) == 0;
   };
-  if (!copy(words_.device(), theirs) || !holds(pattern(peer, -1))) return false;
+  if (auto read = copy(words_.device(), theirs); !read) return read;
+  if (!holds(pattern(peer, -1))) return cannot("what is read there is not what that rank has written");
   const auto mine = pattern(peer, rank_);
   std::memcpy(words_.host(), mine.data(), mine.size());
   std::byte* const place = theirs + (static_cast<std::size_t>(rank_) + 1) * place_bytes;
-  if (!copy(place, words_.device())) return false;
+  if (auto written = copy(place, words_.device()); !written) return written;
   std::memset(words_.host(), 0, place_bytes);
-  return copy(words_.device(), place) && holds(mine);
+  if (auto read = copy(words_.device(), place); !read) return read;
+  if (!holds(mine)) return cannot("what is written there does not stay");
+  return {};
 }
 
 }  // namespace tutti

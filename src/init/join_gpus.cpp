@@ -65,7 +65,8 @@ void Join::offer_gpu(PeerInfo& info) {
   info.gpu.gpu = static_cast<std::uint32_t>(members_.gpu->ordinal()) + 1;
   const GpuProcess& gpus = process_.gpus;
   if (gpus.staged || gpus.peers == PeerUse::off || options_.ranks > device::ranks_max) return;
-  auto proof = GpuProof::open(process_, members_.gpu, options_.rank, options_.ranks, members_.area->name.id);
+  auto proof =
+      GpuProof::open(process_, members_.name, members_.gpu, options_.rank, options_.ranks, members_.area->name.id);
   if (!proof) {
     process_.log.info(LogTopic::init, members_.name, "other ranks cannot test access to memory of GPU {}: {}",
                       members_.gpu->ordinal(), proof.error().text());
@@ -88,10 +89,11 @@ void Join::try_gpus() {
       if (!fetched) return std::move(fetched).error();
       return std::move(fetched->segment);
     };
-    reaches_gpus_ = gpu_proof_->reaches(rank, info, same_process, fetch);
-    if (!reaches_gpus_ && info.gpu != 0)
-      process_.log.info(LogTopic::init, members_.name, "GPU {} cannot access memory of GPU {} of rank {}",
-                        members_.gpu->ordinal(), info.gpu - 1, rank);
+    const auto reached = gpu_proof_->reach(rank, info, same_process, fetch);
+    reaches_gpus_ = static_cast<bool>(reached);
+    if (!reached && info.gpu != 0)
+      process_.log.info(LogTopic::init, members_.name, "GPU {} cannot access memory of GPU {} of rank {}: {}",
+                        members_.gpu->ordinal(), info.gpu - 1, rank, reached.error().text());
   }
   if (reaches_gpus_)
     if (const int channels = channels_to_meet(); channels > 0) begin_meeting(channels);

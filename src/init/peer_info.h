@@ -31,6 +31,7 @@ struct GpuInfo {
   cuda::DeviceUuid uuid{};          ///< all zero: unknown
   cuda::MemoryLine probe{};         ///< see GpuProof; all zero: not to be tested
   SegmentName descriptor;           ///< by which other processes map the probe; none: as the probe says
+  std::uint64_t described_bytes = 0;  ///< that the descriptor stands for
 };
 
 /// First exchange: identity and location of a rank.

@@ -11,6 +11,15 @@ Group& Group::current() {
 
 namespace {
 
+/// Kernels of several communicators that wait for peers are launched in the same order on all ranks, as they may share
+/// a stream: in that of the communicators' names.
+void order(Submission& submission) {
+  std::ranges::stable_sort(submission.operations, {}, [](const std::unique_ptr<Operation>& one) {
+    const Communicator* const communicator = one->communicator();
+    return communicator == nullptr ? std::string_view() : std::string_view(communicator->who());
+  });
+}
+
 /// Calls through the host wait for the GPU, other calls must not wait for it, and no call may overtake another.
 Error mixed() {
   return {.code = Code::invalid_usage,
@@ -68,6 +77,7 @@ Batch& Group::kernels_for(const std::shared_ptr<Communicator>& communicator) {
   if (open.kernels == nullptr) {
     auto batch = std::make_unique<Batch>(communicator);
     open.kernels = batch.get();
+    has_kernels_ = true;
     append(open, std::move(batch));
   }
   return *open.kernels;
@@ -98,8 +108,11 @@ Result<void> Group::end(Process& process) {
   if (--depth_ > 0) return {};
   auto submissions = std::exchange(submissions_, {});
   batches_.clear();
+  const bool has_kernels = std::exchange(has_kernels_, false);
   if (auto refused = std::exchange(refused_, std::nullopt)) return *std::move(refused);
 
+  for (auto& [stream, submission] : submissions)
+    if (has_kernels && !stream) order(submission);
   for (auto& [stream, submission] : submissions)
     for (auto& operation : submission.operations) operation->enqueue();
   Submission* mine = nullptr;

@@ -74,6 +74,7 @@ class Group {
   [[gnu::tls_model("initial-exec")]] static inline thread_local int depth_ = 0;
   std::vector<std::pair<std::shared_ptr<Stream>, Submission>> submissions_;
   std::map<Communicator*, Open> batches_;
+  bool has_kernels_ = false;  // calls of add_kernel
   std::optional<Error> refused_;
 };
 

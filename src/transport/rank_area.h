@@ -83,7 +83,8 @@ class RankArea {
   /// rules of the call's descriptor.
   std::byte* shares(std::uint64_t sequence) const;
   static constexpr std::size_t share_bytes = 32;
-  /// Space in which the rank offers memory of its GPU to peers: a cuda::BufferBoard.
+  /// Space in which the rank offers memory of its GPU to peers, and tells how its calls go: a cuda::BufferBoard, and at
+  /// the end MessageWays and CallWays.
   std::byte* device_board() const;
   static constexpr std::size_t device_board_bytes = 40 * 1024;
 

@@ -240,26 +240,27 @@ void SegmentTable::stop_sharing(const std::byte* at) {
 Result<SegmentTable::Export> SegmentTable::share(SegmentName name) const {
   const std::shared_lock lock(mutex_);
   const Owned* const owned = named(name);
-  const auto lent = lent_.find(name);
-  const bool lends = lent != lent_.end();
-  if (!lends && (owned == nullptr || !owned->fd))
+  const auto offered = offered_.find(name);
+  const bool is_offered = offered != offered_.end();
+  if (!is_offered && (owned == nullptr || !owned->fd))
     return Error{.code = Code::invalid_argument,
                  .what = fmt::format("segment {}.{} does not exist (any more)", name.id, name.generation)};
-  UniqueFd fd(::fcntl(lends ? lent->second.fd.get() : owned->fd.get(), F_DUPFD_CLOEXEC, 0));
+  UniqueFd fd(::fcntl(is_offered ? offered->second.fd.get() : owned->fd.get(), F_DUPFD_CLOEXEC, 0));
   if (!fd) return failed("hand out a segment (EMFILE: raise ulimit -n)", errno);
-  return Export{.fd = std::move(fd), .bytes = lends ? lent->second.bytes : owned->mapping.bytes()};
+  return Export{.fd = std::move(fd), .bytes = is_offered ? offered->second.bytes : owned->mapping.bytes()};
 }
 
-std::unique_ptr<SegmentTable::Lent> SegmentTable::lend(Export descriptor) {
+std::unique_ptr<SegmentTable::Offered> SegmentTable::offer(Export descriptor) {
   const std::unique_lock lock(mutex_);
+  if (next_id_ == 0) next_id_ = 1;
   const SegmentName name{.id = next_id_++};
-  lent_.emplace(name, std::move(descriptor));
-  return std::make_unique<Lent>(*this, name);
+  offered_.emplace(name, std::move(descriptor));
+  return std::make_unique<Offered>(*this, name);
 }
 
 void SegmentTable::take_back(SegmentName name) {
   const std::unique_lock lock(mutex_);
-  lent_.erase(name);
+  offered_.erase(name);
 }
 
 std::uint32_t SegmentTable::retired() const {

@@ -69,12 +69,12 @@ class SegmentTable {
   Result<Export> share(SegmentName name) const;
 
   /// Peers can fetch a descriptor that is no segment like one, as long as the result lives, which the table outlives.
-  class Lent {
+  class Offered {
    public:
-    Lent(SegmentTable& table, SegmentName name) : table_(table), name_(name) {}
-    ~Lent() { table_.take_back(name_); }
-    Lent(const Lent&) = delete;
-    Lent& operator=(const Lent&) = delete;
+    Offered(SegmentTable& table, SegmentName name) : table_(table), name_(name) {}
+    ~Offered() { table_.take_back(name_); }
+    Offered(const Offered&) = delete;
+    Offered& operator=(const Offered&) = delete;
 
     SegmentName name() const { return name_; }
 
@@ -82,7 +82,7 @@ class SegmentTable {
     SegmentTable& table_;
     SegmentName name_;
   };
-  std::unique_ptr<Lent> lend(Export descriptor);
+  std::unique_ptr<Offered> offer(Export descriptor);
 
   /// Counts frees and moves. A peer that sees the count change looks for mappings to drop.
   std::uint32_t retired() const;
@@ -109,7 +109,7 @@ class SegmentTable {
   std::mutex adopting_;  // held while pages are copied, which can take long; before mutex_
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, Owned> segments_;  // by address
-  std::map<SegmentName, Export> lent_;
+  std::map<SegmentName, Export> offered_;
   std::uint32_t next_id_ = 1;
   std::atomic<std::uint32_t> retired_ = 0;
   std::atomic<int> node_refused_ = 0;

@@ -44,6 +44,18 @@ TEST(Messages, ThatFitTheSlotsWaitForNoReceiver) {
   }
 }
 
+/// One of each size in each slot of each block.
+TEST(Messages, ManyShortOnesFitTheSlots) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    MessagesWorld world(2, seed);
+    world.clear();
+    for (std::uint32_t i = 0; i < world.area().channels * world.area().slots; ++i) world.add(0, 1, 1 + i);
+    EXPECT_TRUE(world.run(std::array{0}, seed));
+    EXPECT_TRUE(world.run(std::array{1}, seed));
+    EXPECT_EQ(world.compare(), "");
+  }
+}
+
 /// Longer ones at the same time.
 TEST(Messages, NoTwoRanksHoldEachOtherUp) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {

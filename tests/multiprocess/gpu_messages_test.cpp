@@ -104,6 +104,27 @@ TEST_P(GpuMessages, OneAfterAnotherAndBesideCollectives) {
   });
 }
 
+/// Messages longer than the slots, in opposite directions and named in opposite orders, on one stream of each rank.
+TEST(GpuMessagesOfAGroup, OfSeveralCommunicators) {
+  in_seats(team_of(2, Seating::processes), Seating::processes, [](Seat& seat, CudaUser& user, tuttiComm_t first) {
+    auto* const second = seat.init_one();
+    ASSERT_NE(second, nullptr);
+    constexpr std::size_t count = 1'000'000;
+    auto* const stream = user.stream();
+    for (int round = 0; round < 3; ++round) {
+      Mail mine{user, seat.rank() == 0 ? first : second}, theirs{user, seat.rank() == 0 ? second : first};
+      ASSERT_TRUE(ok(tuttiGroupStart()));
+      mine.send(seat.rank(), 1 - seat.rank(), count, round, stream);
+      theirs.receive(1 - seat.rank(), seat.rank(), count, round, stream);
+      ASSERT_TRUE(ok(tuttiGroupEnd()));
+      user.synchronize(stream);
+      theirs.check();
+    }
+    if (!seat.meet()) return;
+    EXPECT_TRUE(ok(tuttiCommDestroy(second)));
+  });
+}
+
 /// More than the arguments of a kernel hold.
 TEST(GpuMessagesOfAGroup, Many) {
   in_seats(team_of(2, Seating::processes), Seating::processes, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
@@ -111,8 +132,9 @@ TEST(GpuMessagesOfAGroup, Many) {
     auto* const stream = user.stream();
     Mail mail{user, comm};
     for (int round = 0; round < 20; ++round) {
+      const int count = round % 10 == 9 ? 1000 : 100;
       ASSERT_TRUE(ok(tuttiGroupStart()));
-      for (int i = 0; i < 100; ++i) {
+      for (int i = 0; i < count; ++i) {
         mail.send(seat.rank(), 1 - seat.rank(), static_cast<std::size_t>(i), i, stream);
         mail.receive(1 - seat.rank(), seat.rank(), static_cast<std::size_t>(i), i, stream);
       }
@@ -206,6 +228,30 @@ TEST_P(GpuMessagesWrong, IsToldOnEveryRank) {
     EXPECT_TRUE(fails(one.all_reduce(), tuttiInvalidUsage, wrong.words));
     user.synchronize(one.stream);
     EXPECT_EQ(user.get(one.output, 200), std::vector<std::int32_t>(200, -1));
+    if (!seat.meet()) return;
+    (void)tuttiCommAbort(comm);
+  });
+}
+
+/// The error is that of the first call, whatever follows on the stream.
+TEST(GpuMessagesWrong, IsToldThoughMoreCallsAreQueued) {
+  launch_ranks(team_of(2, Seating::processes, silent), [](Seat& seat) {
+    CudaUser user(library, choose_gpu(seat, Seating::processes));
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const OneRank one(user, comm, seat.rank(), 200);
+    auto* const stream = tuttiCudaStream(one.stream);
+    fake_cuda(library).hold();
+    for (const std::size_t count : {100u, 150u, 100u}) {
+      if (seat.rank() == 0) (void)tuttiSend(one.input, count, tuttiInt32, 1, comm, stream);
+      if (seat.rank() == 1) (void)tuttiRecv(one.output, count == 100 ? 101 : 100, tuttiInt32, 0, comm, stream);
+    }
+    (void)one.all_reduce();
+    fake_cuda(library).release();
+    EXPECT_EQ(await_error(comm), tuttiInvalidUsage);
+    EXPECT_TRUE(
+        fails(one.all_reduce(), tuttiInvalidUsage, "rank 0 sends 100 x int32, but rank 1 receives 101 x int32"));
+    user.synchronize(one.stream);
     if (!seat.meet()) return;
     (void)tuttiCommAbort(comm);
   });

@@ -100,11 +100,10 @@ class MessagesWorld {
     for (const Pair& pair : pairs_) std::memset(pair.received->data(), 0xa5, pair.received->size());
   }
 
-  /// The first record of the rank in which something is said, or its first one.
+  /// The record of the rank that says most.
   const device::ErrorRecord& record(int rank) const {
     const auto& records = errors_[static_cast<std::size_t>(rank)];
-    const auto found = std::ranges::find_if(records, [](const auto& record) { return record.state != 0; });
-    return found == records.end() ? records.front() : *found;
+    return *std::ranges::max_element(records, {}, &device::ErrorRecord::state);
   }
 
  private:

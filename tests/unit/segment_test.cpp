@@ -233,22 +233,22 @@ TEST(SegmentTable, KeepsNoDescriptorOfWhatIsFreed) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST(SegmentTable, SharesADescriptorThatIsLentAsLongAsThatLives) {
+TEST(SegmentTable, SharesADescriptorThatIsOfferedAsLongAsThatLives) {
   SegmentTable table;
-  UniqueFd own(::memfd_create("lent", MFD_CLOEXEC));
+  UniqueFd own(::memfd_create("offered", MFD_CLOEXEC));
   ASSERT_TRUE(own);
   struct stat first {
   }, second{};
   ASSERT_EQ(::fstat(own.get(), &first), 0);
-  auto lent = table.lend({.fd = std::move(own), .bytes = 123});
-  const SegmentName name = lent->name();
+  auto offered = table.offer({.fd = std::move(own), .bytes = 123});
+  const SegmentName name = offered->name();
   auto shared = table.share(name);
   ASSERT_TRUE(shared);
   EXPECT_EQ(shared->bytes, 123u);
   ASSERT_EQ(::fstat(shared->fd.get(), &second), 0);
   EXPECT_EQ(first.st_ino, second.st_ino);
-  EXPECT_NE(name, table.lend({.fd = std::move(shared->fd), .bytes = 1})->name());
-  lent.reset();
+  EXPECT_NE(name, table.offer({.fd = std::move(shared->fd), .bytes = 1})->name());
+  offered.reset();
   EXPECT_FALSE(table.share(name));
 }
 
