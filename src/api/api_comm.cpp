@@ -141,7 +141,7 @@ Result<void> end(Process& process, tuttiComm_t comm) {
   const std::int64_t deadline = process.system.now_ns() + leave_limit_ns;
   while (!communicator->idle() && process.system.now_ns() < deadline) process.system.yield();
   entry->adopted.clear();  // before the caller may free this memory
-  if (auto* const context = gpu_context(*communicator)) context->leave(process, communicator->idle());
+  if (auto* const context = gpu_context(*communicator)) context->leave(*communicator, communicator->idle());
   return {};
 }
 

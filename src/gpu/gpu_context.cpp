@@ -11,6 +11,7 @@
 #include "gpu/bounce_buffer.h"
 #include "gpu/gpu_peers.h"
 #include "gpu/peer_sharing.h"
+#include "gpu/replay_watch.h"
 #include "process/process.h"
 #include "progress/stream.h"
 
@@ -243,10 +244,19 @@ std::string GpuContext::explain() const {
   return fmt::format("groups of {} KiB and more {}; smaller ones {}", peer_bytes_min / 1024, by_peers, by_host);
 }
 
-void GpuContext::leave(Process& process, bool idle) {
+void GpuContext::leave(const Communicator& communicator, bool idle) {
   if (sharing) sharing->leave();
-  if (!idle) process.gpus.keep(proxy);
+  if (!idle) communicator.process().gpus.keep(proxy);
   proxy.reset();
+  if (!launch_group || launch_group->is_whole()) return;
+  std::weak_ptr<cuda::Engine> engine = launch_group->captured_engine();
+  if (engine.expired()) return;
+  std::vector<std::shared_ptr<PeerProcess>> processes;
+  for (const Peer& peer : communicator.members().peers)
+    if (peer.process && std::ranges::find(processes, peer.process) == processes.end())
+      processes.push_back(peer.process);
+  Process& process = communicator.process();
+  (void)process.service.add(std::make_shared<ReplayWatch>(process.system, std::move(engine), std::move(processes)));
 }
 
 Result<void> make_gpu_context(Communicator& communicator, GpuStart start) {

@@ -111,8 +111,9 @@ struct GpuContext final : DeviceSide {
   /// The context's streams wait for the host: see GpuProcess::enter_waiting.
   void waits(std::shared_ptr<const void> entered) { waiting_ = std::move(entered); }
 
-  /// Gives up the proxy: destroys it if `idle`, otherwise keeps it until the process ends.
-  void leave(Process& process, bool idle);
+  /// The communicator is destroyed. Destroys the proxy if `idle`, otherwise keeps it until the process ends; graphs
+  /// that are left are watched.
+  void leave(const Communicator& communicator, bool idle);
 
   /// Sets the neighbours and who accesses this rank's memory, and enters this rank into the order that neighbours
   /// share.

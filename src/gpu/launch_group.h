@@ -83,6 +83,11 @@ class LaunchGroup {
     const std::lock_guard lock(mutex_);
     return engine_ && engine_->has_captured();
   }
+  /// The engine, if some launch was captured.
+  std::weak_ptr<cuda::Engine> captured_engine() const {
+    const std::lock_guard lock(mutex_);
+    return engine_ && engine_->has_captured() ? engine_ : nullptr;
+  }
   bool is_alone() const { return ranks_.size() == 1; }
   /// All ranks of the communicator are members: then any plan may run here, otherwise those through slots, and those
   /// through windows that ranks agree on.

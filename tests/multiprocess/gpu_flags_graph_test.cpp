@@ -1,5 +1,8 @@
 // Captured all-reduces by kernels that wait for each other's flags: each replay is one call of every rank.
+#include <unistd.h>
+
 #include <array>
+#include <thread>
 
 #include "support/gpu_meeting.h"
 
@@ -137,6 +140,35 @@ TEST(GpuFlagsGraph, AnyOrderOfDestruction) {
       user.make_current();
       EXPECT_EQ(fake.live(), before);
     });
+}
+
+/// The communicator is destroyed, and a rank's process ends: the other's replays end, too.
+TEST(GpuFlagsGraph, ReplaysWhosePeerHasGone) {
+  Workers team(team_of(2, Seating::processes, {"TUTTI_DEBUG=NONE"}), [](Seat& seat) {
+    CudaUser user(library, choose_gpu(seat, Seating::processes));
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const OneRank one(user, comm, seat.rank(), count);
+    const Captured captured(user, one);
+    captured.replay(2, 1);
+    if (!seat.meet()) return;
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    if (seat.rank() == 1) {
+      seat.board().raise(0, 1);
+      for (;;) ::pause();
+    }
+    user.replay(captured.exec, one.stream);
+    seat.board().raise(1, 1);
+    user.synchronize(one.stream);
+    user.replay(captured.exec, one.stream);
+    user.synchronize(one.stream);
+    user.destroy(captured.exec);
+    user.destroy(captured.graph);
+  });
+  for (const int word : {0, 1})
+    while (team.board().word(word).load() < 1 && !::testing::Test::HasFailure()) std::this_thread::yield();
+  team.kill(1);
+  EXPECT_TRUE(team.finish());
 }
 
 }  // namespace
