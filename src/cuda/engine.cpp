@@ -52,8 +52,9 @@ Result<Engine::Capture> Engine::capture_of(std::span<const Stream> streams) cons
     } else if ((one.graph == nullptr) != (first.graph == nullptr) || one.id != first.id) {
       return Error{.code = Code::invalid_usage,
                    .what =
-                       "the streams of a call, and those of ranks that share a GPU, must be captured together or not "
-                       "at all: fork them from one capture, and put the ranks' calls into one group"};
+                       "the streams of a call must be captured together or not at all, also those of ranks that share "
+                       "a GPU: fork "
+                       "their streams from one capture, and put their calls into one group"};
     }
   }
   return first;
@@ -212,6 +213,7 @@ Result<void> Engine::launch(const Job& job, std::span<const Part> parts, std::sp
   if (!capture) return std::move(capture).error();
   if (auto ready = make_buffers(job, parts, buffers); !ready) return ready;
   const bool captured = capture->graph != nullptr;
+  if (auto follows = follow_uploads(streams.front(), captured); !follows) return follows;
   Table table;
   if (job.exchange) {
     auto taken = take_table(parts.size() * static_cast<std::size_t>(shape_.ranks) * sizeof(device::Transfer), captured);

@@ -131,7 +131,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const Gpu& gpu() const { return *gpu_; }
   int channels() const { return channels_; }
 
-  /// Copies the plan to the GPU and waits for the copy. Called once per plan. Errors: cuda.
+  /// Copies the plan to the GPU. With frees_late it does not wait for the copy, behind which the next launch is queued.
+  /// Called once per plan. Errors: cuda.
   Result<std::shared_ptr<const DevicePlan>> upload(const Plan& plan);
 
   /// Queues the call after the work that the ranks' streams hold now; later work of these streams waits for the call.
@@ -196,7 +197,12 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Engine(SharedGpu gpu, std::shared_ptr<const Kernels> kernels, EngineShape shape,
          std::shared_ptr<DeferredReleases> deferred);
   Result<void> set_up();
-  Result<std::byte*> plan_buffer(std::size_t bytes);
+  struct PlanSpot {
+    std::byte* on_gpu = nullptr;
+    std::byte* on_host = nullptr;  ///< pinned, from where it is copied
+  };
+  Result<PlanSpot> plan_buffer(std::size_t bytes);
+  Result<void> follow_uploads(Stream stream, bool captured);
   Result<void> write(Address to, const void* from, std::size_t bytes);
   Result<void> finish_setup();
   Result<void> write_links(std::size_t local, const device::Area& area, std::span<std::byte* const> areas,
@@ -257,8 +263,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
   DeviceMemory memory_;                       // links, and the areas unless EngineShape has them
   PinnedMemory shared_;                       // the abort word, then the error records
   std::vector<LocalRank> local_ranks_;
-  std::vector<DeviceMemory> plan_buffers_;  // with frees_late; the last one is used up to plan_buffer_used_
+  struct PlanBuffer {
+    DeviceMemory memory;
+    PinnedMemory mirror;  // the same bytes
+  };
+  std::vector<PlanBuffer> plan_buffers_;  // with frees_late; the last one is used up to plan_buffer_used_
   std::size_t plan_buffer_used_ = 0;
+  OwnEvent uploaded_;  // the last plan
+  bool uploads_pending_ = false;
   std::shared_ptr<const DeviceMemory> scratch_;  // of all local ranks; graphs may hold earlier allocations
   std::shared_ptr<const DeviceMemory> staging_;
   OwnStream setup_;

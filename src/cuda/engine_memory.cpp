@@ -1,5 +1,6 @@
 // The GPU memory of an engine: plans, buffers, and objects that a captured graph may still use.
 #include <algorithm>
+#include <cstring>
 
 #include "cuda/engine.h"
 #include "exec/device_program.h"
@@ -44,11 +45,19 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   made->action_count = static_cast<std::uint32_t>(actions.size());
   made->place_count = device::place_count_of(plan.places.size());
   made->scratch_groups = plan.scratch_groups;
+  const std::size_t bytes = action_bytes + place_bytes;
+  const bool waits = bytes == 0 || !shape_.frees_late;
   std::byte* at = nullptr;
-  if (const std::size_t bytes = action_bytes + place_bytes; bytes > 0 && shape_.frees_late) {
-    auto buffer = plan_buffer(bytes);
-    if (!buffer) return std::move(buffer).error();
-    at = *buffer;
+  const std::byte* from_actions = reinterpret_cast<const std::byte*>(actions.data());
+  const std::byte* from_places = reinterpret_cast<const std::byte*>(plan.places.data());
+  if (!waits) {
+    auto spot = plan_buffer(bytes);
+    if (!spot) return std::move(spot).error();
+    at = spot->on_gpu;
+    std::memcpy(spot->on_host, from_actions, action_bytes);
+    if (place_bytes > 0) std::memcpy(spot->on_host + action_bytes, from_places, place_bytes);
+    from_actions = spot->on_host;
+    from_places = spot->on_host + action_bytes;
   } else if (bytes > 0) {
     auto memory = DeviceMemory::allocate(gpu_, bytes);
     if (!memory) return std::move(memory).error();
@@ -59,24 +68,47 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   made->places = reinterpret_cast<const Place*>(at + action_bytes);
   const auto address = reinterpret_cast<Address>(at);
   if (action_bytes > 0)
-    if (auto sent = write(address, actions.data(), action_bytes); !sent) return sent.error();
+    if (auto sent = write(address, from_actions, action_bytes); !sent) return sent.error();
   if (place_bytes > 0)
-    if (auto sent = write(address + action_bytes, plan.places.data(), place_bytes); !sent) return sent.error();
-  if (auto sent = finish_setup(); !sent) return sent.error();
+    if (auto sent = write(address + action_bytes, from_places, place_bytes); !sent) return sent.error();
+  if (waits) {
+    if (auto sent = finish_setup(); !sent) return sent.error();
+  } else {
+    const Status recorded = gpu_->api().event_record(uploaded_.get(), setup_.get());
+    if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told.error();
+    uploads_pending_ = true;
+  }
   return std::shared_ptr<const DevicePlan>(std::move(made));
 }
 
 /// Takes memory from a few large allocations that live as long as the engine.
-Result<std::byte*> Engine::plan_buffer(std::size_t bytes) {
-  if (plan_buffers_.empty() || plan_buffer_used_ + bytes > plan_buffers_.back().bytes()) {
+Result<Engine::PlanSpot> Engine::plan_buffer(std::size_t bytes) {
+  if (plan_buffers_.empty() || plan_buffer_used_ + bytes > plan_buffers_.back().memory.bytes()) {
     auto larger = DeviceMemory::allocate(gpu_, std::max(plan_buffer_bytes, bytes));
     if (!larger) return std::move(larger).error();
-    plan_buffers_.push_back(*std::move(larger));
+    auto mirror = PinnedMemory::allocate(gpu_, larger->bytes());
+    if (!mirror) return std::move(mirror).error();
+    plan_buffers_.push_back({.memory = *std::move(larger), .mirror = *std::move(mirror)});
     plan_buffer_used_ = 0;
   }
-  std::byte* const at = plan_buffers_.back().data() + plan_buffer_used_;
+  const PlanBuffer& buffer = plan_buffers_.back();
+  const PlanSpot spot{.on_gpu = buffer.memory.data() + plan_buffer_used_,
+                      .on_host = buffer.mirror.host() + plan_buffer_used_};
   plan_buffer_used_ += round_up(bytes);
-  return at;
+  return spot;
+}
+
+/// The copies of plans precede what `stream` gets from now on. A graph is replayed without them, so they must have
+/// ended.
+Result<void> Engine::follow_uploads(Stream stream, bool captured) {
+  if (!uploads_pending_) return {};
+  const Status status = captured ? status::success : gpu_->api().event_query(uploaded_.get());
+  if (status == status::not_ready) return follow(stream, uploaded_);
+  if (auto known = gpu_->check(status, "cuEventQuery"); !known) return known;
+  if (captured)
+    if (auto ended = finish_setup(); !ended) return ended;
+  uploads_pending_ = false;
+  return {};
 }
 
 /// Returns `memory`, first replaced by a larger allocation if it has fewer than `bytes`.

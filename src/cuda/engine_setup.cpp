@@ -72,7 +72,7 @@ Result<void> Engine::set_up() {
   if (!streams) return std::move(streams).error();
   setup_ = *std::move(streams);
   ready_.resize(local);
-  std::vector<OwnEvent*> events{&launched_.ended, &captured_.ended};
+  std::vector<OwnEvent*> events{&launched_.ended, &captured_.ended, &uploaded_};
   for (OwnEvent& one : ready_) events.push_back(&one);
   for (OwnEvent* const one : events) {
     auto event = OwnEvent::create(gpu_);

@@ -183,6 +183,30 @@ TEST(GpuFlags, TwoCallsUnderWayOnTwoStreams) {
   });
 }
 
+/// Though all streams share a queue, in which the plan of the second call is copied behind a kernel that waits.
+TEST(GpuFlags, NewKindsOfCallsWaitForNoKernel) {
+  in_seats(team_of(2, Seating::processes), Seating::processes, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
+    constexpr std::size_t count = 500;
+    fake_cuda(library).set_one_queue(true);
+    const OneRank one(user, comm, seat.rank(), 2 * count);
+    auto* const stream = tuttiCudaStream(one.stream);
+    auto* const all = user.put(std::vector<std::int32_t>(2 * count, -1));
+    if (!seat.meet()) return;
+    if (seat.rank() == 1) {
+      ASSERT_TRUE(seat.board().wait_for(0, 1));
+    }
+    ASSERT_TRUE(ok(tuttiAllGather(one.input, all, count, tuttiInt32, comm, stream)));
+    ASSERT_TRUE(ok(tuttiBroadcast(one.input, one.output, count, tuttiInt32, 1, comm, stream)));
+    ASSERT_TRUE(ok(tuttiReduceScatter(all, one.output + count, count, tuttiInt32, tuttiSum, comm, stream)));
+    if (seat.rank() == 0) seat.board().raise(0, 1);
+    user.synchronize(one.stream);
+    EXPECT_EQ(user.get(one.output, count), numbers(count, 1));
+    auto twice = numbers(count, seat.rank());
+    for (std::int32_t& value : twice) value *= 2;
+    EXPECT_EQ(user.get(one.output + count, count), twice);
+  });
+}
+
 /// The blocks of all communicators fit the GPU together: what is used up sends the third through the host.
 TEST(GpuFlags, CommunicatorsInOppositeOrders) {
   for (const bool reversed : {false, true})

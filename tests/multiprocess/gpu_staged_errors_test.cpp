@@ -250,8 +250,12 @@ TEST(GpuStagedErrors, WhatFailsOnTheWayToPeers) {
 
 /// Where the proof fails on one rank, all go through the host, and nothing of it stays.
 TEST(GpuStagedErrors, NoProofNoWay) {
-  for (const char* const function : {"cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuMemcpyAsync"})
-    launch_ranks(launch_group(2, Layout::processes, by_any_peers), [function](Seat& seat) {
+  for (const char* const function :
+       {"cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuMemcpyAsync", "cuMemImportFromShareableHandle"}) {
+    std::vector<std::string> settings = by_any_peers;
+    settings.push_back(std::string("TUTTI_CUMEM_ENABLE=") +
+                       (std::string_view(function).starts_with("cuIpc") ? "0" : "1"));
+    launch_ranks(launch_group(2, Layout::processes, settings), [function](Seat& seat) {
       auto& fake = fake_cuda(library);
       fake.set_shareable(true);
       CudaUser user(library);
@@ -267,6 +271,7 @@ TEST(GpuStagedErrors, NoProofNoWay) {
       if (!seat.meet()) return;
       EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
     });
+  }
 }
 
 /// One rank's memory is the host's, another's the GPU's: different calls, and no stream waits for ever.
