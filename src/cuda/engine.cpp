@@ -38,7 +38,7 @@ std::vector<Stream> streams_of(std::span<const Part> parts) {
 
 Result<Engine::Capture> Engine::capture_of(std::span<const Stream> streams) const {
   Capture first;
-  for (Stream const stream : streams) {
+  for (auto* const stream : streams) {
     int state = capture_none;
     Capture one;
     const Status asked = gpu_->api().capture_info(stream, &state, &one.id, &one.graph, nullptr, nullptr);
@@ -93,7 +93,7 @@ Result<void> Engine::fork(std::span<const Stream> streams, Launched& last) const
   const Status recorded = gpu_->api().event_record(last.ended.get(), streams.front());
   if (auto told = gpu_->check(recorded, "cuEventRecord"); !told) return told;
   last.any = true;
-  for (Stream const stream : streams.subspan(1))
+  for (auto* const stream : streams.subspan(1))
     if (auto waits = follow(stream, last.ended); !waits) return waits;
   return {};
 }

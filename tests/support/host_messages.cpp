@@ -49,7 +49,8 @@ bool run_one_of(device::Fault fault, std::span<const device::Call* const> calls,
 
 }  // namespace
 
-bool run_messages_on_fibers(std::span<const device::Call* const> calls, FiberOptions options, device::Fault fault) {
+bool run_messages_on_fibers(std::span<const device::Call* const> calls, const FiberOptions& options,
+                            device::Fault fault) {
   return run_one_of(fault, calls, options, std::make_integer_sequence<int, device::fault_count>{});
 }
 

@@ -15,7 +15,8 @@
 namespace tutti::testing {
 
 /// Launches of sends and receives on fibers, at the same time. False: nobody could go on, and they were left behind.
-bool run_messages_on_fibers(std::span<const device::Call* const> calls, FiberOptions options, device::Fault fault);
+bool run_messages_on_fibers(std::span<const device::Call* const> calls, const FiberOptions& options,
+                            device::Fault fault);
 
 class MessagesWorld {
  public:
