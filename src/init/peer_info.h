@@ -24,13 +24,13 @@ namespace tutti {
 
 /// A rank's GPU, with a probe that the other ranks of its host test.
 struct GpuInfo {
-  std::uint32_t gpu = 0;            ///< number of the GPU in its process, from 1; 0: none
-  std::uint32_t blocks = 0;         ///< that the rank may use for kernels that meet those of other ranks
-  std::uint32_t processors = 0;     ///< of the GPU
-  std::uint32_t shared_by_mps = 0;  ///< 1: processes share it by MPS, not in turns
-  cuda::DeviceUuid uuid{};          ///< all zero: unknown
-  cuda::MemoryLine probe{};         ///< see GpuProof; all zero: not to be tested
-  SegmentName descriptor;           ///< by which other processes map the probe; none: as the probe says
+  std::uint32_t gpu = 0;              ///< number of the GPU in its process, from 1; 0: none
+  std::uint32_t blocks = 0;           ///< that the rank may use for kernels that meet those of other ranks
+  std::uint32_t processors = 0;       ///< of the GPU
+  std::uint32_t shared_by_mps = 0;    ///< 1: processes share it by MPS, not in turns
+  cuda::DeviceUuid uuid{};            ///< all zero: unknown
+  cuda::MemoryLine probe{};           ///< see GpuProof; all zero: not to be tested
+  SegmentName descriptor;             ///< by which other processes map the probe; none: as the probe says
   std::uint64_t described_bytes = 0;  ///< that the descriptor stands for
 };
 
