@@ -53,8 +53,7 @@ Result<Engine::Capture> Engine::capture_of(std::span<const Stream> streams) cons
       return Error{.code = Code::invalid_usage,
                    .what =
                        "the streams of a call must be captured together or not at all, also those of ranks that share "
-                       "a GPU: fork "
-                       "their streams from one capture, and put their calls into one group"};
+                       "a GPU: fork their streams from one capture, and put their calls into one group"};
     }
   }
   return first;
