@@ -147,6 +147,8 @@ struct Transfer {
   std::uint64_t to;    ///< offset in the output
   std::uint64_t sent;
   std::uint64_t received;
+  std::uint64_t all_sent;  ///< by the whole call, of which this may be a part; ranks compare these
+  std::uint64_t all_received;
 };
 
 /// A send or receive.

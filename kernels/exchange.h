@@ -69,8 +69,8 @@ class Exchange {
     inboxes.send_signature();
     for (int peer = b_.thread(); peer < ranks_; peer += b_.threads())
       if (peer != self_) {
-        inboxes.send(peer, 1, s_.transfers[peer].sent);
-        inboxes.send(peer, 2, s_.transfers[peer].received);
+        inboxes.send(peer, 1, s_.transfers[peer].all_sent);
+        inboxes.send(peer, 2, s_.transfers[peer].all_received);
       }
     if (!inboxes.same_call() || !inboxes.same_bytes(s_.transfers)) return false;
     inboxes.close();

@@ -107,14 +107,14 @@ class Inboxes {
     for (int peer = b_.thread(); peer < ranks_ && state_ == ErrorRecord::none; peer += b_.threads()) {
       if (peer == self_) continue;
       theirs_ = receive(peer, 1);
-      own_ = transfers[peer].received;
+      own_ = transfers[peer].all_received;
       if (gave_up() || theirs_ != own_) {
         if (!gave_up()) give_up(peer, ErrorRecord::counts);
         continue;
       }
       sends_ = true;
       theirs_ = receive(peer, 2);
-      own_ = transfers[peer].sent;
+      own_ = transfers[peer].all_sent;
       if (!gave_up() && theirs_ != own_) give_up(peer, ErrorRecord::counts);
       if (!gave_up()) sends_ = false;
     }

@@ -22,11 +22,12 @@
 namespace tutti::cuda {
 
 struct EngineShape {
-  int ranks = 1;              ///< of the communicator
-  std::vector<Rank> local;    ///< the ranks on this GPU, ascending
-  int channels_max = 1;       ///< blocks that a rank may use
-  std::int64_t limit_ns = 0;  ///< how long a kernel waits for a peer; 0: for ever
-  bool specialised = true;    ///< false: only run_plan, except for plans of Access::in_line
+  int ranks = 1;                  ///< of the communicator
+  std::vector<Rank> local;        ///< the ranks on this GPU, ascending
+  int channels_max = 1;           ///< blocks that a rank may use
+  std::int64_t limit_ns = 0;      ///< how long a kernel waits for a peer; 0: for ever
+  std::size_t scratch_bytes = 0;  ///< for reductions with a count per rank, about; equal on all ranks
+  bool specialised = true;        ///< false: only run_plan, except for plans of Access::in_line
   /// Plans are uploaded into a few large allocations that are freed only with the engine. For engines whose streams may
   /// wait long for the host: the driver may make a thread that allocates or frees memory wait for all streams.
   bool frees_late = false;
@@ -57,6 +58,7 @@ struct LocalPlan {
 /// What a rank does with its own memory in a reduction with a count per rank, besides the exchange of blocks.
 struct LocalReduction {
   std::size_t count = 0;           ///< elements of the rank's result
+  std::size_t largest = 0;         ///< of any rank's result; equal on all ranks
   std::size_t own_at = 0;          ///< where its own contribution to that begins in its input, in elements
   std::size_t input_elements = 0;  ///< from the beginning of the input to the end of the last block
   LocalPlan combine;
@@ -143,6 +145,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   /// Whether there are areas for sends and receives: with EngineShape::areas and one local rank.
   bool serves_messages() const { return message_area_.slots != 0; }
+  /// As launch, for a reduction with a count per rank: in several launches, each of a slice of all blocks, if their
+  /// scratch memory would exceed EngineShape::scratch_bytes.
+  Result<void> launch_reduction(const Job& job, std::span<const Part> parts,
+                                std::span<const device::PeerBuffers> buffers);
+
   /// As launch, for sends and receives. Requires serves_messages().
   Result<void> launch_messages(const MessagesJob& job);
 

@@ -162,7 +162,7 @@ Result<Engine::Table> Engine::take_table(std::size_t bytes, bool captured) {
     }
   }
   Table made;
-  constexpr std::size_t usual_bytes = 32 * 1024;  // transfers of 16 local ranks, or 1,365 messages
+  constexpr std::size_t usual_bytes = 48 * 1024;  // transfers of 16 local ranks, or 2,048 messages
   auto memory = PinnedMemory::allocate(gpu_, std::max(bytes, usual_bytes));
   if (!memory) return std::move(memory).error();
   made.memory = std::make_shared<const PinnedMemory>(*std::move(memory));

@@ -60,6 +60,40 @@ void Engine::write_transfers(const Job& job, std::span<const Part> parts, std::s
   }
 }
 
+Result<void> Engine::launch_reduction(const Job& job, std::span<const Part> parts,
+                                      std::span<const device::PeerBuffers> buffers) {
+  constexpr std::size_t least = 16 * 1024;
+  const std::size_t element = size_of(job.type);
+  const LocalReduction& any = parts.front().reduction;
+  const std::size_t some = std::max(least, shape_.scratch_bytes / static_cast<std::size_t>(shape_.ranks + 1)) / element;
+  const std::size_t each = any.scale.plan != nullptr ? any.largest : some;  // all of the input is scaled at once
+  std::size_t begin = 0;
+  do {
+    const auto skipped = [&](std::size_t bytes) { return std::min(bytes, begin * element); };
+    const auto sliced = [&](std::size_t bytes) { return std::min(bytes - skipped(bytes), each * element); };
+    std::vector<Part> slices(parts.begin(), parts.end());
+    std::vector<device::PeerBuffers> moved(buffers.begin(), buffers.end());
+    std::vector<std::vector<device::Transfer>> transfers(parts.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      transfers[i].assign(parts[i].transfers.begin(), parts[i].transfers.end());
+      for (device::Transfer& transfer : transfers[i]) {
+        transfer.from += skipped(transfer.sent);
+        transfer.sent = sliced(transfer.sent);
+        transfer.received = sliced(transfer.received);
+      }
+      slices[i].transfers = transfers[i];
+      LocalReduction& reduction = slices[i].reduction;
+      const std::size_t bytes = reduction.count * element;
+      moved[static_cast<std::size_t>(shape_.local[i])].output += skipped(bytes);
+      reduction.own_at += skipped(bytes) / element;
+      reduction.count = sliced(bytes) / element;
+    }
+    if (auto launched = launch(job, slices, moved); !launched) return launched;
+    begin += each;
+  } while (begin < any.largest);
+  return {};
+}
+
 /// A pass over memory of a local rank.
 struct Engine::Pass {
   const LocalPlan& plan;

@@ -1,5 +1,7 @@
 #include "gpu/gpu_call.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "call/layout.h"
@@ -63,7 +65,9 @@ void GpuCall::exchange(GpuOffer& offer) {
     offer.transfers.push_back({.from = share.sent.begin * size,
                                .to = share.received.begin * size,
                                .sent = share.sent.count * size,
-                               .received = share.received.count * size});
+                               .received = share.received.count * size,
+                               .all_sent = share.sent.count * size,
+                               .all_received = share.received.count * size});
   }
   if (reduces(request_.collective)) reduce_locally(offer);
 }
@@ -78,8 +82,12 @@ void GpuCall::reduce_locally(GpuOffer& offer) {
   offer.combine = make(context.combine, combine_plan, communicator_.ranks());
   if (request_.op == ReduceOp::pre_mul_sum) offer.scale = make(context.scale, scale_plan, communicator_.ranks());
   const Share own = share_with(request_, *request_.layout, communicator_.rank(), communicator_.rank());
-  offer.reduction = {
-      .count = own.received.count, .own_at = own.sent.begin, .input_elements = request_.layout->input_elements};
+  std::size_t largest = 0;
+  for (const Range& block : request_.layout->input) largest = std::max(largest, block.count);
+  offer.reduction = {.count = own.received.count,
+                     .largest = largest,
+                     .own_at = own.sent.begin,
+                     .input_elements = request_.layout->input_elements};
 }
 
 /// What other ranks' kernels may access of this rank's buffers, and the plan for that case.

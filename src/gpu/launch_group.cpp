@@ -181,6 +181,7 @@ Result<void> LaunchGroup::open() {
                           .local = ranks_,
                           .channels_max = is_whole() ? process_.channels_max : elsewhere_.channels,
                           .limit_ns = process_.limit_ns,
+                          .scratch_bytes = process_.scratch_bytes,
                           .specialised = process_.specialised,
                           .frees_late = !is_whole(),
                           .areas = elsewhere_.areas,
@@ -259,6 +260,7 @@ Result<void> LaunchGroup::launch() {
     job.signature = [call = first.signature()](std::uint32_t channels) {
       return PackedSignature{.signature = call, .channels = channels}.pack();
     };
+  if (members_.front().offer.combine != nullptr) return engine_->launch_reduction(job, parts, buffers);
   return engine_->launch(job, parts, buffers);
 }
 

@@ -51,6 +51,7 @@ GpuProcess::GpuProcess(System& system, const Config& config)
     : driver(config.text("TUTTI_CUDA_LIBRARY")),
       deferred(std::make_shared<cuda::DeferredReleases>()),
       channels_max(static_cast<int>(config.integer("TUTTI_MAX_CTAS"))),
+      scratch_bytes(static_cast<std::size_t>(config.integer("TUTTI_GPU_SCRATCH"))),
       specialised(config.text("TUTTI_GPU_KERNELS") != "run_plan"),
       staged(config.text("TUTTI_GPU_STAGED") == "always"),
       peers(peer_use(config.text("TUTTI_GPU_P2P"))),

@@ -71,14 +71,15 @@ class GpuProcess {
   /// Objects shared by ranks of this process that have a communicator or a GPU in common.
   Directory directory;
 
-  const int channels_max;         ///< TUTTI_MAX_CTAS
-  const bool specialised;         ///< TUTTI_GPU_KERNELS is not run_plan
-  const bool staged;              ///< TUTTI_GPU_STAGED is always
-  const PeerUse peers;            ///< TUTTI_GPU_P2P
-  const bool virtual_memory;      ///< TUTTI_CUMEM_ENABLE
-  const bool ordered;             ///< TUTTI_LAUNCH_ORDER_IMPLICIT; never where ranks of a GPU are launched apart
-  const std::int64_t limit_ns;    ///< TUTTI_TIMEOUT_MS
-  const std::int64_t meeting_ns;  ///< TUTTI_MEET_TIMEOUT_MS
+  const int channels_max;           ///< TUTTI_MAX_CTAS
+  const std::size_t scratch_bytes;  ///< TUTTI_GPU_SCRATCH
+  const bool specialised;           ///< TUTTI_GPU_KERNELS is not run_plan
+  const bool staged;                ///< TUTTI_GPU_STAGED is always
+  const PeerUse peers;              ///< TUTTI_GPU_P2P
+  const bool virtual_memory;        ///< TUTTI_CUMEM_ENABLE
+  const bool ordered;               ///< TUTTI_LAUNCH_ORDER_IMPLICIT; never where ranks of a GPU are launched apart
+  const std::int64_t limit_ns;      ///< TUTTI_TIMEOUT_MS
+  const std::int64_t meeting_ns;    ///< TUTTI_MEET_TIMEOUT_MS
 
  private:
   System& system_;

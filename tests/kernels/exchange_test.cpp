@@ -38,7 +38,7 @@ TEST(Exchange, ARankThatExpectsAnotherSizeEndsTheCall) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     ExchangeWorld world(3, seed);
     const std::uint64_t sent = world.of(2, 1).sent;
-    world.of(1, 2).received = sent + 4;
+    world.of(1, 2).received = world.of(1, 2).all_received = sent + 4;
     EXPECT_TRUE(run(world, seed));
     EXPECT_EQ(world.record(1).state, device::ErrorRecord::counts);
     EXPECT_EQ(world.record(1).peer, 2u);

@@ -83,6 +83,28 @@ TEST(GpuFlagsCounts, OfTwoRanksDiffer) {
   });
 }
 
+/// Although only the last slice of the block does.
+TEST(GpuFlagsCounts, OfALargeReductionDiffer) {
+  const std::vector<std::string> settings = {silent[0], "TUTTI_GPU_SCRATCH=1M"};
+  launch_ranks(team_of(2, Seating::processes, settings), [](Seat& seat) {
+    CudaUser user(library, choose_gpu(seat, Seating::processes));
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const OneRank one(user, comm, seat.rank(), 300'200);
+    const std::array<std::size_t, 2> counts{seat.rank() == 0 ? 300'000u : 300'001u, 100};
+    const auto made = tuttiReduceScatterV(one.input, counts.data(), nullptr, one.output,
+                                          counts[static_cast<std::size_t>(seat.rank())], tuttiInt32, tuttiSum, comm,
+                                          tuttiCudaStream(one.stream));
+    EXPECT_TRUE(made == tuttiSuccess || made == tuttiInvalidUsage) << made;  // the other has found out already
+    user.synchronize(one.stream);
+    EXPECT_EQ(await_error(comm), tuttiInvalidUsage);
+    EXPECT_TRUE(fails(one.all_reduce(), tuttiInvalidUsage, "sends 1200004 bytes to rank 0, which expects 1200000"));
+    EXPECT_EQ(user.get(one.output, 100), std::vector<std::int32_t>(100, -1));
+    if (!seat.meet()) return;
+    (void)tuttiCommAbort(comm);
+  });
+}
+
 /// A kernel on one rank and a call through the host on the other, which would wait for each other for ever.
 struct OtherWay {
   const char* text;

@@ -54,19 +54,6 @@ TEST(GpuFlags, MoreRanksThanAPassHasSources) {
                ASSERT_TRUE(ok(one.all_reduce()));
                expect_sum(one, ranks);
              }
-             std::vector<std::size_t> counts(ranks), begins(ranks);
-             for (std::size_t r = 0; r < ranks; ++r)
-               counts[r] = 10 * r + 1, begins[r] = r == 0 ? 0 : begins[r - 1] + counts[r - 1];
-             const auto own = static_cast<std::size_t>(seat.rank());
-             const OneRank one(user, comm, seat.rank(), begins.back() + counts.back());
-             auto* const in_place = one.input + begins[own];
-             ASSERT_TRUE(ok(tuttiReduceScatterV(one.input, counts.data(), begins.data(), in_place, counts[own],
-                                                tuttiInt32, tuttiSum, comm, tuttiCudaStream(one.stream))));
-             user.synchronize(one.stream);
-             const auto all = sums(one.count, ranks);
-             const auto begin = all.begin() + static_cast<std::ptrdiff_t>(begins[own]);
-             EXPECT_EQ(user.get(in_place, counts[own]),
-                       std::vector<std::int32_t>(begin, begin + static_cast<std::ptrdiff_t>(counts[own])));
              EXPECT_EQ(waits_for_host(), before);
            });
 }
@@ -110,40 +97,6 @@ TEST_P(GpuFlagsKinds, CallsOfAllKinds) {
         seat.doing(call.text());
         ASSERT_EQ(run_on_gpu(call, seat, {comm}, user, stream, 2), "") << call.text();
       }
-    EXPECT_EQ(waits_for_host(), before);
-  });
-}
-
-/// Of all placings, in place too, with blocks of nothing and of more than all slots hold.
-TEST_P(GpuFlagsKinds, CallsWithACountPerRank) {
-  const auto [number, seating] = GetParam();
-  in_seats(team_of(number, seating), seating, [](Seat& seat, CudaUser& user, tuttiComm_t comm) {
-    auto* const stream = user.stream();
-    const auto seeds = static_cast<std::uint64_t>(share_of(60));
-    std::uint64_t made = 0;
-    const auto make = [&](bool reductions) {
-      for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-        CountsCall call = random_counts_call(seed, seat.ranks());
-        if (reduces(call.kind) != reductions) continue;
-        call.memory = Mix::device;
-        if (reductions) {
-          constexpr std::array types{tuttiInt32, tuttiInt8, tuttiBfloat16, tuttiFloat64, tuttiFloat32};
-          constexpr std::array ops{Op::sum, Op::avg, Op::max, Op::pre_mul_sum};
-          call.type = types[made % types.size()];
-          call.op = ops[made % ops.size()];
-          call.misaligned -= call.misaligned % size_of(call.type);
-        }
-        if (seed % 20 == 0) call.large = 1'500'000;
-        seat.doing(call.text());
-        ASSERT_EQ(run_counts_on_gpu(call, seat, {comm}, user, stream), "") << call.text();
-        ++made;
-      }
-    };
-    const int before = waits_for_host();
-    make(/*reductions=*/false);
-    EXPECT_GT(made, seeds / 3);
-    make(/*reductions=*/true);
-    EXPECT_GT(made, seeds / 2);
     EXPECT_EQ(waits_for_host(), before);
   });
 }

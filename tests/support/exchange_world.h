@@ -26,8 +26,8 @@ class ExchangeWorld {
     for (int from = 0; from < ranks; ++from)
       for (int to = 0; to < ranks; ++to) {
         const std::uint64_t bytes = random_.chance(20) ? 0 : static_cast<std::uint64_t>(random_.below(700));
-        of(from, to).sent = bytes;
-        of(to, from).received = bytes;
+        of(from, to).sent = of(from, to).all_sent = bytes;
+        of(to, from).received = of(to, from).all_received = bytes;
       }
     for (int rank = 0; rank < ranks; ++rank) lay_out(rank);
     make_call();
