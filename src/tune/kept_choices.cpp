@@ -54,7 +54,7 @@ void KeptChoices::wait_for_turn() {
   if (!turn_) return;
   std::vector<PollItem> nothing;
   System& system = real_system();  // of the machine that other processes share
-  const std::int64_t deadline = system.now_ns() + patience_ns;
+  const std::int64_t deadline = system.now_ns() + patience_ns_;
   while (::flock(turn_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK || system.now_ns() >= deadline) return turn_.reset();
     system.poll(nothing, 300'000);

@@ -17,18 +17,20 @@ namespace tutti {
 /// ranks of a host need the same choice, one of them makes it. One thread at a time uses an object.
 class KeptChoices {
  public:
-  /// `build`: the library's; other builds may choose otherwise, so their choices are not found.
-  KeptChoices(std::string folder, std::string build) : folder_(std::move(folder)), build_(std::move(build)) {}
+  /// `build`: the library's; other builds may choose otherwise, so their choices are not found. `patience_ns`: how long
+  /// `find` waits for another process.
+  KeptChoices(std::string folder, std::string build, std::int64_t patience_ns = usual_patience_ns)
+      : folder_(std::move(folder)), build_(std::move(build)), patience_ns_(patience_ns) {}
 
   /// The text kept for `grounds`, which may hold any bytes; nothing if there is none, or if it is damaged. While
-  /// another process of the folder makes a choice, waits for it, at most `patience_ns`. After nothing, it is this
+  /// another process of the folder makes a choice, waits for it, but not for ever. After nothing, it is this
   /// process that makes the choice, and others wait until it calls `keep`, or ends.
   std::optional<std::string> find(std::string_view grounds);
   /// Keeps `text`. Of more than files_max files, the older half is removed. Errors: system.
   Result<void> keep(std::string_view grounds, std::string_view text);
 
   static constexpr std::size_t files_max = 256;
-  static constexpr std::int64_t patience_ns = 1'000'000'000;
+  static constexpr std::int64_t usual_patience_ns = 1'000'000'000;
 
  private:
   struct Name {
@@ -42,6 +44,7 @@ class KeptChoices {
 
   std::string folder_;
   std::string build_;
+  std::int64_t patience_ns_;
   UniqueFd turn_;  // locked while this process makes a choice
 };
 

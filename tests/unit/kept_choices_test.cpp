@@ -163,7 +163,7 @@ TEST(KeptChoices, AreMadeOnceForAllThatWait) {
   threads.reserve(processes);
   for (int i = 0; i < processes; ++i)
     threads.emplace_back([&] {
-      KeptChoices kept(folder / "", "this build");
+      KeptChoices kept(folder / "", "this build", /*patience_ns=*/INT64_MAX / 2);
       if (const auto text = kept.find("grounds")) {
         EXPECT_EQ(*text, "text\n");
         return;
