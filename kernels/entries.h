@@ -167,10 +167,17 @@ struct Message {
 /// What precedes the data in a slot of a message: its size and type. The data begin at a multiple of so many bytes.
 inline constexpr std::uint64_t message_header_bytes = 128;
 
+enum AbortWord : std::uint32_t {
+  goes_on = 0,
+  all_ends = 1,   ///< all waits end, and launches that look at the word first do nothing
+  some_gone = 2,  ///< some ranks make no calls any more: waits that take longer than gone_ns end
+};
+inline constexpr std::uint64_t gone_ns = 5'000'000'000;
+
 /// The argument of every entry.
 struct Call {
   Cut cut;
-  std::uint32_t* abort;       ///< pinned host memory: a nonzero value ends all waits; a block that gives up sets it
+  std::uint32_t* abort;       ///< pinned host memory: an AbortWord; a block that gives up sets it to all_ends
   std::uint64_t limit_ns;     ///< limit of a single wait; 0: none
   std::uint64_t slot_bytes;   ///< of every ring, a multiple of 16
   std::uint64_t inbox_bytes;  ///< of one half, a multiple of 16; behind 16 bytes it holds half as many bytes of data

@@ -169,7 +169,7 @@ class Exchange {
       b_.store_release(&record.state, watch_.why());
       break;
     }
-    b_.store_relaxed(call_.abort, std::uint32_t{1});
+    b_.store_relaxed(call_.abort, std::uint32_t{AbortWord::all_ends});
   }
 
   B& b_;

@@ -176,7 +176,7 @@ class Inboxes {
         const std::uint32_t state = differs ? state_ : late ? ErrorRecord::late : ErrorRecord::aborted;
         b_.store_release(&record.state, state);
       }
-      b_.store_relaxed(call_.abort, std::uint32_t{1});
+      b_.store_relaxed(call_.abort, std::uint32_t{AbortWord::all_ends});
       return;
     }
   }

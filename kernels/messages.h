@@ -64,7 +64,7 @@ class Messages {
   TUTTI_DEVICE bool bring() {
     held_.load(b_, part_.links, call_.ranks);
     for (int queue = b_.thread(); queue < queues_; queue += b_.threads()) s_.next[queue] = s_.end[queue] = 0;
-    const bool failed = b_.sync_any(thread_from(b_, 1) == 0 && b_.load_relaxed(call_.abort) != 0);
+    const bool failed = b_.sync_any(thread_from(b_, 1) == 0 && b_.load_relaxed(call_.abort) == AbortWord::all_ends);
     const Message* const all = messages();
     const std::uint32_t count = call_.message_count;
     for (auto i = static_cast<std::uint32_t>(b_.thread()); i < count; i += static_cast<std::uint32_t>(b_.threads())) {
@@ -198,7 +198,7 @@ class Messages {
         record.types = s_.current[queue].type | static_cast<std::uint32_t>(type << 16);
         b_.store_release(&record.state, std::uint32_t{ErrorRecord::counts});
       }
-      b_.store_relaxed(call_.abort, std::uint32_t{1});
+      b_.store_relaxed(call_.abort, std::uint32_t{AbortWord::all_ends});
       return;
     }
   }
@@ -214,7 +214,7 @@ class Messages {
       }
       break;
     }
-    b_.store_relaxed(call_.abort, std::uint32_t{1});
+    b_.store_relaxed(call_.abort, std::uint32_t{AbortWord::all_ends});
   }
 
   TUTTI_DEVICE void begin(ErrorRecord& record, int queue) const {

@@ -8,6 +8,7 @@
 #include "kernels/block.h"
 #include "kernels/entries.h"
 #include "kernels/pass.h"
+#include "kernels/waiting.h"
 
 namespace tutti::device {
 
@@ -68,16 +69,9 @@ class IdleWatch {
     constexpr std::uint32_t looks = 256;
     b_.pause();
     if (++looks_ % looks != 0) return false;
-    if (b_.load_relaxed(call_.abort) != 0) {
-      why_ = ErrorRecord::aborted;
-      return true;
-    }
-    if (call_.limit_ns == 0) return false;
-    const std::uint64_t now = b_.now_ns();
-    if (looks_ == looks) since_ = now;
-    if (now - since_ <= call_.limit_ns) return false;
-    why_ = ErrorRecord::late;
-    return true;
+    if (looks_ == looks) since_ = 0;
+    why_ = end_of_wait(b_, call_, since_);
+    return why_ != ErrorRecord::none;
   }
 
  private:

@@ -52,7 +52,7 @@ class PlanWalk {
   TUTTI_DEVICE void run() {
     if (call_.choose == 0 && channel_ >= call_.cut.tiles) return;  // equal on all ranks
     if (call_.checks_abort != 0)  // only one thread reads it: the word is in the host's memory
-      if (b_.sync_any(b_.thread() == 0 && b_.load_relaxed(call_.abort) != 0)) return;
+      if (b_.sync_any(b_.thread() == 0 && b_.load_relaxed(call_.abort) == AbortWord::all_ends)) return;
     s_.links.load(b_, links_, call_.ranks);
     bring_plan();
     if (call_.meet != 0 && !first_meeting_.begin()) return;

@@ -75,6 +75,18 @@ TUTTI_DEVICE void fetch(B& b, MeetingLinks& m, const Link* links, int ranks) {
   }
 }
 
+/// Of one thread: why it must not wait any longer; none: it may. `began`: when it first asked; 0: it has not.
+template <Block B>
+TUTTI_DEVICE std::uint32_t end_of_wait(B& b, const Call& call, std::uint64_t& began) {
+  const std::uint32_t word = b.load_relaxed(call.abort);
+  if (word == AbortWord::all_ends) return ErrorRecord::aborted;
+  if (word == AbortWord::goes_on && call.limit_ns == 0) return ErrorRecord::none;
+  const std::uint64_t now = b.now_ns();
+  if (began == 0) began = now;
+  if (word != AbortWord::goes_on && now - began > gone_ns) return ErrorRecord::aborted;
+  return call.limit_ns != 0 && now - began > call.limit_ns ? ErrorRecord::late : ErrorRecord::none;
+}
+
 /// Waits until ready(), unless the call is aborted or the limit passes.
 template <Block B, class Ready>
 TUTTI_DEVICE std::uint32_t wait_until(B& b, const Call& call, Ready ready) {
@@ -82,14 +94,8 @@ TUTTI_DEVICE std::uint32_t wait_until(B& b, const Call& call, Ready ready) {
   std::uint32_t spins = 0;
   std::uint64_t began = 0;
   while (!ready()) {
-    if (++spins % looks == 0) {
-      if (b.load_relaxed(call.abort) != 0) return ErrorRecord::aborted;
-      if (call.limit_ns != 0) {
-        const std::uint64_t now = b.now_ns();
-        if (began == 0) began = now;
-        if (now - began > call.limit_ns) return ErrorRecord::late;
-      }
-    }
+    if (++spins % looks == 0)
+      if (const std::uint32_t why = end_of_wait(b, call, began); why != ErrorRecord::none) return why;
     b.pause();
   }
   return ErrorRecord::none;
@@ -126,8 +132,7 @@ TUTTI_DEVICE bool all_came(B& b, bool mine_failed) {
   return !b.sync_any(mine_failed);
 }
 
-/// False: an earlier kernel has said in the record already why it gave up, and the host has not looked yet. By one
-/// thread.
+/// False: an earlier kernel has said in the record already why it gave up. By one thread.
 template <Block B>
 TUTTI_DEVICE bool is_free(B& b, const ErrorRecord& record) {
   return b.load_relaxed(&record.state) == ErrorRecord::none;
@@ -148,7 +153,7 @@ TUTTI_DEVICE void give_up(B& b, WaitShared& s, const Call& call, ErrorRecord& re
     }
     break;
   }
-  b.store_relaxed(call.abort, std::uint32_t{1});
+  b.store_relaxed(call.abort, std::uint32_t{AbortWord::all_ends});
 }
 
 /// The first half of a meeting: this rank's block of the channel has arrived, with all that it has stored. `m` must

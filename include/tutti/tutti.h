@@ -248,8 +248,8 @@ TUTTI_API tuttiResult_t tuttiCommDeregister(tuttiComm_t comm, void* handle);
  * calls of a communicator must be by one kernel, or none. Calls by kernels that wait for each other are outside this
  * order, except that of their streams and among themselves: nothing waits for them, and a group may have them and
  * others, of which the kind that comes first is queued first. All ranks must then have the same groups. Within a group
- * sends and receives by kernels come after the collectives of their communicator, and kernels of several communicators
- * are queued in one order on all ranks. If a call fails
+ * sends and receives by kernels come after the collectives of their communicator, and if every rank has a GPU of its
+ * own, the kernels of several communicators are queued in one order on all ranks. If a call fails
  * or the communicator is aborted, a waiting stream continues at once. Calls on host memory work as in other
  * communicators; pinned memory is host memory. tuttiBarrier is queued if it gets a CUDA stream; without one it is a
  * host barrier. A call of no elements does nothing in such a communicator.

@@ -110,6 +110,7 @@ Result<void> Engine::launch_in_order(std::span<const Stream> streams, const Capt
   if (auto joined = join(streams, last, capture.id); !joined) return joined;
   if (auto queued = queue(); !queued) {  // perhaps some of it is
     in_flight_.push_back(std::move(table.memory));
+    if (order != nullptr) (void)order->record(streams.front());
     (void)fork(streams, last);
     return queued;
   }
@@ -277,7 +278,12 @@ device::Body Engine::body_of(std::span<const Part> parts) const {
 }
 
 void Engine::abort() {
-  word(shared_.host()).store(1, std::memory_order_release);
+  word(shared_.host()).store(device::AbortWord::all_ends, std::memory_order_release);
+}
+
+void Engine::say_some_gone() {
+  std::uint32_t before = device::AbortWord::goes_on;
+  (void)word(shared_.host()).compare_exchange_strong(before, device::AbortWord::some_gone);
 }
 
 Result<void> Engine::prove(std::int64_t limit_ns) {

@@ -138,9 +138,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Result<std::shared_ptr<const DevicePlan>> upload(const Plan& plan);
 
   /// Queues the call after the work that the ranks' streams hold now; later work of these streams waits for the call.
-  /// `buffers`: of all ranks of the communicator. Never blocks the host. If the streams are being captured, the graph
-  /// keeps all objects that it needs. Errors: invalid_usage (only some streams are captured, or by different captures),
-  /// cuda.
+  /// `buffers`: of all ranks of the communicator. Does not wait for the GPU, except for plans that a captured call
+  /// needs. If the streams are being captured, the graph keeps all objects that it needs. Errors: invalid_usage (only
+  /// some streams are captured, or by different captures), cuda.
   Result<void> launch(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers);
 
   /// Whether there are areas for sends and receives: with EngineShape::areas and one local rank.
@@ -161,6 +161,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   /// Makes waiting kernels give up soon.
   void abort();
+  /// Some ranks make no calls any more, though others may: makes kernels give up that wait for long
+  /// (device::AbortWord::some_gone).
+  void say_some_gone();
   /// Launches kernels that do nothing but meet those of all other ranks, which must have been launched too within
   /// `limit_ns`. Requires EngineShape::areas. Once they have ended (idle), trouble() says whether they met. Errors:
   /// cuda.
@@ -249,6 +252,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   device::Body body_of(std::span<const Part> parts) const;
   device::ErrorRecord* records(std::byte* base, std::size_t local) const;
   bool meets_others() const { return !shape_.areas.empty(); }
+  static constexpr int slices_max = 8;  // of a reduction: each needs a table
   static constexpr std::size_t channel_bytes_min = 16 * 1024;
   static constexpr std::size_t records_offset = 128;  // in shared_: the abort word has a cache line to itself
   struct Found {

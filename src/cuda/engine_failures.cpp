@@ -12,7 +12,7 @@ namespace tutti::cuda {
 Engine::Found Engine::worst_record() const {
   Found found;
   if (std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t*>(shared_.host()))
-          .load(std::memory_order_acquire) == 0)
+          .load(std::memory_order_acquire) != device::AbortWord::all_ends)
     return found;
   for (std::size_t i = 0; i < local_ranks_.size(); ++i)
     for (int channel = 0; channel < channels_; ++channel) {

@@ -46,7 +46,8 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
   made->place_count = device::place_count_of(plan.places.size());
   made->scratch_groups = plan.scratch_groups;
   const std::size_t bytes = action_bytes + place_bytes;
-  const bool waits = bytes == 0 || !shape_.frees_late;
+  if (bytes == 0) return std::shared_ptr<const DevicePlan>(std::move(made));
+  const bool waits = !shape_.frees_late;
   std::byte* at = nullptr;
   const std::byte* from_actions = reinterpret_cast<const std::byte*>(actions.data());
   const std::byte* from_places = reinterpret_cast<const std::byte*>(plan.places.data());
@@ -58,7 +59,7 @@ Result<std::shared_ptr<const DevicePlan>> Engine::upload(const Plan& plan) {
     if (place_bytes > 0) std::memcpy(spot->on_host + action_bytes, from_places, place_bytes);
     from_actions = spot->on_host;
     from_places = spot->on_host + action_bytes;
-  } else if (bytes > 0) {
+  } else {
     auto memory = DeviceMemory::allocate(gpu_, bytes);
     if (!memory) return std::move(memory).error();
     made->memory = *std::move(memory);

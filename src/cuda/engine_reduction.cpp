@@ -25,8 +25,7 @@ std::size_t skew_of(const std::byte* at) {
 struct Engine::Blocks {
   std::size_t first = 0;    ///< offset of rank 0's block
   std::size_t stride = 0;   ///< from block to block; the partial result is behind the last one
-  std::size_t scaled = 0;   ///< offset of the scaled input
-  std::size_t bytes = 0;    ///< of all
+  std::size_t scaled = 0;   ///< offset of the scaled input, behind all else
   bool brings_own = false;  ///< the rank's own block is copied there, too, as it lies differently in the input
 
   std::size_t at(int rank) const { return first + static_cast<std::size_t>(rank) * stride; }
@@ -37,13 +36,16 @@ Engine::Blocks Engine::blocks_of(const Job& job, const Part& part, const device:
   const std::size_t element = size_of(job.type);
   Blocks blocks{.first = skew_of(own.output), .stride = in_words(reduction.count * element)};
   blocks.scaled = in_words(blocks.at(shape_.ranks + 1)) + skew_of(own.input);
-  blocks.bytes = blocks.scaled + (reduction.scale.plan != nullptr ? reduction.input_elements * element : 0);
   blocks.brings_own = skew_of(own.input + reduction.own_at * element) != blocks.first;
   return blocks;
 }
 
 std::size_t Engine::reduction_bytes(const Job& job, const Part& part, const device::PeerBuffers& own) const {
-  return part.reduction.combine.plan == nullptr ? 0 : blocks_of(job, part, own).bytes;
+  const LocalReduction& reduction = part.reduction;
+  if (reduction.combine.plan == nullptr) return 0;
+  // Wherever the buffers lie modulo 16, so that slices need no more than the first one.
+  const std::size_t scaled = reduction.scale.plan != nullptr ? reduction.input_elements * size_of(job.type) : 0;
+  return static_cast<std::size_t>(shape_.ranks + 1) * blocks_of(job, part, own).stride + 3 * word + scaled;
 }
 
 void Engine::write_transfers(const Job& job, std::span<const Part> parts, std::span<const device::PeerBuffers> buffers,
@@ -66,7 +68,8 @@ Result<void> Engine::launch_reduction(const Job& job, std::span<const Part> part
   const std::size_t element = size_of(job.type);
   const LocalReduction& any = parts.front().reduction;
   const std::size_t some = std::max(least, shape_.scratch_bytes / static_cast<std::size_t>(shape_.ranks + 1)) / element;
-  const std::size_t each = any.scale.plan != nullptr ? any.largest : some;  // all of the input is scaled at once
+  const std::size_t few = any.largest / slices_max + 1;
+  const std::size_t each = any.scale.plan != nullptr ? any.largest : std::max(some, few);  // all is scaled at once
   std::size_t begin = 0;
   do {
     const auto skipped = [&](std::size_t bytes) { return std::min(bytes, begin * element); };

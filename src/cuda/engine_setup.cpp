@@ -93,7 +93,7 @@ Result<void> Engine::set_up() {
   if (!shared) return std::move(shared).error();
   shared_ = *std::move(shared);
 
-  constexpr int usual_tables = 8;  // more than so many exchanges under way need more memory
+  constexpr int usual_tables = 2 * slices_max;  // more than so many exchanges under way need more memory
   for (int i = 0; i < usual_tables && meets_others(); ++i) {
     auto table = take_table(/*bytes=*/0, /*captured=*/false);
     if (!table) return std::move(table).error();

@@ -141,11 +141,12 @@ void GpuContext::note_kernel() {
 
 void GpuContext::note_message(const PeerRequest& request, bool by_host) {
   if (message_ways_.empty() || request.peer == rank_) return;
-  CallWays& own = message_ways_[static_cast<std::size_t>(rank_)]->of(request.send, request.peer);
-  if (!by_host && launch_group->has_captured())
-    own.stop();
-  else
-    own.add(by_host);
+  message_ways_[static_cast<std::size_t>(rank_)]->of(request.send, request.peer).add(by_host);
+}
+
+void GpuContext::note_launched(const PeerRequest& request) {
+  if (message_ways_.empty() || request.peer == rank_ || !launch_group->has_captured()) return;
+  message_ways_[static_cast<std::size_t>(rank_)]->of(request.send, request.peer).stop();
 }
 
 /// Of messages to `peer`, or from it.

@@ -100,8 +100,10 @@ struct GpuContext final : DeviceSide {
   void note_host() {
     if (!ways_.empty()) ways_[static_cast<std::size_t>(rank_)]->add(/*by_host=*/true);
   }
-  /// The same of a send or receive.
+  /// A send or receive of this rank is queued: the same.
   void note_message(const PeerRequest& request, bool by_host);
+  /// It has been launched, perhaps in a capture.
+  void note_launched(const PeerRequest& request);
   /// By rank.
   void compare_ways(std::vector<CallWays*> calls, std::vector<MessageWays*> messages) {
     ways_ = std::move(calls);

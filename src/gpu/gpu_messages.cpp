@@ -15,6 +15,7 @@ Result<Progress> GpuMessages::advance() {
   GpuContext& context = *gpu_context(communicator_);
   const cuda::MessagesJob job{.streams = streams, .messages = messages, .copies = *copies};
   if (auto launched = context.launch_group->launch_messages(job); !launched) return launched.error();
+  for (const PeerRequest& request : requests_) context.note_launched(request);
   return Progress::done;
 }
 

@@ -8,7 +8,7 @@ bool ReplayWatch::advance() {
   const auto engine = engine_.lock();
   if (!engine) return false;
   const bool ended = std::ranges::any_of(peers_, [](const auto& peer) { return peer->ended(); });
-  if (ended) engine->abort();
+  if (ended) engine->say_some_gone();
   return !ended;
 }
 

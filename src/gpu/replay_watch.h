@@ -10,8 +10,9 @@
 
 namespace tutti {
 
-/// Makes replays give up once the process of a peer has ended, since nobody watches the peers otherwise. A Task for the
-/// service thread; ends with the last graph.
+/// Makes replays give up that wait for long once the process of a peer has ended, since nobody watches the peers
+/// otherwise. It may have ended after its last replay, so others go on. A Task for the service thread; ends with the
+/// last graph.
 class ReplayWatch final : public Task {
  public:
   ReplayWatch(System& system, std::weak_ptr<cuda::Engine> engine, std::vector<std::shared_ptr<PeerProcess>> peers)

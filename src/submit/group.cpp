@@ -1,6 +1,7 @@
 #include "submit/group.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace tutti {
 
@@ -12,11 +13,14 @@ Group& Group::current() {
 namespace {
 
 /// Kernels of several communicators that wait for peers are launched in the same order on all ranks, as they may share
-/// a stream: in that of the communicators' names.
+/// a stream: in that of what identifies rank 0 of each.
 void order(Submission& submission) {
   std::ranges::stable_sort(submission.operations, {}, [](const std::unique_ptr<Operation>& one) {
+    using Key = std::tuple<std::uint64_t, SegmentName, Rank>;
     const Communicator* const communicator = one->communicator();
-    return communicator == nullptr ? std::string_view() : std::string_view(communicator->who());
+    if (communicator == nullptr) return Key();
+    const Peer& first = communicator->members().peers.front();
+    return Key(first.token, first.area_name, communicator->rank());
   });
 }
 

@@ -159,7 +159,7 @@ TEST(GpuFlagsGraph, ReplaysWhosePeerHasGone) {
     }
     user.replay(captured.exec, one.stream);
     seat.board().raise(1, 1);
-    user.synchronize(one.stream);
+    user.synchronize(one.stream);  // five seconds
     user.replay(captured.exec, one.stream);
     user.synchronize(one.stream);
     user.destroy(captured.exec);

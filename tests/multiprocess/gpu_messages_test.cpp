@@ -176,6 +176,41 @@ TEST(GpuMessagesInAGraph, AreSentByEachReplay) {
   });
 }
 
+/// The communicator is destroyed, and the sender has ended after its last replay.
+TEST(GpuMessagesInAGraph, AreReceivedWhenTheSenderHasGone) {
+  Workers team(team_of(2, Seating::processes, silent), [](Seat& seat) {
+    CudaUser user(library, choose_gpu(seat, Seating::processes));
+    auto* const comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const OneRank one(user, comm, seat.rank(), 100);
+    auto* const stream = tuttiCudaStream(one.stream);
+    user.begin_capture(one.stream);
+    EXPECT_TRUE(ok(seat.rank() == 1 ? tuttiSend(one.input, 100, tuttiInt32, 0, comm, stream)
+                                    : tuttiRecv(one.output, 100, tuttiInt32, 1, comm, stream)));
+    cuda::Graph graph = user.end_capture(one.stream);
+    ASSERT_NE(graph, nullptr);
+    cuda::GraphExec exec = user.instantiate(graph);
+    if (!seat.meet()) return;
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    if (seat.rank() == 1) {
+      user.replay(exec, one.stream);
+      user.synchronize(one.stream);
+      seat.board().raise(0, 1);
+      for (;;) ::pause();
+    }
+    ASSERT_TRUE(seat.board().wait_for(1, 1));
+    user.replay(exec, one.stream);
+    user.synchronize(one.stream);
+    EXPECT_EQ(user.get(one.output, 100), numbers(100, 1));
+    user.destroy(exec);
+    user.destroy(graph);
+  });
+  while (team.board().word(0).load() < 1 && !::testing::Test::HasFailure()) std::this_thread::yield();
+  team.kill(1);
+  team.board().raise(1, 1);
+  EXPECT_TRUE(team.finish());
+}
+
 /// Ranks that share a GPU and a process are launched together, which messages are not: they go through the host.
 TEST(GpuMessagesOfRanksThatShareAGpu, GoThroughTheHost) {
   in_seats(team_of(4, Seating::pairs_on_a_gpu), Seating::pairs_on_a_gpu,
