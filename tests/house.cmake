@@ -5,7 +5,8 @@ add_test(NAME tidy COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/tidy
 add_test(NAME tidy_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/tidy_test.py)
 add_test(NAME symbols_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/symbols_test.py)
 set_tests_properties(symbols_test PROPERTIES ENVIRONMENT CXX=${CMAKE_CXX_COMPILER})
-set_tests_properties(tidy tidy_test symbols_test PROPERTIES LABELS house TIMEOUT 60)
+add_test(NAME source_digest_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/source_digest_test.py ${CMAKE_COMMAND})
+set_tests_properties(tidy tidy_test symbols_test source_digest_test PROPERTIES LABELS house TIMEOUT 60)
 add_test(NAME plot_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/plot_test.py)
 set_tests_properties(plot_test PROPERTIES LABELS house TIMEOUT 120 SKIP_RETURN_CODE 77)
 

@@ -113,6 +113,7 @@ class Bootstrap final : public Exchange {
     std::uint64_t settings = 0;      ///< hash of the settings that must be equal on all ranks
     std::string settings_text = {};  ///< "TUTTI_X=1 …", to name a difference (shortened to 1 KiB)
     int version = 0;                 ///< of the library; must be equal on all ranks
+    std::uint64_t source = 0;        ///< digest of the code that ranks have in common; must be equal on all ranks
     std::string process = {};        ///< name of the process in messages; empty: "pid 12 on node-b"
     std::int64_t limit_ms = 0;       ///< how long it waits for other ranks; set by Bootstrap, from its limits
   };

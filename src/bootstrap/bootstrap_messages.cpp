@@ -39,6 +39,7 @@ Bytes write_join(const Bootstrap::Who& who) {
   writer.number(static_cast<std::int32_t>(who.rank));
   writer.number(static_cast<std::int32_t>(who.ranks));
   writer.number(static_cast<std::int32_t>(who.version));
+  writer.number(who.source);
   writer.number(who.settings);
   writer.number(who.limit_ms);
   writer.text(std::string_view(who.settings_text).substr(0, settings_text_bytes_max));
@@ -52,6 +53,7 @@ Result<Bootstrap::Who> read_join(const Bytes& body) {
   who.rank = reader.number<std::int32_t>();
   who.ranks = reader.number<std::int32_t>();
   who.version = reader.number<std::int32_t>();
+  who.source = reader.number<std::uint64_t>();
   who.settings = reader.number<std::uint64_t>();
   who.limit_ms = reader.number<std::int64_t>();
   who.settings_text = name_from(reader, settings_text_bytes_max);

@@ -41,7 +41,7 @@ class Roster {
   /// Text added to the error about a rank that is already taken.
   void advise(const std::string& advice) { advice_ = advice; }
 
-  /// Errors: invalid_usage (rank taken or out of range; ranks, version or settings unlike the first rank's).
+  /// Errors: invalid_usage (rank taken or out of range; ranks, version, code or settings unlike the first rank's).
   Result<void> admit(const Bootstrap::Who& who, std::int64_t now_ns);
   /// Requires an admitted rank. Errors: remote (out of turn, or a rank has left and cannot take part).
   Result<void> contribute(int rank, Contribution contribution, std::int64_t now_ns);

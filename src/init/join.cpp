@@ -9,6 +9,7 @@
 #include "comm/peer_watch.h"
 #include "gpu/gpu_context.h"
 #include "init/host_identity.h"
+#include "init/source_digest.h"
 
 namespace tutti {
 namespace {
@@ -40,7 +41,8 @@ Bootstrap::Who who_of(const Process& process, const JoinOptions& options) {
           .settings = process.config.shared_hash() + deterministic + (plan ? plan->digest() : 0),
           .settings_text = process.config.shared_text() + (deterministic ? " deterministic=1" : "") +
                            (plan ? fmt::format(" TUTTI_PLAN_FILE=digest:{:016x}", plan->digest()) : ""),
-          .version = library_version};
+          .version = library_version,
+          .source = source_digest};
 }
 
 }  // namespace

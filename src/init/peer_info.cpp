@@ -27,12 +27,7 @@ Blob without_map(const Blob& blob) {
 }  // namespace
 
 Result<PeerInfo> read_peer_info(const Blob& blob) {
-  auto info = read<PeerInfo>(blob, "a greeting");
-  if (info && info->version != PeerInfo::version_value)
-    return Error{
-        .code = Code::remote,
-        .what = fmt::format("a greeting of version {}, this is version {}", info->version, PeerInfo::version_value)};
-  return info;
+  return read<PeerInfo>(blob, "a greeting");
 }
 
 Result<Sharing> read_sharing(const Blob& blob) {

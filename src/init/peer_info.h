@@ -36,8 +36,6 @@ struct GpuInfo {
 
 /// First exchange: identity and location of a rank.
 struct PeerInfo {
-  static constexpr std::uint32_t version_value = 18;
-  std::uint32_t version = version_value;
   std::int32_t pid = 0;
   std::uint64_t token = 0;
   std::uint64_t area_bytes = 0;
@@ -91,7 +89,7 @@ struct FirstInitResult {
   std::array<double, Machine::count> machine{};
 };
 
-/// Errors: remote (a blob of another size or version).
+/// Errors: remote (a blob of another size).
 Result<PeerInfo> read_peer_info(const Blob& blob);
 Result<Sharing> read_sharing(const Blob& blob);
 Result<std::vector<PeerAddress>> read_peer_addresses(const Blob& blob);

@@ -20,7 +20,7 @@
 
 namespace tutti::handshake {
 
-inline constexpr std::uint32_t protocol_version = 3;  ///< of the protocol after the handshake
+inline constexpr std::uint32_t protocol_version = 4;  ///< of the protocol after the handshake
 inline constexpr std::size_t hello_bytes = 48;
 inline constexpr std::size_t challenge_bytes = 80;
 inline constexpr std::size_t proof_bytes = 40;

@@ -328,7 +328,7 @@ TEST_F(SimulatedBootstrap, OneTooManyWhoIsSlowIsToldAlone) {
 
 TEST_F(SimulatedBootstrap, DifferencesAreNamedToAll) {
   for_each_seed({}, [this](BootstrapWorld& world) {
-    const int kind = static_cast<int>(world.system.pick(0, 3));
+    const int kind = static_cast<int>(world.system.pick(0, 4));
     world.open_root();
     for (int rank = 0; rank < ranks; ++rank) {
       auto who = world.who(rank);
@@ -336,10 +336,12 @@ TEST_F(SimulatedBootstrap, DifferencesAreNamedToAll) {
       if (rank == odd && kind == 1) who.version = 300;
       if (rank == odd && kind == 2) who.settings = 1, who.settings_text = "TUTTI_ALGO=ring";
       if (rank == odd && kind == 3) who.rank = ranks;
+      if (rank == odd && kind == 4) who.source = 1;
       world.add(who);
     }
     world.run_until_settled();
-    const char* const words[] = {"was told of", "has tutti 0.3.0", "has TUTTI_ALGO=ring, rank", "claims to be rank"};
+    const char* const words[] = {"was told of", "has tutti 0.3.0", "has TUTTI_ALGO=ring, rank", "claims to be rank",
+                                 "has another build of tutti"};
     for (const Outcome& outcome : world.outcomes) {
       expect_error(outcome, Code::invalid_usage, kind == 1 ? "tutti 0.3.0" : words[kind]);
       EXPECT_LE(outcome.at_ns, 1 * s);

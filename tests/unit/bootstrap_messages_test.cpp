@@ -20,6 +20,7 @@ Bootstrap::Who who() {
           .settings = 0xfedc'ba98'7654'3210,
           .settings_text = "TUTTI_ALGO=ring",
           .version = 100,
+          .source = 0xfedc'ba98'7654'3210,
           .process = "pid 12 on node-b"};
 }
 
@@ -35,6 +36,7 @@ TEST(Messages, JoinSurvives) {
   EXPECT_EQ(read->settings, who().settings);
   EXPECT_EQ(read->settings_text, who().settings_text);
   EXPECT_EQ(read->version, 100);
+  EXPECT_EQ(read->source, who().source);
   EXPECT_EQ(read->process, who().process);
 }
 

@@ -50,6 +50,11 @@ TEST(Roster, ClaimsAreCompared) {
   auto newer = who(1);
   newer.version = 10203;
   EXPECT_EQ(refusal(roster, newer), "rank 1 (pid 1) has tutti 1.2.3, rank 0 (pid 0) has tutti 0.1.0");
+  auto patched = who(1);
+  patched.source = 0x12;
+  EXPECT_EQ(refusal(roster, patched),
+            "rank 1 (pid 1) has another build of tutti 0.1.0 than rank 0 (pid 0): their code differs "
+            "(0000000000000012, 0000000000000000). All ranks must use builds of the same source");
   auto other = who(1);
   other.settings = 1;
   other.settings_text = "TUTTI_ALGO=ring";
