@@ -130,6 +130,17 @@ Result<Moved> sent(const Socket& socket, Call call) {
   }
 }
 
+/// As sent, for a call that has place for `wanted` bytes.
+template <class Call>
+Result<Moved> received(std::size_t wanted, Call call) {
+  while (true) {
+    const ssize_t got = call();
+    if (got >= 0) return Moved{.bytes = static_cast<std::size_t>(got), .closed = got == 0 && wanted > 0};
+    if (would_block()) return Moved{};
+    if (errno != EINTR) return failed("receive");
+  }
+}
+
 class RealSystem final : public System {
  public:
   std::int64_t now_ns() override { return monotonic_ns(); }
@@ -155,6 +166,7 @@ class RealSystem final : public System {
   Result<Moved> send(Socket& socket, std::span<const std::byte> bytes) override;
   Result<Moved> send_pieces(Socket& socket, std::span<const std::span<const std::byte>> pieces) override;
   Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) override;
+  Result<Moved> receive_two(Socket& socket, std::span<std::byte> first, std::span<std::byte> second) override;
   void close(int handle) override { UniqueSocket::close(handle); }
   std::string congestion(const Socket& socket) override;
   bool set_congestion(Socket& socket, const std::string& name) override;
@@ -243,12 +255,16 @@ Result<Moved> RealSystem::send_pieces(Socket& socket, std::span<const std::span<
 }
 
 Result<Moved> RealSystem::receive(Socket& socket, std::span<std::byte> bytes) {
-  while (true) {
-    const ssize_t got = ::recv(socket.handle(), bytes.data(), bytes.size(), 0);
-    if (got >= 0) return Moved{.bytes = static_cast<std::size_t>(got), .closed = got == 0 && !bytes.empty()};
-    if (would_block()) return Moved{};
-    if (errno != EINTR) return failed("receive");
-  }
+  return received(bytes.size(), [&] { return ::recv(socket.handle(), bytes.data(), bytes.size(), 0); });
+}
+
+Result<Moved> RealSystem::receive_two(Socket& socket, std::span<std::byte> first, std::span<std::byte> second) {
+  std::array<iovec, 2> parts{iovec{.iov_base = first.data(), .iov_len = first.size()},
+                             iovec{.iov_base = second.data(), .iov_len = second.size()}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return received(first.size() + second.size(), [&] { return ::recvmsg(socket.handle(), &message, 0); });
 }
 
 std::string RealSystem::congestion(const Socket& socket) {
@@ -272,6 +288,15 @@ void RealSystem::set_user_timeout(Socket& socket, std::int64_t ns) {
 
 Socket::~Socket() {
   if (handle_ >= 0) system_->close(handle_);
+}
+
+Result<Moved> System::receive_two(Socket& socket, std::span<std::byte> first, std::span<std::byte> second) {
+  if (first.empty()) return receive(socket, second);
+  auto moved = receive(socket, first);
+  if (!moved || moved->closed || moved->bytes < first.size()) return moved;
+  const auto rest = receive(socket, second);
+  if (rest) moved->bytes += rest->bytes;
+  return moved;  // the next call meets whatever ended the second one
 }
 
 std::int64_t wall_clock_ns() {

@@ -89,8 +89,10 @@ class System {
   virtual Result<Moved> send_pieces(Socket& socket, std::span<const std::span<const std::byte>> pieces) {
     return send(socket, pieces.front());
   }
-  static constexpr std::size_t send_pieces_max = 16;
+  static constexpr std::size_t send_pieces_max = 32;
   virtual Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) = 0;
+  /// As receive, into two places, one after the other; the second one may be empty.
+  virtual Result<Moved> receive_two(Socket& socket, std::span<std::byte> first, std::span<std::byte> second);
   virtual void close(int handle) = 0;
 
   /// Name of the socket's congestion control; empty if that has no meaning.

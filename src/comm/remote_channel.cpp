@@ -47,7 +47,9 @@ Result<bool> RemoteChannel::open() {
 }
 
 void RemoteChannel::use_sockets() {
-  link_ = std::make_shared<SocketLink>(system_, std::move(sockets_), place_.peer, place_.who);
+  link_ = std::make_shared<SocketLink>(
+      system_, std::move(sockets_),
+      SocketLink::Ends{.rank = place_.rank, .peer = place_.peer, .channel = place_.channel, .peer_name = place_.who});
   sender_ = std::make_unique<SocketSender>(link_, std::max(place_.slots, socket_slots_min), place_.slot_bytes);
   receiver_ = std::make_unique<SocketReceiver>(link_, place_.slot_bytes);
 }

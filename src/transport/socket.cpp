@@ -12,13 +12,8 @@ constexpr std::align_val_t page{4096};
 
 }  // namespace
 
-SocketLink::SocketLink(System& system, std::vector<Socket> sockets, int peer, std::string peer_name,
-                       std::size_t piece_bytes)
-    : system_(system),
-      sockets_(std::move(sockets)),
-      peer_(peer),
-      peer_name_(std::move(peer_name)),
-      piece_bytes_(piece_bytes) {
+SocketLink::SocketLink(System& system, std::vector<Socket> sockets, Ends ends, std::size_t piece_bytes)
+    : system_(system), sockets_(std::move(sockets)), ends_(std::move(ends)), piece_bytes_(piece_bytes) {
   assert(!sockets_.empty());
 }
 
@@ -26,17 +21,28 @@ Result<std::size_t> SocketLink::send(std::size_t socket, std::span<const std::sp
   return outcome(system_.send_pieces(sockets_[socket], pieces));
 }
 
-Result<std::size_t> SocketLink::receive(std::size_t socket, std::span<std::byte> into) {
-  return outcome(system_.receive(sockets_[socket], into));
+Result<std::size_t> SocketLink::receive(std::size_t socket, std::span<std::byte> first, std::span<std::byte> second) {
+  if (second.empty()) return outcome(system_.receive(sockets_[socket], first));
+  return outcome(system_.receive_two(sockets_[socket], first, second));
+}
+
+Error SocketLink::shifted(std::uint64_t number, std::size_t socket) const {
+  return Error{.code = Code::remote,
+               .what = fmt::format("what came from {} is not what it sent: message {} on channel {} does not end with "
+                                   "its mark. Another part of one of the two programs has written to the connection's "
+                                   "descriptor, or read from it (here it is number {}); look for descriptors that are "
+                                   "used after they were closed",
+                                   ends_.peer_name, number, ends_.channel, sockets_[socket].handle()),
+               .peer = ends_.peer};
 }
 
 Result<std::size_t> SocketLink::outcome(Result<Moved> moved) const {
   if (moved && !moved->closed) return moved->bytes;
   const int reason = moved ? 0 : moved.error().sys_errno;
   return Error{.code = Code::remote,
-               .what = fmt::format("the connection to {} {}", peer_name_, moved ? "was closed" : "was lost"),
+               .what = fmt::format("the connection to {} {}", ends_.peer_name, moved ? "was closed" : "was lost"),
                .sys_errno = reason,
-               .peer = peer_};
+               .peer = ends_.peer};
 }
 
 MessageMemory::MessageMemory(std::size_t bytes) : data_(static_cast<std::byte*>(::operator new(bytes, page))) {}

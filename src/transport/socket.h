@@ -1,4 +1,5 @@
-// Fifos through TCP connections. Only messages travel, without headers: both ends know their sizes and order.
+// Fifos through TCP connections. Messages travel without headers, as both ends know their sizes and order; a word ends
+// each of them.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,15 @@ inline constexpr std::size_t socket_slot_bytes = 1 << 20;
 /// must hold them in the same order.
 class SocketLink {
  public:
-  /// All are connected; there is at least one. `peer_name` is for error messages: "rank 3/8 (process 48211 on node-b)".
-  /// `piece_bytes` must be equal at both ends.
-  SocketLink(System& system, std::vector<Socket> sockets, int peer, std::string peer_name,
+  /// Between which ranks, and which of their connections.
+  struct Ends {
+    int rank = 0;  ///< this one
+    int peer = 0;
+    int channel = 0;
+    std::string peer_name = {};  ///< for error messages: "rank 3/8 (process 48211 on node-b)"
+  };
+  /// All sockets are connected; there is at least one. `piece_bytes` must be equal at both ends.
+  SocketLink(System& system, std::vector<Socket> sockets, Ends ends,
              std::size_t piece_bytes = Stripes::piece_bytes_default);
 
   std::size_t size() const { return sockets_.size(); }
@@ -34,15 +41,20 @@ class SocketLink {
 
   /// Number of bytes sent. Errors: remote (closed, reset).
   Result<std::size_t> send(std::size_t socket, std::span<const std::span<const std::byte>> pieces);
-  Result<std::size_t> receive(std::size_t socket, std::span<std::byte> into);
+  /// Number of bytes received, into two places, one after the other; the second one may be empty.
+  Result<std::size_t> receive(std::size_t socket, std::span<std::byte> first, std::span<std::byte> second = {});
+
+  Trailers sent_trailers() const { return {ends_.rank, ends_.peer, ends_.channel}; }
+  Trailers received_trailers() const { return {ends_.peer, ends_.rank, ends_.channel}; }
+  /// Message `number` does not end with its trailer.
+  Error shifted(std::uint64_t number, std::size_t socket) const;
 
  private:
   Result<std::size_t> outcome(Result<Moved> moved) const;
 
   System& system_;
   std::vector<Socket> sockets_;
-  int peer_;
-  std::string peer_name_;
+  Ends ends_;
   std::size_t piece_bytes_;
 };
 
@@ -82,7 +94,8 @@ class SocketSender final : public Sender {
   struct Message {
     std::size_t bytes = 0;  // length as sent
     std::byte* slot = nullptr;
-    std::vector<Offer> offers;  // parts that lie in the caller's memory, in order
+    std::vector<Offer> offers;            // parts that lie in the caller's memory, in order
+    std::vector<std::uint64_t> trailers;  // by socket
 
     /// The contiguous bytes from `at` on, at most `most`.
     std::span<const std::byte> part(std::size_t at, std::size_t most) const;
@@ -90,7 +103,7 @@ class SocketSender final : public Sender {
   /// How far a socket has got in sending.
   struct Cursor {
     std::uint64_t message = 0;
-    std::size_t done = 0;  // bytes of the socket's share of the message
+    std::size_t done = 0;  // bytes of what the socket carries for the message
   };
 
   Message& message(std::uint64_t number) { return messages_[number % messages_.size()]; }
@@ -109,6 +122,7 @@ class SocketSender final : public Sender {
   void free_slots();
 
   std::shared_ptr<SocketLink> link_;
+  Trailers trailers_;
   std::size_t slot_bytes_;
   std::vector<MessageMemory> memory_;  // as many slots as were ever in use at once
   std::vector<std::byte*> free_;       // the slot freed last is used next: it is still in the cache
@@ -139,25 +153,30 @@ class SocketReceiver final : public Receiver {
 
   Result<bool> open(std::size_t bytes);
   void begin(std::size_t bytes);
-  bool take_ahead(std::size_t bytes);
+  Result<bool> take_ahead(std::size_t bytes);
+  Result<void> check_trailer(std::size_t socket) const;
   std::size_t next(std::size_t socket) const;
   Result<std::size_t> read(std::size_t until);
   Result<void> read(std::size_t socket, std::size_t until);
   std::span<std::byte> place(std::size_t at, std::size_t bytes) const;
   void begin_landing(std::size_t at, std::span<std::byte> into);
-  Result<std::size_t> receive(std::size_t socket, std::span<std::byte> into, bool& dry);
+  Result<std::size_t> receive(std::size_t socket, std::span<std::byte> into, std::span<std::byte> trailer, bool& dry);
+  std::size_t take(std::span<std::byte> into);
 
   std::shared_ptr<SocketLink> link_;
+  Trailers trailers_;
   std::size_t slot_bytes_;
   MessageMemory memory_;
   bool open_ = false;
   // the open message, or else the last one, has been read from the sockets completely
   bool complete_ = true;
-  std::size_t bytes_ = 0;          // of the open message
-  Stripes stripes_;                // of the open message, or else of the last one
-  std::vector<std::size_t> done_;  // bytes of each socket's share
-  std::size_t until_ = 0;          // the message has been asked for up to here
-  std::size_t landing_at_ = 0;     // start of the part that lands in the caller's memory
+  std::uint64_t begun_ = 0;             // messages
+  std::size_t bytes_ = 0;               // of the open message
+  Stripes stripes_;                     // of the open message, or else of the last one
+  std::vector<std::size_t> done_;       // bytes of what each socket carries
+  std::vector<std::uint64_t> endings_;  // what came in the place of each socket's trailer
+  std::size_t until_ = 0;               // the message has been asked for up to here
+  std::size_t landing_at_ = 0;          // start of the part that lands in the caller's memory
   std::span<std::byte> landing_;
   // Bytes that the first socket returned after the end of a small message.
   std::unique_ptr<std::byte[]> ahead_;

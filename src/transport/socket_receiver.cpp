@@ -11,15 +11,19 @@ namespace tutti {
 
 SocketReceiver::SocketReceiver(std::shared_ptr<SocketLink> link, std::size_t slot_bytes)
     : link_(std::move(link)),
+      trailers_(link_->received_trailers()),
       slot_bytes_(slot_bytes),
-      memory_(slot_bytes),
+      memory_(std::max<std::size_t>(slot_bytes, 1)),
       done_(link_->size()),
+      endings_(link_->size()),
       ahead_(new std::byte[ahead_bytes]) {
   stripes_ = link_->stripes(0);
 }
 
 Result<std::span<const std::byte>> SocketReceiver::peek(std::size_t bytes) {
-  if (take_ahead(bytes)) return std::span<const std::byte>(memory_.data(), bytes);
+  auto taken = take_ahead(bytes);
+  if (!taken) return std::move(taken).error();
+  if (*taken) return std::span<const std::byte>(memory_.data(), bytes);
   auto opened = open(bytes);
   if (!opened) return std::move(opened).error();
   if (!*opened) return std::span<const std::byte>();
@@ -55,6 +59,7 @@ Result<bool> SocketReceiver::open(std::size_t bytes) {
 
 void SocketReceiver::begin(std::size_t bytes) {
   open_ = true;
+  ++begun_;
   complete_ = false;
   bytes_ = bytes;
   stripes_ = link_->stripes(std::max<std::size_t>(bytes, 1));
@@ -64,17 +69,35 @@ void SocketReceiver::begin(std::size_t bytes) {
 
 /// True, and the message is open, if it arrived together with the one before: no system call is needed. This holds for
 /// most small messages that follow their call's signature.
-bool SocketReceiver::take_ahead(std::size_t bytes) {
+Result<bool> SocketReceiver::take_ahead(std::size_t bytes) {
   const std::size_t here = ahead_end_ - ahead_begin_;
-  if (open_ || !complete_ || here < std::max<std::size_t>(bytes, 1) || bytes > slot_bytes_) return false;
+  if (open_ || !complete_ || here < std::max<std::size_t>(bytes, 1) + trailer_bytes || bytes > slot_bytes_)
+    return false;
   if (link_->stripes(bytes).striped()) return false;
   begin(bytes);
   landing_ = {};
-  std::memcpy(memory_.data(), ahead_.get() + ahead_begin_, stripes_.bytes);
-  ahead_begin_ += stripes_.bytes;
-  done_.front() = until_ = stripes_.bytes;
+  take({memory_.data(), stripes_.bytes});
+  take(std::as_writable_bytes(std::span(&endings_.front(), 1)));
+  done_.front() = stripes_.carried(0);
+  until_ = stripes_.bytes;
   complete_ = true;
+  if (auto checked = check_trailer(0); !checked) return std::move(checked).error();
   return true;
+}
+
+/// The trailer of a socket's share of the open message, or else of the last one.
+Result<void> SocketReceiver::check_trailer(std::size_t socket) const {
+  const std::uint64_t number = begun_ - 1;
+  if (endings_[socket] != trailers_.of(number, socket)) return link_->shifted(number, socket);
+  return {};
+}
+
+/// Takes as much of what was read ahead as is there and wanted.
+std::size_t SocketReceiver::take(std::span<std::byte> into) {
+  const std::size_t taken = std::min(into.size(), ahead_end_ - ahead_begin_);
+  if (taken > 0) std::memcpy(into.data(), ahead_.get() + ahead_begin_, taken);
+  ahead_begin_ += taken;
+  return taken;
 }
 
 Result<std::size_t> SocketReceiver::arrived(std::size_t at, std::size_t bytes) {
@@ -95,21 +118,26 @@ Result<std::size_t> SocketReceiver::land(std::size_t at, std::span<std::byte> in
 
 /// The part that has already arrived lies in the slot.
 void SocketReceiver::begin_landing(std::size_t at, std::span<std::byte> into) {
-  for (std::size_t socket = 0; socket < done_.size(); ++socket)
-    for (std::size_t done = 0; done < done_[socket];) {
+  for (std::size_t socket = 0; socket < done_.size(); ++socket) {
+    const std::size_t arrived = std::min(done_[socket], stripes_.share(socket));
+    for (std::size_t done = 0; done < arrived;) {
       const std::size_t begin = stripes_.position(socket, done);
-      const std::size_t run = std::min(stripes_.run(socket, done), done_[socket] - done);
+      const std::size_t run = std::min(stripes_.run(socket, done), arrived - done);
       const std::size_t from = std::max(begin, at), to = std::min(begin + run, at + into.size());
       if (from < to) std::memcpy(into.data() + (from - at), memory_.data() + from, to - from);
       done += run;
     }
+  }
   landing_at_ = at;
   landing_ = into;
 }
 
-/// Position of a socket's next byte in the message; the end of the message if there is none.
+/// Position of a socket's next byte in the message; the end of the message if there is none. The last byte of a share
+/// counts as missing until its trailer has come.
 std::size_t SocketReceiver::next(std::size_t socket) const {
-  return done_[socket] == stripes_.share(socket) ? stripes_.bytes : stripes_.position(socket, done_[socket]);
+  const std::size_t done = done_[socket];
+  if (done == stripes_.carried(socket)) return stripes_.bytes;
+  return stripes_.position(socket, std::min(done, stripes_.share(socket) - 1));
 }
 
 /// Reads the message up to `until`, or as far as it has arrived; returns how much of it is here without a gap.
@@ -125,12 +153,19 @@ Result<std::size_t> SocketReceiver::read(std::size_t until) {
 }
 
 Result<void> SocketReceiver::read(std::size_t socket, std::size_t until) {
+  const std::size_t share = stripes_.share(socket);
+  const auto ending = std::as_writable_bytes(std::span(&endings_[socket], 1));
   bool dry = false;
   for (std::size_t at = next(socket); at < until && !dry; at = next(socket)) {
-    const std::size_t run = std::min(stripes_.run(socket, done_[socket]), until - at);
-    auto got = receive(socket, place(at, run), dry);
+    std::size_t& done = done_[socket];
+    std::span<std::byte> into;
+    if (done < share) into = place(at, std::min(stripes_.run(socket, done), until - at));
+    const std::size_t end = done + into.size();
+    auto got = receive(socket, into, end < share ? std::span<std::byte>() : ending.subspan(end - share), dry);
     if (!got) return std::move(got).error();
-    done_[socket] += *got;
+    done += *got;
+    if (done != stripes_.carried(socket)) continue;
+    if (auto checked = check_trailer(socket); !checked) return checked;
   }
   return {};
 }
@@ -146,23 +181,23 @@ std::span<std::byte> SocketReceiver::place(std::size_t at, std::size_t bytes) co
 /// The read of a small message also takes what follows, so that one system call serves several small messages. Not
 /// where a large one follows, whose bytes would be copied once more. `dry`: the kernel had less than requested, so
 /// another read would return nothing.
-Result<std::size_t> SocketReceiver::receive(std::size_t socket, std::span<std::byte> into, bool& dry) {
+Result<std::size_t> SocketReceiver::receive(std::size_t socket, std::span<std::byte> into, std::span<std::byte> trailer,
+                                            bool& dry) {
+  const std::size_t wanted = into.size() + trailer.size();
   if (socket == 0 && ahead_begin_ == ahead_end_ && reads_ahead_ && stripes_.bytes < ahead_bytes) {
     auto got = link_->receive(socket, {ahead_.get(), ahead_bytes});
     if (!got) return got;
     ahead_begin_ = 0;
     ahead_end_ = *got;
-    dry = *got < into.size();
+    dry = *got < wanted;
   }
   if (socket == 0 && ahead_begin_ != ahead_end_) {
-    const std::size_t taken = std::min(into.size(), ahead_end_ - ahead_begin_);
-    std::memcpy(into.data(), ahead_.get() + ahead_begin_, taken);
-    ahead_begin_ += taken;
-    return taken;
+    const std::size_t taken = take(into);
+    return taken + (taken == into.size() ? take(trailer) : 0);
   }
   if (dry) return std::size_t{0};
-  auto got = link_->receive(socket, into);
-  if (got) dry = *got < into.size();
+  auto got = link_->receive(socket, into, trailer);
+  if (got) dry = *got < wanted;
   return got;
 }
 

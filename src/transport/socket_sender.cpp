@@ -23,11 +23,17 @@ bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
 }  // namespace
 
 SocketSender::SocketSender(std::shared_ptr<SocketLink> link, int slots, std::size_t slot_bytes)
-    : link_(std::move(link)), slot_bytes_(slot_bytes), messages_(static_cast<std::size_t>(slots)) {
+    : link_(std::move(link)),
+      trailers_(link_->sent_trailers()),
+      slot_bytes_(slot_bytes),
+      messages_(static_cast<std::size_t>(slots)) {
   assert(slots >= 1 && slot_bytes >= 1);
   memory_.reserve(messages_.size());
   free_.reserve(messages_.size());
-  for (Message& message : messages_) message.offers.reserve(offers_max);
+  for (Message& message : messages_) {
+    message.offers.reserve(offers_max);
+    message.trailers.resize(link_->size());
+  }
   cursors_.resize(link_->size());
 }
 
@@ -78,7 +84,8 @@ bool SocketSender::has_left(std::uint64_t number, std::size_t end) const {
   for (std::size_t socket = 0; socket < cursors_.size(); ++socket) {
     const Cursor cursor = after(socket, cursors_[socket], 0);
     if (cursor.message < number) return false;
-    if (cursor.message == number && cut.position(socket, cursor.done) < end) return false;
+    if (cursor.message > number || cursor.done >= cut.share(socket)) continue;
+    if (cut.position(socket, cursor.done) < end) return false;
   }
   return true;
 }
@@ -97,9 +104,12 @@ std::span<const std::byte> SocketSender::Message::part(std::size_t at, std::size
 Result<void> SocketSender::commit(std::size_t bytes) {
   assert(filling_ && bytes <= slot_bytes_);
   filling_ = false;
-  Message& next = message(committed_++);
+  Message& next = message(committed_);
   next.bytes = std::max<std::size_t>(bytes, 1);
-  waiting_bytes_ += next.bytes;
+  const std::size_t carriers = stripes(committed_).carriers();
+  for (std::size_t socket = 0; socket < carriers; ++socket) next.trailers[socket] = trailers_.of(committed_, socket);
+  ++committed_;
+  waiting_bytes_ += next.bytes + carriers * trailer_bytes;
   if (waiting_bytes_ < send_at_once_bytes) return {};
   if (auto flushed = flush(); !flushed) return std::move(flushed).error();
   return {};
@@ -133,12 +143,19 @@ Result<bool> SocketSender::push(std::size_t socket) {
 SocketSender::Collected SocketSender::collect(std::size_t socket, Cursor from,
                                               std::span<std::span<const std::byte>> pieces) const {
   Collected all{.end = from};
-  while (all.end.message != committed_ && all.pieces < pieces.size() && all.bytes < send_bytes_max) {
+  while (all.end.message != committed_ && all.pieces + 1 < pieces.size() && all.bytes < send_bytes_max) {
+    const Message& next = message(all.end.message);
     const Stripes cut = stripes(all.end.message);
-    auto& piece = pieces[all.pieces++];
-    piece = message(all.end.message).part(cut.position(socket, all.end.done), cut.run(socket, all.end.done));
-    all.bytes += piece.size();
-    all.end = after(socket, all.end, piece.size());
+    const std::size_t share = cut.share(socket), before = all.bytes;
+    std::size_t done = all.end.done;
+    const auto add = [&](std::span<const std::byte> piece) {
+      pieces[all.pieces++] = piece;
+      all.bytes += piece.size();
+      done += piece.size();
+    };
+    if (done < share) add(next.part(cut.position(socket, done), cut.run(socket, done)));
+    if (done >= share) add(std::as_bytes(std::span(&next.trailers[socket], 1)).subspan(done - share));
+    all.end = after(socket, all.end, all.bytes - before);
   }
   return all;
 }
@@ -146,7 +163,7 @@ SocketSender::Collected SocketSender::collect(std::size_t socket, Cursor from,
 /// Advances by the bytes of one or more messages, skipping messages of which the socket has no share left.
 SocketSender::Cursor SocketSender::after(std::size_t socket, Cursor from, std::size_t moved) const {
   while (from.message != committed_) {
-    const std::size_t left = stripes(from.message).share(socket) - from.done;
+    const std::size_t left = stripes(from.message).carried(socket) - from.done;
     if (moved < left) break;
     moved -= left;
     from = {.message = from.message + 1};

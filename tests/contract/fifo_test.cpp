@@ -63,9 +63,13 @@ Fifo join(System& system, const std::string& host, int sockets, int slots) {
   auto ends = testing::connected(system, host, sockets);
   Fifo fifo;
   fifo.sender = std::make_unique<SocketSender>(
-      std::make_shared<SocketLink>(system, std::move(ends.callers), 2, "rank 2", piece_bytes), slots, slot_bytes);
+      std::make_shared<SocketLink>(system, std::move(ends.callers),
+                                   SocketLink::Ends{.rank = 0, .peer = 2, .peer_name = "rank 2"}, piece_bytes),
+      slots, slot_bytes);
   fifo.receiver = std::make_unique<SocketReceiver>(
-      std::make_shared<SocketLink>(system, std::move(ends.callees), 0, "rank 0", piece_bytes), slot_bytes);
+      std::make_shared<SocketLink>(system, std::move(ends.callees),
+                                   SocketLink::Ends{.rank = 2, .peer = 0, .peer_name = "rank 0"}, piece_bytes),
+      slot_bytes);
   fifo.slots = slots;
   fifo.instant = false;
   fifo.pass_time = [&system] { system.yield(); };

@@ -90,7 +90,11 @@ class World {
   void join(std::size_t index, Rank a, Rank b, const Setting& setting) {
     auto ends = testing::connected(system_, "10.0.0.2", setting.sockets);
     for (const auto& [mine, peer, sockets] : {std::tuple{a, b, &ends.callers}, {b, a, &ends.callees}}) {
-      auto link = std::make_shared<SocketLink>(system_, std::move(*sockets), peer, fmt::format("rank {}", peer),
+      auto link = std::make_shared<SocketLink>(system_, std::move(*sockets),
+                                               SocketLink::Ends{.rank = mine,
+                                                                .peer = peer,
+                                                                .channel = static_cast<int>(index),
+                                                                .peer_name = fmt::format("rank {}", peer)},
                                                setting.piece_bytes);
       Channel& channel = channels_[static_cast<std::size_t>(mine)][index];
       channel.senders[static_cast<std::size_t>(peer)] =

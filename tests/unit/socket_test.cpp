@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "support/connected.h"
@@ -68,6 +70,9 @@ class CountingSystem final : public System {
   Result<Moved> receive(Socket& socket, std::span<std::byte> bytes) override {
     return counted(real_system().receive(socket, bytes), receives);
   }
+  Result<Moved> receive_two(Socket& socket, std::span<std::byte> first, std::span<std::byte> second) override {
+    return counted(real_system().receive_two(socket, first, second), receives);
+  }
   void close(int handle) override { real_system().close(handle); }
 
   int sends = 0;
@@ -85,8 +90,12 @@ class Wire : public ::testing::Test {
  protected:
   void open(System& system, const std::string& host, int sockets = 1) {
     auto ends = testing::connected(system, host, sockets);
-    there_ = std::make_shared<SocketLink>(system, std::move(ends.callers), 1, "rank 1/2 (process 7 on b)");
-    here_ = std::make_shared<SocketLink>(system, std::move(ends.callees), 0, "rank 0/2 (process 6 on a)");
+    there_ =
+        std::make_shared<SocketLink>(system, std::move(ends.callers),
+                                     SocketLink::Ends{.rank = 0, .peer = 1, .peer_name = "rank 1/2 (process 7 on b)"});
+    here_ =
+        std::make_shared<SocketLink>(system, std::move(ends.callees),
+                                     SocketLink::Ends{.rank = 1, .peer = 0, .peer_name = "rank 0/2 (process 6 on a)"});
     sender_ = std::make_unique<SocketSender>(there_, 2, 4096);
     receiver_ = std::make_unique<SocketReceiver>(here_, 4096);
   }
@@ -183,7 +192,9 @@ TEST_F(Wire, AMegabyteInPartsLeavesInOneCall) {
   constexpr int parts = 16;
   constexpr std::size_t part = 64 * 1024;
   auto ends = testing::connected(counting_, "127.0.0.1", 1);
-  SocketSender sender(std::make_shared<SocketLink>(counting_, std::move(ends.callers), 1, "rank 1/2"), parts, part);
+  SocketSender sender(std::make_shared<SocketLink>(counting_, std::move(ends.callers),
+                                                   SocketLink::Ends{.rank = 0, .peer = 1, .peer_name = "rank 1/2"}),
+                      parts, part);
   std::vector<std::byte> memory(parts * part);
   for (int i = 0; i < parts; ++i) {
     ASSERT_NE(sender.acquire()->data(), nullptr);
@@ -196,6 +207,112 @@ TEST_F(Wire, AMegabyteInPartsLeavesInOneCall) {
   ASSERT_TRUE(sender.commit(part)) << "a megabyte does not wait for the flush";
   EXPECT_EQ(counting_.sends, 1);
 }
+
+/// What a sender puts on its sockets, and a receiver that is given it with bytes added or left out.
+class Foreign : public ::testing::TestWithParam<int> {
+ protected:
+  static constexpr std::size_t piece = 700;
+  static constexpr std::array<std::size_t, 5> lengths{24, 0, 8, 2900, 16};
+  using Stream = std::vector<std::byte>;
+
+  SocketLink::Ends ends(int rank) const { return {.rank = rank, .peer = 1 - rank, .channel = 3, .peer_name = "rank"}; }
+
+  /// By socket.
+  std::vector<Stream> sent() const {
+    auto pair = testing::connected(real_system(), "127.0.0.1", GetParam());
+    SocketSender sender(std::make_shared<SocketLink>(real_system(), std::move(pair.callers), ends(0), piece), 8, 3000);
+    for (const std::size_t bytes : lengths) {
+      std::ranges::fill(sender.acquire()->first(bytes), std::byte{42});
+      EXPECT_TRUE(sender.commit(bytes));
+    }
+    EXPECT_TRUE(*sender.flush());
+    std::vector<Stream> streams;
+    for (std::size_t socket = 0; socket < pair.callees.size(); ++socket) {
+      std::size_t bytes = 0;
+      for (const std::size_t length : lengths)
+        bytes += Stripes{std::max<std::size_t>(length, 1), pair.callees.size(), piece}.carried(socket);
+      Stream& stream = streams.emplace_back(bytes);
+      for (std::size_t have = 0; have < bytes;)
+        have += real_system().receive(pair.callees[socket], std::span(stream).subspan(have))->bytes;
+    }
+    return streams;
+  }
+
+  /// How many messages arrive as they were sent before one fails; all of them: no failure.
+  std::size_t received(const std::vector<Stream>& streams, bool in_parts) const {
+    auto pair = testing::connected(real_system(), "127.0.0.1", GetParam());
+    for (std::size_t socket = 0; socket < streams.size(); ++socket)
+      EXPECT_EQ(real_system().send(pair.callers[socket], streams[socket])->bytes, streams[socket].size());
+    pair.callers.clear();
+    SocketReceiver receiver(std::make_shared<SocketLink>(real_system(), std::move(pair.callees), ends(1), piece), 3000);
+    for (std::size_t message = 0; message < lengths.size(); ++message) {
+      const std::size_t bytes = lengths[message];
+      std::vector<std::byte> landed(bytes);
+      while (true) {
+        bool here = false, failed = false;
+        if (in_parts && bytes > 24) {
+          auto opened = receiver.expect(bytes);
+          failed = !opened;
+          if (!failed && opened->data() != nullptr) {
+            auto got = receiver.land(0, landed);
+            failed = !got;
+            here = got && *got == bytes;
+          }
+        } else {
+          auto whole = receiver.peek(bytes);
+          failed = !whole;
+          here = whole && whole->data() != nullptr;
+          if (here) std::ranges::copy(*whole, landed.begin());
+        }
+        if (failed) return message;
+        if (here) break;
+        real_system().yield();
+      }
+      EXPECT_EQ(std::ranges::count(landed, std::byte{42}), static_cast<std::ptrdiff_t>(bytes)) << "message " << message;
+      EXPECT_TRUE(receiver.release());
+    }
+    return lengths.size();
+  }
+
+  /// The message whose bytes on `socket` include the one at `at`; the number of messages behind the last one.
+  std::size_t message_at(std::size_t socket, std::size_t at) const {
+    std::size_t end = 0;
+    for (std::size_t message = 0; message < lengths.size(); ++message) {
+      const std::size_t bytes = std::max<std::size_t>(lengths[message], 1);
+      end += Stripes{bytes, static_cast<std::size_t>(GetParam()), piece}.carried(socket);
+      if (at < end) return message;
+    }
+    return lengths.size();
+  }
+};
+
+TEST_P(Foreign, BytesAreNoticedInTheMessageTheyShift) {
+  const auto streams = sent();
+  const std::string_view text = "node:7 tutti WARN";
+  for (const bool in_parts : {false, true}) {
+    ASSERT_EQ(received(streams, in_parts), lengths.size()) << "nothing foreign";
+    for (std::size_t socket = 0; socket < streams.size(); ++socket)
+      for (std::size_t at = 0; at <= streams[socket].size(); at += at < 160 ? 1 : 61) {
+        auto shifted = streams;
+        const auto foreign = std::as_bytes(std::span(text)).first(1 + at % text.size());
+        shifted[socket].insert(shifted[socket].begin() + static_cast<std::ptrdiff_t>(at), foreign.begin(),
+                               foreign.end());
+        ASSERT_EQ(received(shifted, in_parts), message_at(socket, at)) << "socket " << socket << ", at " << at;
+      }
+  }
+}
+
+/// Somebody else has read from the connection.
+TEST_P(Foreign, ReadersAreNoticedToo) {
+  const auto streams = sent();
+  for (std::size_t at = 0; at + 1 < streams[0].size(); at += at < 160 ? 1 : 61) {
+    auto shifted = streams;
+    shifted[0].erase(shifted[0].begin() + static_cast<std::ptrdiff_t>(at));
+    ASSERT_EQ(received(shifted, false), message_at(0, at)) << "at " << at;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sockets, Foreign, ::testing::Values(1, 2, 3));
 
 /// A machine with these congestion controls, the first of them its own; the others may be asked for.
 class CongestedSystem final : public System {
