@@ -47,6 +47,8 @@ endforeach()
 if(TARGET tutti_formats)
   tutti_api_test(plan_file)
   target_link_libraries(api_plan_file_test PRIVATE tutti_formats)
+  tutti_api_test(odd_files)
+  target_link_libraries(api_odd_files_test PRIVATE tutti_base)
   tutti_api_test(place)
   target_compile_definitions(api_place_test PRIVATE TUTTI_TEST_MACHINES="${CMAKE_CURRENT_SOURCE_DIR}/machines"
                                                     TUTTI_HAS_HWLOC=$<BOOL:${HWLOC_FOUND}>)

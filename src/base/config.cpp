@@ -122,7 +122,7 @@ constexpr std::size_t file_text_max = std::size_t{1} << 20;
 
 /// Never blocks, whatever kind of file lies there.
 Result<std::string> read_settings(const std::string& path) {
-  return read_file(path, file_text_max, FileKind::regular);
+  return read_file(path, file_text_max);
 }
 
 Error not_readable(Error why, const std::string& setting) {

@@ -2,10 +2,18 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
+
+#include "base/file.h"
+
 namespace tutti {
 
 Result<Dylib> Dylib::open(std::initializer_list<const char*> names) {
   Dylib library;
+  // A setting may name a file, and the loader would wait for whoever writes to a pipe of that name.
+  for (const char* const name : names)
+    if (std::strchr(name, '/') != nullptr)
+      if (auto checked = refuse_irregular(name); !checked) return std::move(checked).error();
   // The library stays loaded after it is closed: its own threads may still run.
   for (const char* const name : names) {
     library.handle_ = std::shared_ptr<void>(::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE), [](void* handle) {

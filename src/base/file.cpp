@@ -35,6 +35,17 @@ bool is_null_device(const struct stat& status) {
   return S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
 }
 
+bool is_regular(const struct stat& status) {
+  return S_ISREG(status.st_mode) || is_null_device(status);
+}
+
+constexpr std::string_view not_regular = "is not a regular file";
+
+/// Flags with which opening a pipe or a terminal neither waits nor changes anything.
+int unhurried(FileKind kind) {
+  return kind == FileKind::regular ? O_NONBLOCK | O_NOCTTY : 0;
+}
+
 /// False: errno has the reason.
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -49,14 +60,12 @@ bool write_all(int fd, std::string_view text) {
 }  // namespace
 
 Result<std::string> read_file(const std::string& path, std::size_t bytes_max, FileKind kind) {
-  const int unhurried = kind == FileKind::regular ? O_NONBLOCK | O_NOCTTY : 0;
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | unhurried));
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | unhurried(kind)));
   if (!fd) return failed("open", path);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return failed("look at", path);
   if (S_ISDIR(status.st_mode)) return refused(path, "is a directory");
-  if (kind == FileKind::regular && !S_ISREG(status.st_mode) && !is_null_device(status))
-    return refused(path, "is not a regular file");
+  if (kind == FileKind::regular && !is_regular(status)) return refused(path, not_regular);
 
   std::string text;
   const std::size_t piece = std::min<std::size_t>(bytes_max + 1, 1 << 16);
@@ -71,11 +80,26 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max, Fi
   }
 }
 
-Result<void> write_file(const std::string& path, std::string_view text) {
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+Result<void> write_file(const std::string& path, std::string_view text, FileKind kind) {
+  // Nothing is cut off before it is known what it is.
+  const int cut = kind == FileKind::stream ? O_TRUNC : 0;
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | cut | unhurried(kind), 0666));
+  if (!fd && errno == ENXIO) return refused(path, not_regular);  // a pipe without a reader, or a socket
   if (!fd) return failed("create", path);
+  if (kind == FileKind::regular) {
+    struct stat status {};
+    if (::fstat(fd.get(), &status) != 0) return failed("look at", path);
+    if (!is_regular(status)) return refused(path, not_regular);
+    if (S_ISREG(status.st_mode) && ::ftruncate(fd.get(), 0) != 0) return failed("empty", path);
+  }
   if (!write_all(fd.get(), text)) return failed("write", path);
   return {};
+}
+
+Result<void> refuse_irregular(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || is_regular(status)) return {};
+  return refused(path, S_ISDIR(status.st_mode) ? "is a directory" : not_regular);
 }
 
 Result<void> write_atomically(const std::string& path, std::string_view text) {

@@ -19,7 +19,7 @@ Result<std::string> secret_text(const Process& process) {
   if (const auto& text = process.config.text("TUTTI_COMM_SECRET"); !text.empty()) return text;
   const auto& path = process.config.text("TUTTI_COMM_SECRET_FILE");
   if (path.empty()) return std::string();
-  auto text = read_file(path, secret_file_bytes_max, FileKind::regular);
+  auto text = read_file(path, secret_file_bytes_max);
   if (!text) {
     Error error = std::move(text).error();
     error.code = Code::invalid_argument;

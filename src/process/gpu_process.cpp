@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t image_bytes_max = std::size_t{1} << 30;
 
 Result<std::vector<std::byte>> read_image(const std::string& path) {
-  const auto text = read_file(path, image_bytes_max, FileKind::regular);
+  const auto text = read_file(path, image_bytes_max);
   if (!text || text->empty())
     return Error{.code = Code::cuda,
                  .what = fmt::format("TUTTI_CUDA_KERNELS={}: {}", path, text ? "is empty" : text.error().text())};

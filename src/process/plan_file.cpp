@@ -25,7 +25,7 @@ std::uint64_t digest_of(const std::string& text) {
 }  // namespace
 
 Result<std::shared_ptr<const PlanFile>> PlanFile::read(const std::string& path) {
-  auto text = read_file(path, file_bytes_max, FileKind::regular);
+  auto text = read_file(path);
   if (!text) return std::move(text).error().during("read TUTTI_PLAN_FILE");
   const auto within = [&path](Error error) { return std::move(error).during("TUTTI_PLAN_FILE " + path); };
   auto imported = formats::import_plan(*text);

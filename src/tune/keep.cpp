@@ -161,7 +161,7 @@ bool may_be_contradicted(const KeptNumbers& kept, std::int64_t now_s) {
 }
 
 Result<Machine> read_machine_file(const std::string& path) {
-  auto text = read_file(path, machine_file_bytes_max, FileKind::regular);
+  auto text = read_file(path, machine_file_bytes_max);
   if (!text) return std::move(text).error();
   auto parsed = parse(*text);
   if (parsed) return parsed->kept.machine;

@@ -62,7 +62,7 @@ void KeptChoices::wait_for_turn() {
 }
 
 std::optional<std::string> KeptChoices::read(const Name& mine) {
-  const auto file = read_file(mine.path, file_max, FileKind::regular);
+  const auto file = read_file(mine.path, file_max);
   if (!file || !file->starts_with(mine.head)) return std::nullopt;
   // The last line is a sum of all before it.
   const std::size_t end = file->rfind("sum ");

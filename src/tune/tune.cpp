@@ -80,7 +80,7 @@ Tune::Known Tune::measure_now(const cpu_set_t& cpus, const std::string& path,
 void Tune::contradict(const Machine& machine, const std::string& seen, Log& log) {
   const std::lock_guard lock(mutex_);
   if (!known_ || known_->path.empty() || known_->machine != machine) return;
-  auto text = read_file(known_->path, kept_bytes_max, FileKind::regular);
+  auto text = read_file(known_->path, kept_bytes_max);
   if (!text) return;
   const auto there = from_text(*text, fingerprint(cores_, library_version_));
   if (!there || there->measured_s != known_->measured_s || !there->contradicted.empty()) return;
@@ -96,7 +96,7 @@ void Tune::contradict(const Machine& machine, const std::string& seen, Log& log)
 }
 
 std::optional<KeptNumbers> Tune::kept(const std::string& path, const std::string& mine, Log& log) const {
-  auto text = read_file(path, kept_bytes_max, FileKind::regular);
+  auto text = read_file(path, kept_bytes_max);
   if (!text) {
     if (text.error().sys_errno != ENOENT) log.info(LogTopic::tune, "tune", "{}", text.error().text());
     return std::nullopt;

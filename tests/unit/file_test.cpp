@@ -1,12 +1,15 @@
 // Whole files: what they say comes back, what is no file or too large is refused.
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 
 #include <gtest/gtest.h>
 
+#include "base/dylib.h"
+#include "base/unique_fd.h"
 #include "support/folder.h"
 
 namespace tutti {
@@ -34,11 +37,41 @@ TEST(File, TheLimitIsTheLastLengthThatIsRead) {
   EXPECT_FALSE(read_file("/dev/zero")) << "what never ends is not read for ever";
 }
 
+/// A pipe has no other end, a device does not end, a terminal waits for somebody.
+TEST(File, NothingIsWaitedFor) {
+  const Folder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const UniqueFd read_by_nobody(::open(pipe.c_str(), O_RDWR | O_CLOEXEC));
+  const std::string lonely = folder / "lonely";
+  ASSERT_EQ(::mkfifo(lonely.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, lonely, std::string("/dev/zero"), std::string("/dev/ptmx"), std::string("/")}) {
+    const auto got = read_file(path);
+    ASSERT_FALSE(got) << path;
+    EXPECT_EQ(got.error().code, Code::invalid_argument) << path;
+    EXPECT_NE(got.error().what.find(path), std::string::npos) << path;
+    EXPECT_FALSE(write_file(path, std::string(1 << 20, 'x'))) << path;
+    EXPECT_FALSE(refuse_irregular(path)) << path;
+    EXPECT_FALSE(Dylib::open({path.c_str()})) << path;
+  }
+  EXPECT_TRUE(read_file("/dev/null")->empty());
+  EXPECT_TRUE(write_file("/dev/null", "x"));
+  EXPECT_FALSE(read_file("/proc/self/status")->empty()) << "the kernel's files have no size";
+  EXPECT_TRUE(refuse_irregular(folder / "none"));
+}
+
+TEST(File, ReplacedContentLeavesNothingOld) {
+  const Folder folder;
+  ASSERT_TRUE(write_file(folder / "a", "long text"));
+  ASSERT_TRUE(write_file(folder / "a", "short"));
+  EXPECT_EQ(*read_file(folder / "a"), "short");
+}
+
 TEST(File, EachRefusalNamesThePath) {
   const Folder folder;
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const auto from_pipe = read_file(pipe, file_bytes_max, FileKind::regular);
+  const auto from_pipe = read_file(pipe, file_bytes_max);
   ASSERT_FALSE(from_pipe);
   EXPECT_NE(from_pipe.error().what.find(pipe), std::string::npos);
   const auto from_folder = read_file(folder / ".");

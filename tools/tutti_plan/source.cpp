@@ -82,7 +82,7 @@ Result<Found> find(const Source& source) {
 }
 
 Result<formats::Imported> import_file(const std::string& path, Rank root) {
-  const auto text = read_file(path);
+  const auto text = read_file(path, file_bytes_max, FileKind::stream);
   if (!text) return Error(text.error());
   auto imported = formats::import_plan(*text, root);
   if (!imported) return std::move(imported).error().during(path);
@@ -107,7 +107,7 @@ int fail(const Error& error) {
 
 int put(const std::string& path, std::string_view text) {
   if (path != "-") {
-    const auto written = write_file(path, text);
+    const auto written = write_file(path, text, FileKind::stream);
     return written ? Exit::ok : fail(written.error());
   }
   const bool good = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;

@@ -103,7 +103,7 @@ void read_map(JsonReader& json, const JsonAt& root, topology::Job& job) {
 }  // namespace
 
 Result<topology::Job> read_job(const std::string& path) {
-  auto text = read_file(path);
+  auto text = read_file(path, file_bytes_max, FileKind::stream);
   if (!text) return std::move(text).error();
   auto value = formats::parse_json(*text);
   if (!value) return std::move(value).error().during("read " + path);

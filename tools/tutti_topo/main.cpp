@@ -81,7 +81,10 @@ Result<topology::Topology> machine_of(const Options& options) {
   if (!config) return config.error();
   for (const std::string& line : config->warnings()) std::fprintf(stderr, "tutti-topo: %s\n", line.c_str());
   auto sources = topology::sources_of(*config);
-  if (!options.file.empty()) sources.file = options.file;
+  if (!options.file.empty()) {
+    sources.file = options.file;
+    sources.kind = FileKind::stream;
+  }
   auto machine = topology::detect(sources);
   if (!machine || options.what_if.empty()) return machine;
   const auto numbers = chosen_gpus(options.what_if, *machine);
@@ -100,7 +103,7 @@ int show_job(const Options& options) {
   const auto job = job_of(options);
   if (!job) return fail(job.error());
   if (!options.svg.empty())
-    if (const auto written = write_file(options.svg, topology::job_picture(*job)); !written)
+    if (const auto written = write_file(options.svg, topology::job_picture(*job), FileKind::stream); !written)
       return fail(written.error());
   std::fputs((options.json ? to_json(*job) : topology::job_text(*job)).c_str(), stdout);
   return Exit::ok;
@@ -110,10 +113,11 @@ int show(const Options& options) {
   auto machine = machine_of(options);
   if (!machine) return fail(machine.error());
   if (!options.dump.empty())
-    if (const auto written = topology::write_machine(options.dump, *machine); !written) return fail(written.error());
+    if (const auto written = topology::write_machine(options.dump, *machine, FileKind::stream); !written)
+      return fail(written.error());
   const topology::Search found = topology::search(*machine);
   if (!options.svg.empty())
-    if (const auto written = write_file(options.svg, topology::picture(*machine, found)); !written)
+    if (const auto written = write_file(options.svg, topology::picture(*machine, found), FileKind::stream); !written)
       return fail(written.error());
   std::vector<topology::Constant> measured;
   if (options.measure) {
@@ -124,7 +128,7 @@ int show(const Options& options) {
     if (!options.machine_file.empty()) {
       if (places.machine_file.empty())
         return fail({.code = Code::system, .what = "--machine-file: not written, the machine could not be measured"});
-      if (const auto written = write_file(options.machine_file, places.machine_file); !written)
+      if (const auto written = write_file(options.machine_file, places.machine_file, FileKind::stream); !written)
         return fail(written.error());
     }
     measured = std::move(places.constants);

@@ -47,7 +47,7 @@ Result<Topology> detect(const Sources& sources) {
   } else if (::stat((sources.file + "/sys").c_str(), &about) == 0 && S_ISDIR(about.st_mode)) {
     topology = live({.root = sources.file, .nvml = false});
   } else {
-    auto recorded = read_machine(sources.file);
+    auto recorded = read_machine(sources.file, sources.kind);
     if (!recorded) return recorded;
     topology = *std::move(recorded);
   }

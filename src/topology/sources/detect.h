@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "topology/graph/topology.h"
 
 namespace tutti {
@@ -14,8 +15,9 @@ class Config;
 namespace tutti::topology {
 
 struct Sources {
-  std::string file = "";  ///< a recorded machine to use instead (read_machine), or a folder like `root`
-  std::string dump = "";  ///< where to write the result (write_machine)
+  std::string file = "";              ///< a recorded machine to use instead (read_machine), or a folder like `root`
+  FileKind kind = FileKind::regular;  ///< of `file`
+  std::string dump = "";              ///< where to write the result (write_machine)
   /// folder that contains /sys and /proc; not empty: another machine, known only from these files
   std::string root = "";
   bool nvml = true;               ///< query NVIDIA's driver, if present

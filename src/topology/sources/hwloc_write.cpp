@@ -317,8 +317,8 @@ std::string write_hwloc(const Topology& topology) {
   return Writer(topology).write();
 }
 
-Result<void> write_machine(const std::string& path, const Topology& topology) {
-  return write_file(path, path.ends_with(".hwloc.xml") ? write_hwloc(topology) : write_nccl(topology));
+Result<void> write_machine(const std::string& path, const Topology& topology, FileKind kind) {
+  return write_file(path, path.ends_with(".hwloc.xml") ? write_hwloc(topology) : write_nccl(topology), kind);
 }
 
 }  // namespace tutti::topology

@@ -60,13 +60,13 @@ Result<Topology> read(std::string_view text, const std::string& origin) {
   return topology;
 }
 
-Result<Topology> read_machine(const std::string& path) {
+Result<Topology> read_machine(const std::string& path, FileKind kind) {
   if (path.starts_with(synthetic)) {
     auto topology = read_synthetic(std::string_view(path).substr(synthetic.size()));
     if (topology) topology->origin = path;
     return topology;
   }
-  const auto text = read_file(path);
+  const auto text = read_file(path, file_bytes_max, kind);
   if (!text) return text.error();
   return read(*text, path);
 }

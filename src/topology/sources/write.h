@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "topology/graph/topology.h"
 
 namespace tutti::topology {
@@ -12,7 +13,7 @@ namespace tutti::topology {
 /// NVLinkBandwidth.
 std::string write_hwloc(const Topology& topology);
 
-/// hwloc's XML if the name ends in ".hwloc.xml", else NCCL's, for NCCL_TOPO_FILE. Errors: system.
-Result<void> write_machine(const std::string& path, const Topology& topology);
+/// hwloc's XML if the name ends in ".hwloc.xml", else NCCL's, for NCCL_TOPO_FILE. Errors: system, invalid_argument.
+Result<void> write_machine(const std::string& path, const Topology& topology, FileKind kind = FileKind::regular);
 
 }  // namespace tutti::topology
