@@ -200,7 +200,8 @@ TUTTI_API tuttiResult_t tuttiBarrier(tuttiComm_t comm, tuttiStream_t stream);
 /* ---- Point to point ---------------------------------------------------------------------------------------------- */
 
 /* The k-th send from a to b matches the k-th receive on b from a; their counts and types must be equal. A send may wait
- * for its receive: ranks that send to each other do so in a group. */
+ * for its receive: ranks that send to each other do so in a group. A message that b never receives is an error at one
+ * of the two: where the send does not wait, when b leaves (invalidUsage from tuttiCommFinalize or tuttiCommDestroy). */
 TUTTI_API tuttiResult_t tuttiSend(const void* sendbuff, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,
                                   tuttiStream_t stream);
 TUTTI_API tuttiResult_t tuttiRecv(void* recvbuff, size_t count, tuttiDataType_t type, int peer, tuttiComm_t comm,

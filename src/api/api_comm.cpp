@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "api/api_support.h"
+#include "collective/unreceived.h"
 #include "gpu/gpu_context.h"
 #include "init/join.h"
 #include "init/meeting.h"
@@ -174,12 +175,14 @@ void settle(Communicator& communicator) {
   }
 }
 
-/// Waits for the queued calls and compares them with the peers' calls. Errors: a mismatch that no call has returned to
-/// the user yet.
+/// Waits for the queued calls and compares them with the peers' calls and messages. Errors: a mismatch that no call has
+/// returned to the user yet.
 Result<void> finish(Communicator& communicator) {
   settle(communicator);
   if (!communicator.failed())
     if (auto alike = communicator.look_before_leaving(); !alike) communicator.fail(std::move(alike).error());
+  if (!communicator.failed())
+    if (auto received = check_all_received(communicator); !received) communicator.fail(std::move(received).error());
   if (!communicator.failed() || communicator.told() || communicator.failure().code != Code::invalid_usage) return {};
   return communicator.tell_failure();
 }

@@ -22,12 +22,6 @@ void end(const PeerRequest& request) {
 
 }  // namespace
 
-struct PointToPoint::Header {
-  std::uint64_t bytes = 0;
-  std::uint32_t type = 0;
-  Carried carried;
-};
-
 PointToPoint::PointToPoint(Communicator& communicator, std::span<const PeerRequest> requests)
     : communicator_(communicator) {
   for (const auto& request : requests) {
@@ -129,6 +123,7 @@ Result<Progress> PointToPoint::send(Queue& queue) {
     finish(queue);
     return Progress::moved;
   }
+  if (!queue.begun && has_left(communicator_, queue.peer)) return left(queue.peer);
   auto slot = sender.acquire();
   if (!slot) return std::move(slot).error();
   if (slot->empty()) return Progress::blocked;
@@ -232,16 +227,18 @@ Result<void> PointToPoint::poll_peers() {
     if (queue.next == queue.requests.size()) continue;
     const Peer& peer = communicator_.members().peers[queue.peer];
     // A rank of another host closes its connections after its last message instead.
-    if (peer.remote() || peer.area.header().state.load(std::memory_order_acquire) != RankState::closed) continue;
+    if (peer.remote() || !has_left(communicator_, queue.peer)) continue;
     auto moved = queue.send ? send(queue) : receive(queue);
     if (!moved) return std::move(moved).error().at_peer(queue.peer);
-    if (*moved == Progress::blocked)
-      return Error{
-          .code = Code::remote,
-          .what = fmt::format("{} left the communicator during {}", communicator_.describe(queue.peer), where()),
-          .peer = queue.peer};
+    if (*moved == Progress::blocked) return left(queue.peer);
   }
   return {};
+}
+
+Error PointToPoint::left(Rank peer) const {
+  return {.code = Code::remote,
+          .what = fmt::format("{} left the communicator during {}", communicator_.describe(peer), where()),
+          .peer = peer};
 }
 
 std::string PointToPoint::where() const {

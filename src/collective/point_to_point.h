@@ -29,8 +29,14 @@ class PointToPoint final : public Operation {
   /// Errors: remote (a rank left that messages must still come from or go to).
   Result<void> poll_peers() override;
 
+  /// What precedes a message's data.
+  struct Header {
+    std::uint64_t bytes = 0;
+    std::uint32_t type = 0;
+    Carried carried;
+  };
+
  private:
-  struct Header;
   struct Queue {
     Rank peer = 0;
     bool send = true;
@@ -43,6 +49,7 @@ class PointToPoint final : public Operation {
   };
 
   Result<void> to_self();
+  Error left(Rank peer) const;
   Result<Progress> send(Queue& queue);
   Result<Progress> receive(Queue& queue);
   Result<bool> flush();

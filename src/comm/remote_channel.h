@@ -52,6 +52,8 @@ class RemoteChannel final : public OpeningLink {
   Receiver& receiver() { return *receiver_; }
   std::size_t slot_bytes() const { return place_.slot_bytes; }
   bool is_open() const { return sender_ != nullptr; }
+  /// Whether this end connects, rather than takes the other end's connection.
+  bool connects() const { return place_.rank > place_.peer; }
   bool awaits_arrival() const override { return wanted_ && !is_open() && place_.rank < place_.peer; }
 
   /// Handles an error of this channel's connections. If the peer has just failed or its process has ended, a better
@@ -127,6 +129,7 @@ class RemoteReceiver final : public Receiver {
   Result<std::size_t> land(std::size_t at, std::span<std::byte> into) override;
   Invited invite(std::size_t ahead, std::span<std::byte> memory) override;
   bool closed() override;
+  bool can_have_come() const override { return channel_->is_open() || !channel_->connects(); }
   void poll_set(std::vector<PollItem>& items) const override;
 
  private:

@@ -120,6 +120,9 @@ class Receiver {
   /// has failed writes nothing.
   virtual bool closed() { return true; }
 
+  /// False where nothing can have come, as peek would have to open the connection from this end first.
+  virtual bool can_have_come() const { return true; }
+
   /// Adds the handles to wait for until the message last asked for, or `closed`, can make progress; none for transports
   /// that ring the rank's doorbell.
   virtual void poll_set(std::vector<PollItem>&) const {}

@@ -241,6 +241,62 @@ TEST_P(Alone, SizesThatDifferAreAnError) {
     });
 }
 
+/// One of two ranks sends a message that the other never receives; then both leave, one after the other.
+void leave_a_message(Seat& seat, int sender, bool receiver_leaves_first) {
+  const auto comm = seat.init_one();
+  ASSERT_NE(comm, nullptr);
+  const int other = 1 - seat.rank();
+  const bool sends = seat.rank() == sender, leaves_last = sends == receiver_leaves_first;
+  Buffer buffer(Memory::heap, 4096);
+  if (sends) {
+    // The first one opens the connection, so that the second one need not wait for the other rank.
+    ASSERT_TRUE(ok(tuttiSend(buffer.data(), 4096, tuttiUint8, other, comm, nullptr)));
+    ASSERT_TRUE(ok(tuttiSend(buffer.data(), 1024, tuttiFloat32, other, comm, nullptr)));
+  } else {
+    ASSERT_TRUE(ok(tuttiRecv(buffer.data(), 4096, tuttiUint8, other, comm, nullptr)));
+  }
+  ASSERT_TRUE(seat.meet());
+  if (leaves_last) {
+    ASSERT_TRUE(seat.meet());
+  }
+  const auto left = tuttiCommDestroy(comm);
+  if (sends && !leaves_last) {
+    EXPECT_TRUE(ok(left)) << "the receiver may still want it";
+  } else {
+    EXPECT_TRUE(fails(left, tuttiInvalidUsage, "rank " + std::to_string(sender) + " sent 1024 x float32"));
+  }
+  if (!leaves_last) {
+    ASSERT_TRUE(seat.meet());
+  }
+}
+
+TEST(PointToPoint, AMessageThatNobodyReceivesIsAnErrorOnEveryWire) {
+  for (const char* transport : {"auto", "slots", "cma", "mapped", "socket", "rdma"})
+    for (const int sender : {0, 1})
+      for (const bool receiver_first : {true, false})
+        EXPECT_TRUE(launch_ranks({.ranks = 2, .environment = {std::string("TUTTI_TRANSPORT=") + transport}},
+                                 [&](Seat& seat) { leave_a_message(seat, sender, receiver_first); }))
+            << transport << ", from rank " << sender << (receiver_first ? ", receiver first" : ", sender first");
+}
+
+TEST(PointToPoint, ASendToARankThatHasLeftIsAnError) {
+  for (const char* transport : {"auto", "slots", "socket"}) {
+    const Team team{.ranks = 2, .environment = {std::string("TUTTI_TRANSPORT=") + transport}};
+    EXPECT_TRUE(launch_ranks(team, [](Seat& seat) {
+      const auto comm = seat.init_one();
+      ASSERT_NE(comm, nullptr);
+      if (seat.rank() == 1) {
+        EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+      }
+      ASSERT_TRUE(seat.meet());
+      if (seat.rank() == 1) return;
+      const char byte = 1;
+      EXPECT_TRUE(fails(tuttiSend(&byte, 1, tuttiUint8, 1, comm, nullptr), tuttiRemoteError, "rank 1", comm));
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    })) << transport;
+  }
+}
+
 TEST_P(Alone, PeerThatLeftIsAnError) {
   for (const bool receive : {true, false})
     launch_ranks({.ranks = 2, .layout = GetParam()}, [receive](Seat& seat) {
