@@ -7,13 +7,19 @@
 #include "base/file.h"
 
 namespace tutti {
+namespace {
+
+/// A setting may name a file, and the loader would wait for whoever writes to a pipe of that name.
+Result<void> refuse_irregular_path(const char* name) {
+  return std::strchr(name, '/') == nullptr ? Result<void>() : refuse_irregular(name);
+}
+
+}  // namespace
 
 Result<Dylib> Dylib::open(std::initializer_list<const char*> names) {
   Dylib library;
-  // A setting may name a file, and the loader would wait for whoever writes to a pipe of that name.
   for (const char* const name : names)
-    if (std::strchr(name, '/') != nullptr)
-      if (auto checked = refuse_irregular(name); !checked) return std::move(checked).error();
+    if (auto checked = refuse_irregular_path(name); !checked) return std::move(checked).error();
   // The library stays loaded after it is closed: its own threads may still run.
   for (const char* const name : names) {
     library.handle_ = std::shared_ptr<void>(::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE), [](void* handle) {
@@ -26,6 +32,7 @@ Result<Dylib> Dylib::open(std::initializer_list<const char*> names) {
 }
 
 bool Dylib::is_loaded(const char* name) {
+  if (!refuse_irregular_path(name)) return false;
   void* const handle = ::dlopen(name, RTLD_NOW | RTLD_NOLOAD);
   if (handle == nullptr) return false;
   ::dlclose(handle);

@@ -162,7 +162,7 @@ bool may_be_contradicted(const KeptNumbers& kept, std::int64_t now_s) {
 
 Result<Machine> read_machine_file(const std::string& path) {
   auto text = read_file(path, machine_file_bytes_max);
-  if (!text) return std::move(text).error();
+  if (!text) return std::move(text).error().during("read TUTTI_MACHINE_FILE");
   auto parsed = parse(*text);
   if (parsed) return parsed->kept.machine;
   Error error = std::move(parsed).error();
