@@ -7,11 +7,23 @@ find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 set(python_environment "TUTTI_TUNE=off;OPENBLAS_NUM_THREADS=1;OMP_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1"
                        "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:tutti>" "PYTHONPATH=${PROJECT_SOURCE_DIR}/python:${CMAKE_CURRENT_SOURCE_DIR}/python")
 
-foreach(test arrays calls collectives counts docs errors messages operators perf torch torch_benchmark torch_training)
+foreach(test arrays calls collectives counts docs errors lifetimes messages operators perf torch torch_benchmark
+             torch_training)
   add_test(NAME python_${test}_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
                                             ${CMAKE_CURRENT_SOURCE_DIR}/python/${test}_test.py)
   set_tests_properties(python_${test}_test PROPERTIES LABELS multiprocess PROCESSORS 2 TIMEOUT 600 SKIP_RETURN_CODE 77
                        ENVIRONMENT "${python_environment}")
+endforeach()
+
+# Of these also with what is freed poisoned.
+add_library(poison MODULE support/poison.cpp)
+target_compile_options(poison PRIVATE -fno-builtin)
+set_target_properties(poison PROPERTIES IS_TEST ON)
+foreach(test calls lifetimes messages operators torch)
+  add_test(NAME python_${test}_poisoned COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
+                                                ${CMAKE_CURRENT_SOURCE_DIR}/python/${test}_test.py)
+  set_tests_properties(python_${test}_poisoned PROPERTIES LABELS multiprocess PROCESSORS 2 TIMEOUT 600 SKIP_RETURN_CODE 77
+                       ENVIRONMENT "${python_environment};LD_PRELOAD=$<TARGET_FILE:poison>;PYTHONMALLOC=malloc")
 endforeach()
 
 foreach(test gpu torch_cuda)

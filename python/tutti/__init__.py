@@ -9,7 +9,7 @@ The methods of Communicator are the calls; tutti.group submits several together,
 background, tutti.mem_alloc and tutti.zeros make the memory that is fastest. Failed calls raise subclasses of
 tutti.Error.
 """
-from ._communicator import Communicator, Registration, UniqueId
+from ._communicator import Communicator, UniqueId
 from ._errors import (Error, InternalError, InvalidArgumentError, InvalidUsageError, RemoteError, Result, SystemError,
                       TimeoutError, UnhandledCudaError)
 from ._group import group
@@ -17,6 +17,7 @@ from ._library import library_path, library_version
 from ._memory import DeviceMemory, mem_alloc, mem_alloc_device, zeros
 from ._messages import ANY_SOURCE, ANY_TAG, Request, Status
 from ._operators import Operator, PreMulSum
+from ._registration import Registration
 from ._stream import Stream
 from ._types import DataType, RedOp
 

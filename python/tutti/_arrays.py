@@ -6,6 +6,7 @@ It takes objects with `__cuda_array_interface__` (CuPy, numba), torch's tensors,
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 from . import _dlpack, _types
@@ -13,7 +14,8 @@ from ._errors import InvalidArgumentError
 
 
 class View(NamedTuple):
-    """Contiguous memory of so many elements. As long as `owner` lives, the memory does."""
+    """Contiguous memory of so many elements. As long as `owner` lives, the memory does: it is not always the object that
+    was asked, which may have computed the memory, or be given other memory meanwhile."""
 
     address: int
     elements: int
@@ -78,6 +80,47 @@ def _of_interface(interface: Dict[str, Any], array: Any, on_device: bool) -> Vie
     return View(data[0] or 0, math.prod(shape), itemsize, name, not data[1], on_device, array)
 
 
+def _of_scalar(scalar: Any, numpy: Any, writes: bool) -> View:
+    """A value of numpy, as of array[0] and array.sum(): what its array interface names is freed before it returns."""
+    if writes:
+        raise _Refused(f"is a {type(scalar).__name__}, a value, and the call would write to a copy of it: pass an array of "
+                       "one element, as numpy.array([x]) makes one")
+    copy = numpy.asarray(scalar)
+    return _of_interface(copy.__array_interface__, copy, on_device=False)
+
+
+def _of_asked(array: Any, name: str, numpy: Any) -> View:
+    """An object's answer, an address that has to be good as long as the object lives. One that is computed from a
+    temporary is not: its memory is free by now. So another array takes that memory, and the object is asked again."""
+    view = _of_interface(getattr(array, name), array, on_device=name != "__array_interface__")
+    taken = None if numpy is None or view.on_device else numpy.empty(view.elements * view.itemsize, "uint8")
+    again = getattr(array, name)
+    del taken
+    if again is None or (again["data"][0] or 0) != view.address:
+        raise _Refused(f"names other memory each time it is asked for its {name}, which therefore does not live as long "
+                       "as the object: pass the array itself, or a copy")
+    return view
+
+
+class _Storage:
+    """The memory of a tensor, which may be given other memory while this one is in use: tensor.data = other, set_."""
+
+    __slots__ = ("_storage", "_address")
+
+    def __init__(self, tensor: Any) -> None:
+        # Without the words of newer versions of torch that typed storages are going away.
+        self._storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor._storage()
+        self._address = self._storage.data_ptr()
+
+    def has(self, tensor: Any) -> bool:
+        """Whether all elements are in it; a storage can be made smaller."""
+        return bool((tensor.storage_offset() + tensor.numel()) * tensor.element_size() <= self._storage.nbytes())
+
+    def moved(self) -> bool:
+        """Whether it was resized or freed, which nothing can prevent."""
+        return bool(self._storage.data_ptr() != self._address)
+
+
 def _of_tensor(tensor: Any) -> View:
     """A tensor of torch, whose DLPack and array interfaces refuse tensors that require gradients."""
     place = tensor.device.type
@@ -90,11 +133,31 @@ def _of_tensor(tensor: Any) -> View:
         raise _not_contiguous(tensor.shape, [stride * itemsize for stride in tensor.stride()])
     if (tensor.is_complex() and tensor.is_conj()) or tensor.is_neg():
         raise _Refused("is a tensor whose values are not its memory: pass tensor.resolve_conj().resolve_neg()")
-    return View(tensor.data_ptr(), tensor.numel(), itemsize, _types.name_of(tensor.dtype), True, place == "cuda",
-                tensor)
+    storage = _Storage(tensor)
+    if not storage.has(tensor):
+        raise _Refused("is a tensor whose storage was freed or made smaller")
+    return View(tensor.data_ptr(), tensor.numel(), itemsize, _types.name_of(tensor.dtype), True, place == "cuda", storage)
 
 
-def _of_buffer(array: Any) -> View:
+def _require_same(first: int, second: int) -> None:
+    """Addresses of one object, both of which are held."""
+    if first != second:
+        raise _Refused("hands out other memory each time it is asked, so that what the call writes would be lost: pass "
+                       "the array itself")
+
+
+def _of_dlpack(array: Any, writes: bool) -> View:
+    tensor = _dlpack.tensor_of(array)
+    _require_contiguous(tensor.shape, tensor.strides, tensor.itemsize)
+    if writes and tensor.copied:
+        raise _Refused("hands out a copy of its memory, so that what the call writes would be lost")
+    if writes:
+        _require_same(tensor.address, _dlpack.tensor_of(array).address)
+    return View(tensor.address, math.prod(tensor.shape), tensor.itemsize, tensor.type_name, tensor.writable,
+                tensor.on_device, tensor.owner)
+
+
+def _of_buffer(array: Any, writes: bool) -> View:
     view = memoryview(array)
     if not view.c_contiguous:
         raise _not_contiguous(view.shape or (), view.strides or ())
@@ -102,26 +165,34 @@ def _of_buffer(array: Any) -> View:
         name = _types.name_of_format(view.format, view.itemsize)
     except ValueError as error:
         raise _Refused(str(error)) from None
-    return View(_dlpack.address_of_buffer(view), view.nbytes // (view.itemsize or 1), view.itemsize, name,
-                not view.readonly, False, view)
+    address = _dlpack.address_of_buffer(view)
+    if writes:
+        with memoryview(array) as again:
+            _require_same(address, _dlpack.address_of_buffer(again))
+    return View(address, view.nbytes // (view.itemsize or 1), view.itemsize, name, not view.readonly, False, view)
 
 
-def _find(array: Any) -> View:
+def _of_numpy(array: Any) -> View:
+    ma = sys.modules.get("numpy.ma")
+    if ma is not None and isinstance(array, getattr(ma, "MaskedArray", ())) and ma.is_masked(array):
+        raise _Refused("is an array with a mask, and what the mask hides would be moved too: pass array.data or "
+                       "array.filled()")
+    return _of_interface(array.__array_interface__, array, on_device=False)
+
+
+def _find(array: Any, writes: bool) -> View:
+    numpy = sys.modules.get("numpy")  # without it there are no arrays of it
+    if isinstance(array, getattr(numpy, "ndarray", ())):
+        return _of_numpy(array)
+    if isinstance(array, getattr(numpy, "generic", ())):
+        return _of_scalar(array, numpy, writes)
     # Tensors of torch have a cuda interface only where they are on a GPU, and none of the others.
     if hasattr(array, "data_ptr") and hasattr(array, "is_neg"):
         return _of_tensor(array)
-    interface = getattr(array, "__array_interface__", None)
-    if interface is not None:
-        return _of_interface(interface, array, on_device=False)
-    interface = getattr(array, "__cuda_array_interface__", None)
-    if interface is not None:
-        return _of_interface(interface, array, on_device=True)
-    if hasattr(array, "__dlpack__"):
-        tensor = _dlpack.tensor_of(array)
-        _require_contiguous(tensor.shape, tensor.strides, tensor.itemsize)
-        return View(tensor.address, math.prod(tensor.shape), tensor.itemsize, tensor.type_name, tensor.writable,
-                    tensor.on_device, tensor.owner)
-    return _of_buffer(array)
+    for name in ("__array_interface__", "__cuda_array_interface__"):
+        if getattr(array, name, None) is not None:
+            return _of_asked(array, name, numpy)
+    return _of_dlpack(array, writes) if hasattr(array, "__dlpack__") else _of_buffer(array, writes)
 
 
 # What arrays call elements whose type they do not know: bfloat16 comes as uint16 or int16, 8-bit floats as uint8.
@@ -150,11 +221,11 @@ def _as_type(view: View, kind: _types.DataType) -> View:
 def view_of(array: Any, call: str, argument: str, kind: Optional[_types.DataType] = None, writes: bool = False) -> View:
     """Memory of `array`, the argument called `argument` of `call`.
 
-    Errors: TypeError (not an array); InvalidArgumentError (not contiguous, read-only where the call writes, not of
-    `kind`).
+    Errors: TypeError (not an array); InvalidArgumentError (not contiguous, read-only or a copy where the call writes, not
+    of `kind`).
     """
     try:
-        view = _find(array)
+        view = _find(array, writes)
         if kind is not None:
             view = _as_type(view, kind)
         if writes and not view.writable:

@@ -92,6 +92,10 @@ class Call:
             self._operator = op
         return number
 
+    def owners(self) -> Tuple[Any, ...]:
+        """What must live until the library is done with the call: see tutti._lifetime."""
+        return (*(view.owner for view in self._views), self._operator)
+
     def run(self, function: Callable[..., int], *arguments: Any) -> None:
         """Makes the call; communicator and stream are added to the arguments. Errors: those of the library."""
         communicator = self._communicator
@@ -103,8 +107,10 @@ class Call:
             if self._operator is not None:
                 self._operator.raise_error()
             return
-        kept = _lifetime.Kept(communicator, self._stream, handle, communicator.device if on_device else None,
-                              (*(view.owner for view in self._views), self._operator))
+        # On a stream of CUDA's too where the memory does not say that it is a GPU's, as managed memory may not.
+        waits_for_gpu = on_device or (handle is not None and not isinstance(self._stream, _stream.Stream))
+        kept = _lifetime.Kept(self._name, communicator, self._stream, handle,
+                              communicator.device if waits_for_gpu else None, self.owners())
         if _lifetime.group.depth:  # kept where the group ends
             _lifetime.group.calls.append(kept)
             communicator._run(*everything)

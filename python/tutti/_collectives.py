@@ -1,13 +1,15 @@
 """Collectives with equal counts, and point to point: methods of Communicator.
 
 Arrays are contiguous: numpy's, torch's, CuPy's, or anything with the buffer protocol, `__array_interface__`,
-`__cuda_array_interface__` or DLPack. Sizes below are in elements, n is the number of ranks. All ranks make the same
-calls in the same order. Calls that reduce take the types of tutti.DataType; the others move elements of any type.
-`dtype` says what the elements are where an array cannot, for example dtype="bfloat16" for an array of uint16.
+`__cuda_array_interface__` or DLPack. A scalar of numpy (array[0], array.sum()) can be sent, and is refused where a call
+writes. Sizes below are in elements, n is the number of ranks. All ranks make the same calls in the same order. Calls that
+reduce take the types of tutti.DataType; the others move elements of any type. `dtype` says what the elements are where an
+array cannot, for example dtype="bfloat16" for an array of uint16.
 
 `stream`: None, and a call on host memory returns when it is complete on this rank; a tutti.Stream, and it returns at
 once. A call on device memory is queued on the given CUDA stream (an integer, or an object with `__cuda_stream__`,
-`cuda_stream` or `ptr`), None being CUDA's default stream. Arrays live at least until the call is done.
+`cuda_stream` or `ptr`), None being CUDA's default stream. Arrays live at least until the call is done; their memory must
+not be resized before (tensor.resize_, ndarray.resize without refcheck).
 
 Errors of every call: InvalidArgumentError (refused, nothing has changed), InvalidUsageError (ranks made different
 calls), RemoteError (a peer failed), TimeoutError, and for device memory UnhandledCudaError; TypeError for what is not

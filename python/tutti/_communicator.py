@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import warnings
 from ctypes import c_char_p, c_int, c_size_t, c_void_p
-from typing import Any, Callable, List, NoReturn, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, NoReturn, Optional, Sequence, Set, Tuple, Union
 
 from . import _arrays, _cuda, _interrupt, _lifetime, _types
 from ._collectives import Collectives
@@ -13,6 +13,7 @@ from ._errors import InvalidArgumentError, Result, check, raise_error, sentence
 from ._library import Config, IdStruct, lib
 from ._messages import Messages
 from ._operators import Operator, PreMulSum
+from ._registration import Registration
 
 _NO_COLOR = -1  # TUTTI_SPLIT_NOCOLOR
 
@@ -60,32 +61,13 @@ def _config(deterministic: Optional[bool], timeout_ms: Optional[int], name: Opti
     return config
 
 
-class Registration:
-    """Memory that was announced as often used; made by Communicator.register. Keeps the array."""
-
-    def __init__(self, communicator: "Communicator", handle: c_void_p, owner: Any) -> None:
-        self._communicator, self._handle, self._owner = communicator, handle, owner
-
-    def deregister(self) -> None:
-        """Takes the announcement back. Errors: InvalidArgumentError (that was done already)."""
-        result = lib.tuttiCommDeregister(self._communicator._handle, self._handle)
-        self._communicator._check(result, "Registration.deregister")
-        self._owner = None
-
-    def __enter__(self) -> "Registration":
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.deregister()
-
-
 class Communicator(Collectives, CountsPerRank, Messages):
     """Ranks that communicate. One thread at a time may use a communicator; any thread may call abort() and
     async_error().
 
     Made by from_environment, from_id, init_all, split or create_group, not by calling the class. As a context manager
     it is destroyed at the end of the `with` block, and aborted if the block raises an exception, so that the other
-    ranks fail at once too; so is one that is neither destroyed nor used any more.
+    ranks fail at once too. One that is dropped is aborted too.
 
     Arrays are contiguous; sizes below are in elements, and n is the number of ranks. Arrays of one call have the same
     element type, which `dtype` says where an array cannot: dtype="bfloat16" for an array of uint16. Without a `stream`
@@ -114,7 +96,7 @@ class Communicator(Collectives, CountsPerRank, Messages):
         made = object.__new__(cls)
         made._handle = c_void_p()
         made._rank = made._size = made._device = None
-        made._under_way, made._dropped = {}, []
+        made._dropped, made._registered, made._streams = {}, {}, set()
         if _lifetime.group.depth:
             _lifetime.group.made.append(made)
         return made
@@ -155,11 +137,11 @@ class Communicator(Collectives, CountsPerRank, Messages):
         count = ranks if isinstance(ranks, int) else len(ranks)
         devices = None if isinstance(ranks, int) else (c_int * count)(*ranks)
         handles = (c_void_p * max(count, 0))()
-        check(lib.tuttiCommInitAll(handles, count, devices), "init_all")
-        _interrupt.arm(lib.tuttiCommAbort)
         made = [cls._empty() for _ in range(count)]
-        for communicator, handle in zip(made, handles):
-            communicator._handle.value = handle
+        for rank, communicator in enumerate(made):  # of the same memory, as in a group the handles are set at its end
+            communicator._handle = c_void_p.from_buffer(handles, rank * ctypes.sizeof(c_void_p))
+        _interrupt.arm(lib.tuttiCommAbort)
+        check(lib.tuttiCommInitAll(handles, count, devices), "init_all")
         return made
 
     @classmethod
@@ -295,10 +277,13 @@ class Communicator(Collectives, CountsPerRank, Messages):
     def register(self, array: Any) -> Registration:
         """Announces that the memory of `array` will be used often. Memory of tutti.mem_alloc is faster still, and needs
         no announcement. Errors: as a call on the array."""
-        view, handle = _arrays.view_of(array, "register", "array"), c_void_p()
-        result = lib.tuttiCommRegister(self._handle, view.address, view.elements * view.itemsize, handle)
+        view = _arrays.view_of(array, "register", "array")
+        made = Registration(self, view.owner)
+        result = lib.tuttiCommRegister(self._handle, view.address, view.elements * view.itemsize, made._handle)
+        if result:
+            self._registered.pop(id(made._handle))
         self._check(result, "register")
-        return Registration(self, handle, view.owner)
+        return made
 
     # ---- End
 
@@ -317,6 +302,7 @@ class Communicator(Collectives, CountsPerRank, Messages):
             finally:
                 self._handle = c_void_p()
                 self._end_dropped()
+                self._registered.clear()
 
     def abort(self) -> None:
         """Ends all operations, on the other ranks with an error, and frees the communicator, in less than a second. Any
@@ -324,6 +310,7 @@ class Communicator(Collectives, CountsPerRank, Messages):
         handle, self._handle = self._handle, c_void_p()
         if handle.value:
             lib.tuttiCommAbort(handle)
+            self._registered.clear()
 
     def __enter__(self) -> "Communicator":
         return self
@@ -373,3 +360,5 @@ class Communicator(Collectives, CountsPerRank, Messages):
     _rank: Optional[int]
     _size: Optional[int]
     _device: Optional[int]
+    _registered: Dict[int, Tuple[c_void_p, Any]]  # handles of registrations, and what owns their memory
+    _streams: Set[Any]  # handles of those that may have its calls

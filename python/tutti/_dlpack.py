@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional, Tuple
 
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 _NO_SYNCHRONISATION = -1  # the caller says on which stream the call runs
-_READ_ONLY = 1
+_READ_ONLY, _COPIED = 1, 2
 
 # Names of DLPack's type codes: of those with any number of bits, and of the others.
 _WORDS = {0: "int", 1: "uint", 2: "float", 5: "complex"}
@@ -28,6 +28,7 @@ class Tensor(NamedTuple):
     itemsize: int
     type_name: str
     writable: bool
+    copied: bool
     on_device: bool
     owner: Any
 
@@ -96,21 +97,20 @@ def _capsule(array: Any) -> Any:
 def tensor_of(array: Any) -> Tensor:
     """Errors: Refused; what the array's __dlpack__ raises."""
     capsule = _capsule(array)
-    writable = True
+    flags = 0
     if _is_valid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_pointer(capsule, b"dltensor_versioned"))
         if versioned.major != 1:
             raise Refused(f"has a DLPack capsule of version {versioned.major}.{versioned.minor}; tutti reads 1")
-        writable = not versioned.flags & _READ_ONLY
-        tensor = versioned.tensor
+        tensor, flags = versioned.tensor, versioned.flags
     elif _is_valid(capsule, b"dltensor"):
         tensor = _Managed.from_address(_pointer(capsule, b"dltensor")).tensor
     else:
         raise Refused("has a __dlpack__ that returns no DLPack capsule")
-    return _read(tensor, writable, capsule)
+    return _read(tensor, flags, capsule)
 
 
-def _read(tensor: _Tensor, writable: bool, capsule: Any) -> Tensor:
+def _read(tensor: _Tensor, flags: int, capsule: Any) -> Tensor:
     kind = tensor.device.type
     if kind not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
         raise Refused(f"is on a device of DLPack's type {kind}; tutti takes host and CUDA memory")
@@ -121,6 +121,6 @@ def _read(tensor: _Tensor, writable: bool, capsule: Any) -> Tensor:
     name = _NAMES.get((code, bits)) or f"{_WORDS.get(code, f'dlpack{code}_')}{bits}"
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] * itemsize for i in range(tensor.ndim)) if tensor.strides else None
-    return Tensor((tensor.data or 0) + tensor.byte_offset, shape, strides, itemsize, name, writable,
-                  kind in (_CUDA, _CUDA_MANAGED), capsule)
+    return Tensor((tensor.data or 0) + tensor.byte_offset, shape, strides, itemsize, name, not flags & _READ_ONLY,
+                  bool(flags & _COPIED), kind in (_CUDA, _CUDA_MANAGED), capsule)
 

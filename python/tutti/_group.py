@@ -5,7 +5,7 @@ import contextlib
 from typing import Iterator
 
 from . import _interrupt, _lifetime
-from ._errors import check, raise_error, sentence
+from ._errors import Result, check, raise_error, sentence
 from ._library import lib
 
 
@@ -26,22 +26,43 @@ def group() -> Iterator[None]:
         _lifetime.group.depth = depth + 1
         check(lib.tuttiGroupStart(), "group")
         yield
+        if depth == 0:
+            _lifetime.group.require_in_place()
+        result = _end()
     except BaseException:
-        lib.tuttiBarrier(None, None)  # refused, so the library drops the calls of the group
-        _end(dropped=True)
+        _drop(depth)
         raise
-    result = _end()
     if result:
         raise_error(result, "group", sentence(None))
 
 
-def _end(dropped: bool = False) -> int:
+def _end() -> int:
     _lifetime.group.depth -= 1
     if _lifetime.group.depth:
         return int(lib.tuttiGroupEnd())
     # The library writes handles into what the group makes, so that has to live until then, wanted or not.
     calls, made = _lifetime.group.take()
-    with _lifetime.keeping([] if dropped else calls):
-        result = _interrupt.run(lib.tuttiGroupEnd, (), lambda: [call.communicator._handle for call in calls])
+    with _lifetime.keeping(calls):
+        result = _interrupt.run(_end_all if _lifetime.group.broken else lib.tuttiGroupEnd, (),
+                                lambda: [call.communicator._handle for call in calls])
     del made
     return result
+
+
+def _drop(depth: int) -> None:
+    """After an exception in a block that began at `depth`, which may have come at any place: before the library began the
+    group, or after it ended it."""
+    lib.tuttiBarrier(None, None)  # refused, so the library drops the calls of the group
+    _lifetime.group.depth, _lifetime.group.broken = depth, True
+    if depth == 0:
+        _end_all()
+        _lifetime.group.take()
+
+
+def _end_all() -> int:
+    """Ends a refused group however deep the library is in it; where it is in none, that is an error as well."""
+    result = Result.SUCCESS
+    while result == Result.SUCCESS:
+        result = lib.tuttiGroupEnd()
+    _lifetime.group.broken = False
+    return int(result)

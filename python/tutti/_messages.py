@@ -8,7 +8,7 @@ the communicator. Elements of types that tutti does not know travel as bytes.
 from __future__ import annotations
 
 from ctypes import c_int, c_void_p
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from . import _interrupt
 from ._call import Call
@@ -38,10 +38,11 @@ class Request:
     """A message under way; made by isend and irecv. Its array must not be touched (of a send: changed) until wait or test
     says that it has ended, which has to be before the communicator is destroyed: afterwards they raise InvalidUsageError."""
 
-    def __init__(self, communicator: "Messages", handle: c_void_p, call: str, owner: Any) -> None:
-        self._communicator, self._handle, self._call = communicator, handle, call
+    def __init__(self, communicator: "Messages", call: str, owners: Tuple[Any, ...]) -> None:
+        self._communicator, self._call = communicator, call
+        self._handle = c_void_p()  # set by the library, when the request already holds what the message uses
+        self._owners = owners
         self._status: Optional[Status] = None
-        communicator._under_way[handle.value or 0] = owner
 
     @property
     def ended(self) -> bool:
@@ -82,12 +83,11 @@ class Request:
 
     def _finish(self, what: str, function: Callable[..., int], *arguments: Any) -> None:
         """Calls wait or test; a request that has ended is none any more, whether it met an error or not."""
-        number = self._handle.value or 0
         try:
             result = _interrupt.run(function, (self._handle, *arguments), self._communicator._handles)
         finally:
             if self.ended:
-                self._communicator._under_way.pop(number, None)
+                self._owners = ()
         self._raise(result, what)
 
     def _raise(self, result: int, what: str) -> None:
@@ -95,9 +95,9 @@ class Request:
             raise_error(result, f"{self._call}.{what}", sentence(None), self._communicator._rank)
 
     def __del__(self) -> None:
-        if not getattr(self, "_handle", c_void_p()).value:
-            return
-        self._communicator._dropped.append(self._handle)  # its array lives on until the message has ended
+        handle = getattr(self, "_handle", c_void_p())
+        if handle.value:  # what the message uses lives on until it has ended
+            self._communicator._dropped[handle.value] = handle, self._owners
 
     def __repr__(self) -> str:
         return f"<tutti.Request of {self._call}, {'ended' if self.ended else 'under way'}>"
@@ -110,8 +110,7 @@ class Messages:
     _rank: Any
     _handles: Any
     _run: Any
-    _under_way: Dict[int, Any]  # by the number of a request: what owns its memory
-    _dropped: List[c_void_p]  # requests that nobody can ask any more
+    _dropped: Dict[int, Tuple[c_void_p, Tuple[Any, ...]]]  # requests that nobody can ask any more, and what they use
 
     def isend(self, array: Any, peer: int, tag: int = 0, *, dtype: Any = None) -> Request:
         """Begins to send an array to rank `peer`, with a tag of 0 or more. Errors: as Communicator says."""
@@ -138,17 +137,14 @@ class Messages:
     def _begin(self, function: Callable[..., int], call: Call, view: Any, peer: int, tag: int) -> Request:
         self._end_dropped()
         kind, factor = call.moved()
-        handle = c_void_p()
-        self._run(call.name, function, view.address, view.elements * factor, kind, peer, tag, self._handle, handle)
-        return Request(self, handle, call.name, view.owner)
+        request = Request(self, call.name, call.owners())
+        self._run(call.name, function, view.address, view.elements * factor, kind, peer, tag, self._handle,
+                  request._handle)
+        return request
 
     def _end_dropped(self) -> None:
         """Asks for the requests that were dropped while under way: they end only where somebody asks."""
-        dropped, self._dropped = self._dropped, []
-        for handle in dropped:
-            number = handle.value or 0
+        for number, (handle, _) in list(self._dropped.items()):
             lib.tuttiTest(handle, c_int(), None)
-            if handle.value:
-                self._dropped.append(handle)
-            else:
-                self._under_way.pop(number, None)
+            if not handle.value:
+                self._dropped.pop(number)

@@ -1,13 +1,14 @@
 """Host streams, and what else may be given as the stream of a call."""
 from __future__ import annotations
 
+import contextlib
+import os
 import warnings
-import weakref
 from ctypes import c_void_p
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from . import _interrupt
-from ._errors import InvalidArgumentError, Result, check, raise_error, sentence
+from ._errors import Error, InvalidArgumentError, Result, check, raise_error, sentence
 from ._library import lib
 
 
@@ -22,47 +23,36 @@ class Stream:
             ...                    # compute something else
             stream.synchronize()   # now gradients are reduced
 
-    The arrays of queued calls live at least until synchronize or idle has said that the stream is done. Leaving the
-    `with` block waits for what is queued.
+    The arrays and communicators of queued calls live at least until synchronize or idle has said that the stream is done.
+    Leaving the `with` block waits for what is queued.
     """
 
     def __init__(self) -> None:
         self._handle: Optional[int] = None
-        self._kept: Dict[int, Any] = {}
-        self._communicators: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        self._kept: Dict[int, Any] = {}  # what queued calls use, by id
+        self._communicators: Dict[int, Any] = {}
+        self._process = os.getpid()
         handle = c_void_p()
         check(lib.tuttiStreamCreate(handle), "Stream")
         self._handle = handle.value
 
     def synchronize(self) -> None:
         """Waits for all queued calls. Raises the first error that any of them met since the last synchronisation."""
-        handle = self._open_handle("synchronize")
-        result = _interrupt.run(lib.tuttiStreamSynchronize, (handle,), self._handles)
-        message = sentence(None) if result else ""
-        self._forget()
-        if result:
-            raise_error(result, "Stream.synchronize", message)
+        self._ask(lib.tuttiStreamSynchronize, "synchronize")
 
     @property
     def idle(self) -> bool:
         """False while calls are queued or under way. Raises an error as synchronize does."""
-        result = lib.tuttiStreamQuery(self._open_handle("idle"))
-        if result == Result.IN_PROGRESS:
-            return False
-        message = sentence(None) if result else ""
-        self._forget()
-        if result:
-            raise_error(result, "Stream.idle", message)
-        return True
+        return self._ask(lib.tuttiStreamQuery, "idle")
 
     def close(self) -> None:
         """Waits for what is queued, without raising its errors, and ends the stream. May be called again."""
         if self._handle is None:
             return
-        _interrupt.run(lib.tuttiStreamSynchronize, (self._handle,), self._handles)
+        with contextlib.suppress(Error):
+            self.synchronize()
         handle, self._handle = self._handle, None
         lib.tuttiStreamDestroy(handle)
-        self._forget()
 
     def __enter__(self) -> "Stream":
         return self
@@ -76,7 +66,7 @@ class Stream:
 
     def __del__(self) -> None:
         handle = getattr(self, "_handle", None)
-        if handle is None:
+        if handle is None or self._process != os.getpid():  # a forked child has none of its parent's threads
             return
         if lib.tuttiStreamQuery(handle) == Result.IN_PROGRESS:
             # To wait here could take for ever. The stream lives on, and so does what its calls use.
@@ -90,19 +80,42 @@ class Stream:
             raise InvalidArgumentError("the stream was closed", f"Stream.{call}")
         return self._handle
 
-    def _handles(self) -> Iterable[Any]:
-        """Of the communicators whose calls may hold the stream up."""
-        return [communicator._handle for communicator in list(self._communicators)]
+    def _ask(self, function: Callable[..., int], call: str) -> bool:
+        """Whether the stream is done. If it is, lets go of what the calls use that were queued before; other threads may
+        be queueing more. Errors: the first of the queued calls."""
+        handle = self._open_handle(call)
+        kept, communicators = self._kept, self._communicators
+        self._kept, self._communicators = {}, {}
+        done = False
+        try:
+            result = _interrupt.run(function, (handle,), lambda: _handles(communicators, self._communicators))
+            done = result != Result.IN_PROGRESS
+        finally:
+            if not done:
+                self._kept.update(kept)
+                self._communicators.update(communicators)
+        if not done:
+            return False
+        message = sentence(None) if result else ""
+        for communicator in communicators.values():
+            communicator._streams.discard(handle)
+        kept.clear()
+        communicators.clear()
+        if result:
+            raise_error(result, f"Stream.{call}", message)
+        return True
 
     def _keep(self, communicator: Any, owners: Iterable[Any]) -> None:
         # The same buffers come again and again, so they are kept once each.
         for owner in owners:
             self._kept[id(owner)] = owner
-        self._communicators.add(communicator)
+        self._communicators[id(communicator)] = communicator
+        communicator._streams.add(self._handle)
 
-    def _forget(self) -> None:
-        self._kept.clear()
-        self._communicators.clear()
+
+def _handles(*communicators: Dict[int, Any]) -> Iterable[Any]:
+    """Of the communicators whose calls may hold a stream up."""
+    return [one._handle for some in communicators for one in list(some.values())]
 
 
 def handle_of(stream: Any, call: str) -> Optional[int]:
