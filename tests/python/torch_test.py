@@ -192,6 +192,36 @@ def messages_out_of_order():
     return True
 
 
+def calls_on_lists():
+    """Works, the lists that they were given, and the tensors that are to have the results."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    gathered, mine, scattered = [torch.zeros(3) for _ in range(size)], torch.zeros(3), torch.zeros(3)
+    lists = [gathered[:] if rank == 0 else None, [torch.full((3,), 10.0 * rank + i) for i in range(size)],
+             [torch.full((3,), 5.0 + i) for i in range(size)] if rank == 0 else None]
+    works = [dist.gather(torch.full((3,), 1.0 + rank), lists[0], dst=0, async_op=True),
+             dist.reduce_scatter(mine, lists[1], async_op=True),
+             dist.scatter(scattered, lists[2], src=0, async_op=True)]
+    return works, lists, [*gathered, mine, scattered]
+
+
+def lists_that_change():
+    """A call is on the tensors that its lists had then; the thread that makes the call comes to it later."""
+    if dist.get_rank() == 0:
+        held = dist.all_reduce(torch.ones(1), async_op=True)  # until rank 1 makes it too
+        works, lists, results = calls_on_lists()
+        for one in lists:
+            if one is not None:
+                one[:] = [torch.full((3,), -1.0) for _ in one]
+        dist.send(torch.ones(1), 1)  # which waits for none of these
+    else:
+        dist.recv(torch.ones(1), 0)
+        held = dist.all_reduce(torch.ones(1), async_op=True)
+        works, _, results = calls_on_lists()
+    for work in (held, *works):
+        work.wait()
+    return [tensor[0].item() for tensor in results]
+
+
 def train():
     """Parameters after some steps on this rank's share of the batches; all ranks have the same."""
     torch.manual_seed(1)
@@ -298,6 +328,9 @@ class Backend(unittest.TestCase):
             for reason, words in zip(reasons, ("bool, which cannot be reduced", "bit_and is for integers", "do not divide 3 rows",
                                                "device meta|on meta")):
                 self.assertRegex(reason, words)
+
+    def test_calls_on_lists_that_change_meanwhile(self):
+        self.assertEqual(self.values(2, lists_that_change), [[1, 2, 10, 5], [0, 0, 12, 6]])
 
     def test_messages_and_collectives_in_any_order(self):
         for ranks in (2, 3):

@@ -41,6 +41,11 @@ def _dense(tensor: Any) -> Any:
     return tensor if tensor.is_contiguous() else tensor.contiguous()
 
 
+def _own(tensors: Sequence[Any]) -> List[Any]:
+    """The list, or list of lists, as it is now: the caller's may be changed before the call is made."""
+    return [list(one) if isinstance(one, (list, tuple)) else one for one in tensors]
+
+
 def _put(target: Any, source: Any) -> None:
     """Results into a tensor of any strides."""
     if target is not source:
@@ -156,6 +161,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
         return Together(works)
 
     def allreduce(self, tensors: List[Any], options: Any = None) -> Any:
+        tensors = _own(tensors)
         op = "sum" if options is None else _op(options)
         if any(tensor.is_sparse for tensor in tensors):
             return self._allreduce_sparse(tensors, op)
@@ -213,6 +219,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
         return self._submit("reduce", tensors, call)
 
     def allgather(self, outputs: List[List[Any]], inputs: List[Any], options: Any = None) -> Any:
+        outputs, inputs = _own(outputs), _own(inputs)
         by_cpp = _called_by_cpp("allgather")
 
         def call(comm: tutti.Communicator, stream: Any) -> Any:
@@ -227,6 +234,8 @@ class ProcessGroupTutti(dist.ProcessGroup):
         return _or_raise(work, by_cpp)
 
     def allgather_into_tensor_coalesced(self, outputs: List[Any], inputs: List[Any], options: Any = None) -> Any:
+        outputs, inputs = _own(outputs), _own(inputs)
+
         def call(comm: tutti.Communicator, stream: Any) -> Any:
             dense = [_dense(output) for output in outputs]
             with tutti.group():
@@ -247,6 +256,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
         return self.allgather(by_tensor, inputs)
 
     def reduce_scatter(self, outputs: List[Any], inputs: List[List[Any]], options: Any) -> Any:
+        outputs, inputs = _own(outputs), _own(inputs)
         op = _op(options)
 
         def call(comm: tutti.Communicator, stream: Any) -> Any:
@@ -259,6 +269,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
         return self._submit("reduce_scatter", [*outputs, *(part for parts in inputs for part in parts)], call)
 
     def reduce_scatter_tensor_coalesced(self, outputs: List[Any], inputs: List[Any], options: Any) -> Any:
+        outputs, inputs = _own(outputs), _own(inputs)
         op = _op(options)
 
         def call(comm: tutti.Communicator, stream: Any) -> Any:
@@ -276,6 +287,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
         return self.reduce_scatter_tensor_coalesced([output], [whole], options)
 
     def gather(self, outputs: List[List[Any]], inputs: List[Any], options: Any) -> Any:
+        outputs, inputs = _own(outputs), _own(inputs)
         root = options.rootRank
 
         def call(comm: tutti.Communicator, stream: Any) -> Any:
@@ -292,6 +304,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
         return self._submit("gather", [*inputs, *(part for parts in outputs for part in parts)], call)
 
     def scatter(self, outputs: List[Any], inputs: List[List[Any]], options: Any) -> Any:
+        outputs, inputs = _own(outputs), _own(inputs)
         root = options.rootRank
 
         def call(comm: tutti.Communicator, stream: Any) -> Any:
@@ -315,6 +328,7 @@ class ProcessGroupTutti(dist.ProcessGroup):
         return self._submit("all_to_all", [output, whole], call)
 
     def alltoall(self, outputs: List[Any], inputs: List[Any], options: Any = None) -> Any:
+        outputs, inputs = _own(outputs), _own(inputs)
         sent, received = [part.numel() for part in inputs], [part.numel() for part in outputs]
 
         def call(comm: tutti.Communicator, stream: Any) -> Any:
