@@ -7,7 +7,7 @@ find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 set(python_environment "TUTTI_TUNE=off;OPENBLAS_NUM_THREADS=1;OMP_NUM_THREADS=1;PYTHONDONTWRITEBYTECODE=1"
                        "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:tutti>" "PYTHONPATH=${PROJECT_SOURCE_DIR}/python:${CMAKE_CURRENT_SOURCE_DIR}/python")
 
-foreach(test arrays calls collectives counts docs errors lifetimes messages operators perf torch torch_benchmark
+foreach(test arrays calls collectives counts docs ends errors lifetimes messages operators perf torch torch_benchmark
              torch_training)
   add_test(NAME python_${test}_test COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/python/run
                                             ${CMAKE_CURRENT_SOURCE_DIR}/python/${test}_test.py)

@@ -109,6 +109,8 @@ class Call:
             return
         # On a stream of CUDA's too where the memory does not say that it is a GPU's, as managed memory may not.
         waits_for_gpu = on_device or (handle is not None and not isinstance(self._stream, _stream.Stream))
+        if waits_for_gpu:
+            communicator._used_gpu = True
         kept = _lifetime.Kept(self._name, communicator, self._stream, handle,
                               communicator.device if waits_for_gpu else None, self.owners())
         if _lifetime.group.depth:  # kept where the group ends

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import warnings
 from ctypes import c_char_p, c_int, c_size_t, c_void_p
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Sequence, Set, Tuple, Union
 
-from . import _arrays, _cuda, _interrupt, _lifetime, _types
+from . import _arrays, _cuda, _ending, _interrupt, _lifetime, _types
 from ._collectives import Collectives
 from ._counts import CountsPerRank
 from ._errors import InvalidArgumentError, Result, check, raise_error, sentence
@@ -67,7 +68,8 @@ class Communicator(Collectives, CountsPerRank, Messages):
 
     Made by from_environment, from_id, init_all, split or create_group, not by calling the class. As a context manager
     it is destroyed at the end of the `with` block, and aborted if the block raises an exception, so that the other
-    ranks fail at once too. One that is dropped is aborted too.
+    ranks fail at once too. One that is dropped is destroyed, or aborted where its calls may be under way or an exception
+    ended the program.
 
     Arrays are contiguous; sizes below are in elements, and n is the number of ranks. Arrays of one call have the same
     element type, which `dtype` says where an array cannot: dtype="bfloat16" for an array of uint16. Without a `stream`
@@ -97,6 +99,7 @@ class Communicator(Collectives, CountsPerRank, Messages):
         made._handle = c_void_p()
         made._rank = made._size = made._device = None
         made._dropped, made._registered, made._streams = {}, {}, set()
+        made._used_gpu, made._process = False, os.getpid()
         if _lifetime.group.depth:
             _lifetime.group.made.append(made)
         return made
@@ -322,11 +325,26 @@ class Communicator(Collectives, CountsPerRank, Messages):
             self.abort()
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) is None or self.closed:
+        if getattr(self, "_handle", None) is None or self.closed or self._process != os.getpid():
+            return  # a forked child must not end what its parent uses
+        if _ending.is_ordinary():
+            if not self._used_gpu:  # what its GPU may still have to do, the end of the process ends
+                self._leave()
             return
         words = f"{self!r} was not destroyed"
-        self.abort()  # to wait for other ranks here could take for ever
+        self._leave()
         warnings.warn(words, ResourceWarning, source=self)  # last: where warnings are errors, it raises
+
+    def _leave(self) -> None:
+        """Ends the communicator without waiting for ranks that may never come. Where nothing is under way, the others can
+        finish the calls that this rank has finished."""
+        waits = any(lib.tuttiStreamQuery(stream) == Result.IN_PROGRESS for stream in self._streams)
+        if waits or self._used_gpu or _ending.is_by_exception():
+            self.abort()
+            return
+        handle, self._handle = self._handle, c_void_p()
+        lib.tuttiCommDestroy(handle)
+        self._registered.clear()
 
     def __repr__(self) -> str:
         if self.closed:
@@ -362,3 +380,5 @@ class Communicator(Collectives, CountsPerRank, Messages):
     _device: Optional[int]
     _registered: Dict[int, Tuple[c_void_p, Any]]  # handles of registrations, and what owns their memory
     _streams: Set[Any]  # handles of those that may have its calls
+    _used_gpu: bool  # so that calls may be under way there
+    _process: int
