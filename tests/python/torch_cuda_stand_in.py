@@ -126,7 +126,8 @@ class Future(torch.futures.Future):
 
 # They touch no element. __get__: properties.
 _QUIET = {"__get__", "__len__", "numel", "data_ptr", "is_contiguous", "dim", "size", "stride", "element_size", "is_complex",
-          "is_conj", "is_neg", "is_floating_point", "view", "chunk", "split", "new_empty", "t", "view_as_real"}
+          "is_conj", "is_neg", "is_floating_point", "view", "chunk", "split", "new_empty", "t", "view_as_real", "storage",
+          "_storage", "untyped_storage", "storage_offset"}
 
 
 class OnGpu(torch.Tensor):
