@@ -18,6 +18,11 @@ foreach(name ${TUTTI_MPI_FOUND})
     set_tests_properties(mpi_${part}_${name} PROPERTIES LABELS multiprocess TIMEOUT 300 SKIP_RETURN_CODE 77
                                                         ENVIRONMENT TUTTI_TUNE=off)
   endforeach()
+  # Also with what is freed poisoned, as packed data and types that the program has freed would be.
+  add_test(NAME mpi_same_poisoned_${name} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/mpi_test.py same ${name}
+                                                  ${PROJECT_BINARY_DIR})
+  set_tests_properties(mpi_same_poisoned_${name} PROPERTIES LABELS multiprocess TIMEOUT 300 SKIP_RETURN_CODE 77
+                                                            ENVIRONMENT "TUTTI_TUNE=off;LD_PRELOAD=$<TARGET_FILE:poison>")
   # At night, mpi4py's own tests, where a package index has it.
   foreach(ranks 2 3 4)
     add_test(NAME mpi4py_${name}_${ranks} COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/mpi4py_test.py ${name}
