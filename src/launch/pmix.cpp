@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "base/printable.h"
-
+#include "base/blocked_signal.h"
 #include "base/dylib.h"
+#include "base/printable.h"
 #include "launch/key_value_space.h"
 #include "launch/pmix_abi.h"
 
@@ -159,8 +159,11 @@ Result<Held> Pmix::ask(std::uint32_t rank, const char* key, std::int64_t deadlin
 }
 
 Result<void> Pmix::greet(const LaunchInfo& launch, std::int64_t deadline_ns) {
-  if (const auto status = library_.init(&self_, nullptr, 0); status != pmix::success)
-    return library_.failed("PMIx_Init", status);
+  {
+    const AllSignalsBlocked for_its_thread;
+    if (const auto status = library_.init(&self_, nullptr, 0); status != pmix::success)
+      return library_.failed("PMIx_Init", status);
+  }
   greeted_ = true;
   if (self_.rank != static_cast<std::uint32_t>(launch.rank))
     return Error{.code = Code::invalid_usage,

@@ -1,7 +1,6 @@
 #include "process/service.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -9,6 +8,8 @@
 #include <chrono>
 #include <new>
 #include <span>
+
+#include "base/blocked_signal.h"
 
 namespace tutti {
 namespace {
@@ -56,11 +57,7 @@ Result<void> Service::start() {
   wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_) return Error{.code = Code::system, .what = "make an eventfd for the service thread", .sys_errno = errno};
 
-  // Signals are left to the application's threads.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const AllSignalsBlocked for_the_thread;
   pthread_t thread;
   const int failed = ::pthread_create(
       &thread, nullptr,
@@ -69,7 +66,6 @@ Result<void> Service::start() {
         return nullptr;
       },
       this);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (failed != 0) return Error{.code = Code::system, .what = "start the service thread", .sys_errno = failed};
   ::pthread_setname_np(thread, name_);
   ::pthread_detach(thread);

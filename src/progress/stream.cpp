@@ -1,11 +1,11 @@
 #include "progress/stream.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <new>
 #include <system_error>
 
+#include "base/blocked_signal.h"
 #include "progress/drive.h"
 
 namespace tutti {
@@ -45,21 +45,15 @@ Stream::~Stream() {
 }
 
 Result<void> Stream::start(Places::Kind kind, const CpuSet& device) {
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::optional<Error> failed;
   try {
+    const AllSignalsBlocked for_the_thread;
     thread_ = std::thread([this, kind, device] {
       const Places::Thread placed(process_.places, kind, device);
       loop();
     });
   } catch (const std::system_error& error) {
-    failed = Error{.code = Code::system, .what = "start a stream's thread", .sys_errno = error.code().value()};
+    return Error{.code = Code::system, .what = "start a stream's thread", .sys_errno = error.code().value()};
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (failed) return *std::move(failed);
   return {};
 }
 

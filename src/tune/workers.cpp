@@ -4,6 +4,7 @@
 
 #include <system_error>
 
+#include "base/blocked_signal.h"
 #include "base/system.h"
 
 namespace tutti {
@@ -41,6 +42,7 @@ Workers::Workers(const cpu_set_t& cpus) {
   if (!cores_.empty()) move_to(cores_[0]);
   if (cores_.size() < 2) return;
   try {
+    const AllSignalsBlocked for_the_helper;
     helper_ = std::thread([this] { serve(cores_[1]); });
   } catch (const std::system_error&) {  // no thread available: numbers that need two are not measured
   }

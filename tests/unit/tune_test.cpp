@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -20,6 +21,7 @@
 #include "support/folder.h"
 #include "tune/keep.h"
 #include "tune/measure.h"
+#include "tune/workers.h"
 
 namespace tutti {
 namespace {
@@ -346,6 +348,28 @@ TEST(Measure, GivesUpAtOnceWhereOthersHaveTheCores) {
   double least = busy_seconds_beside_others();
   for (int i = 0; i < 4; ++i) least = std::min(least, busy_seconds_beside_others());
   EXPECT_LT(least, 0.02);
+}
+
+TEST(Workers, LeaveSignalsToTheProgram) {
+  cpu_set_t cpus;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof cpus, &cpus), 0);
+  if (CPU_COUNT(&cpus) < 2) GTEST_SKIP() << "one core has no helper";
+  sigset_t before, after;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  std::array<bool, 2> takes{};
+  {
+    Workers workers(cpus);
+    ASSERT_EQ(workers.members(), 2);
+    workers.run([&](int member) {
+      sigset_t mask;
+      ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+      takes[static_cast<std::size_t>(member)] = ::sigismember(&mask, SIGALRM) == 0;
+    });
+  }
+  EXPECT_TRUE(takes[0]);
+  EXPECT_FALSE(takes[1]) << "the helper would run the program's handlers";
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  EXPECT_EQ(::sigismember(&after, SIGALRM), ::sigismember(&before, SIGALRM));
 }
 
 }  // namespace
