@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <fstream>
@@ -18,6 +19,15 @@ std::string host_name() {
 
 std::string this_process() {
   return fmt::format("pid {} on {}", ::getpid(), host_name());
+}
+
+cpu_set_t own_cpus() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0) return cpus;
+  const long all = std::clamp(::sysconf(_SC_NPROCESSORS_CONF), 1L, long{CPU_SETSIZE});
+  for (long cpu = 0; cpu < all; ++cpu) CPU_SET(static_cast<std::size_t>(cpu), &cpus);
+  return cpus;
 }
 
 bool is_traced() {

@@ -82,11 +82,10 @@ Result<void> Mapping::turn_private() {
   };
   void* const fresh = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (fresh == MAP_FAILED) return failed(errno);
-  // Here a lack of memory is an error; while copying it would be a signal. Linux before 5.14 finds out while copying.
-  if (::madvise(fresh, bytes_, MADV_POPULATE_WRITE) != 0 && errno != EINVAL) {
-    const int why = errno;
+  // Here a lack of memory is an error; while copying it would be a signal, where the kernel does not offer this.
+  if (auto populated = populate_now(static_cast<std::byte*>(fresh), bytes_); !populated) {
     ::munmap(fresh, bytes_);
-    return failed(why == EFAULT ? ENOMEM : why);
+    return failed(populated.error().sys_errno);
   }
   copy_pages(static_cast<std::byte*>(fresh), data_, bytes_);
   if (::mremap(fresh, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, data_) == MAP_FAILED) {
@@ -97,6 +96,20 @@ Result<void> Mapping::turn_private() {
   data_ = nullptr;
   bytes_ = 0;
   return {};
+}
+
+bool is_not_offered(int error) {
+  return error == EINVAL || error == ENOSYS || error == EPERM || error == EACCES || error == EOPNOTSUPP;
+}
+
+Result<bool> populate_now(std::byte* at, std::size_t bytes) {
+  constexpr int tries_max = 1000;  // the kernel asks for another try where memory is being moved
+  for (int tries = 0; ::madvise(at, bytes, MADV_POPULATE_WRITE) != 0; ++tries) {
+    if (is_not_offered(errno) || tries == tries_max) return false;
+    if (errno != EAGAIN && errno != EINTR)
+      return Error{.code = Code::system, .what = "get memory", .sys_errno = errno == EFAULT ? ENOMEM : errno};
+  }
+  return true;
 }
 
 // Volatile, because compilers turn such loops into memcpy.

@@ -45,6 +45,14 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
+/// Whether the kernel does not know a call, or a seccomp filter (of a container) forbids it: what is only advice, or
+/// has another way, goes on without.
+bool is_not_offered(int error);
+
+/// Gets the pages of [at, at + bytes) now, so that a lack of memory is an error and no signal at a later touch. False:
+/// the kernel does not offer that (before 5.14, or a filter). Errors: system.
+Result<bool> populate_now(std::byte* at, std::size_t bytes);
+
 /// Copies whole pages, whatever lies in them: pages around a buffer of malloc hold parts that AddressSanitizer's
 /// memcpy, or its replacement in a program that uses it, must not read.
 void copy_pages(std::byte* to, const std::byte* from, std::size_t bytes);

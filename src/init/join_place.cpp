@@ -1,16 +1,14 @@
 // The part of the start in which ranks tell where they are, and rank 0 draws the map of the job.
-#include <sched.h>
-
 #include <algorithm>
 #include <span>
 
+#include "base/host.h"
 #include "init/join.h"
 
 namespace tutti {
 
 Result<void> Join::tell_place(PeerInfo& info) {
-  CPU_ZERO(&info.cpus);
-  if (::sched_getaffinity(0, sizeof info.cpus, &info.cpus) != 0) CPU_SET(0, &info.cpus);
+  info.cpus = own_cpus();
   const auto& gpu = members_.gpu;
   auto located = process_.locator.locate(info.cpus, gpu ? gpu->driver().bus_id(gpu->ordinal()) : std::string());
   if (!located) return std::move(located).error();

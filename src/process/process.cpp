@@ -27,7 +27,10 @@ const volatile unsigned char* fork_mark() {
   const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   void* const at = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) return nullptr;
-  if (::madvise(at, page, MADV_WIPEONFORK) != 0) return nullptr;
+  if (::madvise(at, page, MADV_WIPEONFORK) != 0) {  // forbidden by a filter
+    ::munmap(at, page);
+    return nullptr;
+  }
   *static_cast<unsigned char*>(at) = 1;
   return static_cast<unsigned char*>(at);
 }
@@ -36,8 +39,10 @@ struct Made {
   Process* process = nullptr;
   std::optional<Error> failure;
   const volatile unsigned char* mark = nullptr;
+  pid_t pid = ::getpid();
 
-  bool forked() const { return mark != nullptr && *mark == 0; }
+  /// Without a mark, each check costs a system call.
+  bool forked() const { return mark != nullptr ? *mark == 0 : process != nullptr && ::getpid() != pid; }
   /// At the end of the process: its last messages must arrive, the starts whose root it is must complete, and its
   /// launcher must learn that this end is no crash.
   ~Made() {

@@ -54,7 +54,7 @@ Result<UniqueFd> sealed_memory(std::size_t bytes) {
   if (!fd && errno == EINVAL) fd = UniqueFd(::memfd_create("tutti", flags));  // Linux before 6.3
   if (!fd) return failed("make shared memory (EMFILE: raise ulimit -n; ENFILE: raise fs.file-max)", errno);
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0)
-    return failed(fmt::format("size shared memory to {} bytes", bytes), errno);
+    return failed(fmt::format("size shared memory to {} bytes (EFBIG: raise ulimit -f)", bytes), errno);
   if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) return failed("seal the size of shared memory", errno);
   return fd;
 }
@@ -64,14 +64,15 @@ Result<UniqueFd> sealed_memory(std::size_t bytes) {
 Result<void> populate(int fd, const Mapping& mapping, std::size_t offset, std::size_t bytes) {
   std::byte* const at = mapping.data() + offset;
   const auto no_memory = [bytes](int why) { return failed(fmt::format("get {} bytes of memory", bytes), why); };
-  while (::madvise(at, bytes, MADV_POPULATE_WRITE) != 0) {
-    if (errno == EAGAIN || errno == EINTR) continue;
-    if (errno != EINVAL) return no_memory(errno == EFAULT ? ENOMEM : errno);
-    // Linux before 5.14: reserve, which reports errors, then touch.
-    if (::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) != 0) return no_memory(errno);
-    for (std::size_t done = 0; done < bytes; done += page_bytes) const_cast<volatile std::byte&>(at[done]) = at[done];
-    break;
-  }
+  auto populated = populate_now(at, bytes);
+  if (!populated) return no_memory(populated.error().sys_errno);
+  if (*populated) return {};
+  // Reserve, which reports errors, then touch. What a filter forbids must not fail an allocation.
+  int reserved = 0;
+  do reserved = ::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  while (reserved != 0 && errno == EINTR);
+  if (reserved != 0 && !is_not_offered(errno)) return no_memory(errno);
+  for (std::size_t done = 0; done < bytes; done += page_bytes) const_cast<volatile std::byte&>(at[done]) = at[done];
   return {};
 }
 

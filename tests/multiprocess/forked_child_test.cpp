@@ -1,14 +1,17 @@
 // Ranks whose forked children live on, as data loaders' do, and hold no connection of theirs.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <random>
 #include <string>
 #include <utility>
 
+#include "support/forbidden_calls.h"
 #include "support/launch_ranks.h"
 #include "support/share.h"
 
@@ -106,5 +109,25 @@ TEST_P(ForkedChild, DoesNotHideTheDeathOfItsRank) {
 
 INSTANTIATE_TEST_SUITE_P(Silence, ForkedChild, ::testing::Values("TUTTI_SILENCE_MS=4000", "TUTTI_SILENCE_MS=0"),
                          [](const auto& param) { return param.index == 0 ? "limited" : "unlimited"; });
+
+/// Where a filter forbids the kernel's mark of a fork.
+TEST(ForkedChild, IsRefusedWithoutAMark) {
+  launch_ranks({.ranks = 2}, [](Seat& seat) {
+    if (!forbid_calls({SYS_madvise}, EPERM)) GTEST_SKIP() << "no filters of system calls here";
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      void* memory = nullptr;
+      ::_exit(tuttiMemAlloc(&memory, 8) == tuttiInvalidUsage ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    float x = 1;
+    EXPECT_TRUE(ok(tuttiAllReduce(&x, &x, 1, tuttiFloat32, tuttiSum, comm, nullptr)));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
 
 }  // namespace

@@ -2,9 +2,14 @@
 #include "base/host.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cerrno>
+
+#include "support/forbidden_calls.h"
 
 namespace tutti {
 namespace {
@@ -31,6 +36,24 @@ TEST(Host, KnowsOfADebugger) {
   const int told = traced(true);
   if (told == 77) GTEST_SKIP() << "nobody may be traced here";
   EXPECT_EQ(told, 1);
+}
+
+TEST(Host, TakesAllCpusWhereTheSystemDoesNotSayWhich) {
+  const cpu_set_t told = own_cpus();
+  cpu_set_t asked;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof asked, &asked), 0);
+  EXPECT_TRUE(CPU_EQUAL(&told, &asked));
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (!testing::forbid_calls({SYS_sched_getaffinity}, EPERM)) ::_exit(77);
+    const cpu_set_t all = own_cpus();
+    ::_exit(CPU_COUNT(&all) >= CPU_COUNT(&told) ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no filters of system calls here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

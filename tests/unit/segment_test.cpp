@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,8 @@
 #include <limits>
 #include <thread>
 #include <vector>
+
+#include "support/forbidden_calls.h"
 
 namespace tutti {
 namespace {
@@ -220,6 +223,37 @@ TEST(SegmentTable, LimitsAreErrorsThatSayWhatToRaise) {
   }
   EXPECT_TRUE(table.alive(name)) << "what fails leaves all as it was";
   EXPECT_TRUE(table.find(allocate(table, page), page));
+}
+
+/// In a process of its own: 0 where memory is had, given back and moved although its advice is refused.
+int memory_without_advice(unsigned refusal) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    if (!testing::forbid_calls({SYS_madvise, SYS_mbind, SYS_fallocate}, refusal)) ::_exit(77);
+    SegmentTable table;
+    for (const std::size_t bytes : {page, 2 * huge_page}) {
+      auto at = table.allocate(bytes, /*touch=*/true, /*node=*/0);
+      if (!at) ::_exit(1);
+      (*at)[bytes - 1] = std::byte{7};
+      if (!table.move_aside(*at) || (*at)[bytes - 1] != std::byte{7} || !table.free(*at)) ::_exit(2);
+    }
+    std::vector<std::byte> own(3 * page, std::byte{5});
+    if (!table.adopt(own)) ::_exit(3);
+    table.disown(own);
+    if (table.find(own.data(), own.size()) || std::ranges::count(own, std::byte{5}) != 3 * page) ::_exit(4);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(SegmentTable, DoesWithoutAdviceThatAFilterForbids) {
+  for (const unsigned refusal : {EPERM, ENOSYS, EACCES}) {
+    const int had = memory_without_advice(refusal);
+    if (had == 77) GTEST_SKIP() << "no filters of system calls here";
+    EXPECT_EQ(had, 0) << "errno " << refusal;
+  }
 }
 
 TEST(SegmentTable, KeepsNoDescriptorOfWhatIsFreed) {

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include "base/host.h"
 #include "topology/graph/cpus.h"
 #include "tune/keep.h"
 #include "tune/measure.h"
@@ -20,9 +21,7 @@ struct Place {
 };
 
 std::vector<Place> places_of(const topology::Topology& machine) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) CPU_SET(0, &allowed);
+  const cpu_set_t allowed = own_cpus();
   const auto usable = [&](int cpu) { return cpu < CPU_SETSIZE && CPU_ISSET(cpu, &allowed); };
   std::vector<Place> places;
   for (const int node : machine.of_kind(topology::DeviceKind::numa)) {
