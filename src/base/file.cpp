@@ -7,16 +7,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
 #include <fmt/format.h>
 
+#include "base/blocked_signal.h"
 #include "base/unique_fd.h"
 
 namespace tutti {
 namespace {
+
+constexpr std::string_view writing = "write (EFBIG: raise ulimit -f)";
 
 Error failed(std::string_view doing, const std::string& path) {
   return Error{.code = Code::system, .what = fmt::format("{} {}", doing, path), .sys_errno = errno};
@@ -48,6 +52,7 @@ int unhurried(FileKind kind) {
 
 /// False: errno has the reason.
 bool write_all(int fd, std::string_view text) {
+  const BlockedSignal beyond_limit(SIGXFSZ);
   while (!text.empty()) {
     const ssize_t put = ::write(fd, text.data(), text.size());
     if (put < 0 && errno == EINTR) continue;
@@ -92,7 +97,7 @@ Result<void> write_file(const std::string& path, std::string_view text, FileKind
     if (!is_regular(status)) return refused(path, not_regular);
     if (S_ISREG(status.st_mode) && ::ftruncate(fd.get(), 0) != 0) return failed("empty", path);
   }
-  if (!write_all(fd.get(), text)) return failed("write", path);
+  if (!write_all(fd.get(), text)) return failed(writing, path);
   return {};
 }
 
@@ -118,7 +123,7 @@ Result<void> write_atomically(const std::string& path, std::string_view text) {
     ::unlink(name.c_str());
     return error;
   };
-  if (!write_all(fd.get(), text)) return give_up("write");
+  if (!write_all(fd.get(), text)) return give_up(writing);
   if (::rename(name.c_str(), path.c_str()) != 0) return give_up("rename");
   return {};
 }

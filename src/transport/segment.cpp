@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "base/blocked_signal.h"
 #include "transport/free_memory.h"
 #include "transport/private_memory.h"
 
@@ -44,11 +46,12 @@ Result<void> check_room(std::size_t bytes) {
 /// A memfd that cannot be shortened any more: a process that maps it need not fear SIGBUS.
 Result<UniqueFd> sealed_memory(std::size_t bytes) {
   rlimit limit{};
-  // Beyond this limit ftruncate does not merely fail: it sends SIGXFSZ.
+  // Found out before anything is made. Another thread may lower the limit meanwhile.
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur)
     return failed(
         fmt::format("{} bytes of shared memory are needed, files may have {}: raise ulimit -f", bytes, limit.rlim_cur),
         EFBIG);
+  const BlockedSignal beyond_limit(SIGXFSZ);
   constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   UniqueFd fd(::memfd_create("tutti", flags | MFD_NOEXEC_SEAL));
   if (!fd && errno == EINVAL) fd = UniqueFd(::memfd_create("tutti", flags));  // Linux before 6.3

@@ -2,6 +2,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -95,6 +96,25 @@ TEST(File, WhatIsReplacedAtOnceLeavesNothingElse) {
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder / "made/on/demand")) ++files;
   EXPECT_EQ(files, 2);
   EXPECT_FALSE(write_atomically("/proc/no/such", "x"));
+}
+
+TEST(File, TheLimitOfFilesIsAnErrorAndNoSignal) {
+  const Folder folder;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  for (const rlim_t most : {0, 4096}) {
+    const rlimit lower{.rlim_cur = most, .rlim_max = before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &lower), 0);
+    const std::string text(100'000, 'x');
+    const auto written = write_file(folder / "a", text), replaced = write_atomically(folder / "b", text);
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    for (const auto* const result : {&written, &replaced}) {
+      ASSERT_FALSE(*result);
+      EXPECT_EQ(result->error().sys_errno, EFBIG);
+      EXPECT_NE(result->error().what.find("ulimit -f"), std::string::npos);
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder / "b"));
+  }
 }
 
 }  // namespace
