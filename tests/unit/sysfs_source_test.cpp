@@ -1,10 +1,15 @@
 // Machines of which only files below a folder say what they are.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
 #include "support/folder.h"
+#include "support/forbidden_calls.h"
 #include "topology/graph/path.h"
 #include "topology/search/warnings.h"
 #include "topology/sources/detect.h"
@@ -251,6 +256,24 @@ TEST_F(Sysfs, RdmaPortsHaveStateRateAndTheGidsThatAreSet) {
   EXPECT_EQ(ports[1].state, "DOWN");
   EXPECT_TRUE(ports[1].gids.empty());
   EXPECT_TRUE(rdma_ports(root_.string() + "/none").empty());
+}
+
+/// libhwloc would ask for this process's CPUs for ever.
+TEST(Detect, EndsWhereAFilterForbidsToAskForCpus) {
+  for (const unsigned refusal : {EPERM, ENOSYS, EINVAL}) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::alarm(100);  // distant; ends what never ends
+      if (!testing::forbid_calls({SYS_sched_getaffinity}, refusal)) ::_exit(77);
+      const auto machine = detect({.nvml = false});
+      ::_exit(machine && !machine->of_kind(DeviceKind::numa).empty() ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status)) << "errno " << refusal;
+    if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no filters of system calls here";
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "errno " << refusal;
+  }
 }
 
 }  // namespace

@@ -1,9 +1,14 @@
 #include "topology/sources/hwloc_source.h"
 
+#include <sched.h>
+
 #include <cerrno>
+#include <climits>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -30,6 +35,20 @@ Handle fresh(const HwlocLibrary& hwloc) {
   return {topology, Destroy{&hwloc}};
 }
 
+/// hwloc asks for this process's CPUs with ever larger sets until the system takes one: without an end where a filter
+/// forbids to ask.
+Result<void> can_ask_for_cpus() {
+  constexpr std::size_t cpus_max = std::size_t{1} << 20;  // more than Linux can have
+  int why = EINVAL;
+  for (std::size_t cpus = 1024; why == EINVAL && cpus <= cpus_max; cpus *= 2) {
+    std::vector<unsigned long> set(cpus / (sizeof(unsigned long) * CHAR_BIT));
+    const std::size_t bytes = set.size() * sizeof(unsigned long);
+    why = ::sched_getaffinity(0, bytes, reinterpret_cast<cpu_set_t*>(set.data())) == 0 ? 0 : errno;
+  }
+  if (why == 0) return {};
+  return Error{.code = Code::system, .what = "hwloc is not asked: sched_getaffinity is forbidden", .sys_errno = why};
+}
+
 /// Goes through XML, so that a single reader interprets hwloc's data.
 Result<Topology> taken(const HwlocLibrary& hwloc, const Handle& handle) {
   char* text = nullptr;
@@ -44,6 +63,7 @@ Result<Topology> taken(const HwlocLibrary& hwloc, const Handle& handle) {
 }  // namespace
 
 Result<Topology> hwloc_cpus() {
+  if (auto asked = can_ask_for_cpus(); !asked) return std::move(asked).error();
   // Includes CPUs that this process may not use, so that GPUs near them keep their place.
   const auto hwloc = HwlocLibrary::load();
   if (!hwloc) return Error(hwloc.error());
