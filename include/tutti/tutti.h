@@ -92,7 +92,8 @@ TUTTI_API tuttiResult_t tuttiGetError(tuttiComm_t comm, tuttiResult_t* error, ch
 /* Joins the communicator of `id` as `rank` of `nranks`. Blocks until all ranks have joined; inside a group the handle
  * is set at tuttiGroupEnd instead. The rank's GPU is the one in the config, else, where this process uses CUDA, the one
  * of the thread's current CUDA context (after cudaSetDevice); else the rank uses host memory only. A communicator made
- * from another one takes its GPU. Errors: timeout (names the missing ranks), invalidUsage (duplicate rank; ranks that
+ * from another one takes its GPU. A process that becomes another user or undumpable afterwards goes on through slower
+ * copies (docs/transports.md). Errors: timeout (names the missing ranks), invalidUsage (duplicate rank; ranks that
  * disagree on nranks, version or settings), remoteError, systemError; invalidArgument (no such GPU),
  * unhandledCudaError (a GPU was requested, but there is no working driver). */
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank);

@@ -16,6 +16,8 @@ namespace tutti {
 /// A fork between the call that makes a socket and `add`, or between `remove` and the close, leaves this socket open in
 /// the child. The time window is some nanoseconds, and the connection is only beginning or ending. Safe from any
 /// thread. vfork and posix_spawn do not run the handler and do not need it: all of tutti's descriptors close on exec.
+/// Children made by the system calls clone and clone3 alone, past the C library, do not run it either, and keep the
+/// sockets until they end or run another program.
 class OwnSockets {
  public:
   /// A descriptor that cannot be recorded for lack of memory stays open in children.

@@ -65,18 +65,21 @@ inline bool pages_matter(const CallSize& size, const AccessFacts& facts, const W
 
 /// What the call descriptors of all ranks tell of their buffers.
 struct Buffers {
-  bool mapped = true;   ///< they lie in segments
-  bool carried = true;  ///< the inputs are in the descriptors
-  bool huge = true;     ///< they lie on huge pages, where pages_matter
+  bool mapped = true;    ///< they lie in segments
+  bool carried = true;   ///< the inputs are in the descriptors
+  bool huge = true;      ///< they lie on huge pages, where pages_matter
+  bool mappable = true;  ///< no rank has lost the right to map segments of others since the start, or to let others map
+  bool readable = true;  ///< nor the right to copy from ordinary memory; false also where a rank has not looked
 };
 
 /// The access of a call that is not inline by its size.
 inline Access large_access(const CallSize& size, const AccessFacts& facts, const Ways& ways, const Buffers& buffers) {
   if (facts.forced == Access::slots || facts.spans_hosts) return Access::slots;
-  if ((buffers.mapped || facts.one_process) && facts.forced != Access::cma) return Access::mapped;
+  const bool maps = (buffers.mapped && buffers.mappable) || facts.one_process;
+  if (maps && facts.forced != Access::cma) return Access::mapped;
   if (buffers.carried && may_carry(size, facts, ways)) return Access::in_line;
   const bool pays = (buffers.huge ? ways.pulls_huge : ways.pulls)[size.width()];
-  return facts.pulls && (facts.forced == Access::cma || pays) ? Access::cma : Access::slots;
+  return facts.pulls && buffers.readable && (facts.forced == Access::cma || pays) ? Access::cma : Access::slots;
 }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "comm/descriptor_watch.h"
+#include "comm/given_up_rights.h"
 #include "comm/peer_failure.h"
 #include "exec/reduce.h"
 
@@ -117,9 +118,23 @@ void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {
   descriptor.carries = 0;
   descriptor.huge = 0;
   const AccessFacts& facts = communicator_.access_facts();
-  if (mapped || facts.one_process) return;
+  if (facts.one_process || facts.forced == Access::slots) return;
+  write_rights(descriptor, mapped);
+  if (mapped) return;
   descriptor.carries = may_carry(run_.size(), facts, ways(true)) ? 1 : 0;
   descriptor.huge = pages_matter(run_.size(), facts, ways(true)) && on_huge_pages() ? 1 : 0;
+}
+
+/// A rank that has given up rights says so in this call already, so that all ranks choose slots. What CMA needs costs a
+/// second system call: where all buffers were mapped last time, a rank whose buffers are mapped does not look, and the
+/// first call with other buffers goes through slots.
+void CollectiveInsideHost::write_rights(CallDescriptor& descriptor, bool mapped) const {
+  Process& process = communicator_.process();
+  const Membership& members = communicator_.members();
+  const AccessFacts& facts = communicator_.access_facts();
+  const bool may_pull = facts.pulls && (!mapped || !communicator_.notes().all_mapped || facts.forced == Access::cma);
+  descriptor.mappable = still_maps(process, members) ? 1 : 0;
+  descriptor.readable = descriptor.mappable != 0 && may_pull && still_pulls(process, members) ? 1 : 0;
 }
 
 /// Asks for the pages in the middle of both buffers: their ends often share a page with other data.
@@ -172,6 +187,8 @@ void CollectiveInsideHost::read_descriptor(Rank rank, const CallDescriptor& desc
   buffers_.carried = buffers_.carried && descriptor.carries != 0;
   buffers_.huge = buffers_.huge && descriptor.huge != 0;
   buffers_.mapped = buffers_.mapped && descriptor.input.segment != 0 && descriptor.output.segment != 0;
+  buffers_.mappable = buffers_.mappable && descriptor.mappable != 0;
+  buffers_.readable = buffers_.readable && descriptor.readable != 0;
   if (counts_) {
     counts_->add(descriptor);
   } else if (communicator_.plans().autotuner().on()) {
@@ -195,6 +212,7 @@ Result<void> CollectiveInsideHost::agree() {
 /// Depends only on the call descriptors and on facts agreed at the start, so all ranks choose the same access.
 Access CollectiveInsideHost::choose_access() const {
   const AccessFacts& facts = communicator_.access_facts();
+  communicator_.notes().all_mapped = buffers_.mapped;
   const bool ordinary = !buffers_.mapped && !facts.one_process;
   const Access fastest = large_access(run_.size(), facts, ways(ordinary), buffers_);
   return run_.may_use(fastest) ? fastest : Access::slots;

@@ -1,11 +1,13 @@
 #include "collective/explain_call.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include <fmt/format.h>
 
 #include "algorithms/explain.h"
 #include "call/access.h"
+#include "comm/given_up_rights.h"
 
 namespace tutti {
 namespace {
@@ -53,8 +55,12 @@ std::string explain_call(Communicator& communicator, Collective collective, std:
     const Access fastest = large_access(size, facts, ways, buffers);
     return communicator.plans().may_use(collective, fastest) ? fastest : Access::slots;
   };
-  const Access mapped = for_buffers({.mapped = true});
-  const Access ordinary = for_buffers({.mapped = facts.one_process, .huge = false});
+  const auto& peers = communicator.members().peers;
+  const bool maps = std::ranges::none_of(peers, has_given_up_mapping);
+  const bool pulls = std::ranges::none_of(peers, has_given_up_pulling);
+  const Access mapped = for_buffers({.mapped = true, .mappable = maps, .readable = pulls});
+  const Access ordinary =
+      for_buffers({.mapped = facts.one_process, .huge = false, .mappable = maps, .readable = pulls});
   const std::string on_host =
       mapped == ordinary ? by(mapped)
                          : fmt::format("Memory of tuttiMemAlloc: {}\nOrdinary memory: {}", by(mapped), by(ordinary));

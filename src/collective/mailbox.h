@@ -142,6 +142,7 @@ class Mailbox final : public Background {
   Result<void> answered(Rank from, const Header& header);
   Result<void> expect_data(Rank from, Incoming& incoming);
   Result<bool> fetch(Fetch& fetch);
+  Result<bool> ask_instead(Fetch& fetch, Error why);
   /// `ends`: the receive that ends once the reply has left, for a sender may wait for it.
   void reply(Rank to, Kind kind, const Header& about, const std::shared_ptr<Message>& ends = nullptr);
 

@@ -233,6 +233,15 @@ Result<void> Mailbox::answered(Rank from, const Header& header) {
   return {};
 }
 
+/// Asks for the data of a message whose sender's memory this rank may not read.
+Result<bool> Mailbox::ask_instead(Fetch& fetch, Error why) {
+  if (!note_refusal(communicator_, why)) return why;
+  fetch.header.carried.carry = Carry::slots;
+  reply(fetch.from, Kind::wanted, fetch.header);
+  if (auto pushed = push(fetch.from); !pushed) return std::move(pushed).error();
+  return false;
+}
+
 /// Reads a piece of the sender's memory. True: that was the last one.
 Result<bool> Mailbox::fetch(Fetch& fetch) {
   auto lease = AccessLease::begin(communicator_);
@@ -240,12 +249,12 @@ Result<bool> Mailbox::fetch(Fetch& fetch) {
   const std::size_t bytes = fetch.header.bytes;
   if (fetch.moved == 0) {
     auto memory = SenderMemory::open(communicator_, windows_, fetch.from, fetch.header.carried, bytes);
-    if (!memory) return std::move(memory).error();
+    if (!memory) return ask_instead(fetch, std::move(memory).error());
     fetch.memory = *memory;
   }
   const std::size_t piece = std::min(limits::pass_bytes, bytes - fetch.moved);
   if (auto copied = fetch.memory.copy(fetch.moved, {fetch.message->data + fetch.moved, piece}); !copied)
-    return std::move(copied).error();
+    return ask_instead(fetch, std::move(copied).error());
   fetch.moved += piece;
   ++moves_;
   if (fetch.moved < bytes) return false;

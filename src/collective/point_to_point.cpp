@@ -120,7 +120,10 @@ Result<Progress> PointToPoint::send(Queue& queue) {
     auto taken = sender.settled();
     if (!taken) return std::move(taken).error();
     if (!*taken) return Progress::blocked;
-    finish(queue);
+    if (sender.refused())
+      queue.by_reference = false;  // the data follows in slots
+    else
+      finish(queue);
     return Progress::moved;
   }
   if (!queue.begun && has_left(communicator_, queue.peer)) return left(queue.peer);
@@ -166,9 +169,17 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
     lease_.emplace(*std::move(lease));
   }
   auto memory = SenderMemory::open(communicator_, communicator_.windows(), queue.peer, header.carried, request.bytes);
-  if (!memory) return std::move(memory).error();
+  if (!memory) return refuse(queue, std::move(memory).error());
   queue.memory = *memory;
   return {};
+}
+
+/// Where this rank may not read the sender's memory, the sender is asked to send the data through slots.
+Result<void> PointToPoint::refuse(Queue& queue, Error why) {
+  if (!note_refusal(communicator_, why)) return why;
+  queue.by_reference = false;
+  queue.moved = 0;
+  return communicator_.channels().point_to_point().receivers[queue.peer]->refuse();
 }
 
 Result<Progress> PointToPoint::receive(Queue& queue) {
@@ -187,7 +198,8 @@ Result<Progress> PointToPoint::receive(Queue& queue) {
     if (data.size() < sizeof header) return Error{.code = Code::remote, .what = "a message has no header"};
     std::memcpy(&header, data.data(), sizeof header);
     if (auto opened = open(queue, request, header); !opened) return std::move(opened).error();
-    if (queue.by_reference) return Progress::moved;  // the slot is released once the data has been read
+    // The slot is released once the data has been read, or has been refused.
+    if (header.carried.carry != Carry::slots) return Progress::moved;
     data = data.subspan(sizeof header);
   }
   if (data.size() > request.bytes - queue.moved)
@@ -201,8 +213,10 @@ Result<Progress> PointToPoint::receive(Queue& queue) {
 
 Result<Progress> PointToPoint::receive_by_reference(Queue& queue, const PeerRequest& request) {
   const std::size_t piece = std::min(limits::pass_bytes, request.bytes - queue.moved);
-  if (auto copied = queue.memory.copy(queue.moved, {request.data + queue.moved, piece}); !copied)
-    return std::move(copied).error();
+  if (auto copied = queue.memory.copy(queue.moved, {request.data + queue.moved, piece}); !copied) {
+    if (auto refused = refuse(queue, std::move(copied).error()); !refused) return std::move(refused).error();
+    return Progress::moved;
+  }
   queue.moved += piece;
   if (queue.moved < request.bytes) return Progress::moved;
   // A sender that failed meanwhile may have changed the data read here.

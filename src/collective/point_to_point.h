@@ -57,6 +57,7 @@ class PointToPoint final : public Operation {
   Result<Progress> receive_by_reference(Queue& queue, const PeerRequest& request);
   Header header_of(const PeerRequest& request) const;
   Result<void> open(Queue& queue, const PeerRequest& request, const Header& header);
+  Result<void> refuse(Queue& queue, Error why);
   void note_carrier(Rank peer, const Header& header);
   void finish(Queue& queue);
 

@@ -2,20 +2,26 @@
 
 #include <cstring>
 
+#include "comm/given_up_rights.h"
 #include "exec/pull.h"
 
 namespace tutti {
 
 Carried best_carry(Communicator& communicator, Rank receiver, const std::byte* data, std::size_t bytes) {
   Carried carried{.buffer = {.address = reinterpret_cast<std::uint64_t>(data)}};
-  if (communicator.members().peers[static_cast<std::size_t>(receiver)].same_process) {
+  Process& process = communicator.process();
+  const Membership& members = communicator.members();
+  const Peer& peer = members.peers[static_cast<std::size_t>(receiver)];
+  if (peer.same_process) {
     carried.carry = Carry::window;
-  } else if (const auto spot = communicator.process().segments.find(data, bytes)) {
+  } else if (has_given_up_mapping(peer) || !still_maps(process, members)) {
+    return carried;
+  } else if (const auto spot = process.segments.find(data, bytes)) {
     carried.carry = Carry::window;
     carried.buffer.segment = spot->name.id;
     carried.buffer.generation = spot->name.generation;
     carried.buffer.offset = spot->offset;
-  } else if (communicator.members().pulls) {
+  } else if (members.pulls && !has_given_up_pulling(peer) && still_pulls(process, members)) {
     carried.carry = Carry::pull;
   }
   return carried;
@@ -35,6 +41,12 @@ Result<SenderMemory> SenderMemory::open(Communicator& communicator, PeerWindows&
   if (memory.source_ == nullptr)
     return Error{.code = Code::remote, .what = "a message refers to sender memory that cannot be mapped"};
   return memory;
+}
+
+bool note_refusal(Communicator& communicator, const Error& why) {
+  if (!is_refusal(why)) return false;
+  give_up_mapping(communicator.process(), communicator.members());
+  return true;
 }
 
 Result<void> SenderMemory::copy(std::size_t at, std::span<std::byte> into) const {

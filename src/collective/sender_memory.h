@@ -21,6 +21,9 @@ struct Carried {
 /// The best way to [data, data + bytes) for `receiver`, a rank of this host. Slots if there is no better one.
 Carried best_carry(Communicator& communicator, Rank receiver, const std::byte* data, std::size_t bytes);
 
+/// False: `why` has other reasons than that this rank may not read a peer's memory. True: no rank offers it any more.
+bool note_refusal(Communicator& communicator, const Error& why);
+
 /// A message's data as its receiver reads it.
 class SenderMemory {
  public:

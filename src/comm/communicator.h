@@ -135,6 +135,7 @@ class Communicator {
     std::vector<const CallDescriptor*> lines;
     std::vector<PeerMemory> memory;
     std::vector<std::uint64_t> scalars;
+    bool all_mapped = false;  ///< in the last call that was not small, the buffers of all ranks
   };
   Notes& notes() { return notes_; }
 

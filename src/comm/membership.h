@@ -19,6 +19,7 @@
 #include "plan/plan.h"
 #include "process/process.h"
 #include "transport/rank_area.h"
+#include "transport/rights.h"
 
 namespace tutti {
 
@@ -57,6 +58,7 @@ struct Membership {
   std::vector<Peer> peers;                      ///< by rank, self included
   std::vector<int> hosts;                       ///< by rank: the first rank that shares memory with it
   bool pulls = false;                           ///< every rank may copy from every process
+  Rights rights = Rights::now();                ///< that this process had when that was found out
   bool oversubscribed = false;                  ///< more ranks than cores, on this rank's machine
   int cores = 1;                                ///< cores on which all ranks together may run
   std::shared_ptr<const Places::Claim> places;  ///< keeps the library's threads off the cores of these ranks

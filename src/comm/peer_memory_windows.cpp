@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "comm/given_up_rights.h"
+
 namespace tutti {
 
 PeerMemoryWindows::PeerMemoryWindows(Process& process, const Membership& members, const CallMark& mark,
@@ -28,13 +30,32 @@ bool PeerMemoryWindows::pulling_pays(std::size_t bytes) const {
   return !maps_ || static_cast<double>(bytes) * spared_us_of_a_byte_ > members_.machine.pull_us;
 }
 
+/// Once per call.
+void PeerMemoryWindows::look_at_rights() const {
+  if (std::exchange(looked_, mark_.sequence) == mark_.sequence) return;
+  own_maps_ = still_maps(process_, members_);
+  own_pulls_ = own_maps_ && pulls_ && still_pulls(process_, members_);
+}
+
+bool PeerMemoryWindows::reads(int peer) {
+  if (members_.peers[static_cast<std::size_t>(peer)].same_process) return true;
+  look_at_rights();
+  return own_maps_ && own_pulls_ == pulls_;
+}
+
 std::optional<Offer> PeerMemoryWindows::describe(int peer, std::span<const std::byte> memory) const {
   Offer offer{.memory = {.address = reinterpret_cast<std::uint64_t>(memory.data())},
               .bytes = memory.size(),
               .retired = process_.segments.retired()};
-  if (members_.peers[static_cast<std::size_t>(peer)].same_process) return offer;
+  const Peer& reader = members_.peers[static_cast<std::size_t>(peer)];
+  if (reader.same_process) return offer;
+  look_at_rights();
+  if (!own_maps_ || has_given_up_mapping(reader)) return std::nullopt;
   const auto spot = process_.segments.find(memory.data(), memory.size());
-  if (!spot || !maps_) return pulling_pays(memory.size()) ? std::optional(offer) : std::nullopt;
+  if (!spot || !maps_) {
+    const bool may = own_pulls_ && !has_given_up_pulling(reader);
+    return may && pulling_pays(memory.size()) ? std::optional(offer) : std::nullopt;
+  }
   offer.memory.segment = spot->name.id;
   offer.memory.generation = spot->name.generation;
   offer.memory.offset = spot->offset;

@@ -19,18 +19,24 @@ class PeerMemoryWindows final : public OfferedMemory {
   PeerMemoryWindows(Process& process, const Membership& members, const CallMark& mark, const std::atomic<bool>& failed);
 
   std::optional<Offer> describe(int peer, std::span<const std::byte> memory) const override;
+  bool reads(int peer) override;
   Result<OfferedBlock> find(int peer, const Offer& offer) override;
 
  private:
   bool pulling_pays(std::size_t bytes) const;
+  void look_at_rights() const;
 
   Process& process_;
   const Membership& members_;
   const CallMark& mark_;
   PeerWindows windows_;
-  bool maps_;                         // TUTTI_TRANSPORT does not ask for CMA alone
-  bool pulls_;                        // every rank may copy from every process, and TUTTI_TRANSPORT does not forbid it
-  double spared_us_of_a_byte_;        // by pulling it, against copying it through a slot
+  bool maps_;                   // TUTTI_TRANSPORT does not ask for CMA alone
+  bool pulls_;                  // every rank may copy from every process, and TUTTI_TRANSPORT does not forbid it
+  double spared_us_of_a_byte_;  // by pulling it, against copying it through a slot
+  // Whether this rank still has the rights of the start, as far as it has looked.
+  mutable std::uint64_t looked_ = 0;
+  mutable bool own_maps_ = true;
+  mutable bool own_pulls_ = true;
   std::vector<std::uint64_t> calls_;  // by peer: the last call in which it offered something
 };
 

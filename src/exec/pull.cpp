@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "transport/rights.h"
+
 namespace tutti {
 
 Result<void> pull(int pid, const std::byte* from, std::span<std::byte> into) {
@@ -17,10 +19,11 @@ Result<void> pull(int pid, const std::byte* from, std::span<std::byte> into) {
       done += static_cast<std::size_t>(got);
       continue;
     }
-    return Error{
-        .code = Code::remote,
-        .what = fmt::format("cannot read {} bytes from process {} (process_vm_readv)", into.size() - done, pid),
-        .sys_errno = got < 0 ? errno : EFAULT};
+    Error error{.code = Code::remote,
+                .what = fmt::format("cannot read {} bytes from process {} (process_vm_readv)", into.size() - done, pid),
+                .sys_errno = got < 0 ? errno : EFAULT};
+    if (is_refusal(error)) error.what += fmt::format(". {}", remedy_of_refusal());
+    return error;
   }
   return {};
 }

@@ -162,7 +162,7 @@ Result<void> Process::identify() {
 Result<void> Process::serve() {
   const std::lock_guard lock(mutex_);
   if (auto identified = identify(); !identified) return identified;
-  if (fd_server_) return {};
+  if (fd_server_) return fd_server_->follow_user();
   auto server = FdServer::open(segments, key);
   if (!server) return std::move(server).error().during("open the descriptor server");
   std::shared_ptr<FdServer> shared = *std::move(server);

@@ -70,8 +70,10 @@ struct alignas(64) CallDescriptor {
   BufferDescriptor input;    ///< second cache line on: for calls whose payload is not in the descriptor
   BufferDescriptor output;
   std::uint32_t retired = 0;  ///< the process's count of freed segments; a change means: look for mappings to drop
-  std::uint16_t carries = 0;  ///< 1: a payload follows, although the call is not small
-  std::uint16_t huge = 0;     ///< 1: the buffers lie on huge pages; only told where the way of the call depends on it
+  std::uint8_t carries = 0;   ///< 1: a payload follows, although the call is not small
+  std::uint8_t huge = 0;      ///< 1: the buffers lie on huge pages; only told where the way of the call depends on it
+  std::uint8_t mappable = 0;  ///< 1: the rank still has the rights by which ranks map each other's segments
+  std::uint8_t readable = 0;  ///< 1: and those by which they copy; only told where the way of the call may depend on it
 };
 static_assert(sizeof(CallDescriptor) == 128 && offsetof(CallDescriptor, input) == 64);
 static_assert(sizeof(CountsDescriptor) <= sizeof(CallDescriptor::small));

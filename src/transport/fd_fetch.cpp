@@ -13,6 +13,7 @@
 #include "base/uncancelled.h"
 #include "transport/fd_server.h"
 #include "transport/fd_wire.h"
+#include "transport/rights.h"
 
 namespace tutti {
 namespace {
@@ -80,7 +81,9 @@ Result<UniqueSocket> access(const std::string& name, SeenProcess& owner) {
   }
   // Checked before the key is shown: the owner may have died and another process taken its name.
   if (!is_same_user(fd.get(), &owner.pid))
-    return Error{.code = Code::remote, .what = fmt::format("\"{}\" belongs to another user", name)};
+    return Error{.code = Code::remote,
+                 .what = fmt::format("\"{}\" belongs to another user. {}", name, remedy_of_refusal()),
+                 .sys_errno = EPERM};
   owner.pidfd = pidfd_of(fd.get(), owner.pid);  // a later answer proves that the pidfd is of the right process
   return fd;
 }
@@ -116,11 +119,15 @@ std::optional<FdReply> receive_reply(int socket, UniqueFd& fd) {
 std::string words_for(FdStatus status) {
   switch (status) {
     case FdStatus::granted: return "its descriptor did not arrive (is ulimit -n too low here?)";
-    case FdStatus::refused: return "refused: wrong key, or another user";
+    case FdStatus::refused: return fmt::format("refused: wrong key, or another user. {}", remedy_of_refusal());
     case FdStatus::unknown: return "it does not exist (any more)";
     case FdStatus::no_descriptor: return "its owner has no descriptor left to share it: raise ulimit -n there";
   }
   return "an invalid answer";
+}
+
+int errno_for(FdStatus status) {
+  return status == FdStatus::refused ? EPERM : 0;
 }
 
 struct Answer {
@@ -165,7 +172,8 @@ Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, Se
   if (answer->reply.status != FdStatus::granted || !answer->fd)
     return Error{.code = Code::remote,
                  .what = fmt::format("segment {}.{} of process {}: {}", segment.id, segment.generation,
-                                     answer->owner.pid, words_for(answer->reply.status))};
+                                     answer->owner.pid, words_for(answer->reply.status)),
+                 .sys_errno = errno_for(answer->reply.status)};
   answer->owner.connected = UniqueSocket();
   return Fetched{.segment = {.fd = std::move(answer->fd), .bytes = answer->reply.bytes},
                  .owner = std::move(answer->owner)};
@@ -176,7 +184,9 @@ Result<SeenProcess> watch_process(const std::string& name, const ProcessKey& key
   auto answer = ask(name, {.key = key, .id = FdRequest::watch}, Patience(timeout_ns, give_up));
   if (!answer) return std::move(answer).error();
   if (answer->reply.status != FdStatus::granted)
-    return Error{.code = Code::remote, .what = "watch a process: " + words_for(answer->reply.status)};
+    return Error{.code = Code::remote,
+                 .what = "watch a process: " + words_for(answer->reply.status),
+                 .sys_errno = errno_for(answer->reply.status)};
   return std::move(answer->owner);
 }
 

@@ -69,7 +69,21 @@ Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, c
 }
 
 FdServer::FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueSocket listener, std::string name)
-    : segments_(segments), key_(key), listener_(std::move(listener)), spare_(make_spare()), name_(std::move(name)) {}
+    : segments_(segments),
+      key_(key),
+      listener_(std::move(listener)),
+      user_(Rights::user_now()),
+      spare_(make_spare()),
+      name_(std::move(name)) {}
+
+/// The kernel keeps who listens from the last call of `listen`, not who the process is now.
+Result<void> FdServer::follow_user() {
+  if (user_ == Rights::user_now()) return {};
+  if (::listen(listener_.get(), backlog) != 0)
+    return Error{.code = Code::system, .what = "listen as another user", .sys_errno = errno};
+  user_ = Rights::user_now();
+  return {};
+}
 
 bool FdServer::advance() {
   const std::int64_t now_ns = real_system().now_ns();

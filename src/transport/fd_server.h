@@ -9,6 +9,7 @@
 
 #include "base/own_sockets.h"
 #include "base/system.h"
+#include "transport/rights.h"
 #include "transport/segment.h"
 
 namespace tutti {
@@ -26,6 +27,9 @@ class FdServer final : public Task {
 
   /// Abstract socket name, to be sent to peers.
   const std::string& name() const { return name_; }
+
+  /// For a process that may have become another user: from now on peers see that one. Errors: system.
+  Result<void> follow_user();
 
   bool advance() override;
   std::int64_t poll_set(std::vector<PollItem>& items) override;
@@ -45,6 +49,7 @@ class FdServer final : public Task {
   const SegmentTable& segments_;
   ProcessKey key_;
   UniqueSocket listener_;
+  uid_t user_;      ///< as whom the kernel shows this end
   UniqueFd spare_;  ///< reserved for accepting one peer to tell it that there are no more descriptors
   std::string name_;
   std::vector<Pending> pending_;        // oldest first

@@ -31,6 +31,9 @@ class Sender {
   /// process.
   virtual Result<bool> settled() = 0;
 
+  /// Once `settled` is true: whether the peer has refused the last message. Only on transports through shared memory.
+  virtual bool refused() const { return false; }
+
   virtual std::size_t slot_bytes() const = 0;
 
   /// Has bytes [at, at + memory.size()) of the acquired slot read from the caller's memory while the message leaves, or
@@ -90,6 +93,9 @@ class Receiver {
   /// Returns the peeked slot to the peer. Errors: remote (the peer has left its call, so what it offered may have
   /// changed while it was read).
   virtual Result<void> release() = 0;
+
+  /// As release, and tells the peer, which must look for it, that this rank cannot do what the message asks for.
+  virtual Result<void> refuse() { return Error{.what = "a message that cannot be refused"}; }
 
   /// True for transports on which a message arrives piece by piece, so that its beginning can be used before its end
   /// has arrived. Only these transports have expect, arrived and land.

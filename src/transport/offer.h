@@ -27,6 +27,8 @@ class OfferedMemory {
   virtual ~OfferedMemory() = default;
   /// A description of this rank's `memory` for `peer`; nothing if the peer cannot read it. `at` is not set.
   virtual std::optional<Offer> describe(int peer, std::span<const std::byte> memory) const = 0;
+  /// Whether this rank may still read what `peer` offers. If not, the peer fills its slots.
+  virtual bool reads(int /*peer*/) { return true; }
   /// Where this rank can read what `peer` has offered. The offer was copied from shared memory. Errors: remote, system.
   virtual Result<OfferedBlock> find(int peer, const Offer& offer) = 0;
 };

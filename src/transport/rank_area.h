@@ -41,6 +41,7 @@ struct AreaHeader {
   std::atomic<std::uint32_t> answers;  ///< counts its answers to this rank's questions
   std::atomic<std::uint32_t> beats;    ///< counts the beats of the rank's service thread
   std::atomic<std::uint32_t> traced;   ///< 1: a debugger is attached, so the rank may be silent
+  std::atomic<std::uint32_t> gave_up;  ///< rights to reach memory of other processes: see given_up_rights.h
   std::array<char, 2048> message;      ///< text of the error; written before state
 };
 
@@ -48,6 +49,8 @@ struct AreaHeader {
 struct SlotHead {
   std::uint32_t bytes;   ///< length
   std::uint32_t offers;  ///< bit i: an Offer lies at the beginning of the slot's i-th piece (see shm.h)
+  /// Written by the receiver. 1: it may not read the sender's memory, so what is offered there must go through slots
+  std::uint32_t wanted;
 };
 
 /// Everything that one peer writes here on one channel. The heads of its messages follow, one per slot.

@@ -68,6 +68,7 @@ Result<void> ShmSender::commit(std::size_t bytes) {
   SlotHead& head = theirs_.slot_head(channel_, rank_, sent_);
   std::atomic_ref(head.bytes).store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
   std::atomic_ref(head.offers).store(std::exchange(pieces_, 0), std::memory_order_relaxed);
+  std::atomic_ref(head.wanted).store(0, std::memory_order_relaxed);
   filled_->store(++sent_);
   doorbell_->ring(system_, oversubscribed_);
   return {};
@@ -99,7 +100,9 @@ void ShmSender::drop_read() {
 
 bool ShmSender::keep(std::span<const std::byte> memory) {
   const auto read = [this] {
-    if (look()) drop_read();
+    if (!look()) return;
+    drop_read();
+    fill_wanted();
   };
   const auto meets = [&] {
     return std::ranges::any_of(offered_, [&](const Offered& one) { return overlap(one.memory, memory); });
@@ -113,6 +116,7 @@ Result<bool> ShmSender::flush() {
   if (offered_.empty()) return true;
   if (auto looked = look(); !looked) return std::move(looked).error();
   drop_read();
+  fill_wanted();
   return offered_.empty();
 }
 
@@ -120,6 +124,32 @@ Result<bool> ShmSender::settled() {
   if (freed_seen_ == sent_) return true;
   if (auto looked = look(); !looked) return std::move(looked).error();
   return freed_seen_ == sent_;
+}
+
+bool ShmSender::refused() const {
+  return sent_ > 0 && is_wanted(sent_ - 1);
+}
+
+/// Whether the receiver of this message may not read what it offers.
+bool ShmSender::is_wanted(std::uint64_t message) const {
+  return std::atomic_ref(theirs_.slot_head(channel_, rank_, message).wanted).load(std::memory_order_acquire) != 0;
+}
+
+/// Puts blocks that were offered, but may not be read, where they would have been without the offer.
+void ShmSender::fill_wanted() {
+  bool filled = false;
+  while (!offered_.empty() && offered_.front().message < sent_ && is_wanted(offered_.front().message)) {
+    const std::uint64_t message = offered_.front().message;
+    const auto next = std::ranges::find_if(offered_, [&](const Offered& one) { return one.message != message; });
+    for (auto one = offered_.begin(); one != next; ++one)
+      std::memcpy(theirs_.slot(channel_, rank_, message) + one->at, one->memory.data(), one->memory.size());
+    offered_.erase(offered_.begin(), next);
+    SlotHead& head = theirs_.slot_head(channel_, rank_, message);
+    std::atomic_ref(head.offers).store(0, std::memory_order_release);
+    std::atomic_ref(head.wanted).store(0, std::memory_order_relaxed);
+    filled = true;
+  }
+  if (filled) doorbell_->ring(system_, oversubscribed_);
 }
 
 ShmReceiver::ShmReceiver(System& system, const RankArea& mine, int rank, const RankArea& theirs, int peer, int channel,
@@ -147,7 +177,16 @@ Result<std::span<const std::byte>> ShmReceiver::peek(std::size_t) {
   // Read only once: the peer could change it between the check and the use.
   SlotHead& head = mine_.slot_head(channel_, peer_, taken_);
   const std::uint32_t bytes = std::atomic_ref(head.bytes).load(std::memory_order_relaxed);
-  pieces_ = std::atomic_ref(head.offers).load(std::memory_order_relaxed);
+  pieces_ = std::atomic_ref(head.offers).load(std::memory_order_acquire);
+  if (pieces_ != 0 && memory_ != nullptr && !memory_->reads(peer_)) {
+    pieces_ = 0;
+    const std::atomic_ref wanted(head.wanted);
+    if (wanted.load(std::memory_order_relaxed) == 0) {
+      wanted.store(1, std::memory_order_release);
+      doorbell_->ring(system_, oversubscribed_);
+    }
+    return std::span<const std::byte>();
+  }
   if (bytes > slot_bytes_) return damaged(peer_, "the length of a message", bytes, slot_bytes_);
   return std::span<const std::byte>(mine_.slot(channel_, peer_, taken_), bytes);
 }
@@ -179,6 +218,13 @@ Result<void> ShmReceiver::release() {
   freed_->store(++taken_);
   doorbell_->ring(system_, oversubscribed_);
   return {};
+}
+
+Result<void> ShmReceiver::refuse() {
+  assert(filled_seen_ != taken_);
+  SlotHead& head = mine_.slot_head(channel_, peer_, taken_);
+  std::atomic_ref(head.wanted).store(1, std::memory_order_release);
+  return release();
 }
 
 }  // namespace tutti

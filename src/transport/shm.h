@@ -27,6 +27,7 @@ class ShmSender final : public Sender {
   /// True when the peer has released all messages with offers.
   Result<bool> flush() override;
   Result<bool> settled() override;
+  bool refused() const override;
   std::size_t slot_bytes() const override { return slot_bytes_; }
   bool offer(std::size_t at, std::span<const std::byte> memory) override;
   bool keep(std::span<const std::byte> memory) override;
@@ -35,6 +36,8 @@ class ShmSender final : public Sender {
  private:
   Result<void> look();
   void drop_read();
+  bool is_wanted(std::uint64_t message) const;
+  void fill_wanted();
 
   struct Offered {
     std::uint64_t message = 0;
@@ -69,6 +72,7 @@ class ShmReceiver final : public Receiver {
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<OfferedBlock> offered(std::size_t at) override;
   Result<void> release() override;
+  Result<void> refuse() override;
 
  private:
   System& system_;

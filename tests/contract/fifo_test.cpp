@@ -43,6 +43,19 @@ constexpr std::size_t slot_bytes = 3000;  // no power of two, less than a page
 
 testing::OwnMemory own_memory;
 
+/// Two of three messages' memory may not be read by their receiver.
+class RefusedMemory final : public OfferedMemory {
+ public:
+  std::optional<Offer> describe(int peer, std::span<const std::byte> memory) const override {
+    return own_memory.describe(peer, memory);
+  }
+  bool reads(int) override { return ++asked_ % 3 == 0; }
+  Result<OfferedBlock> find(int peer, const Offer& offer) override { return own_memory.find(peer, offer); }
+
+ private:
+  int asked_ = 0;
+} refused_memory;
+
 Fifo shm(int slots, bool twice_mapped, bool oversubscribed, OfferedMemory* memory = nullptr) {
   const AreaShape shape{.ranks = 3, .channels = 2, .slots = slots, .slot_bytes = slot_bytes};
   auto areas = std::make_shared<testing::SharedAreas>(shape);
@@ -108,6 +121,7 @@ std::vector<Kind> kinds() {
     all.push_back({"shm_one_mapping_" + count, [slots] { return shm(slots, false, slots % 2 == 0); }});
     all.push_back({"shm_two_mappings_" + count, [slots] { return shm(slots, true, slots % 2 == 1); }});
     all.push_back({"shm_offers_" + count, [slots] { return shm(slots, true, false, &own_memory); }});
+    all.push_back({"shm_refused_offers_" + count, [slots] { return shm(slots, true, false, &refused_memory); }});
   }
   for (const int slots : {1, 3, 4}) {
     const std::string count = std::to_string(slots);
