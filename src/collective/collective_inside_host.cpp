@@ -126,13 +126,14 @@ void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {
 }
 
 /// A rank that has given up rights says so in this call already, so that all ranks choose slots. What CMA needs costs a
-/// second system call: where all buffers were mapped last time, a rank whose buffers are mapped does not look, and the
-/// first call with other buffers goes through slots.
+/// second system call: where all buffers of all calls were mapped, a rank whose buffers are mapped does not look, and
+/// the first call with other buffers on some ranks goes through slots.
 void CollectiveInsideHost::write_rights(CallDescriptor& descriptor, bool mapped) const {
   Process& process = communicator_.process();
   const Membership& members = communicator_.members();
   const AccessFacts& facts = communicator_.access_facts();
-  const bool may_pull = facts.pulls && (!mapped || !communicator_.notes().all_mapped || facts.forced == Access::cma);
+  const bool may_pull =
+      facts.pulls && (!mapped || communicator_.notes().all_mapped != true || facts.forced == Access::cma);
   descriptor.mappable = still_maps(process, members) ? 1 : 0;
   descriptor.readable = descriptor.mappable != 0 && may_pull && still_pulls(process, members) ? 1 : 0;
 }
@@ -212,7 +213,8 @@ Result<void> CollectiveInsideHost::agree() {
 /// Depends only on the call descriptors and on facts agreed at the start, so all ranks choose the same access.
 Access CollectiveInsideHost::choose_access() const {
   const AccessFacts& facts = communicator_.access_facts();
-  communicator_.notes().all_mapped = buffers_.mapped;
+  auto& all_mapped = communicator_.notes().all_mapped;
+  if (all_mapped != false) all_mapped = buffers_.mapped;
   const bool ordinary = !buffers_.mapped && !facts.one_process;
   const Access fastest = large_access(run_.size(), facts, ways(ordinary), buffers_);
   return run_.may_use(fastest) ? fastest : Access::slots;

@@ -135,7 +135,7 @@ class Communicator {
     std::vector<const CallDescriptor*> lines;
     std::vector<PeerMemory> memory;
     std::vector<std::uint64_t> scalars;
-    bool all_mapped = false;  ///< in the last call that was not small, the buffers of all ranks
+    std::optional<bool> all_mapped;  ///< the buffers of all ranks, in all calls so far that were not small
   };
   Notes& notes() { return notes_; }
 

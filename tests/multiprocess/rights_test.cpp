@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <vector>
 
@@ -14,6 +15,7 @@
 
 #include "support/buffer.h"
 #include "support/call.h"
+#include "support/forbidden_calls.h"
 #include "support/launch_ranks.h"
 
 namespace tutti::testing {
@@ -221,6 +223,39 @@ TEST_P(Rights, MessagesThatWereOfferedArrive) {
       }
       EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
     });
+}
+
+/// What a rank cannot know before it is refused: messages go on, a collective says what to do.
+TEST(Filter, ThatForbidsCopiesAfterTheStartIsNamed) {
+  launch_ranks({.ranks = 2, .environment = {"TUTTI_TRANSPORT=cma"}}, [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    const int rank = seat.rank();
+    if (rank == 1 && !forbid_calls({SYS_process_vm_readv}, EPERM)) GTEST_SKIP() << "no filters of system calls here";
+    Buffer data(Memory::heap, large), back(Memory::heap, large);
+    write({data.data(), large}, rank);
+    for (int round = 0; round < 2; ++round) {
+      ASSERT_TRUE(ok(tuttiGroupStart()));
+      EXPECT_TRUE(ok(tuttiSend(data.data(), large, tuttiUint8, 1 - rank, comm, nullptr)));
+      EXPECT_TRUE(ok(tuttiRecv(back.data(), large, tuttiUint8, 1 - rank, comm, nullptr)));
+      ASSERT_TRUE(ok(tuttiGroupEnd()));
+      EXPECT_TRUE(holds({back.data(), large}, 1 - rank));
+    }
+    // Rank 1 has been refused by now, and says so.
+    const std::size_t count = large / sizeof(float);
+    EXPECT_TRUE(ok(tuttiAllReduce(data.data(), back.data(), count, tuttiUint32, tuttiSum, comm, nullptr)));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+  launch_ranks({.ranks = 2, .environment = {"TUTTI_TRANSPORT=cma", "TUTTI_DEBUG=NONE"}}, [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    if (!forbid_calls({SYS_process_vm_readv}, EPERM)) GTEST_SKIP() << "no filters of system calls here";
+    Buffer data(Memory::heap, large), back(Memory::heap, large);
+    const auto result =
+        tuttiAllReduce(data.data(), back.data(), large / sizeof(float), tuttiUint32, tuttiSum, comm, nullptr);
+    EXPECT_TRUE(fails(result, tuttiRemoteError, "TUTTI_TRANSPORT=slots", comm));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
 }
 
 }  // namespace
