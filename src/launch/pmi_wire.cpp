@@ -8,9 +8,11 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 
 #include <fmt/format.h>
 
+#include "base/blocked_signal.h"
 #include "base/dylib.h"
 #include "base/printable.h"
 
@@ -93,7 +95,10 @@ Result<void> PmiWire::send(std::string_view text, std::int64_t deadline_ns) {
   while (!text.empty()) {
     if (auto ready = wait(true, deadline_ns); !ready) return ready;
     ssize_t sent = ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0 && errno == ENOTSOCK) sent = ::write(fd_, text.data(), text.size());
+    if (sent < 0 && errno == ENOTSOCK) {
+      const BlockedSignal broken_pipe(SIGPIPE);
+      sent = ::write(fd_, text.data(), text.size());
+    }
     if (sent < 0 && errno != EINTR && errno != EAGAIN)
       return Error{.code = Code::system, .what = "send to the launcher", .sys_errno = errno};
     if (sent > 0) text.remove_prefix(static_cast<std::size_t>(sent));
