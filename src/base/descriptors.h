@@ -1,6 +1,9 @@
-// The limit of descriptors that this process may have open.
+// A process's descriptors: how many there may be, which numbers they get, and writes that nobody reads.
 #pragma once
 
+#include <signal.h>
+
+#include <concepts>
 #include <cstdint>
 
 namespace tutti {
@@ -13,5 +16,58 @@ struct DescriptorLimit {
 /// Raises the soft limit to the hard limit, which any process may do: connections to many ranks need more than the
 /// usual 1,024. A limit that cannot be raised stays as it is.
 DescriptorLimit raise_descriptor_limit();
+
+/// The descriptor `fd`, under a number that no standard stream has. Where a program has closed 0, 1 or 2, as daemons
+/// do, the number goes to whatever is opened next, and what anybody then prints would be sent to a peer as data. So
+/// every descriptor that tutti makes or receives passes through here (tests/tidy.py knows how). Files that are read as
+/// streams, folders and the system's own look-ups (getifaddrs, if_nametoindex) need not: they are closed before the
+/// function returns, and take no write that anybody would notice.
+///
+/// -1 is passed on. If no other number is free, `fd` is closed and the result is -1. Keeps errno where it succeeds.
+int above_stdio(int fd);
+
+/// Holds 0, 1 and 2, where they are closed, by /dev/null, while a library opens descriptors and keeps their numbers to
+/// itself: drivers, libibverbs, PMIx, the resolver. Printing to them fails as before. Where all are open it changes
+/// nothing.
+///
+/// Threads may hold at the same time; the last one lets go, of what is still /dev/null as it was opened here. A file
+/// that another thread opens meanwhile gets a number above 2, and one that it puts there (dup2) stays. Where another
+/// thread closes one of 0 to 2 meanwhile, the library may get its number, as it would without tutti.
+class HeldStdio {
+ public:
+  HeldStdio();
+  ~HeldStdio();
+  HeldStdio(const HeldStdio&) = delete;
+  HeldStdio& operator=(const HeldStdio&) = delete;
+
+ private:
+  bool holds_ = false;
+};
+
+/// What `make` returns. It does not have the number of a standard stream even before it is moved, when another thread
+/// may print: the kernel gives out the lowest number first.
+template <std::invocable Make>
+int above_stdio(const Make& make) {
+  const HeldStdio held;
+  return above_stdio(static_cast<int>(make()));
+}
+
+/// While it lives, writes of this thread to a pipe without a reader, or beyond the largest size of a file, merely fail:
+/// the signals that would end the process are blocked, and taken back. Other threads, and signals that were pending
+/// before, are left alone.
+class WriteSignals {
+ public:
+  WriteSignals();
+  ~WriteSignals();
+  WriteSignals(const WriteSignals&) = delete;
+  WriteSignals& operator=(const WriteSignals&) = delete;
+
+  /// To be called where a write has failed, with its errno: takes its signal back. Keeps errno.
+  void failed(int why) const;
+
+ private:
+  sigset_t before_;   ///< this thread's mask
+  sigset_t pending_;  ///< before
+};
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/descriptors.h"
 #include "base/file.h"
 
 namespace tutti {
@@ -20,6 +21,7 @@ Result<Dylib> Dylib::open(std::initializer_list<const char*> names) {
   Dylib library;
   for (const char* const name : names)
     if (auto checked = refuse_irregular_path(name); !checked) return std::move(checked).error();
+  const HeldStdio held;  // for what libraries open as they are loaded
   // The library stays loaded after it is closed: its own threads may still run.
   for (const char* const name : names) {
     library.handle_ = std::shared_ptr<void>(::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE), [](void* handle) {

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/blocked_signal.h"
+#include "base/descriptors.h"
 #include "base/unique_fd.h"
 
 namespace tutti {
@@ -65,7 +66,7 @@ bool write_all(int fd, std::string_view text) {
 }  // namespace
 
 Result<std::string> read_file(const std::string& path, std::size_t bytes_max, FileKind kind) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | unhurried(kind)));
+  const UniqueFd fd(above_stdio([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | unhurried(kind)); }));
   if (!fd) return failed("open", path);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return failed("look at", path);
@@ -87,8 +88,8 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max, Fi
 
 Result<void> write_file(const std::string& path, std::string_view text, FileKind kind) {
   // Nothing is cut off before it is known what it is.
-  const int cut = kind == FileKind::stream ? O_TRUNC : 0;
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | cut | unhurried(kind), 0666));
+  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (kind == FileKind::stream ? O_TRUNC : 0) | unhurried(kind);
+  const UniqueFd fd(above_stdio([&] { return ::open(path.c_str(), flags, 0666); }));
   if (!fd && errno == ENXIO) return refused(path, not_regular);  // a pipe without a reader, or a socket
   if (!fd) return failed("create", path);
   if (kind == FileKind::regular) {
@@ -116,7 +117,7 @@ Result<void> write_atomically(const std::string& path, std::string_view text) {
     return failed("make", folder.string());
   }
   std::string name = path + ".XXXXXX";
-  const UniqueFd fd(::mkostemp(name.data(), O_CLOEXEC));
+  const UniqueFd fd(above_stdio([&] { return ::mkostemp(name.data(), O_CLOEXEC); }));
   if (!fd) return failed("create", name);
   const auto give_up = [&](std::string_view what) {
     Error error = failed(what, name);

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/descriptors.h"
 #include "base/unique_fd.h"
 
 namespace tutti {
@@ -65,7 +66,7 @@ LinkFacts read_link(nlmsghdr* message) {
 /// Asks the kernel by netlink, which, unlike /sys, answers for this network namespace. Nothing if netlink is not
 /// permitted.
 std::optional<std::vector<LinkFacts>> list_links() {
-  const UniqueFd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
+  const UniqueFd fd(above_stdio([&] { return ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE); }));
   const timeval limit{.tv_sec = 1, .tv_usec = 0};  // the kernel answers at once, sandboxes may not
   if (!fd || ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0) return std::nullopt;
   struct {
@@ -161,7 +162,7 @@ Result<std::vector<InterfaceAddress>> list_addresses() {
   if (::getifaddrs(&first) != 0)
     return Error{.code = Code::system, .what = "list the network interfaces", .sys_errno = errno};
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, ::freeifaddrs);
-  const UniqueFd any_socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const UniqueFd any_socket(above_stdio([&] { return ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); }));
 
   std::map<std::string, InterfaceKind> kinds;
   if (const auto links = list_links())

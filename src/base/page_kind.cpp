@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "base/descriptors.h"
+
 namespace tutti {
 namespace {
 
@@ -41,7 +43,9 @@ bool PageKinds::huge(const void* at) {
 }
 
 bool PageKinds::ask(std::uint64_t page) {
-  std::call_once(asked_, [this] { pagemap_ = UniqueFd(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)); });
+  std::call_once(asked_, [this] {
+    pagemap_ = UniqueFd(above_stdio([&] { return ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC); }));
+  });
   if (pagemap_.get() < 0) return false;
   Region found{};
   ScanArguments scan{};

@@ -21,6 +21,7 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
 #include "base/own_sockets.h"
 
 namespace tutti {
@@ -98,7 +99,8 @@ Result<SocketAddress> from_raw(RawAddress& raw) {
 }
 
 Result<UniqueSocket> open_socket(int family) {
-  UniqueSocket fd{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP)};
+  UniqueSocket fd{
+      above_stdio([&] { return ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP); })};
   if (!fd) return failed("open a socket");
   return fd;
 }
@@ -214,7 +216,8 @@ Result<SocketAddress> RealSystem::peer_address(const Socket& socket) {
 
 Result<Socket> RealSystem::accept(Socket& listener) {
   while (true) {
-    UniqueSocket fd{::accept4(listener.handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+    UniqueSocket fd{
+        above_stdio([&] { return ::accept4(listener.handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); })};
     if (fd) {
       tune(fd.get());
       return Socket(*this, fd.release());

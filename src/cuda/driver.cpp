@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
+
 namespace tutti::cuda {
 namespace {
 
@@ -66,6 +68,7 @@ Result<std::shared_ptr<const Driver>> Driver::open(Dylib library) {
   int version = 0;
   (void)api->driver_version(&version);
   auto driver = std::make_shared<const Driver>(Key{}, std::move(library), *api, version);
+  const HeldStdio held;
   if (auto begun = driver->check(api->init(0), "cuInit"); !begun) return begun.error();
   auto count = driver->devices();
   if (!count) return std::move(count).error();

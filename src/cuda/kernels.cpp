@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
+
 namespace tutti::cuda {
 
 Result<std::shared_ptr<const Kernels>> Kernels::load(const SharedGpu& gpu, const ImageOf& image_of) {
   auto current = Current::enter(*gpu);
   if (!current) return std::move(current).error();
   std::shared_ptr<Kernels> kernels(new Kernels(gpu));
+  const HeldStdio held;  // for the driver's cache of kernels
   for (const device::Body body : device::bodies)
     for (int i = 0; i < device_type_count; ++i) {
       const auto type = static_cast<DataType>(i);

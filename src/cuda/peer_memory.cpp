@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/descriptors.h"
+
 namespace tutti::cuda {
 namespace {
 
@@ -51,6 +53,7 @@ Result<bool> exists(const Gpu& gpu, const Allocation& allocation) {
 }
 
 Result<bool> export_memory(const Gpu& gpu, const Allocation& allocation, IpcHandle& handle) {
+  const HeldStdio held;
   return told(gpu, gpu.api().ipc_export(&handle, allocation.base), "cuIpcGetMemHandle");
 }
 
@@ -77,6 +80,7 @@ Result<Address> PeerMapTable::open(const Gpu& gpu, const IpcHandle& handle) {
       return one.at;
     }
   Open made{.gpu = gpu.ordinal(), .handle = handle, .users = 1};
+  const HeldStdio held;
   const Status opened = gpu.api().ipc_open(&made.at, handle, ipc_lazy_peer_access);
   if (auto open = gpu.check(opened, "cuIpcOpenMemHandle"); !open) return open.error();
   open_.push_back(made);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
+
 namespace tutti::cuda {
 
 Result<SharedGpu> Gpu::open(std::shared_ptr<const Driver> driver, Ordinal ordinal) {
@@ -13,6 +15,7 @@ Result<SharedGpu> Gpu::open(std::shared_ptr<const Driver> driver, Ordinal ordina
     return Error{.code = Code::invalid_argument,
                  .what = fmt::format("GPU {} is none of this process's (0 to {})", ordinal, *count - 1)};
   Context context = nullptr;
+  const HeldStdio held;  // a context has dozens of descriptors
   if (auto kept = driver->check(driver->api.primary_retain(&context, ordinal), "cuDevicePrimaryCtxRetain"); !kept)
     return kept.error();
   std::shared_ptr<Gpu> gpu(new Gpu(std::move(driver), ordinal, context));
@@ -123,6 +126,7 @@ Registration::~Registration() {
 
 Result<OwnStream> OwnStream::create(const SharedGpu& gpu) {
   OwnStream stream;
+  const HeldStdio held;
   if (auto made = gpu->check(gpu->api().stream_create(&stream.stream_, stream_non_blocking), "cuStreamCreate"); !made)
     return made.error();
   stream.gpu_ = gpu;

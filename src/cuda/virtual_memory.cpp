@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "base/descriptors.h"
+
 namespace tutti::cuda {
 namespace {
 
@@ -50,6 +52,7 @@ Result<VirtualMemory::Created> VirtualMemory::create(const SharedGpu& gpu, std::
   if (!whole) return std::move(whole).error();
   const AllocationKind kind = kind_on(*gpu);
   Handle handle(*gpu);
+  const HeldStdio held;
   const Status created = gpu->api().memory_create(&handle.memory, *whole, &kind, 0);
   if (auto made = gpu->check(created, "cuMemCreate"); !made) return made.error();
   handle.made = true;
@@ -57,14 +60,15 @@ Result<VirtualMemory::Created> VirtualMemory::create(const SharedGpu& gpu, std::
   int descriptor = -1;
   const Status exported = gpu->api().memory_export(&descriptor, handle.memory, handle_type_descriptor, 0);
   if (auto made = gpu->check(exported, "cuMemExportToShareableHandle"); !made) return made.error();
-  result.descriptor = UniqueFd(descriptor);
-  (void)::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  result.descriptor = UniqueFd(above_stdio(descriptor));
+  (void)::fcntl(result.descriptor.get(), F_SETFD, FD_CLOEXEC);
   if (auto mapped = result.memory.map(gpu, handle.memory, *whole); !mapped) return mapped.error();
   return result;
 }
 
 Result<VirtualMemory> VirtualMemory::open(const SharedGpu& gpu, int descriptor, std::size_t bytes) {
   Handle handle(*gpu);
+  const HeldStdio held;
   auto* const passed = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor));  // NOLINT: CUDA's way
   const Status imported = gpu->api().memory_import(&handle.memory, passed, handle_type_descriptor);
   if (auto made = gpu->check(imported, "cuMemImportFromShareableHandle"); !made) return made.error();

@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstring>
 
+#include "base/descriptors.h"
 #include "cuda/areas.h"
 
 namespace tutti {
@@ -131,6 +132,7 @@ Result<void> GpuProof::allow(cuda::Ordinal other) const {
   if (driver.api.can_access_peer(&can, gpu_->ordinal(), other) != cuda::status::success || can == 0)
     return cannot("the driver says that the one cannot access the other");
   cuda::Context context = nullptr;  // its rank keeps it too
+  const HeldStdio held;
   const cuda::Status retained = driver.api.primary_retain(&context, other);
   if (auto got = gpu_->check(retained, "cuDevicePrimaryCtxRetain"); !got) return got;
   const cuda::Status enabled = driver.api.enable_peer_access(context, 0);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/descriptors.h"
 #include "base/printable.h"
 #include "init/job_sockets.h"
 #include "net/digest.h"
@@ -77,7 +78,8 @@ bool IdServer::advance() {
 void IdServer::let_in() {
   const std::int64_t now = system_.now_ns();
   for (int i = 0; i < let_in_at_once && now >= resting_until_ns_; ++i) {
-    UniqueSocket fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueSocket fd(
+        above_stdio([&] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
     if (!fd) {
       if (errno != EAGAIN && errno != EINTR) resting_until_ns_ = now + rest_ns;
       return;

@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
+
 namespace tutti {
 namespace {
 
@@ -33,7 +35,7 @@ struct Address {
 };
 
 UniqueSocket packet_socket() {
-  return UniqueSocket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return UniqueSocket(above_stdio([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
 }
 
 std::optional<ucred> other_end(const UniqueSocket& fd) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
 #include "base/file.h"
 #include "init/open_root.h"
 
@@ -49,6 +50,7 @@ Result<std::vector<std::string>> resolve(const Process& process, const std::stri
   const auto& family = process.config.text("TUTTI_SOCKET_FAMILY");
   hints.ai_family = family == "AF_INET" ? AF_INET : family == "AF_INET6" ? AF_INET6 : AF_UNSPEC;
   addrinfo* found = nullptr;
+  const HeldStdio held;  // the resolver's modules may keep connections
   const int status = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
   std::vector<std::string> numbers;
   for (const addrinfo* one = status == 0 ? found : nullptr; one != nullptr; one = one->ai_next) {

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
 #include "base/unique_fd.h"
 #include "init/id_server.h"
 #include "init/job_sockets.h"
@@ -106,7 +107,7 @@ Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, s
   auto listener = open_listener(process.system, launch, nth, deadline_ns);
   if (!listener) return std::move(listener).error();
   std::array<UniqueFd, 2> kept;
-  for (UniqueFd& one : kept) one = UniqueFd(::fcntl(listener->get(), F_DUPFD_CLOEXEC, 0));
+  for (UniqueFd& one : kept) one = UniqueFd(above_stdio([&] { return ::fcntl(listener->get(), F_DUPFD_CLOEXEC, 0); }));
   auto id = open_root(process, /*across_hosts=*/false, launch.job_named() ? "" : remedy);
   kept = {};
   auto server =

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/blocked_signal.h"
+#include "base/descriptors.h"
 #include "base/dylib.h"
 #include "base/printable.h"
 #include "launch/key_value_space.h"
@@ -159,11 +160,13 @@ Result<Held> Pmix::ask(std::uint32_t rank, const char* key, std::int64_t deadlin
 }
 
 Result<void> Pmix::greet(const LaunchInfo& launch, std::int64_t deadline_ns) {
+  pmix::Status status = pmix::success;
   {
     const AllSignalsBlocked for_its_thread;
-    if (const auto status = library_.init(&self_, nullptr, 0); status != pmix::success)
-      return library_.failed("PMIx_Init", status);
+    const HeldStdio held;  // for its connection to the launcher
+    status = library_.init(&self_, nullptr, 0);
   }
+  if (status != pmix::success) return library_.failed("PMIx_Init", status);
   greeted_ = true;
   if (self_.rank != static_cast<std::uint32_t>(launch.rank))
     return Error{.code = Code::invalid_usage,

@@ -4,6 +4,8 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include "base/descriptors.h"
+
 namespace tutti {
 namespace {
 
@@ -44,6 +46,7 @@ void wipe(std::span<std::byte> bytes) {
 }
 
 void prepare_digests() {
+  const HeldStdio held;  // libcrypto may keep a source of random bytes open
   // Without an option this call does nothing.
   ::OPENSSL_init_crypto(OPENSSL_INIT_ADD_ALL_DIGESTS, nullptr);
 }

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/descriptors.h"
+
 namespace tutti {
 namespace {
 
@@ -22,6 +24,7 @@ Result<std::vector<verbs::Port>> find_ports(const Config& config, Log& log) {
   if (path.empty() && std::filesystem::is_empty(kernel_list, none))
     return Error{.code = Code::system, .what = "this machine has no RDMA device"};
   if (none) return Error{.code = Code::system, .what = "this machine has no RDMA device"};
+  const HeldStdio held;  // for the descriptors of the devices
   auto library = verbs::Library::load(path);
   if (!library) return std::move(library).error();
   (void)(*library)->ibv_fork_init();

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/blocked_signal.h"
+#include "base/descriptors.h"
 
 namespace tutti {
 namespace {
@@ -54,7 +55,7 @@ bool Service::turn() {
 }
 
 Result<void> Service::start() {
-  wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  wake_ = UniqueFd(above_stdio([&] { return ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }));
   if (!wake_) return Error{.code = Code::system, .what = "make an eventfd for the service thread", .sys_errno = errno};
 
   const AllSignalsBlocked for_the_thread;

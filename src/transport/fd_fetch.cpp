@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
 #include "base/uncancelled.h"
 #include "transport/fd_server.h"
 #include "transport/fd_wire.h"
@@ -64,15 +65,17 @@ UniqueFd pidfd_of(int socket, int pid) {
 #else
   constexpr int option = 77;
 #endif
+  const HeldStdio held;
   int pidfd = -1;
   socklen_t bytes = sizeof pidfd;
-  if (::getsockopt(socket, SOL_SOCKET, option, &pidfd, &bytes) == 0 && bytes == sizeof pidfd) return UniqueFd(pidfd);
-  return UniqueFd(pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1);
+  if (::getsockopt(socket, SOL_SOCKET, option, &pidfd, &bytes) == 0 && bytes == sizeof pidfd)
+    return UniqueFd(above_stdio(pidfd));
+  return UniqueFd(above_stdio(pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1));
 }
 
 /// A connected socket whose other end belongs to this user. Empty: the server's queue is full, try later.
 Result<UniqueSocket> access(const std::string& name, SeenProcess& owner) {
-  UniqueSocket fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueSocket fd(above_stdio([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
   if (!fd) return failed("open a unix socket (EMFILE: raise ulimit -n)");
   const FdAddress address(name);
   if (::connect(fd.get(), address.get(), address.bytes()) != 0) {
@@ -98,6 +101,7 @@ std::optional<FdReply> receive_reply(int socket, UniqueFd& fd) {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
+  const HeldStdio held;
   const ssize_t got = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got < 0) return std::nullopt;
 
@@ -107,7 +111,7 @@ std::optional<FdReply> receive_reply(int socket, UniqueFd& fd) {
     for (std::size_t offset = 0; offset + sizeof(int) <= at->cmsg_len - CMSG_LEN(0); offset += sizeof(int)) {
       int one;
       std::memcpy(&one, CMSG_DATA(at) + offset, sizeof one);
-      came.emplace_back(one);
+      came.emplace_back(above_stdio(one));
     }
   }
   if (got != sizeof reply || (message.msg_flags & MSG_TRUNC) != 0 || reply.magic != FdRequest::magic_value)

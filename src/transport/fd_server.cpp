@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
 #include "base/random.h"
 #include "transport/fd_wire.h"
 
@@ -49,7 +50,7 @@ void send_reply(int to, const FdReply& reply, int fd) {
 }
 
 UniqueFd make_spare() {
-  return UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return UniqueFd(above_stdio([&] { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }));
 }
 
 }  // namespace
@@ -60,7 +61,8 @@ Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, c
   std::string name = "tutti-";
   for (const std::byte b : random) name += fmt::format("{:02x}", static_cast<unsigned>(b));
 
-  UniqueSocket listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  UniqueSocket listener(
+      above_stdio([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
   const FdAddress address(name);
   if (!listener || ::bind(listener.get(), address.get(), address.bytes()) != 0 ||
       ::listen(listener.get(), backlog) != 0)
@@ -122,7 +124,8 @@ void FdServer::accept_all(std::int64_t now_ns) {
   deaf_until_ns_ = 0;
   // Bounded: other tasks of this thread must run too.
   for (std::size_t accepted = 0; accepted < pending_max; ++accepted) {
-    UniqueSocket fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueSocket fd(
+        above_stdio([&] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
     if (!fd) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if ((errno == EMFILE || errno == ENFILE) && give_spare()) continue;

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/blocked_signal.h"
+#include "base/descriptors.h"
 #include "transport/free_memory.h"
 #include "transport/private_memory.h"
 
@@ -53,8 +54,9 @@ Result<UniqueFd> sealed_memory(std::size_t bytes) {
         EFBIG);
   const BlockedSignal beyond_limit(SIGXFSZ);
   constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  UniqueFd fd(::memfd_create("tutti", flags | MFD_NOEXEC_SEAL));
-  if (!fd && errno == EINVAL) fd = UniqueFd(::memfd_create("tutti", flags));  // Linux before 6.3
+  UniqueFd fd(above_stdio([&] { return ::memfd_create("tutti", flags | MFD_NOEXEC_SEAL); }));
+  if (!fd && errno == EINVAL)
+    fd = UniqueFd(above_stdio([&] { return ::memfd_create("tutti", flags); }));  // Linux before 6.3
   if (!fd) return failed("make shared memory (EMFILE: raise ulimit -n; ENFILE: raise fs.file-max)", errno);
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0)
     return failed(fmt::format("size shared memory to {} bytes (EFBIG: raise ulimit -f)", bytes), errno);
@@ -249,7 +251,8 @@ Result<SegmentTable::Export> SegmentTable::share(SegmentName name) const {
   if (!is_offered && (owned == nullptr || !owned->fd))
     return Error{.code = Code::invalid_argument,
                  .what = fmt::format("segment {}.{} does not exist (any more)", name.id, name.generation)};
-  UniqueFd fd(::fcntl(is_offered ? offered->second.fd.get() : owned->fd.get(), F_DUPFD_CLOEXEC, 0));
+  UniqueFd fd(above_stdio(
+      [&] { return ::fcntl(is_offered ? offered->second.fd.get() : owned->fd.get(), F_DUPFD_CLOEXEC, 0); }));
   if (!fd) return failed("hand out a segment (EMFILE: raise ulimit -n)", errno);
   return Export{.fd = std::move(fd), .bytes = is_offered ? offered->second.bytes : owned->mapping.bytes()};
 }

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
 #include "base/file.h"
 #include "base/system.h"
 
@@ -49,8 +50,9 @@ std::optional<std::string> KeptChoices::find(std::string_view grounds) {
 
 /// The system ends the lock of a process that dies. Without a lock, or when patience ends, several make the choice.
 void KeptChoices::wait_for_turn() {
-  turn_ = UniqueFd(
-      ::open(fmt::format("{}/choices.lock", folder_).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  turn_ = UniqueFd(above_stdio([&] {
+    return ::open(fmt::format("{}/choices.lock", folder_).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  }));
   if (!turn_) return;
   std::vector<PollItem> nothing;
   System& system = real_system();  // of the machine that other processes share

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "base/descriptors.h"
 #include "base/unique_fd.h"
 
 namespace tutti {
@@ -30,18 +31,21 @@ std::optional<Ends> connect_over_loopback() {
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof at;
   auto* const address = reinterpret_cast<sockaddr*>(&at);
-  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const UniqueFd listener(
+      above_stdio([&] { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
   if (!listener || ::bind(listener.get(), address, size) != 0 || ::listen(listener.get(), 1) != 0 ||
       ::getsockname(listener.get(), address, &size) != 0)
     return {};
-  Ends ends{UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), UniqueFd()};
+  Ends ends{UniqueFd(above_stdio([&] { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); })),
+            UniqueFd()};
   if (!ends[0]) return {};
   // The listener's queue takes the connection before anybody accepts it; not where loopback is filtered.
   constexpr int patience_ms = 100;
   pollfd arrival{.fd = listener.get(), .events = POLLIN, .revents = 0};
   if (::connect(ends[0].get(), address, size) != 0 && errno != EINPROGRESS) return {};
   if (::poll(&arrival, 1, patience_ms) != 1) return {};
-  ends[1] = UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  ends[1] =
+      UniqueFd(above_stdio([&] { return ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
   if (!ends[1]) return {};
   const int on = 1;
   for (const UniqueFd& end : ends) ::setsockopt(end.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

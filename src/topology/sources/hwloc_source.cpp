@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #if TUTTI_HAS_HWLOC
+#include "base/descriptors.h"
 #include "topology/sources/hwloc_library.h"
 #include "topology/sources/hwloc_synthetic.h"
 #endif
@@ -65,6 +66,7 @@ Result<Topology> taken(const HwlocLibrary& hwloc, const Handle& handle) {
 Result<Topology> hwloc_cpus() {
   if (auto asked = can_ask_for_cpus(); !asked) return std::move(asked).error();
   // Includes CPUs that this process may not use, so that GPUs near them keep their place.
+  const HeldStdio held;
   const auto hwloc = HwlocLibrary::load();
   if (!hwloc) return Error(hwloc.error());
   const Handle handle = fresh(*hwloc);
@@ -76,6 +78,7 @@ Result<Topology> hwloc_cpus() {
 }
 
 Result<Topology> read_synthetic(std::string_view text) {
+  const HeldStdio held;
   const auto hwloc = HwlocLibrary::load();
   if (!hwloc) return Error(hwloc.error()).during("read a synthetic machine");
   if (auto checked = check_synthetic(*hwloc, text); !checked) return std::move(checked).error();

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
 #include "base/file.h"
 
 namespace tutti::topology::nvml {
@@ -25,6 +26,7 @@ std::string text_of(int code) {
 
 std::unique_ptr<Library> Library::open(const std::string& path) {
   if (!refuse_irregular(path)) return nullptr;
+  const HeldStdio held;
   void* const loaded = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   return loaded ? std::unique_ptr<Library>(new Library(loaded)) : nullptr;
 }

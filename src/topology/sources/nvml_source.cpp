@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/descriptors.h"
 #include "topology/graph/cpus.h"
 #include "topology/graph/pci.h"
 #include "topology/graph/rates.h"
@@ -328,6 +329,7 @@ void Source::read() {
 
 void add_nvml(Topology& topology, const std::string& path) {
   const std::string name = path.empty() ? "libnvidia-ml.so.1" : path;
+  const HeldStdio held;
   if (const auto library = nvml::Library::open(name))
     Source(topology, library->functions()).read();
   else if (!topology.nvlink_known)

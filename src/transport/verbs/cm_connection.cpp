@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
 #include "transport/verbs/iwarp_address.h"
 
 namespace tutti::verbs {
@@ -37,6 +38,7 @@ Error CmConnection::failed(std::string_view doing) const {
 }
 
 Result<void> CmConnection::open() {
+  const HeldStdio held;
   channel_ = {library_->rdma_create_event_channel(), Destroy{library_}};
   if (!channel_ || !stop_blocking(channel_->fd)) return failed("make a channel for rdma_cm");
   CmId* id = nullptr;
@@ -70,6 +72,7 @@ Result<std::unique_ptr<CmConnection>> CmConnection::connect(const Port& port, st
   std::unique_ptr<CmConnection> connection(new CmConnection(port, queue_pair, token));
   if (auto opened = connection->open(); !opened) return std::move(opened).error();
   sockaddr_storage to = socket_address(peer.address, peer.port);
+  const HeldStdio held;  // rdma_cm opens the device itself
   if (connection->library_->rdma_resolve_addr(connection->id_.get(), nullptr, reinterpret_cast<sockaddr*>(&to),
                                               resolve_ms) != 0)
     return connection->failed("find the peer by rdma_cm");
@@ -97,6 +100,7 @@ CmParameters CmConnection::parameters() const {
 Result<bool> CmConnection::advance() {
   while (!connected_) {
     CmEvent* event = nullptr;
+    const HeldStdio held;
     if (library_->rdma_get_cm_event(channel_.get(), &event) != 0) {
       if (errno == EAGAIN || errno == EINTR) return false;
       return failed("read an event of rdma_cm");

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptors.h"
+
 namespace tutti::verbs {
 namespace {
 
@@ -44,7 +46,10 @@ Result<void> Endpoint::create(std::size_t sinks_max, std::size_t completions_max
   Context* const context = port.device->context;
   pd_ = library().ibv_alloc_pd(context);
   if (pd_ == nullptr) return failed(port, "make a protection domain", errno);
-  channel_ = library().ibv_create_comp_channel(context);
+  {
+    const HeldStdio held;
+    channel_ = library().ibv_create_comp_channel(context);
+  }
   if (channel_ == nullptr) return failed(port, "make a completion channel", errno);
   const int flags = ::fcntl(channel_->fd, F_GETFL);
   if (flags < 0 || ::fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
@@ -54,7 +59,7 @@ Result<void> Endpoint::create(std::size_t sinks_max, std::size_t completions_max
   cq_ =
       library().ibv_create_cq(context, static_cast<int>(std::min(sinks * completions_max, most)), nullptr, channel_, 0);
   if (cq_ == nullptr) return failed(port, "make a completion queue", errno);
-  ready_ = UniqueFd(::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+  ready_ = UniqueFd(above_stdio([&] { return ::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK); }));
   if (!ready_) return failed(port, "make a descriptor", errno);
   sinks_ = std::vector<std::atomic<CompletionSink*>>(sinks);
   return {};
