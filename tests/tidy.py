@@ -55,6 +55,19 @@ OLD_NAMES = {
 OLD_NAMES_ARE_RIGHT = re.compile(r"src/exec/\w+-inl\.h|src/topology/|tests/(?:unit/(?:topology|nvml)|fuzz/topology|machines)|tests/tidy")
 CLOCK = re.compile(r"\b(?:(?:steady|system|high_resolution)_clock|clock_gettime|gettimeofday)\b")
 CLOCK_HOMES = ("src/base/system.cpp",)  # what asks the operating system
+# What makes a descriptor, wherever it is not an argument of above_stdio; names that ours have too only with a bare "::".
+DESCRIPTOR = re.compile(
+    r"(?<![\w>:])::(?:open|openat|creat|socket|accept|dup|pipe)\s*\("
+    r"|\b(?:openat2|accept4|socketpair|pipe2|dup[23]|memfd_(?:create|secret)|eventfd|epoll_create1?|timerfd_create|signalfd|inotify_init1?"
+    r"|userfaultfd|pidfd_(?:open|getfd)|mko?stemps?|posix_openpt|shm_open|mq_open|perf_event_open|f(?:re|d)?open|tmpfile|popen)\s*\("
+    r"|\bF_DUPFD\w*|\bSYS_(?:memfd|pidfd|open|socket|accept|eventfd|epoll_create|userfaultfd|perf_event|dup|pipe)\w*"
+    r"|\bstd::(?:basic_)?o?fstream\b")
+# What brings one some other way: its file must pass it through above_stdio.
+BRINGS_DESCRIPTOR = re.compile(r"\brecvmsg\s*\(|\bSO_PEERPIDFD\b|\bmemory_export\s*\(")
+DESCRIPTOR_HOMES = ("src/base/descriptors.cpp",)
+PRINTS = re.compile(r"\b(?:std(?:err|out)|STD(?:ERR|OUT)_FILENO|std::w?c(?:err|out|log)|perror|v?[fd]?printf|f?puts|putchar|"
+                    r"fmt::print(?:ln)?)\b")
+PRINT_HOMES = ("src/base/descriptors.cpp", "src/base/log.cpp")
 SLEEP = re.compile(r"\b(?:sleep_for|this_thread::sleep_until|usleep|nanosleep|sleep(?=\s*\(\s*\d))\s*\(")
 
 found = []
@@ -209,6 +222,31 @@ def check_clocks(path, text):
             report(path, number, "ask the System for the time, so that tests can say what it is")
 
 
+def is_argument(code, at, function):
+    """Whether the place lies between the parentheses of a call of this function."""
+    begin = code.rfind(function + "(", 0, at)
+    depth = 1 if begin >= 0 else 0
+    for char in code[begin + len(function) + 1:at] if begin >= 0 else "":
+        depth += {"(": 1, ")": -1}.get(char, 0)
+        if depth == 0:
+            break
+    return depth > 0
+
+
+def check_descriptors(path, text):
+    name, code = str(path.relative_to(ROOT)), bare(text)
+    if name not in DESCRIPTOR_HOMES:
+        made = [match for match in DESCRIPTOR.finditer(code) if not is_argument(code, match.start(), "above_stdio")]
+        if "above_stdio(" not in code:
+            made += BRINGS_DESCRIPTOR.finditer(code)
+        for match in made:
+            report(path, code.count("\n", 0, match.start()) + 1,
+                   f"{match.group().rstrip(' (')}: pass the descriptor through above_stdio, so that nobody's stderr gets it")
+    if name not in PRINT_HOMES:
+        for match in PRINTS.finditer(code):
+            report(path, code.count("\n", 0, match.start()) + 1, f"{match.group()}: lines go through Log or LineWriter")
+
+
 def check_words(path, text):
     for pattern, why in WORDS.items():
         for match in re.finditer(pattern, text):
@@ -298,6 +336,7 @@ def main():
                 check_waiting(path, text)
             if relative.parts[0] == "src":
                 check_clocks(path, text)
+                check_descriptors(path, text)
         if path.suffix == ".md":
             check_links(path, text)
         check_words(path, text)

@@ -80,6 +80,27 @@ class Tidy(unittest.TestCase):
                                "src/base/CMakeLists.txt": "add_library(e system.cpp)\n"}), [])
         self.assertEqual(tidy({"examples/first.h": read}), [])
 
+    def test_finds_descriptors_that_may_get_the_number_of_a_standard_stream(self):
+        makes = ["::open(n, 0)", "::socket(1, 2, 3)", "::accept4(f, 0, 0, 0)", "eventfd(0, 0)", "::fcntl(f, F_DUPFD_CLOEXEC, 0)",
+                 "::syscall(SYS_pidfd_open, p, 0)", "::mkostemp(n, 0)", "std::fopen(n, m)"]
+        code = "".join(f"int f{i}() {{ return {make}; }}\n" for i, make in enumerate(makes))
+        beside = "".join(f"int g{i}() {{ return g(above_stdio(h)) + {make}; }}\n" for i, make in enumerate(makes))
+        inside = "".join(f"int h{i}() {{ return above_stdio(static_cast<int>({make})); }}\n" for i, make in enumerate(makes))
+        lines = tidy({"src/base/e.h": "// E.\n" + code + beside + inside, "examples/e.h": "// E.\n" + code})
+        self.assertEqual(len(lines), 2 * len(makes), lines)
+        for i, line in enumerate(lines):
+            self.assertTrue(line.startswith(f"src/base/e.h:{i + 2}: ") and "above_stdio" in line, line)
+        self.one("src/base/e.h", "// E.\nvoid f() { std::ofstream file(n); }\n", "above_stdio")
+        self.one("src/base/e.h", "// E.\nint f() { return ::recvmsg(s, m, 0); }\n", "above_stdio")
+        self.assertEqual(tidy({"src/base/e.h": "// E. Not ::open(n).\nauto f() { return Wire::open(s) + w.socket(); }\n"}), [])
+
+    def test_finds_what_prints_past_the_log(self):
+        prints = ["fprintf(f, n)", "std::cerr << n", "perror(n)", "::write(STDERR_FILENO, n, 1)", "std::puts(n)"]
+        lines = tidy({"src/base/e.h": "// E.\n" + "".join(f"void f{i}() {{ {one}; }}\n" for i, one in enumerate(prints))})
+        self.assertEqual(len(lines), len(prints), lines)
+        for i, line in enumerate(lines):
+            self.assertTrue(line.startswith(f"src/base/e.h:{i + 2}: ") and "Log or LineWriter" in line, line)
+
     def test_counts_the_lines_of_a_file(self):
         self.one("src/base/e.h", "// E.\n" * 401, "401 lines")
         self.one("docs/a.py", "# E.\n" * 501, "501 lines")

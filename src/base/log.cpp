@@ -1,6 +1,11 @@
 #include "base/log.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -9,6 +14,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "base/descriptors.h"
 #include "base/host.h"
 #include "base/system.h"
 #include "base/uncancelled.h"
@@ -66,11 +72,174 @@ std::array<char, 16> time_of_day() {
   return text;
 }
 
-iovec part(std::string_view text) {
-  return {.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
+constexpr std::int64_t ns_per_ms = 1'000'000;
+constexpr std::int64_t patience_ns = 100 * ns_per_ms;
+
+bool is_pipe(const struct stat& status) {
+  return S_ISFIFO(status.st_mode);
+}
+
+bool is_null_device(const struct stat& status) {
+  return S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
+}
+
+bool is_terminal(int fd, const struct stat& status) {
+  return S_ISCHR(status.st_mode) && ::isatty(fd) != 0;
+}
+
+/// Whether it can be written to within this time.
+bool becomes_writable(int fd, std::int64_t ns) {
+  pollfd item{.fd = fd, .events = POLLOUT, .revents = 0};
+  return ::poll(&item, 1, static_cast<int>((ns + ns_per_ms - 1) / ns_per_ms)) > 0;
+}
+
+/// What is left to be written of a line.
+class Rest {
+ public:
+  void add(std::string_view text) {
+    if (!text.empty() && count_ < pieces_.size())
+      pieces_[count_++] = {.iov_base = const_cast<char*>(text.data()), .iov_len = text.size()};
+  }
+  bool empty() const { return next_ == count_; }
+  std::span<iovec> pieces() { return std::span(pieces_).subspan(next_, count_ - next_); }
+  void drop(std::size_t bytes) {
+    while (!empty() && bytes >= pieces_[next_].iov_len) bytes -= pieces_[next_++].iov_len;
+    if (empty()) return;
+    pieces_[next_].iov_base = static_cast<char*>(pieces_[next_].iov_base) + bytes;
+    pieces_[next_].iov_len -= bytes;
+  }
+  /// Its beginning, of at most so many bytes.
+  Rest first(std::size_t bytes) const {
+    Rest begin;
+    for (std::size_t i = next_; i < count_ && bytes > 0; ++i) {
+      const std::string_view piece(static_cast<const char*>(pieces_[i].iov_base), pieces_[i].iov_len);
+      begin.add(piece.substr(0, bytes));
+      bytes -= std::min(bytes, piece.size());
+    }
+    return begin;
+  }
+
+ private:
+  std::array<iovec, LineWriter::parts_max + 1> pieces_{};
+  std::size_t next_ = 0, count_ = 0;
+};
+
+// Ways to write; each returns what the system call does.
+
+ssize_t write_as_it_is(int fd, Rest& rest) {
+  return ::writev(fd, rest.pieces().data(), static_cast<int>(rest.pieces().size()));
+}
+
+ssize_t send_at_once(int fd, Rest& rest) {
+  msghdr message{};
+  message.msg_iov = rest.pieces().data();
+  message.msg_iovlen = rest.pieces().size();
+  return ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+ssize_t write_if_writable(int fd, Rest rest) {
+  if (becomes_writable(fd, 0)) return write_as_it_is(fd, rest);
+  errno = EAGAIN;
+  return -1;
+}
+
+/// To a pipe whose writes wait. Where the kernel cannot be told not to wait (before Linux 6.4), another writer may come
+/// in between and take the space.
+ssize_t write_to_pipe(int fd, Rest& rest) {
+  Rest whole = rest.first(PIPE_BUF);
+  const ssize_t put = ::pwritev2(fd, whole.pieces().data(), static_cast<int>(whole.pieces().size()), -1, RWF_NOWAIT);
+  if (put >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)) return put;
+  return write_if_writable(fd, whole);
+}
+
+/// To a terminal whose writes wait: that it is writable says that it has space for one byte.
+ssize_t write_to_terminal(int fd, Rest& rest) {
+  return write_if_writable(fd, rest.first(1));
+}
+
+/// The pipe or terminal `fd` once more, so that only our writes do not block. None: errno says why.
+UniqueFd reopened(int fd) {
+  std::array<char, 32> path{};
+  fmt::format_to_n(path.data(), path.size() - 1, "/proc/self/fd/{}", fd);
+  return UniqueFd(above_stdio([&] { return ::open(path.data(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }));
 }
 
 }  // namespace
+
+LineWriter::LineWriter() {
+  struct stat status {};
+  const int marks = ::fcntl(STDERR_FILENO, F_GETFD);
+  knows_stderr_ = marks >= 0 && (marks & FD_CLOEXEC) == 0 && ::fstat(STDERR_FILENO, &status) == 0;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  seen_closed_ = !knows_stderr_;
+}
+
+bool LineWriter::is_for_lines(int fd) const {
+  struct stat now {};
+  if (::fstat(fd, &now) != 0) return false;
+  if (is_null_device(now) || is_terminal(fd, now)) return true;
+  const bool same = knows_stderr_ && now.st_dev == device_ && now.st_ino == inode_;
+  if (is_pipe(now) || S_ISREG(now.st_mode)) return same || !seen_closed_;
+  return same && (S_ISSOCK(now.st_mode) || S_ISCHR(now.st_mode));
+}
+
+template <class Attempt>
+LineWriter::Outcome LineWriter::put(int fd, std::span<const std::string_view> parts, Attempt attempt) {
+  const WriteSignals signals;
+  const bool was_torn = torn_.exchange(false);
+  Rest rest;
+  if (was_torn) rest.add("\n");
+  for (const std::string_view part : parts.first(std::min(parts.size(), parts_max))) rest.add(part);
+  bool begun = false;
+  std::int64_t deadline_ns = 0;
+  while (!rest.empty()) {
+    const ssize_t written = attempt(fd, rest);
+    if (written > 0) {
+      rest.drop(static_cast<std::size_t>(written));
+      begun = true;
+      continue;
+    }
+    if (written < 0 && errno == EINTR) continue;
+    signals.failed(errno);
+    if (written == 0 || errno != EAGAIN || !patient_) break;
+    const std::int64_t now_ns = real_system().now_ns();
+    if (deadline_ns == 0) deadline_ns = now_ns + patience_ns;
+    if (now_ns >= deadline_ns || !becomes_writable(fd, deadline_ns - now_ns)) break;
+  }
+  patient_ = rest.empty();
+  if (rest.empty()) return Outcome::written;
+  if (begun || was_torn) torn_ = true;
+  return Outcome::lost;
+}
+
+LineWriter::Outcome LineWriter::to_stderr(std::span<const std::string_view> parts) {
+  const int marks = ::fcntl(STDERR_FILENO, F_GETFD);
+  // A descriptor of our own of the same file: the program may close or replace its own at any moment.
+  const UniqueFd held(
+      marks < 0 ? -1 : above_stdio([&] { return ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); }));
+  // A file that closes on exec is one of the program's own, or holds the place of none.
+  if (marks < 0 || (!held && errno == EBADF) || (marks & FD_CLOEXEC) != 0) {
+    seen_closed_ = true;
+    return Outcome::unwanted;
+  }
+  const int fd = held ? held.get() : STDERR_FILENO;  // where no descriptor is left
+  if (!is_for_lines(fd)) return Outcome::unwanted;
+  struct stat status {};
+  ::fstat(fd, &status);
+  if (S_ISSOCK(status.st_mode)) return put(fd, parts, send_at_once);
+  const bool may_wait = is_pipe(status) || is_terminal(fd, status);
+  if (!may_wait || (::fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) return put(fd, parts, write_as_it_is);
+  if (const UniqueFd own = reopened(fd)) return put(own.get(), parts, write_as_it_is);
+  if (errno == ENXIO) return Outcome::lost;  // a pipe without a reader
+  // It is another user's, or there is no /proc, or no descriptor is left.
+  return is_pipe(status) ? put(fd, parts, write_to_pipe) : put(fd, parts, write_to_terminal);
+}
+
+LineWriter::Outcome LineWriter::write(std::span<const std::string_view> parts) noexcept {
+  const Uncancelled whole;
+  return file_ ? put(file_.get(), parts, write_as_it_is) : to_stderr(parts);
+}
 
 Result<unsigned> log_topics(std::string_view text) {
   if (text.empty()) return default_topics;
@@ -95,11 +264,12 @@ Log::Log(LogLevel level, unsigned topics, const std::string& file_pattern)
     : level_(level), topics_(topics), origin_(fmt::format("{}:{}", host_name(), ::getpid())) {
   if (level == LogLevel::none || file_pattern.empty()) return;
   const std::string name = file_name(file_pattern);
-  // A pipe without a reader is refused at once. Later, writes wait for the reader, as no line should be lost.
-  file_ = UniqueFd(::open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
-  if (file_) ::fcntl(file_.get(), F_SETFL, O_APPEND);
-  if (!file_)
+  // A pipe without a reader is refused at once.
+  constexpr int how = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  UniqueFd file(above_stdio([&] { return ::open(name.c_str(), how, 0666); }));
+  if (!file)
     warn("log", "{}", Error{.code = Code::system, .what = "open TUTTI_DEBUG_FILE " + name, .sys_errno = errno}.text());
+  lines_.use(std::move(file));
 }
 
 Log::Log(const Config& config)
@@ -112,12 +282,29 @@ Log::Log(const Config& config)
 
 void Log::write(LogLevel level, std::string_view who, std::string_view text) noexcept {
   const auto time = time_of_day();
-  const std::array parts{part(origin_), part(" "), part(time.data()), part(" tutti "), part(level_name(level)),
-                         part(" "),     part(who), part(": "),        part(text),      part("\n")};
-  const Uncancelled whole;
-  while (::writev(file_ ? file_.get() : STDERR_FILENO, parts.data(), static_cast<int>(parts.size())) < 0 &&
-         errno == EINTR) {
-  }
+  std::array<char, 32> number{};
+  const std::uint64_t lost = lost_.exchange(0);
+  fmt::format_to_n(number.data(), number.size() - 1, "{}", lost);
+  const std::array<std::string_view, 16> parts{origin_,
+                                               " ",
+                                               time.data(),
+                                               " tutti WARN log: lines lost here, as nobody took them: ",
+                                               number.data(),
+                                               "\n",
+                                               origin_,
+                                               " ",
+                                               time.data(),
+                                               " tutti ",
+                                               level_name(level),
+                                               " ",
+                                               who,
+                                               ": ",
+                                               text,
+                                               "\n"};
+  static_assert(parts.size() <= LineWriter::parts_max);
+  constexpr std::size_t about_lost = 6;
+  const auto outcome = lines_.write(std::span(parts).subspan(lost > 0 ? 0 : about_lost));
+  if (outcome != LineWriter::Outcome::written) lost_ += lost + (outcome == LineWriter::Outcome::lost ? 1 : 0);
 }
 
 }  // namespace tutti

@@ -1,6 +1,11 @@
 // Log lines with a level, and the rank and communicator they concern. Never on the data path of a successful call.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,7 +24,45 @@ enum class LogTopic : unsigned { init = 1, topo = 2, net = 4, coll = 8, tune = 1
 /// invalid_argument (an unknown name).
 Result<unsigned> log_topics(std::string_view text);
 
-/// Writes log lines; thread-safe. A line is one write, so that lines of several processes do not mix.
+/// Where lines for people go: standard error, or a file. A writer neither waits for a reader that sleeps nor dies of
+/// one that is gone: pipes and terminals are written to without blocking, through a descriptor of our own where the
+/// program's blocks, as the program shares the mark with us. Thread-safe.
+class LineWriter {
+ public:
+  /// Standard error: the file it is now, unless that closes on exec, which no standard stream does. Once the program
+  /// has put another file there, a terminal, a pipe, a regular file or /dev/null, but never a socket or a device; once
+  /// it was seen closed, a terminal or /dev/null alone, as other files are likely there by accident.
+  LineWriter();
+  /// From now on a file, opened with O_NONBLOCK. Before any other thread writes.
+  void use(UniqueFd file) { file_ = std::move(file); }
+
+  static constexpr std::size_t parts_max = 20;
+  enum class Outcome {
+    written,
+    lost,     ///< nobody reads, or there is no space left
+    unwanted  ///< standard error is closed, or is not for lines
+  };
+  /// The parts as one write, so that lines of several processes do not mix; at most `parts_max`. A reader that is
+  /// merely slow is waited for, for a tenth of a second; after that nobody waits until a line fits again.
+  Outcome write(std::span<const std::string_view> parts) noexcept;
+  Outcome write(std::string_view text) noexcept { return write(std::span(&text, 1)); }
+
+ private:
+  bool is_for_lines(int fd) const;
+  Outcome to_stderr(std::span<const std::string_view> parts);
+  template <class Attempt>
+  Outcome put(int fd, std::span<const std::string_view> parts, Attempt attempt);
+
+  UniqueFd file_;              ///< none: standard error
+  bool knows_stderr_ = false;  ///< what it was at the beginning:
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  std::atomic<bool> seen_closed_ = false;
+  std::atomic<bool> patient_ = true;
+  std::atomic<bool> torn_ = false;  ///< the last line has no end
+};
+
+/// Writes log lines; thread-safe.
 class Log {
  public:
   /// `file_pattern` empty: stderr; otherwise a file to append to, with %h for the host and %p for the pid. If the file
@@ -31,7 +74,8 @@ class Log {
   bool on(LogLevel level, LogTopic topic) const {
     return level <= level_ && (level <= LogLevel::warn || (topics_ & static_cast<unsigned>(topic)) != 0);
   }
-  /// "host:pid 12:04:07.113 tutti INFO who: text". A line that cannot be written is lost.
+  /// "host:pid 12:04:07.113 tutti INFO who: text". Lines that cannot be written are lost; the next one that can says
+  /// how many.
   void write(LogLevel level, std::string_view who, std::string_view text) noexcept;
 
   template <class... Args>
@@ -47,7 +91,8 @@ class Log {
   LogLevel level_;
   unsigned topics_;
   std::string origin_;  ///< host:pid
-  UniqueFd file_;       ///< none: stderr
+  LineWriter lines_;
+  std::atomic<std::uint64_t> lost_ = 0;
 };
 
 }  // namespace tutti

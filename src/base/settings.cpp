@@ -36,7 +36,7 @@ constexpr std::string_view log = "Log", start = "Start", engine = "Engine", gpus
 constexpr std::array table = {
   choice("TUTTI_DEBUG", local, "WARN", "NONE|VERSION|WARN|INFO|TRACE", log, "Log level. Each level includes the levels before it."),
   text("TUTTI_DEBUG_SUBSYS", local, log, "Subjects of INFO and TRACE lines, comma-separated: INIT, TOPO, NET, COLL, TUNE, ENV, ALLOC, ALL. A ^ before the list means all but these. Empty: INIT,ENV."),
-  text("TUTTI_DEBUG_FILE", local, log, "File for log lines instead of stderr; %h stands for the host, %p for the process id."),
+  text("TUTTI_DEBUG_FILE", local, log, "File for log lines instead of stderr; %h stands for the host, %p for the process id. Lines that nobody takes from a pipe or terminal are dropped and counted."),
   text("TUTTI_CONF_FILE", local, start, "File with NAME=VALUE lines, read instead of ~/.tutti.conf. Can only be set in the environment."),
   text("TUTTI_COMM_ID", local, start, "Address of rank 0 as host:port, for a start without passing an id."),
   secret("TUTTI_COMM_SECRET", start, "Secret of a start from TUTTI_COMM_ID, at least 16 characters. Any process that knows it may join."),

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace tutti::mpi {
 namespace {
@@ -99,7 +100,7 @@ void Communicator::join_groups(std::optional<int> local, std::optional<int> remo
   place_.rank += *local < *remote ? 0 : place_.remote;
 }
 
-int Communicator::start(Progress& progress) {
+int Communicator::start(Progress& progress, LineWriter& lines) {
   const OneGroup all_ranks(handle(), place_);
   if (all_ranks.code() != MPI_SUCCESS) return all_ranks.code();
   // tutti's time limit is to begin when all are here, not when the first one is.
@@ -126,17 +127,17 @@ int Communicator::start(Progress& progress) {
     return code;
   started_ = all == 1;
   if (started_) return MPI_SUCCESS;
-  if (mine == 0 && (offer.made != 0 || place_.rank == 0)) say_why(result);
+  if (mine == 0 && (offer.made != 0 || place_.rank == 0)) lines.write(why(result));
   if (comm_ != nullptr) tuttiCommAbort(comm_);
   comm_ = nullptr;
   outcome_ = Outcome::no_start;
   return MPI_SUCCESS;
 }
 
-void Communicator::say_why(tuttiResult_t result) const {
+std::string Communicator::why(tuttiResult_t result) const {
   const char* const sentence = tuttiGetLastError(nullptr);
-  std::fprintf(stderr, "tutti: MPI serves a communicator of %d ranks: rank %d: %s\n", place_.ranks, place_.rank,
-               sentence[0] != '\0' ? sentence : tuttiGetErrorString(result));
+  return fmt::format("tutti: MPI serves a communicator of {} ranks: rank {}: {}\n", place_.ranks, place_.rank,
+                     sentence[0] != '\0' ? sentence : tuttiGetErrorString(result));
 }
 
 tuttiResult_t Communicator::queue(tuttiStream_t& stream) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/log.h"
 #include "mpi/mpi_header.h"
 #include "mpi/prepare.h"
 #include "mpi/statistics.h"
@@ -37,8 +38,8 @@ class Communicator {
   bool started() const { return started_; }
 
   /// Makes tutti's communicator; all ranks call it. If it cannot be made on some rank, MPI serves all calls from now
-  /// on, on all ranks. Errors: MPI's, as a code.
-  int start(Progress& progress);
+  /// on, on all ranks, and `lines` say why. Errors: MPI's, as a code.
+  int start(Progress& progress, LineWriter& lines);
   tuttiComm_t comm() const { return comm_; }
   /// The queue of non-blocking calls, made when first asked for. Errors: system.
   tuttiResult_t queue(tuttiStream_t& stream);
@@ -63,7 +64,7 @@ class Communicator {
 
  private:
   void join_groups(std::optional<int> local, std::optional<int> remote);
-  void say_why(tuttiResult_t result) const;
+  std::string why(tuttiResult_t result) const;
 
   std::atomic<MPI_Comm> handle_;
   Place place_;

@@ -1,7 +1,6 @@
 #include "mpi/interposer.h"
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 
 #include "base/config.h"
@@ -99,7 +98,7 @@ int Interposer::made(MPI_Comm comm) {
   Communicator* const communicator = look_up(comm);
   if (communicator == nullptr || communicator->outcome() != Outcome::tutti || communicator->started())
     return MPI_SUCCESS;
-  return communicator->start(progress_);
+  return communicator->start(progress_, lines_);
 }
 
 void Interposer::about_to_free(MPI_Comm comm) {
@@ -140,14 +139,14 @@ int Interposer::forget(MPI_Comm, int, void* attribute, void*) {
   return MPI_SUCCESS;
 }
 
-void Interposer::print_statistics() const {
+void Interposer::print_statistics() {
   const Statistics::Numbers mine = statistics_.numbers();
   Statistics::Numbers all{};
   PMPI_Reduce(mine.data(), all.data(), static_cast<int>(all.size()), MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
   int rank = 0, ranks = 0;
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (rank == 0) std::fputs(Statistics::text(all, ranks).c_str(), stderr);
+  if (rank == 0) lines_.write(Statistics::text(all, ranks));
 }
 
 }  // namespace tutti::mpi

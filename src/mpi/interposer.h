@@ -36,6 +36,7 @@ class Interposer {
   static void freed() { leaving() = MPI_COMM_NULL; }
 
   Progress& progress() { return progress_; }
+  LineWriter& lines() { return lines_; }
   Statistics& statistics() { return statistics_; }
   PendingCalls& pending() { return pending_; }
   const PendingCalls& pending() const { return pending_; }
@@ -45,7 +46,7 @@ class Interposer {
   Interposer() = default;
   void agree();
   Communicator* look_up(MPI_Comm comm);
-  void print_statistics() const;
+  void print_statistics();
   void end_retired();
   static MPI_Comm& leaving();  ///< that this thread is freeing
   static int forget(MPI_Comm comm, int key, void* attribute, void* extra);
@@ -60,6 +61,7 @@ class Interposer {
   int error_class_ = MPI_ERR_OTHER;
   MPI_Group world_ = MPI_GROUP_NULL;
   Progress progress_;
+  LineWriter lines_;
   Statistics statistics_;
   PendingCalls pending_;
   std::array<std::atomic<Communicator*>, recent_max> recent_{};

@@ -10,7 +10,8 @@ int give_up(Interposer& interposer, Communicator& communicator, int code) {
   if (communicator.outcome() == Outcome::tutti) {
     // The others' first call: they wait for this rank to start.
     if (!communicator.started())
-      if (const int failed = communicator.start(interposer.progress()); failed != MPI_SUCCESS) return failed;
+      if (const int failed = communicator.start(interposer.progress(), interposer.lines()); failed != MPI_SUCCESS)
+        return failed;
     communicator.abandon(code);
   }
   return report(communicator, code);

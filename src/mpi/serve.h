@@ -41,7 +41,8 @@ int serve(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) {
       if (prepared.code != MPI_SUCCESS) return report(*communicator, prepared.code);
       if (prepared.outcome != Outcome::tutti) outcome = prepared.outcome;
       if ((outcome == Outcome::tutti || prepared.agrees) && !communicator->started()) {
-        if (const int code = communicator->start(interposer->progress()); code != MPI_SUCCESS) return code;
+        if (const int code = communicator->start(interposer->progress(), interposer->lines()); code != MPI_SUCCESS)
+          return code;
         if (!communicator->started()) outcome = communicator->outcome();
       }
       if (prepared.agrees && communicator->started())
