@@ -12,6 +12,7 @@
 #include "perf/launch.h"
 #include "perf/models.h"
 #include "perf/pattern.h"
+#include "perf/stdio.h"
 
 namespace {
 
@@ -176,6 +177,7 @@ int run_rank(const GradientOptions& options, perf::Rank& rank) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  perf::open_closed_stdio();
   GradientOptions options;
   if (const auto code = parse(argc, argv, options)) return *code;
   return perf::launch(options.launch, "gradients_perf", [&](perf::Rank& rank) { return run_rank(options, rank); });

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "perf/buffers.h"
+#include "perf/stdio.h"
 #include "perf/sweep.h"
 #include "perf/table.h"
 
@@ -311,6 +312,7 @@ class Sweep {
 }  // namespace
 
 int run(int argc, char** argv, const Description& description) {
+  open_closed_stdio();
   Options options;
   if (const auto code = parse(argc, argv, std::string(description.name), options)) return *code;
   const std::string program = std::string(description.name) + "_perf";

@@ -26,7 +26,7 @@ tutti_api_test(walk)
 target_compile_definitions(api_walk_test PRIVATE TUTTI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
-foreach(test abort affinity arguments cancel nics counts counts_errors deterministic environment exit forked_child group interfaces lifecycle messages mismatch operators small_calls
+foreach(test abort affinity arguments cancel closed_stdio nics counts counts_errors deterministic environment exit forked_child group interfaces lifecycle messages mismatch operators small_calls
         pairs pods point_to_point prefix autotune register rights split start start_limits stream time_limits while_waiting)
   tutti_api_test(${test})
 endforeach()
@@ -72,6 +72,13 @@ if(TUTTI_BUILD_PERF AND NOT TUTTI_SANITIZE)
                                        ${launcher} $<TARGET_FILE:env_rank> $<TARGET_FILE:all_reduce_perf>)
     set_tests_properties(launcher_${launcher} PROPERTIES LABELS multiprocess TIMEOUT 300 SKIP_RETURN_CODE 77)
   endforeach()
+endif()
+
+# Tools, perf programs, Python and MPI programs without standard streams.
+if(TUTTI_BUILD_PERF AND TARGET tutti-topo AND NOT TUTTI_SANITIZE)
+  add_test(NAME closed_stdio_programs COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/closed_stdio_test.py
+                                              ${PROJECT_BINARY_DIR})
+  set_tests_properties(closed_stdio_programs PROPERTIES LABELS multiprocess TIMEOUT 300 PROCESSORS 2 ENVIRONMENT TUTTI_TUNE=off)
 endif()
 
 # By RDMA over fake devices without immediates, which rdma_cm connects.

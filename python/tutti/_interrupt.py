@@ -8,6 +8,7 @@ call.
 """
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import threading
@@ -88,13 +89,23 @@ def _watch(read: int) -> None:
                 _abort(handle)
 
 
+def _pipe() -> "List[int]":
+    """A pipe whose ends have no number of a standard stream: what is printed to one that is closed must not end here."""
+    ends = list(os.pipe())
+    for i, end in enumerate(ends):
+        if end < 3:
+            ends[i] = fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3)
+            os.close(end)
+    return ends
+
+
 def arm(abort: Callable[[Any], Any]) -> None:
     """Begins to watch, once; does nothing outside of the main thread."""
     global _written, _abort
     if threading.get_ident() != _main:
         return
     if _written is None:
-        read, write = os.pipe()
+        read, write = _pipe()
         os.set_blocking(write, False)
         threading.Thread(target=_watch, args=(read,), name="tutti-interrupt", daemon=True).start()
         _written, _abort = write, abort

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/descriptors.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "job.h"
@@ -177,6 +178,7 @@ void add_job_options(CLI::App& app, JobOptions& job) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const tutti::HeldStdio held;  // or a file that is written would get the number, and what is printed
   CLI::App app(
       "Prints the machine: how its GPUs and NICs are connected, and which rings and trees fit. Or a job: where its "
       "ranks "
