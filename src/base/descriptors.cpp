@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cerrno>
-#include <ctime>
 #include <mutex>
 
 #include "base/uncancelled.h"
@@ -90,14 +89,6 @@ StandIns& stand_ins() {
   return all;
 }
 
-sigset_t write_signals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, SIGPIPE);
-  ::sigaddset(&set, SIGXFSZ);
-  return set;
-}
-
 }  // namespace
 
 DescriptorLimit raise_descriptor_limit() {
@@ -132,27 +123,6 @@ HeldStdio::~HeldStdio() {
   const Uncancelled whole;
   const KeptErrno kept;
   stand_ins().let_go();
-}
-
-WriteSignals::WriteSignals() {
-  const sigset_t set = write_signals();
-  ::sigpending(&pending_);
-  ::pthread_sigmask(SIG_BLOCK, &set, &before_);
-}
-
-WriteSignals::~WriteSignals() {
-  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-}
-
-void WriteSignals::failed(int why) const {
-  const int signal = why == EPIPE ? SIGPIPE : why == EFBIG ? SIGXFSZ : 0;
-  if (signal == 0 || ::sigismember(&pending_, signal) != 0) return;
-  const KeptErrno kept;
-  sigset_t set;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, signal);
-  constexpr timespec at_once{};
-  ::sigtimedwait(&set, nullptr, &at_once);
 }
 
 }  // namespace tutti

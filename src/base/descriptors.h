@@ -1,8 +1,6 @@
 // A process's descriptors: how many there may be, which numbers they get, and writes that nobody reads.
 #pragma once
 
-#include <signal.h>
-
 #include <concepts>
 #include <cstdint>
 
@@ -51,23 +49,5 @@ int above_stdio(const Make& make) {
   const HeldStdio held;
   return above_stdio(static_cast<int>(make()));
 }
-
-/// While it lives, writes of this thread to a pipe without a reader, or beyond the largest size of a file, merely fail:
-/// the signals that would end the process are blocked, and taken back. Other threads, and signals that were pending
-/// before, are left alone.
-class WriteSignals {
- public:
-  WriteSignals();
-  ~WriteSignals();
-  WriteSignals(const WriteSignals&) = delete;
-  WriteSignals& operator=(const WriteSignals&) = delete;
-
-  /// To be called where a write has failed, with its errno: takes its signal back. Keeps errno.
-  void failed(int why) const;
-
- private:
-  sigset_t before_;   ///< this thread's mask
-  sigset_t pending_;  ///< before
-};
 
 }  // namespace tutti

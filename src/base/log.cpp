@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "base/blocked_signal.h"
 #include "base/descriptors.h"
 #include "base/host.h"
 #include "base/system.h"
@@ -186,7 +187,7 @@ bool LineWriter::is_for_lines(int fd) const {
 
 template <class Attempt>
 LineWriter::Outcome LineWriter::put(int fd, std::span<const std::string_view> parts, Attempt attempt) {
-  const WriteSignals signals;
+  const BlockedSignal broken_pipe(SIGPIPE), beyond_limit(SIGXFSZ);
   const bool was_torn = torn_.exchange(false);
   Rest rest;
   if (was_torn) rest.add("\n");
@@ -201,7 +202,6 @@ LineWriter::Outcome LineWriter::put(int fd, std::span<const std::string_view> pa
       continue;
     }
     if (written < 0 && errno == EINTR) continue;
-    signals.failed(errno);
     if (written == 0 || errno != EAGAIN || !patient_) break;
     const std::int64_t now_ns = real_system().now_ns();
     if (deadline_ns == 0) deadline_ns = now_ns + patience_ns;
