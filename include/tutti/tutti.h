@@ -62,7 +62,8 @@ typedef struct {
 /* The TUTTI_VERSION of the loaded library. */
 TUTTI_API tuttiResult_t tuttiGetVersion(int* version);
 
-/* Makes an id. This process listens for the id's ranks and must live until all of them are initialised. */
+/* Makes an id. This process listens for the id's ranks and must live until all of them are initialised. If it ends
+ * before, or their start fails, ranks that come later get an error after about a second. */
 TUTTI_API tuttiResult_t tuttiGetUniqueId(tuttiUniqueId* id);
 /* Makes `count` ids, for as many communicators, or none. They share one socket to listen on. */
 TUTTI_API tuttiResult_t tuttiGetUniqueIds(tuttiUniqueId* ids, size_t count);
@@ -95,7 +96,9 @@ TUTTI_API tuttiResult_t tuttiGetError(tuttiComm_t comm, tuttiResult_t* error, ch
  * from another one takes its GPU. A process that becomes another user or undumpable afterwards goes on through slower
  * copies (docs/transports.md). Errors: timeout (names the missing ranks), invalidUsage (duplicate rank; ranks that
  * disagree on nranks, version or settings), remoteError, systemError; invalidArgument (no such GPU),
- * unhandledCudaError (a GPU was requested, but there is no working driver). */
+ * unhandledCudaError (a GPU was requested, but there is no working driver). A rank that fails by itself fails the start
+ * on all of them: the others get its code, its number and its reason. Only a rank, nranks or config that is refused as
+ * such changes nothing, and the call can be made again. */
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank);
 TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank,
                                                 const tuttiConfig_t* config);

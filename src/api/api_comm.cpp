@@ -12,6 +12,7 @@
 #include "init/join.h"
 #include "init/meeting.h"
 #include "init/open_root.h"
+#include "init/refused_start.h"
 #include "init/split.h"
 #include "launch/launch_env.h"
 #include "progress/drive.h"
@@ -126,7 +127,10 @@ Result<void> init_rank(Process& process, tuttiComm_t* comm, const RankToBe& plac
   if (auto read = read_config(config, options); !read) return read;
   options.deadline_ns = deadline_ns;
   const int device = place.device == TUTTI_CONFIG_UNDEF_INT ? device_of(config) : place.device;
-  if (auto chosen = choose_gpu(process, device, nullptr, options); !chosen) return chosen;
+  if (auto chosen = choose_gpu(process, device, nullptr, options); !chosen) {
+    refuse_start(process, id, {.rank = rank, .ranks = nranks}, chosen.error(), deadline_ns);
+    return chosen;
+  }
   return bring_up(process, std::make_unique<Join>(process, std::move(options)), comm);
 }
 
@@ -155,7 +159,7 @@ std::optional<std::string> variable(const Config& config, const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-/// If rank 0 has wrong settings, sends the error to the other ranks of its host, which would otherwise wait for rank 0
+/// If a rank has wrong settings, sends the error to the other ranks of its host, which would otherwise wait for it
 /// until their limit.
 void tell_others(const Error& error) {
   if (error.code == Code::invalid_usage) return;  // a forked child is no rank
@@ -213,7 +217,12 @@ tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUnique
     auto decoded = UniqueId::decode(id.internal);
     if (!decoded) return std::move(decoded).error();
     auto process = Process::get();
-    if (!process) return std::move(process).error();
+    if (!process) {
+      // A forked child is no rank.
+      if (process.error().code != Code::invalid_usage)
+        refuse_start(real_system(), *decoded, {.rank = rank, .ranks = nranks}, process.error());
+      return std::move(process).error();
+    }
     auto deadline_ns = deadline_of(**process, config);
     if (!deadline_ns) return std::move(deadline_ns).error();
     return init_rank(**process, comm, {.rank = rank, .ranks = nranks}, *decoded, config, *deadline_ns);
@@ -241,7 +250,9 @@ tuttiResult_t tuttiCommInitAll(tuttiComm_t* made, int ndev, const int* devlist) 
       if (auto begun = init_rank(**process, &made[rank], place, *id, nullptr, *deadline_ns); !begun)
         Group::current().refuse(begun.error());
     }
-    return Group::current().end(**process);
+    auto made_all = Group::current().end(**process);
+    if (!made_all) (void)close_root(**process, *id);  // all its ranks are here, and have heard why
+    return made_all;
   });
 }
 

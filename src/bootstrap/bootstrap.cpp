@@ -316,6 +316,14 @@ Bootstrap::~Bootstrap() {
   if (state_) state_->say_goodbye();
 }
 
+bool Bootstrap::met() const {
+  return state_->phase != State::Phase::calling;
+}
+
+bool Bootstrap::placed() const {
+  return state_->phase == State::Phase::joined && !state_->failure;
+}
+
 void Bootstrap::exchange(Blob mine) {
   assert(!state_->exchanging);
   assert(mine.size() <= state_->limits.blob_bytes_max);
@@ -341,7 +349,7 @@ Result<void> Bootstrap::look() {
 }
 
 void Bootstrap::fail(const Error& error) {
-  assert(!state_->exchanging && state_->phase == State::Phase::joined);
+  assert(state_->phase == State::Phase::joined);
   state_->up.queue(frame(FrameKind::failure, bootstrap::write_failure(error)));
   (void)state_->up.flush();
 }

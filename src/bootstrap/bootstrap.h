@@ -43,7 +43,8 @@ struct BootstrapLog {
 /// limit has passed; the clock starts with the first rank. The root gives each rank a place in a tree
 /// (bootstrap_tree.h) and keeps the rank's connection until the rank has moved there; it keeps only the connections of
 /// its own children. It tells every rank why init failed: a duplicate rank, ranks that disagree on nranks, version or
-/// settings, a lost rank, or missing ranks with number and last seen address. The shortest limit of all ranks applies,
+/// settings, a lost rank, one that cannot take part, or missing ranks with number and last seen address; ranks that
+/// come after the failure hear it too, until all have or the limit has passed. The shortest limit of all ranks applies,
 /// so that this rank gets the message too; init_ms applies if no rank has sent a limit.
 class BootstrapRoot final : public Task {
  public:
@@ -57,7 +58,12 @@ class BootstrapRoot final : public Task {
                                                      BootstrapLog log = {});
   ~BootstrapRoot() override;
   SocketAddress address() const;
-  /// True while ranks of other processes are connected and still need the root. Any thread.
+  /// Makes the start of `ranks` ranks fail on all of them, those that come later included, because `rank`, which is in
+  /// this process, cannot take part. Needs no descriptor. Any thread; the next advance tells the others.
+  /// `linger`: see awaited.
+  void excuse(int rank, int ranks, const Error& why, bool linger = true);
+  /// True while ranks of other processes are connected and still need the root, and for three seconds after the start
+  /// has failed while ranks are on their way that do not know why, and cannot know but by the root. Any thread.
   bool awaited() const { return awaited_.load(std::memory_order_relaxed); }
   /// Whether this is the root of the ranks that know `secret`.
   bool is_of(const Secret& secret) const;
@@ -90,8 +96,8 @@ class Exchange {
   /// or reported a failure. Errors: as advance.
   virtual Result<void> look() = 0;
 
-  /// Makes the start fail with this error on all ranks, including those that are between exchanges. To be called
-  /// between exchanges; the next advance or look returns the error.
+  /// Makes the start fail with this error on all ranks, including those that are between exchanges. For ranks with a
+  /// place; the next advance or look returns the error.
   virtual void fail(const Error& error) = 0;
 
   /// By rank, after advance() returned true.
@@ -120,9 +126,14 @@ class Bootstrap final : public Exchange {
   Bootstrap(System& system, const UniqueId& id, Who who, const BootstrapLimits& limits);
   ~Bootstrap() override;
 
+  /// Whether the root has admitted this rank.
+  bool met() const;
+  /// Whether it can take part in exchanges.
+  bool placed() const;
+
   void exchange(Blob mine) override;
-  /// Retries refused connections until the init limit (rank 0 may be late). Errors: timeout, remote, invalid_usage,
-  /// system; with the root's message if it sent one.
+  /// Retries refused connections: until the init limit if the root may come later than its ranks, else for a second.
+  /// Errors: timeout, remote, invalid_usage, system; with the root's message if it sent one.
   Result<bool> advance() override;
   Result<void> look() override;
   void fail(const Error& error) override;

@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t retry_first_ns = 10 * ms;
 constexpr std::int64_t retry_longest_ns = 250 * ms;
+constexpr std::int64_t gone_after_ns = 1'000 * ms;
 constexpr std::int64_t try_ms = 1'000;  ///< limit of one connection when there is another address to try
 
 /// Errors that may pass: the other end may listen a little later. Asking again does not help a machine without
@@ -56,7 +57,7 @@ Result<void> Call::connect() {
   if (!socket && !may_pass(socket.error()) && (id_.also.empty() || !may_pass_elsewhere(socket.error())))
     return std::move(socket).error();
   if (!socket) {
-    again(socket.error().text());
+    again(socket.error());
     return {};
   }
   wire_ = Wire(system_, *std::move(socket));
@@ -66,8 +67,14 @@ Result<void> Call::connect() {
   return {};
 }
 
-void Call::again(std::string why) {
+void Call::again(const Error& error) {
+  again(error.text(), error.sys_errno == ECONNREFUSED ? Refused::yes : Refused::no);
+}
+
+void Call::again(std::string why, Refused refused) {
   trouble_ = std::move(why);
+  if (refused == Refused::no) refused_in_a_row_ = 0;
+  if (refused == Refused::yes && refused_in_a_row_++ == 0) refused_since_ns_ = system_.now_ns();
   ++failed_tries_;
   wire_ = Wire(system_, Socket());
   phase_ = Phase::away;
@@ -76,11 +83,17 @@ void Call::again(std::string why) {
   retry_ns_ = std::min(2 * retry_ns_, retry_longest_ns);
 }
 
+/// Tries take all addresses in turn.
+bool Call::root_has_gone() const {
+  return !id_.root_may_come_later && refused_in_a_row_ > id_.also.size() &&
+         system_.now_ns() - refused_since_ns_ >= gone_after_ns;
+}
+
 Result<void> Call::greet() {
   const auto sent = wire_.flush();
   auto challenge = wire_.take(handshake::challenge_bytes);
   if (!sent || !challenge) {
-    again((sent ? challenge.error() : sent.error()).text());
+    again(sent ? challenge.error() : sent.error());
     return {};
   }
   if (*sent) {
@@ -89,7 +102,7 @@ Result<void> Call::greet() {
     const auto here = system_.address(wire_.socket());
     const auto there = system_.peer_address(wire_.socket());
     if (here && there && *here == *there) {
-      again("nobody listens");
+      again("nobody listens", Refused::yes);
       return {};
     }
   }
@@ -106,9 +119,13 @@ Result<void> Call::greet() {
     again(proof.error().text());
     return {};
   }
-  if (!proof) return std::move(proof).error().during(fmt::format("greet the root at {}", id_.where()));
+  if (!proof) {
+    Error error = std::move(proof).error();
+    if (!id_.root_may_come_later) error.what += ", or all ranks of this id are there already";
+    return std::move(error).during(fmt::format("greet the root at {}", id_.where()));
+  }
   wire_.queue(*std::move(proof));
-  wire_.queue(frame(FrameKind::join, write_join(who_)));
+  wire_.queue(excuse_ ? frame(FrameKind::excuse, *excuse_) : frame(FrameKind::join, write_join(who_)));
   phase_ = Phase::proving;
   return {};
 }
@@ -117,7 +134,7 @@ Result<std::optional<Welcome>> Call::await_welcome() {
   const auto sent = wire_.flush();
   auto answer = wire_.take_frame(notice_bytes_max);
   if (!answer || (!sent && !*answer)) {
-    again((answer ? sent.error() : answer.error()).text());
+    again(answer ? sent.error() : answer.error());
     return std::optional<Welcome>{};
   }
   if (!*answer) return std::optional<Welcome>{};
@@ -130,6 +147,17 @@ Result<std::optional<Welcome>> Call::await_welcome() {
 }
 
 Result<std::optional<Welcome>> Call::advance() {
+  auto welcome = step();
+  if (welcome && !*welcome && phase_ == Phase::away && root_has_gone())
+    return Error{
+        .code = Code::remote,
+        .what = fmt::format("nobody listens any more for rank {} at {}: the process that made the id has ended "
+                            "or dropped it, the start has failed, or all its ranks are there already",
+                            who_.rank, id_.where())};
+  return welcome;
+}
+
+Result<std::optional<Welcome>> Call::step() {
   if (phase_ == Phase::away && system_.now_ns() >= next_try_ns_)
     if (auto called = connect(); !called) return std::move(called).error();
   if (phase_ == Phase::greeting)

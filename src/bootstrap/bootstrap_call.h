@@ -14,14 +14,18 @@
 namespace tutti::bootstrap {
 
 /// Connects, proves the secret in both directions, says which rank calls, and waits for the welcome. Retries after
-/// errors that may pass, for as long as `advance` is called.
+/// errors that may pass, for as long as `advance` is called. A root that made its id listens before anybody knows the
+/// id: where all addresses have been refusing for a second, it has gone.
 class Call {
  public:
   /// Each try uses the next of the id's addresses. `id` and `who` must outlive this.
   Call(System& system, const UniqueId& id, const Bootstrap::Who& who, std::int64_t handshake_ms);
 
-  /// The welcome, once. Errors: those that a retry would not help, such as a different secret; or the error sent by the
-  /// other end.
+  /// Says this in place of a join; the answer is then the error sent by the other end. Before the first advance.
+  void excuse(const Excused& excuse) { excuse_ = write_excuse(excuse); }
+
+  /// The welcome, once. Errors: those that a retry would not help, such as a different secret or a root that has gone;
+  /// or the error sent by the other end.
   Result<std::optional<Welcome>> advance();
   /// The connection, after the welcome.
   Wire take_wire() { return std::exchange(wire_, Wire(system_, Socket())); }
@@ -39,8 +43,12 @@ class Call {
     greeting,  ///< hello sent or being sent, challenge awaited
     proving,   ///< proof and join sent or being sent, welcome awaited
   };
+  Result<std::optional<Welcome>> step();
   Result<void> connect();
-  void again(std::string why);
+  enum class Refused { no, yes };
+  void again(std::string why, Refused refused = Refused::no);
+  void again(const Error& error);
+  bool root_has_gone() const;
   Result<void> greet();
   Result<std::optional<Welcome>> await_welcome();
 
@@ -52,8 +60,11 @@ class Call {
   Phase phase_ = Phase::away;
   handshake::RankSide handshake_ = {};
   std::string trouble_ = "not tried yet";
+  std::optional<Bytes> excuse_;
   int failed_tries_ = 0;
-  std::size_t calls_ = 0;  ///< so far
+  std::size_t refused_in_a_row_ = 0;
+  std::int64_t refused_since_ns_ = 0;  ///< the first of these
+  std::size_t calls_ = 0;              ///< so far
   std::int64_t next_try_ns_ = 0;
   std::int64_t retry_ns_;
   std::int64_t limit_ns_ = 0;  ///< of one connection, until the challenge arrives

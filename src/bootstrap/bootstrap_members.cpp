@@ -67,6 +67,7 @@ void BootstrapRoot::State::serve(Member& member) {
 void BootstrapRoot::State::obey(Member& member, const Frame& frame) {
   if (frame.kind == FrameKind::bye) return lose(member, "it left", /*left=*/true);
   if (member.joined()) return obey_joined(member, frame);
+  if (frame.kind == FrameKind::excuse) return take_excuse(member, frame.body);
   return frame.kind == FrameKind::join ? join(member, frame.body) : lose(member, "it sent a frame of the wrong kind");
 }
 
@@ -110,6 +111,32 @@ void BootstrapRoot::State::join(Member& member, const Bytes& body) {
   member.deadline_ns = system.now_ns() + place_limit_ns;
   member.here = who->process == this_process();
   member.listen = tree.arrive(who->rank, who->ranks);
+}
+
+/// As for a rank that joins: ranks that have all met do not need a further one.
+void BootstrapRoot::State::take_excuse(Member& member, const Bytes& body) {
+  const auto said = bootstrap::read_excuse(body);
+  if (!said) return lose(member, words(said.error()));
+  member.rank = said->rank;
+  if (roster.all_here()) return tell(member, said->why);
+  excuse(*said);
+}
+
+void BootstrapRoot::State::take_excuses_from_here() {
+  std::vector<bootstrap::Excused> said;
+  {
+    const std::lock_guard lock(mutex);
+    said.swap(excuses_from_here);
+  }
+  for (const bootstrap::Excused& one : said)
+    if (!roster.all_here()) excuse(one);
+}
+
+void BootstrapRoot::State::excuse(const bootstrap::Excused& one) {
+  excused_ranks = std::max(excused_ranks, one.ranks);
+  told_ranks.insert(one.rank);
+  if (failure) return end_soon_if_all_told();
+  fail(one.why);
 }
 
 void BootstrapRoot::State::give_places() {

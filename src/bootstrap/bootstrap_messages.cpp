@@ -1,8 +1,12 @@
 #include "bootstrap/bootstrap_messages.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/limits.h"
 #include "base/printable.h"
 
 namespace tutti::bootstrap {
@@ -174,6 +178,36 @@ Result<Gone> read_gone(const Bytes& body) {
   gone.reason = words_from(reader);
   if (!reader.done() || gone.rank < 0 || gone.by < 0) return malformed("gone");
   return gone;
+}
+
+Excused excused(const Bootstrap::Who& who, const Error& why) {
+  const std::string process = who.process.empty() ? "" : fmt::format(" ({})", who.process);
+  return {.rank = who.rank,
+          .ranks = who.ranks,
+          .why = {.code = why.code,
+                  .what = fmt::format("rank {}{} could not join: {}", who.rank, process, why.text()),
+                  .peer = who.rank >= 0 && who.rank < who.ranks ? who.rank : -1}};
+}
+
+Bytes write_excuse(const Excused& excuse) {
+  ByteWriter writer;
+  writer.number(static_cast<std::int32_t>(excuse.rank));
+  writer.number(static_cast<std::int32_t>(excuse.ranks));
+  Error why = excuse.why;
+  if (why.what.size() > excuse_text_bytes_max) why.what.resize(excuse_text_bytes_max);
+  writer.sized(write_failure(why));
+  return std::move(writer).take();
+}
+
+Result<Excused> read_excuse(const Bytes& body) {
+  ByteReader reader(body);
+  Excused excuse;
+  excuse.rank = reader.number<std::int32_t>();
+  excuse.ranks = reader.number<std::int32_t>();
+  const auto why = reader.sized(join_bytes_max);
+  if (!reader.done() || excuse.ranks < 1 || excuse.ranks > limits::ranks_max) return malformed("excuse");
+  excuse.why = read_failure(Bytes(why.begin(), why.end()));
+  return excuse;
 }
 
 Bytes write_failure(const Error& error) {

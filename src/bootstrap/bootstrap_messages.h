@@ -17,7 +17,8 @@ inline constexpr std::size_t text_bytes_max = 4096;
 inline constexpr std::int64_t limit_ms_max = std::int64_t{1} << 40;  ///< so that sums of times do not overflow
 
 /// The longest body of each kind, as bounds for the reader.
-inline constexpr std::size_t join_bytes_max = 2048;
+inline constexpr std::size_t join_bytes_max = 2048;  ///< and of an excuse
+inline constexpr std::size_t excuse_text_bytes_max = 1024;
 inline constexpr std::size_t failure_bytes_max = text_bytes_max + 64;
 inline constexpr std::size_t address_bytes_max = 256;
 inline constexpr std::size_t notice_bytes_max =
@@ -72,6 +73,17 @@ struct Gone {
 };
 Bytes write_gone(const Gone& gone);
 Result<Gone> read_gone(const Bytes& body);
+
+/// Why a rank cannot take part. Sent in place of a join.
+struct Excused {
+  int rank = 0;
+  int ranks = 1;
+  Error why = {};  ///< for all ranks; errno, channel and step are not sent
+};
+/// Of a rank, in the words that all ranks get.
+Excused excused(const Bootstrap::Who& who, const Error& why);
+Bytes write_excuse(const Excused& excuse);
+Result<Excused> read_excuse(const Bytes& body);
 
 /// The root's error; errno, channel and step are not sent. Reading a malformed one gives an error as well.
 Bytes write_failure(const Error& error);

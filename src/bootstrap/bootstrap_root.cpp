@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/host.h"
 #include "bootstrap/bootstrap_messages.h"
 #include "bootstrap/bootstrap_root_state.h"
 
@@ -12,6 +13,8 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 constexpr std::int64_t farewell_limit_ns = 2'000 * ms;  // for a rank to read why it failed
+// how long the end of a process waits for ranks on their way that do not know why the start has failed
+constexpr std::int64_t linger_ns = 3'000 * ms;
 // ranks on their way to their place; others wait to be accepted
 constexpr std::size_t moving_max = 64;
 
@@ -43,7 +46,7 @@ void BootstrapRoot::State::fail(Error error) {
   if (failure) return;
   failure = std::move(error);
   // Ranks that come later are told too.
-  const std::int64_t now = system.now_ns();
+  const std::int64_t now = failed_ns = system.now_ns();
   const std::int64_t since = roster.ranks() > 0 ? roster.waiting_since_ns() : now;
   end_ns = std::max(since + limits.init_ms * ms, now) + farewell_limit_ns;
   // A rank of this process is told last: it may end the process, and then the others would not get the message.
@@ -69,8 +72,18 @@ void BootstrapRoot::State::tell(Member& member, const Error& error) {
 /// When all ranks have been told or are lost, one may remain whose connection broke before it got the message and that
 /// calls again at once.
 void BootstrapRoot::State::end_soon_if_all_told() {
-  if (failure && roster.ranks() > 0 && static_cast<int>(told_ranks.size()) >= roster.ranks())
-    end_ns = std::min(end_ns, system.now_ns() + farewell_limit_ns);
+  if (failure && all_told()) end_ns = std::min(end_ns, system.now_ns() + farewell_limit_ns);
+}
+
+bool BootstrapRoot::State::all_told() const {
+  const int ranks = std::max(roster.ranks(), excused_ranks);
+  return ranks > 0 && static_cast<int>(told_ranks.size()) >= ranks;
+}
+
+/// Ranks that have not come within the limit of the start are not on their way.
+bool BootstrapRoot::State::lingers() const {
+  return failure && failure->code != Code::timeout && !others_know && !all_told() &&
+         system.now_ns() < failed_ns + linger_ns;
 }
 
 void BootstrapRoot::State::publish_complete_rounds() {
@@ -155,8 +168,17 @@ void BootstrapRoot::advise(const std::string& advice) {
   state_->roster.advise(advice);
 }
 
+void BootstrapRoot::excuse(int rank, int ranks, const Error& why, bool linger) {
+  auto said = bootstrap::excused({.rank = rank, .ranks = ranks, .process = this_process()}, why);
+  const std::lock_guard lock(state_->mutex);
+  state_->excuses_from_here.push_back(std::move(said));
+  if (!linger) state_->others_know = true;
+  awaited_.store(true, std::memory_order_relaxed);
+}
+
 bool BootstrapRoot::advance() {
   State& state = *state_;
+  state.take_excuses_from_here();
   state.let_in();
   state.serve_members();
   state.give_places();
@@ -164,8 +186,11 @@ bool BootstrapRoot::advance() {
   state.report_start();
   state.keep_limits();
   std::erase_if(state.members, [](const bootstrap::RootMember& member) { return !member.wire.socket(); });
-  awaited_.store(std::ranges::any_of(state.members, [](const bootstrap::RootMember& member) { return !member.here; }),
-                 std::memory_order_relaxed);
+  const bool awaited = std::ranges::any_of(state.members, [](const auto& member) { return !member.here; });
+  {
+    const std::lock_guard lock(state.mutex);
+    awaited_.store(awaited || state.lingers() || !state.excuses_from_here.empty(), std::memory_order_relaxed);
+  }
   return !state.finished();
 }
 
@@ -178,7 +203,7 @@ std::int64_t BootstrapRoot::poll_set(std::vector<PollItem>& items) {
     if (member.told || member.state == bootstrap::RootMember::State::waiting) not_later(member.deadline_ns);
   }
   if (state.failure) {
-    not_later(state.end_ns);
+    not_later(state.lingers() ? std::min(state.end_ns, state.failed_ns + linger_ns) : state.end_ns);
   } else if (state.roster.waiting()) {
     not_later(state.limit_ns());
     if (state.report_due()) not_later(state.report_ns());

@@ -1,15 +1,19 @@
 // The state of the root of a start: its members, their tree, and how the start ends.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/bootstrap_acceptor.h"
+#include "bootstrap/bootstrap_messages.h"
 #include "bootstrap/bootstrap_tree.h"
 #include "bootstrap/roster.h"
 #include "net/digest.h"
@@ -63,6 +67,9 @@ struct BootstrapRoot::State {
   void obey(Member& member, const Frame& frame);
   void obey_joined(Member& member, const Frame& frame);
   void join(Member& member, const Bytes& body);
+  void take_excuse(Member& member, const Bytes& body);
+  void take_excuses_from_here();
+  void excuse(const bootstrap::Excused& excuse);
   void give_places();
   void welcome(Member& member, int parent);
   void take_contribution(Member& member, const Bytes& body);
@@ -77,6 +84,8 @@ struct BootstrapRoot::State {
   void report_start();
   void keep_limits();
   bool finished() const;
+  bool all_told() const;
+  bool lingers() const;
   bool accepting() const;
 
   std::int64_t limit_ns() const {
@@ -97,8 +106,13 @@ struct BootstrapRoot::State {
   bootstrap::Tree tree;
   bootstrap::Roster roster;
   std::optional<Error> failure;
-  std::set<int> told_ranks;             ///< ranks that need not be told any more
-  std::int64_t end_ns = 0;              ///< limit for telling the failure
+  std::set<int> told_ranks;               ///< ranks that need not be told any more
+  std::int64_t end_ns = 0;                ///< limit for telling the failure
+  std::int64_t failed_ns = 0;             ///< when the start failed
+  int excused_ranks = 0;                  ///< the number of ranks, as far as ranks that cannot take part have said it
+  std::atomic<bool> others_know = false;  ///< the reason of a failure, by other ways
+  std::mutex mutex;                       ///< guards what follows
+  std::vector<bootstrap::Excused> excuses_from_here;
   std::int64_t reported_since_ns = -1;  ///< start of the wait that has been reported
   std::size_t sockets_most = 0;
   std::uint32_t rounds = 0;

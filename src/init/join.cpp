@@ -51,6 +51,7 @@ Join::Join(Process& process, JoinOptions options, Exchange* exchange)
     : process_(process),
       options_(std::move(options)),
       deadline_ns_(deadline_of(process, options_)),
+      pid_(::getpid()),
       joining_(process.pending_closes),
       bootstrap_(exchange != nullptr
                      ? nullptr
@@ -67,11 +68,7 @@ AreaShape Join::area_shape() const {
 }
 
 Result<Progress> Join::advance() {
-  if (state_ == State::begin) {
-    if (auto begun = begin(); !begun) return std::move(begun).error();
-    state_ = State::greet;
-    return Progress::moved;
-  }
+  if (state_ == State::begin) return start();
   if (state_ == State::meet || state_ == State::carrier || state_ == State::prove || state_ == State::reach) {
     if (auto well = exchange_->look(); !well) return std::move(well).error();
     if (is_late()) return late();
@@ -89,21 +86,14 @@ Result<Progress> Join::advance() {
   }
   if (state_ == State::reach) return advance_reach();
   auto complete = exchange_->advance();
-  if (!complete) return std::move(complete).error();
+  if (!complete) {
+    const bool for_its_own_reason = complete.error().sys_errno != 0;
+    if (for_its_own_reason && state_ == State::greet && bootstrap_ && !bootstrap_->met())
+      return cannot_come(std::move(complete).error());
+    return std::move(complete).error();
+  }
   if (!*complete) return Progress::blocked;
   return next();
-}
-
-/// Checked between exchanges; during an exchange, the root reports which ranks are late.
-Result<Progress> Join::late() {
-  Error error{.code = Code::timeout,
-              .what = state_ == State::meet      ? "the limit of the start passed while kernels waited for each other"
-                      : state_ == State::carrier ? "the limit of the start passed while interfaces waited for a carrier"
-                      : state_ == State::prove   ? "the limit of the start passed while addresses were tried"
-                                                 : "the limit of the start passed while connections were opened"};
-  if (auto stuck = cannot_accept()) error.what += ": " + stuck->text();
-  exchange_->fail(Error{.code = error.code, .what = fmt::format("rank {}: {}", options_.rank, error.what)});
-  return error;
 }
 
 /// The last exchange sends it to all ranks.
@@ -175,13 +165,6 @@ void Join::reach() {
   if (trouble_ || given_up_) return state_verdict();
   setup_.emplace(process_.system, members_, deadline_ns_);
   state_ = State::reach;
-}
-
-/// Ranks whose connections cannot be accepted do not know the reason.
-std::optional<Error> Join::cannot_accept() {
-  if (state_ != State::prove && state_ != State::reach) return std::nullopt;
-  auto server = process_.connections();
-  return server ? (*server)->stuck() : std::nullopt;
 }
 
 Progress Join::advance_reach() {
@@ -382,6 +365,13 @@ Result<void> Join::agreed() {
 Result<void> Join::finish() {
   members_.area->stop_sharing();
   made_ = std::make_shared<Communicator>(process_, std::move(members_));
+  auto ready = get_ready();
+  // The others have a communicator by now, whose first call tells them.
+  if (!ready) made_->fail(ready.error());
+  return ready;
+}
+
+Result<void> Join::get_ready() {
   if (auto ready = make_gpu_context(*made_, std::move(gpu_start_)); !ready) return ready;
   // All ranks have the same settings at this point, so all of them refuse.
   if (auto good = made_->plans().check_settings(); !good) return good;

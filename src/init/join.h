@@ -37,6 +37,11 @@ class Join final : public Operation {
   /// `exchange`: how the ranks exchange what they must know of each other, if they have a way already; null: they meet
   /// at the root of the id. Must outlive this object. Ranks that have a way have the same settings.
   Join(Process& process, JoinOptions options, Exchange* exchange = nullptr);
+  /// One that was not advanced even once tells the others that it does not come.
+  ~Join() override;
+
+  /// Tells the others why this rank does not go on. To be destroyed next. Does not wait.
+  void give_up(const Error& why);
 
   Result<Progress> advance() override;
   Communicator* communicator() override { return nullptr; }
@@ -55,6 +60,8 @@ class Join final : public Operation {
   enum class State { begin, greet, share, describe, meet, carrier, locate, prove, compare, reach, agree, map, made };
   bool is_late() const { return process_.system.now_ns() >= deadline_ns_; }
   Result<Progress> late();
+  Result<Progress> start();
+  Error cannot_come(Error why);
   Result<Progress> next();
   void note(Result<void> done);
   Result<void> begin();
@@ -93,12 +100,14 @@ class Join final : public Operation {
   Blob next_map_part(std::size_t bytes_max);
   Result<Progress> take_map(std::span<const std::byte> part);
   Result<void> finish();
+  Result<void> get_ready();
   AreaShape area_shape() const;
 
   Process& process_;
   JoinOptions options_;
   std::int64_t deadline_ns_;
   State state_ = State::begin;
+  const int pid_;  ///< a forked child's copy is no rank
   const PendingCloses::Joining joining_;
   const std::unique_ptr<Bootstrap> bootstrap_;  // null: the ranks have a way of their own
   Exchange* const exchange_;

@@ -35,8 +35,8 @@ Result<UniqueId> meet_in_space(KeyValueSpace& space, int rank, int nth, std::int
 /// it.
 Result<UniqueId> meet_on_host(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns);
 
-/// For rank 0 of a process that cannot be set up: gives the reason to ranks that ask as in meet_on_host; two seconds at
-/// most.
-void tell_on_host(System& system, const LaunchInfo& launch, const Error& error);
+/// For a rank of a process that cannot be set up: rank 0 gives the reason to ranks that ask as in meet_on_host, another
+/// rank to those that meet at rank 0's id. Two seconds at most for each step.
+void tell_on_host(System& system, const LaunchInfo& launch, const Error& error, int nth = 0);
 
 }  // namespace tutti

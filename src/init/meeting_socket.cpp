@@ -16,6 +16,7 @@
 #include "init/kinship.h"
 #include "init/meeting.h"
 #include "init/open_root.h"
+#include "init/refused_start.h"
 #include "net/digest.h"
 
 namespace tutti {
@@ -105,14 +106,21 @@ Result<UniqueSocket> open_listener(System& system, const LaunchInfo& launch, int
 Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   if (launch.ranks == 1) return open_root(process, /*across_hosts=*/false);
   auto listener = open_listener(process.system, launch, nth, deadline_ns);
-  if (!listener) return std::move(listener).error();
+  if (!listener) {
+    if (listener.error().code == Code::system) tell_on_host(process.system, launch, listener.error(), nth);
+    return std::move(listener).error();
+  }
   std::array<UniqueFd, 2> kept;
   for (UniqueFd& one : kept) one = UniqueFd(above_stdio([&] { return ::fcntl(listener->get(), F_DUPFD_CLOEXEC, 0); }));
   auto id = open_root(process, /*across_hosts=*/false, launch.job_named() ? "" : remedy);
   kept = {};
   auto server =
       std::make_shared<IdServer>(process.system, *std::move(listener), write_answer(id), launch.ranks, deadline_ns);
-  if (auto added = process.service.add(server); !added) return id ? std::move(added).error() : std::move(id).error();
+  if (auto added = process.service.add(server); !added) {
+    if (id) return std::move(added).error();
+    (void)drive_for_a_while(process.system, *server);  // there is no service thread, which may be the reason
+    return id;
+  }
   // A process that cannot start ends soon, while other ranks may be about to ask.
   if (!id) process.pending_closes.add(std::shared_ptr<const Task>(server));
   return id;
@@ -141,8 +149,7 @@ Error unclear(const Sight& sight) {
   return {.code = Code::invalid_usage, .what = fmt::format("{}: {}", seen, remedy), .peer = 0};
 }
 
-Result<UniqueId> fetch_id(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
-  System& system = process.system;
+Result<UniqueId> fetch_id(System& system, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   auto job = job_digest(launch, nth);
   if (!job) return std::move(job).error();
   Search search(system, launch, *std::move(job));
@@ -177,21 +184,22 @@ Result<UniqueId> fetch_id(Process& process, const LaunchInfo& launch, int nth, s
 }  // namespace
 
 Result<UniqueId> meet_on_host(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
-  return launch.rank == 0 ? serve_id(process, launch, nth, deadline_ns) : fetch_id(process, launch, nth, deadline_ns);
+  return launch.rank == 0 ? serve_id(process, launch, nth, deadline_ns)
+                          : fetch_id(process.system, launch, nth, deadline_ns);
 }
 
-void tell_on_host(System& system, const LaunchInfo& launch, const Error& error) {
-  if (launch.rank != 0 || launch.ranks < 2 || launch.space != SpaceKind::none) return;
+void tell_on_host(System& system, const LaunchInfo& launch, const Error& error, int nth) {
+  if (launch.ranks < 2 || launch.space != SpaceKind::none) return;
   const std::int64_t deadline_ns = system.now_ns() + tell_limit_ns;
-  auto listener = open_listener(system, launch, /*nth=*/0, deadline_ns);
+  if (launch.rank != 0) {
+    if (const auto id = fetch_id(system, launch, nth, deadline_ns))
+      refuse_start(system, *id, {.rank = launch.rank, .ranks = launch.ranks}, error);
+    return;
+  }
+  auto listener = open_listener(system, launch, nth, deadline_ns);
   if (!listener) return;
   IdServer server(system, *std::move(listener), write_answer(error), launch.ranks, deadline_ns);
-  std::vector<PollItem> items;
-  while (server.advance()) {
-    items.clear();
-    const std::int64_t wake_ns = std::min(server.poll_set(items), deadline_ns);
-    system.poll(items, std::max<std::int64_t>(0, wake_ns - system.now_ns()));
-  }
+  (void)drive_for_a_while(system, server);
 }
 
 }  // namespace tutti

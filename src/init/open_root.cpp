@@ -1,10 +1,12 @@
 #include "init/open_root.h"
 
 #include "bootstrap/bootstrap.h"
+#include "init/refused_start.h"
 
 namespace tutti {
 
-Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secret& secret, const std::string& advice) {
+Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secret& secret, const std::string& advice,
+                           int ranks) {
   BootstrapLimits limits;
   limits.init_ms = process.config.integer("TUTTI_INIT_TIMEOUT_MS");
   limits.missing_report_ms = process.config.integer("TUTTI_STALL_REPORT_MS");
@@ -12,8 +14,7 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
       .warn = [&process](const std::string& line) { process.log.warn("init", "{}", line); },
       .info = [&process](const std::string& line) { process.log.info(LogTopic::init, "init", "{}", line); }};
   auto root = [&]() -> Result<std::unique_ptr<BootstrapRoot>> {
-    if (at.port != 0) return BootstrapRoot::open(process.system, at, secret, limits, log);
-    auto shared_listener = process.shared_listener(at.host);
+    auto shared_listener = process.shared_listener(at);
     if (!shared_listener) return std::move(shared_listener).error();
     return BootstrapRoot::open(process.system, *shared_listener, secret, limits, log);
   }();
@@ -21,7 +22,14 @@ Result<UniqueId> open_root(Process& process, const SocketAddress& at, const Secr
   (*root)->advise(advice);
   UniqueId id{.root = (*root)->address(), .secret = secret};
   const std::shared_ptr<BootstrapRoot> shared = *std::move(root);
-  if (auto served = process.service.add(shared); !served) return std::move(served).error();
+  if (auto served = process.service.add(shared); !served) {
+    // Ranks that know the address beforehand may be calling.
+    if (at.port != 0) {
+      shared->excuse(/*rank=*/0, ranks, served.error());
+      (void)drive_for_a_while(process.system, *shared);
+    }
+    return std::move(served).error();
+  }
   process.pending_closes.add_root(shared);
   return id;
 }

@@ -19,6 +19,9 @@ struct UniqueId {
   SocketAddress root;                  ///< address of the bootstrap root: numeric
   std::vector<std::string> also = {};  ///< further addresses of the same root and port, best first
   Secret secret{};                     ///< the credential: never logged
+  /// The root may not listen yet, as with an address that all ranks know beforehand. Otherwise the id was made by the
+  /// root, which listens as long as the id is of use. Not part of the 128 bytes.
+  bool root_may_come_later = false;
 
   /// The address for the n-th try: the best one first, then the others in turn, then from the start again.
   SocketAddress candidate(std::size_t nth) const;

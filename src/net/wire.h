@@ -25,6 +25,7 @@ enum class FrameKind : std::uint32_t {
   settled = 9,
   confirm = 10,
   gone = 11,
+  excuse = 12,
 };
 
 struct Frame {

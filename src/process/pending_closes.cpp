@@ -24,13 +24,13 @@ bool PendingCloses::over() {
   return closes_.empty();
 }
 
-void PendingCloses::add_root(const std::shared_ptr<const BootstrapRoot>& root) {
+void PendingCloses::add_root(const std::shared_ptr<BootstrapRoot>& root) {
   const std::lock_guard lock(mutex_);
   std::erase_if(roots_, [](const auto& known) { return known.expired(); });
   roots_.push_back(root);
 }
 
-std::shared_ptr<const BootstrapRoot> PendingCloses::root_of(const Secret& secret) {
+std::shared_ptr<BootstrapRoot> PendingCloses::root_of(const Secret& secret) {
   const std::lock_guard lock(mutex_);
   for (const auto& known : roots_)
     if (auto root = known.lock(); root && root->is_of(secret)) return root;

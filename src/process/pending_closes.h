@@ -18,9 +18,9 @@ class PendingCloses {
   /// The service thread drops `close` when it is finished.
   void add(const std::shared_ptr<const Task>& close);
   /// The root of a start whose ranks in other processes may arrive and join later than those of this process.
-  void add_root(const std::shared_ptr<const BootstrapRoot>& root);
+  void add_root(const std::shared_ptr<BootstrapRoot>& root);
   /// The root that was made with this secret, while its start is under way.
-  std::shared_ptr<const BootstrapRoot> root_of(const Secret& secret);
+  std::shared_ptr<BootstrapRoot> root_of(const Secret& secret);
 
   /// While an object of this class lives, this process is about to become part of a communicator.
   class Joining {
@@ -35,7 +35,7 @@ class PendingCloses {
   };
 
   /// Waits until all are finished. Gives up after three seconds, for the case that the service thread no longer runs;
-  /// after ten if ranks elsewhere are still in a start; at once if a start cannot complete because this process ends in
+  /// after ten if ranks elsewhere are still in a start, or have to hear why it failed; at once if a start cannot complete because this process ends in
   /// the middle of it.
   void wait(System& system);
 
@@ -45,7 +45,7 @@ class PendingCloses {
 
   std::mutex mutex_;
   std::vector<std::weak_ptr<const Task>> closes_;
-  std::vector<std::weak_ptr<const BootstrapRoot>> roots_;
+  std::vector<std::weak_ptr<BootstrapRoot>> roots_;
   std::atomic<int> joining_ = 0;
 };
 

@@ -188,11 +188,12 @@ Result<std::shared_ptr<ConnectionServer>> Process::connections() {
   return connections_;
 }
 
-Result<std::shared_ptr<bootstrap::SharedListener>> Process::shared_listener(const std::string& at) {
+Result<std::shared_ptr<bootstrap::SharedListener>> Process::shared_listener(const SocketAddress& at) {
   const std::lock_guard lock(mutex_);
-  if (auto known = listeners_[at].lock()) return known;
-  auto opened = bootstrap::SharedListener::open(system, {.host = at});
-  if (opened) listeners_[at] = *opened;
+  auto& listener = listeners_[{at.host, at.port}];
+  if (auto known = listener.lock()) return known;
+  auto opened = bootstrap::SharedListener::open(system, at);
+  if (opened) listener = *opened;
   return opened;
 }
 

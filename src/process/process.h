@@ -67,8 +67,9 @@ class Process {
   /// descriptor).
   Result<std::shared_ptr<ConnectionServer>> connections();
 
-  /// The listener for the starts whose root is in this process: one per address. Errors: system.
-  Result<std::shared_ptr<bootstrap::SharedListener>> shared_listener(const std::string& at);
+  /// The listener for the starts whose root is in this process: one per address, for port 0 on any port. Errors:
+  /// system.
+  Result<std::shared_ptr<bootstrap::SharedListener>> shared_listener(const SocketAddress& at);
 
   /// Memory that peers can map, as SegmentTable::allocate, on the NUMA node of the calling thread if it is bound to
   /// one.
@@ -116,7 +117,7 @@ class Process {
   std::mutex mutex_;
   std::shared_ptr<FdServer> fd_server_;
   std::shared_ptr<ConnectionServer> connections_;
-  std::map<std::string, std::weak_ptr<bootstrap::SharedListener>> listeners_;
+  std::map<std::pair<std::string, std::uint16_t>, std::weak_ptr<bootstrap::SharedListener>> listeners_;
   std::map<std::uint32_t, std::weak_ptr<OwnedArea>> areas_;
   std::map<std::uint64_t, std::weak_ptr<PeerProcess>> peers_;
 };

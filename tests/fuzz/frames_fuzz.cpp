@@ -40,6 +40,8 @@ void read_messages(const Bytes& bytes) {
   if (const auto where = read_listens(bytes)) expect(write_listens(*where) == bytes, "another address than was sent");
   if (const auto all = read_confirmation(bytes)) expect(write_confirmation(*all) == bytes, "another confirmation");
   if (const auto gone = read_gone(bytes)) expect(gone->rank >= 0 && gone->by >= 0, "gone who never was");
+  if (const auto excuse = read_excuse(bytes))
+    expect(excuse->ranks > 0 && excuse->why.code != Code::success, "an excuse for nothing");
   const Error failure = read_failure(bytes);
   expect(failure.code != Code::success && failure.what.size() <= text_bytes_max, "a failure that is none");
 }
@@ -114,6 +116,7 @@ std::vector<std::string> fuzz_examples() {
   for (const Bytes& message : {write_join(who), write_contribution(2, 1, blob), write_gathered(1, {blob, {}, blob}),
                                write_welcome({.listen = true, .parent = 2, .at = {"10.0.0.1", 5}, .process = "pid 1"}),
                                write_listens({"::1", 7}), write_confirmation({1, 5}), write_gone({1, 2, "it left"}),
+                               write_excuse({.rank = 1, .ranks = 3, .why = {.code = Code::system, .what = "why"}}),
                                write_failure({.code = Code::timeout, .what = "why", .peer = 2})})
     examples.push_back(text('\0', message));
   const auto rank = handshake::RankSide::begin(1, secret());

@@ -77,6 +77,7 @@ TEST_F(SimulatedBootstrap, CompletesInAnyOrder) {
 
 TEST_F(SimulatedBootstrap, CompletesSoonWhenTheRootIsLate) {
   for_each_seed({.to_itself = 0.3}, [this](BootstrapWorld& world) {
+    world.root_may_come_later = true;
     world.add_all();
     const std::int64_t opens = world.system.pick(0, 20 * s);
     while (world.elapsed_ns() < opens) world.turn();
@@ -89,6 +90,7 @@ TEST_F(SimulatedBootstrap, CompletesSoonWhenTheRootIsLate) {
 
 TEST_F(SimulatedBootstrap, CompletesThoughConnectsAreRefusedOrSwallowed) {
   for_each_seed({.refuse = 0.4, .silence = 0.2}, [this](BootstrapWorld& world) {
+    world.root_may_come_later = true;
     world.open_root();
     world.add_all();
     world.run_until_settled();
@@ -376,6 +378,7 @@ TEST_F(SimulatedBootstrap, LostRankIsNamedToThoseWhoWait) {
 
 TEST_F(SimulatedBootstrap, WithoutARootTheLimitEndsIt) {
   for_each_seed({}, [this](BootstrapWorld& world) {
+    world.root_may_come_later = true;
     world.add_all();
     world.run_until_settled();
     for (const Outcome& outcome : world.outcomes) {
@@ -383,6 +386,55 @@ TEST_F(SimulatedBootstrap, WithoutARootTheLimitEndsIt) {
       EXPECT_LE(outcome.at_ns, 33 * s);
     }
     world.root_ended = true;
+  });
+}
+
+/// Who made the id listened before the ranks knew it.
+TEST_F(SimulatedBootstrap, ARootThatHasGoneIsNotWaitedFor) {
+  for_each_seed({.to_itself = 0.3}, [this](BootstrapWorld& world) {
+    world.add_all();
+    world.run_until_settled();
+    for (const Outcome& outcome : world.outcomes) {
+      expect_error(outcome, Code::remote, "nobody listens any more");
+      EXPECT_GE(outcome.at_ns, 1 * s);
+      EXPECT_LE(outcome.at_ns, 2 * s);
+    }
+    world.root_ended = true;
+  });
+}
+
+/// It says why, from its own process or that of the root, before the others come, meanwhile or afterwards.
+TEST_F(SimulatedBootstrap, ARankThatCannotTakePartTellsAll) {
+  for_each_seed({}, [this](BootstrapWorld& world) {
+    const Error why{.code = Code::system, .what = "make shared memory", .sys_errno = 24};
+    const auto says = world.system.pick(0, ranks);  // after so many ranks have come
+    const bool at_the_root = world.system.chance(0.5);
+    const auto say = [&] {
+      if (at_the_root)
+        world.root->excuse(odd, ranks, why);
+      else
+        world.add_excuse(world.who(odd), why);
+    };
+    world.open_root();
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (rank == says) say();
+      if (rank != odd) world.add(world.who(rank));
+      for (auto turns = world.system.pick(0, 2); turns > 0; --turns) world.turn();
+    }
+    if (says == ranks) say();
+    const std::int64_t said_ns = world.elapsed_ns();
+    world.run_until_settled();
+    for (const Outcome& outcome : world.outcomes) {
+      expect_error(outcome, Code::system, "rank " + std::to_string(odd) + " (");
+      expect_error(outcome, Code::system, "could not join: system error: make shared memory: Too many open files");
+      EXPECT_EQ(outcome.error->peer, odd);
+      EXPECT_LE(outcome.at_ns, said_ns + 2 * s);
+    }
+    while (!world.all_excused() && world.elapsed_ns() < said_ns + 2 * s) world.turn();
+    EXPECT_TRUE(world.all_excused());
+    // All know it, so the root need not wait for more.
+    while (!world.root_ended && world.elapsed_ns() < said_ns + 6 * s) world.turn();
+    EXPECT_TRUE(world.root_ended);
   });
 }
 

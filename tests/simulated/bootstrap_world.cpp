@@ -42,6 +42,7 @@ void BootstrapWorld::turn() {
     else if (root && !root_ended)
       root_ended = !root->advance();
   }
+  std::erase_if(excuses_, [this](const auto& excuse) { return !system.chance(0.2) && !excuse->advance(); });
   for (Stranger& stranger : strangers_) {
     const auto moved = system.send(stranger.socket, stranger.bytes);
     const auto gone = moved ? std::min(moved->bytes, stranger.bytes.size()) : stranger.bytes.size();
@@ -53,6 +54,7 @@ void BootstrapWorld::turn() {
   for (std::size_t i = 0; i < actors_.size(); ++i)
     if (actors_[i].bootstrap && !actors_[i].held && !settled(i))
       until = std::min(until, actors_[i].bootstrap->poll_set(items));
+  for (const auto& excuse : excuses_) until = std::min(until, excuse->poll_set(items));
   if (root && !root_ended) until = std::min(until, root->poll_set(items));
   system.poll(items, std::max<std::int64_t>(until - system.now_ns(), 0));
 }
@@ -60,6 +62,7 @@ void BootstrapWorld::turn() {
 bool BootstrapWorld::root_ends_after_all_left(std::int64_t limit_ns) {
   for (Actor& actor : actors_) actor.bootstrap.reset();
   strangers_.clear();
+  excuses_.clear();
   const std::int64_t until = system.now_ns() + limit_ns;
   while (root && !root_ended && system.now_ns() < until) turn();
   root.reset();

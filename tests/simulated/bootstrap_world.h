@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/excuse.h"
 #include "support/sim_system.h"
 
 namespace tutti {
@@ -46,7 +47,9 @@ class BootstrapWorld {
   std::size_t add(const Bootstrap::Who& who) { return add(who, secret); }
   std::size_t add(const Bootstrap::Who& who, const Secret& with) {
     actors_.push_back(
-        {std::make_unique<Bootstrap>(system, UniqueId{.root = at, .secret = with}, who, limits), who.rank});
+        {std::make_unique<Bootstrap>(
+             system, UniqueId{.root = at, .secret = with, .root_may_come_later = root_may_come_later}, who, limits),
+         who.rank});
     outcomes.emplace_back();
     contribute(actors_.size() - 1);
     return actors_.size() - 1;
@@ -54,6 +57,12 @@ class BootstrapWorld {
   void add_all() {
     for (int rank = 0; rank < ranks_; ++rank) add(who(rank));
   }
+  /// A rank that cannot take part. Its outcome is none.
+  void add_excuse(const Bootstrap::Who& who, const Error& why) {
+    excuses_.push_back(std::make_unique<bootstrap::Excuse>(system, UniqueId{.root = at, .secret = secret}, who, why,
+                                                           system.now_ns() + 30 * s));
+  }
+  bool all_excused() const { return excuses_.empty(); }
   /// A connection that says `bytes` and no more.
   void add_stranger(const Bytes& bytes) {
     auto socket = system.connect(at);
@@ -99,6 +108,7 @@ class BootstrapWorld {
   SocketAddress at{.host = "10.0.0.1", .port = 4000};
   Secret secret;
   BootstrapLimits limits;
+  bool root_may_come_later = false;  ///< of ranks that are added from now on
   std::unique_ptr<BootstrapRoot> root;
   bool root_ended = false;
   std::vector<Outcome> outcomes;
@@ -131,6 +141,7 @@ class BootstrapWorld {
   std::int64_t start_ns_;
   std::vector<Actor> actors_;
   std::vector<Stranger> strangers_;
+  std::vector<std::unique_ptr<bootstrap::Excuse>> excuses_;
 };
 
 }  // namespace tutti

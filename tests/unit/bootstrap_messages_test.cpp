@@ -129,6 +129,20 @@ TEST(Messages, NoticesFromBelowSurvive) {
   EXPECT_LE(write_gone({.reason = std::string(9'999, 'x')}).size(), notice_bytes_max);
 }
 
+TEST(Messages, ExcusesSurvive) {
+  const auto excuse = read_excuse(write_excuse(
+      excused({.rank = 3, .ranks = 5, .process = "pid 3"}, {.code = Code::system, .what = "open", .sys_errno = 24})));
+  ASSERT_TRUE(excuse);
+  EXPECT_EQ(excuse->rank, 3);
+  EXPECT_EQ(excuse->ranks, 5);
+  EXPECT_EQ(excuse->why.code, Code::system);
+  EXPECT_EQ(excuse->why.peer, 3);
+  EXPECT_EQ(excuse->why.what, "rank 3 (pid 3) could not join: system error: open: Too many open files (errno 24)");
+  EXPECT_FALSE(read_excuse(write_excuse({.rank = 0, .ranks = 0})));
+  EXPECT_EQ(excused({.rank = 7, .ranks = 5}, {}).why.peer, -1) << "a rank that does not exist";
+  EXPECT_LE(write_excuse({.why = {.what = std::string(9'999, 'x')}}).size(), join_bytes_max);
+}
+
 std::vector<Bytes> one_of_each() {
   return {write_join(who()),
           write_contribution(2, 1, blob(9)),
@@ -137,7 +151,8 @@ std::vector<Bytes> one_of_each() {
           write_welcome({.parent = 3, .at = {"::1", 5}, .process = "pid 3"}),
           write_listens({"10.0.0.1", 5}),
           write_confirmation({.round = 4, .refused = 9}),
-          write_gone({.rank = 4, .by = 2, .reason = "it left"})};
+          write_gone({.rank = 4, .by = 2, .reason = "it left"}),
+          write_excuse({.rank = 1, .ranks = 2, .why = {.code = Code::system, .what = "words"}})};
 }
 
 /// True when some message can be read from these bytes.
@@ -149,6 +164,7 @@ bool readable(std::size_t kind, const Bytes& bytes) {
   if (kind == 5) return static_cast<bool>(read_listens(bytes));
   if (kind == 6) return static_cast<bool>(read_confirmation(bytes));
   if (kind == 7) return static_cast<bool>(read_gone(bytes));
+  if (kind == 8) return static_cast<bool>(read_excuse(bytes));
   return read_failure(bytes).what != "malformed failure message";
 }
 

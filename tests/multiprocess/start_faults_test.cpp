@@ -1,0 +1,162 @@
+// One rank of a start lacks something, at any moment: all ranks are told soon, with the reason and who lacks it.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "support/call.h"
+#include "support/failing_calls.h"
+#include "support/launch_ranks.h"
+
+namespace tutti::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int ranks = 3;
+constexpr double told_limit_s = 3;  // two seconds is what a rank tries to tell the others, who wait for a minute
+constexpr const char* reason = "Too many open files";
+
+enum Word : std::size_t { has_failed, succeeded, told };  // the last one: and one per rank
+
+double since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
+
+class Faults : public ::testing::TestWithParam<const char*> {
+ protected:
+  static Team team() {
+    return {.ranks = ranks,
+            .environment = {"TUTTI_DEBUG=NONE", "TUTTI_INIT_TIMEOUT_MS=60000", "TUTTI_TUNE=off",
+                            std::string("TUTTI_TRANSPORT=") + GetParam()},
+            .limit = std::chrono::seconds(100)};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Transports, Faults, ::testing::Values("auto", "socket"),
+                         [](const auto& test) { return std::string(test.param); });
+
+/// What a rank is told of a start in which `odd` lacks something.
+void expect_told(Seat& seat, int odd, tuttiResult_t result, double after_s) {
+  const std::string words = tuttiGetLastError(nullptr);
+  seat.board().raise(result == tuttiSuccess ? succeeded : told + static_cast<std::size_t>(seat.rank()), 1);
+  EXPECT_LT(after_s, told_limit_s * patience()) << words;
+  if (result == tuttiSuccess) return;
+  EXPECT_NE(words.find(reason), std::string::npos) << words;
+  if (seat.rank() != odd) {
+    EXPECT_NE(words.find("rank " + std::to_string(odd)), std::string::npos) << words;
+  }
+}
+
+/// True: a call has failed, whether the start went well nevertheless or not.
+bool start_with_fault(const Team& team, int odd, int nth, bool root_is_odd) {
+  SCOPED_TRACE(::testing::Message() << "call " << nth << " of rank " << odd);
+  Workers workers(team, [&](Seat& seat) {
+    const bool makes_id = (seat.rank() == odd) == root_is_odd && (root_is_odd || seat.rank() == (odd + 1) % ranks);
+    const auto id = seat.board().share_id(0, makes_id);
+    if (!seat.meet()) return;
+    if (seat.rank() == odd) fail_calls(all_calls(), nth, EMFILE);
+    const auto begun = Clock::now();
+    tuttiComm_t comm = nullptr;
+    const auto result = tuttiCommInitRank(&comm, ranks, id, seat.rank());
+    const double after_s = since(begun);
+    if (seat.rank() == odd && stop_failing()) seat.board().raise(has_failed, 1);
+    expect_told(seat, odd, result, after_s);
+    if (result != tuttiSuccess) return;
+    EXPECT_EQ(run_call({.count = 10, .seed = 4}, seat.here(), seat.ranks(), {comm}), "");
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+  EXPECT_TRUE(workers.finish());
+  // Nobody is left behind by ranks that failed.
+  if (workers.board().word(succeeded) != 0) {
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      EXPECT_EQ(workers.board().word(told + rank), 0u) << "rank " << rank;
+  }
+  return workers.board().word(has_failed) != 0;
+}
+
+void fail_each_call(const Team& team, bool root_is_odd) {
+  int failed = 0;
+  while (start_with_fault(team, /*odd=*/1, failed + 1, root_is_odd)) {
+    ++failed;
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(failed, 5) << "calls of the start";
+}
+
+TEST_P(Faults, EachCallOfTheRankWhereTheyMeet) {
+  fail_each_call(team(), /*root_is_odd=*/true);
+}
+
+TEST_P(Faults, EachCallOfAnotherRank) {
+  fail_each_call(team(), /*root_is_odd=*/false);
+}
+
+/// A port that nobody has at this moment.
+std::string free_port() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  ::close(fd);
+  return std::to_string(ntohs(address.sin_port));
+}
+
+enum class Meet { on_host, at_address };
+
+/// Of ranks that a launcher starts: rank 0 has the root, and may end as soon as it has failed.
+Team launched(Team team, Meet how) {
+  team.environment.push_back("TUTTI_NRANKS=" + std::to_string(ranks));
+  if (how == Meet::on_host) {
+    team.environment.push_back("TUTTI_JOB_ID=faults-" + std::to_string(::getpid()) + "-" + free_port());
+  } else {
+    team.environment.push_back("TUTTI_COMM_ID=127.0.0.1:" + free_port());
+    team.environment.push_back("TUTTI_COMM_SECRET=correct horse battery");
+  }
+  team.environment_of = [](int rank) { return std::vector{"TUTTI_RANK=" + std::to_string(rank)}; };
+  return team;
+}
+
+void start_without(const Team& team, int odd, SystemCall call) {
+  SCOPED_TRACE(::testing::Message() << name(call) << " fails on rank " << odd);
+  Workers workers(team, [odd, call](Seat& seat) {
+    if (!seat.meet()) return;
+    if (seat.rank() == odd) fail_calls({call}, 1, EMFILE, /*always=*/true);
+    const auto begun = Clock::now();
+    tuttiComm_t comm = nullptr;
+    const auto result = tuttiCommInitFromEnv(&comm, nullptr);
+    const double after_s = since(begun);
+    EXPECT_NE(result, tuttiSuccess);
+    expect_told(seat, odd, result, after_s);
+  });
+  EXPECT_TRUE(workers.finish());
+}
+
+TEST_P(Faults, WhatIsRefusedForGood) {
+  for (const int odd : {0, 2})
+    for (const auto how : {Meet::on_host, Meet::at_address})
+      for (const auto call : {SystemCall::memfd, SystemCall::eventfd, SystemCall::truncate, SystemCall::thread})
+        start_without(launched(team(), how), odd, call);
+}
+
+/// The first one has failed, and goes on telling so where the second one meets.
+TEST_P(Faults, TheNextStartAtTheSameAddressWorks) {
+  launch_ranks(launched(team(), Meet::at_address), [](Seat& seat) {
+    tuttiComm_t comm = nullptr;
+    if (seat.rank() == 0) fail_calls({SystemCall::memfd}, 1, EMFILE);
+    EXPECT_TRUE(fails(tuttiCommInitFromEnv(&comm, nullptr), tuttiSystemError, reason));
+    stop_failing();
+    ASSERT_TRUE(ok(tuttiCommInitFromEnv(&comm, nullptr)));
+    EXPECT_EQ(run_call({.count = 10, .seed = 4}, seat.here(), seat.ranks(), {comm}), "");
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+}  // namespace
+}  // namespace tutti::testing
