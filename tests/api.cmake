@@ -24,6 +24,7 @@ if(NOT TUTTI_SANITIZE)  # which has functions of the C library of its own
   tutti_api_test(start_faults)
   target_sources(api_start_faults_test PRIVATE support/failing_calls.cpp)
 endif()
+tutti_api_test(created_group)
 tutti_api_test(rdma_memory)
 tutti_takes_fake_verbs(api_rdma_memory_test)
 tutti_api_test(walk)

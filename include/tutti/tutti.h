@@ -123,7 +123,11 @@ TUTTI_API tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfi
 TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* newcomm,
                                        const tuttiConfig_t* config);
 
-/* Called by the listed ranks of comm only; rank i of the new communicator is ranks[i]. */
+/* Called by the listed ranks of comm only; rank i of the new communicator is ranks[i]. What happens to a rank that is
+ * not listed does not matter: if comm has failed, or fails meanwhile, because such a rank was lost or aborted it, the
+ * listed ranks still get their communicator, unless sends and receives between them were under way then. Every other
+ * failure of comm, and a listed rank that is killed, is stopped for TUTTI_SILENCE_MS, aborts comm or fails, ends the
+ * call on the other listed ranks, with an error that names that rank. */
 TUTTI_API tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nranks, tuttiComm_t* newcomm,
                                              const tuttiConfig_t* config);
 

@@ -191,7 +191,7 @@ class Communicator(Collectives, CountsPerRank, Messages):
                      timeout_ms: Optional[int] = None, name: Optional[str] = None,
                      device: Optional[int] = None) -> "Communicator":
         """The listed ranks call it, with the same list, and no others: rank i of the new communicator is ranks[i].
-        Errors: as split."""
+        The loss of a rank that is not listed does not matter, before or meanwhile. Errors: as split."""
         made = self._empty()
         config = _config(deterministic, timeout_ms, name, device)
         self._run("create_group", lib.tuttiCommCreateGroup, self._handle, (c_int * len(ranks))(*ranks), len(ranks),

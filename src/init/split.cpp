@@ -1,12 +1,13 @@
 #include "init/split.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
 
+#include "base/fixed_text.h"
 #include "collective/host_collective.h"
 #include "init/open_root.h"
+#include "init/refused_start.h"
 
 namespace tutti {
 
@@ -14,7 +15,31 @@ Regroup::Regroup(std::shared_ptr<Communicator> parent, JoinOptions options)
     : options_(std::move(options)), parent_(std::move(parent)) {}
 
 Regroup::~Regroup() {
+  if (watch_) parent_->process().service.remove(watch_.get());
   leave();
+}
+
+Result<void> Regroup::watch(std::vector<Rank> members) {
+  watch_ = std::make_shared<GroupWatch>(*parent_, std::move(members));
+  return parent_->process().service.add(watch_);
+}
+
+void Regroup::meet_here(const UniqueId& id) {
+  options_.id = id;
+  meets_here_ = true;
+}
+
+/// Ranks that have the id already hear why.
+void Regroup::close_meeting(const Error& why) {
+  if (!meets_here_) return;
+  Process& process = parent_->process();
+  refuse_start(process, options_.id, {.rank = options_.rank, .ranks = options_.ranks}, why, process.system.now_ns(),
+               Hold::no);
+}
+
+Result<void> Regroup::look() const {
+  if (parent_->failed()) return parent_->failure();
+  return {};
 }
 
 void Regroup::leave() {
@@ -23,21 +48,31 @@ void Regroup::leave() {
 
 Result<Progress> Regroup::advance() {
   if (exchange_) return join_by_exchange();
-  if (!join_) return arrange_in_turn();
+  return join_ ? join_by_root() : arrange_in_turn();
+}
+
+Result<Progress> Regroup::join_by_root() {
   auto joined = join_->advance();
   if (joined && *joined == Progress::done) made_ = join_->take();
-  return joined;
+  if (!joined || *joined != Progress::blocked) return joined;
+  if (auto possible = watch_->look_patiently(); !possible) {
+    join_->give_up(possible.error());
+    return std::move(possible).error();
+  }
+  return Progress::blocked;
 }
 
 Result<Progress> Regroup::arrange_in_turn() {
-  if (parent_->failed()) {
+  if (auto possible = look(); !possible) {
+    close_meeting(possible.error());
     leave();
-    return parent_->failure();
+    return std::move(possible).error();
   }
   if (!parent_->turn_of(ticket_)) return Progress::blocked;
   auto arranged = arrange();
   if (!arranged) {
     parent_->fail(arranged.error());
+    close_meeting(arranged.error());
     leave();
     return arranged;
   }
@@ -52,6 +87,7 @@ Result<Progress> Regroup::arrange_in_turn() {
   }
   leave();
   if (outside_) return Progress::done;
+  if (trouble_) return *std::move(trouble_);
   join_.emplace(parent_->process(), options_);
   return Progress::moved;
 }
@@ -158,10 +194,12 @@ Result<void> SplitByColor::choose_places() {
     exchange_->set_members(std::move(members));
     return {};
   }
+  if (auto watched = watch(std::move(members)); !watched) return watched;
   if (leader_ != parent().rank()) return {};
   auto id = open_root(parent().process());
   if (!id) return std::move(id).error();
   id_ = id->encode();
+  meet_here(*id);
   return {};
 }
 
@@ -178,27 +216,60 @@ CreateGroup::CreateGroup(std::shared_ptr<Communicator> parent_in, std::vector<Ra
   options_.rank = static_cast<Rank>(std::ranges::find(ranks_, parent().rank()) - ranks_.begin());
 }
 
+/// What happens to other ranks of the parent does not end it.
+Result<void> CreateGroup::look() const {
+  if (!watch_) return {};  // it has not begun
+  return watch_->look();
+}
+
+Result<void> CreateGroup::begin() {
+  if (auto watched = watch(ranks_); !watched) return watched;
+  if (auto possible = look(); !possible) return possible;
+  const auto data = reinterpret_cast<std::byte*>(&word_);
+  if (options_.rank == 0) {
+    make_id();
+    for (std::size_t i = 1; i < ranks_.size(); ++i)
+      requests_.push_back({.send = true, .data = data, .bytes = sizeof word_, .peer = ranks_[i]});
+  } else {
+    requests_.push_back({.send = false, .data = data, .bytes = sizeof word_, .peer = ranks_[0]});
+  }
+  transfers_.emplace(parent(), requests_);
+  return {};
+}
+
+void CreateGroup::make_id() {
+  auto id = open_root(parent().process());
+  if (id) {
+    word_.id = id->encode();
+    meet_here(*id);
+    return;
+  }
+  word_.code = static_cast<std::uint32_t>(id.error().code);
+  put_text(word_.what, id.error().text());
+  trouble_ = std::move(id).error();
+}
+
+void CreateGroup::read_word() {
+  if (options_.rank == 0) return;
+  auto id = UniqueId::decode(word_.id.data());
+  if (word_.code != 0)
+    trouble_ =
+        Error{.code = static_cast<Code>(std::min(word_.code, 8u)),
+              .what = fmt::format("rank 0 could not open the meeting point: {}", get_text(word_.what, Lines::several)),
+              .peer = ranks_[0]};
+  else if (!id)
+    trouble_ = std::move(id).error().at_peer(ranks_[0]);
+  else
+    options_.id = *std::move(id);
+}
+
 Result<Progress> CreateGroup::arrange() {
   if (!transfers_) {
-    if (options_.rank == 0) {
-      auto id = open_root(parent().process());
-      if (!id) return std::move(id).error();
-      id_ = id->encode();
-    }
-    const auto data = reinterpret_cast<std::byte*>(id_.data());
-    if (options_.rank == 0) {
-      for (std::size_t i = 1; i < ranks_.size(); ++i)
-        requests_.push_back({.send = true, .data = data, .bytes = id_.size(), .peer = ranks_[i]});
-    } else {
-      requests_.push_back({.send = false, .data = data, .bytes = id_.size(), .peer = ranks_[0]});
-    }
-    transfers_.emplace(parent(), requests_);
+    if (auto begun = begin(); !begun) return std::move(begun).error();
   }
   auto progress = transfers_->advance();
   if (!progress || *progress != Progress::done) return progress;
-  auto id = UniqueId::decode(id_.data());
-  if (!id) return std::move(id).error().at_peer(ranks_[0]);
-  options_.id = *id;
+  read_word();
   return Progress::done;
 }
 

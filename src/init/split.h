@@ -6,6 +6,7 @@
 
 #include "call/held_operation.h"
 #include "collective/point_to_point.h"
+#include "init/group_watch.h"
 #include "init/join.h"
 #include "init/parent_exchange.h"
 
@@ -31,7 +32,10 @@ class Regroup : public Operation {
   ~Regroup() override;
 
   /// Exchanges id, rank and size of the new communicator over the parent. moved: call again; done: ready to join.
+  /// Errors make the parent fail.
   virtual Result<Progress> arrange() = 0;
+  /// Errors: why `arrange` has no sense any more.
+  virtual Result<void> look() const;
   virtual Operation* current() = 0;
   virtual const Operation* current() const = 0;
 
@@ -40,18 +44,26 @@ class Regroup : public Operation {
   bool outside_ = false;  ///< this rank is in no new communicator
   /// Set by `arrange` if all ranks of the parent join by it.
   std::optional<ParentExchange> exchange_;
-  /// With an exchange: why this rank does not join; set by `arrange`, or by the join while others are told.
+  /// Why this rank does not join, which the others are told; set by `arrange`, or with an exchange by the join.
   std::optional<Error> trouble_;
+  /// Without an exchange: over those that join; set by `arrange`.
+  std::shared_ptr<GroupWatch> watch_;
+  Result<void> watch(std::vector<Rank> members);
+  /// The root is in this process.
+  void meet_here(const UniqueId& id);
 
  private:
   Result<Progress> arrange_in_turn();
+  Result<Progress> join_by_root();
   Result<Progress> join_by_exchange();
   Result<void> join_on();
   Operation* under_way() { return exchange_ ? exchange_->current() : join_ ? nullptr : current(); }
   const Operation* under_way() const { return exchange_ ? exchange_->current() : join_ ? nullptr : current(); }
   void leave();
+  void close_meeting(const Error& why);
 
   std::shared_ptr<Communicator> parent_;
+  bool meets_here_ = false;
   std::uint64_t ticket_ = 0;  // 0: not enqueued, or already left
   std::optional<Join> join_;
   bool joined_ = false;  // with an exchange: as far as it goes
@@ -89,7 +101,8 @@ class SplitByColor final : public Regroup {
   int stage_ = 0;
 };
 
-/// The first listed rank makes the id and sends it to the others.
+/// The first listed rank makes the id and sends it to the others, or why there is none. That works on a parent that has
+/// failed because of a rank that is not listed, too.
 class CreateGroup final : public Regroup {
  public:
   /// `ranks` are distinct ranks of the parent, this one among them.
@@ -100,8 +113,18 @@ class CreateGroup final : public Regroup {
   Operation* current() override { return transfers_ ? &*transfers_ : nullptr; }
   const Operation* current() const override { return transfers_ ? &*transfers_ : nullptr; }
 
+  struct Word {
+    std::array<char, 128> id;
+    std::uint32_t code;  ///< of the error; 0: there is none
+    std::array<char, 512> what;
+  };
+  Result<void> look() const override;
+  Result<void> begin();
+  void make_id();
+  void read_word();
+
   std::vector<Rank> ranks_;
-  std::array<char, 128> id_{};
+  Word word_{};
   std::vector<PeerRequest> requests_;
   std::optional<PointToPoint> transfers_;
 };

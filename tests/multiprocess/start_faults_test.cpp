@@ -1,5 +1,6 @@
 // One rank of a start lacks something, at any moment: all ranks are told soon, with the reason and who lacks it.
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -156,6 +157,50 @@ TEST_P(Faults, TheNextStartAtTheSameAddressWorks) {
     EXPECT_EQ(run_call({.count = 10, .seed = 4}, seat.here(), seat.ranks(), {comm}), "");
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
+}
+
+/// Between hosts too, new communicators meet at a root: one rank has its address, and is not there yet.
+void lose_before_it_joins(const Team& team, const std::string& how, bool killed) {
+  SCOPED_TRACE(::testing::Message() << how << (killed ? ", killed" : ", stopped"));
+  enum Held : std::size_t { is_held = 20, is_told };
+  Workers workers(team, [&](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    // Its memory is the first thing that it makes when it joins.
+    if (seat.rank() == 1)
+      before_call(SystemCall::memfd, [&seat] {
+        seat.board().raise(is_held, 1);
+        seat.board().wait_for(is_told, 1);  // where it is lost
+      });
+    tuttiComm_t made = nullptr;
+    const std::vector<int> all = {0, 1, 2};
+    const auto result = how == "split" ? tuttiCommSplit(comm, 0, 0, &made, nullptr)
+                                       : tuttiCommCreateGroup(comm, all.data(), ranks, &made, nullptr);
+    if (seat.rank() == 1) return;
+    EXPECT_TRUE(fails(result, tuttiRemoteError, "rank 1"));
+    seat.board().raise(told + static_cast<std::size_t>(seat.rank()), 1);
+    seat.board().wait_for(is_told, 1);
+  });
+  ASSERT_TRUE(workers.board().wait_for(is_held, 1));
+  const auto begun = Clock::now();
+  if (killed)
+    workers.kill(1);
+  else
+    ASSERT_EQ(::kill(workers.pid_of(1), SIGSTOP), 0);
+  for (const std::size_t rank : {0, 2}) ASSERT_TRUE(workers.board().wait_for(told + rank, 1));
+  EXPECT_LT(since(begun), told_limit_s * patience());
+  if (!killed) {
+    ASSERT_EQ(::kill(workers.pid_of(1), SIGCONT), 0);
+  }
+  workers.board().raise(is_told, 1);
+  EXPECT_TRUE(workers.finish());
+}
+
+TEST_P(Faults, ARankIsLostThatIsToBeInAnotherCommunicator) {
+  Team short_silence = team();
+  short_silence.environment.push_back("TUTTI_SILENCE_MS=1000");
+  for (const std::string how : {"split", "group"})
+    for (const bool killed : {true, false}) lose_before_it_joins(short_silence, how, killed);
 }
 
 }  // namespace

@@ -1,0 +1,132 @@
+#include "init/group_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "comm/peer_failure.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t look_every_ns = 50'000'000;
+constexpr std::int64_t look_ns_max = 250'000'000;  // most time that one look counts for, however late it is
+constexpr std::int64_t patience_ns = 200'000'000;
+
+double seconds(std::int64_t ns) {
+  return static_cast<double>(ns) * 1e-9;
+}
+
+}  // namespace
+
+GroupWatch::GroupWatch(Communicator& parent, std::vector<Rank> members)
+    : parent_(parent),
+      system_(parent.process().system),
+      members_(std::move(members)),
+      silence_ns_(parent.process().config.integer("TUTTI_SILENCE_MS") * 1'000'000),
+      silences_(members_.size()),
+      looked_ns_(system_.now_ns()) {}
+
+/// What another rank did is none of the members' business; what the parent's calls on a member met is, as a mismatch or
+/// a limit that has passed.
+bool GroupWatch::concerns(Code code, int culprit) const {
+  return code != Code::remote || culprit < 0 || std::ranges::find(members_, culprit) != members_.end();
+}
+
+std::optional<Error> GroupWatch::failed_here() const {
+  if (!parent_.failed()) return std::nullopt;
+  Error failure = parent_.failure();
+  if (!concerns(failure.code, failure.peer)) return std::nullopt;
+  return failure;
+}
+
+/// A member that has left the parent may have met the others before.
+std::optional<Error> GroupWatch::failed_there(Rank rank) const {
+  const AreaHeader& header = parent_.members().peers[static_cast<std::size_t>(rank)].area.header();
+  if (header.state.load(std::memory_order_acquire) == RankState::failed &&
+      !concerns(static_cast<Code>(std::min(header.failure.load(std::memory_order_relaxed), 8u)),
+                header.culprit.load(std::memory_order_relaxed)))
+    return std::nullopt;
+  return failure_of(parent_, rank);
+}
+
+std::optional<Error> GroupWatch::ended(Rank rank) const {
+  const Peer& peer = parent_.members().peers[static_cast<std::size_t>(rank)];
+  if (!peer.process || has_left(parent_, rank) || !peer.process->ended()) return std::nullopt;
+  return parent_.lost(rank);
+}
+
+/// Where /proc does not show the process, its signs of life tell, which end when the parent has failed.
+std::optional<Error> GroupWatch::stopped(Rank rank, Silence& silence, std::int64_t passed_ns) const {
+  const Peer& peer = parent_.members().peers[static_cast<std::size_t>(rank)];
+  if (!peer.process || silence_ns_ <= 0 || has_left(parent_, rank)) return std::nullopt;
+  if (peer.process->shows_stops()) {
+    const std::int64_t ns = peer.process->stopped_ns(system_.now_ns());
+    if (ns < silence_ns_) return std::nullopt;
+    return parent_.lost(rank,
+                        fmt::format("its process has been stopped for {:.1f} s (SIGCONT resumes it)", seconds(ns)));
+  }
+  const AreaHeader& header = peer.area.header();
+  const std::uint32_t beats = header.beats.load(std::memory_order_relaxed);
+  const bool alive = std::exchange(silence.beats, beats) != beats ||
+                     header.traced.load(std::memory_order_relaxed) != 0 || parent_.failed();
+  silence.ns = alive ? 0 : silence.ns + passed_ns;
+  if (silence.ns < silence_ns_) return std::nullopt;
+  return parent_.lost(rank, fmt::format("it does not answer any more: no sign of life for {:.1f} s, so its process is "
+                                        "stopped or hangs",
+                                        seconds(silence.ns)));
+}
+
+/// Processes first: an ended process is the cause, and ranks that fail because of it are the consequence.
+std::optional<Error> GroupWatch::find(std::int64_t passed_ns) {
+  for (const Rank rank : members_) {
+    if (rank == parent_.rank()) continue;
+    if (auto end = ended(rank)) {
+      if (auto reason = failed_there(rank)) return reason;  // it left the reason before it ended
+      return end;
+    }
+  }
+  if (auto failure = failed_here()) return failure;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (members_[i] == parent_.rank()) continue;
+    if (auto failure = failed_there(members_[i])) return failure;
+    if (auto failure = stopped(members_[i], silences_[i], passed_ns)) return failure;
+  }
+  return std::nullopt;
+}
+
+bool GroupWatch::advance() {
+  const std::int64_t now = system_.now_ns();
+  auto found = find(std::min(now - std::exchange(looked_ns_, now), look_ns_max));
+  if (!found) return true;
+  const std::lock_guard lock(mutex_);
+  found_ = std::move(found);
+  found_ns_ = now;
+  return false;
+}
+
+std::int64_t GroupWatch::poll_set(std::vector<PollItem>& items) {
+  for (const Rank rank : members_) {
+    const Peer& peer = parent_.members().peers[static_cast<std::size_t>(rank)];
+    if (peer.process && !has_left(parent_, rank)) peer.process->poll_set(items);
+  }
+  return system_.now_ns() + look_every_ns;
+}
+
+Result<void> GroupWatch::look() const {
+  if (auto failure = failed_here()) return *std::move(failure);
+  const std::lock_guard lock(mutex_);
+  if (found_) return *found_;
+  return {};
+}
+
+Result<void> GroupWatch::look_patiently() const {
+  if (parent_.failed() && parent_.members().area->area.header().state.load() == RankState::aborted)
+    return parent_.failure();
+  const std::lock_guard lock(mutex_);
+  if (found_ && system_.now_ns() - found_ns_ >= patience_ns) return *found_;
+  return {};
+}
+
+}  // namespace tutti
