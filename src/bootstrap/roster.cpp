@@ -101,10 +101,10 @@ Result<void> Roster::check_agrees(const Bootstrap::Who& who) const {
     return misuse(fmt::format("rank {} ({}) has tutti {}, rank {} ({}) has tutti {}", who.rank, who.process,
                               dotted(who.version), first.rank, first.process, dotted(first.version)));
   if (who.source != first.source)
-    return misuse(fmt::format("rank {} ({}) has another build of tutti {} than rank {} ({}): their code differs "
-                              "({:016x}, {:016x}). All ranks must use builds of the same source",
-                              who.rank, who.process, dotted(who.version), first.rank, first.process, who.source,
-                              first.source));
+    return misuse(
+        fmt::format("rank {} ({}) has another build of tutti {} than rank {} ({}): their code differs "
+                    "({:016x}, {:016x}). All ranks must use builds of the same source",
+                    who.rank, who.process, dotted(who.version), first.rank, first.process, who.source, first.source));
   if (const auto& taken = entries_[index(who.rank)].who)
     return misuse(fmt::format("rank {} is claimed by two processes: {} and {}{}{}", who.rank, taken->process,
                               who.process, advice_.empty() ? "" : "; ", advice_));

@@ -73,13 +73,15 @@ Result<UniqueId> meet_at_address(Process& process, const LaunchInfo& launch, int
   if (!secret) return std::move(secret).error();
   auto hosts = resolve(process, launch.root->host);
   if (!hosts) return std::move(hosts).error();
-  UniqueId id{.root = {.host = hosts->front(), .port = launch.root->port}, .secret = *secret, .root_may_come_later = true};
+  UniqueId id{
+      .root = {.host = hosts->front(), .port = launch.root->port}, .secret = *secret, .root_may_come_later = true};
   id.also.assign(hosts->begin() + 1, hosts->end());
   if (launch.rank != 0) return id;
   // A host often resolves its own name to an address that is useless to other hosts: 127.0.1.1.
   const std::string any = listening_address({"0.0.0.0", hosts->front()});
   const SocketAddress at{.host = is_numeric(launch.root->host) ? hosts->front() : any, .port = launch.root->port};
-  if (auto opened = open_root(process, at, id.secret, {}, std::max(1, launch.ranks)); !opened) return std::move(opened).error();
+  if (auto opened = open_root(process, at, id.secret, {}, std::max(1, launch.ranks)); !opened)
+    return std::move(opened).error();
   return id;
 }
 

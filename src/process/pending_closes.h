@@ -35,8 +35,8 @@ class PendingCloses {
   };
 
   /// Waits until all are finished. Gives up after three seconds, for the case that the service thread no longer runs;
-  /// after ten if ranks elsewhere are still in a start, or have to hear why it failed; at once if a start cannot complete because this process ends in
-  /// the middle of it.
+  /// after ten if ranks elsewhere are still in a start, or have to hear why it failed; at once if a start cannot
+  /// complete because this process ends in the middle of it.
   void wait(System& system);
 
  private:
