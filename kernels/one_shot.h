@@ -133,25 +133,56 @@ class OneShot {
   template <class Op>
   TUTTI_DEVICE void combine_as(std::uint64_t word, const Word& mine) {
     A result[Word::size]{};
+    if (!combine_all<Op, false>(word, mine, A{1}, result)) return;
+    if (call_.average != 0 && !average(word, mine, result)) return;
+    Word rounded{};
+    TUTTI_UNROLL
+    for (int i = 0; i < Word::size; ++i) rounded.at[i] = narrow<T>(result[i]);
+    put(word, rounded);
+  }
+
+  /// The end of an average, as in reduce_scalar(). False: gave up.
+  TUTTI_DEVICE bool average(std::uint64_t word, const Word& mine, A (&result)[Word::size]) {
+    if constexpr (sum_can_overflow<T>) {
+      bool finite = true;
+      TUTTI_UNROLL
+      for (int i = 0; i < Word::size; ++i) finite = finite && is_finite(result[i]);
+      if (!finite) {
+        const A half = half_for<T>(ranks_, 0);
+        A again[Word::size]{};
+        if (!combine_all<Sum, true>(word, mine, half, again)) return false;  // all of them are still there
+        TUTTI_UNROLL
+        for (int i = 0; i < Word::size; ++i)
+          result[i] = is_finite(result[i]) ? divide(result[i], ranks_) : finish_halved<T>(again[i], ranks_, half);
+        return true;
+      }
+    }
+    TUTTI_UNROLL
+    for (int i = 0; i < Word::size; ++i) result[i] = divide(result[i], ranks_);
+    return true;
+  }
+
+  /// Combines the elements of all ranks, if `Halves` each times `half`. False: gave up.
+  template <class Op, bool Halves>
+  TUTTI_DEVICE bool combine_all(std::uint64_t word, const Word& mine, A half, A (&result)[Word::size]) {
     TUTTI_ROLL
     for (int first = 0; first < ranks_; first += batch) {
       FlaggedWord got[batch]{};
-      if (!receive(first, word, got)) return;
+      if (!receive(first, word, got)) return false;
       TUTTI_UNROLL
       for (int i = 0; i < batch; ++i) {
         if (first + i >= ranks_) continue;
         const std::uint32_t halves[2] = {got[i].data0, got[i].data1};
         const Word operand = first + i == self_ ? mine : bits_of<Word>(halves);
         TUTTI_UNROLL
-        for (int j = 0; j < Word::size; ++j)
-          result[j] = first + i == 0 ? widen(operand.at[j]) : Op{}(result[j], widen(operand.at[j]));
+        for (int j = 0; j < Word::size; ++j) {
+          A value = widen(operand.at[j]);
+          if constexpr (Halves) value *= half;
+          result[j] = first + i == 0 ? value : Op{}(result[j], value);
+        }
       }
     }
-    Word rounded{};
-    TUTTI_UNROLL
-    for (int i = 0; i < Word::size; ++i)
-      rounded.at[i] = narrow<T>(call_.average != 0 ? divide(result[i], ranks_) : result[i]);
-    put(word, rounded);
+    return true;
   }
 
   TUTTI_DEVICE void put(std::uint64_t word, const Word& elements) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "plan/action.h"
 #include "plan/types.h"
 
 #if defined(__CUDACC__)
@@ -36,6 +37,8 @@ struct SmallFloatFormat {
   static constexpr std::uint32_t exponent_mask = magnitude & ~((1u << MantissaBits) - 1);
   static constexpr std::uint32_t nan = Finite ? magnitude : exponent_mask | 1u << (MantissaBits - 1);
   static constexpr std::uint32_t overflow = Finite ? magnitude : exponent_mask;
+  /// float32 bits of the largest value.
+  static constexpr std::uint32_t largest = ((overflow - 1) << shift) + rebias;
   /// float32 bits of: the smallest normal value; the step between subnormals; the value whose last place is that step.
   static constexpr std::uint32_t normal_min = static_cast<std::uint32_t>(128 - bias) << 23;
   static constexpr std::uint32_t subnormal_step = static_cast<std::uint32_t>(128 - bias - MantissaBits) << 23;
@@ -244,14 +247,94 @@ TUTTI_HOST_DEVICE A divide(A sum, int divisor) {
   }
 }
 
+// Averages of floats. A sum can be infinite where the average is not. So a block that holds the sum of m inputs is kept
+// halved halvings_of(m) times (plan/action.h), which makes it no larger than the largest of them.
+//
+// A pass multiplies each source by its weight, which makes it the sum that it stands for, and adds these up. The last
+// pass divides by the number of inputs, the others halve. A pass over inputs alone needs no weights, as they are 1.
+//
+// If the sum is infinite, it is made again, each operand halved as often as the result; small floats once more, as
+// their rounding on the way can make a sum larger than it is. For the same reason what exceeds their largest value is
+// that value. Halving loses nothing but bits of the smallest values.
+
+TUTTI_HOST_DEVICE bool is_finite(float value) {
+  return (float_bits(value) & 0x7f800000u) != 0x7f800000u;
+}
+TUTTI_HOST_DEVICE bool is_finite(double value) {
+  std::uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return (bits >> 52 & 0x7ff) != 0x7ff;
+}
+
+/// 2^exponent, which must be a normal number.
+template <class A>
+TUTTI_HOST_DEVICE A power_of_two(int exponent) {
+  if constexpr (sizeof(A) == sizeof(double)) {
+    const std::uint64_t bits = static_cast<std::uint64_t>(1023 + exponent) << 52;
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+  } else {
+    return float_of(static_cast<std::uint32_t>(127 + exponent) << 23);
+  }
+}
+
+/// Whether a sum of few values can be infinite in the type in which they are combined.
+template <class T>
+inline constexpr bool sum_can_overflow = std::is_floating_point_v<T>;
+template <class Format, class Bits>
+inline constexpr bool sum_can_overflow<SmallFloat<Format, Bits>> = Format::exponent_bits == 8;
+
+/// What a source that is halved so often is multiplied by.
+template <class T>
+TUTTI_HOST_DEVICE Accumulate<T> weight(int halvings) {
+  return power_of_two<Accumulate<T>>(halvings);
+}
+
+/// No more than the largest value of a small float, but for what is infinite.
+template <class T>
+TUTTI_HOST_DEVICE Accumulate<T> within_range(Accumulate<T> value, Accumulate<T> scale) {
+  if constexpr (is_small_float<T>) {
+    const float limit = float_of(T::Format::largest) * scale;
+    if (is_finite(value) && value > limit) return limit;
+    if (is_finite(value) && value < -limit) return -limit;
+  }
+  return value;
+}
+
+/// The end of a pass with weights, before the result is rounded. `divisor`: 1 except at the end of the average;
+/// `halvings`: of the result.
+template <class T>
+TUTTI_HOST_DEVICE Accumulate<T> finish_average(Accumulate<T> sum, int divisor, int halvings) {
+  using A = Accumulate<T>;
+  return within_range<T>(divisor == 1 ? sum * power_of_two<A>(-halvings) : divide(sum, divisor), A{1});
+}
+
+template <class T>
+inline constexpr int extra_halvings = is_small_float<T> ? 1 : 0;
+
+/// What operands are multiplied by, beside their weight, if the sum is made again.
+template <class T>
+TUTTI_HOST_DEVICE Accumulate<T> half_for(int divisor, int halvings) {
+  return power_of_two<Accumulate<T>>(-(divisor == 1 ? halvings : halvings_of(divisor)) - extra_halvings<T>);
+}
+
+/// As finish_average(), of such a sum; `half`: half_for().
+template <class T>
+TUTTI_HOST_DEVICE Accumulate<T> finish_halved(Accumulate<T> sum, int divisor, Accumulate<T> half) {
+  using A = Accumulate<T>;
+  const A left = divisor == 1 ? power_of_two<A>(-extra_halvings<T>) : static_cast<A>(divisor) * half;
+  return within_range<T>(sum, left) / left;
+}
+
 /// Scales a contribution to a pre-multiplied sum: the product, rounded to the type.
 template <class T>
 TUTTI_HOST_DEVICE T scale(T value, T factor) {
   return narrow<T>(Prod{}(widen(value), widen(factor)));
 }
 
-/// One element of a pass: load(0) op load(1) op …, from left to right, rounded once; the divisor is 1 except at the end
-/// of an average.
+/// One element of a pass: load(0) op load(1) op …, from left to right, rounded once; the divisor is 1 except in an
+/// average of inputs alone.
 #if defined(__CUDACC__)
 #pragma nv_exec_check_disable  // `load` may be for host or device only
 #endif
@@ -260,7 +343,37 @@ TUTTI_HOST_DEVICE auto reduce_scalar(const Load& load, int sources, int divisor)
   using T = decltype(load(0));
   Accumulate<T> result = widen(load(0));
   for (int i = 1; i < sources; ++i) result = Op{}(result, widen(load(i)));
-  return narrow<T>(divisor == 1 ? result : divide(result, divisor));
+  if (divisor == 1) return narrow<T>(result);
+  if constexpr (sum_can_overflow<T>) {
+    if (!is_finite(result)) {
+      const Accumulate<T> half = half_for<T>(divisor, 0);
+      result = widen(load(0)) * half;
+      for (int i = 1; i < sources; ++i) result += widen(load(i)) * half;
+      return narrow<T>(finish_halved<T>(result, divisor, half));
+    }
+  }
+  return narrow<T>(divide(result, divisor));
+}
+
+/// One element of a pass of an average with weights; weight_of(i): of load(i).
+#if defined(__CUDACC__)
+#pragma nv_exec_check_disable
+#endif
+template <class Load, class WeightOf>
+TUTTI_HOST_DEVICE auto average_scalar(const Load& load, const WeightOf& weight_of, int sources, int divisor,
+                                      int halvings) {
+  using T = decltype(load(0));
+  Accumulate<T> result = widen(load(0)) * weight_of(0);
+  for (int i = 1; i < sources; ++i) result += widen(load(i)) * weight_of(i);
+  if constexpr (sum_can_overflow<T>) {
+    if (!is_finite(result)) {
+      const Accumulate<T> half = half_for<T>(divisor, halvings);
+      result = widen(load(0)) * (weight_of(0) * half);
+      for (int i = 1; i < sources; ++i) result += widen(load(i)) * (weight_of(i) * half);
+      return narrow<T>(finish_halved<T>(result, divisor, half));
+    }
+  }
+  return narrow<T>(finish_average<T>(result, divisor, halvings));
 }
 
 }  // namespace tutti

@@ -22,7 +22,7 @@ inline constexpr int destinations_max = 64;  ///< of one pass; further ones are 
 struct Operands {
   const std::byte* sources[sources_max];
   std::byte* destinations[destinations_max];  ///< null: skipped
-  std::uint64_t scalars[sources_max];         ///< bits of the type
+  std::uint64_t scalars[sources_max];         ///< bits of the type, or of the weight in a weighted pass
   std::uint8_t scaled[sources_max];
 };
 
@@ -33,6 +33,8 @@ struct Combination {
   int destinations = 1;
   int divisor = 1;      ///< of an average, at its end
   bool scales = false;  ///< at least one source is scaled
+  bool weighted = false;
+  int halvings = 0;  ///< weighted: of the result
 };
 
 template <class To, class From>
@@ -146,6 +148,8 @@ TUTTI_DEVICE void copy_pass(B& b, const Operands& o, const Combination& how, std
 template <class Op, bool Divides>
 struct StaticOperator {
   static constexpr bool scales = false;
+  static constexpr bool weighted = false;
+  static constexpr bool divides = Divides;
   int divisor = 1;
 
   template <class A, int N>
@@ -165,6 +169,8 @@ struct StaticOperator {
 /// An operator chosen by the call, with all options.
 struct AnyOperator {
   static constexpr bool scales = true;
+  static constexpr bool weighted = false;
+  static constexpr bool divides = true;
   ReduceOp op = ReduceOp::sum;
   int divisor = 1;
 
@@ -182,6 +188,64 @@ struct AnyOperator {
     if (divisor != 1) StaticOperator<Sum, true>{divisor}.finish(result);
   }
 };
+
+/// Of averages with weights.
+template <class T>
+struct WeightedSum {
+  static constexpr bool scales = false;
+  static constexpr bool weighted = true;
+  static constexpr bool divides = true;
+  int divisor = 1;
+  int halvings = 0;
+
+  template <class A, int N>
+  TUTTI_DEVICE void combine(A (&result)[N], const A (&operand)[N]) const {
+    StaticOperator<Sum, false>{}.combine(result, operand);
+  }
+  template <class A, int N>
+  TUTTI_DEVICE void finish(A (&result)[N]) const {
+    TUTTI_UNROLL
+    for (int i = 0; i < N; ++i) result[i] = finish_average<T>(result[i], divisor, halvings);
+  }
+};
+
+/// The end of an average where some sum of the pack at `at` is infinite, as in reduce_scalar() and average_scalar().
+template <class T, int Bytes, class Operator, Block B>
+TUTTI_DEVICE void average_again(B& b, const Operands& o, const Combination& how, const Operator& op, std::size_t at,
+                                Accumulate<T> (&result)[Elements<T, Bytes>::size]) {
+  using E = Elements<T, Bytes>;
+  using A = Accumulate<T>;
+  const A half = half_for<T>(how.divisor, how.halvings);
+  A again[E::size]{};
+  TUTTI_ROLL
+  for (int source = 0; source < how.sources; ++source) {
+    A factor = half;
+    if constexpr (Operator::weighted) factor *= bits_of<A>(o.scalars[source]);
+    const auto elements = bits_of<E>(b.template load<Bytes>(o.sources[source] + at));
+    TUTTI_UNROLL
+    for (int j = 0; j < E::size; ++j) {
+      const A halved = widen(elements.at[j]) * factor;
+      again[j] = source == 0 ? halved : again[j] + halved;
+    }
+  }
+  bool finite[E::size];
+  TUTTI_UNROLL
+  for (int j = 0; j < E::size; ++j) finite[j] = is_finite(result[j]);
+  op.finish(result);
+  TUTTI_UNROLL
+  for (int j = 0; j < E::size; ++j)
+    if (!finite[j]) result[j] = finish_halved<T>(again[j], how.divisor, half);
+}
+
+/// Whether the sum is to be made again.
+template <class T, class Operator, int N>
+TUTTI_DEVICE bool overflows(const Operator& op, const Accumulate<T> (&result)[N]) {
+  if (!Operator::weighted && op.divisor == 1) return false;
+  bool finite = true;
+  TUTTI_UNROLL
+  for (int j = 0; j < N; ++j) finite = finite && is_finite(result[j]);
+  return !finite;
+}
 
 /// Combines the packs of a round of all sources, as reduce_scalar of ops.h does. Loads up to `Batch` sources before it
 /// combines them.
@@ -210,6 +274,11 @@ TUTTI_DEVICE void reduce_packs(B& b, const Operands& o, const Combination& how, 
         }
         TUTTI_UNROLL
         for (int j = 0; j < E::size; ++j) operand[j] = widen(elements.at[j]);
+        if constexpr (Operator::weighted) {
+          const auto factor = bits_of<Accumulate<T>>(o.scalars[source]);
+          TUTTI_UNROLL
+          for (int j = 0; j < E::size; ++j) operand[j] *= factor;
+        }
         if (source == 0) {
           TUTTI_UNROLL
           for (int j = 0; j < E::size; ++j) result[u][j] = operand[j];
@@ -222,7 +291,12 @@ TUTTI_DEVICE void reduce_packs(B& b, const Operands& o, const Combination& how, 
   Pack<Bytes> combined[Unroll];
   TUTTI_UNROLL
   for (int u = 0; u < Unroll; ++u) {
-    op.finish(result[u]);
+    bool again = false;
+    if constexpr (Operator::divides && sum_can_overflow<T>) {
+      again = overflows<T>(op, result[u]);
+      if (again) average_again<T, Bytes>(b, o, how, op, round.at(u), result[u]);
+    }
+    if (!again) op.finish(result[u]);
     E rounded{};
     TUTTI_UNROLL
     for (int i = 0; i < E::size; ++i) rounded.at[i] = narrow<T>(result[u][i]);
@@ -242,22 +316,42 @@ TUTTI_DEVICE void reduce_rounds(B& b, const Operands& o, const Combination& how,
 template <class T, class Operator, Block B>
 TUTTI_DEVICE void reduce_fast(B& b, const Operands& o, const Combination& how, const Operator& op, const Edges& edges) {
   if constexpr (sizeof(T) == 1) {
-    reduce_rounds<T, 16, is_small_float<T> ? 2 : 1, 2>(b, o, how, op, edges.head, edges.packs);
+    constexpr int unroll = is_small_float<T> && !Operator::weighted ? 2 : 1;
+    reduce_rounds<T, 16, unroll, 2>(b, o, how, op, edges.head, edges.packs);
   } else {
     if constexpr (sizeof(T) > 2)
       if (how.sources == 2) return reduce_rounds<T, 16, 4, 2>(b, o, how, op, edges.head, edges.packs);
-    reduce_rounds<T, 16, 2, 4>(b, o, how, op, edges.head, edges.packs);
+    constexpr int batch = is_small_float<T> && Operator::weighted ? 2 : 4;
+    reduce_rounds<T, 16, 2, batch>(b, o, how, op, edges.head, edges.packs);
   }
+}
+
+/// The elements before and behind the packs.
+template <class T, class Operator, Block B>
+TUTTI_DEVICE void reduce_ends(B& b, const Operands& o, const Combination& how, const Operator& op, const Edges& edges,
+                              std::size_t bytes) {
+  constexpr int element = static_cast<int>(sizeof(T));
+  const std::size_t ends = edges.head + (bytes - edges.tail);
+  in_rounds<element, 1>(b, 0, ends / sizeof(T), [&](const Round& at) {
+    const std::size_t offset = at.offset < edges.head ? at.offset : at.offset - edges.head + edges.tail;
+    reduce_packs<T, element, 1, 2>(b, o, how, op, Round{offset, 0, offset + 1});
+  });
 }
 
 /// Sums and averages, the usual operators of large calls, are compiled separately; all others, and the elements before
 /// and behind the packs, select the operator at run time.
 template <class T, Block B>
 TUTTI_DEVICE void reduce_pass(B& b, const Operands& o, const Combination& how, std::size_t count) {
-  constexpr int element = static_cast<int>(sizeof(T));
   const std::size_t bytes = count * sizeof(T);
   Edges edges{bytes, 0, bytes};
   if (disagreement(b, o, how) == 0) edges = edges_of(o.sources[0], 16, bytes);
+  if constexpr (!std::is_integral_v<T>) {
+    if (how.weighted) {
+      const WeightedSum<T> sum{how.divisor, how.halvings};
+      reduce_fast<T>(b, o, how, sum, edges);
+      return reduce_ends<T>(b, o, how, sum, edges, bytes);
+    }
+  }
   const AnyOperator any{how.op, how.divisor};
   const bool sums = how.op == ReduceOp::sum || how.op == ReduceOp::avg || how.op == ReduceOp::pre_mul_sum;
   if (how.scales || !sums)
@@ -266,11 +360,7 @@ TUTTI_DEVICE void reduce_pass(B& b, const Operands& o, const Combination& how, s
     reduce_fast<T>(b, o, how, StaticOperator<Sum, false>{}, edges);
   else
     reduce_fast<T>(b, o, how, StaticOperator<Sum, true>{how.divisor}, edges);
-  const std::size_t ends = edges.head + (bytes - edges.tail);
-  in_rounds<element, 1>(b, 0, ends / sizeof(T), [&](const Round& at) {
-    const std::size_t offset = at.offset < edges.head ? at.offset : at.offset - edges.head + edges.tail;
-    reduce_packs<T, element, 1, 2>(b, o, how, any, Round{offset, 0, offset + 1});
-  });
+  reduce_ends<T>(b, o, how, any, edges, bytes);
 }
 
 /// A pass over `count` elements. A single source that is neither scaled nor divided is copied.
@@ -278,7 +368,7 @@ template <class T, Block B>
 TUTTI_DEVICE void run_pass(B& b, const Operands& o, const Combination& how, std::size_t count) {
   if constexpr (B::fault == Fault::wrong_bound)
     if (count > 1) --count;
-  if (how.sources == 1 && how.divisor == 1 && !how.scales)
+  if (how.sources == 1 && how.divisor == 1 && !how.scales && !how.weighted)
     copy_pass(b, o, how, count * sizeof(T));
   else
     reduce_pass<T>(b, o, how, count);

@@ -224,7 +224,7 @@ class PlanWalk {
     const Place* const places = places_ + action.first;
     const int operands = action.sources + least(action.destinations, destinations_max);
     Operands& o = next_operands();
-    for (int i = b_.thread(); i < operands; i += b_.threads()) resolve(o, i, action.sources, places[i], extent);
+    for (int i = b_.thread(); i < operands; i += b_.threads()) resolve(o, i, action, places[i], extent);
   }
 
   TUTTI_DEVICE void pass(const Action& action) {
@@ -232,16 +232,18 @@ class PlanWalk {
                     .sources = action.sources,
                     .destinations = least(action.destinations, destinations_max),
                     .divisor = call_.average != 0 && action.last != 0 ? static_cast<int>(call_.ranks) : 1,
-                    .scales = false};
+                    .scales = false,
+                    .halvings = static_cast<int>(action.halvings)};
     const Place* const places = places_ + action.first;
     if (call_.scaled != 0)
       for (int i = 0; i < how.sources; ++i) how.scales = how.scales || places[i].leaf != 0;
+    if constexpr (!std::is_integral_v<T>) how.weighted = call_.average != 0 && is_weighted(action, places);
     Operands& o = s_.operands[turn_];
     if (by_windows_)
       for (int i = b_.thread(); i < how.sources + how.destinations; i += b_.threads())
         place_in_window(o, i, how.sources, places[i]);
     operands_barrier();
-    if (how.sources == 1 && how.divisor == 1 && !how.scales) drop_source(o, how);
+    if (how.sources == 1 && how.divisor == 1 && !how.scales && !how.weighted) drop_source(o, how);
     for (int done = 0;;) {
       run_pass<T>(b_, s_.operands[turn_], how, count_);
       done += how.destinations;
@@ -279,13 +281,20 @@ class PlanWalk {
     if constexpr (B::fault != Fault::no_operand_barrier) b_.sync(Barrier::operands);
   }
 
-  TUTTI_DEVICE void resolve(Operands& o, int i, int sources, const Place& place, const Extent& extent) {
-    if (i >= sources) {
-      o.destinations[i - sources] = written(place, extent);
+  TUTTI_DEVICE void resolve(Operands& o, int i, const Action& action, const Place& place, const Extent& extent) {
+    if (i >= action.sources) {
+      o.destinations[i - action.sources] = written(place, extent);
       return;
     }
     o.sources[i] = read(place, extent);
     o.scaled[i] = 0;
+    if constexpr (!std::is_integral_v<T>) {
+      if (call_.average != 0) {
+        const auto factor = weight<T>(place.halvings);
+        memcpy(&o.scalars[i], &factor, sizeof factor);
+        return;
+      }
+    }
     if (call_.scaled == 0) return;
     const std::uint32_t owner = place.where == Where::peer_input ? place.peer : rank_.rank;
     o.scaled[i] = place.leaf;

@@ -47,7 +47,8 @@ std::uint64_t integer_input(const Type& type, Op op, int ranks, std::uint64_t ra
 /// only some ranks contribute to an element.
 double summand(const Type& type, Op op, int ranks, int rank, std::uint64_t random, std::uint64_t shared) {
   const int limit = 1 << std::min(type.digits() - (op == Op::mulsum ? 1 : 0), 20);
-  const int scale = static_cast<int>(shared % 7) - 3;
+  // Averages keep partial sums at up to an n-th of what they are, which must not be subnormal either.
+  const int scale = op == Op::avg ? static_cast<int>(shared % 4) : static_cast<int>(shared % 7) - 3;
   const int turn =
       static_cast<int>((static_cast<std::uint64_t>(rank) + shared / 7) % static_cast<std::uint64_t>(ranks));
   if (turn >= limit) return 0;

@@ -7,3 +7,5 @@ if(NOT TUTTI_SANITIZE STREQUAL "thread")
 endif()
 
 tutti_test(inviting_test SOURCES unit/inviting_test.cpp LIBS tutti_exec tutti_algorithms LABELS unit)
+
+tutti_test(average_test SOURCES unit/average_test.cpp LIBS tutti_exec tutti_algorithms LABELS unit)

@@ -28,7 +28,8 @@
  * - In place means send == recv or, where one buffer is larger, the rank's own block of the larger buffer (documented
  *   at each call). Any other overlap of the two buffers is an invalid argument.
  * - A reduction gives the same bits on every rank. Sum, product, min and max propagate NaN; min and max treat -0 as
- *   less than +0. 16-bit and 8-bit floats accumulate in float32 within one pass.
+ *   less than +0. 16-bit and 8-bit floats accumulate in float32 within one pass; see tuttiSum and tuttiAvg for what
+ *   that means where a call takes several.
  */
 #ifndef TUTTI_H
 #define TUTTI_H

@@ -61,11 +61,17 @@ typedef enum {
  * complex numbers is made of their parts, whatever infinities it meets. tuttiRedOpCreatePreMulSum and tuttiRedOpCreate
  * return values from tuttiNumOps on; 5 is no operator. */
 typedef enum {
+  /* Floats of 16 and 8 bits: within one pass over memory a sum is made in float32, but what ranks pass on to each other
+   * is of the element's type. So a sum may be infinite (float8_e4m3: NaN) on its way although the result would fit, and
+   * whether it is depends on the algorithm, that is, on size, ranks and transport. It is the same on all ranks.
+   * Integers wrap. */
   tuttiSum = 0,
   tuttiProd = 1,
   tuttiMax = 2,
   tuttiMin = 3,
-  tuttiAvg = 4, /* sum, then one division by the number of ranks; integers truncate */
+  /* Sum, then one division by the number of ranks. Of floats it is finite wherever the inputs are: sums on the way are
+   * kept at a power of two of what they are. Integers: the sum wraps, its quotient truncates. */
+  tuttiAvg = 4,
   tuttiBitAnd = 6,
   tuttiBitOr = 7,
   tuttiBitXor = 8,

@@ -43,7 +43,8 @@ class RedOp(enum.IntEnum):
     """tuttiRedOp_t: the operators of reductions. See Communicator.create_pre_mul_sum and create_operator for more.
 
     Those on bits and truth are for integers in host memory. Truth is every number but 0, and gives 0 or 1. MAX and MIN
-    are not for complex numbers.
+    are not for complex numbers. AVG of floats is finite wherever they are; SUM of those of 16 and 8 bits may overflow on
+    its way, see tuttiSum in types.h.
     """
 
     SUM = 0

@@ -37,7 +37,10 @@ Schedule broadcast(const Shape& shape, const Tree& tree) {
 Schedule reduce(const Shape& shape, const Tree& tree) {
   Schedule schedule(shape, /*parts=*/1);
   for (int left = tree.top(); left >= 1; left /= 2, schedule.next_step())
-    for (int v = 0; v < left && v + left < tree.size(); ++v) schedule.reduce(tree.rank(v + left), tree.rank(v), 0);
+    for (int v = 0; v < left && v + left < tree.size(); ++v) {
+      const int from = v + left;  // which has got the sums of those 2·left, 4·left, … after it
+      schedule.reduce(tree.rank(from), tree.rank(v), 0, (tree.size() - from - 1) / (2 * left) + 1);
+    }
   return schedule;
 }
 

@@ -108,6 +108,18 @@ int Butterfly::first_ahead(int i, int step) const {
   return std::min(first_ahead(i, step + 1), first_ahead(partner(i, step), step + 1));
 }
 
+int Butterfly::ranks_ahead(int i, int step) const {
+  if (folded() == 0) return size_ >> step;
+  if (step == steps_) return folds(i) ? 2 : 1;
+  return ranks_ahead(i, step + 1) + ranks_ahead(partner(i, step), step + 1);
+}
+
+int Butterfly::ranks_behind(int i, int step) const {
+  if (folded() == 0) return 1 << step;
+  if (step == 0) return folds(i) ? 2 : 1;
+  return ranks_behind(i, step - 1) + ranks_behind(partner(i, step - 1), step - 1);
+}
+
 std::vector<Rank> Butterfly::members(int i) const {
   if (folds(i)) return {guest(i), rank(i)};
   return {rank(i)};
@@ -140,7 +152,7 @@ Schedule exchange_all(const Shape& shape, const Butterfly& butterfly) {
     for_each_pair(schedule, butterfly, step, [&](int i, int partner) {
       for (const int from : {i, partner})
         schedule.reduce(butterfly.rank(from), held(from), butterfly.rank(i), {Buffer::output, 0},
-                        butterfly.first_ahead(from, step + 1));
+                        butterfly.first_ahead(from, step + 1), butterfly.ranks_ahead(from, step + 1));
     });
   }
   fold_out(schedule, butterfly, 1);
@@ -153,8 +165,9 @@ Schedule halve_and_double(const Shape& shape, const Butterfly& butterfly, const 
   fold_in(schedule, butterfly, chunks);
   for (int step = 0; step < butterfly.steps(); ++step, schedule.next_step())
     for_each_pair(schedule, butterfly, step, [&](int i, int to) {
+      const int inputs = butterfly.ranks_behind(i, step);
       for (const int p : butterfly.ahead(to, step + 1))
-        schedule.reduce(butterfly.rank(i), butterfly.rank(to), chunk_of[static_cast<std::size_t>(p)]);
+        schedule.reduce(butterfly.rank(i), butterfly.rank(to), chunk_of[static_cast<std::size_t>(p)], inputs);
     });
   for (int step = butterfly.steps() - 1; step >= 0; --step, schedule.next_step())
     for_each_pair(schedule, butterfly, step, [&](int i, int to) {
@@ -168,24 +181,25 @@ Schedule halve_and_double(const Shape& shape, const Butterfly& butterfly, const 
 Schedule halve(const Shape& shape, const Butterfly& butterfly) {
   Schedule schedule(shape, /*parts=*/1);
   const Sums sums(butterfly, schedule);
-  const auto add = [&](Rank from, Ref theirs, int to, Rank block, bool first) {
+  const auto add = [&](Rank from, Ref theirs, int inputs, int to, Rank block, bool first) {
     const Rank at = butterfly.rank(to);
     const Ref sum = sums.at(to, at, block);
     schedule.reduce(at, first ? Ref{Buffer::input, block} : sum, at, sum, at);
-    schedule.reduce(from, theirs, at, sum, from);
+    schedule.reduce(from, theirs, at, sum, from, inputs);
   };
   for_each_fold(schedule, butterfly, [&](int i) {
-    for (Rank block = 0; block < shape.ranks; ++block) add(butterfly.guest(i), {Buffer::input, block}, i, block, true);
+    for (Rank block = 0; block < shape.ranks; ++block)
+      add(butterfly.guest(i), {Buffer::input, block}, 1, i, block, true);
   });
   if (butterfly.folded() > 0) schedule.next_step();
   for (int step = 0; step < butterfly.steps(); ++step, schedule.next_step()) {
-    if (step == butterfly.steps() - 1) schedule.complete_in_scratch();  // of the guests' blocks
     for_each_pair(schedule, butterfly, step, [&](int i, int to) {
       const Rank from = butterfly.rank(i);
+      const int inputs = butterfly.ranks_behind(i, step);
       const auto is_input = [&](int who) { return step == 0 && !butterfly.folds(who); };
       for (const int p : butterfly.ahead(to, step + 1))
         for (const Rank block : butterfly.members(p))
-          add(from, is_input(i) ? Ref{Buffer::input, block} : sums.at(i, from, block), to, block, is_input(to));
+          add(from, is_input(i) ? Ref{Buffer::input, block} : sums.at(i, from, block), inputs, to, block, is_input(to));
     });
   }
   for_each_fold(schedule, butterfly, [&](int i) {

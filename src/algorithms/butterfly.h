@@ -33,6 +33,9 @@ class Butterfly {
   /// order. When halving, it still has their blocks at the beginning of `step`.
   std::vector<int> ahead(int i, int step) const;
   int first_ahead(int i, int step) const;  ///< the lowest of them
+  int ranks_ahead(int i, int step) const;  ///< how many ranks they stand for
+  /// How many ranks those stand for that `i` has met before `step`, directly or through others, including itself.
+  int ranks_behind(int i, int step) const;
 
   /// A numbering of participants in which every ahead(i, step) is contiguous.
   std::vector<int> contiguous() const;

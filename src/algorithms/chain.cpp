@@ -33,7 +33,7 @@ Schedule broadcast_or_reduce_along(const Shape& shape, int chunks) {
       if (down)
         schedule.copy(rank(v - 1), rank(v), step + 1 - v);
       else
-        schedule.reduce(rank(v), rank(v - 1), step + 1 - v);
+        schedule.reduce(rank(v), rank(v - 1), step + 1 - v, n - v);
     }
   }
   return schedule;

@@ -28,14 +28,44 @@ std::vector<Round> rounds_of(int n) {
   return rounds;
 }
 
+/// Whose inputs a rank's sums hold: by block of the window, how far behind the rank they are. Equal on all ranks.
+class Summed {
+ public:
+  explicit Summed(const Shape& shape) : shape_(shape), behind_(static_cast<std::size_t>(shape.ranks)) {
+    for (std::vector<int>& of_block : behind_) of_block = {0};
+  }
+
+  int inputs(Rank rank, int i) const {
+    const std::vector<int>& behind = behind_[static_cast<std::size_t>(i)];
+    if (shape_.inputs.empty()) return static_cast<int>(behind.size());
+    int inputs = 0;
+    for (const int distance : behind) inputs += shape_.inputs_of((rank - distance + shape_.ranks) % shape_.ranks);
+    return inputs;
+  }
+
+  void end(const Round& round) {
+    for (int i = round.skip; i < round.end; ++i)
+      for (const int distance : behind_[static_cast<std::size_t>(i)])
+        behind_[static_cast<std::size_t>(i - round.skip)].push_back(distance + round.skip);
+  }
+
+ private:
+  const Shape& shape_;
+  std::vector<std::vector<int>> behind_;
+};
+
 Schedule all_reduce(const Shape& shape) {
   const int n = shape.ranks;
   const std::vector<Round> rounds = rounds_of(n);
+  Summed summed(shape);
   Schedule schedule(shape, /*parts=*/n);
-  for (const auto [skip, end] : rounds) {
+  for (const Round& round : rounds) {
+    const int skip = round.skip;
     for_each_sender_ahead(shape, skip, [&](Rank rank) {
-      for (int i = skip; i < end; ++i) schedule.reduce(rank, (rank + skip) % n, (rank + i) % n);
+      for (int i = skip; i < round.end; ++i)
+        schedule.reduce(rank, (rank + skip) % n, (rank + i) % n, summed.inputs(rank, i));
     });
+    summed.end(round);
     schedule.next_step();
   }
   for (const auto [skip, end] : std::views::reverse(rounds)) {
@@ -51,18 +81,21 @@ Schedule all_reduce(const Shape& shape) {
 Schedule reduce_scatter(const Shape& shape) {
   const int n = shape.ranks;
   const auto sum = [](int i) { return i == 0 ? Ref{Buffer::output, 0} : Ref{Buffer::scratch, i - 1}; };
-  int summed = 0;  // blocks [0, summed) already have a sum
+  int sums = 0;  // blocks [0, sums) already have one
+  Summed summed(shape);
   Schedule schedule(shape, /*parts=*/1);
-  for (const auto [skip, end] : rounds_of(n)) {
-    const auto held = [&](Rank rank, int i) { return i < summed ? sum(i) : Ref{Buffer::input, (rank + i) % n}; };
+  for (const Round& round : rounds_of(n)) {
+    const int skip = round.skip;
+    const auto held = [&](Rank rank, int i) { return i < sums ? sum(i) : Ref{Buffer::input, (rank + i) % n}; };
     for_each_sender_ahead(shape, skip, [&](Rank rank) {
-      for (int i = skip; i < end; ++i) {
+      for (int i = skip; i < round.end; ++i) {
         const Rank to = (rank + skip) % n;
         schedule.reduce(to, held(to, i - skip), to, sum(i - skip), to);
-        schedule.reduce(rank, held(rank, i), to, sum(i - skip), rank);
+        schedule.reduce(rank, held(rank, i), to, sum(i - skip), rank, summed.inputs(rank, i));
       }
     });
-    summed = std::max(summed, end - skip);
+    summed.end(round);
+    sums = std::max(sums, round.end - skip);
     schedule.next_step();
   }
   return schedule;

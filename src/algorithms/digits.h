@@ -19,6 +19,11 @@ class Digits {
   int active() const { return active_; }
   /// The i-th active rank; its run ends where the run of i + 1 begins.
   Rank rank(int i) const { return static_cast<Rank>(static_cast<long long>(i) * ranks_ / active_); }
+  /// How many ranks those stand for that `i` has met at shorter distances than this one, directly or through others.
+  int ranks_met(int i, int distance) const {
+    const int first = i / distance * distance;
+    return rank(first + distance) - rank(first);
+  }
   int digit(int i, int distance) const { return i / distance % radix_; }
   /// `i` with another digit at `distance`, a power of k.
   int with(int i, int distance, int digit) const { return i + (digit - this->digit(i, distance)) * distance; }

@@ -36,6 +36,7 @@ Tree fed_by_root(const Tree& tree) {
 Schedule all_reduce(const Shape& shape, int chunks) {
   const std::array trees = double_tree(shape.ranks);
   const int height = trees[0].height(), count = chunks / 2;
+  const std::array sizes{trees[0].sizes(), trees[1].sizes()};
   const std::array nodes{trees[0].nodes_near(shape.only), trees[1].nodes_near(shape.only)};
   Schedule schedule(shape, chunks);
   for (int step = 0; step < 2 * height + count - 1; ++step, schedule.next_step())
@@ -44,7 +45,8 @@ Schedule all_reduce(const Shape& shape, int chunks) {
         const Tree& tree = trees[static_cast<std::size_t>(i)];
         const int parent = tree.parent(v);
         const int up = step - (height - tree.depth(v)), down = step - (height + tree.depth(v) - 1);
-        if (up >= 0 && up < count) schedule.reduce(v, parent, 2 * up + i);
+        const int inputs = sizes[static_cast<std::size_t>(i)][static_cast<std::size_t>(v)];
+        if (up >= 0 && up < count) schedule.reduce(v, parent, 2 * up + i, inputs);
         if (down >= 0 && down < count) schedule.copy(parent, v, 2 * down + i);
       }
   return schedule;

@@ -15,7 +15,7 @@ void place(Schedule& outer, const Embedding& embedding, const Transfer& t) {
   assert(sources.size() == destinations.size());
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (t.kind == Kind::reduce)
-      outer.reduce(from, sources[i], to, destinations[i], t.order);
+      outer.reduce(from, sources[i], to, destinations[i], t.order, t.inputs);
     else if (from != to || sources[i] != destinations[i])
       outer.copy(from, sources[i], to, destinations[i]);
   }

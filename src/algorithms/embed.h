@@ -11,7 +11,7 @@ namespace tutti {
 
 /// An inner schedule, the outer ranks that play its ranks, and the meaning of its blocks.
 struct Embedding {
-  const Schedule* inner;
+  const Schedule* inner;    ///< if it reduces, its shape says what its inputs hold (Shape::inputs)
   std::vector<Rank> ranks;  ///< by inner rank
   /// The outer blocks, of that rank, that an inner block stands for. The source and destination of a transfer must give
   /// equally many blocks, of the same parts in the same order.

@@ -60,6 +60,10 @@ Shape shape_across(const Shape& shape, const Groups& groups, int group_size) {
   Shape next{.collective = shape.collective,
              .ranks = static_cast<int>(groups.size()),
              .only = find_member(groups, shape.only).group};
+  for (const std::vector<Rank>& group : groups) {
+    next.inputs.push_back(0);
+    for (const Rank rank : group) next.inputs.back() += shape.inputs_of(rank);
+  }
   if (group_size == 0)
     for (const Level& level : shape.levels) {
       next.levels.emplace_back();
@@ -81,8 +85,10 @@ Schedule schedule_across(const Shape& next) {
 
 /// Of groups of one size: all with all, in one step.
 Schedule schedule_inside(const Shape& shape, const Groups& groups) {
-  return algorithm::one_shot.build(
-      {.collective = shape.collective, .ranks = width_of(groups), .only = find_member(groups, shape.only).place}, 0);
+  Shape inside{
+      .collective = shape.collective, .ranks = width_of(groups), .only = find_member(groups, shape.only).place};
+  for (const Rank rank : groups[0]) inside.inputs.push_back(shape.inputs_of(rank));  // of all groups the same
+  return algorithm::one_shot.build(inside, 0);
 }
 
 /// Reduce-scatter inside, all-reduce across, all-gather inside: part j of the vector belongs to the j-th members.
@@ -98,7 +104,8 @@ Schedule all_reduce(const Shape& shape, const Groups& groups, const Schedule& ou
   for (const std::vector<Rank>& group : near)
     for (int chunk = 0; chunk < parts; ++chunk)
       for (const Rank from : group)
-        schedule.reduce(from, {Buffer::input, chunk}, owner(group, chunk), {Buffer::output, chunk}, from);
+        schedule.reduce(from, {Buffer::input, chunk}, owner(group, chunk), {Buffer::output, chunk}, from,
+                        shape.inputs_of(from));
   schedule.next_step();
 
   std::vector<Embedding> embeddings;

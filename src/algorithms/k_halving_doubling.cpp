@@ -60,7 +60,8 @@ Schedule build(const Shape& shape, int radix) {
         const int to = digits.with(i, distance, digit);
         if (to == i || !schedule.keeps(digits.rank(i), digits.rank(to))) continue;
         const auto [first, size] = window(digits, to, distance * digits.radix());
-        for (int chunk = first; chunk < first + size; ++chunk) schedule.reduce(digits.rank(i), digits.rank(to), chunk);
+        for (int chunk = first; chunk < first + size; ++chunk)
+          schedule.reduce(digits.rank(i), digits.rank(to), chunk, digits.ranks_met(i, distance));
       }
   while ((distance /= digits.radix()) >= 1) {
     for (int i = 0; i < digits.active(); ++i)

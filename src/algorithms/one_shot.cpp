@@ -14,7 +14,8 @@ bool supports(const Shape& shape, int) {
 void reduce_all(const Shape& shape, Schedule& schedule, int block, Rank to) {
   const int combined = ranks_combined(shape.collective, shape.ranks, to);
   for_each_partner(shape, to, [&](Rank from) {
-    if (from < combined) schedule.reduce(from, {Buffer::input, block}, to, {Buffer::output, 0}, from);
+    if (from < combined)
+      schedule.reduce(from, {Buffer::input, block}, to, {Buffer::output, 0}, from, shape.inputs_of(from));
   });
 }
 

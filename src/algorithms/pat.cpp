@@ -82,12 +82,12 @@ Schedule reduce_scatter(const Shape& shape, const Trees& trees) {
   const int n = shape.ranks;
   const std::vector<std::vector<int>> steps = trees.steps();
   Schedule schedule(shape, /*parts=*/1);
-  std::vector<bool> has_sum(static_cast<std::size_t>(n));  // by offset
+  std::vector<int> inputs(static_cast<std::size_t>(n), 1);  // by offset, of which a sum is, if of more than one
   const auto sum = [&](int offset) {
     return offset == 0 ? Ref{Buffer::output, 0} : Ref{Buffer::scratch, trees.scratch(offset)};
   };
   const auto held = [&](int offset, Rank block) {
-    return has_sum[static_cast<std::size_t>(offset)] ? sum(offset) : Ref{Buffer::input, block};
+    return inputs[static_cast<std::size_t>(offset)] > 1 ? sum(offset) : Ref{Buffer::input, block};
   };
   for (auto offsets = steps.rbegin(); offsets != steps.rend(); ++offsets, schedule.next_step()) {
     for (const int offset : *offsets) {
@@ -95,10 +95,11 @@ Schedule reduce_scatter(const Shape& shape, const Trees& trees) {
       for_each_sender_ahead(shape, n - hop, [&](Rank from) {
         const Rank to = (from - hop + n) % n, block = (from - offset + n) % n;
         schedule.reduce(to, held(above, block), to, sum(above), to);
-        schedule.reduce(from, held(offset, block), to, sum(above), from);
+        schedule.reduce(from, held(offset, block), to, sum(above), from, inputs[static_cast<std::size_t>(offset)]);
       });
     }
-    for (const int offset : *offsets) has_sum[static_cast<std::size_t>(offset - lowest_bit(offset))] = true;
+    for (const int offset : *offsets)
+      inputs[static_cast<std::size_t>(offset - lowest_bit(offset))] += inputs[static_cast<std::size_t>(offset)];
   }
   return schedule;
 }

@@ -65,11 +65,10 @@ Schedule by_rank(const Schedule& by_position, const Shape& shape) {
   const Renaming renaming(shape, by_position.parts());
   for (const Transfer& transfer : by_position.transfers()) {
     schedule.begin_step(transfer.step);
-    if (by_position.is_complete_in_scratch(transfer.step)) schedule.complete_in_scratch();
     const Rank from = renaming.rank(transfer.from), to = renaming.rank(transfer.to);
     const Ref src = renaming.ref(from, transfer.src), dst = renaming.ref(to, transfer.dst);
     if (transfer.kind == Kind::reduce)
-      schedule.reduce(from, src, to, dst, transfer.order);
+      schedule.reduce(from, src, to, dst, transfer.order, transfer.inputs);
     else
       schedule.copy(from, src, to, dst);
   }

@@ -1,4 +1,5 @@
 // Partners at distance 1, 2, 4, … exchange all their data, or pass it on in one direction.
+#include <algorithm>
 #include <bit>
 
 #include "algorithms/algorithm.h"
@@ -23,12 +24,15 @@ Schedule all_reduce(const Shape& shape) {
   const int active = static_cast<int>(std::bit_floor(static_cast<unsigned>(n)));
   const int folded = n - active;
   const auto rank_of = [folded](int i) { return i < folded ? 2 * i + 1 : i + folded; };  // the i-th active rank
+  const auto summed = [folded](int i, int distance) {  // of how many ranks' inputs it has the sum
+    return distance + std::clamp(folded - i / distance * distance, 0, distance);
+  };
 
   Schedule schedule(shape, /*parts=*/1);
   for (int i = 0; i < folded; ++i) schedule.reduce(2 * i, 2 * i + 1, 0);
   if (folded > 0) schedule.next_step();
   for (int distance = 1; distance < active; distance *= 2, schedule.next_step())
-    for (int i = 0; i < active; ++i) schedule.reduce(rank_of(i), rank_of(i ^ distance), 0);
+    for (int i = 0; i < active; ++i) schedule.reduce(rank_of(i), rank_of(i ^ distance), 0, summed(i, distance));
   for (int i = 0; i < folded; ++i) schedule.copy(2 * i + 1, 2 * i, 0);
   if (folded > 0) schedule.next_step();
   return schedule;

@@ -23,7 +23,7 @@ Schedule all_reduce(const Shape& shape, const Digits& digits) {
     for (int i = 0; i < active; ++i)
       for (int digit = 0; digit < digits.radix(); ++digit)
         if (const int to = digits.with(i, distance, digit); to != i)
-          schedule.reduce(digits.rank(i), digits.rank(to), 0);
+          schedule.reduce(digits.rank(i), digits.rank(to), 0, digits.ranks_met(i, distance));
   for (int i = 0; i < active; ++i)
     for (Rank rank = digits.rank(i) + 1; rank < digits.rank(i + 1); ++rank) schedule.copy(digits.rank(i), rank, 0);
   if (active < shape.ranks) schedule.next_step();

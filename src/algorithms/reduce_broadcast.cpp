@@ -1,4 +1,5 @@
 // Up a tree, then down again.
+#include <algorithm>
 #include <vector>
 
 #include "algorithms/algorithm.h"
@@ -28,7 +29,7 @@ Schedule build(const Shape& shape, int radix) {
   for (auto size = sizes.begin(); size != sizes.end(); ++size, schedule.next_step())
     for (Rank parent = 0; parent < n; parent += *size * radix)
       for (Rank child = parent + *size; child < n && child < parent + *size * radix; child += *size)
-        schedule.reduce(child, parent, 0);
+        schedule.reduce(child, parent, 0, std::min(*size, n - child));
   for (auto size = sizes.rbegin(); size != sizes.rend(); ++size, schedule.next_step())
     for (Rank parent = 0; parent < n; parent += *size * radix)
       for (Rank child = parent + *size; child < n && child < parent + *size * radix; child += *size)

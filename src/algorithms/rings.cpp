@@ -45,7 +45,7 @@ void all_reduce(Schedule& schedule, const Ring& ring, int step) {
   const int n = ring.size();
   ring.for_each([&](int i) {
     if (step < n - 1)
-      schedule.reduce(ring.rank(i), ring.rank(i + 1), ring.chunk(i - step));
+      schedule.reduce(ring.rank(i), ring.rank(i + 1), ring.chunk(i - step), step + 1);
     else
       schedule.copy(ring.rank(i), ring.rank(i + 1), ring.chunk(i + 1 - (step - (n - 1))));
   });
@@ -57,7 +57,7 @@ void reduce_scatter(Schedule& schedule, const Ring& ring, int step) {
     const Rank rank = ring.rank(i), next = ring.rank(i + 1), block = ring.rank(i - 1 - step);
     const Ref sum = next == block ? ring.part(Buffer::output, 0) : ring.part(Buffer::scratch, step % 2);
     schedule.reduce(rank, step == 0 ? ring.part(Buffer::input, block) : ring.part(Buffer::scratch, (step - 1) % 2),
-                    next, sum, 0);
+                    next, sum, 0, step + 1);
     schedule.reduce(next, ring.part(Buffer::input, block), next, sum, 1);
   });
 }

@@ -38,6 +38,16 @@ std::vector<int> Tree::children(int v) const {
   return all;
 }
 
+std::vector<int> Tree::sizes() const {
+  std::vector<std::vector<int>> levels(static_cast<std::size_t>(height()) + 1);
+  for (int v = 0; v < size(); ++v) levels[static_cast<std::size_t>(depth(v))].push_back(v);
+  std::vector<int> sizes(parents_.size(), 1);
+  for (const std::vector<int>& level : std::views::reverse(levels))
+    for (const int v : level)
+      if (parent(v) != none) sizes[static_cast<std::size_t>(parent(v))] += sizes[static_cast<std::size_t>(v)];
+  return sizes;
+}
+
 std::vector<int> Tree::nodes_near(int v) const {
   std::vector<int> all;
   for (int node = 0; node < size(); ++node)
@@ -61,6 +71,7 @@ Spread Spread::of_new_chunks(const Shape& shape, int chunks) {
   Spread spread(shape.ranks, chunks);
   if (shape.only == Shape::everybody) return spread;
   spread.only_ = (shape.only - shape.root + shape.ranks) % shape.ranks;
+  spread.keeps_all_ = shape.collective == Collective::reduce;
   spread.arrivals_.clear();
   return spread;
 }
@@ -73,7 +84,7 @@ void Spread::hop(int from, int to, int chunk) {
   }
   if (step_ != last_step_) ++steps_;
   last_step_ = step_;
-  if (only_ == Shape::everybody || from == only_ || to == only_)
+  if (keeps_all_ || from == only_ || to == only_)
     hops_.push_back({.step = steps_ - 1, .from = from, .to = to, .chunk = chunk});
 }
 
@@ -92,9 +103,16 @@ Schedule Spread::schedule(const Shape& shape, std::span<const Rank> rank_of) con
     schedule.end_at(steps_);
     return schedule;
   };
-  if (shape.collective == Collective::reduce)
-    return play(std::views::reverse(hops_),
-                [&](Schedule& schedule, const Hop& hop) { schedule.reduce(rank(hop.to), rank(hop.from), hop.chunk); });
+  if (shape.collective == Collective::reduce) {
+    std::vector<int> sums(static_cast<std::size_t>(ranks_) * static_cast<std::size_t>(chunks_), 1);  // of inputs
+    const auto sum = [&](int v, int chunk) -> int& {
+      return sums[static_cast<std::size_t>(v) * static_cast<std::size_t>(chunks_) + static_cast<std::size_t>(chunk)];
+    };
+    return play(std::views::reverse(hops_), [&](Schedule& schedule, const Hop& hop) {
+      schedule.reduce(rank(hop.to), rank(hop.from), hop.chunk, sum(hop.to, hop.chunk));
+      sum(hop.from, hop.chunk) += sum(hop.to, hop.chunk);
+    });
+  }
   return play(std::views::all(hops_),
               [&](Schedule& schedule, const Hop& hop) { schedule.copy(rank(hop.from), rank(hop.to), hop.chunk); });
 }
@@ -106,10 +124,12 @@ Schedule pipelined(const Shape& shape, std::span<const Pipeline> pipelines, int 
   int steps = 0;
   for (const Pipeline& pipeline : pipelines)
     steps = std::max(steps, pipeline.tree->height() + (chunks - 1 - pipeline.first) / pipeline.stride);
-  std::vector<std::vector<int>> nodes;  // of each tree: those whose edge to the parent counts
-  for (const Pipeline& pipeline : pipelines)
+  std::vector<std::vector<int>> nodes, sizes;  // of each tree: those whose edge to the parent counts; of all subtrees
+  for (const Pipeline& pipeline : pipelines) {
     nodes.push_back(
         pipeline.tree->nodes_near(shape.only == Shape::everybody ? Tree::none : (shape.only - shape.root + n) % n));
+    sizes.push_back(pipeline.tree->sizes());
+  }
   Schedule schedule(shape, chunks);
   for (int chunk = 0; chunk < chunks && down; ++chunk) schedule.copy(shape.root, shape.root, chunk);
   for (int i = 0; i < steps; ++i, schedule.next_step()) {
@@ -122,7 +142,7 @@ Schedule pipelined(const Shape& shape, std::span<const Pipeline> pipelines, int 
         if (down)
           schedule.copy(rank(tree->parent(v)), rank(v), chunk);
         else
-          schedule.reduce(rank(v), rank(tree->parent(v)), chunk);
+          schedule.reduce(rank(v), rank(tree->parent(v)), chunk, sizes[at][static_cast<std::size_t>(v)]);
       }
     }
   }

@@ -23,6 +23,7 @@ class Tree {
   int depth(int v) const { return depths_[static_cast<std::size_t>(v)]; }  ///< edges between v and the root
   int height() const;                                                      ///< the greatest depth
   std::vector<int> children(int v) const;
+  std::vector<int> sizes() const;  ///< by rank: how many ranks its subtree has
   /// All nodes with a parent, or, unless `v` is none, those whose edge to the parent is an edge of `v`.
   std::vector<int> nodes_near(int v) const;
 
@@ -39,7 +40,7 @@ class Spread {
  public:
   Spread(int ranks, int chunks);
   /// Of hops none of which passes on what `to` already has, counted from the root of `shape`: where the shape is about
-  /// one rank, only its hops are kept.
+  /// one rank, only its hops are kept; for a reduce all of them, as it is they that tell what a sum holds.
   static Spread of_new_chunks(const Shape& shape, int chunks);
 
   /// `from`, which got `chunk` in an earlier step, passes it to `to`. Does nothing if `to` already has it.
@@ -61,6 +62,7 @@ class Spread {
   int ranks_;
   int chunks_;
   int only_ = Shape::everybody;  ///< counted from the root
+  bool keeps_all_ = true;
   int step_ = 0;
   int steps_ = 0;       ///< that have hops
   int last_step_ = -1;  ///< that has hops

@@ -31,7 +31,6 @@ Schedule build(const Shape& shape, int) {
       for_each_partner(shape, owner, [&](Rank from) { schedule.reduce(from, part, owner, owned(owner), from); });
     }
   }
-  schedule.complete_in_scratch();
   schedule.next_step();
   for (Rank owner = 0; owner < shape.ranks; ++owner)
     for_each_partner(shape, owner, [&](Rank to) {

@@ -21,13 +21,16 @@ HWY_BEFORE_NAMESPACE();
 namespace tutti {
 namespace HWY_NAMESPACE {
 
+/// plain: combines the sources as they are; divides: then divides, of inputs alone; scales: a pre-multiplied sum;
+/// weighted: of an average of floats, see kernels/ops.h.
+enum class Way { plain, divides, scales, weighted };
+
 /// The work of a kernel, except for the number of operands.
-template <class Type, class Operator, bool Divides, bool Scales>
+template <class Type, class Operator, Way way_of_it>
 struct Work {
   using T = Type;
   using Op = Operator;
-  static constexpr bool divides = Divides;
-  static constexpr bool scales = Scales;
+  static constexpr Way way = way_of_it;
 };
 
 #if HWY_TARGET == HWY_SCALAR
@@ -42,9 +45,20 @@ void kernel(const KernelArgs& args) {
       T value, factor;
       std::memcpy(&value, source.at + at, sizeof value);
       std::memcpy(&factor, &source.scalar, sizeof factor);
-      return W::scales && source.scaled ? scale(value, factor) : value;
+      return W::way == Way::scales && source.scaled ? scale(value, factor) : value;
     };
-    const T result = reduce_scalar<typename W::Op>(load, static_cast<int>(args.sources_count), args.divisor);
+    const int sources = static_cast<int>(args.sources_count);
+    T result;
+    if constexpr (W::way == Way::weighted) {
+      const auto weight_of = [&args](int i) {
+        Accumulate<T> factor;
+        std::memcpy(&factor, &args.sources[i].scalar, sizeof factor);
+        return factor;
+      };
+      result = average_scalar(load, weight_of, sources, args.divisor, args.halvings);
+    } else {
+      result = reduce_scalar<typename W::Op>(load, sources, args.divisor);
+    }
     for (std::size_t t = 0; t < args.destinations_count; ++t)
       std::memcpy(args.destinations[t] + at, &result, sizeof result);
   }
@@ -110,6 +124,86 @@ HWY_INLINE V divide_lanes(D d, V v, int divisor) {
   }
 }
 
+/// Vector i of a source, `at` bytes from its beginning on; if Partial, only its first `some` elements.
+template <class W, bool Partial>
+HWY_INLINE typename Codec<typename W::T>::V load_vector(const Source& source, std::size_t at, int i, std::size_t some) {
+  using C = Codec<typename W::T>;
+  using Lane = hn::TFromD<typename C::Packed>;
+  const typename C::Packed packed;
+  const Lane* from = reinterpret_cast<const Lane*>(source.at + at) + static_cast<std::size_t>(i) * hn::Lanes(packed);
+  if constexpr (Partial)
+    return C::decode(load_some(packed, from, some));
+  else
+    return C::decode(hn::LoadU(packed, from));
+}
+
+template <class W>
+HWY_INLINE hn::TFromD<typename Codec<typename W::T>::D> weight_of(const Source& source) {
+  hn::TFromD<typename Codec<typename W::T>::D> weight = 1;
+  if constexpr (W::way == Way::weighted) std::memcpy(&weight, &source.scalar, sizeof weight);
+  return weight;
+}
+
+/// within_range() of kernels/ops.h.
+template <class T, class D, class V>
+HWY_INLINE V within_range_lanes(D d, V value, hn::TFromD<D> scale) {
+  if constexpr (is_small_float<T>) {
+    const auto limit = hn::Set(d, float_of(T::Format::largest) * scale);
+    const auto exceeds = hn::And(hn::Gt(hn::Abs(value), limit), hn::IsFinite(value));
+    return hn::IfThenElse(exceeds, hn::CopySign(limit, value), value);
+  } else {
+    return value;
+  }
+}
+
+/// The end of an average, of vector i of the sums.
+template <class W, class V>
+HWY_INLINE V finish(const KernelArgs& args, V sum) {
+  using T = typename W::T;
+  const typename Codec<T>::D d;
+  using A = hn::TFromD<decltype(d)>;
+  if constexpr (W::way == Way::weighted) {
+    const bool last = args.divisor != 1;
+    sum = last ? divide_lanes(d, sum, args.divisor) : hn::Mul(sum, hn::Set(d, power_of_two<A>(-args.halvings)));
+    return within_range_lanes<T>(d, sum, A{1});
+  } else {
+    return divide_lanes(d, sum, args.divisor);
+  }
+}
+
+/// As finish(), where some sum is infinite.
+template <class W, bool Partial, class V>
+HWY_NOINLINE V average_again(const KernelArgs& args, std::size_t at, int i, std::size_t some, V sum) {
+  using T = typename W::T;
+  const typename Codec<T>::D d;
+  using A = hn::TFromD<decltype(d)>;
+  const A half = half_for<T>(args.divisor, args.halvings);
+  const A left = args.divisor == 1 ? power_of_two<A>(-extra_halvings<T>) : static_cast<A>(args.divisor) * half;
+  const auto halved = [&](const Source& source) HWY_ATTR {
+    return hn::Mul(load_vector<W, Partial>(source, at, i, some), hn::Set(d, weight_of<W>(source) * half));
+  };
+  V again = halved(args.sources[0]);
+  for (std::size_t s = 1; s < args.sources_count; ++s) again = hn::Add(again, halved(args.sources[s]));
+  again = hn::Div(within_range_lanes<T>(d, again, left), hn::Set(d, left));
+  return hn::IfThenElse(hn::IsFinite(sum), finish<W>(args, sum), again);
+}
+
+template <class W>
+inline constexpr bool ends_average = W::way == Way::weighted || W::way == Way::divides;
+
+/// What becomes of vector i of the sums.
+template <class W, bool Partial, class V>
+HWY_INLINE V ended(const KernelArgs& args, std::size_t at, int i, std::size_t some, V sum, bool again) {
+  if constexpr (ends_average<W>) {
+    if constexpr (sum_can_overflow<typename W::T>)
+      if (again) [[unlikely]]
+        return average_again<W, Partial>(args, at, i, some, sum);
+    return finish<W>(args, sum);
+  } else {
+    return sum;
+  }
+}
+
 /// Processes `Vectors` vectors from byte `at` of every operand on; if Partial, only the first `some` elements of one
 /// vector.
 template <class W, int Vectors, bool Partial>
@@ -119,13 +213,13 @@ HWY_INLINE void step(const KernelArgs& args, std::size_t at, std::size_t some) {
   const typename C::D d;
   const typename C::Packed packed;
   const auto load = [=](const Source& source, int i) HWY_ATTR {
-    const Lane* from = reinterpret_cast<const Lane*>(source.at + at) + static_cast<std::size_t>(i) * hn::Lanes(packed);
-    auto value = C::decode(Partial ? load_some(packed, from, some) : hn::LoadU(packed, from));
-    if (W::scales && source.scaled) {
+    auto value = load_vector<W, Partial>(source, at, i, some);
+    if (W::way == Way::scales && source.scaled) {
       Lane factor;
       std::memcpy(&factor, &source.scalar, sizeof factor);
       value = C::decode(C::encode(combine<Prod>(d, value, C::decode(hn::Set(packed, factor)))));
     }
+    if constexpr (W::way == Way::weighted) value = hn::Mul(value, hn::Set(d, weight_of<W>(source)));
     return value;
   };
 
@@ -137,9 +231,15 @@ HWY_INLINE void step(const KernelArgs& args, std::size_t at, std::size_t some) {
     for (int i = 0; i < Vectors; ++i) result[i] = combine<typename W::Op>(d, result[i], load(args.sources[s], i));
   }
   hn::Vec<typename C::Packed> out[Vectors];
+  bool again = false;
+  if constexpr (ends_average<W> && sum_can_overflow<typename W::T>) {
+    auto finite = hn::IsFinite(result[0]);
 #pragma GCC unroll 4
-  for (int i = 0; i < Vectors; ++i)
-    out[i] = C::encode(W::divides ? divide_lanes(d, result[i], args.divisor) : result[i]);
+    for (int i = 1; i < Vectors; ++i) finite = hn::And(finite, hn::IsFinite(result[i]));
+    again = !hn::AllTrue(d, finite);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < Vectors; ++i) out[i] = C::encode(ended<W, Partial>(args, at, i, some, result[i], again));
   std::size_t t = 0;
   if constexpr (!Partial &&
                 hn::MaxLanes(typename C::Packed()) * sizeof(Lane) >= 16) {  // narrower vectors have no such store
@@ -192,15 +292,19 @@ void kernel(const KernelArgs& args) {
 /// Kernels of one type, in the order of ReduceOp.
 template <class T>
 inline constexpr std::array<Kernel, device_op_count> kernels_of = {
-    &kernel<Work<T, Sum, false, false>>, &kernel<Work<T, Prod, false, false>>, &kernel<Work<T, Max, false, false>>,
-    &kernel<Work<T, Min, false, false>>, &kernel<Work<T, Sum, true, false>>,   &kernel<Work<T, Sum, false, true>>};
+    &kernel<Work<T, Sum, Way::plain>>, &kernel<Work<T, Prod, Way::plain>>,  &kernel<Work<T, Max, Way::plain>>,
+    &kernel<Work<T, Min, Way::plain>>, &kernel<Work<T, Sum, Way::divides>>, &kernel<Work<T, Sum, Way::scales>>};
+
+/// Of floats.
+template <class T>
+inline constexpr Kernel weighted_kernel_of = &kernel<Work<T, Sum, Way::weighted>>;
 
 /// Of an unsigned type, in the order of ReduceOp from bit_and on.
 template <class T>
 inline constexpr std::array<Kernel, 6> bit_kernels_of = {
-    &kernel<Work<T, BitAnd, false, false>>,    &kernel<Work<T, BitOr, false, false>>,
-    &kernel<Work<T, BitXor, false, false>>,    &kernel<Work<T, LogicalAnd, false, false>>,
-    &kernel<Work<T, LogicalOr, false, false>>, &kernel<Work<T, LogicalXor, false, false>>};
+    &kernel<Work<T, BitAnd, Way::plain>>,    &kernel<Work<T, BitOr, Way::plain>>,
+    &kernel<Work<T, BitXor, Way::plain>>,    &kernel<Work<T, LogicalAnd, Way::plain>>,
+    &kernel<Work<T, LogicalOr, Way::plain>>, &kernel<Work<T, LogicalXor, Way::plain>>};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tutti

@@ -17,7 +17,8 @@ inline constexpr int target_count = 3;
 std::span<const Target> targets();
 const char* name(Target target);
 
-/// The operands of a pass. Only kernels of pre_mul_sum read Source::scaled, and only kernels of avg read `divisor`.
+/// The operands of a pass. Only kernels of pre_mul_sum read Source::scaled, and only those of avg and weighted ones
+/// read `divisor`.
 struct KernelArgs {
   const Source* sources = nullptr;
   std::size_t sources_count = 0;
@@ -29,6 +30,7 @@ struct KernelArgs {
   bool prefetch = false;  ///< prefetch the other destinations: their cache lines may be with another core
   std::size_t count = 0;  ///< elements
   int divisor = 1;
+  int halvings = 0;  ///< of the result of a weighted pass
 };
 using Kernel = void (*)(const KernelArgs&);
 
@@ -36,6 +38,8 @@ using Kernel = void (*)(const KernelArgs&);
 Kernel integer_kernel(Target target, DataType type, ReduceOp op);
 Kernel float_kernel(Target target, DataType type, ReduceOp op);
 Kernel small_float_kernel(Target target, DataType type, ReduceOp op);
+/// Of weighted passes of either.
+Kernel weighted_kernel(Target target, DataType type);
 /// Of products alone: sums of complex numbers are those of their parts. For all targets the same.
 Kernel complex_kernel(DataType type);
 

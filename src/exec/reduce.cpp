@@ -9,6 +9,7 @@
 #include "exec/targets.h"
 #include "hwy/cache_control.h"
 #include "hwy/detect_targets.h"
+#include "kernels/ops.h"
 
 namespace tutti {
 namespace {
@@ -22,7 +23,8 @@ Target best_target() {
   return best;
 }
 
-Kernel find_kernel(Target target, DataType type, ReduceOp op) {
+Kernel find_kernel(Target target, DataType type, ReduceOp op, bool weighted) {
+  if (weighted) return weighted_kernel(target, type);
   switch (group_of(type)) {
     case TypeGroup::integer: return integer_kernel(target, type, op);
     case TypeGroup::floating: return float_kernel(target, type, op);
@@ -34,7 +36,7 @@ Kernel find_kernel(Target target, DataType type, ReduceOp op) {
 
 /// The operator of the kernel to use: an average that does not divide and a scaled sum that does not scale are sums.
 ReduceOp plain_op(const Pass& pass) {
-  if (pass.op == ReduceOp::avg) return pass.divisor == 1 ? ReduceOp::sum : ReduceOp::avg;
+  if (pass.op == ReduceOp::avg) return pass.divisor == 1 && !pass.weighted ? ReduceOp::sum : ReduceOp::avg;
   if (pass.op != ReduceOp::pre_mul_sum) return pass.op;
   const bool scales = std::ranges::any_of(pass.sources, [](const Source& source) { return source.scaled; });
   return scales ? ReduceOp::pre_mul_sum : ReduceOp::sum;
@@ -187,13 +189,14 @@ void reduce_pass_on(Target target, const Pass& pass) {
   const ReduceOp op = plain_op(pass);
   if (pass.sources.size() == 1 && op != ReduceOp::avg && op != ReduceOp::pre_mul_sum)
     return copy_pass_on(target, pass.sources[0].at, pass.destinations, pass.count * size_of(pass.type), pass.loop);
-  run(find_kernel(target, pass.type, op),
+  run(find_kernel(target, pass.type, op, pass.weighted),
       {.sources = pass.sources.data(),
        .sources_count = pass.sources.size(),
        .destinations = pass.destinations.data(),
        .destinations_count = pass.destinations.size(),
        .count = pass.count,
-       .divisor = pass.divisor},
+       .divisor = pass.divisor,
+       .halvings = pass.halvings},
       size_of(pass.type), pass.loop);
 }
 
@@ -227,10 +230,11 @@ void reduce_pass(const Pass& pass) {
 SmallPass::SmallPass(const Pass& pass) : pass_(pass) {
   if (sums_parts(pass)) [[unlikely]]
     pass_ = of_parts(pass);
-  assert(pass.loop == Loop::plain && pass.op != ReduceOp::pre_mul_sum);
+  assert(pass.loop == Loop::plain && pass.op != ReduceOp::pre_mul_sum && !pass.weighted);
   const ReduceOp op = plain_op(pass_);
   if (op == ReduceOp::user) return;
-  if (pass.sources.size() > 1 || op == ReduceOp::avg) kernel_ = find_kernel(best_target(), pass_.type, op);
+  if (pass.sources.size() > 1 || op == ReduceOp::avg)
+    kernel_ = find_kernel(best_target(), pass_.type, op, /*weighted=*/false);
 }
 
 void SmallPass::run() const {
@@ -241,6 +245,31 @@ void SmallPass::run() const {
            .destinations_count = pass_.destinations.size(),
            .count = pass_.count,
            .divisor = pass_.divisor});
+}
+
+namespace {
+
+template <class T>
+std::uint64_t weight_bits_of(int halvings) {
+  const Accumulate<T> factor = weight<T>(halvings);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &factor, sizeof factor);
+  return bits;
+}
+
+}  // namespace
+
+std::uint64_t weight_bits(DataType type, int halvings) {
+  switch (type) {
+#define TUTTI_FLOATING(enumerator, number, bytes, storage) \
+  case DataType::enumerator:                               \
+    return weight_bits_of<storage>(halvings);
+#define TUTTI_SMALL TUTTI_FLOATING
+#include "plan/types.inc"
+    case DataType::complex64: return weight_bits_of<float>(halvings);
+    case DataType::complex128: return weight_bits_of<double>(halvings);
+    default: return 0;
+  }
 }
 
 void copy_pass(const std::byte* source, std::span<std::byte* const> destinations, std::size_t bytes, Loop loop) {

@@ -43,6 +43,7 @@ Run::Run(const Plan& plan, const Binding& binding, const Links& links)
   skips_empty_ = groups_differ_ && plan.direct;
   direct_ = plan.access == Access::slots && binding.split.stride() >= rules().direct_bytes;
   average_ = binding.op == ReduceOp::avg && reduces(plan.collective);
+  weights_ = average_ && averages_by_weights(binding.type);
   scales_ = binding.op == ReduceOp::pre_mul_sum && reduces(plan.collective);
   if (links.rules != nullptr) set_loops();
   invites_ = direct_ && !groups_differ_ && !plan.invitations.all.empty();

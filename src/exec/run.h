@@ -180,6 +180,7 @@ class Run {
   bool groups_differ_ = false;  // a count per rank
   bool skips_empty_ = false;    // skips messages that both ends know to be empty
   bool average_ = false;
+  bool weights_ = false;  // an average of floats
   bool scales_ = false;
   bool always_plain_ = true;
   Loop loop_ = Loop::plain;           // of all passes that write results, unless loops_ is set

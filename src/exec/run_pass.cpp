@@ -93,6 +93,9 @@ Result<void> Run::move(Channel& channel, const Action& action, std::span<const P
   assert(from.size() <= limits::sources_max);
   for (std::size_t i = 0; i < from.size(); ++i) set_source(sources[i], channel, from[i], piece);
   const std::span<Source> used(sources, from.size());
+  const bool weighted = weights_ && is_weighted(action, from);
+  if (weighted)
+    for (std::size_t i = 0; i < from.size(); ++i) sources[i].scalar = weight_bits(binding_->type, from[i].halvings);
   if (pulls(channel, action))
     if (auto pulled = pull_sources(channel, action, piece, used); !pulled) return pulled;
 
@@ -107,6 +110,8 @@ Result<void> Run::move(Channel& channel, const Action& action, std::span<const P
                .op = binding_->op,
                .divisor = average_ && action.last != 0 ? plan_->ranks : 1,
                .loop = loop,
+               .weighted = weighted,
+               .halvings = static_cast<std::uint8_t>(action.halvings),
                .user = binding_->user});
   for (std::size_t i = first; i < to.size(); ++i) {
     std::byte* const destination = destination_of(channel, to[i], piece);

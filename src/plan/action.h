@@ -18,11 +18,21 @@ enum class Where : std::uint8_t {
   peer_line,  ///< the peer's whole input, published in its call descriptor; `block` as in its input
 };
 
+/// A sum of several ranks' inputs can be infinite where their average is not. So in an average of floats a block that
+/// holds the sum of so many inputs is kept halved so often, which makes it no larger than the largest of them.
+constexpr int halvings_of(int inputs) {
+  int halvings = 0;
+  while ((std::int64_t{1} << halvings) < inputs) ++halvings;
+  return halvings;
+}
+
 /// An operand of a pass.
 struct Place {
   Where where = Where::input;
   /// reads a rank's own contribution, so a pre-multiplied sum scales it here (never slots or descriptors)
-  std::uint8_t leaf = 0;
+  std::uint8_t leaf : 1 = 0;
+  /// of a reduction's source, if the collective averages(): halvings_of() the inputs that the block holds
+  std::uint8_t halvings : 7 = 0;
   std::uint16_t peer = 0;
   std::uint32_t block = 0;
   bool operator==(const Place&) const = default;
@@ -67,13 +77,23 @@ struct Action {
   std::uint32_t items = 0;     ///< acquire, peek: number of blocks in the message
   std::uint32_t step = 0;      ///< of the schedule, for error messages
   std::uint32_t together = 1;  ///< on devices: how many actions, from this one on, are carried out side by side
-  std::uint32_t reserved = 0;
+  std::uint32_t halvings = 0;  ///< reduce: as of a place, of the result; of one that is `last`, before the division
   bool operator==(const Action&) const = default;
 };
 
 /// Passes move data; all other actions synchronise with peers.
 constexpr bool is_pass(const Action& action) {
   return action.verb == Verb::copy || action.verb == Verb::reduce;
+}
+
+/// Whether an average of floats makes the pass with weights (kernels/ops.h): all but those that complete it from inputs
+/// alone. `sources`: its places.
+template <class Sources>
+constexpr bool is_weighted(const Action& action, const Sources& sources) {
+  if (action.verb != Verb::reduce || action.last == 0) return action.verb == Verb::reduce;
+  for (unsigned i = 0; i < action.sources; ++i)
+    if (sources[i].halvings != 0) return true;
+  return false;
 }
 
 static_assert(sizeof(Place) == 8 && std::is_trivially_copyable_v<Place>);

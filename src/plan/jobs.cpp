@@ -7,7 +7,6 @@
 #include <functional>
 #include <limits>
 #include <queue>
-#include <ranges>
 #include <unordered_map>
 #include <utility>
 
@@ -31,10 +30,8 @@ Jobs::Jobs(const Schedule& schedule, Access access, Rank only)
       writer_(apart_.size(), -1) {
   assert(only == everybody || access == Access::slots || access == Access::in_line);
   assert(schedule.only() == Shape::everybody || schedule.only() == only);
-  const bool counts = averages(schedule.collective()) && schedule.only() == Shape::everybody;
-  if (counts) contribute_inputs();
+  if (averages(schedule.collective())) contribute_inputs();
   collect();
-  if (averages(schedule.collective()) && !counts) complete_last_sums();
   if (access == Access::mapped || access == Access::cma) choose_makers();
   for (const Job& job : jobs_) possible_ = possible_ && accesses(job);
   if (possible_) order();
@@ -88,7 +85,8 @@ void Jobs::collect_step(std::span<const Transfer> transfers, std::vector<std::ui
   for (const Transfer& t : transfers) {
     const int item = next_item(t);
     if (!wanted(t.to)) continue;
-    *next[job_of[apart_.at(t.to, t.dst)] - first]++ = {.rank = t.from, .ref = t.src, .order = t.order, .item = item};
+    *next[job_of[apart_.at(t.to, t.dst)] - first]++ = {
+        .rank = t.from, .ref = t.src, .order = t.order, .item = item, .inputs = inputs_of(t)};
   }
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const std::span<Operand> sources(next[i] - counts[i], counts[i]);
@@ -151,36 +149,34 @@ void Jobs::contribute_inputs() {
   contributions_.resize(apart_.size());
   landing_.resize(apart_.size(), no_landing);
   for (Rank rank = 0; rank < schedule_.ranks(); ++rank) {
+    if (!knows(rank)) continue;
     const int groups = input_groups(schedule_.collective(), schedule_.ranks(), rank, schedule_.root());
     for (int block = 0; block < groups * schedule_.parts(); ++block)
       contributions_[apart_.at(rank, {Buffer::input, block})] = 1;
   }
 }
 
+/// At the beginning of the step.
+int Jobs::inputs_of(const Transfer& t) const {
+  if (contributions_.empty()) return 0;
+  return knows(t.from) ? contributions_[apart_.at(t.from, t.src)] : t.inputs;
+}
+
 /// Counts the contributions of all ranks; in a proven schedule none is counted twice.
 void Jobs::contribute(std::span<const Transfer> transfers, std::size_t first_job) {
   for (const Transfer& t : transfers) {
+    if (!knows(t.to)) continue;
     const std::size_t cell = apart_.at(t.to, t.dst);
     if (landing_[cell] == no_landing) {
       landing_[cell] = 0;
       landed_.push_back(cell);
     }
-    landing_[cell] += contributions_[apart_.at(t.from, t.src)];
+    landing_[cell] += inputs_of(t);
   }
   for (std::size_t i = first_job; i < jobs_.size(); ++i)
-    jobs_[i].complete = jobs_[i].reduce && landing_[apart_.at(jobs_[i].to, jobs_[i].dst)] == schedule_.ranks();
+    jobs_[i].inputs = landing_[apart_.at(jobs_[i].to, jobs_[i].dst)];
   for (const std::size_t cell : landed_) contributions_[cell] = std::exchange(landing_[cell], no_landing);
   landed_.clear();
-}
-
-/// Of one rank's transfers: a sum in the output that nothing replaces is a result, so it has all contributions.
-void Jobs::complete_last_sums() {
-  std::vector<char> replaced(apart_.size());
-  for (Job& job : std::views::reverse(jobs_)) {
-    const bool stays = std::exchange(replaced[apart_.at(job.to, job.dst)], 1) == 0;
-    job.complete =
-        job.reduce && (job.dst.buffer == Buffer::scratch ? schedule_.is_complete_in_scratch(job.step) : stays);
-  }
 }
 
 /// Mapped memory: the side with fewer transfers in the step copies, so that all ranks work. If both have as many, the

@@ -20,6 +20,7 @@ struct Operand {
   Ref ref;
   int order = 0;
   int item = 0;
+  int inputs = 0;  ///< of how many ranks' inputs it is the sum; where averages()
 };
 
 /// All transfers of one step into one block.
@@ -30,7 +31,7 @@ struct Job {
   Rank maker = 0;                         ///< the rank that makes the passes
   bool reduce = false;                    ///< has several sources
   int turn = 0;                           ///< that of the messages that carry its sources
-  bool complete = false;                  ///< reduces, and the result has all contributions; where averages()
+  int inputs = 0;                         ///< of how many ranks' inputs the result is the sum; where averages()
   std::span<const Operand> sources = {};  ///< in the order of evaluation
 };
 
@@ -88,7 +89,8 @@ class Jobs {
   bool wanted(Rank rank) const { return only_ == everybody || rank == only_; }
   void contribute_inputs();
   void contribute(std::span<const Transfer> transfers, std::size_t first_job);
-  void complete_last_sums();
+  int inputs_of(const Transfer& t) const;
+  bool knows(Rank rank) const { return schedule_.only() == Shape::everybody || rank == schedule_.only(); }
   void take_turns(std::size_t first_job, std::span<const Transfer> transfers);
   void choose_makers();
   void choose_makers(std::span<Job> step);
@@ -113,7 +115,7 @@ class Jobs {
   std::vector<Operand> operands_;
   std::vector<std::vector<int>> of_;
   std::vector<std::vector<Sent>> sent_;  // by rank
-  std::vector<int> contributions_;       // by cell; for collectives that average
+  std::vector<int> contributions_;       // by cell: how many inputs it is the sum of; for collectives that average
   std::vector<int> landing_;             // by cell: contributions that this step adds; no_landing between steps
   std::vector<std::size_t> landed_;      // cells of this step
   std::vector<std::size_t> counts_;      // of this step's jobs: their sources

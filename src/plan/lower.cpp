@@ -29,7 +29,7 @@ class Lowering {
   void windows(const Flags& flags);
 
   void make(const Job& job);
-  void pass(const Job& job, std::span<const Place> sources, Place destination, bool last);
+  void pass(const Job& job, std::span<const Place> sources, Place destination, int inputs);
   void copy_item(const Sent& item, int index);
   void verb(Verb verb, Rank peer, int step, int items = 0);
   Place source(const Job& job, const Operand& operand) const;
@@ -183,7 +183,10 @@ void Lowering::windows(const Flags& flags) {
 
 void Lowering::make(const Job& job) {
   sources_.clear();
-  for (const Operand& operand : job.sources) sources_.push_back(source(job, operand));
+  for (const Operand& operand : job.sources) {
+    sources_.push_back(source(job, operand));
+    if (job.reduce) sources_.back().halvings = halvings_of(operand.inputs);
+  }
   Place destination = own(job.dst, false);
   if (job.to != rank_) {
     destination.where = Where::peer_output;
@@ -195,26 +198,33 @@ void Lowering::make(const Job& job) {
   const int part = job.dst.block % schedule_.parts();
   const Place so_far = own({Buffer::scratch, (schedule_.scratch_groups() - 1) * schedule_.parts() + part}, false);
   std::span<const Place> left = sources_;
-  if (left.size() <= limits::sources_max) return pass(job, left, destination, job.complete);
+  if (left.size() <= limits::sources_max) return pass(job, left, destination, job.inputs);
   std::vector<Place> now;
-  while (!left.empty()) {
+  int inputs = 0;
+  for (std::size_t done = 0; !left.empty();) {
     const std::size_t taken = std::min<std::size_t>(left.size(), limits::sources_max - now.size());
     now.insert(now.end(), left.begin(), left.begin() + static_cast<std::ptrdiff_t>(taken));
     left = left.subspan(taken);
+    for (const Operand& operand : job.sources.subspan(done, taken)) inputs += operand.inputs;
+    done += taken;
     assert(left.empty() || schedule_.chained());
-    pass(job, now, left.empty() ? destination : so_far, job.complete && left.empty());
+    pass(job, now, left.empty() ? destination : so_far, inputs);
     now = {so_far};
+    now.back().halvings = halvings_of(inputs);
   }
 }
 
-void Lowering::pass(const Job& job, std::span<const Place> sources, Place destination, bool last) {
+/// `inputs`: of how many ranks the result is the sum, if it is one and the collective averages.
+void Lowering::pass(const Job& job, std::span<const Place> sources, Place destination, int inputs) {
+  const bool last = job.reduce && inputs == schedule_.ranks();
   plan_.actions.push_back({.verb = job.reduce ? Verb::reduce : Verb::copy,
                            .last = static_cast<std::uint8_t>(last),
                            .sources = static_cast<std::uint16_t>(sources.size()),
                            .destinations = 1,
                            .first = static_cast<std::uint32_t>(plan_.places.size()),
                            .part = static_cast<std::uint32_t>(job.dst.block % schedule_.parts()),
-                           .step = static_cast<std::uint32_t>(job.step)});
+                           .step = static_cast<std::uint32_t>(job.step),
+                           .halvings = static_cast<std::uint32_t>(job.reduce ? halvings_of(inputs) : 0)});
   plan_.places.insert(plan_.places.end(), sources.begin(), sources.end());
   plan_.places.push_back(destination);
 }
@@ -251,7 +261,7 @@ Place Lowering::source(const Job& job, const Operand& operand) const {
     case Access::cma:
       assert(job.maker == rank_ && operand.ref.buffer != Buffer::scratch);
       place.where = operand.ref.buffer == Buffer::input ? Where::peer_input : Where::peer_output;
-      place.leaf = place.where == Where::peer_input && reduces(plan_.collective);
+      place.leaf = place.where == Where::peer_input && reduces(plan_.collective) ? 1 : 0;
       break;
   }
   return place;
@@ -261,7 +271,7 @@ Place Lowering::own(Ref ref, bool read) const {
   static_assert(static_cast<int>(Buffer::scratch) == static_cast<int>(Where::scratch));
   const bool leaf = read && ref.buffer == Buffer::input && reduces(plan_.collective);
   return {.where = static_cast<Where>(ref.buffer),
-          .leaf = static_cast<std::uint8_t>(leaf),
+          .leaf = leaf ? std::uint8_t{1} : std::uint8_t{0},
           .block = static_cast<std::uint32_t>(ref.block)};
 }
 

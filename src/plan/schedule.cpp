@@ -71,16 +71,20 @@ void Schedule::end_at(int steps) {
   next_step();
 }
 
-bool Schedule::is_complete_in_scratch(int step) const {
-  return std::ranges::find(complete_, step) != complete_.end();
-}
-
 void Schedule::copy(Rank from, Ref src, Rank to, Ref dst) {
   add({.step = step_, .from = from, .src = src, .to = to, .dst = dst, .kind = Kind::copy, .order = 0});
 }
 
-void Schedule::reduce(Rank from, Ref src, Rank to, Ref dst, int order) {
-  add({.step = step_, .from = from, .src = src, .to = to, .dst = dst, .kind = Kind::reduce, .order = order});
+void Schedule::reduce(Rank from, Ref src, Rank to, Ref dst, int order, int inputs) {
+  assert(inputs >= 1);
+  add({.step = step_,
+       .from = from,
+       .src = src,
+       .to = to,
+       .dst = dst,
+       .kind = Kind::reduce,
+       .order = order,
+       .inputs = inputs});
   if (!wanted(to)) return;  // its passes are another rank's
   if (++operands_of(to, dst) > limits::sources_max) chained_ = true;
 }
@@ -97,11 +101,11 @@ int& Schedule::operands_of(Rank rank, Ref dst) {
   return counts[block];
 }
 
-void Schedule::reduce(Rank from, Rank to, int chunk) {
+void Schedule::reduce(Rank from, Rank to, int chunk, int inputs) {
   if (!keeps(from, to)) return;
   const Ref dst = landing(to, chunk);
   if (wanted(to) && start_moving(to, chunk)) reduce(to, held(to, chunk), to, dst, to);
-  reduce(from, held(from, chunk), to, dst, from);
+  reduce(from, held(from, chunk), to, dst, from, inputs);
 }
 
 void Schedule::copy(Rank from, Rank to, int chunk) {

@@ -37,6 +37,9 @@ struct Transfer {
   Ref dst;
   Kind kind = Kind::copy;
   int order = 0;
+  /// With `Shape::only`, of a reduction's operand from another rank: of how many ranks' inputs it is the sum. Otherwise
+  /// the transfers themselves tell.
+  int inputs = 1;
   bool operator==(const Transfer&) const = default;
 };
 
@@ -119,27 +122,21 @@ class Schedule {
   void begin_step(int step);
   /// There are so many steps, with `only` also where the rank does nothing in the last ones.
   void end_at(int steps);
-  /// Reductions of this step into scratch are complete: of all ranks' contributions. With `only`, this cannot be seen
-  /// from the transfers.
-  void complete_in_scratch() {
-    if (complete_.empty() || complete_.back() != step_) complete_.push_back(step_);
-  }
-  /// Whether that was said of `step`.
-  bool is_complete_in_scratch(int step) const;
 
   /// Where there is an observer: the present step stands for so many more like it, which are left out and not counted.
   void repeat(int times) { times_ += times; }
   bool is_observed() const { return observer_ != nullptr; }
 
-  /// The general form. Scratch grows as needed for the blocks that are named.
+  /// The general form. Scratch grows as needed for the blocks that are named. `inputs`: see Transfer; of no account for
+  /// what the receiver holds itself.
   void copy(Rank from, Ref src, Rank to, Ref dst);
-  void reduce(Rank from, Ref src, Rank to, Ref dst, int order);
+  void reduce(Rank from, Ref src, Rank to, Ref dst, int order, int inputs = 1);
 
   /// Shorthand for algorithms that treat the call as one vector in place (all-reduce, reduce, broadcast). A rank's
   /// chunk is in its input until something is written to its output (or to its first scratch group if it has no
   /// output). `reduce` adds the receiver's own value as a local transfer; operands are ordered by rank, so that both
   /// sides of an exchange compute the same bits.
-  void reduce(Rank from, Rank to, int chunk);
+  void reduce(Rank from, Rank to, int chunk, int inputs = 1);
   void copy(Rank from, Rank to, int chunk);
 
   /// The place of `rank`'s current value of `chunk`.
@@ -167,7 +164,6 @@ class Schedule {
   int scratch_groups_ = 0;
   bool chained_ = false;
   std::vector<Transfer> transfers_;
-  std::vector<int> complete_;                      // steps
   std::vector<char> place_;                        // [rank * parts + chunk]: place of the shorthand's value
   std::vector<std::size_t> moving_;                // indices into place_ of values written in this step
   std::unordered_map<std::size_t, int> operands_;  // of this step's reductions, by destination

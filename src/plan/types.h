@@ -144,6 +144,10 @@ struct Shape {
   /// Several orders of all ranks, for rings that share the data: each goes through every host once, by other links and
   /// out of other ranks than the others as far as the machine permits. Empty: not more than `order` is known.
   std::vector<std::vector<Rank>> rings = {};
+  /// Of a shape that is a part of another, by rank: of how many inputs of the whole call its input is the sum, if more
+  /// than one.
+  std::vector<int> inputs = {};
+  int inputs_of(Rank rank) const { return inputs.empty() ? 1 : inputs[static_cast<std::size_t>(rank)]; }
 
   static constexpr Rank everybody = -1;
   /// The rank whose transfers are asked for, so that one rank's plan costs that rank's work. Nothing else of a schedule

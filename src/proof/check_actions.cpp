@@ -124,6 +124,7 @@ Result<bool> Machine::pass(Channel& l, const Action& a) {
     operands_.push_back(*term);
   }
   Terms::Id result = terms.reduced(operands_);
+  if (auto right = halvings_right(l, a, result); !right) return std::move(right).error();
   if (a.last) result = terms.finished(result);
   const Place& first = plan(l).sources(a)[0];
   for (const Place& p : plan(l).destinations(a)) {
@@ -132,6 +133,21 @@ Result<bool> Machine::pass(Channel& l, const Action& a) {
   }
   if (auto offered = offer_blocks(l, a); !offered) return std::move(offered).error();
   return true;
+}
+
+/// How an average keeps what the pass has read, and what it makes.
+Result<void> Machine::halvings_right(const Channel& l, const Action& a, Terms::Id result) const {
+  if (a.verb != Verb::reduce || !may_average(l)) return {};
+  const Terms& terms = *stage(l).program.terms;
+  const auto sources = plan(l).sources(a);
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    if (const int inputs = terms.inputs(operands_[i]); sources[i].halvings != halvings_of(inputs))
+      return wrong(l, fmt::format("{}: is halved {} times, not {}, for {} inputs", describe(sources[i], false),
+                                  halvings_of(inputs), int{sources[i].halvings}, inputs));
+  if (const int inputs = terms.inputs(result); a.halvings != static_cast<std::uint32_t>(halvings_of(inputs)))
+    return wrong(l, fmt::format("its result must be halved {} times, not {}, for {} inputs", halvings_of(inputs),
+                                a.halvings, inputs));
+  return {};
 }
 
 /// In place, a copy may be of a block onto itself: nothing is stored then, unless reading scales the block.

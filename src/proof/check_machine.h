@@ -111,6 +111,7 @@ class Machine {
   Result<bool> settle(Channel& l, const Action& a);
   Result<bool> wait_line(Channel& l, const Action& a);
   Result<bool> pass(Channel& l, const Action& a);
+  Result<void> halvings_right(const Channel& l, const Action& a, Terms::Id result) const;
 
   // Blocks read from their senders' buffers.
   bool offers(const Channel& l, const Place& p, std::size_t place) const;

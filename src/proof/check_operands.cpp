@@ -62,6 +62,12 @@ class Inspection {
     if (std::size_t{a.first} + a.sources + a.destinations > plan_.places.size()) return "operands out of range";
     if (a.part >= static_cast<std::uint32_t>(plan_.parts)) return "part out of range";
     if (a.last > (reduce ? 1 : 0)) return "only a reduction can be the last";
+    const bool halves = reduce && averages(plan_.collective);
+    if (!halves && a.halvings != 0) return "only a sum of an average is halved";
+    for (const Place& p : plan_.sources(a))
+      if (!halves && p.halvings != 0) return describe(p, false) + ": only a sum of an average is halved";
+    for (const Place& p : plan_.destinations(a))
+      if (p.halvings != 0) return describe(p, true) + ": only a source is halved";
     for (const Place& p : plan_.sources(a))
       if (auto what = place(a, p, false); !what.empty()) return describe(p, false) + ": " + what;
     for (const Place& p : plan_.destinations(a))

@@ -84,9 +84,12 @@ Terms::Id Terms::intern(std::span<const Id> operands, bool finished) {
   Node node{.sum = {},
             .first = static_cast<std::uint32_t>(operands_.size()),
             .count = static_cast<std::uint32_t>(operands.size()),
-            .finished = finished};
-  for (const Id id : operands)
+            .finished = finished,
+            .inputs = 0};
+  for (const Id id : operands) {
+    node.inputs += nodes_[id].inputs;
     for (std::size_t i = 0; i < node.sum.size(); ++i) node.sum[i] += nodes_[id].sum[i];
+  }
   operands_.insert(operands_.end(), operands.begin(), operands.end());
   nodes_.push_back(node);
   ++interned_;

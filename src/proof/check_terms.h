@@ -36,6 +36,8 @@ class Terms {
   Id chained(std::span<const Id> operands);
   Id finished(Id id);
   bool is_finished(Id id) const { return nodes_[id].finished; }
+  /// How many contributions it has.
+  int inputs(Id id) const { return nodes_[id].inputs; }
 
   /// Whether the term has the contributions that `rank`'s output `block` must have, each once.
   bool complete(Id id, Rank rank, int block) const;
@@ -51,6 +53,7 @@ class Terms {
     std::uint32_t first = 0;  // index in operands_
     std::uint32_t count = 0;  // 0: a leaf
     bool finished = false;
+    int inputs = 1;
   };
 
   Id first_raw(Rank rank) const { return first_raw_[static_cast<std::size_t>(rank)]; }

@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -134,6 +135,58 @@ void expect_bits(Seat& seat, const std::vector<tuttiComm_t>& comms, tuttiDataTyp
   const auto value = [&](int rank, std::size_t i) { return integer<T>(test_seed() + op, rank, i, logical); };
   expect_reduced<T>(
       seat, comms, what, memory, count, type, [op](std::size_t) { return op; }, value, Op{}, [](T x) { return x; });
+}
+
+/// The largest power of two: twice it is infinite, and few multiples of it are rounded.
+template <class T>
+T large() {
+  return from_double<T>(std::ldexp(1.0, std::ilogb(static_cast<double>(widen(largest<T>())))));
+}
+
+template <class T>
+void expect_averages_of_large(Seat& seat, const std::vector<tuttiComm_t>& comms, tuttiDataType_t type) {
+  if (std::log2(seat.ranks()) >= Precision<T>::digits) return;
+  for_each_shape([&](What what, std::size_t count, Memory memory) {
+    if (what == What::scan || what == What::ex_scan) return;
+    expect_reduced<T>(
+        seat, comms, what, memory, count, type, [](std::size_t) { return tuttiAvg; },
+        [](int, std::size_t) { return large<T>(); }, [](T a, T) { return a; }, [](T x) { return x; });
+  });
+}
+
+TEST_P(Operators, AveragesAreFiniteWhereSumsAreNot) {
+  run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {
+    expect_averages_of_large<Float16>(seat, comms, tuttiFloat16);
+    expect_averages_of_large<Bfloat16>(seat, comms, tuttiBfloat16);
+    expect_averages_of_large<Float8E4m3>(seat, comms, tuttiFloat8e4m3);
+    expect_averages_of_large<Float8E5m2>(seat, comms, tuttiFloat8e5m2);
+    expect_averages_of_large<float>(seat, comms, tuttiFloat32);
+    expect_averages_of_large<double>(seat, comms, tuttiFloat64);
+  });
+}
+
+/// Rank 0 gets more than the others.
+TEST_P(Operators, AveragesWithACountPerRankAreFinite) {
+  run([](Seat& seat, const std::vector<tuttiComm_t>& comms) {
+    for (const std::size_t each : {std::size_t{3}, std::size_t{5'000}}) {
+      std::vector<std::size_t> sent(static_cast<std::size_t>(seat.ranks()), each), at;
+      sent[0] *= 2;
+      std::size_t all = 0;
+      for (const std::size_t block : sent) at.push_back(std::exchange(all, all + block));
+      std::vector<std::vector<Float16>> in, out;
+      for (const int rank : seat.here()) {
+        in.emplace_back(all, large<Float16>());
+        out.emplace_back(sent[static_cast<std::size_t>(rank)]);
+      }
+      ASSERT_TRUE(comms.size() == 1 || ok(tuttiGroupStart()));
+      for (std::size_t i = 0; i < comms.size(); ++i)
+        ASSERT_TRUE(ok(tuttiReduceScatterV(in[i].data(), sent.data(), at.data(), out[i].data(), out[i].size(),
+                                           tuttiFloat16, tuttiAvg, comms[i], nullptr)));
+      ASSERT_TRUE(comms.size() == 1 || ok(tuttiGroupEnd()));
+      for (const std::vector<Float16>& got : out)
+        for (const Float16 value : got) ASSERT_TRUE(same_bits(value, large<Float16>()));
+    }
+  });
 }
 
 TEST_P(Operators, OfBitsAndTruthGiveWhatTheyShould) {

@@ -70,6 +70,15 @@ T from_double(double value) {
     return static_cast<T>(value);
 }
 
+/// The largest finite value.
+template <class T>
+T largest() {
+  if constexpr (is_small_float<T>)
+    return narrow<T>(float_of(T::Format::largest));
+  else
+    return std::numeric_limits<T>::max();
+}
+
 template <class T>
 long double to_long_double(T value) {
   return static_cast<long double>(widen(value));

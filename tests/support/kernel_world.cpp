@@ -31,6 +31,8 @@ void fill(std::span<std::byte> to, DataType type, ReduceOp op, std::uint64_t see
     with_type(static_cast<tuttiDataType_t>(type), [&]<class T>(T*) {
       if constexpr (std::is_integral_v<T>)
         put(at, static_cast<T>(random.next()));
+      else if (op == ReduceOp::avg && random.chance(20))
+        put(at, largest<T>());
       else if constexpr (std::is_same_v<T, double>)
         put(at, double{some_float()} * (1 + 0x1p-40));
       else

@@ -193,7 +193,7 @@ class Surgery {
                                    outlasts.begin() + was + static_cast<std::ptrdiff_t>(own.size()));
       outlasts.insert(outlasts.end(), kept.begin(), kept.end());
     }
-    switch (random_.below(11)) {
+    switch (random_.below(13)) {
       case 0: nudge(a.part, random_); return "another part";
       case 1: a.last ^= 1; return "another last";
       case 2: return drop_operand(a, true);
@@ -202,11 +202,26 @@ class Surgery {
       case 5: plan().places[a.first + pick(a.sources, random_)].leaf ^= 1; return "another leaf";
       case 6: return double_source(a);
       case 7: return swap_operands(a);
-      case 8:
+      case 8: return halve_source(a);
+      case 9: return halve_result(a);
+      case 10:
         a.verb = a.verb == Verb::copy ? Verb::reduce : Verb::copy;
         return "copy instead of reduce, or the other way";
       default: return change_place(plan().places[a.first + pick(std::size_t{a.sources} + a.destinations, random_)]);
     }
+  }
+
+  std::string halve_source(Action& a) {
+    if (a.verb != Verb::reduce || !averages(plan().collective)) return "";
+    Place& place = plan().places[a.first + pick(a.sources, random_)];
+    place.halvings = (place.halvings + (random_.chance(50) ? 1 : 127)) & 127;
+    return "another number of halvings of a source";
+  }
+
+  std::string halve_result(Action& a) {
+    if (a.verb != Verb::reduce || !averages(plan().collective)) return "";
+    a.halvings = a.halvings == 0 || random_.chance(50) ? a.halvings + 1 : a.halvings - 1;
+    return "another number of halvings of a result";
   }
 
   std::string drop_operand(Action& a, bool source) {

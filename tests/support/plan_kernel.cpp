@@ -107,6 +107,9 @@ class ChannelOfRank {
                          .scaled = call_.scaled != 0 && (line || place.leaf != 0),
                          .scalar = buffers()[of].scalar});
     }
+    const bool weighted = call_.average != 0 && averages_by_weights(call_.type) && is_weighted(action, places);
+    for (unsigned i = 0; weighted && i < action.sources; ++i)
+      sources[i].scalar = weight_bits(call_.type, places[i].halvings);
     std::vector<std::byte*> destinations;
     for (unsigned i = 0; i < action.destinations; ++i) destinations.push_back(at(places[action.sources + i], begin));
     reduce_pass({.sources = sources,
@@ -114,7 +117,9 @@ class ChannelOfRank {
                  .count = count,
                  .type = call_.type,
                  .op = call_.op,
-                 .divisor = call_.average != 0 && action.last != 0 ? static_cast<int>(call_.ranks) : 1});
+                 .divisor = call_.average != 0 && action.last != 0 ? static_cast<int>(call_.ranks) : 1,
+                 .weighted = weighted,
+                 .halvings = static_cast<std::uint8_t>(action.halvings)});
   }
 
   const device::Call& call_;

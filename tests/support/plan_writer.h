@@ -29,6 +29,12 @@ inline Place leaf(Place place) {
   return place;
 }
 
+/// A sum of so many inputs, as a source of a reduction.
+inline Place sum_of(int inputs, Place place) {
+  place.halvings = halvings_of(inputs) & 127;
+  return place;
+}
+
 class PlanWriter {
  public:
   PlanWriter(const Schedule& schedule, Rank rank, Access access, int items_max = 0) {
@@ -59,7 +65,14 @@ class PlanWriter {
     return pass(Verb::reduce, sources, to, part);
   }
   /// The pass just written completes its block.
-  PlanWriter& last() { return plan_.actions.back().last = 1, *this; }
+  PlanWriter& last() {
+    plan_.actions.back().last = 1;
+    return averages(plan_.collective) ? halved(plan_.ranks) : *this;
+  }
+  /// The pass just written makes a sum of so many inputs.
+  PlanWriter& halved(int inputs) {
+    return plan_.actions.back().halvings = static_cast<std::uint32_t>(halvings_of(inputs)), *this;
+  }
 
   const Plan& plan() const { return plan_; }
 

@@ -116,6 +116,7 @@ bool ReferenceExecutor::pass(Channel& l, const Action& a) {
   const int words = block_words(static_cast<int>(a.part));
   const Place& place = plan.places[a.first + index(l.operand)];
   const bool written = l.operand >= sources;
+  const bool halves = a.verb == Verb::reduce && averages(plan.collective);
   const Operand o = operand(l, a, place, written);
   if (!o.at) return fail(Outcome::broken, "no such place");
   if (written) {
@@ -125,10 +126,14 @@ bool ReferenceExecutor::pass(Channel& l, const Action& a) {
     for (int word = 0; word < words; ++word) {
       Word x = word < o.words ? o.at[word] : poison;
       if (place.leaf && arithmetic_.reduces()) x = arithmetic_.scaled(x, o.owner);
+      if (halves) x = Arithmetic::doubled(x, place.halvings);
       l.held[word] = l.operand == 0 ? x : arithmetic_.combined(l.held[word], x);
       if (l.operand + 1 < sources) continue;
       if (sources > 1) l.held[word] = arithmetic_.rounded(l.held[word]);
-      if (a.last) l.held[word] = arithmetic_.finished(l.held[word]);
+      if (a.last)
+        l.held[word] = arithmetic_.finished(l.held[word], static_cast<int>(a.halvings));
+      else if (halves)
+        l.held[word] = Arithmetic::halved(l.held[word], static_cast<int>(a.halvings));
     }
   }
   if (++l.operand < sources + a.destinations) return false;

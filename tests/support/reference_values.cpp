@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/limits.h"
+#include "plan/action.h"
 
 namespace tutti::testing {
 
@@ -110,7 +111,7 @@ void Expected::by_schedule(const Arithmetic& arithmetic, int call, int tile) {
     for (std::size_t block = 0; block < outputs(rank); ++block)
       for (std::size_t i = 0; i < block_words_max; ++i) {
         const Word x = held_[(cell(rank, {Buffer::output, 0}) + block) * block_words_max + i];
-        word(rank, block, tile, i) = finish ? arithmetic.finished(x) : x;
+        word(rank, block, tile, i) = finish ? arithmetic.finished(x, halvings_of(schedule_.ranks())) : x;
       }
 }
 
@@ -144,7 +145,8 @@ Word Expected::defined(const Arithmetic& arithmetic, int call, Rank rank, int bl
   const int combined = ranks_combined(schedule_.collective(), schedule_.ranks(), rank);
   for (Rank from = 0; from < combined; ++from)
     sum += arithmetic.scaled(arithmetic.contribution(call, from, of_input, tile, word), from);
-  return averages(schedule_.collective()) && schedule_.ranks() > 1 ? arithmetic.finished(sum) : sum;
+  const bool finish = averages(schedule_.collective()) && schedule_.ranks() > 1;
+  return finish ? arithmetic.finished(sum, halvings_of(schedule_.ranks())) : sum;
 }
 
 }  // namespace tutti::testing

@@ -24,6 +24,15 @@ enum class Yardstick {
   definition,  ///< what the collective means: a sum
 };
 
+/// What stands for a half: an odd number, so that nothing is lost.
+inline constexpr Word a_half = 0xff51afd7ed558ccdu;
+constexpr Word inverse_of(Word odd) {
+  Word inverse = odd;  // right in the lowest three bits, and in twice as many after each turn
+  for (int turn = 0; turn < 5; ++turn) inverse *= 2 - odd * inverse;
+  return inverse;
+}
+static_assert(a_half * inverse_of(a_half) == 1);
+
 /// Operators, and every rank's contributions.
 class Arithmetic {
  public:
@@ -41,8 +50,11 @@ class Arithmetic {
   }
   /// The rounding at the end of a pass of more than one operand.
   Word rounded(Word x) const { return ordered_ ? std::rotl(x * 0xbf58476d1ce4e5b9u, 29) : x; }
-  /// What Action::last does, as an average's division.
-  Word finished(Word x) const { return x * 0x94d049bb133111ebu + 1; }
+  /// How an average keeps a sum: halved so often; and what it was.
+  static Word halved(Word x, int times) { return times == 0 ? x : halved(x * a_half, times - 1); }
+  static Word doubled(Word x, int times) { return times == 0 ? x : doubled(x * inverse_of(a_half), times - 1); }
+  /// What Action::last does, as an average's division, with a sum that was halved so often.
+  Word finished(Word x, int halvings) const { return (x + static_cast<Word>(halvings)) * 0x94d049bb133111ebu + 1; }
   bool reduces() const { return reduces_; }
   bool scales() const { return scales_; }
   bool ordered() const { return ordered_; }

@@ -15,6 +15,7 @@ using testing::output;
 using testing::PlanWriter;
 using testing::scratch;
 using testing::slot;
+using testing::sum_of;
 
 using Plans = std::vector<Plan>;
 
@@ -139,6 +140,11 @@ INSTANTIATE_TEST_SUITE_P(
         Flaw{"NotScaled", [](Plans& p) { p[0].places[2].leaf = 0; }, "without its mark"},
         Flaw{"SentUnscaled", [](Plans& p) { p[0].places[0].leaf = 0; }, "without its mark"},
         Flaw{"ScaledTwice", [](Plans& p) { p[0].places[3].leaf = 1; }, "cannot be a contribution"},
+        Flaw{"InputHalved", [](Plans& p) { p[0].places[3].halvings = 1; }, "is halved 0 times, not 1"},
+        Flaw{"ResultNotHalved", [](Plans& p) { p[0].actions[find(p[0], Verb::reduce)].halvings = 0; },
+             "must be halved 1 times, not 0"},
+        Flaw{"CopyHalved", [](Plans& p) { p[0].places[0].halvings = 1; }, "only a sum of an average is halved"},
+        Flaw{"DestinationHalved", [](Plans& p) { p[0].places[4].halvings = 1; }, "only a source is halved"},
         Flaw{"NotFinished", [](Plans& p) { p[0].actions[find(p[0], Verb::reduce)].last = 0; }, "makes finished"},
         Flaw{"NothingSent", [](Plans& p) { drop(p[0], Verb::copy); }, "nothing was written"},
         Flaw{"NotCommitted", [](Plans& p) { drop(p[0], Verb::commit); }, "left open"},
@@ -375,7 +381,7 @@ TEST(Check, ManySourcesAreAChain) {
     Plan root = PlanWriter(schedule, 0, Access::cma).plan();
     const auto pass = [&root](Rank begin, Rank end) {
       const auto first = static_cast<std::uint32_t>(root.places.size());
-      if (begin > 0) root.places.push_back(output(0));
+      if (begin > 0) root.places.push_back(sum_of(begin, output(0)));
       for (Rank rank = begin; rank < end; ++rank)
         root.places.push_back(leaf(rank == 0 ? input(0) : at_peer(Where::peer_input, rank, 0)));
       const auto sources = static_cast<std::uint16_t>(root.places.size() - first);
@@ -384,7 +390,8 @@ TEST(Check, ManySourcesAreAChain) {
                               .last = static_cast<std::uint8_t>(end == ranks),
                               .sources = sources,
                               .destinations = 1,
-                              .first = first});
+                              .first = first,
+                              .halvings = static_cast<std::uint32_t>(halvings_of(end))});
     };
     pass(0, cut);
     pass(cut, ranks);

@@ -88,6 +88,7 @@ struct Operands {
   std::vector<std::vector<T>> values;  // by source
   std::vector<T> factors;
   std::vector<bool> scaled;
+  std::vector<int> halvings;  // of weighted passes
 
   Operands(std::size_t sources, std::size_t count, ReduceOp op, std::mt19937_64& random) : values(sources) {
     for (auto& source : values) {
@@ -97,7 +98,19 @@ struct Operands {
         for (T& value : source) value = random() % 3 == 0 ? value : T{};
       factors.push_back(random_value<T>(random));
       scaled.push_back(op == ReduceOp::pre_mul_sum && random() % 4 != 0);
+      halvings.push_back(static_cast<int>(random() % 7));
     }
+  }
+
+  /// As a weighted pass reduces them.
+  std::vector<T> weighted(int divisor, int to) const {
+    std::vector<T> result(values[0].size());
+    if constexpr (!std::is_integral_v<T>)
+      for (std::size_t i = 0; i < result.size(); ++i)
+        result[i] = average_scalar([&](int s) { return values[static_cast<std::size_t>(s)][i]; },
+                                   [&](int s) { return weight<T>(halvings[static_cast<std::size_t>(s)]); },
+                                   static_cast<int>(values.size()), divisor, to);
+    return result;
   }
 
   template <class Op>
@@ -149,13 +162,16 @@ struct Layout {
 template <class T>
 class Bench {
  public:
-  Bench(DataType type, ReduceOp op, std::size_t sources, std::size_t count, std::mt19937_64& random)
+  Bench(DataType type, ReduceOp op, std::size_t sources, std::size_t count, std::mt19937_64& random,
+        bool weighted = false)
       : type_(type),
         op_(op),
         random_(random),
-        divisor_(op == ReduceOp::avg ? 1 + static_cast<int>(random() % 300) : 1),
+        divisor_(op == ReduceOp::avg && !(weighted && random() % 2 == 0) ? 1 + static_cast<int>(random() % 300) : 1),
+        weighted_(weighted),
+        halvings_(static_cast<int>(random() % 7)),
         operands_(sources, count, op, random),
-        expected_(operands_.reduced(op, divisor_)),
+        expected_(weighted ? operands_.weighted(divisor_, halvings_) : operands_.reduced(op, divisor_)),
         areas_(sources + 3, Area(count * sizeof(T))) {}
 
   void run(const Layout& layout) {
@@ -169,6 +185,7 @@ class Bench {
     for (std::size_t s = 0; s < operands_.values.size(); ++s) {
       Source source{areas_[s].place(offset()), operands_.scaled[s], 0};
       std::memcpy(&source.scalar, &operands_.factors[s], sizeof(T));
+      if (weighted_) source.scalar = weight_bits(type_, operands_.halvings[s]);
       std::memcpy(areas_[s].at(), operands_.values[s].data(), bytes);
       sources.push_back(source);
     }
@@ -181,7 +198,15 @@ class Bench {
     std::vector<std::byte*> destinations;
     for (Area* area : written) destinations.push_back(area->at());
 
-    reduce_pass_on(target, {sources, destinations, layout.count, type_, op_, divisor_, layout.loop});
+    reduce_pass_on(target, {.sources = sources,
+                            .destinations = destinations,
+                            .count = layout.count,
+                            .type = type_,
+                            .op = op_,
+                            .divisor = divisor_,
+                            .loop = layout.loop,
+                            .weighted = weighted_,
+                            .halvings = static_cast<std::uint8_t>(halvings_)});
 
     for (const Area* area : written) {
       std::vector<T> got(layout.count);
@@ -207,6 +232,8 @@ class Bench {
   ReduceOp op_;
   std::mt19937_64& random_;
   int divisor_;
+  bool weighted_;
+  int halvings_;
   Operands<T> operands_;
   std::vector<T> expected_;
   std::vector<Area> areas_;
@@ -278,6 +305,57 @@ INSTANTIATE_TEST_SUITE_P(Reduce, EveryTypeAndOperator, testing::ValuesIn(types_a
   return std::string(name(static_cast<DataType>(std::get<0>(which.param)))) + "_" +
          std::string(name(static_cast<ReduceOp>(std::get<1>(which.param))));
 });
+
+TEST(WeightedPasses, HaveTheBitsOfTheDefinition) {
+  std::mt19937_64 random(5);
+  for (const std::size_t sources : {1, 2, 3, 16})
+    for (const std::size_t count : {std::size_t{1}, std::size_t{63}, count_max})
+      for (int times = 0; times < 12; ++times) {
+        const Layout layout{count, 1 + random() % 3, loops[random() % loops.size()], times % 3 == 0 ? 0 : -1};
+#define TUTTI_FLOATING(enumerator, number, bytes, storage) \
+  Bench<storage>(DataType::enumerator, ReduceOp::avg, sources, count, random, /*weighted=*/true).run(layout);
+#define TUTTI_SMALL TUTTI_FLOATING
+#include "plan/types.inc"
+      }
+}
+
+/// The average of equal values is that value, whatever they are, and that of any others is what it always was.
+template <class T>
+void expect_averages_of_inputs(DataType type) {
+  std::mt19937_64 random(6);
+  for (const std::size_t sources : {2, 3, 7, 13, 16})
+    for (int times = 0; times < 300; ++times) {
+      std::vector<T> values(sources);
+      for (T& value : values) value = random_value<T>(random);
+      if (times % 3 == 0) std::ranges::fill(values, values[0]);
+      Accumulate<T> sum = widen(values[0]);
+      for (std::size_t i = 1; i < sources; ++i) sum += widen(values[i]);
+      T expected = narrow<T>(sum / static_cast<Accumulate<T>>(sources));
+      const auto finite = [](T value) { return std::isfinite(static_cast<double>(widen(value))); };
+      const bool all_finite = std::ranges::all_of(values, finite);
+      if (times % 3 == 0 && !finite(expected)) expected = values[0];
+      for (const Target target : targets()) {
+        std::vector<Source> operands;
+        for (const T& value : values) operands.push_back({reinterpret_cast<const std::byte*>(&value), false, 0});
+        T got;
+        std::byte* const to = reinterpret_cast<std::byte*>(&got);
+        reduce_pass_on(target, {.sources = operands,
+                                .destinations = {&to, 1},
+                                .count = 1,
+                                .type = type,
+                                .op = ReduceOp::avg,
+                                .divisor = static_cast<int>(sources)});
+        EXPECT_TRUE(!all_finite || finite(got)) << name(type);
+        EXPECT_TRUE(!finite(expected) || same(got, expected)) << name(type) << " " << sources << " " << widen(got);
+      }
+    }
+}
+
+TEST(AveragesOfInputs, AreFiniteAndElseAsTheyWere) {
+#define TUTTI_FLOATING(enumerator, number, bytes, storage) expect_averages_of_inputs<storage>(DataType::enumerator);
+#define TUTTI_SMALL TUTTI_FLOATING
+#include "plan/types.inc"
+}
 
 TEST(Copy, ReachesEveryDestinationAndLeavesTheSourceAlone) {
   std::mt19937_64 random(7);
