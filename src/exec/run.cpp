@@ -23,6 +23,7 @@ void Channel::reserve(int ranks) {
   signals.resize(n);
   open.resize(n);
   unsent.reserve(n);
+  undrained.reserve(n);
   inviting.peers.reserve(n);
 }
 
@@ -105,7 +106,9 @@ Result<Progress> Run::advance() {
       moved = moved || *left;
     }
     if (state.finished && !channel.inviting.peers.empty()) moved = close_invitations(channel) || moved;
-    finished = finished && state.finished && channel.unsent.empty() && channel.inviting.peers.empty();
+    if (state.finished && !channel.undrained.empty()) moved = drain(channel) || moved;
+    finished = finished && state.finished && channel.unsent.empty() && channel.inviting.peers.empty() &&
+               channel.undrained.empty();
   }
   first_channel_ = first_channel_ + 1 < channels_ ? first_channel_ + 1 : 0;
   if (finished) return Progress::done;
@@ -114,6 +117,11 @@ Result<Progress> Run::advance() {
     moved = unopened_ < before;
   }
   return moved ? Progress::moved : Progress::blocked;
+}
+
+/// True if the last of some peer's messages has been read to its end.
+bool Run::drain(Channel& channel) {
+  return std::erase_if(channel.undrained, [&](std::uint16_t peer) { return channel.receivers[peer]->drained(); }) > 0;
 }
 
 /// Opens the connections of all of the plan's messages; how many are not open yet. What a rank waits for may come only
@@ -208,6 +216,8 @@ Result<bool> Run::act(Channel& channel, ChannelState& state, const Action& actio
       channel.open[peer].offered.clear();
       if (invites_) ++channel.open[peer].taken;
       if (auto freed = channel.receivers[peer]->release(); !freed) return std::move(freed).error().at_peer(action.peer);
+      if (channel.open[peer].arriving && std::ranges::find(channel.undrained, action.peer) == channel.undrained.end())
+        channel.undrained.push_back(action.peer);
       return true;
     }
     case Verb::settle: {
@@ -283,6 +293,8 @@ Run::Spot Run::waiting_for() const {
     const Channel& last = links_.channels[static_cast<std::size_t>(channel)];
     if (!last.unsent.empty())
       return {.peer = last.unsent.front(), .channel = channel, .step = step, .verb = Verb::commit};
+    if (!last.undrained.empty())
+      return {.peer = last.undrained.front(), .channel = channel, .step = step, .verb = Verb::release};
     if (!last.inviting.peers.empty())
       return {.peer = last.inviting.peers.front(), .channel = channel, .step = step, .verb = Verb::release};
   }
@@ -295,7 +307,8 @@ void Run::poll_set(std::vector<PollItem>& items) const {
     const ChannelState& state = state_[static_cast<std::size_t>(index)];
     for (const std::uint16_t peer : channel.unsent) channel.senders[peer]->poll_set(items);
     if (state.finished)
-      for (const std::uint16_t peer : channel.inviting.peers) channel.receivers[peer]->poll_set(items);
+      for (const auto* const peers : {&channel.inviting.peers, &channel.undrained})
+        for (const std::uint16_t peer : *peers) channel.receivers[peer]->poll_set(items);
     if (state.finished || state.action >= plan_->actions.size()) continue;
     const Action& action = plan_->actions[state.action];
     if (action.verb == Verb::peek) channel.receivers[action.peer]->poll_set(items);

@@ -38,7 +38,8 @@ struct Channel {
     std::vector<OfferedBlock> offered;
   };
   std::vector<Open> open;
-  std::vector<std::uint16_t> unsent;  ///< peers with messages that wait for a flush, or with an offered part of one
+  std::vector<std::uint16_t> unsent;     ///< peers with messages that wait for a flush, or with an offered part of one
+  std::vector<std::uint16_t> undrained;  ///< peers of whose messages the end, which nobody needs, is still to be read
   /// What a run that invites has told peers so far: the next invitation is number `next` of the plan's, for `tile`.
   struct Inviting {
     std::size_t tile = 0;
@@ -152,6 +153,7 @@ class Run {
   void invite(Channel& channel, const ChannelState& state, std::size_t index) const;
   Invited invite_one(Channel& channel, const ChannelState& state, std::size_t index) const;
   bool close_invitations(Channel& channel) const;
+  static bool drain(Channel& channel);
 
   Range range_of(const Action& action, std::size_t tile) const;
   std::size_t elements_of(const Action& action) const;

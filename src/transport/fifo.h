@@ -97,6 +97,11 @@ class Receiver {
   /// As release, and tells the peer, which must look for it, that this rank cannot do what the message asks for.
   virtual Result<void> refuse() { return Error{.what = "a message that cannot be refused"}; }
 
+  /// True once nothing of the released messages is still to be read, also of what nobody asked for. The kernel cuts a
+  /// connection of a process that ends before that, and what the process has sent is lost. After an error nothing more
+  /// comes.
+  virtual bool drained() { return true; }
+
   /// True for transports on which a message arrives piece by piece, so that its beginning can be used before its end
   /// has arrived. Only these transports have expect, arrived and land.
   virtual bool arrives_in_parts() const { return false; }
@@ -129,8 +134,8 @@ class Receiver {
   /// False where nothing can have come, as peek would have to open the connection from this end first.
   virtual bool can_have_come() const { return true; }
 
-  /// Adds the handles to wait for until the message last asked for, or `closed`, can make progress; none for transports
-  /// that ring the rank's doorbell.
+  /// Adds the handles to wait for until the message last asked for, `closed` or `drained` can make progress; none for
+  /// transports that ring the rank's doorbell.
   virtual void poll_set(std::vector<PollItem>&) const {}
 };
 

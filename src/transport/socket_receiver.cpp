@@ -201,12 +201,18 @@ Result<std::size_t> SocketReceiver::receive(std::size_t socket, std::span<std::b
   return got;
 }
 
-/// The next open reads whatever has not arrived yet.
+/// The next open, or `drained`, reads whatever has not arrived yet.
 Result<void> SocketReceiver::release() {
   assert(open_);
   open_ = false;
   landing_ = {};
   return {};
+}
+
+bool SocketReceiver::drained() {
+  if (open_ || complete_) return true;
+  const auto rest = read(stripes_.bytes);
+  return !rest || *rest == stripes_.bytes;
 }
 
 void SocketReceiver::poll_set(std::vector<PollItem>& items) const {
