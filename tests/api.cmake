@@ -19,6 +19,7 @@ tutti_api_test(namespaces ARGS --gtest_filter=-Nightly*)
 tutti_api_test(bad_wire)
 tutti_api_test(pair_ways)
 tutti_api_test(stop ARGS --gtest_filter=-*Nightly*)
+tutti_api_test(last_call TIMEOUT 300 ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(many_starts)
 if(NOT TUTTI_SANITIZE)  # which has functions of the C library of its own
   tutti_api_test(start_faults)
@@ -167,6 +168,10 @@ set_tests_properties(api_namespaces_product PROPERTIES LABELS nightly TIMEOUT 72
 # Each rank stopped at any moment, on every transport.
 add_test(NAME api_stop_nightly COMMAND api_stop_test --gtest_filter=*Nightly*)
 set_tests_properties(api_stop_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
+
+# 500 processes that end at random, and last calls of every kind.
+add_test(NAME api_last_call_nightly COMMAND api_last_call_test --gtest_filter=*Nightly*)
+set_tests_properties(api_last_call_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
 
 # Each algorithm at each number of ranks, in threads and in processes.
 add_executable(api_every_algorithm_test multiprocess/every_algorithm_test.cpp)

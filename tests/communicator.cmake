@@ -21,7 +21,7 @@ tutti_test(run_counts_test SOURCES unit/run_counts_test.cpp LIBS tutti_submit LA
 tutti_test(mismatch_test SOURCES unit/mismatch_test.cpp LIBS tutti_submit LABELS unit)
 tutti_test(reach_proof_test SOURCES simulated/reach_proof_test.cpp unit/peer_address_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
 tutti_test(control_links_test SOURCES simulated/control_links_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
-tutti_test(sim_hosts_test SOURCES simulated/hosts_test.cpp simulated/hosts_start_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
+tutti_test(sim_hosts_test SOURCES simulated/hosts_test.cpp simulated/hosts_start_test.cpp simulated/hosts_end_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
 tutti_test(sim_communicator_test SOURCES simulated/communicator_test.cpp support/sim_system.cpp LIBS tutti_submit LABELS simulated)
 tutti_fuzz(connections LIBS tutti_submit tutti_sim CHANGES 4000)
 tutti_fuzz(rdma_agreement LIBS tutti_net tutti_sim CHANGES 4000)

@@ -7,6 +7,12 @@
  * - A failure during a call (a lost peer, a mismatch between ranks) becomes the communicator's first error: every
  *   later call returns it, and tuttiGetLastError says which peer failed and why. The receive buffers of the failed
  *   call are undefined.
+ * - A rank whose process ends without tuttiCommDestroy (it returns from main, calls _exit or exec, or is killed) is
+ *   lost to the others; tuttiCommGetAsyncError says so at once. Calls that it had completed still succeed on all other
+ *   ranks, even on those that enter them later, and messages that it had sent are still received: where a broadcast's
+ *   root has returned and ended, those who come later get its data. Calls that need more of it fail. Between hosts nobody
+ *   knows which calls it had completed, so a rank that makes no call for two seconds after the loss fails then. By RDMA
+ *   what a process has not finished sending ends with it: there, destroy the communicator first.
  * - Mismatches: all ranks must make the same collective calls in the same order, with equal counts, types, operators
  *   and roots. A call with one count and the same call with a count per rank (tuttiAllGather, tuttiAllGatherV) are two
  *   different calls, even where all counts are equal: all ranks make the one or all the other. If they do not, every
@@ -142,7 +148,8 @@ TUTTI_API tuttiResult_t tuttiCommDestroy(tuttiComm_t comm);
 /* Ends all operations, on all other ranks with an error, and frees comm. Any thread; takes less than a second. */
 TUTTI_API tuttiResult_t tuttiCommAbort(tuttiComm_t comm);
 
-/* The communicator's first error, or tuttiSuccess. Any thread. */
+/* The communicator's first error, or tuttiSuccess. Once a peer is lost that is tuttiRemoteError, although calls that it
+ * had completed still succeed. Any thread. */
 TUTTI_API tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* asyncError);
 TUTTI_API tuttiResult_t tuttiCommCount(tuttiComm_t comm, int* count);
 TUTTI_API tuttiResult_t tuttiCommUserRank(tuttiComm_t comm, int* rank);

@@ -362,8 +362,9 @@ tuttiResult_t tuttiCommAbort(tuttiComm_t comm) {
 tuttiResult_t tuttiCommGetAsyncError(tuttiComm_t comm, tuttiResult_t* asyncError) {
   return ask(comm, asyncError, "asyncError", [](Communicator& c) {
     c.look_at_device();
+    const auto first = c.first_error();
     if (c.failed()) c.say_told();
-    return c.failed() ? static_cast<tuttiResult_t>(c.failure().code) : tuttiSuccess;
+    return first ? static_cast<tuttiResult_t>(first->code) : tuttiSuccess;
   });
 }
 

@@ -84,7 +84,10 @@ const char* tuttiGetLastError(tuttiComm_t comm) {
   if (comm == nullptr) return last_words().text.c_str();
   try {
     const auto entry = comms().use(comm);
-    if (entry && entry->communicator->failed()) report(entry->communicator->explained_failure());
+    if (entry && entry->communicator->failed())
+      report(entry->communicator->explained_failure());
+    else if (const auto loss = entry ? entry->communicator->first_error() : std::nullopt)
+      report(*loss);
   } catch (const std::bad_alloc&) {
     return "out of memory";
   }
@@ -107,6 +110,8 @@ tuttiResult_t tuttiGetError(tuttiComm_t comm, tuttiResult_t* error, char* text, 
       if (communicator.failed()) {
         const Error first = communicator.tell_failure();
         found = {.result = static_cast<tuttiResult_t>(first.code), .text = first.text()};
+      } else if (const auto loss = communicator.first_error()) {
+        found = {.result = static_cast<tuttiResult_t>(loss->code), .text = loss->text()};
       }
     }
     *error = found.result;

@@ -11,7 +11,7 @@ namespace tutti {
 
 class HeldOperation {
  public:
-  static constexpr std::size_t bytes = 1664;
+  static constexpr std::size_t bytes = 1728;
 
   HeldOperation() = default;
   ~HeldOperation() { reset(); }

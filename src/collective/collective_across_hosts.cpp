@@ -14,7 +14,10 @@ Result<Progress> CollectiveAcrossHosts::advance() {
     }
     return Progress::done;
   }();
-  if (progress) return progress;
+  if (progress) {
+    moved_ = moved_ || *progress != Progress::blocked;
+    return progress;
+  }
   abandon(progress.error());
   return communicator_.failure();
 }
@@ -45,20 +48,48 @@ Result<Progress> CollectiveAcrossHosts::start() {
 
 Result<Progress> CollectiveAcrossHosts::run() {
   auto progress = run_.advance();
-  if (progress && *progress == Progress::done) state_ = State::done;
+  if (progress && *progress == Progress::done) {
+    communicator_.note_completed(run_.sequence());
+    state_ = State::done;
+  }
   return progress;
 }
 
-/// Checks whether the rank that the call waits for has left, if it is on this host; a rank of another host that leaves
-/// closes its connections. Messages that the rank sent before it left are received first.
+/// Checks whether ranks have ended or failed before they had completed this call, or whether the rank that the call
+/// waits for is gone. Messages that it sent before are received first.
 Result<void> CollectiveAcrossHosts::poll_peers() {
-  if (state_ != State::run) return {};
-  const Rank rank = run_.waiting_for();
-  if (rank < 0 || communicator_.members().peers[rank].remote() || !has_left(communicator_, rank)) return {};
-  auto moved = run();
+  if (!run_.begun() || state_ == State::done) return {};
+  if (auto failure = failure_in_any(communicator_, run_.sequence())) return *std::move(failure);
+  if (auto lost = stalled_by_loss()) return *std::move(lost);
+  const Rank rank = waiting_for();
+  if (rank < 0) return {};
+  auto gone = obstacle(communicator_, rank, [this] { return where(); });
+  if (!gone) return {};
+  auto moved = state_ == State::counts ? exchange_counts() : run();
   if (!moved) return std::move(moved).error();
-  if (*moved != Progress::blocked || run_.waiting_for() != rank) return {};
-  return left_before(communicator_, rank, where());
+  if (*moved != Progress::blocked || waiting_for() != rank) return {};
+  return *std::move(gone);
+}
+
+/// Whether a lost rank keeps this call from going on, although it waits for another one. No rank can have completed a
+/// call in which each needs all others before all of them were in it, and such a call does not stop for long then. In
+/// other calls a rank that has not come yet may be all that is waited for.
+std::optional<Error> CollectiveAcrossHosts::stalled_by_loss() {
+  const std::int64_t now = communicator_.process().system.now_ns();
+  if (std::exchange(moved_, false)) stalled_since_ns_ = now;
+  const bool in_turns = rooted(request_.collective) || prefixes(request_.collective);
+  if (in_turns || !communicator_.gone().any() || now - stalled_since_ns_ < last_news_ns) return std::nullopt;
+  for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
+    const std::int64_t since_ns = communicator_.gone().since_ns(rank);
+    if (since_ns != 0 && now - since_ns >= last_news_ns && !completed_call(communicator_, rank, run_.sequence()))
+      return failure_of(communicator_, rank);
+  }
+  return std::nullopt;
+}
+
+Rank CollectiveAcrossHosts::waiting_for() const {
+  if (counts_) return counts_->waiting_for();
+  return state_ == State::run ? run_.waiting_for() : -1;
 }
 
 std::int64_t CollectiveAcrossHosts::poll_set(std::vector<PollItem>& items) const {

@@ -21,7 +21,7 @@ class CollectiveAcrossHosts final : public Operation {
   Result<Progress> advance() override;
   Communicator* communicator() override { return &communicator_; }
 
-  /// Errors: remote (a rank left).
+  /// Errors: remote (a rank left, failed or ended).
   Result<void> poll_peers() override;
 
   std::string where() const override;
@@ -35,12 +35,16 @@ class CollectiveAcrossHosts final : public Operation {
   Result<Progress> exchange_counts();
   Result<Progress> start();
   Result<Progress> run();
+  Rank waiting_for() const;
+  std::optional<Error> stalled_by_loss();
 
   Communicator& communicator_;
   const Request& request_;
   CollectiveRun run_;
   State state_ = State::enter;
   std::optional<ExchangedCounts> counts_;  // while they are exchanged
+  bool moved_ = true;                      // since poll_peers was called last
+  std::int64_t stalled_since_ns_ = 0;
 };
 
 }  // namespace tutti

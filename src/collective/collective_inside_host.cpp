@@ -230,9 +230,8 @@ Result<Progress> CollectiveInsideHost::start(Access access) {
   access_ = access;
   const Plan& plan = run_.choose(access);
   if (access == Access::mapped || access == Access::cma) {
-    auto lease = AccessLease::begin(communicator_);
-    if (!lease) return std::move(lease).error();
-    lease_.emplace(*std::move(lease));
+    lease_.emplace(communicator_);
+    if (auto failure = failure_in_any(communicator_, run_.sequence())) return *std::move(failure);
     if (auto mapped = map_windows(plan); !mapped) return std::move(mapped).error();
   }
   if (auto started = run_.start(plan, /*factors=*/gathers_); !started) return std::move(started).error();
@@ -289,8 +288,9 @@ Result<Progress> CollectiveInsideHost::run() {
   // A peer that failed meanwhile returned its buffers to its caller without waiting, so the data read here may be
   // wrong.
   if (lease_)
-    if (auto failure = failure_of_any(communicator_)) return *std::move(failure);
+    if (auto failure = failure_in_any(communicator_, run_.sequence())) return *std::move(failure);
   lease_.reset();
+  communicator_.note_completed(run_.sequence());
   state_ = State::done;
   return Progress::done;
 }

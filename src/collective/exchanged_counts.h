@@ -23,6 +23,8 @@ class ExchangedCounts {
   /// Errors: invalid_usage (ranks disagree), remote.
   Result<Progress> advance();
   void poll_set(std::vector<PollItem>& items) const { gather_->poll_set(items); }
+  /// The rank that the exchange waits for, or −1.
+  Rank waiting_for() const { return gather_->waiting_for(); }
 
   /// The largest count. Valid after done.
   std::size_t largest() const { return largest_; }

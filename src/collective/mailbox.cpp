@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t small_bytes_max = 16 * 1024;
 constexpr int nobody = -2;  // see Mailbox::probing_
+constexpr unsigned fruitless_looks = 64;
 
 }  // namespace
 
@@ -161,12 +162,15 @@ void Mailbox::fail_all(const Error& error) {
   kept_bytes_ = 0;
 }
 
+/// A program that only tests its messages hears of ranks that are gone here.
 bool Mailbox::progress() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return false;  // another thread is at it
   const std::uint64_t before = moves_;
   if (!communicator_.failed())
     if (auto advanced = advance(); !advanced) communicator_.fail(std::move(advanced).error());
+  if (moves_ == before && ++fruitless_ % fruitless_looks == 0 && !communicator_.failed())
+    if (auto why = look()) communicator_.fail(*std::move(why));
   if (communicator_.failed()) fail_all(communicator_.failure());
   return moves_ != before;
 }
@@ -189,46 +193,103 @@ bool Mailbox::cancel(Message& message) {
   return true;
 }
 
-std::optional<MessageEnvelope> Mailbox::probe(Rank source, int tag) {
-  const std::lock_guard lock(mutex_);
-  probing_ = source;
-  if (!communicator_.failed())
-    if (auto advanced = advance(); !advanced) communicator_.fail(std::move(advanced).error());
-  probing_ = nobody;
+const Mailbox::Unexpected* Mailbox::kept_for(Rank source, int tag) const {
   const Message wanted{.send = false, .envelope = {.source = source, .tag = tag}};
   for (const Unexpected& aside : unexpected_)
-    if (!aside.taken_by && matches(wanted, aside.from, aside.header))
-      return MessageEnvelope{.source = aside.from,
-                             .tag = aside.header.tag,
-                             .bytes = aside.header.bytes,
-                             .type = static_cast<DataType>(aside.header.type)};
-  return std::nullopt;
+    if (!aside.taken_by && matches(wanted, aside.from, aside.header)) return &aside;
+  return nullptr;
+}
+
+std::optional<MessageEnvelope> Mailbox::probe(Rank source, int tag) {
+  const std::lock_guard lock(mutex_);
+  const Unexpected* found = kept_for(source, tag);
+  if (found == nullptr && !communicator_.failed()) {
+    probing_ = source;
+    if (auto advanced = advance(); !advanced) communicator_.fail(std::move(advanced).error());
+    probing_ = nobody;
+    found = kept_for(source, tag);
+  }
+  if (found == nullptr) return std::nullopt;
+  return MessageEnvelope{.source = found->from,
+                         .tag = found->header.tag,
+                         .bytes = found->header.bytes,
+                         .type = static_cast<DataType>(found->header.type)};
 }
 
 /// Whether something may come from this rank that this one waits for.
 bool Mailbox::wants(Rank rank) const {
   const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  if (!peer.offered.empty() || peer.incoming.begun || probing_ == MessageEnvelope::any || probing_ == rank) return true;
-  if (std::ranges::any_of(fetches_, [&](const Fetch& fetch) { return fetch.from == rank; })) return true;
-  return std::ranges::any_of(posted_, [&](const auto& receive) {
-    return receive->envelope.source == MessageEnvelope::any || receive->envelope.source == rank;
-  });
+  if (needs(rank)) return true;
+  if (peer.gone) return false;
+  return peer.incoming.begun || needs_anybody();
 }
 
-Rank Mailbox::waits_for_gone() {
+/// Whether a message can only end with something from this rank, or on its way to it.
+bool Mailbox::needs(Rank rank) const {
+  const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  const auto has_message = [](const Outgoing& out) { return out.message != nullptr; };
+  if (!peer.offered.empty() || !peer.unflushed.empty() || std::ranges::any_of(peer.outbox, has_message)) return true;
+  const Incoming& incoming = peer.incoming;
+  if (incoming.data_of || (incoming.small != nullptr && incoming.small->taken_by) || probing_ == rank) return true;
+  if (std::ranges::any_of(fetches_, [&](const Fetch& fetch) { return fetch.from == rank; })) return true;
+  return std::ranges::any_of(posted_, [&](const auto& receive) { return receive->envelope.source == rank; });
+}
+
+bool Mailbox::needs_anybody() const {
+  return probing_ == MessageEnvelope::any || std::ranges::any_of(posted_, [](const auto& receive) {
+           return receive->envelope.source == MessageEnvelope::any;
+         });
+}
+
+std::optional<Error> Mailbox::gone(Rank rank) const {
+  const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  if (peer.gone) return peer.gone;
+  return obstacle(communicator_, rank, [this] { return waits_where(); });
+}
+
+std::optional<Error> Mailbox::look_at_peers() {
   const std::lock_guard lock(mutex_);
+  return look();
+}
+
+std::optional<Error> Mailbox::look() {
+  std::optional<Error> last;
+  bool anybody = false;
   for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
-    if (rank == communicator_.rank() || remote(rank) || !has_left(communicator_, rank)) continue;
-    const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    const bool named =
-        std::ranges::any_of(posted_, [&](const auto& receive) { return receive->envelope.source == rank; });
-    if (named || !peer.outbox.empty() || !peer.offered.empty()) return rank;
+    if (rank == communicator_.rank()) continue;
+    auto why = gone(rank);
+    anybody = anybody || !why;
+    if (!why) continue;
+    // What it had sent may have come since the last advance.
+    for (std::uint64_t before = moves_ - 1; moves_ != before;) {
+      before = moves_;
+      if (auto went = exchange(rank); !went) return std::move(went).error();
+    }
+    if (needs(rank)) return why;
+    last = std::move(why);
   }
-  return -1;
+  if (anybody || !needs_anybody()) return std::nullopt;
+  return last;
+}
+
+std::optional<Error> Mailbox::silence_of(Rank source) {
+  const std::lock_guard lock(mutex_);
+  if (source == communicator_.rank()) return std::nullopt;
+  std::optional<Error> last;
+  for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
+    if (rank == communicator_.rank() || (source != MessageEnvelope::any && source != rank)) continue;
+    last = gone(rank);
+    if (!last) return std::nullopt;
+  }
+  return last;
 }
 
 std::string Mailbox::where() {
   const std::lock_guard lock(mutex_);
+  return waits_where();
+}
+
+std::string Mailbox::waits_where() const {
   if (!posted_.empty()) {
     const MessageEnvelope& wanted = posted_.front()->envelope;
     return wanted.source == MessageEnvelope::any ? "a receive from any rank"

@@ -52,6 +52,7 @@ class Mailbox final : public Background {
 
   void start(const std::shared_ptr<Message>& message);
   bool active() const override { return pending_.load(std::memory_order_acquire) > 0; }
+  bool keeps() const override { return kept_bytes_.load(std::memory_order_relaxed) > 0; }
   bool progress() override;
   void close() override;
   /// False: it is too late.
@@ -61,8 +62,11 @@ class Mailbox final : public Background {
 
   void poll_set(std::vector<PollItem>& items);
   std::string where();
-  /// A source that a receive waits for, which has left; or -1.
-  Rank waits_for_gone();
+  /// Looks for ranks that have left, ended or failed, once more at what has come from them, and then whether a message
+  /// still needs them: the error of that. A receive from any rank needs one that is left.
+  std::optional<Error> look_at_peers();
+  /// Why nothing can come any more from `source`; MessageEnvelope::any: from anybody.
+  std::optional<Error> silence_of(Rank source);
 
  private:
   enum class Kind : std::uint32_t { small = 1, offer, wanted, data, taken };
@@ -114,6 +118,7 @@ class Mailbox final : public Background {
     std::vector<std::shared_ptr<Message>> unflushed;  ///< small ones that wait for a flush
     std::vector<std::pair<std::uint64_t, std::shared_ptr<Message>>> offered;
     Incoming incoming;
+    std::optional<Error> gone = {};  ///< the rank has left or ended, and all that it had sent has been read
   };
 
   static bool matches(const Message& receive, Rank from, const Header& header);
@@ -131,9 +136,17 @@ class Mailbox final : public Background {
   void end(Message& message, Message::State state);
   void fail_all(const Error& error);
   bool wants(Rank peer) const;
+  bool needs(Rank peer) const;
+  bool needs_anybody() const;
+  std::string waits_where() const;
+  std::optional<Error> gone(Rank peer) const;
+  std::optional<Error> look();
+  const Unexpected* kept_for(Rank source, int tag) const;
 
   // The connections (mailbox_wire.cpp)
   Result<void> advance();
+  Result<void> exchange(Rank peer);
+  Result<void> lose(Rank peer, Error error);
   Result<void> push(Rank peer);
   Result<void> pull(Rank peer);
   Result<Unexpected*> keep(Rank from, const Header& header);
@@ -154,10 +167,11 @@ class Mailbox final : public Background {
   std::list<std::shared_ptr<Message>> posted_;  // receives without a message
   std::list<Unexpected> unexpected_;            // in order of arrival
   std::list<Fetch> fetches_;
-  std::size_t kept_bytes_ = 0;  // of unexpected_
-  std::uint64_t moves_ = 0;     // counts packets, slots and pieces
+  std::atomic<std::size_t> kept_bytes_ = 0;  // of unexpected_; changes under the lock
+  std::uint64_t moves_ = 0;                  // counts packets, slots and pieces
   std::uint64_t next_id_ = 1;
-  Rank probing_ = -2;  // a source looked for at the moment; MessageEnvelope::any: all
+  unsigned fruitless_ = 0;  // calls of progress and probe that moved nothing
+  Rank probing_ = -2;       // a source looked for at the moment; MessageEnvelope::any: all
   std::atomic<int> pending_ = 0;
 };
 

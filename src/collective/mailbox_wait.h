@@ -7,7 +7,6 @@
 
 #include "call/operation.h"
 #include "collective/mailbox.h"
-#include "comm/peer_failure.h"
 
 namespace tutti {
 
@@ -24,11 +23,10 @@ class MailboxWait final : public Operation {
   }
   Communicator* communicator() override { return &communicator_; }
   Result<void> poll_peers() override {
-    const Rank gone = mailbox_.waits_for_gone();
-    if (gone < 0) return {};
-    Error error = left_before(communicator_, gone, mailbox_.where());
-    communicator_.fail(error);
-    return error;
+    auto gone = mailbox_.look_at_peers();
+    if (!gone) return {};
+    communicator_.fail(*std::move(gone));
+    return communicator_.failure();
   }
   std::string where() const override { return mailbox_.where(); }
   std::int64_t poll_set(std::vector<PollItem>& items) const override {
@@ -55,10 +53,10 @@ class MailboxProbe final : public Operation {
   }
   Communicator* communicator() override { return &communicator_; }
   Result<void> poll_peers() override {
-    if (source_ < 0 || source_ == communicator_.rank() || !has_left(communicator_, source_)) return {};
-    Error error = left_before(communicator_, source_, where());
-    communicator_.fail(error);
-    return error;
+    auto gone = mailbox_.silence_of(source_);
+    if (!gone || mailbox_.probe(source_, tag_)) return {};  // it came before its source went
+    if (!communicator_.failed()) communicator_.fail(*std::move(gone));
+    return communicator_.failure();
   }
   std::string where() const override { return "a probe"; }
   std::int64_t poll_set(std::vector<PollItem>& items) const override {

@@ -32,9 +32,7 @@ Receiver& Mailbox::receiver(Rank peer) {
 Result<void> Mailbox::advance() {
   for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
     if (rank == communicator_.rank()) continue;
-    if (wants(rank))
-      if (auto pulled = pull(rank); !pulled) return std::move(pulled).error().at_peer(rank);
-    if (auto pushed = push(rank); !pushed) return std::move(pushed).error().at_peer(rank);
+    if (auto went = exchange(rank); !went) return went;
   }
   for (auto each = fetches_.begin(); each != fetches_.end();) {
     if (each->header.carried.carry == Carry::slots) {
@@ -52,6 +50,27 @@ Result<void> Mailbox::advance() {
     each = fetches_.erase(each);
     if (auto pushed = push(from); !pushed) return std::move(pushed).error().at_peer(from);
   }
+  return {};
+}
+
+Result<void> Mailbox::exchange(Rank rank) {
+  if (wants(rank))
+    if (auto pulled = pull(rank); !pulled) return lose(rank, std::move(pulled).error());
+  if (auto pushed = push(rank); !pushed) return lose(rank, std::move(pushed).error());
+  return {};
+}
+
+/// The connection to a rank has ended. If the rank is gone, that is an error only for what needs it.
+Result<void> Mailbox::lose(Rank rank, Error error) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  const bool gone = error.code == Code::remote && (has_left(communicator_, rank) || failure_of(communicator_, rank));
+  if (!gone || needs(rank)) return std::move(error).at_peer(rank);
+  if (peer.incoming.small != nullptr) forget(*peer.incoming.small);  // the rest of it does not come any more
+  peer = {};
+  peer.gone = std::move(error).at_peer(rank);
+  for (Rank other = 0; other < communicator_.ranks(); ++other)
+    if (other != communicator_.rank() && !this->gone(other)) return {};
+  if (needs_anybody()) return *peer.gone;
   return {};
 }
 
@@ -244,8 +263,8 @@ Result<bool> Mailbox::ask_instead(Fetch& fetch, Error why) {
 
 /// Reads a piece of the sender's memory. True: that was the last one.
 Result<bool> Mailbox::fetch(Fetch& fetch) {
-  auto lease = AccessLease::begin(communicator_);
-  if (!lease) return std::move(lease).error();
+  const AccessLease lease(communicator_);
+  if (auto failure = failure_of(communicator_, fetch.from)) return *std::move(failure);
   const std::size_t bytes = fetch.header.bytes;
   if (fetch.moved == 0) {
     auto memory = SenderMemory::open(communicator_, windows_, fetch.from, fetch.header.carried, bytes);

@@ -163,11 +163,8 @@ Result<void> PointToPoint::open(Queue& queue, const PeerRequest& request, const 
   queue.by_reference = header.carried.carry != Carry::slots;
   note_carrier(queue.peer, header);
   if (!queue.by_reference) return {};
-  if (!lease_) {
-    auto lease = AccessLease::begin(communicator_);
-    if (!lease) return std::move(lease).error();
-    lease_.emplace(*std::move(lease));
-  }
+  if (!lease_) lease_.emplace(communicator_);
+  if (auto failure = failure_of(communicator_, queue.peer)) return *std::move(failure);
   auto memory = SenderMemory::open(communicator_, communicator_.windows(), queue.peer, header.carried, request.bytes);
   if (!memory) return refuse(queue, std::move(memory).error());
   queue.memory = *memory;
@@ -235,16 +232,16 @@ void PointToPoint::finish(Queue& queue) {
   queue.by_reference = false;
 }
 
-/// Messages that a rank sent before it left are still received; then its leaving is an error.
+/// Messages that a rank sent before it left or ended are still received; then that it is gone is an error. Ranks that
+/// are gone and have had all their part are no obstacle.
 Result<void> PointToPoint::poll_peers() {
   for (auto& queue : queues_) {
     if (queue.next == queue.requests.size()) continue;
-    const Peer& peer = communicator_.members().peers[queue.peer];
-    // A rank of another host closes its connections after its last message instead.
-    if (peer.remote() || !has_left(communicator_, queue.peer)) continue;
+    auto gone = obstacle(communicator_, queue.peer, [this] { return where(); });
+    if (!gone) continue;
     auto moved = queue.send ? send(queue) : receive(queue);
     if (!moved) return std::move(moved).error().at_peer(queue.peer);
-    if (*moved == Progress::blocked) return left(queue.peer);
+    if (*moved == Progress::blocked) return *std::move(gone);
   }
   return {};
 }

@@ -20,6 +20,9 @@ class SmallGather {
   Result<Progress> advance() { return run_->advance(); }
   void poll_set(std::vector<PollItem>& items) const { run_->poll_set(items); }
 
+  /// The rank that the exchange waits for, or −1.
+  Rank waiting_for() const { return run_->waiting_for().peer; }
+
   /// The bytes of `rank`. Valid after done.
   std::span<const std::byte> of(Rank rank) const {
     return std::span(all_).subspan(static_cast<std::size_t>(rank) * mine_.size(), mine_.size());

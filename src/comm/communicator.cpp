@@ -76,6 +76,8 @@ Communicator::Communicator(Process& process, Membership members)
       history_(members_.spans_hosts() ? std::make_shared<CallHistory>() : nullptr),
       channels_(process, members_, mark_, history_.get(), failed_),
       plans_(process, members_, channels_, conditions_of(members_, channels_), who_),
+      gone_(members_.ranks),
+      last_completed_(&members_.area->area.header().completed),
       notes_{.lines = std::vector<const CallDescriptor*>(members_.peers.size()),
              .memory = std::vector<PeerMemory>(members_.peers.size()),
              .scalars = std::vector<std::uint64_t>(members_.peers.size())},

@@ -15,6 +15,7 @@
 #include "comm/call_history.h"
 #include "comm/channels.h"
 #include "comm/device_side.h"
+#include "comm/gone_ranks.h"
 #include "comm/membership.h"
 #include "comm/peer_windows.h"
 #include "comm/plans.h"
@@ -50,6 +51,13 @@ class Communicator {
   bool failed() const { return failed_.load(std::memory_order_acquire); }
   /// The first failure. Requires failed().
   Error failure() const;
+  /// Notes that a peer is gone, although it has completed calls that this rank has not: these calls do not fail, so
+  /// there is no failure yet. Only the first counts.
+  void note_loss(Error error);
+  /// The failure or, where there is none, the first loss that was noted.
+  std::optional<Error> first_error() const;
+  GoneRanks& gone() { return gone_; }
+  const GoneRanks& gone() const { return gone_; }
   /// Notes that the user gets the failure as the result of a call.
   void say_told() { told_.store(true, std::memory_order_relaxed); }
   Error tell_failure() {
@@ -78,7 +86,17 @@ class Communicator {
 
   // ---- For the call whose turn it is ----
 
-  std::uint64_t next_sequence() { return ++sequence_; }
+  std::uint64_t next_sequence() {
+    const std::uint64_t next = entered() + 1;
+    sequence_.store(next, std::memory_order_relaxed);
+    return next;
+  }
+  /// The number of the last collective call that this rank has entered, or completed. Any thread.
+  std::uint64_t entered() const { return sequence_.load(std::memory_order_relaxed); }
+  std::uint64_t last_completed() const { return last_completed_->load(std::memory_order_acquire); }
+  /// For every collective that has succeeded, before its caller learns of it: peers that find this rank gone will know
+  /// that it needs nothing more from them in this call, nor they from it.
+  void note_completed(std::uint64_t sequence) { last_completed_->store(sequence, std::memory_order_release); }
   /// If ranks have no call descriptors: sets the mark that is sent before the first message of the call on each
   /// connection.
   void sign(std::uint64_t sequence, const Signature& signature) {
@@ -191,12 +209,16 @@ class Communicator {
   std::atomic<bool> told_ = false;
   mutable std::mutex failure_mutex_;
   std::unique_ptr<Error> failure_;
+  std::unique_ptr<Error> loss_;             // see note_loss; also under the mutex
+  std::atomic<bool> lost_at_rest_ = false;  // no call was under way then
+  GoneRanks gone_;
 
   alignas(64) std::atomic<std::uint64_t> issued_ = 0;
   std::atomic<std::uint64_t> completed_ = 0;
-  std::uint64_t sequence_ = 0;
+  std::atomic<std::uint64_t> sequence_ = 0;  // written by the thread whose call's turn it is
 
   SmallCalls small_calls_;
+  std::atomic<std::uint64_t>* const last_completed_;  // in this rank's area
   Notes notes_;
   std::vector<std::byte> scratch_;
   GrowingSegment offered_scratch_;  // where peers may read it

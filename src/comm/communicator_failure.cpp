@@ -23,8 +23,9 @@ Error Communicator::understood(Error error) const {
   // Some calls learn of a process's end when they map or copy its memory. It may have left the reason before it ended.
   const auto& peer = members_.peers[error.peer];
   const auto state = peer.area.header().state.load(std::memory_order_acquire);
-  // What a rank that has failed does not finish is a consequence of its failure.
-  if (error.code == Code::remote && state == RankState::failed)
+  // What a rank that has failed or is lost does not finish is a consequence of that.
+  const bool told = state == RankState::failed || state == RankState::lost || state == RankState::silent;
+  if (error.code == Code::remote && told)
     if (auto cause = failure_of(*this, error.peer)) return *std::move(cause);
   if (peer.process && state != RankState::closed && (error.sys_errno == ESRCH || peer.process->ended()))
     return failure_of(*this, error.peer).value_or(lost(error.peer));
@@ -36,8 +37,9 @@ Error Communicator::understood(Error error) const {
 void Communicator::fail(Error error) {
   const Uncancelled whole;
   auto& header = members_.area->area.header();
-  // If no call is under way here, the loss of a peer harms nobody: log it as INFO, not as a warning.
-  const bool quiet = error.code == Code::remote && idle();
+  // If no call is under way here, the loss of a peer harms nobody: log it as INFO, not as a warning. Nor does it if it
+  // was known before the call that fails because of it.
+  const bool quiet = error.code == Code::remote && (idle() || lost_at_rest_.load(std::memory_order_relaxed));
   error = understood(std::move(error));
   {
     const std::lock_guard lock(failure_mutex_);
@@ -55,6 +57,7 @@ void Communicator::fail(Error error) {
     failed_.store(true, std::memory_order_release);
   }
   if (members_.control) {
+    members_.control->tell_completed(last_completed());
     const RankState state = header.state.load(std::memory_order_acquire);
     members_.control->announce(state, failure_->code, failure_->peer, failure_->what);
   }
@@ -71,6 +74,19 @@ void Communicator::abort() {
   auto open = RankState::open;
   header.state.compare_exchange_strong(open, RankState::aborted);
   fail(Error{.code = Code::invalid_usage, .what = "the communicator was aborted by tuttiCommAbort"});
+}
+
+void Communicator::note_loss(Error error) {
+  const std::lock_guard lock(failure_mutex_);
+  if (!loss_ && idle()) lost_at_rest_.store(true, std::memory_order_relaxed);
+  if (!loss_) loss_ = std::make_unique<Error>(std::move(error));
+}
+
+std::optional<Error> Communicator::first_error() const {
+  const std::lock_guard lock(failure_mutex_);
+  if (failure_) return *failure_;
+  if (loss_) return *loss_;
+  return std::nullopt;
 }
 
 Error Communicator::failure() const {

@@ -18,9 +18,20 @@ constexpr std::int64_t nap_ns = 1'000'000'000;
 constexpr std::size_t head_bytes = 16;
 constexpr std::size_t text_bytes_max = sizeof(AreaHeader::message) - 1;
 /// Kind of a frame with state open; takes the place of the code. The text of a `calls` frame holds CallMarks. The text
-/// of `summary`, `ask` (which requests an answer) and `answered` holds a CallSummary of all calls so far.
-enum Alive : std::uint32_t { beating = 0, traced = 1, calls = 2, summary = 3, ask = 4, answered = 5 };
-constexpr std::size_t marks_max = 64;  // in one frame
+/// of `summary`, `ask` (which requests an answer) and `answered` holds a CallSummary of all calls so far; that of
+/// `completed` the number of calls completed; that of `gone` says why the culprit is lost.
+enum Alive : std::uint32_t {
+  beating = 0,
+  traced = 1,
+  calls = 2,
+  summary = 3,
+  ask = 4,
+  answered = 5,
+  completed = 6,
+  gone = 7
+};
+constexpr std::size_t lost_max = 4096;  // kept until they are taken
+constexpr std::size_t marks_max = 64;   // in one frame
 static_assert(marks_max * sizeof(CallMark) <= text_bytes_max);
 
 std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t code, int culprit, std::string_view words) {
@@ -96,6 +107,29 @@ void ControlLinks::tell_summary(const CallSummary& summary_now, bool asks) {
   }
 }
 
+void ControlLinks::tell_completed(std::uint64_t calls) {
+  const std::lock_guard lock(mutex_);
+  const std::string_view words(reinterpret_cast<const char*>(&calls), sizeof calls);
+  const auto frame = frame_of(RankState::open, completed, -1, words);
+  for (Link& link : links_)
+    if (!link.ended && !link.said && !announced_) link.wire.queue(frame);  // leaves with the announcement
+}
+
+void ControlLinks::tell_lost(int rank, std::string_view words) {
+  const std::lock_guard lock(mutex_);
+  const auto frame = frame_of(RankState::open, gone, rank, words);
+  for (Link& link : links_) {
+    if (link.ended || link.said || announced_) continue;
+    link.wire.queue(frame);
+    (void)link.wire.flush();
+  }
+}
+
+std::vector<LostRank> ControlLinks::take_lost() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(lost_, {});
+}
+
 void ControlLinks::tell_calls(int rank, const std::vector<CallMark>& marks) {
   const std::lock_guard lock(mutex_);
   const auto link = std::ranges::find(links_, rank, &Link::rank);
@@ -160,9 +194,10 @@ void ControlLinks::beat() {
     }
     if (!is_silent(link)) continue;
     const double silent_s = static_cast<double>((link.unheard - 1) * beat_ns_) * 1e-9;
-    lose(link, fmt::format("it does not answer any more: nothing was received for {:.1f} s, so its process is stopped, "
-                           "or its host hangs or was cut off",
-                           silent_s));
+    lose(link, RankState::silent,
+         fmt::format("it does not answer any more: nothing was received for {:.1f} s, so its process is stopped, "
+                     "or its host hangs or was cut off",
+                     silent_s));
   }
 }
 
@@ -198,6 +233,7 @@ void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& words) {
   const auto culprit = reader.number<std::int32_t>();
   link.unheard = 0;
   link.heard = true;
+  if (state == RankState::open && code == gone) return believe_lost(culprit, words);
   if (state == RankState::open) return believe_alive(link, code, words);
   if (state != RankState::failed && state != RankState::aborted && state != RankState::closed)
     return end(link, nonsense());
@@ -213,6 +249,7 @@ void ControlLinks::believe_alive(Link& link, std::uint32_t kind, const Bytes& wo
   bool sound = true;
   switch (kind) {
     case calls: sound = believe_calls(link, words); break;
+    case completed: sound = believe_completed(link, words); break;
     case summary: sound = believe_summary(link, words); break;
     case ask:
       sound = believe_summary(link, words);
@@ -256,19 +293,32 @@ bool ControlLinks::believe_calls(const Link& link, const Bytes& words) {
   return true;
 }
 
+void ControlLinks::believe_lost(int rank, const Bytes& words) {
+  if (lost_.size() < lost_max)
+    lost_.push_back({rank, std::string(reinterpret_cast<const char*>(words.data()), words.size())});
+}
+
+bool ControlLinks::believe_completed(const Link& link, const Bytes& words) {
+  std::uint64_t calls = 0;
+  if (words.size() != sizeof calls) return false;
+  std::memcpy(&calls, words.data(), sizeof calls);
+  link.mirror->header().completed.store(calls, std::memory_order_release);
+  return true;
+}
+
 void ControlLinks::end(Link& link, const Error& error) {
   link.ended = true;
   link.wire = Wire(system_, Socket());
-  lose(link, words_for(error));
+  lose(link, RankState::lost, words_for(error));
 }
 
-/// Marks the rank as lost, unless its final state is known already or this communicator has ended. Does not close the
-/// connection: a rank that comes back must learn that the communicator has failed.
-void ControlLinks::lose(Link& link, const std::string& why) {
+/// Marks the rank as lost or silent, unless its final state is known already or this communicator has ended. Does not
+/// close the connection: a rank that comes back must learn that the communicator has failed.
+void ControlLinks::lose(Link& link, RankState state, const std::string& why) {
   if (std::exchange(link.said, true) || leave_by_ns_ != 0) return;
   AreaHeader& header = link.mirror->header();
   put_text(header.message, fmt::format("{} lost: {}", link.who, why));
-  header.state.store(RankState::lost, std::memory_order_release);
+  header.state.store(state, std::memory_order_release);
 }
 
 std::int64_t ControlLinks::poll_set(std::vector<PollItem>& items) {

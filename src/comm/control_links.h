@@ -49,12 +49,18 @@ struct PeerCalls {
   std::vector<CallMark> marks;
 };
 
+/// A rank that a peer has found lost.
+struct LostRank {
+  int rank = 0;
+  std::string words;
+};
+
 /// A rank's control connections to ranks of other hosts; a Task of the service thread. They carry only changes of the
 /// rank's state, signs of life, and summaries of its calls (see CallComparison). Messages from peers are written into
 /// the peers' mirrored headers, where all other code reads them. A rank is lost if its connection ends without a final
-/// state, or if nothing arrives for too long: then its service thread does not run, because the process is stopped, or
-/// the host hangs or is cut off. A rank that learns of a failure fails and announces its own failure, so the failure
-/// reaches all ranks that these connections still join.
+/// state, and silent if nothing arrives for too long: then its service thread does not run, because the process is
+/// stopped, or the host hangs or is cut off. A rank that learns of a failure fails and announces its own failure, so
+/// the failure reaches all ranks that these connections still join.
 ///
 /// Silence is counted in beats of this thread, a quarter of the limit apart, so that a pause of this thread itself does
 /// not make peers look silent. A rank under a debugger announces this while it can, and may then be silent.
@@ -87,6 +93,13 @@ class ControlLinks final : public Task {
   /// Sends the summary to all peers, which compare it with their own calls. `ask`: peers answer at once with their
   /// summaries. Any thread.
   void tell_summary(const CallSummary& summary, bool ask);
+  /// To be called before a failure is announced: the number of the last collective call that this rank has completed.
+  /// Any thread.
+  void tell_completed(std::uint64_t calls);
+  /// Sends to all peers that `rank` is lost, and why: not all of them have a connection to it. Any thread.
+  void tell_lost(int rank, std::string_view words);
+  /// Returns what peers have sent so since the last time. Any thread.
+  std::vector<LostRank> take_lost();
   /// Sends this rank's calls to `rank`, which looks for the first difference. Any thread.
   void tell_calls(int rank, const std::vector<CallMark>& marks);
   /// Returns the calls that peers have sent since the last time. Any thread.
@@ -104,12 +117,14 @@ class ControlLinks final : public Task {
   static constexpr int beats = 4;  ///< a peer is lost after this many beats of this side without a message
   void beat();
   bool is_silent(const Link& link) const;
-  void lose(Link& link, const std::string& why);
+  void lose(Link& link, RankState state, const std::string& why);
   void read(Link& link);
   void believe(Link& link, const Bytes& head, const Bytes& words);
   void believe_alive(Link& link, std::uint32_t kind, const Bytes& words);
   bool believe_summary(Link& link, const Bytes& words);
   bool believe_calls(const Link& link, const Bytes& words);
+  void believe_lost(int rank, const Bytes& words);
+  static bool believe_completed(const Link& link, const Bytes& words);
   void answer(Link& link);
   void end(Link& link, const Error& error);
   void empty_data();
@@ -119,6 +134,7 @@ class ControlLinks final : public Task {
   std::vector<Link> links_;
   std::shared_ptr<const CallHistory> history_;
   std::vector<PeerCalls> calls_;
+  std::vector<LostRank> lost_;
   ChannelRemains data_;  // see leave
   bool announced_ = false;
   std::int64_t leave_by_ns_ = 0;  // 0: the communicator exists

@@ -1,6 +1,6 @@
 #include "comm/descriptor_watch.h"
 
-#include <fmt/format.h>
+#include "comm/peer_failure.h"
 
 namespace tutti {
 namespace {
@@ -8,11 +8,6 @@ namespace {
 MadeCall last_call(const CallDescriptors& descriptors, Rank rank) {
   const CallMark last = descriptors.last(rank);
   return {rank, last.sequence, last.signature};
-}
-
-bool has_left(const Communicator& communicator, Rank rank) {
-  const auto& header = communicator.members().peers[rank].area.header();
-  return header.state.load(std::memory_order_acquire) == RankState::closed;
 }
 
 /// Finds ranks that left without making call `sequence`, which this rank has made.
@@ -41,7 +36,9 @@ Result<void> look_at_descriptors(Communicator& communicator, std::uint64_t seque
   CallDescriptors& descriptors = communicator.lines();
   if (auto looked = descriptors.look(); !looked)
     return with_calls(descriptors, {communicator.rank(), sequence}, std::move(looked).error());
-  return over ? Result<void>() : look_for_leavers(communicator, sequence);
+  if (over) return {};
+  if (auto failure = failure_in_any(communicator, sequence)) return *std::move(failure);
+  return look_for_leavers(communicator, sequence);
 }
 
 Result<void> look_before_leaving(Communicator& communicator, std::int64_t limit_ns) {

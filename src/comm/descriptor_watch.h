@@ -13,7 +13,8 @@ namespace tutti {
 Error with_calls(const CallDescriptors& descriptors, Reporter by, Error error);
 
 /// Compares all new descriptors and, unless call `sequence` is `over` on this rank, looks for ranks that left before
-/// they made it. Errors: invalid_usage (a mismatch, or a rank that left), remote.
+/// they made it, or failed or ended before they had completed it. Errors: invalid_usage (a mismatch, or a rank that
+/// left), remote.
 Result<void> look_at_descriptors(Communicator& communicator, std::uint64_t sequence, bool over);
 
 /// For a rank that leaves: compares its calls with the calls of all peers, and waits at most `limit_ns` for peers that

@@ -35,9 +35,12 @@ std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
                    .peer = culprit >= 0 && culprit < communicator.ranks() ? culprit : rank};
     }
     case RankState::lost:
+    case RankState::silent:
       return Error{.code = Code::remote, .what = get_text(header.message, Lines::several), .peer = rank};
     case RankState::starting:
     case RankState::open:
+      if (communicator.gone().since_ns(rank) == 0) return std::nullopt;
+      return communicator.lost(rank);
     case RankState::closed: return std::nullopt;
   }
   return std::nullopt;
@@ -48,6 +51,55 @@ std::optional<Error> failure_of_any(const Communicator& communicator) {
     if (rank != communicator.rank())
       if (auto failure = failure_of(communicator, rank)) return failure;
   return std::nullopt;
+}
+
+std::optional<Error> failure_in(const Communicator& communicator, Rank rank, std::uint64_t sequence) {
+  const AreaHeader& header = communicator.members().peers[static_cast<std::size_t>(rank)].area.header();
+  if (header.state.load(std::memory_order_acquire) == RankState::lost) return std::nullopt;
+  auto failure = failure_of(communicator, rank);
+  if (!failure || completed_call(communicator, rank, sequence)) return std::nullopt;
+  return failure;
+}
+
+std::optional<Error> failure_in_any(const Communicator& communicator, std::uint64_t sequence) {
+  for (Rank rank = 0; rank < communicator.ranks(); ++rank)
+    if (rank != communicator.rank())
+      if (auto failure = failure_in(communicator, rank, sequence)) return failure;
+  return std::nullopt;
+}
+
+std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const std::function<std::string()>& call) {
+  const Peer& peer = communicator.members().peers[static_cast<std::size_t>(rank)];
+  const RankState state = peer.area.header().state.load(std::memory_order_acquire);
+  if (state == RankState::closed) {
+    if (peer.remote()) return std::nullopt;
+    return left_before(communicator, rank, call());
+  }
+  if (peer.remote() && (state == RankState::lost || state == RankState::failed)) {
+    const std::int64_t since_ns = communicator.gone().since_ns(rank);
+    if (since_ns == 0 || communicator.process().system.now_ns() - since_ns < last_news_ns) return std::nullopt;
+  }
+  return failure_of(communicator, rank);
+}
+
+bool completed_call(const Communicator& communicator, Rank rank, std::uint64_t sequence) {
+  const AreaHeader& header = communicator.members().peers[static_cast<std::size_t>(rank)].area.header();
+  return completes_calls(communicator, rank) && header.completed.load(std::memory_order_acquire) >= sequence;
+}
+
+bool completes_calls(const Communicator& communicator, Rank rank) {
+  const AreaHeader& header = communicator.members().peers[static_cast<std::size_t>(rank)].area.header();
+  switch (header.state.load(std::memory_order_acquire)) {
+    case RankState::failed:
+      return header.failure.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(Code::remote);
+    case RankState::aborted:
+    case RankState::silent: return false;
+    case RankState::starting:
+    case RankState::open:
+    case RankState::closed:
+    case RankState::lost: break;
+  }
+  return true;
 }
 
 bool has_left(const Communicator& communicator, Rank rank) {

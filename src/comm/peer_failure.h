@@ -1,18 +1,47 @@
-// Reads from a rank's shared area whether and why it has failed or left.
+// Whether and why a rank has failed, ended or left, and which calls that concerns.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 
 #include "comm/communicator.h"
 
 namespace tutti {
 
-/// The error of a rank that failed, aborted or is lost. Empty for a rank that is open or has closed: a rank that has
-/// closed has finished all its calls, and a rank that still waits for it finds this out by poll_peers.
+/// The error of a rank that failed, aborted, is lost, or whose process has ended. Empty for a rank that is open or has
+/// closed: a rank that has closed has finished all its calls, and a rank that still waits for it finds this out by
+/// poll_peers.
 std::optional<Error> failure_of(const Communicator& communicator, Rank rank);
 
 /// The failure of any rank other than this one.
 std::optional<Error> failure_of_any(const Communicator& communicator);
+
+/// A rank that has ended, or failed because of another one, needs nothing more in the collectives that it had completed
+/// by then, and has given all that others need of it there. So these go on.
+///
+/// The failure of a rank, if it ends collective `sequence` of this rank. Empty for a rank that is lost: what it has
+/// sent may still arrive, so what waits for it asks `obstacle`.
+std::optional<Error> failure_in(const Communicator& communicator, Rank rank, std::uint64_t sequence);
+std::optional<Error> failure_in_any(const Communicator& communicator, std::uint64_t sequence);
+
+/// Of a rank that is gone: whether the calls that it had completed go on. Not if it aborted, is silent, or failed for a
+/// reason of its own, such as a mismatch, which concerns calls before that.
+bool completes_calls(const Communicator& communicator, Rank rank);
+
+/// Of a rank that is gone: whether it is known to have completed collective `sequence`. Of a lost rank nobody knows.
+bool completed_call(const Communicator& communicator, Rank rank, std::uint64_t sequence);
+
+/// Why nothing more will come from `rank`, for a call (`call` says which) that needs something of it. If there is an
+/// answer, look once more before you believe it: it may have come meanwhile. Empty for a rank of another host that has
+/// left: the end of its connections tells.
+std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const std::function<std::string()>& call);
+
+/// How long what a lost rank has sent may be on its way.
+inline constexpr std::int64_t last_news_ns = 250'000'000;
+/// How long a rank in no call waits after the loss of a rank of another host for its next call, before its communicator
+/// fails: which calls that rank had completed is unknown.
+inline constexpr std::int64_t next_call_ns = 2'000'000'000;
 
 /// Whether `rank` has closed the communicator.
 bool has_left(const Communicator& communicator, Rank rank);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/fixed_text.h"
 #include "base/host.h"
 #include "comm/call_comparison.h"
 #include "comm/peer_failure.h"
@@ -12,11 +13,27 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t look_every_ns = 100'000'000;
-constexpr std::int64_t look_ns_max = 250'000'000;  // most time that one look counts for, however late it is
+constexpr std::int64_t look_ns_max = 250'000'000;   // most time that one look counts for, however late it is
+constexpr std::int64_t look_again_ns = 10'000'000;  // while a rank is gone and calls go on
 constexpr int looks_until_stuck = 2;
+constexpr int looks_until_asked = 3;
 
 AreaHeader& header(const Communicator& communicator, Rank rank) {
   return communicator.members().peers[rank].area.header();
+}
+
+/// Whether messages have come that no receive has taken: some receive is still to come.
+bool has_unread(const Communicator& communicator) {
+  const Membership& members = communicator.members();
+  const RankArea& own = members.area->area;
+  const int channels = own.shape().channels;
+  for (Rank rank = 0; rank < members.ranks; ++rank) {
+    const Peer& peer = members.peers[rank];
+    if (rank == members.rank || peer.remote()) continue;
+    for (const int channel : {channels - 2, channels - 1})  // see AreaShape
+      if (own.filled(channel, rank).load() != peer.area.freed(channel, members.rank).load()) return true;
+  }
+  return false;
 }
 
 double seconds(std::int64_t ns) {
@@ -43,14 +60,17 @@ bool PeerWatch::advance() {
   const auto communicator = communicator_.lock();
   if (!communicator || communicator->failed()) return false;
   communicator->look_at_device();
-  // Processes first: an ended process is the cause, and ranks that fail because of it are the consequence.
   for (auto& watched : processes_) look_at_process(*communicator, watched);
-  look_at_states(*communicator);
+  hear_of_losses(*communicator);
+  look_at_ranks(*communicator);
   if (const std::int64_t now = system_.now_ns(); now - looked_ns_ >= look_every_ns && !communicator->failed()) {
     const std::int64_t passed_ns = std::min(now - std::exchange(looked_ns_, now), look_ns_max);
     beat(*communicator);
     const bool stuck = silence_ns_ > 0 && is_stuck(*communicator);
-    for (auto& watched : processes_) look_for_stopped(*communicator, watched, stuck ? passed_ns : 0);
+    for (auto& watched : processes_) {
+      look_for_stopped(*communicator, watched, stuck ? passed_ns : 0);
+      look_for_exec(*communicator, watched);
+    }
     if (auto* const comparison = communicator->comparison()) comparison->tell();
   }
   if (auto* const comparison = communicator->comparison(); comparison != nullptr && !communicator->failed())
@@ -61,21 +81,92 @@ bool PeerWatch::advance() {
 std::int64_t PeerWatch::poll_set(std::vector<PollItem>& items) {
   for (const auto& watched : processes_)
     if (!watched.ranks.empty()) watched.process->poll_set(items);
-  return system_.now_ns() + look_every_ns;
+  const auto communicator = communicator_.lock();
+  return system_.now_ns() + (communicator && communicator->gone().any() ? look_again_ns : look_every_ns);
 }
 
-void PeerWatch::look_at_process(Communicator& communicator, Watched& watched) {
-  if (watched.ranks.empty() || !watched.process->ended()) return;
-  for (const Rank rank : watched.ranks) {
-    if (header(communicator, rank).state.load(std::memory_order_acquire) == RankState::closed) continue;
-    if (auto failure = failure_of(communicator, rank)) {  // it left the reason before it ended
-      communicator.fail(*std::move(failure));
-      return;
+void PeerWatch::look_at_process(Communicator& communicator, Watched& watched) const {
+  if (!watched.ranks.empty() && watched.process->ended()) mark_all(communicator, watched);
+}
+
+/// A process that has become another program by exec has not ended, but is no rank any more: its service thread does
+/// not beat, and nobody serves by its name.
+void PeerWatch::look_for_exec(Communicator& communicator, Watched& watched) const {
+  if (watched.ranks.empty()) return;
+  const Rank rank = watched.ranks.front();
+  const std::uint32_t beats = header(communicator, rank).beats.load(std::memory_order_relaxed);
+  if (std::exchange(watched.last_beats, beats) != beats) watched.quiet_looks = 0;
+  if (++watched.quiet_looks % looks_until_asked != 0) return;
+  if (!is_served(communicator.members().peers[static_cast<std::size_t>(rank)].fd_server))
+    mark_all(communicator, watched);
+}
+
+void PeerWatch::mark_all(Communicator& communicator, Watched& watched) const {
+  for (const Rank rank : watched.ranks)
+    if (header(communicator, rank).state.load(std::memory_order_acquire) != RankState::closed)
+      communicator.gone().mark(rank, system_.now_ns());
+  watched.ranks.clear();
+}
+
+/// Ranks that have ended or are lost first: they are the cause, and ranks that fail because of it the consequence.
+void PeerWatch::look_at_ranks(Communicator& communicator) const {
+  for (const bool causes : {true, false})
+    for (Rank rank = 0; rank < communicator.ranks() && !communicator.failed(); ++rank) {
+      const bool failed = header(communicator, rank).state.load(std::memory_order_acquire) == RankState::failed;
+      if (rank == communicator.rank() || failed == causes) continue;
+      auto failure = failure_of(communicator, rank);
+      if (!failure) continue;
+      if (communicator.gone().since_ns(rank) == 0) note(communicator, rank);
+      if (ends_all(communicator, rank))
+        communicator.fail(*std::move(failure));
+      else
+        communicator.note_loss(*std::move(failure));
     }
-    communicator.fail(communicator.lost(rank));
-    return;
+}
+
+void PeerWatch::note(Communicator& communicator, Rank rank) const {
+  communicator.gone().mark(rank, system_.now_ns());
+  const AreaHeader& theirs = header(communicator, rank);
+  if (theirs.state.load(std::memory_order_acquire) == RankState::lost)
+    communicator.members().control->tell_lost(rank, get_text(theirs.message, Lines::several));
+}
+
+/// Peers have found ranks lost to which this rank has no connection of its own.
+void PeerWatch::hear_of_losses(Communicator& communicator) {
+  const Membership& members = communicator.members();
+  if (!members.control) return;
+  for (const LostRank& lost : members.control->take_lost()) {
+    if (lost.rank < 0 || lost.rank >= members.ranks || !members.peers[static_cast<std::size_t>(lost.rank)].remote())
+      continue;
+    AreaHeader& theirs = header(communicator, lost.rank);
+    // The service thread writes the headers of ranks of other hosts, and this is it.
+    if (theirs.state.load(std::memory_order_acquire) != RankState::open) continue;
+    put_text(theirs.message, lost.words);
+    theirs.state.store(RankState::lost, std::memory_order_release);
   }
-  watched.ranks.clear();  // all have left in order
+}
+
+/// Whether the communicator fails now because of a rank that is gone.
+bool PeerWatch::ends_all(const Communicator& communicator, Rank rank) const {
+  if (!completes_calls(communicator, rank)) return true;
+  const AreaHeader& theirs = header(communicator, rank);
+  const std::int64_t gone_ns = system_.now_ns() - communicator.gone().since_ns(rank);
+  const std::uint64_t completed = communicator.last_completed();  // before what is entered: a call may end meanwhile
+  const bool in_collective = communicator.entered() > completed;
+  // How many calls a lost rank had completed, nobody knows. What needs it finds out itself.
+  if (theirs.state.load(std::memory_order_acquire) == RankState::lost)
+    return !in_collective && gone_ns >= next_call_ns && at_rest(communicator, gone_ns);
+  if (completed < theirs.completed.load(std::memory_order_acquire)) return false;
+  return in_collective || at_rest(communicator, gone_ns);
+}
+
+/// Whether nothing is under way that a rank which has gone for so long may have had its part in. Kernels of GPUs count
+/// for a moment only: nobody knows which of them that rank has completed.
+bool PeerWatch::at_rest(const Communicator& communicator, std::int64_t gone_ns) {
+  if (!communicator.idle() || has_unread(communicator)) return false;
+  if (const Background* const messages = communicator.background())
+    if (messages->active() || messages->keeps()) return false;
+  return communicator.device() == nullptr || gone_ns >= last_news_ns;
 }
 
 /// Sign of life for processes that cannot see in /proc whether this process is stopped.
@@ -119,10 +210,6 @@ void PeerWatch::look_for_stopped(Communicator& communicator, Watched& watched, s
         rank,
         fmt::format("it does not answer any more: no sign of life for {:.1f} s, so its process is stopped or hangs",
                     seconds(watched.silent_ns))));
-}
-
-void PeerWatch::look_at_states(Communicator& communicator) {
-  if (auto failure = failure_of_any(communicator)) communicator.fail(*std::move(failure));
 }
 
 }  // namespace tutti

@@ -9,9 +9,12 @@
 
 namespace tutti {
 
-/// A Task of the service thread, which ends with the communicator. Fails the communicator if a peer's process has ended
-/// (noticed at once), a peer has failed (noticed within a tenth of a second), a process of this host has been stopped
-/// for TUTTI_SILENCE_MS while this rank waits in a call, or a call differs from a call of a rank of another host.
+/// A Task of the service thread, which ends with the communicator. Marks peers whose processes have ended (noticed at
+/// once) or that have failed (noticed within a tenth of a second), and fails the communicator because of them: at once
+/// if this rank is in a collective that they had not completed, or in no call. Collectives that they had completed go
+/// on, and sends and receives find out themselves whether they need them. Also fails the communicator if a process of
+/// this host has been stopped for TUTTI_SILENCE_MS while this rank waits in a call, or a call differs from a call of a
+/// rank of another host.
 class PeerWatch final : public Task {
  public:
   explicit PeerWatch(const std::shared_ptr<Communicator>& communicator);
@@ -25,11 +28,19 @@ class PeerWatch final : public Task {
     std::uint64_t token = 0;
     std::shared_ptr<PeerProcess> process;
     std::vector<Rank> ranks;
-    std::uint32_t beats = 0;     ///< last value of AreaHeader::beats,
-    std::int64_t silent_ns = 0;  ///<   and for how long it has not changed
+    std::uint32_t beats = 0;       ///< last value of AreaHeader::beats,
+    std::int64_t silent_ns = 0;    ///<   and for how long it has not changed
+    std::uint32_t last_beats = 0;  ///< likewise, for look_for_exec
+    int quiet_looks = 0;
   };
-  void look_at_process(Communicator& communicator, Watched& watched);
-  void look_at_states(Communicator& communicator);
+  void look_at_process(Communicator& communicator, Watched& watched) const;
+  void look_for_exec(Communicator& communicator, Watched& watched) const;
+  void mark_all(Communicator& communicator, Watched& watched) const;
+  void look_at_ranks(Communicator& communicator) const;
+  void note(Communicator& communicator, Rank rank) const;
+  static void hear_of_losses(Communicator& communicator);
+  bool ends_all(const Communicator& communicator, Rank rank) const;
+  static bool at_rest(const Communicator& communicator, std::int64_t gone_ns);
   void beat(Communicator& communicator);
   void look_for_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns);
   bool is_stuck(const Communicator& communicator);

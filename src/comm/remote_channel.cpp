@@ -135,7 +135,9 @@ Result<void> RemoteChannel::judge(Error error) {
                                      broken_->what),
                  .sys_errno = broken_->sys_errno,
                  .peer = place_.peer};
-  if (now - broken_ns_ < news_limit_ns) return {};
+  const bool known = state == RankState::failed || state == RankState::aborted || state == RankState::lost ||
+                     state == RankState::silent;
+  if (!known && now - broken_ns_ < news_limit_ns) return {};
   return *broken_;
 }
 
@@ -201,9 +203,10 @@ Result<T> RemoteReceiver::ask(Call call) {
     if (!open) return std::move(open).error();
     if (!*open) return T();
   }
-  if (!channel_->broken()) {
+  if (channel_->is_open() && !channel_->read_out()) {
     Result<T> answer = call(channel_->receiver());
     if (answer) return answer;
+    channel_->note_read_out();
     (void)channel_->judge(std::move(answer).error());
   }
   if (auto judged = channel_->judge_again(); !judged) return std::move(judged).error();
@@ -228,11 +231,15 @@ Result<std::size_t> RemoteReceiver::land(std::size_t at, std::span<std::byte> in
 
 Invited RemoteReceiver::invite(std::size_t ahead, std::span<std::byte> memory) {
   if (!channel_->is_open()) return Invited::later;
-  return channel_->broken() ? Invited::no : channel_->receiver().invite(ahead, memory);
+  return channel_->broken() || channel_->read_out() ? Invited::no : channel_->receiver().invite(ahead, memory);
 }
 
 bool RemoteReceiver::closed() {
-  return !channel_->is_open() || channel_->broken() || channel_->receiver().closed();
+  return !channel_->is_open() || channel_->read_out() || channel_->receiver().closed();
+}
+
+bool RemoteReceiver::drained() {
+  return !channel_->is_open() || channel_->read_out() || channel_->receiver().drained();
 }
 
 Result<void> RemoteReceiver::release() {
@@ -241,7 +248,7 @@ Result<void> RemoteReceiver::release() {
 
 void RemoteReceiver::poll_set(std::vector<PollItem>& items) const {
   if (!channel_->is_open()) return channel_->poll_set(items);
-  if (!channel_->broken()) channel_->receiver().poll_set(items);
+  if (!channel_->read_out()) channel_->receiver().poll_set(items);
 }
 
 }  // namespace tutti

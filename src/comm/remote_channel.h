@@ -56,13 +56,15 @@ class RemoteChannel final : public OpeningLink {
   bool connects() const { return place_.rank > place_.peer; }
   bool awaits_arrival() const override { return wanted_ && !is_open() && place_.rank < place_.peer; }
 
-  /// Handles an error of this channel's connections. If the peer has just failed or its process has ended, a better
-  /// error arrives another way within a moment, so success means: wait for that error. Errors: remote (the peer has
-  /// left); after a second, the error itself.
+  /// Handles an error of this channel's connections. If the peer has just failed or its process has ended, that becomes
+  /// known another way within a moment, so success means: wait for that. Errors: remote (the peer has left, failed or
+  /// is lost); after a second, the error itself.
   Result<void> judge(Error error);
-  /// True after the first call of judge: the channel must not be used any more. judge_again judges the same error
-  /// again.
+  /// True after the first call of judge: nothing can be sent any more. judge_again judges the same error again.
   bool broken() const { return broken_.has_value(); }
+  /// The receiver has returned an error: until then it gives what has arrived, even if the connection is broken.
+  void note_read_out() { read_out_ = true; }
+  bool read_out() const { return read_out_; }
   Result<void> judge_again() { return judge(*broken_); }
 
   void poll_set(std::vector<PollItem>& items) const override;
@@ -91,7 +93,9 @@ class RemoteChannel final : public OpeningLink {
   bool wanted_ = false;
   std::optional<Error> broken_;
   std::int64_t broken_ns_ = 0;
+  bool read_out_ = false;
 };
+
 /// Sender and receiver of a channel, usable before and after the channel is open.
 class RemoteSender final : public Sender {
  public:
@@ -120,6 +124,7 @@ class RemoteReceiver final : public Receiver {
   explicit RemoteReceiver(std::shared_ptr<RemoteChannel> channel) : channel_(std::move(channel)) {}
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override;
+  bool drained() override;
   bool arrives_in_parts() const override { return true; }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
   void read_ahead(bool on) override {

@@ -122,10 +122,10 @@ Result<void> GpuCall::offer_windows(GpuOffer& offer) {
 
 Result<void> GpuCall::poll_peers() {
   if (!arrived_ || launch_group().finished(communicator_.rank())) return {};  // the next advance says how it ended
-  if (auto failure = failure_of_any(communicator_)) return *std::move(failure);
   const Rank missing = launch_group().missing(communicator_.rank());
   if (missing < 0) return {};
-  if (has_left(communicator_, missing)) return left_before(communicator_, missing, where());
+  if (auto gone = obstacle(communicator_, missing, [this] { return where(); }))
+    return launch_group().missing(communicator_.rank()) == missing ? Result<void>(*std::move(gone)) : Result<void>();
   const std::int64_t limit_ns = communicator_.process().gpus.meeting_ns;
   const std::int64_t waited_ns = communicator_.process().system.now_ns() - since_ns_;
   if (limit_ns == 0 || waited_ns < limit_ns || !launch_group().waits_for_itself(communicator_.rank())) return {};

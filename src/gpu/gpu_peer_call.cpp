@@ -131,6 +131,7 @@ bool GpuPeerCall::run() {
     }
     ++next_;
   }
+  communicator_.note_completed(sequence_);
   state_ = State::done;
   return true;
 }

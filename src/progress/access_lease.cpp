@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "comm/peer_failure.h"
-
 namespace tutti {
 namespace {
 
@@ -13,13 +11,10 @@ std::atomic<std::uint32_t>& touching(const Peer& peer) {
 
 }  // namespace
 
-/// Raises `touching` first and then looks for failures. A rank that fails sets its state first and then looks at
-/// `touching`. So at least one of both sees the other.
-Result<AccessLease> AccessLease::begin(Communicator& communicator) {
+/// Raises `touching` before the owner of the lease looks for failures. A rank that fails sets its state first and then
+/// looks at `touching`. So at least one of both sees the other.
+AccessLease::AccessLease(Communicator& communicator) : communicator_(&communicator) {
   touching(communicator.members().peers[communicator.rank()]).fetch_add(1, std::memory_order_seq_cst);
-  AccessLease lease(&communicator);
-  if (auto failure = failure_of_any(communicator)) return *std::move(failure);
-  return lease;
 }
 
 AccessLease::~AccessLease() {

@@ -12,15 +12,14 @@ namespace tutti {
 /// Held by a call while it may access peers' buffers by address.
 class AccessLease {
  public:
-  /// Errors: the failure of a peer, whose buffers must not be accessed any more.
-  static Result<AccessLease> begin(Communicator& communicator);
+  /// Whoever begins looks afterwards whether peers have failed, whose buffers must not be accessed any more.
+  explicit AccessLease(Communicator& communicator);
 
   AccessLease(AccessLease&& other) noexcept : communicator_(std::exchange(other.communicator_, nullptr)) {}
   AccessLease& operator=(AccessLease&&) = delete;
   ~AccessLease();
 
  private:
-  explicit AccessLease(Communicator* communicator) : communicator_(communicator) {}
   Communicator* communicator_;
 };
 

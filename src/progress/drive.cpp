@@ -99,8 +99,9 @@ Result<void> Waiter::pause() {
     spin_rounds_ = static_cast<unsigned>(process_.config.integer("TUTTI_SPIN_US")) * rounds_per_us;
   if (!crowded_ && rounds_ < std::max(spin_rounds_, patient_rounds)) {
     relax();
-    if (rounds_ % rounds_per_meanwhile == 0) run_meanwhile();
-    return {};
+    if (rounds_ % rounds_per_meanwhile != 0) return {};
+    run_meanwhile();
+    return peer_gone() ? poll_peers() : Result<void>();
   }
   if (yields()) {
     if (rounds_ % yields_per_meanwhile == 0) run_meanwhile();
@@ -112,6 +113,14 @@ Result<void> Waiter::pause() {
   run_meanwhile();
   sleep();
   return {};
+}
+
+/// Calls that a peer had completed go on, so only they themselves know whether they still wait for it.
+bool Waiter::peer_gone() const {
+  return std::ranges::any_of(operations_, [](Operation* operation) {
+    const auto* communicator = operation == nullptr ? nullptr : operation->communicator();
+    return communicator != nullptr && communicator->gone().any();
+  });
 }
 
 /// Carries on what goes on beside the calls: a peer may wait for it. True while there is some.

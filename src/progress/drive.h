@@ -39,6 +39,7 @@ class Waiter {
   bool yields();
   void run_meanwhile();
   bool run_background();
+  bool peer_gone() const;
   Result<void> poll_peers();
   Result<void> check_limit(std::int64_t now);
   void sleep();

@@ -155,8 +155,10 @@ Result<void> HostStagedBatch::poll_peers() {
     communicator_->fail(error);
     return error;
   };
-  if (auto failure = failure_of_any(*communicator_)) return failed(*std::move(failure));
-  if (has_left(*communicator_, rank)) return failed(left_before(*communicator_, rank, where()));
+  if (auto gone = obstacle(*communicator_, rank, [this] { return where(); })) {
+    if (missing() != rank) return {};
+    return failed(*std::move(gone));
+  }
   const std::int64_t limit_ns = communicator_->process().gpus.meeting_ns;
   if (limit_ns == 0 || now - since_ns_ < limit_ns || !gpu_context(*communicator_)->stream_order->driven_here(rank))
     return {};

@@ -183,6 +183,14 @@ Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, Se
                  .owner = std::move(answer->owner)};
 }
 
+bool is_served(const std::string& name) {
+  if (name.empty() || name.size() > FdAddress::name_max) return true;
+  const Uncancelled whole;
+  SeenProcess owner;
+  const auto connected = access(name, owner);
+  return connected || connected.error().sys_errno != ECONNREFUSED;
+}
+
 Result<SeenProcess> watch_process(const std::string& name, const ProcessKey& key, std::int64_t timeout_ns,
                                   const std::function<bool()>& give_up) {
   auto answer = ask(name, {.key = key, .id = FdRequest::watch}, Patience(timeout_ns, give_up));

@@ -76,6 +76,10 @@ struct Fetched {
 Result<Fetched> fetch_segment(const std::string& name, const ProcessKey& key, SegmentName segment,
                               std::int64_t timeout_ns, const std::function<bool()>& give_up);
 
+/// Whether a process still serves by this name. Not once it has ended, or has become another program by exec. Where the
+/// answer cannot be known: true.
+bool is_served(const std::string& name);
+
 /// Opens a connection to the server called `name` that stays open as long as its process lives. Limits and errors as
 /// for fetch_segment.
 Result<SeenProcess> watch_process(const std::string& name, const ProcessKey& key, std::int64_t timeout_ns,

@@ -21,8 +21,17 @@ struct AreaShape {
   std::size_t payload_bytes = 16 * 1024;  ///< of one call descriptor
 };
 
-/// lost: only for a rank of another host that can no longer be reached; its own area never has this state.
-enum class RankState : std::uint32_t { starting = 0, open = 1, failed = 2, aborted = 3, closed = 4, lost = 5 };
+/// lost, silent: only of a rank of another host, whose own area never has these states. lost: its connection has ended,
+/// but what it sent before may still arrive; silent: it gives no sign of life.
+enum class RankState : std::uint32_t {
+  starting = 0,
+  open = 1,
+  failed = 2,
+  aborted = 3,
+  closed = 4,
+  lost = 5,
+  silent = 6
+};
 
 struct AreaHeader {
   static constexpr std::uint64_t magic_value = 0x3165'7261'6974'7574;  // "tutiare1"
@@ -36,6 +45,9 @@ struct AreaHeader {
   /// large call changes this counter and reads the peers' states.
   alignas(limits::line_bytes) std::atomic<std::uint32_t> touching;
   Doorbell doorbell;
+  /// Number of the last collective call that this rank has completed. Written after each call, and read only where the
+  /// rank has ended or failed: on a cache line of its own.
+  alignas(limits::line_bytes) std::atomic<std::uint64_t> completed;
   alignas(limits::line_bytes)
       SharedCallSummary calls;         ///< where ranks have no call descriptors: this rank's calls so far
   std::atomic<std::uint32_t> answers;  ///< counts its answers to this rank's questions

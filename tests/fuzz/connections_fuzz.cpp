@@ -130,7 +130,7 @@ void tell(std::uint64_t seed, const Bytes& bytes) {
     system.poll(items, 100 * ms);
   }
   const AreaHeader& header = mirror->header();
-  expect(header.state.load() <= RankState::lost && header.state.load() != RankState::starting, "no such state");
+  expect(header.state.load() <= RankState::silent && header.state.load() != RankState::starting, "no such state");
   for (const PeerCalls& calls : links.take_calls())
     expect(calls.rank == 2 && calls.marks.size() <= CallHistory::kept, "calls of nobody");
   expect(::strnlen(header.message.data(), header.message.size()) < header.message.size(), "words without an end");

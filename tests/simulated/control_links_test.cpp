@@ -48,7 +48,10 @@ class OneLink : public ::testing::Test {
     return (system_.now_ns() - begin) / ms;
   }
 
-  bool lost() const { return mirror_->header().state.load() == RankState::lost; }
+  bool lost() const {
+    const RankState state = mirror_->header().state.load();
+    return state == RankState::lost || state == RankState::silent;
+  }
 
   /// What the peer says, as documented: state, code, culprit, words.
   void say(RankState state, std::uint32_t code) {

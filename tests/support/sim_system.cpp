@@ -269,6 +269,20 @@ void SimSystem::kill(int owner) {
   }
 }
 
+void SimSystem::end(int owner) {
+  for (const auto& [handle, of] : owners_) {
+    if (of != owner) continue;
+    if (const auto end = ends_.find(handle); end != ends_.end()) {
+      if (connections_.at(end->second.connection).state == Connection::State::open)
+        close_end(end->second);
+      else
+        reset(handle);
+    }
+    if (const auto listener = listeners_.find(handle); listener != listeners_.end())
+      listener->second.at.host = "nowhere";
+  }
+}
+
 void SimSystem::close(int handle) {
   owners_.erase(handle);
   if (const auto listener = listeners_.find(handle); listener != listeners_.end()) {
@@ -290,7 +304,13 @@ void SimSystem::close(int handle) {
     connections_.erase(end.connection);
     return;
   }
+  close_end(end);
+}
+
+void SimSystem::close_end(const End& end) {
+  Connection& connection = connections_.at(end.connection);
   Direction& out = connection.to[1 - end.side];
+  if (out.end_ns >= 0 || out.reset_ns >= 0) return;
   if (connection.to[end.side].pieces.empty()) {
     out.end_ns = arrival(out);
     return;

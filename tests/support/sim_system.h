@@ -56,6 +56,9 @@ class SimSystem final : public System {
   void act_as(int owner) { owner_ = owner; }
   /// The process is gone: its connections are cut, and nobody is let in any more.
   void kill(int owner);
+  /// The process has ended: as its kernel does it, what it has sent arrives, then the end of each connection; where it
+  /// had not read everything that is a reset. Nobody is let in any more.
+  void end(int owner);
   /// What leaks shows here.
   std::size_t open_sockets() const { return listeners_.size() + ends_.size(); }
   std::size_t accepted_sockets() const;
@@ -97,6 +100,7 @@ class SimSystem final : public System {
   std::int64_t next_event_ns() const;
   std::int64_t arrival(Direction& direction);
   std::int64_t delayed();
+  void close_end(const End& end);
   int failure(const Connection& connection, int side) const;
   std::size_t cut_short(std::size_t bytes);
   void garble(Bytes& bytes);

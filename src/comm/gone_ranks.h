@@ -1,0 +1,33 @@
+// Since when which ranks of a communicator are gone: their processes have ended, or they have failed or are lost.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "plan/types.h"
+
+namespace tutti {
+
+/// The service thread marks, any thread reads. A mark stays.
+class GoneRanks {
+ public:
+  explicit GoneRanks(int ranks) : since_ns_(static_cast<std::size_t>(ranks)) {}
+
+  void mark(Rank rank, std::int64_t now_ns) {
+    std::int64_t never = 0;
+    since_ns_[static_cast<std::size_t>(rank)].compare_exchange_strong(never, now_ns, std::memory_order_acq_rel);
+    any_.store(true, std::memory_order_release);
+  }
+  /// 0: it is not gone.
+  std::int64_t since_ns(Rank rank) const {
+    return since_ns_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+  }
+  bool any() const { return any_.load(std::memory_order_acquire); }
+
+ private:
+  std::vector<std::atomic<std::int64_t>> since_ns_;
+  std::atomic<bool> any_ = false;
+};
+
+}  // namespace tutti
