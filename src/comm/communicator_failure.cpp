@@ -27,7 +27,9 @@ Error Communicator::understood(Error error) const {
   const bool told = state == RankState::failed || state == RankState::lost || state == RankState::silent;
   if (error.code == Code::remote && told)
     if (auto cause = failure_of(*this, error.peer)) return *std::move(cause);
-  if (peer.process && state != RankState::closed && (error.sys_errno == ESRCH || peer.process->ended()))
+  // ECONNREFUSED: nobody serves its segments any more, as after exec.
+  const bool is_gone = error.sys_errno == ESRCH || error.sys_errno == ECONNREFUSED;
+  if (peer.process && state != RankState::closed && (is_gone || peer.process->ended()))
     return failure_of(*this, error.peer).value_or(lost(error.peer));
   if (comparison_ && state == RankState::closed)
     if (auto early = comparison_->left_early(error.peer)) return *std::move(early);
