@@ -123,6 +123,8 @@ template <class R>
 Result<void> start_on_gpu(CommEntry& entry, const R& request) {
   auto& communicator = entry.communicator;
   communicator->look_at_device();
+  // Kernels have no number by which to know whether a rank that is gone had completed theirs.
+  if (auto lost = communicator->first_error(); lost && !communicator->failed()) communicator->fail(*std::move(lost));
   if (communicator->failed()) return communicator->tell_failure();
   if (Group::current().open()) {
     if (request.device->takes_turn()) return Group::current().add(communicator, nullptr, request);

@@ -134,7 +134,7 @@ void BootstrapRoot::State::take_excuses_from_here() {
 
 void BootstrapRoot::State::excuse(const bootstrap::Excused& one) {
   excused_ranks = std::max(excused_ranks, one.ranks);
-  told_ranks.insert(one.rank);
+  if (one.rank >= 0 && one.rank < one.ranks) told_ranks.insert(one.rank);
   if (failure) return end_soon_if_all_told();
   fail(one.why);
 }

@@ -118,6 +118,7 @@ void CollectiveInsideHost::write_buffers(CallDescriptor& descriptor) const {
   descriptor.carries = 0;
   descriptor.huge = 0;
   const AccessFacts& facts = communicator_.access_facts();
+  descriptor.mappable = descriptor.readable = 1;
   if (facts.one_process || facts.forced == Access::slots) return;
   write_rights(descriptor, mapped);
   if (mapped) return;

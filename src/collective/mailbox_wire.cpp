@@ -8,6 +8,7 @@
 #include "collective/mailbox.h"
 #include "comm/peer_failure.h"
 #include "progress/access_lease.h"
+#include "transport/socket_trailer.h"
 
 namespace tutti {
 namespace {
@@ -63,7 +64,8 @@ Result<void> Mailbox::exchange(Rank rank) {
 /// The connection to a rank has ended. If the rank is gone, that is an error only for what needs it.
 Result<void> Mailbox::lose(Rank rank, Error error) {
   Peer& peer = peers_[static_cast<std::size_t>(rank)];
-  const bool gone = error.code == Code::remote && (has_left(communicator_, rank) || failure_of(communicator_, rank));
+  const bool ended = error.code == Code::remote && !is_shifted(error);
+  const bool gone = ended && (has_left(communicator_, rank) || failure_of(communicator_, rank));
   if (!gone || needs(rank)) return std::move(error).at_peer(rank);
   if (peer.incoming.small != nullptr) forget(*peer.incoming.small);  // the rest of it does not come any more
   peer = {};

@@ -97,7 +97,9 @@ void PeerWatch::look_for_exec(Communicator& communicator, Watched& watched) cons
   const std::uint32_t beats = header(communicator, rank).beats.load(std::memory_order_relaxed);
   if (std::exchange(watched.last_beats, beats) != beats) watched.quiet_looks = 0;
   if (++watched.quiet_looks % looks_until_asked != 0) return;
-  if (!is_served(communicator.members().peers[static_cast<std::size_t>(rank)].fd_server))
+  // A process that has moved to another network namespace finds nobody there, itself neither.
+  if (!is_served(communicator.members().peers[static_cast<std::size_t>(rank)].fd_server) &&
+      is_served(communicator.process().fd_server_name()))
     mark_all(communicator, watched);
 }
 
@@ -153,6 +155,8 @@ bool PeerWatch::ends_all(const Communicator& communicator, Rank rank) const {
   const std::int64_t gone_ns = system_.now_ns() - communicator.gone().since_ns(rank);
   const std::uint64_t completed = communicator.last_completed();  // before what is entered: a call may end meanwhile
   const bool in_collective = communicator.entered() > completed;
+  // Kernels that wait for it have no number by which to know whether it had completed them.
+  if (communicator.device() != nullptr && gone_ns >= last_news_ns) return true;
   // How many calls a lost rank had completed, nobody knows. What needs it finds out itself.
   if (theirs.state.load(std::memory_order_acquire) == RankState::lost)
     return !in_collective && gone_ns >= next_call_ns && at_rest(communicator, gone_ns);

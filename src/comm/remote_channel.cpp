@@ -238,8 +238,9 @@ bool RemoteReceiver::closed() {
   return !channel_->is_open() || channel_->read_out() || channel_->receiver().closed();
 }
 
-bool RemoteReceiver::drained() {
-  return !channel_->is_open() || channel_->read_out() || channel_->receiver().drained();
+Result<bool> RemoteReceiver::drained() {
+  if (!channel_->is_open() || channel_->read_out()) return true;
+  return ask<bool>([](Receiver& receiver) { return receiver.drained(); });
 }
 
 Result<void> RemoteReceiver::release() {

@@ -43,7 +43,7 @@ class SignedReceiver final : public Receiver {
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<OfferedBlock> offered(std::size_t at) override { return through_->offered(at); }
   Result<void> release() override { return through_->release(); }
-  bool drained() override { return through_->drained(); }
+  Result<bool> drained() override { return through_->drained(); }
   bool arrives_in_parts() const override { return through_->arrives_in_parts(); }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
   void read_ahead(bool on) override { through_->read_ahead(on); }

@@ -106,7 +106,11 @@ Result<Progress> Run::advance() {
       moved = moved || *left;
     }
     if (state.finished && !channel.inviting.peers.empty()) moved = close_invitations(channel) || moved;
-    if (state.finished && !channel.undrained.empty()) moved = drain(channel) || moved;
+    if (state.finished && !channel.undrained.empty()) {
+      auto drained = drain(channel);
+      if (!drained) return std::move(drained).error().at_step(index, -1);
+      moved = moved || *drained;
+    }
     finished = finished && state.finished && channel.unsent.empty() && channel.inviting.peers.empty() &&
                channel.undrained.empty();
   }
@@ -120,8 +124,15 @@ Result<Progress> Run::advance() {
 }
 
 /// True if the last of some peer's messages has been read to its end.
-bool Run::drain(Channel& channel) {
-  return std::erase_if(channel.undrained, [&](std::uint16_t peer) { return channel.receivers[peer]->drained(); }) > 0;
+Result<bool> Run::drain(Channel& channel) {
+  const std::size_t before = channel.undrained.size();
+  for (std::size_t i = before; i-- > 0;) {
+    const std::uint16_t peer = channel.undrained[i];
+    auto drained = channel.receivers[peer]->drained();
+    if (!drained) return std::move(drained).error().at_peer(peer);
+    if (*drained) channel.undrained.erase(channel.undrained.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return channel.undrained.size() < before;
 }
 
 /// Opens the connections of all of the plan's messages; how many are not open yet. What a rank waits for may come only

@@ -153,7 +153,7 @@ class Run {
   void invite(Channel& channel, const ChannelState& state, std::size_t index) const;
   Invited invite_one(Channel& channel, const ChannelState& state, std::size_t index) const;
   bool close_invitations(Channel& channel) const;
-  static bool drain(Channel& channel);
+  static Result<bool> drain(Channel& channel);
 
   Range range_of(const Action& action, std::size_t tile) const;
   std::size_t elements_of(const Action& action) const;

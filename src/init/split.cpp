@@ -6,6 +6,7 @@
 
 #include "base/fixed_text.h"
 #include "collective/host_collective.h"
+#include "comm/peer_failure.h"
 #include "init/open_root.h"
 #include "init/refused_start.h"
 
@@ -64,6 +65,7 @@ Result<Progress> Regroup::join_by_root() {
 
 Result<Progress> Regroup::arrange_in_turn() {
   if (auto possible = look(); !possible) {
+    parent_->fail(possible.error());  // what is under way on it may stay without its receiver
     close_meeting(possible.error());
     leave();
     return std::move(possible).error();
@@ -123,7 +125,7 @@ Result<Progress> Regroup::join_by_exchange() {
 
 Result<void> Regroup::poll_peers() {
   if (under_way() == nullptr) return {};
-  auto looked = under_way()->poll_peers();
+  auto looked = look_at_peers();
   if (!looked) parent_->fail(looked.error());
   return looked;
 }
@@ -220,6 +222,14 @@ CreateGroup::CreateGroup(std::shared_ptr<Communicator> parent_in, std::vector<Ra
 Result<void> CreateGroup::look() const {
   if (!watch_) return {};  // it has not begun
   return watch_->look();
+}
+
+/// Members that fail because of another rank take part all the same: the watch knows which. But one that has left the
+/// parent sends nothing more.
+Result<void> CreateGroup::look_at_peers() {
+  for (const PeerRequest& request : requests_)
+    if (has_left(parent(), request.peer)) return transfers_->poll_peers();
+  return {};
 }
 
 Result<void> CreateGroup::begin() {

@@ -36,6 +36,8 @@ class Regroup : public Operation {
   virtual Result<Progress> arrange() = 0;
   /// Errors: why `arrange` has no sense any more.
   virtual Result<void> look() const;
+  /// Errors: a rank that `arrange` waits for is gone.
+  virtual Result<void> look_at_peers() { return under_way()->poll_peers(); }
   virtual Operation* current() = 0;
   virtual const Operation* current() const = 0;
 
@@ -119,6 +121,7 @@ class CreateGroup final : public Regroup {
     std::array<char, 512> what;
   };
   Result<void> look() const override;
+  Result<void> look_at_peers() override;
   Result<void> begin();
   void make_id();
   void read_word();

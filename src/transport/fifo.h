@@ -98,9 +98,9 @@ class Receiver {
   virtual Result<void> refuse() { return Error{.what = "a message that cannot be refused"}; }
 
   /// True once nothing of the released messages is still to be read, also of what nobody asked for. The kernel cuts a
-  /// connection of a process that ends before that, and what the process has sent is lost. After an error nothing more
-  /// comes.
-  virtual bool drained() { return true; }
+  /// connection of a process that ends before that, and what the process has sent is lost. True too once the connection
+  /// has ended. Errors: remote (what came is not what the peer sent).
+  virtual Result<bool> drained() { return true; }
 
   /// True for transports on which a message arrives piece by piece, so that its beginning can be used before its end
   /// has arrived. Only these transports have expect, arrived and land.

@@ -33,6 +33,7 @@ Error SocketLink::shifted(std::uint64_t number, std::size_t socket) const {
                                    "descriptor, or read from it (here it is number {}); look for descriptors that are "
                                    "used after they were closed",
                                    ends_.peer_name, number, ends_.channel, sockets_[socket].handle()),
+               .sys_errno = EBADMSG,
                .peer = ends_.peer};
 }
 

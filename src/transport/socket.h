@@ -141,7 +141,7 @@ class SocketReceiver final : public Receiver {
 
   Result<std::span<const std::byte>> peek(std::size_t bytes) override;
   Result<void> release() override;
-  bool drained() override;
+  Result<bool> drained() override;
   bool arrives_in_parts() const override { return true; }
   Result<std::span<const std::byte>> expect(std::size_t bytes) override;
   void read_ahead(bool on) override { reads_ahead_ = on; }

@@ -209,9 +209,10 @@ Result<void> SocketReceiver::release() {
   return {};
 }
 
-bool SocketReceiver::drained() {
+Result<bool> SocketReceiver::drained() {
   if (open_ || complete_) return true;
-  const auto rest = read(stripes_.bytes);
+  auto rest = read(stripes_.bytes);
+  if (!rest && is_shifted(rest.error())) return std::move(rest).error();
   return !rest || *rest == stripes_.bytes;
 }
 

@@ -2,8 +2,11 @@
 // the message are noticed before anybody relies on it.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+
+#include "base/error.h"
 
 namespace tutti {
 
@@ -34,5 +37,10 @@ class Trailers {
 
   std::uint64_t stream_;
 };
+
+/// Whether an error says that bytes of a connection are not its sender's, rather than that it has ended.
+inline bool is_shifted(const Error& error) {
+  return error.sys_errno == EBADMSG;
+}
 
 }  // namespace tutti

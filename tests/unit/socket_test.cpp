@@ -302,6 +302,41 @@ TEST_P(Foreign, BytesAreNoticedInTheMessageTheyShift) {
   }
 }
 
+/// A call leaves the padding of its last message unread; before it returns, the message is read to its end.
+TEST_P(Foreign, BytesAreNoticedThoughNobodyAsksForTheEnd) {
+  constexpr std::size_t bytes = 2900, wanted = 2500;
+  const auto streams = sent();
+  for (std::size_t at = 0; at < streams[0].size(); at += 37) {
+    const std::size_t first = message_at(0, at);
+    if (lengths[first] != bytes) continue;
+    auto shifted = streams;
+    shifted[0].insert(shifted[0].begin() + static_cast<std::ptrdiff_t>(at), std::byte{'x'});
+    auto pair = testing::connected(real_system(), "127.0.0.1", GetParam());
+    for (std::size_t socket = 0; socket < shifted.size(); ++socket)
+      ASSERT_EQ(real_system().send(pair.callers[socket], shifted[socket])->bytes, shifted[socket].size());
+    SocketReceiver receiver(std::make_shared<SocketLink>(real_system(), std::move(pair.callees), ends(1), piece), 3000);
+    for (std::size_t message = 0; message < first; ++message) {
+      while (receiver.peek(lengths[message])->data() == nullptr) real_system().yield();
+      ASSERT_TRUE(receiver.release());
+    }
+    while (receiver.expect(bytes)->data() == nullptr) real_system().yield();
+    std::vector<std::byte> landed(wanted);
+    bool failed = false;
+    for (std::size_t here = 0; here < wanted && !failed;) {
+      const auto got = receiver.land(0, landed);
+      failed = !got;
+      if (got) here = *got;
+    }
+    if (!failed) {
+      ASSERT_TRUE(receiver.release());
+      auto drained = receiver.drained();
+      while (drained && !*drained) drained = receiver.drained();
+      failed = !drained;
+    }
+    ASSERT_TRUE(failed) << "at " << at;
+  }
+}
+
 /// Somebody else has read from the connection.
 TEST_P(Foreign, ReadersAreNoticedToo) {
   const auto streams = sent();
