@@ -65,6 +65,9 @@ Result<void> CollectiveAcrossHosts::poll_peers() {
   if (rank < 0) return {};
   auto gone = obstacle(communicator_, rank, [this] { return where(); });
   if (!gone) return {};
+  // What a rank of another host has sent may go on coming for as long as it likes.
+  const bool remote = communicator_.members().peers[static_cast<std::size_t>(rank)].remote();
+  if (remote && communicator_.process().system.now_ns() - stalled_since_ns_ < last_news_ns) return {};
   auto moved = state_ == State::counts ? exchange_counts() : run();
   if (!moved) return std::move(moved).error();
   if (*moved != Progress::blocked || waiting_for() != rank) return {};

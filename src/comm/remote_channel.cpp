@@ -240,7 +240,9 @@ bool RemoteReceiver::closed() {
 
 Result<bool> RemoteReceiver::drained() {
   if (!channel_->is_open() || channel_->read_out()) return true;
-  return ask<bool>([](Receiver& receiver) { return receiver.drained(); });
+  auto drained = channel_->receiver().drained();
+  if (!drained) channel_->note_read_out();
+  return drained;
 }
 
 Result<void> RemoteReceiver::release() {
