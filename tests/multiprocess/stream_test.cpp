@@ -229,6 +229,7 @@ TEST_P(Streams, CallbacksComeInOrder) {
     constexpr int times = 20;
     std::vector<int> x(comms.size(), 1);
     std::vector<Seen> seen(comms.size());
+    for (std::size_t i = 0; i < comms.size(); ++i) seen[i].sum = &x[i];
     const auto note = [](void* context, tuttiResult_t result) {
       auto& noted = *static_cast<Seen*>(context);
       noted.sums.push_back(*noted.sum);
@@ -236,7 +237,6 @@ TEST_P(Streams, CallbacksComeInOrder) {
     };
     for (int time = 0; time < times; ++time)
       for (std::size_t i = 0; i < comms.size(); ++i) {
-        seen[i].sum = &x[i];
         ASSERT_TRUE(ok(tuttiAllReduce(&x[i], &x[i], 1, tuttiInt32, tuttiSum, comms[i], streams[i])));
         ASSERT_TRUE(ok(tuttiStreamAddCallback(streams[i], note, &seen[i])));
       }
