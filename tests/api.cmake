@@ -20,6 +20,7 @@ tutti_api_test(bad_wire)
 tutti_api_test(pair_ways)
 tutti_api_test(stop ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(last_call TIMEOUT 300 ARGS --gtest_filter=-*Nightly*)
+tutti_api_test(rest)
 tutti_api_test(many_starts)
 if(NOT TUTTI_SANITIZE)  # which has functions of the C library of its own
   tutti_api_test(start_faults)

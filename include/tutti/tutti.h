@@ -10,9 +10,11 @@
  * - A rank whose process ends without tuttiCommDestroy (it returns from main, calls _exit or exec, or is killed) is
  *   lost to the others; tuttiCommGetAsyncError says so at once. Calls that it had completed still succeed on all other
  *   ranks, even on those that enter them later, and messages that it had sent are still received: where a broadcast's
- *   root has returned and ended, those who come later get its data. Calls that need more of it fail. Between hosts
- *   nobody knows which calls it had completed, so a rank that makes no call for two seconds after the loss fails then.
- *   By RDMA what a process has not finished sending ends with it: there, destroy the communicator first.
+ *   root has returned and ended, those who come later get its data. What needs more of it fails, and so does every
+ *   later collective call. Sends and receives between other ranks go on, and a receive from any rank waits as long as a
+ *   rank is left that could send. Between hosts nobody knows which calls it had completed: there, a collective call that
+ *   begins more than two seconds after the loss fails. By RDMA what a process has not finished sending ends with it, so
+ *   destroy the communicator first.
  * - Mismatches: all ranks must make the same collective calls in the same order, with equal counts, types, operators
  *   and roots. A call with one count and the same call with a count per rank (tuttiAllGather, tuttiAllGatherV) are two
  *   different calls, even where all counts are equal: all ranks make the one or all the other. If they do not, every

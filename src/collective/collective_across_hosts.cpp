@@ -82,12 +82,7 @@ std::optional<Error> CollectiveAcrossHosts::stalled_by_loss() {
   if (std::exchange(moved_, false)) stalled_since_ns_ = now;
   const bool in_turns = rooted(request_.collective) || prefixes(request_.collective);
   if (in_turns || !communicator_.gone().any() || now - stalled_since_ns_ < next_call_ns) return std::nullopt;
-  for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
-    const std::int64_t since_ns = communicator_.gone().since_ns(rank);
-    if (since_ns != 0 && now - since_ns >= next_call_ns && !completed_call(communicator_, rank, run_.sequence()))
-      return failure_of(communicator_, rank);
-  }
-  return std::nullopt;
+  return failure_before(communicator_, run_.sequence());
 }
 
 Rank CollectiveAcrossHosts::waiting_for() const {

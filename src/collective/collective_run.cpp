@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "call/mismatch.h"
+#include "comm/peer_failure.h"
 
 namespace tutti {
 
@@ -12,6 +13,8 @@ Result<void> CollectiveRun::begin(std::uint64_t sequence) {
   if (auto* const device = communicator_.device()) [[unlikely]]
     if (auto may = device->host_call(request_.device != nullptr); !may) return may;
   sequence_ = sequence != 0 ? sequence : communicator_.next_sequence();
+  if (communicator_.gone().any()) [[unlikely]]
+    if (auto failure = failure_before(communicator_, sequence_)) return *std::move(failure);
   shape_ = {.collective = request_.collective, .ranks = communicator_.ranks(), .root = request_.root};
   count_ = request_.count;
   size_ = CallSize(request_.collective, shape_.ranks, shape_.root, request_.layout ? 0 : request_.group_bytes());

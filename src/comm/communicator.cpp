@@ -101,7 +101,7 @@ Communicator::~Communicator() {
   if (auto open = RankState::open; state.compare_exchange_strong(open, RankState::closed)) ring_all();
   if (members_.control) {
     if (const auto last = history_->last()) members_.control->tell_summary(*last, /*ask=*/false);
-    members_.control->announce(RankState::closed, Code::success, -1, {});
+    members_.control->announce({.state = RankState::closed, .completed = last_completed()});
     ChannelRemains data;
     if (state.load() == RankState::closed) {
       data = channels_.take_remains();

@@ -190,6 +190,7 @@ class Communicator {
 
  private:
   Error understood(Error error) const;
+  bool ends_all(const Error& error) const;
 
   Process& process_;
   Membership members_;

@@ -50,6 +50,7 @@ void Communicator::fail(Error error) {
     // Under the lock, so that peers can see the failure also when a second, concurrent call of fail returns.
     header.failure.store(static_cast<std::uint32_t>(failure_->code), std::memory_order_relaxed);
     header.culprit.store(failure_->peer, std::memory_order_relaxed);
+    header.ends_all.store(ends_all(*failure_) ? 1 : 0, std::memory_order_relaxed);
     put_text(header.message, failure_->what);
     auto open = RankState::open;
     header.state.compare_exchange_strong(open, RankState::failed, std::memory_order_seq_cst);
@@ -58,17 +59,22 @@ void Communicator::fail(Error error) {
     if (device_) device_->abort();
     failed_.store(true, std::memory_order_release);
   }
-  if (members_.control) {
-    members_.control->tell_completed(last_completed());
-    const RankState state = header.state.load(std::memory_order_acquire);
-    members_.control->announce(state, failure_->code, failure_->peer, failure_->what);
-  }
+  if (members_.control) members_.control->announce(RankEnd::read(header));
   if (quiet)
     process_.log.info(LogTopic::coll, who_, "{}", failure_->text());
   else
     process_.log.warn(who_, "{}", failure_->text());
   header.doorbell.ring(process_.system, /*oversubscribed=*/true);
   ring_all();
+}
+
+/// The loss of a rank ends only what needs that rank. All else ends the communicator, and so it does at ranks that hear
+/// of it from others.
+bool Communicator::ends_all(const Error& error) const {
+  if (error.code != Code::remote) return true;
+  for (Rank rank = 0; rank < ranks(); ++rank)
+    if (rank != this->rank() && !completes_calls(*this, rank)) return true;
+  return false;
 }
 
 void Communicator::abort() {

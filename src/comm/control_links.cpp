@@ -17,31 +17,46 @@ constexpr std::int64_t farewell_ns = 2'000'000'000;
 constexpr std::int64_t nap_ns = 1'000'000'000;
 constexpr std::size_t head_bytes = 16;
 constexpr std::size_t text_bytes_max = sizeof(AreaHeader::message) - 1;
-/// Kind of a frame with state open; takes the place of the code. The text of a `calls` frame holds CallMarks. The text
-/// of `summary`, `ask` (which requests an answer) and `answered` holds a CallSummary of all calls so far; that of
-/// `completed` the number of calls completed; that of `gone` says why the culprit is lost.
-enum Alive : std::uint32_t {
-  beating = 0,
-  traced = 1,
-  calls = 2,
-  summary = 3,
-  ask = 4,
-  answered = 5,
-  completed = 6,
-  gone = 7
-};
-constexpr std::size_t lost_max = 4096;  // kept until they are taken
+/// Kind of a frame with state open. The text of a `calls` frame holds CallMarks. The text of `summary`, `ask` (which
+/// requests an answer) and `answered` holds a CallSummary of all calls so far.
+enum Alive : std::uint32_t { beating = 0, traced = 1, calls = 2, summary = 3, ask = 4, answered = 5 };
+/// Whose end a frame with another state tells, by its kind: the sender's, or that of the rank that it names.
+enum Ended : std::uint32_t { itself = 0, another = 1 };
+constexpr std::size_t end_bytes = 4 + 1 + 4 + 8;  // of a RankEnd, before its words
+constexpr std::size_t gone_max = 4096;            // kept until they are taken
 constexpr std::size_t marks_max = 64;   // in one frame
 static_assert(marks_max * sizeof(CallMark) <= text_bytes_max);
 
-std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t code, int culprit, std::string_view words) {
-  words = words.substr(0, text_bytes_max);
+std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t kind, int about, std::string_view text) {
   ByteWriter writer;
   writer.number(static_cast<std::uint32_t>(state));
-  writer.number(code);
-  writer.number(static_cast<std::int32_t>(culprit));
-  writer.text(words);
+  writer.number(kind);
+  writer.number(static_cast<std::int32_t>(about));
+  writer.text(text);
   return std::make_shared<const Bytes>(std::move(writer).take());
+}
+
+std::shared_ptr<const Bytes> frame_of(Ended who, int rank, const RankEnd& end) {
+  ByteWriter writer;
+  writer.number(end.code);
+  writer.number(static_cast<std::uint8_t>(end.ends_all));
+  writer.number(static_cast<std::int32_t>(end.culprit));
+  writer.number(end.completed);
+  writer.raw(std::as_bytes(std::span(end.words).first(std::min(end.words.size(), text_bytes_max))));
+  const Bytes& text = writer.bytes();
+  return frame_of(end.state, who, rank, {reinterpret_cast<const char*>(text.data()), text.size()});
+}
+
+std::optional<RankEnd> end_in(RankState state, const Bytes& text) {
+  if (text.size() < end_bytes) return std::nullopt;
+  ByteReader reader(text);
+  RankEnd end{.state = state};
+  end.code = reader.number<std::uint32_t>();
+  end.ends_all = reader.number<std::uint8_t>() != 0;
+  end.culprit = reader.number<std::int32_t>();
+  end.completed = reader.number<std::uint64_t>();
+  end.words.assign(reinterpret_cast<const char*>(text.data()) + end_bytes, text.size() - end_bytes);
+  return end;
 }
 
 std::string_view text_of(const CallSummary& of) {
@@ -86,10 +101,28 @@ MirroredHeader::MirroredHeader(const AreaShape& shape) : page_(std::make_unique<
   header().state.store(RankState::open, std::memory_order_release);
 }
 
-void ControlLinks::announce(RankState state, Code code, int culprit, std::string_view words) {
+RankEnd RankEnd::read(const AreaHeader& header) {
+  return {.state = header.state.load(std::memory_order_acquire),
+          .code = header.failure.load(std::memory_order_relaxed),
+          .ends_all = header.ends_all.load(std::memory_order_relaxed) != 0,
+          .culprit = header.culprit.load(std::memory_order_relaxed),
+          .completed = header.completed.load(std::memory_order_acquire),
+          .words = get_text(header.message, Lines::several)};
+}
+
+void RankEnd::write(AreaHeader& header) const {
+  header.failure.store(code, std::memory_order_relaxed);
+  header.ends_all.store(ends_all ? 1 : 0, std::memory_order_relaxed);
+  header.culprit.store(culprit, std::memory_order_relaxed);
+  header.completed.store(completed, std::memory_order_relaxed);
+  put_text(header.message, words);
+  header.state.store(state, std::memory_order_release);
+}
+
+void ControlLinks::announce(const RankEnd& end) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(announced_, true)) return;
-  const auto frame = frame_of(state, static_cast<std::uint32_t>(code), culprit, words);
+  const auto frame = frame_of(itself, -1, end);
   for (Link& link : links_) {
     if (link.ended) continue;
     link.wire.queue(frame);
@@ -107,17 +140,9 @@ void ControlLinks::tell_summary(const CallSummary& summary_now, bool asks) {
   }
 }
 
-void ControlLinks::tell_completed(std::uint64_t calls) {
+void ControlLinks::tell_gone(int rank, const RankEnd& end) {
   const std::lock_guard lock(mutex_);
-  const std::string_view words(reinterpret_cast<const char*>(&calls), sizeof calls);
-  const auto frame = frame_of(RankState::open, completed, -1, words);
-  for (Link& link : links_)
-    if (!link.ended && !link.said && !announced_) link.wire.queue(frame);  // leaves with the announcement
-}
-
-void ControlLinks::tell_lost(int rank, std::string_view words) {
-  const std::lock_guard lock(mutex_);
-  const auto frame = frame_of(RankState::open, gone, rank, words);
+  const auto frame = frame_of(another, rank, end);
   for (Link& link : links_) {
     if (link.ended || link.said || announced_) continue;
     link.wire.queue(frame);
@@ -125,9 +150,9 @@ void ControlLinks::tell_lost(int rank, std::string_view words) {
   }
 }
 
-std::vector<LostRank> ControlLinks::take_lost() {
+std::vector<GoneRank> ControlLinks::take_gone() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(lost_, {});
+  return std::exchange(gone_, {});
 }
 
 void ControlLinks::tell_calls(int rank, const std::vector<CallMark>& marks) {
@@ -212,7 +237,7 @@ void ControlLinks::read(Link& link) {
   for (;;) {
     std::size_t wanted = head_bytes;
     if (link.head) wanted = ByteReader(std::span(*link.head).last(4)).number<std::uint32_t>();
-    if (link.head && wanted > text_bytes_max) return end(link, nonsense());
+    if (link.head && wanted > end_bytes + text_bytes_max) return end(link, nonsense());
     auto bytes = link.wire.take(wanted);
     if (!bytes) return end(link, bytes.error());
     if (!*bytes) return sent ? void() : end(link, sent.error());
@@ -226,30 +251,34 @@ void ControlLinks::read(Link& link) {
   }
 }
 
-void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& words) {
+void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& text) {
   ByteReader reader(head);
   const auto state = static_cast<RankState>(reader.number<std::uint32_t>());
-  const auto code = reader.number<std::uint32_t>();
-  const auto culprit = reader.number<std::int32_t>();
+  const auto kind = reader.number<std::uint32_t>();
+  const auto about = reader.number<std::int32_t>();
   link.unheard = 0;
   link.heard = true;
-  if (state == RankState::open && code == gone) return believe_lost(culprit, words);
-  if (state == RankState::open) return believe_alive(link, code, words);
-  if (state != RankState::failed && state != RankState::aborted && state != RankState::closed)
-    return end(link, nonsense());
-  if (std::exchange(link.said, true)) return;
-  AreaHeader& header = link.mirror->header();
-  header.failure.store(code, std::memory_order_relaxed);
-  header.culprit.store(culprit, std::memory_order_relaxed);
-  put_text(header.message, {reinterpret_cast<const char*>(words.data()), words.size()});
-  header.state.store(state, std::memory_order_release);
+  if (state == RankState::open) return believe_alive(link, kind, text);
+  auto told = end_in(state, text);
+  const bool itself_ended = state == RankState::failed || state == RankState::aborted || state == RankState::closed;
+  const bool other_ended = state == RankState::failed || state == RankState::lost;
+  if (told && kind == itself && itself_ended) return believe_end(link, *told);
+  if (told && kind == another && other_ended) return believe_gone(about, *std::move(told));
+  end(link, nonsense());
+}
+
+void ControlLinks::believe_end(Link& link, const RankEnd& end) {
+  if (!std::exchange(link.said, true)) end.write(link.mirror->header());
+}
+
+void ControlLinks::believe_gone(int rank, RankEnd end) {
+  if (gone_.size() < gone_max) gone_.push_back({.rank = rank, .end = std::move(end)});
 }
 
 void ControlLinks::believe_alive(Link& link, std::uint32_t kind, const Bytes& words) {
   bool sound = true;
   switch (kind) {
     case calls: sound = believe_calls(link, words); break;
-    case completed: sound = believe_completed(link, words); break;
     case summary: sound = believe_summary(link, words); break;
     case ask:
       sound = believe_summary(link, words);
@@ -290,19 +319,6 @@ bool ControlLinks::believe_calls(const Link& link, const Bytes& words) {
   if (before + count > CallHistory::kept) return true;  // more than this rank can compare
   known->marks.resize(before + count);
   if (count > 0) std::memcpy(&known->marks[before], words.data(), words.size());
-  return true;
-}
-
-void ControlLinks::believe_lost(int rank, const Bytes& words) {
-  if (lost_.size() < lost_max)
-    lost_.push_back({rank, std::string(reinterpret_cast<const char*>(words.data()), words.size())});
-}
-
-bool ControlLinks::believe_completed(const Link& link, const Bytes& words) {
-  std::uint64_t calls = 0;
-  if (words.size() != sizeof calls) return false;
-  std::memcpy(&calls, words.data(), sizeof calls);
-  link.mirror->header().completed.store(calls, std::memory_order_release);
   return true;
 }
 

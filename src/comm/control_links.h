@@ -49,10 +49,23 @@ struct PeerCalls {
   std::vector<CallMark> marks;
 };
 
-/// A rank that a peer has found lost.
-struct LostRank {
+/// How a rank has ended, as its header says it.
+struct RankEnd {
+  RankState state = RankState::closed;
+  std::uint32_t code = 0;
+  bool ends_all = false;
+  int culprit = -1;
+  std::uint64_t completed = 0;
+  std::string words = {};
+
+  static RankEnd read(const AreaHeader& header);
+  void write(AreaHeader& header) const;
+};
+
+/// A rank that a peer has found lost or failed.
+struct GoneRank {
   int rank = 0;
-  std::string words;
+  RankEnd end;
 };
 
 /// A rank's control connections to ranks of other hosts; a Task of the service thread. They carry only changes of the
@@ -86,20 +99,17 @@ class ControlLinks final : public Task {
   /// Sets the history from which peers' questions are answered. To be called before the first call.
   void answers_from(std::shared_ptr<const CallHistory> history) { history_ = std::move(history); }
 
-  /// Announces this rank's final state to all peers; later calls have no effect. Sends at once as much as the sockets
-  /// take. Any thread.
-  void announce(RankState state, Code code, int culprit, std::string_view words);
+  /// Announces this rank's end to all peers; later calls have no effect. Sends at once as much as the sockets take. Any
+  /// thread.
+  void announce(const RankEnd& end);
 
   /// Sends the summary to all peers, which compare it with their own calls. `ask`: peers answer at once with their
   /// summaries. Any thread.
   void tell_summary(const CallSummary& summary, bool ask);
-  /// To be called before a failure is announced: the number of the last collective call that this rank has completed.
-  /// Any thread.
-  void tell_completed(std::uint64_t calls);
-  /// Sends to all peers that `rank` is lost, and why: not all of them have a connection to it. Any thread.
-  void tell_lost(int rank, std::string_view words);
+  /// Sends to all peers that `rank` is lost or has failed: not all of them have a connection to it. Any thread.
+  void tell_gone(int rank, const RankEnd& end);
   /// Returns what peers have sent so since the last time. Any thread.
-  std::vector<LostRank> take_lost();
+  std::vector<GoneRank> take_gone();
   /// Sends this rank's calls to `rank`, which looks for the first difference. Any thread.
   void tell_calls(int rank, const std::vector<CallMark>& marks);
   /// Returns the calls that peers have sent since the last time. Any thread.
@@ -119,12 +129,12 @@ class ControlLinks final : public Task {
   bool is_silent(const Link& link) const;
   void lose(Link& link, RankState state, const std::string& why);
   void read(Link& link);
-  void believe(Link& link, const Bytes& head, const Bytes& words);
+  void believe(Link& link, const Bytes& head, const Bytes& text);
   void believe_alive(Link& link, std::uint32_t kind, const Bytes& words);
   bool believe_summary(Link& link, const Bytes& words);
   bool believe_calls(const Link& link, const Bytes& words);
-  void believe_lost(int rank, const Bytes& words);
-  static bool believe_completed(const Link& link, const Bytes& words);
+  static void believe_end(Link& link, const RankEnd& end);
+  void believe_gone(int rank, RankEnd end);
   void answer(Link& link);
   void end(Link& link, const Error& error);
   void empty_data();
@@ -134,7 +144,7 @@ class ControlLinks final : public Task {
   std::vector<Link> links_;
   std::shared_ptr<const CallHistory> history_;
   std::vector<PeerCalls> calls_;
-  std::vector<LostRank> lost_;
+  std::vector<GoneRank> gone_;
   ChannelRemains data_;  // see leave
   bool announced_ = false;
   std::int64_t leave_by_ns_ = 0;  // 0: the communicator exists

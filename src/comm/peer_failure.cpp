@@ -68,6 +68,17 @@ std::optional<Error> failure_in_any(const Communicator& communicator, std::uint6
   return std::nullopt;
 }
 
+std::optional<Error> failure_before(const Communicator& communicator, std::uint64_t sequence) {
+  if (auto failure = failure_in_any(communicator, sequence)) return failure;
+  const std::int64_t now_ns = communicator.process().system.now_ns();
+  for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
+    const std::int64_t since_ns = communicator.gone().since_ns(rank);
+    if (since_ns != 0 && now_ns - since_ns >= next_call_ns && !completed_call(communicator, rank, sequence))
+      if (auto failure = failure_of(communicator, rank)) return failure;
+  }
+  return std::nullopt;
+}
+
 std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const std::function<std::string()>& call) {
   const Peer& peer = communicator.members().peers[static_cast<std::size_t>(rank)];
   const RankState state = peer.area.header().state.load(std::memory_order_acquire);
@@ -90,8 +101,7 @@ bool completed_call(const Communicator& communicator, Rank rank, std::uint64_t s
 bool completes_calls(const Communicator& communicator, Rank rank) {
   const AreaHeader& header = communicator.members().peers[static_cast<std::size_t>(rank)].area.header();
   switch (header.state.load(std::memory_order_acquire)) {
-    case RankState::failed:
-      return header.failure.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(Code::remote);
+    case RankState::failed: return header.ends_all.load(std::memory_order_relaxed) == 0;
     case RankState::aborted:
     case RankState::silent: return false;
     case RankState::starting:

@@ -25,6 +25,10 @@ std::optional<Error> failure_of_any(const Communicator& communicator);
 std::optional<Error> failure_in(const Communicator& communicator, Rank rank, std::uint64_t sequence);
 std::optional<Error> failure_in_any(const Communicator& communicator, std::uint64_t sequence);
 
+/// As failure_in_any, for a collective that begins now: it also fails because of a rank that has been lost for so long
+/// that all ranks were to enter the calls it had completed.
+std::optional<Error> failure_before(const Communicator& communicator, std::uint64_t sequence);
+
 /// Of a rank that is gone: whether the calls that it had completed go on. Not if it aborted, is silent, or failed for a
 /// reason of its own, such as a mismatch, which concerns calls before that.
 bool completes_calls(const Communicator& communicator, Rank rank);
@@ -39,8 +43,8 @@ std::optional<Error> obstacle(const Communicator& communicator, Rank rank, const
 
 /// How long what a lost rank has sent may be on its way.
 inline constexpr std::int64_t last_news_ns = 250'000'000;
-/// How long a rank in no call waits after the loss of a rank of another host for its next call, before its communicator
-/// fails: which calls that rank had completed is unknown.
+/// How long after the loss of a rank of another host collectives may begin, or wait for ranks that have yet to enter
+/// them, before they fail: which calls that rank had completed is unknown.
 inline constexpr std::int64_t next_call_ns = 2'000'000'000;
 
 /// Whether `rank` has closed the communicator.

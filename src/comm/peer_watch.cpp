@@ -22,20 +22,6 @@ AreaHeader& header(const Communicator& communicator, Rank rank) {
   return communicator.members().peers[rank].area.header();
 }
 
-/// Whether messages have come that no receive has taken: some receive is still to come.
-bool has_unread(const Communicator& communicator) {
-  const Membership& members = communicator.members();
-  const RankArea& own = members.area->area;
-  const int channels = own.shape().channels;
-  for (Rank rank = 0; rank < members.ranks; ++rank) {
-    const Peer& peer = members.peers[rank];
-    if (rank == members.rank || peer.remote()) continue;
-    for (const int channel : {channels - 2, channels - 1})  // see AreaShape
-      if (own.filled(channel, rank).load() != peer.area.freed(channel, members.rank).load()) return true;
-  }
-  return false;
-}
-
 double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
 }
@@ -61,7 +47,7 @@ bool PeerWatch::advance() {
   if (!communicator || communicator->failed()) return false;
   communicator->look_at_device();
   for (auto& watched : processes_) look_at_process(*communicator, watched);
-  hear_of_losses(*communicator);
+  hear_of_others(*communicator);
   look_at_ranks(*communicator);
   if (const std::int64_t now = system_.now_ns(); now - looked_ns_ >= look_every_ns && !communicator->failed()) {
     const std::int64_t passed_ns = std::min(now - std::exchange(looked_ns_, now), look_ns_max);
@@ -128,49 +114,36 @@ void PeerWatch::look_at_ranks(Communicator& communicator) const {
 
 void PeerWatch::note(Communicator& communicator, Rank rank) const {
   communicator.gone().mark(rank, system_.now_ns());
-  const AreaHeader& theirs = header(communicator, rank);
-  if (theirs.state.load(std::memory_order_acquire) == RankState::lost)
-    communicator.members().control->tell_lost(rank, get_text(theirs.message, Lines::several));
+  const auto end = RankEnd::read(header(communicator, rank));
+  const bool tells = end.state == RankState::lost || (end.state == RankState::failed && !end.ends_all);
+  if (tells && communicator.members().control) communicator.members().control->tell_gone(rank, end);
 }
 
-/// Peers have found ranks lost to which this rank has no connection of its own.
-void PeerWatch::hear_of_losses(Communicator& communicator) {
+/// Peers have found ranks lost or failed to which this rank has no connection of its own.
+void PeerWatch::hear_of_others(Communicator& communicator) {
   const Membership& members = communicator.members();
   if (!members.control) return;
-  for (const LostRank& lost : members.control->take_lost()) {
-    if (lost.rank < 0 || lost.rank >= members.ranks || !members.peers[static_cast<std::size_t>(lost.rank)].remote())
+  for (const GoneRank& gone : members.control->take_gone()) {
+    if (gone.rank < 0 || gone.rank >= members.ranks || !members.peers[static_cast<std::size_t>(gone.rank)].remote())
       continue;
-    AreaHeader& theirs = header(communicator, lost.rank);
+    AreaHeader& theirs = header(communicator, gone.rank);
     // The service thread writes the headers of ranks of other hosts, and this is it.
-    if (theirs.state.load(std::memory_order_acquire) != RankState::open) continue;
-    put_text(theirs.message, lost.words);
-    theirs.state.store(RankState::lost, std::memory_order_release);
+    if (theirs.state.load(std::memory_order_acquire) == RankState::open) gone.end.write(theirs);
   }
 }
 
 /// Whether the communicator fails now because of a rank that is gone.
 bool PeerWatch::ends_all(const Communicator& communicator, Rank rank) const {
   if (!completes_calls(communicator, rank)) return true;
-  const AreaHeader& theirs = header(communicator, rank);
-  const std::int64_t gone_ns = system_.now_ns() - communicator.gone().since_ns(rank);
-  const std::uint64_t completed = communicator.last_completed();  // before what is entered: a call may end meanwhile
-  const bool in_collective = communicator.entered() > completed;
   // Kernels that wait for it have no number by which to know whether it had completed them.
+  const std::int64_t gone_ns = system_.now_ns() - communicator.gone().since_ns(rank);
   if (communicator.device() != nullptr && gone_ns >= last_news_ns) return true;
+  const std::uint64_t completed = communicator.last_completed();  // before what is entered: a call may end meanwhile
+  if (communicator.entered() == completed) return false;
   // How many calls a lost rank had completed, nobody knows. What needs it finds out itself.
-  if (theirs.state.load(std::memory_order_acquire) == RankState::lost)
-    return !in_collective && gone_ns >= next_call_ns && at_rest(communicator, gone_ns);
-  if (completed < theirs.completed.load(std::memory_order_acquire)) return false;
-  return in_collective || at_rest(communicator, gone_ns);
-}
-
-/// Whether nothing is under way that a rank which has gone for so long may have had its part in. Kernels of GPUs count
-/// for a moment only: nobody knows which of them that rank has completed.
-bool PeerWatch::at_rest(const Communicator& communicator, std::int64_t gone_ns) {
-  if (!communicator.idle() || has_unread(communicator)) return false;
-  if (const Background* const messages = communicator.background())
-    if (messages->active() || messages->keeps()) return false;
-  return communicator.device() == nullptr || gone_ns >= last_news_ns;
+  const AreaHeader& theirs = header(communicator, rank);
+  if (theirs.state.load(std::memory_order_acquire) == RankState::lost) return false;
+  return completed >= theirs.completed.load(std::memory_order_acquire);
 }
 
 /// Sign of life for processes that cannot see in /proc whether this process is stopped.

@@ -10,11 +10,12 @@
 namespace tutti {
 
 /// A Task of the service thread, which ends with the communicator. Marks peers whose processes have ended (noticed at
-/// once) or that have failed (noticed within a tenth of a second), and fails the communicator because of them: at once
-/// if this rank is in a collective that they had not completed, or in no call. Collectives that they had completed go
-/// on, and sends and receives find out themselves whether they need them. Also fails the communicator if a process of
-/// this host has been stopped for TUTTI_SILENCE_MS while this rank waits in a call, or a call differs from a call of a
-/// rank of another host.
+/// once) or that have failed (noticed within a tenth of a second), and tells the peers of other hosts. The communicator
+/// fails because of them if this rank is in a collective that they had not completed, or if their failure ends it for
+/// all. Otherwise it goes on: collectives that they had completed succeed, later ones fail when they begin, and sends
+/// and receives find out themselves whether they need them. Also fails the communicator if a process of this host has
+/// been stopped for TUTTI_SILENCE_MS while this rank waits in a call, or a call differs from a call of a rank of another
+/// host.
 class PeerWatch final : public Task {
  public:
   explicit PeerWatch(const std::shared_ptr<Communicator>& communicator);
@@ -38,9 +39,8 @@ class PeerWatch final : public Task {
   void mark_all(Communicator& communicator, Watched& watched) const;
   void look_at_ranks(Communicator& communicator) const;
   void note(Communicator& communicator, Rank rank) const;
-  static void hear_of_losses(Communicator& communicator);
+  static void hear_of_others(Communicator& communicator);
   bool ends_all(const Communicator& communicator, Rank rank) const;
-  static bool at_rest(const Communicator& communicator, std::int64_t gone_ns);
   void beat(Communicator& communicator);
   void look_for_stopped(Communicator& communicator, Watched& watched, std::int64_t passed_ns);
   bool is_stuck(const Communicator& communicator);

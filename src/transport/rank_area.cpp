@@ -59,6 +59,7 @@ void RankArea::format() {
   head.state.store(RankState::starting, std::memory_order_relaxed);
   head.failure.store(0, std::memory_order_relaxed);
   head.culprit.store(-1, std::memory_order_relaxed);
+  head.ends_all.store(0, std::memory_order_relaxed);
 }
 
 bool RankArea::valid() const {

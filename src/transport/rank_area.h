@@ -41,6 +41,9 @@ struct AreaHeader {
   std::atomic<std::uint32_t> failure;  ///< Code of the first error, valid once state is failed
   std::atomic<std::int32_t> culprit;   ///< the rank that the error names, or −1
   std::atomic<std::uint32_t> gpu;      ///< number of the rank's GPU in its process, from 1; 0: none
+  /// Once state is failed. 1: the communicator has ended for all ranks. 0: a rank was lost, which ends only what needs
+  /// that rank, or this one.
+  std::atomic<std::uint32_t> ends_all;
   /// Number of this rank's calls that may touch memory of ranks of its own process. On a cache line of its own: every
   /// large call changes this counter and reads the peers' states.
   alignas(limits::line_bytes) std::atomic<std::uint32_t> touching;

@@ -129,6 +129,8 @@ void tell(std::uint64_t seed, const Bytes& bytes) {
     (void)links.poll_set(items);
     system.poll(items, 100 * ms);
   }
+  for (const GoneRank& gone : links.take_gone())
+    expect(gone.end.state == RankState::lost || gone.end.state == RankState::failed, "an end that is none");
   const AreaHeader& header = mirror->header();
   expect(header.state.load() <= RankState::silent && header.state.load() != RankState::starting, "no such state");
   for (const PeerCalls& calls : links.take_calls())
@@ -149,13 +151,18 @@ std::string text(Kind kind, char seed, const Bytes& bytes) {
   return made;
 }
 
-Bytes frame(RankState state, std::uint32_t code, std::int32_t culprit, std::string_view words) {
+Bytes frame(RankState state, std::uint32_t kind, std::int32_t about, std::string_view text) {
   ByteWriter writer;
   writer.number(static_cast<std::uint32_t>(state));
-  writer.number(code);
-  writer.number(culprit);
-  writer.text(words);
+  writer.number(kind);
+  writer.number(about);
+  writer.text(text);
   return std::move(writer).take();
+}
+
+/// The text of a rank's end: code, whether it ends all, culprit, completed calls, words.
+std::string end_text(std::string_view words) {
+  return std::string("\6\0\0\0\0\3\0\0\0\7\0\0\0\0\0\0\0", 17).append(words);
 }
 
 }  // namespace
@@ -189,7 +196,7 @@ std::vector<std::string> fuzz_examples() {
   life.raw(frame(RankState::open, 1, -1, ""));
   life.raw(frame(RankState::open, 2, -1, std::string(3 * 24, '\1')));
   for (const std::uint32_t summary : {3u, 4u, 5u}) life.raw(frame(RankState::open, summary, -1, std::string(32, '\2')));
-  life.raw(frame(RankState::failed, 6, 3, "rank 3/4 lost"));
+  life.raw(frame(RankState::failed, 1, 3, end_text("rank 3/4 lost")));
   ByteWriter greeted;
   greeted.raw(data);
   greeted.raw(handshake::RankSide::begin(3, Secret{})->hello());
@@ -199,7 +206,7 @@ std::vector<std::string> fuzz_examples() {
           text(friend_of_ours, 3, data),
           text(friend_of_ours, 4, controls),
           text(control, 5, life.bytes()),
-          text(control, 6, frame(RankState::closed, 0, -1, "")),
-          text(control, 7, frame(RankState::aborted, 5, 2, std::string(2047, 'x'))),
+          text(control, 6, frame(RankState::closed, 0, -1, end_text(""))),
+          text(control, 7, frame(RankState::aborted, 0, 2, end_text(std::string(2047, 'x')))),
           text(prober, 8, question.bytes())};
 }

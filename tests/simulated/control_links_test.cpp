@@ -53,13 +53,13 @@ class OneLink : public ::testing::Test {
     return state == RankState::lost || state == RankState::silent;
   }
 
-  /// What the peer says, as documented: state, code, culprit, words.
-  void say(RankState state, std::uint32_t code) {
+  /// What the peer says, as documented: state, kind, rank, text.
+  void say(RankState state, std::uint32_t kind, std::string_view text = "") {
     ByteWriter writer;
     writer.number(static_cast<std::uint32_t>(state));
-    writer.number(code);
+    writer.number(kind);
     writer.number(std::int32_t{-1});
-    writer.text("");
+    writer.text(text);
     peer_->queue(std::move(writer).take());
     for (auto sent = peer_->flush(); !sent || !*sent; sent = peer_->flush()) {
       ASSERT_TRUE(sent);
@@ -142,7 +142,7 @@ TEST_F(OneLink, WhoComesBackHearsWhatBecameOfIt) {
   say(RankState::open, 0);
   run(60'000);
   ASSERT_TRUE(lost());
-  own_->announce(RankState::failed, Code::remote, 1, "");
+  own_->announce({.state = RankState::failed, .culprit = 1});
   std::optional<RankState> state = heard();
   ASSERT_EQ(state, RankState::open) << "beats came first";
   while (state == RankState::open) state = heard();
@@ -161,9 +161,50 @@ TEST_F(OneLink, NothingIsSentWhereSilenceIsAllowed) {
 /// Who speaks of its end is not lost afterwards.
 TEST_F(OneLink, WhoHasLeftMayBeSilent) {
   open();
-  say(RankState::closed, 0);
+  say(RankState::closed, 0, std::string(17, '\0'));
   run(60'000);
   EXPECT_EQ(mirror_->header().state.load(), RankState::closed);
+}
+
+TEST_F(OneLink, HowRanksEndedIsToldAsItIs) {
+  open();
+  const auto theirs = std::make_shared<MirroredHeader>(AreaShape{.ranks = 2});
+  auto other = make(std::move(*peer_).take_socket(), theirs, silence_ms);
+  const RankEnd of_another{.state = RankState::lost, .culprit = 3, .words = "rank 3/8 lost"};
+  const RankEnd own{.state = RankState::failed,
+                    .code = static_cast<std::uint32_t>(Code::timeout),
+                    .ends_all = true,
+                    .culprit = 5,
+                    .completed = std::uint64_t{1} << 40,
+                    .words = std::string(5'000, 'x')};
+  own_->tell_gone(3, of_another);
+  own_->announce(own);
+  std::vector<GoneRank> heard;
+  for (int turn = 0; turn < 1'000 && theirs->header().state.load() == RankState::open; ++turn) {
+    own_->advance();
+    other->advance();
+    for (GoneRank& gone : other->take_gone()) heard.push_back(std::move(gone));
+    system_.poll({}, ms);
+  }
+  ASSERT_EQ(heard.size(), 1u);
+  EXPECT_EQ(heard.front().rank, 3);
+  EXPECT_EQ(heard.front().end.state, of_another.state);
+  EXPECT_EQ(heard.front().end.words, of_another.words);
+  const RankEnd told = RankEnd::read(theirs->header());
+  EXPECT_EQ(told.state, own.state);
+  EXPECT_EQ(told.code, own.code);
+  EXPECT_TRUE(told.ends_all);
+  EXPECT_EQ(told.culprit, own.culprit);
+  EXPECT_EQ(told.completed, own.completed);
+  EXPECT_EQ(told.words, own.words.substr(0, told.words.size()));
+  EXPECT_GT(told.words.size(), 2'000u);
+}
+
+TEST_F(OneLink, AnEndThatIsCutShortIsNone) {
+  open();
+  say(RankState::closed, 0, std::string(16, '\0'));
+  run(1'000);
+  EXPECT_TRUE(lost());
 }
 
 TEST_F(OneLink, TwoThatBeatHearEachOther) {

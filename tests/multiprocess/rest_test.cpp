@@ -1,0 +1,148 @@
+// Ranks in no call while others are lost or fail: what concerns them not goes on, and what does fails with a cause.
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "support/launch_ranks.h"
+
+namespace tutti::testing {
+namespace {
+
+/// Words of the board.
+enum Word : std::size_t { failed, told_by };  // told_by: and the ranks' following ones
+
+class Rest : public ::testing::TestWithParam<const char*> {
+ protected:
+  static Team team(int ranks) {
+    return {.ranks = ranks, .environment = {std::string("TUTTI_TRANSPORT=") + GetParam(), "TUTTI_DEBUG=NONE"}};
+  }
+
+  static void hear_of_a_loss(tuttiComm_t comm, Seat& seat) {
+    tuttiResult_t heard = tuttiSuccess;
+    while (heard == tuttiSuccess && !seat.board().over()) {
+      ASSERT_TRUE(ok(tuttiCommGetAsyncError(comm, &heard)));
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(heard, tuttiRemoteError);
+  }
+
+  static void let_time_pass(std::chrono::milliseconds time, Seat& seat) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end && !seat.board().over()) std::this_thread::yield();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Transports, Rest, ::testing::Values("auto", "slots", "socket"),
+                         [](const auto& param) { return std::string(param.param); });
+
+std::vector<int> numbers(std::size_t count, int first) {
+  std::vector<int> all(count);
+  for (std::size_t i = 0; i < count; ++i) all[i] = first + static_cast<int>(i);
+  return all;
+}
+
+/// The receivers ask when other ranks have failed already, and longer after the end than any patience of the library.
+TEST_P(Rest, WhatAnEndedRankHasSentIsReceivedHoweverLate) {
+  launch_ranks(team(4), [](Seat& seat) {
+    const std::vector<int> expected = numbers(1'000, 7);
+    std::vector<int> x(expected.size());
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    ASSERT_TRUE(ok(tuttiBarrier(comm, nullptr)));
+    if (seat.rank() == 3) {
+      EXPECT_TRUE(ok(tuttiSend(expected.data(), expected.size(), tuttiInt32, 2, comm, nullptr)));
+      tuttiRequest_t request = nullptr;
+      EXPECT_TRUE(ok(tuttiIsend(expected.data(), expected.size(), tuttiInt32, 1, 5, comm, &request)));
+      EXPECT_TRUE(ok(tuttiWait(&request, nullptr)));
+      ::_exit(HasFailure() ? 1 : 0);
+    }
+    hear_of_a_loss(comm, seat);
+    if (seat.rank() == 0) {
+      EXPECT_TRUE(fails(tuttiBarrier(comm, nullptr), tuttiRemoteError, "rank 3/4", comm));
+      seat.board().raise(failed, 1);
+    }
+    ASSERT_TRUE(seat.board().wait_for(failed, 1));
+    let_time_pass(std::chrono::milliseconds(2'300), seat);
+    if (seat.rank() == 2) {
+      EXPECT_TRUE(ok(tuttiRecv(x.data(), x.size(), tuttiInt32, 3, comm, nullptr)));
+    }
+    if (seat.rank() == 1) {
+      tuttiRequest_t request = nullptr;
+      EXPECT_TRUE(ok(tuttiIrecv(x.data(), x.size(), tuttiInt32, TUTTI_ANY_SOURCE, 5, comm, &request)));
+      EXPECT_TRUE(ok(tuttiWait(&request, nullptr)));
+    }
+    if (seat.rank() != 0) {
+      EXPECT_EQ(x, expected);
+    }
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+TEST_P(Rest, RanksThatAreLeftExchangeMessagesUntilACallNeedsTheLostOne) {
+  launch_ranks(team(3), [](Seat& seat) {
+    const std::vector<int> mine = numbers(100'000, seat.rank());
+    std::vector<int> x(mine.size());
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    ASSERT_TRUE(ok(tuttiBarrier(comm, nullptr)));
+    if (seat.rank() == 1) ::_exit(HasFailure() ? 1 : 0);
+    hear_of_a_loss(comm, seat);
+    ASSERT_TRUE(ok(tuttiGroupStart()));
+    ASSERT_TRUE(ok(tuttiSend(mine.data(), mine.size(), tuttiInt32, 2 - seat.rank(), comm, nullptr)));
+    ASSERT_TRUE(ok(tuttiRecv(x.data(), x.size(), tuttiInt32, 2 - seat.rank(), comm, nullptr)));
+    EXPECT_TRUE(ok(tuttiGroupEnd()));
+    EXPECT_EQ(x, numbers(x.size(), 2 - seat.rank()));
+    // Between hosts the lost rank may have completed a call that begins sooner.
+    if (std::string(GetParam()) == "socket") let_time_pass(std::chrono::milliseconds(2'300), seat);
+    // The root needs nothing of the others. It hears all the same.
+    EXPECT_TRUE(
+        fails(tuttiBroadcast(x.data(), x.data(), 1, tuttiInt32, 0, comm, nullptr), tuttiRemoteError, "rank 1/3", comm));
+    EXPECT_TRUE(fails(tuttiSend(mine.data(), 1, tuttiInt32, 2 - seat.rank(), comm, nullptr), tuttiRemoteError,
+                      "rank 1/3", comm));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+/// Rank 0 waits for rank 3, which fails as it waits for rank 7, and keeps its communicator. All others are at rest, and
+/// ranks 0 and 3 have no control connection.
+TEST_P(Rest, WhoWaitsForARankThatFailsHearsOfIt) {
+  launch_ranks(team(8), [](Seat& seat) {
+    int x = 0;
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    ASSERT_TRUE(ok(tuttiBarrier(comm, nullptr)));
+    if (seat.rank() == 7) ::_exit(HasFailure() ? 1 : 0);
+    if (seat.rank() == 3 || seat.rank() == 0) {
+      const int from = seat.rank() == 3 ? 7 : 3;
+      EXPECT_TRUE(fails(tuttiRecv(&x, 1, tuttiInt32, from, comm, nullptr), tuttiRemoteError, "rank 7/8", comm));
+      seat.board().raise(told_by + static_cast<std::size_t>(seat.rank()), 1);
+    }
+    for (const std::size_t rank : {0, 3}) EXPECT_TRUE(seat.board().wait_for(told_by + rank, 1));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+/// What ends the communicator of one rank for another reason than a loss ends it for ranks at rest, too.
+TEST_P(Rest, AnAbortReachesRanksInNoCall) {
+  launch_ranks(team(8), [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    ASSERT_TRUE(seat.meet());
+    if (seat.rank() == 3) {
+      EXPECT_TRUE(ok(tuttiCommAbort(comm)));
+      return;
+    }
+    hear_of_a_loss(comm, seat);
+    int x = 0;
+    const int other = seat.rank() == 0 ? 1 : 0;
+    EXPECT_TRUE(fails(tuttiSend(&x, 1, tuttiInt32, other, comm, nullptr), tuttiRemoteError, "rank 3/8", comm));
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
+}  // namespace
+}  // namespace tutti::testing
