@@ -165,22 +165,27 @@ UniqueFd reopened(int fd) {
   return UniqueFd(above_stdio([&] { return ::open(path.data(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }));
 }
 
+/// At the first call it may be too late: a program that was started with 2 closed may have put a file of its own there.
+const StandardError loaded = StandardError::now();
+
 }  // namespace
 
-LineWriter::LineWriter() {
+StandardError StandardError::now() {
   struct stat status {};
   const int marks = ::fcntl(STDERR_FILENO, F_GETFD);
-  knows_stderr_ = marks >= 0 && (marks & FD_CLOEXEC) == 0 && ::fstat(STDERR_FILENO, &status) == 0;
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
-  seen_closed_ = !knows_stderr_;
+  const bool open = marks >= 0 && (marks & FD_CLOEXEC) == 0 && ::fstat(STDERR_FILENO, &status) == 0;
+  return {.open = open, .device = status.st_dev, .inode = status.st_ino};
+}
+
+const StandardError& StandardError::at_load() {
+  return loaded;
 }
 
 bool LineWriter::is_for_lines(int fd) const {
   struct stat now {};
   if (::fstat(fd, &now) != 0) return false;
   if (is_null_device(now) || is_terminal(fd, now)) return true;
-  const bool same = knows_stderr_ && now.st_dev == device_ && now.st_ino == inode_;
+  const bool same = was_.open && now.st_dev == was_.device && now.st_ino == was_.inode;
   if (is_pipe(now) || S_ISREG(now.st_mode)) return same || !seen_closed_;
   return same && (S_ISSOCK(now.st_mode) || S_ISCHR(now.st_mode));
 }
@@ -260,8 +265,8 @@ Result<unsigned> log_topics(std::string_view text) {
   return inverted ? ~topics : topics;
 }
 
-Log::Log(LogLevel level, unsigned topics, const std::string& file_pattern)
-    : level_(level), topics_(topics), origin_(fmt::format("{}:{}", host_name(), ::getpid())) {
+Log::Log(LogLevel level, unsigned topics, const std::string& file_pattern, const StandardError& was)
+    : level_(level), topics_(topics), origin_(fmt::format("{}:{}", host_name(), ::getpid())), lines_(was) {
   if (level == LogLevel::none || file_pattern.empty()) return;
   const std::string name = file_name(file_pattern);
   // A pipe without a reader is refused at once.

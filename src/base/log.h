@@ -24,15 +24,26 @@ enum class LogTopic : unsigned { init = 1, topo = 2, net = 4, coll = 8, tune = 1
 /// invalid_argument (an unknown name).
 Result<unsigned> log_topics(std::string_view text);
 
+/// What descriptor 2 is at some moment.
+struct StandardError {
+  bool open = false;  ///< a file that does not close on exec, as no standard stream does
+  dev_t device = 0;
+  ino_t inode = 0;
+
+  static StandardError now();
+  /// When the library was loaded: in a program that is linked with it, before the program could open a file.
+  static const StandardError& at_load();
+};
+
 /// Where lines for people go: standard error, or a file. A writer neither waits for a reader that sleeps nor dies of
 /// one that is gone: pipes and terminals are written to without blocking, through a descriptor of our own where the
 /// program's blocks, as the program shares the mark with us. Thread-safe.
 class LineWriter {
  public:
-  /// Standard error: the file it is now, unless that closes on exec, which no standard stream does. Once the program
-  /// has put another file there, a terminal, a pipe, a regular file or /dev/null, but never a socket or a device; once
-  /// it was seen closed, a terminal or /dev/null alone, as other files are likely there by accident.
-  LineWriter();
+  /// Standard error: the file that it was. Once the program has put another file there, a terminal, a pipe, a regular
+  /// file or /dev/null, but never a socket or a device; once it was seen closed, a terminal or /dev/null alone, as other
+  /// files are likely there by accident.
+  explicit LineWriter(const StandardError& was = StandardError::at_load()) : was_(was), seen_closed_(!was.open) {}
   /// From now on a file, opened with O_NONBLOCK. Before any other thread writes.
   void use(UniqueFd file) { file_ = std::move(file); }
 
@@ -53,11 +64,9 @@ class LineWriter {
   template <class Attempt>
   Outcome put(int fd, std::span<const std::string_view> parts, Attempt attempt);
 
-  UniqueFd file_;              ///< none: standard error
-  bool knows_stderr_ = false;  ///< what it was at the beginning:
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
-  std::atomic<bool> seen_closed_ = false;
+  UniqueFd file_;  ///< none: standard error
+  StandardError was_;
+  std::atomic<bool> seen_closed_;
   std::atomic<bool> patient_ = true;
   std::atomic<bool> torn_ = false;  ///< the last line has no end
 };
@@ -67,7 +76,8 @@ class Log {
  public:
   /// `file_pattern` empty: stderr; otherwise a file to append to, with %h for the host and %p for the pid. If the file
   /// cannot be opened, one warning says so, and lines go to stderr.
-  Log(LogLevel level, unsigned topics, const std::string& file_pattern);
+  Log(LogLevel level, unsigned topics, const std::string& file_pattern,
+      const StandardError& was = StandardError::at_load());
   /// From TUTTI_DEBUG, TUTTI_DEBUG_SUBSYS and TUTTI_DEBUG_FILE. Topics that do not parse give one warning.
   explicit Log(const Config& config);
 

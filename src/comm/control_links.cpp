@@ -15,36 +15,32 @@ namespace {
 
 constexpr std::int64_t farewell_ns = 2'000'000'000;
 constexpr std::int64_t nap_ns = 1'000'000'000;
-constexpr std::size_t head_bytes = 16;
+constexpr std::size_t head_bytes = 12;  // state, kind, length of the text
 constexpr std::size_t text_bytes_max = sizeof(AreaHeader::message) - 1;
 /// Kind of a frame with state open. The text of a `calls` frame holds CallMarks. The text of `summary`, `ask` (which
-/// requests an answer) and `answered` holds a CallSummary of all calls so far.
-enum Alive : std::uint32_t { beating = 0, traced = 1, calls = 2, summary = 3, ask = 4, answered = 5 };
-/// Whose end a frame with another state tells, by its kind: the sender's, or that of the rank that it names.
-enum Ended : std::uint32_t { itself = 0, another = 1 };
+/// requests an answer) and `answered` holds a CallSummary of all calls so far; that of `hearsay` a Hearsay.
+enum Alive : std::uint32_t { beating = 0, traced = 1, calls = 2, summary = 3, ask = 4, answered = 5, hearsay = 6 };
 constexpr std::size_t end_bytes = 4 + 1 + 4 + 8;  // of a RankEnd, before its words
-constexpr std::size_t gone_max = 4096;            // kept until they are taken
+constexpr std::size_t frame_text_max = std::max(Hearsay::bytes_max, end_bytes + text_bytes_max);
 constexpr std::size_t marks_max = 64;   // in one frame
 static_assert(marks_max * sizeof(CallMark) <= text_bytes_max);
 
-std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t kind, int about, std::string_view text) {
+std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t kind, std::span<const std::byte> text) {
   ByteWriter writer;
   writer.number(static_cast<std::uint32_t>(state));
   writer.number(kind);
-  writer.number(static_cast<std::int32_t>(about));
-  writer.text(text);
+  writer.sized(text);
   return std::make_shared<const Bytes>(std::move(writer).take());
 }
 
-std::shared_ptr<const Bytes> frame_of(Ended who, int rank, const RankEnd& end) {
+std::shared_ptr<const Bytes> frame_of(const RankEnd& end) {
   ByteWriter writer;
   writer.number(end.code);
   writer.number(static_cast<std::uint8_t>(end.ends_all));
   writer.number(static_cast<std::int32_t>(end.culprit));
   writer.number(end.completed);
   writer.raw(std::as_bytes(std::span(end.words).first(std::min(end.words.size(), text_bytes_max))));
-  const Bytes& text = writer.bytes();
-  return frame_of(end.state, who, rank, {reinterpret_cast<const char*>(text.data()), text.size()});
+  return frame_of(end.state, 0, writer.bytes());
 }
 
 std::optional<RankEnd> end_in(RankState state, const Bytes& text) {
@@ -59,8 +55,8 @@ std::optional<RankEnd> end_in(RankState state, const Bytes& text) {
   return end;
 }
 
-std::string_view text_of(const CallSummary& of) {
-  return {reinterpret_cast<const char*>(&of), sizeof of};
+std::span<const std::byte> text_of(const CallSummary& of) {
+  return std::as_bytes(std::span(&of, 1));
 }
 
 Error nonsense() {
@@ -122,7 +118,7 @@ void RankEnd::write(AreaHeader& header) const {
 void ControlLinks::announce(const RankEnd& end) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(announced_, true)) return;
-  const auto frame = frame_of(itself, -1, end);
+  const auto frame = frame_of(end);
   for (Link& link : links_) {
     if (link.ended) continue;
     link.wire.queue(frame);
@@ -132,7 +128,7 @@ void ControlLinks::announce(const RankEnd& end) {
 
 void ControlLinks::tell_summary(const CallSummary& summary_now, bool asks) {
   const std::lock_guard lock(mutex_);
-  const auto frame = frame_of(RankState::open, asks ? ask : summary, -1, text_of(summary_now));
+  const auto frame = frame_of(RankState::open, asks ? ask : summary, text_of(summary_now));
   for (Link& link : links_) {
     if (link.ended || link.said || announced_) continue;
     link.wire.queue(frame);
@@ -140,11 +136,19 @@ void ControlLinks::tell_summary(const CallSummary& summary_now, bool asks) {
   }
 }
 
-void ControlLinks::tell_gone(int rank, const RankEnd& end) {
+void ControlLinks::tell_gone(const GoneRank& gone) {
   const std::lock_guard lock(mutex_);
-  const auto frame = frame_of(another, rank, end);
+  if (!heard_.add(gone)) return;
+  news_ = true;
+  pass_on();
+}
+
+/// Also to ranks that have failed, and after this one has: somebody else may wait for the rank. Requires the lock.
+void ControlLinks::pass_on() {
+  if (!std::exchange(news_, false)) return;
+  const auto frame = frame_of(RankState::open, hearsay, heard_.write());
   for (Link& link : links_) {
-    if (link.ended || link.said || announced_) continue;
+    if (link.ended) continue;
     link.wire.queue(frame);
     (void)link.wire.flush();
   }
@@ -163,8 +167,7 @@ void ControlLinks::tell_calls(int rank, const std::vector<CallMark>& marks) {
   while (!left.empty()) {
     const auto part = left.first(std::min(left.size(), marks_max));
     left = left.subspan(part.size());
-    const std::string_view words(reinterpret_cast<const char*>(part.data()), part.size_bytes());
-    link->wire.queue(frame_of(RankState::open, calls, -1, words));
+    link->wire.queue(frame_of(RankState::open, calls, std::as_bytes(part)));
   }
   (void)link->wire.flush();
 }
@@ -200,6 +203,7 @@ bool ControlLinks::advance() {
   empty_data();
   for (Link& link : links_)
     if (!link.ended) read(link);
+  pass_on();
   if (beat_ns_ != 0 && !announced_ && system_.now_ns() >= next_beat_ns_) beat();
   if (leave_by_ns_ == 0) return true;
   // Closing a connection with unread data would destroy data on its way to the peer, so give peers time to receive it.
@@ -210,7 +214,7 @@ bool ControlLinks::advance() {
 /// Sends a sign of life to all peers, and finds the silent ones. Runs after all received messages have been read.
 void ControlLinks::beat() {
   next_beat_ns_ = system_.now_ns() + beat_ns_;
-  const auto frame = frame_of(RankState::open, is_traced() ? traced : beating, -1, {});
+  const auto frame = frame_of(RankState::open, is_traced() ? traced : beating, {});
   for (Link& link : links_) {
     if (link.ended || link.said) continue;
     if (++link.unheard <= beats) {  // do not queue ever more frames for a peer that does not read
@@ -237,7 +241,7 @@ void ControlLinks::read(Link& link) {
   for (;;) {
     std::size_t wanted = head_bytes;
     if (link.head) wanted = ByteReader(std::span(*link.head).last(4)).number<std::uint32_t>();
-    if (link.head && wanted > end_bytes + text_bytes_max) return end(link, nonsense());
+    if (link.head && wanted > frame_text_max) return end(link, nonsense());
     auto bytes = link.wire.take(wanted);
     if (!bytes) return end(link, bytes.error());
     if (!*bytes) return sent ? void() : end(link, sent.error());
@@ -255,30 +259,39 @@ void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& text) {
   ByteReader reader(head);
   const auto state = static_cast<RankState>(reader.number<std::uint32_t>());
   const auto kind = reader.number<std::uint32_t>();
-  const auto about = reader.number<std::int32_t>();
   link.unheard = 0;
   link.heard = true;
   if (state == RankState::open) return believe_alive(link, kind, text);
-  auto told = end_in(state, text);
-  const bool itself_ended = state == RankState::failed || state == RankState::aborted || state == RankState::closed;
-  const bool other_ended = state == RankState::failed || state == RankState::lost;
-  if (told && kind == itself && itself_ended) return believe_end(link, *told);
-  if (told && kind == another && other_ended) return believe_gone(about, *std::move(told));
-  end(link, nonsense());
+  const auto told = end_in(state, text);
+  const bool ends = state == RankState::failed || state == RankState::aborted || state == RankState::closed;
+  if (!told || !ends) return end(link, nonsense());
+  believe_end(link, *told);
 }
 
 void ControlLinks::believe_end(Link& link, const RankEnd& end) {
-  if (!std::exchange(link.said, true)) end.write(link.mirror->header());
+  if (std::exchange(link.said, true)) return;
+  end.write(link.mirror->header());
+  if (end.ends_all) return;  // so it does for this rank, which will say so
+  const bool left = end.state == RankState::closed;
+  if (heard_.add({.rank = link.rank, .left = left, .culprit = end.culprit, .words = end.words})) news_ = true;
 }
 
-void ControlLinks::believe_gone(int rank, RankEnd end) {
-  if (gone_.size() < gone_max) gone_.push_back({.rank = rank, .end = std::move(end)});
+/// Ranks at the other end of a connection speak for themselves: what they said before they left may be on its way.
+bool ControlLinks::believe_hearsay(const Bytes& text) {
+  const auto told = Hearsay::read(text);
+  if (!told) return false;
+  for (GoneRank& gone : heard_.merge(*told)) {
+    if (std::ranges::find(links_, gone.rank, &Link::rank) == links_.end()) gone_.push_back(std::move(gone));
+    news_ = true;
+  }
+  return true;
 }
 
 void ControlLinks::believe_alive(Link& link, std::uint32_t kind, const Bytes& words) {
   bool sound = true;
   switch (kind) {
     case calls: sound = believe_calls(link, words); break;
+    case hearsay: sound = believe_hearsay(words); break;
     case summary: sound = believe_summary(link, words); break;
     case ask:
       sound = believe_summary(link, words);
@@ -306,7 +319,7 @@ void ControlLinks::answer(Link& link) {
   if (!history_ || announced_) return;
   std::optional<CallSummary> own = history_->last();
   if (!own) own = history_->find(history_->latest() - 1);
-  link.wire.queue(frame_of(RankState::open, answered, -1, text_of(own.value_or(CallSummary{}))));
+  link.wire.queue(frame_of(RankState::open, answered, text_of(own.value_or(CallSummary{}))));
   (void)link.wire.flush();
 }
 
@@ -333,8 +346,10 @@ void ControlLinks::end(Link& link, const Error& error) {
 void ControlLinks::lose(Link& link, RankState state, const std::string& why) {
   if (std::exchange(link.said, true) || leave_by_ns_ != 0) return;
   AreaHeader& header = link.mirror->header();
-  put_text(header.message, fmt::format("{} lost: {}", link.who, why));
+  const std::string words = fmt::format("{} lost: {}", link.who, why);
+  put_text(header.message, words);
   header.state.store(state, std::memory_order_release);
+  if (state == RankState::lost && heard_.add({.rank = link.rank, .words = words})) news_ = true;
 }
 
 std::int64_t ControlLinks::poll_set(std::vector<PollItem>& items) {

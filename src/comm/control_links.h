@@ -11,6 +11,7 @@
 
 #include "base/system.h"
 #include "comm/call_history.h"
+#include "comm/hearsay.h"
 #include "net/wire.h"
 #include "plan/types.h"
 #include "transport/channel_upgrade.h"
@@ -62,18 +63,13 @@ struct RankEnd {
   void write(AreaHeader& header) const;
 };
 
-/// A rank that a peer has found lost or failed.
-struct GoneRank {
-  int rank = 0;
-  RankEnd end;
-};
-
 /// A rank's control connections to ranks of other hosts; a Task of the service thread. They carry only changes of the
 /// rank's state, signs of life, and summaries of its calls (see CallComparison). Messages from peers are written into
 /// the peers' mirrored headers, where all other code reads them. A rank is lost if its connection ends without a final
 /// state, and silent if nothing arrives for too long: then its service thread does not run, because the process is
 /// stopped, or the host hangs or is cut off. A rank that learns of a failure fails and announces its own failure, so
-/// the failure reaches all ranks that these connections still join.
+/// the failure reaches all ranks that these connections still join. What does not end the communicator for all is passed
+/// on (see Hearsay): who waits for a rank hears of its end, whether or not there is a connection to it.
 ///
 /// Silence is counted in beats of this thread, a quarter of the limit apart, so that a pause of this thread itself does
 /// not make peers look silent. A rank under a debugger announces this while it can, and may then be silent.
@@ -106,9 +102,9 @@ class ControlLinks final : public Task {
   /// Sends the summary to all peers, which compare it with their own calls. `ask`: peers answer at once with their
   /// summaries. Any thread.
   void tell_summary(const CallSummary& summary, bool ask);
-  /// Sends to all peers that `rank` is lost or has failed: not all of them have a connection to it. Any thread.
-  void tell_gone(int rank, const RankEnd& end);
-  /// Returns what peers have sent so since the last time. Any thread.
+  /// Passes on that a rank is gone, as if a peer had told it. Any thread.
+  void tell_gone(const GoneRank& gone);
+  /// The ranks without a connection here that peers have told to be gone since the last time. Any thread.
   std::vector<GoneRank> take_gone();
   /// Sends this rank's calls to `rank`, which looks for the first difference. Any thread.
   void tell_calls(int rank, const std::vector<CallMark>& marks);
@@ -133,8 +129,9 @@ class ControlLinks final : public Task {
   void believe_alive(Link& link, std::uint32_t kind, const Bytes& words);
   bool believe_summary(Link& link, const Bytes& words);
   bool believe_calls(const Link& link, const Bytes& words);
-  static void believe_end(Link& link, const RankEnd& end);
-  void believe_gone(int rank, RankEnd end);
+  void believe_end(Link& link, const RankEnd& end);
+  bool believe_hearsay(const Bytes& text);
+  void pass_on();
   void answer(Link& link);
   void end(Link& link, const Error& error);
   void empty_data();
@@ -144,7 +141,9 @@ class ControlLinks final : public Task {
   std::vector<Link> links_;
   std::shared_ptr<const CallHistory> history_;
   std::vector<PeerCalls> calls_;
-  std::vector<GoneRank> gone_;
+  Hearsay heard_;
+  bool news_ = false;            // in heard_, for the peers
+  std::vector<GoneRank> gone_;  // of heard_, what has not been taken yet
   ChannelRemains data_;  // see leave
   bool announced_ = false;
   std::int64_t leave_by_ns_ = 0;  // 0: the communicator exists

@@ -18,6 +18,13 @@ std::string told(const std::string& words, const std::string& by) {
   return fmt::format("{}\n{}{}.", words, mark, by);
 }
 
+/// The rank that the end of `rank` came from; itself if it says none.
+Rank culprit_of(const Communicator& communicator, Rank rank) {
+  const AreaHeader& header = communicator.members().peers[static_cast<std::size_t>(rank)].area.header();
+  const int culprit = header.culprit.load(std::memory_order_relaxed);
+  return culprit >= 0 && culprit < communicator.ranks() ? culprit : rank;
+}
+
 }  // namespace
 
 std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
@@ -29,14 +36,15 @@ std::optional<Error> failure_of(const Communicator& communicator, Rank rank) {
                    .peer = rank};
     case RankState::failed: {
       const auto code = static_cast<Code>(std::min(header.failure.load(std::memory_order_relaxed), 8u));
-      const int culprit = header.culprit.load(std::memory_order_relaxed);
       return Error{.code = code == Code::invalid_usage ? code : Code::remote,
                    .what = told(get_text(header.message, Lines::several), communicator.describe(rank)),
-                   .peer = culprit >= 0 && culprit < communicator.ranks() ? culprit : rank};
+                   .peer = culprit_of(communicator, rank)};
     }
     case RankState::lost:
     case RankState::silent:
-      return Error{.code = Code::remote, .what = get_text(header.message, Lines::several), .peer = rank};
+      return Error{.code = Code::remote,
+                   .what = get_text(header.message, Lines::several),
+                   .peer = culprit_of(communicator, rank)};
     case RankState::starting:
     case RankState::open:
       if (communicator.gone().since_ns(rank) == 0) return std::nullopt;

@@ -68,7 +68,8 @@ std::int64_t PeerWatch::poll_set(std::vector<PollItem>& items) {
   for (const auto& watched : processes_)
     if (!watched.ranks.empty()) watched.process->poll_set(items);
   const auto communicator = communicator_.lock();
-  return system_.now_ns() + (communicator && communicator->gone().any() ? look_again_ns : look_every_ns);
+  const bool hurries = communicator && communicator->gone().any() && !communicator->idle();
+  return system_.now_ns() + (hurries ? look_again_ns : look_every_ns);
 }
 
 void PeerWatch::look_at_process(Communicator& communicator, Watched& watched) const {
@@ -112,23 +113,27 @@ void PeerWatch::look_at_ranks(Communicator& communicator) const {
     }
 }
 
+/// Peers of other hosts may have no connection to a rank of this one.
 void PeerWatch::note(Communicator& communicator, Rank rank) const {
+  const Membership& members = communicator.members();
   communicator.gone().mark(rank, system_.now_ns());
+  if (!members.control || members.peers[static_cast<std::size_t>(rank)].remote()) return;
   const auto end = RankEnd::read(header(communicator, rank));
-  const bool tells = end.state == RankState::lost || (end.state == RankState::failed && !end.ends_all);
-  if (tells && communicator.members().control) communicator.members().control->tell_gone(rank, end);
+  if (end.state == RankState::failed && !end.ends_all)
+    members.control->tell_gone({.rank = rank, .culprit = end.culprit, .words = end.words});
 }
 
-/// Peers have found ranks lost or failed to which this rank has no connection of its own.
+/// Of ranks to which this one has no connection.
 void PeerWatch::hear_of_others(Communicator& communicator) {
   const Membership& members = communicator.members();
   if (!members.control) return;
   for (const GoneRank& gone : members.control->take_gone()) {
-    if (gone.rank < 0 || gone.rank >= members.ranks || !members.peers[static_cast<std::size_t>(gone.rank)].remote())
-      continue;
+    if (gone.rank >= members.ranks || !members.peers[static_cast<std::size_t>(gone.rank)].remote()) continue;
     AreaHeader& theirs = header(communicator, gone.rank);
     // The service thread writes the headers of ranks of other hosts, and this is it.
-    if (theirs.state.load(std::memory_order_acquire) == RankState::open) gone.end.write(theirs);
+    if (theirs.state.load(std::memory_order_acquire) != RankState::open) continue;
+    const auto state = gone.left ? RankState::closed : RankState::lost;
+    RankEnd{.state = state, .culprit = gone.culprit, .words = gone.words}.write(theirs);
   }
 }
 

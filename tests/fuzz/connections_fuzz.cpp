@@ -130,7 +130,7 @@ void tell(std::uint64_t seed, const Bytes& bytes) {
     system.poll(items, 100 * ms);
   }
   for (const GoneRank& gone : links.take_gone())
-    expect(gone.end.state == RankState::lost || gone.end.state == RankState::failed, "an end that is none");
+    expect(gone.rank >= 0 && gone.rank < limits::ranks_max && gone.words.size() <= Hearsay::words_max, "no such rank");
   const AreaHeader& header = mirror->header();
   expect(header.state.load() <= RankState::silent && header.state.load() != RankState::starting, "no such state");
   for (const PeerCalls& calls : links.take_calls())
@@ -151,11 +151,10 @@ std::string text(Kind kind, char seed, const Bytes& bytes) {
   return made;
 }
 
-Bytes frame(RankState state, std::uint32_t kind, std::int32_t about, std::string_view text) {
+Bytes frame(RankState state, std::uint32_t kind, std::string_view text) {
   ByteWriter writer;
   writer.number(static_cast<std::uint32_t>(state));
   writer.number(kind);
-  writer.number(about);
   writer.text(text);
   return std::move(writer).take();
 }
@@ -192,11 +191,16 @@ std::vector<std::string> fuzz_examples() {
   question.number(std::int32_t{rank});
   question.raw(Bytes(ReachProbe::bytes - 20));
   ByteWriter life;
-  life.raw(frame(RankState::open, 0, -1, ""));
-  life.raw(frame(RankState::open, 1, -1, ""));
-  life.raw(frame(RankState::open, 2, -1, std::string(3 * 24, '\1')));
-  for (const std::uint32_t summary : {3u, 4u, 5u}) life.raw(frame(RankState::open, summary, -1, std::string(32, '\2')));
-  life.raw(frame(RankState::failed, 1, 3, end_text("rank 3/4 lost")));
+  life.raw(frame(RankState::open, 0, ""));
+  life.raw(frame(RankState::open, 1, ""));
+  life.raw(frame(RankState::open, 2, std::string(3 * 24, '\1')));
+  for (const std::uint32_t summary : {3u, 4u, 5u}) life.raw(frame(RankState::open, summary, std::string(32, '\2')));
+  Hearsay hearsay;
+  hearsay.add({.rank = 3, .words = "rank 3/4 lost"});
+  hearsay.add({.rank = 0, .left = true});
+  const Bytes heard = hearsay.write();
+  life.raw(frame(RankState::open, 6, {reinterpret_cast<const char*>(heard.data()), heard.size()}));
+  life.raw(frame(RankState::failed, 0, end_text("rank 3/4 lost")));
   ByteWriter greeted;
   greeted.raw(data);
   greeted.raw(handshake::RankSide::begin(3, Secret{})->hello());
@@ -206,7 +210,7 @@ std::vector<std::string> fuzz_examples() {
           text(friend_of_ours, 3, data),
           text(friend_of_ours, 4, controls),
           text(control, 5, life.bytes()),
-          text(control, 6, frame(RankState::closed, 0, -1, end_text(""))),
-          text(control, 7, frame(RankState::aborted, 0, 2, end_text(std::string(2047, 'x')))),
+          text(control, 6, frame(RankState::closed, 0, end_text(""))),
+          text(control, 7, frame(RankState::aborted, 0, end_text(std::string(2047, 'x')))),
           text(prober, 8, question.bytes())};
 }

@@ -126,6 +126,33 @@ TEST_P(Rest, WhoWaitsForARankThatFailsHearsOfIt) {
   });
 }
 
+/// Rank 3 has sent nothing to rank 0, and leaves or ends. All ranks to which rank 0 has a control connection have failed
+/// before, but live on.
+TEST_P(Rest, WhoWaitsForARankThatIsGoneHearsOfItByRanksThatHaveFailed) {
+  for (const bool leaves : {true, false})
+    launch_ranks(team(8), [leaves](Seat& seat) {
+      int x = 0;
+      const auto comm = seat.init_one();
+      ASSERT_NE(comm, nullptr);
+      ASSERT_TRUE(ok(tuttiBarrier(comm, nullptr)));
+      if (seat.rank() == 5) ::_exit(HasFailure() ? 1 : 0);
+      if (seat.rank() != 0 && seat.rank() != 3) {
+        EXPECT_TRUE(fails(tuttiRecv(&x, 1, tuttiInt32, 5, comm, nullptr), tuttiRemoteError, "rank 5/8", comm));
+        seat.board().raise(told_by + static_cast<std::size_t>(seat.rank()), 1);
+      }
+      for (const std::size_t rank : {1, 2, 4, 6, 7}) ASSERT_TRUE(seat.board().wait_for(told_by + rank, 1));
+      if (seat.rank() == 3 && !leaves) ::_exit(HasFailure() ? 1 : 0);
+      if (seat.rank() == 0) {
+        EXPECT_EQ(tuttiRecv(&x, 1, tuttiInt32, 3, comm, nullptr), tuttiRemoteError);
+        seat.board().raise(told_by, 1);
+      }
+      if (seat.rank() != 3) {
+        EXPECT_TRUE(seat.board().wait_for(told_by, 1));
+      }
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    });
+}
+
 /// What ends the communicator of one rank for another reason than a loss ends it for ranks at rest, too.
 TEST_P(Rest, AnAbortReachesRanksInNoCall) {
   launch_ranks(team(8), [](Seat& seat) {

@@ -107,7 +107,7 @@ TEST(LineWriter, ASocketThatWasThereGetsLinesAndStopsNobody) {
   in_child([] {
     const Ends ends = make_sockets();
     be_stderr(ends.write);
-    Log log(LogLevel::info, all, "");
+    Log log(LogLevel::info, all, "", StandardError::now());
     constexpr std::size_t lines = 3000;
     for (std::size_t i = 0; i < lines; ++i) log.warn("x", "hello {}", std::string(300, '.'));
     std::string text = taken(ends.read);
@@ -147,7 +147,7 @@ TEST(LineWriter, AFileThatIsThereByAccidentGetsNothing) {
   for (const bool begins_closed : {true, false})
     in_child([&] {
       if (begins_closed) ::close(2);
-      Log log(LogLevel::info, all, "");
+      Log log(LogLevel::info, all, "", StandardError::now());
       if (!begins_closed) ::close(2);
       log.warn("x", "nobody sees that");
       const int file = make_file(folder);
@@ -159,6 +159,29 @@ TEST(LineWriter, AFileThatIsThereByAccidentGetsNothing) {
       log.warn("x", "hello");
       EXPECT_EQ(taken(pipe.read), "");
     });
+}
+
+/// Run by the next test, in a program that is started with descriptor 2 closed.
+TEST(LineWriter, DISABLED_AFileOfTheProgramsOwnBeforeTheFirstCall) {
+  const Folder folder;
+  ASSERT_EQ(make_file(folder), 2);
+  Log(LogLevel::info, all, "").warn("x", "hello");
+  EXPECT_EQ(content(2), "");
+  ::close(2);
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  ASSERT_EQ(ends[0], 2);
+  Log(LogLevel::info, all, "").warn("x", "hello");
+  EXPECT_EQ(taken(ends[1]), "");
+}
+
+TEST(LineWriter, AFileThatIsThereBeforeTheFirstCallGetsNothingInAProgramThatStartedWithout) {
+  in_child([] {
+    ::close(2);
+    ::execl("/proc/self/exe", "line_writer_test", "--gtest_filter=*AFileOfTheProgramsOwnBeforeTheFirstCall",
+            "--gtest_also_run_disabled_tests", nullptr);
+    FAIL() << "exec";
+  });
 }
 
 TEST(LineWriter, AFileThatClosesOnExecIsNobodysStderr) {

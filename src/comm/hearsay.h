@@ -1,0 +1,65 @@
+// What ranks tell each other of ranks to which not all of them have a connection.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/limits.h"
+
+namespace tutti {
+
+/// A set of ranks, of a bit each, as it travels.
+class RankSet {
+ public:
+  /// False: it was there already, or is no rank.
+  bool add(int rank);
+  bool has(int rank) const;
+  std::vector<int> ranks() const;
+  std::span<const std::byte> bytes() const { return bits_; }
+  static RankSet of(std::span<const std::byte> bytes) { return RankSet(Bytes(bytes.begin(), bytes.end())); }
+  static constexpr std::size_t bytes_max = limits::ranks_max / 8 + 1;
+
+  RankSet() = default;
+
+ private:
+  explicit RankSet(Bytes bits) : bits_(std::move(bits)) {}
+  Bytes bits_;
+};
+
+/// A rank that has left, is lost or has failed.
+struct GoneRank {
+  int rank = 0;
+  bool left = false;
+  int culprit = -1;       ///< of one that is lost or has failed: the first of these that was heard of,
+  std::string words = {};  ///< and why it is gone
+};
+
+/// All that a rank has heard. It passes this on whenever there is news, so everybody hears, and in as few messages as
+/// there are steps between two ranks, however many ranks fail at once.
+class Hearsay {
+ public:
+  static constexpr std::size_t words_max = 2047;
+  static constexpr std::size_t bytes_max = 4 + 2 * (4 + RankSet::bytes_max) + 4 + words_max;
+
+  /// False: that is known.
+  bool add(const GoneRank& gone);
+  /// Adds what another rank has heard; returns what of it is new.
+  std::vector<GoneRank> merge(const Hearsay& other);
+
+  Bytes write() const;
+  /// Empty: it is none.
+  static std::optional<Hearsay> read(std::span<const std::byte> bytes);
+
+ private:
+  RankSet left_;
+  RankSet gone_;
+  int culprit_ = -1;
+  std::string words_;
+};
+
+}  // namespace tutti
