@@ -205,7 +205,7 @@ def python_case(name, right, command, wrong, **more):
 
 
 LOST, ABORTED = r"rank 1/2 .*(?:lost|closed)", r"aborted"
-EVENTS = ("killed", LOST, SOON_S), ("stopped", LOST, SILENCE_S), ("aborts", r"aborted|closed", SOON_S), ("aborts_itself", ABORTED, SOON_S)
+EVENTS = ("killed", LOST, SOON_S), ("stopped", LOST, SILENCE_S), ("aborts", r"rank 1/2 .*(?:aborted|closed|lost)", SOON_S), ("aborts_itself", ABORTED, SOON_S)
 GONE = ("before", r"nobody listens"), ("while_waiting", r"root"), ("refused_and_lives", r"TUTTI_NCHANNELS|nobody listens"), (
     "refused_and_left", r"TUTTI_NCHANNELS|nobody listens")
 
@@ -253,7 +253,8 @@ CASES = [
     odd_file("silent_fifo", "$TMPDIR/held"),
     odd_file("dev_zero", "/dev/zero"),
     *(harness(f"b09_signals_{transport}", "no signal reaches a thread of the library, also while it measures", "b09_signals",
-              settings=by(transport, TUTTI_TUNE="")) for transport in ("auto", "socket")),
+              settings=by(transport, TUTTI_TUNE=""), together=1)  # its later starts are those of a job without an id
+      for transport in ("auto", "socket")),
     Case("b34_broken_pipe", "a rank whose log has no reader lives", "c", ("c/z_one",), 'exec "$PYTHON" ./b34_broken_pipe.py', both_live,
          {"TUTTI_NRANKS": "2"}),
     restricted("seccomp_madvise", "memory that takes no advice is memory", "limited='./seccomp_deny 1 28'", both_complete),

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 
 import known_faults
 
@@ -107,7 +108,8 @@ class Run:
     def __init__(self, case, cases_folder, environment):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="run", dir=cases_folder))
         self.folder.chmod(0o755)  # for ranks that give up their rights
-        own = {"CASES": str(cases_folder), "TMPDIR": str(self.folder), "TUTTI_CACHE_DIR": str(self.folder / "cache")}
+        own = {"CASES": str(cases_folder), "TMPDIR": str(self.folder), "TUTTI_CACHE_DIR": str(self.folder / "cache"),
+               "TUTTI_JOB_ID": f"known-fault-{uuid.uuid4()}"}  # other jobs start at the same time
         self.began = time.monotonic()
         self.limit = self.began + case.limit_s
         with open(self.folder / "said", "wb") as said:
@@ -191,7 +193,9 @@ def play_all(cases, given, folder):
             print(f"[{number}/{len(cases)}] {case.name}: skipped: {why}", flush=True)
             continue
         print(f"[{number}/{len(cases)}] {case.name}: {case.right}", flush=True)
-        scores.append(play(case, given.times, folder, clean_environment() | libraries))
+        score = play(case, given.times, folder, clean_environment() | libraries)
+        print(f"  {score.right} of {score.of} right, {score.seconds:.1f} s", flush=True)
+        scores.append(score)
     return scores
 
 
