@@ -223,6 +223,7 @@ def main():
     if not shutil.which("cc"):
         skip("there is no cc to build the programs with")
     given.build = given.build.resolve()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup and shells may have it ignored, and a case sends it
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that what runs is ended, and the folder removed
     with tempfile.TemporaryDirectory(prefix="tutti-known-faults-") as folder:
         folder = pathlib.Path(folder)
