@@ -174,6 +174,12 @@ set_tests_properties(api_stop_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
 add_test(NAME api_last_call_nightly COMMAND api_last_call_test --gtest_filter=*Nightly*)
 set_tests_properties(api_last_call_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
 
+# Programs that once showed a fault, twenty times each, where their folder is.
+set(TUTTI_KNOWN_FAULTS ${PROJECT_SOURCE_DIR}/../shared/cases CACHE PATH "Folder of programs that once showed a fault; may be missing")
+add_test(NAME known_faults_nightly COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/known_faults_test.py
+                                           ${PROJECT_BINARY_DIR} ${TUTTI_KNOWN_FAULTS})
+set_tests_properties(known_faults_nightly PROPERTIES LABELS nightly TIMEOUT 7200 PROCESSORS 2 SKIP_RETURN_CODE 77)
+
 # Each algorithm at each number of ranks, in threads and in processes.
 add_executable(api_every_algorithm_test multiprocess/every_algorithm_test.cpp)
 target_link_libraries(api_every_algorithm_test PRIVATE tutti_test_support GTest::gtest_main)
