@@ -66,9 +66,10 @@ class Search {
     for (const std::string& name : *names) {
       if (others_.contains(name)) continue;
       if (system_.now_ns() >= deadline_ns) break;
-      JobCall call = call_job(name);
-      if (call.outcome == JobCall::Outcome::other_user && others_.size() < others_max) others_.insert(name);
-      if (call.outcome == JobCall::Outcome::connected) count(sight, std::move(call));
+      auto call = call_job(name);
+      if (!call) return std::move(call).error();
+      if (call->outcome == JobCall::Outcome::other_user && others_.size() < others_max) others_.insert(name);
+      if (call->outcome == JobCall::Outcome::connected) count(sight, *std::move(call));
     }
     return sight;
   }

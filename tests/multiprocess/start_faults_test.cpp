@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int ranks = 3;
 constexpr double told_limit_s = 3;  // two seconds is what a rank tries to tell the others, who wait for a minute
 constexpr const char* reason = "Too many open files";
+constexpr const char* remedy = "raise ulimit -n";
 
 enum Word : std::size_t { has_failed, succeeded, told };  // the last one: and one per rank
 
@@ -144,6 +145,23 @@ TEST_P(Faults, WhatIsRefusedForGood) {
     for (const auto how : {Meet::on_host, Meet::at_address})
       for (const auto call : {SystemCall::memfd, SystemCall::eventfd, SystemCall::truncate, SystemCall::thread})
         start_without(launched(team(), how), odd, call);
+}
+
+/// It sees that rank 0 is there, and cannot ask it.
+TEST(Refused, ARankWithoutASocketForTheFirstQuestion) {
+  Team team{.ranks = 2, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_NRANKS=2", "TUTTI_JOB_ID=mute-" + free_port()}};
+  team.environment_of = [](int rank) { return std::vector{"TUTTI_RANK=" + std::to_string(rank)}; };
+  Workers workers(team, [](Seat& seat) {
+    tuttiComm_t comm = nullptr;
+    if (seat.rank() == 1) fail_calls({SystemCall::socket}, 1, EMFILE, /*always=*/true);
+    const auto result = tuttiCommInitFromEnv(&comm, nullptr);  // rank 0 is killed here
+    EXPECT_TRUE(fails(result, tuttiSystemError, reason));
+    EXPECT_NE(std::string(tuttiGetLastError(nullptr)).find(remedy), std::string::npos);
+    seat.board().raise(has_failed, 1);
+  });
+  ASSERT_TRUE(workers.board().wait_for(has_failed, 1));
+  workers.kill(0);
+  EXPECT_TRUE(workers.finish());
 }
 
 /// The first one has failed, and goes on telling so where the second one meets.
