@@ -41,13 +41,16 @@ class Faults : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Transports, Faults, ::testing::Values("auto", "socket"),
                          [](const auto& test) { return std::string(test.param); });
 
-/// What a rank is told of a start in which `odd` lacks something.
-void expect_told(Seat& seat, int odd, tuttiResult_t result, double after_s) {
+/// What a rank is told of a start in which `odd` lacks something, or has wrong settings.
+void expect_told(Seat& seat, int odd, tuttiResult_t result, double after_s, const std::string& why = reason) {
   const std::string words = tuttiGetLastError(nullptr);
   seat.board().raise(result == tuttiSuccess ? succeeded : told + static_cast<std::size_t>(seat.rank()), 1);
   EXPECT_LT(after_s, told_limit_s * patience()) << words;
   if (result == tuttiSuccess) return;
-  EXPECT_NE(words.find(reason), std::string::npos) << words;
+  EXPECT_NE(words.find(why), std::string::npos) << words;
+  if (why == reason) {
+    EXPECT_NE(words.find(remedy), std::string::npos) << words;
+  }
   if (seat.rank() != odd) {
     EXPECT_NE(words.find("rank " + std::to_string(odd)), std::string::npos) << words;
   }
@@ -145,6 +148,62 @@ TEST_P(Faults, WhatIsRefusedForGood) {
     for (const auto how : {Meet::on_host, Meet::at_address})
       for (const auto call : {SystemCall::memfd, SystemCall::eventfd, SystemCall::truncate, SystemCall::thread})
         start_without(launched(team(), how), odd, call);
+}
+
+struct Refused {
+  const char* variable;
+  const char* value;
+  const char* why;
+};
+constexpr Refused settings_refused[] = {{"TUTTI_ALGO", "no such", "TUTTI_ALGO"},
+                                        {"TUTTI_NCHANNELS", "99", "TUTTI_NCHANNELS=99"},
+                                        {"TUTTI_PLAN_FILE", "/nonexistent", "/nonexistent"}};
+
+/// `late`: the others come when that rank knows it.
+void start_refused(const Team& team, int odd, const Refused& setting, bool late) {
+  SCOPED_TRACE(::testing::Message() << setting.variable << " of rank " << odd << (late ? ", others late" : ""));
+  Workers workers(team, [&](Seat& seat) {
+    const bool is_odd = seat.rank() == odd;
+    if (is_odd) ::setenv(setting.variable, setting.value, 1);
+    if (late && !is_odd && !seat.board().wait_for(has_failed, 1)) return;
+    const auto begun = Clock::now();
+    tuttiComm_t comm = nullptr;
+    const auto result = tuttiCommInitFromEnv(&comm, nullptr);
+    const double after_s = since(begun);
+    if (is_odd) seat.board().raise(has_failed, 1);
+    EXPECT_NE(result, tuttiSuccess);
+    expect_told(seat, odd, result, after_s, setting.why);
+  });
+  EXPECT_TRUE(workers.finish());
+}
+
+/// Before it has a word with anybody.
+TEST_P(Faults, SettingsThatAreRefused) {
+  int nth = 0;
+  for (const auto how : {Meet::on_host, Meet::at_address})
+    for (const int odd : {0, 2}) start_refused(launched(team(), how), odd, settings_refused[nth++ % 3], false);
+}
+
+TEST(Refused, EverySettingInEveryWay) {
+  const Team team{.ranks = ranks, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_INIT_TIMEOUT_MS=60000"}};
+  for (const auto how : {Meet::on_host, Meet::at_address})
+    for (const Refused& setting : settings_refused) {
+      for (const int odd : {0, 2}) start_refused(launched(team, how), odd, setting, false);
+      start_refused(launched(team, how), 0, setting, /*late=*/true);
+    }
+  start_refused(launched(team, Meet::at_address), 2, settings_refused[0], /*late=*/true);
+}
+
+/// All have the same: each says its own, at once.
+TEST(Refused, TheSameSettingOfAll) {
+  Team team{.ranks = ranks, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_INIT_TIMEOUT_MS=60000", "TUTTI_ALGO=no such"}};
+  for (const auto how : {Meet::on_host, Meet::at_address})
+    launch_ranks(launched(team, how), [](Seat&) {
+      const auto begun = Clock::now();
+      tuttiComm_t comm = nullptr;
+      EXPECT_TRUE(fails(tuttiCommInitFromEnv(&comm, nullptr), tuttiInvalidArgument, "TUTTI_ALGO"));
+      EXPECT_LT(since(begun), told_limit_s * patience());
+    });
 }
 
 /// It sees that rank 0 is there, and cannot ask it.
