@@ -11,6 +11,12 @@
 #include "init/refused_start.h"
 
 namespace tutti {
+namespace {
+
+constexpr std::int64_t naming_limit_ns = 2'000'000'000;  // for the end of a member to be seen
+constexpr std::int64_t look_again_ns = 10'000'000;
+
+}  // namespace
 
 Regroup::Regroup(std::shared_ptr<Communicator> parent, JoinOptions options)
     : options_(std::move(options)), parent_(std::move(parent)) {}
@@ -52,8 +58,23 @@ Result<Progress> Regroup::advance() {
   return join_ ? join_by_root() : arrange_in_turn();
 }
 
+/// The ranks that meet know each other by their places in the new communicator, and not all of them see who was lost:
+/// where the root was in the lost rank's process, it is the root that they miss.
+Result<Progress> Regroup::name_the_lost(const Error& failure) {
+  const std::int64_t now = parent_->process().system.now_ns();
+  if (!join_failure_) {
+    join_failure_ = failure;
+    join_failed_ns_ = now;
+  }
+  if (auto possible = watch_->look(); !possible) return std::move(possible).error();
+  if (now - join_failed_ns_ >= naming_limit_ns) return *join_failure_;
+  return Progress::blocked;
+}
+
 Result<Progress> Regroup::join_by_root() {
+  if (join_failure_) return name_the_lost(*join_failure_);
   auto joined = join_->advance();
+  if (!joined && joined.error().code == Code::remote) return name_the_lost(joined.error());
   if (joined && *joined == Progress::done) made_ = join_->take();
   if (!joined || *joined != Progress::blocked) return joined;
   if (auto possible = watch_->look_patiently(); !possible) {
@@ -131,6 +152,7 @@ Result<void> Regroup::poll_peers() {
 }
 
 std::int64_t Regroup::poll_set(std::vector<PollItem>& items) const {
+  if (join_failure_) return parent_->process().system.now_ns() + look_again_ns;
   if (join_ && !exchange_) return join_->poll_set(items);
   return under_way() != nullptr ? under_way()->poll_set(items) : 0;
 }
