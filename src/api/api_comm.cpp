@@ -293,7 +293,7 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
     JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->call_limit()};
     if (auto read = read_config(config, options); !read) return read;
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
-      return chosen;
+      options.refused = std::move(chosen).error();
     return bring_up(parent->process(), std::make_unique<SplitByColor>(parent, color, key, std::move(options)), newcomm);
   });
 }
@@ -320,7 +320,7 @@ tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nrank
     JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->call_limit()};
     if (auto read = read_config(config, options); !read) return read;
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
-      return chosen;
+      options.refused = std::move(chosen).error();
     return bring_up(parent->process(), std::make_unique<CreateGroup>(parent, std::move(members), std::move(options)),
                     newcomm);
   });

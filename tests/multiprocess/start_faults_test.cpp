@@ -236,6 +236,31 @@ TEST_P(Faults, TheNextStartAtTheSameAddressWorks) {
   });
 }
 
+/// A GPU that one rank asks for and does not get: the parent has made no call, and goes on.
+TEST_P(Faults, AGpuRefusedInASplitIsToldToTheOthers) {
+  for (const bool split : {true, false})
+    launch_ranks(team(), [split](Seat& seat) {
+      const auto comm = seat.init_one();
+      ASSERT_NE(comm, nullptr);
+      tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+      config.device = seat.rank() == 1 ? 9'999 : -1;
+      const std::vector<int> all = {0, 1, 2};
+      tuttiComm_t made = nullptr;
+      const auto begun = Clock::now();
+      const auto result = split ? tuttiCommSplit(comm, 0, 0, &made, &config)
+                                : tuttiCommCreateGroup(comm, all.data(), ranks, &made, &config);
+      EXPECT_NE(result, tuttiSuccess);
+      EXPECT_LT(since(begun), told_limit_s * patience());
+      const std::string words = tuttiGetLastError(nullptr);
+      if (seat.rank() != 1) {
+        EXPECT_NE(words.find("rank 1"), std::string::npos) << words;
+        EXPECT_NE(words.find("could not join"), std::string::npos) << words;
+      }
+      EXPECT_EQ(run_call({.count = 10, .seed = 4}, seat.here(), seat.ranks(), {comm}), "");
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    });
+}
+
 /// Between hosts too, new communicators meet at a root: one rank has its address, and is not there yet.
 void lose_before_it_joins(const Team& team, const std::string& how, bool killed) {
   SCOPED_TRACE(::testing::Message() << how << (killed ? ", killed" : ", stopped"));
