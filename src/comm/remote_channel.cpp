@@ -29,7 +29,7 @@ Result<bool> RemoteChannel::open() {
   // Read before gathering: connections that the peer opened before it left have then arrived, or are on their way.
   const bool left = place_.header->state.load(std::memory_order_acquire) == RankState::closed;
   auto gathered = gather_sockets();
-  if (!gathered && gathered.error().lacks_descriptor()) return own_lack(std::move(gathered).error());
+  if (!gathered && gathered.error().lacks_descriptor()) return own_lack(gathered.error());
   if (!gathered) {
     auto judged = judge(std::move(gathered).error().during("connect to " + place_.who).at_peer(place_.peer));
     if (!judged) return std::move(judged).error();
@@ -48,9 +48,9 @@ Result<bool> RemoteChannel::open() {
 }
 
 /// It is this rank that fails, for a reason that the others have to hear in words.
-Error RemoteChannel::own_lack(Error error) const {
-  const Code code = error.code;
-  return {.code = code, .what = std::move(error).during("connect to " + place_.who).words()};
+Error RemoteChannel::own_lack(const Error& error) const {
+  return {.code = error.code,
+          .what = fmt::format("rank {} has no connection to {}: {}", place_.rank, place_.who, error.words())};
 }
 
 void RemoteChannel::use_sockets() {

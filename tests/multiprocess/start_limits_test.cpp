@@ -162,6 +162,9 @@ bool fails_with(const char* transport, const Few& few) {
     if (result != tuttiSuccess) {
       seat.board().raise(told, 1);
       EXPECT_NE(words.find("ulimit -n"), std::string::npos) << words;
+      EXPECT_TRUE(words.find("rank " + std::to_string(few.odd)) != std::string::npos ||
+                  words.find("the root (") != std::string::npos || seat.rank() == few.odd)
+          << words;
     }
     seat.meet();
     EXPECT_TRUE(comm == nullptr || tuttiCommAbort(comm) == tuttiSuccess);
