@@ -59,20 +59,21 @@ Result<Progress> Regroup::advance() {
 }
 
 /// The ranks that meet know each other by their places in the new communicator, and not all of them see who was lost:
-/// where the root was in the lost rank's process, it is the root that they miss.
+/// where the root was in the lost rank's process, it is the root that they miss. Where one that waited has left because
+/// of the loss, others may miss that one first.
 Result<Progress> Regroup::name_the_lost(const Error& failure) {
   const std::int64_t now = parent_->process().system.now_ns();
-  if (!join_failure_) {
-    join_failure_ = failure;
-    join_failed_ns_ = now;
+  if (!failure_) {
+    failure_ = failure;
+    failed_ns_ = now;
   }
   if (auto possible = watch_->look(); !possible) return std::move(possible).error();
-  if (now - join_failed_ns_ >= naming_limit_ns) return *join_failure_;
+  if (now - failed_ns_ >= naming_limit_ns) return *failure_;
   return Progress::blocked;
 }
 
 Result<Progress> Regroup::join_by_root() {
-  if (join_failure_) return name_the_lost(*join_failure_);
+  if (failure_) return name_the_lost(*failure_);
   auto joined = join_->advance();
   if (!joined && joined.error().code == Code::remote) return name_the_lost(joined.error());
   if (joined && *joined == Progress::done) made_ = join_->take();
@@ -92,7 +93,9 @@ Result<Progress> Regroup::arrange_in_turn() {
     return std::move(possible).error();
   }
   if (!parent_->turn_of(ticket_)) return Progress::blocked;
-  auto arranged = arrange();
+  auto arranged = failure_ ? name_the_lost(*failure_) : arrange();
+  if (!arranged && !failure_ && watch_ && arranged.error().code == Code::remote)
+    arranged = name_the_lost(arranged.error());
   if (!arranged) {
     parent_->fail(arranged.error());
     close_meeting(arranged.error());
@@ -152,7 +155,7 @@ Result<void> Regroup::poll_peers() {
 }
 
 std::int64_t Regroup::poll_set(std::vector<PollItem>& items) const {
-  if (join_failure_) return parent_->process().system.now_ns() + look_again_ns;
+  if (failure_) return parent_->process().system.now_ns() + look_again_ns;
   if (join_ && !exchange_) return join_->poll_set(items);
   return under_way() != nullptr ? under_way()->poll_set(items) : 0;
 }

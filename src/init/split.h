@@ -69,8 +69,8 @@ class Regroup : public Operation {
   bool meets_here_ = false;
   std::uint64_t ticket_ = 0;  // 0: not enqueued, or already left
   std::optional<Join> join_;
-  std::optional<Error> join_failure_;  ///< by the root; a member may be the cause, which its watch is about to name
-  std::int64_t join_failed_ns_ = 0;
+  std::optional<Error> failure_;  ///< a lost member may be the cause, which its watch is about to name
+  std::int64_t failed_ns_ = 0;
   bool joined_ = false;  // with an exchange: as far as it goes
   std::shared_ptr<Communicator> made_;
 };

@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double told_limit_s = 2;
 constexpr int silence_ms = 1'000;
 
-enum Word : std::size_t { waits, event, stays };
+enum Word : std::size_t { waits, event, stays, told };  // the last one: and one per rank
 
 enum class Event { killed, stopped, aborts, own_abort, fails };
 const char* name(Event event) {
@@ -238,6 +238,9 @@ void lose_rank_3(const Team& team, const std::vector<int>& members, std::optiona
       EXPECT_TRUE(fails(result, tuttiRemoteError, "rank 3/4 (process"));
       EXPECT_LT(std::chrono::duration<double>(Clock::now() - begun).count(), told_limit_s * patience());
     }
+    // Those that have been told stay: one that ends is lost to the others too.
+    seat.board().raise(told + static_cast<std::size_t>(seat.rank()), 1);
+    for (const std::size_t rank : {0, 1, 2}) seat.board().wait_for(told + rank, 1);
   });
   EXPECT_TRUE(workers.finish());
 }
