@@ -265,6 +265,17 @@ LAUNCHERS = {"plain": lambda: ByVariables(plain), "torchrun": lambda: ByVariable
              "srun": Slurm}
 
 
+def check_refused(launcher, env_rank):
+    """One rank's settings are refused before it meets the others: all say why, at once. The launcher hears of no failure."""
+    rank = "${TUTTI_RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-$RANK}}}}"
+    for odd in (0, 1):
+        script = f'[ "{rank}" = {odd} ] && export TUTTI_ALGO=refused; "$0"; true'
+        said = launcher.run(["sh", "-c", script, env_rank],
+                            clean_environment() | {"TUTTI_DEBUG": "NONE", "TUTTI_INIT_TIMEOUT_MS": str(2000 * LIMIT_S)})
+        if said.count('unknown algorithm "refused"') != launcher.ranks or said.count(f"rank {odd} (") < launcher.ranks - 1:
+            sys.exit(f"not every rank was told of rank {odd}\n{said}")
+
+
 def check(launcher, env_rank, perf):
     said = launcher.run([env_rank], clean_environment())
     ranks = sorted(int(rank) for rank in re.findall(rf"rank (\d+) of {launcher.ranks}\n", said))
@@ -284,6 +295,7 @@ def main():
     launcher = LAUNCHERS[sys.argv[1]]()
     try:
         check(launcher, *sys.argv[2:])
+        check_refused(launcher, sys.argv[2])
     finally:
         if hasattr(launcher, "stop"):
             launcher.stop()

@@ -159,15 +159,19 @@ std::optional<std::string> variable(const Config& config, const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-/// If a rank has wrong settings, sends the error to the other ranks of its host, which would otherwise wait for it
-/// until their limit.
-void tell_others(const Error& error) {
-  if (error.code == Code::invalid_usage) return;  // a forked child is no rank
-  const auto launch = read_launch([](const char* name) -> std::optional<std::string> {
-    const char* const value = std::getenv(name);
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  });
-  if (launch) tell_on_host(real_system(), *launch, error);
+/// A rank whose settings are refused tells the others, who would otherwise wait for it until their limit: `tell` gets
+/// the process that does so and the deadline of the start.
+template <class Tell>
+void tell_others(const tuttiConfig_t* config, Tell tell) {
+  Process* const process = Process::of_refused();
+  if (process == nullptr) return;  // a forked child is no rank
+  auto deadline_ns = deadline_of(*process, config);
+  if (!deadline_ns) deadline_ns = deadline_of(*process, nullptr);
+  tell(*process, *deadline_ns);
+}
+
+Result<LaunchInfo> launch_of(const Process& process) {
+  return read_launch([&](const char* name) { return variable(process.config, name); });
 }
 
 /// Waits until everything queued so far has ended or the communicator has failed.
@@ -218,9 +222,9 @@ tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUnique
     if (!decoded) return std::move(decoded).error();
     auto process = Process::get();
     if (!process) {
-      // A forked child is no rank.
-      if (process.error().code != Code::invalid_usage)
-        refuse_start(real_system(), *decoded, {.rank = rank, .ranks = nranks}, process.error());
+      tell_others(config, [&](Process& by, std::int64_t deadline_ns) {
+        refuse_start(by, *decoded, {.rank = rank, .ranks = nranks}, process.error(), deadline_ns);
+      });
       return std::move(process).error();
     }
     auto deadline_ns = deadline_of(**process, config);
@@ -261,12 +265,14 @@ tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfig_t* confi
     if (auto given = not_null(comm, "comm"); !given) return given;
     auto process = Process::get();
     if (!process) {
-      tell_others(process.error());
+      tell_others(config, [&](Process& by, std::int64_t deadline_ns) {
+        if (const auto launch = launch_of(by)) refuse_at_meeting(by, *launch, process.error(), deadline_ns);
+      });
       return std::move(process).error();
     }
     auto deadline_ns = deadline_of(**process, config);
     if (!deadline_ns) return std::move(deadline_ns).error();
-    auto launch = read_launch([&](const char* name) { return variable((*process)->config, name); });
+    auto launch = launch_of(**process);
     if (!launch) return std::move(launch).error();
     auto meeting = meet(**process, *launch, *deadline_ns);
     if (!meeting) return std::move(meeting).error();
@@ -287,7 +293,7 @@ tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* 
     JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->call_limit()};
     if (auto read = read_config(config, options); !read) return read;
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
-      return chosen;
+      options.refused = std::move(chosen).error();
     return bring_up(parent->process(), std::make_unique<SplitByColor>(parent, color, key, std::move(options)), newcomm);
   });
 }
@@ -314,7 +320,7 @@ tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks, int nrank
     JoinOptions options{.while_waiting = parent->members().while_waiting, .call_limit = parent->call_limit()};
     if (auto read = read_config(config, options); !read) return read;
     if (auto chosen = choose_gpu(parent->process(), device_of(config), parent->members().gpu, options); !chosen)
-      return chosen;
+      options.refused = std::move(chosen).error();
     return bring_up(parent->process(), std::make_unique<CreateGroup>(parent, std::move(members), std::move(options)),
                     newcomm);
   });

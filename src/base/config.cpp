@@ -131,6 +131,12 @@ Error not_readable(Error why, const std::string& setting) {
   return std::move(why).during(setting);
 }
 
+std::vector<std::string> environment_of_process() {
+  std::vector<std::string> environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  return environment;
+}
+
 std::optional<std::string_view> lookup(std::span<const std::string> environment, std::string_view name) {
   for (const std::string_view entry : environment)
     if (entry.starts_with(name) && entry.substr(name.size()).starts_with('='))
@@ -168,53 +174,71 @@ Result<void> Config::set(std::string_view name, std::string_view value, const st
   return {};
 }
 
-Result<void> Config::set_from_file(std::string_view text, const std::string& path) {
+Result<void> Config::set_line(std::string_view line, const std::string& origin) {
+  const auto equals = line.find('=');
+  const auto name = trimmed(line.substr(0, equals));
+  if (equals == std::string_view::npos || name.empty())
+    return Error{.code = Code::invalid_argument, .what = fmt::format("{}: expected NAME=VALUE", origin)};
+  if (name == "TUTTI_CONF_FILE")
+    return Error{.code = Code::invalid_argument,
+                 .what = fmt::format("{}: a settings file cannot name another settings file", origin)};
+  return set(name, trimmed(line.substr(equals + 1)), origin);
+}
+
+void Config::set_from_file(std::string_view text, const std::string& path) {
   for (int line_number = 1; !text.empty(); ++line_number) {
     const auto line = trimmed(text.substr(0, text.find('\n')));
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
     if (line.empty() || line.starts_with('#')) continue;
-    const std::string origin = fmt::format("{}:{}", path, line_number);
-    const auto equals = line.find('=');
-    const auto name = trimmed(line.substr(0, equals));
-    if (equals == std::string_view::npos || name.empty())
-      return Error{.code = Code::invalid_argument, .what = fmt::format("{}: expected NAME=VALUE", origin)};
-    if (name == "TUTTI_CONF_FILE")
-      return Error{.code = Code::invalid_argument,
-                   .what = fmt::format("{}: a settings file cannot name another settings file", origin)};
-    if (auto done = set(name, trimmed(line.substr(equals + 1)), origin); !done) return done;
+    note(set_line(line, fmt::format("{}:{}", path, line_number)));
   }
-  return {};
 }
 
-Result<Config> Config::load(std::span<const std::string> environment, const Read& read) {
-  Config config;
-  const auto take = [&](const std::string& path, std::string_view setting) -> Result<void> {
+/// An error does not end the reading: what is good is needed to tell other ranks of the error.
+void Config::note(Result<void> done) {
+  if (!done && !refused_) refused_ = std::move(done).error();
+}
+
+void Config::read_all(std::span<const std::string> environment, const Read& read) {
+  const auto take = [&](const std::string& path, std::string_view setting) {
     auto text = read(path);
-    if (text) return config.set_from_file(*text, path);
+    if (text) return set_from_file(*text, path);
     // there is no file, or it belongs to another user
-    if (setting.empty() && text.error().code == Code::system) return {};
-    return not_readable(std::move(text).error(), setting.empty() ? "read settings" : std::string(setting));
+    if (setting.empty() && text.error().code == Code::system) return;
+    note(not_readable(std::move(text).error(), setting.empty() ? "read settings" : std::string(setting)));
   };
-  if (auto done = take(std::string(system_file), ""); !done) return std::move(done).error();
-  if (const auto named = lookup(environment, "TUTTI_CONF_FILE")) {
-    if (auto done = take(std::string(*named), "read TUTTI_CONF_FILE"); !done) return std::move(done).error();
-  } else if (const auto home = lookup(environment, "HOME")) {
-    if (auto done = take(fmt::format("{}/.tutti.conf", *home), ""); !done) return std::move(done).error();
-  }
+  take(std::string(system_file), "");
+  if (const auto named = lookup(environment, "TUTTI_CONF_FILE"))
+    take(std::string(*named), "read TUTTI_CONF_FILE");
+  else if (const auto home = lookup(environment, "HOME"))
+    take(fmt::format("{}/.tutti.conf", *home), "");
 
   for (const std::string_view entry : environment) {
     const auto equals = entry.find('=');
     if (!entry.starts_with("TUTTI_") || equals == std::string_view::npos) continue;
-    if (auto done = config.set(entry.substr(0, equals), trimmed(entry.substr(equals + 1)), "environment"); !done)
-      return std::move(done).error();
+    note(set(entry.substr(0, equals), trimmed(entry.substr(equals + 1)), "environment"));
   }
+}
+
+Result<Config> Config::load(std::span<const std::string> environment, const Read& read) {
+  Config config;
+  config.read_all(environment, read);
+  if (config.refused_) return *std::move(config.refused_);
+  return config;
+}
+
+Config Config::load_good(std::span<const std::string> environment, const Read& read) {
+  Config config;
+  config.read_all(environment, read);
   return config;
 }
 
 Result<Config> Config::from_process() {
-  std::vector<std::string> environment;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  return load(environment, read_settings);
+  return load(environment_of_process(), read_settings);
+}
+
+Config Config::good_from_process() {
+  return load_good(environment_of_process(), read_settings);
 }
 
 const Config::Value& Config::value(std::string_view name) const {

@@ -50,8 +50,11 @@ class Config {
   /// and the allowed values. An unknown TUTTI_ name is a warning with the nearest known name. Only a file that the user
   /// named must exist.
   static Result<Config> load(std::span<const std::string> environment, const Read& read);
+  /// As load, but whatever is an error there is left out.
+  static Config load_good(std::span<const std::string> environment, const Read& read);
   /// From this process's environment and files.
   static Result<Config> from_process();
+  static Config good_from_process();
 
   /// Names must be in the table: any other name is a bug in tutti.
   const std::string& text(std::string_view name) const;
@@ -75,12 +78,16 @@ class Config {
     std::string origin;
   };
   Config();
+  void note(Result<void> done);
+  void read_all(std::span<const std::string> environment, const Read& read);
   Result<void> set(std::string_view name, std::string_view value, const std::string& origin);
-  Result<void> set_from_file(std::string_view text, const std::string& path);
+  Result<void> set_line(std::string_view line, const std::string& origin);
+  void set_from_file(std::string_view text, const std::string& path);
   const Value& value(std::string_view name) const;
 
   std::map<std::string_view, Value, std::less<>> values_;
   std::vector<std::string> warnings_;
+  std::optional<Error> refused_;  ///< the first error of those that were read
 };
 
 }  // namespace tutti

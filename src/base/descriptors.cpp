@@ -125,4 +125,14 @@ HeldStdio::~HeldStdio() {
   stand_ins().let_go();
 }
 
+bool SpareDescriptor::give() {
+  const bool had = static_cast<bool>(fd_);
+  fd_.reset();
+  return had;
+}
+
+void SpareDescriptor::take() {
+  if (!fd_) fd_ = UniqueFd(above_stdio([] { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }));
+}
+
 }  // namespace tutti

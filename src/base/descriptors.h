@@ -4,6 +4,8 @@
 #include <concepts>
 #include <cstdint>
 
+#include "base/unique_fd.h"
+
 namespace tutti {
 
 struct DescriptorLimit {
@@ -23,6 +25,20 @@ DescriptorLimit raise_descriptor_limit();
 ///
 /// -1 is passed on. If no other number is free, `fd` is closed and the result is -1. Keeps errno where it succeeds.
 int above_stdio(int fd);
+
+/// A descriptor that is kept for the moment when there is no other: by it one peer can be told so.
+class SpareDescriptor {
+ public:
+  SpareDescriptor() { take(); }
+  explicit operator bool() const { return static_cast<bool>(fd_); }
+  /// Frees it for whatever is opened next. False: it is in use already.
+  bool give();
+  /// Takes one again, if it has been given and one is free.
+  void take();
+
+ private:
+  UniqueFd fd_;
+};
 
 /// Holds 0, 1 and 2, where they are closed, by /dev/null, while a library opens descriptors and keeps their numbers to
 /// itself: drivers, libibverbs, PMIx, the resolver. Printing to them fails as before. Where all are open it changes

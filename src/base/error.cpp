@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -26,9 +27,20 @@ Error&& Error::during(std::string_view doing) && {
   return std::move(*this);
 }
 
+bool Error::lacks_descriptor() const {
+  return sys_errno == EMFILE || sys_errno == ENFILE;
+}
+
+std::string Error::words() const {
+  std::string words = what;
+  if (sys_errno != 0) words += fmt::format(": {} (errno {})", std::strerror(sys_errno), sys_errno);
+  if (sys_errno == EMFILE) words += ": raise ulimit -n";
+  if (sys_errno == ENFILE) words += ": raise fs.file-max";
+  return words;
+}
+
 std::string Error::text() const {
-  std::string text = fmt::format("{}: {}", name(code), what);
-  if (sys_errno != 0) text += fmt::format(": {} (errno {})", std::strerror(sys_errno), sys_errno);
+  std::string text = fmt::format("{}: {}", name(code), words());
   if (peer >= 0) text += fmt::format(" [peer {}]", peer);
   if (channel >= 0) text += fmt::format(" [channel {}, step {}]", channel, step);
   return text;

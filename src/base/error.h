@@ -48,6 +48,10 @@ struct Error {
 
   /// "timeout: no slot freed for 30 s [peer 5] [channel 1, step 12]"
   std::string text() const;
+  /// The part of it that says what happened: "open a socket: Too many open files (errno 24): raise ulimit -n"
+  std::string words() const;
+  /// No descriptor was left in this process, or in the system.
+  bool lacks_descriptor() const;
 };
 
 /// A value, or the reason why there is none. Costs one pointer on success.

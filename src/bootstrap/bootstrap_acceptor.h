@@ -36,6 +36,10 @@ class Acceptor {
   /// The connections that have proved the secret since the last call. Without `accepting`, no new connection is looked
   /// at.
   std::vector<AuthenticatedConnection> advance(bool accepting);
+  /// The start has failed: see SharedListener.
+  void lend_spare() {
+    if (registration_.shared_listener) registration_.shared_listener->lend_spare();
+  }
   /// Accepts no new connections; pending ones may continue.
   void close() { registration_ = {}; }
 

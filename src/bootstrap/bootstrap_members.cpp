@@ -34,7 +34,8 @@ void BootstrapRoot::State::let_in() {
     if (failure) tell(members.back(), *failure);
   }
   if (auto stuck = acceptor.stuck(); stuck && !failure && (!members.empty() || !acceptor.shared()))
-    fail(std::move(*stuck).during(fmt::format("the root admits {} ranks and no more (see ulimit -n)", members.size())));
+    fail(std::move(*stuck).during(
+        fmt::format("the root ({}) admits {} ranks and no more", this_process(), members.size())));
   sockets_most = std::max(sockets_most, members.size() + acceptor.sockets());
 }
 

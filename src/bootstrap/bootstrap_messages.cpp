@@ -214,7 +214,7 @@ Bytes write_failure(const Error& error) {
   ByteWriter writer;
   writer.number(static_cast<std::int32_t>(error.code));
   writer.number(static_cast<std::int32_t>(error.peer));
-  writer.text(std::string_view(error.what).substr(0, text_bytes_max));
+  writer.text(std::string_view(error.words()).substr(0, text_bytes_max));
   return std::move(writer).take();
 }
 

@@ -85,7 +85,7 @@ Excused excused(const Bootstrap::Who& who, const Error& why);
 Bytes write_excuse(const Excused& excuse);
 Result<Excused> read_excuse(const Bytes& body);
 
-/// The root's error; errno, channel and step are not sent. Reading a malformed one gives an error as well.
+/// The root's error; errno is sent as words, channel and step are not. Reading a malformed one gives an error as well.
 Bytes write_failure(const Error& error);
 Error read_failure(const Bytes& body);
 

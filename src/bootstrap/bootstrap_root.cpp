@@ -45,6 +45,7 @@ void BootstrapRoot::State::lose_rank(int rank, const std::string& reason, bool l
 void BootstrapRoot::State::fail(Error error) {
   if (failure) return;
   failure = std::move(error);
+  acceptor.lend_spare();
   // Ranks that come later are told too.
   const std::int64_t now = failed_ns = system.now_ns();
   const std::int64_t since = roster.ranks() > 0 ? roster.waiting_since_ns() : now;

@@ -43,12 +43,16 @@ Result<SharedListener::Registration> SharedListener::enter(const std::shared_ptr
 
 Result<Socket> SharedListener::accept(System& system) {
   auto socket = system.accept(listener_);
+  if (!socket && (stuck_ || spare_lent_) && socket.error().lacks_descriptor() && spare_.give())
+    socket = system.accept(listener_);
   if (!socket) {
     accept_later(system, socket.error());
-  } else {
-    failing_since_ns_ = 0;
-    stuck_.reset();
+    return socket;
   }
+  failing_since_ns_ = 0;
+  stuck_.reset();
+  // Not before all that waited have been accepted, who may need it.
+  if (!*socket) spare_.take();
   return socket;
 }
 

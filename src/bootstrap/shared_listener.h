@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/descriptors.h"
 #include "base/system.h"
 #include "net/handshake.h"
 #include "net/wire.h"
@@ -45,7 +46,11 @@ class SharedListener {
 
   const SocketAddress& at() const { return at_; }
   const Socket& listener() const { return listener_; }
+  /// Where descriptors lack, accepts one connection by the spare one, if that has been lent or none could be accepted
+  /// for two seconds.
   Result<Socket> accept(System& system);
+  /// A start has failed, and tells so to one rank after the other.
+  void lend_spare() { spare_lent_ = true; }
 
   /// Whether this start is the one to accept: the first start that wants to.
   bool may_accept(const Entry& entry, bool accepting);
@@ -71,6 +76,8 @@ class SharedListener {
   std::int64_t accept_again_ns_ = 0;
   std::int64_t failing_since_ns_ = 0;  ///< since when accept fails; 0: it does not
   std::optional<Error> stuck_;
+  SpareDescriptor spare_;
+  bool spare_lent_ = false;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Entry>> entries_;
 };

@@ -29,6 +29,7 @@ Result<bool> RemoteChannel::open() {
   // Read before gathering: connections that the peer opened before it left have then arrived, or are on their way.
   const bool left = place_.header->state.load(std::memory_order_acquire) == RankState::closed;
   auto gathered = gather_sockets();
+  if (!gathered && gathered.error().lacks_descriptor()) return own_lack(gathered.error());
   if (!gathered) {
     auto judged = judge(std::move(gathered).error().during("connect to " + place_.who).at_peer(place_.peer));
     if (!judged) return std::move(judged).error();
@@ -44,6 +45,12 @@ Result<bool> RemoteChannel::open() {
   if (!upgrade()) return false;
   if (!sender_) use_sockets();
   return true;
+}
+
+/// It is this rank that fails, for a reason that the others have to hear in words.
+Error RemoteChannel::own_lack(const Error& error) const {
+  return {.code = error.code,
+          .what = fmt::format("rank {} has no connection to {}: {}", place_.rank, place_.who, error.words())};
 }
 
 void RemoteChannel::use_sockets() {
@@ -101,8 +108,12 @@ Result<bool> RemoteChannel::gather_sockets() {
 }
 
 Result<std::optional<Arrivals::Arrival>> RemoteChannel::next_socket(std::size_t index) {
-  if (place_.rank < place_.peer)
-    return arrivals_->take(Purpose::data, place_.peer, place_.channel, static_cast<int>(index));
+  if (place_.rank < place_.peer) {
+    auto arrival = arrivals_->take(Purpose::data, place_.peer, place_.channel, static_cast<int>(index));
+    if (arrival) return arrival;
+    if (auto why = arrivals_->held_up()) return *std::move(why);
+    return arrival;
+  }
   if (!connector_)
     connector_.emplace(system_, addresses_in_turn(place_.addresses, place_.channel + static_cast<int>(index)),
                        greeting(index), arrivals_->key(), place_.connect_limit_ns);

@@ -76,6 +76,7 @@ class RemoteChannel final : public OpeningLink {
   Greeting greeting(std::size_t index) const;
   Result<bool> gather_sockets();
   Result<std::optional<Arrivals::Arrival>> next_socket(std::size_t index);
+  Error own_lack(const Error& error) const;
   bool upgrade();
   void use_sockets();
 

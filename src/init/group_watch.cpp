@@ -1,6 +1,8 @@
 #include "init/group_watch.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +15,17 @@ namespace {
 constexpr std::int64_t look_every_ns = 50'000'000;
 constexpr std::int64_t look_ns_max = 250'000'000;  // most time that one look counts for, however late it is
 constexpr std::int64_t patience_ns = 200'000'000;
+
+/// Indices of the members, first those that were lost first: later ones may have left because of them.
+std::vector<std::size_t> first_lost_first(const Communicator& parent, const std::vector<Rank>& members) {
+  std::vector<std::size_t> order(members.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+    const std::int64_t since_ns = parent.gone().since_ns(members[i]);
+    return since_ns != 0 ? since_ns : std::numeric_limits<std::int64_t>::max();
+  });
+  return order;
+}
 
 double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
@@ -88,7 +101,7 @@ std::optional<Error> GroupWatch::find(std::int64_t passed_ns) {
     }
   }
   if (auto failure = failed_here()) return failure;
-  for (std::size_t i = 0; i < members_.size(); ++i) {
+  for (const std::size_t i : first_lost_first(parent_, members_)) {
     if (members_[i] == parent_.rank()) continue;
     if (auto failure = failed_there(members_[i])) return failure;
     if (auto failure = stopped(members_[i], silences_[i], passed_ns)) return failure;

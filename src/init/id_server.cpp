@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/descriptors.h"
 #include "base/printable.h"
 #include "init/job_sockets.h"
 #include "net/digest.h"
@@ -72,6 +71,7 @@ bool IdServer::advance() {
   const std::int64_t now = system_.now_ns();
   std::erase_if(connections_,
                 [&](const Connection& connection) { return !serve(connection) || now >= connection.deadline_ns; });
+  if (connections_.empty()) spare_.take();
   return left_ > 0 && now < deadline_ns_;
 }
 
@@ -81,6 +81,7 @@ void IdServer::let_in() {
     UniqueSocket fd(
         above_stdio([&] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
     if (!fd) {
+      if ((errno == EMFILE || errno == ENFILE) && spare_.give()) continue;
       if (errno != EAGAIN && errno != EINTR) resting_until_ns_ = now + rest_ns;
       return;
     }

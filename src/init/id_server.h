@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptors.h"
 #include "base/own_sockets.h"
 #include "base/system.h"
 #include "net/unique_id.h"
@@ -44,7 +45,8 @@ class IdServer final : public Task {
   std::vector<bool> answered_;  ///< by rank
   std::size_t left_;
   std::int64_t deadline_ns_;
-  std::int64_t resting_until_ns_ = 0;  ///< out of descriptors: does not accept until then
+  SpareDescriptor spare_;              ///< answers one rank after the other where there is no more
+  std::int64_t resting_until_ns_ = 0;  ///< cannot accept until then
   std::list<Connection> connections_;
 };
 

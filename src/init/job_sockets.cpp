@@ -92,7 +92,10 @@ std::vector<std::string> listeners_in(std::string_view table, const std::string&
 }
 
 Result<std::vector<std::string>> listeners_for_job(const std::string& job) {
+  errno = 0;
   std::ifstream file(table_path);
+  if (!file.is_open() && (errno == EMFILE || errno == ENFILE))
+    return Error{.code = Code::system, .what = fmt::format("look for rank 0 in {}", table_path), .sys_errno = errno};
   const std::string table{std::istreambuf_iterator<char>(file), {}};
   if (table.empty())
     return Error{.code = Code::system,
@@ -102,10 +105,13 @@ Result<std::vector<std::string>> listeners_for_job(const std::string& job) {
   return listeners_in(table, job);
 }
 
-JobCall call_job(const std::string& name) {
+Result<JobCall> call_job(const std::string& name) {
   JobCall call{.fd = packet_socket()};
+  if (!call.fd)
+    return Error{
+        .code = Code::system, .what = "open the socket to ask rank 0 for the communicator's id", .sys_errno = errno};
   const Address address(name);
-  if (!call.fd || ::connect(call.fd.get(), address.get(), address.length) != 0) return call;
+  if (::connect(call.fd.get(), address.get(), address.length) != 0) return call;
   const auto peer = other_end(call.fd);
   if (!peer) return call;
   call.outcome = peer->uid == ::geteuid() ? JobCall::Outcome::connected : JobCall::Outcome::other_user;

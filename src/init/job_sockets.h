@@ -34,8 +34,8 @@ struct JobCall {
   pid_t pid = 0;    ///< of the listener; 0: in a PID namespace that is not visible from here
 };
 
-/// Does not block.
-JobCall call_job(const std::string& name);
+/// Does not block. Errors: system (no socket).
+Result<JobCall> call_job(const std::string& name);
 
 /// Whether the other end belongs to the user of this process.
 bool same_user(const UniqueSocket& fd);

@@ -179,6 +179,7 @@ Progress Join::advance_reach() {
     // Other ranks may be waiting for ranks that wait for this one; all of them may now get the error.
     Error told = *trouble_;
     told.what = fmt::format("rank {} could not join: {}", options_.rank, trouble_->text());
+    told.sys_errno = 0;  // the text has it
     exchange_->fail(told);
   }
   setup_.reset();

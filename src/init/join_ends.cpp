@@ -21,6 +21,7 @@ Join::~Join() {
 /// The first thing that needs descriptors gets all that are left but one, by which the root is called. Without any, the
 /// call fails with a reason as good as that of `begin`.
 Result<Progress> Join::start() {
+  if (options_.refused) return cannot_come(*options_.refused);
   Result<Socket> kept{Socket()};
   if (bootstrap_) kept = process_.system.listen({.host = "127.0.0.1"});
   auto begun = begin();

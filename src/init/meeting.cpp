@@ -10,6 +10,7 @@
 #include "base/descriptors.h"
 #include "base/file.h"
 #include "init/open_root.h"
+#include "init/refused_start.h"
 
 namespace tutti {
 namespace {
@@ -65,6 +66,12 @@ Result<std::vector<std::string>> resolve(const Process& process, const std::stri
                .what = fmt::format("the host \"{}\" of rank 0 is unknown here: {}", host, ::gai_strerror(status))};
 }
 
+/// Rank 0 does not know its own host by that name. Others may, and it needs the port alone to tell them.
+void refuse_at_port(Process& process, const LaunchInfo& launch, const Secret& secret, const Error& why) {
+  auto id = open_root(process, {.host = "0.0.0.0", .port = launch.root->port}, secret, {}, std::max(1, launch.ranks));
+  if (id) refuse_start(process, *id, {.rank = 0, .ranks = launch.ranks}, why, process.system.now_ns());
+}
+
 /// Rank 0 listens at the address, and all ranks derive the id from the secret: nothing has to be sent.
 Result<UniqueId> meet_at_address(Process& process, const LaunchInfo& launch, int nth, const std::string& text) {
   if (auto long_enough = secret_from_text(text); !long_enough)
@@ -72,6 +79,7 @@ Result<UniqueId> meet_at_address(Process& process, const LaunchInfo& launch, int
   auto secret = secret_from_text(fmt::format("tutti secret {} {}", nth, text));
   if (!secret) return std::move(secret).error();
   auto hosts = resolve(process, launch.root->host);
+  if (!hosts && launch.rank == 0) refuse_at_port(process, launch, *secret, hosts.error());
   if (!hosts) return std::move(hosts).error();
   UniqueId id{
       .root = {.host = hosts->front(), .port = launch.root->port}, .secret = *secret, .root_may_come_later = true};
@@ -110,6 +118,8 @@ void tell(Process& process, const LaunchInfo& launch) {
   for (const auto& line : launch.not_used)
     process.log.info(LogTopic::init, "start", "ignored, as {} takes precedence: {}", launch.launcher, line);
 }
+
+constexpr std::int64_t refused_limit_ns = 2'000'000'000;
 
 /// Ranks of other hosts will not find the socket, so a long wait is useless.
 std::int64_t host_deadline_ns(Process& process, const LaunchInfo& launch, std::int64_t deadline_ns) {
@@ -156,6 +166,15 @@ Result<Meeting> meet(Process& process, const LaunchInfo& launch, std::int64_t de
   auto id = meet_on_host(process, launch, nth, host_deadline_ns(process, launch, deadline_ns));
   if (!id && !why.empty()) return std::move(id).error().during(why);
   return by("a socket of this host", std::move(id));
+}
+
+void refuse_at_meeting(Process& process, const LaunchInfo& launch, const Error& why, std::int64_t deadline_ns) {
+  if (launch.ranks == 1) return;
+  // Rank 0 may never come, or not on this host. But a launcher's space needs every rank, whatever becomes of it.
+  const bool looks = launch.rank != 0 && launch.space == SpaceKind::none;
+  const std::int64_t short_ns = std::min(deadline_ns, process.system.now_ns() + refused_limit_ns);
+  const auto meeting = meet(process, launch, looks ? short_ns : deadline_ns);
+  if (meeting) refuse_start(process, meeting->id, {.rank = meeting->rank, .ranks = meeting->ranks}, why, deadline_ns);
 }
 
 }  // namespace tutti

@@ -35,8 +35,8 @@ Result<UniqueId> meet_in_space(KeyValueSpace& space, int rank, int nth, std::int
 /// it.
 Result<UniqueId> meet_on_host(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns);
 
-/// For a rank of a process that cannot be set up: rank 0 gives the reason to ranks that ask as in meet_on_host, another
-/// rank to those that meet at rank 0's id. Two seconds at most for each step.
-void tell_on_host(System& system, const LaunchInfo& launch, const Error& error, int nth = 0);
+/// For a rank that cannot take part and has not met the others: meets them as it would otherwise, and tells them why.
+/// Where it has to find rank 0, it looks for two seconds at most; telling is limited as in refuse_start.
+void refuse_at_meeting(Process& process, const LaunchInfo& launch, const Error& why, std::int64_t deadline_ns);
 
 }  // namespace tutti

@@ -66,9 +66,10 @@ class Search {
     for (const std::string& name : *names) {
       if (others_.contains(name)) continue;
       if (system_.now_ns() >= deadline_ns) break;
-      JobCall call = call_job(name);
-      if (call.outcome == JobCall::Outcome::other_user && others_.size() < others_max) others_.insert(name);
-      if (call.outcome == JobCall::Outcome::connected) count(sight, std::move(call));
+      auto call = call_job(name);
+      if (!call) return std::move(call).error();
+      if (call->outcome == JobCall::Outcome::other_user && others_.size() < others_max) others_.insert(name);
+      if (call->outcome == JobCall::Outcome::connected) count(sight, *std::move(call));
     }
     return sight;
   }
@@ -101,13 +102,22 @@ Result<UniqueSocket> open_listener(System& system, const LaunchInfo& launch, int
   return listener;
 }
 
+/// Where the socket was refused: gives the reason to the ranks that ask within two seconds, if there is a socket now.
+void serve_reason(System& system, const LaunchInfo& launch, int nth, const Error& why) {
+  const std::int64_t deadline_ns = system.now_ns() + tell_limit_ns;
+  auto listener = open_listener(system, launch, nth, deadline_ns);
+  if (!listener) return;
+  IdServer server(system, *std::move(listener), write_answer(why), launch.ranks, deadline_ns);
+  (void)drive_for_a_while(system, server);
+}
+
 /// Rank 0 listens first, and reserves two descriptors, for the service thread and for a caller, so that it can report
 /// when it has none left for the rest.
 Result<UniqueId> serve_id(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   if (launch.ranks == 1) return open_root(process, /*across_hosts=*/false);
   auto listener = open_listener(process.system, launch, nth, deadline_ns);
   if (!listener) {
-    if (listener.error().code == Code::system) tell_on_host(process.system, launch, listener.error(), nth);
+    if (listener.error().code == Code::system) serve_reason(process.system, launch, nth, listener.error());
     return std::move(listener).error();
   }
   std::array<UniqueFd, 2> kept;
@@ -186,20 +196,6 @@ Result<UniqueId> fetch_id(System& system, const LaunchInfo& launch, int nth, std
 Result<UniqueId> meet_on_host(Process& process, const LaunchInfo& launch, int nth, std::int64_t deadline_ns) {
   return launch.rank == 0 ? serve_id(process, launch, nth, deadline_ns)
                           : fetch_id(process.system, launch, nth, deadline_ns);
-}
-
-void tell_on_host(System& system, const LaunchInfo& launch, const Error& error, int nth) {
-  if (launch.ranks < 2 || launch.space != SpaceKind::none) return;
-  const std::int64_t deadline_ns = system.now_ns() + tell_limit_ns;
-  if (launch.rank != 0) {
-    if (const auto id = fetch_id(system, launch, nth, deadline_ns))
-      refuse_start(system, *id, {.rank = launch.rank, .ranks = launch.ranks}, error);
-    return;
-  }
-  auto listener = open_listener(system, launch, nth, deadline_ns);
-  if (!listener) return;
-  IdServer server(system, *std::move(listener), write_answer(error), launch.ranks, deadline_ns);
-  (void)drive_for_a_while(system, server);
 }
 
 }  // namespace tutti

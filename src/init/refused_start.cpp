@@ -14,13 +14,6 @@ using bootstrap::Excuse;
 
 constexpr std::int64_t while_ns = 2'000'000'000;
 
-std::shared_ptr<Excuse> excuse_of(System& system, const UniqueId& id, const RefusedRank& place, const Error& why,
-                                  std::int64_t deadline_ns) {
-  return std::make_shared<Excuse>(system, id,
-                                  Bootstrap::Who{.rank = place.rank, .ranks = place.ranks, .process = this_process()},
-                                  why, deadline_ns);
-}
-
 }  // namespace
 
 bool drive_for_a_while(System& system, Task& task) {
@@ -43,15 +36,12 @@ void refuse_start(Process& process, const UniqueId& id, const RefusedRank& place
     process.service.wake();
     return;
   }
-  const auto excuse = excuse_of(process.system, id, place, why, deadline_ns);
+  const auto excuse = std::make_shared<Excuse>(
+      process.system, id, Bootstrap::Who{.rank = place.rank, .ranks = place.ranks, .process = this_process()}, why,
+      deadline_ns);
   if (hold == Hold::yes && !drive_for_a_while(process.system, *excuse)) return;
   // Without a service thread there is nobody to go on.
   if (process.service.add(excuse) && hold == Hold::yes) process.pending_closes.add(std::shared_ptr<const Task>(excuse));
-}
-
-void refuse_start(System& system, const UniqueId& id, const RefusedRank& place, const Error& why) {
-  const auto excuse = excuse_of(system, id, place, why, system.now_ns() + while_ns);
-  (void)drive_for_a_while(system, *excuse);
 }
 
 }  // namespace tutti

@@ -23,9 +23,6 @@ enum class Hold { yes, no };
 void refuse_start(Process& process, const UniqueId& id, const RefusedRank& place, const Error& why,
                   std::int64_t deadline_ns, Hold hold = Hold::yes);
 
-/// The same where the process could not be set up: for two seconds at most.
-void refuse_start(System& system, const UniqueId& id, const RefusedRank& place, const Error& why);
-
 /// Advances the task for two seconds at most, for a process without a service thread. False: it has ended.
 bool drive_for_a_while(System& system, Task& task);
 

@@ -11,6 +11,12 @@
 #include "init/refused_start.h"
 
 namespace tutti {
+namespace {
+
+constexpr std::int64_t naming_limit_ns = 2'000'000'000;  // for the end of a member to be seen
+constexpr std::int64_t look_again_ns = 10'000'000;
+
+}  // namespace
 
 Regroup::Regroup(std::shared_ptr<Communicator> parent, JoinOptions options)
     : options_(std::move(options)), parent_(std::move(parent)) {}
@@ -52,8 +58,24 @@ Result<Progress> Regroup::advance() {
   return join_ ? join_by_root() : arrange_in_turn();
 }
 
+/// The ranks that meet know each other by their places in the new communicator, and not all of them see who was lost:
+/// where the root was in the lost rank's process, it is the root that they miss. Where one that waited has left because
+/// of the loss, others may miss that one first.
+Result<Progress> Regroup::name_the_lost(const Error& failure) {
+  const std::int64_t now = parent_->process().system.now_ns();
+  if (!failure_) {
+    failure_ = failure;
+    failed_ns_ = now;
+  }
+  if (auto possible = watch_->look(); !possible) return std::move(possible).error();
+  if (now - failed_ns_ >= naming_limit_ns) return *failure_;
+  return Progress::blocked;
+}
+
 Result<Progress> Regroup::join_by_root() {
+  if (failure_) return name_the_lost(*failure_);
   auto joined = join_->advance();
+  if (!joined && joined.error().code == Code::remote) return name_the_lost(joined.error());
   if (joined && *joined == Progress::done) made_ = join_->take();
   if (!joined || *joined != Progress::blocked) return joined;
   if (auto possible = watch_->look_patiently(); !possible) {
@@ -71,7 +93,9 @@ Result<Progress> Regroup::arrange_in_turn() {
     return std::move(possible).error();
   }
   if (!parent_->turn_of(ticket_)) return Progress::blocked;
-  auto arranged = arrange();
+  auto arranged = failure_ ? name_the_lost(*failure_) : arrange();
+  if (!arranged && !failure_ && watch_ && arranged.error().code == Code::remote)
+    arranged = name_the_lost(arranged.error());
   if (!arranged) {
     parent_->fail(arranged.error());
     close_meeting(arranged.error());
@@ -131,6 +155,7 @@ Result<void> Regroup::poll_peers() {
 }
 
 std::int64_t Regroup::poll_set(std::vector<PollItem>& items) const {
+  if (failure_) return parent_->process().system.now_ns() + look_again_ns;
   if (join_ && !exchange_) return join_->poll_set(items);
   return under_way() != nullptr ? under_way()->poll_set(items) : 0;
 }

@@ -57,6 +57,7 @@ class Regroup : public Operation {
  private:
   Result<Progress> arrange_in_turn();
   Result<Progress> join_by_root();
+  Result<Progress> name_the_lost(const Error& failure);
   Result<Progress> join_by_exchange();
   Result<void> join_on();
   Operation* under_way() { return exchange_ ? exchange_->current() : join_ ? nullptr : current(); }
@@ -68,6 +69,8 @@ class Regroup : public Operation {
   bool meets_here_ = false;
   std::uint64_t ticket_ = 0;  // 0: not enqueued, or already left
   std::optional<Join> join_;
+  std::optional<Error> failure_;  ///< a lost member may be the cause, which its watch is about to name
+  std::int64_t failed_ns_ = 0;
   bool joined_ = false;  // with an exchange: as far as it goes
   std::shared_ptr<Communicator> made_;
 };

@@ -42,6 +42,17 @@ std::optional<Arrivals::Arrival> Arrivals::take(Purpose purpose, int from, int c
   return Arrival{.socket = std::move(entry.socket), .upgrade = std::move(entry.upgrade)};
 }
 
+void Arrivals::hold_up(const std::optional<Error>& why) {
+  const std::lock_guard lock(mutex_);
+  held_up_ = why;
+  if (why && bell_) bell_->ring(system_, /*oversubscribed=*/true);
+}
+
+std::optional<Error> Arrivals::held_up() const {
+  const std::lock_guard lock(mutex_);
+  return held_up_;
+}
+
 void Arrivals::wakes(std::shared_ptr<Doorbell> bell) {
   const std::lock_guard lock(mutex_);
   bell_ = std::move(bell);

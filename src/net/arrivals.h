@@ -58,6 +58,10 @@ class Arrivals final : public Task {
   bool advance() override;
   std::int64_t poll_set(std::vector<PollItem>& items) override;
 
+  /// Why no connection can arrive at present; nothing: they can again. Rings the bell.
+  void hold_up(const std::optional<Error>& why);
+  std::optional<Error> held_up() const;
+
   /// The doorbell to ring when a connection arrives.
   void wakes(std::shared_ptr<Doorbell> bell);
 
@@ -82,6 +86,7 @@ class Arrivals final : public Task {
   // of replaced connections: the thread that drives the communicator may be looking at them
   std::vector<std::shared_ptr<ChannelUpgrade>> given_up_;
   std::shared_ptr<Doorbell> bell_;
+  std::optional<Error> held_up_;
 };
 
 }  // namespace tutti

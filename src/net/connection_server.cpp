@@ -67,12 +67,8 @@ void ConnectionServer::accept_from(Socket& listener, std::int64_t now_ns) {
   if (now_ns < deaf_until_ns_) return;
   for (int i = 0; i < accepts_per_turn; ++i) {
     auto socket = system_.accept(listener);
-    if (!socket) return be_deaf(std::move(socket).error(), now_ns);
-    if (deaf_since_ns_ != 0) {
-      deaf_since_ns_ = 0;
-      const std::lock_guard lock(mutex_);
-      stuck_.reset();
-    }
+    if (!socket) return be_deaf(listener, std::move(socket).error(), now_ns);
+    if (std::exchange(deaf_since_ns_, 0) != 0) say_stuck(std::nullopt);
     if (!*socket) return;
     if (pending_.size() == pending_max) pending_.pop_front();
     pending_.push_back({.wire = Wire(system_, *std::move(socket)), .deadline_ns = now_ns + proof_limit_ns});
@@ -81,12 +77,25 @@ void ConnectionServer::accept_from(Socket& listener, std::int64_t now_ns) {
 
 /// Waiting connections cannot be told why. Each connection that closes makes room for one of them, so the condition may
 /// pass.
-void ConnectionServer::be_deaf(Error error, std::int64_t now_ns) {
+void ConnectionServer::be_deaf(Socket& listener, Error error, std::int64_t now_ns) {
+  PollItem item{.handle = listener.handle(), .want_read = true};
+  system_.poll({&item, 1}, 0);
+  if (!item.ready) return;  // descriptors lack, but nobody waits
   deaf_until_ns_ = now_ns + deaf_ns;
   if (deaf_since_ns_ == 0) deaf_since_ns_ = now_ns;
   if (now_ns - deaf_since_ns_ < stuck_ns) return;
-  const std::lock_guard lock(mutex_);
-  stuck_ = std::move(error).during("accept connections of other ranks (EMFILE: raise ulimit -n)");
+  say_stuck(std::move(error).during("accept connections of other ranks"));
+}
+
+void ConnectionServer::say_stuck(std::optional<Error> why) {
+  std::vector<std::shared_ptr<Arrivals>> concerned;
+  {
+    const std::lock_guard lock(mutex_);
+    stuck_ = why;
+    for (const auto& known : expected_)
+      if (auto arrivals = known.lock()) concerned.push_back(std::move(arrivals));
+  }
+  for (const auto& arrivals : concerned) arrivals->hold_up(why);
 }
 
 std::optional<Error> ConnectionServer::stuck() {

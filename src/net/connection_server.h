@@ -30,7 +30,8 @@ class ConnectionServer final : public Task {
   /// Accepts connections for `arrivals` from now on, as long as the object lives. Any thread.
   void expect(const std::shared_ptr<Arrivals>& arrivals);
 
-  /// Why no connection could be accepted for the last second; nothing if there is no problem. Any thread.
+  /// Why no connection could be accepted for the last second; nothing if there is no problem. Those for whom
+  /// connections are expected are told too. Any thread.
   std::optional<Error> stuck();
 
   bool advance() override;
@@ -52,7 +53,8 @@ class ConnectionServer final : public Task {
 
   explicit ConnectionServer(System& system) : system_(system) {}
   void accept_from(Socket& listener, std::int64_t now_ns);
-  void be_deaf(Error error, std::int64_t now_ns);
+  void be_deaf(Socket& listener, Error error, std::int64_t now_ns);
+  void say_stuck(std::optional<Error> why);
   Step step(Pending& one);
   Step greeted(Pending& one, const Bytes& bytes);
   Step probed(Pending& one, const Bytes& bytes);

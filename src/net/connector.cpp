@@ -64,6 +64,7 @@ Result<std::optional<Socket>> Connector::advance() {
   if (state_ == State::pause) {
     if (now < until_ns_) return std::optional<Socket>{};
     if (auto begun = begin(); !begun) {
+      if (begun.error().lacks_descriptor()) return std::move(begun).error();
       try_next(begun.error().text());
       return std::optional<Socket>{};
     }

@@ -22,7 +22,7 @@ class Connector {
             std::int64_t limit_ns);
 
   /// The connection, once the peer has taken it; the connector must not be used afterwards. Errors: timeout, remote (no
-  /// address worked; with the result of each address); system.
+  /// address worked; with the result of each address); system (no descriptor: at once, as no try will get one).
   Result<std::optional<Socket>> advance();
 
   /// The peer may have taken the connection of this try and sent its welcome.

@@ -116,10 +116,28 @@ Made make() {
   return {.process = process, .mark = fork_mark()};
 }
 
+/// It decides nothing, so it needs no measured numbers and no plan.
+Made make_of_refused() {
+  const Uncancelled whole;
+  auto* const process = new Process(real_system(), Config::good_from_process(), Service::Mode::threaded);
+  return {.process = process, .mark = fork_mark()};
+}
+
+const Made& made_once() {
+  static const Made made = make();
+  return made;
+}
+
 }  // namespace
 
+Process* Process::of_refused() {
+  if (!made_once().failure) return nullptr;
+  static const Made made = make_of_refused();
+  return made.forked() ? nullptr : made.process;
+}
+
 Result<Process*> Process::get() {
-  static const Made made = make();
+  const Made& made = made_once();
   if (made.failure) return *made.failure;
   if (made.forked())
     return Error{.code = Code::invalid_usage,

@@ -56,6 +56,9 @@ class Process {
  public:
   /// This process's object, made on first use. Errors: a setting that does not parse; invalid_usage in a forked child.
   static Result<Process*> get();
+  /// Where settings are refused: an object with those that are good, which takes part in no communicator, but meets
+  /// other ranks to tell them why. Else null, as in a forked child, which is no rank.
+  static Process* of_refused();
 
   /// Without `tune`, the built-in numbers for the machine are used.
   Process(System& system, Config config, Service::Mode mode, std::unique_ptr<Tune> tune = std::make_unique<Tune>());

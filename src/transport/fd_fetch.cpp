@@ -76,7 +76,7 @@ UniqueFd pidfd_of(int socket, int pid) {
 /// A connected socket whose other end belongs to this user. Empty: the server's queue is full, try later.
 Result<UniqueSocket> access(const std::string& name, SeenProcess& owner) {
   UniqueSocket fd(above_stdio([&] { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }));
-  if (!fd) return failed("open a unix socket (EMFILE: raise ulimit -n)");
+  if (!fd) return failed("open a unix socket");
   const FdAddress address(name);
   if (::connect(fd.get(), address.get(), address.bytes()) != 0) {
     if (errno == EAGAIN || errno == EINTR) return UniqueSocket();

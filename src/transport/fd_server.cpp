@@ -1,6 +1,5 @@
 #include "transport/fd_server.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -49,10 +48,6 @@ void send_reply(int to, const FdReply& reply, int fd) {
   [[maybe_unused]] const auto sent = ::sendmsg(to, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-UniqueFd make_spare() {
-  return UniqueFd(above_stdio([&] { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); }));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, const ProcessKey& key) {
@@ -66,7 +61,7 @@ Result<std::unique_ptr<FdServer>> FdServer::open(const SegmentTable& segments, c
   const FdAddress address(name);
   if (!listener || ::bind(listener.get(), address.get(), address.bytes()) != 0 ||
       ::listen(listener.get(), backlog) != 0)
-    return Error{.code = Code::system, .what = "open a unix socket (EMFILE: raise ulimit -n)", .sys_errno = errno};
+    return Error{.code = Code::system, .what = "open a unix socket", .sys_errno = errno};
   return std::unique_ptr<FdServer>(new FdServer(segments, key, std::move(listener), std::move(name)));
 }
 
@@ -75,7 +70,6 @@ FdServer::FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueSo
       key_(key),
       listener_(std::move(listener)),
       user_(Rights::user_now()),
-      spare_(make_spare()),
       name_(std::move(name)) {}
 
 /// The kernel keeps who listens from the last call of `listen`, not who the process is now.
@@ -92,7 +86,7 @@ bool FdServer::advance() {
   accept_all(now_ns);
   std::erase_if(pending_, [&](Pending& pending) { return answer(pending) || now_ns >= pending.deadline_ns; });
   drop_watchers();
-  if (!spare_) spare_ = make_spare();
+  spare_.take();
   return true;
 }
 
@@ -128,7 +122,8 @@ void FdServer::accept_all(std::int64_t now_ns) {
         above_stdio([&] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
     if (!fd) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      if ((errno == EMFILE || errno == ENFILE) && give_spare()) continue;
+      // It is in use while the peer that was told by it is still connected.
+      if ((errno == EMFILE || errno == ENFILE) && spare_.give()) continue;
       if (errno != EAGAIN) deaf_until_ns_ = now_ns + deaf_ns;
       return;
     }
@@ -139,13 +134,6 @@ void FdServer::accept_all(std::int64_t now_ns) {
     if (pending_.size() == pending_max) pending_.erase(pending_.begin());
     pending_.push_back({.fd = std::move(fd), .deadline_ns = now_ns + pending_ns_max, .in_place_of_spare = !spare_});
   }
-}
-
-/// False: there is no spare, because the peer that got it is still connected.
-bool FdServer::give_spare() {
-  if (!spare_) return false;
-  spare_.reset();
-  return true;
 }
 
 /// False: the request has not arrived yet. True: the request was answered, or deserves no answer.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptors.h"
 #include "base/own_sockets.h"
 #include "base/system.h"
 #include "transport/rights.h"
@@ -42,15 +43,14 @@ class FdServer final : public Task {
   };
   FdServer(const SegmentTable& segments, const ProcessKey& key, UniqueSocket listener, std::string name);
   void accept_all(std::int64_t now_ns);
-  bool give_spare();
   bool answer(Pending& pending);
   void drop_watchers();
 
   const SegmentTable& segments_;
   ProcessKey key_;
   UniqueSocket listener_;
-  uid_t user_;      ///< as whom the kernel shows this end
-  UniqueFd spare_;  ///< reserved for accepting one peer to tell it that there are no more descriptors
+  uid_t user_;             ///< as whom the kernel shows this end
+  SpareDescriptor spare_;  ///< for accepting one peer to tell it that there are no more descriptors
   std::string name_;
   std::vector<Pending> pending_;        // oldest first
   std::vector<UniqueSocket> watchers_;  // connections of peers that wait for the end of this process

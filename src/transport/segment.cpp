@@ -57,7 +57,7 @@ Result<UniqueFd> sealed_memory(std::size_t bytes) {
   UniqueFd fd(above_stdio([&] { return ::memfd_create("tutti", flags | MFD_NOEXEC_SEAL); }));
   if (!fd && errno == EINVAL)
     fd = UniqueFd(above_stdio([&] { return ::memfd_create("tutti", flags); }));  // Linux before 6.3
-  if (!fd) return failed("make shared memory (EMFILE: raise ulimit -n; ENFILE: raise fs.file-max)", errno);
+  if (!fd) return failed("make shared memory", errno);
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0)
     return failed(fmt::format("size shared memory to {} bytes (EFBIG: raise ulimit -f)", bytes), errno);
   if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) return failed("seal the size of shared memory", errno);
@@ -253,7 +253,7 @@ Result<SegmentTable::Export> SegmentTable::share(SegmentName name) const {
                  .what = fmt::format("segment {}.{} does not exist (any more)", name.id, name.generation)};
   UniqueFd fd(above_stdio(
       [&] { return ::fcntl(is_offered ? offered->second.fd.get() : owned->fd.get(), F_DUPFD_CLOEXEC, 0); }));
-  if (!fd) return failed("hand out a segment (EMFILE: raise ulimit -n)", errno);
+  if (!fd) return failed("hand out a segment", errno);
   return Export{.fd = std::move(fd), .bytes = is_offered ? offered->second.bytes : owned->mapping.bytes()};
 }
 

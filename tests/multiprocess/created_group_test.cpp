@@ -1,9 +1,12 @@
 // Communicators made from others, while something happens to a rank: those that wait hear of it as in any other call,
 // and what happens to a rank that is not to be in the new communicator does not matter.
 #include <signal.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -11,6 +14,7 @@
 
 #include "support/call.h"
 #include "support/launch_ranks.h"
+#include "support/share.h"
 
 namespace tutti::testing {
 namespace {
@@ -20,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double told_limit_s = 2;
 constexpr int silence_ms = 1'000;
 
-enum Word : std::size_t { waits, event, stays };
+enum Word : std::size_t { waits, event, stays, told };  // the last one: and one per rank
 
 enum class Event { killed, stopped, aborts, own_abort, fails };
 const char* name(Event event) {
@@ -195,6 +199,58 @@ TEST_P(OfSurvivors, AGroupIsMadeWhileAnotherRankIsKilled) {
   ASSERT_TRUE(workers.board().wait_for(waits, 1));
   workers.kill(2);
   EXPECT_TRUE(workers.finish());
+}
+
+class MemberThatExits : public ::testing::TestWithParam<const char*> {
+ protected:
+  static Team team() {
+    return {.ranks = 4,
+            .environment = {"TUTTI_DEBUG=NONE", "TUTTI_INIT_TIMEOUT_MS=60000", "TUTTI_TUNE=off",
+                            std::string("TUTTI_TRANSPORT=") + GetParam()}};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Transports, MemberThatExits, ::testing::Values("auto", "socket"),
+                         [](const auto& test) { return std::string(test.param); });
+
+void exit_after(unsigned spins) {
+  for (; spins > 0; --spins) asm volatile("");
+  ::_exit(0);
+}
+
+/// The process of rank 3 ends by itself: in place of the call, or after so many spins of another of its threads. Where
+/// the group was not made before, the others get its name: its rank in the parent.
+void lose_rank_3(const Team& team, const std::vector<int>& members, std::optional<unsigned> spins) {
+  SCOPED_TRACE(::testing::Message() << "first member " << members[0] << ", " << (spins ? *spins : 0) << " spins");
+  Workers workers(team, [&](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    int sum = 1;
+    ASSERT_TRUE(ok(tuttiAllReduce(&sum, &sum, 1, tuttiInt32, tuttiSum, comm, nullptr)));
+    if (!seat.meet()) return;
+    if (seat.rank() == 3 && !spins) ::_exit(0);
+    if (seat.rank() == 3) std::thread(exit_after, *spins).detach();
+    tuttiComm_t made = nullptr;
+    const auto begun = Clock::now();
+    const auto result = make_from("group", comm, members, &made);
+    if (seat.rank() == 3) {
+      seat.board().wait_for(stays, 1);  // ends here
+    } else if (result != tuttiSuccess) {
+      EXPECT_TRUE(fails(result, tuttiRemoteError, "rank 3/4 (process"));
+      EXPECT_LT(std::chrono::duration<double>(Clock::now() - begun).count(), told_limit_s * patience());
+    }
+    // Those that have been told stay: one that ends is lost to the others too.
+    seat.board().raise(told + static_cast<std::size_t>(seat.rank()), 1);
+    for (const std::size_t rank : {0, 1, 2}) seat.board().wait_for(told + rank, 1);
+  });
+  EXPECT_TRUE(workers.finish());
+}
+
+TEST_P(MemberThatExits, IsNamedByItsRankInTheParent) {
+  std::mt19937 random(7);
+  for (const std::vector<int>& members : {std::vector{3, 0, 1, 2}, std::vector{0, 2, 1, 3}}) {
+    lose_rank_3(team(), members, std::nullopt);
+    for (int round = 0; round < share_of(6); ++round) lose_rank_3(team(), members, random() % 10'000'000);
+  }
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int ranks = 3;
 constexpr double told_limit_s = 3;  // two seconds is what a rank tries to tell the others, who wait for a minute
 constexpr const char* reason = "Too many open files";
+constexpr const char* remedy = "raise ulimit -n";
 
 enum Word : std::size_t { has_failed, succeeded, told };  // the last one: and one per rank
 
@@ -40,13 +41,16 @@ class Faults : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Transports, Faults, ::testing::Values("auto", "socket"),
                          [](const auto& test) { return std::string(test.param); });
 
-/// What a rank is told of a start in which `odd` lacks something.
-void expect_told(Seat& seat, int odd, tuttiResult_t result, double after_s) {
+/// What a rank is told of a start in which `odd` lacks something, or has wrong settings.
+void expect_told(Seat& seat, int odd, tuttiResult_t result, double after_s, const std::string& why = reason) {
   const std::string words = tuttiGetLastError(nullptr);
   seat.board().raise(result == tuttiSuccess ? succeeded : told + static_cast<std::size_t>(seat.rank()), 1);
   EXPECT_LT(after_s, told_limit_s * patience()) << words;
   if (result == tuttiSuccess) return;
-  EXPECT_NE(words.find(reason), std::string::npos) << words;
+  EXPECT_NE(words.find(why), std::string::npos) << words;
+  if (why == reason) {
+    EXPECT_NE(words.find(remedy), std::string::npos) << words;
+  }
   if (seat.rank() != odd) {
     EXPECT_NE(words.find("rank " + std::to_string(odd)), std::string::npos) << words;
   }
@@ -146,6 +150,79 @@ TEST_P(Faults, WhatIsRefusedForGood) {
         start_without(launched(team(), how), odd, call);
 }
 
+struct Refused {
+  const char* variable;
+  const char* value;
+  const char* why;
+};
+constexpr Refused settings_refused[] = {{"TUTTI_ALGO", "no such", "TUTTI_ALGO"},
+                                        {"TUTTI_NCHANNELS", "99", "TUTTI_NCHANNELS=99"},
+                                        {"TUTTI_PLAN_FILE", "/nonexistent", "/nonexistent"}};
+
+/// `late`: the others come when that rank knows it.
+void start_refused(const Team& team, int odd, const Refused& setting, bool late) {
+  SCOPED_TRACE(::testing::Message() << setting.variable << " of rank " << odd << (late ? ", others late" : ""));
+  Workers workers(team, [&](Seat& seat) {
+    const bool is_odd = seat.rank() == odd;
+    if (is_odd) ::setenv(setting.variable, setting.value, 1);
+    if (late && !is_odd && !seat.board().wait_for(has_failed, 1)) return;
+    const auto begun = Clock::now();
+    tuttiComm_t comm = nullptr;
+    const auto result = tuttiCommInitFromEnv(&comm, nullptr);
+    const double after_s = since(begun);
+    if (is_odd) seat.board().raise(has_failed, 1);
+    EXPECT_NE(result, tuttiSuccess);
+    expect_told(seat, odd, result, after_s, setting.why);
+  });
+  EXPECT_TRUE(workers.finish());
+}
+
+/// Before it has a word with anybody.
+TEST_P(Faults, SettingsThatAreRefused) {
+  int nth = 0;
+  for (const auto how : {Meet::on_host, Meet::at_address})
+    for (const int odd : {0, 2}) start_refused(launched(team(), how), odd, settings_refused[nth++ % 3], false);
+}
+
+TEST(Refused, EverySettingInEveryWay) {
+  const Team team{.ranks = ranks, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_INIT_TIMEOUT_MS=60000"}};
+  for (const auto how : {Meet::on_host, Meet::at_address})
+    for (const Refused& setting : settings_refused) {
+      for (const int odd : {0, 2}) start_refused(launched(team, how), odd, setting, false);
+      start_refused(launched(team, how), 0, setting, /*late=*/true);
+    }
+  start_refused(launched(team, Meet::at_address), 2, settings_refused[0], /*late=*/true);
+}
+
+/// All have the same: each says its own, at once.
+TEST(Refused, TheSameSettingOfAll) {
+  Team team{.ranks = ranks, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_INIT_TIMEOUT_MS=60000", "TUTTI_ALGO=no such"}};
+  for (const auto how : {Meet::on_host, Meet::at_address})
+    launch_ranks(launched(team, how), [](Seat&) {
+      const auto begun = Clock::now();
+      tuttiComm_t comm = nullptr;
+      EXPECT_TRUE(fails(tuttiCommInitFromEnv(&comm, nullptr), tuttiInvalidArgument, "TUTTI_ALGO"));
+      EXPECT_LT(since(begun), told_limit_s * patience());
+    });
+}
+
+/// It sees that rank 0 is there, and cannot ask it.
+TEST(Refused, ARankWithoutASocketForTheFirstQuestion) {
+  Team team{.ranks = 2, .environment = {"TUTTI_DEBUG=NONE", "TUTTI_NRANKS=2", "TUTTI_JOB_ID=mute-" + free_port()}};
+  team.environment_of = [](int rank) { return std::vector{"TUTTI_RANK=" + std::to_string(rank)}; };
+  Workers workers(team, [](Seat& seat) {
+    tuttiComm_t comm = nullptr;
+    if (seat.rank() == 1) fail_calls({SystemCall::socket}, 1, EMFILE, /*always=*/true);
+    const auto result = tuttiCommInitFromEnv(&comm, nullptr);  // rank 0 is killed here
+    EXPECT_TRUE(fails(result, tuttiSystemError, reason));
+    EXPECT_NE(std::string(tuttiGetLastError(nullptr)).find(remedy), std::string::npos);
+    seat.board().raise(has_failed, 1);
+  });
+  ASSERT_TRUE(workers.board().wait_for(has_failed, 1));
+  workers.kill(0);
+  EXPECT_TRUE(workers.finish());
+}
+
 /// The first one has failed, and goes on telling so where the second one meets.
 TEST_P(Faults, TheNextStartAtTheSameAddressWorks) {
   launch_ranks(launched(team(), Meet::at_address), [](Seat& seat) {
@@ -157,6 +234,31 @@ TEST_P(Faults, TheNextStartAtTheSameAddressWorks) {
     EXPECT_EQ(run_call({.count = 10, .seed = 4}, seat.here(), seat.ranks(), {comm}), "");
     EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
   });
+}
+
+/// A GPU that one rank asks for and does not get: the parent has made no call, and goes on.
+TEST_P(Faults, AGpuRefusedInASplitIsToldToTheOthers) {
+  for (const bool split : {true, false})
+    launch_ranks(team(), [split](Seat& seat) {
+      const auto comm = seat.init_one();
+      ASSERT_NE(comm, nullptr);
+      tuttiConfig_t config = TUTTI_CONFIG_INITIALIZER;
+      config.device = seat.rank() == 1 ? 9'999 : -1;
+      const std::vector<int> all = {0, 1, 2};
+      tuttiComm_t made = nullptr;
+      const auto begun = Clock::now();
+      const auto result = split ? tuttiCommSplit(comm, 0, 0, &made, &config)
+                                : tuttiCommCreateGroup(comm, all.data(), ranks, &made, &config);
+      EXPECT_NE(result, tuttiSuccess);
+      EXPECT_LT(since(begun), told_limit_s * patience());
+      const std::string words = tuttiGetLastError(nullptr);
+      if (seat.rank() != 1) {
+        EXPECT_NE(words.find("rank 1"), std::string::npos) << words;
+        EXPECT_NE(words.find("could not join"), std::string::npos) << words;
+      }
+      EXPECT_EQ(run_call({.count = 10, .seed = 4}, seat.here(), seat.ranks(), {comm}), "");
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    });
 }
 
 /// Between hosts too, new communicators meet at a root: one rank has its address, and is not there yet.

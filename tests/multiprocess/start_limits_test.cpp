@@ -1,12 +1,16 @@
 // One limit for all of a start, whatever it is that does not come to an end.
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "support/launch_ranks.h"
 #include "support/share.h"
@@ -18,6 +22,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int ranks = 3;
 constexpr int limit_ms = 1'500;
 constexpr double told_limit_s = 1.1 * limit_ms * 1e-3 + 0.5;  // ranks give the root a tenth more to say who is missing
+
+constexpr double few_limit_s = 4;  // an accept may be refused for two seconds before that is an error
 
 enum Word : std::size_t { begins, told };  // told: and a word per rank
 
@@ -63,6 +69,19 @@ TEST_P(StartLimit, HoldsWhereverARankIsStopped) {
   }
 }
 
+/// A port that nobody has at this moment.
+int free_port() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
 #ifndef __SANITIZE_ADDRESS__  // which needs descriptors itself
 int open_descriptors() {
   int count = 0;
@@ -101,6 +120,68 @@ TEST_P(StartLimit, HoldsWithoutDescriptorsAndNamesThem) {
     failed += workers.board().word(told) != 0 ? 1 : 0;
   }
   EXPECT_GT(failed, 0) << "none lacked a descriptor";
+}
+
+void leave_descriptors(int more) {
+  const auto most = static_cast<rlim_t>(open_descriptors()) + static_cast<rlim_t>(more) - 1;  // but the one that counts
+  const rlimit limit{most, most};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+struct Few {
+  int odd;
+  bool at_address;
+  int more;
+};
+
+/// True: it failed, so all were told, long before the limit.
+bool fails_with(const char* transport, const Few& few) {
+  SCOPED_TRACE(::testing::Message() << few.more << " descriptors more for rank " << few.odd
+                                    << (few.at_address ? " at an address" : " on a host"));
+  Team team = team_of(transport);
+  const std::string port = std::to_string(free_port());
+  team.environment.insert(team.environment.end(), {"TUTTI_INIT_TIMEOUT_MS=60000", "TUTTI_NRANKS=3", "TUTTI_TUNE=off"});
+  team.environment.push_back("TUTTI_JOB_ID=few-" + std::to_string(::getpid()) + "-" + port);
+  if (few.at_address)
+    team.environment.insert(team.environment.end(),
+                            {"TUTTI_COMM_ID=127.0.0.1:" + port, "TUTTI_COMM_SECRET=correct horse battery"});
+  team.environment_of = [](int rank) { return std::vector{"TUTTI_RANK=" + std::to_string(rank)}; };
+  Workers workers(team, [&few](Seat& seat) {
+    constexpr std::size_t count = 1'000'000;
+    std::vector<float> values(count);
+    if (!seat.meet()) return;
+    if (seat.rank() == few.odd) leave_descriptors(few.more);
+    const auto begun = Clock::now();
+    tuttiComm_t comm = nullptr;
+    auto result = tuttiCommInitFromEnv(&comm, nullptr);
+    for (const std::size_t some : {std::size_t{1}, count})
+      if (result == tuttiSuccess)
+        result = tuttiAllReduce(values.data(), values.data(), some, tuttiFloat32, tuttiSum, comm, nullptr);
+    const std::string words = tuttiGetLastError(comm);
+    EXPECT_LT(std::chrono::duration<double>(Clock::now() - begun).count(), few_limit_s * patience()) << words;
+    if (result != tuttiSuccess) {
+      seat.board().raise(told, 1);
+      EXPECT_NE(words.find("ulimit -n"), std::string::npos) << words;
+      EXPECT_TRUE(words.find("rank " + std::to_string(few.odd)) != std::string::npos ||
+                  words.find("the root (") != std::string::npos || seat.rank() == few.odd)
+          << words;
+    }
+    seat.meet();
+    EXPECT_TRUE(comm == nullptr || tuttiCommAbort(comm) == tuttiSuccess);
+  });
+  EXPECT_TRUE(workers.finish());
+  return workers.board().word(told) != 0;
+}
+
+/// In a start by the environment, and in the first calls, which open more connections.
+TEST_P(StartLimit, IsNotWaitedForWhereDescriptorsLack) {
+  int failed = 0;
+  int nth = 0;
+  for (const int odd : {0, 1})
+    for (const bool at_address : {false, true})
+      for (int more = 2 + nth++; more < 18; more += 4)
+        failed += fails_with(GetParam(), {.odd = odd, .at_address = at_address, .more = more}) ? 1 : 0;
+  EXPECT_GT(failed, 3) << "none lacked a descriptor";
 }
 #endif
 

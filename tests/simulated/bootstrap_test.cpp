@@ -174,7 +174,7 @@ TEST_F(SimulatedBootstrap, ARootWithoutDescriptorsSaysSo) {
     world.add_all();
     world.run_until_settled();
     for (const Outcome& outcome : world.outcomes) {
-      expect_error(outcome, Code::system, "and no more (see ulimit -n): accept");
+      expect_error(outcome, Code::system, "and no more: accept: Too many open files (errno 24): raise ulimit -n");
       EXPECT_LE(outcome.at_ns, 5 * s);
     }
   });

@@ -137,7 +137,8 @@ TEST(Messages, ExcusesSurvive) {
   EXPECT_EQ(excuse->ranks, 5);
   EXPECT_EQ(excuse->why.code, Code::system);
   EXPECT_EQ(excuse->why.peer, 3);
-  EXPECT_EQ(excuse->why.what, "rank 3 (pid 3) could not join: system error: open: Too many open files (errno 24)");
+  EXPECT_EQ(excuse->why.what,
+            "rank 3 (pid 3) could not join: system error: open: Too many open files (errno 24): raise ulimit -n");
   EXPECT_FALSE(read_excuse(write_excuse({.rank = 0, .ranks = 0})));
   EXPECT_EQ(excused({.rank = 7, .ranks = 5}, {}).why.peer, -1) << "a rank that does not exist";
   EXPECT_LE(write_excuse({.why = {.what = std::string(9'999, 'x')}}).size(), join_bytes_max);

@@ -49,6 +49,18 @@ TEST(Settings, PageIsTheTable) {
   EXPECT_EQ(page, settings_page()) << "after a change of the table run this test with TUTTI_TEST_WRITE=1";
 }
 
+/// By these a rank whose settings are refused tells the others.
+TEST(Config, WhatIsGoodCanBeHadWithoutTheRest) {
+  const std::vector<std::string> environment = {"TUTTI_NCHANNELS=many", "TUTTI_RANK=2", "TUTTI_CONF_FILE=/none"};
+  ASSERT_FALSE(load(environment));
+  const auto none = [](const std::string& path) {
+    return Error{.code = Code::system, .what = "open " + path, .sys_errno = ENOENT};
+  };
+  const Config good = Config::load_good(environment, none);
+  EXPECT_EQ(good.integer("TUTTI_RANK"), 2);
+  EXPECT_EQ(good.origin("TUTTI_NCHANNELS"), "default");
+}
+
 TEST(Config, ValuesHaveALimit) {
   const std::string longest = "TUTTI_ALGO=" + std::string(16384, 'x');
   EXPECT_TRUE(load({longest}));

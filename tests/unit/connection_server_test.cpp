@@ -29,5 +29,16 @@ TEST(ConnectionServer, SaysWhyItLetsNobodyIn) {
   EXPECT_FALSE(server->stuck());
 }
 
+TEST(ConnectionServer, IsNotStuckWhereNobodyCalls) {
+  SimSystem network{SimOptions{.accepted_max = 0}};
+  const auto server = *ConnectionServer::open(network, {"10.0.0.1"});
+  const std::int64_t begin_ns = network.now_ns();
+  while (network.now_ns() < begin_ns + 3 * s) {
+    ASSERT_TRUE(server->advance());
+    network.poll({}, s / 100);
+  }
+  EXPECT_FALSE(server->stuck());
+}
+
 }  // namespace
 }  // namespace tutti

@@ -22,6 +22,14 @@ TEST(Error, SaysWhatTheSystemSaid) {
   EXPECT_EQ(text, "system error: start: open x: No such file or directory (errno 2)");
 }
 
+TEST(Error, SaysWhatToRaise) {
+  const auto of = [](int number) { return Error{.code = Code::system, .what = "open x", .sys_errno = number}; };
+  EXPECT_EQ(of(EMFILE).words(), "open x: Too many open files (errno 24): raise ulimit -n");
+  EXPECT_NE(of(ENFILE).text().find(": raise fs.file-max"), std::string::npos);
+  EXPECT_TRUE(of(EMFILE).lacks_descriptor() && of(ENFILE).lacks_descriptor());
+  EXPECT_FALSE(of(ENOMEM).lacks_descriptor());
+}
+
 TEST(Error, EveryCodeHasAName) {
   for (int code = 0; code <= static_cast<int>(Code::timeout); ++code)
     EXPECT_NE(name(static_cast<Code>(code)), "unknown error");

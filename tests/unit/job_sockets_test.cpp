@@ -18,13 +18,13 @@ TEST(JobSockets, AreFoundByAll) {
   const auto names = listeners_for_job(job);
   ASSERT_TRUE(names);
   ASSERT_EQ(names->size(), 1u);
-  const JobCall call = call_job(names->front());
+  const JobCall call = *call_job(names->front());
   EXPECT_EQ(call.outcome, JobCall::Outcome::connected);
   EXPECT_EQ(call.pid, ::getpid());
   EXPECT_TRUE(same_user(call.fd));
   *listener = UniqueSocket();
   EXPECT_TRUE(listeners_for_job(job)->empty());
-  EXPECT_EQ(call_job(names->front()).outcome, JobCall::Outcome::no_answer);
+  EXPECT_EQ(call_job(names->front())->outcome, JobCall::Outcome::no_answer);
 }
 
 TEST(JobSockets, OnlyWhatListensAndHasTheWholeName) {
@@ -64,7 +64,7 @@ TEST(JobSockets, OtherUsersAreKnown) {
   ASSERT_TRUE(names);
   EXPECT_EQ(names->size(), 2u);
   const auto count = [&](JobCall::Outcome outcome) {
-    return std::ranges::count_if(*names, [&](const auto& name) { return call_job(name).outcome == outcome; });
+    return std::ranges::count_if(*names, [&](const auto& name) { return call_job(name)->outcome == outcome; });
   };
   EXPECT_EQ(count(JobCall::Outcome::other_user), 1);
   EXPECT_EQ(count(JobCall::Outcome::connected), 1);

@@ -217,7 +217,7 @@ TEST(SegmentTable, LimitsAreErrorsThatSayWhatToRaise) {
     const Limit limit(RLIMIT_NOFILE, 0);
     const auto none = table.allocate(page, true);
     ASSERT_FALSE(none);
-    EXPECT_NE(none.error().what.find("ulimit -n"), std::string::npos);
+    EXPECT_NE(none.error().text().find("ulimit -n"), std::string::npos);
     EXPECT_EQ(table.share(name).error().code, Code::system);
     EXPECT_EQ(table.move_aside(at).error().code, Code::system);
   }
