@@ -105,9 +105,10 @@ TUTTI_API tuttiResult_t tuttiGetError(tuttiComm_t comm, tuttiResult_t* error, ch
  * from another one takes its GPU. A process that becomes another user or undumpable afterwards goes on through slower
  * copies (docs/transports.md). Errors: timeout (names the missing ranks), invalidUsage (duplicate rank; ranks that
  * disagree on nranks, version or settings), remoteError, systemError; invalidArgument (no such GPU),
- * unhandledCudaError (a GPU was requested, but there is no working driver). A rank that fails by itself fails the start
- * on all of them: the others get its code, its number and its reason. Only a rank, nranks or config that is refused as
- * such changes nothing, and the call can be made again; a device that does not exist fails the start. */
+ * unhandledCudaError (a GPU was requested, but there is no working driver). A rank that fails by itself, by its settings
+ * too, fails the start on all of them: the others get its code, its number and its reason. Only a rank, nranks or config
+ * that is refused as such changes nothing, and the call can be made again; a device that does not exist fails the start.
+ */
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank);
 TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank,
                                                 const tuttiConfig_t* config);
@@ -128,7 +129,8 @@ TUTTI_API tuttiResult_t tuttiCommInitFromEnv(tuttiComm_t* comm, const tuttiConfi
 #define TUTTI_SPLIT_NOCOLOR (-1)
 /* Collective over comm: the ranks of one color form a communicator, ordered by (key, rank). Ranks that pass
  * TUTTI_SPLIT_NOCOLOR get NULL. The cheapest way to many communicators: ranks that share memory exchange all that they
- * must know over comm, and neither listen nor connect. */
+ * must know over comm, and neither listen nor connect. If one of them is refused the GPU of its config, all of its
+ * color get an error, and comm goes on; likewise for tuttiCommCreateGroup. */
 TUTTI_API tuttiResult_t tuttiCommSplit(tuttiComm_t comm, int color, int key, tuttiComm_t* newcomm,
                                        const tuttiConfig_t* config);
 

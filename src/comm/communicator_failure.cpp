@@ -51,7 +51,7 @@ void Communicator::fail(Error error) {
     header.failure.store(static_cast<std::uint32_t>(failure_->code), std::memory_order_relaxed);
     header.culprit.store(failure_->peer, std::memory_order_relaxed);
     header.ends_all.store(ends_all(*failure_) ? 1 : 0, std::memory_order_relaxed);
-    put_text(header.message, failure_->what);
+    put_text(header.message, failure_->words());
     auto open = RankState::open;
     header.state.compare_exchange_strong(open, RankState::failed, std::memory_order_seq_cst);
     // Before failed_: who sees it ends its call and releases kernels, which must find the abort word by then. After
