@@ -33,7 +33,7 @@ target_compile_definitions(api_walk_test PRIVATE TUTTI_SOURCE_DIR="${PROJECT_SOU
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
 foreach(test abort affinity arguments cancel closed_stdio nics counts counts_errors deterministic environment exit forked_child group interfaces lifecycle messages mismatch operators small_calls
-        pairs pods point_to_point prefix autotune register rights split start start_limits stream time_limits while_waiting)
+        pairs pods point_to_point prefix autotune register rights split start start_limits stream time_limits unreceived while_waiting)
   tutti_api_test(${test})
 endforeach()
 
@@ -116,12 +116,12 @@ foreach(test abort group lifecycle split stream)
 endforeach()
 
 # What ThreadSanitizer looks at: ranks as threads, and all ranks in one thread.
-foreach(test abort counts gpu gpu_staged group lifecycle messages point_to_point prefix split start stream)
+foreach(test abort counts gpu gpu_staged group lifecycle messages point_to_point prefix split start stream unreceived)
   add_test(NAME api_${test}_threads COMMAND api_${test}_test --gtest_filter=*threads*:*one_thread*)
 endforeach()
 add_test(NAME api_mismatch_threads COMMAND api_mismatch_test --gtest_filter=*/threads3*)
 add_test(NAME api_properties_threads COMMAND api_properties_test --gtest_filter=*/threads_3_*:*/threads_4_*)
-foreach(test abort counts gpu gpu_staged group lifecycle messages mismatch point_to_point prefix properties split start stream)
+foreach(test abort counts gpu gpu_staged group lifecycle messages mismatch point_to_point prefix properties split start stream unreceived)
   set_tests_properties(api_${test}_threads PROPERTIES LABELS threads TIMEOUT 900 ENVIRONMENT TUTTI_TEST_CYCLES=20)
 endforeach()
 

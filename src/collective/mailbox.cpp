@@ -22,6 +22,11 @@ Mailbox::Mailbox(Communicator& communicator)
       windows_(communicator.process(), communicator.members(), waits_),
       peers_(static_cast<std::size_t>(communicator.ranks())) {}
 
+Mailbox& mailbox_of(Communicator& communicator) {
+  if (communicator.background() == nullptr) communicator.attach(std::make_unique<Mailbox>(communicator));
+  return static_cast<Mailbox&>(*communicator.background());
+}
+
 bool Mailbox::matches(const Message& receive, Rank from, const Header& header) {
   const MessageEnvelope& wanted = receive.envelope;
   return (wanted.source == MessageEnvelope::any || wanted.source == from) &&

@@ -68,6 +68,11 @@ class Mailbox final : public Background {
   /// Why nothing can come any more from `source`; MessageEnvelope::any: from anybody.
   std::optional<Error> silence_of(Rank source);
 
+  /// For a rank that leaves: reads what has come. Errors: invalid_usage (no receive has taken a message).
+  Result<void> check_received();
+  /// For a communicator that has no mailbox: whether something lies there for one.
+  static bool has_mail(Communicator& communicator);
+
  private:
   enum class Kind : std::uint32_t { small = 1, offer, wanted, data, taken };
   struct Header {
@@ -159,6 +164,9 @@ class Mailbox final : public Background {
   /// `ends`: the receive that ends once the reply has left, for a sender may wait for it.
   void reply(Rank to, Kind kind, const Header& about, const std::shared_ptr<Message>& ends = nullptr);
 
+  // The end (unreceived.cpp)
+  void read_all();
+
   Communicator& communicator_;
   std::mutex mutex_;
   const std::atomic<bool> waits_ = false;  // a segment is waited for until the limit of the start
@@ -174,5 +182,8 @@ class Mailbox final : public Background {
   Rank probing_ = -2;       // a source looked for at the moment; MessageEnvelope::any: all
   std::atomic<int> pending_ = 0;
 };
+
+/// The communicator's, made when it is first asked for. For the thread that makes calls.
+Mailbox& mailbox_of(Communicator& communicator);
 
 }  // namespace tutti
