@@ -1,7 +1,7 @@
 # Through the public C API: threads, processes, faults.
 add_library(tutti_test_support STATIC
   support/board.cpp support/buffer.cpp support/call.cpp support/counts_call.cpp support/covering_array.cpp
-  support/cut_off.cpp support/elements.cpp support/forced_turns.cpp support/host_start.cpp support/launch_ranks.cpp
+  support/cut_off.cpp support/elements.cpp support/ends.cpp support/forced_turns.cpp support/host_start.cpp support/launch_ranks.cpp
   support/net_namespaces.cpp support/packet_wire.cpp support/property_space.cpp support/rdma.cpp support/reference_reduce.cpp)
 tutti_takes_fake_verbs(tutti_test_support)
 target_include_directories(tutti_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
@@ -20,6 +20,7 @@ tutti_api_test(bad_wire)
 tutti_api_test(pair_ways)
 tutti_api_test(stop ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(last_call TIMEOUT 300 ARGS --gtest_filter=-*Nightly*)
+tutti_api_test(random_ends TIMEOUT 300 ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(many_starts)
 if(NOT TUTTI_SANITIZE)  # which has functions of the C library of its own
   tutti_api_test(start_faults)
@@ -32,7 +33,7 @@ tutti_api_test(walk)
 target_compile_definitions(api_walk_test PRIVATE TUTTI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
-foreach(test abort affinity arguments cancel closed_stdio nics counts counts_errors deterministic environment exit forked_child group interfaces lifecycle messages mismatch operators small_calls
+foreach(test abort affinity any_source arguments cancel closed_stdio nics counts counts_errors deterministic environment exit forked_child group interfaces lifecycle messages mismatch operators small_calls
         pairs pods point_to_point prefix autotune register rights split start start_limits stream time_limits unreceived while_waiting)
   tutti_api_test(${test})
 endforeach()
@@ -170,8 +171,10 @@ add_test(NAME api_stop_nightly COMMAND api_stop_test --gtest_filter=*Nightly*)
 set_tests_properties(api_stop_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
 
 # 500 processes that end at random, and last calls of every kind.
-add_test(NAME api_last_call_nightly COMMAND api_last_call_test --gtest_filter=*Nightly*)
-set_tests_properties(api_last_call_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
+foreach(test last_call random_ends)
+  add_test(NAME api_${test}_nightly COMMAND api_${test}_test --gtest_filter=*Nightly*)
+  set_tests_properties(api_${test}_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
+endforeach()
 
 # Each algorithm at each number of ranks, in threads and in processes.
 add_executable(api_every_algorithm_test multiprocess/every_algorithm_test.cpp)
