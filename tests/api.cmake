@@ -22,6 +22,9 @@ tutti_api_test(stop ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(last_call TIMEOUT 300 ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(random_ends TIMEOUT 300 ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(many_starts)
+if(NOT TUTTI_SANITIZE)  # whose runtime knows one copy
+  tutti_api_test(two_copies)
+endif()
 if(NOT TUTTI_SANITIZE)  # which has functions of the C library of its own
   tutti_api_test(start_faults)
   target_sources(api_start_faults_test PRIVATE support/failing_calls.cpp)
