@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -89,7 +90,7 @@ void Mailbox::arrived(Unexpected& unexpected) {
   const auto receive = std::ranges::find_if(
       posted_, [&](const auto& posted) { return matches(*posted, unexpected.from, unexpected.header); });
   if (receive == posted_.end()) return;
-  const std::shared_ptr<Message> message = *receive;
+  const std::shared_ptr<Message> message = std::move(*receive);
   posted_.erase(receive);
   take(unexpected, message);
 }
