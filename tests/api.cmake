@@ -1,7 +1,7 @@
 # Through the public C API: threads, processes, faults.
 add_library(tutti_test_support STATIC
   support/board.cpp support/buffer.cpp support/call.cpp support/counts_call.cpp support/covering_array.cpp
-  support/cut_off.cpp support/elements.cpp support/forced_turns.cpp support/host_start.cpp support/launch_ranks.cpp
+  support/cut_off.cpp support/elements.cpp support/ends.cpp support/forced_turns.cpp support/host_start.cpp support/launch_ranks.cpp
   support/net_namespaces.cpp support/packet_wire.cpp support/property_space.cpp support/rdma.cpp support/reference_reduce.cpp)
 tutti_takes_fake_verbs(tutti_test_support)
 target_include_directories(tutti_test_support PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
@@ -20,8 +20,12 @@ tutti_api_test(bad_wire)
 tutti_api_test(pair_ways)
 tutti_api_test(stop ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(last_call TIMEOUT 300 ARGS --gtest_filter=-*Nightly*)
+tutti_api_test(random_ends TIMEOUT 300 ARGS --gtest_filter=-*Nightly*)
 tutti_api_test(rest)
 tutti_api_test(many_starts)
+if(NOT TUTTI_SANITIZE)  # whose runtime knows one copy
+  tutti_api_test(two_copies)
+endif()
 if(NOT TUTTI_SANITIZE)  # which has functions of the C library of its own
   tutti_api_test(start_faults)
   target_sources(api_start_faults_test PRIVATE support/failing_calls.cpp)
@@ -33,8 +37,8 @@ tutti_api_test(walk)
 target_compile_definitions(api_walk_test PRIVATE TUTTI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 tutti_api_test(scale ARGS --gtest_filter=-Nightly*)
 tutti_api_test(footprint ARGS --gtest_filter=*_2:*_8)  # the large ones are slow
-foreach(test abort affinity arguments cancel closed_stdio nics counts counts_errors deterministic environment exit forked_child group interfaces lifecycle messages mismatch operators small_calls
-        pairs pods point_to_point prefix autotune register rights split start start_limits stream time_limits while_waiting)
+foreach(test abort affinity any_source arguments cancel closed_stdio nics counts counts_errors deterministic environment exit forked_child group interfaces lifecycle messages mismatch operators small_calls
+        pairs pods point_to_point prefix autotune register rights split start start_limits stream time_limits unreceived while_waiting)
   tutti_api_test(${test})
 endforeach()
 
@@ -117,12 +121,12 @@ foreach(test abort group lifecycle split stream)
 endforeach()
 
 # What ThreadSanitizer looks at: ranks as threads, and all ranks in one thread.
-foreach(test abort counts gpu gpu_staged group lifecycle messages point_to_point prefix split start stream)
+foreach(test abort counts gpu gpu_staged group lifecycle messages point_to_point prefix split start stream unreceived)
   add_test(NAME api_${test}_threads COMMAND api_${test}_test --gtest_filter=*threads*:*one_thread*)
 endforeach()
 add_test(NAME api_mismatch_threads COMMAND api_mismatch_test --gtest_filter=*/threads3*)
 add_test(NAME api_properties_threads COMMAND api_properties_test --gtest_filter=*/threads_3_*:*/threads_4_*)
-foreach(test abort counts gpu gpu_staged group lifecycle messages mismatch point_to_point prefix properties split start stream)
+foreach(test abort counts gpu gpu_staged group lifecycle messages mismatch point_to_point prefix properties split start stream unreceived)
   set_tests_properties(api_${test}_threads PROPERTIES LABELS threads TIMEOUT 900 ENVIRONMENT TUTTI_TEST_CYCLES=20)
 endforeach()
 
@@ -171,8 +175,10 @@ add_test(NAME api_stop_nightly COMMAND api_stop_test --gtest_filter=*Nightly*)
 set_tests_properties(api_stop_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
 
 # 500 processes that end at random, and last calls of every kind.
-add_test(NAME api_last_call_nightly COMMAND api_last_call_test --gtest_filter=*Nightly*)
-set_tests_properties(api_last_call_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
+foreach(test last_call random_ends)
+  add_test(NAME api_${test}_nightly COMMAND api_${test}_test --gtest_filter=*Nightly*)
+  set_tests_properties(api_${test}_nightly PROPERTIES LABELS nightly TIMEOUT 3600)
+endforeach()
 
 # Programs that once showed a fault, twenty times each, where their folder is.
 set(TUTTI_KNOWN_FAULTS ${PROJECT_SOURCE_DIR}/../shared/cases CACHE PATH "Folder of programs that once showed a fault; may be missing")

@@ -22,7 +22,11 @@ extern "C" {
  * Messages are carried on by the functions below, and by any call of the communicator that waits. Up to 16 KiB are sent
  * without waiting for the receiver, as far as there is room; longer ones wait for the receive that takes them. Buffers
  * must not be touched (of a send: changed) before the request has ended. All requests must have ended before the
- * communicator is destroyed; otherwise they get tuttiInvalidUsage. */
+ * communicator is destroyed; otherwise they get tuttiInvalidUsage.
+ *
+ * All messages must have been received before the communicator ends, and a probe receives nothing. Otherwise
+ * tuttiCommFinalize or tuttiCommDestroy says so by tuttiInvalidUsage on the rank to which such a message has come; and
+ * on the sender where it leaves later, unless the news from another host comes too late. */
 typedef struct tuttiRequest* tuttiRequest_t;
 
 #define TUTTI_ANY_SOURCE (-1)

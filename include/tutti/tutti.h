@@ -143,8 +143,9 @@ TUTTI_API tuttiResult_t tuttiCommCreateGroup(tuttiComm_t comm, const int* ranks,
                                              const tuttiConfig_t* config);
 
 /* Waits until everything queued on comm has completed. Afterwards only tuttiCommDestroy is useful. Errors: the
- * communicator's; invalidUsage if other ranks are seen to have made other calls. The check waits at most half a
- * second, and only if some rank has not reached the last call yet. */
+ * communicator's; invalidUsage if other ranks are seen to have made other calls, or if a message has come
+ * that no receive took. The check waits at most half a second, and only if some rank has not reached the last call yet.
+ */
 TUTTI_API tuttiResult_t tuttiCommFinalize(tuttiComm_t comm);
 /* Finishes what is queued, then frees comm; within a second if a peer is gone. Errors: invalidUsage as for finalize,
  * unless a call has already returned it; comm is freed in any case. */

@@ -3,7 +3,8 @@
 They hold up no other call and are held up by none; streams, groups and the order of other calls do not concern them. A
 receive takes the first message that fits its source and tag and that no receive before it takes. It may have room for
 more; a message that is longer or of another type is lost, and the receive raises InvalidUsageError, which is no error of
-the communicator. Elements of types that tutti does not know travel as bytes.
+the communicator. Elements of types that tutti does not know travel as bytes. All messages must have been received
+before the communicator ends, and a probe receives nothing: otherwise finalize or destroy raises InvalidUsageError.
 """
 from __future__ import annotations
 

@@ -28,11 +28,6 @@ Error refused(std::string what) {
   return {.code = Code::invalid_argument, .what = std::move(what)};
 }
 
-Mailbox& mailbox_of(Communicator& communicator) {
-  if (communicator.background() == nullptr) communicator.attach(std::make_unique<Mailbox>(communicator));
-  return static_cast<Mailbox&>(*communicator.background());
-}
-
 /// `any`: of a receive or a probe, which may leave both open.
 Result<void> check_source_and_tag(const Communicator& communicator, int rank, int tag, bool any) {
   const int ranks = communicator.ranks();

@@ -8,8 +8,6 @@ class Background {
   virtual ~Background() = default;
   /// Whether there is work that `progress` may carry on. Any thread.
   virtual bool active() const = 0;
-  /// Whether messages are kept that no receive has taken. Any thread.
-  virtual bool keeps() const = 0;
   /// Does what can be done now. True if there was something. Any thread; another one may be in it.
   virtual bool progress() = 0;
   /// The communicator ends: fails what is still under way. Nothing else is called any more.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,11 @@ Mailbox::Mailbox(Communicator& communicator)
     : communicator_(communicator),
       windows_(communicator.process(), communicator.members(), waits_),
       peers_(static_cast<std::size_t>(communicator.ranks())) {}
+
+Mailbox& mailbox_of(Communicator& communicator) {
+  if (communicator.background() == nullptr) communicator.attach(std::make_unique<Mailbox>(communicator));
+  return static_cast<Mailbox&>(*communicator.background());
+}
 
 bool Mailbox::matches(const Message& receive, Rank from, const Header& header) {
   const MessageEnvelope& wanted = receive.envelope;
@@ -84,7 +90,7 @@ void Mailbox::arrived(Unexpected& unexpected) {
   const auto receive = std::ranges::find_if(
       posted_, [&](const auto& posted) { return matches(*posted, unexpected.from, unexpected.header); });
   if (receive == posted_.end()) return;
-  const std::shared_ptr<Message> message = *receive;
+  const std::shared_ptr<Message> message = std::move(*receive);
   posted_.erase(receive);
   take(unexpected, message);
 }

@@ -52,7 +52,6 @@ class Mailbox final : public Background {
 
   void start(const std::shared_ptr<Message>& message);
   bool active() const override { return pending_.load(std::memory_order_acquire) > 0; }
-  bool keeps() const override { return kept_bytes_.load(std::memory_order_relaxed) > 0; }
   bool progress() override;
   void close() override;
   /// False: it is too late.
@@ -67,6 +66,11 @@ class Mailbox final : public Background {
   std::optional<Error> look_at_peers();
   /// Why nothing can come any more from `source`; MessageEnvelope::any: from anybody.
   std::optional<Error> silence_of(Rank source);
+
+  /// For a rank that leaves: reads what has come. Errors: invalid_usage (no receive has taken a message).
+  Result<void> check_received();
+  /// For a communicator that has no mailbox: whether something lies there for one.
+  static bool has_mail(Communicator& communicator);
 
  private:
   enum class Kind : std::uint32_t { small = 1, offer, wanted, data, taken };
@@ -159,6 +163,9 @@ class Mailbox final : public Background {
   /// `ends`: the receive that ends once the reply has left, for a sender may wait for it.
   void reply(Rank to, Kind kind, const Header& about, const std::shared_ptr<Message>& ends = nullptr);
 
+  // The end (unreceived.cpp)
+  void read_all();
+
   Communicator& communicator_;
   std::mutex mutex_;
   const std::atomic<bool> waits_ = false;  // a segment is waited for until the limit of the start
@@ -167,12 +174,15 @@ class Mailbox final : public Background {
   std::list<std::shared_ptr<Message>> posted_;  // receives without a message
   std::list<Unexpected> unexpected_;            // in order of arrival
   std::list<Fetch> fetches_;
-  std::atomic<std::size_t> kept_bytes_ = 0;  // of unexpected_; changes under the lock
+  std::size_t kept_bytes_ = 0;                  // of unexpected_
   std::uint64_t moves_ = 0;                  // counts packets, slots and pieces
   std::uint64_t next_id_ = 1;
   unsigned fruitless_ = 0;  // calls of progress and probe that moved nothing
   Rank probing_ = -2;       // a source looked for at the moment; MessageEnvelope::any: all
   std::atomic<int> pending_ = 0;
 };
+
+/// The communicator's, made when it is first asked for. For the thread that makes calls.
+Mailbox& mailbox_of(Communicator& communicator);
 
 }  // namespace tutti

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "collective/mailbox.h"
 #include "collective/point_to_point.h"
 #include "comm/peer_failure.h"
 #include "plan/amount.h"
@@ -15,6 +16,11 @@ using Header = PointToPoint::Header;
 
 Error misuse(Rank peer, std::string what) {
   return {.code = Code::invalid_usage, .what = std::move(what), .peer = peer};
+}
+
+Error not_received(const Communicator& communicator, Rank from, const std::string& what) {
+  return misuse(from, fmt::format("rank {} sent {}, which rank {} has not received before it left", from, what,
+                                  communicator.rank()));
 }
 
 /// What a peer has sent and this rank has not asked for.
@@ -31,14 +37,14 @@ Result<void> check_from(Communicator& communicator, Rank peer) {
   const std::size_t fits = channels.slot_bytes() * static_cast<std::size_t>(channels.slots()) - sizeof header;
   // The sender of such a message still waits, and hears that this rank leaves.
   if (!remote && (header.carried.carry != Carry::slots || header.bytes > fits)) return {};
-  return misuse(peer, fmt::format("rank {} sent {}, which rank {} has not received before it left", peer,
-                                  amount(header.bytes, header.type), communicator.rank()));
+  return not_received(communicator, peer, amount(header.bytes, header.type));
 }
 
-/// Of ranks of this host alone: others confirm nothing.
-Result<void> check_to(Communicator& communicator, Rank peer) {
+/// Of ranks of this host alone: others confirm nothing. Whoever has received all messages of this rank has read all
+/// that it has sent.
+Result<void> check_to(Communicator& communicator, Channel& channel, Rank peer) {
   if (communicator.members().peers[peer].remote() || !has_left(communicator, peer)) return {};
-  const auto settled = communicator.channels().point_to_point().senders[peer]->settled();
+  const auto settled = channel.senders[peer]->settled();
   if (!settled || *settled) return {};
   return misuse(peer, fmt::format("{} left without receiving a message that rank {} has sent to it",
                                   communicator.describe(peer), communicator.rank()));
@@ -46,13 +52,48 @@ Result<void> check_to(Communicator& communicator, Rank peer) {
 
 }  // namespace
 
+void Mailbox::read_all() {
+  for (Rank rank = 0; rank < communicator_.ranks(); ++rank) {
+    if (rank == communicator_.rank() || peers_[static_cast<std::size_t>(rank)].gone) continue;
+    if (!receiver(rank).can_have_come()) continue;
+    for (std::uint64_t before = moves_ - 1; moves_ != before;) {
+      before = moves_;
+      if (!pull(rank)) break;  // a connection that has ended brings nothing more
+    }
+  }
+}
+
+Result<void> Mailbox::check_received() {
+  const std::lock_guard lock(mutex_);
+  read_all();
+  for (const Unexpected& kept : unexpected_)
+    if (!kept.taken_by)
+      return not_received(communicator_, kept.from,
+                          fmt::format("{} with tag {}", amount(kept.header.bytes, kept.header.type), kept.header.tag));
+  return {};
+}
+
+bool Mailbox::has_mail(Communicator& communicator) {
+  for (Rank rank = 0; rank < communicator.ranks(); ++rank) {
+    if (rank == communicator.rank()) continue;
+    Receiver& receiver = *communicator.channels().messages().receivers[static_cast<std::size_t>(rank)];
+    if (!receiver.can_have_come()) continue;
+    const bool remote = communicator.members().peers[static_cast<std::size_t>(rank)].remote();
+    const auto message = receiver.peek(remote ? sizeof(Header) : 0);
+    if (message && message->data() != nullptr) return true;
+  }
+  return false;
+}
+
 Result<void> check_all_received(Communicator& communicator) {
   for (Rank peer = 0; peer < communicator.ranks(); ++peer) {
     if (peer == communicator.rank()) continue;
     if (auto checked = check_from(communicator, peer); !checked) return checked;
-    if (auto checked = check_to(communicator, peer); !checked) return checked;
+    for (Channel* const channel : {&communicator.channels().point_to_point(), &communicator.channels().messages()})
+      if (auto checked = check_to(communicator, *channel, peer); !checked) return checked;
   }
-  return {};
+  if (communicator.background() == nullptr && !Mailbox::has_mail(communicator)) return {};
+  return mailbox_of(communicator).check_received();
 }
 
 }  // namespace tutti

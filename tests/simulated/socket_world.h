@@ -84,7 +84,7 @@ class SocketWorld {
       runs[rank].reset();
       if (rank == victim || !success) channels_[rank].clear();
     };
-    constexpr int quiet = 2'000;
+    constexpr int quiet = 500;  // about 0.5 ms, ten times the longest way of a piece
     for (int idle = 0; std::ranges::any_of(runs, [](const auto& run) { return run.has_value(); }); ++idle) {
       if (idle == quiet && runs[victim]) leave(victim, false);
       if (idle > 5 * quiet) break;  // the caller finds those that wait
