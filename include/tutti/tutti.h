@@ -12,9 +12,9 @@
  *   ranks, even on those that enter them later, and messages that it had sent are still received: where a broadcast's
  *   root has returned and ended, those who come later get its data. What needs more of it fails, and so does every
  *   later collective call. Sends and receives between other ranks go on, and a receive from any rank waits as long as a
- *   rank is left that could send. Between hosts nobody knows which calls it had completed: there, a collective call that
- *   begins more than two seconds after the loss fails. By RDMA what a process has not finished sending ends with it, so
- *   destroy the communicator first.
+ *   rank is left that could send. Between hosts nobody knows which calls it had completed: there, a collective call
+ * that begins more than two seconds after the loss fails. By RDMA what a process has not finished sending ends with it,
+ * so destroy the communicator first.
  * - Mismatches: all ranks must make the same collective calls in the same order, with equal counts, types, operators
  *   and roots. A call with one count and the same call with a count per rank (tuttiAllGather, tuttiAllGatherV) are two
  *   different calls, even where all counts are equal: all ranks make the one or all the other. If they do not, every
@@ -105,9 +105,10 @@ TUTTI_API tuttiResult_t tuttiGetError(tuttiComm_t comm, tuttiResult_t* error, ch
  * from another one takes its GPU. A process that becomes another user or undumpable afterwards goes on through slower
  * copies (docs/transports.md). Errors: timeout (names the missing ranks), invalidUsage (duplicate rank; ranks that
  * disagree on nranks, version or settings), remoteError, systemError; invalidArgument (no such GPU),
- * unhandledCudaError (a GPU was requested, but there is no working driver). A rank that fails by itself, by its settings
- * too, fails the start on all of them: the others get its code, its number and its reason. Only a rank, nranks or config
- * that is refused as such changes nothing, and the call can be made again; a device that does not exist fails the start.
+ * unhandledCudaError (a GPU was requested, but there is no working driver). A rank that fails by itself, by its
+ * settings too, fails the start on all of them: the others get its code, its number and its reason. Only a rank, nranks
+ * or config that is refused as such changes nothing, and the call can be made again; a device that does not exist fails
+ * the start.
  */
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank);
 TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank,

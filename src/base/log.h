@@ -41,8 +41,8 @@ struct StandardError {
 class LineWriter {
  public:
   /// Standard error: the file that it was. Once the program has put another file there, a terminal, a pipe, a regular
-  /// file or /dev/null, but never a socket or a device; once it was seen closed, a terminal or /dev/null alone, as other
-  /// files are likely there by accident.
+  /// file or /dev/null, but never a socket or a device; once it was seen closed, a terminal or /dev/null alone, as
+  /// other files are likely there by accident.
   explicit LineWriter(const StandardError& was = StandardError::at_load()) : was_(was), seen_closed_(!was.open) {}
   /// From now on a file, opened with O_NONBLOCK. Before any other thread writes.
   void use(UniqueFd file) { file_ = std::move(file); }

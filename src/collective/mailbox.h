@@ -174,8 +174,8 @@ class Mailbox final : public Background {
   std::list<std::shared_ptr<Message>> posted_;  // receives without a message
   std::list<Unexpected> unexpected_;            // in order of arrival
   std::list<Fetch> fetches_;
-  std::size_t kept_bytes_ = 0;                  // of unexpected_
-  std::uint64_t moves_ = 0;                  // counts packets, slots and pieces
+  std::size_t kept_bytes_ = 0;  // of unexpected_
+  std::uint64_t moves_ = 0;     // counts packets, slots and pieces
   std::uint64_t next_id_ = 1;
   unsigned fruitless_ = 0;  // calls of progress and probe that moved nothing
   Rank probing_ = -2;       // a source looked for at the moment; MessageEnvelope::any: all

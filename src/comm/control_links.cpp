@@ -22,7 +22,7 @@ constexpr std::size_t text_bytes_max = sizeof(AreaHeader::message) - 1;
 enum Alive : std::uint32_t { beating = 0, traced = 1, calls = 2, summary = 3, ask = 4, answered = 5, hearsay = 6 };
 constexpr std::size_t end_bytes = 4 + 1 + 4 + 8;  // of a RankEnd, before its words
 constexpr std::size_t frame_text_max = std::max(Hearsay::bytes_max, end_bytes + text_bytes_max);
-constexpr std::size_t marks_max = 64;   // in one frame
+constexpr std::size_t marks_max = 64;  // in one frame
 static_assert(marks_max * sizeof(CallMark) <= text_bytes_max);
 
 std::shared_ptr<const Bytes> frame_of(RankState state, std::uint32_t kind, std::span<const std::byte> text) {

@@ -68,8 +68,8 @@ struct RankEnd {
 /// the peers' mirrored headers, where all other code reads them. A rank is lost if its connection ends without a final
 /// state, and silent if nothing arrives for too long: then its service thread does not run, because the process is
 /// stopped, or the host hangs or is cut off. A rank that learns of a failure fails and announces its own failure, so
-/// the failure reaches all ranks that these connections still join. What does not end the communicator for all is passed
-/// on (see Hearsay): who waits for a rank hears of its end, whether or not there is a connection to it.
+/// the failure reaches all ranks that these connections still join. What does not end the communicator for all is
+/// passed on (see Hearsay): who waits for a rank hears of its end, whether or not there is a connection to it.
 ///
 /// Silence is counted in beats of this thread, a quarter of the limit apart, so that a pause of this thread itself does
 /// not make peers look silent. A rank under a debugger announces this while it can, and may then be silent.
@@ -142,9 +142,9 @@ class ControlLinks final : public Task {
   std::shared_ptr<const CallHistory> history_;
   std::vector<PeerCalls> calls_;
   Hearsay heard_;
-  bool news_ = false;            // in heard_, for the peers
+  bool news_ = false;           // in heard_, for the peers
   std::vector<GoneRank> gone_;  // of heard_, what has not been taken yet
-  ChannelRemains data_;  // see leave
+  ChannelRemains data_;         // see leave
   bool announced_ = false;
   std::int64_t leave_by_ns_ = 0;  // 0: the communicator exists
   std::int64_t start_ns_;

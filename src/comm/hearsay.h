@@ -35,7 +35,7 @@ class RankSet {
 struct GoneRank {
   int rank = 0;
   bool left = false;
-  int culprit = -1;       ///< of one that is lost or has failed: the first of these that was heard of,
+  int culprit = -1;        ///< of one that is lost or has failed: the first of these that was heard of,
   std::string words = {};  ///< and why it is gone
 };
 

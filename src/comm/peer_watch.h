@@ -14,8 +14,8 @@ namespace tutti {
 /// fails because of them if this rank is in a collective that they had not completed, or if their failure ends it for
 /// all. Otherwise it goes on: collectives that they had completed succeed, later ones fail when they begin, and sends
 /// and receives find out themselves whether they need them. Also fails the communicator if a process of this host has
-/// been stopped for TUTTI_SILENCE_MS while this rank waits in a call, or a call differs from a call of a rank of another
-/// host.
+/// been stopped for TUTTI_SILENCE_MS while this rank waits in a call, or a call differs from a call of a rank of
+/// another host.
 class PeerWatch final : public Task {
  public:
   explicit PeerWatch(const std::shared_ptr<Communicator>& communicator);

@@ -126,8 +126,8 @@ TEST_P(Rest, WhoWaitsForARankThatFailsHearsOfIt) {
   });
 }
 
-/// Rank 3 has sent nothing to rank 0, and leaves or ends. All ranks to which rank 0 has a control connection have failed
-/// before, but live on.
+/// Rank 3 has sent nothing to rank 0, and leaves or ends. All ranks to which rank 0 has a control connection have
+/// failed before, but live on.
 TEST_P(Rest, WhoWaitsForARankThatIsGoneHearsOfItByRanksThatHaveFailed) {
   for (const bool leaves : {true, false})
     launch_ranks(team(8), [leaves](Seat& seat) {
