@@ -1,8 +1,8 @@
 // The C functions that create, split, query and end communicators.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 
 #include <fmt/format.h>
 
@@ -150,13 +150,14 @@ Result<void> end(Process& process, tuttiComm_t comm) {
   return {};
 }
 
-/// The value of a launcher's variable. Variables that are tutti settings may also be set in a configuration file.
+/// The value of a launcher's variable. Variables that are tutti settings may also be set in a configuration file. One
+/// that was refused stays as it is: without it, a launcher's own may speak of another start.
 std::optional<std::string> variable(const Config& config, const char* name) {
-  for (const char* const setting : {"TUTTI_RANK", "TUTTI_NRANKS", "TUTTI_COMM_ID", "TUTTI_JOB_ID"})
-    if (std::strcmp(name, setting) == 0)
-      return config.origin(name) == "default" ? std::nullopt : std::optional(config.text(name));
+  constexpr std::array settings{"TUTTI_RANK", "TUTTI_NRANKS", "TUTTI_COMM_ID", "TUTTI_JOB_ID"};
+  const bool sets = std::ranges::find(settings, std::string_view(name)) != settings.end();
+  if (sets && config.origin(name) != "default") return config.text(name);
   const char* const value = std::getenv(name);
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  return value == nullptr || (sets && *value == '\0') ? std::nullopt : std::optional<std::string>(value);
 }
 
 /// A rank whose settings are refused tells the others, who would otherwise wait for it until their limit: `tell` gets

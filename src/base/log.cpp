@@ -165,9 +165,6 @@ UniqueFd reopened(int fd) {
   return UniqueFd(above_stdio([&] { return ::open(path.data(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC); }));
 }
 
-/// At the first call it may be too late: a program that was started with 2 closed may have put a file of its own there.
-const StandardError loaded = StandardError::now();
-
 }  // namespace
 
 StandardError StandardError::now() {
@@ -178,8 +175,14 @@ StandardError StandardError::now() {
 }
 
 const StandardError& StandardError::at_load() {
+  static const StandardError loaded = now();
   return loaded;
 }
+
+namespace {
+/// At the first call it may be too late: a program that was started with 2 closed may have put a file of its own there.
+[[maybe_unused]] const StandardError& looked_at_load = StandardError::at_load();
+}  // namespace
 
 bool LineWriter::is_for_lines(int fd) const {
   struct stat now {};

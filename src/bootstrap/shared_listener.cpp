@@ -59,6 +59,12 @@ Result<Socket> SharedListener::accept(System& system) {
 /// Waiting connections cannot be told why; each connection that closes makes room for one of them.
 void SharedListener::accept_later(System& system, const Error& error) {
   const std::int64_t now = system.now_ns();
+  PollItem item{.handle = listener_.handle(), .want_read = true};
+  system.poll({&item, 1}, 0);
+  if (!item.ready) {  // descriptors lack, but nobody waits
+    failing_since_ns_ = 0;
+    return;
+  }
   accept_again_ns_ = now + accept_pause_ns;
   if (failing_since_ns_ == 0) failing_since_ns_ = now;
   if (now - failing_since_ns_ >= accept_limit_ns) stuck_ = error;

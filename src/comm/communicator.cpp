@@ -103,7 +103,8 @@ Communicator::~Communicator() {
     if (const auto last = history_->last()) members_.control->tell_summary(*last, /*ask=*/false);
     members_.control->announce({.state = RankState::closed, .completed = last_completed()});
     ChannelRemains data;
-    if (state.load() == RankState::closed) {
+    // What this rank has sent is on its way.
+    if (state.load() == RankState::closed || left_after_loss_) {
       data = channels_.take_remains();
       process_.pending_closes.add(members_.control);
     }

@@ -69,7 +69,8 @@ class Communicator {
   bool told() const { return told_.load(std::memory_order_relaxed); }
 
   /// For a rank that leaves: checks that all peers have made the same calls, as far as can be known soon. Waits at most
-  /// half a second for peers that have not made this rank's last call yet. Errors: invalid_usage.
+  /// half a second for peers that have not made this rank's last call yet. Errors: invalid_usage; the loss of a peer
+  /// that was noted, as what this rank has not done then is a consequence, which the others are to know.
   Result<void> look_before_leaving();
 
   // ---- Order: calls run one after another, in the order of their tickets ----
@@ -211,6 +212,7 @@ class Communicator {
   mutable std::mutex failure_mutex_;
   std::unique_ptr<Error> failure_;
   std::unique_ptr<Error> loss_;             // see note_loss; also under the mutex
+  bool left_after_loss_ = false;            // of the thread that has the communicator
   std::atomic<bool> lost_at_rest_ = false;  // no call was under way then
   GoneRanks gone_;
 

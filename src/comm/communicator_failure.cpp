@@ -114,6 +114,10 @@ Error Communicator::lost(Rank rank, std::string_view why) const {
 
 Result<void> Communicator::look_before_leaving() {
   constexpr std::int64_t limit_ns = 500'000'000;
+  if (auto loss = first_error()) {
+    left_after_loss_ = true;
+    return *std::move(loss);
+  }
   auto alike = comparison_ ? comparison_->look_before_leaving(limit_ns) : tutti::look_before_leaving(*this, limit_ns);
   if (!alike) return alike;
   // A rank that has found a mismatch makes no more calls to compare.

@@ -4,6 +4,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -79,14 +81,40 @@ std::string words_for(const Error& error) {
   return "its process was killed or exited without leaving the communicator";
 }
 
-}  // namespace
-
-std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts) {
+/// Of other hosts.
+std::vector<Rank> neighbours_by_distance(Rank rank, const std::vector<int>& hosts) {
   const int ranks = static_cast<int>(hosts.size());
   std::vector<Rank> all;
   for (int distance = 1; distance < ranks; distance *= 2)
     for (const int other : {(rank + distance) % ranks, (rank + ranks - distance) % ranks})
       if (hosts[static_cast<std::size_t>(other)] != hosts[static_cast<std::size_t>(rank)]) all.push_back(other);
+  return all;
+}
+
+/// For each rank that has no neighbour by distance: itself, and the next rank of another host, in order of ranks.
+std::vector<std::pair<Rank, Rank>> links_of_the_linkless(const std::vector<int>& hosts) {
+  constexpr int links_max = 64;  // of one rank
+  std::vector<std::pair<Rank, Rank>> all;
+  if (std::ranges::adjacent_find(hosts, std::not_equal_to()) == hosts.end()) return all;  // one host
+  std::vector<int> links(hosts.size());
+  const int ranks = static_cast<int>(hosts.size());
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    if (!neighbours_by_distance(rank, hosts).empty()) continue;
+    Rank other = rank;
+    while (hosts[static_cast<std::size_t>(other)] == hosts[static_cast<std::size_t>(rank)]) other = (other + 1) % ranks;
+    if (links[static_cast<std::size_t>(other)]++ < links_max) all.emplace_back(rank, other);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts) {
+  std::vector<Rank> all = neighbours_by_distance(rank, hosts);
+  for (const auto& [one, other] : links_of_the_linkless(hosts)) {
+    if (one == rank) all.push_back(other);
+    if (other == rank) all.push_back(one);
+  }
   std::ranges::sort(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
@@ -271,7 +299,7 @@ void ControlLinks::believe(Link& link, const Bytes& head, const Bytes& text) {
 void ControlLinks::believe_end(Link& link, const RankEnd& end) {
   if (std::exchange(link.said, true)) return;
   end.write(link.mirror->header());
-  if (end.ends_all) return;  // so it does for this rank, which will say so
+  if (end.ends_all && !announced_) return;  // so it does for this rank, which will say so
   const bool left = end.state == RankState::closed;
   if (heard_.add({.rank = link.rank, .left = left, .culprit = end.culprit, .words = end.words})) news_ = true;
 }

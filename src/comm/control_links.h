@@ -11,7 +11,7 @@
 
 #include "base/system.h"
 #include "comm/call_history.h"
-#include "comm/hearsay.h"
+#include "net/hearsay.h"
 #include "net/wire.h"
 #include "plan/types.h"
 #include "transport/channel_upgrade.h"
@@ -40,8 +40,9 @@ class MirroredHeader {
 };
 
 /// The ranks to which `rank` has control connections: the ranks at distances 1, 2, 4, … before and after it that are on
-/// other hosts. Ranks of one host see each other's state in shared memory. Together these links connect all ranks, even
-/// if some are lost.
+/// other hosts. A rank that has none so, as where one rank is alone on its host, has one to the next rank of another
+/// host, of at most 64 such. Ranks of one host see each other's state in shared memory. Together these links connect
+/// all ranks, even if some are lost.
 std::vector<Rank> control_neighbours(Rank rank, const std::vector<int>& hosts);
 
 /// Calls of a peer, in order, which it sent because it found that its calls differ from this rank's.
@@ -102,7 +103,7 @@ class ControlLinks final : public Task {
   /// Sends the summary to all peers, which compare it with their own calls. `ask`: peers answer at once with their
   /// summaries. Any thread.
   void tell_summary(const CallSummary& summary, bool ask);
-  /// Passes on that a rank is gone, as if a peer had told it. Any thread.
+  /// Passes on that a rank is gone, unless that is known. Any thread.
   void tell_gone(const GoneRank& gone);
   /// The ranks without a connection here that peers have told to be gone since the last time. Any thread.
   std::vector<GoneRank> take_gone();

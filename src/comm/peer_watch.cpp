@@ -44,9 +44,11 @@ PeerWatch::PeerWatch(const std::shared_ptr<Communicator>& communicator)
 
 bool PeerWatch::advance() {
   const auto communicator = communicator_.lock();
-  if (!communicator || communicator->failed()) return false;
-  communicator->look_at_device();
+  if (!communicator || (communicator->failed() && !communicator->spans_hosts())) return false;
   for (auto& watched : processes_) look_at_process(*communicator, watched);
+  tell_of_this_host(*communicator);
+  if (communicator->failed()) return true;  // who still waits has to hear of others
+  communicator->look_at_device();
   hear_of_others(*communicator);
   look_at_ranks(*communicator);
   if (const std::int64_t now = system_.now_ns(); now - looked_ns_ >= look_every_ns && !communicator->failed()) {
@@ -61,14 +63,14 @@ bool PeerWatch::advance() {
   }
   if (auto* const comparison = communicator->comparison(); comparison != nullptr && !communicator->failed())
     if (auto alike = comparison->look(); !alike) communicator->fail(std::move(alike).error());
-  return !communicator->failed();
+  return !communicator->failed() || communicator->spans_hosts();
 }
 
 std::int64_t PeerWatch::poll_set(std::vector<PollItem>& items) {
   for (const auto& watched : processes_)
     if (!watched.ranks.empty()) watched.process->poll_set(items);
   const auto communicator = communicator_.lock();
-  const bool hurries = communicator && communicator->gone().any() && !communicator->idle();
+  const bool hurries = communicator && communicator->gone().any() && !communicator->idle() && !communicator->failed();
   return system_.now_ns() + (hurries ? look_again_ns : look_every_ns);
 }
 
@@ -105,7 +107,7 @@ void PeerWatch::look_at_ranks(Communicator& communicator) const {
       if (rank == communicator.rank() || failed == causes) continue;
       auto failure = failure_of(communicator, rank);
       if (!failure) continue;
-      if (communicator.gone().since_ns(rank) == 0) note(communicator, rank);
+      communicator.gone().mark(rank, system_.now_ns());
       if (ends_all(communicator, rank))
         communicator.fail(*std::move(failure));
       else
@@ -113,14 +115,22 @@ void PeerWatch::look_at_ranks(Communicator& communicator) const {
     }
 }
 
-/// Peers of other hosts may have no connection to a rank of this one.
-void PeerWatch::note(Communicator& communicator, Rank rank) const {
+/// Ranks of other hosts may have no connection to a rank of this one.
+void PeerWatch::tell_of_this_host(const Communicator& communicator) {
   const Membership& members = communicator.members();
-  communicator.gone().mark(rank, system_.now_ns());
-  if (!members.control || members.peers[static_cast<std::size_t>(rank)].remote()) return;
-  const auto end = RankEnd::read(header(communicator, rank));
-  if (end.state == RankState::failed && !end.ends_all)
-    members.control->tell_gone({.rank = rank, .culprit = end.culprit, .words = end.words});
+  if (!members.control) return;
+  for (Rank rank = 0; rank < members.ranks; ++rank) {
+    if (rank == members.rank || members.peers[static_cast<std::size_t>(rank)].remote() || told_.has(rank)) continue;
+    const AreaHeader& theirs = header(communicator, rank);
+    const RankState state = theirs.state.load(std::memory_order_acquire);
+    const bool left = state == RankState::closed;
+    const bool ended = state == RankState::open && communicator.gone().since_ns(rank) != 0;
+    if (!left && !ended && state != RankState::failed && state != RankState::aborted) continue;
+    told_.add(rank);
+    const int culprit = state == RankState::failed ? theirs.culprit.load(std::memory_order_relaxed) : -1;
+    const auto why = left ? std::nullopt : failure_of(communicator, rank);
+    members.control->tell_gone({.rank = rank, .left = left, .culprit = culprit, .words = why ? why->what : ""});
+  }
 }
 
 /// Of ranks to which this one has no connection.

@@ -9,13 +9,13 @@
 
 namespace tutti {
 
-/// A Task of the service thread, which ends with the communicator. Marks peers whose processes have ended (noticed at
-/// once) or that have failed (noticed within a tenth of a second), and tells the peers of other hosts. The communicator
-/// fails because of them if this rank is in a collective that they had not completed, or if their failure ends it for
-/// all. Otherwise it goes on: collectives that they had completed succeed, later ones fail when they begin, and sends
-/// and receives find out themselves whether they need them. Also fails the communicator if a process of this host has
-/// been stopped for TUTTI_SILENCE_MS while this rank waits in a call, or a call differs from a call of a rank of
-/// another host.
+/// A Task of the service thread, which ends with the communicator, or with its failure where all ranks share memory.
+/// Marks peers whose processes have ended (noticed at once) or that have failed (noticed within a tenth of a second),
+/// and tells the peers of other hosts. The communicator fails because of them if this rank is in a collective that they
+/// had not completed, or if their failure ends it for all. Otherwise it goes on: collectives that they had completed
+/// succeed, later ones fail when they begin, and sends and receives find out themselves whether they need them. Also
+/// fails the communicator if a process of this host has been stopped for TUTTI_SILENCE_MS while this rank waits in a
+/// call, or a call differs from a call of a rank of another host.
 class PeerWatch final : public Task {
  public:
   explicit PeerWatch(const std::shared_ptr<Communicator>& communicator);
@@ -38,7 +38,7 @@ class PeerWatch final : public Task {
   void look_for_exec(Communicator& communicator, Watched& watched) const;
   void mark_all(Communicator& communicator, Watched& watched) const;
   void look_at_ranks(Communicator& communicator) const;
-  void note(Communicator& communicator, Rank rank) const;
+  void tell_of_this_host(const Communicator& communicator);
   static void hear_of_others(Communicator& communicator);
   bool ends_all(const Communicator& communicator, Rank rank) const;
   void beat(Communicator& communicator);
@@ -49,6 +49,7 @@ class PeerWatch final : public Task {
   System& system_;
   const std::int64_t silence_ns_;
   std::vector<Watched> processes_;
+  RankSet told_;  // ranks of this host that are gone, as the other hosts have been told
   std::int64_t looked_ns_ = 0;
   std::uint64_t completed_ = 0;  // completed calls of this rank at the last look,
   int looks_ = 0;                // and number of looks since it changed, with a call under way

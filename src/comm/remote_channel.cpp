@@ -39,6 +39,7 @@ Result<bool> RemoteChannel::open() {
     // A peer that has left sends nothing on a channel that is not open. But it may have sent its data and left before
     // the last message of the handshake arrived here.
     if (!left || (connector_ && connector_->proven())) return false;
+    if (arrivals_->is_coming(place_.peer, place_.channel)) return false;  // its upgrade is being agreed on
     if (auto judged = judge(Error{}); !judged) return std::move(judged).error();
     return false;
   }
@@ -50,7 +51,8 @@ Result<bool> RemoteChannel::open() {
 /// It is this rank that fails, for a reason that the others have to hear in words.
 Error RemoteChannel::own_lack(const Error& error) const {
   return {.code = error.code,
-          .what = fmt::format("rank {} has no connection to {}: {}", place_.rank, place_.who, error.words())};
+          .what = fmt::format("rank {} has no connection to {}: {}", place_.rank, place_.who, error.words()),
+          .peer = place_.rank};
 }
 
 void RemoteChannel::use_sockets() {

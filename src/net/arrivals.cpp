@@ -42,6 +42,12 @@ std::optional<Arrivals::Arrival> Arrivals::take(Purpose purpose, int from, int c
   return Arrival{.socket = std::move(entry.socket), .upgrade = std::move(entry.upgrade)};
 }
 
+bool Arrivals::is_coming(int from, int channel) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = arrived_.find({Purpose::data, from, channel, 0});
+  return found != arrived_.end() && !found->second.taken && found->second.upgrade && !found->second.decided;
+}
+
 void Arrivals::hold_up(const std::optional<Error>& why) {
   const std::lock_guard lock(mutex_);
   held_up_ = why;

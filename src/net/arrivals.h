@@ -50,6 +50,9 @@ class Arrivals final : public Task {
   /// The connection that `from` opened for this purpose, once it is here.
   std::optional<Arrival> take(Purpose purpose, int from, int channel, int index);
 
+  /// Whether a data connection of `from` is here and its upgrade not decided yet.
+  bool is_coming(int from, int channel) const;
+
   /// Makes the upgrade of a peer's channel of this first connection; null: the channel is not upgraded.
   using Upgrader = std::function<std::shared_ptr<ChannelUpgrade>(const Greeting& greeting, Socket& socket)>;
   /// From now on, and for connections that have not been taken yet; none: no upgrades begin any more.

@@ -80,7 +80,10 @@ void ConnectionServer::accept_from(Socket& listener, std::int64_t now_ns) {
 void ConnectionServer::be_deaf(Socket& listener, Error error, std::int64_t now_ns) {
   PollItem item{.handle = listener.handle(), .want_read = true};
   system_.poll({&item, 1}, 0);
-  if (!item.ready) return;  // descriptors lack, but nobody waits
+  if (!item.ready) {  // descriptors lack, but nobody waits
+    if (std::exchange(deaf_since_ns_, 0) != 0) say_stuck(std::nullopt);
+    return;
+  }
   deaf_until_ns_ = now_ns + deaf_ns;
   if (deaf_since_ns_ == 0) deaf_since_ns_ = now_ns;
   if (now_ns - deaf_since_ns_ < stuck_ns) return;

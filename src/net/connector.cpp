@@ -9,6 +9,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t ms = 1'000'000;
+constexpr std::int64_t lacks_ns = 1'000 * ms;  // for descriptors that the program is about to close
 constexpr std::int64_t try_ns = 1'000 * ms;
 constexpr std::int64_t patient_ns = 2'000 * ms;  // added for a peer that has answered: a busy peer is slow to greet
 constexpr std::int64_t unanswered_ns = 10'000 * ms;
@@ -36,6 +37,7 @@ Result<void> Connector::begin() {
   side_ = *std::move(side);
   auto socket = system_.connect(addresses_[at_]);
   if (!socket) return std::move(socket).error();
+  lacks_until_ns_ = 0;
   wire_.emplace(system_, *std::move(socket));
   wire_->queue(greeting);
   wire_->queue(side_->hello());
@@ -64,7 +66,10 @@ Result<std::optional<Socket>> Connector::advance() {
   if (state_ == State::pause) {
     if (now < until_ns_) return std::optional<Socket>{};
     if (auto begun = begin(); !begun) {
-      if (begun.error().lacks_descriptor()) return std::move(begun).error();
+      if (begun.error().lacks_descriptor()) {
+        if (lacks_until_ns_ == 0) lacks_until_ns_ = now + lacks_ns;
+        if (now >= lacks_until_ns_) return std::move(begun).error();
+      }
       try_next(begun.error().text());
       return std::optional<Socket>{};
     }

@@ -22,7 +22,7 @@ class Connector {
             std::int64_t limit_ns);
 
   /// The connection, once the peer has taken it; the connector must not be used afterwards. Errors: timeout, remote (no
-  /// address worked; with the result of each address); system (no descriptor: at once, as no try will get one).
+  /// address worked; with the result of each address); system (no descriptor, for a second).
   Result<std::optional<Socket>> advance();
 
   /// The peer may have taken the connection of this try and sent its welcome.
@@ -47,8 +47,9 @@ class Connector {
   ConnectionKey key_;
   std::int64_t give_up_ns_;
   std::int64_t give_up_unanswered_ns_;
-  bool answered_ = false;      // this peer has accepted a connection: its host exists, and may be busy
-  std::int64_t until_ns_ = 0;  // end of this try if nothing answers, or of the pause before the next try
+  bool answered_ = false;            // this peer has accepted a connection: its host exists, and may be busy
+  std::int64_t lacks_until_ns_ = 0;  // if there was no descriptor for the last try: from when on that is an error
+  std::int64_t until_ns_ = 0;        // end of this try if nothing answers, or of the pause before the next try
   std::size_t at_ = 0;
   State state_ = State::pause;
   Secret secret_{};

@@ -123,7 +123,8 @@ Made make_of_refused() {
   return {.process = process, .mark = fork_mark()};
 }
 
-const Made& made_once() {
+/// Every call asks, so it costs no call of its own.
+[[gnu::always_inline]] inline const Made& made_once() {
   static const Made made = make();
   return made;
 }

@@ -153,6 +153,66 @@ TEST_P(Rest, WhoWaitsForARankThatIsGoneHearsOfItByRanksThatHaveFailed) {
     });
 }
 
+/// One rank is alone on its host, and has control connections to some of the seven others. Nothing has been sent
+/// before.
+struct LoneRank {
+  int lone, gone, waits;
+};
+class RestOfTwoHosts : public ::testing::TestWithParam<LoneRank> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, RestOfTwoHosts,
+                         ::testing::Values(LoneRank{0, 3, 0}, LoneRank{0, 0, 3}, LoneRank{7, 2, 7}, LoneRank{7, 7, 2}),
+                         [](const auto& param) {
+                           return fmt::format("{}_alone_{}_goes_{}_waits", param.param.lone, param.param.gone,
+                                              param.param.waits);
+                         });
+
+TEST_P(RestOfTwoHosts, HearOfEachRankThatIsGone) {
+  const auto [lone, gone, waits] = GetParam();
+  const auto host_of = [lone = lone](int rank) {
+    return std::vector<std::string>{fmt::format("TUTTI_HOSTID=rest-{}", rank == lone)};
+  };
+  for (const bool leaves : {true, false})
+    launch_ranks({.ranks = 8, .environment = {"TUTTI_DEBUG=NONE"}, .environment_of = host_of}, [&](Seat& seat) {
+      int x = 0;
+      const auto comm = seat.init_one();
+      ASSERT_NE(comm, nullptr);
+      ASSERT_TRUE(seat.meet());
+      if (seat.rank() == gone && !leaves) ::_exit(HasFailure() ? 1 : 0);
+      if (seat.rank() == waits) {
+        EXPECT_EQ(tuttiRecv(&x, 1, tuttiInt32, gone, comm, nullptr), tuttiRemoteError);
+        seat.board().raise(told_by, 1);
+      }
+      if (seat.rank() != gone) {
+        EXPECT_TRUE(seat.board().wait_for(told_by, 1));
+      }
+      EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+    });
+}
+
+/// Rank 0 is in a call, rank 1 in none, when rank 2 ends. That rank 1 leaves without the call is no mistake.
+TEST_P(Rest, WhoLeavesBecauseOfALossIsNotBlamed) {
+  launch_ranks(team(3), [](Seat& seat) {
+    const auto comm = seat.init_one();
+    ASSERT_NE(comm, nullptr);
+    int x = 1;
+    ASSERT_TRUE(ok(tuttiAllReduce(&x, &x, 1, tuttiInt32, tuttiSum, comm, nullptr)));
+    ASSERT_TRUE(seat.meet());
+    if (seat.rank() == 0) {
+      EXPECT_TRUE(
+          fails(tuttiAllReduce(&x, &x, 1, tuttiInt32, tuttiSum, comm, nullptr), tuttiRemoteError, "rank 2/3", comm));
+    }
+    if (seat.rank() == 1) {
+      EXPECT_TRUE(ok(tuttiSend(&x, 1, tuttiInt32, 0, comm, nullptr)));
+      hear_of_a_loss(comm, seat);
+    }
+    if (seat.rank() == 2) {
+      let_time_pass(std::chrono::milliseconds(300), seat);  // rank 0 is in its call by then, most likely
+      ::_exit(HasFailure() ? 1 : 0);
+    }
+    EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+  });
+}
+
 /// What ends the communicator of one rank for another reason than a loss ends it for ranks at rest, too.
 TEST_P(Rest, AnAbortReachesRanksInNoCall) {
   launch_ranks(team(8), [](Seat& seat) {

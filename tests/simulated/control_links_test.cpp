@@ -201,6 +201,7 @@ TEST_F(OneLink, WhatIsHeardOfOthersIsPassedOn) {
     own_->tell_gone({.rank = 3, .words = "rank 3/900 lost"});
     own_->tell_gone({.rank = 801, .culprit = 3, .words = "rank 801/900 has failed"});
     own_->tell_gone({.rank = 4, .left = true});
+    own_->tell_gone({.rank = 5, .words = "rank 5/900 lost"});
   }
   std::vector<GoneRank> heard;
   for (int turn = 0; turn < 1'000; ++turn) {
@@ -211,15 +212,17 @@ TEST_F(OneLink, WhatIsHeardOfOthersIsPassedOn) {
   }
   EXPECT_TRUE(own_->take_gone().empty()) << "it has heard its own words";
   std::ranges::sort(heard, {}, &GoneRank::rank);
-  ASSERT_EQ(heard.size(), 3u);
+  ASSERT_EQ(heard.size(), 4u);
   EXPECT_EQ(heard[0].rank, 3);
   EXPECT_EQ(heard[0].culprit, 3);
   EXPECT_EQ(heard[0].words, "rank 3/900 lost");
   EXPECT_EQ(heard[1].rank, 4);
   EXPECT_TRUE(heard[1].left);
-  EXPECT_EQ(heard[2].rank, 801);
-  EXPECT_EQ(heard[2].culprit, 3);
-  EXPECT_EQ(heard[2].words, "rank 3/900 lost") << "the first cause";
+  EXPECT_EQ(heard[2].rank, 5);
+  EXPECT_EQ(heard[2].words, "rank 5/900 lost") << "a loss of its own";
+  EXPECT_EQ(heard[3].rank, 801);
+  EXPECT_EQ(heard[3].culprit, 3);
+  EXPECT_EQ(heard[3].words, "rank 3/900 lost") << "its cause";
 }
 
 TEST_F(OneLink, AnEndThatIsCutShortIsNone) {

@@ -1,5 +1,6 @@
-#include "comm/hearsay.h"
+#include "net/hearsay.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tutti {
@@ -24,12 +25,18 @@ std::vector<int> RankSet::ranks() const {
   return all;
 }
 
+Hearsay::Cause& Hearsay::cause_of(const GoneRank& gone) {
+  const int culprit = gone.culprit >= 0 ? gone.culprit : gone.rank;
+  const auto known = std::ranges::find(causes_, culprit, &Cause::culprit);
+  if (known != causes_.end()) return *known;
+  if (causes_.size() == causes_max) return causes_.back();
+  return causes_.emplace_back(Cause{.culprit = culprit, .words = gone.words.substr(0, words_max), .ranks = {}});
+}
+
 bool Hearsay::add(const GoneRank& gone) {
   if (gone.left) return !gone_.has(gone.rank) && left_.add(gone.rank);
   if (!gone_.add(gone.rank)) return false;
-  if (culprit_ >= 0) return true;
-  culprit_ = gone.culprit >= 0 ? gone.culprit : gone.rank;
-  words_ = gone.words.substr(0, words_max);
+  cause_of(gone).ranks.add(gone.rank);
   return true;
 }
 
@@ -39,26 +46,35 @@ std::vector<GoneRank> Hearsay::merge(const Hearsay& other) {
     if (add(gone)) news.push_back(gone);
   };
   for (const int rank : other.left_.ranks()) take({.rank = rank, .left = true});
-  for (const int rank : other.gone_.ranks()) take({.rank = rank, .culprit = other.culprit_, .words = other.words_});
+  for (const Cause& cause : other.causes_)
+    for (const int rank : cause.ranks.ranks()) take({.rank = rank, .culprit = cause.culprit, .words = cause.words});
   return news;
 }
 
 Bytes Hearsay::write() const {
   ByteWriter writer;
-  writer.number(static_cast<std::int32_t>(culprit_));
   writer.sized(left_.bytes());
-  writer.sized(gone_.bytes());
-  writer.text(words_);
+  writer.number(static_cast<std::uint32_t>(causes_.size()));
+  for (const Cause& cause : causes_) {
+    writer.number(static_cast<std::int32_t>(cause.culprit));
+    writer.sized(cause.ranks.bytes());
+    writer.text(cause.words);
+  }
   return std::move(writer).take();
 }
 
 std::optional<Hearsay> Hearsay::read(std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
   Hearsay heard;
-  heard.culprit_ = reader.number<std::int32_t>();
   heard.left_ = RankSet::of(reader.sized(RankSet::bytes_max));
-  heard.gone_ = RankSet::of(reader.sized(RankSet::bytes_max));
-  heard.words_ = reader.text(words_max);
+  const auto causes = reader.number<std::uint32_t>();
+  if (causes > causes_max) return std::nullopt;
+  for (std::uint32_t i = 0; i < causes; ++i) {
+    Cause& cause = heard.causes_.emplace_back();
+    cause.culprit = reader.number<std::int32_t>();
+    cause.ranks = RankSet::of(reader.sized(RankSet::bytes_max));
+    cause.words = reader.text(words_max);
+  }
   if (!reader.done()) return std::nullopt;
   return heard;
 }

@@ -35,8 +35,8 @@ class RankSet {
 struct GoneRank {
   int rank = 0;
   bool left = false;
-  int culprit = -1;        ///< of one that is lost or has failed: the first of these that was heard of,
-  std::string words = {};  ///< and why it is gone
+  int culprit = -1;        ///< of one that is lost or has failed: the rank at which this began; −1: itself
+  std::string words = {};  ///< likewise: why
 };
 
 /// All that a rank has heard. It passes this on whenever there is news, so everybody hears, and in as few messages as
@@ -44,7 +44,9 @@ struct GoneRank {
 class Hearsay {
  public:
   static constexpr std::size_t words_max = 2047;
-  static constexpr std::size_t bytes_max = 4 + 2 * (4 + RankSet::bytes_max) + 4 + words_max;
+  static constexpr std::size_t causes_max = 8;  ///< the last of them stands for later ones, too
+  static constexpr std::size_t bytes_max =
+      4 + RankSet::bytes_max + 4 + causes_max * (4 + 4 + RankSet::bytes_max + 4 + words_max);
 
   /// False: that is known.
   bool add(const GoneRank& gone);
@@ -56,10 +58,17 @@ class Hearsay {
   static std::optional<Hearsay> read(std::span<const std::byte> bytes);
 
  private:
+  /// Ranks that are gone by the end of one of them.
+  struct Cause {
+    int culprit = -1;
+    std::string words;
+    RankSet ranks;
+  };
+  Cause& cause_of(const GoneRank& gone);
+
   RankSet left_;
   RankSet gone_;
-  int culprit_ = -1;
-  std::string words_;
+  std::vector<Cause> causes_;
 };
 
 }  // namespace tutti
