@@ -61,7 +61,7 @@ DESCRIPTOR = re.compile(
     r"|\b(?:openat2|accept4|socketpair|pipe2|dup[23]|memfd_(?:create|secret)|eventfd|epoll_create1?|timerfd_create|signalfd|inotify_init1?"
     r"|userfaultfd|pidfd_(?:open|getfd)|mko?stemps?|posix_openpt|shm_open|mq_open|perf_event_open|f(?:re|d)?open|tmpfile|popen)\s*\("
     r"|\bF_DUPFD\w*|\bSYS_(?:memfd|pidfd|open|socket|accept|eventfd|epoll_create|userfaultfd|perf_event|dup|pipe)\w*"
-    r"|\bstd::(?:basic_)?o?fstream\b")
+    r"|\bstd::(?:basic_)?[io]?fstream\b|\bopendir\s*\(|\bdirectory_iterator\b")
 # What brings one some other way: its file must pass it through above_stdio.
 BRINGS_DESCRIPTOR = re.compile(r"\brecvmsg\s*\(|\bSO_PEERPIDFD\b|\bmemory_export\s*\(")
 DESCRIPTOR_HOMES = ("src/base/descriptors.cpp",)

@@ -106,10 +106,9 @@ TUTTI_API tuttiResult_t tuttiGetError(tuttiComm_t comm, tuttiResult_t* error, ch
  * copies (docs/transports.md). Errors: timeout (names the missing ranks), invalidUsage (duplicate rank; ranks that
  * disagree on nranks, version or settings), remoteError, systemError; invalidArgument (no such GPU),
  * unhandledCudaError (a GPU was requested, but there is no working driver). A rank that fails by itself, by its
- * settings too, fails the start on all of them: the others get its code, its number and its reason. Only a rank, nranks
- * or config that is refused as such changes nothing, and the call can be made again; a device that does not exist fails
- * the start.
- */
+ * settings too (but for its secret or address), fails the start on all of them: the others get its code, its number and
+ * its reason. Only a rank, nranks or config that is refused as such changes nothing, and the call can be made again; a
+ * device that does not exist fails the start. */
 TUTTI_API tuttiResult_t tuttiCommInitRank(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank);
 TUTTI_API tuttiResult_t tuttiCommInitRankConfig(tuttiComm_t* comm, int nranks, tuttiUniqueId id, int rank,
                                                 const tuttiConfig_t* config);

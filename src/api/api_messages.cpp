@@ -198,7 +198,7 @@ tuttiResult_t tuttiIprobe(int source, int tag, tuttiComm_t comm, int* found, tut
     Communicator& communicator = *(*entry)->communicator;
     if (auto right = check_source_and_tag(communicator, source, tag, true); !right) return right;
     if (communicator.failed()) return communicator.tell_failure();
-    const auto envelope = mailbox_of(communicator).probe(source, tag);
+    const auto envelope = mailbox_of(communicator).probe_to_the_end(source, tag);
     if (communicator.failed()) return communicator.tell_failure();
     *found = envelope ? 1 : 0;
     if (envelope) tell(status, *envelope, false);

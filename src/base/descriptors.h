@@ -19,9 +19,9 @@ DescriptorLimit raise_descriptor_limit();
 
 /// The descriptor `fd`, under a number that no standard stream has. Where a program has closed 0, 1 or 2, as daemons
 /// do, the number goes to whatever is opened next, and what anybody then prints would be sent to a peer as data. So
-/// every descriptor that tutti makes or receives passes through here (tests/tidy.py knows how). Files that are read as
-/// streams, folders and the system's own look-ups (getifaddrs, if_nametoindex) need not: they are closed before the
-/// function returns, and take no write that anybody would notice.
+/// every descriptor that tutti makes or receives passes through here (tests/tidy.py knows how), even if it is closed
+/// before the function returns: a program that puts a file of its own at that number meanwhile (dup2) would have it
+/// read, or closed. The system's own look-ups (getifaddrs) run under HeldStdio.
 ///
 /// -1 is passed on. If no other number is free, `fd` is closed and the result is -1. Keeps errno where it succeeds.
 int above_stdio(int fd);

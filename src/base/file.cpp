@@ -1,5 +1,6 @@
 #include "base/file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -10,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -84,6 +86,25 @@ Result<std::string> read_file(const std::string& path, std::size_t bytes_max, Fi
     if (text.size() > bytes_max) return refused(path, fmt::format("is larger than {}", size_of(bytes_max)));
     if (got == 0) return text;
   }
+}
+
+std::string content_of(const std::string& path) {
+  auto text = read_file(path);
+  return text ? *std::move(text) : std::string();
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  struct Close {
+    void operator()(DIR* open) const { ::closedir(open); }
+  };
+  std::vector<std::string> names;
+  UniqueFd fd(above_stdio([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  const std::unique_ptr<DIR, Close> open(fd ? ::fdopendir(fd.get()) : nullptr);
+  if (open) (void)fd.release();
+  while (const dirent* entry = open ? ::readdir(open.get()) : nullptr)
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  std::ranges::sort(names);
+  return names;
 }
 
 Result<void> write_file(const std::string& path, std::string_view text, FileKind kind) {

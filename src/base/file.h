@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 
@@ -20,6 +21,12 @@ enum class FileKind {
 /// Errors: system (sys_errno ENOENT: no such file), invalid_argument (a folder, too large, or of another kind).
 Result<std::string> read_file(const std::string& path, std::size_t bytes_max = file_bytes_max,
                               FileKind kind = FileKind::regular);
+
+/// Of a file that may be missing, as those of /proc and /sys: "" where it cannot be read.
+std::string content_of(const std::string& path);
+
+/// Names in a folder but "." and those that begin with it, sorted; none where it cannot be read.
+std::vector<std::string> names_in(const std::string& folder);
 
 /// Creates the file, or replaces its content. Errors: system, invalid_argument (of another kind).
 Result<void> write_file(const std::string& path, std::string_view text, FileKind kind = FileKind::regular);

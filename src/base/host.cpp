@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <fstream>
 
 #include <fmt/format.h>
+
+#include "base/file.h"
 
 namespace tutti {
 
@@ -31,10 +32,10 @@ cpu_set_t own_cpus() {
 }
 
 bool is_traced() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("TracerPid:")) return line.find_first_of("123456789") != std::string::npos;
-  return false;
+  const std::string status = content_of("/proc/self/status");
+  const auto at = status.find("TracerPid:");
+  if (at == std::string::npos) return false;
+  return status.find_first_of("123456789", at) < status.find('\n', at);
 }
 
 }  // namespace tutti

@@ -159,6 +159,7 @@ InterfaceKind kind_of_name(std::string_view name) {
 
 Result<std::vector<InterfaceAddress>> list_addresses() {
   ifaddrs* first = nullptr;
+  const HeldStdio held;
   if (::getifaddrs(&first) != 0)
     return Error{.code = Code::system, .what = "list the network interfaces", .sys_errno = errno};
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, ::freeifaddrs);

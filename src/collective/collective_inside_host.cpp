@@ -274,7 +274,7 @@ Result<void> CollectiveInsideHost::map_window(const Place& place) {
   const Peer& peer = communicator_.members().peers[rank];
   if (access_ == Access::cma && !peer.same_process) {
     at = reinterpret_cast<std::byte*>(buffer.address);
-    memory.pid = peer.visible_pid();
+    memory.process = peer.foreign_process();
     return {};
   }
   auto window = communicator_.windows().at(rank, buffer, bytes);

@@ -222,12 +222,22 @@ std::optional<MessageEnvelope> Mailbox::probe(Rank source, int tag) {
                          .type = static_cast<DataType>(found->header.type)};
 }
 
+std::optional<MessageEnvelope> Mailbox::probe_to_the_end(Rank source, int tag) {
+  auto found = probe(source, tag);
+  if (found || communicator_.failed()) return found;
+  auto gone = silence_of(source);
+  if (!gone) return std::nullopt;
+  found = probe(source, tag);  // it may have come before its source went
+  if (!found && !communicator_.failed()) communicator_.fail(*std::move(gone));
+  return found;
+}
+
 /// Whether something may come from this rank that this one waits for.
 bool Mailbox::wants(Rank rank) const {
   const Peer& peer = peers_[static_cast<std::size_t>(rank)];
   if (needs(rank)) return true;
   if (peer.gone) return false;
-  return peer.incoming.begun || needs_anybody();
+  return peer.incoming.begun || probing_ == rank || probing_ == MessageEnvelope::any || receives_from_anybody();
 }
 
 /// Whether a message can only end with something from this rank, or on its way to it.
@@ -236,15 +246,14 @@ bool Mailbox::needs(Rank rank) const {
   const auto has_message = [](const Outgoing& out) { return out.message != nullptr; };
   if (!peer.offered.empty() || !peer.unflushed.empty() || std::ranges::any_of(peer.outbox, has_message)) return true;
   const Incoming& incoming = peer.incoming;
-  if (incoming.data_of || (incoming.small != nullptr && incoming.small->taken_by) || probing_ == rank) return true;
+  if (incoming.data_of || (incoming.small != nullptr && incoming.small->taken_by)) return true;
   if (std::ranges::any_of(fetches_, [&](const Fetch& fetch) { return fetch.from == rank; })) return true;
   return std::ranges::any_of(posted_, [&](const auto& receive) { return receive->envelope.source == rank; });
 }
 
-bool Mailbox::needs_anybody() const {
-  return probing_ == MessageEnvelope::any || std::ranges::any_of(posted_, [](const auto& receive) {
-           return receive->envelope.source == MessageEnvelope::any;
-         });
+bool Mailbox::receives_from_anybody() const {
+  return std::ranges::any_of(posted_,
+                             [](const auto& receive) { return receive->envelope.source == MessageEnvelope::any; });
 }
 
 std::optional<Error> Mailbox::gone(Rank rank) const {
@@ -274,7 +283,7 @@ std::optional<Error> Mailbox::look() {
     if (needs(rank)) return why;
     last = std::move(why);
   }
-  if (anybody || !needs_anybody()) return std::nullopt;
+  if (anybody || !receives_from_anybody()) return std::nullopt;
   return last;
 }
 

@@ -58,6 +58,8 @@ class Mailbox final : public Background {
   bool cancel(Message& message);
   /// The first message that a receive of this source and tag would get. Receives nothing.
   std::optional<MessageEnvelope> probe(Rank source, int tag);
+  /// As probe; where there is none and nobody is left who could send one, the communicator fails.
+  std::optional<MessageEnvelope> probe_to_the_end(Rank source, int tag);
 
   void poll_set(std::vector<PollItem>& items);
   std::string where();
@@ -141,7 +143,7 @@ class Mailbox final : public Background {
   void fail_all(const Error& error);
   bool wants(Rank peer) const;
   bool needs(Rank peer) const;
-  bool needs_anybody() const;
+  bool receives_from_anybody() const;
   std::string waits_where() const;
   std::optional<Error> gone(Rank peer) const;
   std::optional<Error> look();

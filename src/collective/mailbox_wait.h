@@ -53,9 +53,8 @@ class MailboxProbe final : public Operation {
   }
   Communicator* communicator() override { return &communicator_; }
   Result<void> poll_peers() override {
-    auto gone = mailbox_.silence_of(source_);
-    if (!gone || mailbox_.probe(source_, tag_)) return {};  // it came before its source went
-    if (!communicator_.failed()) communicator_.fail(*std::move(gone));
+    (void)mailbox_.probe_to_the_end(source_, tag_);
+    if (!communicator_.failed()) return {};
     return communicator_.failure();
   }
   std::string where() const override { return "a probe"; }

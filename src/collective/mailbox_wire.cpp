@@ -72,7 +72,7 @@ Result<void> Mailbox::lose(Rank rank, Error error) {
   peer.gone = std::move(error).at_peer(rank);
   for (Rank other = 0; other < communicator_.ranks(); ++other)
     if (other != communicator_.rank() && !this->gone(other)) return {};
-  if (needs_anybody()) return *peer.gone;
+  if (receives_from_anybody()) return *peer.gone;
   return {};
 }
 

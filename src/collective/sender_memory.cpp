@@ -35,8 +35,8 @@ Result<SenderMemory> SenderMemory::open(Communicator& communicator, PeerWindows&
     if (!window) return std::move(window).error();
     memory.source_ = *window;
   } else {
-    memory.pid_ = communicator.members().peers[static_cast<std::size_t>(sender)].visible_pid();
-    if (memory.pid_ != 0) memory.source_ = reinterpret_cast<const std::byte*>(carried.buffer.address);
+    memory.process_ = communicator.members().peers[static_cast<std::size_t>(sender)].foreign_process();
+    if (memory.process_) memory.source_ = reinterpret_cast<const std::byte*>(carried.buffer.address);
   }
   if (memory.source_ == nullptr)
     return Error{.code = Code::remote, .what = "a message refers to sender memory that cannot be mapped"};
@@ -50,7 +50,7 @@ bool note_refusal(Communicator& communicator, const Error& why) {
 }
 
 Result<void> SenderMemory::copy(std::size_t at, std::span<std::byte> into) const {
-  if (pid_ != 0) return pull(pid_, source_ + at, into);
+  if (process_) return pull(process_, source_ + at, into);
   std::memcpy(into.data(), source_ + at, into.size());
   return {};
 }

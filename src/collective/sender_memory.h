@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/host.h"
 #include "comm/communicator.h"
 #include "comm/peer_windows.h"
 
@@ -37,8 +38,8 @@ class SenderMemory {
   Result<void> copy(std::size_t at, std::span<std::byte> into) const;
 
  private:
-  const std::byte* source_ = nullptr;  // in process `pid_` if that is not 0
-  int pid_ = 0;
+  const std::byte* source_ = nullptr;  // in process_, if there is one
+  ForeignProcess process_ = {};
 };
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/machine.h"
+#include "base/host.h"
 #include "call/call_limit.h"
 #include "call/while_waiting.h"
 #include "comm/control_links.h"
@@ -35,6 +37,7 @@ struct Peer {
   SharedMapping mapped_area;               ///< keeps the area of a rank of another process mapped
   std::shared_ptr<MirroredHeader> mirror;  ///< of a rank of another host: stands for its area
   RankArea area;
+  std::uint64_t area_address = 0;  ///< of the area in the rank's own process
   bool same_process = false;
   std::shared_ptr<PeerProcess> process;  ///< of a rank in another process of this host
   std::vector<PeerAddress> addresses;    ///< of a rank of another host: its listeners
@@ -43,6 +46,10 @@ struct Peer {
   bool remote() const { return mirror != nullptr; }
   /// Process id for system calls; 0: not visible in this PID namespace.
   int visible_pid() const { return process ? process->pid() : 0; }
+  /// Of a rank in another process of this host.
+  ForeignProcess foreign_process() const {
+    return {.pid = visible_pid(), .word_at = area_address + offsetof(AreaHeader, life), .word = area.header().life};
+  }
 };
 
 /// All facts about a communicator; filled in by Join.

@@ -69,10 +69,11 @@ Result<OfferedBlock> PeerMemoryWindows::find(int peer, const Offer& offer) {
   auto at = windows_.at(peer, offer.memory, offer.bytes);
   if (!at) return std::move(at).error();
   if (*at != nullptr) return OfferedBlock{.at = {*at, offer.bytes}};
-  const int pid = members_.peers[static_cast<std::size_t>(peer)].visible_pid();
-  if (!pulls_ || pid <= 0)
+  const ForeignProcess process = members_.peers[static_cast<std::size_t>(peer)].foreign_process();
+  if (!pulls_ || process.pid <= 0)
     return Error{.code = Code::remote, .what = "a message names memory that this rank cannot read", .peer = peer};
-  return OfferedBlock{.at = {reinterpret_cast<const std::byte*>(offer.memory.address), offer.bytes}, .pid = pid};
+  return OfferedBlock{.at = {reinterpret_cast<const std::byte*>(offer.memory.address), offer.bytes},
+                      .process = process};
 }
 
 }  // namespace tutti

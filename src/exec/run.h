@@ -165,7 +165,7 @@ class Run {
   std::size_t begin_of(const Place& place) const;
   void set_source(Source& source, const Channel& channel, const Place& place, const Piece& piece) const;
   bool copies_one(const Action& action) const;
-  int pid_of(const Channel& channel, const Place& place) const;
+  ForeignProcess process_of(const Channel& channel, const Place& place) const;
   bool pulls(const Channel& channel, const Action& action) const;
   bool scales(const Place& place) const { return scales_ && place.leaf != 0; }
   const PassRules& rules() const;

@@ -87,7 +87,7 @@ std::size_t Run::piece_elements(const Channel& channel, const Action& action, st
 
 Result<void> Run::move(Channel& channel, const Action& action, std::span<const Place> to, const Piece& piece) {
   const auto from = plan_->sources(action);
-  if (copies_one(action) && pid_of(channel, from[0]) != 0) return move_pulled_copy(channel, action, to, piece);
+  if (copies_one(action) && process_of(channel, from[0])) return move_pulled_copy(channel, action, to, piece);
 
   Source sources[limits::sources_max];
   assert(from.size() <= limits::sources_max);
@@ -128,7 +128,7 @@ Result<void> Run::move_pulled_copy(Channel& channel, const Action& action, std::
   const std::byte* const source = source_of(channel, from, piece);
   if (rules().realigns && slightly_apart(source, into.data()) && into.size() > cut_bytes)
     return move_pulled_copy_apart(channel, action, to, piece);
-  auto pulled = pull(pid_of(channel, from), source, into);
+  auto pulled = pull(process_of(channel, from), source, into);
   if (!pulled) return std::move(pulled).error().at_peer(from.peer);
   for (const Place& place : to.subspan(1)) {
     std::byte* const destination = destination_of(channel, place, piece);
@@ -160,7 +160,7 @@ Result<void> Run::pull_sources(Channel& channel, const Action& action, const Pie
   const auto from = plan_->sources(action);
   std::size_t used = 0;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (pid_of(channel, from[i]) == 0) continue;
+    if (!process_of(channel, from[i])) continue;
     auto pulled = pull_to_bounce(channel, from[i], piece, used);
     if (!pulled) return std::move(pulled).error();
     sources[i].at = *pulled;
@@ -180,7 +180,7 @@ Result<std::byte*> Run::pull_to_bounce(Channel& channel, const Place& from, cons
   const std::size_t skipped = page_offset(source, free);
   used += skipped + bytes;
   assert(used <= channel.bounce.bytes());
-  auto pulled = pull(pid_of(channel, from), source, {free + skipped, bytes});
+  auto pulled = pull(process_of(channel, from), source, {free + skipped, bytes});
   if (!pulled) return std::move(pulled).error().at_peer(from.peer);
   return free + skipped;
 }
@@ -190,19 +190,20 @@ bool Run::copies_one(const Action& action) const {
   return action.verb == Verb::copy && action.sources == 1 && !scales(plan_->sources(action)[0]);
 }
 
-int Run::pid_of(const Channel& channel, const Place& place) const {
+ForeignProcess Run::process_of(const Channel& channel, const Place& place) const {
   if (place.where == Where::slot) {
     const auto& offered = channel.open[place.peer].offered;
-    return offered.empty() ? 0 : offered[place.block].pid;
+    return offered.empty() ? ForeignProcess{} : offered[place.block].process;
   }
   const bool peers = place.where == Where::peer_input || place.where == Where::peer_output;
-  return peers ? binding_->peers[place.peer].pid : 0;
+  return peers ? binding_->peers[place.peer].process : ForeignProcess{};
 }
 
 /// Whether some source can only be copied from its process.
 bool Run::pulls(const Channel& channel, const Action& action) const {
   if (plan_->access != Access::cma && !direct_) return false;
-  return std::ranges::any_of(plan_->sources(action), [&](const Place& place) { return pid_of(channel, place) != 0; });
+  return std::ranges::any_of(plan_->sources(action),
+                             [&](const Place& place) { return static_cast<bool>(process_of(channel, place)); });
 }
 
 /// Sets the fields one by one: a copy of a struct that was just written would wait until all its fields are stored.

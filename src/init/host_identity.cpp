@@ -3,9 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <sstream>
 
 #include <fmt/format.h>
+
+#include "base/file.h"
 
 namespace tutti {
 namespace {
@@ -22,7 +24,7 @@ unsigned long long namespace_number(const char* kind) {
 std::string host_identity(const Config& config) {
   if (const std::string& given = config.text("TUTTI_HOSTID"); !given.empty()) return "id " + given;
   std::string boot_id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
+  std::istringstream(content_of("/proc/sys/kernel/random/boot_id")) >> boot_id;
   return fmt::format("{} {:x}", boot_id, namespace_number("net"));
 }
 

@@ -8,12 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 
 #include "base/descriptors.h"
+#include "base/file.h"
 
 namespace tutti {
 namespace {
@@ -92,17 +91,14 @@ std::vector<std::string> listeners_in(std::string_view table, const std::string&
 }
 
 Result<std::vector<std::string>> listeners_for_job(const std::string& job) {
-  errno = 0;
-  std::ifstream file(table_path);
-  if (!file.is_open() && (errno == EMFILE || errno == ENFILE))
-    return Error{.code = Code::system, .what = fmt::format("look for rank 0 in {}", table_path), .sys_errno = errno};
-  const std::string table{std::istreambuf_iterator<char>(file), {}};
-  if (table.empty())
+  auto table = read_file(table_path);
+  if (!table && table.error().lacks_descriptor()) return std::move(table).error().during("look for rank 0");
+  if (!table || table->empty())
     return Error{.code = Code::system,
                  .what = fmt::format("{} cannot be read, where ranks of one host find each other: set TUTTI_COMM_ID "
                                      "and TUTTI_COMM_SECRET (or TUTTI_COMM_SECRET_FILE)",
                                      table_path)};
-  return listeners_in(table, job);
+  return listeners_in(*table, job);
 }
 
 Result<JobCall> call_job(const std::string& name) {

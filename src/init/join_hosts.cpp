@@ -176,6 +176,7 @@ Result<void> Join::connect_to(Rank rank) {
     });
     if (!process) return std::move(process).error();
     peer.process = *std::move(process);
+    peer.area_address = info.area_address;
     pulls_ = pulls_ && can_pull(peer.visible_pid(), info.area_address);
   }
   peer.area = RankArea(base, area_shape());

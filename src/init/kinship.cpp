@@ -2,20 +2,20 @@
 
 #include <unistd.h>
 
-#include <fstream>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include <fmt/format.h>
+
+#include "base/file.h"
 
 namespace tutti {
 namespace {
 
 /// Nothing: the process is gone or not visible. 0: its parent is outside this PID namespace.
 std::optional<pid_t> parent_of(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string line;
-  std::getline(file, line);
+  const std::string line = content_of(fmt::format("/proc/{}/stat", pid));
   // The name in parentheses may contain anything; the state and the parent follow it.
   const auto end = line.rfind(") ");
   if (end == std::string::npos || line.size() < end + 5) return std::nullopt;
@@ -25,7 +25,7 @@ std::optional<pid_t> parent_of(pid_t pid) {
 
 /// Looks at the main thread's children only: nearly all programs start others from their main thread.
 bool has_one_child(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{0}/task/{0}/children", pid));
+  std::istringstream file(content_of(fmt::format("/proc/{0}/task/{0}/children", pid)));
   pid_t child = 0;
   return file >> child && !(file >> child);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "plan/action.h"
 #include "plan/types.h"
 
@@ -133,7 +134,7 @@ class Split {
 struct PeerMemory {
   std::byte* input = nullptr;
   std::byte* output = nullptr;
-  int pid = 0;
+  ForeignProcess process = {};  ///< whose addresses these are; none: they are mapped here
 };
 
 /// Addresses and sizes of one call. Group g of `input` begins at input + g · count · element bytes, or where a call

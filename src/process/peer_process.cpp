@@ -3,9 +3,11 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <fstream>
+#include <sstream>
 
 #include <fmt/format.h>
+
+#include "base/file.h"
 
 namespace tutti {
 namespace {
@@ -15,7 +17,7 @@ constexpr std::int64_t forget_ns = 2'000'000'000;  // after this long without a 
 
 /// The kernel reports for a pidfd the number of its process in this /proc: 0 or less if it has none there.
 int number_in_proc(int pidfd) {
-  std::ifstream info(fmt::format("/proc/self/fdinfo/{}", pidfd));
+  std::istringstream info(content_of(fmt::format("/proc/self/fdinfo/{}", pidfd)));
   for (std::string word; info >> word;) {
     int number = 0;
     if (word == "Pid:" && info >> number) return number;
@@ -45,9 +47,7 @@ void PeerProcess::poll_set(std::vector<PollItem>& items) const {
 /// The state follows the name, which may contain anything but ends at the last parenthesis. T: stopped by a signal; t:
 /// stopped by a debugger.
 bool PeerProcess::is_stopped() const {
-  std::ifstream stat(fmt::format("/proc/{}/stat", proc_pid_));
-  std::string line;
-  std::getline(stat, line);
+  const std::string line = content_of(fmt::format("/proc/{}/stat", proc_pid_));
   const auto name_end = line.rfind(')');
   return name_end != std::string::npos && name_end + 2 < line.size() && line[name_end + 2] == 'T' && !ended();
 }

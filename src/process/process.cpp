@@ -6,11 +6,13 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 
 #include "algorithms/select.h"
 #include "base/build_id.h"
 #include "base/descriptors.h"
+#include "base/file.h"
+#include "base/random.h"
 #include "base/uncancelled.h"
 #include "base/version.h"
 #include "net/digest.h"
@@ -165,7 +167,7 @@ Process::Process(System& system_in, Config config_in, Service::Mode mode, std::u
   char name[256] = "localhost";
   ::gethostname(name, sizeof name - 1);
   host = name;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
+  std::istringstream(content_of("/proc/sys/kernel/random/boot_id")) >> boot_id;
   for (const auto& warning : config.warnings()) log.warn("settings", "{}", warning);
   for (const auto& setting : config.set_by_user()) log.info(LogTopic::env, "settings", "{}", setting);
 }
@@ -229,6 +231,8 @@ Result<std::shared_ptr<OwnedArea>> Process::make_area(const AreaShape& shape) {
   if (!base) return std::move(base).error().during("make a rank's shared area");
   auto area = std::make_shared<OwnedArea>(segments, *base, *segments.find(*base, bytes), shape);
   area->area.format();
+  if (auto drawn = fill_random(std::as_writable_bytes(std::span(&area->area.header().life, 1))); !drawn)
+    return std::move(drawn).error();
   const std::lock_guard lock(mutex_);
   std::erase_if(areas_, [](const auto& entry) { return entry.second.expired(); });
   areas_[area->name.id] = area;

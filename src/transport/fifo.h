@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "base/system.h"
 
 namespace tutti {
@@ -73,7 +74,7 @@ enum class Invited { yes, later, no };
 /// A block in its sender's memory. With a `pid` it is an address of that process, from which it can only be copied.
 struct OfferedBlock {
   std::span<const std::byte> at;
-  int pid = 0;
+  ForeignProcess process = {};
 };
 
 class Receiver {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <string_view>
+
+#include "base/file.h"
 
 namespace tutti {
 namespace {
@@ -99,9 +99,9 @@ std::optional<FreeMemory> free_memory(const ReadFile& read_file) {
 
 std::optional<FreeMemory> free_memory() {
   return free_memory([](const std::string& path) -> std::optional<std::string> {
-    std::ifstream file(path);
-    if (!file) return std::nullopt;
-    return std::string(std::istreambuf_iterator<char>(file), {});
+    auto text = read_file(path);
+    if (!text) return std::nullopt;
+    return *std::move(text);
   });
 }
 

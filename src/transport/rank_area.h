@@ -37,6 +37,7 @@ struct AreaHeader {
   static constexpr std::uint64_t magic_value = 0x3165'7261'6974'7574;  // "tutiare1"
   std::uint64_t magic;
   std::uint64_t bytes;
+  std::uint64_t life;  ///< drawn by the owner: by it peers that copy its memory know that it is still the same program
   std::atomic<RankState> state;
   std::atomic<std::uint32_t> failure;  ///< Code of the first error, valid once state is failed
   std::atomic<std::int32_t> culprit;   ///< the rank that the error names, or −1

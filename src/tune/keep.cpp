@@ -6,7 +6,7 @@
 #include <array>
 #include <charconv>
 #include <ctime>
-#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view format_line = "tutti machine 2";
 
 std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
+  std::istringstream file(content_of("/proc/cpuinfo"));
   for (std::string line; std::getline(file, line);)
     if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
   return "unknown processor";

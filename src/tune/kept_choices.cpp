@@ -87,9 +87,9 @@ void KeptChoices::make_room() const {
   namespace fs = std::filesystem;
   std::error_code ignored;
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
-  for (const auto& entry : fs::directory_iterator(folder_, ignored))
-    if (entry.path().filename().string().starts_with(prefix))
-      files.emplace_back(entry.last_write_time(ignored), entry.path());
+  for (const std::string& name : names_in(folder_))
+    if (const fs::path path = fs::path(folder_) / name; name.starts_with(prefix))
+      files.emplace_back(fs::last_write_time(path, ignored), path);
   if (files.size() < files_max) return;
   const auto half = files.begin() + static_cast<std::ptrdiff_t>(files.size() / 2);
   std::ranges::nth_element(files, half);

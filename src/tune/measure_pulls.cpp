@@ -60,14 +60,19 @@ class Pulls {
   bool permitted() const { return permitted_[0] && permitted_[1]; }
 
  private:
+  /// With the word, as peers are read.
+  ForeignProcess self() const {
+    return {.pid = ::getpid(), .word_at = reinterpret_cast<std::uint64_t>(&word_), .word = word_};
+  }
   int other(int member) const { return sampler_.members() > 1 ? 1 - member : member; }
   void pull_once(int member, const std::byte* from, std::span<std::byte> into) {
     bool& permitted = permitted_[static_cast<std::size_t>(member)];
-    permitted = permitted && static_cast<bool>(pull(::getpid(), from, into));
+    permitted = permitted && static_cast<bool>(pull(self(), from, into));
   }
 
   Sampler& sampler_;
   const Memory& memory_;
+  std::uint64_t word_ = 1;
   std::array<bool, 2> permitted_{true, true};
 };
 

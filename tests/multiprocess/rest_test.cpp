@@ -82,6 +82,42 @@ TEST_P(Rest, WhatAnEndedRankHasSentIsReceivedHoweverLate) {
   });
 }
 
+/// A probe takes nothing, and needs nothing more of the rank either. When there is nothing left, it says why.
+TEST_P(Rest, WhatAnEndedRankHasSentIsProbedAndThenReceived) {
+  for (const bool waits : {true, false})
+    for (const int source : {1, TUTTI_ANY_SOURCE})
+      launch_ranks(team(2), [&](Seat& seat) {
+        int x = 4711;
+        const auto comm = seat.init_one();
+        ASSERT_NE(comm, nullptr);
+        ASSERT_TRUE(ok(tuttiBarrier(comm, nullptr)));
+        tuttiRequest_t request = nullptr;
+        if (seat.rank() == 1) {
+          EXPECT_TRUE(ok(tuttiIsend(&x, 1, tuttiInt32, 0, 3, comm, &request)));
+          EXPECT_TRUE(ok(tuttiWait(&request, nullptr)));
+          ::_exit(HasFailure() ? 1 : 0);
+        }
+        hear_of_a_loss(comm, seat);
+        tuttiStatus_t status{};
+        int found = 0;
+        if (waits) {
+          ASSERT_TRUE(ok(tuttiProbe(source, 3, comm, &status)));
+        }
+        while (!waits && found == 0 && !seat.board().over())
+          ASSERT_TRUE(ok(tuttiIprobe(source, 3, comm, &found, &status)));
+        EXPECT_EQ(status.source, 1);
+        x = 0;
+        ASSERT_TRUE(ok(tuttiIrecv(&x, 1, tuttiInt32, 1, 3, comm, &request)));
+        EXPECT_TRUE(ok(tuttiWait(&request, nullptr)));
+        EXPECT_EQ(x, 4711);
+        tuttiResult_t last = tuttiSuccess;
+        while (last == tuttiSuccess && !seat.board().over())
+          last = waits ? tuttiProbe(source, 3, comm, &status) : tuttiIprobe(source, 3, comm, &found, &status);
+        EXPECT_TRUE(fails(last, tuttiRemoteError, "rank 1/2", comm));
+        EXPECT_TRUE(ok(tuttiCommDestroy(comm)));
+      });
+}
+
 TEST_P(Rest, RanksThatAreLeftExchangeMessagesUntilACallNeedsTheLostOne) {
   launch_ranks(team(3), [](Seat& seat) {
     const std::vector<int> mine = numbers(100'000, seat.rank());

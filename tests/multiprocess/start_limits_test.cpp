@@ -20,8 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int ranks = 3;
-constexpr int limit_ms = 1'500;
-constexpr double told_limit_s = 1.1 * limit_ms * 1e-3 + 0.5;  // ranks give the root a tenth more to say who is missing
+const int limit_ms = static_cast<int>(1'500 * patience());  // by the load at the beginning
+const double told_limit_s = 1.1 * limit_ms * 1e-3 + 0.5;    // ranks give the root a tenth more to say who is missing
 
 constexpr double few_limit_s = 4;  // an accept may be refused for two seconds before that is an error
 

@@ -225,7 +225,7 @@ TEST(Run, GroupsAndScratchLieWhereTheyShould) {
 /// False, with a reason, where the system forbids reading even ourselves.
 bool may_pull() {
   std::byte from{1}, into{0};
-  return bool(pull(getpid(), &from, {&into, 1}));
+  return bool(pull({.pid = getpid()}, &from, {&into, 1}));
 }
 
 TEST(Run, PulledMemoryIsCopiedOrReduced) {
@@ -242,7 +242,7 @@ TEST(Run, PulledMemoryIsCopiedOrReduced) {
   for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::pre_mul_sum}) {
     World world({.ranks = 3});
     Calls calls(3, count, 1, 1, 1, op);
-    for (Rank peer : {1, 2}) calls.peers[peer].pid = getpid();
+    for (Rank peer : {1, 2}) calls.peers[peer].process.pid = getpid();
     calls.peers[2].output = bytes_of(calls.outputs[2]);
     run_all(world, {&reducing, 1}, calls);
     EXPECT_EQ(calls.outputs[0], calls.expected(op));
@@ -256,6 +256,21 @@ TEST(Run, PulledMemoryIsCopiedOrReduced) {
   }
 }
 
+/// As after exec: the same number, and something at the same address.
+TEST(Pull, FromAnotherProgramFails) {
+  if (!may_pull()) GTEST_SKIP() << "process_vm_readv is not permitted here";
+  const std::uint64_t word = 4711;
+  std::vector<std::byte> from(3 << 20, std::byte{1}), into(from.size());
+  ForeignProcess process{.pid = getpid(), .word_at = reinterpret_cast<std::uint64_t>(&word), .word = word};
+  ASSERT_TRUE(pull(process, from.data(), into));
+  EXPECT_EQ(into, from);
+  process.word += 1;
+  const auto pulled = pull(process, from.data(), into);
+  ASSERT_FALSE(pulled);
+  EXPECT_EQ(pulled.error().code, Code::remote);
+  EXPECT_NE(pulled.error().what.find("another program"), std::string::npos);
+}
+
 TEST(Run, APullFromNowhereIsARemoteError) {
   if (!may_pull()) GTEST_SKIP() << "process_vm_readv is not permitted here";
   const Schedule schedule({.collective = Collective::all_reduce, .ranks = 2}, 1);
@@ -263,7 +278,7 @@ TEST(Run, APullFromNowhereIsARemoteError) {
       PlanWriter(schedule, 0, Access::cma).step(4).copy(at_peer(Where::peer_input, 1, 0), {output(0)}).plan();
   World world({.ranks = 2});
   Calls calls(2, 10, 1, 1, 1);
-  calls.peers[1] = {.input = nullptr, .output = nullptr, .pid = getpid()};
+  calls.peers[1] = {.input = nullptr, .output = nullptr, .process = {.pid = getpid()}};
   tutti::Run run(plan, calls.bindings[0], world.links(0));
   const auto progress = run.advance();
   ASSERT_FALSE(progress);

@@ -11,6 +11,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/descriptors.h"
+
 namespace tutti::verbs {
 namespace {
 
@@ -59,6 +61,7 @@ bool is_link_local(const Gid& address) {
 std::optional<Gid> iwarp_address(const Gid& gid) {
   if (maps_ipv4(gid)) return gid;
   ifaddrs* list = nullptr;
+  const HeldStdio held;
   if (::getifaddrs(&list) != 0) return std::nullopt;
   const std::unique_ptr<ifaddrs, Free> all(list);
   std::optional<Gid> found;

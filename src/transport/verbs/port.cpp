@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <fstream>
 
 #include <fmt/format.h>
 
@@ -30,10 +29,9 @@ bool is_zero(const Gid& gid) {
 
 /// The type of a GID as sysfs says it, for libraries that do not.
 GidType type_in_sysfs(const std::string& device, int port, int index) {
-  std::ifstream file(fmt::format("/sys/class/infiniband/{}/ports/{}/gid_attrs/types/{}", device, port, index));
-  std::string line;
-  std::getline(file, line);
-  return line == "RoCE v2" ? GidType::roce_v2 : GidType::roce_v1;
+  const std::string text =
+      content_of(fmt::format("/sys/class/infiniband/{}/ports/{}/gid_attrs/types/{}", device, port, index));
+  return text.substr(0, text.find('\n')) == "RoCE v2" ? GidType::roce_v2 : GidType::roce_v1;
 }
 
 std::optional<GidEntry> read_gid(const OpenDevice* device, int port, int index, LinkLayer layer) {
