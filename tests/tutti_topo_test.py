@@ -130,6 +130,14 @@ def our_machines():
     expect("switched: CPUs near", {machine["near_cpus"][0], machine["near_cpus"][7]}, {"0-31", "32-63"})
     machine = load(OURS / "switched-8-one-off.xml")
     expect("one off: said", any("GPU5 is off the NVLink fabric" in line for line in machine["warnings"]), True)
+    machine = load(OURS / "matrix-8-one-off.txt")
+    expect("matrix, one off: its links", sum(link["count"] for link in machine["links"] if link["from"] == "GPU5"), 0)
+    expect("matrix, one off: links of the others", {link["count"] for link in machine["links"]}, {18})
+    expect("matrix, one off: to a switch", switched(machine), True)
+    expect("matrix, one off: said", any("GPU5 is off the NVLink fabric" in line for line in machine["warnings"]), True)
+    same_matrix(OURS / "matrix-8-one-off.txt", machine)
+    rings = load(OURS / "matrix-8-one-off.txt", "--what-if", "gpus=0,1,2,3,4,6,7")["rings"]
+    expect("matrix, one off: rings of the others", round(rings["count"] * rings["gbps_each"], 1), 370.8)
     machine = load(OURS / "hwloc-4x6-divided.xml")
     rings = machine["rings"]
     expect("divided: rings", (rings["count"], rings["gbps_each"], rings["kind"]), (6, 36, "NVL"))

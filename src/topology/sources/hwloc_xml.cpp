@@ -10,6 +10,7 @@
 #include "topology/graph/cpus.h"
 #include "topology/graph/pci.h"
 #include "topology/graph/rates.h"
+#include "topology/sources/fabric.h"
 #include "topology/sources/xml.h"
 
 namespace tutti::topology {
@@ -95,6 +96,7 @@ Result<Topology> Reader::read() {
   }
   drop_useless();
   settle(topology_);
+  find_switches(topology_);
   return std::move(topology_);
 }
 

@@ -9,6 +9,7 @@
 #include "topology/graph/cpus.h"
 #include "topology/graph/pci.h"
 #include "topology/graph/rates.h"
+#include "topology/sources/fabric.h"
 #include "topology/sources/xml.h"
 
 namespace tutti::topology {
@@ -71,6 +72,7 @@ Result<Topology> Reader::read() {
   if (xml_.failed()) return xml_.error();
   for (const Row& row : rows_) resolve(row);
   settle(topology_);
+  find_switches(topology_);
   return std::move(topology_);
 }
 
