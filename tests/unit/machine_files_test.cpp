@@ -138,5 +138,25 @@ TEST(Fabric, NcclsRowsFromGpuToGpuAreOneToo) {
   EXPECT_NEAR(search(machine).rings.gbps(), 12 * 20, 1e-6);
 }
 
+TEST(Hwloc3, IsRead) {
+  const Topology machine = recorded("hwloc3-memory-alone.xml");
+  ASSERT_EQ(machine.gpus().size(), 1u);
+  EXPECT_EQ(machine[machine.gpus()[0]].bus_id, "0000:01:00.0");
+  ASSERT_EQ(machine.nics().size(), 1u) << "its types are bits";
+  EXPECT_EQ(machine[machine.nics()[0]].name, "mlx5_0") << "verbs before net";
+  EXPECT_EQ(machine.of_kind(DeviceKind::package).size(), 2u);
+  EXPECT_DOUBLE_EQ(cpu_gbps(machine), 22);
+  const auto later = read("<topology version=\"4.0\"/>", "later.xml");
+  ASSERT_FALSE(later);
+  EXPECT_TRUE(later.error().what.find("the format is hwloc 4.0; 1, 2 and 3 can be read") != std::string::npos)
+      << later.error().what;
+  EXPECT_FALSE(read("<topology version=\"30.1\"/>", "later.xml"));
+  // The maker of Arm's CPUs is where hwloc 3 puts what is said of the whole machine.
+  const Topology arm = machine_in(
+      "<topology version=\"3.0\"><object type=\"Machine\" cpuset=\"0x1\"><object type=\"NUMANode\" os_index=\"0\" "
+      "cpuset=\"0x1\"/></object><info name=\"Architecture\" value=\"aarch64\"/></topology>");
+  EXPECT_EQ(arm[arm.of_kind(DeviceKind::numa)[0]].maker, CpuMaker::arm);
+}
+
 }  // namespace
 }  // namespace tutti::topology

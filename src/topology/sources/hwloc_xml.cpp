@@ -36,6 +36,7 @@ class Reader {
   void numa(const pugi::xml_node& node, Place& place);
   void bridge(const pugi::xml_node& node, Place& place);
   void function(const pugi::xml_node& node, Place& place);
+  long long os_type(const pugi::xml_node& node);
   int system_device(const pugi::xml_node& node, const Place& place);
   int part(int function, int number);
   void distances(const pugi::xml_node& node);
@@ -50,6 +51,7 @@ class Reader {
   Topology topology_;
   std::map<long long, int> by_gp_;  // by hwloc's own numbers
   std::map<int, int> parts_;        // of functions that are divided: parts after the first
+  int version_ = 0;                 // of the format; 0: not said, 1
   std::string vendor_, arch_;       // of the CPUs
   int model_ = 0;
 };
@@ -78,8 +80,10 @@ Result<Topology> Reader::read() {
   const pugi::xml_node root = xml_.root();
   if (std::string_view(root.name()) != "topology") xml_.refuse(root, "the file is not a <topology>");
   const std::string version = xml_.text(root, "version");
-  if (!version.empty() && !version.starts_with("1") && !version.starts_with("2"))
-    xml_.refuse(root, fmt::format("the format is hwloc {}; 1 and 2 can be read", version.substr(0, 20)));
+  std::from_chars(version.data(), version.data() + version.size(), version_);
+  if (!version.empty() && (version_ < 1 || version_ > 3))
+    xml_.refuse(root, fmt::format("the format is hwloc {}; 1, 2 and 3 can be read", version.substr(0, 20)));
+  about(root);
   for (const pugi::xml_node& node : elements(root))
     if (!xml_.failed() && std::string_view(node.name()) == "object") object(node, {});
   if (!xml_.failed() && topology_.devices.empty()) xml_.refuse(root, "there is no package, NUMA node or device in it");
@@ -211,12 +215,20 @@ int Reader::part(int function, int number) {
   return topology_.add(std::move(device));
 }
 
+/// The type of an OS device as in hwloc 1 and 2: 2 is a net device, 3 one of verbs. In hwloc 3 the types are bits.
+long long Reader::os_type(const pugi::xml_node& node) {
+  constexpr long long network = 1 << 4, verbs = 1 << 5;
+  const long long type = xml_.number_or(-1, node, "osdev_type", -1, 1 << 20);
+  if (version_ < 3 || type < 0) return type;
+  return (type & verbs) != 0 ? 3 : (type & network) != 0 ? 2 : 0;
+}
+
 /// The device that it belongs to: the function, or a part of it.
 int Reader::system_device(const pugi::xml_node& node, const Place& place) {
   if (place.function < 0) return -1;
   Device& device = topology_[place.function];
   const std::string called = xml_.text(node, "name");
-  const long long type = xml_.number_or(-1, node, "osdev_type", -1, 100);
+  const long long type = os_type(node);
   const bool network = type == 2 || type == 3;  // independent of its name
   for (const std::string_view word : {"nvml", "rsmi"})
     if (const int number = network ? -1 : number_behind(called, word); number >= 0) {
