@@ -139,7 +139,10 @@ def our_machines():
     rings = load(OURS / "matrix-8-one-off.txt", "--what-if", "gpus=0,1,2,3,4,6,7")["rings"]
     expect("matrix, one off: rings of the others", round(rings["count"] * rings["gbps_each"], 1), 370.8)
     machine = load(OURS / "hwloc3-memory-alone.xml")
+    expect("hwloc 3: nodes with CPUs", [node["index"] for node in of_kind(machine, "numa")], [0, 1])
     expect("hwloc 3: devices", [d["name"] for d in machine["devices"] if d["kind"] in ("gpu", "nic")], ["GPU0", "mlx5_0"])
+    expect("hwloc 3: a rank for each node with CPUs", "Job: 2 ranks" in run(
+        "--job", "--file", "synthetic:pack:2 [numa] [numa] core:2 pu:1").stdout, True)
     machine = load(OURS / "hwloc-4x6-divided.xml")
     rings = machine["rings"]
     expect("divided: rings", (rings["count"], rings["gbps_each"], rings["kind"]), (6, 36, "NVL"))

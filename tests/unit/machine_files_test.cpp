@@ -158,5 +158,58 @@ TEST(Hwloc3, IsRead) {
   EXPECT_EQ(arm[arm.of_kind(DeviceKind::numa)[0]].maker, CpuMaker::arm);
 }
 
+std::vector<int> nodes_of(const Topology& machine) {
+  std::vector<int> numbers;
+  for (const int node : machine.of_kind(DeviceKind::numa)) numbers.push_back(machine[node].index);
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+TEST(MemoryAlone, IsNoNodeOfRanksInHwlocsFiles) {
+  const Topology machine = recorded("hwloc3-memory-alone.xml");
+  EXPECT_EQ(nodes_of(machine), (std::vector<int>{0, 1})) << "2 and 3 are HBM, 4 is CXL";
+  EXPECT_EQ(machine[machine.gpus()[0]].numa, 1) << "not 3, which comes first";
+  EXPECT_EQ(machine.above(machine.gpus()[0], DeviceKind::package),
+            machine[machine.of_kind(DeviceKind::numa)[1]].parent);
+  const auto node = [](int number, const char* cpus, const char* more = "") {
+    return fmt::format("<object type=\"NUMANode\" os_index=\"{}\" cpuset=\"{}\" {}/>", number, cpus, more);
+  };
+  const auto nodes_in = [&](const std::string& inside) {
+    return nodes_of(machine_in("<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"0xff\">" + inside +
+                               "</object></topology>"));
+  };
+  EXPECT_EQ(nodes_in(node(1, "0xff") + node(0, "0xff")), std::vector<int>{0}) << "without kinds: the lower number";
+  EXPECT_EQ(nodes_in(node(0, "0xff", "subtype=\"HBM\"")), std::vector<int>{0}) << "all its memory is HBM";
+  EXPECT_EQ(nodes_in("<object type=\"MemCache\" cpuset=\"0xff\">" + node(0, "0xff") + "</object>"),
+            std::vector<int>{0});
+  EXPECT_EQ(nodes_in("<object type=\"Group\" cpuset=\"0x0f\">" + node(0, "0x0f") + "</object><object type=\"Group\">" +
+                     node(1, "0xf0") + "</object>" + node(2, "0xff")),
+            (std::vector<int>{0, 1}));
+}
+
+/// A device beside memory that has a cache is near it.
+TEST(MemoryAlone, MemoryBehindACacheIsAPlace) {
+  const Topology machine = machine_in(
+      "<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"0xff\"><object type=\"MemCache\" cpuset=\"0xff\">"
+      "<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0xff\"/></object><object type=\"PCIDev\" "
+      "pci_busid=\"0000:01:00.0\" pci_type=\"0302 [10de:2330] [10de:16c1] a1\"/></object></topology>");
+  ASSERT_EQ(machine.gpus().size(), 1u);
+  EXPECT_EQ(machine[machine.gpus()[0]].numa, 0);
+}
+
+TEST(MemoryAlone, IsNoNodeOfRanksInNcclsFiles) {
+  const Topology machine = machine_in(
+      "<system version=\"1\"><cpu numaid=\"0\" affinity=\"ff\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"><gpu "
+      "dev=\"0\" sm=\"90\"/></pci></cpu><cpu numaid=\"2\" affinity=\"00000000,00000000\"/><cpu numaid=\"1\" "
+      "affinity=\"\"/></system>");
+  EXPECT_EQ(nodes_of(machine), (std::vector<int>{0, 1})) << "of 1 the CPUs are not known";
+  // A node whose CPUs are not known is not written as one without any.
+  Topology unknown;
+  unknown.add({.kind = DeviceKind::numa, .name = "NUMA0", .index = 0, .numa = 0});
+  const auto again = read_nccl(write_nccl(unknown));
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(nodes_of(*again), std::vector<int>{0});
+}
+
 }  // namespace
 }  // namespace tutti::topology

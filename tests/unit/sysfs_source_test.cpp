@@ -150,6 +150,22 @@ TEST_F(Sysfs, TwoSocketsWithSwitches) {
   EXPECT_TRUE(warnings(machine).empty()) << ::testing::PrintToString(warnings(machine));
 }
 
+TEST_F(Sysfs, DevicesNearMemoryAloneAreNearTheNodeNextToIt) {
+  node(0, "0000ffff", 0);
+  node(1, "ffff0000", 1);
+  node(2, "00000000", 0);  // CXL
+  file("sys/devices/system/node/node2/distance", "24 14 10");
+  gpu("pci0000:00", "0000:01:00.0", 2);
+  gpu("pci0000:80", "0000:81:00.0", 0);
+  const Topology machine = found();
+  EXPECT_EQ(machine.of_kind(DeviceKind::numa).size(), 2u);
+  const std::vector<int> gpus = machine.gpus();
+  ASSERT_EQ(gpus.size(), 2u);
+  EXPECT_EQ(machine[gpus[0]].numa, 1);
+  EXPECT_EQ(machine.above(gpus[0], DeviceKind::numa), machine.of_kind(DeviceKind::numa)[1]);
+  EXPECT_EQ(cells(machine, 0), "X SYS ");
+}
+
 TEST_F(Sysfs, NarrowLinksAndSlowPorts) {
   node(0, "f", 0);
   const std::string narrow = gpu("pci0000:00", "0000:01:00.0", 0);

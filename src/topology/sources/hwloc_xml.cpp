@@ -11,6 +11,7 @@
 #include "topology/graph/pci.h"
 #include "topology/graph/rates.h"
 #include "topology/sources/fabric.h"
+#include "topology/sources/memory_nodes.h"
 #include "topology/sources/xml.h"
 
 namespace tutti::topology {
@@ -33,6 +34,7 @@ class Reader {
     int function = -1;              // the PCI function around it
   };
   void object(const pugi::xml_node& node, Place place);
+  void beside(const pugi::xml_node& node, Place& place);
   void numa(const pugi::xml_node& node, Place& place);
   void bridge(const pugi::xml_node& node, Place& place);
   void function(const pugi::xml_node& node, Place& place);
@@ -50,9 +52,10 @@ class Reader {
   Xml& xml_;
   Topology topology_;
   std::map<long long, int> by_gp_;  // by hwloc's own numbers
-  std::map<int, int> parts_;        // of functions that are divided: parts after the first
-  int version_ = 0;                 // of the format; 0: not said, 1
-  std::string vendor_, arch_;       // of the CPUs
+  MemoryNodes nodes_;
+  std::map<int, int> parts_;   // of functions that are divided: parts after the first
+  int version_ = 0;            // of the format; 0: not said, 1
+  std::string vendor_, arch_;  // of the CPUs
   int model_ = 0;
 };
 
@@ -74,6 +77,17 @@ double pci_data_gbps(const pugi::xml_node& node) {
 
 bool is_memory(const pugi::xml_node& node) {
   return std::string_view(node.attribute("type").value()) == "NUMANode" && !node.child("object");
+}
+
+/// Memory, or a cache in front of it: neither has CPUs inside.
+bool is_beside(const pugi::xml_node& node) {
+  return is_memory(node) || std::string_view(node.attribute("type").value()) == "MemCache";
+}
+
+/// Whether a NUMA node is of memory that comes beside a CPU's own: HBM, CXL, a GPU's.
+bool is_special(const pugi::xml_node& node) {
+  const std::string_view kind = node.attribute("subtype").value();
+  return !kind.empty() && kind != "DRAM";
 }
 
 Result<Topology> Reader::read() {
@@ -98,6 +112,7 @@ Result<Topology> Reader::read() {
     topology_[id].maker = maker_of(vendor_, arch_);
     topology_[id].model = model_;
   }
+  nodes_.leave_out_memory_alone(topology_);
   drop_useless();
   settle(topology_);
   find_switches(topology_);
@@ -135,28 +150,39 @@ void Reader::object(const pugi::xml_node& node, Place place) {
   }
   // hwloc 1: a NUMA node is above the objects near it. hwloc 2: it is beside them, with nothing inside.
   if (type == "NUMANode") numa(node, place);
-  bool first = true;
-  for (const pugi::xml_node& child : elements(node)) {
-    if (!is_memory(child)) continue;
-    Place beside = place;
-    numa(child, beside);
-    if (first) place.numa = beside.numa;  // several at one place: kinds of memory
-    first = false;
-  }
+  beside(node, place);
   if (type == "Bridge") bridge(node, place);
   if (type == "PCIDev") function(node, place);
   if (type == "OSDev") place.function = system_device(node, place);
   if (const auto gp = xml_.number(node, "gp_index", 0, 1ll << 60))
     by_gp_[*gp] = place.function >= 0 ? place.function : place.package;
   for (const pugi::xml_node& child : elements(node)) {
-    if (std::string_view(child.name()) == "object" && !is_memory(child)) object(child, place);
+    if (std::string_view(child.name()) == "object" && !is_beside(child)) object(child, place);
+  }
+}
+
+/// The memory beside the objects in `node`; several at one place are kinds of memory, of which one is the place.
+void Reader::beside(const pugi::xml_node& node, Place& place) {
+  const int above = place.numa;
+  for (const pugi::xml_node& child : elements(node)) {
+    Place found = place;
+    found.numa = above;
+    if (std::string_view(child.name()) != "object" || !is_beside(child)) continue;
+    if (is_memory(child))
+      numa(child, found);
+    else if (++found.depth > depth_max)
+      return xml_.refuse(child, fmt::format("objects are more than {} deep", depth_max));
+    else
+      beside(child, found);
+    if (found.numa != above && (place.numa == above || nodes_.nearer(topology_, found.numa, place.numa)))
+      place.numa = found.numa;
   }
 }
 
 void Reader::numa(const pugi::xml_node& node, Place& place) {
   const int number = static_cast<int>(xml_.number_or(0, node, "os_index", -1, 1 << 30));
   const std::string cpus = cpu_list_of_mask(node.attribute("cpuset").value());
-  if (cpus.empty()) return;  // memory of a GPU, or far memory: no device is near it
+  if (cpus.empty() || full(node)) return;  // memory of a GPU, or far memory: no device is near it
   place.numa = topology_.add({.kind = DeviceKind::numa,
                               .name = fmt::format("NUMA{}", number),
                               .parent = place.package,
@@ -164,6 +190,7 @@ void Reader::numa(const pugi::xml_node& node, Place& place) {
                               .numa = number,
                               .cpus = cpus,
                               .source = "hwloc"});
+  nodes_.add(topology_, place.numa, is_special(node));
 }
 
 void Reader::bridge(const pugi::xml_node& node, Place& place) {

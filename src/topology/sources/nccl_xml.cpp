@@ -90,7 +90,10 @@ void Reader::cpu(const pugi::xml_node& node) {
   Device device{.kind = DeviceKind::numa, .index = number < 0 ? count : number, .source = "file"};
   device.name = fmt::format("NUMA{}", device.index);
   device.numa = device.index;
-  device.cpus = cpu_list_of_mask(xml_.text(node, "affinity"));
+  const std::string affinity = xml_.text(node, "affinity");
+  device.cpus = cpu_list_of_mask(affinity);
+  // Memory alone, which no rank is near to; an empty mask says that the CPUs are not known.
+  if (!affinity.empty() && affinity.find_first_not_of("0x,") == std::string::npos && elements(node).empty()) return;
   device.maker = maker_of(xml_.text(node, "vendor"), xml_.text(node, "arch"));
   device.model = static_cast<int>(xml_.number_or(0, node, "modelid", -1, 1 << 20));
   const int id = add(node, std::move(device));
