@@ -141,6 +141,10 @@ def our_machines():
     machine = load(OURS / "hwloc3-memory-alone.xml")
     expect("hwloc 3: nodes with CPUs", [node["index"] for node in of_kind(machine, "numa")], [0, 1])
     expect("hwloc 3: devices", [d["name"] for d in machine["devices"] if d["kind"] in ("gpu", "nic")], ["GPU0", "mlx5_0"])
+    expect("hwloc 3: NVLinks", machine["nvlink_known"], False)
+    expect("hwloc 3: that is said", sum("NVLinks are not known" in line for line in machine["warnings"]), 1)
+    expect("hwloc 3: that is said of a job", "Links between GPUs are not known" in run(
+        "--job", "--file", OURS / "hwloc3-memory-alone.xml").stdout, True)
     expect("hwloc 3: a rank for each node with CPUs", "Job: 2 ranks" in run(
         "--job", "--file", "synthetic:pack:2 [numa] [numa] core:2 pu:1").stdout, True)
     machine = load(OURS / "hwloc-4x6-divided.xml")
@@ -274,7 +278,9 @@ RECORDED = {
 LOGGED = {"nccl-perlmutter-4xa100-nv4-4cxi.topo.xml": 240, "nccl-hgx-h200-8x-container.topo.xml": 360,
           "nccl-azure-nc48v4-2xa100.topo.xml": 240}
 WARNED = {"nccl-azure-ndv4-a100-2023-swapped.topo.xml": "have identical affinity masks",
-          "nccl-ibmcloud-gx3d-h100-vsi.topo.xml": "slower than"}
+          "nccl-ibmcloud-gx3d-h100-vsi.topo.xml": "slower than",
+          "nccl-aws-p4d.topo.xml": "NVLinks are not known",
+          "hwloc-2socket-3nvgpu-ib-nonvml.xml": "NVLinks are not known"}
 LINK_RINGS = {"rccl-gfx908-4p3l.topo.xml": 3, "rccl-gfx908-8p6l-1nic.topo.xml": 6, "rccl-mi300a-4p-4nic.topo.xml": 3,
               "rccl-mi300x-8p-8nic.topo.xml": 7, "rccl-gio-16p-cascade.topo.xml": 0, "rccl-vega20-8p-rome.topo.xml": 0,
               "smi-v100-8x-baidu-xman2-node.txt": 6, "smi-v100-8x-pytorch-bench-node.txt": 6}

@@ -211,5 +211,35 @@ TEST(MemoryAlone, IsNoNodeOfRanksInNcclsFiles) {
   EXPECT_EQ(nodes_of(*again), std::vector<int>{0});
 }
 
+constexpr const char* not_known = "NVLinks are not known";
+
+TEST(UnknownLinks, AreSaidOfFiles) {
+  EXPECT_TRUE(said(recorded("hwloc3-memory-alone.xml"), not_known));
+  EXPECT_FALSE(said(recorded("hwloc-2gpu.xml"), not_known)) << "it has NVLinkBandwidth";
+  // A cloud's template has functions, and no driver was asked.
+  const Topology cloud = machine_in(
+      "<system version=\"1\"><cpu numaid=\"0\" affinity=\"ff\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/>"
+      "</cpu></system>");
+  EXPECT_FALSE(cloud.nvlink_known);
+  EXPECT_TRUE(said(cloud, not_known));
+  const Topology asked = machine_in(
+      "<system version=\"1\"><cpu numaid=\"0\" affinity=\"ff\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"><gpu "
+      "dev=\"0\" sm=\"90\"/></pci></cpu></system>");
+  EXPECT_TRUE(asked.nvlink_known);
+  EXPECT_FALSE(said(asked, not_known)) << "the driver said that there is none";
+  const Topology p2p = machine_in("\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX\n");
+  EXPECT_FALSE(p2p.nvlink_known);
+  EXPECT_TRUE(said(p2p, "how the GPUs are connected is not known"));
+}
+
+TEST(UnknownLinks, StayUnknownInNcclsFormat) {
+  const Topology machine = recorded("hwloc3-memory-alone.xml");
+  const auto again = read_nccl(write_nccl(machine));
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_FALSE(again->nvlink_known);
+  EXPECT_TRUE(said(*again, not_known));
+  EXPECT_TRUE(read_nccl(write_nccl(recorded("switched-8.xml")))->nvlink_known);
+}
+
 }  // namespace
 }  // namespace tutti::topology

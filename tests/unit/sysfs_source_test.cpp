@@ -20,6 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What is said of every copy of /sys with a GPU of NVIDIA.
+constexpr const char* no_driver = "NVML cannot be asked about a copy of /sys: NVLinks are not known";
+
 /// A folder with a /sys and a /proc of its own.
 class Sysfs : public ::testing::Test {
  protected:
@@ -147,7 +150,7 @@ TEST_F(Sysfs, TwoSocketsWithSwitches) {
   EXPECT_EQ(nic.name, "mlx5_0") << "verbs before net";
   EXPECT_DOUBLE_EQ(nic.network_gbps, 50);
   EXPECT_DOUBLE_EQ(cpu_gbps(machine), 22);
-  EXPECT_TRUE(warnings(machine).empty()) << ::testing::PrintToString(warnings(machine));
+  EXPECT_EQ(warnings(machine), std::vector<std::string>{no_driver}) << ::testing::PrintToString(warnings(machine));
 }
 
 TEST_F(Sysfs, DevicesNearMemoryAloneAreNearTheNodeNextToIt) {
@@ -166,6 +169,16 @@ TEST_F(Sysfs, DevicesNearMemoryAloneAreNearTheNodeNextToIt) {
   EXPECT_EQ(cells(machine, 0), "X SYS ");
 }
 
+TEST_F(Sysfs, LinksOfAmdsGpusAreNotKnownEither) {
+  node(0, "f", 0);
+  function("pci0000:00", "0000:01:00.0", "0x038000", "0x1002", 0);
+  const Topology machine = found();
+  ASSERT_EQ(machine.gpus().size(), 1u);
+  EXPECT_FALSE(machine.nvlink_known);
+  EXPECT_EQ(warnings(machine),
+            std::vector<std::string>{"/sys does not say which xGMI links there are: they are not known"});
+}
+
 TEST_F(Sysfs, NarrowLinksAndSlowPorts) {
   node(0, "f", 0);
   const std::string narrow = gpu("pci0000:00", "0000:01:00.0", 0);
@@ -181,7 +194,8 @@ TEST_F(Sysfs, NarrowLinksAndSlowPorts) {
   EXPECT_DOUBLE_EQ(machine[gpus[1]].gbps, 12) << "the slower end of a link counts";
   EXPECT_DOUBLE_EQ(machine[gpus[2]].gbps, 48);
   const std::vector<std::string> lines = warnings(machine);
-  ASSERT_EQ(lines.size(), 1u) << ::testing::PrintToString(lines);
+  ASSERT_EQ(lines.size(), 2u) << ::testing::PrintToString(lines);
+  EXPECT_EQ(lines[1], no_driver);
   EXPECT_EQ(lines[0], "GPU0: its PCI link gives 12 GB/s and is made for 48");
 }
 
@@ -213,7 +227,8 @@ TEST_F(Sysfs, IsolationIsSaid) {
     fs::create_symlink(root_ / group, root_ / folder / "iommu_group");
   }
   const std::vector<std::string> lines = warnings(found());
-  ASSERT_EQ(lines.size(), 2u) << ::testing::PrintToString(lines);
+  ASSERT_EQ(lines.size(), 3u) << ::testing::PrintToString(lines);
+  EXPECT_EQ(lines[2], no_driver);
   EXPECT_EQ(lines[0],
             "the 2 GPUs below switch 0000:01:00.0 are in 2 IOMMU groups: ACS sends their P2P through the root");
   EXPECT_EQ(lines[1], "the IOMMU translates addresses of GPU0: P2P over PCI may be blocked or slow");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 namespace tutti::topology {
 namespace {
 
+constexpr std::uint32_t amd = 0x1002;
 constexpr int links_of_a_gpu = 18;   // Hopper and Blackwell; older ones have fewer
 constexpr std::size_t told_max = 3;  // pairs that are named
 
@@ -99,6 +101,22 @@ void put_switch(Topology& topology, const std::map<int, Row>& rows, const std::v
 }
 
 }  // namespace
+
+bool has_nvidia(const Topology& topology) {
+  return std::ranges::any_of(topology.gpus(), [&](int gpu) { return topology[gpu].vendor != amd; });
+}
+
+bool has_amd(const Topology& topology) {
+  return std::ranges::any_of(topology.gpus(), [&](int gpu) { return topology[gpu].vendor == amd; });
+}
+
+void mark_links_unknown(Topology& topology, std::string_view why) {
+  const bool nvlink = has_nvidia(topology), xgmi = has_amd(topology);
+  if (!nvlink && !xgmi) return;
+  topology.nvlink_known = false;
+  const std::string_view links = !xgmi ? "NVLinks" : nvlink ? "NVLinks and xGMI links" : "xGMI links";
+  topology.notes.push_back(fmt::format("{}: {} are not known", why, links));
+}
 
 void find_switches(Topology& topology) {
   const std::map<int, Row> rows = rows_of(topology);

@@ -104,7 +104,6 @@ Result<Topology> Reader::read() {
   for (const pugi::xml_node& node : elements(root))
     if (!xml_.failed() && std::string_view(node.name()).starts_with("distances")) distances(node);
   if (xml_.failed()) return xml_.error();
-  topology_.nvlink_known = !topology_.links.empty();
   for (const auto& [function, beside] : parts_)
     topology_.notes.push_back(
         fmt::format("{} is divided into {} GPUs, which share its links", topology_[function].bus_id, beside + 1));
@@ -116,6 +115,8 @@ Result<Topology> Reader::read() {
   drop_useless();
   settle(topology_);
   find_switches(topology_);
+  topology_.nvlink_known = !topology_.links.empty();
+  if (!topology_.nvlink_known) mark_links_unknown(topology_, "the file has neither NVLinkBandwidth nor XGMIBandwidth");
   return std::move(topology_);
 }
 

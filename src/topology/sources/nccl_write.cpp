@@ -136,7 +136,9 @@ void Writer::cpu(int id) {
 }
 
 std::string Writer::write() {
-  text_ = "<system version=\"1\">\n";
+  // NCCL takes no notice of an attribute that it does not know.
+  text_ = topology_.nvlink_known || topology_.gpus().empty() ? "<system version=\"1\">\n"
+                                                             : "<system version=\"1\" nvlinks=\"unknown\">\n";
   for (const int id : topology_.of_kind(DeviceKind::numa)) cpu(id);
   text_ += "</system>\n";
   return std::move(text_);

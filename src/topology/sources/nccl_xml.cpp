@@ -47,6 +47,7 @@ class Reader {
   Xml& xml_;
   Topology topology_;
   std::vector<Row> rows_;
+  bool unasked_ = false;                                // a GPU is only a function: no driver was asked about it
   std::set<std::pair<std::string, std::string>> seen_;  // bus id and partition
 };
 
@@ -73,6 +74,10 @@ Result<Topology> Reader::read() {
   for (const Row& row : rows_) resolve(row);
   settle(topology_);
   find_switches(topology_);
+  if (unasked_)
+    mark_links_unknown(topology_, "the file has GPUs without <gpu>, where their links would be");
+  else if (xml_.text(root, "nvlinks") == "unknown")
+    mark_links_unknown(topology_, "the file says so");
   return std::move(topology_);
 }
 
@@ -138,7 +143,10 @@ void Reader::pci(const pugi::xml_node& node, int parent, int depth) {
     return;
   }
   if (!seen_.insert({*bus_id, ""}).second) return xml_.refuse(node, fmt::format("there are two <pci> at {}", *bus_id));
-  if (device.kind == DeviceKind::gpu) device.name.clear();  // numbered when all are known
+  if (device.kind == DeviceKind::gpu) {
+    device.name.clear();  // numbered when all are known
+    unasked_ = true;
+  }
   const int id = add(node, device);
   for (const pugi::xml_node& child : inside) {
     if (xml_.failed()) return;

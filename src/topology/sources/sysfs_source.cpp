@@ -270,9 +270,7 @@ void Walker::walk() {
   else if (::access((sys_ + "/bus/pci/devices").c_str(), R_OK) != 0)
     topology_.notes.push_back(fmt::format("{}/bus/pci cannot be read: no GPU or NIC can be found there", sys_));
   functions();
-  const auto gpus = topology_.gpus();
-  const bool nvidia = std::ranges::any_of(gpus, [&](int gpu) { return topology_[gpu].vendor == 0x10de; });
-  topology_.nvlink_known = !nvidia;
+  topology_.nvlink_known = topology_.gpus().empty();
 }
 
 }  // namespace
