@@ -84,6 +84,12 @@ const Mistake in_xml[] = {
     {"type=\"s\" srcbuf=\"i\" srcoff=\"1\"", "type=\"s\" srcbuf=\"i\" srcoff=\"0\"", "line 15, gpu 1, tb 0, step 1",
      "combines input chunks of two parts"},
     {"coll=\"allreduce\"", "coll=\"broadcast\"", "line 14, gpu 1, tb 0, step 0", "before anything is written to it"},
+    {"</gpu>", "<copy i_off=\"7\" o_off=\"0\"/></gpu>", "line 11, gpu 0, copy 0",
+     "i_off 7 is outside the input of 2 chunks"},
+    {"</gpu>", "<copy i_off=\"0\" o_off=\"2\"/></gpu>", "line 11, gpu 0, copy 0",
+     "o_off 2 is outside the output of 2 chunks"},
+    {"</gpu>", "<copy i_off=\"0\"/></gpu>", "line 11, gpu 0", "<copy> has no o_off"},
+    {"</gpu>", "<cpy/></gpu>", "line 11, gpu 0", "<cpy> inside <gpu>, where only <tb> and <copy> belong"},
     {"type=\"rrcs\"", "type=\"rcs\"", "[peer", "ends wrong"},
 };
 
